@@ -64,7 +64,6 @@ void expect_complete(const Problem& problem, const OffloadPart& part, const Offl
   Strips strips;
   for (const OffloadStep& step : core::offload_steps(problem, part, layout)) {
     for (const OffloadLoad& load : step.loads) strips.load(load);
-    if (!step.multiplies()) continue;
     strips.expect(Side::a, step.strip_a, step.row, step.rows, step);
     strips.expect(Side::b, step.strip_b, step.column, step.columns, step);
     EXPECT_EQ(step.is_first, step.inner.first == 0);

@@ -20,9 +20,9 @@ IndexRange part_of(const IndexRange& range, std::int64_t first, std::int64_t cou
   return {first, std::min(count, range.end() - first)};
 }
 
-// Cuts a side into loads. The middle ones are the largest.
+// Cuts a side into loads. The first and the last one are small.
 std::vector<IndexRange> graded_parts(const IndexRange& side) {
-  constexpr std::array sixteenths{1, 1, 2, 4, 4, 2, 1, 1};
+  constexpr std::array sixteenths{1, 2, 4, 4, 3, 2};
   constexpr std::int64_t min_part = 512;  // products of fewer vectors use a small part of a device
   std::vector<IndexRange> parts;
   std::int64_t first = side.first;
@@ -64,29 +64,24 @@ class StripContents {
   int current_ = -1;
 };
 
-// Steps of a part that the device holds as a whole: after each load, the new vectors are multiplied by all
-// that are there of the other side.
+// Steps of a part that the device holds as a whole. The side with fewer vectors is loaded first, then the
+// other one in parts, each of which is multiplied by all of the first: operands and results of a step are
+// contiguous.
 std::vector<OffloadStep> growing_steps(const OffloadPart& part, const IndexRange& inner) {
-  const std::vector<IndexRange> rows = graded_parts(part.rows);
-  const std::vector<IndexRange> columns = graded_parts(part.columns);
+  const bool begins_with_a = part.rows.count <= part.columns.count;
+  const IndexRange& whole = begins_with_a ? part.rows : part.columns;
+  const IndexRange& side = begins_with_a ? part.columns : part.rows;
   std::vector<OffloadStep> steps;
-  std::size_t loaded_rows = 0;
-  std::size_t loaded_columns = 0;
-  while (loaded_rows < rows.size() || loaded_columns < columns.size()) {
-    const bool is_row = loaded_rows * columns.size() <= loaded_columns * rows.size();
+  for (const IndexRange& vectors : graded_parts(side)) {
     OffloadStep step{.inner = inner, .items = part.items};
-    if (is_row) {
-      step.rows = rows[loaded_rows++];
-      step.columns = {part.columns.first,
-                      loaded_columns == 0 ? 0 : columns[loaded_columns - 1].end() - part.columns.first};
-    } else {
-      step.columns = columns[loaded_columns++];
-      step.rows = {part.rows.first, rows[loaded_rows - 1].end() - part.rows.first};
-    }
+    step.rows = begins_with_a ? whole : vectors;
+    step.columns = begins_with_a ? vectors : whole;
     step.row = step.rows.first - part.rows.first;
     step.column = step.columns.first - part.columns.first;
-    step.loads = {is_row ? OffloadLoad{Side::a, step.rows, inner, part.items, 0, step.row, false}
-                         : OffloadLoad{Side::b, step.columns, inner, part.items, 0, step.column, false}};
+    if (steps.empty())
+      step.loads.push_back({begins_with_a ? Side::a : Side::b, whole, inner, part.items, 0, 0, false});
+    step.loads.push_back({begins_with_a ? Side::b : Side::a, vectors, inner, part.items, 0,
+                          begins_with_a ? step.column : step.row, false});
     steps.push_back(step);
   }
   return steps;

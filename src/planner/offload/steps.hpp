@@ -43,7 +43,7 @@ struct OffloadLoad {
   bool replaces = false;      // the strip has vectors that earlier steps multiply
 };
 
-// One load, or two, and then a product. The product of a step without columns is empty.
+// Loads and then a product, whose operands are those of whole loads.
 struct OffloadStep {
   std::vector<OffloadLoad> loads{};
   IndexRange rows{};     // of C
@@ -53,13 +53,11 @@ struct OffloadStep {
   int strip_a = 0;
   int strip_b = 0;
   int strip_c = 0;
-  std::int64_t row = 0;       // of the product in the strips of A and C
-  std::int64_t column = 0;    // of the product in the strips of B and C
+  std::int64_t row = 0;       // vectors before those of A in its strip; rows before those of C
+  std::int64_t column = 0;    // the same of B, and columns
   bool is_first = true;       // the first inner indices of these elements of C: beta applies
   bool is_last = true;        // the last ones: C is complete
   bool begins_strip = false;  // the first product in a strip of C, which may have had other elements before
-
-  bool multiplies() const { return columns.count > 0; }
 };
 
 // Rows and columns of C, and items of a batch, that one device computes.
@@ -88,8 +86,8 @@ std::size_t strip_bytes(const Problem& problem, const OffloadLayout& layout);
 // `may_cut_k` says so and the strips over all of them were narrow. Nothing fits if `rows` of the result is 0.
 OffloadLayout fit_layout(const Problem& problem, const OffloadPart& part, std::size_t bytes, bool may_cut_k);
 
-// Returns the steps for a part of C. Where it fits the device, steps grow: the first and the last loads are
-// small, so that products begin early and little is left to multiply after the last load.
+// Returns the steps for a part of C. Where it fits the device, one side is loaded as a whole and the other in
+// parts, of which the last is small, so that little is left to multiply after it.
 std::vector<OffloadStep> offload_steps(const Problem& problem, const OffloadPart& part,
                                        const OffloadLayout& layout);
 

@@ -139,7 +139,7 @@ void CopyWorkers::begin(const Taken& taken, OffloadCopyTimes& times) {
   if (direction_ == CopyDirection::to_device && !taken.group->is_pinned) {
     if (chunk.is_in_use) wait_for(chunk, times);
     const Stopwatch watch(times.copying);
-    copy_lines(chunk.memory.data(), piece.line_bytes, piece.host, piece.host_pitch, piece, copy_bytes);
+    copy_lines(chunk.memory.data(), piece.chunk_pitch(), piece.host, piece.host_pitch, piece, copy_bytes);
   }
   queue_copy(taken, times);
   if (direction_ == CopyDirection::to_device) mark_copied(taken);
@@ -151,7 +151,7 @@ void CopyWorkers::complete(const Taken& taken, OffloadCopyTimes& times) {
   if (!taken.group->is_pinned) {
     const CopyPiece& piece = taken.piece();
     const Stopwatch watch(times.copying);
-    copy_lines(piece.host, piece.host_pitch, taken.chunk->memory.data(), piece.line_bytes, piece,
+    copy_lines(piece.host, piece.host_pitch, taken.chunk->memory.data(), piece.chunk_pitch(), piece,
                streaming_copy);
   }
   mark_copied(taken);
@@ -161,14 +161,17 @@ void CopyWorkers::complete(const Taken& taken, OffloadCopyTimes& times) {
 void CopyWorkers::queue_copy(const Taken& taken, OffloadCopyTimes& times) {
   const Stopwatch watch(times.queueing);
   const CopyPiece& piece = taken.piece();
-  const Lines<std::byte> host = taken.group->is_pinned
-                                    ? Lines<std::byte>{piece.host, piece.host_pitch}
-                                    : Lines<std::byte>{taken.chunk->memory.data(), piece.line_bytes};
+  const bool is_pinned = taken.group->is_pinned;
+  const Lines<std::byte> host = is_pinned ? Lines<std::byte>{piece.host, piece.host_pitch}
+                                          : Lines<std::byte>{taken.chunk->memory.data(), piece.chunk_pitch()};
   const Lines<std::byte> device{piece.device, piece.device_pitch};
+  const bool is_one_line = !is_pinned && piece.is_one_line();
+  const std::size_t line_bytes = is_one_line ? piece.bytes_of_one_line() : piece.line_bytes;
+  const std::size_t lines = is_one_line ? 1 : piece.lines;
   if (direction_ == CopyDirection::to_device)
-    transfers_.copy_lines_to_device(queue_, device, {host.first, host.pitch}, piece.line_bytes, piece.lines);
+    transfers_.copy_lines_to_device(queue_, device, {host.first, host.pitch}, line_bytes, lines);
   else
-    transfers_.copy_lines_to_host(queue_, host, {device.first, device.pitch}, piece.line_bytes, piece.lines);
+    transfers_.copy_lines_to_host(queue_, host, {device.first, device.pitch}, line_bytes, lines);
   taken.chunk->is_in_use = true;
   taken.chunk->is_done.record(queue_);
 }

@@ -18,6 +18,7 @@ struct KeptOperandKey {
   std::size_t element_bytes = 0;
   IndexRange vectors;
   std::int64_t inner = 0;
+  std::int64_t parts = 1;  // that are stored one behind the other
   DeviceContext context;
 
   friend bool operator==(const KeptOperandKey&, const KeptOperandKey&) = default;

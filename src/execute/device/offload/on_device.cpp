@@ -15,10 +15,20 @@ namespace {
 // The host's operands are only read, though copies to the device and back have one type.
 std::byte* bytes_of(const void* data) { return static_cast<std::byte*>(const_cast<void*>(data)); }
 
-// Returns the strip of this matrix in device memory, without its address.
-StoredMatrix strip_of(const StoredMatrix& host, std::int64_t rows, std::int64_t columns) {
-  return {nullptr, strip_pitch(host.rows_are_lines ? columns : rows), host.rows_are_lines,
-          host.element_bytes};
+// Part of a matrix that a strip holds contiguously, behind parts of `row` rows, or of `column` columns.
+struct PartOfStrip {
+  std::int64_t row, column;
+  std::int64_t rows, columns;
+};
+
+StoredMatrix stored_in(const StoredMatrix& strip, const PartOfStrip& part) {
+  const bool rows_are_lines = strip.rows_are_lines;
+  const std::int64_t ld = strip_pitch(rows_are_lines ? part.columns : part.rows);
+  const std::int64_t before =
+      rows_are_lines ? part.row * ld + part.column * part.rows : part.column * ld + part.row * part.columns;
+  StoredMatrix stored = strip.after(before);
+  stored.ld = ld;
+  return stored;
 }
 
 void synchronize_quietly(const DeviceEngine& device, const Queue& queue) {
@@ -59,17 +69,18 @@ OffloadPipeline::OnDevice::OnDevice(const Plan& plan, const Operands& operands, 
   stride_a_ = strip_stride(layout.rows, layout.inner);
   stride_b_ = strip_stride(layout.columns, layout.inner);
   stride_c_ = strip_stride(layout.rows, layout.columns);
-  const auto strips = [](const StoredMatrix& host, int count, std::int64_t rows, std::int64_t columns) {
-    return std::vector<StoredMatrix>(static_cast<std::size_t>(count), strip_of(host, rows, columns));
+  const auto strips = [](StoredMatrix of_host, int count) {
+    of_host.data = nullptr;  // the strips' addresses follow
+    return std::vector<StoredMatrix>(static_cast<std::size_t>(count), of_host);
   };
-  strips_a_ = strips(host_.front().a, layout.strips_a, layout.rows, layout.inner);
-  strips_b_ = strips(host_.front().b, layout.strips_b, layout.columns, layout.inner);
-  strips_c_ = strips(host_.front().c, layout.strips_c, layout.rows, layout.columns);
+  strips_a_ = strips(host_.front().a, layout.strips_a);
+  strips_b_ = strips(host_.front().b, layout.strips_b);
+  strips_c_ = strips(host_.front().c, layout.strips_c);
   readers_a_.resize(strips_a_.size());
   readers_b_.resize(strips_b_.size());
   results_.resize(strips_c_.size());
   make_plans(steps, layout, max_bytes);
-  find_kept_operands(part, layout);
+  find_kept_operands(part, layout, steps);
   lay_out(layout, steps.size());
   // The memory is there when the queue of products has allocated it.
   const OwnedEvent& allocated = events_.emplace_back(transfers_);
@@ -95,15 +106,28 @@ Problem OffloadPipeline::OnDevice::problem_of(const OffloadStep& step) const {
   problem.m = step.rows.count;
   problem.n = step.columns.count;
   problem.k = step.inner.count;
-  problem.lda = strips_a_.front().ld;
-  problem.ldb = strips_b_.front().ld;
-  problem.ldc = strips_c_.front().ld;
+  problem.lda = matrix_a(step).ld;
+  problem.ldb = matrix_b(step).ld;
+  problem.ldc = matrix_c(step).ld;
   problem.batch_count = step.items.count;
   problem.batch_kind = BatchKind::strided;
   problem.stride_a = stride_a_;
   problem.stride_b = stride_b_;
   problem.stride_c = stride_c_;
   return problem;
+}
+
+StoredMatrix OffloadPipeline::OnDevice::matrix_a(const OffloadStep& step) const {
+  return stored_in(strips_a_[static_cast<std::size_t>(step.strip_a)],
+                   {step.row, 0, step.rows.count, step.inner.count});
+}
+StoredMatrix OffloadPipeline::OnDevice::matrix_b(const OffloadStep& step) const {
+  return stored_in(strips_b_[static_cast<std::size_t>(step.strip_b)],
+                   {step.column, 0, step.columns.count, step.inner.count});
+}
+StoredMatrix OffloadPipeline::OnDevice::matrix_c(const OffloadStep& step) const {
+  return stored_in(strips_c_[static_cast<std::size_t>(step.strip_c)],
+                   {step.row, step.column, step.rows.count, step.columns.count});
 }
 
 OffloadPipeline::OnDevice::Shape OffloadPipeline::OnDevice::shape_of(const Problem& problem) {
@@ -120,7 +144,6 @@ void OffloadPipeline::OnDevice::make_plans(const std::vector<OffloadStep>& steps
   if (limit > 0) max_workspace = std::min(max_workspace, limit);
   const DeviceContext context = plan_.engine->contexts()->current();
   for (const OffloadStep& step : steps) {
-    if (!step.multiplies()) continue;
     const Problem problem = problem_of(step);
     const Shape shape = shape_of(problem);
     if (plans_.contains(shape)) continue;
@@ -157,21 +180,31 @@ void OffloadPipeline::OnDevice::lay_out(const OffloadLayout& layout, std::size_t
 }
 
 // Only operands that are on the device as a whole are kept: each of their elements is copied once then.
-void OffloadPipeline::OnDevice::find_kept_operands(const OffloadPart& part, const OffloadLayout& layout) {
-  if (plan_.request.keeps_a && layout.strips_a == 1) find_kept_operand(Side::a, part, strips_a_.front());
-  if (plan_.request.keeps_b && layout.strips_b == 1) find_kept_operand(Side::b, part, strips_b_.front());
+void OffloadPipeline::OnDevice::find_kept_operands(const OffloadPart& part, const OffloadLayout& layout,
+                                                   const std::vector<OffloadStep>& steps) {
+  std::int64_t loads_a = 0;
+  std::int64_t loads_b = 0;
+  for (const OffloadStep& step : steps) {
+    for (const OffloadLoad& load : step.loads) ++(load.side == Side::a ? loads_a : loads_b);
+  }
+  if (plan_.request.keeps_a && layout.strips_a == 1)
+    find_kept_operand(Side::a, part.rows, loads_a, strips_a_.front());
+  if (plan_.request.keeps_b && layout.strips_b == 1)
+    find_kept_operand(Side::b, part.columns, loads_b, strips_b_.front());
 }
 
 // Without memory for it the operand is copied into its strip, and not kept.
-void OffloadPipeline::OnDevice::find_kept_operand(Side side, const OffloadPart& part, StoredMatrix& strip) {
+void OffloadPipeline::OnDevice::find_kept_operand(Side side, const IndexRange& vectors, std::int64_t loads,
+                                                  StoredMatrix& strip) {
   const bool is_a = side == Side::a;
   const StoredMatrix& host = is_a ? host_.front().a : host_.front().b;
   const KeptOperandKey key{.host = host.data,
                            .ld = host.ld,
                            .rows_are_lines = host.rows_are_lines,
                            .element_bytes = host.element_bytes,
-                           .vectors = is_a ? part.rows : part.columns,
+                           .vectors = vectors,
                            .inner = plan_.problem.k,
+                           .parts = host.rows_are_lines ? 1 : loads,
                            .context = plan_.engine->contexts()->current()};
   std::optional<KeptOperand>& kept = is_a ? kept_a_ : kept_b_;
   kept = take_kept_operand(key);
@@ -196,16 +229,15 @@ void OffloadPipeline::OnDevice::keep_operands() {
 
 CopyGroup OffloadPipeline::OnDevice::copies(StoredMatrix HostMatrices::*matrix, const IndexRange& items,
                                             const IndexRange& rows, const IndexRange& columns,
-                                            const StoredMatrix& strip, std::int64_t row,
-                                            std::int64_t column) const {
+                                            const StoredMatrix& on_device) const {
   const std::int64_t stride = matrix == &HostMatrices::a   ? stride_a_
                               : matrix == &HostMatrices::b ? stride_b_
                                                            : stride_c_;
   CopyGroup group{.is_pinned = true};
   for (std::int64_t item = items.first; item < items.end(); ++item) {
     const StoredMatrix& host = host_[static_cast<std::size_t>(item)].*matrix;
-    const StoredMatrix device = strip.after((item - items.first) * stride);
-    for (CopyPiece& piece : cut_into_pieces(host, rows, columns, device, row, column, PinnedChunk::bytes)) {
+    const StoredMatrix device = on_device.after((item - items.first) * stride);
+    for (CopyPiece& piece : cut_into_pieces(host, rows, columns, device, PinnedChunk::bytes)) {
       piece.item = item;
       group.pieces.push_back(piece);
     }
@@ -225,20 +257,20 @@ void OffloadPipeline::OnDevice::begin_loads(const OffloadStep& step, std::size_t
     const bool is_a = load.side == Side::a;
     if (is_a ? has_a_ : has_b_) continue;
     const auto strip = static_cast<std::size_t>(load.strip);
-    CopyGroup group = copies(is_a ? &HostMatrices::a : &HostMatrices::b, load.items, load.vectors, load.inner,
-                             (is_a ? strips_a_ : strips_b_)[strip], load.position, 0);
+    const StoredMatrix on_device = stored_in((is_a ? strips_a_ : strips_b_)[strip],
+                                             {load.position, 0, load.vectors.count, load.inner.count});
+    CopyGroup group =
+        copies(is_a ? &HostMatrices::a : &HostMatrices::b, load.items, load.vectors, load.inner, on_device);
     if (load.replaces) group.after = (is_a ? readers_a_ : readers_b_)[strip];
     add_load(std::move(group), number);
   }
 }
 
 void OffloadPipeline::OnDevice::begin_result_load(const OffloadStep& step, std::size_t number) {
-  if (!step.multiplies() || !step.is_first || operands_.beta.is_zero()) return;
+  if (!step.is_first || operands_.beta.is_zero()) return;
   const auto strip = static_cast<std::size_t>(step.strip_c);
   if (step.begins_strip && results_[strip] != nullptr) downloads_->wait_for(*results_[strip]);
-  add_load(
-      copies(&HostMatrices::c, step.items, step.rows, step.columns, strips_c_[strip], step.row, step.column),
-      number);
+  add_load(copies(&HostMatrices::c, step.items, step.rows, step.columns, matrix_c(step)), number);
 }
 
 void OffloadPipeline::OnDevice::finish_loads(std::size_t number) {
@@ -262,9 +294,9 @@ void OffloadPipeline::OnDevice::multiply(const OffloadStep& step) {
   Product& product = made_.emplace_back(Product{&plan, found, {}});
   Operands operands = operands_;
   if (!step.is_first) operands.beta = 1;
-  operands.a = strips_a_[a].at(step.row, 0);
-  operands.b = strips_b_[b].at(step.column, 0);
-  operands.c = strips_c_[c].at(step.row, step.column);
+  operands.a = matrix_a(step).data;
+  operands.b = matrix_b(step).data;
+  operands.c = matrix_c(step).data;
   operands.workspace = workspace_bytes_ > 0 ? workspace_ : nullptr;
   operands.workspace_size = workspace_bytes_;
   operands.queue = products_.get();
@@ -278,8 +310,7 @@ void OffloadPipeline::OnDevice::multiply(const OffloadStep& step) {
 
 void OffloadPipeline::OnDevice::store(const OffloadStep& step, CopyGroup& result) {
   const auto strip = static_cast<std::size_t>(step.strip_c);
-  result =
-      copies(&HostMatrices::c, step.items, step.rows, step.columns, strips_c_[strip], step.row, step.column);
+  result = copies(&HostMatrices::c, step.items, step.rows, step.columns, matrix_c(step));
   for (const CopyPiece& piece : result.pieces) downloaded_bytes_ += static_cast<std::int64_t>(piece.bytes());
   events_.back().make_wait(to_host_.get());  // recorded after the product
   downloads_->add(result);

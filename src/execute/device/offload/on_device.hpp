@@ -60,14 +60,18 @@ class OffloadPipeline::OnDevice {
 
   void make_plans(const std::vector<OffloadStep>& steps, const OffloadLayout& layout, std::size_t max_bytes);
   void lay_out(const OffloadLayout& layout, std::size_t steps);
-  void find_kept_operands(const OffloadPart& part, const OffloadLayout& layout);
-  void find_kept_operand(Side side, const OffloadPart& part, StoredMatrix& strip);
+  void find_kept_operands(const OffloadPart& part, const OffloadLayout& layout,
+                          const std::vector<OffloadStep>& steps);
+  void find_kept_operand(Side side, const IndexRange& vectors, std::int64_t loads, StoredMatrix& strip);
   Problem problem_of(const OffloadStep& step) const;
   static Shape shape_of(const Problem& problem);
-  // Returns the copies of rows and columns of a matrix, for each of the items, from or to a strip.
+  // The matrices of a step's product in device memory.
+  StoredMatrix matrix_a(const OffloadStep& step) const;
+  StoredMatrix matrix_b(const OffloadStep& step) const;
+  StoredMatrix matrix_c(const OffloadStep& step) const;
+  // Returns the copies of rows and columns of a matrix, for each of the items, from or to device memory.
   CopyGroup copies(StoredMatrix HostMatrices::*matrix, const IndexRange& items, const IndexRange& rows,
-                   const IndexRange& columns, const StoredMatrix& strip, std::int64_t row,
-                   std::int64_t column) const;
+                   const IndexRange& columns, const StoredMatrix& on_device) const;
   void add_load(CopyGroup group, std::size_t step);
 
   const Plan& plan_;

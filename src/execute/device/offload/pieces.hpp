@@ -42,12 +42,22 @@ struct CopyPiece {
   std::int64_t item = 0;  // of a batch
 
   std::size_t bytes() const { return line_bytes * lines; }
+
+  // Distance of the lines in a chunk. Lines that are a few bytes apart on the device are so in the chunk too,
+  // and one copy without lines takes both: copies of lines of some kilobytes each slow the bus down to a
+  // half.
+  std::size_t chunk_pitch() const {
+    constexpr std::size_t max_padding = 256;
+    return device_pitch - line_bytes < max_padding ? device_pitch : line_bytes;
+  }
+  bool is_one_line() const { return lines == 1 || chunk_pitch() == device_pitch; }
+  std::size_t bytes_of_one_line() const { return chunk_pitch() * (lines - 1) + line_bytes; }
 };
 
 // Returns the pieces of these rows and columns of the host's matrix, each of at most `max_bytes` bytes, or
-// one element. The element at `row` and `column` of the device's matrix is the first of them.
+// one element. The device's matrix begins with the first of them.
 std::vector<CopyPiece> cut_into_pieces(const StoredMatrix& host, const IndexRange& rows,
                                        const IndexRange& columns, const StoredMatrix& device,
-                                       std::int64_t row, std::int64_t column, std::size_t max_bytes);
+                                       std::size_t max_bytes);
 
 }  // namespace kintsugi::core

@@ -77,7 +77,6 @@ void OffloadPipeline::run_steps(OnDevice& on_device, OffloadSeconds& seconds) {
       begun = begin_loads(on_device, begun, i);
       on_device.finish_loads(i);
     }
-    if (!step.multiplies()) continue;
     const Stopwatch watch(seconds.launches);
     on_device.multiply(step);
     if (step.is_last) on_device.store(step, results_.emplace_back());
@@ -104,7 +103,7 @@ std::vector<OffloadPart> OffloadPipeline::unwritten() const {
   std::vector<OffloadPart> parts;
   auto result = results_.begin();
   for (const OffloadStep& step : steps_) {
-    if (!step.multiplies() || !step.is_last) continue;
+    if (!step.is_last) continue;
     if (result == results_.end()) {
       parts.push_back({step.rows, step.columns, step.items});
       continue;
