@@ -1,5 +1,5 @@
-// Steps of an offloaded product: parts of A and B that are copied to a device one after the other, and the
-// products of what is there. No step depends on the data.
+// Steps of an offloaded product. Each step copies rows of A or columns of B to a device, then multiplies rows
+// and columns that are there. The steps do not depend on the data.
 #pragma once
 
 #include <cstddef>
@@ -32,22 +32,22 @@ struct OffloadLayout {
   int strips_c = 0;
 };
 
-// A copy of vectors (rows of op(A), columns of op(B)) over some inner indices into a strip.
+// A copy of vectors into a strip.
 struct OffloadLoad {
   Side side = Side::a;
   IndexRange vectors{};
   IndexRange inner{};
   IndexRange items{0, 1};
   int strip = 0;
-  std::int64_t position = 0;  // of the first vector in the strip
-  bool replaces = false;      // the strip has vectors that earlier steps multiply
+  std::int64_t position = 0;  // position of the first vector in the strip
+  bool replaces = false;      // true: the load overwrites vectors that earlier steps multiply
 };
 
 // Loads and then a product, whose operands are those of whole loads.
 struct OffloadStep {
   std::vector<OffloadLoad> loads{};
-  IndexRange rows{};     // of C
-  IndexRange columns{};  // of C
+  IndexRange rows{};     // rows of C
+  IndexRange columns{};  // columns of C
   IndexRange inner{};
   IndexRange items{0, 1};  // of a batch
   int strip_a = 0;
@@ -73,7 +73,7 @@ struct OffloadPart {
 // multiples of 128; its parts have at least 1024 rows or columns, so a small C has fewer of them.
 std::vector<OffloadPart> offload_parts(const Problem& problem, int devices);
 
-// Distance of the lines of a strip in device memory, in elements, if `length` is the longest line.
+// Returns the distance of a strip's lines in device memory, in elements, if `length` is the longest line.
 std::int64_t strip_pitch(std::int64_t length);
 
 // Elements from one item of a batch to the next in a strip of A, B or C.
@@ -82,8 +82,8 @@ std::int64_t strip_stride(std::int64_t rows, std::int64_t columns);
 // Bytes of all strips in device memory.
 std::size_t strip_bytes(const Problem& problem, const OffloadLayout& layout);
 
-// Returns the layout for a part of C with at most `bytes` in strips. Inner indices are cut only if
-// `may_cut_k` says so and the strips over all of them were narrow. Nothing fits if `rows` of the result is 0.
+// Returns the layout for a part of C whose strips take at most `bytes`; a layout with rows = 0 if nothing
+// fits. k is cut only if `may_cut_k` is true and strips with all inner indices would be narrow.
 OffloadLayout fit_layout(const Problem& problem, const OffloadPart& part, std::size_t bytes, bool may_cut_k);
 
 // Returns the steps for a part of C. Where it fits the device, one side is loaded as a whole and the other in

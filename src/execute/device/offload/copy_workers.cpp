@@ -37,7 +37,7 @@ CopyWorkers::CopyWorkers(const DeviceTransfers& transfers, const DeviceContexts&
   try {
     for (std::size_t thread = 0; thread < count; ++thread)
       threads_.emplace_back([this, thread] { run(thread); });
-  } catch (const std::exception&) {  // fewer threads copy too
+  } catch (const std::exception&) {  // The threads that could be made do all copies.
     if (threads_.empty()) throw;
   }
 }

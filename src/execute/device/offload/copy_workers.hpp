@@ -21,7 +21,7 @@ namespace kintsugi::core {
 
 enum class CopyDirection { to_device, to_host };
 
-// Pieces that are waited for together.
+// Pieces that wait_for() waits for together.
 struct CopyGroup {
   std::vector<CopyPiece> pieces{};
   bool is_pinned = false;         // the host's matrix is: the device copies it without a chunk
@@ -34,18 +34,18 @@ struct CopyGroup {
 // Threads for one direction and one queue of a device.
 class CopyWorkers {
  public:
-  // `context` is the queue's. Fails with out_of_memory if there is no pinned memory.
+  // `context`: context of the queue. Fails with out_of_memory if there is no pinned memory.
   CopyWorkers(const DeviceTransfers& transfers, const DeviceContexts& contexts, const DeviceContext& context,
               const Queue& queue, CopyDirection direction, int threads);
   CopyWorkers(const CopyWorkers&) = delete;
   CopyWorkers& operator=(const CopyWorkers&) = delete;
-  // Waits for pieces that were started; others are not copied.
+  // Waits for pieces that were started. Other pieces are not copied.
   ~CopyWorkers();
 
   // The group lives until the workers' end, or until it was waited for. Groups are started in their order.
   void add(CopyGroup& group);
-  // Waits until all pieces of the group are in the queue (to_device), or are in the host's memory (to_host).
-  // Throws the first error of any piece of these workers.
+  // Waits until all copies of the group are in the queue (direction to_device), or until all pieces are in
+  // host memory (to_host). Throws the first error of any piece of these workers.
   void wait_for(CopyGroup& group);
 
   // Ends the threads, and returns their times together.
@@ -88,7 +88,7 @@ class CopyWorkers {
   std::mutex mutex_;
   std::condition_variable has_work_;
   std::condition_variable has_finished_;
-  std::deque<CopyGroup*> groups_;  // with pieces that no thread took
+  std::deque<CopyGroup*> groups_;  // groups with pieces that no thread has taken
   std::exception_ptr failure_;
   bool ends_ = false;
   std::vector<OffloadCopyTimes> times_;  // a thread's own until it has ended

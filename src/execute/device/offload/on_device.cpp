@@ -12,7 +12,8 @@ namespace kintsugi::core {
 
 namespace {
 
-// The host's operands are only read, though copies to the device and back have one type.
+// Returns the operand's memory without const, since copies in both directions use the same type. The operand
+// is only read.
 std::byte* bytes_of(const void* data) { return static_cast<std::byte*>(const_cast<void*>(data)); }
 
 // Part of a matrix that a strip holds contiguously, behind parts of `row` rows, or of `column` columns.
@@ -34,7 +35,7 @@ StoredMatrix stored_in(const StoredMatrix& strip, const PartOfStrip& part) {
 void synchronize_quietly(const DeviceEngine& device, const Queue& queue) {
   try {
     device.synchronize(queue);
-  } catch (const Error&) {  // caused, and reported, by an earlier call
+  } catch (const Error&) {  // An earlier call has caused and reported this error.
   }
 }
 

@@ -1,4 +1,4 @@
-// Memory, queues and threads that one device's part of an offloaded product has while it runs.
+// Memory, queues and threads of one device in an offloaded product.
 #pragma once
 
 #include <deque>
@@ -24,7 +24,7 @@ struct HostMatrices {
 };
 HostMatrices host_matrices(const Problem& problem, const Operands& operands, std::int64_t item);
 
-// Works in the context that is current at construction.
+// Works in the context that is current when the object is constructed.
 class OffloadPipeline::OnDevice {
  public:
   // Makes the plans of all steps and allocates what they need. Fails with out_of_memory or
@@ -92,7 +92,7 @@ class OffloadPipeline::OnDevice {
   bool has_a_ = false, has_b_ = false;  // they are there from an earlier call
   std::byte* workspace_ = nullptr;
   std::size_t workspace_bytes_ = 0;
-  std::byte* reports_ = nullptr;  // a DeviceReport for each product, each at a multiple of the alignment
+  std::byte* reports_ = nullptr;  // one aligned DeviceReport for each product
   struct Product {
     const Plan* plan;
     const DeviceReport* found;
@@ -100,8 +100,7 @@ class OffloadPipeline::OnDevice {
   };
   std::vector<Product> made_;
   std::deque<OwnedEvent> events_;
-  // Event after the last product that read a strip, and the last copy of a strip of C; nullptr: there is
-  // none.
+  // For each strip of A and B: the event after the last product that read the strip; nullptr: there is none.
   std::vector<const OwnedEvent*> readers_a_, readers_b_;
   std::vector<CopyGroup*> results_;
   struct Load {

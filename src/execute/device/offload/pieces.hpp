@@ -9,8 +9,8 @@
 
 namespace kintsugi::core {
 
-// A matrix whose rows, or whose columns, are contiguous lines `ld` elements apart. An operand's rows are its
-// vectors, and its columns the inner indices.
+// A matrix with contiguous lines (rows or columns) that are `ld` elements apart. The rows of an operand are
+// its vectors; the columns are the inner indices.
 struct StoredMatrix {
   std::byte* data = nullptr;
   std::int64_t ld = 0;
@@ -37,7 +37,7 @@ struct CopyPiece {
   std::size_t device_pitch = 0;
   std::size_t line_bytes = 0;
   std::size_t lines = 0;
-  IndexRange rows;  // of the matrix on the host
+  IndexRange rows;  // rows of the host's matrix
   IndexRange columns;
   std::int64_t item = 0;  // of a batch
 

@@ -15,7 +15,7 @@ namespace kintsugi::core {
 
 namespace {
 
-// Memory that a call may take on the device.
+// Returns the bytes of device memory that a call may use.
 std::size_t usable_bytes(const Plan& plan) {
   if (plan.request.offload_memory > 0) return plan.request.offload_memory;
   return plan.engine->device()->transfers()->free_memory() / 10 * 9;
