@@ -38,7 +38,9 @@ void add_size(Json& result, const SquareProducts& products, std::int64_t n, bool
   request.memory = "device";
   request.repeat = n > largest_repeated_size ? 1 : 3;
   request.no_ceilings = !measures_ceilings;
-  const Json timed = run_bench(make_bench(request), "");
+  Bench bench = make_bench(request);
+  bench.hashes_results = false;
+  const Json timed = run_bench(bench, "");
   result["device"] = timed.at("device");
   if (measures_ceilings) result["ceilings"] = timed.at("ceilings");
   for (const Json& row : timed.at("rows")) result["rows"].push_back(row_of(row, products.prepared));
