@@ -1,4 +1,4 @@
-// kintsugi run: runs a program with a drop-in library in place of its cuBLAS or BLAS.
+// kintsugi run: runs a program with a drop-in library preloaded for its cuBLAS or BLAS.
 #include <unistd.h>
 
 #include <cerrno>
@@ -32,7 +32,7 @@ void run_program(const RunRequest& request) {
       request.blas ? preload_of("kintsugi_blas", "--blas") : preload_of("kintsugi_cublas", "run");
   if (request.json) return print_run(request, preload);
   ::setenv("LD_PRELOAD", preload.c_str(), 1);
-  std::signal(SIGXFSZ, SIG_DFL);  // else the program would inherit that main() ignores it
+  std::signal(SIGXFSZ, SIG_DFL);  // main() ignores the signal, which the program must not inherit
   std::vector<char*> words;
   for (const std::string& word : request.words) words.push_back(const_cast<char*>(word.c_str()));
   words.push_back(nullptr);

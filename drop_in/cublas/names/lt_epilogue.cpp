@@ -43,7 +43,7 @@ const char* apply_epilogue(const PendingEpilogue& e) {
   const Workspace zeros(e.device, bytes, e.stream);
   if (zeros.pointer() == nullptr || !set_to_zero(zeros.pointer(), bytes, e.stream))
     return "there is no memory for an epilogue";
-  // op(A) is a column, op(B) a row.
+  // op(A) is a column of m zeros, and op(B) is a row of n zeros.
   const bool is_plain_a = e.op_a == KINTSUGI_OP_N;
   const bool is_plain_b = e.op_b == KINTSUGI_OP_N;
   const VectorLayout column(is_plain_a ? e.m : 1, is_plain_a ? 1 : e.m);
