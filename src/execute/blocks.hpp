@@ -36,8 +36,8 @@ struct ResultBlock {
 };
 
 // Calls visit(block) for every block of an m x n matrix, one column of blocks after the other, downwards and
-// upwards in turn. So columns of B are split once, and the block at which the direction turns uses the rows of
-// A that were split last.
+// upwards in turn. So columns of B are split once, and the block at which the direction turns uses the rows
+// of A that were split last.
 template <class Visit>
 void for_each_block(const Blocking& size, std::int64_t m, std::int64_t n, const Visit& visit) {
   bool upwards = false;
@@ -51,8 +51,8 @@ void for_each_block(const Blocking& size, std::int64_t m, std::int64_t n, const 
   });
 }
 
-// True if the slices that the preceding block used are not those of this block's columns of B: it is the first
-// one of its column of blocks.
+// True if the slices that the preceding block used are not those of this block's columns of B: it is the
+// first one of its column of blocks.
 inline bool needs_split_of_columns(const ResultBlock& block, const Blocking& size, std::int64_t m) {
   const bool upwards = block.column / size.n % 2 != 0;
   return block.row == (upwards ? (divide_up(m, size.m) - 1) * size.m : 0);

@@ -35,7 +35,8 @@ TEST(Blocks, GoDownwardsAndUpwardsInTurn) {
   EXPECT_EQ(rows, (std::vector<std::int64_t>{0, 8, 16, 16, 8, 0, 0, 8, 16}));
 }
 
-// Blocks of random sizes have the slices of their own rows and columns, if those are kept until the next split.
+// Blocks of random sizes have the slices of their own rows and columns, if those are kept until the next
+// split.
 TEST(Blocks, SplitAnOperandWhereItsVectorsBegin) {
   std::mt19937 random(5);
   const auto draw = [&](std::int64_t most) { return 1 + static_cast<std::int64_t>(random() % most); };

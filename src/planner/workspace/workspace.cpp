@@ -70,8 +70,8 @@ std::int64_t edge_for(std::int64_t length, std::int64_t count, std::int64_t mult
 }
 
 // Returns the number of vectors that are split if C has `blocks_m` times `blocks_n` blocks
-// (execute/blocks.hpp): columns of B once, and rows of A again for every column of blocks, but for those of the
-// block at which the direction turns. The launches of a block count as so many vectors.
+// (execute/blocks.hpp): columns of B once, and rows of A again for every column of blocks, but for those of
+// the block at which the direction turns. The launches of a block count as so many vectors.
 std::int64_t split_cost(const Plan& plan, std::int64_t blocks_m, std::int64_t blocks_n) {
   constexpr std::int64_t launch_cost = 128;
   const std::int64_t rows_of_a = blocks_n * plan.problem.m - (blocks_n - 1) * (plan.problem.m / blocks_m);
