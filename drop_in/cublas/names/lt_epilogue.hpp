@@ -31,9 +31,9 @@ struct PendingEpilogue {
   int device;
 };
 
-// Enqueues the epilogue as a product of cuBLASLt: vectors of zeros (k = 1) are multiplied and their product
-// added to D, and cuBLASLt applies the epilogue to the sum. D is read and written once, and GELU is computed
-// as cuBLAS does. Returns the reason for which nothing was enqueued; nullptr: there is none.
+// Enqueues the epilogue as a product of cuBLASLt: matrices of zeros with few inner indices are multiplied and
+// their product added to D, and cuBLASLt applies the epilogue to the sum. D is read and written once, and
+// GELU is computed as cuBLAS does. Returns the reason for which nothing was enqueued; nullptr: there is none.
 const char* apply_epilogue(const PendingEpilogue& epilogue);
 
 }  // namespace kintsugi::cublas
