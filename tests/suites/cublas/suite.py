@@ -49,11 +49,11 @@ def library_path(build, folder):
     return folder
 
 
-def child(script, words, build=None, report=True, audit=False, library_path=None, **settings):
+def child(script, words, build=None, report=True, audit=False, library_path=None, variables=None, **settings):
     """Runs the script with --child, with the drop-in preloaded if `build` is given, and beside it the audit library; or with a
     library path. Returns its document and the report, if that is asked for, which costs time in each call."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("KINTSUGI_") or name == "KINTSUGI_CUBLAS"}
-    environment |= {f"KINTSUGI_{name.upper()}": str(value) for name, value in settings.items()}
+    environment |= {f"KINTSUGI_{name.upper()}": str(value) for name, value in settings.items()} | (variables or {})
     with tempfile.TemporaryDirectory() as folder:
         file = pathlib.Path(folder) / "report.json"
         if build:
