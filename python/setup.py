@@ -1,6 +1,6 @@
-"""Puts libkintsugi.so into the wheel: the one that LIBKINTSUGI names, seen from where pip was called, else one that CMake
-builds. The compiled part of the package, _core.abi3.so, and the drop-in for cuBLAS, which `kintsugi run` preloads, are taken
-from beside it where they are there."""
+"""Puts libkintsugi.so into the wheel. LIBKINTSUGI names the file, relative to the folder in which pip was called; without
+LIBKINTSUGI, CMake builds the library. The compiled part of the package (_core.abi3.so) and the drop-in for cuBLAS, which
+`kintsugi run` preloads, are taken from the library's folder if they are there."""
 
 import os
 import pathlib
@@ -30,8 +30,8 @@ def version():
 
 
 def built_library(folder):
-    """Builds the library and the compiled part alone, without program and tests, and returns the library's path. Device
-    code is that of all GPUs, since a wheel is used elsewhere."""
+    """Builds the library and the compiled part, without program and tests. Returns the library's path. Device code is built
+    for all GPUs, since a wheel is used on other machines."""
     options = ["-DCMAKE_BUILD_TYPE=Release", "-DKINTSUGI_TESTS=OFF", "-DKINTSUGI_TOOLS=OFF",
                f"-DKINTSUGI_PYTHON={sys.executable}", "-DKINTSUGI_DEVICE_CODE=on"]
     options += shlex.split(os.environ.get("CMAKE_ARGS", ""))
@@ -82,8 +82,8 @@ class BuildWithLibrary(build_py):
 
 
 class PlatformWheel(bdist_wheel):
-    """One wheel for every Python 3 of the machine: the compiled part is for the stable ABI of CPython 3.9, and other
-    Pythons, which do not load it, go through ctypes. So the tag is not that of an ABI."""
+    """One wheel for every Python 3 of the machine. The compiled part is for the stable ABI of CPython 3.9. Other Pythons do
+    not load it and use ctypes. Therefore the wheel's tag names no ABI."""
 
     def get_tag(self):
         return "py3", "none", super().get_tag()[2]
@@ -91,7 +91,7 @@ class PlatformWheel(bdist_wheel):
 
 class WithLibrary(Distribution):
     def has_ext_modules(self):
-        return True  # so the wheel is the platform's
+        return True  # makes the wheel's tag name the platform
 
 
 setup(version=version(), cmdclass={"build_py": BuildWithLibrary, "bdist_wheel": PlatformWheel}, distclass=WithLibrary)

@@ -18,7 +18,7 @@ struct CalibrateRequest {
 // Contents of the library's progress reports.
 struct CalibrationProgress {
   Progress bar{"calibrating"};
-  std::string last_step;  // of the last report: the profile's file
+  std::string last_step;  // step of the latest progress report; the last report has the profile's file
 };
 
 void show_progress(void* user, double fraction_done, const char* step) {

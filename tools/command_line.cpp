@@ -84,7 +84,7 @@ std::string unknown_word(const CLI::App& program, const std::string& word) {
 
 void print_help(CLI::App& program, const std::string& name) {
   if (name.empty()) {
-    program.clear();  // else CLI11 describes the chosen command, which is help
+    program.clear();  // otherwise CLI11 would describe the chosen command, which is `help`
     fmt::print("{}", program.help());
     return;
   }
@@ -131,8 +131,8 @@ CLI::Validator whole_number(std::int64_t min, std::int64_t max) {
 
 std::string command_line_message(const CLI::App& program, const CLI::ParseError& error) {
   auto extras = program.remaining(true);
-  std::erase(extras, "--");  // CLI11 keeps the mark before positional words
-  // An unknown word is reported first, since it is why CLI11 finds others missing.
+  std::erase(extras, "--");  // CLI11 keeps the mark that precedes positional words
+  // An unknown word is reported first. It may be the reason why CLI11 misses other words.
   if (!extras.empty()) return unknown_word(program, extras.front());
   const std::string text = error.what();
   constexpr std::string_view required = " is required";

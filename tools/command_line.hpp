@@ -11,11 +11,11 @@ namespace kintsugi::tools {
 
 // Returns a check of an option: the value must be one of `names`. The message suggests the nearest of them.
 CLI::Validator one_of(std::vector<std::string> names);
-// Like one_of(), ignoring case; the value becomes the name as listed.
+// Like one_of(), but ignores case. The value is replaced by the listed name.
 CLI::Validator one_of_any_case(std::vector<std::string> names);
 
-// Returns a check of an option: the value must be a whole number in min ... max; without `max` from
-// `min` up.
+// Returns a check of an option: the value must be a whole number of at least `min`, and at most `max` if
+// there is a `max`.
 CLI::Validator whole_number(std::int64_t min);
 CLI::Validator whole_number(std::int64_t min, std::int64_t max);
 

@@ -1,4 +1,5 @@
-// The commands: each adds itself to the program and sets the action when it is chosen.
+// The commands. Each function adds one command to the program. The command sets `action` when the user
+// chooses it.
 #pragma once
 
 #include <CLI/CLI.hpp>

@@ -9,7 +9,7 @@ namespace kintsugi::tools {
 
 namespace {
 
-// A finding of the doctor. `advice` says what to do, or that nothing has to be done.
+// A finding of the doctor. `advice`: what the user can do, or that nothing must be done.
 struct DoctorFinding {
   std::string name;
   std::string status;  // "ok", "missing", "ignored" or "malformed"
@@ -49,7 +49,7 @@ void append_processor(DoctorFindings& findings) {
                       ""});
 }
 
-// Appends findings about engines; the requirements of an engine come before the engine itself.
+// Appends findings about engines. The requirements of an engine precede the engine.
 void append_engines(DoctorFindings& findings) {
   const Json document = describe_engines();
   for (const auto& engine : document.at("engines")) {
@@ -88,8 +88,8 @@ void append_settings(DoctorFindings& findings) {
   if (findings.size() == findings_before) findings.push_back({"settings", "ok", "all at their defaults", ""});
 }
 
-// Says that a CPU needs no profile, since no measured cost would change what the policy auto runs there
-// (docs/design/calibration.md).
+// Appends the finding that a CPU needs no profile: no measured cost would change what the policy auto runs on
+// a CPU (docs/design/calibration.md).
 void append_processor_profile(DoctorFindings& findings) {
   findings.push_back({"profile of the processor", "ok",
                       "none is needed: native products are the fastest for fp32 and fp64 on every CPU "

@@ -40,7 +40,7 @@ MatrixShape parse_matrix_shape(const std::string& text) {
   return shape;
 }
 
-// Fills the matrix. T is the type of the elements' parts; imaginary parts have another seed than real ones.
+// Fills the matrix. T is the type of the elements' parts. Real and imaginary parts have different seeds.
 template <class T>
 void fill_matrix(const lab::Distribution& distribution, lab::Side side, std::uint64_t seed, Matrix& matrix) {
   const std::int64_t parts = matrix.complex ? 2 : 1;

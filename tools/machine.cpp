@@ -42,7 +42,7 @@ Machine read_machine() {
   Machine result;
   struct utsname name {};
   if (uname(&name) == 0) {
-    const std::string_view release(name.release);  // after a hyphen comes the builder's own text
+    const std::string_view release(name.release);  // version, hyphen, text of the distribution
     result.system = fmt::format("{} {} {}", name.sysname, release.substr(0, release.find('-')), name.machine);
   }
   result.processor = proc_value("/proc/cpuinfo", "model name");

@@ -1,7 +1,7 @@
 // The program `kintsugi`: entry point and error exit; the commands have one file each.
 //
-// Exit status: 0 success; 2 an error that the user can correct (one line on stderr says which); 1 an error in
-// the program, or a bound or requested accuracy that a result exceeds.
+// Exit status: 0 success. 2: an error that the user can correct; a line on stderr describes it. 1: an error
+// in the program, or a result that exceeds a bound or the requested accuracy.
 #include <fmt/format.h>
 
 #include <csignal>
@@ -49,7 +49,7 @@ void describe_program(CLI::App& program) {
   program.require_subcommand(1);
 }
 
-// Flushes the output; output that could not be written (a full disk, a closed pipe) is an error too.
+// Flushes the output. Output that cannot be written (a full disk, a closed pipe) is an error, too.
 int flush_output() {
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return 0;
   return report(fmt::format("standard output: cannot be written: {}", std::strerror(errno)), user_error);
@@ -103,7 +103,7 @@ int run_and_report_errors(int count, char** words) {
   } catch (const Interrupted& interruption) {
     report(interruption.what(), user_error);
     std::signal(interruption.signal(), SIG_DFL);
-    std::raise(interruption.signal());  // so that shells and make see the signal that ended the program
+    std::raise(interruption.signal());  // shells and make then see that the signal ended the program
     return user_error;
   } catch (const std::bad_alloc&) {
     return report("memory: there is not enough for matrices of this size", user_error);

@@ -46,8 +46,8 @@ void print_markdown() {
       "default. The settings file is `$KINTSUGI_CONFIG`, else `$XDG_CONFIG_HOME/kintsugi/settings`,\n"
       "else `~/.config/kintsugi/settings`; its lines are `name = value`, and `#` begins a comment. An\n"
       "unknown name or a value that is not accepted is an error (`KINTSUGI_BAD_SETTING`) with the\n"
-      "accepted values; a variable of the environment that names no setting is one with\n"
-      "`KINTSUGI_STRICT=1` alone.\n"
+      "accepted values. An unknown environment variable that begins with `KINTSUGI_` is an error only\n"
+      "if `KINTSUGI_STRICT=1`.\n"
       "\n"
       "| setting | environment | flag of `kintsugi gemm` | accepted | default | what it does |\n"
       "|---|---|---|---|---|---|\n");

@@ -27,18 +27,17 @@ std::vector<std::string> setting_variables() {
   return names;
 }
 
-// Returns the settings with their defaults: without variables of the environment, and with an empty settings
-// file.
+// Returns the settings with their defaults. Environment variables are hidden, and the settings file is empty.
 Json default_settings() {
   const HiddenVariables hidden(setting_variables());
   ::setenv("KINTSUGI_CONFIG", "/dev/null", 1);
   Json settings = describe_settings(nullptr).at("settings");
-  ::unsetenv("KINTSUGI_CONFIG");  // a value that the variable had before comes back with `hidden`
+  ::unsetenv("KINTSUGI_CONFIG");  // the destructor of `hidden` restores the variable's old value
   return settings;
 }
 
-// Returns the library's message, without "kintsugi_set: " at its beginning, since the line of the message
-// names the flag that caused that call.
+// Returns the library's message without "kintsugi_set: " at its beginning. The program's error line names the
+// flag instead.
 std::string library_message(kintsugi_status status) {
   const std::string message = kintsugi_last_error();
   constexpr std::string_view call = "kintsugi_set: ";
@@ -46,8 +45,8 @@ std::string library_message(kintsugi_status status) {
   return message.starts_with(call) ? message.substr(call.size()) : message;
 }
 
-// Returns the table of settings. Keeps the message about a malformed settings file for require_settings(),
-// since the library caches the file and would not report it again.
+// Returns the table of settings. If the settings file is malformed, keeps the message for require_settings(),
+// since the library reads the file only once and would not report the error again.
 SettingsTable read_settings_table() {
   try {
     return {describe_settings(nullptr).at("settings"), ""};
@@ -131,7 +130,7 @@ Json document(const std::string& name, int format_version) {
 
 std::string commit() { return KINTSUGI_COMMIT; }
 
-// Prints a document. File names may have bytes that are not UTF-8; these are replaced, since JSON is UTF-8.
+// Prints a document. Bytes that are not UTF-8, which file names may have, are replaced, since JSON is UTF-8.
 void print(const Json& document) {
   fmt::print("{}\n", document.dump(2, ' ', false, Json::error_handler_t::replace));
 }

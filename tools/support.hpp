@@ -22,8 +22,8 @@ using Json = nlohmann::ordered_json;
 
 // ---------------------------------------------------------------- the library
 
-// A status other than success, with the library's message. The user can correct its cause, unless it is
-// unexpected: an internal error, or an error of the device.
+// A status other than success, with the library's message. Internal errors and device errors are unexpected;
+// the user can correct the cause of every other status.
 class LibraryError : public std::runtime_error {
  public:
   LibraryError(const std::string& subject, kintsugi_status status);
@@ -34,7 +34,7 @@ class LibraryError : public std::runtime_error {
   kintsugi_status status_;
 };
 
-// A bad result that a command was run to find: exit status 1.
+// A bad result, such as an exceeded bound, that the command was run to find. The exit status is 1.
 class Finding : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -43,8 +43,8 @@ class Finding : public std::runtime_error {
 // Throws LibraryError unless the status is success.
 void require(const std::string& subject, kintsugi_status status);
 
-// Hides variables of the environment during its lifetime; the library then finds them unset. The program must
-// have only one thread of its own at that time.
+// Unsets environment variables, and sets them again in the destructor. The program must have only one thread
+// of its own meanwhile.
 class HiddenVariables {
  public:
   explicit HiddenVariables(const std::vector<std::string>& names);
@@ -62,15 +62,16 @@ struct HandleDeleter {
 using Handle = std::unique_ptr<kintsugi_handle_s, HandleDeleter>;
 Handle make_handle();
 
-// Reads a JSON text by the rules of kintsugi_plan_describe(); `subject` is for the message.
+// Reads the JSON text of a function with the arguments of kintsugi_plan_describe(). `subject`: subject of
+// error messages.
 Json read_description(const std::string& subject,
                       const std::function<kintsugi_status(char*, std::size_t, std::size_t*)>& describe);
 Json describe_schemes();
 Json describe_engines();
 Json describe_settings(kintsugi_handle handle);
 
-// The library's table of settings, read once at the start. If the environment or the settings file is
-// malformed, its values are the defaults.
+// The library's table of settings, read once at the start. It has the defaults if the environment or the
+// settings file is malformed.
 struct SettingsTable {
   Json settings;          // array of the document
   std::string malformed;  // the library's message; "" if nothing is malformed
@@ -90,7 +91,7 @@ Json document(const std::string& name, int format_version = 1);
 std::string commit();
 void print(const Json& document);
 
-// number() returns a number for JSON, which has no infinities and no NaN: they are written "inf", "-inf" and
+// These functions return a number for JSON. JSON has no infinities and no NaN; they become "inf", "-inf" and
 // "nan".
 Json number(double value);
 Json number_or_null(const std::optional<double>& value);
@@ -99,15 +100,15 @@ double read_number(const Json& number);
 
 // ------------------------------------------------------------------- text
 
-// Returns a member of a JSON object as the text of a table's cell: "" for null or a missing member, yes and
-// no for booleans.
+// Returns a member of a JSON object as text for a table. It is "" for null and for a missing member, and
+// "yes" or "no" for booleans.
 std::string cell(const Json& object, const std::string& key);
 
 // ------------------------------------------------------------ command lines
 
-// Parses all of `text` as a number; fails, naming the flag, for other text.
+// Parses `text` as a number. Fails, with the flag in the message, if it is anything else.
 double parse_number(const std::string& flag, const std::string& text);
-// Returns a word for a shell: quoted if it has characters that are special there.
+// Returns the word, quoted if it has characters that are special in a shell.
 std::string quoted(const std::string& word);
 
 std::uint64_t parse_seed(const std::string& flag, const std::string& text);

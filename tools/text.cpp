@@ -20,11 +20,11 @@ using ColumnIndices = std::vector<std::size_t>;
 using ColumnWidths = std::vector<std::size_t>;  // in characters
 
 constexpr std::size_t gap = 2;  // spaces between columns
-// A column with cells wider than this, which are sentences, is not narrowed below this width.
+// A column with wider cells, which are sentences, is not made narrower than this.
 constexpr std::size_t min_prose_width = 24;
-constexpr std::size_t min_output_width = 20;  // a narrower output is treated as if it had this width
+constexpr std::size_t min_output_width = 20;  // a narrower terminal is treated as if it had this width
 
-// Returns the width of a text in characters, counted in code points, which is right for all printed text.
+// Returns the width of a text in code points. All printed text has one column for each code point.
 std::size_t width_of(std::string_view text) {
   return static_cast<std::size_t>(std::count_if(
       text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }));
@@ -74,14 +74,14 @@ std::size_t total_of(const ColumnWidths& widths) {
   return std::accumulate(widths.begin(), widths.end(), gap * (widths.size() - 1));
 }
 
-// Returns the widths of a group of columns: the natural ones, of which the widest is narrowed until all fit
-// into the output's width (0: unlimited) or none can be narrower.
+// Returns the widths of a group of columns. Starts with the natural widths, and makes the widest column
+// narrower until all columns fit the output's width (0: unlimited) or no column can be narrower.
 ColumnWidths fit_widths(const std::vector<Widths>& all, const ColumnIndices& group,
                         std::size_t output_width) {
   ColumnWidths widths;
   for (const std::size_t column : group) widths.push_back(all[column].natural);
   while (output_width > 0 && total_of(widths) > output_width) {
-    std::size_t widest = widths.size();  // of the columns that can be narrower; widths.size(): none
+    std::size_t widest = widths.size();  // widest column that can be narrower; widths.size(): there is none
     for (std::size_t i = 0; i < widths.size(); ++i) {
       const bool can_narrow = widths[i] > all[group[i]].min;
       if (can_narrow && (widest == widths.size() || widths[i] > widths[widest])) widest = i;
@@ -92,11 +92,11 @@ ColumnWidths fit_widths(const std::vector<Widths>& all, const ColumnIndices& gro
   return widths;
 }
 
-// Returns groups of columns that fit side by side; the first column of the table begins every group.
+// Returns groups of columns that fit side by side. Every group begins with the table's first column.
 std::vector<ColumnIndices> groups_of(const std::vector<Widths>& all, std::size_t output_width) {
   std::vector<ColumnIndices> groups{{0}};
   for (std::size_t column = 1; column < all.size(); ++column) {
-    ColumnIndices wider = groups.back();  // the last group with this column
+    ColumnIndices wider = groups.back();  // the last group plus this column
     wider.push_back(column);
     const bool fits = output_width == 0 || total_of(fit_widths(all, wider, output_width)) <= output_width;
     if (fits || groups.back().size() == 1) {

@@ -10,13 +10,12 @@
 
 namespace kintsugi::tools {
 
-// Returns the width of standard output in columns: the environment's COLUMNS, else the terminal's; 0 if
-// standard output is not a terminal, so that lines may have any length.
+// Returns the width of standard output in columns: the variable COLUMNS, or the terminal's width. Returns 0,
+// for lines of any length, if standard output is not a terminal.
 std::size_t output_columns();
 
-// A table with columns as wide as their widest cell, two spaces apart; the first line is underlined. If it is
-// wider than output_columns(), cells are broken at spaces; columns that still do not fit follow below, again
-// with the first column.
+// A table of text. Columns are as wide as their widest cell. If the table is wider than output_columns(),
+// cells are wrapped. Columns that still do not fit follow below, beside a copy of the first column.
 class Table {
  public:
   explicit Table(std::vector<std::string> heads) : rows_{std::move(heads)} {}
@@ -51,10 +50,10 @@ class Progress {
 std::string time_text(double seconds);
 std::string bytes_text(double bytes);
 
-// Returns text broken at spaces into lines of at most `width` characters, all but the first after `indent`
-// spaces.
+// Wraps text at spaces into lines of at most `width` characters. All lines after the first begin with
+// `indent` spaces.
 std::string wrapped(const std::string& text, std::size_t width, std::size_t indent);
-// Like wrapped(), for standard output: a line with its indentation has at most output_columns() columns.
+// Like wrapped(). Lines, including their indentation, are also limited to output_columns().
 std::string wrapped_for_output(const std::string& text, std::size_t width, std::size_t indent);
 
 }  // namespace kintsugi::tools

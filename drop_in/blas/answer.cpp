@@ -16,8 +16,9 @@ namespace kintsugi::blas {
 
 namespace {
 
-// Calls of this library that the thread is in: what the library's own OpenBLAS, or the next BLAS, calls by
-// name comes back here. Four bytes of static TLS, since every call reads them.
+// Depth of nested calls of this library in this thread. Nested calls come from the next BLAS, or from the
+// OpenBLAS of Kintsugi, which call routines by exported name. The variable is in static TLS, since every call
+// reads it.
 __attribute__((tls_model("initial-exec"))) constinit thread_local int calls_under_way = 0;
 
 class CallUnderWay {
@@ -46,7 +47,7 @@ void record(const Symbol& symbol, const Call& call, const CallOutcome& outcome) 
   }
 }
 
-// Notes which call's result this call reads, and what it wrote.
+// Records which earlier results the call has read, and the matrix that it has written.
 void note_matrices(const Call& call) {
   if (call.site == nullptr || !settings().records_calls()) return;
   try {
@@ -55,28 +56,28 @@ void note_matrices(const Call& call) {
   }
 }
 
-// Makes the plan before the call's time begins, so that times of sites compare.
+// Makes the plan before the call is timed. Otherwise the recorded time of a site would contain planning.
 void make_plan_before_timing(const Call& call) {
   if (!settings().records_calls()) return;
   try {
     decide(largest_product(call));
-  } catch (const std::exception&) {  // No memory: the call itself says so.
+  } catch (const std::exception&) {  // No memory: answer_checked() handles the same exception again.
   }
 }
 
 // ------------------------------------------------------------------ one call
 
-// A routine of several products is composed where the largest of them is emulated.
+// Decides on a routine of several products by its largest product.
 void answer_as_decided(const Symbol& symbol, const Call& call, const Forward& forward, CallOutcome& outcome) {
   if (call.routine == Routine::gemm) return multiply(symbol, call, forward, outcome);
-  const Decided decision = decide(largest_product(call));
+  const DecisionPointer decision = decide(largest_product(call));
   if (settings().records_calls()) outcome.why = decision->why;
   if (!decision->emulates && settings().policy != Policy::force && forward()) return;
   Products products(symbol, call.site, outcome);
   compose(call, products);
 }
 
-// After a failure that left C as it was.
+// Answers a call whose emulation has failed before C was written.
 void answer_natively(const Symbol& symbol, const Call& call, const Forward& forward) {
   if (call.routine == Routine::gemm) return multiply_natively(symbol, call, forward);
   if (!forward()) std::fprintf(stderr, "kintsugi: %s: out of memory, and no BLAS has it\n", symbol.name());
@@ -90,8 +91,8 @@ void answer_unrecorded(const Symbol& symbol, const Call& call, const Forward& fo
   }
 }
 
-// Reads the clock only for a record: two readings take 50 ns in a virtual machine, as long as all the rest
-// that a forwarded call costs.
+// Reads the clock only if calls are recorded. Two readings take 50 ns in a virtual machine, as long as the
+// rest of this library's work on a forwarded call.
 void answer_checked(const Symbol& symbol, const Call& call, const Forward& forward) {
   CallOutcome outcome;
   if (!settings().records_calls()) return answer_unrecorded(symbol, call, forward, outcome);
@@ -104,8 +105,8 @@ void answer_checked(const Symbol& symbol, const Call& call, const Forward& forwa
 
 // ------------------------------------------------------------------ batches
 
-// Forwards a call of a native site before anything is checked or recorded, as the policy native does.
-// Returns false if the call must be answered here.
+// Forwards a call whose site has the rule `native`, without checks or records. Returns false if the call must
+// be answered here.
 bool forward_native_site(const void* return_address, const void* compiled_site, const Forward& forward) {
   if (!has_sites() || settings().records_calls()) return false;
   const Site* const site = site_of(return_address, compiled_site);
@@ -127,7 +128,7 @@ double multiplications(const Group& group) {
   return all;
 }
 
-// The time of a forwarded batch is recorded in proportion to each group's multiplications.
+// Records a forwarded batch. Each group gets a share of the time in proportion to its multiplications.
 void record_forwarded(const Symbol& symbol, const std::vector<Group>& groups, double seconds) noexcept try {
   if (!settings().records_calls()) return;
   double all = 0;
@@ -139,21 +140,21 @@ void record_forwarded(const Symbol& symbol, const std::vector<Group>& groups, do
     outcome.calls = group.count;
     outcome.seconds = all > 0 ? seconds * multiplications(group) / all : 0;
     record(symbol, group.product, outcome);
-    for (std::int64_t number = 0; number < group.count; ++number) note_matrices(group.item(number));
+    for (std::int64_t index = 0; index < group.count; ++index) note_matrices(group.item(index));
   }
 } catch (const std::exception&) {  // The record lacks the batch.
 }
 
 }  // namespace
 
-Call Group::item(std::int64_t number) const {
+Call Group::item(std::int64_t index) const {
   Call call = product;
-  const auto moved = [number](auto* data, std::int64_t stride) {
-    return data == nullptr ? nullptr : static_cast<const char*>(data) + number * stride;
+  const auto advanced = [index](auto* data, std::int64_t stride) {
+    return data == nullptr ? nullptr : static_cast<const char*>(data) + index * stride;
   };
-  call.a = a != nullptr ? a[number] : moved(product.a, stride_a);
-  call.b = b != nullptr ? b[number] : moved(product.b, stride_b);
-  call.c = c != nullptr ? c[number] : const_cast<char*>(moved(product.c, stride_c));
+  call.a = a != nullptr ? a[index] : advanced(product.a, stride_a);
+  call.b = b != nullptr ? b[index] : advanced(product.b, stride_b);
+  call.c = c != nullptr ? c[index] : const_cast<char*>(advanced(product.c, stride_c));
   return call;
 }
 
@@ -169,7 +170,7 @@ bool intercepts() { return calls_under_way == 0 && !settings().forwards_all(); }
 
 void answer(const Invocation& invocation, const Call& call, Forward forward) {
   const CallUnderWay under_way;
-  // Taken first: if this call failed before it, the next call would get this call's site.
+  // The site is taken before anything can fail. Otherwise the thread's next call would get this call's site.
   const void* const compiled_site = take_compiled_site();
   if (forward_native_site(invocation.return_address, compiled_site, forward)) return;
   const Symbol& symbol = invocation.symbol;
@@ -185,7 +186,7 @@ void answer(const Invocation& invocation, const Call& call, Forward forward) {
 
 void answer(const Invocation& invocation, Batch batch, Forward forward) {
   const CallUnderWay under_way;
-  // Taken first: if this call failed before it, the next call would get this call's site.
+  // The site is taken before anything can fail. Otherwise the thread's next call would get this call's site.
   const void* const compiled_site = take_compiled_site();
   const Symbol& symbol = invocation.symbol;
   for (const Group& group : batch.groups)
@@ -202,8 +203,8 @@ void answer(const Invocation& invocation, Batch batch, Forward forward) {
   if (!emulates_any(batch.groups) && forward())
     return record_forwarded(symbol, batch.groups, stopwatch.seconds());
   for (const Group& group : batch.groups) {
-    for (std::int64_t number = 0; number < group.count; ++number) {
-      const Call item = group.item(number);
+    for (std::int64_t index = 0; index < group.count; ++index) {
+      const Call item = group.item(index);
       answer_checked(symbol, item, Forward([&item] { return call_next_gemm(item); }));
     }
   }

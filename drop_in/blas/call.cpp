@@ -22,7 +22,8 @@ Side other(Side side) {
   return side == Side::left ? Side::right : Side::left;
 }
 
-// Returns the op with which syrk, or herk if `is_hermitian`, on A^T computes what `op` computes on A.
+// Returns the op with which a rank-k update of A^T gives the result of the update of A with `op`.
+// `is_hermitian`: the update is herk or her2k; else it is syrk or syr2k.
 Op other(Op op, bool is_hermitian) {
   if (op == Op::n) return is_hermitian ? Op::c : Op::t;
   const bool is_transposing = op == Op::t || op == Op::c;

@@ -10,13 +10,12 @@
 
 namespace kintsugi::blas {
 
-// Both names of a routine that has two (gemmt, gemmtr) are one routine here; gemm3m is gemm.
+// gemmtr is counted as gemmt, and gemm3m as gemm.
 enum class Routine : std::uint8_t { gemm, gemmt, syrk, herk, syr2k, her2k, symm, hemm, trmm, trsm };
 
 enum class Convention : std::uint8_t { fortran, cblas };
 
-// `conjugate_only` is conjugation without transposition ('R', CblasConjNoTrans), which OpenBLAS has and the
-// reference BLAS has not.
+// `conjugate_only` is conjugation without transposition ('R', CblasConjNoTrans), an extension of OpenBLAS.
 enum class Op : std::uint8_t { n, t, c, conjugate_only, invalid };
 
 enum class Layout : std::uint8_t { column_major, row_major, invalid };
@@ -26,14 +25,14 @@ enum class Diag : std::uint8_t { non_unit, unit, invalid };
 
 struct Site;
 
-// Enumerators of a CBLAS call as they came, for messages.
+// Enumerators of a CBLAS call as the caller passed them, for messages.
 struct RawEnumerators {
   int layout = 0, side = 0, uplo = 0, op_a = 0, op_b = 0, diag = 0;
 };
 
-// Members that a routine's arguments lack keep their defaults, and m is n for triangles of C. C is the matrix
-// that is written: B of trmm and trsm. alpha and beta have the type of the matrices, but for alpha of herk
-// and beta of herk and her2k, which are real.
+// Arguments of a call. Members that the routine lacks keep their defaults. For routines that write a triangle
+// of C, m = n. `c` is the matrix that the routine writes: for trmm and trsm the caller's B. alpha and beta
+// have the type of the matrices, except that alpha of herk and beta of herk and her2k are real.
 struct Call {
   Routine routine = Routine::gemm;
   kintsugi_type type = KINTSUGI_F64;
@@ -65,15 +64,15 @@ constexpr bool has_uplo(Routine routine) { return routine != Routine::gemm; }
 constexpr bool has_op_a(Routine routine) { return routine != Routine::symm && routine != Routine::hemm; }
 constexpr bool has_op_b(Routine routine) { return routine <= Routine::gemmt; }
 
-// Rows and columns of the symmetric or triangular matrix A of a routine that has a side.
+// Order of the symmetric or triangular matrix A of a routine that has a side.
 constexpr std::int64_t order_of_a(const Call& call) { return call.side == Side::left ? call.m : call.n; }
 
-// The column-major call that computes the same with the same data: that of the matrices' transposes. An op of
-// syrk, herk and their like that CBLAS does not accept for row-major matrices is invalid in it. The alpha of
-// a row-major her2k is not conjugated here.
+// Returns the column-major call that computes the same result in the same memory, by transposing the
+// equation. A wrong op of a row-major rank-k update may become a right one, so such ops must be checked
+// before. The alpha of a row-major her2k is not conjugated here: see compose_typed().
 Call as_column_major(Call call);
 
-// Enumerators of BLAS's letters; `invalid` for any other letter.
+// The functions ..._of_letter() return the enumerator for a letter of BLAS; `invalid` for any other letter.
 constexpr Op op_of_letter(char letter) {
   switch (letter) {
     case 'N':
@@ -103,7 +102,7 @@ constexpr Diag diag_of_letter(char letter) {
                                           : Diag::invalid;
 }
 
-// Enumerators of CBLAS's numbers.
+// The functions ..._of_number() return the enumerator for a number of CBLAS; `invalid` for any other number.
 constexpr Op op_of_number(int number) {
   switch (number) {
     case 111: return Op::n;

@@ -12,15 +12,14 @@ bool is_too_small(std::int64_t leading_dimension, std::int64_t rows) {
 
 bool is_bad(Op op) { return op == Op::invalid || op == Op::conjugate_only; }
 
-// herk and her2k do not accept plain transposition, syrk and syr2k of complex matrices no conjugate
-// transposition.
+// True if a rank-k update accepts `op`. herk and her2k refuse op = T. Complex syrk and syr2k refuse op = C.
 bool accepts(const Call& call, Op op) {
   if (is_bad(op)) return false;
   const bool is_hermitian = call.routine == Routine::herk || call.routine == Routine::her2k;
   return is_hermitian ? op != Op::t : op != Op::c || !is_complex(call.type);
 }
 
-// ------------------------------------------------------------------ Fortran, by families of argument lists
+// ------------------------------------------------------------------ Fortran, one function an argument list
 
 int first_bad_argument_of_gemm(const Call& call) {
   if (is_bad(call.op_a)) return 1;
@@ -46,7 +45,7 @@ int first_bad_argument_of_gemmt(const Call& call) {
   return 0;
 }
 
-// syrk, herk, and with a second operand syr2k, her2k.
+// For syrk, herk, syr2k and her2k.
 int first_bad_argument_of_update(const Call& call) {
   const bool has_b = call.routine == Routine::syr2k || call.routine == Routine::her2k;
   const std::int64_t rows = call.op_a == Op::n ? call.n : call.k;
@@ -97,7 +96,8 @@ int first_bad_argument_of_fortran(const Call& call) {
 
 // ------------------------------------------------------------------ CBLAS
 
-// True if CBLAS itself, which checks row-major calls, refuses the op of a rank-k update.
+// True if the reference CBLAS refuses the op before it calls Fortran. It does so for the op of a row-major
+// rank-k update, and for every unknown op.
 bool is_bad_of_cblas(const Call& call, Op op) {
   if (op == Op::invalid) return true;
   const bool is_update =
@@ -140,7 +140,7 @@ BadArgument first_bad_argument(const Call& call) {
   if (call.convention == Convention::cblas) {
     if (const BadArgument bad = first_bad_enumerator(call); bad.number != 0) return bad;
   }
-  // Column-major calls are not copied, since a copy takes longer than the checks.
+  // A column-major call is checked in place, since a copy takes longer than the checks.
   const int number = call.layout == Layout::row_major ? first_bad_argument_of_fortran(as_column_major(call))
                                                       : first_bad_argument_of_fortran(call);
   return {number, nullptr, 0};

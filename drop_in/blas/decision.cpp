@@ -35,7 +35,8 @@ struct KeyHash {
     const auto product = [](std::int64_t number, std::size_t factor) {
       return static_cast<std::size_t>(number) * factor;
     };
-    // A sum of products that do not wait for each other: every forwarded call takes a hash.
+    // The products do not depend on each other, so they run in parallel. Every forwarded call computes a
+    // hash.
     std::size_t hash = product(key.m, 0x9e3779b97f4a7c15u) + product(key.n, 0xbf58476d1ce4e5b9u) +
                        product(key.k, 0x94d049bb133111ebu) + product(key.lda, 0xd6e8feb86659fd93u) +
                        product(key.ldb, 0xa0761d6478bd642fu) + product(key.ldc, 0xe7037ed1a0b428dbu);
@@ -48,32 +49,32 @@ struct KeyHash {
 
 // ------------------------------------------------------------------ plans
 
-// Keeps a plan that was made for a policy.
+// Moves the plan into the decision. `is_automatic`: the plan was made under the policy auto.
 void take_plan(kintsugi_plan plan, bool is_automatic, Decision& decision) {
   decision.plan.reset(plan);
   const drop_in::PlanSummary summary = drop_in::summary_of(plan);
   decision.why = summary.why;
   decision.may_be_native = summary.may_be_native;
-  // A native product under emulate is the library's own, in a fixed order; under auto it is the program's
-  // BLAS's.
+  // Under auto the next BLAS computes native products. Under emulate Kintsugi computes them, in a fixed
+  // order.
   decision.emulates = !summary.is_native || !is_automatic || summary.is_offloaded;
   if (!decision.emulates) decision.plan.reset();
 }
 
-// A rule that cannot be kept must not pass unnoticed: one line a site.
+// Writes one line to stderr for each site whose rule cannot be followed.
 void note_failure(const Site& site, const std::string& message) {
   if (site.has_failed.exchange(true)) return;
   std::fprintf(stderr, "kintsugi: %s: its calls are native, since its rule makes %s\n", site.name.c_str(),
                message.c_str());
 }
 
-// An engine's first product opens libraries and starts threads: without this the site that comes first would
-// have its time. The result does not matter.
+// Multiplies two small matrices and drops the result. An engine's first product opens libraries and starts
+// threads; this call keeps that time out of the recorded time of the first site.
 void warm_up(kintsugi_type type, const kintsugi_options& options) {
   constexpr std::int64_t order = 64;
   const float single_one[] = {1, 0};
   const double double_one[] = {1, 0};
-  const std::vector<double> ones(order * order * 2, 1);  // bytes enough for any type, and finite as all
+  const std::vector<double> ones(order * order * 2, 1);  // large enough, and finite, as elements of any type
   std::vector<double> product(ones.size());
   kintsugi_problem problem = KINTSUGI_PROBLEM_INIT;
   problem.m = problem.n = problem.k = problem.lda = problem.ldb = problem.ldc = order;
@@ -150,7 +151,7 @@ kintsugi_problem problem_of(const Call& call) {
   return problem;
 }
 
-Decided decide(const Call& call) {
+DecisionPointer decide(const Call& call) {
   const auto always = [](const Decision&) { return true; };
   return decisions.get(
       key_of(call), [&] { return new_decision(call); }, always);

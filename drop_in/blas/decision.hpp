@@ -1,4 +1,4 @@
-// Decisions: the library's plan for a problem, or native, kept for later calls of the same problem.
+// Decisions, each on one problem: the library's plan, or native. Decisions are kept for later calls.
 #pragma once
 
 #include <kintsugi/kintsugi.h>
@@ -16,18 +16,18 @@ struct PlanDeleter {
 };
 
 struct Decision {
-  bool emulates = false;       // the library multiplies, by an emulation or on GPUs; else the next BLAS does
-  bool may_be_native = false;  // data that no emulation accepts get the library's native product
-  std::unique_ptr<kintsugi_plan_s, PlanDeleter> plan;  // the library's, if it multiplies
+  bool emulates = false;  // Kintsugi multiplies, by an emulation or on GPUs; false: the next BLAS multiplies
+  bool may_be_native = false;  // the plan multiplies operands natively that no emulation accepts
+  std::unique_ptr<kintsugi_plan_s, PlanDeleter> plan;  // nullptr unless `emulates`
   std::string why;                                     // one sentence
 };
 
 // Returns the problem of a gemm whose arguments are right.
 kintsugi_problem problem_of(const Call& call);
 
-using Decided = drop_in::Found<Decision>;
+using DecisionPointer = drop_in::ValuePointer<Decision>;
 
 // Returns the decision on a gemm whose arguments are right.
-Decided decide(const Call& call);
+DecisionPointer decide(const Call& call);
 
 }  // namespace kintsugi::blas

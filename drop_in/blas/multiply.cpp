@@ -36,7 +36,6 @@ kintsugi_operands operands_of(const Call& call) {
   return operands;
 }
 
-// Runs the library's product with the accuracy and the policy of this call.
 kintsugi_status library_gemm(kintsugi_handle handle, const Call& call, const char* accuracy,
                              const char* policy) {
   const kintsugi_problem problem = problem_of(call);
@@ -47,11 +46,13 @@ kintsugi_status library_gemm(kintsugi_handle handle, const Call& call, const cha
   return kintsugi_gemm(handle, &problem, &options, &operands);
 }
 
-// C is written: nothing that goes wrong from here on may compute it again.
+// Copies the handle's report of the last execution to the outcome. Does not throw: the caller would take an
+// exception as a failure before C was written, and compute C twice.
 void note_execution(kintsugi_handle handle, CallOutcome& outcome) noexcept try {
   if (handle == nullptr) return;
   const drop_in::ExecutionSummary summary = drop_in::summary_of(handle);
-  // An empty name means no product in the summary, but a native one in the outcome.
+  // summary.program is "native" for a native product, and "" if nothing was multiplied. outcome.program is ""
+  // in both cases, and outcome.only_scaled tells them apart.
   outcome.program = summary.program == "native" ? "" : summary.program;
   outcome.only_scaled = summary.program.empty();
   outcome.recomputed_elements = summary.recomputed_elements;
@@ -60,10 +61,11 @@ void note_execution(kintsugi_handle handle, CallOutcome& outcome) noexcept try {
   if (summary.offload_obstacle.empty()) return;
   outcome.offload_failed = true;
   outcome.why = "Offload failed, so the host multiplied: " + summary.offload_obstacle;
-} catch (const std::exception&) {  // Ignored: the record then has no counts for this call.
+} catch (const std::exception&) {  // No memory: the record has no counts for this call.
 }
 
-// Under the policy force a native product is not accepted: C is put back and computed exactly.
+// Executes the plan. If the product was native under the policy `force`, restores C and computes it again
+// with the accuracy `exact`, which is always emulated.
 kintsugi_status execute(const Decision& decision, const Call& call, CallOutcome& outcome) {
   const bool must_redo_native = settings().policy == Policy::force && decision.may_be_native;
   const Handle handle = must_redo_native || settings().records_calls() ? new_handle() : Handle();
@@ -75,13 +77,13 @@ kintsugi_status execute(const Decision& decision, const Call& call, CallOutcome&
   note_execution(handle.get(), outcome);
   if (!must_redo_native || !outcome.is_native()) return status;
   saved->restore();
-  const kintsugi_status exactly = library_gemm(handle.get(), call, "exact", "emulate");
-  if (exactly == KINTSUGI_SUCCESS) note_execution(handle.get(), outcome);
-  return exactly;
+  const kintsugi_status exact_status = library_gemm(handle.get(), call, "exact", "emulate");
+  if (exact_status == KINTSUGI_SUCCESS) note_execution(handle.get(), outcome);
+  return exact_status;
 }
 
-// A forced emulation that cannot run must not pass unnoticed.
-void note_failure(const Symbol& symbol, const std::string& message) {
+// Tells the user, under the policy `force`, that an emulation cannot run.
+void report_failure_under_force(const Symbol& symbol, const std::string& message) {
   if (settings().policy != Policy::force) return;
   std::fprintf(stderr, "kintsugi: %s: policy force, but %s\n", symbol.name(), message.c_str());
   if (settings().strict) std::exit(2);
@@ -90,7 +92,7 @@ void note_failure(const Symbol& symbol, const std::string& message) {
 }  // namespace
 
 void multiply(const Symbol& symbol, const Call& call, const Forward& forward, CallOutcome& outcome) {
-  const Decided decision = decide(call);
+  const DecisionPointer decision = decide(call);
   if (settings().records_calls() || settings().policy == Policy::force) outcome.why = decision->why;
   if (decision->emulates) {
     const kintsugi_status status = execute(*decision, call, outcome);
@@ -98,7 +100,7 @@ void multiply(const Symbol& symbol, const Call& call, const Forward& forward, Ca
     outcome.failed = true;
     outcome.why = std::string(kintsugi_status_name(status)) + ": " + kintsugi_last_error();
   }
-  if (outcome.failed || settings().policy == Policy::force) note_failure(symbol, outcome.why);
+  report_failure_under_force(symbol, outcome.why);
   multiply_natively(symbol, call, forward);
 }
 

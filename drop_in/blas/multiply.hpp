@@ -1,4 +1,4 @@
-// One product: decided, then emulated or forwarded.
+// Decides on one product, and emulates or forwards it.
 #pragma once
 
 #include <string>
@@ -9,8 +9,8 @@
 
 namespace kintsugi::blas {
 
-// A call to the next BLAS; false: there is none behind this name. Refers to a callable that lives as long as
-// the call.
+// Reference to a callable that calls the next BLAS. It returns false if the next BLAS lacks the routine. The
+// callable must outlive the Forward.
 class Forward {
  public:
   template <class Callable>
@@ -24,16 +24,16 @@ class Forward {
   bool (*call_)(const void*);
 };
 
-// Computes a gemm whose arguments are right, as it is decided for its problem. Throws std::bad_alloc only
-// while C is as it was.
+// Computes a gemm whose arguments are right, emulated or native as decide() says. Throws std::bad_alloc only
+// before C is written.
 void multiply(const Symbol& symbol, const Call& call, const Forward& forward, CallOutcome& outcome);
 
-// A gemm by the next BLAS; where there is none behind this name, by the library's native product. A failure
-// of both is a line on stderr.
+// Computes a gemm by the next BLAS; without a next BLAS, by Kintsugi's native product. Writes a line to
+// stderr if Kintsugi's product fails.
 void multiply_natively(const Symbol& symbol, const Call& call, const Forward& forward);
 
-// The gemm of the next BLAS for a product that no caller wrote; false where there is none, or where a size
-// exceeds the 32 bits of its integers.
+// Computes a product that belongs to another routine by the gemm of the next BLAS. Returns false if the next
+// BLAS has no gemm, or if a size exceeds its 32-bit integers.
 bool call_next_gemm(const Call& product);
 
 }  // namespace kintsugi::blas

@@ -1,12 +1,12 @@
-// Mutexes of the library, in the order in which calls take them.
+// Mutexes of the library. A thread that locks several of them locks them in this order.
 #pragma once
 
 #include "common/lock.hpp"
 
 namespace kintsugi::blas {
 
-extern drop_in::ForkSafeMutex sites_mutex;      // call sites
-extern drop_in::ForkSafeMutex decisions_mutex;  // decisions
-extern drop_in::ForkSafeMutex record_mutex;     // record of calls
+extern drop_in::ForkSafeMutex sites_mutex;
+extern drop_in::ForkSafeMutex decisions_mutex;
+extern drop_in::ForkSafeMutex record_mutex;
 
 }  // namespace kintsugi::blas

@@ -1,4 +1,4 @@
-// A copy of C, with which C is restored before it is computed by another method.
+// A copy of C, from which C can be restored.
 #pragma once
 
 #include <cstddef>
@@ -24,7 +24,7 @@ class SavedMatrix {
 
  private:
   bool is_row_major() const { return call_.layout == Layout::row_major; }
-  // Contiguous rows or columns.
+  // Number of rows if C is row-major, else of columns.
   std::int64_t lines() const {
     if (call_.m == 0 || call_.n == 0) return 0;
     return is_row_major() ? call_.m : call_.n;

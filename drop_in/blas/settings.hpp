@@ -17,11 +17,11 @@ struct Settings : drop_in::CommonSettings {
   bool forwards_all() const { return malformed || (policy == Policy::native && !records_calls() && !sites); }
 };
 
-// A malformed setting is one line on stderr at the first use, and under KINTSUGI_STRICT=1 the end of the
-// program.
+// Returns the settings, which the first call reads. A malformed setting writes a line to stderr, and ends the
+// program if KINTSUGI_STRICT=1.
 const Settings& settings();
 
-// True if KINTSUGI_SITES is in force; false before the first call of settings().
+// True if KINTSUGI_SITES names a file; false before the first call of settings().
 inline constinit bool sites_in_force = false;
 inline bool has_sites() { return sites_in_force; }
 

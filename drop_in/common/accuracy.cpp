@@ -6,7 +6,7 @@ namespace kintsugi::drop_in {
 
 namespace {
 
-// Coefficient of |A||B| that the type's own contract allows.
+// Returns the coefficient of |A||B| of the type's own contract.
 double own_coefficient(kintsugi_type type, std::int64_t k) {
   const double unit_roundoff = is_single(type) ? 0x1p-24 : 0x1p-53;
   const double products = static_cast<double>(k) * (is_complex(type) ? 2 : 1);

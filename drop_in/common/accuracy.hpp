@@ -1,4 +1,4 @@
-// The accuracy of a call: that of its type, or a stricter one that was asked for.
+// The accuracy of a call: the accuracy of its type, or a stricter one that the user asked for.
 #pragma once
 
 #include <kintsugi/kintsugi.h>
@@ -14,12 +14,11 @@ constexpr bool is_complex(kintsugi_type type) { return type == KINTSUGI_C32 || t
 // Returns the accuracy of the type's own contract: fp32 or fp64.
 const char* own_accuracy(kintsugi_type type);
 
-// Returns the accuracy `asked` if it is stricter than the type's own contract of a product with inner
-// dimension k; else the type's own accuracy.
+// Returns the stricter one of two accuracies of a product with inner dimension k: `asked` and the type's own.
 std::string stricter_accuracy(const std::string& asked, kintsugi_type type, std::int64_t k);
 
-// Makes a plan with options.accuracy set to stricter_accuracy(). If no program for the type is proved to keep
-// that accuracy, such as a tolerance meant for another type, the plan has the type's own accuracy.
+// Makes a plan with the accuracy stricter_accuracy(). If no program is proved to keep that accuracy, as for a
+// tolerance that is meant for another type, makes a plan with the type's own accuracy.
 kintsugi_status make_fitting_plan(const kintsugi_problem& problem, kintsugi_options options,
                                   const std::string& asked, kintsugi_plan* plan);
 

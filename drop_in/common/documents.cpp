@@ -8,7 +8,8 @@ namespace {
 
 using Json = nlohmann::json;
 
-// Reads a document of describe(buffer, capacity, needed), which has the rules of kintsugi_plan_describe.
+// Reads the document that describe(buffer, capacity, needed) writes. Its arguments are used as those of
+// kintsugi_plan_describe().
 template <class Describe>
 std::optional<Json> read_document(const Describe& describe) {
   std::size_t needed = 0;
@@ -19,7 +20,8 @@ std::optional<Json> read_document(const Describe& describe) {
   return Json::parse(text);
 }
 
-// The first sentence on the choice follows the problem's and those of warnings. The next one may be on GPUs.
+// Returns the sentences on the decision. `words` has first a sentence on the problem, then warnings, then one
+// sentence on the decision, and possibly one on GPUs.
 std::string choice_of(const Json& words) {
   std::string choice;
   for (std::size_t i = 1; i < words.size(); ++i) {

@@ -1,4 +1,4 @@
-// The library's JSON documents, as far as the drop-in reads them.
+// Reads the parts of the library's JSON documents that the drop-ins need.
 #pragma once
 
 #include <kintsugi/kintsugi.h>
@@ -10,27 +10,28 @@
 
 namespace kintsugi::drop_in {
 
-// Returns the values of the library's settings that are in force, by name; nothing if the library refuses a
-// setting: kintsugi_last_error() then says why.
+// Returns the values of the library's settings by name. Returns nothing if the library refuses a setting;
+// kintsugi_last_error() then has the reason.
 std::optional<std::map<std::string, std::string>> library_settings();
 
 struct PlanSummary {
-  bool is_native = false;      // no candidate but the native product
+  bool is_native = false;      // the native product is the only candidate
   bool may_be_native = false;  // the native product is the last candidate
   bool is_offloaded = false;   // GPUs multiply matrices of the host
   std::string candidates;      // names of the candidates' programs, cheapest first: "fp16x3, bf16x6, native"
-  std::string why;             // the library's sentences on the choice
+  std::string why;             // the library's sentences on the decision
 };
 PlanSummary summary_of(kintsugi_plan plan);
 
 struct ExecutionSummary {
-  std::string program;  // name of the candidate that multiplied; "": at most beta C was formed
+  std::string program;  // name of the candidate that multiplied; "": nothing was multiplied
   std::int64_t recomputed_elements = 0;
   bool has_special_values = false;
-  bool is_offloaded = false;     // GPUs computed C, or a part of it
-  std::string offload_obstacle;  // why the host computed C, or a part of it, though the plan offloads; or ""
+  bool is_offloaded = false;  // GPUs computed at least a part of C
+  std::string
+      offload_obstacle;  // why the host computed a part of C that was planned for GPUs; "": it did not
 };
-// Returns what the report of the handle's last execution says.
+// Returns a summary of the report of the handle's last execution.
 ExecutionSummary summary_of(kintsugi_handle handle);
 
 }  // namespace kintsugi::drop_in

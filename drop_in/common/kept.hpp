@@ -1,4 +1,4 @@
-// Values that are made once for a key and kept as long as the program lives, such as plans of problems.
+// Keeps values, such as plans of problems, by their keys as long as the program lives.
 #pragma once
 
 #include <cstddef>
@@ -11,12 +11,12 @@
 
 namespace kintsugi::drop_in {
 
-// Pointer to a value that Kept keeps as long as the program lives; or owner of a value that is not kept.
+// Pointer to a value that Kept keeps. If Kept could not keep the value, the pointer owns it.
 template <class Value>
-class Found {
+class ValuePointer {
  public:
-  explicit Found(const Value* kept) : value_(kept) {}
-  explicit Found(std::unique_ptr<const Value> own) : value_(own.get()), own_(std::move(own)) {}
+  explicit ValuePointer(const Value* kept) : value_(kept) {}
+  explicit ValuePointer(std::unique_ptr<const Value> own) : value_(own.get()), own_(std::move(own)) {}
   const Value& operator*() const { return *value_; }
   const Value* operator->() const { return value_; }
 
@@ -25,37 +25,37 @@ class Found {
   std::unique_ptr<const Value> own_;
 };
 
-// Values by their keys. A library has at most one object for each pair of Key and Value, since the objects
-// would share `recent_`. Key has operator==, Hash the members of std::hash.
+// Map from keys to values. A library may have only one object for each pair of types Key and Value, since
+// objects of one type share `recent_`.
 template <class Key, class Value, class Hash>
 class Kept {
  public:
   constexpr explicit Kept(ForkSafeMutex& mutex) : mutex_(mutex) {}
 
-  // Returns the value of the key. If there is none yet, make() makes it, without the lock, since that may
-  // take long; it is kept if keeps(value) is true and not too many values are kept already.
+  // Returns the value of the key. If there is none yet, make() makes it; the mutex is not locked meanwhile,
+  // since make() may take long. The new value is kept if keeps(value) is true and the map is not full.
   template <class Make, class Keeps>
-  Found<Value> get(const Key& key, const Make& make, const Keeps& keeps) {
+  ValuePointer<Value> get(const Key& key, const Make& make, const Keeps& keeps) {
     Recent& latest = recent_[Hash()(key) % recent_count];
-    if (latest.value != nullptr && latest.key == key) return Found(latest.value);
+    if (latest.value != nullptr && latest.key == key) return ValuePointer(latest.value);
     const Value* kept = find(key);
     if (kept == nullptr) {
       auto made = std::make_unique<const Value>(make());
       if (keeps(*made)) kept = keep(key, made);
-      if (kept == nullptr) return Found<Value>(std::move(made));
+      if (kept == nullptr) return ValuePointer<Value>(std::move(made));
     }
     latest = {key, kept};
-    return Found(kept);
+    return ValuePointer(kept);
   }
 
  private:
   using Values = std::unordered_map<Key, std::unique_ptr<const Value>, Hash>;
 
-  // Bounds the memory, of which a plan takes some kilobytes.
+  // Bounds the memory. A plan takes some kilobytes.
   static constexpr std::size_t max_values = 4096;
 
-  // The values that the thread used last, which are found without a lock. Recent has no destructor: calls may
-  // come when the destructors of the thread's objects have run.
+  // A value that the thread has used recently. The thread finds it without a lock. Recent must not have a
+  // destructor, since calls may come after the destructors of thread_local objects have run.
   struct Recent {
     Key key;
     const Value* value;
@@ -69,8 +69,8 @@ class Kept {
     return found == values().end() ? nullptr : found->second.get();
   }
 
-  // Keeps `made`, unless another thread's value is kept for the key meanwhile. Returns the value that is
-  // kept; nullptr, and leaves `made` to the caller, if too many are kept.
+  // Keeps `made`, unless another thread has kept a value for the key meanwhile. Returns the kept value. If
+  // the map is full, returns nullptr and leaves `made` unchanged.
   const Value* keep(const Key& key, std::unique_ptr<const Value>& made) {
     const std::lock_guard lock(mutex_);
     if (values().size() >= max_values) return nullptr;

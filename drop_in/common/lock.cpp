@@ -28,8 +28,8 @@ void in_parent() {
   making.unlock();
 }
 
-// Makes `making` anew instead of unlocking it: a recursive mutex identifies its owner by a thread number, and
-// the child's thread has another one than the parent's that locked it.
+// Constructs `making` anew instead of unlocking it. A recursive mutex knows its owner by the thread number,
+// which is different in the child.
 void in_child() {
   forked = true;
   forget_record();

@@ -1,4 +1,4 @@
-// Locks that a fork waits for, so that the library stays usable in the child.
+// Mutexes that are free in the child of a fork, so that the library stays usable there.
 #pragma once
 
 #include <atomic>
@@ -7,11 +7,12 @@
 
 namespace kintsugi::drop_in {
 
-// Returns the lock that is held while a MadeOnce makes its value; a fork waits until it is free.
+// Locks the mutex that all MadeOnce objects lock while they make their values. A fork waits until it is free.
 std::unique_lock<std::recursive_mutex> lock_making();
 
-// A value that is made at its first use and never destroyed, since products may come as late as from another
-// library's destructor. A local static would not do: its guard stays locked in the child of a fork.
+// A value that is made at its first use. It is never destroyed, since another library's destructor may still
+// call a product. A local static variable is no alternative: the child of a fork may inherit its guard
+// locked.
 template <class T>
 class MadeOnce {
  public:
@@ -30,7 +31,7 @@ class MadeOnce {
   std::atomic<const T*> made_ = nullptr;
 };
 
-// A mutex that a fork waits for, and that is free in the child.
+// A mutex that a fork waits for, so that the mutex is free in the child.
 class ForkSafeMutex {
  public:
   constexpr ForkSafeMutex() = default;
@@ -41,9 +42,10 @@ class ForkSafeMutex {
   std::mutex mutex_;
 };
 
-// Each drop-in defines these two: its mutexes in the order in which calls take them, and the function that
-// empties its record in the child of a fork.
+// Returns all ForkSafeMutex objects in the order in which calls lock them. Each drop-in defines this
+// function.
 std::span<ForkSafeMutex* const> fork_safe_mutexes();
+// Empties the record of calls in the child of a fork. Each drop-in defines this function.
 void forget_record();
 
 // True in the child of a fork, false in the process that loaded the library.

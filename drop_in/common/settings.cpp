@@ -21,7 +21,7 @@ bool is_policy(std::string_view name) {
   return name.empty() || name == "auto" || name == "emulate" || name == "native" || name == "force";
 }
 
-// Returns the bytes of a text that the library has accepted: a number, with K, M or G after it if wanted.
+// Returns the number of bytes in a text that the library has accepted: a number, optionally with K, M or G.
 std::int64_t bytes_of(const std::string& text) {
   char* end = nullptr;
   const std::int64_t number = std::strtoll(text.c_str(), &end, 10);
@@ -32,7 +32,7 @@ std::int64_t bytes_of(const std::string& text) {
   return number << shift;
 }
 
-// Reads the library's own settings; returns false, with the library's message, if one is malformed.
+// Reads the settings of the library. If one is malformed, sets `message` and returns false.
 bool read_library_settings(CommonSettings& settings, std::string& message) {
   const std::string policy = variable("KINTSUGI_POLICY");
   if (!is_policy(policy)) {
@@ -44,7 +44,7 @@ bool read_library_settings(CommonSettings& settings, std::string& message) {
     message = kintsugi_last_error();
     return false;
   }
-  // The library takes "force" from the environment as "emulate".
+  // The library treats "force" in the environment as "emulate".
   settings.policy = policy == "force" ? Policy::force : policy_of(values->at("policy"));
   settings.accuracy = values->at("accuracy");
   settings.scheme = values->at("scheme");
@@ -52,7 +52,7 @@ bool read_library_settings(CommonSettings& settings, std::string& message) {
   return true;
 }
 
-// Reads the settings that drop-ins alone have; returns false, with a message, if one is malformed.
+// Reads the settings that only drop-ins have. If one is malformed, sets `message` and returns false.
 bool read_own_settings(CommonSettings& settings, std::string& message) {
   const std::string explain = variable("KINTSUGI_EXPLAIN");
   if (!explain.empty() && explain != "0" && explain != "1") {

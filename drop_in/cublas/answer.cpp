@@ -17,8 +17,8 @@ namespace kintsugi::cublas {
 
 namespace {
 
-// Depth of calls of this library in the thread. It exceeds 1 where the real cuBLAS calls exported names,
-// which are those of this library again.
+// Depth of nested calls of this library in the thread. Nested calls come from the real cuBLAS, which calls
+// routines by exported name.
 constinit thread_local int calls_under_way = 0;
 
 // Getters of the real cuBLAS.
@@ -38,7 +38,7 @@ class Answer {
     if (const char* reason = reason_to_forward(call_)) return forward(reason);
     if (settings().policy == Policy::native && call_.site == nullptr) return forward_by_policy();
     if (const char* reason = read_state(origin_, state_)) return forward(reason);
-    const Decided decision = decide(call_, state_);
+    const DecisionPointer decision = decide(call_, state_);
     if (!decision->emulates) return forward_as_planned(*decision);
     if (const char* reason = reason_in_scalars(call_, state_)) return forward(reason);
     if (const char* reason = origin_.reason_in_arithmetic(*call_.type)) return forward(reason);
@@ -65,8 +65,8 @@ class Answer {
     return forward(why);
   }
 
-  // Forwards the call as decided, and measures the time of a sampled one. Without candidates there is no
-  // plan, which the policy `force` reports.
+  // Forwards the call because the decision says so, and measures its time if it is sampled. A decision
+  // without candidates means that no plan could be made, which the policy `force` treats as a failure.
   int forward_as_planned(const Decision& decision) const {
     if (decision.candidates.empty() && settings().policy == Policy::force)
       return forward_after_failure(decision.why);
@@ -74,7 +74,7 @@ class Answer {
     return forward(decision.why);
   }
 
-  // Forwards the call after an emulation that could not run. A forced one must not pass unnoticed.
+  // Forwards the call after its emulation has failed.
   int forward_after_failure(const std::string& why) const {
     report_if_forced(symbol_.name(), why);
     if (records_calls()) note({.candidates = "", .why = why, .failed = true});
@@ -125,8 +125,8 @@ const char* read_state(const Origin& origin, CallState& state) {
 
 std::string emulate(const Decision& decision, const Call& call, const CallState& state,
                     kintsugi_handle handle) {
-  // Memory that is allocated under a capture belongs to the graph, so the library allocates it as it does
-  // elsewhere.
+  // Under a capture the drop-in passes no workspace. The library then allocates it, and the memory belongs to
+  // the graph.
   const std::size_t bytes = is_captured(state.stream) ? 0 : decision.workspace_bytes;
   const Workspace workspace(state.device, bytes, state.stream);
   kintsugi_operands operands = KINTSUGI_OPERANDS_INIT;
@@ -166,7 +166,7 @@ int answer(const Symbol& symbol, const Origin& origin, const Call& call, const F
   const CallUnderWay under_way;
   try {
     return Answer(symbol, origin, call, forward).run();
-  } catch (const std::exception&) {  // No memory; C is as it was.
+  } catch (const std::exception&) {  // No memory; C is not written yet.
     return forward();
   }
 }

@@ -1,4 +1,4 @@
-// Answer to an intercepted call: it is checked and decided, then emulated or forwarded to the real cuBLAS.
+// Answers an intercepted call: checks it, decides on it, then emulates it or forwards it to the real cuBLAS.
 #pragma once
 
 #include <string>
@@ -24,14 +24,12 @@ class Forward {
   int (*call_)(const void*);
 };
 
-// True if a call of this thread may be emulated or has to be recorded. False for calls that come from within
-// a call of this library, and under settings that neither emulate nor record anything: such calls are
-// forwarded at once.
+// True if a call of this thread may be emulated or must be recorded. Other calls are forwarded at once: calls
+// that come from within a call of this library, and all calls under settings that neither emulate nor record.
 bool intercepts();
 
-// Source of the things on which a call depends besides its arguments: the stream, the pointer and math modes,
-// an epilogue. Each member function returns the reason for which cuBLAS must answer the call; nullptr: there
-// is none.
+// Source of what a call depends on besides its arguments: stream, pointer mode, math mode, epilogue. Each
+// member function returns nullptr, or the reason why cuBLAS must answer the call.
 class Origin {
  public:
   Origin() = default;
@@ -41,10 +39,10 @@ class Origin {
 
   // Reads the stream and the pointer mode.
   virtual const char* read(CallState& state) const = 0;
-  // Looks for arithmetic other than that of the types, such as TF32, for which the caller asked.
+  // Checks whether the caller asked for an arithmetic such as TF32 instead of the arithmetic of the types.
   virtual const char* reason_in_arithmetic(kintsugi_type type) const = 0;
-  // Enqueues the steps before an emulated product, such as the copy of a bias into C. Whatever they have
-  // written into C, cuBLAS overwrites when it answers the call.
+  // Enqueues the steps before an emulated product, such as the copy of a bias into C. These steps may write
+  // C: if the emulation then fails, cuBLAS answers the call and overwrites C.
   virtual const char* enqueue_before(const CallState& state) const = 0;
   // Enqueues the steps after an emulated product. If they fail, cuBLAS answers the call and overwrites C.
   virtual const char* enqueue_after(const CallState&) const { return nullptr; }
@@ -75,12 +73,12 @@ class CallUnderWay {
 // Reads everything that a plan depends on; returns the reason for which cuBLAS must answer, or nullptr.
 const char* read_state(const Origin& origin, CallState& state);
 
-// Enqueues the emulated product. Returns ""; or the failure, after which the library has written nothing to
-// C. The report of `handle`, unless it is nullptr, will describe the execution.
+// Enqueues the emulated product. Returns "", or the reason of a failure; after a failure C is not written. If
+// `handle` is not nullptr, its report will describe the execution.
 std::string emulate(const Decision& decision, const Call& call, const CallState& state,
                     kintsugi_handle handle = nullptr);
 
-// Under the policy `force` prints on stderr that an emulation does not run, and ends the program with
+// Under the policy `force`, prints on stderr that an emulation does not run, and ends the program if
 // KINTSUGI_STRICT=1. Does nothing under other policies.
 void report_if_forced(const char* symbol, const std::string& why);
 

@@ -16,7 +16,7 @@ enum class BatchKind : std::uint8_t { single, strided, pointers };
 
 struct Call {
   const Site* site = nullptr;         // nullptr without KINTSUGI_SITES
-  std::optional<kintsugi_type> type;  // nothing: cuBLAS answers, because of the types or of the arithmetic
+  std::optional<kintsugi_type> type;  // nothing: cuBLAS answers, since types or arithmetic are not supported
   int op_a = 0, op_b = 0;             // cublasOperation_t, whose numbers are those of kintsugi_op
   std::int64_t m = 0, n = 0, k = 0;
   const void* alpha = nullptr;
@@ -40,8 +40,9 @@ struct MatrixTypes {
 // Returns `type` if all matrices have it, else nothing.
 std::optional<kintsugi_type> type_of_all(const MatrixTypes& types, kintsugi_type type);
 
-// Returns the type of all matrices if it is one of kintsugi_type and the compute type is its default one;
-// nothing for other types and if the caller named the arithmetic, such as TF32 or a pedantic one.
+// Returns the type of the matrices if all have the same type of kintsugi_type, and if the compute type is
+// that type's default. Returns nothing if the caller has chosen another arithmetic, such as TF32 or a
+// pedantic mode.
 std::optional<kintsugi_type> type_of(const MatrixTypes& types, int compute, int algorithm);
 
 // Returns the call of one product.
@@ -53,8 +54,8 @@ Call strided(Call call, std::int64_t stride_a, std::int64_t stride_b, std::int64
              std::int64_t count);
 Call by_pointers(Call call, std::int64_t count);
 
-// Returns the reason for which cuBLAS answers the call under all settings; nullptr: there is none. An
-// argument that may be invalid is such a reason, so that the caller gets cuBLAS's own status.
+// Returns the reason why cuBLAS must answer the call under all settings; nullptr: there is none. An argument
+// that may be invalid is such a reason, so that the caller gets cuBLAS's own status.
 const char* reason_to_forward(const Call& call);
 
 // True if the arguments are valid and a size is 0.
@@ -63,8 +64,7 @@ bool is_empty(const Call& call);
 // True if a scalar of that type in host memory is 0.
 bool is_zero(const void* scalar, kintsugi_type type);
 
-// Returns the reason for which the handle's math mode leaves calls of this type to cuBLAS; nullptr: there is
-// none.
+// Returns the reason why the handle's math mode leaves calls of this type to cuBLAS; nullptr: there is none.
 const char* reason_in_math_mode(int math_mode, kintsugi_type type);
 
 }  // namespace kintsugi::cublas

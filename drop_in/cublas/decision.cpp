@@ -81,27 +81,27 @@ kintsugi_problem problem_of(const Call& call, const CallState& state) {
   return problem;
 }
 
-// True for failures that a later call need not have, such as a lack of memory.
+// True for failures that may not recur, such as a lack of memory.
 bool is_temporary(kintsugi_status status) {
   return status == KINTSUGI_OUT_OF_MEMORY || status == KINTSUGI_DEVICE_ERROR;
 }
 
-// True for products of FP64 whose emulation neither a setting nor a rule of the sites file asks for, so that
-// speed alone decides.
+// True for FP64 products if no setting and no rule of the sites file asks for emulation. Then speed alone
+// decides.
 bool is_fp64_by_default(const Call& call) {
   return call.site == nullptr && settings().policy == Policy::automatic && settings().scheme.empty() &&
          settings().accuracy.empty() && !drop_in::is_single(*call.type);
 }
 
-// True for products of FP64 that are too small to gain beside other work. At k = 2048 an emulation gains 5 %
-// on an idle H200, but occupies all SMs while it runs: cuSOLVER's Cholesky factorization, which overlaps
-// products with panels, took 1.49 times as long at n = 32768.
+// True for FP64 products that are too small to gain while other work runs on the device. An emulation
+// occupies all SMs. At k = 2048 it gains 5 % on an idle H200, but cuSOLVER's Cholesky factorization (n =
+// 32768), which overlaps products with other kernels, took 1.49 times as long.
 bool gains_too_little(const Call& call) {
   constexpr std::int64_t min_side = 3072;
   return is_fp64_by_default(call) && std::min({call.m, call.n, call.k}) < min_side;
 }
 
-// Makes a plan by the rule of the call's site; without sites by the settings.
+// Makes a plan by the rule of the call's site; by the settings if the call has no site.
 kintsugi_status make_plan(const Call& call, const CallState& state, kintsugi_options options,
                           kintsugi_plan* plan) {
   const kintsugi_problem problem = problem_of(call, state);
@@ -113,8 +113,7 @@ kintsugi_status make_plan(const Call& call, const CallState& state, kintsugi_opt
   return kintsugi_plan_create(nullptr, &problem, &options, plan);
 }
 
-// True if cuBLAS multiplies where the plan is native; false if the library's own native product does, in a
-// fixed order.
+// True if cuBLAS computes native products; false if Kintsugi computes them, in a fixed order.
 bool leaves_native_to_cublas(const Call& call) {
   // Calls without a site are forwarded without a decision under the policy native.
   if (call.site == nullptr) return settings().policy == Policy::automatic;
@@ -124,8 +123,8 @@ bool leaves_native_to_cublas(const Call& call) {
   return settings().policy == Policy::automatic || settings().policy == Policy::native;
 }
 
-// Decides by a new plan. A stream under capture gets none: the first plan creates a handle of cuBLAS, which
-// allocates memory.
+// Decides by a new plan. While the stream is captured no plan is made, since the first plan creates a handle
+// of cuBLAS, which allocates memory.
 Decision new_decision(const Call& call, const CallState& state) {
   Decision decision;
   if (call.site != nullptr && call.site->rule.is_native()) {
@@ -166,7 +165,7 @@ Decision new_decision(const Call& call, const CallState& state) {
 
 constinit drop_in::Kept<Key, Decision, KeyHash> decisions(decisions_mutex);
 
-// True if a scalar of a type of FP64 in host memory is 1 or -1.
+// True if a scalar in host memory, real or complex FP64, is 1 or -1.
 bool is_unit(const void* scalar, kintsugi_type type) {
   const auto* parts = static_cast<const double*>(scalar);
   return std::abs(parts[0]) == 1 && (!drop_in::is_complex(type) || parts[1] == 0);
@@ -174,9 +173,9 @@ bool is_unit(const void* scalar, kintsugi_type type) {
 
 }  // namespace
 
-// Leaves products of FP64 that are added to C with scalars other than 1 and -1 to cuBLAS. With 1 and -1 the
-// epilogue rounds in double; other scalars need a longer epilogue, which costs more than the emulation gains:
-// 4096 x 8192 x 4096 takes 5.2 ms on an H200, by cuBLAS 4.9.
+// Leaves FP64 products with beta != 0 to cuBLAS unless alpha and beta are 1 or -1. Other scalars need a
+// longer epilogue, which costs more than the emulation gains: 4096 x 8192 x 4096 takes 5.2 ms on an H200, and
+// 4.9 ms by cuBLAS. Scalars in device memory count as other scalars, since their values are not known here.
 const char* reason_in_scalars(const Call& call, const CallState& state) {
   if (!is_fp64_by_default(call)) return nullptr;
   const kintsugi_type type = *call.type;
@@ -185,7 +184,7 @@ const char* reason_in_scalars(const Call& call, const CallState& state) {
   return is_cheap ? nullptr : "FP64 products that add to C gain too little for scalars other than 1 and -1";
 }
 
-Decided decide(const Call& call, const CallState& state) {
+DecisionPointer decide(const Call& call, const CallState& state) {
   const auto is_final = [](const Decision& decision) { return decision.is_final; };
   return decisions.get(
       key_of(call, state), [&] { return new_decision(call, state); }, is_final);

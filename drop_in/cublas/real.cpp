@@ -48,7 +48,7 @@ void* find_real(const char* name) {
     void* library = ::dlopen(path.c_str(), RTLD_LAZY | RTLD_NOLOAD);
     if (library == nullptr) continue;
     void* found = ::dlsym(library, name);
-    ::dlclose(library);  // The library stays loaded for whoever loaded it.
+    ::dlclose(library);  // The library stays loaded: it was loaded before dlopen().
     if (found != nullptr && !is_own(found)) return found;
   }
   return nullptr;

@@ -1,4 +1,4 @@
-// The real cuBLAS: the functions that the program would have called without this library.
+// The real cuBLAS, which the program would have called without this library.
 #pragma once
 
 #include <atomic>
@@ -7,15 +7,17 @@
 
 namespace kintsugi::cublas {
 
-// Returns the real function of that name: the next one in the program's search order; else the one of a
-// loaded libcublas or libcublasLt, such as one that Python loaded with RTLD_LOCAL; nullptr if there is none.
+// Finds the function of that name in the real cuBLAS. The search goes through the program's search order
+// behind this library, then through libcublas and libcublasLt if they were loaded with RTLD_LOCAL, as by
+// Python. Returns nullptr if there is no such function.
 void* find_real(const char* name);
 
 // Returns the path of the file that defines `function`; "" if it is not known.
 const char* file_of(const void* function);
 
-// An exported name and the real function of that name, which is looked up at the first use. Objects are
-// initialized at compile time, since a call may come from another library's constructor.
+// An exported name and the real function of that name, which is looked up at the first use. The constructor
+// is constexpr because another library's constructor may call a function before any constructor of this
+// library has run.
 class Symbol {
  public:
   constexpr explicit Symbol(const char* name) : name_(name) {}
@@ -39,8 +41,8 @@ class Symbol {
   std::atomic<void*> real_ = nullptr;
 };
 
-// Calls the real function with the caller's arguments, whose types must be exactly those that it declares;
-// returns its status, or not_supported if there is no such function.
+// Calls the real function and returns its status, or not_supported if there is no such function. The types of
+// the arguments must be exactly those of the real declaration.
 template <class... Arguments>
 int call_real(Symbol& symbol, Arguments... arguments) {
   auto* const real = symbol.real<int(Arguments...)>();

@@ -9,7 +9,7 @@ namespace kintsugi::cublas {
 
 namespace {
 
-// Reads the sites file, of which only the BLAS drop-in can keep "outputs".
+// Reads the sites file. Refuses its member "outputs", which only the BLAS drop-in supports.
 bool read_own_sites(Settings& settings, std::string& message) {
   if (!drop_in::read_sites(settings, settings.sites, message)) return false;
   if (!settings.sites || settings.sites->outputs.empty()) return true;

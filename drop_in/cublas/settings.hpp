@@ -15,8 +15,8 @@ struct Settings : drop_in::CommonSettings {
   std::optional<drop_in::SitesFile> sites;  // contents of the file that KINTSUGI_SITES names
 };
 
-// Returns the settings, which the first use reads. A malformed one is a line on stderr then, and with
-// KINTSUGI_STRICT=1 ends the program.
+// Returns the settings, which the first call reads. A malformed setting prints a line on stderr, and ends the
+// program if KINTSUGI_STRICT=1.
 const Settings& settings();
 
 }  // namespace kintsugi::cublas

@@ -10,20 +10,21 @@
  *  - A call never modifies A or B, never writes outside the m x n elements of C, never prints and
  *    never ends the program.
  *  - Structs begin with struct_size; initialize them with their _INIT macro.
- *  - Threads are OpenMP's. In a child (fork) of the process that loaded the library a call uses one thread,
- *    whatever `threads` is; the engine cuda is KINTSUGI_ENGINE_UNAVAILABLE there if the parent used it.
+ *  - The library uses OpenMP threads. In a forked child of the process that loaded the library, a call uses
+ *    one thread, whatever `threads` is. The engine cuda is KINTSUGI_ENGINE_UNAVAILABLE in the child if the
+ *    parent used it.
  *  - A plan and a prepared operand are immutable: any number of threads may use one at the same time. A
  *    handle serves one thread at a time.
  *
  * Matrices in device memory (kintsugi_problem.memory = KINTSUGI_DEVICE), on the engine cuda:
- *  - A plan is for the device that is current when the plan is made; an execution takes pointers and a stream
- *    of the context that is current at the execution. A plan for another device, and a stream or prepared
- *    operand of another context, are KINTSUGI_INVALID_ARGUMENT, and nothing is enqueued in the stream. For
+ *  - A plan is for the device that is current when the plan is made. An execution takes pointers, a stream
+ *    and prepared operands of the context that is current at the execution. Objects of another context, or a
+ *    plan for another device, are KINTSUGI_INVALID_ARGUMENT; nothing is enqueued in the stream then. For
  *    batches by pointers the arrays of pointers are in device memory, too.
- *  - A call on a queue of kind KINTSUGI_QUEUE_CUDA enqueues its work in the stream and returns; it never
- *    waits for the device and may be captured in a graph (make the plan before the capture, in the same
- *    context and with the same handle: otherwise the call is KINTSUGI_INVALID_ARGUMENT, and the capture goes
- *    on). Results that only the device has are read by kintsugi_report(), which waits. On a queue of kind
+ *  - A call on a queue of kind KINTSUGI_QUEUE_CUDA enqueues its work in the stream and returns. It never
+ *    waits for the device, and may be captured in a graph. The plan must be made before the capture, in the
+ *    same context and with the same handle; otherwise the call is KINTSUGI_INVALID_ARGUMENT, and the capture
+ *    goes on. kintsugi_report() reads what only the device knows, and waits for it. On a queue of kind
  *    KINTSUGI_QUEUE_HOST a call uses the default stream and returns when C is complete.
  *  - With alpha = 0 in device memory an emulated product does not read A and B. A native product, which the
  *    vendor's library computes, reads them, and a NaN in A or B reaches C.
@@ -131,10 +132,10 @@ typedef struct kintsugi_problem {
   int32_t pointer_mode;                        /* kintsugi_pointer_mode, of alpha and beta */
   int32_t memory;                              /* kintsugi_memory, of A, B and C */
   int32_t batch_kind;                          /* kintsugi_batch_kind */
-  /* 1: executions will pass this operand prepared, for the same accuracy, scheme and engine; the policy auto
-   * then does not count the time of its split. Nothing else depends on the member, and the plan also takes an
-   * operand that is not prepared. kintsugi_gemm ignores the member and looks at its operands. Structs too
-   * short to have it mean 0. */
+  /* 1: executions will get this operand prepared, with the same accuracy, scheme and engine. The policy auto
+   * then does not count the time of its split. Nothing else depends on the member; the plan also accepts an
+   * operand that is not prepared. kintsugi_gemm ignores the member and looks at its operands. A struct that
+   * is too short to have the member means 0. */
   int32_t prepared_a, prepared_b;
 } kintsugi_problem;
 
@@ -171,10 +172,10 @@ typedef struct kintsugi_options {
   int64_t workspace_limit; /* bytes; C is computed in blocks to fit, with the same bits */
   int32_t threads;
   int32_t reserved;
-  kintsugi_allocate allocate; /* with deallocate: both or neither; for device matrices: of device memory */
+  kintsugi_allocate allocate; /* set both callbacks or none; for device matrices they return device memory */
   kintsugi_deallocate deallocate; /* device memory is taken and freed in the order of the queue's stream */
-  void* allocator_user;           /* passed to both as `user` */
-  kintsugi_queue queue; /* of executions that name none; a CUDA queue requires memory = KINTSUGI_DEVICE */
+  void* allocator_user;           /* argument `user` of both callbacks */
+  kintsugi_queue queue; /* for executions without a queue; a CUDA queue requires memory = KINTSUGI_DEVICE */
 } kintsugi_options;
 
 #define KINTSUGI_OPTIONS_INIT                                                                         \
@@ -213,17 +214,17 @@ KINTSUGI_API kintsugi_status kintsugi_set_log(kintsugi_handle handle, kintsugi_l
 typedef struct kintsugi_operands {
   size_t struct_size;
   const void* alpha;
-  const void* a; /* not read if alpha = 0, k = 0, or prepared_a is given; b likewise with prepared_b */
+  const void* a; /* not read if alpha = 0, if k = 0, or if prepared_a is set; b likewise with prepared_b */
   const void* b;
   const void* beta;
   void* c;                      /* its old elements are not read if beta = 0 */
   kintsugi_prepared prepared_a; /* NULL, or A from kintsugi_prepare */
   kintsugi_prepared prepared_b;
-  void* workspace;       /* NULL with size 0: memory from the allocator callback, else from the library */
+  void* workspace; /* NULL with size 0: memory comes from the callback `allocate`, or from the library */
   size_t workspace_size; /* bytes; at least kintsugi_plan_workspace_size() if a workspace is given */
   kintsugi_queue
       queue; /* kind 0: the queue of the plan's options. One plan may run on several streams at once if each
-              execution has a workspace of its own. Structs too short to have the member mean kind 0. */
+              execution has a workspace of its own. A struct without this member means kind 0. */
 } kintsugi_operands;
 
 #define KINTSUGI_OPERANDS_INIT                                                                   \
@@ -238,22 +239,23 @@ KINTSUGI_API kintsugi_status kintsugi_plan_create(kintsugi_handle handle, const 
                                                   const kintsugi_options* options, kintsugi_plan* plan);
 KINTSUGI_API void kintsugi_plan_destroy(kintsugi_plan plan);
 
-/* Exact number of bytes that an execution needs, a multiple of 256. The workspace's address must be a
- * multiple of 256, too. */
+/* Sets *bytes to the exact size of the workspace of an execution, a multiple of 256. The workspace's address
+ * must be a multiple of 256, too. */
 KINTSUGI_API kintsugi_status kintsugi_plan_workspace_size(kintsugi_plan plan, size_t* bytes);
 
-/* The problem of the plan. *problem must have been initialized with its _INIT macro. */
+/* Sets *problem to the problem of the plan. *problem must be initialized with its _INIT macro before. */
 KINTSUGI_API kintsugi_status kintsugi_plan_problem(kintsugi_plan plan, kintsugi_problem* problem);
 
-/* The plan as complete JSON (docs/schema/plan.schema.json), which kintsugi_plan_read accepts. Writes at most
- * `capacity` bytes including the terminating zero; *needed (may be NULL) gets the size of the whole text.
- * buffer may be NULL if capacity is 0. A text that does not fit is truncated, with status success. */
+/* Writes the complete plan as JSON (docs/schema/plan.schema.json), which kintsugi_plan_read accepts. Writes
+ * at most `capacity` bytes including the terminating zero. *needed gets the size of the whole text; needed
+ * may be NULL. buffer may be NULL if capacity is 0. A text that does not fit is truncated, with status
+ * success. */
 KINTSUGI_API kintsugi_status kintsugi_plan_describe(kintsugi_plan plan, char* buffer, size_t capacity,
                                                     size_t* needed);
 
-/* Makes a plan from its description: for the described problem, under the described settings, which here
- * precede the handle's. Of `options` only allocator and queue are used. The description's format version must
- * be one that this library knows. */
+/* Makes a plan for the problem and the settings in a description. The settings in the description precede the
+ * handle's. Only allocator and queue of `options` are used. The library must know the description's format
+ * version. */
 KINTSUGI_API kintsugi_status kintsugi_plan_read(kintsugi_handle handle, const char* description,
                                                 const kintsugi_options* options, kintsugi_plan* plan);
 
@@ -263,9 +265,9 @@ KINTSUGI_API kintsugi_status kintsugi_plan_execute(kintsugi_handle handle, kints
 
 typedef enum kintsugi_side { KINTSUGI_A = 0, KINTSUGI_B = 1 } kintsugi_side;
 
-/* Splits one operand of the plan's problem once, for any number of executions of plans with the same operand
- * shape and type; set prepared_a or prepared_b in their problems. The data are copied; the original may be
- * freed. C has the same bits as without preparation: an execution that must split in another way splits the
+/* Splits one operand of the plan's problem, for any number of executions of plans with the same operand shape
+ * and type. Set prepared_a or prepared_b in the problems of these plans. The data are copied, so the original
+ * may be freed. C has the same bits as without preparation: an execution that needs another split splits the
  * copy again. */
 KINTSUGI_API kintsugi_status kintsugi_prepare(kintsugi_handle handle, kintsugi_plan plan, kintsugi_side side,
                                               const void* data, kintsugi_prepared* prepared);
@@ -275,12 +277,12 @@ KINTSUGI_API kintsugi_status kintsugi_prepare(kintsugi_handle handle, kintsugi_p
 KINTSUGI_API kintsugi_status kintsugi_prepare_borrowed(kintsugi_handle handle, kintsugi_plan plan,
                                                        kintsugi_side side, const void* data,
                                                        kintsugi_prepared* prepared);
-/* For device memory, waits for the device of the operand, whichever is current. Must not be called while a
- * stream of that context is captured, which would end the capture. */
+/* Destroys a prepared operand. For an operand in device memory, waits for its device. Must not be called
+ * while a stream of the operand's context is captured, since that would end the capture. */
 KINTSUGI_API void kintsugi_prepared_destroy(kintsugi_prepared prepared);
 
-/* Plans and executes one problem. The plan counts the operands that are given prepared as prepared, whatever
- * the problem's prepared_a and prepared_b say. */
+/* Plans and executes one problem. The problem's prepared_a and prepared_b are ignored: the operands tell
+ * which of them are prepared. */
 KINTSUGI_API kintsugi_status kintsugi_gemm(kintsugi_handle handle, const kintsugi_problem* problem,
                                            const kintsugi_options* options,
                                            const kintsugi_operands* operands);
@@ -310,16 +312,16 @@ KINTSUGI_API kintsugi_status kintsugi_ddgemm(kintsugi_handle handle, kintsugi_la
                                              const kintsugi_dd* b, int64_t ldb, const kintsugi_dd* beta,
                                              kintsugi_dd* c, int64_t ldc);
 
-/* kintsugi_gemm and the calls with BLAS's arguments keep the plans of up to 1024 problems for the whole
- * process, and up to 256 MiB of each device's memory that calls without a workspace took. This function gives
- * both back, the memory of a device as far as its streams have been synchronized. It does not disturb calls
- * that run meanwhile; later calls plan and allocate again. Always KINTSUGI_SUCCESS. */
+/* Releases what kintsugi_gemm and the calls with BLAS's arguments keep for the whole process: the plans of up
+ * to 1024 problems, and up to 256 MiB of each device's memory for calls without a workspace. Device memory is
+ * released only if its stream has been synchronized. The function does not disturb calls that run meanwhile;
+ * later calls plan and allocate again. Always returns KINTSUGI_SUCCESS. */
 KINTSUGI_API kintsugi_status kintsugi_release_caches(void);
 
 /* ------------------------------------------------------------- calibration */
 
-/* Called before each step of a calibration with the fraction of the work that is done, from 0 to 1, and the
- * step's name; at last with done = 1 and the name of the profile's file. */
+/* Callback before each step of a calibration. `done`: fraction of the work that is finished, from 0 to 1.
+ * `step`: name of the step. The last call has done = 1 and the name of the profile's file. */
 typedef void (*kintsugi_progress)(void* user, double done, const char* step);
 
 typedef struct kintsugi_calibration {
@@ -355,11 +357,11 @@ KINTSUGI_API kintsugi_status kintsugi_report(kintsugi_handle handle, char* buffe
 /* Describes all schemes: program, bound, source. */
 KINTSUGI_API kintsugi_status kintsugi_describe_schemes(char* buffer, size_t capacity, size_t* needed);
 
-/* Describes all engines: what each can do on this machine, and why not more. */
+/* Describes all engines: what each engine can do on this machine, and the reason if it cannot run. */
 KINTSUGI_API kintsugi_status kintsugi_describe_engines(char* buffer, size_t capacity, size_t* needed);
 
-/* Describes all settings: type, accepted values, default, and the value in effect for calls with the handle
- * (which may be NULL) with its source. */
+/* Describes all settings: type, accepted values, default, and the current value with its source for calls
+ * with the handle. The handle may be NULL. */
 KINTSUGI_API kintsugi_status kintsugi_describe_settings(kintsugi_handle handle, char* buffer, size_t capacity,
                                                         size_t* needed);
 

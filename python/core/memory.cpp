@@ -3,14 +3,14 @@
 namespace kintsugi_python {
 namespace {
 
-// Returns true for calls whose memory later calls may use. Memory of a captured call belongs to the graph,
-// and no other call may write to it.
+// Returns true if later calls may use the memory of this call. Memory of a captured call belongs to the
+// graph, so no other call may write to it.
 bool may_share_memory(const DeviceMemory& memory, bool uses_null_stream) {
   return uses_null_stream && memory.state->torch.is_known_not_to_capture();
 }
 
-// Returns the address of device memory, a spare workspace or a new one, whose tensor `memory` holds; nullptr,
-// and keeps the error, if there is none.
+// Returns the address of device memory, either a spare workspace or a new one. `memory` holds its tensor.
+// Returns nullptr and keeps the error if there is no memory.
 void* hold_bytes(DeviceMemory& memory, size_t bytes, size_t alignment) {
   uintptr_t address = 0;
   Ref tensor = take_spare(memory, AllocatingCall::uses_null_stream(), bytes, alignment, address);
@@ -47,7 +47,7 @@ void deallocate(void* user, void* pointer, size_t bytes) {
 }  // namespace
 
 Ref aligned_bytes(const Torch& torch, int device, size_t bytes, size_t alignment, uintptr_t& address) {
-  // Tries without room for alignment first: torch's tensors are usually aligned.
+  // The first try has no room for alignment, since torch's tensors are usually aligned.
   for (const size_t size : {bytes, bytes + alignment}) {
     Ref tensor = torch.bytes(device, size);
     if (!tensor) return Ref();
@@ -73,7 +73,7 @@ Ref take_spare(DeviceMemory& memory, bool uses_null_stream, size_t bytes, size_t
 
 void keep_spare(DeviceMemory& memory, bool uses_null_stream, Ref tensor, uintptr_t address, size_t bytes) {
   constexpr size_t max_bytes = size_t{32} << 20;
-  // Memory that take_spare() has given to this call has more bytes than the call needed.
+  // If take_spare() has given this memory to the call, it has more bytes than the call needed.
   const bool was_spare = !memory.spare && address == memory.spare_address;
   const size_t size = was_spare ? memory.spare_bytes : bytes;
   if (!memory.spare) memory.spare_address = 0;  // other memory may get that address later

@@ -5,32 +5,32 @@
 
 namespace kintsugi_python {
 
-// Returns a tensor with at least `bytes` bytes from the first address in it that is a multiple of
-// `alignment`, and sets `address` to that. Returns an empty Ref, with a Python error, if torch has no memory.
+// Returns a tensor that contains `bytes` bytes at an address that is a multiple of `alignment`. Sets
+// `address` to this address. Returns an empty Ref, with a Python error, if torch has no memory.
 Ref aligned_bytes(const Torch& torch, int device, size_t bytes, size_t alignment, uintptr_t& address);
 
 // Returns a tensor of an earlier call with at least `bytes` bytes, to which no other call writes; an empty
 // Ref if there is none. Sets `address` as aligned_bytes() does. Only memory of the null stream is used again,
-// since that stream exists as long as its device does; another stream might have the address of a destroyed
-// one.
+// since the null stream is never destroyed. Any other stream might be a new stream at the address of a
+// destroyed one.
 Ref take_spare(DeviceMemory& memory, bool uses_null_stream, size_t bytes, size_t alignment,
                uintptr_t& address);
 
-// Keeps the memory of a call, whose work is in the stream, for the next call, unless it is large, or smaller
-// than the memory that is kept already.
+// Keeps the memory of a call for the next call, unless it is large, or smaller than the memory that is kept
+// already. The call's work must be in the stream.
 void keep_spare(DeviceMemory& memory, bool uses_null_stream, Ref tensor, uintptr_t address, size_t bytes);
 
-// Returns what is held for a device; nullptr if the device's number is too large, or, with a Python error, if
-// there is no memory.
+// Returns the object for a device. Returns nullptr if the device's number is too large. Returns nullptr with
+// a Python error if there is no memory.
 DeviceMemory* memory_of(State& state, int device);
 
 // Puts the allocator callbacks for the device into the options. Returns false if the device's number is too
-// large, or, with a Python error, if there is no memory.
+// large. Returns false with a Python error if there is no memory.
 bool use_torchs_memory(State& state, int device, kintsugi_options& options);
 
-// The call that this thread makes during the object's lifetime, as far as the allocator callbacks have to
-// know it, and the Python errors of its allocations. These are not raised: the library tries smaller blocks
-// of C before it gives up.
+// Tells the allocator callbacks about the call that this thread makes during the object's lifetime, and keeps
+// the Python errors of its allocations. The errors are not raised at once, since the library tries smaller
+// blocks of C before it gives up.
 class AllocatingCall {
  public:
   explicit AllocatingCall(bool uses_null_stream) : uses_null_stream_(uses_null_stream), outer_(current) {
@@ -41,7 +41,7 @@ class AllocatingCall {
   AllocatingCall& operator=(const AllocatingCall&) = delete;
 
   static bool uses_null_stream() { return current != nullptr && current->uses_null_stream_; }
-  // Takes the current Python error as the last one of the innermost object of this thread.
+  // Moves the current Python error to the innermost object of this thread, as its last error.
   static void keep_current_error();
   Ref take_last_error() { return std::move(last_error_); }
 

@@ -1,6 +1,6 @@
-// The module kintsugi._core: products of numpy's arrays and torch's tensors without ctypes. For calls that it
-// does not handle it returns NotImplemented, and the Python code, which defines what a product is, handles
-// them.
+// The module kintsugi._core: products of numpy arrays and torch tensors without ctypes. For calls that it
+// does not handle it returns NotImplemented, and the Python code handles them. The Python code defines what a
+// product is.
 
 #include <cstring>
 #include <new>
@@ -13,8 +13,8 @@ namespace {
 
 State& state_of(PyObject* module) { return *static_cast<State*>(PyModule_GetState(module)); }
 
-// Returns NotImplemented, also in place of an ordinary error, which the Python code will raise again;
-// interrupts and the like stay errors.
+// Returns NotImplemented. If there is an ordinary Python error, clears it, since the Python code will raise
+// it again. Returns nullptr for errors such as interrupts.
 PyObject* declined() {
   if (PyErr_Occurred() != nullptr) {
     if (!PyErr_ExceptionMatches(PyExc_Exception)) return nullptr;
@@ -23,8 +23,8 @@ PyObject* declined() {
   return Ref::borrowed(Py_NotImplemented).release();
 }
 
-// Takes the arguments of a call from its tuple, which keeps them alive; returns false, with a Python error,
-// if there are more or fewer.
+// Takes `count` arguments from the tuple of a call. Returns false, with a Python error, if the tuple has
+// another length. The tuple keeps the arguments alive.
 template <int count>
 bool unpack(PyObject* tuple, PyObject* (&arguments)[count]) {
   if (PyTuple_Size(tuple) != count) {

@@ -7,7 +7,7 @@ namespace {
 
 // Contents of a capsule of __array_struct__ (numpy's reference, "The array interface protocol", version 3).
 struct ArrayInterface {
-  int two;  // the number 2, as a check
+  int two;  // always 2, to check the struct
   int dimensions;
   char kind;
   int item_size;
@@ -56,7 +56,7 @@ bool Numpy::read(PyObject* x, Array& array) const {
   array.type = type_of(interface->kind, interface->item_size);
   array.dimensions = interface->dimensions;
   const bool is_plain = (interface->flags & (aligned | native_order)) == (aligned | native_order);
-  // One dimension is kept free for a vector's row or column.
+  // One dimension must stay free, since a vector gets another dimension.
   if (array.type == no_type || !is_plain || array.dimensions < 1 || array.dimensions >= max_dimensions)
     return false;
   std::copy_n(interface->shape, array.dimensions, array.shape);

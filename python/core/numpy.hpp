@@ -1,5 +1,5 @@
-// numpy's arrays by its protocol __array_struct__, which needs neither its headers nor a copy. The buffer
-// protocol is four times as slow, and is in the stable ABI since Python 3.11 only.
+// Reads numpy arrays by numpy's protocol __array_struct__, without numpy's headers and without a copy. The
+// buffer protocol is four times as slow, and it is in the stable ABI only since Python 3.11.
 #pragma once
 
 #include "array.hpp"
@@ -9,14 +9,14 @@ namespace kintsugi_python {
 
 class Numpy {
  public:
-  // Imports numpy; returns false, with a Python error, if that fails.
+  // Imports numpy. Returns false, with a Python error, if that fails.
   bool load();
 
-  // Returns true for numpy's own class alone, since subclasses may define other products.
+  // Returns true only for numpy's own class, since subclasses may define other products.
   bool owns(PyObject* x) const { return Py_TYPE(x) == reinterpret_cast<PyTypeObject*>(array_type_.get()); }
 
-  // Returns false unless the elements are aligned, have the machine's byte order and a type that the library
-  // multiplies.
+  // Reads an array. Returns false unless the elements are aligned, have the machine's byte order, and have a
+  // type that the library multiplies.
   bool read(PyObject* x, Array& array) const;
 
   // Returns a new array in C order.

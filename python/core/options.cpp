@@ -5,7 +5,7 @@
 namespace kintsugi_python {
 namespace {
 
-// Reads a number of Python; None leaves 0, which means that the option is not set.
+// Reads a Python number. None leaves `number` unchanged at 0, which means that the option is not set.
 template <typename T>
 bool read_number(PyObject* value, T& number) {
   if (value == Py_None) return true;

@@ -7,15 +7,15 @@
 
 namespace kintsugi_python {
 
-// Options in this order: the texts accuracy, scheme, engine, policy, then the numbers threads,
+// Order of the options: first the texts accuracy, scheme, engine, policy; then the numbers threads,
 // workspace_limit.
 inline constexpr int option_count = 6;
 inline constexpr int text_count = 4;
-inline constexpr int engine_option = 2;  // index of engine
+inline constexpr int engine_option = 2;  // index of the option `engine`
 
 class Options {
  public:
-  // Sets `values`; returns false if Python code has to convert or refuse an option.
+  // Sets `values`. Returns false if the Python code must convert or refuse an option.
   bool read(PyObject* const given[option_count]);
 
   kintsugi_options values = KINTSUGI_OPTIONS_INIT;

@@ -6,16 +6,15 @@
 namespace kintsugi_python {
 namespace {
 
-// A batch of matrices as BLAS takes them; distances in elements.
+// A batch of matrices that BLAS can address. Distances are in elements.
 struct Matrices {
   bool is_row_major;
   int64_t leading_dimension;
-  int64_t stride;  // from one batch item to the next
+  int64_t stride;  // distance of two batch items
 };
 
-// Returns the elements from the beginning of one line to that of the next, of `lines` lines with `length`
-// elements each; nothing if lines are not contiguous, or overlap. Strides and the size of an element are in
-// bytes.
+// Returns the leading dimension, in elements, of `lines` lines with `length` elements each; nothing if lines
+// are not contiguous, or overlap. Strides and the size of an element are in bytes.
 std::optional<int64_t> leading_dimension(int64_t element_stride, int64_t line_stride, int64_t lines,
                                          int64_t length, int64_t element_bytes) {
   if (length > 1 && element_stride != element_bytes) return std::nullopt;
@@ -24,9 +23,9 @@ std::optional<int64_t> leading_dimension(int64_t element_stride, int64_t line_st
   return line_stride / element_bytes;
 }
 
-// Returns the bytes from one batch item to the next if all items are at the same distance, so that the stride
-// of each batch dimension is that of the next inner one times its length; else nothing. 0 for one item, and
-// for an array that is broadcast over all batch dimensions.
+// Returns the distance of two batch items in bytes; nothing if the items are not equally spaced. Items are
+// equally spaced if the stride of each batch dimension is the stride of the next inner one times its length.
+// Returns 0 for one item, and for an array that is broadcast over all batch dimensions.
 std::optional<int64_t> uniform_step(const Array& array, const ProductShape& shape) {
   int64_t step = 0;
   int64_t items = 1;
@@ -41,7 +40,7 @@ std::optional<int64_t> uniform_step(const Array& array, const ProductShape& shap
   return step;
 }
 
-// Returns the array as BLAS takes it; nothing if BLAS cannot address it.
+// Returns the array as matrices; nothing if BLAS cannot address it.
 std::optional<Matrices> as_matrices(const Array& array, const ProductShape& shape) {
   const int64_t size = element_size(array.type);
   const int64_t rows = array.rows();
@@ -80,7 +79,7 @@ struct Extent {
   const char* end;
 };
 
-// Returns the bytes between the first and the last element of an array, with both and all gaps.
+// Returns the memory from the first to the last element of an array, including gaps.
 Extent extent_of(const Array& array) {
   Extent extent{array.data, array.data + element_size(array.type)};
   for (int d = 0; d < array.dimensions; ++d) {

@@ -1,5 +1,5 @@
-// The problem of the C ABI that arrays describe, by the rules of kintsugi/_arrays.py and kintsugi/_calls.py.
-// No Python objects occur here.
+// Makes the problem of the C ABI for arrays, by the rules of kintsugi/_arrays.py and kintsugi/_calls.py. No
+// Python objects occur here.
 #pragma once
 
 #include <kintsugi/kintsugi.h>
@@ -18,13 +18,14 @@ struct ProductShape {
   int64_t n() const { return sizes[batch_dimensions + 1]; }
 };
 
-// The functions that return bool return false for arrays that are left to the Python code: wrong shapes,
-// empty arrays, and arrays that have to be copied.
+// find_shape() and describe() return false for arrays that are left to the Python code: wrong shapes, empty
+// arrays, and arrays that must be copied.
 
 // Sets the shape of the product of two arrays with at least two dimensions.
 bool find_shape(const Array& a, const Array& b, ProductShape& shape);
 
-// These return a vector, or a product with one, with a dimension of length 1 more: one row, or one column.
+// These functions insert a dimension of length 1 into a vector, or into the result of a product with a
+// vector. The vector becomes a single row or a single column.
 Array with_row(const Array& array);
 Array with_column(const Array& array);
 
@@ -33,8 +34,8 @@ Array with_column(const Array& array);
 bool describe(const Array& a, const Array& b, const Array& c, const ProductShape& shape,
               kintsugi_problem& problem);
 
-// True if C shares no memory with A or B, and no two elements of C share memory. The problem is that of these
-// arrays.
+// True if C shares no memory with A or B, and no two elements of C share memory. `problem`: the problem of
+// these arrays.
 bool shares_no_memory(const Array& a, const Array& b, const Array& c, const kintsugi_problem& problem);
 
 }  // namespace kintsugi_python

@@ -97,7 +97,7 @@ bool Product::announce_write() const {
 }
 
 bool Product::take_workspace(size_t bytes) {
-  constexpr size_t alignment = 256;  // of workspaces, by the library's rules
+  constexpr size_t alignment = 256;  // alignment that the library demands of workspaces
   if (bytes == 0 || device() == on_host) return true;
   DeviceMemory* const memory = memory_of(state_, device());
   if (memory == nullptr) return false;

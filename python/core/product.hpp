@@ -1,4 +1,4 @@
-// One product: the arguments of the C ABI from Python objects, its execution and its result.
+// One product: makes the arguments of the C ABI from Python objects, executes it, and returns the result.
 #pragma once
 
 #include "problem.hpp"
@@ -6,7 +6,7 @@
 
 namespace kintsugi_python {
 
-// Arguments of a product; borrowed references.
+// Arguments of a product, as borrowed references.
 struct Given {
   PyObject* a;
   PyObject* b;
@@ -22,25 +22,24 @@ class Product {
   Product(const Product&) = delete;
   Product& operator=(const Product&) = delete;
 
-  // Reads the arguments and makes or takes the result. Returns false, with or without a Python error, if the
-  // product is left to the Python code; then nothing has been changed.
+  // Reads the arguments, and makes the result unless it is given. Returns false, with or without a Python
+  // error, if the product is left to the Python code; nothing is changed then.
   bool read(const Given& given);
 
-  // Announces to autograd that a tensor given as `out` will change; returns false with a Python error if that
-  // fails.
+  // Tells autograd that a tensor given as `out` will change. Returns false with a Python error if that fails.
   bool announce_write() const;
 
-  // Takes a workspace of that many bytes on a device from torch. It is released when the work is in the
-  // stream, since torch reuses memory in the stream's order. If torch has no memory for it, the library later
-  // asks the plan's allocator for less. Does nothing on the CPU, where the library allocates. Returns false
-  // for an error that is to be raised, such as an interrupt.
+  // Takes a workspace of `bytes` bytes on a device from torch. The workspace is released when the work is in
+  // the stream, since torch reuses memory in the stream's order. If torch has too little memory, the library
+  // later asks the plan's allocator for less. Does nothing on the CPU, where the library allocates. Returns
+  // false for an error that must be raised, such as an interrupt.
   bool take_workspace(size_t bytes);
 
   const kintsugi_problem& problem() const { return problem_; }
   int device() const { return c_.device; }
 
-  // Returns the result, or null with the library's error set in Python. call(operands) multiplies; it runs
-  // without the interpreter's lock.
+  // Returns the result, or null with the library's error as a Python error. call(operands) multiplies. It
+  // runs without the interpreter's lock.
   template <typename Call>
   Ref run(Call call);
 
@@ -53,7 +52,7 @@ class Product {
   bool read_scalars(const Given& given);
   bool choose_result(const Given& given);
   bool make_result(const Given& given);
-  // Gives C the dimensions of length 1 that it lacks where A or B is a vector.
+  // If A or B is a vector, adds the missing dimension of length 1 to C.
   void add_vector_dimensions(Array& c) const;
   void fill_operands();
   bool uses_null_stream() const { return operands_.queue.stream == nullptr; }

@@ -12,22 +12,21 @@
 
 namespace kintsugi_python {
 
-// One reference to a Python object, which the destructor gives up. A Ref of nullptr, the result of a failed
-// call of Python, is empty.
+// Owner of one reference to a Python object. A Ref of nullptr, the result of a failed Python call, is empty.
 class Ref {
  public:
   Ref() = default;
   explicit Ref(PyObject* owned) : object_(owned) {}
   Ref(Ref&& other) noexcept : object_(other.release()) {}
   Ref& operator=(Ref&& other) noexcept {
-    // The old object goes last: its destruction may run Python code that looks at this reference.
+    // The old object is destroyed last, since its destruction may run Python code that reads this reference.
     PyObject* old = std::exchange(object_, other.release());
     Py_XDECREF(old);
     return *this;
   }
   ~Ref() { Py_XDECREF(object_); }
 
-  // Returns a new reference to an object to which the caller has only a borrowed one.
+  // Returns a new reference to an object for which the caller has only a borrowed reference.
   static Ref borrowed(PyObject* object) {
     Py_XINCREF(object);
     return Ref(object);

@@ -7,9 +7,9 @@
 namespace kintsugi_python {
 namespace {
 
-constexpr double max_exact_integer = 9007199254740992.0;  // 2^53: double has all integers up to it
+constexpr double max_exact_integer = 9007199254740992.0;  // 2^53: double represents all smaller integers
 
-// Stores the part rounded to T once; returns false if that overflows.
+// Stores a part, rounded to T. Returns false if a finite part becomes infinite.
 template <typename T>
 bool store(double part, T& stored) {
   stored = static_cast<T>(part);

@@ -10,7 +10,7 @@
 
 namespace kintsugi_python {
 
-// The library as the package has loaded it; this module is not linked with it.
+// Functions of the library that the package has loaded. This module is not linked with the library.
 struct Library {
   decltype(&kintsugi_gemm) gemm = nullptr;
   decltype(&kintsugi_plan_execute) plan_execute = nullptr;
@@ -20,14 +20,14 @@ struct Library {
 
 struct State;
 
-// The library's allocator callbacks over torch's tensors of one device. One object serves every call on the
-// device, so that the options of a repeated call stay the same.
+// Data of the library's allocator callbacks, which allocate torch tensors on one device. One object serves
+// every call on the device, so that repeated calls have equal options.
 struct DeviceMemory {
   State* state = nullptr;
   int device = 0;
   Ref held;  // dict from addresses to the tensors whose memory the library has
-  // Workspace of an earlier call in the null stream, for the next call there; the stream's order keeps their
-  // work apart.
+  // Workspace of an earlier call in the null stream, for the next call in that stream. The stream's order
+  // keeps the work of both calls apart.
   Ref spare;
   uintptr_t spare_address = 0;
   size_t spare_bytes = 0;

@@ -78,7 +78,7 @@ void Torch::load_quick_functions(PyObject* module) {
   quick_device_ = find("_cuda_getDevice");
   quick_stream_ = find("_cuda_getCurrentRawStream");
   quick_is_capturing_ = find("_cuda_isCurrentStreamCapturing");
-  PyErr_Clear();  // of functions that this version of torch lacks
+  PyErr_Clear();  // find() has set an error if this version of torch lacks a function
 }
 
 bool Torch::owns(PyObject* x) {

@@ -1,5 +1,5 @@
-// torch's tensors, by their attributes. This module does not import torch: as long as nobody has imported it
-// there is no tensor.
+// Reads torch tensors by their attributes. This module does not import torch: there are no tensors unless the
+// program has imported it.
 #pragma once
 
 #include <kintsugi/kintsugi.h>
@@ -11,40 +11,40 @@ namespace kintsugi_python {
 
 class Torch {
  public:
-  // Makes the attributes' names; returns false, with a Python error, if that fails.
+  // Makes the names of attributes. Returns false, with a Python error, if that fails.
   bool load_names();
 
-  // Returns true for the class torch.Tensor itself, of the module torch that is imported now: parameters
-  // require gradients, and other subclasses may define other products.
+  // Returns true only for objects of the class torch.Tensor itself, of the module torch that is imported now.
+  // Subclasses may define other products, and parameters require gradients.
   bool owns(PyObject* x);
 
-  // Reads a tensor. Returns false for those that Python code has to look at: lazy conjugates, tensors that
-  // require a gradient, devices other than the CPU and CUDA's, other types.
+  // Reads a tensor. Returns false for tensors that are left to the Python code: lazy conjugates, tensors that
+  // require a gradient, tensors on other devices than the CPU and CUDA devices, and other types.
   bool read(PyObject* x, Array& array) const;
 
-  // Reads shape, strides and address of a tensor whose type is in `array` already and that read() would
-  // accept.
+  // Reads shape, strides and address of a tensor. Preconditions: array.type is set, and read() would accept
+  // the tensor.
   bool read_geometry(PyObject* x, Array& array) const;
 
   // Returns a new tensor in C order, of the type and on the device of `example`.
   Ref empty(PyObject* example, PyObject* shape) const;
 
-  // Sets the queue to torch's current stream of a device; returns false unless the device is torch's current
-  // one.
+  // Sets the queue to torch's current stream of a device. Returns false unless the device is torch's current
+  // device.
   bool find_stream(int device, kintsugi_queue& queue) const;
 
   // True if the current stream is known not to be captured into a graph.
   bool is_known_not_to_capture() const;
 
-  // Returns a tensor of so many bytes on a device.
+  // Returns a tensor of `size` bytes on a device.
   Ref bytes(int device, size_t size) const;
   Ref address_of(PyObject* tensor) const;
 
  private:
   // Takes classes and functions of the imported module torch.
   bool load(PyObject* module);
-  // Loads functions of torch's C++ part, which take a tenth of the public ones' time; versions without them
-  // have the public ones.
+  // Loads functions of torch's C++ part, which take a tenth of the time of the public functions. The public
+  // functions are used if this version of torch lacks the others.
   void load_quick_functions(PyObject* module);
   Ref current_device() const;
   Ref address_of_stream(int device) const;

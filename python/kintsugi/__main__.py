@@ -1,4 +1,4 @@
-"""kintsugi run -- PROGRAM ...: starts a program with the drop-in for cuBLAS in place of its cuBLAS."""
+"""kintsugi run -- PROGRAM ...: starts a program with the drop-in for cuBLAS preloaded."""
 
 import argparse
 import os
@@ -6,14 +6,14 @@ import pathlib
 import sys
 
 FOLDER = pathlib.Path(__file__).resolve().parent
-# The drop-in finds libkintsugi by its SONAME, which is loaded before it.
+# libkintsugi precedes the drop-in, which finds it by its SONAME.
 LIBRARIES = [FOLDER / "libkintsugi.so", FOLDER / "libkintsugi_cublas.so"]
 AUDIT = FOLDER / "libkintsugi_cublas_audit.so"
 
 
 def environment(audit):
-    """Returns the environment of the program. Ends the process if the package has no drop-in, or if its path has characters
-    that the dynamic linker does not take."""
+    """Returns the environment of the program. Ends the process if the package has no drop-in, or if the path of the drop-in
+    has characters that LD_PRELOAD does not allow."""
     needed = [*LIBRARIES, *([AUDIT] if audit else [])]
     for library in needed:
         if not library.is_file():

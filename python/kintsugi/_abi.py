@@ -23,7 +23,7 @@ DEALLOCATE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_s
 
 
 class KintsugiError(Exception):
-    """A call that failed. C is untouched; the message has the values that were wrong.
+    """A call that failed. C is unchanged. The message contains the wrong values.
 
     Attributes:
         status: the library's name of the failure, such as "invalid_argument" or "contract_unreachable".
@@ -34,8 +34,8 @@ class KintsugiError(Exception):
         self.status = status
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Unpickle without calling __init__: it takes (status, message), while BaseException.args holds the message
-        alone. So subclasses with other parameters work too."""
+        """Makes unpickling work without __init__. BaseException would call it with its `args`, which has only the message,
+        but __init__ takes (status, message)."""
         return copyreg.__newobj__, (type(self), *self.args), self.__dict__
 
 
@@ -94,7 +94,7 @@ def read_json(describe: Callable[[Any, ctypes.c_size_t, Any], int]) -> Any:
     needed = ctypes.c_size_t()
     check(describe(None, ctypes.c_size_t(0), ctypes.byref(needed)))
     capacity = 0
-    while needed.value > capacity:  # a text that has grown since it was measured is asked for again
+    while needed.value > capacity:  # repeated if the text has grown since it was measured
         capacity = needed.value
         buffer = ctypes.create_string_buffer(capacity)
         check(describe(buffer, ctypes.c_size_t(capacity), ctypes.byref(needed)))
@@ -102,7 +102,7 @@ def read_json(describe: Callable[[Any, ctypes.c_size_t, Any], int]) -> Any:
 
 
 class Owned:
-    """A handle, plan or prepared operand of the ABI, destroyed with its last reference.
+    """Owner of a handle, plan or prepared operand of the ABI.
 
     Attributes:
         uses: an object with functions that the library may call while this one lives.
@@ -120,8 +120,8 @@ class Owned:
 
 
 class _Thread(threading.local):
-    """State of one thread: its handle, since a handle serves one thread at a time, and the plan of its last product. After
-    a product on the compiled path, kintsugi._core keeps the product's problem and options instead of a plan."""
+    """State of one thread: its handle and the plan of its last product. After a product on the compiled path there is no
+    plan; kintsugi._core keeps the product's problem and options instead."""
 
     def __init__(self) -> None:
         self.handle = Owned(library.kintsugi_destroy, library.kintsugi_create)
@@ -130,7 +130,7 @@ class _Thread(threading.local):
         self.plan: Owned | None = None
 
     def note_plan(self, plan: Owned) -> None:
-        """Notes that the thread's last product was made by the plan."""
+        """Stores the plan of the thread's last product."""
         self.plan = plan
         _compiled.core.forget(self.compiled)
 

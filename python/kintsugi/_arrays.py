@@ -41,9 +41,9 @@ def common_type(dtypes: list[np.dtype]) -> np.dtype:
 
 
 def check_writable(out: np.ndarray) -> None:
-    """Raises ValueError if the array is read-only or if two of its elements may share memory. They do not if every stride
-    is at least the number of bytes that the dimensions with smaller strides reach over. This test refuses some interleaved
-    views too, which only as_strided makes."""
+    """Raises ValueError if the array is read-only, or if two of its elements may share memory. Elements share no memory if
+    every stride is at least as large as the memory that the dimensions with smaller strides span. This test also refuses
+    some valid interleaved views, which only as_strided makes."""
     if not out.flags.writeable:
         raise ValueError("out is read-only")
     reach = out.itemsize
@@ -60,14 +60,14 @@ class Matrices:
     array: np.ndarray  # (..., rows, columns); this reference keeps the memory alive
     row_major: bool  # elements of a row are adjacent
     ld: int  # leading dimension, in elements
-    offsets: np.ndarray  # of the batch items, in bytes
+    offsets: np.ndarray  # offsets of the batch items, in bytes
 
     @property
     def address(self) -> int:
         return self.array.ctypes.data
 
     def uniform_stride(self) -> int | None:
-        """Returns the elements from one batch item to the next; None if the distances differ or are negative."""
+        """Returns the distance between batch items, in elements; None if the distances differ or are negative."""
         steps = np.diff(self.offsets)
         if steps.size == 0:
             return 0
@@ -80,8 +80,8 @@ class Matrices:
 
 
 def _leading_dimension(element_stride: int, line_stride: int, lines: int, length: int, itemsize: int) -> int | None:
-    """Returns the elements from the beginning of one line to that of the next, of `lines` lines with `length` elements;
-    None if BLAS cannot address them: a line is not contiguous, or lines overlap. Strides are in bytes."""
+    """Returns the leading dimension, in elements, of `lines` lines with `length` elements each. Returns None if BLAS cannot
+    address them, because a line is not contiguous or lines overlap. Strides are in bytes."""
     if length > 1 and element_stride != itemsize:
         return None
     if lines == 1:
@@ -108,6 +108,6 @@ def blas_matrices(array: np.ndarray, prefer_row_major: bool = True) -> Matrices 
 
 
 def readable(array: np.ndarray, dtype: np.dtype) -> Matrices:
-    """Returns the array for reading, in a type: as it lies in memory if BLAS can address that, else a copy."""
+    """Returns the matrices of the array in a type, for reading. They are a copy if BLAS cannot address the array."""
     array = array.astype(dtype, copy=False)
     return blas_matrices(array) or blas_matrices(np.array(array, order="C", copy=True))

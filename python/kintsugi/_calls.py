@@ -1,4 +1,4 @@
-"""One product of arrays on the CPU: makes a problem of the C ABI from operands, and runs a plan of it."""
+"""One product of arrays on the CPU. Makes a problem of the C ABI from the operands, and runs a plan for it."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from kintsugi._tensors import Allocator
 
 
 def memory_of(out: Any) -> np.ndarray | None:
-    """Returns the memory of an array or a tensor of torch as an array; None if `out` is neither."""
+    """Returns the memory of an array or of a torch tensor as an array; None if `out` is neither."""
     return as_array(out, "out") if isinstance(out, np.ndarray) or _torch.is_tensor(out) else None
 
 
 class Call:
-    """One product of arrays: its operands, problem and result, ready to be planned and run. Tensors of torch must be those
-    that _torch.as_stored() returns."""
+    """One product of arrays: operands, problem and result, ready to be planned and run. Tensors of torch must be results of
+    _torch.as_stored()."""
 
     memory = _abi.HOST
 
@@ -88,15 +88,15 @@ class Call:
         return array
 
     def _choose_result(self, out: Any) -> None:
-        """Chooses the memory for C, self.result. The product is written into out itself if BLAS can address out and it
-        shares no memory with an operand; else into a copy, from which _finish() copies it."""
+        """Sets self.result, the memory for C. It is the memory of `out` if BLAS can address `out` and if `out` shares no
+        memory with an operand. Otherwise it is a copy, and _finish() copies the product into `out`."""
         self._target = self._new_result() if out is None else out
         self._target_array = array = self._elements(self._target)
         check_writable(array)
         shaped = array.reshape(self.shape) if (self.a.is_vector or self.b.is_vector) else array
         is_shared = any(operand.array is not None and np.may_share_memory(array, operand.array)
                         for operand in (self.a, self.b))
-        was_copied = not np.may_share_memory(shaped, array)  # by reshape()
+        was_copied = not np.may_share_memory(shaped, array)  # True if reshape() has made a copy
         direct = None if is_shared or was_copied else blas_matrices(shaped)
         self.result = direct or blas_matrices(np.array(shaped, order="C"))
         self._is_direct = direct is not None
@@ -105,7 +105,7 @@ class Call:
         row_major = self.result.row_major
 
         def stored(matrices: Matrices | None, rows: int, columns: int) -> tuple[int, int]:
-            if matrices is None:  # prepared: any valid leading dimension will do
+            if matrices is None:  # The operand is prepared, so any valid leading dimension may be returned.
                 return _abi.OP_N, max(columns if row_major else rows, 1)
             return _abi.OP_N if matrices.row_major == row_major else _abi.OP_T, matrices.ld
 
@@ -129,7 +129,7 @@ class Call:
 
     def plan(self, accuracy: str | float | None, scheme: str | None, engine: str | None, policy: str | None,
              threads: int | None, workspace_limit: int | None) -> _abi.Owned:
-        """Returns a plan of the call. Its expected times do not count the split of operands that were prepared with the same
+        """Returns a plan of the call. Its expected times do not include splits of operands that were prepared with the same
         options."""
         prepared = [operand.prepared is not None and operand.prepared._prepared_for == (accuracy, scheme, engine)
                     for operand in (self.a, self.b)]
@@ -166,7 +166,8 @@ class Call:
         return self._finish()
 
     def _finish(self) -> Any:
-        """Copies the result into the target if it is elsewhere, and returns the target, or the number it is."""
+        """Copies the result into the target unless it is there already. Returns the target, or the number in a target
+        without dimensions."""
         if not self._is_direct:
             self._target_array[...] = self.result.array.reshape(self._result_shape())
         return self._target[()] if isinstance(self._target, np.ndarray) else self._target

@@ -1,5 +1,6 @@
 """The compiled path of products and plans, kintsugi._core, if the wheel has one for this Python. Its functions compute the
-common cases and return NotImplemented for all others, which the Python code computes; results and errors are the same."""
+common cases, with the same results and errors as the Python code. For all other cases they return NotImplemented, and the
+Python code computes them."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from kintsugi import _torch
 
 
 class Absent:
-    """Replaces the compiled path if there is none; it computes nothing."""
+    """Stands for the compiled path if there is none. It computes nothing."""
 
     multiply = execute = staticmethod(lambda *_: NotImplemented)
     thread = last = forget = release_memory = accept_host = staticmethod(lambda *_: None)
@@ -19,12 +20,12 @@ class Absent:
 core: Any = Absent
 try:
     from kintsugi import _core as core
-except ImportError:  # the wheel was built without a compiler, or this is no CPython
+except ImportError:  # The wheel was built without a compiler, or this Python is not CPython.
     pass
 
 
 def bind(library: ctypes.CDLL, error: type[Exception]) -> None:
-    """Gives the compiled path the library that the package has loaded, and the class of its errors."""
+    """Passes the loaded library and the class of its errors to the compiled path."""
     if core is not Absent:
         functions = (library.kintsugi_gemm, library.kintsugi_plan_execute, library.kintsugi_status_name,
                      library.kintsugi_last_error)

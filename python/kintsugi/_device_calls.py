@@ -1,4 +1,4 @@
-"""One product of tensors in a device's memory, and the choice between such a call and one on the CPU."""
+"""One product of tensors in device memory, and the choice between a call on a device and a call on the CPU."""
 
 from __future__ import annotations
 
@@ -14,15 +14,16 @@ from kintsugi._tensors import Allocator, Tensors, common_tensors, geometry
 
 
 def on_stream(tensors: Tensors) -> _abi.Queue:
-    """Returns the tensors' stream as a queue; an empty one, for which the call waits, if their library's streams are not
-    known."""
+    """Returns the current stream of the tensors' library as a queue. If the library's streams are not known, returns an
+    empty queue; the call then waits for its work."""
     stream = tensors.stream()
     return _abi.Queue() if stream is None else _abi.Queue(kind=_abi.QUEUE_CUDA, stream=stream)
 
 
 class DeviceCall(Call):
-    """One product of tensors on a device, put into their library's current stream and with memory of its allocator. In
-    place of arrays it has geometries, whose elements the CPU cannot read, and its copies are tensors of that library."""
+    """One product of tensors on a device. It runs in the current stream of the tensors' library, with memory of that
+    library's allocator. Its arrays are geometries, whose elements the CPU cannot read. Its copies are tensors of the
+    library."""
 
     memory = _abi.DEVICE
 
@@ -46,7 +47,7 @@ class DeviceCall(Call):
         return strided(array, self.dtype) or self._dense(operand.given, operand.array.shape, array.shape)
 
     def _dense(self, tensor: Any, shape: tuple[int, ...], broadcast: tuple[int, ...]) -> Matrices:
-        """Returns the matrices of a dense copy of the tensor, reshaped and broadcast; keeps the copy."""
+        """Returns the matrices of a dense copy of the tensor, reshaped and broadcast. Keeps the copy alive."""
         self._copies.append(self.tensors.copy_of(tensor, shape, broadcast, self.dtype))
         return blas_matrices(geometry(self._copies[-1]))
 
@@ -76,15 +77,15 @@ class DeviceCall(Call):
 
 
 def strided(array: np.ndarray, dtype: np.dtype) -> Matrices | None:
-    """Returns the array as it lies in memory; None if it has another type, if BLAS cannot address it, or if its batch items
-    are not at one distance: an array of pointers to them would have to be on the device."""
+    """Returns the matrices of the array without a copy. Returns None if the array has another type, if BLAS cannot address
+    it, or if its batch items are not equally spaced. (An array of pointers to them would have to be on the device.)"""
     matrices = blas_matrices(array) if array.dtype == dtype else None
     return None if matrices is None or matrices.uniform_stride() is None else matrices
 
 
 def _check_both_prepared(a: Any, b: Any) -> None:
-    """Raises ValueError if both operands are prepared, on a device and without an out: no tensor then says of which library
-    the result is to be. Also if they were prepared in different memories."""
+    """Raises ValueError if both operands are prepared on a device and there is no `out`, since no tensor then tells the
+    library of the result. Also raises it if the operands were prepared in different memories."""
     if not (isinstance(a, Prepared) and isinstance(b, Prepared)):
         return
     if a.on_device != b.on_device:
@@ -97,7 +98,7 @@ def _check_both_prepared(a: Any, b: Any) -> None:
 
 
 def make_call(a: Any, b: Any, alpha: Any, beta: Any, out: Any) -> Call:
-    """Returns the product as a Call or a DeviceCall, by the memory that its operands are in."""
+    """Returns the product as a Call or a DeviceCall, depending on the memory of its operands."""
     stored = {name: _torch.as_stored(x, name) for name, x in (("a", a), ("b", b), ("out", out))}
     tensors = common_tensors({name: x for name, x in stored.items() if x is not None and not isinstance(x, Prepared)})
     if tensors is None:

@@ -1,5 +1,5 @@
-"""Arrays in device memory by the DLPack protocol (https://dmlc.github.io/dlpack): taken from any library that offers it,
-and given to any that takes it."""
+"""Arrays in device memory by the DLPack protocol (https://dmlc.github.io/dlpack): imported from other libraries and
+exported to them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _NEWEST_VERSION = (1, 0)
 _IS_READ_ONLY = 1  # DLPACK_FLAG_BITMASK_READ_ONLY
 _KINDS = {0: "i", 1: "u", 2: "f", 5: "c"}  # DLDataTypeCode
 
-# Names of capsules. Capsules point at their names, so these live as long as the module.
+# Names of capsules. A capsule has a pointer to its name, so the names must live as long as the module.
 _PLAIN, _USED_PLAIN = b"dltensor", b"used_dltensor"
 _VERSIONED, _USED_VERSIONED = b"dltensor_versioned", b"used_dltensor_versioned"
 
@@ -53,7 +53,7 @@ def _of_python(name: str, result: Any, *arguments: Any) -> Any:
     return ctypes.PYFUNCTYPE(result, *arguments)((name, ctypes.pythonapi))
 
 
-# These take capsules as addresses: a capsule that is being destroyed must not get a new reference.
+# These functions take a capsule's address, since a capsule that is being destroyed must not get a new reference.
 _capsule_is_valid = _of_python("PyCapsule_IsValid", ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p)
 _capsule_pointer = _of_python("PyCapsule_GetPointer", ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p)
 _rename_capsule = _of_python("PyCapsule_SetName", ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p)
@@ -66,7 +66,7 @@ class Driver:
 
     def __init__(self) -> None:
         self._library = ctypes.CDLL("libcuda.so.1")
-        self._contexts: dict[int, ctypes.c_void_p] = {}  # primary contexts, which all libraries share; never released
+        self._contexts: dict[int, ctypes.c_void_p] = {}  # primary contexts by device, never released
         self._call("cuInit", ctypes.c_uint(0))
 
     def _call(self, name: str, *arguments: Any) -> None:
@@ -86,7 +86,7 @@ class Driver:
 
     @contextlib.contextmanager
     def device(self, number: int) -> Iterator[None]:
-        """A context manager: inside, the device's primary context is the thread's current one."""
+        """A context manager that makes the device's primary context the thread's current context."""
         outer_context = ctypes.c_void_p()
         self._call("cuCtxGetCurrent", ctypes.byref(outer_context))
         self._call("cuCtxSetCurrent", self._context(number))
@@ -101,7 +101,7 @@ class Driver:
         return address.value or 0
 
     def free(self, device: int, address: int) -> None:
-        """Frees memory; waits for the device first, so that no work still uses it."""
+        """Waits for the device, so that no work uses the memory any more, and frees it."""
         with self.device(device):
             self._call("cuMemFree_v2", ctypes.c_void_p(address))
 
@@ -116,7 +116,8 @@ def driver() -> Driver:
 
 
 class DeviceArray:
-    """An array in the memory of a CUDA device: the result of a product of arrays whose library takes no result by DLPack.
+    """An array in the memory of a CUDA device. It is the result of a product if the operands' library cannot import the
+    result by DLPack.
     numpy cannot read it; every library with from_dlpack can take it.
 
     Attributes:
@@ -154,7 +155,7 @@ class DeviceArray:
 
     def __dlpack__(self, *, stream: int | None = None, max_version: tuple[int, int] | None = None,
                    dl_device: tuple[int, int] | None = None, copy: bool | None = None) -> Any:
-        """Returns a capsule with the array. No stream has to wait for its elements, which are there already."""
+        """Returns a capsule with the array. No stream must wait for the elements, since they are complete."""
         if copy or dl_device not in (None, self.__dlpack_device__()):
             raise BufferError("this array can only be used where it is: it is not copied, nor moved to another device")
         return _export(self)
@@ -163,7 +164,7 @@ class DeviceArray:
         return f"<kintsugi array on cuda:{self.device}, shape {self.shape}, {self.dtype}>"
 
 
-# Objects that the consumers of capsules use, by the address that their deleter passes back.
+# Objects that consumers of capsules still use. The key is the address that the consumer passes to the deleter.
 _exported: dict[int, tuple[Any, ...]] = {}
 
 
@@ -174,7 +175,7 @@ def _delete_exported(managed: int) -> None:
 
 @_Destructor
 def _destroy_capsule(capsule: int) -> None:
-    if _capsule_is_valid(capsule, _PLAIN):  # no consumer took it, which would have renamed it
+    if _capsule_is_valid(capsule, _PLAIN):  # True unless a consumer took the capsule, since it would have renamed it
         _exported.pop(_capsule_pointer(capsule, _PLAIN), None)
 
 
@@ -197,7 +198,7 @@ def _export(array: DeviceArray) -> Any:
 
 
 def device_of(x: Any) -> int | None:
-    """Returns the number of the CUDA device that x is on, by DLPack; None if it is on none, or has no DLPack."""
+    """Returns the number of x's CUDA device by DLPack; None if x is not on a CUDA device, or has no DLPack."""
     if not hasattr(x, "__dlpack__") or not hasattr(x, "__dlpack_device__"):
         return None
     kind, number = x.__dlpack_device__()
@@ -205,11 +206,11 @@ def device_of(x: Any) -> int | None:
 
 
 def import_array(x: Any, stream: int) -> DeviceArray:
-    """Returns x without a copy; work on `stream` sees what x's library has written. The library gets x back when the
-    returned array is deleted."""
+    """Returns x without a copy. Work on `stream` is ordered after the writes of x's library. The library gets x back when
+    the returned array is deleted."""
     try:
         capsule = x.__dlpack__(stream=stream, max_version=_NEWEST_VERSION)
-    except TypeError:  # a library that knows the first protocol alone
+    except TypeError:  # The library knows only the first version of the protocol.
         capsule = x.__dlpack__(stream=stream)
     capsule_address = id(capsule)
     if _capsule_is_valid(capsule_address, _VERSIONED):

@@ -18,7 +18,7 @@ def make_options(accuracy: str | float | None, scheme: str | None, engine: str |
         return None if value is None else str(value).encode()
 
     def number(value: int | None, name: str, maximum: int) -> int:
-        if value is not None and value > maximum:  # ctypes would keep only its low bits
+        if value is not None and value > maximum:  # ctypes would silently drop the high bits
             raise ValueError(f"{name} = {value} is more than {maximum}")
         return value or 0
 
@@ -36,10 +36,10 @@ def make_plan(problem: _abi.Problem, options: _abi.Options, allocator: Allocator
 
 @contextlib.contextmanager
 def errors_of(allocator: Allocator | None) -> Iterator[None]:
-    """A context manager: if the call inside fails after a failed allocation, its error is raised from that of the tensors'
-    library."""
+    """A context manager for a call. If the call fails after a failed allocation, the error of the tensors' library becomes
+    the cause of the call's error."""
     if allocator is not None:
-        allocator.errors.clear()  # drops errors of earlier calls with the same plan
+        allocator.errors.clear()  # errors of earlier calls with the same plan
     try:
         yield
     except KintsugiError as error:
@@ -53,14 +53,15 @@ def describe(plan: _abi.Owned) -> dict[str, Any]:
 
 
 class MissingEngineWarning(RuntimeWarning):
-    """Warning that an engine that would be faster cannot run here: products are right but may take many times as long."""
+    """Warning that a faster engine cannot run here. Products are right but may take many times as long."""
 
 
 _warned = False
 
 
 def warn_once(plan: _abi.Owned) -> None:
-    """Warns matmul()'s caller of all that the process's first plan on the CPU without a named engine warns of."""
+    """Passes the plan's warnings to the caller of matmul(). Does so once per process: for the first plan on the CPU without
+    a named engine."""
     global _warned
     if _warned:
         return

@@ -1,4 +1,4 @@
-"""Products of double-double arrays: a number is two float64 words, hi and lo, along the last axis."""
+"""Products of double-double arrays. A number is two float64 words, hi and lo, along the last axis."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _holds_pairs(array: np.ndarray) -> bool:
 
 
 def _as_pairs(array: np.ndarray, name: str) -> np.ndarray:
-    """Returns an array (..., 2) of float64 as one (...) of pairs; it is not copied if hi and lo are adjacent."""
+    """Returns an array (..., 2) of float64 as an array (...) of pairs. It is not copied if hi and lo are adjacent."""
     if array.ndim < 2 or array.shape[-1] != 2 or array.dtype.kind not in "biuf":
         raise TypeError(f"{name} is {array.dtype} {array.shape}; double-double numbers are float64 with a last axis "
                         "of 2, hi and lo")

@@ -1,4 +1,4 @@
-"""Plans: they say what a product does, are made once and run as often as wanted."""
+"""Plans. A plan describes how a product is computed. It is made once and may run any number of times."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from kintsugi._tensors import device_context
 
 
 class Plan(dict):
-    """A product's plan as the library describes it (docs/schema/plan.schema.json), and a function that runs it.
+    """The library's description of a product's plan (docs/schema/plan.schema.json). Calling the object runs the plan.
 
     str() puts the description in words. A plan is immutable; any number of threads may call one. Every call has a
     workspace of its own of plan["workspace_bytes"] bytes, which the library allocates or, for tensors on a device,
     their library (torch or CuPy).
-    A copy, or a plan that was pickled, is made again from its description when it is first called.
+    The first call of a copy or of an unpickled object makes the plan again, from its description.
     """
 
     def __init__(self, description: dict[str, Any], owned: _abi.Owned | None = None):
@@ -34,7 +34,7 @@ class Plan(dict):
             self._keep(owned)
 
     def _keep(self, owned: _abi.Owned) -> _abi.Owned:
-        """Keeps the library's plan and what the compiled path needs of it."""
+        """Stores the library's plan, and what the compiled path needs of it."""
         problem = _abi.Problem(struct_size=ctypes.sizeof(_abi.Problem))
         _abi.check(library.kintsugi_plan_problem(owned.pointer, ctypes.byref(problem)))
         self._problem = bytes(problem)
@@ -99,14 +99,14 @@ _NAMES: dict[str, dict[int, str]] = {
 
 
 def _value_text(field: str, value: int) -> str:
-    """Returns the value of a problem's field in words, if there are words for it."""
+    """Returns the value of a problem's field for messages, as a word if there is one."""
     names = _NAMES.get(field) or _NAMES.get(field.rpartition("_")[0], {})
     return names.get(value, str(value))
 
 
 def _check_fits(planned: _abi.Problem, call: Call) -> None:
-    """Raises ValueError, with all differences, unless the call's problem is the plan's. The memory layout of a prepared
-    operand does not matter."""
+    """Raises ValueError, with all differences, unless the call has the plan's problem. The layout of a prepared operand may
+    differ."""
     ignored = {"struct_size", "prepared_a", "prepared_b"}
     for side, operand in (("a", call.a), ("b", call.b)):
         if operand.prepared is not None:
@@ -156,7 +156,7 @@ def plan(a: Any, b: Any, *, dtype: Any = None, out: Any = None, accuracy: str | 
 def explain(a: Any, b: Any, *, accuracy: str | float | None = None, scheme: str | None = None,
             engine: str | None = None, policy: Literal["auto", "emulate", "native"] | None = None,
             threads: int | None = None, workspace_limit: int | None = None) -> Plan:
-    """Returns the plan that matmul() would make with these arguments, and multiplies nothing. Raises what matmul() does."""
+    """Returns the plan that matmul() would make with these arguments, without multiplying. Raises the errors of matmul()."""
     call = make_call(a, b, 1, 0, None)
     with call.current():
         owned = call.plan(accuracy, scheme, engine, policy, threads, workspace_limit)
@@ -164,8 +164,8 @@ def explain(a: Any, b: Any, *, accuracy: str | float | None = None, scheme: str 
 
 
 def last_plan() -> Plan | None:
-    """Returns the plan of this thread's last product; None before the first. If the product kept no plan, one is made for
-    the same problem and options, under the current settings."""
+    """Returns the plan of this thread's last product; None before the first product. A product on the compiled path keeps no
+    plan; a plan is then made for the same problem and options, with the current settings."""
     last = _compiled.core.last(this_thread.compiled)
     if last is not None:
         problem, options, device = last

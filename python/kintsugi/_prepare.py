@@ -1,4 +1,4 @@
-"""Prepared operands: split once, multiplied as often as wanted."""
+"""Prepared operands. They are split once and may be multiplied any number of times."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from kintsugi._tensors import Tensors, common_tensors, geometry
 
 
 def _read(source: Any, array: np.ndarray, dtype: np.dtype, tensors: Tensors | None) -> tuple[Matrices, Any]:
-    """Returns the operand's matrices, and an object that has to live until they were read. They are the array as it lies in
-    memory, transposes included, if its batch items are at one distance and BLAS can address them; else a copy."""
+    """Returns the operand's matrices, and an object that must live until the matrices have been read. The array is not
+    copied if BLAS can address it (it may be transposed) and its batch items are equally spaced."""
     matrices = _device_calls.strided(array, dtype)
     if matrices is not None:
         return matrices, source
@@ -30,7 +30,7 @@ def _read(source: Any, array: np.ndarray, dtype: np.dtype, tensors: Tensors | No
 
 
 def _problem(side: str, shape: tuple[int, ...], dtype: np.dtype, matrices: Matrices, memory: int) -> _abi.Problem:
-    """Returns a problem with this operand, whose other operand is a vector: preparation does not depend on the other."""
+    """Returns a problem with this operand and a vector, since preparation does not depend on the other operand."""
     rows, columns = shape[-2:]
     m, n, k = (rows, 1, columns) if side == "a" else (1, columns, rows)
     kind = TYPES[dtype]

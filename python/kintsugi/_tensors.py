@@ -1,5 +1,5 @@
-"""Tensors in the memory of a CUDA device: torch's, CuPy's, and by DLPack those of any library. No library is imported
-before one of its tensors is given."""
+"""Tensors in the memory of a CUDA device: torch's, CuPy's, and those of other libraries by DLPack. This module imports no
+library before it gets one of its tensors."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kintsugi import _abi, _dlpack, _torch
 
 
 class _Memory:
-    """Device memory as an array of numpy, which is used for numpy's arithmetic of shapes, strides and addresses alone."""
+    """Device memory as a numpy array. It is used only for numpy's arithmetic of shapes, strides and addresses."""
 
     def __init__(self, interface: dict[str, Any]):
         self.__array_interface__ = {key: interface[key] for key in ("shape", "typestr", "data", "strides", "version")
@@ -48,7 +48,7 @@ class Allocator:
                 tensor = tensors.empty((size,), np.dtype(np.uint8))
                 if geometry(tensor).ctypes.data % alignment != 0:
                     tensor = tensors.empty((size + alignment,), np.dtype(np.uint8))
-            except Exception as error:  # no exception may pass through the C library's frames
+            except Exception as error:  # an exception must not pass through frames of the C library
                 errors.append(error)
                 return None
             address = geometry(tensor).ctypes.data
@@ -96,8 +96,8 @@ class _LibraryTensors:
         return self._library.from_dlpack(tensor)
 
     def wait_for_foreign_tensors(self, stream: Any) -> None:
-        """Waits for the stream if it uses other libraries' arrays: these libraries do not know the stream, and may
-        change their arrays after the call."""
+        """Waits for the stream if it uses arrays of other libraries. These libraries do not know the stream, and may change
+        their arrays after the call."""
         if self._has_foreign_tensors:
             stream.synchronize()
 
@@ -181,8 +181,8 @@ class CupyTensors(_LibraryTensors):
 
 
 class DlpackTensors:
-    """Arrays of which only DLPack is known, not their library's streams and allocator. So a call uses them in the default
-    stream, copies none, and returns when its work is done."""
+    """Arrays of libraries whose streams and allocator are not known. A call uses such arrays in the default stream, does not
+    copy them, and returns when its work is done."""
 
     name = "DLPack"
 
@@ -218,7 +218,8 @@ class DlpackTensors:
         pass
 
     def as_result(self, array: _dlpack.DeviceArray) -> Any:
-        """Returns the array as one of the operands' library, if that library takes it; else the array itself."""
+        """Returns the array as an array of the operands' library; returns the array itself if that library cannot import
+        it."""
         if hasattr(self._example, "__array_namespace__"):
             library = self._example.__array_namespace__()
         else:
@@ -227,7 +228,7 @@ class DlpackTensors:
             return array
         try:
             return library.from_dlpack(array)
-        except (BufferError, TypeError):  # of another device or type than it knows
+        except (BufferError, TypeError):  # The library does not know the array's device or type.
             return array
 
     def current(self) -> ContextManager[Any]:
@@ -235,8 +236,8 @@ class DlpackTensors:
 
 
 def device_context(number: int) -> ContextManager[Any]:
-    """Returns a context in which the device is torch's current one. (Of tensors on a device, the compiled path multiplies
-    torch's alone.)"""
+    """Returns a context in which the device is torch's current device. (The compiled path multiplies no other device tensors
+    than torch's.)"""
     return sys.modules["torch"].cuda.device(number)
 
 
@@ -252,8 +253,9 @@ def _tensors_of(x: Any) -> Tensors | None:
 
 
 def common_tensors(given: dict[str, Any]) -> Tensors | None:
-    """Returns the kind of tensors among these arguments, which are given by their names: torch's or CuPy's if one of them is
-    such, else DLPack's; None if no argument is on a device. Raises TypeError unless all of them are on one device."""
+    """Returns the kind of the tensors among the arguments: that of torch or CuPy if an argument belongs to one of them, else
+    DlpackTensors; None if no argument is on a device. `given`: arguments by name. Raises TypeError unless all tensors are on
+    one device."""
     found = {name: _tensors_of(x) for name, x in given.items()}
     on_device = {name: tensors for name, tensors in found.items() if tensors is not None}
     if not on_device:

@@ -1,4 +1,5 @@
-"""torch's tensors, on any device. torch is not imported here: as long as nobody has imported it there is no tensor."""
+"""torch's tensors, on any device. This module does not import torch: there are no tensors unless the program has imported
+it."""
 
 from __future__ import annotations
 
@@ -13,13 +14,13 @@ def is_tensor(x: Any) -> bool:
 
 
 def _is_lazy(tensor: Any) -> bool:
-    """Returns True if the elements are conjugates or negatives of the numbers in memory: x.conj(), x.conj().imag."""
+    """Returns True if the elements are conjugates or negatives of the numbers in memory, as those of x.conj()."""
     return tensor.is_conj() or tensor.is_neg()
 
 
 def as_stored(x: Any, name: str) -> Any:
-    """Returns a tensor without autograd whose memory has x's elements: x's own memory, or a copy if x is lazy, since
-    neither DLPack nor an address tells that it is. Returns anything but a tensor as it is."""
+    """Returns a tensor without autograd whose memory has x's elements. It shares x's memory, or is a copy if x is lazy,
+    since neither DLPack nor an address shows that. Returns x unchanged if it is not a tensor."""
     if not is_tensor(x):
         return x
     if x.requires_grad and sys.modules["torch"].is_grad_enabled():
@@ -36,7 +37,7 @@ def note_write(tensor: Any) -> None:
     if hasattr(graph, "increment_version"):  # since torch 2.1
         graph.increment_version(tensor)
     else:
-        tensor[None][:0].zero_()  # writes nothing, since the view is empty
+        tensor[None][:0].zero_()  # the view is empty, so nothing is written
 
 
 def give_back(out: Any, stored: Any) -> Any:

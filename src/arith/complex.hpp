@@ -13,8 +13,8 @@
 
 namespace kintsugi::core {
 
-// factor * z as products and sums of parts. A factor without an imaginary part scales both parts as a real
-// factor does: 0 * infinity from one part would make the other part NaN.
+// factor * z. A factor with a zero imaginary part multiplies each part of z alone: with the general formula a
+// product 0 * infinity of one part would make the other part NaN.
 template <ComplexElement Z>
 KINTSUGI_HOST_DEVICE Z times(const Z& factor, const Z& z) {
   if (factor.imag() == 0) return {factor.real() * z.real(), factor.real() * z.imag()};
@@ -46,8 +46,8 @@ namespace exact_detail {
 
 // One part of alpha (x + i y) + beta c, rounded once:
 //   alpha.real() same + sign alpha.imag() other + beta.real() c_same + sign beta.imag() c_other.
-// `same` is the product's part of the same kind (x for the real part), `other` its other part; `sign` is -1
-// for the real part and 1 for the imaginary one.
+// For the real part `same` is x, `other` is y and `sign` is -1. For the imaginary part `same` is y, `other`
+// is x and `sign` is 1.
 template <class T>
 T rounded_part(const ExactSum& same, const ExactSum& other, int sign, const std::complex<T>& alpha,
                const std::complex<T>& beta, T c_same, T c_other) {
@@ -64,32 +64,32 @@ T rounded_part(const ExactSum& same, const ExactSum& other, int sign, const std:
   return rounded<T>(sum);
 }
 
-// factor * x in `Limbs` limbs where the factor is finite; else zero.
+// factor * x in `Limbs` limbs; zero if the factor is infinite or NaN.
 template <int Limbs, int OtherLimbs>
 KINTSUGI_HOST_DEVICE ExactNumber<Limbs> finite_product(const ExactNumber<OtherLimbs>& x, double factor) {
   if (!std::isfinite(factor)) return {};
   const auto product = times(x, exact(factor));
   return {WideInteger<Limbs>::shifted(product.magnitude, 0), product.exponent, product.negative};
 }
-// factor * x where both are finite; else zero.
+// factor * x; zero if either of the two is infinite or NaN.
 template <int Limbs>
 KINTSUGI_HOST_DEVICE ExactNumber<Limbs> finite_product(double x, double factor) {
   return std::isfinite(x) ? finite_product<Limbs>(exact(x), factor) : ExactNumber<Limbs>{};
 }
 
-// factor * x by IEEE 754 where the factor is not finite; else 0. x is finite, so that only its sign matters.
+// factor * x by IEEE 754 if the factor is infinite or NaN; else 0. x is finite, so only its sign is read.
 template <int Limbs>
 KINTSUGI_HOST_DEVICE double special_product(const ExactNumber<Limbs>& x, double factor) {
   if (std::isfinite(factor)) return 0;
   return factor * (x.magnitude.length() == 0 ? 0 : x.negative ? -1 : 1);
 }
-// factor * x by IEEE 754 where one of them is not finite; else 0.
+// factor * x by IEEE 754 if either of the two is infinite or NaN; else 0.
 KINTSUGI_HOST_DEVICE inline double special_product(double x, double factor) {
   return std::isfinite(x) && std::isfinite(factor) ? 0 : x * factor;
 }
 
-// Like rounded_part() above, for exact numbers; alpha and beta may be infinite or NaN. The caller has
-// multiplied the imaginary parts of alpha and beta by the `sign` of rounded_part() above.
+// rounded_part() of exact numbers. alpha and beta may be infinite or NaN. The caller has multiplied the
+// imaginary parts of alpha and beta by `sign`.
 template <class T, int Limbs>
 KINTSUGI_HOST_DEVICE T rounded_part(const ExactNumber<Limbs>& same, const ExactNumber<Limbs>& other,
                                     const Complex<double>& alpha, const Complex<double>& beta, double c_same,
@@ -104,8 +104,8 @@ KINTSUGI_HOST_DEVICE T rounded_part(const ExactNumber<Limbs>& same, const ExactN
                  finite_product<width>(c_same, beta.real()), finite_product<width>(c_other, beta.imag())});
 }
 
-// One part of alpha (x + i y) + beta c, rounded once; part 0 is the real one. If alpha and beta have no
-// imaginary parts, the part is rounded as a real result is. c is null when beta = 0.
+// Part number `part` (0: real, 1: imaginary) of alpha (x + i y) + beta c, rounded once. c is null when beta =
+// 0.
 template <ComplexElement Z, int Limbs>
 KINTSUGI_HOST_DEVICE RealOf<Z> rounded_part(const ExactNumber<Limbs>& same, const ExactNumber<Limbs>& other,
                                             int part, const Z& alpha, const Z& beta, const Z* c) {
@@ -131,8 +131,8 @@ std::complex<T> exact_epilogue(const ExactSum& x, const ExactSum& y, const std::
           exact_detail::rounded_part(y, x, 1, alpha, beta, old.imag(), old.real())};
 }
 
-// Like exact_epilogue() above, for exact numbers. Both parts share one copy of the code, which is long for
-// many limbs.
+// exact_epilogue() of exact numbers. The loop is not unrolled, because the code of one part is long for many
+// limbs.
 template <ComplexElement Z, int Limbs>
 KINTSUGI_HOST_DEVICE Z exact_epilogue(const ExactNumber<Limbs>& x, const ExactNumber<Limbs>& y,
                                       const Z& alpha, const Z& beta, const Z* c) {

@@ -15,12 +15,12 @@ namespace kintsugi::core {
 
 namespace exact_detail {
 
-// x - high for high = RN(x): at most half a unit in the last place of high.
+// x - high, where high is x rounded to nearest.
 template <int Limbs>
 ExactNumber<Limbs + 1> residual_of(const ExactNumber<Limbs>& x, double high) {
   const ExactNumber<1> exact_high = exact(high);
   const int shift = exact_high.exponent - x.exponent;
-  if (high == 0 || shift < 0) return {};  // x rounds to 0, or has no bits below high's
+  if (high == 0 || shift < 0) return {};  // x rounds to 0, or has no bits below the lowest of `high`
   const auto x_integer = WideInteger<Limbs + 1>::shifted(x.magnitude, 0);
   const auto high_integer = WideInteger<Limbs + 1>::shifted(exact_high.magnitude, shift);
   const bool high_exceeds_x = x_integer.less_than(high_integer);
@@ -32,8 +32,8 @@ ExactNumber<Limbs + 1> residual_of(const ExactNumber<Limbs>& x, double high) {
 
 }  // namespace exact_detail
 
-// x rounded once to the nearest double-double number: hi = RN(x), lo = RN(x - hi), each with all 53 bits of a
-// double at its own exponent, normalized so that hi is RN(hi + lo). Infinite where hi overflows.
+// x rounded once to the nearest double-double number: hi = RN(x), lo = RN(x - hi), then normalized so that hi
+// is RN(hi + lo). Infinite if hi overflows.
 template <int Limbs>
 DoubleDouble rounded_to_pair(const ExactNumber<Limbs>& x) {
   const double high = rounded<double>(x);
@@ -51,7 +51,8 @@ inline DoubleDouble rounded_to_pair(const ExactSum& sum) {
 
 namespace exact_detail {
 
-// Sum of a few terms: in one wide integer where their bits lie close together, else in a superaccumulator.
+// Rounded sum of a few terms. Terms whose bits lie close together are added in one wide integer, others in a
+// superaccumulator.
 template <int Limbs>
 class DoubleDoubleTerms {
  public:
@@ -70,7 +71,7 @@ class DoubleDoubleTerms {
   }
 
  private:
-  // Two products of a word of alpha and x, four of a word of beta and a word of c.
+  // The largest sum has two products of a word of alpha with x, and four of a word of beta with a word of c.
   static constexpr std::size_t max_terms = 6;
   static constexpr int width = Limbs + 6;  // limbs of the wide integer: terms may lie some 380 bits apart
   static constexpr int bits = WideInteger<width>::bits;
@@ -95,13 +96,13 @@ class DoubleDoubleTerms {
   std::array<ExactNumber<Limbs>, max_terms> terms_{};
   std::size_t count_ = 0;
   int top_ = std::numeric_limits<int>::min();     // exponent above the highest bit of all terms
-  int bottom_ = std::numeric_limits<int>::max();  // exponent of their lowest bit
+  int bottom_ = std::numeric_limits<int>::max();  // exponent of the lowest bit of all terms
 };
 
 }  // namespace exact_detail
 
-// Like special_epilogue() of real numbers (arith/epilogue.hpp). alpha, beta and c are normalized pairs, so
-// that the high words have the special values.
+// special_epilogue() of arith/epilogue.hpp for pairs. alpha, beta and c are normalized: an infinity or NaN is
+// in the high word.
 inline DoubleDouble special_epilogue(int sign, const DoubleDouble& alpha, const DoubleDouble& beta,
                                      const DoubleDouble* c) {
   return special_epilogue<double>(sign, alpha.hi, beta.hi, c == nullptr ? nullptr : &c->hi);

@@ -8,7 +8,8 @@
 
 namespace kintsugi::core {
 
-// alpha * sum + beta * c; `sum` is the recombined product after its scales are undone.
+// alpha * sum + beta * c; `sum` is the recombined product after its scales are undone. c is null when beta =
+// 0.
 template <class T>
 KINTSUGI_HOST_DEVICE inline T epilogue(double sum, T alpha, T beta, const T* c) {
   const double product = static_cast<double>(alpha) * sum;
@@ -16,19 +17,19 @@ KINTSUGI_HOST_DEVICE inline T epilogue(double sum, T alpha, T beta, const T* c) 
   return static_cast<T>(product + static_cast<double>(beta) * static_cast<double>(*c));
 }
 
-// alpha * sum * 2^exponent + beta * c; `sum` is the recombined product in scaled units, 2^exponent undoes the
-// scales. For T = float every step but the addition is exact in double (24 + 24 bits; |exponent| <= 326 keeps
-// all powers normal), so that only the addition, to double, and the last step, to float, round. For T =
-// double the product and the addition round, and the scaling if it gives a subnormal. c points at the old
-// element; it is null, and not read, when beta = 0.
+// alpha * sum * 2^exponent + beta * c. `sum` is the recombined product in scaled units, and 2^exponent undoes
+// the scales. c is null when beta = 0. T = float: two roundings, of the addition to double and of the result
+// to float. All other steps are exact in double, since alpha * sum has 24 + 24 bits and |exponent| <= 326
+// keeps all powers of two normal. T = double: the product and the addition are rounded; the scaling is
+// rounded if its result is subnormal.
 template <class T>
 KINTSUGI_HOST_DEVICE inline T epilogue(double sum, int exponent, T alpha, T beta, const T* c) {
   return epilogue(times_power_of_two(sum, exponent), alpha, beta, c);
 }
 
-// alpha * sum + beta * c where alpha, beta or the old element is NaN or infinite; of the exact sum only the
-// sign matters. A finite product is left out: it changes nothing beside an infinity or NaN, and computed here
-// it might overflow to an infinity of its own.
+// alpha * sum + beta * c if alpha, beta or c is infinite or NaN. `sign` is that of the exact sum; the sum's
+// magnitude does not matter. A finite product is left out: it cannot change an infinity or NaN, but computing
+// it might overflow.
 template <class T>
 KINTSUGI_HOST_DEVICE inline T special_epilogue(int sign, T alpha, T beta, const T* c) {
   const T product = std::isfinite(alpha) ? T(0) : alpha * static_cast<T>(sign);

@@ -3,8 +3,8 @@
 
 #ifdef __CUDACC__
 #define KINTSUGI_HOST_DEVICE __host__ __device__
-#define KINTSUGI_ROLLED _Pragma("unroll 1")  // before a loop that rarely runs: shorter code
-#define KINTSUGI_OUTLINED __noinline__       // marks functions rarely called: callers keep their registers
+#define KINTSUGI_ROLLED _Pragma("unroll 1")  // keeps the code of a rarely executed loop short
+#define KINTSUGI_OUTLINED __noinline__       // for rarely called functions: callers keep their registers
 #else
 #define KINTSUGI_HOST_DEVICE
 #define KINTSUGI_ROLLED

@@ -1,5 +1,4 @@
-// Sums of products in double-double arithmetic, of which the native product of double-double operands
-// consists.
+// Sums of products in double-double arithmetic, for native products of double-double operands.
 #pragma once
 
 #include <cmath>
@@ -8,36 +7,39 @@
 
 namespace kintsugi::core {
 
-// add_product() adds x y to the sum; u = 2^-53. The product is x_hi y_hi, exact in two words, plus the two
-// cross products. Rounding them and leaving out x_lo y_lo loses 4 u^2 |x y|; the three additions of low words
-// lose at most 3 u^2 |sum| + 10 u^2 |x y|, and the two-sums nothing. The result is a normalized pair. A sum
-// of k products loses at most (3 k + 14) u^2 (|a||b|), second orders included, where nothing underflows or
-// overflows: 3 u^2 for each of k - 1 sums, 14 u^2 for each product.
+// Sum of products. add_product() adds x y and leaves a normalized pair. Its errors, with u = 2^-53:
+//   x y: 4 u^2 |x y|. The product x_hi y_hi is exact in two words, the two cross products are rounded, and
+//     x_lo y_lo is left out.
+//   the three additions of low words: at most 3 u^2 |sum| + 10 u^2 |x y|.
+//   the two-sums: none.
+// A sum of k products therefore loses at most (3 k + 14) u^2 (|a||b|), second orders included, if nothing
+// underflows or overflows: 3 u^2 for each of k - 1 additions and 14 u^2 for each product.
 //
-// Arithmetic works on doubles, or on vectors of several doubles; every operation is rounded once.
+// `Arithmetic` computes on values that are doubles or SIMD registers of doubles. Each of its operations is
+// rounded once.
 template <class Arithmetic>
 struct PairSum {
-  using Vector = typename Arithmetic::Vector;
-  Vector hi;
-  Vector lo;
+  using Value = typename Arithmetic::Value;
+  Value hi;
+  Value lo;
 
-  [[gnu::always_inline]] void add_product(Vector x_hi, Vector x_lo, Vector y_hi, Vector y_lo) {
+  [[gnu::always_inline]] void add_product(Value x_hi, Value x_lo, Value y_hi, Value y_lo) {
     using A = Arithmetic;
-    const Vector product = A::times(x_hi, y_hi);
-    const Vector crossed = A::fused(x_hi, y_lo, A::times(x_lo, y_hi));
-    const Vector low = A::plus(A::fused_difference(x_hi, y_hi, product), crossed);
-    const Vector sum = A::plus(hi, product);
-    const Vector added = A::minus(sum, hi);
-    const Vector error = A::plus(A::minus(hi, A::minus(sum, added)), A::minus(product, added));
-    const Vector correction = A::plus(error, A::plus(lo, low));
+    const Value product = A::times(x_hi, y_hi);
+    const Value crossed = A::fused(x_hi, y_lo, A::times(x_lo, y_hi));
+    const Value low = A::plus(A::fused_difference(x_hi, y_hi, product), crossed);
+    const Value sum = A::plus(hi, product);
+    const Value added = A::minus(sum, hi);
+    const Value error = A::plus(A::minus(hi, A::minus(sum, added)), A::minus(product, added));
+    const Value correction = A::plus(error, A::plus(lo, low));
     hi = A::plus(sum, correction);
-    const Vector corrected_by = A::minus(hi, sum);
+    const Value corrected_by = A::minus(hi, sum);
     lo = A::plus(A::minus(sum, A::minus(hi, corrected_by)), A::minus(correction, corrected_by));
   }
 };
 
 struct ScalarArithmetic {
-  using Vector = double;
+  using Value = double;
   static double plus(double a, double b) { return a + b; }
   static double minus(double a, double b) { return a - b; }
   static double times(double a, double b) { return a * b; }

@@ -9,13 +9,13 @@
 
 namespace kintsugi::core {
 
-// FP64 sums are in units of 2^(e - 800), e the sum of the exponents of the row's and the column's first
-// slices: no sum overflows, and what underflows is below 2^-1800 of the largest product that the element can
-// have.
+// An FP64 sum is an integer in units of 2^(e - 800), where e is the exponent of the row's first slice plus
+// that of the column's first slice. With this unit no sum overflows, and terms that underflow are below
+// 2^-1800 of the largest product that the element can have.
 inline constexpr int running_exponent = 800;
 
-// integer * 2^(800 - depth); `depth`: binades by which the exponents of the two slices that were multiplied
-// lie, together, below those of the first slices.
+// integer * 2^(800 - depth). The product of two slices has an exponent; `depth` is the number of binades by
+// which this exponent lies below that of the product of the two first slices.
 KINTSUGI_HOST_DEVICE inline double running_term(std::int64_t integer, int depth) {
   return times_power_of_two(static_cast<double>(integer), running_exponent - depth);
 }
@@ -30,7 +30,7 @@ KINTSUGI_HOST_DEVICE constexpr void add_product(WideInteger<Limbs>& sum, std::in
   const std::uint64_t low = bits << offset;
   const std::uint64_t high = offset == 0 ? sign : bits >> (64 - offset) | sign << offset;
   std::uint64_t carry = 0;
-  for (int l = 0; l < Limbs; ++l) {  // no computed index of a limb: a kernel keeps limbs in registers
+  for (int l = 0; l < Limbs; ++l) {  // constant limb indices keep the limbs of a kernel in registers
     const std::uint64_t addend = l < first ? 0 : l == first ? low : l == first + 1 ? high : sign;
     const std::uint64_t with_carry = sum.limb[l] + carry;
     const std::uint64_t total = with_carry + addend;

@@ -17,11 +17,11 @@ struct VectorRange {
   // Exponents of the largest and the smallest non-zero finite magnitude; not set if the flag all_zero is.
   std::int32_t largest = std::numeric_limits<std::int32_t>::min();
   std::int32_t smallest = std::numeric_limits<std::int32_t>::max();
-  // Like `largest`, but the exponent of an element whose seven leading significant bits are all ones counts
-  // one higher. If int8's scale is set by it, the largest magnitude lies in [63.5, 127), so that no element
-  // rounds to 128, which int8 lacks.
+  // Like `largest`, but an element whose seven leading significant bits are all ones counts with its exponent
+  // plus 1. With a scale from `raised` the largest magnitude lies in [63.5, 127): no element rounds to 128,
+  // which int8 lacks.
   std::int32_t raised = std::numeric_limits<std::int32_t>::min();
-  std::uint32_t flags = all_zero;  // set while no element is finite and not zero
+  std::uint32_t flags = all_zero;  // all_zero: no element is finite and non-zero
   // Number of finite non-zero elements, and the sum, over these elements, of the binades by which each lies
   // below `largest`. Devices find the two, and so does find_depths() (execute/host/depths.hpp); other host
   // code leaves them unknown.
@@ -52,7 +52,7 @@ KINTSUGI_HOST_DEVICE constexpr void extend(VectorRange& range, T x) {
   if (exponent < range.smallest) range.smallest = exponent;
 }
 
-// Sets the scale after all elements were added; it depends on integers alone.
+// Sets the scale. All elements must have been added before.
 KINTSUGI_HOST_DEVICE constexpr void set_scale(VectorRange& range, const SplitRule& rule) {
   const bool is_scaled = rule.scale_vectors && (range.flags & VectorRange::all_zero) == 0;
   const bool may_exceed_format =

@@ -9,7 +9,7 @@
 
 namespace kintsugi::core {
 
-// Eight bytes aligned to eight: device code writes both members in one access.
+// The alignment lets device code write both members in one access.
 struct alignas(8) ResidualFit {
   std::int32_t residual_exponent = 0;
   Rounding first_rounding = Rounding::nearest_even;
@@ -17,14 +17,16 @@ struct alignas(8) ResidualFit {
   friend constexpr bool operator==(const ResidualFit&, const ResidualFit&) = default;
 };
 
-// Cap: residuals of fp16's subnormal high parts are at most 2^-25, and 2^40 scales them to 2^15.
+// Residuals of fp16's subnormal high parts are at most 2^-25; 2^40 scales them to 2^15, near fp16's largest
+// number.
 inline constexpr int max_residual_exponent = 40;
 
-// Returns the residual exponent, at most `requested`, and the first slice's rounding. `format`, of p
-// significant bits, is that of the slices; `largest` is the operands' largest exponent, at most the format's.
-// The exponent is that of h2sgemm, Eq. 6, less one (schemes/h2sgemm.hpp says why). Residuals of a rounding to
-// nearest are at most 2^(largest - p). If `largest` is the format's largest exponent, the first slice is
-// truncated, since it might round to infinity, and residuals are below 2^(largest - p + 1).
+// Returns the residual exponent, at most `requested`, and the first slice's rounding. `format` is that of the
+// slices and has p significant bits. `largest` is the operands' largest exponent, at most the format's
+// largest one. The exponent is that of h2sgemm, Eq. 6, less one (schemes/h2sgemm.hpp gives the reason). The
+// first slice is rounded to nearest, which leaves residuals of at most 2^(largest - p). If `largest` is the
+// format's largest exponent, rounding might give infinity; so the first slice is truncated, and residuals are
+// below 2^(largest - p + 1).
 KINTSUGI_HOST_DEVICE constexpr ResidualFit fit_residual(const Format& format, int requested, int largest) {
   const bool truncates = largest >= format.max_exponent;
   const int allowed = format.max_exponent + format.significand_bits - largest - (truncates ? 1 : 0);

@@ -1,4 +1,4 @@
-// Sums of FP64 products whose terms or scalars exceed the exponent range though the result may not.
+// Sums of FP64 products. Terms and scalars may exceed FP64's exponent range although the result does not.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 
 namespace kintsugi::core {
 
-// fraction * 2^exponent: |fraction| is in [1, 4), or 0, for a product, and arbitrary for a sum.
+// fraction * 2^exponent. |fraction| is 0 or in [1, 4) for a product, and arbitrary for a sum.
 struct ScaledNumber {
   static constexpr int lowest = std::numeric_limits<int>::min() / 4;  // exponent of zero
 
@@ -26,15 +26,15 @@ KINTSUGI_HOST_DEVICE constexpr ScaledNumber scaled_product(double x, double y) {
   return {times_power_of_two(x, -exponent_x) * times_power_of_two(y, -exponent_y), exponent_x + exponent_y};
 }
 
-// x in units of 2^exponent, where `exponent` is at least x's. Bits that underflow lie far below the last bit
-// of a sum that has a term with `exponent`.
+// x in units of 2^exponent; `exponent` is at least x.exponent. The result may underflow, which does no harm:
+// its bits lie far below the last bit of a sum that has a term of this exponent.
 KINTSUGI_HOST_DEVICE constexpr double in_units_of(const ScaledNumber& x, int exponent) {
   constexpr int lowest_shift = -2000;
   return x.fraction == 0 ? 0 : times_power_of_two(x.fraction, std::max(x.exponent - exponent, lowest_shift));
 }
 
-// Sum, in order, of at most four products of finite numbers, infinities or NaN: alpha (x + i y) + beta c has
-// two or four in each part. Positions are template arguments, so that kernels keep the terms in registers.
+// Sum of at most four products, in order: each part of alpha (x + i y) + beta c has two or four. Factors may
+// be infinite or NaN. Positions are template arguments, which keep the terms of a kernel in registers.
 class ScaledTotal {
  public:
   template <int Position>
@@ -55,7 +55,8 @@ class ScaledTotal {
     }
   }
 
-  // Returns the sum. Finite terms are scaled until the last step, and left out beside an infinity or NaN.
+  // Returns the sum. Terms stay scaled until the last step. If any product is infinite or NaN, finite terms
+  // are left out.
   template <class Real>
   KINTSUGI_HOST_DEVICE constexpr Real value() const {
     if (special_ != 0) return static_cast<Real>(special_);

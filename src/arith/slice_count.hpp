@@ -13,9 +13,9 @@ namespace kintsugi::core {
 
 inline constexpr int max_successive_slices = 32;
 
-// True if a row needs no further slice after d of them: s_i > t_i(d) of Algorithm 3 with u = 2^-bits, where
-// `row_sum` and `slice_sum` are the weighted sums of the row and of its last slice. Also true if that slice
-// is zero.
+// True if a row needs no more slices after its first d ones: s_i > t_i(d) of Algorithm 3, with u = 2^-bits.
+// `row_sum` and `slice_sum` are the weighted sums of the row and of its last slice. True also if the last
+// slice is zero.
 KINTSUGI_HOST_DEVICE inline bool enough_slices(const Scaled& row_sum, const Scaled& slice_sum, int d,
                                                std::int64_t k, int bits) {
   if (slice_sum.fraction == 0) return true;
@@ -24,32 +24,32 @@ KINTSUGI_HOST_DEVICE inline bool enough_slices(const Scaled& row_sum, const Scal
   return 4 * static_cast<double>(k) * ratio * ratio > static_cast<double>(d + 1) * (d + 1);
 }
 
-// Largest numbers of slices that rows of a block of C need.
+// Largest numbers of slices that rows of a block of C need. The rows are of two kinds.
 struct SliceCounts {
-  std::int32_t enough = 0;     // over the rows for which Algorithm 3 has enough slices (enough_slices())
-  std::int32_t exhausted = 0;  // over the other rows, which are split until their residuals are zero
+  std::int32_t enough = 0;     // rows for which Algorithm 3 finds enough slices (enough_slices())
+  std::int32_t exhausted = 0;  // all other rows, which are split until their residuals are zero
 };
 
-// Numbers of slices of A and of B that a block of C multiplies, and which of their products are computed.
+// Number of slices of A and of B for a block of C, and the products of slices that are computed. p and q
+// count slices from 0.
 struct SliceDepth {
   int a = 0;
   int b = 0;
-  bool fast = false;           // only products of slice p of A and q of B with p + q < a, p and q from 0
-  bool a_is_complete = false;  // nothing of any row is left after `a` slices
+  bool fast = false;           // only products of slice p of A and slice q of B with p + q < a
+  bool a_is_complete = false;  // no row has a residual after `a` slices
 
-  // Number of products of slice q of B.
+  // Number of products that slice q of B takes part in.
   KINTSUGI_HOST_DEVICE constexpr int products(int q) const {
     if (q >= b) return 0;
     return !fast ? a : q < a ? a - q : 0;
   }
-  // Number of slices that an error bound may assume of every vector of A and B: `b` if nothing of A is left,
-  // else the smaller of `a` and `b`.
+  // Number of slices that an error bound may assume for every vector of A and B.
   KINTSUGI_HOST_DEVICE constexpr int least() const { return a_is_complete || b < a ? b : a; }
 };
 
 // Chooses the slices of a block (dgemm-tc, section 3.2). If the row with the most slices was split until its
-// residuals were zero, B is split so, too, and no product is left out. Rows for which Algorithm 3 had enough
-// may have residuals even then, so A's slices are complete only if there are no such rows.
+// residuals were zero, B is split in the same way, and all products are computed. A's slices are complete
+// only if Algorithm 3 ended no row's split, because such a row may have a residual.
 KINTSUGI_HOST_DEVICE constexpr SliceDepth depth_of(const SliceCounts& slice_counts, int max_slices,
                                                    bool fast) {
   if (slice_counts.exhausted > 0 && slice_counts.exhausted >= slice_counts.enough) {
@@ -61,21 +61,21 @@ KINTSUGI_HOST_DEVICE constexpr SliceDepth depth_of(const SliceCounts& slice_coun
   return {.a = slice_counts.enough, .b = slice_counts.enough, .fast = fast};
 }
 
-// Sum of up to 2^count_bits products of magnitudes in 128 bits, in units 2^(126 - count_bits) below the
-// largest product. Bits below the unit are dropped, less than 2^(2 count_bits - 124) of the largest product
-// in all, and more() tells if any was set. The sum is an integer, so the order of the products makes no
-// difference.
+// Sum of up to 2^count_bits products of magnitudes in 128 bits. The unit is 2^(126 - count_bits) times
+// smaller than the largest product's bound. Bits below the unit are dropped: in all they are less than 2^(2
+// count_bits - 124) of the largest product. more() is true if a dropped bit was 1. The sum is an integer, so
+// its value does not depend on the order of the products.
 class MagnitudeSum {
   __extension__ using Integer = unsigned __int128;
 
  public:
-  // Exponent of a power of two above the product.
+  // Exponent of a power of two above |x y|.
   KINTSUGI_HOST_DEVICE static constexpr std::int32_t top(const Residual& x, const Residual& y) {
     if (x.significand == 0 || y.significand == 0) return no_residual;
     return x.exponent + y.exponent + length(x) + length(y);
   }
 
-  // `top`: top() of the largest product.
+  // `top` is the maximum of top(x, y) over the products.
   KINTSUGI_HOST_DEVICE constexpr MagnitudeSum(std::int32_t top, int count_bits)
       : unit_(top == no_residual ? 0 : top - (126 - count_bits)) {}
 
@@ -91,16 +91,16 @@ class MagnitudeSum {
     more_ = more_ || (shift > -128 ? kept << -shift : 0) != product;
     sum_ += kept;
   }
-  // Adds another sum in the same units: its low(), high() and more().
+  // Adds the sum of another MagnitudeSum with the same unit.
   KINTSUGI_HOST_DEVICE constexpr void add(std::uint64_t low, std::uint64_t high, bool more) {
     sum_ += Integer{high} << 64 | low;
     more_ = more_ || more;
   }
   KINTSUGI_HOST_DEVICE constexpr std::uint64_t low() const { return static_cast<std::uint64_t>(sum_); }
   KINTSUGI_HOST_DEVICE constexpr std::uint64_t high() const { return static_cast<std::uint64_t>(sum_ >> 64); }
-  KINTSUGI_HOST_DEVICE constexpr bool more() const { return more_; }  // bits were dropped
+  KINTSUGI_HOST_DEVICE constexpr bool more() const { return more_; }
 
-  // Returns the sum rounded once to double's significand, and to a finite double.
+  // Returns the sum, rounded once to double's significand.
   KINTSUGI_HOST_DEVICE Scaled scaled() const {
     const ExactNumber<2> sum = number();
     const int length = sum.magnitude.length();
@@ -109,6 +109,7 @@ class MagnitudeSum {
         rounded<double>(ExactNumber<2>{.magnitude = sum.magnitude, .exponent = -length}, more_);
     return fraction == 1 ? Scaled{0.5, unit_ + length + 1} : Scaled{fraction, unit_ + length};
   }
+  // Returns the sum, rounded once to a double; the largest double if it overflows.
   KINTSUGI_HOST_DEVICE double finite() const {
     return std::min(rounded<double>(number(), more_), std::numeric_limits<double>::max());
   }

@@ -11,25 +11,26 @@
 namespace kintsugi::core {
 
 enum class SplitKind : std::uint8_t {
-  // Each slice is the rounded residual of those before it: high and low parts of x.
+  // Each slice is the rounded residual that the slices before it leave: high and low parts of x.
   rounded_residuals,
-  // Digits of a grid (integer formats): x is rounded to the grid once, to nearest, and written in balanced
-  // digits of residual_exponent bits, which use all values of an integer format: -128...127 for 8 bits.
+  // x is rounded once, to the nearest multiple of the grid, and written in balanced digits of
+  // residual_exponent bits, a slice each. For integer formats: digits take all values of the format, -128 ...
+  // 127 for 8 bits.
   grid_digits,
-  // The magnitude rounded down: one slice, for lower bounds.
+  // One slice: the magnitude rounded down, for lower bounds.
   magnitude,
-  // The magnitude rounded up, at least 1 for a non-zero element: one slice, for upper bounds.
+  // One slice: the magnitude rounded up, at least 1 for a non-zero element; for upper bounds.
   magnitude_above,
   // Residues of the nearest integer modulo the first `slices` moduli (arith/residue/residue.hpp).
   residues,
-  // Integers; the largest residual of a vector decides the grid of each of its slices (split/successive/).
+  // Integers. Each slice has a grid, which the largest residual of the vector decides (split/successive/).
   successive,
   // Segments of 7 bits with one exponent per tile of vectors and inner indices: split/tiles.hpp.
   tiles,
 };
 
-// Quantity that decides the scales of residues, so that |sum of a'_ip b'_pj| <= 2^sum_bits for the scaled
-// integers a' and b' (arith/residue/residue_scale.hpp).
+// Quantity from which the scales of residues follow. With these scales |sum of a'_ip b'_pj| <= 2^sum_bits for
+// the scaled integers a' and b' (arith/residue/residue_scale.hpp).
 enum class ScaleRule : std::uint8_t {
   exponent,  // the largest exponent of each vector and k
   norm,      // norms of vectors, by Cauchy and Schwarz
@@ -40,55 +41,55 @@ constexpr const char* scale_rule_name(ScaleRule rule) {
   return rule == ScaleRule::exponent ? "exponent" : rule == ScaleRule::norm ? "norm" : "product";
 }
 
-// x * 2^scale = sum over s of slice_s * 2^(-s * residual_exponent) + error.
-//   rounded_residuals: slice_0 = round(x * 2^scale), r_1 = (x * 2^scale - slice_0) * 2^residual_exponent,
-//     slice_1 = round(r_1), ... All steps but the roundings are exact in double: the residual of a rounding
-//     has no more bits than x.
-//   grid_digits: round(x * 2^(scale + (slices - 1) * residual_exponent)) in digits
-// This holds for rounded_residuals and grid_digits. The other kinds are:
+// Meaning of the slices, by kind; `e` stands for residual_exponent.
+//   rounded_residuals, grid_digits: x * 2^scale = sum over s of slice_s * 2^(-s e) + error
+//     rounded_residuals: slice_0 = round(x * 2^scale), slice_1 = round(r_1) with
+//       r_1 = (x * 2^scale - slice_0) * 2^e, and so on. The residual of a rounding has no more bits than x.
+//       So all steps but the roundings are exact in double.
+//     grid_digits: the slices are the digits of round(x * 2^(scale + (slices - 1) e)).
 //   residues: slice_s = round(x * 2^scale) mod moduli[s]
-//   successive: |slice_s| <= 2^residual_exponent, its grid decided by the whole vector; split_element() below
-//     does not split it, split/successive/ does
-//   tiles: x = sum over s of slice_s 2^(p - 6 - 7 s) + error with the tile's exponent p; split_element() does
-//     not split it, split/tiles.cpp does
+//   successive: |slice_s| <= 2^e. split/successive/ splits whole vectors, split_element() does nothing.
+//   tiles: x = sum over s of slice_s 2^(p - 6 - 7 s) + error, where p is the tile's exponent.
+//     split/tiles.cpp splits whole tiles, split_element() does nothing.
 struct SplitRule {
   const Format* format;
   int slices;
   Rounding first_rounding;
   Rounding residual_rounding;
   int residual_exponent;
-  // Each vector along k (a row of op(A), a column of op(B)) is multiplied by the power of two that brings its
-  // largest magnitude into [2^top_exponent, 2^(top_exponent + 1)), or higher where `scales` allows it. If
-  // scale_vectors is false, every scale is 0.
+  // If true, each vector is multiplied by a power of two, its scale. It brings the vector's largest magnitude
+  // into [2^top_exponent, 2^(top_exponent + 1)), or higher if `scales` allows a larger one. If false, every
+  // scale is 1.
   bool scale_vectors;
   int top_exponent;
   SplitKind kind = SplitKind::rounded_residuals;
-  // residues of complex elements: the moduli of the slices. Empty for real elements, also for those of an
-  // embedding (base/embedding.hpp).
+  // residues of complex elements: the moduli of the slices. Empty for real elements, and for the real
+  // elements of an embedding (base/embedding.hpp).
   ComplexBasis complex_basis{};
-  // residues: sums are at most 2^sum_bits.
+  // residues: the rule of the scales, and the bound 2^sum_bits of sums.
   ScaleRule scales = ScaleRule::exponent;
   int sum_bits = 0;
-  // successive: slices are rounded as fl((x + sigma) - sigma), sigma a power of two. Doubles above sigma are
-  // twice as far apart as those below, so that positive residuals are rounded to a grid twice as coarse as
-  // that of negative ones.
+  // successive: slices are rounded as fl((x + sigma) - sigma), where sigma is a power of two. Doubles above
+  // sigma are twice as far apart as doubles below it, so positive residuals are rounded to a grid that is
+  // twice as coarse as the grid of negative ones.
   bool sigma_grid = false;
-  // tiles: vectors and inner indices of a tile, and the mean number of binades below the tile's largest
-  // element from which it fails Eq. 9 (arith/tile_exponent.hpp).
+  // tiles: size of a tile in vectors and in inner indices, and the limit of Eq. 9. A tile fails Eq. 9 if its
+  // elements lie on average more than mean_depth_limit binades below the largest one
+  // (arith/tile_exponent.hpp).
   int tile_vectors = 0;
   int tile_depth = 0;
   int mean_depth_limit = 0;
 
-  // log2 of a bound of the integers whose residues are slices, in the notation of residue_scale.hpp. By norm:
-  // an element is at most its vector's norm, at most 2^(sum_bits / 2), rounded up to a whole exponent. By
-  // product: an element is at most D 2^t with D <= 2^6 and t <= floor(sum_bits / 2).
+  // residues: log2 of a bound of the integers whose residues are the slices. Notation as in
+  // residue_scale.hpp. By norm: an element is at most its vector's norm, which is at most 2^(sum_bits / 2).
+  // By product: an element is at most D 2^t with D <= 2^6 and t <= floor(sum_bits / 2).
   KINTSUGI_HOST_DEVICE constexpr int integer_bits() const {
     if (scales == ScaleRule::norm) return (sum_bits + 1) / 2;
     if (scales == ScaleRule::product) return sum_bits / 2 + 6;
     return top_exponent + 1;
   }
 
-  // successive: each slice lowers the bound of the residuals, a power of two, by this number of bits.
+  // successive: number of bits by which each slice lowers the bound of the residuals.
   KINTSUGI_HOST_DEVICE constexpr int successive_gain() const {
     return residual_exponent + (sigma_grid ? 0 : 1);
   }
@@ -108,9 +109,10 @@ KINTSUGI_HOST_DEVICE constexpr void split_into_residuals(const SplitRule& rule, 
   }
 }
 
-// Computes the last digit first, with a carry to the next. The grid integer is significand 2^shift, of any
-// length, so that words of 52 bits need no wider arithmetic. A negative number is split by its magnitude,
-// whose digits are 1 - half_base ... half_base, and every digit is then negated.
+// The digits are computed from the last one on, with a carry to the next higher one. The grid integer is
+// significand * 2^shift. It is never formed, since it may be longer than 64 bits (52-bit words); digits are
+// read from the significand. A negative number's magnitude is split, into digits 1 - half_base ... half_base,
+// and each digit is then negated.
 template <class Store>
 KINTSUGI_HOST_DEVICE constexpr void split_into_digits(const SplitRule& rule, double x, int scale,
                                                       Store&& store) {
@@ -141,8 +143,8 @@ KINTSUGI_HOST_DEVICE constexpr void split_into_digits(const SplitRule& rule, dou
   }
 }
 
-// Returns the least integer that is at least |x| 2^scale, below 2^31; 1 where |x| 2^scale is too small for a
-// double.
+// Returns the least integer that is not below |x| 2^scale, and 1 if |x| 2^scale underflows. |x| 2^scale must
+// be less than 2^31.
 KINTSUGI_HOST_DEVICE constexpr std::uint64_t magnitude_above(double x, int scale) {
   const double scaled = times_power_of_two(x < 0 ? -x : x, scale);
   const auto truncated = static_cast<std::uint64_t>(scaled);

@@ -1,5 +1,5 @@
-// Algorithm 1 of dgemm-tc for one element, in integers: slice after slice, each rounded to a grid, is
-// subtracted from a 53-bit significand.
+// Algorithm 1 of dgemm-tc for one element. The element is a 53-bit integer, from which one slice after the
+// other is subtracted, each rounded to a grid.
 #pragma once
 
 #include <algorithm>
@@ -12,13 +12,13 @@
 
 namespace kintsugi::core {
 
-// Residual of an element after some slices were subtracted: significand 2^exponent.
+// Residual of an element after some slices were subtracted: significand * 2^exponent.
 struct Residual {
   std::int64_t significand;
   std::int32_t exponent;
 };
 
-// top_of() of a zero residual, and the top of a vector whose residuals are all zero.
+// Value of top_of() for a zero residual, and top of a vector whose residuals are all zero.
 inline constexpr std::int32_t no_residual = std::numeric_limits<std::int32_t>::min();
 
 KINTSUGI_HOST_DEVICE constexpr Residual residual_of(double x) {
@@ -46,9 +46,9 @@ KINTSUGI_HOST_DEVICE constexpr std::int32_t grid_of(std::int32_t top, int bits) 
   return top - bits > smallest ? top - bits : smallest;
 }
 
-// RN(residual / 2^grid), ties to even; subtracts it from the residual.
+// Returns RN(residual / 2^grid), ties to even, and subtracts this multiple of the grid from the residual.
 KINTSUGI_HOST_DEVICE constexpr std::int64_t take_integer(Residual& residual, int grid) {
-  if (residual.significand == 0) return 0;  // the exponent of a zero is still the element's, however far away
+  if (residual.significand == 0) return 0;  // the exponent of a zero residual has no meaning
   const int shift = grid - residual.exponent;
   if (shift <= 0) {  // the whole residual lies on the grid, and fits the slice's bits
     const std::int64_t integer = residual.significand << -shift;
@@ -57,17 +57,17 @@ KINTSUGI_HOST_DEVICE constexpr std::int64_t take_integer(Residual& residual, int
   }
   if (shift > 54) return 0;  // the residual, which has at most 53 bits, is below half the grid
   const std::int64_t floor = residual.significand >> shift;
-  // Added before the shift: half of the grid, or one unit less where `floor` is even, so that a tie stays
-  // even.
+  // Half of the grid, or one unit less if `floor` is even: adding it before the shift rounds ties to even.
   const std::int64_t up_to_half = (std::int64_t{1} << (shift - 1)) - 1 + (floor & 1);
   const std::int64_t integer = (residual.significand + up_to_half) >> shift;
   residual.significand -= integer << shift;
   return integer;
 }
 
-// fl((residual + sigma) - sigma) / 2^grid of FP64 with sigma = 2^(top + 53 - bits) and grid = grid_of(top,
-// bits); subtracts it from the residual. Below sigma doubles are 2^grid apart, above it twice as far:
-// positive residuals are rounded to even integers. Neither grid is finer than 2^-1074 (grid_of()).
+// Returns fl((residual + sigma) - sigma) / 2^grid in FP64, and subtracts this multiple of the grid from the
+// residual; sigma = 2^(top + 53 - bits), grid = grid_of(top, bits). Doubles below sigma are 2^grid apart,
+// doubles above it twice as far: so positive residuals are rounded to even integers. No grid is finer than
+// 2^-1074 (grid_of()).
 KINTSUGI_HOST_DEVICE constexpr std::int64_t take_integer_by_sigma(Residual& residual, std::int32_t top,
                                                                   int bits) {
   const std::int32_t grid = grid_of(top, bits);

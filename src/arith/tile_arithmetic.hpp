@@ -1,6 +1,6 @@
-// Elements of a tile with one exponent as integers of 7-bit segments, the value of a tile's integer sums, and
-// the half-precision program of tiles that fail Eq. 9 (MixPert, Eqs. 2-4, 7 and 8). docs/schemes/mixpert.md
-// has the whole definition.
+// Arithmetic of one tile (MixPert, Eqs. 2-4, 7 and 8): elements as integers of 7-bit segments, the value of
+// integer sums, and the half-precision program of tiles that fail Eq. 9. docs/schemes/mixpert.md has the
+// definitions.
 #pragma once
 
 #include <bit>
@@ -28,9 +28,9 @@ KINTSUGI_HOST_DEVICE constexpr NormalizedFloat normalized_float(float x) {
   return {magnitude << shift, -126 - shift};
 }
 
-// Exponent of |x|, finite and not zero, rounded to `segments` segments: one higher where 1.11...1 is rounded
-// up. Rounding to nearest with ties to even and rounding half up carry alike, since the last bit of 1.11...1
-// is odd.
+// Exponent of |x| after rounding to `segments` segments: one higher than x's if 1.11...1 is rounded up. x is
+// finite and not zero. The code rounds half up instead of ties to even, with the same exponent: the last bit
+// of 1.11...1 is odd.
 KINTSUGI_HOST_DEVICE constexpr int rounded_exponent(float x, int segments) {
   const NormalizedFloat number = normalized_float(x);
   const int dropped = 24 - segments * segment_bits;
@@ -38,8 +38,8 @@ KINTSUGI_HOST_DEVICE constexpr int rounded_exponent(float x, int segments) {
   return number.exponent + static_cast<int>((number.significand + half) >> 24);
 }
 
-// |x| in units of 2^(exponent + 1 - 7 segments), rounded to nearest, ties to even; `exponent` is that of x's
-// tile, at least rounded_exponent(x, segments). Below 2^(7 segments).
+// |x| in units of 2^(exponent + 1 - bits) with bits = segment_bits * segments, rounded to nearest, ties to
+// even. The result is below 2^bits. `exponent` is that of x's tile, at least rounded_exponent(x, segments).
 KINTSUGI_HOST_DEVICE constexpr std::uint32_t tile_integer(float x, int exponent, int segments) {
   if (x == 0.0F) return 0;
   const NormalizedFloat number = normalized_float(x);
@@ -60,12 +60,13 @@ KINTSUGI_HOST_DEVICE constexpr std::int8_t tile_segment(std::uint32_t integer, b
   return static_cast<std::int8_t>(negative ? -digit : digit);
 }
 
-// Value of a tile's four sums S_w = sum over i + j = w of x_i y_j, in units of 2^(p_x + p_y - 19), p_x and
-// p_y the tiles' exponents: two integers, each rounded to FP32, and one fma. Code that has the S_w in FP32,
-// all exact, may compute `high` as fma(S_0, 128, S_1), and `low` likewise: the bits are the same.
+// Value of a pair of tiles from four integer sums over their elements: S_w = sum over i + j = w of x_i y_j,
+// where x_i and y_j are segments. The unit is 2^(p_x + p_y - 19), with the tiles' exponents p_x and p_y.
 KINTSUGI_HOST_DEVICE inline float tile_value(std::int32_t s0, std::int32_t s1, std::int32_t s2,
                                              std::int32_t s3) {
   const auto high = static_cast<float>(s0 * 128 + s1);
+  // Other code may hold the sums S_w in FP32, which is exact, and may compute `high` as fma(S_0, 128, S_1)
+  // and `low` alike. The bits are the same.
   const auto low = static_cast<float>(s2 * 128 + s3);
   return std::fma(low, 0x1p-14F, high);
 }
@@ -98,7 +99,7 @@ KINTSUGI_HOST_DEVICE constexpr std::int16_t half_digit(std::uint64_t integer, bo
 }
 
 // Value of a piece's sums T_w = sum over i + j = w of h_i g_j, w = 0 ... 5, in units of 2^(q_x + q_y - 14).
-// At most 6 * 32 * 255 * 255 < 2^24, they are exact in FP32.
+// The sums are exact in FP32: they are at most 6 * 32 * 255 * 255 < 2^24.
 KINTSUGI_HOST_DEVICE inline float half_value(const std::int32_t (&sums)[half_digits]) {
   auto value = static_cast<float>(sums[half_digits - 1]);
   for (int w = half_digits - 2; w >= 0; --w) value = std::fma(value, 0x1p-8F, static_cast<float>(sums[w]));

@@ -1,5 +1,4 @@
-// Exponents of tiles, whose elements share one exponent (MixPert, Eqs. 7 and 9). docs/schemes/mixpert.md has
-// the whole definition.
+// Exponents of tiles (MixPert, Eqs. 7 and 9). docs/schemes/mixpert.md has the definitions.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +11,6 @@ inline constexpr int segment_bits = 7;
 // Deepest tile whose sums fit an int32: 256 (3 * 127 * 127 * 128 + 4 * 127 * 127) < 2^31.
 inline constexpr int deepest_tile = 256;
 
-// The parameters that all elements of one tile share.
 struct TileExponent {
   static constexpr std::int16_t none = -0x4000;  // far below every exponent
 

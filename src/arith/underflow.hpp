@@ -1,4 +1,4 @@
-// Limits above which products and sums in native arithmetic are not harmed by underflow.
+// Magnitudes of products and sums from which underflow does no harm in native arithmetic.
 #pragma once
 
 #include <cstdint>
@@ -8,26 +8,26 @@
 
 namespace kintsugi::core {
 
-// Sums of k products in a type's own arithmetic: rounded to nearest with gradual underflow, fused or not, in
-// any order.
+// Limits of products and sums from which underflow does no harm. They hold for sums of k products, rounded to
+// nearest with gradual underflow, fused or not, in any order.
 //
-// Every rounding has a relative error of at most u. Only a product, fused or not, may have an absolute error
-// instead, of at most eta, half the smallest subnormal: a subnormal sum of two floating-point numbers is
-// exact (Hauser, Handling floating-point exceptions in numeric programs, 1996). With x_p y_p + eta_p in place
-// of x_p y_p nothing underflows, so that the bound of schemes/bound.hpp holds for k products with S =
-// (|A||B|)_ij:
+// Proof. Every rounding has a relative error of at most u. Only a product may have an absolute error instead:
+// at most eta, half the smallest subnormal. (A subnormal sum of two floating-point numbers is exact: Hauser,
+// Handling floating-point exceptions in numeric programs, 1996.) Replace each x_p y_p by x_p y_p + eta_p:
+// then nothing underflows, and the bound of schemes/bound.hpp holds. With S = (|A||B|)_ij:
 //
 //     |s' - s| <= k u S + (1 + k u) k eta
 //
-// Underflow adds at most one more unit, u S, in either of two cases, with P = 2 (1 + k u)^2 eta / u:
+// The second term is at most u S in two cases, with P = 2 (1 + k u)^2 eta / u:
 //
-//   1. Every product is zero, which loses nothing, or at least P: n products of at least P have S >= n P, and
-//      (1 + k u) n eta <= u n P.
-//   2. |s'| >= k P: as |s'| <= (1 + k u) (S + k eta),
+//   1. Every product is zero or at least P. A zero product loses nothing. n products of at least P have S >=
+//     n P,
+//      and (1 + k u) n eta <= u n P.
+//   2. |s'| >= k P. Since |s'| <= (1 + k u) (S + k eta),
 //      S >= (2 (1 + k u) / u - 1) k eta >= (1 + k u) k eta / u.
 //
-// A product of double-double numbers (arith/pair_sum.hpp) has three roundings that may underflow, so that eta
-// is 3 * 2^-1075, and u is 2^-106; k u is bounded with 2^-104 instead.
+// A product of double-double numbers (arith/pair_sum.hpp) has three roundings that may underflow. So its eta
+// is 3 * 2^-1075; its u is 2^-106, and k u is bounded with 2^-104 instead.
 struct UnderflowLimits {
   double product = 0;  // P
   double sum = 0;      // k P

@@ -11,7 +11,7 @@ namespace kintsugi::core {
 // Weighted sum of floating-point accumulators, in double.
 class FloatingSum {
  public:
-  KINTSUGI_HOST_DEVICE constexpr explicit FloatingSum(int) {}  // as IntegerSum's, which needs the exponent
+  KINTSUGI_HOST_DEVICE constexpr explicit FloatingSum(int) {}  // same signature as IntegerSum
 
   KINTSUGI_HOST_DEVICE constexpr void add(int exponent, float accumulator) {
     sum_ += power_of_two(exponent) * static_cast<double>(accumulator);
@@ -22,8 +22,9 @@ class FloatingSum {
   double sum_ = 0;
 };
 
-// Weighted sum of integer accumulators in multiples of the smallest weight: exact, then rounded to double.
-// 256 groups of sums below 2^60 (2^46 products of int8) and weights at most 2^58 apart keep it below 2^126.
+// Weighted sum of integer accumulators in multiples of the smallest weight: exact, then rounded to double. It
+// stays below 2^126: 256 groups have sums below 2^60 (2^46 products of int8), and weights are at most 2^58
+// apart.
 class IntegerSum {
   __extension__ using Integer = __int128;
 
@@ -42,7 +43,6 @@ class IntegerSum {
   int smallest_;
 };
 
-// The class that sums accumulators of type `Accumulator`.
 template <class Accumulator>
 struct WeightedSumOf;
 template <>

@@ -9,9 +9,9 @@
 
 namespace kintsugi::core {
 
-// Sum over g of 2^exponents[g] sum_g in multiples of the smallest weight: kept in two's complement, returned
-// as sign and magnitude. Two limbs hold one group, seven limbs the seven groups of four words, whose weights
-// are at most 2^312 apart.
+// Sum over g of 2^exponents[g] sum_g in multiples of the smallest weight. It is kept in two's complement and
+// returned as sign and magnitude. Two limbs are enough for one group. Seven limbs are enough for the seven
+// groups of four words, whose weights are at most 2^312 apart.
 template <int Limbs>
 class WordSum {
   __extension__ using Integer = __int128;

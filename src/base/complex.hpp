@@ -1,11 +1,11 @@
-// Complex numbers for kernels.
+// Complex numbers for device code.
 #pragma once
 
 namespace kintsugi::core {
 
-// A complex number with the layout of std::complex, with which kernels cannot compute: where libstdc++ uses
-// the host compiler's built-in complex numbers (conversions, +=), nvcc 13.0 generates no code and gives no
-// warning.
+// A complex number with the layout of std::complex. Device code cannot compute with std::complex: nvcc 13.0
+// generates no code, without a warning, for conversions and += of libstdc++, which use the host compiler's
+// built-in complex type.
 template <class T>
 struct Complex {
   constexpr Complex(T real_part = 0, T imaginary_part = 0) : re(real_part), im(imaginary_part) {}

@@ -1,4 +1,4 @@
-// Complex matrices as real ones of twice the inner length: every stage from the ranges to the products then
+// Complex matrices as real ones of twice the inner length. Every step from the ranges to the products then
 // runs as for a real product.
 #pragma once
 
@@ -34,21 +34,21 @@ concept ComplexElement = is_complex<T>;
 template <class T>
 inline constexpr std::int64_t parts_of = is_complex<T> ? 2 : 1;
 
-// The vectors of a complex operand, read in place, the parts of an element adjacent along k:
+// The vectors of a complex operand, read in place. The two parts of an element are adjacent along k:
 //
 //   op(A), row i           (re a_i0,  im a_i0, re a_i1,  im a_i1, ...)
 //   op(B), column j        (re b_0j, -im b_0j, re b_1j, -im b_1j, ...)   as vector 2 j: gives re c_ij
 //                          (im b_0j,  re b_0j, im b_1j,  re b_1j, ...)   as vector 2 j + 1: gives im c_ij
 //
-// A conjugated operand has the opposite sign of every im. The elements of vectors 2 j and 2 j + 1 have the
-// same magnitudes, in another order.
+// A conjugated operand has the opposite sign of every im. Vectors 2 j and 2 j + 1 have elements of the same
+// magnitudes, in another order.
 template <class T, class Element = std::complex<T>>
 struct EmbeddedView {
   MatrixView<const Element> matrix;  // vectors x k, before conjugation
   bool right = false;                // op(B): two vectors per column
   bool conjugated = false;
   std::int64_t rows = 0;     // number of vectors
-  std::int64_t columns = 0;  // elements of each: 2 k
+  std::int64_t columns = 0;  // elements of each vector: 2 k
 
   EmbeddedView() = default;
   constexpr EmbeddedView(const MatrixView<const Element>& vectors, bool is_right, bool conjugate)
@@ -58,21 +58,21 @@ struct EmbeddedView {
   constexpr T operator()(std::int64_t v, std::int64_t p) const {
     const Element& element = matrix(right ? v >> 1 : v, p >> 1);
     const bool gives_real_part = right && (v & 1) == 0;
-    // The elements with odd p are imaginary parts, except in op(B)'s vectors 2 j + 1: there those with even p
-    // are.
+    // Elements with odd p are imaginary parts. In op(B)'s vectors 2 j + 1, elements with even p are.
     const bool is_imaginary = ((p & 1) != 0) == (!right || gives_real_part);
     if (!is_imaginary) return element.real();
     return conjugated != gives_real_part ? -element.imag() : element.imag();
   }
 
-  // `count` whole vectors from `first` on. In op(B), where a column has two vectors, both numbers are even.
+  // `count` whole vectors from `first` on. In op(B) a column has two vectors: there both numbers must be
+  // even.
   constexpr EmbeddedView vectors(std::int64_t first, std::int64_t count) const {
-    const std::int64_t vectors_each = right ? 2 : 1;  // of a row of `matrix`
+    const std::int64_t vectors_each = right ? 2 : 1;  // vectors per row of `matrix`
     return {matrix.block(first / vectors_each, 0, count / vectors_each, matrix.columns), right, conjugated};
   }
 };
 
-// View through which every step, from the ranges to the products, reads an operand of element type T.
+// View of an operand with elements of type T. Every step from the ranges to the products reads through it.
 template <class T>
 struct OperandViewOf {
   using type = MatrixView<const T>;

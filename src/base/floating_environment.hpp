@@ -10,8 +10,8 @@ namespace kintsugi::core {
 
 // The control and status registers of SSE and of the x87 unit.
 struct FloatingRegisters {
-  static constexpr std::uint32_t default_mxcsr =
-      0x1f80;  // all exceptions masked, to nearest, subnormals kept
+  // All exceptions masked, rounding to nearest, subnormals kept.
+  static constexpr std::uint32_t default_mxcsr = 0x1f80;
   static constexpr std::uint32_t mxcsr_flags = 0x3f;
   static constexpr std::uint16_t default_x87_control = 0x37f;
   static constexpr std::uint16_t x87_flags = 0xff;
@@ -32,12 +32,12 @@ struct FloatingRegisters {
   }
 };
 
-// Sets round to nearest, no flush-to-zero and no traps during its lifetime, and then restores the caller's
-// environment, exception flags included. Every thread of a parallel region needs its own: threads of a pool
-// keep the environment of the thread that created them.
+// Sets rounding to nearest, no flush-to-zero and no traps during its lifetime. Afterwards restores the
+// caller's environment with its exception flags. Every thread of a parallel region needs an object of its
+// own, because a thread of a pool keeps the environment of the thread that created it.
 //
-// If the caller's environment is the default one, as nearly always, only its exception flags are restored:
-// that takes 33 ns, std::fegetenv and std::fesetenv take 220 (docs/results/log, 2026-11-25).
+// The caller's environment nearly always is the default one. Then only its exception flags are restored,
+// which takes 33 ns instead of the 220 ns of std::fegetenv and std::fesetenv (docs/results/log, 2026-11-25).
 class FloatingEnvironment {
  public:
   FloatingEnvironment() : registers_(FloatingRegisters::read()) {
@@ -65,14 +65,14 @@ class FloatingEnvironment {
   }
 
   FloatingRegisters registers_;
-  std::fenv_t saved_;  // environment of a caller that has not the default one
+  std::fenv_t saved_;  // the caller's environment, if it is not the default one
 };
 
 #else
 
-// Sets round to nearest, no flush-to-zero and no traps during its lifetime, and then restores the caller's
-// environment, exception flags included. Every thread of a parallel region needs its own: threads of a pool
-// keep the environment of the thread that created them.
+// Sets rounding to nearest, no flush-to-zero and no traps during its lifetime. Afterwards restores the
+// caller's environment with its exception flags. Every thread of a parallel region needs an object of its
+// own, because a thread of a pool keeps the environment of the thread that created it.
 class FloatingEnvironment {
  public:
   FloatingEnvironment() {

@@ -37,9 +37,9 @@ struct Allocator {
   friend bool operator==(const Allocator&, const Allocator&) = default;
 };
 
-// Requests pages of megabytes from the system, where madvise() can do that: a workspace is written once per
-// call, and each of its 4 KiB pages would cost a page fault, together up to a tenth of a product at m = n = k
-// = 2048.
+// Asks the system for pages of megabytes, where madvise() can do so. A workspace is written once per call,
+// and each page of 4 KiB would cost a page fault: together up to a tenth of the time of a product with m = n
+// = k = 2048.
 void prefer_huge_pages(void* memory, std::size_t bytes);
 
 // Owned host memory; null if the allocator returned nothing.
@@ -84,8 +84,8 @@ class HostBuffer {
   std::size_t bytes_ = 0;
 };
 
-// Gives out aligned arrays of a workspace, from its beginning to its end. A counting workspace has no memory:
-// its arrays are null, and taken() is the size of the workspace that the same calls need.
+// Gives out aligned arrays of a workspace, from its beginning to its end. A counting workspace has no memory
+// and gives out null pointers. Its taken() is the size of a workspace that serves the same calls.
 class Workspace {
  public:
   Workspace(void* pointer, std::size_t bytes) : next_(static_cast<std::byte*>(pointer)), left_(bytes) {}

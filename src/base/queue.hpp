@@ -7,8 +7,8 @@ namespace kintsugi::core {
 
 enum class QueueKind : std::int32_t { host = 0, cuda = 1 };
 
-// On a host queue all work is done when the call returns. On a CUDA queue, whose `stream` is a native stream
-// (null: the default stream), the call returns when all steps are enqueued in the stream.
+// On a host queue a call returns when all work is done. On a CUDA queue a call returns when all steps are
+// enqueued in `stream`, a native stream (null: the default stream).
 struct Queue {
   QueueKind kind = QueueKind::host;
   void* stream = nullptr;

@@ -109,13 +109,14 @@ std::string names_of_settings() {
   return names;
 }
 
-// True for variables with the prefix that are read, but not as settings.
+// True for a variable that the library or a drop-in library reads although it is no setting.
 bool is_other_variable(std::string_view variable) {
   return variable == config_variable ||
          std::find(drop_in_variables.begin(), drop_in_variables.end(), variable) != drop_in_variables.end();
 }
 
-// A drop-in library's policy force is emulate for the products that it asks this library for.
+// Returns the value that this library uses. "force" is a policy of the drop-ins: for the products that they
+// pass to this library it means "emulate".
 std::string_view value_for_library(const SettingDescription& setting, std::string_view value) {
   return setting.id == SettingId::policy && value == "force" ? "emulate" : value;
 }
@@ -138,7 +139,7 @@ template <class Visit>
 void for_each_variable(const Visit& visit) {
   const auto lock = lock_environment();
   for (char** element = environment(); element != nullptr && *element != nullptr; ++element) {
-    if (**element != prefix.front()) continue;  // a short test, since every call reads all variables
+    if (**element != prefix.front()) continue;  // a short test first: every call reads all variables
     const std::string_view line(*element);
     const auto equals = line.find('=');
     const auto variable = line.substr(0, equals);
@@ -154,8 +155,8 @@ const SettingDescription* setting_of(std::string_view variable) {
   return found == setting_table.end() ? nullptr : &*found;
 }
 
-// Compares names without KINTSUGI_, which all share: KINTSUGI_ROOT and the like, variables of CMake and
-// module systems, are then near no setting.
+// Names are compared without the prefix KINTSUGI_, which all of them share. So variables of CMake and module
+// systems, such as KINTSUGI_ROOT, are near no setting.
 UnknownVariable with_nearest(std::string_view variable) {
   std::vector<std::string> names{std::string(config_variable.substr(prefix.size()))};
   for (const auto drop_in : drop_in_variables) names.emplace_back(drop_in.substr(prefix.size()));

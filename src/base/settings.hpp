@@ -50,11 +50,11 @@ void check_setting(const SettingDescription& setting, std::string_view value, st
 // Fails with bad_setting if only the environment may set the setting.
 void refuse_environment_only(const SettingDescription& setting, std::string_view where);
 
-// Return a value that check_setting() accepted as a number of bytes or as an integer.
+// Value as a number of bytes, or as an integer. check_setting() must have accepted it.
 std::int64_t parse_bytes(std::string_view value);
 std::int64_t parse_integer(std::string_view value);
 
-// Locks the environment while the library reads or changes it, which any thread may do.
+// Locks the environment. Any thread may read or change it, so the library does both under this lock.
 std::unique_lock<std::recursive_mutex> lock_environment();
 
 // True for settings that serve the whole program: only the environment may set them.
@@ -64,10 +64,10 @@ constexpr bool environment_only(SettingId id) {
          id == SettingId::sites;
 }
 
-// Returns the current value of an environment-only setting, or its default; the caller holds
+// Returns the current value of an environment-only setting, or its default. The caller must hold
 // lock_environment().
 std::string environment_only_value(SettingId id);
-// True if the environment has a value for the setting; the caller holds lock_environment().
+// True if the environment has a value for the setting. The caller must hold lock_environment().
 bool is_in_environment(SettingId id);
 
 // Values from one source; an empty optional means "not set here".
@@ -75,32 +75,31 @@ class SettingLayer {
  public:
   // Checks the value, then stores it; an empty optional unsets the setting.
   void set(const SettingDescription& setting, std::optional<std::string> value, std::string_view where);
-  // Stores the default as this layer's value, so that sources of lower precedence do not count.
+  // Stores the default as this layer's value. Layers of lower precedence then cannot set the value.
   void set_default(const SettingDescription& setting);
   const std::optional<std::string>& get(SettingId id) const { return values_[static_cast<std::size_t>(id)]; }
-  // Returns "name=value" and a zero for each value that is set: two layers have equal texts only if they are
-  // equal.
+  // Returns "name=value" and a zero byte for each value that is set. Different layers have different texts.
   std::string text() const;
 
  private:
   std::array<std::optional<std::string>, setting_table.size()> values_;
 };
 
-// Returns the layer of the environment's KINTSUGI_... variables, read now. Variables with that prefix that
-// name no setting are skipped, since build and module systems set such; with KINTSUGI_STRICT=1 they are
-// bad_setting.
+// Returns the layer of the environment's KINTSUGI_... variables, read now. A variable with that prefix that
+// names no setting is skipped, since build and module systems set such variables; if KINTSUGI_STRICT is 1, it
+// is bad_setting.
 SettingLayer environment_settings();
 
-// Appends what environment_settings() reads, as a text that tells two states of the environment apart:
-// "NAME=value" and a zero for each variable. Appending lets a caller keep the text's memory.
+// Appends the environment's KINTSUGI_... variables to the text: "NAME=value" and a zero byte for each.
+// Different states of the environment give different texts. Appending lets a caller keep the text's memory.
 void append_environment(std::string& text);
-// Returns the layer of the variables that append_environment() has written to the text.
+// Returns the layer of the variables in a text of append_environment().
 SettingLayer settings_of_environment(std::string_view text);
 
 // A variable of the environment that begins with KINTSUGI_ and names no setting.
 struct UnknownVariable {
   std::string name;
-  std::optional<std::string> nearest;  // variable of the setting that it may be misspelt from
+  std::optional<std::string> nearest;  // variable of the setting that was probably meant
 };
 std::vector<UnknownVariable> unknown_variables();
 // Message such as "the environment variable KINTSUGI_SCHEM names no setting (did you mean KINTSUGI_SCHEME?)".
@@ -127,7 +126,8 @@ inline constexpr std::array<std::string_view, 5> setting_sources{"call", "handle
 // True if `value` comes from a nearer source than `other`.
 bool is_from_nearer_source(const SettingValue& value, const SettingValue& other);
 
-// The values in effect: of call before handle before environment before file before default.
+// The values in effect. The nearest source that sets a value counts: call, handle, environment, file,
+// default.
 class Settings {
  public:
   Settings() = default;

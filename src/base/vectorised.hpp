@@ -1,7 +1,8 @@
-// Loops that the compiler vectorizes: one function compiled for several instruction sets, of which one is
-// selected when the library is loaded. Functions called in such loops must be inlined, so that no other file
-// gets code of a wider set. Under the sanitizers there is one set: the selecting functions would be
-// instrumented, and would run before the sanitizer's runtime is initialized.
+// Loops that the compiler vectorizes. A function is compiled for several instruction sets, and the widest one
+// that the CPU has is selected when the library is loaded. All functions that such a loop calls must be
+// inlined: else the linker might take their code for a wide set in files that run on other CPUs. Under
+// sanitizers only one set is compiled, because the selecting functions run before the sanitizer's runtime is
+// initialized.
 #pragma once
 
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__) && \

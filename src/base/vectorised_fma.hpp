@@ -1,5 +1,5 @@
-// Like KINTSUGI_VECTORIZED of base/vectorised.hpp, for loops with std::fma: "avx2" alone does not imply the
-// instruction for it, "arch=haswell" does.
+// KINTSUGI_VECTORIZED of base/vectorised.hpp for loops with std::fma. The target "avx2" does not include the
+// FMA instructions; "arch=haswell" does.
 #pragma once
 
 #include "base/vectorised.hpp"

@@ -60,12 +60,12 @@ std::string today() {
   return text.data();
 }
 
-// Returns the costs from which the fit begins: those in force or, if `blind`, those of the shipped profiles
-// of other devices, scaled to this one.
+// Returns the costs with which the fit begins: the current costs or, if `blind`, costs that are estimated
+// from the shipped profiles of other devices.
 cuda::Costs first_costs(const cuda::DeviceTraits& device, bool blind) {
   if (!blind) return cuda::current_costs();
   cuda::DeviceTraits nameless = device;
-  nameless.name.clear();  // so that no profile is this device's
+  nameless.name.clear();  // No shipped profile then belongs to this device.
   std::vector<cuda::Profile> others;
   for (const cuda::Profile& profile : cuda::shipped_profiles()) {
     if (profile.device.name != device.name) others.push_back(profile);
@@ -74,12 +74,12 @@ cuda::Costs first_costs(const cuda::DeviceTraits& device, bool blind) {
   return cuda::find_profile(nameless, others).profile.costs;
 }
 
-// The file of a profile. Text is written to FILE.partial, which is renamed when it is complete, so that other
-// processes read either the old profile or the new one.
+// The file of a profile. Text is written to FILE.partial, which is renamed when it is complete. Other
+// processes therefore read either the old or the new profile.
 class ProfileFile {
  public:
-  // Opens FILE.partial. Called before anything is measured, so that a name that cannot be written fails at
-  // once.
+  // Opens FILE.partial. The object is made before the measurements, so that a file that cannot be written is
+  // an error at once.
   explicit ProfileFile(std::string file) : file_(std::move(file)), partial_(file_ + ".partial") {
     const std::filesystem::path path(file_);
     std::error_code error;
@@ -92,7 +92,7 @@ class ProfileFile {
   ProfileFile& operator=(const ProfileFile&) = delete;
   ~ProfileFile() {
     std::error_code error;
-    std::filesystem::remove(partial_, error);  // a successful write() has renamed it
+    std::filesystem::remove(partial_, error);  // does nothing after write(), which has renamed the file
   }
 
   void write(const std::string& text) {

@@ -20,7 +20,7 @@ namespace {
 
 struct CallType {
   const char* name;
-  OperandType type;  // of complex elements: type of their parts
+  OperandType type;  // for complex elements the type of their parts
   bool is_complex;
 };
 
@@ -39,9 +39,9 @@ Problem problem_of(const CallType& type, const Shape& shape, OperandB b) {
           .prepared_b = b == OperandB::prepared};
 }
 
-// Returns a plan with the fallback chain of the policy `auto`, even if native is expected to be faster. The
-// chain of the policy `emulate` may be longer, and the early exits of its kernels would count as time of the
-// selection.
+// Returns a plan with the emulations of the policy `auto`, even if native is expected to be faster. The
+// policy `emulate` is not used, since its chain may be longer: early exits of further kernels would be
+// measured, too.
 Plan emulating_plan(const Problem& problem) {
   SettingLayer call;
   call.set(find_setting("policy"), "auto", "the calibration");
@@ -49,8 +49,8 @@ Plan emulating_plan(const Problem& problem) {
   return make_emulating_plan(problem, Settings(call, {}, {}, {}));
 }
 
-// Operands of repeated calls. Consecutive calls get different matrices A and B, so that caches hold none of
-// them. B may be prepared.
+// Operands of repeated calls. Consecutive calls get different matrices A and B, so that no matrix is in a
+// cache. B may be prepared.
 class CallOperands {
  public:
   CallOperands(Workbench& bench, const std::shared_ptr<const Plan>& plan)
@@ -90,7 +90,7 @@ class CallOperands {
   std::vector<Prepared> prepared_;
 };
 
-// Returns the model by which `auto` expects the time of the plan's emulation.
+// Returns the model from which `auto` computes the expected time of the plan's emulation.
 std::function<double(const cuda::Costs&)> expected_time(const std::shared_ptr<const Plan>& plan) {
   const Problem& problem = plan->problem;
   const Candidate& candidate = plan->prepared_candidate();
@@ -113,7 +113,7 @@ std::function<double(const cuda::Costs&)> expected_time(const std::shared_ptr<co
 void measure(Workbench& bench, const std::string& kind, const std::string& what, const Problem& problem,
              std::vector<Measurement>& measurements) {
   const auto plan = std::make_shared<const Plan>(emulating_plan(problem));
-  if (plan->prepared_candidate().scheme == nullptr) return;  // nothing emulates this problem
+  if (plan->prepared_candidate().scheme == nullptr) return;  // this problem has no emulation
   const CallOperands operands(bench, plan);
   const auto expected = expected_time(plan);
   const double measured = bench.microseconds(
@@ -155,7 +155,7 @@ std::vector<Task> call_tasks(Workbench& bench) {
   return tasks;
 }
 
-// Products of few rows by square weights, as inference has them, and square products.
+// Returns tasks for products of a few rows by a square matrix, as in inference, and for square products.
 std::vector<Task> prepared_call_tasks(Workbench& bench) {
   std::vector<Task> tasks;
   for (const std::int64_t n : {4096, 8192}) {

@@ -15,8 +15,8 @@ namespace {
 using cuda::CostField;
 using cuda::Costs;
 
-// A kind of measurements, and the beginnings of the names of the costs that they determine. The expected
-// times of a kind also depend on costs that earlier kinds have determined.
+// A kind of measurements, and the costs that are fitted to them: all costs whose names begin with one of the
+// prefixes. The expected times of a kind may also depend on costs that were fitted to earlier kinds.
 struct FittedKind {
   std::string_view kind;
   std::array<std::string_view, 4> cost_prefixes;
@@ -37,7 +37,7 @@ constexpr std::array fitted_kinds{
     FittedKind{"vendor_c64", {"native.c64.vendor_rate", "native.c64.unaligned_rate"}},
     FittedKind{"tested_native", {"native_call.vendor_launch", "native_call.test_"}},
     FittedKind{"int8", {"int8_tiles."}},
-    FittedKind{"calls", {"call.selection", "call.thrott", "call.result"}},
+    FittedKind{"calls", {"call.selection", "call.throttling", "call.throttled_product", "call.result"}},
     FittedKind{"prepared_calls", {"call.prepared_selection"}},
     FittedKind{"residues_f64", {"residues.f64."}},
     FittedKind{"residues_c32", {"residues.c32."}},
@@ -49,8 +49,8 @@ bool is_fitted(const FittedKind& kind, std::string_view cost) {
   });
 }
 
-// Returns the Huber loss of log(measured / expected), summed over the measurements. It is quadratic up to 10
-// % and linear beyond, so that a shape which the model does not explain does not spoil the others.
+// Returns the Huber loss of log(measured / expected), summed over the measurements. The loss is quadratic up
+// to 10 % and linear beyond, so that a single shape which the model does not explain has little influence.
 double loss(const Costs& costs, std::span<const Measurement* const> measurements) {
   constexpr double max_quadratic = 0.1;
   double sum = 0;
@@ -62,17 +62,17 @@ double loss(const Costs& costs, std::span<const Measurement* const> measurements
   return sum;
 }
 
-// Returns the penalty of a cost that has changed. It is so small that it matters only for costs on which no
-// measurement depends: they keep their values.
+// Returns the penalty for the change of a cost. It is so small that it has an effect only if no measurement
+// depends on the cost. Such a cost keeps its value.
 double penalty(double value, double before) {
   constexpr double weight = 1e-4;
   const double change = std::log(value / before);
   return weight * change * change;
 }
 
-// Changes each cost once by the factor or its inverse if that lowers the loss, whose new value is stored in
-// `min_loss`. The fields refer to the costs; `before` has their values before the fit. Returns true if a cost
-// has changed.
+// Multiplies each cost by `factor` or by its inverse if that lowers the loss. Sets `min_loss` to the new
+// loss. Returns true if a cost has changed. `fields`: pointers to the members of `costs` that may change.
+// `before`: their values before the fit.
 bool sweep(Costs& costs, std::span<const CostField> fields, const std::vector<double>& before,
            std::span<const Measurement* const> measurements, double factor, double& min_loss) {
   constexpr double max_change = 64;
@@ -96,8 +96,8 @@ bool sweep(Costs& costs, std::span<const CostField> fields, const std::vector<do
   return improved;
 }
 
-// Fits the costs to which the fields refer: changes one after the other by a factor as long as that lowers
-// the loss, and then by a smaller one.
+// Fits the costs to which the fields refer. Sweeps over the costs with one factor as long as that lowers the
+// loss, then with a smaller factor.
 void descend(Costs& costs, std::span<const CostField> fields,
              std::span<const Measurement* const> measurements) {
   constexpr int max_sweeps = 30;  // sweeps with the same factor

@@ -9,9 +9,9 @@
 
 namespace kintsugi::core::calibrate {
 
-// Changes the costs, from the given values on, so that the expected times of all measurements come near the
-// measured ones. Costs on which no measurement depends stay as they are. Returns, for each kind of
-// measurement, how far the expected times still are from the measured ones.
+// Changes the costs so that expected times come close to measured times. Begins with the given costs. Costs
+// on which no measurement depends stay unchanged. Returns, for each kind of measurement, the remaining
+// deviation of expected times.
 std::vector<cuda::ProfileFit> fit_costs(cuda::Costs& costs, std::span<const Measurement> measurements);
 
 }  // namespace kintsugi::core::calibrate

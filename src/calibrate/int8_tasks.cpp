@@ -13,7 +13,7 @@ namespace kintsugi::core::calibrate {
 
 namespace {
 
-// Returns slices whose bytes are those of the FP32 numbers of matrix `index`: nearly random.
+// Returns slices whose bytes are the bytes of FP32 matrix `index`, which are nearly random.
 Slices random_slices(Workbench& bench, int count, std::int64_t vectors, std::int64_t k, int index) {
   Slices slices = make_slices(int8, SliceStorage::packed, count, vectors, k);
   slices.data = bench.matrix(slices.bytes(), index);
@@ -31,7 +31,7 @@ void measure(Workbench& bench, const Schedule& schedule, const Shape& shape,
   for (std::size_t tile = 0; tile < tiles.size(); ++tile) {
     const cuda::Int8Shape modelled{shape.m, shape.n, shape.k, schedule.groups,
                                    static_cast<int>(schedule.terms.size())};
-    // The schedule of a tile has the time that it is expected to take.
+    // `schedule_by` returns the variant with this tile. The variant contains its expected time.
     const auto schedule_by = [modelled, tile, tiles, clusters](const cuda::Costs& costs) {
       return cuda::schedule_int8_tile(tiles[tile], tile, costs.int8_tiles[tile], modelled, clusters);
     };

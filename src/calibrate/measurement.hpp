@@ -1,4 +1,4 @@
-// Measurements of a device's kernels and calls, each with the model whose costs are fitted to it.
+// Measurements of a device's kernels and calls, each with the model to which costs are fitted.
 #pragma once
 
 #include <cstdint>
@@ -24,9 +24,9 @@ struct Measurement {
   std::function<double(const cuda::Costs&)> expected;  // microseconds by the model with these costs
 };
 
-// One of the tasks of a calibration, which takes a few seconds at most.
+// One task of a calibration. It takes at most a few seconds.
 struct Task {
-  std::string what;                                    // what it measures, for progress messages
+  std::string what;                                    // what the task measures, for progress messages
   std::function<void(std::vector<Measurement>&)> run;  // appends the task's measurements
 };
 

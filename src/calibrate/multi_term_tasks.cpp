@@ -16,7 +16,7 @@ namespace {
 
 using cuda::MultiTermVariant;
 
-// Slices and ranges of one operand: of matrix `index`.
+// Slices and ranges of one operand, which is matrix `index` of the workbench.
 class SplitOperand {
  public:
   SplitOperand(Workbench& bench, const SplitRule& rule, std::int64_t vectors, std::int64_t k, int index)
@@ -45,8 +45,8 @@ class SplitOperand {
   DeviceSide side_;
 };
 
-// Several products of the same shape, each with operands of its own: so many that no cache still holds the
-// operands of one when it is computed again.
+// Several products of the same shape, each with operands of its own. There are so many that a product's
+// operands are no longer in a cache when it is computed again.
 class FusedProducts {
  public:
   FusedProducts(Workbench& bench, const Program& program, const Shape& shape) : program_(program) {
@@ -83,8 +83,8 @@ class FusedProducts {
   std::vector<DeviceFusedProduct> products_;
 };
 
-// Returns C of the first product by this variant. C is filled with NaN before, so that missing elements
-// differ.
+// Returns C of the first product by this variant. C is filled with NaN before, so that an element that the
+// kernel does not write is detected.
 std::vector<float> result_of(const Workbench& bench, const FusedProducts& products,
                              const MultiTermVariant& variant, const Shape& shape) {
   std::vector<float> c(static_cast<std::size_t>(shape.m * shape.n));
@@ -102,7 +102,8 @@ double microseconds_of(const MultiTermVariant& variant) {
   return std::visit([](const auto& given) { return given.microseconds; }, variant);
 }
 
-// Fails unless all variants give the same bits. Large results are not checked, since that takes long.
+// Fails unless all variants give the same bits. Large results are not checked, since checking them takes
+// long.
 void check_bits(const Workbench& bench, const FusedProducts& products,
                 const std::vector<MultiTermVariant>& variants, const Shape& shape) {
   constexpr std::int64_t max_elements = 1 << 20;
@@ -115,7 +116,7 @@ void check_bits(const Workbench& bench, const FusedProducts& products,
   }
 }
 
-// Measures the products of a shape by every variant that might be selected.
+// Measures the products of a shape, by every variant that might be selected.
 void measure(Workbench& bench, const std::string& scheme, const Shape& shape,
              std::vector<Measurement>& measurements) {
   bench.fill(ElementType::f32);
@@ -124,13 +125,13 @@ void measure(Workbench& bench, const std::string& scheme, const Shape& shape,
       program.schedule.shortened(static_cast<double>(shape.m) * static_cast<double>(shape.n), shape.k);
   const auto products = std::make_shared<FusedProducts>(bench, program, shape);
   const auto shared_program = std::make_shared<const Program>(program);
-  // The model, which outlives this function, reads the product's shape and schedule.
+  // The model reads shape and schedule after this function has returned, so they are copied.
   DeviceFusedProduct modelled = products->at(0);
   modelled.schedule = &shared_program->schedule;
   const auto variants = cuda::multi_term_variants(modelled, cuda::current_costs().multi_term);
   check_bits(bench, *products, variants, shape);
   for (std::size_t i = 0; i < variants.size(); ++i) {
-    // A variant that is expected to take so many times as long as the fastest is never selected.
+    // A variant that is expected to be max_time_ratio times slower than the fastest one is never selected.
     constexpr double max_time_ratio = 4;
     const double expected = microseconds_of(variants[i]);
     if (expected > max_time_ratio * microseconds_of(*std::ranges::min_element(variants, {}, microseconds_of)))

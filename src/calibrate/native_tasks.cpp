@@ -16,8 +16,8 @@ std::size_t matrix_bytes(ElementType type, std::int64_t rows, std::int64_t colum
   return static_cast<std::size_t>(rows * columns) * element_bytes(type);
 }
 
-// A column-major product without transposes. Consecutive steps have different operands, so that caches do not
-// hold them.
+// A column-major product without transposes. Consecutive steps have different operands, so that no operand is
+// in a cache.
 class NativeProduct {
  public:
   NativeProduct(Workbench& bench, ElementType type, const Shape& shape)
@@ -42,7 +42,8 @@ class NativeProduct {
     if (!bench_.engine().native(queue, product, bench_.scratch()))
       fail(Status::device_error, "the vendor library refuses a product of {}", shape_.text());
   }
-  // `tests_operands`: the test reads the operands first, which may prove all sums; else it reads the sums.
+  // `tests_operands`: the test first reads the operands, which may prove all sums. Otherwise it reads only
+  // the sums.
   void multiply_by_vendor_and_test(const Queue& queue, int step, bool tests_operands) const {
     multiply_by_vendor(queue, step);
     bench_.engine().finish_native(queue, tile(step), tile(step).c,
@@ -50,7 +51,7 @@ class NativeProduct {
                                   tests_operands ? bench_.engine().native_scratch_bytes() : 0);
   }
   void multiply_by_own_kernel(const Queue& queue, int step) const {
-    bench_.engine().multiply_unsplit(queue, tile(step));
+    bench_.engine().multiply_unsliced(queue, tile(step));
   }
 
   double operations() const {
@@ -99,7 +100,7 @@ class NativeProduct {
   Shape shape_;
 };
 
-// Returns the microseconds that a product might take, by which repetitions are chosen.
+// Returns a rough estimate of a product's time in microseconds. It decides the number of repetitions.
 double guess(const NativeProduct& product) {
   constexpr double rate = 40e6;  // operations per microsecond
   constexpr double launch = 6;
@@ -125,7 +126,7 @@ void measure_vendor(Workbench& bench, const Shape& shape, std::vector<Measuremen
                           }});
 }
 
-// Measures a long product of the vendor library: its rate is that with which emulations of the type compete.
+// Measures a long product of the vendor library. Emulations of the type compete with its rate.
 void measure_vendor_rate(Workbench& bench, ElementType type, const Shape& shape,
                          std::vector<Measurement>& measurements) {
   const auto type_index = static_cast<std::size_t>(type);
@@ -166,7 +167,8 @@ void measure_native(Workbench& bench, ElementType type, const Shape& shape,
 
 }  // namespace
 
-// Measures sizes that suit the vendor library's kernels, since `auto` must win against its best times.
+// Returns tasks for sizes that suit the vendor library's kernels, since emulations compete with its best
+// times.
 std::vector<Task> vendor_tasks(Workbench& bench) {
   constexpr std::array shapes{
       Shape{256, 256, 256},    Shape{512, 512, 512},    Shape{1024, 1024, 1024},  Shape{2048, 2048, 2048},

@@ -24,7 +24,8 @@ struct SplitShape : Shape {
 
 enum class Contiguous { along_k, across_vectors };  // order of the elements of an operand in memory
 
-// Returns the split of matrix `index` into memory at `next`, and moves `next` behind its ranges and slices.
+// Returns the split of matrix `index`. Its ranges and slices are placed at `next`, and `next` is advanced
+// behind them.
 DeviceSplit split_of(Workbench& bench, const SplitRule& rule, std::int64_t vectors, std::int64_t k,
                      Contiguous contiguous, int index, std::byte*& next) {
   const std::size_t bytes = static_cast<std::size_t>(vectors * k) * sizeof(float);
@@ -44,7 +45,7 @@ DeviceSplit split_of(Workbench& bench, const SplitRule& rule, std::int64_t vecto
   return split;
 }
 
-// Measures the splits of a column-major A, whose vectors have a stride, and of a column-major B, whose
+// Measures the splits of a column-major A, whose vectors are not contiguous, and of a column-major B, whose
 // vectors are contiguous.
 void measure_splits(Workbench& bench, const Program& program, const SplitShape& shape,
                     std::vector<Measurement>& measurements) {

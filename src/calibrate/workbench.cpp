@@ -8,8 +8,8 @@ namespace kintsugi::core::calibrate {
 
 namespace {
 
-// Fills memory with copies of a pattern of random numbers. Its length is odd, so that no two rows of a matrix
-// are equal.
+// Fills memory with copies of a pattern of random numbers. The pattern's length is odd, so that the rows of a
+// matrix differ.
 template <class T>
 void fill_numbers(const cuda::OwnedStream& stream, std::byte* target, std::size_t bytes) {
   std::vector<T> pattern((1 << 21) - 3);
@@ -23,7 +23,7 @@ void fill_numbers(const cuda::OwnedStream& stream, std::byte* target, std::size_
   stream.synchronize();
 }
 
-// Returns the median, and reorders the times.
+// Returns the median. Reorders the times.
 double median(std::vector<double>& times) {
   const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
   std::nth_element(times.begin(), middle, times.end());
@@ -53,9 +53,9 @@ std::byte* Workbench::matrix(std::size_t bytes, int index) const {
 }
 
 double Workbench::microseconds(double expected, const std::function<void(const Queue&, int)>& step) const {
-  constexpr int steps = 8;  // in the graph
-  // Times in microseconds. Long products are repeated for longer, so that the device comes to its power
-  // limit.
+  constexpr int steps = 8;  // steps in the graph
+  // Times are in microseconds. Long steps are repeated for a longer time, so that the device reaches its
+  // power limit.
   constexpr double long_step = 300;
   const double round_time = expected < long_step ? 3e3 : 30e3;
   engine_.synchronize();

@@ -1,4 +1,4 @@
-// Device memory with random numbers, and the timing of steps that read them.
+// Device memory with random numbers, and timing of steps that read them.
 #pragma once
 
 #include <cstdint>
@@ -19,18 +19,18 @@ class Workbench {
 
   // Fills the memory of matrices with random numbers in [-1, 1]: FP32 for f32 and c32, else FP64.
   void fill(ElementType type);
-  // Returns matrix `index` of the matrices of `bytes` bytes that the memory holds one after the other;
-  // indices beyond the last begin at the first again.
+  // Returns matrix `index`, where the memory is divided into matrices of `bytes` bytes. An index beyond the
+  // last matrix wraps around.
   std::byte* matrix(std::size_t bytes, int index = 0) const;
-  // Returns the memory for results, of result_bytes.
+  // Returns the memory for results, which has result_bytes bytes.
   std::byte* results() const { return results_.data(); }
   std::byte* scratch() const { return scratch_.data(); }
 
-  // Returns the median time in microseconds of a step: step(queue, 0), step(queue, 1), ... are captured in a
-  // graph. The number of repetitions is chosen by `expected`, a guess of the time in microseconds.
+  // Returns the median time of a step in microseconds. step(queue, 0), step(queue, 1), ... are captured in a
+  // graph. `expected`: a guess of the time in microseconds, which decides the number of repetitions.
   double microseconds(double expected, const std::function<void(const Queue&, int)>& step) const;
 
-  // Returns the median time in microseconds of a copy of so many bytes from the matrices to the results. The
+  // Returns the median time in microseconds of a copy of `bytes` bytes from the matrices to the results. The
   // copy is not captured in a graph, since the driver copies in another way there.
   double copy_microseconds(std::size_t bytes) const;
 

@@ -1,5 +1,5 @@
-// Operands, results and conditions of the steps of a call on a device (engines/device_engine.hpp), a header
-// for each step. All pointers are device pointers unless a comment says otherwise.
+// Data of the steps of a call on a device (engines/device_engine.hpp): operands, results and conditions, in
+// one header per step. All pointers are device pointers unless a comment says otherwise.
 #pragma once
 
 #include "arith/residue/complex_residue.hpp"

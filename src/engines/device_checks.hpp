@@ -1,5 +1,5 @@
-// Candidates whose elements are checked, on a device: the check, the elements that it leaves open, and the
-// decision which candidate computes a block of C next. All pointers are device pointers.
+// Data of checked candidates on a device: the check, the elements that it leaves open, and the decision which
+// candidate computes a block of C next. All pointers are device pointers.
 #pragma once
 
 #include <algorithm>
@@ -14,14 +14,13 @@ namespace kintsugi::core {
 
 // Test that the elements of a checked tile must pass (host: recombine/residues.hpp).
 struct DeviceCheck {
-  const RoundingBound* rows = nullptr;  // bounds of all vectors of the operands
+  const RoundingBound* rows = nullptr;  // bounds of all vectors of A
   const RoundingBound* columns = nullptr;
   double largest_a = 0;  // bounds of the integers' magnitudes
   double largest_b = 0;
   ElementDemand demand;
-  // Products of magnitudes rounded down, laid out as the sums; multiplied by magnitude_unit they are in the
-  // units of the integers' products. nullptr: there are none, and only the integers themselves can prove an
-  // element.
+  // Products of magnitudes rounded down, laid out as the sums. Times magnitude_unit they are in the units of
+  // the integers' products. nullptr: there are none; then only the integers themselves can prove an element.
   const std::int64_t* magnitudes = nullptr;
   double magnitude_unit = 0;
 };
@@ -30,25 +29,24 @@ struct DeviceCheck {
 struct DeviceCheckedChain {
   static constexpr int max_candidates = DeviceReport::max_candidates;
 
-  int first = 0;  // index of the first one among the plan's candidates
+  int first = 0;  // index of the chain's first candidate among the plan's candidates
   int count = 0;
-  double terms[max_candidates] = {};  // each candidate's cost: its products of slices, for one element of C
-  // SplitRule::top_exponent of each candidate's splits of A and B.
+  double terms[max_candidates] = {};  // cost of each candidate: products of slices per element of C
+  // SplitRule::top_exponent of each candidate's splits.
   int top_a[max_candidates] = {};
   int top_b[max_candidates] = {};
   double exact_sum_cost = 0;  // cost of the exact sum of one element, in the unit of `terms`
 };
 
-// Progress of one block of C, and the sample by which the first candidate of a batch item is chosen.
+// Progress of one block of C, and the sample that decides which candidate a batch item begins with.
 struct DeviceCheckState {
-  DeviceSelection current;            // its candidate computes the block next
+  DeviceSelection current;            // selects the candidate that computes the block next
   std::uint64_t open = 0;             // number of elements that the last candidate left open
   std::uint32_t is_rewritten = 0;     // 1 if another candidate has computed the block before
   std::uint32_t listed = 0;           // number of listed masks (DeviceOpenElements::list)
   std::uint32_t taken = 0;            // number of listed masks that a thread block has begun to recompute
   std::uint32_t sampling_blocks = 0;  // thread blocks that have added to the sample
-  // For each candidate, the sum over the sampled elements of the chance that the element stays open after it,
-  // in units of 2^-chance_bits.
+  // Expected number of sampled elements that each candidate leaves open, in units of 2^-chance_bits.
   static constexpr int chance_bits = 24;
   std::uint64_t chances[DeviceCheckedChain::max_candidates] = {};
 };
@@ -56,13 +54,13 @@ struct DeviceCheckState {
 // Elements of a block of C, or of a tile of it, that the last checked candidate left open.
 struct DeviceOpenElements {
   DeviceCheckState* state = nullptr;  // state of the block
-  // Bit i % 32 of masks[i / 32 + j masks_per_column] is set if element (i, j) of the block, or tile, is open.
-  // A column of masks has a bit for every row, their number rounded up to a multiple of 128.
+  // Bit i % 32 of masks[i / 32 + j masks_per_column] is set if element (i, j) of the block or tile is open. A
+  // column of masks has one bit per row; the number of rows is rounded up to a multiple of 128.
   std::uint32_t* masks = nullptr;
   std::int64_t masks_per_column = 0;
   std::uint32_t* list = nullptr;  // indices of the masks that are not zero
-  // True if open elements may be summed in their own type (FP32 or FP64) where nothing can overflow or
-  // underflow; false if all are summed exactly.
+  // True if open elements may be summed in their own type (FP32 or FP64) unless they can overflow or
+  // underflow. False if all of them are summed exactly.
   bool in_own_arithmetic = false;
 
   static constexpr std::int64_t row_multiple = 128;
@@ -71,7 +69,7 @@ struct DeviceOpenElements {
     return divide_up(rows, row_multiple) * (row_multiple / rows_per_mask);
   }
 
-  // Open elements of the tile that begins at (row, column) of the block; `row` is a multiple of 128.
+  // Open elements of the tile that begins at (row, column) of the block. `row` must be a multiple of 128.
   DeviceOpenElements tile(std::int64_t row, std::int64_t column) const {
     DeviceOpenElements elements = *this;
     elements.masks += row / rows_per_mask + column * masks_per_column;
@@ -79,8 +77,9 @@ struct DeviceOpenElements {
   }
 };
 
-// Probability that the check leaves an element open whose exact value is within `deviation` of `sum`: the
-// probability that this interval contains a boundary at which the rounding to `digits` bits changes.
+// Probability that the check leaves an element open. The element's exact value is within `deviation` of
+// `sum`, and it stays open if this interval contains a boundary at which the rounding to `digits` bits
+// changes.
 KINTSUGI_HOST_DEVICE inline double chance_of_open(double sum, double deviation, int digits) {
   if (deviation == 0) return 0;
   if (sum == 0) return 1;
@@ -88,9 +87,9 @@ KINTSUGI_HOST_DEVICE inline double chance_of_open(double sum, double deviation, 
   return std::min(1.0, 2 * deviation / last_place);
 }
 
-// Returns the index in the chain of the cheapest candidate from `begin` on, and sets `cost` to its cost,
-// exact sums of open elements included. open[c] is the share of elements that candidate c is expected to
-// leave open.
+// Returns the index in the chain of the cheapest candidate from `begin` on, and sets `cost` to its cost. The
+// cost includes the exact sums of the elements that stay open. open[c] is the share of elements that
+// candidate c is expected to leave open.
 KINTSUGI_HOST_DEVICE inline int cheapest_candidate(const DeviceCheckedChain& chain, int begin,
                                                    const double* open, double& cost) {
   int cheapest = begin;
@@ -103,11 +102,11 @@ KINTSUGI_HOST_DEVICE inline int cheapest_candidate(const DeviceCheckedChain& cha
   return cheapest;
 }
 
-// Returns the index in the chain of the candidate that follows candidate `index`, which left the share `open`
-// of the elements of a block open; chain.count if summing these exactly is expected to take less time. Each
-// further bit of the integers halves the number of open elements.
+// Returns the index in the chain of the candidate that computes a block after candidate `index`, which left
+// the share `open` of its elements open. Returns chain.count if exact sums of these elements are expected to
+// take less time. Each additional bit of the integers halves the number of open elements.
 KINTSUGI_HOST_DEVICE inline int next_candidate(const DeviceCheckedChain& chain, int index, double open) {
-  constexpr int least_exponent = -60;  // 2^-60 of all elements is none
+  constexpr int least_exponent = -60;  // 2^-60 of all elements is less than one element
   double shares[DeviceCheckedChain::max_candidates] = {};
   for (int c = index + 1; c < chain.count; ++c)
     shares[c] = times_power_of_two(open, std::max(chain.top_a[index] - chain.top_a[c], least_exponent));

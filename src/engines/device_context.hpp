@@ -1,4 +1,4 @@
-// Contexts of devices, to which memory, streams and handles of the vendor library belong.
+// Contexts of devices. Memory, streams and handles of the vendor library belong to a context.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,8 @@
 
 namespace kintsugi::core {
 
-// A context as stored in objects of the library. A later context may have the address of a destroyed one, but
-// never its id.
+// A context as objects of the library store it. The id tells it from a later context, which may have the
+// address of a destroyed one.
 struct DeviceContext {
   void* handle = nullptr;  // CUDA: a CUcontext; nullptr: none
   std::uint64_t id = 0;
@@ -24,16 +24,16 @@ class DeviceContexts {
 
   // Returns the calling thread's context; a thread without one gets the first device's primary context.
   virtual DeviceContext current() const = 0;
-  // Makes a context the calling thread's until leave(). False: it is destroyed, and leave() must not be
-  // called.
+  // Makes a context the calling thread's current one until leave(). Returns false if the context is
+  // destroyed; then leave() must not be called.
   virtual bool enter(const DeviceContext& context) const noexcept = 0;
   virtual void leave() const noexcept = 0;
-  // True if work of the calling thread's context may use memory of the given context: the two are the same,
-  // or green contexts that are parts of the same context.
+  // True if work in the calling thread's context may use memory of the given context: the two are the same,
+  // or they are green contexts that are parts of the same context.
   virtual bool reaches(const DeviceContext& context) const = 0;
-  // Fails with invalid_argument if the stream belongs to another context than the calling thread's.
+  // Throws invalid_argument if the stream belongs to another context than the calling thread's.
   virtual void check_stream(const Queue& queue) const = 0;
-  // True if work for the queue is captured into a graph, or would break such a capture.
+  // True if work for the queue is captured into a graph, or if a capture forbids such work.
   virtual bool is_captured(const Queue& queue) const = 0;
   // Returns a description: "device 1 (NVIDIA H200, compute capability 9.0)".
   virtual std::string describe(int device) const = 0;

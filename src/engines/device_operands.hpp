@@ -21,7 +21,7 @@ constexpr std::size_t element_bytes(ElementType type) {
 
 // One matrix of each batch item.
 struct DeviceMatrix {
-  const void* data = nullptr;  // the matrix of item 0; if `pointers`, an array of matrices' addresses
+  const void* data = nullptr;  // the matrix of item 0; if `pointers`, an array of all items' addresses
   bool pointers = false;
   ElementType type = ElementType::f32;
   std::int64_t batch_stride = 0;  // elements from an item to the next
@@ -29,7 +29,7 @@ struct DeviceMatrix {
   std::int64_t columns = 0;       // operand: k; C: n
   std::int64_t row_stride = 0;
   std::int64_t column_stride = 0;
-  // Complex operands are read as in base/embedding.hpp: op(B) has two real vectors for each column.
+  // Complex operands are read as in base/embedding.hpp, where op(B) has two real vectors per column.
   bool right = false;  // the matrix is op(B)
   bool conjugated = false;
 
@@ -39,8 +39,8 @@ struct DeviceMatrix {
   constexpr std::int64_t length() const { return complex() ? 2 * columns : columns; }
 };
 
-// alpha and beta in the matrices' type: their addresses in device memory or, where these are null, their
-// values.
+// alpha and beta, of the matrices' type. They are read from device memory if the addresses are not null; else
+// the values are used.
 struct DeviceScalars {
   std::complex<double> alpha = 1;
   std::complex<double> beta = 0;
@@ -50,8 +50,9 @@ struct DeviceScalars {
   bool on_device() const { return device_alpha != nullptr; }
 };
 
-// RangeSummary of a batch item in device memory, which many thread blocks merge: words that only grow, from
-// zero (merge() in cuda/select/select_by_block.cuh). Both biased exponents are 0 while all vectors are zero.
+// RangeSummary of a batch item in device memory, into which many thread blocks merge (merge() in
+// cuda/select/select_by_block.cuh). All words begin at zero and only grow. Both biased exponents are 0 while
+// all vectors are zero.
 struct MergedSummary {
   std::uint32_t dynamic_range = 0;
   std::uint32_t biased_largest = 0;      // exponent_bias + largest exponent
@@ -61,9 +62,9 @@ struct MergedSummary {
   std::uint32_t depth = 0;
 };
 
-// One operand of one or more batch items, from `item` on; `ranges` has one element for each vector, those of
-// all items contiguous. Steps for several items are ranges, selection and splits; slices of successive items
-// are slices.bytes() apart. A side may have one item that serves all items of the other side.
+// One operand of `items` batch items, from `item` on. `ranges` has one element per vector, contiguous for all
+// items. Slices of successive items are slices.bytes() apart. A side with a single item serves all items of
+// the other side. Only the steps for ranges, selection and splits take sides with several items.
 struct DeviceSide {
   DeviceMatrix matrix;
   std::int64_t item = 0;
@@ -73,7 +74,7 @@ struct DeviceSide {
   const MergedSummary* summaries = nullptr;  // one per item, if summarize() was called before
 };
 
-// Returns a side without vectors, for a step that has nothing to do for one of the operands.
+// A side without vectors, for steps that have nothing to do for one of the operands.
 inline DeviceSide no_side(std::int64_t items) {
   DeviceSide side;
   side.items = items;

@@ -1,5 +1,5 @@
-// Ozaki scheme I on a device: Algorithms 1 to 3 of dgemm-tc as steps. All pointers are device pointers.
-// Operands that need more slices than planned are marked; the call does not fail.
+// Ozaki scheme I on a device: Algorithms 1 to 3 of dgemm-tc as steps. All pointers are device pointers. If
+// operands need more slices than planned, the call does not fail, but the item is marked as unreachable.
 #pragma once
 
 #include <cstddef>
@@ -13,19 +13,19 @@ namespace kintsugi::core {
 
 // Exponents of a side's slices, and the number of slices of each vector.
 struct DeviceSliceExponents {
-  std::int32_t* exponents = nullptr;  // slice s, vector v: element s * stride + v
+  std::int32_t* exponents = nullptr;  // element s * stride + v is for slice s of vector v
   std::int64_t stride = 0;
-  // Number of slices after which a vector's residuals are 0; one more than the computed slices if they are
-  // not.
+  // Number of slices after which a vector's residuals are 0. If they are never 0, one more than the number of
+  // computed slices.
   std::int32_t* lengths = nullptr;
 
   DeviceSliceExponents from(std::int64_t first) const { return {exponents + first, stride, lengths + first}; }
 };
 
-// Slice counts of all blocks of C, each of `rows` rows and `vectors` vectors of B; the counts of block (i, j)
-// are element i + j blocks_m.
+// Slice counts of all blocks of C. A block has `rows` rows, and columns for `vectors` vectors of B. Element
+// i + j blocks_m has the counts of block (i, j).
 struct DeviceBlockSliceCounts {
-  SliceCounts* counts = nullptr;  // nullptr: the number of slices was given, or is as many as vectors need
+  SliceCounts* counts = nullptr;  // nullptr: the number of slices was given, or each vector has its own
   std::int64_t rows = 1;
   std::int64_t vectors = 1;
   std::int64_t blocks_m = 0;
@@ -39,7 +39,7 @@ struct DeviceSuccessiveSplit {
   Slices slices;
   int bits = 0;
   DeviceSliceExponents exponents;
-  // Vectors whose slices must add up to all of their elements' bits. *unreachable becomes 1 if such a vector
+  // Vectors whose slices must add up to all bits of their elements. *unreachable becomes 1 if such a vector
   // needs more slices, or if the exponents of its slices are further apart than `max_depth`.
   enum class Complete : std::uint8_t {
     unchecked,    // no vector
@@ -51,35 +51,35 @@ struct DeviceSuccessiveSplit {
   std::int32_t* unreachable = nullptr;
 };
 
-// Algorithm 3: slice counts that the rows of A from `first` on need; their slices have been computed.
-// *unreachable becomes 1 if a row needs more slices than there are.
+// Algorithm 3: finds the slice counts that rows of A from `first` on need. Their slices must have been
+// computed. *unreachable becomes 1 if a row needs more slices than there are.
 struct DeviceRowSliceCounts {
   DeviceSide a;
   std::int64_t first = 0;
   Slices slices;
   DeviceSliceExponents exponents;
-  const double* weights = nullptr;  // |B| e at inner index p, for block j of columns of C: element j k + p
+  const double* weights = nullptr;  // |B| e; element j k + p: inner index p, block j of columns of C
   int bits = 0;                     // bits of the accuracy: u = 2^-bits
   DeviceBlockSliceCounts slice_counts;
   std::int32_t* unreachable = nullptr;
 };
 
-// Sums of a tile of C, laid out as the sums of multiply(): a column for each vector of B.
+// Sums of a tile of C, laid out as the sums of multiply(): one column per vector of B.
 struct DeviceProductSums {
   DeviceTile tile;
   DeviceSliceExponents rows;  // exponents from the tile's first row and vector on
   DeviceSliceExponents vectors;
   int slices = 0;      // slices of each operand
   bool fast = false;   // as in SliceDepth
-  bool exact = false;  // true: integers of `limbs` words, one rounding; false: FP64, in the order of products
+  bool exact = false;  // true: integers of `limbs` words, rounded once; false: FP64, in the order of products
   std::byte* sums = nullptr;
   std::int64_t stride = 0;  // sums in a column
   std::int64_t columns = 0;
   DeviceBlockSliceCounts slice_counts;
 
   static constexpr int limbs = 6;
-  // Largest distance of the exponents of one vector's slices: two such distances, 62 bits of a product, 10
-  // bits for the number of products and a sign fit in `limbs` words.
+  // Largest difference between exponents of one vector's slices. `limbs` words hold two such differences, 62
+  // bits of a product, 10 bits for the number of products, and a sign.
   static constexpr int max_depth = (64 * limbs - 74) / 2;
 
   static constexpr std::size_t bytes_of_sum(bool exact) {
@@ -87,8 +87,8 @@ struct DeviceProductSums {
   }
 };
 
-// Last step of a batch item: its selection becomes DeviceSelection::none if *unreachable is 1, and the report
-// counts its slices.
+// Last step of a batch item. If *unreachable is 1, the item's selection becomes DeviceSelection::none. The
+// report counts the item's slices.
 struct DeviceOzaki1Item {
   DeviceSelection* selection = nullptr;
   const std::int32_t* unreachable = nullptr;
@@ -112,8 +112,8 @@ class DeviceOzaki1 {
   // Finds the slice counts of A's rows.
   virtual void find_slice_counts(const Queue& queue, const DeviceRowSliceCounts& rows,
                                  const DeviceCondition& condition) const = 0;
-  // Multiplies slices first_a ... of A by slice `slice_b` of B into the first groups of `products`, laid out
-  // as by multiply(); only where the slice counts require these products.
+  // Multiplies slices first_a ... of A by slice `slice_b` of B, as far as the slice counts require these
+  // products. Writes them into the first groups of `products`, laid out as by multiply().
   virtual void multiply_counted(const Queue& queue, const DeviceProductSums& sums, const Slices& a,
                                 const Slices& b, const Accumulators& products, int first_a,
                                 int slice_b) const = 0;

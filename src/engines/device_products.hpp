@@ -23,8 +23,8 @@ struct DeviceTile {
   std::int64_t columns = 0;  // columns of C
   DeviceScalars scalars;
   DeviceCondition condition;
-  // Number of batch items from `item` on, each with its own selection. Only multiply_unsplit(),
-  // select_or_multiply_unsplit() and finish_native() take more than one; multiply_fused() reads
+  // Number of batch items from `item` on, each with its own selection. It is 1 except for
+  // multiply_unsliced(), select_or_multiply_unsliced() and finish_native(). multiply_fused() reads
   // DeviceFusedProduct::items instead.
   std::int64_t items = 1;
 };
@@ -45,7 +45,7 @@ struct DeviceBlasProduct {
   std::size_t scratch_bytes = 0;
 };
 
-// Products of slices of some batch items, over all of k, whose sums become elements of C in the same kernel.
+// Products of slices of some batch items, over all of k. The same kernel turns the sums into elements of C.
 struct DeviceFusedProduct {
   const Schedule* schedule = nullptr;
   Slices a;  // slices of the first item; those of all items are contiguous
@@ -57,12 +57,12 @@ struct DeviceFusedProduct {
   bool has_cleared_counters = false;  // the product need not clear its counters (DeviceSplit::cleared)
 };
 
-// Slices with exponents per tile (MixPert) whose tiles are to be counted in the report: those of whole
-// operands, or of the vectors of one block of C.
+// Slices with exponents per tile (MixPert) whose tiles the report counts. They belong to whole operands, or
+// to the vectors of one block of C.
 struct DeviceTileCount {
-  Slices a;  // slices of the first item; data = nullptr: they were counted before
+  Slices a;  // slices of the first item; data = nullptr: they have been counted already
   Slices b;
-  bool shares_a = false;  // all items have the same slices, which are counted for each of them
+  bool shares_a = false;  // all items have the same slices, which are counted once per item
   bool shares_b = false;
   std::int64_t items = 1;
   DeviceCondition condition;

@@ -11,14 +11,14 @@
 
 namespace kintsugi::core {
 
-// Counters of a product in scratch memory; they must be 0 when the product begins.
+// Counters of a product in scratch memory. They must be 0 when the product begins.
 struct DeviceCounters {
   std::uint32_t* first = nullptr;
   std::int64_t count = 0;
 };
 
-// Split of vectors first ... first + slices.vectors - 1, padding included. Ranges that are not known are
-// found and written in the same pass; the scale is written in both cases.
+// Split of vectors first ... first + slices.vectors - 1, padding included. It writes the scales. If the
+// ranges are not known, it also finds and writes them in the same pass.
 struct DeviceSplit {
   DeviceSide side;
   std::int64_t first = 0;
@@ -26,13 +26,13 @@ struct DeviceSplit {
   Slices slices;
   bool ranges_known = false;
   const DeviceFit* fit = nullptr;  // if not null, replaces the rule's residual_exponent and first_rounding
-  // True if this candidate is rarely selected. The kernel then gets few thread blocks: its early exit takes
-  // the least time, a split that is computed takes more.
+  // True if this candidate is rarely selected. The kernel then gets few thread blocks: an early exit takes
+  // less time, but a split that is computed takes more.
   bool unlikely = false;
-  // True if ranges get `elements` and `depth`, too; allowed for FP32 vectors with fp16 slices and unknown
-  // ranges.
+  // True if the split also finds `elements` and `depth` of the ranges. It can only do so for FP32 vectors
+  // with fp16 slices and unknown ranges.
   bool finds_depth = false;
-  DeviceCounters cleared{};  // counters of a later product of one batch item; the split sets them to 0
+  DeviceCounters cleared{};  // counters of a later product of one batch item, which the split sets to 0
 };
 
 // Rounding-error bounds (arith/rounding_bound.hpp) of an operand's vectors first ... first + vectors - 1,

@@ -36,8 +36,8 @@ struct NativeShape {
   bool is_aligned = true;  // leading dimensions of A and B are whole multiples of 16 bytes
 };
 
-// Expected times of native products under a contract, in microseconds: by our own kernels, which test every
-// sum, or by the vendor library's and a test of its sums; and both with sums added to C.
+// Expected times of native products under a contract, in microseconds. `own` kernels test every sum. Products
+// of the vendor library need a separate test. `added` times are for sums that are added to C.
 struct NativeTimes {
   double own;
   double own_added;
@@ -51,20 +51,21 @@ struct NativeTimes {
   constexpr double vendor_tested() const { return vendor + test(); }
 };
 
-// Limits by which a plan decides on an emulation and on its number of candidates.
+// Limits by which a plan decides whether to emulate and how many candidates to have.
 struct DeviceThresholds {
-  double max_time_ratio = 0.95;  // an emulation must be expected to take less than this part of native time
-  // A product that is expected to take less than this, in microseconds, is fast and has at most two
+  double max_time_ratio = 0.95;  // an emulation must be expected to take less than this share of native time
+  // A product that is expected to take less than this time, in microseconds, is fast. It has at most two
   // emulations.
   double two_candidates_time = 100;
-  // max_time_ratio of fast products with two emulations: where the first one gains less, data of wide range,
-  // which get the second, take up to 1.6 times as long as native.
+  // max_time_ratio of fast products with two emulations. It is stricter, because data of wide range get the
+  // second emulation, which takes up to 1.6 times as long as native.
   double max_time_ratio_if_fast = 0.85;
-  // Real vectors beside a prepared operand up to which there is one emulation: the early exits of another
-  // candidate's kernels would take up to a tenth of the time.
+  // With a prepared operand and at most this number of real vectors beside it, there is one emulation. The
+  // early exits of another candidate's kernels would take up to a tenth of the time.
   std::int64_t few_vectors = 128;
-  // Multiply-adds of a batch item up to which splits of all candidates but the first have few thread blocks:
-  // otherwise the early exits of one take a tenth of the item's time.
+  // Up to this number of multiply-adds per batch item, splits of all candidates except the first have few
+  // thread blocks. With more thread blocks the early exits of one split would take a tenth of the item's
+  // time.
   double small_item_products = 2e9;
   // Products of int8 slices, per element of C, that take as long as the exact sum of one element.
   double exact_sum_terms = 17000;

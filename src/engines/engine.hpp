@@ -43,7 +43,7 @@ struct NativeProduct {
   int threads = 1;
   bool conjugate_a = false;
   bool conjugate_b = false;
-  // True: bits must depend on shape and operands alone, not on strides, threads or scratch.
+  // If true, the bits must depend on shape and operands alone, not on strides, threads or scratch.
   bool fixed_order = false;
   std::span<std::byte> scratch = {};  // at least Engine::fixed_order_bytes() of a block of C
 };
@@ -52,18 +52,18 @@ struct NativeProduct {
 struct Requirement {
   std::string name;
   std::string details;  // what was found
-  std::string reason;   // why it does not suffice, with what would help; empty if it does
+  std::string reason;   // why it does not suffice, and advice; empty if it suffices
 };
 
-// Costs per thread of a call's steps, in units of one multiply-add of the engine's native FP32 product of
-// large matrices.
+// Costs of a call's steps per thread. The unit is the time of one multiply-add of the engine's native FP32
+// product of large matrices.
 struct StepCosts {
   double product = 0;  // per multiply-add of slices; 0: it follows from relative_rate()
-  double element = 0;  // per element of A or B: its range, and what its split costs for any number of slices
-  double slice = 0;    // per element of a slice: its split
+  double element = 0;  // per element of A or B: its range, and the part of its split that all slices share
+  double slice = 0;    // per element of a slice: the rest of its split
   double result = 0;   // per element of C: the recombination's rounding, alpha and beta
   double sum = 0;      // per sum: written by the engine and read by the recombination
-  // Rows and columns of tiles, to which products are padded by zeros (and to Slices::k_multiple); 1: no
+  // Rows and columns of tiles. Products are padded by zeros to whole tiles (and to Slices::k_multiple). 1: no
   // padding.
   std::int64_t tile = 1;
 };
@@ -77,7 +77,7 @@ struct NativeCosts {
 class DeviceContexts;
 class DeviceEngine;
 
-// Problems that an engine can run on this machine, and how it expects slices.
+// Capabilities of an engine on this machine, and the form in which it expects slices.
 class EngineCapabilities {
  public:
   virtual ~EngineCapabilities() = default;
@@ -85,31 +85,32 @@ class EngineCapabilities {
   // Largest dimension or leading dimension that the engine takes.
   virtual std::int64_t largest_size() const = 0;
 
-  // Returns why the engine cannot run here, with what would help; empty if it can. For an engine with devices
-  // it is about the calling thread's device. Cheap after the first call.
+  // Returns the reason why the engine cannot run here, and advice; empty if it can run. An engine with
+  // devices answers for the calling thread's device. Cheap after the first call.
   virtual std::string unavailable_reason() const = 0;
 
-  // Returns why the engine cannot satisfy one of its own settings, with the accepted values; empty if it can.
-  // A call that may select the engine fails with this text, so that a misspelt name does not make it run on a
-  // slower engine.
+  // Returns the reason why the engine cannot satisfy one of its own settings, and the accepted values; empty
+  // if it can. A call that may select the engine fails with this text. Otherwise a misspelt name would
+  // silently make the call run on a slower engine.
   virtual std::string refused_setting() const { return {}; }
 
-  // Returns the requirements with what was found for each, every one after those on which it depends; leaves
-  // out those that cannot be tested because an earlier one is missing. Empty if nothing can be missing.
+  // Returns the requirements and what was found for each. A requirement comes after those on which it
+  // depends, and is left out if one of these is missing, because it cannot be tested then. Empty if nothing
+  // can be missing.
   virtual std::vector<Requirement> requirements() const { return {}; }
 
-  // Returns library, kernel or device that the engine uses; one line for messages.
+  // Returns one line for messages: the library, kernel or device that the engine uses.
   virtual std::string details() const = 0;
 
-  // Returns the accumulators for products of that format, the preferred one first; empty if the engine does
+  // Returns the accumulators for products of this format, the preferred one first; empty if the engine does
   // not take the format.
   virtual std::span<const Accumulator> accumulators(FormatId format) const = 0;
 
   // Returns the storage of slices that multiply() expects.
   virtual SliceStorage slice_storage(FormatId format) const = 0;
 
-  // True if the engine fuses the first step of the Chinese remainder to products of residues: sums are then
-  // written as SumType::residue.
+  // True if products reduce their sums modulo the moduli, which is the first step of the Chinese remainder.
+  // Sums are then written as SumType::residue.
   virtual bool reduces_sums_modulo() const = 0;
 
   // True if the engine multiplies slices with exponents per tile (TileSums of schedule/schedule.hpp).
@@ -124,17 +125,16 @@ class EngineCosts {
  public:
   virtual ~EngineCosts() = default;
 
-  // Products of that format per unit of time, relative to the engine's native FP32 product.
+  // Rate of products of this format, relative to the engine's native FP32 product.
   virtual double relative_rate(FormatId format) const = 0;
 
-  // Returns the costs of a call's steps with slices of that rule; zeros if only products take time. The cost
-  // of products is 0 if it follows from relative_rate().
+  // Returns the costs of a call's steps with slices of this rule; zeros if only products take time.
   virtual StepCosts step_costs(const SplitRule&) const { return {}; }
   virtual NativeCosts native_costs() const { return {}; }
-  // Seconds of the multiply-add that is the unit of these costs; 0: unknown.
+  // Seconds of one multiply-add, the unit of these costs; 0 if unknown.
   virtual double product_seconds() const { return 0; }
-  // Time of a native double-double product relative to one in FP32.
-  virtual double native_double_double_time() const = 0;
+  // Time of a native double-double product divided by the time of a native FP32 product.
+  virtual double native_double_double_time_ratio() const = 0;
 };
 
 // Products of matrices in host memory.
@@ -146,8 +146,8 @@ class HostProducts {
   virtual std::size_t scratch_bytes(const Schedule& schedule, FormatId format, std::int64_t k,
                                     int threads) const = 0;
 
-  // Bytes of scratch of a native product in a fixed order, with m rows and n columns of reals (for a complex
-  // matrix, of its embedding) of `real_bytes` bytes each and sums of k products.
+  // Bytes of scratch of a native product in a fixed order, for m rows, n columns and sums of k products.
+  // Elements are reals of `real_bytes` bytes; a complex matrix counts with the shape of its embedding.
   virtual std::size_t fixed_order_bytes([[maybe_unused]] std::size_t real_bytes,
                                         [[maybe_unused]] std::int64_t m, [[maybe_unused]] std::int64_t n,
                                         [[maybe_unused]] std::int64_t k, [[maybe_unused]] int threads) const {
@@ -160,16 +160,17 @@ class HostProducts {
   virtual void native(const NativeProduct<double>& product) const = 0;
   virtual void native(const NativeProduct<std::complex<float>>& product) const = 0;
   virtual void native(const NativeProduct<std::complex<double>>& product) const = 0;
-  // Sums in the arithmetic of arith/pair_sum.hpp in the order of k: the same bits on every engine.
+  // Sums in the arithmetic of arith/pair_sum.hpp, in ascending order of k: all engines give the same bits.
   virtual void native(const NativeProduct<DoubleDouble>& product) const = 0;
 };
 
 class Engine : public EngineCapabilities, public EngineCosts, public HostProducts {
  public:
   // Returns the steps for matrices in the engine's own memory (engines/device_engine.hpp); nullptr if the
-  // engine works on host memory, by multiply() and native().
+  // engine multiplies in host memory, by multiply() and native().
   virtual const DeviceEngine* device() const { return nullptr; }
-  // Returns the contexts to which that memory belongs (engines/device_context.hpp); nullptr if device() is.
+  // Returns the contexts to which that memory belongs (engines/device_context.hpp); nullptr if device() is
+  // nullptr.
   virtual const DeviceContexts* contexts() const { return nullptr; }
 
   virtual std::string_view name() const = 0;

@@ -9,8 +9,9 @@
 
 namespace kintsugi::core {
 
-// Computes C(i, j) = alpha sum + beta C(i, j). Results that are not finite are computed again, since
-// error-free transformations make NaN of infinities, and so are those that underflow may have spoiled.
+// Computes C(i, j) = alpha sum + beta C(i, j). Two kinds of results are computed again: those that are not
+// finite, since error-free transformations turn infinities into NaN, and those that underflow may have
+// spoiled.
 inline void finish_pair_element(const NativeProduct<DoubleDouble>& task, std::int64_t i, std::int64_t j,
                                 const DoubleDouble& sum) {
   DoubleDouble& element = task.c(i, j);

@@ -15,7 +15,7 @@ std::span<const Engine* const> all_engines();
 // Returns nullptr if no engine has that name.
 const Engine* find_engine(std::string_view name);
 
-// Returns "cpu, reference": for messages about unknown names.
+// Returns "cpu, reference, cuda", for messages about unknown names.
 std::string engine_names();
 
 }  // namespace kintsugi::core

@@ -1,5 +1,5 @@
-// Products of slices with exponents per tile, element by element: the definition, which the reference engine
-// runs, and other engines where they have no kernel.
+// Products of slices with exponents per tile, element by element. The reference engine runs this definition;
+// other engines run it if they have no kernel.
 #pragma once
 
 #include <algorithm>
@@ -25,7 +25,8 @@ class TileElement {
       const TileExponent& a = task_.a.tile(i, index);
       const TileExponent& b = task_.b.tile(j, index);
       if (a.exponent == TileExponent::none || b.exponent == TileExponent::none) continue;
-      // With one exponent for both tiles, the integers of the lower one are shifted right by the difference.
+      // With `pair_exponent` both tiles get the higher exponent: integers of the lower tile are shifted
+      // right.
       const int shift_a = schedule_.tiles.pair_exponent ? std::max(b.exponent - a.exponent, 0) : 0;
       const int shift_b = schedule_.tiles.pair_exponent ? std::max(a.exponent - b.exponent, 0) : 0;
       if (std::max(shift_a, shift_b) > 31) continue;  // all bits of one operand are shifted out
@@ -37,7 +38,7 @@ class TileElement {
   }
 
  private:
-  // Segment s of an element whose integer is shifted right by `right_shift` bits, its sign kept.
+  // Segment s of an element whose integer is shifted right by `right_shift` bits and keeps its sign.
   static std::int32_t shifted(const Slices& slices, std::int64_t v, std::int64_t p, int s, int right_shift) {
     std::int32_t integer = 0;
     for (int t = 0; t < slices.count; ++t)
@@ -61,7 +62,7 @@ class TileElement {
     return sum;
   }
 
-  // Value of the tiles from inner index `begin` on, in units of both tiles' exponents.
+  // Value of the pair of tiles that begin at inner index `begin`, in the unit of tile_value().
   float tile_product(std::int64_t i, std::int64_t j, std::int64_t begin, int shift_a, int shift_b) const {
     const std::int64_t length = std::min<std::int64_t>(schedule_.tiles.depth, task_.a.k - begin);
     std::array<std::int32_t, 4> sums{};
@@ -74,7 +75,7 @@ class TileElement {
   const Schedule& schedule_;
 };
 
-// Writes sum 0 of every element.
+// Computes the sums of all elements, as group 0.
 inline void multiply_tiles_by_elements(const Multiplication& task) {
   const TileElement element(task);
 #pragma omp parallel for num_threads(workers_for(task.sums.columns, task.threads)) schedule(static)

@@ -1,4 +1,4 @@
-// Workspace of a call to which the caller gave none.
+// Allocates the workspace of a call if the caller gave none.
 #pragma once
 
 #include <cstddef>
@@ -8,9 +8,9 @@
 
 namespace kintsugi::core {
 
-// Returns the plan's workspace, allocated by allocate(bytes), whose result has pointer() and bytes(). If the
-// allocation fails, `blocking` becomes smaller, which gives the same bits, until an allocation succeeds.
-// Fails with out_of_memory if there is no memory for the smallest block. `allocator`: its name for the
+// Returns the plan's workspace as allocate(bytes) returns it: an object with pointer() and bytes(). If an
+// allocation fails, makes `blocking` smaller, which does not change the bits of C, and tries again. Fails
+// with out_of_memory if there is no memory for the smallest block. `allocator`: name of the allocator in the
 // message.
 template <class Allocate>
 auto allocate_workspace(const Plan& plan, Blocking& blocking, const char* allocator,

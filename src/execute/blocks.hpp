@@ -14,7 +14,7 @@ struct Interval {
   std::int64_t count = 0;
 };
 
-// Calls visit(interval) for the consecutive intervals of at most `edge` into which `whole` is cut.
+// Cuts `whole` into consecutive intervals of at most `edge` vectors, and calls visit(interval) for each.
 template <class Visit>
 void for_each_interval(const Interval& whole, std::int64_t edge, const Visit& visit) {
   for (std::int64_t done = 0; done < whole.count; done += edge)
@@ -23,21 +23,21 @@ void for_each_interval(const Interval& whole, std::int64_t edge, const Visit& vi
 
 // A block of C or of another matrix.
 struct ResultBlock {
-  std::int64_t row = 0;  // first row
-  std::int64_t column = 0;
-  std::int64_t rows = 0;  // number of rows
+  std::int64_t row = 0;     // first row
+  std::int64_t column = 0;  // first column
+  std::int64_t rows = 0;    // number of rows
   std::int64_t columns = 0;
 
   std::int64_t elements() const { return rows * columns; }
-  // Returns `block`, which is a block of this one, as a block of the matrix of which this one is a block.
+  // Translates `block`, given relative to this block, into rows and columns of the matrix.
   ResultBlock in_matrix(const ResultBlock& block) const {
     return {row + block.row, column + block.column, block.rows, block.columns};
   }
 };
 
-// Calls visit(block) for every block of an m x n matrix, one column of blocks after the other, downwards and
-// upwards in turn. So columns of B are split once, and the block at which the direction turns uses the rows
-// of A that were split last.
+// Calls visit(block) for every block of an m x n matrix, by columns of blocks, alternately downwards and
+// upwards. In this order columns of B are split only once. Rows of A are split once for every column of
+// blocks, except those of a block that follows a block of the same rows.
 template <class Visit>
 void for_each_block(const Blocking& size, std::int64_t m, std::int64_t n, const Visit& visit) {
   bool upwards = false;
@@ -51,13 +51,12 @@ void for_each_block(const Blocking& size, std::int64_t m, std::int64_t n, const 
   });
 }
 
-// True if the slices that the preceding block used are not those of this block's columns of B: it is the
-// first one of its column of blocks.
+// True if this block's columns of B must be split: it is the first one of its column of blocks.
 inline bool needs_split_of_columns(const ResultBlock& block, const Blocking& size, std::int64_t m) {
   const bool upwards = block.column / size.n % 2 != 0;
   return block.row == (upwards ? (divide_up(m, size.m) - 1) * size.m : 0);
 }
-// True if the slices that the preceding block used are not those of this block's rows of A.
+// True if this block's rows of A must be split. False if the preceding block had the same rows.
 inline bool needs_split_of_rows(const ResultBlock& block, const Blocking& size, std::int64_t m) {
   return block.column == 0 || !needs_split_of_columns(block, size, m);
 }

@@ -37,8 +37,8 @@ void scale_result(const MatrixView<T>& c, T beta) {
   }
 }
 
-// Finds the ranges of a side. Exponents do not depend on the candidate, so the rule of any candidate will do;
-// set_program() sets the scales of the selected one.
+// Finds the ranges of a side. The exponents do not depend on the candidate, so `rule` may be the rule of any
+// candidate. set_program() later sets the scales for the selected candidate.
 template <class T>
 void find_side_ranges(SideOf<T>& side, const SplitRule& rule, int threads) {
   if (side.prepared != nullptr && !side.prepared->ranges.empty()) {
@@ -60,8 +60,8 @@ void recombine(const Program& program, const Accumulators& sums, std::span<const
   }
 }
 
-// Runs split, multiply and recombine for one block of C after the other. With `grid`, elements that it does
-// not accept stay unchanged.
+// Runs split, multiply and recombine for each block of C. If `grid` is given, elements that it does not
+// accept stay unchanged.
 template <class T>
 void run_program(const Plan& plan, const Blocking& blocking, const Program& program, Accumulator accumulator,
                  SideOf<T>& a, SideOf<T>& b, const Operands& operands, const MatrixView<T>& c,
@@ -110,7 +110,7 @@ struct ItemSelection {
   RangeSummary summary_a, summary_b;
   std::size_t candidate = 0;
   Program program{};  // the candidate's program, adapted to the ranges; empty for the native product
-  // The grid that accepts some elements of a reproducible product; the selected candidate computes the
+  // Set if the grid of a reproducible product accepts only some elements. The selected candidate computes the
   // others.
   std::optional<GridElements> grid;
 };
@@ -134,7 +134,7 @@ ItemSelection<T> select_for_item(const Plan& plan, const Operands& operands, std
   if (plan.request.is_reproducible()) {
     find_depths(selection.a.view, selection.a.ranges, plan.threads);
     find_depths(selection.b.view, selection.b.ranges, plan.threads);
-    // Slices of prepared operands have scales that a reproducible product does not use.
+    // Prepared slices are not used: their scales are different from the scales of a reproducible product.
     selection.a.prepared = nullptr;
     selection.b.prepared = nullptr;
   }
@@ -184,7 +184,7 @@ Ozaki1Task<T> ozaki1_task(const Plan& plan, const Blocking& blocking, const Item
           .c = c};
 }
 
-// Reports the program with the fewest slices that any block of C used: they decide the bound for all of C.
+// Reports the program with the fewest slices that any block of C used. This number decides the bound for C.
 template <class T>
 void report_slices(Report& report, const Plan& plan, const ItemSelection<T>& selection) {
   const Candidate& candidate = plan.candidates[selection.candidate];
@@ -228,7 +228,7 @@ void multiply_by_candidate(const Plan& plan, const Operands& operands, const Mat
   }
 }
 
-// Multiplies one batch item; a plan without an emulation in its fallback chain finds no ranges.
+// Multiplies one batch item. A plan without emulations does not find ranges.
 template <class T>
 void multiply_item(const Plan& plan, const Operands& operands, std::int64_t item, Workspace workspace,
                    Report& report) {
@@ -257,8 +257,8 @@ void multiply_item(const Plan& plan, const Operands& operands, std::int64_t item
   }
 }
 
-// Fails, before C of any batch item is written, if an item's ranges will make its product fail. Returns at
-// once if no ranges can make a product of this plan fail.
+// Fails if the ranges of a batch item will make its product fail. Called before C of any item is written.
+// Returns at once if products of this plan cannot fail because of ranges.
 template <class T>
 void check_ranges(const Plan& plan, const Blocking& blocking, const Operands& operands,
                   const Workspace& workspace) {

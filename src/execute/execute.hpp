@@ -1,4 +1,4 @@
-// Execution of a plan.
+// Executes plans.
 #pragma once
 
 #include <array>
@@ -22,15 +22,15 @@ namespace kintsugi::core {
 struct DevicePrepared;  // execute/device/prepare.hpp
 struct DeviceReport;    // engines/device.hpp
 
-// An operand that is split once and used in many executions: a dense copy of the operand, and its slices
-// under the first candidate of its plan that accepts its ranges (no slices if that candidate is native). The
-// other operand of an execution may require a candidate with another split; then the execution splits the
-// copy, so that bits do not depend on preparation. Immutable.
+// An operand that is split once and used in many executions. It has a dense copy of the operand. It also has
+// slices by the first candidate of its plan that accepts the operand's ranges, unless that candidate is
+// native. The other operand of an execution may require a candidate with another split. The execution then
+// splits the copy, so bits of C do not depend on the preparation. Prepared operands are immutable.
 struct Prepared {
   struct Item {
     HostBuffer copy;  // vectors x k, dense, elements of the problem's type, not conjugated
-    // Strides of the copy. A stride is 1 exactly where the original's is, so that native products keep their
-    // bits.
+    // Strides of the copy. A stride of the copy is 1 if and only if it is 1 in the original. Engines then
+    // select the same native kernel, which gives the same bits.
     std::int64_t vector_stride;
     std::int64_t element_stride;
     std::vector<VectorRange> ranges;  // empty if the plan is native
@@ -88,11 +88,12 @@ struct Operands {
   const Prepared* prepared_b = nullptr;
   void* workspace = nullptr;
   std::size_t workspace_size = 0;
-  // Members for matrices in device memory:
-  Queue queue;                         // a queue of kind host stands for the plan's queue
-  const void* device_alpha = nullptr;  // scalars in device memory; if set, alpha and beta are ignored
+  // The remaining members are for matrices in device memory.
+  Queue queue;  // kind host: the plan's queue is used
+  const void* device_alpha =
+      nullptr;  // scalars in device memory; if they are set, alpha and beta are ignored
   const void* device_beta = nullptr;
-  DeviceReport* device_report = nullptr;  // device memory for findings of the device
+  DeviceReport* device_report = nullptr;  // device memory in which the device counts what it did
 };
 
 // Returns the queue of an execution on a device.
@@ -100,22 +101,22 @@ inline const Queue& queue_of(const Plan& plan, const Operands& operands) {
   return operands.queue.kind == QueueKind::host ? plan.queue : operands.queue;
 }
 
-// Computes C = alpha * op(A) * op(B) + beta * C for all batch items. Fails with C unchanged, before the first
-// product; only a device can fail later. Precondition: the report is new.
+// Computes C = alpha * op(A) * op(B) + beta * C for all batch items. If it fails, it fails before the first
+// product and leaves C unchanged; only a device may fail later. Precondition: the report is new.
 void execute(const Plan& plan, const Operands& operands, Report& report);
 
 // Checks the workspace that the caller gave. Fails with workspace_too_small or invalid_argument.
 void check_workspace(const Plan& plan, const Operands& operands);
 
-// A prepared operand keeps a copy of its original, or borrows an original in device memory, which must then
-// stay valid. Originals in host memory are always copied.
+// Storage of a prepared operand's original: copied, or borrowed from the caller, who must keep it valid. Only
+// an original in device memory can be borrowed.
 enum class Original : std::uint8_t { copied, borrowed };
 
 // Splits an operand for later executions.
 Prepared prepare(const Plan& plan, Side side, const void* data, Original original);
 
-// True if the prepared operand has slices of one of the plan's candidates. An execution of the plan then
-// splits it again only if the other operand requires another candidate.
+// True if the prepared operand has slices for one of the plan's candidates. An execution then splits it again
+// only if the other operand requires another candidate.
 bool has_slices_of(const Plan& plan, const Prepared& prepared);
 
 }  // namespace kintsugi::core

@@ -7,16 +7,16 @@
 
 namespace kintsugi::core {
 
-// Number of blocks of C, each of which has its own number of slices, and sums over all blocks.
+// Counts and times, summed over all blocks of C. Each block has its own number of slices.
 struct Ozaki1Counts {
   std::int64_t blocks = 0;
   std::int64_t slices_a = 0;
   std::int64_t slices_b = 0;
   std::int64_t products = 0;     // products of a slice of A and a slice of B
   std::int64_t fast_blocks = 0;  // blocks computed in fast mode, without the smallest products
-  // Fewest slices in a block; a vector whose residual became 0 may have fewer.
+  // Fewest slices of any block. (A vector whose residual became 0 may have fewer slices than its block.)
   int min_slices = Ozaki1Parameters::max_slices;
-  int max_products = 0;        // most products in a block
+  int max_products = 0;        // most products of any block
   double split_a_seconds = 0;  // includes Algorithm 3
   double split_b_seconds = 0;
   double product_seconds = 0;

@@ -29,7 +29,8 @@ Json candidates_json(const Report& report) {
   return json;
 }
 
-// Returns the counts. Numbers of slices and products are means over all blocks, those in fast mode included.
+// Returns the counts. Numbers of slices and products are means over all blocks, including blocks in fast
+// mode.
 Json ozaki1_json(const Ozaki1Counts& counts) {
   if (counts.blocks == 0) return {};
   const auto mean = [&](std::int64_t sum) {
@@ -47,8 +48,8 @@ Json ozaki1_json(const Ozaki1Counts& counts) {
             {"summation", counts.summation_seconds}}}};
 }
 
-// Returns the numbers of tiles of both operands, and of those that fail Eq. 9 of MixPert, whose products a
-// half-precision program computes.
+// Returns the numbers of tiles of both operands, and the numbers of tiles that fail Eq. 9 of MixPert. The
+// half-precision program multiplies failing tiles.
 Json tiles_json(const Report& report) {
   if (report.tiles_a.tiles == 0) return {};
   const auto share = [](const TileCounts& counts) {

@@ -1,4 +1,4 @@
-// Report of an execution, and its description.
+// Report of an execution.
 #pragma once
 
 #include <array>
@@ -14,19 +14,19 @@
 
 namespace kintsugi::core {
 
-// Record of an offloaded call: the work of the devices, and that of the host.
+// Work of the devices and of the host in an offloaded call.
 struct OffloadReport {
   int devices = 0;
-  std::int64_t products = 0;     // steps of all devices together
-  std::int64_t inner_parts = 0;  // parts into which the inner indices were cut
+  std::int64_t products = 0;     // steps, summed over all devices
+  std::int64_t inner_parts = 0;  // number of parts into which k was cut
   std::int64_t uploaded_bytes = 0;
   std::int64_t downloaded_bytes = 0;
-  std::int64_t device_bytes = 0;   // memory of each device at most
+  std::int64_t device_bytes = 0;   // largest memory used on any device
   std::int64_t host_elements = 0;  // elements of C that the host computed
-  std::string host_reason;         // why it did; empty: it computed none
+  std::string host_reason;         // why the host computed elements; empty: it computed none
 };
 
-// Record of what an execution did. The size is fixed, so that a call with a workspace allocates nothing.
+// Counts of what an execution did. The size is fixed, so that a call with a workspace allocates nothing.
 struct Report {
   std::shared_ptr<const Plan> plan;  // plan that was executed, set by the caller; nullptr: no execution yet
   Blocking blocking;
@@ -34,11 +34,12 @@ struct Report {
   std::array<std::int64_t, Plan::max_candidates> items{};  // batch items that each candidate multiplied
   std::int64_t items_scaled = 0;  // items with alpha = 0 or k = 0, whose C is only scaled by beta
   std::int64_t items_with_special_values = 0;  // items with NaN or infinities in A or B
-  // Emulations: elements of C that the first checked candidate did not prove to meet the contract, so that
-  // wider candidates rounded them correctly. Native products: elements that were computed again
-  // (execute/host/native.hpp); engines do not count them in double-double products.
+  // For emulations: elements of C that the first checked candidate did not prove, and that wider candidates
+  // rounded correctly. For native products: elements with unreliable sums (execute/host/native.hpp);
+  // double-double products do not count them.
   std::int64_t recomputed_elements = 0;
-  // Batch items whose operands the named program does not take, as only the device found; their C is NaN.
+  // Batch items whose operands the named scheme does not accept, which only the device could detect. Their C
+  // is NaN.
   std::int64_t items_unreachable = 0;
   bool ranges_known = false;  // false for a native plan, which finds no ranges
   int dynamic_range_a = 0;    // largest dynamic range over all items whose ranges were found
@@ -50,7 +51,7 @@ struct Report {
     Accumulator accumulator;
     std::int64_t k;
     Program program;
-    SchemeParameters parameters;  // the scheme's parameters, if the plan set them
+    SchemeParameters parameters;  // parameters that the plan has set
   };
   std::optional<Adapted> adapted;
   // `program`: the candidate's program as adapted to the operands.
@@ -67,10 +68,10 @@ struct Report {
 
   Ozaki1Counts ozaki1;  // counts of items under Recombination::ozaki1
 
-  std::optional<OffloadReport> offload;  // set for plans that offload; `items` are their steps then
-  bool is_of_host_plan = false;          // the host computed all of an offloaded call
+  std::optional<OffloadReport> offload;  // set for plans that offload; `items` then counts steps
+  bool is_of_host_plan = false;          // true: the host computed all of an offloaded call
 
-  // The plan that was executed, whose candidates are those of `items`; nullptr: none was.
+  // Returns the executed plan, to whose candidates `items` refers; nullptr if no plan was executed.
   const Plan* executed_plan() const { return is_of_host_plan ? plan->host_plan.get() : plan.get(); }
 };
 

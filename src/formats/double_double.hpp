@@ -23,20 +23,21 @@ inline constexpr bool is_double_double = std::is_same_v<T, DoubleDouble>;
 
 constexpr bool is_finite(double x) { return x - x == 0; }
 
-// Returns the number that a pair in memory represents. It is the sum of the two doubles, which may overflow,
-// if both are finite; if hi is NaN or infinite, it is hi, and lo is ignored.
+// Returns the number that a pair in memory represents. If both doubles are finite, it is their sum, which may
+// overflow. If hi is infinite or NaN, the number is hi, and lo is ignored.
 constexpr DoubleDouble normalized(const DoubleDouble& pair) {
   if (!is_finite(pair.hi)) return {pair.hi, 0};
   const auto sum = two_sum(pair.hi, pair.lo);
   return is_finite(sum.value) ? DoubleDouble{sum.value, sum.error} : DoubleDouble{sum.value, 0};
 }
 
-// Returns the number rounded to nearest in double, from which exponents and special values are read.
+// Returns x rounded to double. Exponents and special values are read from this double.
 constexpr double leading_part(float x) { return x; }
 constexpr double leading_part(double x) { return x; }
 constexpr double leading_part(const DoubleDouble& pair) { return normalized(pair).hi; }
 
-// Returns the finite number rounded to double away from zero; the largest double stays.
+// Returns a finite number rounded to double away from zero. The largest double is returned unchanged, without
+// overflow.
 constexpr double away_from_zero(const DoubleDouble& pair) {
   const DoubleDouble x = normalized(pair);
   const bool hi_is_below = x.hi > 0 ? x.lo > 0 : x.lo < 0;
@@ -44,7 +45,7 @@ constexpr double away_from_zero(const DoubleDouble& pair) {
   return hi_is_below && is_finite(next) ? next : x.hi;
 }
 
-// Returns the finite number rounded to double towards zero.
+// Returns a finite number rounded to double towards zero.
 constexpr double truncated(const DoubleDouble& pair) {
   const DoubleDouble x = normalized(pair);
   const bool hi_is_above = x.hi > 0 ? x.lo < 0 : x.lo > 0;

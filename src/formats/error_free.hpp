@@ -21,8 +21,8 @@ constexpr ValueAndError<T> two_sum(T a, T b) {
   return {sum, (a - a_part) + (b - b_part)};
 }
 
-// value = fl(a * b); value + error = a * b exactly when the product's last bit is no smaller than
-// the smallest subnormal, and nothing overflows.
+// value = fl(a * b); value + error = a * b exactly if nothing overflows and the product's last bit is not
+// below the smallest subnormal.
 template <class T>
 ValueAndError<T> two_product(T a, T b) {
   const T product = a * b;

@@ -16,16 +16,16 @@ enum class FormatId : std::uint8_t { fp16, bf16, tf32, fp8_e4m3, fp8_e5m2, int8,
 enum class Rounding : std::uint8_t {
   nearest_even,
   towards_zero,
-  // The leading significand bits are copied and the exponent is re-biased (le-gemm, section 4.1): like
-  // towards_zero for normal results; a value whose exponent the format lacks becomes zero (too small: there
-  // is no gradual underflow) or the format's overflow value (too large).
+  // The leading significand bits are copied and the exponent is re-biased (le-gemm, section 4.1). Normal
+  // results are those of towards_zero. A value whose exponent is too small for the format becomes zero, since
+  // there is no gradual underflow; one whose exponent is too large becomes the format's overflow value.
   bit_cut,
 };
 
 enum class Subnormals : std::uint8_t { keep, flush };
 
-// Result for a magnitude that is too large. Rounding towards zero gives the largest finite value in every
-// format, as IEEE 754 requires.
+// Result for a magnitude that is too large. Exception: rounding towards zero gives the largest finite value
+// in every format, as IEEE 754 requires.
 enum class Overflow : std::uint8_t { infinity, nan, saturate };
 
 struct Format {
@@ -37,14 +37,14 @@ struct Format {
   int min_exponent;  // 2^min_exponent is the smallest normal number
   int max_exponent;  // the largest finite number lies in [2^max_exponent, 2^(max_exponent + 1))
   int storage_bytes;
-  int storage_shift;  // shift of the pattern above bit 0 of its storage (tf32 in fp32)
+  int storage_shift;  // bits of storage below the pattern: 13 for tf32 in fp32
   Overflow overflow;
   // The all-ones exponent holds finite numbers, and only the all-ones pattern is NaN (fp8 e4m3).
   bool finite_top_exponent;
 
   constexpr int fraction_bits() const { return significand_bits - 1; }
   constexpr int bias() const { return 1 - min_exponent; }
-  // Exponent of the smallest subnormal, which is 2^min_quantum.
+  // 2^min_quantum() is the smallest subnormal.
   constexpr int min_quantum() const { return min_exponent - fraction_bits(); }
 };
 
@@ -116,7 +116,8 @@ constexpr std::uint64_t largest_finite_pattern(const Format& format) {
   return (exponent << format.fraction_bits()) | fraction;
 }
 
-// Quiet NaN: the all-ones pattern where only that pattern is NaN, else the leading fraction bit.
+// Quiet NaN. Its fraction is all ones if the format has only that NaN; else only its leading fraction bit is
+// set.
 constexpr std::uint64_t nan_pattern(const Format& format) {
   const int fraction_bits = format.fraction_bits();
   const std::uint64_t exponent = all_ones(format.exponent_bits) << fraction_bits;
@@ -127,7 +128,7 @@ constexpr std::uint64_t infinity_pattern(const Format& format) {
   return all_ones(format.exponent_bits) << format.fraction_bits();
 }
 
-// Pattern of the result for a magnitude that is too large: an infinity, or else a finite one.
+// Pattern for a magnitude that is too large. `from_infinity` is true if the magnitude is infinite.
 constexpr std::uint64_t overflow_pattern(const Format& format, Rounding rounding, bool from_infinity) {
   if (rounding == Rounding::towards_zero && !from_infinity) return largest_finite_pattern(format);
   switch (format.overflow) {
@@ -146,8 +147,8 @@ constexpr std::uint64_t encode_magnitude(const Format& format, const Parts& part
   const int leading = below_normal ? format.min_exponent : parts.exponent;
   const int drop = leading - format.fraction_bits() - (parts.exponent - 52);
   const std::uint64_t rounded = shift_right(parts.significand, drop, rounding);
-  // Adding the significand with its implicit bit to the exponent field carries by itself, both from the
-  // largest subnormal to the smallest normal number and from one binade to the next.
+  // The significand with its implicit bit is added to the exponent field. The sum carries correctly, both
+  // from the largest subnormal to the smallest normal number and from one binade to the next.
   const auto field = static_cast<std::uint64_t>(leading + format.bias() - 1);
   constexpr bool from_infinity = false;
   if (leading > format.max_exponent) return overflow_pattern(format, rounding, from_infinity);
@@ -159,8 +160,8 @@ constexpr std::uint64_t encode_magnitude(const Format& format, const Parts& part
 
 }  // namespace format_detail
 
-// Bit pattern of x rounded to the format, at its position in storage. NaN gives a quiet NaN without its sign
-// (integers: 0); infinity gives the format's overflow value.
+// Bit pattern of x rounded to the format, at its position in storage. NaN gives a quiet NaN with sign 0
+// (integers: 0). Infinity gives the format's overflow value.
 constexpr std::uint64_t encode(const Format& format, double x, Rounding rounding = Rounding::nearest_even,
                                Subnormals subnormals = Subnormals::keep) {
   using namespace format_detail;
@@ -183,8 +184,8 @@ constexpr double power_of_two(int exponent) {
   return std::bit_cast<double>(static_cast<std::uint64_t>(exponent + 1023) << 52);
 }
 
-// x * 2^exponent with at most one rounding, for any exponent: all factors are above 1 or all are below 1, so
-// that a product that has become subnormal or infinite is not brought back.
+// x * 2^exponent with at most one rounding, for any exponent. Either all factors are above 1 or all are below
+// 1. So a product that becomes subnormal or infinite on the way stays so.
 constexpr double times_power_of_two(double x, int exponent) {
   constexpr int step = 1000;
   if (-step < exponent && exponent < step) return x * power_of_two(exponent);

@@ -1,4 +1,4 @@
-// The C ABI: checks, calls, and exceptions turned into status numbers.
+// The C ABI. Checks arguments, calls the library, and turns exceptions into status numbers.
 #include <cstring>
 #include <new>
 
@@ -38,13 +38,13 @@ kintsugi_status guarded(Body&& body) noexcept {
       set_last_error("an exception that is no std::exception");
       return KINTSUGI_INTERNAL;
     }
-  } catch (...) {  // no memory for the message
+  } catch (...) {  // There is no memory for the message.
     return KINTSUGI_OUT_OF_MEMORY;
   }
 }
 
-// Checks the arguments of kintsugi_prepare and returns the prepared operand. `target`, in which the caller
-// stores the result, is only checked.
+// Checks the arguments of kintsugi_prepare and returns the prepared operand. `target` is only checked: the
+// caller stores the result in it.
 kintsugi_prepared checked_prepare(kintsugi_plan given, kintsugi_side side, const void* data,
                                   const kintsugi_prepared* target, Original original) {
   const FloatingEnvironment environment;
@@ -59,7 +59,7 @@ kintsugi_prepared checked_prepare(kintsugi_plan given, kintsugi_side side, const
   return new kintsugi_prepared_s{prepare(plan, side == KINTSUGI_A ? Side::a : Side::b, data, original)};
 }
 
-// Writes as much of the text as the buffer takes, by the rules of kintsugi_plan_describe.
+// Writes as much of the text as fits the buffer. The arguments are those of kintsugi_plan_describe().
 void write_text(const std::string& text, char* buffer, size_t capacity, size_t* needed) {
   if (buffer == nullptr && capacity != 0) {
     fail(Status::invalid_argument, "buffer is null and capacity = {}", capacity);
@@ -71,8 +71,7 @@ void write_text(const std::string& text, char* buffer, size_t capacity, size_t* 
   buffer[length] = '\0';
 }
 
-// Multiplies host matrices by BLAS's arguments: A, B, C and the scalars have one type, and the handle's
-// settings are in force.
+// Multiplies host matrices. The arguments are those of BLAS. A, B, C and the scalars have the given type.
 kintsugi_status gemm_of_type(kintsugi_type type, kintsugi_handle handle, kintsugi_layout layout,
                              kintsugi_op op_a, kintsugi_op op_b, int64_t m, int64_t n, int64_t k,
                              const void* alpha, const void* a, int64_t lda, const void* b, int64_t ldb,
@@ -266,7 +265,7 @@ kintsugi_status kintsugi_calibrate(const kintsugi_calibration* calibration) {
     };
     const std::string file = calibrate_device(given.file == nullptr ? "" : given.file, given.quick != 0,
                                               given.blind != 0, report_progress);
-    plan_cache().clear();  // kept plans were made with the costs of the old profile
+    plan_cache().clear();  // the kept plans were made with costs of the old profile
     report_progress(1, file);
   });
 }

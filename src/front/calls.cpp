@@ -15,8 +15,8 @@ namespace kintsugi::core {
 
 namespace {
 
-// Returns the settings of the settings file, which the first call reads. If the file is wrong, every call
-// fails.
+// Returns the settings of the settings file. The first call reads the file. If the file is malformed, every
+// call fails.
 const SettingLayer& settings_of_file() {
   static constinit MadeOnce layer(file_settings);
   return layer.get();
@@ -29,7 +29,7 @@ Settings settings_for(kintsugi_handle handle, const SettingLayer& call) {
   return settings_for(handle, call, environment_settings());
 }
 
-// Returns the handle's sink with the level in force; none without a sink.
+// Returns the handle's log sink with its current level; an empty sink if the handle has none.
 LogSink log_of(kintsugi_handle handle) {
   if (handle == nullptr || handle->log == nullptr) return {};
   const std::string level = settings_for(handle, {})[SettingId::log].value;
@@ -46,8 +46,8 @@ LogSink log_of(kintsugi_handle handle) {
   return sink;
 }
 
-// Logs the variables that begin with KINTSUGI_ and are no settings: one line per process, by the first call
-// whose sink takes errors.
+// Logs environment variables that begin with KINTSUGI_ but are no settings. The first call whose sink accepts
+// errors logs them, once per process.
 void log_unknown_variables(const LogSink& log) {
   static std::atomic_flag written;
   if (log.level < LogLevel::error || written.test()) return;
@@ -57,7 +57,8 @@ void log_unknown_variables(const LogSink& log) {
   if (!line.empty() && !written.test_and_set()) log.write(LogLevel::error, line);
 }
 
-// C is written by now, so an error of the log must not become a failure of the call.
+// Logs an execution. Does not throw: C is written already, so an error in logging must not become a failure
+// of the call.
 void log_execution(const LogSink& log, const Report& report) noexcept {
   if (log.function == nullptr) return;
   try {
@@ -73,8 +74,8 @@ void log_execution(const LogSink& log, const Report& report) noexcept {
   }
 }
 
-// Returns the handle's memory for the report of the current context's device, which the first call in the
-// context allocates. Null without a handle and for host or native plans, which need no device report.
+// Returns the handle's memory for a device report in the current context. The first call in the context
+// allocates it. Returns null if no device report is needed: without a handle, and for host and native plans.
 std::shared_ptr<const DeviceReportMemory> reserve_device_report(kintsugi_handle handle, const Plan& plan,
                                                                 const Queue& queue) {
   if (handle == nullptr || plan.problem.memory != MemorySpace::device || plan.is_native()) return nullptr;
@@ -85,14 +86,14 @@ std::shared_ptr<const Plan> make_uncached_plan(kintsugi_handle handle, const Pro
                                                const Settings& settings, const CheckedOptions& call) {
   check_queue_of(problem, call.queue);
   auto plan = std::make_shared<const Plan>(make_plan(problem, settings, call.allocator, call.queue));
-  // Allocates the report's memory now: an execution may be captured in a graph, and nothing can be allocated
-  // then.
+  // The report's memory is allocated now, because a later execution may be captured in a graph, where nothing
+  // can be allocated.
   reserve_device_report(handle, *plan, plan->queue);
   return plan;
 }
 
-// Returns the key of the call in memory of the thread, which its next call overwrites: calls thus reuse the
-// memory of the key's strings.
+// Returns the key of the call. The key is a variable of the thread, which the thread's next call overwrites.
+// In this way calls reuse the memory of the key's strings.
 PlanKey& key_of_call(kintsugi_handle handle, const Problem& problem, const CheckedOptions& call) {
   thread_local PlanKey key;
   key.problem = problem;
@@ -106,19 +107,20 @@ PlanKey& key_of_call(kintsugi_handle handle, const Problem& problem, const Check
   return key;
 }
 
-// Makes the plan of the key with the environment that the key has: another thread may have changed the
-// process's environment meanwhile.
+// Makes the plan of the key. Settings come from the environment in the key, since another thread may have
+// changed the process's environment meanwhile.
 std::shared_ptr<const Plan> make_plan_of_key(kintsugi_handle handle, const PlanKey& key,
                                              const CheckedOptions& call) {
   const Settings settings = settings_for(handle, call.layer(), settings_of_environment(key.environment));
   return std::make_shared<const Plan>(make_plan(key.problem, settings, call.allocator));
 }
 
-// Returns the kept plan of an equal call, or makes one and keeps it. For matrices on a device the key has the
-// device's context. For host matrices it has none, although a named engine may have planned for a device.
+// Returns the kept plan of an equal call, or makes a plan and keeps it.
 std::shared_ptr<const Plan> cached_plan(kintsugi_handle handle, const Problem& problem,
                                         const CheckedOptions& call) {
   const PlanKey& key = key_of_call(handle, problem, call);
+  // For host matrices the key has no context. If such a plan runs on a device, which the caller has named, it
+  // can be used only in the context in which it was made.
   const bool key_has_context = problem.memory == MemorySpace::device;
   if (auto plan = plan_cache().find(key);
       plan != nullptr && (key_has_context || runs_in_callers_context(*plan)))
@@ -128,9 +130,9 @@ std::shared_ptr<const Plan> cached_plan(kintsugi_handle handle, const Problem& p
   return plan;
 }
 
-// Returns the plan for a call that gives these prepared operands. It is first made as if each of them had the
-// slices that the plan needs. Under the policy auto, which counts the time of splits, it is made again if one
-// has other slices, since that operand has to be split again.
+// Returns the plan for a call with these prepared operands. The plan is first made as if each of them had the
+// slices that the plan needs. If one of them has other slices, it must be split again. Since the policy auto
+// counts the time of splits, the plan is then made again with this operand as not prepared.
 std::shared_ptr<const Plan> plan_for(kintsugi_handle handle, Problem problem, const CheckedOptions& call,
                                      const GivenPrepared& given) {
   problem.prepared_a = given.a != nullptr;
@@ -144,8 +146,8 @@ std::shared_ptr<const Plan> plan_for(kintsugi_handle handle, Problem problem, co
   return problem == plan->problem ? plan : cached_plan(handle, problem, call);
 }
 
-// Executes the plan on the operands' queue, or on `queue` if the operands name none; a handle gets the
-// report.
+// Executes the plan on the operands' queue, or on `queue` if the operands have none. If there is a handle, it
+// gets the report.
 void execute_on(const Queue& queue, kintsugi_handle handle, const std::shared_ptr<const Plan>& plan,
                 const kintsugi_operands* operands) {
   const LogSink log = log_of(handle);

@@ -1,5 +1,5 @@
-// Calls of the C ABI that plan or execute. They find the settings in force, make a plan or find a kept one,
-// and execute it with report and log.
+// Calls of the C ABI that plan or execute. They read the settings, make a plan or find a kept one, and
+// execute it with report and log.
 #pragma once
 
 #include <memory>
@@ -10,22 +10,22 @@
 
 namespace kintsugi::core {
 
-// Returns the settings in force for calls with the handle whose options set none.
+// Returns the settings for calls with the handle and without options.
 Settings settings_in_force(kintsugi_handle handle);
 
 // Returns a new plan, which the caller keeps. Fails as make_plan() does, and for bad arguments.
 std::shared_ptr<const Plan> plan_of_caller(kintsugi_handle handle, const kintsugi_problem* problem,
                                            const kintsugi_options* options);
-// Returns a new plan for the described problem under the described settings (kintsugi_plan_read).
+// Returns a new plan for the problem and the settings in `description` (kintsugi_plan_read).
 std::shared_ptr<const Plan> plan_of_description(kintsugi_handle handle, const char* description,
                                                 const kintsugi_options* options);
 
-// Executes the plan; a handle gets the report.
+// Executes the plan. If there is a handle, it gets the report.
 void execute_for_caller(kintsugi_handle handle, const std::shared_ptr<const Plan>& plan,
                         const kintsugi_operands* operands);
 
-// Executes the problem by the plan that an earlier call left in the cache, or by a new one if there is none;
-// a handle gets the report.
+// Computes the product by a kept plan of an earlier call, or by a new plan. If there is a handle, it gets the
+// report.
 void multiply_for_caller(kintsugi_handle handle, const kintsugi_problem* problem,
                          const kintsugi_options* options, const kintsugi_operands* operands);
 

@@ -12,15 +12,15 @@ namespace kintsugi::core {
 
 namespace {
 
-// Sizes of the structs in version 0.1. Later versions append members and keep these numbers: a struct shorter
-// than the current one is an older caller's, and its missing members have their defaults.
+// Sizes of the structs in version 0.1, which never change. Later versions append members. A struct that is
+// shorter than the current one comes from an older caller; members that it lacks have their defaults.
 constexpr std::size_t first_size(const kintsugi_problem*) { return 128; }
 constexpr std::size_t first_size(const kintsugi_options*) { return 104; }
 constexpr std::size_t first_size(const kintsugi_operands*) { return 80; }
 constexpr std::size_t first_size(const kintsugi_calibration*) { return 40; }
 
-// Returns a copy of the caller's struct. Members that an older, shorter struct does not have get their
-// defaults. A struct longer than this version's is a newer caller's; its additional bytes must be zero.
+// Returns a copy of the caller's struct. Members that an older, shorter struct lacks get their defaults. A
+// longer struct comes from a newer caller; its additional bytes must be zero.
 template <class Struct>
 Struct read_struct(const Struct* given, const Struct& defaults, const char* name) {
   check_not_null(given, name);
@@ -44,14 +44,14 @@ void check_reserved(std::int32_t reserved, const char* name) {
   if (reserved != 0) fail(Status::invalid_argument, "{}.reserved = {} must be 0", name, reserved);
 }
 
-// Fails unless the value is in 0...last. The message names it `name` followed by `member`: a struct and its
-// ".member", or a value that is in no struct.
+// Fails unless the value is in 0...last. The message names the value by `name` followed by `member`, for
+// example a struct and its ".member".
 void check_enum(std::int32_t value, std::int32_t last, const char* name, const char* member = "") {
   if (value < 0 || value > last)
     fail(Status::invalid_argument, "{}{} = {} is not in 0...{}", name, member, value, last);
 }
 
-// A number of CBLAS or a letter of BLAS given in place of one of our values.
+// A number of CBLAS or a letter of BLAS, which a caller may pass by mistake.
 struct ForeignValue {
   std::int32_t value;
   const char* name;
@@ -62,8 +62,8 @@ constexpr ForeignValue foreign_ops[] = {
     {'t', "the letter 't' of BLAS"}, {'C', "the letter 'C' of BLAS"}, {'c', "the letter 'c' of BLAS"}};
 constexpr ForeignValue foreign_layouts[] = {{101, "CBLAS's CblasRowMajor"}, {102, "CBLAS's CblasColMajor"}};
 
-// Like check_enum(), with a message that lists the `accepted` values and says if the value is a `foreign`
-// one.
+// Like check_enum(). The message also lists the `accepted` values, and says whether the value is one of
+// `foreign`.
 void check_named_enum(std::int32_t value, std::int32_t last, const char* name, const char* accepted,
                       std::span<const ForeignValue> foreign) {
   if (value >= 0 && value <= last) return;
@@ -78,7 +78,7 @@ void check_op(std::int32_t op, const char* name) {
                    foreign_ops);
 }
 
-// Largest size that is accepted: sums of a few sizes, and products of a size and an element's bytes, stay far
+// Largest size that is accepted. Sums of a few sizes, and a size times the bytes of an element, stay far
 // below 2^63.
 constexpr std::int64_t largest_count = std::int64_t{1} << 48;
 
@@ -100,8 +100,8 @@ void check_leading_dimension(std::int64_t ld, const char* name, std::int64_t len
   }
 }
 
-// Checks the leading dimension of a stored matrix whose op() is rows x columns: it is at least the length of
-// the contiguous lines, which are columns or rows of op() by layout and op.
+// Checks the leading dimension of a matrix X, where op(X) is rows x columns. It must be at least the length
+// of the contiguous lines. Layout and op decide whether these are columns or rows of op(X).
 void check_matrix(const kintsugi_problem& p, std::int32_t op, std::int64_t ld, const char* name,
                   std::int64_t rows, const char* rows_name, std::int64_t columns, const char* columns_name) {
   const bool has_contiguous_columns = (p.layout == KINTSUGI_COLUMN_MAJOR) == (op == KINTSUGI_OP_N);
@@ -172,8 +172,9 @@ Queue check_queue(const kintsugi_queue& queue, const char* name) {
   return {static_cast<QueueKind>(queue.kind), queue.stream};
 }
 
-// Settings among the options, each with its name in the table of settings: those whose values are texts
-// (nullptr: not set), and those whose values are numbers (0: not set).
+// Returns the options that are settings with text values, each with its name in the table of settings.
+// nullptr: the option is not set. number_settings() returns the options that are settings with number values
+// (0: not set).
 std::array<std::pair<const char*, const char*>, 5> text_settings(const kintsugi_options& options) {
   return {{{"accuracy", options.accuracy},
            {"scheme", options.scheme},
@@ -310,9 +311,8 @@ SettingLayer CheckedOptions::layer() const {
   return layer;
 }
 
-// Different options append different texts: numbers have a fixed length, a text ends with a zero byte, which
-// it cannot contain, and the letter before the text distinguishes one that is not set ("n") from an empty one
-// ("t").
+// The appended text differs for different options: numbers have a fixed length, and texts end with a zero
+// byte. The letter before a text distinguishes an option that is not set ("n") from an empty text ("t").
 void CheckedOptions::append_settings(std::string& text) const {
   for (const auto& [name, value] : number_settings(given))
     text.append(reinterpret_cast<const char*>(&value), sizeof value);

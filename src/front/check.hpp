@@ -1,4 +1,5 @@
-// Checks of arguments, all in one place: C structs in, checked values out, messages with the values.
+// All checks of arguments. The functions take C structs and return checked values. Error messages contain the
+// values.
 #pragma once
 
 #include "base/memory.hpp"
@@ -10,15 +11,15 @@
 
 namespace kintsugi::core {
 
-// Options of a call. The values of the settings among them are checked only when a plan is made (layer()).
+// Options of a call. Values of settings are not checked yet; layer() checks them when a plan is made.
 struct CheckedOptions {
   kintsugi_options given;
   Allocator allocator;
   Queue queue;
 
-  // Returns the settings of the call. Fails with bad_setting if one has a value that it does not accept.
+  // Returns the settings of the call. Fails with bad_setting if a setting does not accept its value.
   SettingLayer layer() const;
-  // Appends all that layer() reads to `text`: equal appended texts mean equal layers.
+  // Appends all values that layer() reads to `text`. If two calls append equal texts, their layers are equal.
   void append_settings(std::string& text) const;
 };
 
@@ -26,13 +27,13 @@ Problem check_problem(const kintsugi_problem* problem);
 
 // Returns the problem as a struct of the C ABI.
 kintsugi_problem to_c(const Problem& problem);
-// Writes the problem's members for which the caller's struct has room by its struct_size.
+// Writes the problem's members to the caller's struct, as far as its struct_size has room.
 void write_problem(const Problem& problem, kintsugi_problem* target);
 
 // Checks the request for a calibration.
 kintsugi_calibration check_calibration(const kintsugi_calibration* given);
 
-// Checks all but the values of settings. `options` may be nullptr: no option is set.
+// Checks the options except for values of settings. `options` may be nullptr, if no option is set.
 CheckedOptions check_options(const kintsugi_options* options);
 
 // Fails with invalid_argument if host matrices would go through a device's queue.
@@ -45,12 +46,12 @@ struct GivenPrepared {
 };
 GivenPrepared given_prepared(const kintsugi_operands* operands);
 
-// Checks the operands and reads alpha and beta, if they are on the host. Fails with invalid_argument if a
-// pointer to data that will be read or written is null.
+// Checks the operands, and reads alpha and beta if they are on the host. Fails with invalid_argument if a
+// pointer is null whose data will be read or written.
 Operands check_operands(const Problem& problem, const kintsugi_operands* operands);
 
-// Fails with invalid_argument if `data` is null or points, for a batch by pointers in host memory, to an
-// array in which a pointer is null.
+// Fails with invalid_argument if `data` is null. For a batch by pointers in host memory, also fails if a
+// pointer of the batch is null.
 void check_data(const Problem& problem, const void* data, const char* name);
 
 // Fails with invalid_argument if a struct was not filled with its _INIT macro.

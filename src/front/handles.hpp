@@ -12,16 +12,16 @@
 
 struct kintsugi_handle_s {
   kintsugi::core::SettingLayer settings;
-  std::string settings_text;  // settings.text(), stored since every call compares it (front/plan_cache.hpp)
+  std::string settings_text;  // settings.text(), kept because every call compares it (front/plan_cache.hpp)
   kintsugi_log log = nullptr;
   void* log_user = nullptr;
   kintsugi::core::Report report;
   kintsugi::core::DeviceReports device_reports;  // memory for the reports of devices, one per context
-  // Report of the device of the last execution; nullptr if no device ran it or it was a native product.
+  // Device report of the last execution; nullptr if the execution was on the host or native.
   std::shared_ptr<const kintsugi::core::DeviceReportMemory> device_report;
 };
 
-// The plan is shared: the report of a handle that executed it may outlive kintsugi_plan_destroy().
+// The plan is shared, because the report of a handle still needs it after kintsugi_plan_destroy().
 struct kintsugi_plan_s {
   std::shared_ptr<const kintsugi::core::Plan> plan;
 };

@@ -11,7 +11,8 @@ namespace kintsugi::core {
 
 namespace {
 
-// Hash of the fields that usually differ within one program; equality of keys decides.
+// Returns a hash of the members that usually differ within one program. Equality of keys is tested
+// afterwards.
 std::size_t hash_of(const PlanKey& key) {
   const Problem& p = key.problem;
   std::uint64_t hash =
@@ -38,8 +39,7 @@ PlanCache::Position PlanCache::find_position(const PlanKey& key, std::size_t has
   return found == last ? plans_.end() : found->second;
 }
 
-// lock_shared_state() takes a lock for which fork() waits, so that a child finds the lists in a consistent
-// state.
+// The lock of lock_shared_state() is free during a fork(), so that the lists are consistent in the child.
 std::shared_ptr<const Plan> PlanCache::find(const PlanKey& key) {
   const auto lock = lock_shared_state();
   if (!plans_.empty() && plans_.front().key == key) return plans_.front().plan;
@@ -58,7 +58,7 @@ void PlanCache::remove(Position position, std::list<Element>& removed) {
 void PlanCache::keep(const PlanKey& key, const std::shared_ptr<const Plan>& plan) {
   std::list<Element> element;
   element.push_back({key, plan});
-  std::list<Element> removed;  // destroyed after the lock is released
+  std::list<Element> removed;  // declared before the lock, so that plans are destroyed after it is released
   const std::size_t hash = hash_of(key);
   const auto lock = lock_shared_state();
   if (const Position older = find_position(key, hash); older != plans_.end()) remove(older, removed);

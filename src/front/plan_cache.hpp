@@ -1,4 +1,4 @@
-// Plans of earlier calls. A call for the same problem under the same options takes the plan from here.
+// Keeps the plans of earlier calls for calls with the same problem and the same options.
 #pragma once
 
 #include <cstddef>
@@ -13,8 +13,8 @@
 
 namespace kintsugi::core {
 
-// Everything that a plan depends on except the settings file, which is read once. A plan does not depend on
-// the queue, which each execution names, so a kept plan has no stream that could be destroyed before it.
+// Everything that a plan depends on, except for the settings file, which is read only once. A plan does not
+// depend on the queue of an execution, so a kept plan contains no stream.
 struct PlanKey {
   Problem problem;
   Allocator allocator;
@@ -25,8 +25,8 @@ struct PlanKey {
   friend bool operator==(const PlanKey&, const PlanKey&) = default;
 };
 
-// Keeps at most `max_plans` plans and drops the least recently used. Thread-safe. A forked child has its
-// parent's plans in the cache but does not use them, since keys contain the fork depth.
+// Keeps at most `max_plans` plans and drops the least recently used one. Thread-safe. A forked child inherits
+// the plans of its parent but does not find them, since keys contain the fork depth.
 class PlanCache {
  public:
   // A plan takes 5 to 12 KB of memory.
@@ -46,7 +46,7 @@ class PlanCache {
   };
   using Position = std::list<Element>::iterator;
 
-  // Precondition of both: the lock is held.
+  // The caller of find_position() and remove() must hold the lock.
   Position find_position(const PlanKey& key, std::size_t hash);
   void remove(Position position, std::list<Element>& removed);
 

@@ -1,4 +1,4 @@
-// Properties of a problem as device engines name them: the type of its elements, the alignment of its lines.
+// Properties of a problem in the terms of device engines: element type and alignment of lines.
 #pragma once
 
 #include "engines/device.hpp"
@@ -11,7 +11,7 @@ constexpr ElementType element_type(const Problem& problem) {
   return problem.type == OperandType::f32 ? ElementType::f32 : ElementType::f64;
 }
 
-// NativeShape::is_aligned of the problem.
+// Returns the value of NativeShape::is_aligned for the problem.
 constexpr bool has_aligned_lines(const Problem& problem) {
   constexpr std::int64_t line_alignment = 16;  // bytes that one load reads
   const auto bytes = static_cast<std::int64_t>(element_bytes(element_type(problem)));

@@ -1,4 +1,4 @@
-// Makes a plan: request, engine, contract, candidates and blocking, each decided in a file of its own.
+// Makes a plan: request, engine, contract, candidates and blocking. Other files make each of these decisions.
 #include "planner/plan.hpp"
 
 #include <omp.h>
@@ -65,8 +65,8 @@ void select_candidates(Plan& plan) {
   if (plan.candidates.empty()) fail_unreachable(plan);
 }
 
-// Returns the seconds that the first candidate is expected to take on one thread; 0 if it is native or its
-// time is not known.
+// Returns the seconds that the first candidate is expected to take on one thread; 0 if the candidate is
+// native or its time is not known.
 double expected_seconds(const Plan& plan) {
   const Program& program = plan.candidates.front().program;
   const bool is_known = !plan.is_native() && (program.recombination == Recombination::weighted ||
@@ -76,9 +76,8 @@ double expected_seconds(const Plan& plan) {
          expected_times(*plan.engine, program, plan.problem).emulated;
 }
 
-// Plans fewer threads for short calls. A call has about eight parallel loops, so that a thread which has less
-// to do than min_seconds_of_thread costs as much as it saves. Longer calls gain from threads even on a busy
-// machine (base/threads/workers.hpp).
+// Plans fewer threads for short calls. A call has about eight parallel loops, and every thread takes part in
+// the start of each. A thread with less work than min_seconds_of_thread costs as much time as it saves.
 void limit_threads(Plan& plan) {
   constexpr double min_seconds_of_thread = 100e-6;
   constexpr double max_seconds_of_short_call = 20e-3;
@@ -91,7 +90,7 @@ void limit_threads(Plan& plan) {
 
 void set_workspace(Plan& plan) {
   plan.blocking = fit_blocking(plan, plan.request.workspace_limit);
-  // An engine with a device copies host matrices there in stages, which take no host workspace.
+  // An engine with a device copies host matrices to it in stages, without host workspace.
   const bool is_staged = plan.engine->device() != nullptr && plan.problem.memory == MemorySpace::host;
   plan.workspace_bytes = is_staged ? 0 : workspace_bytes(plan, plan.blocking);
 }
@@ -119,7 +118,7 @@ const Candidate* Plan::widest_emulation() const {
   return widest;
 }
 
-// The host multiplies where the devices of an offloaded plan cannot.
+// An offloaded plan always runs: the host multiplies if the devices cannot.
 void check_engine_runs(const Plan& plan) {
   if (fork_depth() > 0 && !plan.is_offloaded()) check_runs(*plan.engine);
 }
@@ -145,7 +144,7 @@ namespace {
 
 enum class Gain { expected, assumed };  // PlanRequest::assumes_gain
 
-// Without an `engine`, the settings choose one.
+// Makes a plan. If `engine` is nullptr, the settings choose the engine.
 Plan plan_with(const Problem& problem, const Settings& given, const Allocator& allocator, const Queue& queue,
                Gain gain, const Engine* engine = nullptr) {
   Plan plan;

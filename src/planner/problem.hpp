@@ -11,32 +11,32 @@
 
 namespace kintsugi::core {
 
-enum class Side : std::uint8_t { a, b };  // which operand of a product
+enum class Side : std::uint8_t { a, b };  // operand A or B of a product
 enum class Op : std::int32_t { none = 0, transpose = 1, conjugate_transpose = 2 };
 enum class Layout : std::int32_t { column_major = 0, row_major = 1 };
 enum class BatchKind : std::int32_t { strided = 0, pointers = 1 };
 
-// Checked arguments (front/check.cpp) of types that this version computes.
+// Arguments of a call. front/check.cpp has checked them.
 struct Problem {
   std::int64_t m = 0, n = 0, k = 0;
   std::int64_t lda = 0, ldb = 0, ldc = 0;
   std::int64_t batch_count = 1;
   std::int64_t stride_a = 0, stride_b = 0, stride_c = 0;
   Op op_a = Op::none, op_b = Op::none;
-  OperandType type = OperandType::f32;  // complex elements: type of their parts
+  OperandType type = OperandType::f32;  // for complex elements the type of their parts
   bool complex = false;
   Layout layout = Layout::column_major;
   BatchKind batch_kind = BatchKind::strided;
   MemorySpace memory = MemorySpace::host;  // memory of A, B and C
   bool device_scalars = false;             // alpha and beta are in device memory
-  bool prepared_a = false;                 // A will be a prepared operand; only the policy auto uses this
+  bool prepared_a = false;                 // A will be a prepared operand; only the policy auto reads this
   bool prepared_b = false;
 
-  // Sizes of the real product to which ranges, splits, schedules and bounds refer. For complex elements it is
-  // the embedding (base/embedding.hpp): each part of an element of C sums 2 k products, and each column of
-  // op(B) becomes two vectors.
-  std::int64_t parts() const { return complex ? 2 : 1; }
-  std::int64_t products() const { return parts() * k; }  // inner length: products that a sum has
+  // The next functions return sizes of the real product to which ranges, splits, schedules and bounds refer.
+  // For complex elements this is the embedding (base/embedding.hpp): an element's real part is a sum of 2 k
+  // products, and each column of op(B) becomes two vectors.
+  std::int64_t parts() const { return complex ? 2 : 1; }  // of an element
+  std::int64_t products() const { return parts() * k; }   // in one sum
   std::int64_t vectors_b() const { return parts() * n; }
 
   std::size_t element_bytes() const {
@@ -64,8 +64,8 @@ decltype(auto) with_element_type(const Problem& problem, Visit&& visit) {
                                           : visit.template operator()<double>();
 }
 
-// Returns the view of op(X), without the conjugation, of a stored matrix X with a leading dimension; op(X) is
-// rows x columns.
+// Returns the view of op(X), without conjugation, where op(X) has `rows` x `columns` elements and X is stored
+// with the leading dimension `ld`.
 template <class T>
 MatrixView<T> matrix_view(T* data, Layout layout, Op op, std::int64_t rows, std::int64_t columns,
                           std::int64_t ld) {

@@ -10,8 +10,8 @@ namespace kintsugi::core {
 
 namespace {
 
-// Returns the largest size or leading dimension of the problem. A leading dimension counts only if the matrix
-// has several lines, so that it is used.
+// Returns the largest size or leading dimension of the problem. The leading dimension of a matrix with a
+// single line is not used, so it does not count.
 std::int64_t largest_size(const Problem& problem) {
   const auto ld_if_used = [&](std::int64_t ld, std::int64_t rows, std::int64_t columns, Op op) {
     const bool has_contiguous_columns = (problem.layout == Layout::column_major) == (op == Op::none);
@@ -23,7 +23,7 @@ std::int64_t largest_size(const Problem& problem) {
                    ld_if_used(problem.ldc, problem.m, problem.n, Op::none)});
 }
 
-// False for double-double operands on a device, which multiplies them neither as residues nor natively.
+// False for double-double operands on a device, since devices have no kernels for them.
 bool multiplies(const Engine& engine, OperandType type) {
   return type != OperandType::dd || engine.device() == nullptr;
 }
@@ -33,8 +33,9 @@ void check_settings_of(const Engine& engine) {
     fail(Status::bad_setting, "engine {}: {}", engine.name(), refused);
 }
 
-// Returns the first engine that can run here and works where the matrices are: host matrices are copied to a
-// device only if the caller names the engine. Adds a warning for each engine before it that cannot run here.
+// Returns the first engine that can run here and multiplies in the memory of the matrices. (Host matrices are
+// copied to a device only if the caller names the engine.) Adds a warning for each earlier engine that cannot
+// run here.
 const Engine& first_available_engine(const Problem& problem, std::int64_t size,
                                      std::vector<std::string>& warnings) {
   std::string reasons;

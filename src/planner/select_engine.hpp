@@ -9,9 +9,9 @@
 
 namespace kintsugi::core {
 
-// Returns the engine of that name or, for an empty name, the first that can run here and works where the
-// matrices are. For an empty name, adds a warning for each engine that was passed over because it cannot run
-// here. Fails with bad_setting, engine_unavailable or not_supported.
+// Returns the engine of that name. For an empty name, returns the first engine that can run here and
+// multiplies in the memory of the matrices, and adds a warning for each earlier engine that cannot run here.
+// Fails with bad_setting, engine_unavailable or not_supported.
 const Engine& select_engine(const Problem& problem, const std::string& name,
                             std::vector<std::string>& warnings);
 

@@ -13,7 +13,8 @@ constexpr int lanes = ChineseRemainder::lanes;
 constexpr int digit_bits = ChineseRemainder::digit_bits;
 constexpr std::uint64_t digit_mask = (std::uint64_t{1} << digit_bits) - 1;
 
-// Adds the summand of one modulus m_t: ((r_t q_t) mod m_t, between -m_t / 2 and m_t / 2) times M / m_t.
+// Adds the summand of modulus m_t to the sums: M / m_t times the residue of r_t q_t between -m_t / 2 and m_t
+// / 2.
 KINTSUGI_VECTORIZED void add_residues(const std::uint8_t* residues, double modulus,
                                       double inverse_of_cofactor, const double* cofactor, int digits,
                                       Sums& sums) {
@@ -30,7 +31,7 @@ KINTSUGI_VECTORIZED void add_residues(const std::uint8_t* residues, double modul
   }
 }
 
-// Subtracts the multiple of the moduli's product M that brings the sum within M / 4 of zero.
+// Subtracts that multiple of M after which the sum's magnitude is at most M / 4.
 KINTSUGI_VECTORIZED void subtract_multiples(const double* product, int digits, Sums& sums) {
   for (int e = 0; e < lanes; ++e) sums.quotient[e] = nearest_small_integer(sums.quotient[e]);
   for (int l = 0; l < digits; ++l) {
@@ -47,7 +48,7 @@ Digits digits_of(const Integer& integer) {
   return digits;
 }
 
-// Writes a digit into the integer's bits from bit `position` on, which must be zero.
+// Writes a digit into the integer, from bit `position` on. These bits must be zero before.
 void set_digit(Integer& integer, std::uint64_t digit, int position) {
   const int limb = position / 64;
   const int offset = position % 64;
@@ -55,8 +56,8 @@ void set_digit(Integer& integer, std::uint64_t digit, int position) {
   if (offset + digit_bits > 64 && limb + 1 < residue_limbs) integer.limb[limb + 1] |= digit >> (64 - offset);
 }
 
-// Sets the residues of weighted sums of three numbers below `modulus`. Each of the three products is below
-// 2^16: for such sums a multiplication by the reciprocal, rounded up, gives the exact quotient.
+// Sets the residues of weighted sums of three numbers below `modulus`. The quotient is computed by a
+// multiplication by the reciprocal, rounded up. It is exact, since each of the three products is below 2^16.
 KINTSUGI_VECTORIZED void set_weighted_residues(const std::uint8_t* first, const std::uint8_t* second,
                                                const std::uint8_t* third,
                                                const std::array<std::uint32_t, 3>& weights, int modulus,
@@ -99,7 +100,7 @@ ExactNumber<residue_limbs> ChineseRemainder::number(const Sums& sums, int lane) 
   }
   ExactNumber<residue_limbs> result;
   result.negative = carry < 0;
-  std::uint64_t increment = 1;  // a negative number's magnitude: all bits inverted, plus one
+  std::uint64_t increment = 1;  // the magnitude of a negative number is its inverted bits plus 1
   for (int l = 0; l < digits_; ++l) {
     std::uint64_t digit = digits[l];
     if (result.negative) {
@@ -168,7 +169,7 @@ const ChineseRemainder::Residues& ResidueLanes::of_part(std::int64_t part, std::
   std::array<const std::uint8_t*, 3> groups{};
   for (int t = 0; t < basis.count(); ++t) {
     const int modulus = basis.modulus(t);
-    // If there are two groups, the second is passed as the third, too, whose weight is 0.
+    // If there are only two groups, the second one is also passed as the third, which has weight 0.
     const int count = basis.has_root(t) ? 2 : 3;
     for (int s = 0; s < count; ++s) groups[s] = group_at(basis.first_slice(t) + s, modulus, i, j, sums[s]);
     set_weighted_residues(groups[0], groups[1], groups[count - 1], weights_.of(part, t), modulus,

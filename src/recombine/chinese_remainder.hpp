@@ -17,32 +17,32 @@
 
 namespace kintsugi::core {
 
-// Limbs of 64 bits that hold the product of all moduli, which has 342 bits.
+// Number of 64-bit limbs for the product of all moduli, which has 342 bits.
 inline constexpr int residue_limbs = 6;
 
-// Recombination by a set of moduli m_t. With r_t the residues, M the product of the moduli and q_t the
-// inverse of M / m_t modulo m_t, the integer is
+// Recombination by a set of moduli m_t. M is the product of the moduli, and q_t is the inverse of M / m_t
+// modulo m_t. The integer with the residues r_t is
 //   N = sum over t of ((r_t q_t) mod m_t) (M / m_t)   mod M.
 class ChineseRemainder {
  public:
   // Elements of one column that are recombined together.
   static constexpr int lanes = 64;
 
-  // Bits of the digits in which sums are computed: sums of 49 products of a digit and a factor of at most 128
-  // in magnitude are exact in double.
+  // Bits of the digits in which sums are computed. Sums of 49 products of a digit and a factor of at most 128
+  // are exact in double.
   static constexpr int digit_bits = 40;
   static constexpr int max_digits = 9;
 
   struct Sums {
     alignas(64) double quotient[lanes];           // the sum divided by M, then rounded to an integer
-    alignas(64) double digit[max_digits][lanes];  // digits of the sum, signed and without carries
+    alignas(64) double digit[max_digits][lanes];  // signed digits of the sum, without carries
   };
 
   using Residues = std::array<const std::uint8_t*, max_moduli>;
 
   explicit ChineseRemainder(const ResidueSystem& system);
 
-  // Computes the sums of `lanes` elements; residues[t] points to their residues modulo m_t.
+  // Computes the sums of `lanes` elements. residues[t] points to their residues modulo m_t.
   void sum_up(const Residues& residues, Sums& sums) const;
 
   // Returns the integer N, |N| < M / 4, of element `lane` from its sums.
@@ -53,19 +53,19 @@ class ChineseRemainder {
 
   static constexpr int no_modulus = -1;
 
-  // Product of all moduli but modulus `excluded`, or of all moduli (no_modulus).
+  // Returns the product of all moduli except modulus `excluded`; of all moduli for no_modulus.
   WideInteger<residue_limbs> product_without(int excluded) const;
   int inverse_of_cofactor(int t) const;
 
   ResidueSystem system_;
-  int digits_ = 0;  // digits in use: those of the product
+  int digits_ = 0;  // number of digits of the product of all moduli
   Digits product_{};
   std::array<Digits, max_moduli> cofactors_{};  // M / m_t
   std::array<int, max_moduli> inverses_{};      // q_t
 };
 
-// Weights of ComplexBasis::part_weights(), computed once: the sums of a modulus' two or three groups,
-// multiplied by them, add up to the residue of the real part (part 0) or of the imaginary part (part 1).
+// The weights of ComplexBasis::part_weights(), computed once. A part's residue (part 0: real, part 1:
+// imaginary) is the weighted sum of the two or three groups of a modulus.
 class PartWeights {
  public:
   explicit PartWeights(const ComplexBasis& basis);
@@ -82,17 +82,19 @@ class ResidueLanes {
   ResidueLanes(const Accumulators& sums, const ResidueSystem& system, const PartWeights& weights)
       : sums_(sums), system_(system), weights_(weights) {}
 
-  // Residues of rows i, i + 1, ... of a column of the sums; lanes past the last row are unspecified.
+  // Returns the residues of rows i, i + 1, ... of a column of the sums. Lanes beyond the last row are
+  // unspecified.
   const ChineseRemainder::Residues& at(std::int64_t i, std::int64_t column);
 
-  // Residues of one part (0: real, 1: imaginary) of elements (i, j), (i + 1, j), ..., for a complex basis.
+  // Returns the residues of one part (0: real, 1: imaginary) of elements (i, j), (i + 1, j), ..., for a
+  // complex basis.
   const ChineseRemainder::Residues& of_part(std::int64_t part, std::int64_t i, std::int64_t j);
 
  private:
   using Lanes = std::array<std::uint8_t, ChineseRemainder::lanes>;
 
-  // Residues of a group's sums. Returns a pointer into the sums if these are residues already and no lane is
-  // past the last row; otherwise fills `copy` and returns a pointer to it.
+  // Returns the residues of a group's sums. If the sums are residues already and no lane is beyond the last
+  // row, this is a pointer into the sums. Otherwise fills `copy` and returns a pointer to it.
   const std::uint8_t* group_at(int group, int modulus, std::int64_t i, std::int64_t column,
                                Lanes& copy) const;
 
@@ -103,13 +105,13 @@ class ResidueLanes {
   std::array<Lanes, max_moduli> copies_{};
 };
 
-// The integers of an element's parts; their exponents undo the scales.
+// The integers of an element's parts. Their exponents undo the scales.
 template <std::int64_t Parts>
 using ElementIntegers = std::array<ExactNumber<residue_limbs>, static_cast<std::size_t>(Parts)>;
 
-// Calls visit(i, j, integers) for every element whose row of A and column of B are finite. The sums have
-// `Parts` columns for each column of elements, or one if they are those of complex residues; `columns` always
-// has `Parts` ranges for each.
+// Calls visit(i, j, integers) for every element whose row of A and column of B are finite. For each column of
+// elements, `columns` has `Parts` ranges. The sums have `Parts` columns, or one if they are sums of complex
+// residues.
 template <std::int64_t Parts, class Visit>
 void for_each_integer(const Accumulators& sums, const ResidueSystem& system,
                       std::span<const VectorRange> rows, std::span<const VectorRange> columns, int threads,

@@ -12,7 +12,7 @@ namespace kintsugi::core {
 
 namespace {
 
-// Bytes of scratch memory of one worker: for copies of a row of A and of the vectors of a column of B.
+// Returns the scratch bytes of one worker, which copies a row of A and the vectors of a column of B.
 template <class T>
 std::size_t worker_bytes(std::int64_t length) {
   return array_bytes(1 + parts_of<T>, length, sizeof(RealOf<T>));
@@ -41,7 +41,7 @@ std::complex<T> rounded_element(const T* row, const T* column, std::int64_t leng
   return exact_epilogue(re, im, alpha, beta, c);
 }
 
-// Copies a vector to contiguous memory; double-double numbers are normalized.
+// Copies a vector to contiguous memory. Double-double numbers are normalized.
 template <class View, class T>
 void gather(const View& vectors, std::int64_t v, T* target) {
   for (std::int64_t p = 0; p < vectors.columns; ++p) target[p] = vectors(v, p);

@@ -1,4 +1,5 @@
-// Product of exact sums, without an engine: every element is summed by a superaccumulator and rounded once.
+// Product of exact sums, without an engine. A superaccumulator sums every element, which is then rounded
+// once.
 #pragma once
 
 #include <cstddef>
@@ -9,16 +10,15 @@
 
 namespace kintsugi::core {
 
-// Bytes of scratch memory that multiply_exactly() needs; `length` is that of the operands' vectors: k, for
-// complex elements 2 k.
+// Returns the scratch bytes that multiply_exactly() needs. `length`: length of the operands' vectors (k, or 2
+// k for complex elements).
 template <class T>
 std::size_t exact_scratch_bytes(std::int64_t length, int threads);
 
-// C = RN(alpha A B + beta C) for finite rows and columns; a is m x k, b is n x k (op(B) transposed). With
-// beta = 0, C is not read. Each part of a complex element is rounded once. If `states` is not null, elements
-// (i, j) whose state (ElementCheck::State, recombine/residues.hpp), states[i + j * c.rows], is closed are not
-// computed. Elements of a row or column with NaN or infinities are not written; write_special_values() writes
-// them.
+// C = RN(alpha A B + beta C), where `a` is m x k and `b` is n x k (op(B) transposed). C is not read if beta =
+// 0. Each part of a complex element is rounded once. Elements of rows and columns with NaN or infinities are
+// not written; write_special_values() writes them. `states`: if not null, closed elements are not computed;
+// the state of element (i, j) is states[i + j * c.rows] (ElementCheck::State, recombine/residues.hpp).
 template <class T>
 void multiply_exactly(const OperandView<T>& a, const OperandView<T>& b, std::span<const VectorRange> rows,
                       std::span<const VectorRange> columns, T alpha, T beta, const MatrixView<T>& c,

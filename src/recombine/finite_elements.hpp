@@ -12,16 +12,16 @@
 
 namespace kintsugi::core {
 
-// Columns and rows of C that a thread writes together. A row-major C lies across the columns of the sums: a
-// whole column of it would touch a cache line for each element, all in few sets of the cache where rows have
-// a power of two of elements. Eight lines of C and eight columns of sums fit the 12 ways of a set.
+// Size of the tiles of C that a thread writes. Sums are column-major, but C may be row-major. Then each
+// element of a column of C is in another cache line, and if the leading dimension is a power of two, all
+// these lines are in few sets of the cache. Eight lines of C and eight columns of sums fit the 12 ways of a
+// set.
 inline constexpr std::int64_t columns_of_tile = 8;
 inline constexpr std::int64_t rows_of_tile = 8;
 
-// Calls visit(i, j, element) for every element whose row of A and column of B are finite;
-// write_special_values() writes the others. `columns` has parts_of<T> vectors for each column of C. Both
-// vectors of a complex column have the same elements of B, so that the first one tells whether they are
-// finite.
+// Calls visit(i, j, element) for every element whose row of A and column of B are finite.
+// write_special_values() writes the other elements. `columns` has parts_of<T> vectors for each column of C.
+// The two vectors of a complex column have the same elements of B, so only the first one is tested.
 template <class T, class Visit>
 void for_each_finite_element(std::span<const VectorRange> rows, std::span<const VectorRange> columns,
                              const MatrixView<T>& c, int threads, const Visit& visit) {

@@ -16,19 +16,19 @@ namespace {
 
 constexpr int digit_bits = 32;
 
-// Number of digits of sums whose terms begin at one of the bits 0 ... depth. A term of 64 bits that begins
-// inside a digit reaches into the two digits above it.
+// Returns the number of digits of sums whose terms begin at bits 0 ... depth. A term of 64 bits reaches from
+// the digit in which it begins into the two digits above.
 int digits_for(int depth) { return depth / digit_bits + 3; }
 
-// Largest difference of the exponents of slice 0 and slice `last` of one vector, over all vectors.
+// Returns the largest difference, over all vectors, of the exponents of slice 0 and slice `last`.
 int largest_depth(const MatrixView<const std::int32_t>& exponents, std::int64_t vectors, int last) {
   int depth = 0;
   for (std::int64_t v = 0; v < vectors; ++v) depth = std::max(depth, exponents(0, v) - exponents(last, v));
   return depth;
 }
 
-// Adds integer * 2^position without carries: a digit grows by less than 2^32 with every product, so that the
-// 63 bits suffice for 2^31 products.
+// Adds integer * 2^position without carries. Each product changes a digit by less than 2^32, so 63 bits
+// suffice for 2^31 products.
 void add_to_digits(std::int64_t* digits, std::int64_t integer, int position) {
   const bool negative = integer < 0;
   const auto magnitude = static_cast<std::uint64_t>(negative ? -integer : integer);

@@ -1,8 +1,8 @@
 // Sums of exact products of slices (Ozaki scheme I; dgemm-tc, step 3), element by element.
 //
-// Slice s of row i of A is 2^exponents.rows(s, i) times its integers, slice s of vector v of B is
-// 2^exponents.columns(s, v) times its integers. Exponents descend with s. For a complex column of C, B has
-// two vectors.
+// Slice s of row i of A is 2^exponents.rows(s, i) times integers. Slice s of vector v of B is
+// 2^exponents.columns(s, v) times integers. Exponents descend with s. B has two vectors for each complex
+// column of C.
 #pragma once
 
 #include <cstddef>
@@ -21,14 +21,15 @@ struct SliceExponents {
   MatrixView<const std::int32_t> columns;  // (slice of B, vector)
 };
 
-// Sums in FP64, rounded after every addition of a product, which are in the order of the calls of add()
-// (arith/product_sum.hpp).
+// Sums in FP64, rounded after every addition of a product (arith/product_sum.hpp). Products are added in the
+// order of the calls of add().
 class RunningSums {
  public:
   static std::size_t bytes(std::int64_t rows, std::int64_t columns);
   RunningSums(std::byte* memory, std::int64_t rows, std::int64_t columns);
 
-  // Adds products of slice q of B: group p of `products` is slice p of A times slice q of B; p ascends.
+  // Adds products of slice q of B, in ascending order of p. Group p of `products` is slice p of A times slice
+  // q of B.
   void add(const Accumulators& products, const SliceExponents& exponents, int q, int threads) const;
 
   // C = alpha sum + beta C in FP64, rounded to T.
@@ -43,10 +44,11 @@ class RunningSums {
   std::int64_t columns_;
 };
 
-// Exact sums: integers in 32-bit digits, in units of the product of the last slices' exponents.
+// Exact sums: integers in digits of 32 bits. The unit is 2^(exponent of A's last slice + exponent of B's last
+// slice).
 class DigitSums {
  public:
-  // Bytes that suffice for slices of elements that are below 2^largest and multiples of 2^smallest.
+  // Returns the bytes for sums over slices of elements that are below 2^largest and multiples of 2^smallest.
   static std::size_t bytes(std::int64_t rows, std::int64_t columns, int smallest, int largest);
   // Sets the sums of count_a slices of A and count_b slices of B with these exponents to zero.
   DigitSums(std::byte* memory, std::int64_t rows, std::int64_t columns, const SliceExponents& exponents,
@@ -67,9 +69,9 @@ class DigitSums {
   std::int64_t* digits_;
   std::int64_t rows_;
   std::int64_t columns_;
-  int last_a_;  // indices of the last slices
-  int last_b_;
-  int count_;  // digits per element
+  int last_a_;  // index of the last slice of A
+  int last_b_;  // index of the last slice of B
+  int count_;   // digits per element
 };
 
 }  // namespace kintsugi::core

@@ -1,4 +1,4 @@
-// Double-double elements of C that double-double arithmetic gets wrong: special values, underflow, overflow.
+// Double-double elements of C for which double-double arithmetic fails: special values, underflow, overflow.
 #pragma once
 
 #include <cmath>
@@ -12,7 +12,7 @@
 
 namespace kintsugi::core {
 
-// An operand's elements rounded to double, which keeps their special values and signs.
+// View of an operand's elements, rounded to double. Special values and signs are kept.
 struct LeadingParts {
   const MatrixView<const DoubleDouble>& pairs;  // vectors x k
   std::int64_t columns = pairs.columns;
@@ -34,9 +34,9 @@ inline bool may_underflow(double x, double y) {
   return x != 0 && y != 0 && !(std::abs(x * y) >= underflow_limits<DoubleDouble>(1).product);
 }
 
-// True if underflow may have spoiled element (i, j) of alpha A B + beta C: its sum over k in double-double
-// arithmetic, which is `sum`, or the products with alpha and beta. a is m x k, b is n x k; c is null when
-// beta = 0.
+// True if underflow may have spoiled element (i, j) of alpha A B + beta C: in its sum over k in double-double
+// arithmetic, or in the products with alpha and beta. `sum`: the sum. `a` is m x k, `b` is n x k; `c` is null
+// if beta = 0.
 inline bool may_underflow(const MatrixView<const DoubleDouble>& a, const MatrixView<const DoubleDouble>& b,
                           std::int64_t i, std::int64_t j, const DoubleDouble& sum, const DoubleDouble& alpha,
                           const DoubleDouble& beta, const DoubleDouble* c) {
@@ -55,9 +55,9 @@ inline bool may_underflow(const MatrixView<const DoubleDouble>& a, const MatrixV
   return min_a * min_b < limits.product;
 }
 
-// Element (i, j) of alpha A B + beta C where double-double arithmetic fails: by IEEE 754 rules if row i of A
-// or column j of B has special values, else the exact result rounded once. a is m x k, b is n x k; c is null
-// when beta = 0.
+// Returns element (i, j) of alpha A B + beta C if double-double arithmetic fails for it. If row i of A or
+// column j of B has special values, the element follows IEEE 754. Otherwise it is the exact result, rounded
+// once. `a` is m x k, `b` is n x k; `c` is null if beta = 0.
 inline DoubleDouble pair_element_beyond_range(const MatrixView<const DoubleDouble>& a,
                                               const MatrixView<const DoubleDouble>& b, std::int64_t i,
                                               std::int64_t j, const DoubleDouble& alpha,

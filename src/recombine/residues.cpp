@@ -36,7 +36,8 @@ std::int64_t recombine_checked_residues(const Accumulators& sums, const ResidueS
   const auto visit = [&](std::int64_t i, std::int64_t j, const Integers<T>& exact) {
     std::uint8_t& state = states[i + j * sums.rows];
     if (state == ElementCheck::closed) return;
-    // With deviation 0, which an element proved beforehand keeps, round_if_proved() accepts every result.
+    // The deviation of an element that is proved already stays 0. round_if_proved() then accepts every
+    // result.
     ElementDeviations<T> deviations{};
     if (state == ElementCheck::open) {
       for (std::int64_t part = 0; part < parts_of<T>; ++part) {

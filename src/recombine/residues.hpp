@@ -13,34 +13,33 @@
 
 namespace kintsugi::core {
 
-// C(i, j) = alpha 2^-(scale_i + scale_j) N_ij + beta C(i, j), rounded once, where N_ij is the integer of
-// magnitude below a quarter of the moduli's product whose residue modulo modulus t is that of sums_t(i, j).
-// With beta = 0, C is not read. `rows` and `columns` hold the ranges of A's rows and B's columns of this
-// block; elements of a row or column with NaN or infinities are not written; write_special_values writes
-// them. For a complex C, sums and `columns` are as in recombine_weighted, and each part is rounded once.
+// C(i, j) = alpha 2^-(scale_i + scale_j) N_ij + beta C(i, j), rounded once. N_ij is the integer with the same
+// residues as sums_t(i, j) modulo all moduli, and with a magnitude below a quarter of the moduli's product. C
+// is not read if beta = 0. `rows` and `columns`: ranges of the block's rows of A and columns of B. Elements
+// of rows and columns with NaN or infinities are not written; write_special_values() writes them. For a
+// complex C, sums and `columns` are as in recombine_weighted(), and each part is rounded once.
 template <class T>
 void recombine_residues(const Accumulators& sums, const ResidueSystem& system,
                         std::span<const VectorRange> rows, std::span<const VectorRange> columns, T alpha,
                         T beta, const MatrixView<T>& c, int threads);
 
-// Data of the checks of elements. The rounding-error bounds of row i and column j bound the deviation of
-// (AB)_ij, in the units of the scaled integers, from the integer N_ij (largest_deviation() of
-// arith/rounding_bound.hpp).
+// Data for the checks of elements. From the rounding-error bounds of row i and column j, largest_deviation()
+// (arith/rounding_bound.hpp) computes a bound of |(AB)_ij - N_ij|, in the units of the scaled integers.
 struct ElementCheck {
-  // State of an element: closed (its result is written), open, or proved (accepted without a check).
+  // closed: the result is written. open: the element must be checked. proved: the element needs no check.
   enum State : std::uint8_t { closed, open, proved };
 
-  std::span<const RoundingBound> rows;     // of A
-  std::span<const RoundingBound> columns;  // of B; a complex column has two
-  double largest_a = 0;                    // upper bounds of the magnitudes of the integers of A and of B
+  std::span<const RoundingBound> rows;     // bounds of the rows of A
+  std::span<const RoundingBound> columns;  // bounds of the columns of B, two for a complex column
+  double largest_a = 0;                    // upper bound of the magnitudes of A's integers
   double largest_b = 0;
   ElementDemand demand;
 };
 
-// Like recombine_residues(), but accepts only elements that are proved already, or that are open and meet
-// check.demand: it writes and closes them. states[i + j * sums.rows] is the ElementCheck::State of element
-// (i, j). Returns the number of elements that stay open. With writes = false it only counts them: C and
-// `states` stay unchanged.
+// Like recombine_residues(), but writes and closes only two kinds of elements: those that are proved already,
+// and open ones that meet check.demand. Returns the number of elements that stay open. The state of element
+// (i, j) is states[i + j * sums.rows] (ElementCheck::State). `writes`: if false, C and `states` are not
+// changed.
 template <class T>
 std::int64_t recombine_checked_residues(const Accumulators& sums, const ResidueSystem& system,
                                         std::span<const VectorRange> rows,

@@ -1,4 +1,4 @@
-// Rounding of a real element that was summed exactly; arith/complex.hpp rounds complex ones.
+// Rounds a real element that was summed exactly. arith/complex.hpp rounds complex elements.
 #pragma once
 
 #include <cmath>
@@ -9,7 +9,7 @@
 
 namespace kintsugi::core {
 
-// RN(alpha * sum + beta * c); c is null when beta = 0.
+// Returns RN(alpha * sum + beta * c). `c` is null if beta = 0.
 template <class T>
 T rounded_result(ExactSum& sum, T alpha, T beta, const T* c) {
   if (!std::isfinite(alpha) || (c != nullptr && !std::isfinite(beta)))

@@ -1,4 +1,4 @@
-// Elements of C whose operands have NaN or infinities, which slices cannot represent.
+// Elements of C whose row of A or column of B has NaN or infinities. Slices cannot represent these values.
 #pragma once
 
 #include <span>
@@ -8,11 +8,11 @@
 
 namespace kintsugi::core {
 
-// Writes the elements of C whose row of A or column of B has a NaN or an infinity, which recombine_weighted
-// does not write: alpha * s + beta * C by IEEE 754 rules, where s is the sum of the products that have a
-// non-finite factor; finite products cannot change a non-finite sum. a is m x k, b is n x k (op(B)
-// transposed). With beta = 0, C is not read. A complex element has such a sum for each part, of the products
-// that give the part (base/embedding.hpp); alpha and beta then multiply by parts (arith/complex.hpp).
+// Writes the elements that recombinations do not write. An element is alpha * s + beta * C by the rules of
+// IEEE 754, where s is the sum of all products with a non-finite factor. (Finite products cannot change a
+// non-finite sum.) `a` is m x k, `b` is n x k (op(B) transposed). C is not read if beta = 0. A complex
+// element has a sum s for each part (base/embedding.hpp), and alpha and beta multiply the parts
+// (arith/complex.hpp).
 template <class T>
 void write_special_values(const OperandView<T>& a, const OperandView<T>& b, std::span<const VectorRange> rows,
                           std::span<const VectorRange> columns, T alpha, T beta, const MatrixView<T>& c,

@@ -20,7 +20,7 @@ int smallest_exponent(const Accumulators& sums, std::span<const int> exponents) 
   return *std::min_element(exponents.begin(), exponents.begin() + sums.groups);
 }
 
-// Weighted sum of one element's accumulators.
+// Computes the weighted sum of one element's accumulators.
 template <class Accumulator>
 class ElementSum {
  public:
@@ -39,7 +39,7 @@ class ElementSum {
   int smallest_;
 };
 
-// Weighted sum of one element's 52-bit words.
+// Computes the weighted sum of one element's 52-bit words.
 template <int Limbs>
 class ElementWords {
  public:
@@ -58,7 +58,7 @@ class ElementWords {
   int smallest_;
 };
 
-// True if sum * 2^exponent is a normal number of T for every non-zero sum of 128 bits, so that only the
+// True if sum * 2^exponent is a normal number of T for every non-zero sum of 128 bits. Then only the
 // conversion of the sum to T rounds.
 template <class T>
 bool stays_normal(int exponent) {
@@ -66,8 +66,8 @@ bool stays_normal(int exponent) {
          exponent <= std::numeric_limits<T>::max_exponent - 128;
 }
 
-// Rounds to the nearest T, as a conversion does, for which compilers call a function of libgcc.
-// The leading 63 bits, the last of which is set if a bit behind them is, round as all bits do.
+// Rounds to the nearest T. (A cast would call a function of libgcc.) Rounds the leading 63 bits, whose last
+// bit is set if any lower bit is set; they round like all bits.
 template <class T>
 T nearest(Integer128 x) {
   __extension__ using Unsigned = unsigned __int128;
@@ -82,8 +82,8 @@ T nearest(Integer128 x) {
   return x < 0 ? -rounded : rounded;
 }
 
-// Recombination of words for alpha = 1, beta = 0 and a single group of weight 2^weight, as in most calls: ten
-// times as fast as recombine_exactly().
+// Recombines words for the most frequent case: alpha = 1, beta = 0 and a single group of weight 2^weight. It
+// is ten times as fast as recombine_exactly().
 template <class T>
 void recombine_words(const Accumulators& sums, int weight, std::span<const VectorRange> rows,
                      std::span<const VectorRange> columns, const MatrixView<T>& c, int threads) {
@@ -102,7 +102,7 @@ void recombine_words(const Accumulators& sums, int weight, std::span<const Vecto
   });
 }
 
-// Recombines exact sums: sum(index) is, as ExactNumber, the weighted sum of the element with that index.
+// Recombines exact sums. sum(index) returns the weighted sum of an element as an ExactNumber.
 template <class T, class Sum>
 void recombine_exactly(const Sum& sum, std::span<const VectorRange> rows,
                        std::span<const VectorRange> columns, T alpha, T beta, const MatrixView<T>& c,
@@ -122,7 +122,7 @@ void recombine_exactly(const Sum& sum, std::span<const VectorRange> rows,
   });
 }
 
-// Recombines sums in double: sum(index) is, in double, the weighted sum of the element with that index.
+// Recombines sums in double. sum(index) returns the weighted sum of an element as a double.
 template <class T, class Sum>
 void recombine(const Sum& sum, std::span<const VectorRange> rows, std::span<const VectorRange> columns,
                T alpha, T beta, const MatrixView<T>& c, int threads) {
@@ -158,7 +158,7 @@ void recombine_weighted(const Accumulators& sums, std::span<const int> group_exp
     case SumType::f32: return in_double(ElementSum<float>(sums, group_exponents));
     case SumType::i64: return in_double(ElementSum<std::int64_t>(sums, group_exponents));
     case SumType::i128: break;     // below
-    case SumType::residue: break;  // never: recombine_residues() takes these
+    case SumType::residue: break;  // does not occur: recombine_residues() recombines residues
   }
   if constexpr (!is_complex<T>) {
     if (sums.groups == 1 && alpha == T(1) && beta == T(0))

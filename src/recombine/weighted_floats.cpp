@@ -13,8 +13,8 @@ namespace kintsugi::core {
 
 namespace {
 
-// Rows and columns of the block that is recombined at once: 16 columns of one row are a cache line of a
-// row-major C, and 256 such lines fit the L1 cache.
+// Size of the blocks that are recombined at once. 16 columns of one row are a cache line of a row-major C,
+// and 256 such lines fit the L1 cache.
 constexpr std::int64_t max_rows = 256;
 constexpr std::int64_t max_columns = 16;
 
@@ -22,8 +22,8 @@ KINTSUGI_VECTORIZED void add_group(const float* group, double weight, std::int64
   for (std::int64_t i = 0; i < count; ++i) sums[i] += weight * static_cast<double>(group[i]);
 }
 
-// Computes epilogue() of `count` rows of a column: element = alpha * sum * 2^-(row's scale + column's scale)
-// + beta * element; without `reads_c` the second summand is left out. The power of two is made from its
+// Computes epilogue() for `count` rows of a column: element = alpha * sum * 2^-(row_scale + column_scale) +
+// beta * element. If `reads_c` is false, the second summand is left out. The power of two is made from its
 // exponent field.
 KINTSUGI_VECTORIZED void finish(const double* sums, const std::int32_t* row_scales, std::int32_t column_scale,
                                 double alpha, double beta, bool reads_c, std::int64_t count,

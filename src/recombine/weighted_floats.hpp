@@ -9,8 +9,7 @@
 
 namespace kintsugi::core {
 
-// Like recombine_weighted() (recombine/weighted.hpp), with the bits of FloatingSum and epilogue() for every
-// element.
+// Vectorised form of recombine_weighted() (recombine/weighted.hpp). Gives the same bits.
 void recombine_weighted_floats(const Accumulators& sums, std::span<const int> group_exponents,
                                std::span<const VectorRange> rows, std::span<const VectorRange> columns,
                                float alpha, float beta, const MatrixView<float>& c, int threads);

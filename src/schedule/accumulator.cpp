@@ -13,13 +13,13 @@ namespace {
 constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr double smallest_normal_float = 0x1p-126;
 
-// (1 + u)^roundings - 1, rounded upwards: expm1 and log1p are wrong by a few units in the last place, and the
-// factor 1 + 2^-40 allows for thousands.
+// Returns (1 + u)^roundings - 1, rounded up. expm1 and log1p may err by a few units in the last place; the
+// factor 1 + 2^-40 covers thousands.
 double rounding_growth(double roundings, double u = 0x1p-24) {
   return std::expm1(roundings * std::log1p(u)) * (1 + 0x1p-40);
 }
 
-// Number of steps of the hardware (accumulator_block()) that a run of n products takes.
+// Returns the number of hardware steps (accumulator_block()) for a run of n products.
 double instructions(Accumulator accumulator, FormatId format, std::int64_t n) {
   const std::int64_t block = accumulator_block(accumulator, format);
   return static_cast<double>(n / block + (n % block != 0 ? 1 : 0));
@@ -57,10 +57,10 @@ double tensor_core_error(std::int64_t n, int extra_bits, double q) {
   return (std::ldexp(static_cast<double>(n), -extra_bits) + q) * 0x1p-23;
 }
 
-// cuBLAS: the run starts at zero in a kernel that cuBLAS selects, of tensor cores or of fused multiply-adds,
-// and is added to sum_0 with one rounding. The worst of the matrix units from the A100 on bounds the run.
-// cuBLAS may cut it into shorter runs that are added in fp32 (split-k): these truncate less, by more than the
-// roundings of the additions cost.
+// cuBLAS: the run starts at zero in a kernel that cuBLAS selects, which uses tensor cores or fused
+// multiply-adds. The result is added to sum_0 with one rounding. The error of the run is at most that of the
+// worst matrix unit from the A100 on. cuBLAS may cut the run into shorter runs that are added in fp32
+// (split-k). Shorter runs truncate less, and this outweighs the roundings of the additions.
 double vendor_error(FormatId format, std::int64_t n) {
   double run = sequential_error(n);
   for (const Accumulator unit : {Accumulator::a100, Accumulator::h200, Accumulator::h200_mma})
@@ -68,10 +68,10 @@ double vendor_error(FormatId format, std::int64_t n) {
   return run + rounding_growth(1) * (1 + run);
 }
 
-// A tensor core treats a subnormal factor as if it had the exponent of the smallest normal number: then
-// 2^emax is at most 2^min_exponent times the other factor, or times 2^min_exponent if that is subnormal, too;
-// a subnormal accumulator counts with 2^-126. Every product can lose one unit of that grid, and every result
-// can be rounded to a multiple of 2^-149.
+// A tensor core treats a subnormal factor as if it had the exponent of the smallest normal number. Then
+// 2^emax is at most 2^min_exponent times the other factor; for two subnormal factors 2^(2 min_exponent); for
+// a subnormal accumulator 2^-126. Every product can lose one unit of this grid, and every result can be
+// rounded to a multiple of 2^-149.
 double tensor_core_floor(Accumulator accumulator, FormatId id, std::int64_t n, double largest_operand) {
   const Format& format = *formats[static_cast<std::size_t>(id)];
   const double smallest = power_of_two(format.min_exponent);
@@ -115,7 +115,7 @@ double accumulation_floor(Accumulator accumulator, FormatId format, std::int64_t
   if (!supports(accumulator, format)) return infinity;
   if (n <= 0 || is_integer(accumulator)) return 0;
   if (is_tensor_core(accumulator)) return tensor_core_floor(accumulator, format, n, largest_operand);
-  // Later roundings also act on what a step loses by underflow.
+  // Later roundings also enlarge what a step loses by underflow.
   const double carried = 1 + accumulation_error(accumulator, format, n);
   const auto products = static_cast<double>(n);
   // Rounding a subnormal fma to nearest: half of 2^-149.

@@ -13,7 +13,8 @@ namespace kintsugi::core {
 
 namespace {
 
-// |product of the term's slices| / (|a||b|) of each term, weights included as in the ratios.
+// Returns, for each term, a bound of |product of its slices| / (|a||b|), with the weights that the ratios
+// include.
 std::vector<double> term_ratios(const Schedule& schedule, std::span<const double> ratios_a,
                                 std::span<const double> ratios_b) {
   std::vector<double> ratios;
@@ -21,8 +22,8 @@ std::vector<double> term_ratios(const Schedule& schedule, std::span<const double
   return ratios;
 }
 
-// Number of additions in fp32, outside the engine, that the sum of the first k-block passes through: those in
-// its segment, then those of later segments. cuBLAS has no segments, and adds every term on its own.
+// Returns the number of fp32 additions outside the engine through which the sum of the first k-block passes:
+// first in its segment, then of later segments. cuBLAS has no segments, and adds each term by itself.
 std::int64_t outside_roundings(const Schedule& schedule, Accumulator accumulator, std::int64_t k) {
   const std::int64_t segment = accumulator == Accumulator::cublas ? k : schedule.segment_length(k);
   const std::int64_t blocks = divide_up(segment, schedule.block_length(k));
@@ -36,7 +37,8 @@ std::int64_t outside_roundings(const Schedule& schedule, Accumulator accumulator
          (schedule.joint ? blocks * additions_per_block - 1 : (blocks - 1) * additions_per_block);
 }
 
-// 0 (exact) unless an accumulator can wrap within a block, where all terms of its group are summed.
+// Returns 0, since integer sums are exact; infinity if an accumulator can wrap within a block. An accumulator
+// sums all terms of its group.
 double integer_bound(const Schedule& schedule, Accumulator accumulator, std::int64_t block) {
   std::array<std::int64_t, max_groups> products{};
   for (const Term& term : schedule.terms) products[term.group] += block;
@@ -54,11 +56,12 @@ double accumulation_bound(const Schedule& schedule, std::span<const double> rati
   const std::int64_t block = schedule.block_length(k);
   if (!format.floating) return integer_bound(schedule, accumulator, block);
   const bool alternating = schedule.k_step != 0 && schedule.k_step < block;
-  std::array<double, max_groups> held{};  // magnitude in each group's accumulator, relative to |a||b|
+  std::array<double, max_groups> held{};  // magnitude of each group's accumulator, relative to |a||b|
   if (alternating) {
     for (std::size_t t = 0; t < ratios.size(); ++t) held[schedule.terms[t].group] += ratios[t];
   }
-  // A run cut into steps has at most one more partial instruction block in each step.
+  // With alternating terms a run consists of several steps, and each step may end with a partial instruction
+  // block.
   const std::int64_t steps = alternating ? divide_up(block, schedule.k_step) : 1;
   const double run = static_cast<double>(steps) *
                      accumulation_error(accumulator, format.id, alternating ? schedule.k_step : block);

@@ -11,8 +11,8 @@
 //     sum = sum + acc                                     fp32, outside the engine
 //   C = 2^-(s_i + t_j) sum
 //
-// Scaling keeps FLT_MAX from rounding up to infinity and keeps subnormal elements. With maxima of 2^40, sums
-// of 2^40 products do not overflow fp32, and rows of about 100 binades do not underflow it.
+// Because of the scaling, FLT_MAX does not round up to infinity, and subnormal elements keep their bits. With
+// maxima of 2^40, sums of 2^40 products do not overflow fp32, and rows of about 100 binades do not underflow.
 #pragma once
 
 #include "schemes/bf16x6.hpp"

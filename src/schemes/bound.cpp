@@ -15,8 +15,10 @@ namespace kintsugi::core {
 
 namespace {
 
-// Error of one operand's split, in units of the scaled operand, with r the rule's residual_exponent:
-// |x - sum of slices| <= error |x| + error_floor, and |slice_s| 2^(-s r) <= ratios[s] |x| + floors[s].
+// Error of one operand's split, in units of the scaled operand. r is the rule's residual_exponent.
+//
+//   |x - sum of slices| <= error |x| + error_floor
+//   |slice_s| 2^(-s r) <= ratios[s] |x| + floors[s]
 struct SplitError {
   double error = 0;
   double error_floor = 0;
@@ -24,10 +26,9 @@ struct SplitError {
   std::vector<double> floors;
 };
 
-// log2 of the bound on the residual after `slices` roundings, relative to the power of two 2^e below |x|.
-// Where slices are rounded to nearest, the residual is at most half an ulp, 2^(e - p). Unless it equals 2^(e
-// - p), its leading bit is one lower, so that every slice gains p + 1 bits. Truncation gains p - 1 bits with
-// the first slice (residual < one ulp) and p with each further one.
+// Returns log2 of a bound of the residual after `slices` roundings, relative to the largest power of two 2^e
+// <= |x|. Rounding to nearest leaves at most half an ulp, 2^(e - p), so every slice gains p + 1 bits.
+// Truncation leaves less than one ulp, so the first slice gains p - 1 bits and each further slice p bits.
 int rest_exponent(const SplitRule& rule, int slices) {
   const int p = rule.format->significand_bits;
   const bool nearest =
@@ -35,8 +36,7 @@ int rest_exponent(const SplitRule& rule, int slices) {
   return nearest ? 1 - slices * (p + 1) : 1 - slices * p;
 }
 
-// log2 of the largest residual that an element may keep because the last slice's format has no smaller
-// quantum.
+// Returns log2 of the largest residual that remains because the last slice's format has no smaller quantum.
 int quantum_exponent(const SplitRule& rule, int slices) {
   const Rounding rounding = slices == 1 ? rule.first_rounding : rule.residual_rounding;
   const int rounding_bit = rounding == Rounding::nearest_even ? 1 : 0;
@@ -44,9 +44,10 @@ int quantum_exponent(const SplitRule& rule, int slices) {
   return quantum - rounding_bit - rule.residual_exponent * (slices - 1);
 }
 
-// log2 of the largest residual of elements that are too small for a normal first slice. It is the larger of
-// two: the residual that the last slice's quantum causes, and the residual before the last slice (the whole
-// element where a bit-cut gave zero) without the p leading bits that the last slice takes.
+// Returns log2 of the largest residual of elements that are too small for a normal first slice. Two residuals
+// are possible, and the larger one counts: the residual because of the last slice's quantum, and the residual
+// before the last slice without the p leading bits that the last slice takes. (If a bit-cut gave zero, the
+// residual before the last slice is the whole element.)
 int floor_exponent(const SplitRule& rule, int slices) {
   const int by_quantum = quantum_exponent(rule, slices);
   if (slices == 1) return by_quantum;
@@ -55,14 +56,14 @@ int floor_exponent(const SplitRule& rule, int slices) {
                   floor_exponent(rule, slices - 1) - rule.format->significand_bits - rounding_bit);
 }
 
-// Exponent of the smallest elements that keep all significant bits of the split.
+// Returns the exponent of the smallest elements that keep all significant bits of the split.
 int lowest_exponent(const SplitRule& rule) {
   return std::max(quantum_exponent(rule, rule.slices) - rest_exponent(rule, rule.slices),
                   rule.format->min_exponent);
 }
 
-// Split error of integer formats, in quanta of the first slice. The rounding of the last slice loses half its
-// quantum; slice s > 0 is at most half the quantum of the slice before it.
+// Returns the split error of integer formats, in quanta of the first slice. The last slice's rounding loses
+// at most half its quantum. Slice s > 0 is at most half the quantum of slice s - 1.
 SplitError grid_error(const SplitRule& rule) {
   const auto half_quantum = [&](int s) { return power_of_two(-s * rule.residual_exponent - 1); };
   SplitError split;
@@ -76,8 +77,8 @@ SplitError grid_error(const SplitRule& rule) {
   return split;
 }
 
-// Exponent of the largest elements that overflow no slice: the first slice may round up, and a residual may
-// be scaled by more bits than the slices before it have taken.
+// Returns the exponent of the largest elements that overflow no slice. A slice can overflow because the first
+// slice is rounded up, or because a residual is scaled by more bits than earlier slices have taken.
 int highest_exponent(const SplitRule& rule) {
   int highest = rule.format->max_exponent - 1;
   for (int s = 1; s < rule.slices; ++s) {
@@ -89,15 +90,15 @@ int highest_exponent(const SplitRule& rule) {
   return highest;
 }
 
-// log2 of the largest magnitude of slice s of an operand as stored.
+// Returns log2 of the largest magnitude of slice s as stored.
 int slice_exponent(const SplitRule& rule, int largest, int s) {
   const int first = rule.scale_vectors ? rule.top_exponent + 1 : largest + 1;
   if (s == 0) return first;
   return std::max(first - 1 + rest_exponent(rule, s), floor_exponent(rule, s)) + s * rule.residual_exponent;
 }
 
-// `inside_window`: all elements are at least 2^lowest_exponent(), so that floating-point slices have no
-// floors.
+// Returns the split error. `inside_window`: all elements are at least 2^lowest_exponent(). Then
+// floating-point slices have no floors.
 SplitError split_error(const SplitRule& rule, bool inside_window) {
   if (!rule.format->floating) return grid_error(rule);
   SplitError split;
@@ -106,15 +107,14 @@ SplitError split_error(const SplitRule& rule, bool inside_window) {
   for (int s = 0; s < rule.slices; ++s) {
     const double residual = s == 0 ? 1 : power_of_two(rest_exponent(rule, s));
     const double rest_floor = s == 0 || inside_window ? 0 : power_of_two(floor_exponent(rule, s));
-    // A slice is the rounded residual: larger than the residual by at most the slice's own rounding.
+    // A slice is a rounded residual, which it exceeds by at most its own rounding.
     split.ratios.push_back(residual * (1 + power_of_two(1 - rule.format->significand_bits)));
     split.floors.push_back(rest_floor + (inside_window ? 0 : power_of_two(floor_exponent(rule, s + 1))));
   }
   return split;
 }
 
-// Error of residues: before the last rounding only the rounding of scaled elements to integers loses
-// anything, at most 1/2 each.
+// Returns the error of residues: the rounding of scaled elements to integers loses at most 1/2 for each.
 ErrorBound integer_rounding(double k) { return {.floor_a = 0.5, .floor_b = 0.5, .floor_both = 0.25 * k}; }
 
 bool has_term(const Schedule& schedule, int a, int b) {
@@ -122,23 +122,26 @@ bool has_term(const Schedule& schedule, int a, int b) {
                      [&](const Term& term) { return term.a == a && term.b == b; });
 }
 
-// Bound of Ozaki scheme I with at least d slices by successive roundings. Each rounding leaves at most
-// 2^-gain of the largest residual before it, where gain is the slice's bits plus one (the bits alone where
-// sigma rounds positive elements). For a vector whose maximum is in [u_i, 2 u_i), s slices leave at most 2^(1
-// - s gain) u_i of an element, and slice s + 1 is no larger. The program leaves out the residual of each
-// operand after d slices, including the product of both residuals, and the products of slices p and q with p
-// + q > d + 1, counted from 1; it leaves out nothing if no residual was left before. There are d - 1 - t
-// products with p + q = d + 2 + t, each at most 4 u_i v_j 2^-((d + t) gain): together at most (d - 1) / (1 -
-// 2^-gain) times 4 u_i v_j 2^-(d gain). Sums in FP64 round each of N products at most N + 1 times, the
-// conversion of the integer to FP64 included.
+// Returns the bound of Ozaki scheme I with at least d slices by successive roundings.
+// - Each rounding leaves at most 2^-gain of the largest residual before it. gain is the number of bits of a
+//   slice plus 1, or without the 1 if sigma rounds positive elements.
+// - For a vector whose maximum is in [u_i, 2 u_i), s slices leave at most 2^(1 - s gain) u_i of an element.
+//   Slice s + 1 is no larger.
+// - The program leaves out the residual of each operand after d slices, and with it the product of both
+//   residuals. It also leaves out products of slices p and q with p + q > d + 1, where p and q count from 1.
+//   There are d - 1 - t products with p + q = d + 2 + t, each at most 4 u_i v_j 2^-((d + t) gain). Their sum
+//   is at most (d - 1) / (1 - 2^-gain) times 4 u_i v_j 2^-(d gain).
+// - Sums in FP64 round each of N products at most N + 1 times, including the conversion of the integer to
+//   FP64.
 ErrorBound ozaki1_bound(const Program& program, double k) {
   const Ozaki1Parameters& parameters = program.ozaki1;
   if (parameters.mode == Ozaki1Parameters::Mode::cr) return {};
   const int gain = program.split_a.successive_gain();
-  // A report gives 0 slices for a product without non-zero terms (A is zero), of which nothing is left out.
+  // min_slices is 0 in the report of a product whose A is zero. Nothing is left out then.
   const int d = std::max(parameters.slices != 0 ? parameters.slices : parameters.min_slices, 1);
   const double residual = power_of_two(std::max(1 - d * gain, -1000));
-  // Bound of the sum of all slices' magnitudes of an element: |x| and what each rounding may add.
+  // The sum of the magnitudes of an element's slices is at most |x| plus `beyond`, which the roundings may
+  // add.
   const double beyond = power_of_two(1 - gain) + power_of_two(1 - gain) / (1 - power_of_two(-gain));
   const double roundings = (parameters.max_products + 1.0) * 0x1p-53 * (1 + 0x1p-40);
   const double floor = residual + roundings * beyond;
@@ -150,7 +153,7 @@ ErrorBound ozaki1_bound(const Program& program, double k) {
           .floor_both = k * (left_out + roundings * beyond * beyond + underflow)};
 }
 
-// Error of the splits and the products left out, independent of the engine.
+// Returns the error of splits and left-out products, which does not depend on the engine.
 ErrorBound split_bound(const Program& program, const SplitError& a, const SplitError& b) {
   ErrorBound bound;
   bound.relative = a.error + b.error * (1 + a.error);
@@ -169,17 +172,17 @@ ErrorBound split_bound(const Program& program, const SplitError& a, const SplitE
   return bound;
 }
 
-// Matrix unit whose floors hold for the accumulator. For cuBLAS it is the A100's, which loses most of the
-// units that cuBLAS may use; cuBLAS's additions outside lose nothing to underflow.
+// Returns the matrix unit whose floors hold for the accumulator. For cuBLAS this is the A100, which loses
+// most of all units that cuBLAS may use. cuBLAS's additions outside the unit lose nothing by underflow.
 Accumulator unit_of(Accumulator accumulator) {
   return accumulator == Accumulator::cublas ? Accumulator::a100 : accumulator;
 }
 
-// Loss of a product with a subnormal factor, per unit of the other factor as stored. A tensor core aligns
-// such a product as if the subnormal factor had the smallest normal exponent, and truncates up to block + 1
-// addends there (schedule/accumulator.cpp). Two subnormal factors set a grid of 2^(2 min_exponent), which is
-// fine enough for fp16's products of them: they lose nothing. The bf16 units of CPUs flush a subnormal
-// factor, which is below 2^-126, to zero; twice that allows for later roundings.
+// Returns the loss of a product with a subnormal factor, divided by the other factor as stored. A tensor core
+// aligns such a product as if the subnormal factor had the smallest normal exponent, and truncates up to
+// block + 1 addends there (schedule/accumulator.cpp). Products of two subnormal fp16 numbers lose nothing,
+// since they are multiples of the grid 2^(2 min_exponent). The bf16 units of CPUs flush a subnormal factor,
+// which is below 2^-126, to zero; the result is twice that, for later roundings.
 double subnormal_loss(Accumulator accumulator, const Format& format) {
   if (accumulator == Accumulator::amx_bf16 || accumulator == Accumulator::avx512_bf16) return 0x1p-125;
   const Accumulator unit = unit_of(accumulator);
@@ -188,26 +191,26 @@ double subnormal_loss(Accumulator accumulator, const Format& format) {
   return (block + 1) * power_of_two(format.min_exponent - 23 - accumulator_extra_bits(unit));
 }
 
-// Loss of sums by underflow: in fp32 additions, by units that flush subnormal numbers, or in a tensor core's
-// grid of subnormal sums. subnormal_loss() has the loss that subnormal factors cause.
+// Returns the loss of sums by underflow: in fp32 additions, in units that flush subnormal numbers, or in a
+// tensor core's grid of subnormal sums. Losses because of subnormal factors are counted by subnormal_loss().
 double underflow_loss(const Program& program, Accumulator accumulator, std::int64_t k) {
   const auto terms = static_cast<double>(program.schedule.terms.size());
-  // Every addend and every result can be rounded to a multiple of 2^-149; there are at most as many results
-  // as products.
+  // Every addend and every result can be rounded to a multiple of 2^-149. There are no more results than
+  // products.
   if (is_tensor_core(unit_of(accumulator))) return terms * static_cast<double>(k) * 2 * 0x1p-149;
-  constexpr double largest_operand = 0;  // flushed operands are counted in subnormal_loss()
+  constexpr double largest_operand = 0;  // subnormal_loss() counts flushed operands
   return terms * accumulation_floor(accumulator, program.format().id, k, largest_operand);
 }
 
-// Adds the floors of the engine's arithmetic: the loss of every product with a slice that may be subnormal.
-// Inside the window only residual slices can be subnormal.
+// Adds the floors of the engine's arithmetic: the losses of all products with a slice that may be subnormal.
+// Inside the window only slices after the first one may be subnormal.
 void add_engine_floors(ErrorBound& bound, const Program& program, Accumulator accumulator,
                        const SplitError& a, const SplitError& b, bool a_in_window, bool b_in_window) {
   const double loss = subnormal_loss(accumulator, program.format());
   for (const Term& term : program.schedule.terms) {
     const double unscale_a = power_of_two(-term.a * program.split_a.residual_exponent);
     const double unscale_b = power_of_two(-term.b * program.split_b.residual_exponent);
-    // The stored factor is the slice times 2^(s r), and the term's weight undoes both powers.
+    // The stored factor is the slice times 2^(s r). The term's weight undoes the powers of both factors.
     if (term.a > 0 || !a_in_window) {
       bound.floor_a += loss * unscale_a * b.ratios[term.b];
       bound.floor_both += loss * unscale_a * b.floors[term.b];
@@ -219,8 +222,8 @@ void add_engine_floors(ErrorBound& bound, const Program& program, Accumulator ac
   }
 }
 
-// Adds the error of recombination: the sums of n groups are added in double by n - 1 roundings, each of which
-// loses at most one unit of the sum of all magnitudes.
+// Adds the error of recombination. n groups are added in double with n - 1 roundings. Each rounding loses at
+// most one unit roundoff of the sum of all magnitudes.
 void add_recombination(ErrorBound& bound, const Program& program, const SplitError& a, const SplitError& b,
                        std::int64_t k) {
   if (program.sum_type() == SumType::i128) return;  // exact except for the last rounding
@@ -237,9 +240,10 @@ void add_recombination(ErrorBound& bound, const Program& program, const SplitErr
   }
 }
 
-// Returns the bound as one coefficient of (|A||B|)_ij: every non-zero scaled element is at least 2^(top -
-// range), or half of that where an integer format's scale is lowered so that rounding cannot overflow. The
-// loss of all products together (floor_both) is k times that of one product, and a zero loses nothing.
+// Returns the bound as one coefficient of (|A||B|)_ij. It divides floors by the smallest elements: a non-zero
+// scaled element is at least 2^(top - range), or half of that if an integer format's scale is lowered so that
+// rounding cannot overflow. floor_both is k times the loss of one product, and a product with a zero loses
+// nothing.
 double relative_of(const Program& program, const ErrorBound& bound, std::int64_t k, int range_a,
                    int range_b) {
   const bool lowers_scale = !program.format().floating && program.split_a.kind != SplitKind::residues;
@@ -251,9 +255,9 @@ double relative_of(const Program& program, const ErrorBound& bound, std::int64_t
          bound.floor_both / products / (min_a * min_b);
 }
 
-// Like relative_of(), where `depth` is the mean, over the pairs of elements that are multiplied, of the
-// binades by which both elements together lie below the largest ones of their vectors. n such pairs have a
-// sum of magnitudes of at least n 2^(top_a + top_b - depth), and every element is below 2^(top + 1).
+// Like relative_of(), for operands within `depth` (are_within_depth() of split/ranges.hpp). n products of two
+// non-zero elements have a sum of magnitudes of at least n 2^(top_a + top_b - depth), and every element is
+// below 2^(top + 1).
 double relative_at_depth(const Program& program, const ErrorBound& bound, std::int64_t k, int depth) {
   const int top_a = program.split_a.top_exponent;
   const int top_b = program.split_b.top_exponent;
@@ -274,8 +278,8 @@ bool rounds_once(const Program& program) {
   return false;
 }
 
-// Largest number of significant bits that the slices hold: floating-point slices have p each and a sign,
-// which is worth another bit in all but the first.
+// Returns the largest number of significant bits that the slices hold. A floating-point slice has p bits. The
+// sign of every slice after the first one is worth another bit.
 int max_bits(const SplitRule& rule) {
   if (rule.kind == SplitKind::tiles) return segment_bits * rule.slices;
   if (rule.kind == SplitKind::residues) return rule.top_exponent + 1;
@@ -283,9 +287,9 @@ int max_bits(const SplitRule& rule) {
   return rule.slices * (rule.format->significand_bits + 1) - 1;
 }
 
-// Smallest relative loss of a number with one bit more than the slices hold: half a unit of the last bit
-// held, which is 2^-bits of the number's leading power of two and more than 2^-(bits + 1) of the number. 0
-// where the operands decide how many bits the slices hold, so that no loss is certain.
+// Returns the smallest relative loss of a number with one more bit than the slices hold. The number loses
+// 2^-bits times its leading power of two, which is more than 2^-(bits + 1) times the number. Returns 0 if the
+// operands decide the number of bits, since then no loss is certain.
 double min_loss(const Program& program, const SplitRule& rule, OperandType type) {
   const bool is_fixed =
       program.recombination == Recombination::weighted ||
@@ -294,7 +298,7 @@ double min_loss(const Program& program, const SplitRule& rule, OperandType type)
   return is_fixed && bits < -std::ilogb(unit_roundoff(type)) ? power_of_two(-bits - 1) : 0;
 }
 
-// `before`, a relative bound of everything before it, together with the last rounding to the operands' type.
+// Returns the bound `before` together with the last rounding.
 double with_last_rounding(const Program& program, OperandType type, double before) {
   const bool fp32_sum = program.format().floating && program.schedule.sums() == 1;
   return fp32_sum && type == OperandType::f32 ? before : before + unit_roundoff(type) * (1 + before);
@@ -305,7 +309,7 @@ double with_last_rounding(const Program& program, OperandType type, double befor
 int window_range(const SplitRule& rule) {
   if (rule.kind == SplitKind::tiles) return segment_bits * rule.slices - 1;
   if (rule.kind == SplitKind::successive) return rule.slices * rule.successive_gain();
-  // A grid keeps part of every element down to its last quantum.
+  // On a grid an element keeps at least one bit down to the last quantum.
   if (rule.kind == SplitKind::residues) return rule.top_exponent;
   if (!rule.format->floating) return rule.top_exponent + (rule.slices - 1) * rule.residual_exponent;
   return rule.top_exponent - lowest_exponent(rule);

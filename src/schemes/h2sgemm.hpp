@@ -4,12 +4,12 @@
 //   S1 = a1 b0, S2 = a0 b1, S3 = a0 b0             each over all of k in an accumulator of its own
 //   C  = 2^-sb S1 + 2^-sb S2 + S3                  small terms first
 //
-// The parameter sb=N sets sb; sb=eq6 takes the largest one that cannot overflow: with E the largest exponent
-// of both operands, residuals are at most 2^(E - 11), so sb = 26 - E keeps them within 2^15. Eq. 6 allows one
-// more, 27 - E: 12 for E = 15, with which the residual 16 of x = 32784 (a0 = 32768) overflows. So a given sb
-// is lowered to 26 - E where the operands require it. With E = 15 the high part is truncated, since from
-// 65520 on it would round to infinity; residuals are then below 2^5, and sb at most 10. |x| >= 2^16 is an
-// error instead of a silent infinity.
+// The parameter sb=N sets sb. sb=eq6 takes the largest sb that cannot overflow. With E the largest exponent
+// of both operands, residuals are at most 2^(E - 11), so sb = 26 - E keeps them within 2^15. A given sb is
+// lowered to 26 - E if the operands require it. Eq. 6 of the paper allows one more, 27 - E. That is 12 for E
+// = 15, with which the residual 16 of x = 32784 (a0 = 32768) overflows. With E = 15 the high part is
+// truncated, since it would round to infinity from 65520 on. Residuals are then below 2^5, and sb is at most
+// 10. |x| >= 2^16 is an error instead of a silent infinity.
 #pragma once
 
 #include <array>
@@ -32,10 +32,11 @@ inline constexpr Structure<3> h2sgemm_structure{
 };
 
 inline constexpr std::array h2sgemm_cross_groups{0, 1};
-// sb=eq6: above every sb, so that adapt_h2sgemm() lowers it to the largest that the operands allow.
+// Value of sb for sb=eq6. It is above every valid sb, so adapt_h2sgemm() lowers it to the largest one that
+// the operands allow.
 inline constexpr int h2sgemm_eq6 = max_residual_exponent + 1;
 
-// Returns the parameter that the scheme refuses; nullptr if there is none.
+// Sets the parameters. Returns the first one that the scheme refuses; nullptr if there is none.
 inline const Parameter* configure_h2sgemm(Program& program, std::span<const Parameter> parameters) {
   for (const Parameter& parameter : parameters) {
     const auto exponent =

@@ -5,9 +5,9 @@
 //   S_g = sum over s + t = g of a_s b_t                      in 128 bits
 //   C   = RN(alpha 2^-(s_i + t_j) sum over g of 2^(-52 g) S_g + beta C)      exact but for this rounding
 //
-// One word is a grid of 51 bits below the largest magnitude of a row or column. Where every element's last
-// bit is on the grid, C is correctly rounded. The engine cpu skips words that are zero in a whole tile, so a
-// row costs only the words that its dynamic range needs.
+// One word is a grid of 51 bits below the largest magnitude of a row or column. If the last bits of all
+// elements are on the grid, C is correctly rounded. The engine cpu skips words that are zero in a whole tile,
+// so a row costs only the words that its dynamic range needs.
 #pragma once
 
 #include <array>
@@ -40,7 +40,7 @@ constexpr Program int52_program() {
   return {split, split, make_schedule(int52_structure<Words>, 0, exponents)};
 }
 
-// Returns the parameter that the scheme refuses; nullptr if there is none.
+// Sets the parameters. Returns the first one that the scheme refuses; nullptr if there is none.
 inline const Parameter* configure_int52(Program& program, std::span<const Parameter> parameters) {
   for (const Parameter& parameter : parameters) {
     const auto words = parse_parameter(parameter.value, 1, 4);

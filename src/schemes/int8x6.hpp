@@ -5,9 +5,9 @@
 //   S0 = a0 b0,  S1 = a0 b1 + a1 b0,  S2 = a0 b2 + a1 b1 + a2 b0      int32, in 64 bits after 2^15 indices
 //   C  = 2^-(s_i + t_j) (S0 + 2^-8 S1 + 2^-16 S2)          exact, then rounded
 //
-// The error is that of the grid, relative to the largest magnitude of each row and column, and that of the
-// three products left out: suitable for narrow dynamic ranges. An int32 holds 131,071 products
-// (-128)(-128); the three terms of S2 add 3 * 2^15 = 98,304 of them per block.
+// The error has two parts: the rounding to the grid, relative to the largest magnitude of each row and
+// column, and the three products that are left out. The scheme suits narrow dynamic ranges. An int32 holds
+// 131,071 products (-128)(-128); the three terms of S2 add 3 * 2^15 = 98,304 of them per block.
 #pragma once
 
 #include "schemes/program.hpp"

@@ -1,5 +1,5 @@
-// The parameter `block`, which sets k_block, of schemes whose partial sums may be added outside the engine
-// after any multiple of 64 inner indices.
+// The parameter `block`, which sets k_block. It is for schemes whose partial sums may be added outside the
+// engine after any multiple of 64 inner indices.
 #pragma once
 
 #include <span>
@@ -12,7 +12,7 @@ namespace kintsugi::core::schemes {
 inline constexpr std::string_view block_parameter =
     "block=64...65536, a multiple of 64: indices of k whose sum is added outside the engine at once";
 
-// Returns the parameter that the scheme refuses; nullptr if there is none.
+// Sets the parameters. Returns the first one that the scheme refuses; nullptr if there is none.
 inline const Parameter* configure_block(Program& program, std::span<const Parameter> parameters) {
   for (const Parameter& parameter : parameters) {
     const auto block = parse_parameter(parameter.value, 64, 65536);

@@ -4,8 +4,8 @@
 //   acc0 = a0 b0;  acc1 = a0 b1 + a1 b0            over all of k, alternating every 16 inner indices
 //   C = acc0 + 2^-10 acc1
 //
-// bit-cut, the paper's word, is truncation without gradual underflow: it copies the leading bits. Elements
-// below 2^-14 have a0 = 0; a1 alone represents them, with the bits that fp16 keeps of 2^10 a.
+// bit-cut is the paper's word for truncation without gradual underflow: the leading bits are copied. Elements
+// below 2^-14 have a0 = 0. Only a1 represents them, with the bits that fp16 keeps of 2^10 a.
 #pragma once
 
 #include "formats/fp16.hpp"

@@ -1,4 +1,4 @@
-// Programs of magnitudes, whose products bound |A||B| of scaled operands.
+// Programs that multiply magnitudes. Their products are bounds of |A||B| of the scaled operands.
 #pragma once
 
 #include "arith/residue/residue_scale.hpp"

@@ -7,9 +7,9 @@
 //   v   = RN(2^7 S0 + S1) + 2^-14 RN(2^7 S2 + S3)                              one fma
 //   sum = sum + 2^(p_A + p_B) v                                                one fma a tile
 //
-// Levels I-IV split A and B into (2, 2), (2, 3), (3, 2) and (3, 3) segments; level IV leaves out x2 y2.
-// mixpert-full splits both into four and multiplies the ten products with i + j <= 3; the six others begin
-// beyond the 28th bit.
+// Levels I-IV split A and B into (2, 2), (2, 3), (3, 2) and (3, 3) segments. Level IV leaves out x2 y2.
+// mixpert-full splits both operands into four segments, and computes the ten products with i + j <= 3. The
+// six other products begin beyond the 28th bit.
 #pragma once
 
 #include <array>
@@ -35,7 +35,7 @@ constexpr SplitRule mixpert_split(int segments, int vectors) {
   return rule;
 }
 
-// Structure of the products x_i y_j with i + j < 4. TermCount is their number for these numbers of segments.
+// Returns the structure of the products x_i y_j with i + j < 4. TermCount: their number.
 template <int TermCount>
 constexpr Structure<TermCount> mixpert_structure(int segments_a, int segments_b) {
   Structure<TermCount> structure{.terms = {},
@@ -62,8 +62,8 @@ inline constexpr auto mixpert_structure_full = mixpert_structure<10>(4, 4);
 
 template <int TermCount>
 constexpr Program mixpert_program(const Structure<TermCount>& structure) {
-  // -19 and -14 are the units of tile_value() and half_value() (arith/tile_arithmetic.hpp), whose values the
-  // two sums add.
+  // The exponents -19 and -14 of the two sums are the units of tile_value() and half_value()
+  // (arith/tile_arithmetic.hpp).
   Program program{mixpert_split(structure.slices_a, mixpert_rows),
                   mixpert_split(structure.slices_b, mixpert_columns),
                   make_schedule(structure, 0, {-19, -14})};
@@ -71,7 +71,7 @@ constexpr Program mixpert_program(const Structure<TermCount>& structure) {
   return program;
 }
 
-// Returns the parameter that the scheme refuses; nullptr if there is none.
+// Sets the parameters. Returns the first one that the scheme refuses; nullptr if there is none.
 inline const Parameter* configure_mixpert(Program& program, std::span<const Parameter> parameters) {
   for (const Parameter& parameter : parameters) {
     if (parameter.key == "tile") {
@@ -88,7 +88,8 @@ inline const Parameter* configure_mixpert(Program& program, std::span<const Para
   return nullptr;
 }
 
-// Sets Eq. 9's delta, log2 k rounded down: the bits that a sum of k products loses in FP32.
+// Sets Eq. 9's delta to log2 k, rounded down. It is the number of bits that a sum of k products loses in
+// FP32.
 inline void fit_mixpert(Program& program, OperandType, std::int64_t k) {
   program.split_a.mean_depth_limit = program.split_b.mean_depth_limit =
       static_cast<int>(std::bit_width(static_cast<std::uint64_t>(k))) - 1;

@@ -6,10 +6,10 @@
 //   S   = the integer of magnitude below M / 4 with S = S_t mod m_t for all t, M the product of the moduli
 //   C   = RN(alpha 2^-(s_i + t_j) S + beta C)              exact but for this rounding
 //
-// b is the largest number with k 2^(2b) <= M / 4: N and k decide it, not the data. Where the rounding to
-// integers keeps every element's last bit, C is correctly rounded. scale=norm and scale=product take larger
-// integers where norms, or an int8 product of magnitudes, prove that their sums stay below M / 4
-// (arith/residue/residue_scale.hpp).
+// b is the largest number with k 2^(2b) <= M / 4. It depends on N and k, but not on the data. If the rounding
+// to integers keeps the last bits of all elements, C is correctly rounded. With scale=norm and scale=product,
+// integers may be larger than 2^b, since norms or an int8 product of magnitudes prove that the sums stay
+// below M / 4 (arith/residue/residue_scale.hpp).
 #pragma once
 
 #include <array>
@@ -24,8 +24,8 @@
 
 namespace kintsugi::core::schemes {
 
-// Number of moduli unless the caller gives one: for FP64 operands 55 bits of every row and column at k =
-// 4096, for FP32 operands 28 bits there, for double-double operands 106 bits at k = 1024.
+// Default numbers of moduli. They keep 55 bits of every row and column for FP64 operands at k = 4096, 28 bits
+// for FP32 operands at k = 4096, and 106 bits for double-double operands at k = 1024.
 inline constexpr int ozaki2_moduli_for_f64 = 16;
 inline constexpr int ozaki2_moduli_for_f32 = 9;
 inline constexpr int ozaki2_moduli_for_dd = 30;
@@ -36,7 +36,7 @@ constexpr int ozaki2_default_moduli(OperandType type) {
                                     : ozaki2_moduli_for_f64;
 }
 
-// The terms of all moduli; ozaki2_program() takes the first ones.
+// The terms of all moduli. A program with fewer moduli has the first ones.
 inline constexpr auto ozaki2_structure = [] {
   Structure<max_moduli> structure{.terms = {},
                                   .slices_a = max_moduli,
@@ -70,7 +70,7 @@ constexpr std::optional<ScaleRule> find_scale_rule(std::string_view name) {
   return std::nullopt;
 }
 
-// Returns the parameter that the scheme refuses; nullptr if there is none.
+// Sets the parameters. Returns the first one that the scheme refuses; nullptr if there is none.
 inline const Parameter* configure_ozaki2(Program& program, std::span<const Parameter> parameters) {
   std::optional<int> count;
   ScaleRule scales = ScaleRule::exponent;
@@ -117,9 +117,9 @@ inline constexpr auto ozaki2_complex_terms = [] {
   return terms;
 }();
 
-// Changes the program, of an embedding, to one that multiplies complex elements: its integers are the same,
-// taken modulo a basis of complex residues that holds as many bits. Leaves the program if there is no such
-// basis.
+// Changes a program of an embedding to a program that multiplies complex elements. The integers stay the
+// same. They are reduced modulo a basis of complex residues that holds as many bits. Without such a basis the
+// program is unchanged.
 inline void multiply_elements_by_ozaki2(Program& program) {
   const ComplexBasis basis = cheapest_basis(residue_bits(program.split_a.slices));
   if (basis.empty()) return;
@@ -134,7 +134,7 @@ inline void multiply_elements_by_ozaki2(Program& program) {
   }
 }
 
-// Reduces the moduli to the fewest that determine sums of magnitude up to 2^bits; never adds moduli.
+// Reduces the moduli to the fewest that determine sums of magnitudes up to 2^bits. Never adds moduli.
 inline void leave_out_moduli(Program& program, int bits) {
   const bool multiplies_elements = program.multiplies_elements();
   int count = 2;

@@ -17,7 +17,7 @@ bool set_mode(std::string_view value, Mode& mode) {
   return true;
 }
 
-// Sets the parameter; returns false if the scheme does not have it or its value is malformed.
+// Sets the parameter. Returns false if the scheme does not have it, or if its value is malformed.
 bool set_parameter(const Parameter& parameter, Program& program) {
   Ozaki1Parameters& rules = program.ozaki1;
   const auto set_number = [&](int min, int max, auto& target) {
@@ -40,7 +40,7 @@ bool set_parameter(const Parameter& parameter, Program& program) {
   return false;
 }
 
-// Largest number of bits b for which sums of `products` products stay in bounds: products * 4^b <= 2^limit.
+// Returns the largest number of bits b with products * 4^b <= 2^limit.
 int bits_for(std::int64_t products, int limit) {
   const int length = static_cast<int>(std::bit_width(static_cast<std::uint64_t>(products - 1)));
   return (limit - length) / 2;
@@ -71,7 +71,7 @@ void fit_ozaki1(Program& program, OperandType type, std::int64_t k) {
   const bool is_fp64 = program.format().id == FormatId::fp64;
   const int significand = is_fp64 ? 53 : 24;  // bits of the sums inside the engine
   const int bits_inside = bits_for(program.schedule.block_length(k), significand);
-  // Outside, sums of all k stay below 2^62.
+  // Outside the engine, sums over all k must stay below 2^62.
   const int bits = std::min({bits_inside, bits_for(k, 62), program.format().significand_bits});
   program.split_a.residual_exponent = program.split_b.residual_exponent = bits;
   const int max_slices = rules.slices != 0 ? rules.slices : Ozaki1Parameters::max_slices;

@@ -6,8 +6,8 @@
 //                                                 several blocks of k are added as integers
 //   C    = sum over q, p of 2^(c_A[p] + c_B[q]) T_pq
 //
-// mode=dp, sp: number of slices by Algorithm 3, products p + q <= d + 1, sums in FP64. mode=cr: slices until
-// no residual is left, all products, exact sums, one rounding.
+// mode=dp, sp: Algorithm 3 decides the number of slices d; products with p + q <= d + 1; sums in FP64.
+// mode=cr: slices until no residual is left; all products; exact sums; one rounding.
 #pragma once
 
 #include <array>
@@ -17,7 +17,7 @@
 
 namespace kintsugi::core::schemes {
 
-// Products of all slices of A with one slice of B, each in a group of its own.
+// Structure of the products of all slices of A with one slice of B, each in a group of its own.
 inline constexpr auto ozaki1_structure = [] {
   Structure<Ozaki1Parameters::max_slices> structure{.terms = {},
                                                     .slices_a = Ozaki1Parameters::max_slices,

@@ -7,8 +7,8 @@
 //                                                           of magnitude 2^14 are 2^17 per inner index
 //   C   = 2^-(s_i + t_j) sum over g of 2^(-8 g) S_g         exact, then rounded to double and to C
 //
-// N = 3 for FP32 is int8x6. Products with s + t >= N are no larger than what the grid loses, and are left
-// out.
+// N = 3 for FP32 is int8x6. Products with s + t >= N are left out, since they are no larger than the loss of
+// the grid.
 #pragma once
 
 #include <array>
@@ -48,7 +48,7 @@ inline constexpr std::array<Program, ozaki_int8_max_slices - ozaki_int8_min_slic
     ozaki_int8_program<2>(), ozaki_int8_program<3>(), ozaki_int8_program<4>(), ozaki_int8_program<5>(),
     ozaki_int8_program<6>(), ozaki_int8_program<7>(), ozaki_int8_program<8>()};
 
-// Returns the parameter that the scheme refuses; nullptr if there is none.
+// Sets the parameters. Returns the first one that the scheme refuses; nullptr if there is none.
 inline const Parameter* configure_ozaki_int8(Program& program, std::span<const Parameter> parameters) {
   for (const Parameter& parameter : parameters) {
     const auto slices = parse_parameter(parameter.value, ozaki_int8_min_slices, ozaki_int8_max_slices);

@@ -1,4 +1,4 @@
-// Programs and schemes: what is computed, and by which name.
+// Programs (what is computed) and schemes (programs with names).
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,8 @@
 
 namespace kintsugi::core {
 
-// Split into slices rounded to nearest, residuals multiplied by 2^residual_exponent, vectors not scaled.
+// Returns a split into slices rounded to nearest. Residuals are multiplied by 2^residual_exponent. Vectors
+// are not scaled.
 constexpr SplitRule nearest_split(const Format& format, int slices, int residual_exponent = 0) {
   return {.format = &format,
           .slices = slices,
@@ -29,7 +30,7 @@ constexpr SplitRule nearest_split(const Format& format, int slices, int residual
           .top_exponent = 0};
 }
 
-// Slices of scaled vectors: the largest magnitude of each vector is scaled into [2^top_exponent,
+// Slices of scaled vectors. The largest magnitude of each vector is scaled into [2^top_exponent,
 // 2^(top_exponent + 1)).
 struct ScaledSlices {
   int slices = 1;
@@ -45,14 +46,14 @@ constexpr SplitRule scaled_split(const Format& format, const ScaledSlices& scale
   return rule;
 }
 
-// Split into int8 slices of vectors whose largest magnitudes are scaled into [2^6, 2^7). Each slice after the
-// first is the rounded residual of all slices before it, multiplied by 2^residual_exponent.
+// Returns a split into int8 slices of vectors whose largest magnitudes are scaled into [2^6, 2^7). Each slice
+// after the first is the rounded residual of all slices before it, multiplied by 2^residual_exponent.
 constexpr SplitRule quantised_split(int slices, int residual_exponent) {
   return scaled_split(
       int8, {.slices = slices, .residual_exponent = residual_exponent, .top_exponent = int8.max_exponent});
 }
 
-// Split into digits of one grid, each of which uses all bits of the integer format.
+// Returns a split into digits of one grid. Each digit uses all bits of the integer format.
 constexpr SplitRule grid_split(const Format& format, int slices) {
   SplitRule rule = scaled_split(format, {.slices = slices,
                                          .residual_exponent = format.significand_bits + 1,
@@ -69,10 +70,10 @@ enum class Recombination : std::uint8_t {
   // The integer with the given residues, by the Chinese remainder theorem; exact except for the last
   // rounding.
   residues,
-  // Without slices and products of an engine: a superaccumulator sums every element, which is rounded once.
+  // No slices, no engine: a superaccumulator sums every element exactly, with one rounding.
   exact_sums,
-  // Exact products of slices (Ozaki scheme I), as many as the operands need, summed in FP64 or exactly:
-  // Ozaki1Parameters.
+  // Ozaki scheme I: exact products of slices, summed in FP64 or exactly (Ozaki1Parameters). The operands
+  // decide the number of slices.
   ozaki1,
 };
 
@@ -97,24 +98,23 @@ class OperandTypes {
   unsigned bits_ = 0;
 };
 
-// Parameters of Recombination::ozaki1 (execute/host/ozaki1.hpp). The split rules hold the largest number
-// of slices, the schedule the products of one slice of B.
+// Parameters of Recombination::ozaki1 (execute/host/ozaki1.hpp). The program's split rules have the largest
+// number of slices; its schedule has the products of one slice of B.
 struct Ozaki1Parameters {
-  // dp, sp: as many slices as Algorithm 3 of dgemm-tc expects to give the error of FP64 (dp) or FP32 (sp),
-  // with sums in FP64. cr: slices until no residual is left, exact sums, one rounding. by_operand_type: sp
-  // for FP32 operands, else dp.
+  // dp, sp: Algorithm 3 of dgemm-tc decides the number of slices, for an error like that of FP64 (dp) or FP32
+  // (sp); sums are in FP64. cr: slices until no residual is left, exact sums, one rounding. by_operand_type:
+  // sp for FP32 operands, else dp.
   enum class Mode : std::uint8_t { by_operand_type, dp, sp, cr };
 
   static constexpr int max_slices = max_successive_slices;
 
   Mode mode = Mode::by_operand_type;
-  int slices = 0;             // slices of each operand; 0: decided by the operands
-  bool fast = true;           // only products of slices p and q with p + q <= d + 1, from 1
+  int slices = 0;    // slices of each operand; 0: the operands decide
+  bool fast = true;  // true: only products of slices p and q with p + q <= d + 1; p and q count from 1
   std::int64_t block = 1024;  // largest number of rows and columns of a block with its own slice counts
-  // For the error bound: the smallest number of slices of a vector that still has a residual after them, and
-  // the largest number of products that are added to an element.
-  int min_slices = 2;
-  int max_products = max_slices * max_slices;
+  // The last two members are for the error bound.
+  int min_slices = 2;  // smallest number of slices of a vector that has a residual after them
+  int max_products = max_slices * max_slices;  // largest number of products that are added to an element
 };
 
 struct Program {
@@ -124,13 +124,13 @@ struct Program {
   Recombination recombination = Recombination::weighted;
   Ozaki1Parameters ozaki1{};
   bool sized_by_type = false;  // residues: the operands' type decides the number of moduli, not the caller
-  // Residues: vectors are scaled as for words of 52 bits, so that the integers are those of the scheme int52.
+  // Residues: vectors are scaled as for words of 52 bits, so the integers are those of the scheme int52.
   bool scales_as_words = false;
 
   const Format& format() const { return *split_a.format; }
 
-  // Type of the sums that the engine returns. `reduces_sums_modulo`: the engine reduces sums of residues
-  // modulo their modulus.
+  // Returns the type of the sums that the engine returns. `reduces_sums_modulo`: the engine reduces sums of
+  // residues by their modulus.
   SumType sum_type(bool reduces_sums_modulo = false) const {
     if (format().id == FormatId::int52) return SumType::i128;
     if (recombination == Recombination::residues && reduces_sums_modulo) return SumType::residue;
@@ -140,11 +140,11 @@ struct Program {
 
   // Moduli of the sums.
   ResidueSystem residue_system() const { return {split_a.slices, split_a.complex_basis}; }
-  // True if complex elements are multiplied by residues of a basis: C then has one column of sums per column
-  // of elements, instead of one per part as for an embedding.
+  // True if complex elements are multiplied by residues of a basis. Each column of C then has one column of
+  // sums; with an embedding it has two, one for each part.
   bool multiplies_elements() const { return !split_a.complex_basis.empty(); }
 
-  // Sets the scale of the residuals of both operands, and its inverse as the weight of each group of cross
+  // Sets the scale of both operands' residuals, and the inverse scale as the weight of each group of cross
   // terms.
   void set_residual_exponent(int exponent, std::span<const int> cross_groups) {
     split_a.residual_exponent = split_b.residual_exponent = exponent;
@@ -164,19 +164,19 @@ struct Parameter {
 // Returns the whole number that `value` spells, from min to max; nothing for any other text.
 std::optional<int> parse_parameter(std::string_view value, int min, int max);
 
-// A program with a name, from the literature or this project; one file each in this folder.
+// A program with a name, from the literature or from this project. This folder has one file for each scheme.
 struct Scheme {
   std::string_view name;
   std::string_view summary;
   OperandTypes operands;
   Program program;
-  std::string_view bound;   // text for readers; schemes/bound.hpp computes the bound
-  std::string_view window;  // inputs on which only the bound's relative part counts
+  std::string_view bound;   // description of the bound for readers; schemes/bound.hpp computes the bound
+  std::string_view window;  // description of the inputs for which only the bound's relative part counts
   std::string_view source;
 
-  // A scheme with parameters: NAME:key=value:... runs the program that `configure` makes of this scheme's. It
-  // returns the first parameter that the scheme does not have, or nullptr.
-  std::string_view parameters = {};  // text for readers; empty: no parameters
+  std::string_view parameters = {};  // description of the parameters for readers; empty: no parameters
+  // Changes the program as the parameters in the name NAME:key=value:... say. Returns the first parameter
+  // that the scheme refuses; nullptr if there is none.
   const Parameter* (*configure)(Program& program, std::span<const Parameter> parameters) = nullptr;
 
   // Fits the program to the operands' type and the inner length k (> 0).
@@ -185,18 +185,18 @@ struct Scheme {
   // Changes the fitted program of an embedding to one that multiplies complex elements by fewer products.
   void (*multiply_elements)(Program& program) = nullptr;
 
-  // Fits the program to the exponents of one batch item's operands, or fails with contract_unreachable if the
-  // program does not cover them.
+  // Fits the program to the exponents of one batch item's operands. Fails with contract_unreachable if the
+  // program cannot represent them.
   void (*adapt)(Program& program, const RangeSummary& a, const RangeSummary& b, std::int64_t k) = nullptr;
-  // Groups whose weight undoes the residuals' scale, for schemes whose `adapt` is fit_residual()
-  // (arith/residual_fit.hpp). A device computes that fit itself, and fails for exponents that the format does
+  // Groups whose weight undoes the residuals' scale. Set for schemes whose `adapt` is fit_residual()
+  // (arith/residual_fit.hpp). A device makes this fit itself, and fails for exponents that the format does
   // not have.
   std::span<const int> fitted_groups = {};
 
   bool fits_residuals() const { return !fitted_groups.empty(); }
 };
 
-// Parameters of a scheme that the planner sets itself. A scheme's name may set others (find_scheme()).
+// Parameters of a scheme that the planner sets. A scheme's name may set other ones (find_scheme()).
 struct SchemeParameters {
   int moduli = 0;  // 0: not set
   ScaleRule scale = ScaleRule::exponent;
@@ -207,21 +207,21 @@ struct SchemeParameters {
 // "ozaki2:moduli=14:scale=norm".
 std::string scheme_name(const Scheme& scheme, const SchemeParameters& parameters);
 
-// `program`, which is the scheme's own or one with other parameters, fitted to operands of that type and sums
-// of k products.
+// Returns `program` fitted to operands of the type and to sums of k products. `program`: the scheme's
+// program, possibly with other parameters.
 Program fitted_program(const Scheme& scheme, Program program, OperandType type, std::int64_t k);
 
-// Returns the scheme's own program, fitted to that type and k.
+// Returns the scheme's program fitted to operands of the type and to sums of k products.
 Program fitted_program(const Scheme& scheme, OperandType type, std::int64_t k);
 
-// All schemes, in the order of schemes/registry.cpp.
+// Returns all schemes, in the order of schemes/registry.cpp.
 std::span<const Scheme* const> all_schemes();
 
-// Returns the scheme of that name; with parameters, a scheme that lives until the process ends. nullptr if
-// there is no such scheme; fails with bad_setting for parameters that the scheme does not take.
+// Returns the scheme of that name; nullptr if there is none. A name may have parameters. Fails with
+// bad_setting if the scheme refuses a parameter. All schemes live until the process ends.
 const Scheme* find_scheme(std::string_view name);
 
-// "fp16, markidis, ...", for messages about unknown names.
+// Returns "fp16, markidis, ...", for messages about unknown names.
 std::string scheme_names();
 
 }  // namespace kintsugi::core

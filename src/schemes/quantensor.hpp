@@ -6,8 +6,8 @@
 //   C  = 2^-(s_i + t_j) sum of 2^-7(s + t) [a_s b_t]       every product in int32 accumulators of its own
 //
 // The paper's quantizer multiplies by 127 / max, a real number, once for the matrix or row and again for
-// every residual. This one scales by powers of two, which integers alone decide, and therefore loses up to
-// one bit per slice.
+// every residual. This program scales by powers of two, which follow from exponents, and therefore loses up
+// to one bit per slice.
 #pragma once
 
 #include <array>
@@ -16,7 +16,8 @@
 
 namespace kintsugi::core::schemes {
 
-// Inner indices per int32 accumulator: each term has one of its own, which holds 131,071 products.
+// Inner indices that one int32 accumulator sums. Each term has an accumulator of its own, which holds 131,071
+// products.
 inline constexpr std::int32_t quantensor_block = 65536;
 
 inline constexpr Structure<1> quantensor_structure_1{.terms = {Term{.a = 0, .b = 0}},
@@ -54,7 +55,7 @@ constexpr Program quantensor_program(const Structure<TermCount>& structure) {
   return {split, split, make_schedule(structure, 0, exponents)};
 }
 
-// Returns the parameter that the scheme refuses; nullptr if there is none.
+// Sets the parameters. Returns the first one that the scheme refuses; nullptr if there is none.
 inline const Parameter* configure_quantensor(Program& program, std::span<const Parameter> parameters) {
   for (const Parameter& parameter : parameters) {
     const auto slices = parse_parameter(parameter.value, 1, 3);

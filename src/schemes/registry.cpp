@@ -90,7 +90,7 @@ const Scheme* find_registered(std::string_view name) {
   return nullptr;
 }
 
-// Parameters of a text "key=value:key=value".
+// Returns the parameters in a text "key=value:key=value".
 std::vector<Parameter> read_parameters(std::string_view text) {
   std::vector<Parameter> parameters;
   while (!text.empty()) {
@@ -105,7 +105,7 @@ std::vector<Parameter> read_parameters(std::string_view text) {
 Program configured(const Scheme& scheme, std::string_view text) {
   Program program = scheme.program;
   const std::vector<Parameter> parameters = read_parameters(text);
-  constexpr Parameter nothing{};  // refused if the name ends with a colon, so that the message has "=" alone
+  constexpr Parameter nothing{};  // the refused parameter if the name ends with a colon
   const Parameter* refused = &nothing;
   if (!parameters.empty()) {
     refused = scheme.configure != nullptr ? scheme.configure(program, parameters) : &parameters.front();
@@ -131,7 +131,7 @@ const Scheme* find_scheme(std::string_view name) {
   const Scheme* base = find_registered(name.substr(0, colon));
   if (base == nullptr || colon == std::string_view::npos) return base;
   const auto lock = lock_shared_state();
-  // Plans point into this map, so that nothing is removed from it.
+  // Nothing is removed from this map, since plans point into it.
   static std::map<std::string, Scheme, std::less<>> configured_schemes;
   auto found = configured_schemes.find(name);
   if (found == configured_schemes.end()) {

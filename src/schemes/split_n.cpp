@@ -31,7 +31,7 @@ const Format* floating_format(std::string_view name) {
   return format != nullptr && format->floating && format->id != FormatId::fp64 ? format : nullptr;
 }
 
-// Sets one of the values; returns false if the scheme has no such parameter or refuses its value.
+// Sets one of the values. Returns false if the scheme has no such parameter, or if it refuses the value.
 bool set_parameter(const Parameter& parameter, ParameterValues& values) {
   const auto set_number = [&](int min, int max, int& target) {
     const auto value = parse_parameter(parameter.value, min, max);
@@ -47,13 +47,13 @@ bool set_parameter(const Parameter& parameter, ParameterValues& values) {
     return values.format != nullptr;
   }
   if (parameter.key == "terms") {
-    values.terms = &parameter;  // read when the numbers of slices are known
+    values.terms = &parameter;  // parsed later, when the numbers of slices are known
     return true;
   }
   return false;
 }
 
-// All products a_s b_t, the largest first: ordered by s + t, then by s.
+// Returns all products a_s b_t, the largest first: ordered by s + t, then by s.
 std::vector<Term> all_terms(int slices_a, int slices_b) {
   std::vector<Term> terms;
   for (int sum = 0; sum <= slices_a + slices_b - 2; ++sum) {
@@ -64,8 +64,8 @@ std::vector<Term> all_terms(int slices_a, int slices_b) {
   return terms;
 }
 
-// Returns the terms of a list such as "a0b0+a0b1+a1b0"; empty if a product is malformed, repeated or has no
-// such slice.
+// Returns the terms in a list such as "a0b0+a0b1+a1b0". Returns no terms if a product is malformed or
+// repeated, or if it names a slice that does not exist.
 std::vector<Term> listed_terms(std::string_view list, const std::vector<Term>& all) {
   std::vector<Term> terms;
   if (list.ends_with('+')) return {};
@@ -90,7 +90,7 @@ std::vector<Term> terms_of(const ParameterValues& values) {
   return terms;
 }
 
-// Returns a copy of the terms that exists until the process ends, since schedules point to them.
+// Returns a copy of the terms. It lives until the process ends, since schedules point to it.
 std::span<const Term> kept_terms(const std::vector<Term>& terms) {
   const auto less = [](const std::vector<Term>& x, const std::vector<Term>& y) {
     return std::lexicographical_compare(

@@ -1,5 +1,5 @@
 // superaccumulator: sums every element exactly, one element after the other, and rounds it once. It needs no
-// engine and has no window: the last candidate of the contract `exact`.
+// engine and accepts all operands. It is the last candidate of the contract `exact`.
 #pragma once
 
 #include "formats/fp64.hpp"
@@ -7,8 +7,8 @@
 
 namespace kintsugi::core::schemes {
 
-// Its splits have no slices, since it reads the operands themselves; fp64 is there because every split names
-// a format.
+// The splits have no slices, since the superaccumulator reads the operands themselves. Their format fp64 has
+// no meaning.
 inline constexpr Scheme superaccumulator{
     .name = "superaccumulator",
     .summary = "every element summed exactly and rounded once, for any range",

@@ -9,7 +9,8 @@ namespace kintsugi::core {
 
 namespace {
 
-// Largest magnitude of a product of segments, relative to the leading powers of two of both tiles.
+// Returns the largest magnitude of a product of segments, relative to the leading powers of two of both
+// tiles.
 double segment_product(int i, int j) { return 127.0 * 127.0 * power_of_two(-12 - segment_bits * (i + j)); }
 
 bool has_product(const Schedule& schedule, int i, int j) {
@@ -17,8 +18,8 @@ bool has_product(const Schedule& schedule, int i, int j) {
                      [&](const Term& term) { return term.a == i && term.b == j; });
 }
 
-// Sum of all products that are left out, for one pair of elements. The half-precision program leaves out
-// 5 * 2^-46 and smaller products, together less than 2^-43.
+// Returns the sum of the left-out products of segments of two elements. (The half-precision program leaves
+// out less: 5 * 2^-46 and smaller products, in total below 2^-43.)
 double left_out(const Program& program) {
   double sum = 0;
   for (int i = 0; i < program.split_a.slices; ++i) {
@@ -35,23 +36,23 @@ double left_out(const Program& program) {
 double tile_rounding(const SplitRule& rule) { return power_of_two(-segment_bits * rule.slices); }
 
 ErrorBound tile_split_bound(const Program& program, std::int64_t k) {
-  // If both tiles of a product share one exponent, one of them is shifted by their difference. Exponents
-  // of FP32 numbers are between -149 and 128 after rounding.
+  // If both tiles of a product share one exponent, the elements of one tile are shifted by the difference of
+  // the exponents. Exponents of FP32 numbers are between -149 and 128 after rounding.
   const double shifted = program.schedule.tiles.pair_exponent ? power_of_two(278) : 1;
   const double a = shifted * tile_rounding(program.split_a);
   const double b = shifted * tile_rounding(program.split_b);
   return {.floor_a = a, .floor_b = b, .floor_both = static_cast<double>(k) * (a * b + left_out(program))};
 }
 
-// Each operation in FP32 loses at most u of what it has added up so far. A product of elements passes through
-// one addition for every later tile or piece, each of at least 32 inner indices; through the fma of
-// tile_value(); and through the conversions of its two integers to FP32, which together lose u, and nothing
-// for k up to 2. The half-precision program's fma instructions lose u, 2^-8 u, 2^-16 u and so on.
+// Each operation in FP32 loses at most u of its result. A product of elements passes through these
+// operations: one addition for each later tile or piece, which have at least 32 inner indices; the fma of
+// tile_value(); and the conversions of two integers to FP32, which together lose u (nothing for k <= 2). The
+// fma instructions of the half-precision program lose u, 2^-8 u, 2^-16 u and so on.
 ErrorBound tile_bound(const Program& program, std::int64_t k) {
   const ErrorBound split = tile_split_bound(program, k);
   const double additions = static_cast<double>(divide_up(k, half_piece)) + (k > 2 ? 1 : 0) + 0x1p-6;
   const double loss = additions * 0x1p-24 / (1 - additions * 0x1p-24);
-  // Weights below 2^-126 are zero, and fp32 sums lose to subnormal numbers.
+  // Weights below 2^-126 are zero, and subnormal fp32 sums lose bits.
   const double underflow = static_cast<double>(k) * 0x1p-100;
   return {.relative = loss,
           .floor_a = split.floor_a * (1 + loss),

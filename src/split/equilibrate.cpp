@@ -11,10 +11,10 @@ namespace kintsugi::core {
 
 namespace {
 
-// Inner indices per loop iteration: whole cache lines of operands whose vectors are contiguous.
+// Inner indices per loop iteration. They are whole cache lines if the operand's vectors are contiguous.
 constexpr std::int64_t indices_per_block = 64;
 
-// Format of double.
+// Constants of the format double.
 constexpr int largest_exponent = 1023;
 constexpr int last_bit = -1074;    // exponent of the smallest subnormal number
 constexpr int fraction_bits = 52;  // without the implicit bit
@@ -27,15 +27,16 @@ void extend(InnerRange& range, T x) {
   range.smallest = std::min(range.smallest, exponent);
 }
 
-// Extends a range by a double-double number: `smallest` also by the low word, whose last bit must be kept,
-// too.
+// Extends a range by a double-double number. `smallest` takes the low word into account, whose last bit must
+// be kept.
 void extend(InnerRange& range, const DoubleDouble& pair) {
   const DoubleDouble x = normalized(pair);
   extend(range, x.hi);
   if (is_finite(x.hi) && x.lo != 0) range.smallest = std::min(range.smallest, exponent_of(x.lo));
 }
 
-// Limits of the shift d for which x 2^-d is exact for every x of the range.
+// least_shift() and largest_shift() return the limits of d between which x 2^-d is exact for every x of the
+// range.
 std::int32_t least_shift(const InnerRange& range) { return range.largest - largest_exponent; }
 std::int32_t largest_shift(const InnerRange& range) {
   return std::max(range.smallest - fraction_bits, last_bit) - last_bit;
@@ -82,11 +83,11 @@ int find_inner_factors(std::span<const InnerRange> a, std::span<const InnerRange
     smallest = std::min(smallest, a[p].largest - b[p].largest);
     largest = std::max(largest, a[p].largest - b[p].largest);
   }
-  // Subtracting the middle of the ratios' exponents makes every d_p independent of powers of two by which all
-  // of A or B is multiplied, since these move the middle.
+  // The middle of the ratios' exponents is subtracted. If all of A or B is multiplied by a power of two, the
+  // middle changes by the same exponent, so every d_p stays the same.
   const int middle = largest < smallest ? 0 : (largest + smallest) >> 1;
   for (std::size_t p = 0; p < a.size(); ++p) {
-    int d = 0;  // d_p of the header
+    int d = 0;  // d_p of find_inner_factors()
     if (a[p].has_elements() && b[p].has_elements()) {
       d = (a[p].largest - b[p].largest - middle) >> 1;
       d = std::clamp(d, std::max(least_shift(a[p]), -largest_shift(b[p])),

@@ -14,8 +14,8 @@ inline MagnitudeBits<T> magnitude_of(T x) {
   return std::bit_cast<Bits>(x) & (~Bits{0} >> 1);
 }
 
-// Extends the two numbers by the elements of one contiguous vector. Local copies let the compiler vectorise
-// the loop.
+// Extends the two numbers by the elements of one contiguous vector. The loop uses local copies, so that the
+// compiler can vectorise it.
 template <class T>
 inline void extend_along(const T* vector, std::int64_t length, MagnitudeBits<T>& largest,
                          MagnitudeBits<T>& below_smallest) {
@@ -30,8 +30,8 @@ inline void extend_along(const T* vector, std::int64_t length, MagnitudeBits<T>&
   below_smallest = new_below_smallest;
 }
 
-// Extends `magnitudes` by `count` interleaved vectors: elements of one inner index are contiguous, those of
-// the next one lie `step` elements further.
+// Extends `magnitudes` by `count` interleaved vectors. The elements of one inner index are contiguous. The
+// elements of the next inner index follow at a distance of `step` elements.
 template <class T>
 inline void extend_across(const T* elements, std::int64_t step, std::int64_t count, std::int64_t length,
                           Magnitudes<T>& magnitudes) {
@@ -46,8 +46,8 @@ inline void extend_across(const T* elements, std::int64_t step, std::int64_t cou
   magnitudes = found;
 }
 
-// The loops above, compiled for every instruction set: extend_whole_block() with the constant number of
-// vectors of a whole block, for which the compiler unrolls it.
+// The following functions compile the loops above for every instruction set. In extend_whole_block() the
+// number of vectors is a constant, so that the compiler unrolls the loop.
 KINTSUGI_VECTORIZED void extend_contiguous(const float* vector, std::int64_t length, std::uint32_t& largest,
                                            std::uint32_t& below_smallest) {
   extend_along(vector, length, largest, below_smallest);

@@ -1,4 +1,4 @@
-// Largest and smallest magnitudes of vectors of reals, by vectorised integer comparisons.
+// Finds the largest and smallest magnitudes of real vectors by vectorised integer comparisons.
 #pragma once
 
 #include <array>
@@ -11,14 +11,13 @@
 
 namespace kintsugi::core {
 
-// Bit patterns of magnitudes as unsigned integers: they are in the order of the magnitudes, with infinities
-// and NaN above all numbers.
+// Bit patterns of magnitudes as unsigned integers. Their order is the order of the magnitudes. Infinities and
+// NaN are above all numbers.
 template <class T>
 using MagnitudeBits = std::conditional_t<std::is_same_v<T, float>, std::uint32_t, std::uint64_t>;
 
 // Largest magnitude of each vector of a block, and the smallest non-zero magnitude minus one unit in the last
-// place. The unit is subtracted because zero minus one wraps around to the largest integer, so that zeros do
-// not count in the minimum.
+// place. A zero minus one wraps around to the largest integer, so zeros do not count in the minimum.
 template <class T>
 struct Magnitudes {
   std::array<MagnitudeBits<T>, vectors_per_block> largest{};

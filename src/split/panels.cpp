@@ -1,7 +1,7 @@
 // The split rounds a number to a multiple of its quantum q by an addition. In double, the sum of a magnitude
-// below 2^51 q and of 1.5 * 2^52 q has the last bit q, so that the addition rounds to nearest, ties to even,
-// as encode() does; subtracting 1.5 * 2^52 q again is exact. In fp32 the same holds with 2^22 and 2^23. All
-// other operations are exact, so that slices have the values of decode(encode()).
+// below 2^51 q and 1.5 * 2^52 q has the last bit q. So the addition rounds to nearest, ties to even, as
+// encode() does. The subtraction of 1.5 * 2^52 q is exact. In fp32 the same holds with 2^22 and 2^23. All
+// other operations are exact, so the slices have the values of decode(encode()).
 #include "split/panels.hpp"
 
 #include <algorithm>
@@ -19,13 +19,13 @@ namespace {
 
 constexpr std::int64_t width = Slices::panel_vectors;
 
-// Inner indices that are split together: their elements and residuals take at most 16 KiB.
+// Inner indices that are split together. Their elements and residuals take at most 16 KiB.
 constexpr std::int64_t chunk = 64;
 
-// Constants of a slice's rounding, in the arithmetic of a Real.
+// Constants for the rounding of a slice.
 template <class Real>
 struct SliceRounding {
-  Real smallest_normal;  // smaller numbers have the quantum of this one
+  Real smallest_normal;  // smaller numbers have the quantum of smallest_normal
   Real last_place;       // quantum of a number in [1, 2)
   Real truncation;       // 1: rounds towards zero; 0: to nearest
   Real smallest_kept;    // smaller magnitudes become zero
@@ -44,7 +44,7 @@ SliceRounding<Real> rounding_of(const SplitRule& rule, int slice) {
           .residual_factor = static_cast<Real>(power_of_two(rule.residual_exponent))};
 }
 
-// Bit patterns of a Real, and the number that rounds others to integers when it is added and subtracted.
+// Bit patterns of a Real. integer_rounder rounds a number to an integer when it is added and subtracted.
 template <class Real>
 struct Patterns {
   using Bits = std::conditional_t<std::is_same_v<Real, float>, std::uint32_t, std::uint64_t>;
@@ -55,7 +55,7 @@ struct Patterns {
   static constexpr Real integer_rounder = Real(3) * static_cast<Real>(Bits{1} << (fraction_bits - 1));
 };
 
-// Sets slice[e] to residuals[e], rounded, and residuals[e] to the residual of the next slice.
+// Sets slice[e] to the rounded residuals[e], then residuals[e] to the residual for the next slice.
 template <class Real>
 inline void round_residuals(const SliceRounding<Real>& rounding, std::int64_t count, Real* residuals,
                             float* slice) {
@@ -68,7 +68,7 @@ inline void round_residuals(const SliceRounding<Real>& rounding, std::int64_t co
     const Real quantum = std::max(power, rounding.smallest_normal) * rounding.last_place;
     const Real rounder = quantum * Patterns<Real>::integer_rounder;
     Real rounded = (magnitude + rounder) - rounder;
-    // With rounding to nearest, `lower` is `rounded`.
+    // With rounding to nearest, truncation is 0 and `lower` equals `rounded`.
     const Real lower = rounded - quantum * rounding.truncation;
     rounded = rounded > magnitude ? lower : rounded;
     rounded = magnitude < rounding.smallest_kept ? Real(0) : rounded;
@@ -86,7 +86,7 @@ KINTSUGI_VECTORIZED void take_slice(const SliceRounding<double>& rounding, std::
   round_residuals(rounding, count, residuals, slice);
 }
 
-// Sets the residuals before the first slice: scaled elements, with 0 in place of NaN and infinities.
+// Sets the residuals before the first slice to the scaled elements. NaN and infinities become 0.
 template <class T, class Real>
 inline void scale(const T* elements, const Real* factors, std::int64_t length, Real* residuals) {
   for (std::int64_t p = 0; p < length; ++p) {
@@ -110,7 +110,7 @@ KINTSUGI_VECTORIZED void scale_elements(const double* elements, const double* fa
   scale(elements, factors, length, residuals);
 }
 
-// Interleaves `length` elements from inner index `begin` on of vectors first ... last - 1.
+// Interleaves vectors first ... last - 1: `length` elements of each, from inner index `begin` on.
 template <class T>
 void interleave(const MatrixView<const T>& operand, std::int64_t first, std::int64_t last, std::int64_t begin,
                 std::int64_t length, T* elements) {
@@ -136,13 +136,13 @@ void interleave(const EmbeddedView<T, Element>& operand, std::int64_t first, std
 }
 
 // True if no slice of a scaled element |x| < 2^bound can exceed the format's largest number. In iteration s
-// of the loop, 2^bound is a bound of the residual that slice s rounds.
+// of the loop, 2^bound bounds the residual that is rounded to slice s.
 bool slices_are_in_range(const SplitRule& rule, int bound) {
   const Format& format = *rule.format;
   for (int s = 0; s < rule.slices; ++s) {
     if (bound > format.max_exponent) return false;
-    // Rounding to nearest leaves at most half a quantum, truncation less than one; a bit-cut also leaves
-    // magnitudes below the smallest normal number whole.
+    // Rounding to nearest leaves at most half a quantum, and truncation less than one quantum. A bit-cut also
+    // leaves magnitudes below the smallest normal number unchanged.
     const Rounding rounding = s == 0 ? rule.first_rounding : rule.residual_rounding;
     const int halvings = rounding == Rounding::nearest_even ? 1 : 0;
     const int smallest = rounding == Rounding::bit_cut ? format.min_exponent : format.min_quantum();
@@ -151,14 +151,14 @@ bool slices_are_in_range(const SplitRule& rule, int bound) {
   return true;
 }
 
-// True if split_panel_in<float>() is exact: scaled elements, their residuals and the numbers that round them
-// (1.5 * 2^23 quanta) are normal numbers of fp32.
+// True if split_panel_in<float>() is exact, because scaled elements, residuals and the numbers that round
+// them (1.5 * 2^23 quanta) are normal fp32 numbers.
 bool can_split_in_fp32(const SplitRule& rule, std::span<const VectorRange> ranges) {
   constexpr int fraction_bits = Patterns<float>::fraction_bits;
   constexpr int largest = std::numeric_limits<float>::max_exponent - 1;
   constexpr int smallest = std::numeric_limits<float>::min_exponent - 1;
-  // A residual is at most 2^-reduction of the number before it. Multiplied by at most 2^reduction it is no
-  // larger than that number, so that no later slice exceeds the first.
+  // A residual is at most 2^-reduction times the number before it. It is then multiplied by at most
+  // 2^reduction, so no later slice exceeds the first one.
   const bool nearest =
       rule.first_rounding == Rounding::nearest_even && rule.residual_rounding == Rounding::nearest_even;
   const int reduction = rule.format->significand_bits - (nearest ? 0 : 1);
@@ -170,7 +170,7 @@ bool can_split_in_fp32(const SplitRule& rule, std::span<const VectorRange> range
   });
 }
 
-// Like split_panel(), in the arithmetic of a Real.
+// Does the work of split_panel() in the arithmetic of Real.
 template <class Real, class View>
 void split_panel_in(const View& operand, const SplitRule& rule, std::span<const VectorRange> ranges,
                     const Slices& slices, std::int64_t first, std::int64_t last) {

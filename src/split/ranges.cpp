@@ -23,9 +23,9 @@ void extend_block(const View& operand, std::span<const double> inner_factors, st
   });
 }
 
-// Like extend_block() without factors, for reals. Exponents and raised exponents grow with the magnitude, so
-// the largest and the smallest element decide a vector's range. Vectors with NaN or infinities are read
-// element by element.
+// Like extend_block(), for real operands without factors. Exponents and raised exponents grow with the
+// magnitude, so a vector's range follows from its largest and its smallest element. Vectors with NaN or
+// infinities are read element by element.
 template <class T>
 void extend_block_by_magnitudes(const MatrixView<const T>& operand, std::int64_t first, std::int64_t last,
                                 std::span<VectorRange> ranges) {
@@ -46,7 +46,7 @@ template <class View>
 inline constexpr bool has_reals =
     std::is_same_v<View, MatrixView<const float>> || std::is_same_v<View, MatrixView<const double>>;
 
-// Extends the ranges of vectors first ... last - 1, by magnitudes where that is possible.
+// Extends the ranges of vectors first ... last - 1, by magnitudes if that is possible.
 template <class View>
 void find_block_ranges(const View& operand, std::span<const double> inner_factors, std::int64_t first,
                        std::int64_t last, std::span<VectorRange> ranges) {

@@ -21,7 +21,8 @@ KINTSUGI_VECTORIZED void add_rounding_bounds(const double* x, TwoFactors factors
   for (int e = 0; e < lanes; ++e) {
     const double scaled = x[e] * factors.first * factors.second;
     const double integer = nearest_integer(scaled);
-    // A non-zero element far below 1/2 may underflow to zero when it is scaled.
+    // A non-zero element far below 1/2 may underflow to zero when it is scaled; it also differs from its
+    // integer.
     const int differs = (integer != scaled) | ((integer == 0) & (x[e] != 0));
     inexact[e] += differs;
     magnitudes[e] += integer < 0 ? -integer : integer;
@@ -36,8 +37,8 @@ KINTSUGI_VECTORIZED void add_pair_rounding_bounds(const double* high, const doub
     const double upper = nearest_integer(scaled);
     const double remainder = (scaled - upper) + low[e] * factors.first * factors.second;
     const double lower = nearest_integer(remainder);
-    // If `scaled` is no integer, `remainder` is none either, however it was rounded, since low is less than
-    // half of high's last place.
+    // If `scaled` is not an integer, `remainder` is not an integer either, however it was rounded: `low` is
+    // less than half of the last place of `high`.
     const int differs =
         (lower != remainder) | ((lower == 0) & (low[e] != 0)) | ((upper == 0) & (high[e] != 0));
     const double integer = upper + lower;

@@ -9,9 +9,9 @@
 
 namespace kintsugi::core {
 
-// Fills bounds[v] for every row v of `operand` (vectors x k), whose elements are scaled by ranges[v] and
-// rounded to integers as before the split into residues. NaN and infinities count as zeros. `inner_factors`:
-// factors of the inner indices; empty: none.
+// Sets bounds[v] for every row v of `operand` (vectors x k). Elements are scaled by ranges[v] and rounded to
+// integers, as in the split into residues. NaN and infinities count as zeros. `inner_factors`: factors of the
+// inner indices; empty: none.
 template <class View>
 void find_rounding_bounds(const View& operand, std::span<const VectorRange> ranges,
                           std::span<const double> inner_factors, std::span<RoundingBound> bounds,

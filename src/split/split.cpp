@@ -16,7 +16,7 @@ namespace kintsugi::core {
 
 namespace {
 
-// Number of vectors that the split writes, padding included.
+// Returns the number of vectors that the split writes, including padding.
 std::int64_t written_vectors(const Slices& slices) {
   const bool has_panels = slices.storage == SliceStorage::panels;
   return has_panels ? round_up(slices.vectors, Slices::panel_vectors) : slices.padded_vectors();
@@ -36,7 +36,7 @@ void clear_padding(const Slices& slices, std::int64_t first, std::int64_t last) 
   }
 }
 
-// Clears the vectors that the operand lacks in the panel of vectors first ... last - 1.
+// Clears the panel's vectors beyond the operand's last vector. The panel has vectors first ... last - 1.
 void clear_rest_of_panel(const Slices& slices, std::int64_t first, std::int64_t last) {
   for (int s = 0; s < slices.count; ++s) {
     for (std::int64_t v = std::max(first, slices.vectors); v < last; ++v) {
@@ -46,8 +46,7 @@ void clear_rest_of_panel(const Slices& slices, std::int64_t first, std::int64_t 
   }
 }
 
-// Returns the stored element of a pattern: the pattern itself in packed slices, its value in panels of
-// floats.
+// Returns the stored form of an element: in packed slices the bit pattern, in panels of floats the value.
 template <class Element>
 Element stored(const Format& format, std::uint64_t pattern) {
   if constexpr (std::is_same_v<Element, float>) {
@@ -71,9 +70,9 @@ void split_block_into(const View& operand, const SplitRule& rule, std::span<cons
   });
 }
 
-// Does what split_into_digits() does for a single word, by one addition. As |x 2^scale| < 2^51, the sum x
-// 2^scale + 1.5 * 2^52 is rounded to an integer, to nearest, ties to even. The difference of the bit patterns
-// of the sum and of 1.5 * 2^52 is the word. NaN and infinities become 0.
+// Fast form of split_into_digits() for a single word. Since |x 2^scale| < 2^51, the addition x 2^scale + 1.5
+// * 2^52 rounds to an integer, to nearest, ties to even. The word is the difference of the bit patterns of
+// the sum and of 1.5 * 2^52. NaN and infinities become 0.
 template <class View>
 void split_block_into_word(const View& operand, std::span<const VectorRange> ranges, const Slices& slices,
                            std::int64_t first, std::int64_t last) {

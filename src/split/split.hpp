@@ -1,4 +1,4 @@
-// Split of an operand into slices on the host, for every SplitKind: one pass over the operand.
+// Splits an operand into slices on the host, for every SplitKind, in one pass over the operand.
 #pragma once
 
 #include <span>
@@ -10,17 +10,16 @@
 
 namespace kintsugi::core {
 
-// Writes all slices of `operand` (vectors x k) with the scales in `ranges`, padding included. View:
-// OperandView of any element type. NaN and infinities become zero; the flags in `ranges` keep them
-// (recombine/special_values.hpp). `inner_factors`: factors of the inner indices; empty: none.
-//
-// If the rule has a basis of complex residues, a vector of the slices is a row or column of complex elements.
+// Writes all slices of `operand` (vectors x k), including padding, with the scales in `ranges`. NaN and
+// infinities become zero; recombination treats them by the flags in `ranges` (recombine/special_values.hpp).
+// View: OperandView of any element type. `inner_factors`: factors of the inner indices; empty: none. If the
+// rule has a basis of complex residues, a vector of the slices has complex elements.
 template <class View>
 void split_operand(const View& operand, const SplitRule& rule, std::span<const VectorRange> ranges,
                    const Slices& slices, int threads, std::span<const double> inner_factors = {});
 
-// Number of a slice's vectors for each row or column of the caller's matrix: two for a column of op(B) that
-// is embedded as real vectors.
+// Returns the number of vectors of a slice for each row or column of the caller's matrix: two for a column of
+// op(B) in an embedding, else one.
 template <class T>
 std::int64_t slice_vectors_each(const MatrixView<const T>&, const SplitRule&) {
   return 1;
@@ -29,7 +28,7 @@ template <class T>
 std::int64_t slice_vectors_each(const EmbeddedView<T>& operand, const SplitRule& rule) {
   return operand.right && rule.complex_basis.empty() ? 2 : 1;
 }
-// Number of elements of a slice's vector.
+// Returns the number of elements in a vector of a slice.
 template <class View>
 std::int64_t slice_length(const View& operand, const SplitRule& rule) {
   return rule.complex_basis.empty() ? operand.columns : operand.columns / 2;

@@ -12,17 +12,17 @@ namespace kintsugi::core {
 
 namespace {
 
-// Like TileExponentSum, for one vector of a tile. Only right if no element is subnormal.
+// Like TileExponentSum, for one vector of a tile. The values are valid only if `subnormals` is 0.
 struct NormalExponents {
   std::int32_t largest = TileExponent::none;
   std::int32_t sum = 0;
   std::int32_t elements = 0;    // number of elements that are not zero
-  std::int32_t subnormals = 0;  // number of these that are subnormal
+  std::int32_t subnormals = 0;  // number of subnormal elements
 };
 
 // Sets `exponents` from `count` finite elements, at most deepest_tile. The exponent of a normal element after
-// rounding to all segments (rounded_exponent()) is read from its bits after half a unit of the last kept bit
-// was added: where rounding reaches the next power of two, the addition carries into the exponent.
+// rounding to all segments (rounded_exponent()) is found by adding half a unit of the last kept bit to the
+// element's bits. If rounding reaches the next power of two, this addition carries into the exponent field.
 KINTSUGI_VECTORIZED void find_normal_exponents(const float* elements, std::int64_t count, int segments,
                                                NormalExponents& exponents) {
   const int dropped = 24 - segments * segment_bits;
@@ -58,8 +58,8 @@ void add_exponents(const float* elements, std::int64_t count, int segments, Tile
   }
 }
 
-// Writes the integers of `count` elements (tile_integer()) with their signs. `scale` is a power of two;
-// adding 2^52 rounds to the nearest integer, ties to even, and leaves it in the last bits of the sum.
+// Writes the integers of `count` elements (tile_integer()) with their signs. `scale` is a power of two. The
+// addition of 2^52 rounds to the nearest integer, ties to even, which is then in the last bits of the sum.
 KINTSUGI_VECTORIZED void round_elements(const float* elements, std::int64_t count, double scale,
                                         std::int32_t* integers) {
   constexpr double rounder = 0x1p52;
@@ -70,7 +70,8 @@ KINTSUGI_VECTORIZED void round_elements(const float* elements, std::int64_t coun
   }
 }
 
-// Writes one segment of `count` integers: segment_bits bits of the magnitude from bit `shift` on, signed.
+// Writes one segment of `count` integers: segment_bits bits of the magnitude from bit `shift` on, with the
+// integer's sign.
 KINTSUGI_VECTORIZED void write_segment(const std::int32_t* integers, std::int64_t count, int shift,
                                        std::int8_t* segment) {
   constexpr std::int32_t mask = (1 << segment_bits) - 1;
@@ -81,7 +82,7 @@ KINTSUGI_VECTORIZED void write_segment(const std::int32_t* integers, std::int64_
   }
 }
 
-// The elements of one tile, NaN and infinities as zeros.
+// The elements of one tile. NaN and infinities are replaced by zeros.
 struct TileElements {
   static constexpr std::int64_t max_vectors = vectors_per_block;
 
@@ -89,7 +90,8 @@ struct TileElements {
   std::int64_t vectors;
   std::int64_t depth;  // inner indices
 
-  // Loads `vector_count` vectors from `first` on, `length` elements of each from inner index `begin` on.
+  // Loads `vector_count` vectors from vector `first` on: `length` elements of each, from inner index `begin`
+  // on.
   template <class View>
   void load(const View& operand, std::int64_t first, std::int64_t vector_count, std::int64_t begin,
             std::int64_t length) {

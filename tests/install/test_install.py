@@ -40,7 +40,9 @@ def library_folder(prefix):
 
 
 def test_what_is_installed(prefix, library_folder):
-    assert sorted(file.name for file in (prefix / "include/kintsugi").iterdir()) == ["cublas.h", "kintsugi.h", "kintsugi.hpp"]
+    headers = prefix / "include/kintsugi"
+    assert sorted(str(file.relative_to(headers)) for file in headers.rglob("*") if file.is_file()) == [
+        "cublas.h", "cxx/handle.hpp", "cxx/plan.hpp", "cxx/problem.hpp", "cxx/types.hpp", "kintsugi.h", "kintsugi.hpp"]
     assert [file.name for file in (prefix / "include").iterdir()] == ["kintsugi"]
     assert (library_folder / "libkintsugi.so").is_symlink()
     assert not list(prefix.rglob("*.a")), "the modules are not for others"
@@ -74,6 +76,7 @@ def test_no_text_names_the_build_or_the_first_prefix(prefix):
     ("kintsugi.h", CXX, ["-x", "c++", "-std=c++11"]),
     ("kintsugi.h", CXX, ["-x", "c++", "-std=c++20"]),
     ("kintsugi.hpp", CXX, ["-x", "c++", "-std=c++20", "-Wconversion"]),
+    *((f"cxx/{part}.hpp", CXX, ["-x", "c++", "-std=c++20"]) for part in ("handle", "plan", "problem", "types")),
 ])
 def test_headers_stand_alone(prefix, tmp_path, header, compiler, options):
     source = tmp_path / "alone"

@@ -124,7 +124,7 @@ class FastIntegerEngine final : public Engine {
   }
   SliceStorage slice_storage(FormatId) const override { return SliceStorage::packed; }
   double relative_rate(FormatId) const override { return 40; }
-  double native_double_double_time() const override { return 8; }
+  double native_double_double_time_ratio() const override { return 8; }
   StepCosts step_costs(const SplitRule&) const override { return costs_; }
   std::size_t scratch_bytes(const Schedule&, FormatId, std::int64_t, int) const override { return 0; }
   bool reduces_sums_modulo() const override { return false; }

@@ -83,7 +83,7 @@ SweepTexts sweep_texts(const AccuracyRequest& request) {
   return texts;
 }
 
-// Fails if a bound did not hold, which is an error in Kintsugi: in the bound or in the product.
+// Fails if a bound did not hold. That is an error in Kintsugi, either in the bound or in the product.
 void require_bounds(const SweepOutcome& outcome) {
   if (outcome.bound_violations == 0) return;
   throw Finding(fmt::format("accuracy: {} of {} rows are beyond their scheme's a-priori bound, the first: {}",
@@ -91,8 +91,8 @@ void require_bounds(const SweepOutcome& outcome) {
                             outcome.first_violation));
 }
 
-// Returns the request without -o and with --json if -o names standard output, which cannot be continued as a
-// file can; any other request as it is.
+// Returns the request. If -o names standard output, replaces -o by --json, since an interrupted sweep cannot
+// be continued from standard output as from a file.
 AccuracyRequest with_standard_output(AccuracyRequest request) {
   if (!is_standard_output(request.output)) return request;
   request.output.clear();

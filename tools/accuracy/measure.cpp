@@ -40,12 +40,12 @@ std::vector<T> generated(const SweepCase& sweep_case, lab::Side side, std::int64
   return values;
 }
 
-// Returns the member "time" of a row: the one execution, and the making of its plan.
+// Returns the member "time" of a row: the time of the only execution, and the time to make its plan.
 Json time_document(double seconds, double plan_seconds) {
   return {{"seconds", seconds}, {"runs", 1}, {"plan_seconds", plan_seconds}};
 }
 
-// Returns the members of the native errors that other rows repeat for comparison.
+// Returns those errors of the native product that other rows repeat for comparison.
 Json baseline_errors(const lab::ErrorReport& errors) {
   const Json all = errors_document(errors);
   Json repeated;
@@ -56,8 +56,7 @@ Json baseline_errors(const lab::ErrorReport& errors) {
   return repeated;
 }
 
-// Returns the histogram of differences between the compared elements of a product and the same ones of the
-// native product.
+// Returns the histogram of differences between compared elements of a product and of the native product.
 Json histogram_document(const std::vector<lab::ElementError>& elements,
                         const std::vector<lab::ElementError>& native) {
   std::vector<double> differences;
@@ -113,7 +112,7 @@ TypedMatrices<T>::TypedMatrices(const SweepCase& sweep_case, const Sweep& sweep)
       a_(generated<T>(sweep_case, lab::Side::a, sweep_case.shape.m, sweep_case.shape.k)),
       b_(generated<T>(sweep_case, lab::Side::b, sweep_case.shape.k, sweep_case.shape.n)) {
   lab::CheckOptions options;
-  options.work_limit = 0;  // so that max_elements alone decides how many elements are compared
+  options.work_limit = 0;  // only max_elements decides how many elements are compared
   options.max_elements = sweep.max_elements;
   options.seed = sample_seed;
   lab::Product<T> product;
@@ -143,8 +142,8 @@ typename TypedMatrices<T>::Result TypedMatrices<T>::run(const Method& method) co
   return result;
 }
 
-// Returns the engine's native product, with which rows are compared; nullptr if it has none. Computes it
-// once.
+// Returns the engine's native product, with which rows are compared; nullptr if the engine has none. The
+// product is computed once.
 template <class T>
 const typename TypedMatrices<T>::Result* TypedMatrices<T>::native_result(const std::string& engine) {
   const auto [found, is_new] = native_results_.try_emplace(engine);

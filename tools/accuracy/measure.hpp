@@ -1,5 +1,5 @@
-// One case of a sweep: the matrices of a shape, type, distribution and seed, their exact product, and rows
-// with the errors of methods on them.
+// One case of a sweep: matrices of one shape, type, distribution and seed. Methods multiply them, and their
+// errors relative to the exact product become rows of the document.
 #pragma once
 
 #include <memory>
@@ -22,9 +22,9 @@ Json row_key(const SweepCase& sweep_case, const Method& method);
 class CaseMatrices {
  public:
   virtual ~CaseMatrices() = default;
-  // Multiplies by the method, which must be of the case's type, and returns the row of the document
-  // (docs/schema/accuracy.schema.json). Throws LibraryError, contract_unreachable, if the scheme refuses
-  // these operands.
+  // Multiplies by the method and returns the row of the document (docs/schema/accuracy.schema.json). Throws
+  // LibraryError with contract_unreachable if the scheme refuses these operands. Precondition: the method has
+  // the case's type.
   virtual Json measure(const Method& method) = 0;
 };
 std::unique_ptr<CaseMatrices> make_matrices(const SweepCase& sweep_case, const Sweep& sweep);

@@ -10,8 +10,8 @@ bool contains(const std::vector<std::string>& words, const std::string& word) {
   return std::find(words.begin(), words.end(), word) != words.end();
 }
 
-// Returns the format of a scheme's slices from a plan, since parameters may select it; "" for a scheme
-// without products of an engine.
+// Returns the format of a scheme's slices; "" for a scheme without products of an engine. The format is read
+// from a plan, since parameters may select it.
 std::string slice_format(const std::string& scheme, Type type) {
   const Handle handle = make_handle();
   const Json plan = describe(make_plan(handle.get(), {1, 1, 1}, {type, scheme, "reference", ""}));
@@ -19,8 +19,8 @@ std::string slice_format(const std::string& scheme, Type type) {
   return program.at("products") == 0 ? "" : cell(program.at("split_a"), "format");
 }
 
-// Returns the engine's accumulators for the format, in its order, that `wanted` names or includes by "first"
-// or "all".
+// Returns the engine's accumulators for the format that `wanted` selects, by name or by "first" or "all".
+// They have the engine's order.
 std::vector<std::string> accumulators_of(const Json& engine, const std::string& format,
                                          const std::vector<std::string>& wanted) {
   std::vector<std::string> result;
@@ -66,7 +66,7 @@ std::vector<Method> methods_of(const Sweep& sweep) {
 }
 
 Plan make_plan(kintsugi_handle handle, const Shape& shape, const Method& method) {
-  // Variables of the environment are hidden, so that the method that the row names is what runs.
+  // Environment variables are hidden, so that the method runs that the row names.
   const HiddenVariables hidden(
       {"KINTSUGI_SCHEME", "KINTSUGI_POLICY", "KINTSUGI_ACCURACY", "KINTSUGI_ENGINE", "KINTSUGI_ACCUMULATOR"});
   const kintsugi_problem problem = row_major_problem(shape, method.type);

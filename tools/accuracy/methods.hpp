@@ -19,7 +19,7 @@ struct Method {
 };
 
 // Returns the methods of a sweep. Combinations of scheme, type, engine and accumulator that do not exist are
-// left out; fails, naming --schemes, for a scheme of which no combination exists.
+// left out. If no combination exists for a scheme, fails with --schemes in the message.
 std::vector<Method> methods_of(const Sweep& sweep);
 
 // Returns the problem C = A B, row-major and without padding.
@@ -44,8 +44,8 @@ kintsugi_status execute_product(kintsugi_handle handle, const Plan& plan, const 
   return kintsugi_plan_execute(handle, plan.get(), &data);
 }
 
-// Returns the split that a member of a plan's description describes. Its strings refer to `split`, which must
-// outlive it.
+// Returns the split that a member of a plan's description describes. The result refers to strings of `split`,
+// which must outlive it.
 lab::SplitDescription description_of(const Json& split);
 
 }  // namespace kintsugi::tools

@@ -11,7 +11,8 @@ namespace kintsugi::tools {
 
 namespace {
 
-// Fails unless a value of the file is that of this run. `name` says to the user which value it is.
+// Fails unless a value in the file is equal to the value of this run. `name`: name of the value in the
+// message.
 void require_same(const std::string& file, const Json& of_file, const Json& of_run, const char* name) {
   if (of_file == of_run) return;
   fail(file, "its {} is {} and ours is {}; choose another -o, or remove the file to start again", name,

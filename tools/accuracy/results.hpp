@@ -11,13 +11,14 @@ namespace kintsugi::tools {
 
 class AccuracyResults {
  public:
-  // With a `file` of "", results are kept in memory only. The rows of an existing file are taken over. Fails
-  // if another version, commit or processor made that file, or if it has rows that are not among `keys`.
+  // `file`: file of the document; "": results are kept in memory only. Rows of an existing file are kept.
+  // Fails if the file was made by another version, commit or processor, or if it has rows that are not among
+  // `keys`.
   AccuracyResults(std::string file, const Sweep& sweep, const std::vector<Json>& keys);
 
   bool has(const Json& key) const { return done_.contains(key.dump()); }
   std::size_t size() const { return done_.size(); }
-  // Adds a row; writes the file if it was written more than a few seconds ago.
+  // Adds a row. Writes the file if the last write was more than a few seconds ago.
   void add(const Json& row);
   // Writes the file under a temporary name, then renames it.
   void flush();
@@ -31,11 +32,11 @@ class AccuracyResults {
   Json head_;
   Json rows_ = Json::array();
   std::set<std::string> done_;  // keys of rows_
-  bool changed_ = true;         // since the file was written
+  bool changed_ = true;         // true: rows have changed since the file was written
   std::chrono::steady_clock::time_point flushed_ = std::chrono::steady_clock::now();
 };
 
-// Returns the document's text: the head with one member per line for readers, each row on one line.
+// Returns the document's text. The head has one member per line, and each row is one line.
 std::string results_text(const Json& document);
 
 // Returns the members of a row that identify it.

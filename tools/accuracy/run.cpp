@@ -112,8 +112,8 @@ void count_violations(SweepOutcome& outcome) {
   }
 }
 
-// Fails if the exact values of the elements of C that are compared, and the errors of two products (a
-// scheme's and the native one), do not fit in memory.
+// Fails if the comparison does not fit in memory: the exact values of the compared elements of C, and the
+// errors of two products (a scheme's and the native one).
 void require_memory_for_exact_elements(const Sweep& sweep, const Shape& shape) {
   constexpr double bytes_per_element =
       lab::ExactReference<double>::bytes_per_element + 2 * sizeof(lab::ElementError);
@@ -127,8 +127,8 @@ void require_memory_for_exact_elements(const Sweep& sweep, const Shape& shape) {
         elements, shape_text(shape), bytes, physical_memory());
 }
 
-// Fails before any measurement if matrices of a shape do not fit in memory. The order decides which flag the
-// message names: --max-elements where A and B fit but the exact elements do not.
+// Fails before any measurement if matrices of a shape do not fit in memory. The message names --max-elements
+// if A and B fit but the exact elements do not.
 void require_sizes(const Sweep& sweep) {
   for (const Shape& shape : sweep.shapes) {
     for (const Type type : sweep.types) {
@@ -148,7 +148,7 @@ SweepOutcome run_sweep(const Sweep& sweep, const std::string& file, const std::s
   const std::vector<SweepCase> cases = cases_of(sweep);
   const std::vector<Json> keys = keys_of(cases, methods);
   AccuracyResults results(file, sweep, keys);
-  // Makes all plans once, so that one that the library refuses is reported before any measurement.
+  // All plans are made once, so that a refused plan is reported before any measurement.
   for (const Method& method : methods) make_plan(make_handle().get(), sweep.shapes.front(), method);
   SweepOutcome outcome;
   outcome.rows_before = results.size();

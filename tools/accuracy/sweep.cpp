@@ -13,7 +13,7 @@ namespace {
 
 std::string flag_of_list(const std::string& name) { return "--" + name; }
 
-// Returns the number, 1 or larger, that `text` contains. The message about any other text quotes
+// Returns the number in `text`, which must be at least 1. Otherwise fails with a message that quotes
 // `quoted_text`.
 std::int64_t parse_size(const std::string& flag, std::string_view text, const std::string& quoted_text) {
   std::int64_t value = 0;
@@ -87,8 +87,8 @@ void check_accumulators(const std::vector<std::string>& words) {
   require_known("accumulators", words, known);
 }
 
-// Returns the shapes of --shapes and all combinations of --m, --n and --k, which have default values; without
-// --m, --n and --k the shapes of --shapes alone.
+// Returns the shapes of --shapes, and all combinations of --m, --n and --k. The latter have default values,
+// but if none of them is given, only the shapes of --shapes are returned.
 std::vector<Shape> all_shapes(const SweepTexts& texts) {
   const auto list = [&](const char* name, std::vector<std::string> otherwise) {
     const auto found = texts.find(name);
@@ -113,7 +113,7 @@ std::string item_text(const std::string& file, const std::string& name, const Js
   fail(file, "\"{}\" holds {}, which is neither a word nor a whole number", name, item.dump());
 }
 
-// Returns the list that a member of a sweep plan gives: "max-elements" for max_elements.
+// Returns the name of the list that a member of a sweep plan sets: "max-elements" for max_elements.
 std::string list_of_member(const std::string& file, std::string name) {
   std::replace(name.begin(), name.end(), '_', '-');
   for (const auto& list : sweep_lists) {
@@ -123,7 +123,7 @@ std::string list_of_member(const std::string& file, std::string name) {
   fail(file, "\"{}\" is not a member of a sweep", name);
 }
 
-// Returns the words of a list without repetitions; those of `otherwise` if the list is not given.
+// Returns the words of a list without repetitions. If the list is not given, `otherwise` replaces it.
 std::vector<std::string> words_of(const SweepTexts& texts, const char* name,
                                   const std::vector<std::string>& otherwise) {
   const auto found = texts.find(name);

@@ -17,14 +17,14 @@ struct Shape {
   std::int64_t n = 0;
   std::int64_t k = 0;
 };
-// Parses "MxNxK"; fails, naming --shapes, for any other text.
+// Parses "MxNxK". Fails with --shapes in the message for any other text.
 Shape parse_shape(const std::string& text);
 std::string shape_text(const Shape& shape);
 
 inline const char* type_text(Type type) { return type == Type::float32 ? "fp32" : "fp64"; }
 std::vector<std::string> type_texts(const std::vector<Type>& types);
 
-// The lists of a sweep: flags of the command and members of a --plan file.
+// A list of a sweep. It is a flag of the command, and a member of a --plan file.
 struct SweepList {
   const char* name;  // "schemes"; the flag is --schemes
   const char* help;
@@ -44,16 +44,15 @@ inline constexpr std::array<SweepList, 11> sweep_lists{{
     {"max-elements", "Elements of C that are checked: a sample where C has more [4096]"},
 }};
 
-// The words of the lists by the lists' names; also "histogram", true or false, which is a flag without a
-// value.
+// Words of the lists, by the lists' names. "histogram", a flag without a value, is also a list: true or
+// false.
 using SweepTexts = std::map<std::string, std::vector<std::string>>;
 
-// Reads a file {"schemes": [...], "k": [1, 4], ...} with the members of sweep_lists ("max_elements"),
-// "histogram", and "description", which is for readers of the file.
+// Reads a file {"schemes": [...], "k": [1, 4], ...}. Its members are the lists of sweep_lists (with
+// underscores: "max_elements"), "histogram", and "description", which is ignored.
 SweepTexts read_sweep_plan(const std::string& file);
 
-// A checked sweep: the library has all names, distributions are in their canonical form, and no list has
-// duplicates.
+// A checked sweep. All names exist, distributions are in their canonical form, and no list has duplicates.
 struct Sweep {
   std::vector<std::string> schemes;
   std::vector<std::string> engines;
@@ -63,17 +62,17 @@ struct Sweep {
   std::vector<Shape> shapes;
   std::vector<std::uint64_t> seeds;
   std::int64_t max_elements = 0;
-  bool histogram = false;  // true: rows have a histogram of the differences to native
+  bool histogram = false;  // true: rows have a histogram of differences from the native product
 };
-// Returns the sweep; fails, naming the flag, for an unknown name.
+// Returns the sweep. Fails with the flag in the message for an unknown name.
 Sweep make_sweep(const SweepTexts& texts);
 Json settings_of(const Sweep& sweep);
 
-// Returns the scheme's name alone: h2sgemm for h2sgemm:sb=6.
+// Returns the scheme's name without parameters: h2sgemm for h2sgemm:sb=6.
 std::string without_parameters(const std::string& scheme);
 // Returns the names of the schemes that take operands of the type.
 std::vector<std::string> schemes_for(Type type);
-// Returns the names of the schemes that take operands of one of the types, each once, and native.
+// Returns the names of all schemes for operands of at least one of the types, and native.
 std::vector<std::string> schemes_and_native(const std::vector<Type>& types);
 // Returns "a, b, c".
 std::string joined(const std::vector<std::string>& words);

@@ -19,8 +19,8 @@ struct PreparedDeleter {
 using OwnedPlan = std::unique_ptr<kintsugi_plan_s, PlanDeleter>;
 using OwnedPrepared = std::unique_ptr<kintsugi_prepared_s, PreparedDeleter>;
 
-// One product of uniform matrices by a scheme on the engine cpu: C is square, A row-major, B column-major and
-// 2^-shift times as large as A.
+// One product of uniformly distributed matrices by a scheme on the engine cpu. C is square, A is row-major,
+// and B is column-major. The elements of B are 2^-shift times as large as those of A.
 class CpuProduct {
  public:
   CpuProduct(const std::string& scheme, std::int64_t rows, std::int64_t length, std::uint64_t seed,
@@ -57,7 +57,7 @@ class CpuProduct {
     require("analyse", kintsugi_plan_execute(nullptr, plan_.get(), &operands));
   }
 
-  // Returns the median of three runs, after one that warms caches.
+  // Returns the median time of three runs. A run before them warms the caches.
   double seconds() {
     run();
     std::vector<double> times(3);

@@ -1,4 +1,4 @@
-// MixPert's accuracy and overhead, enumerated, simulated and measured.
+// Enumerates, simulates and measures MixPert's accuracy and overhead.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +18,7 @@ struct AnalyseRequest {
   bool json = false;
 };
 
-// Frobenius errors of mixpert-4 with both rules for a tile's exponent, where B is 2^-shift times as large as
-// A.
+// Frobenius errors of mixpert-4 with both rules for a tile's exponent. B is 2^-shift times as large as A.
 struct PairError {
   int shift = 0;
   double operand = 0;  // error with exponent=operand
@@ -31,8 +30,8 @@ struct Overhead {
   std::int64_t size = 0;
   double total = 0;
   double packing = 0;  // total minus the time with both operands prepared
-  // Conversion of INT32 sums to FP32 every 32 inner indices. Tiles of 256 convert an eighth as often and so
-  // save 7/8 of it.
+  // Time of the conversion of INT32 sums to FP32 every 32 inner indices. It is computed from the time with
+  // tiles of 256, which convert an eighth as often and so save 7/8 of it.
   double conversion = 0;
 };
 

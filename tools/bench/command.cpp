@@ -26,7 +26,7 @@ std::string check_text(const Json& check) {
   return fmt::format("{:.2g} of its {}", read_number(check.at("largest_ratio")), cell(check, "promise"));
 }
 
-// Returns the candidate's name, and the scheme that ran where the name is another one: "fp64 (ozaki2)".
+// Returns the candidate's name. If the scheme that ran has another name, it follows: "fp64 (ozaki2)".
 std::string name_text(const Json& row) {
   const std::string name = cell(row, "name");
   return name == cell(row, "scheme") ? name : name + " (" + cell(row, "scheme") + ")";
@@ -37,7 +37,7 @@ std::string problem_text(const Json& row) {
   return cell(problem, "m") + " x " + cell(problem, "n") + " x " + cell(problem, "k");
 }
 
-// Returns the ratio to the baseline; "-" if there is none, since the clock was too coarse for a time.
+// Returns the ratio to the baseline; "-" if there is no ratio because the clock was too coarse.
 std::string ratio_text(const Json& ratios, const std::string& baseline) {
   const auto found = ratios.find(baseline);
   return found == ratios.end() ? "-" : fmt::format("{:.3g}", found->get<double>());
@@ -173,7 +173,7 @@ void run(const BenchRequest& request) {
   require_settings();
   const Bench bench = make_bench(request);
   const bool to_standard_output = is_standard_output(request.output);
-  // These variables would make a candidate run something else than its name says.
+  // These variables are hidden. Otherwise a candidate might run something else than its name says.
   const HiddenVariables hidden(
       {"KINTSUGI_SCHEME", "KINTSUGI_POLICY", "KINTSUGI_ACCURACY", "KINTSUGI_ACCUMULATOR"});
   const Json result = run_bench(bench, to_standard_output ? "" : request.output);

@@ -12,10 +12,10 @@
 
 namespace kintsugi::tools {
 
-// Operands of a batch of products of one shape and type, row-major and contiguous, and C, to which all
-// contestants write in turn. Views have real elements. Those of a complex A or C show the two parts of an
-// element as adjacent columns; that of a complex B is a view of its real embedding, by which the parts of A
-// are multiplied to give those of C (base/embedding.hpp).
+// Operands of a batch of products of one shape and type, and C, which all contestants write in turn. All
+// matrices are row-major and contiguous. Views have real elements. A view of a complex A or C has the two
+// parts of an element in adjacent columns. A view of a complex B is its real embedding (base/embedding.hpp),
+// so that the product of the views of A and B is the view of C.
 template <class T>
 struct BenchMatrices {
   BenchMatrices(const Bench& bench, const Shape& shape);
@@ -25,8 +25,8 @@ struct BenchMatrices {
   std::int64_t parts;  // numbers in an element: 2 if complex
   std::vector<T> a, b, c;
 
-  // Views of one product of the batch. All complex products share the memory of the embedding of B, so a view
-  // of it is valid until view_b() of another product.
+  // Views of one product of the batch. All complex products share the memory for the embedding of B, so the
+  // result of view_b() is valid until view_b() is called for another product.
   core::MatrixView<const T> view_a(std::int64_t product) const {
     const std::int64_t columns = parts * shape.k;
     return {a.data() + product * shape.m * columns, shape.m, columns, columns, 1};
@@ -42,7 +42,7 @@ struct BenchMatrices {
   mutable std::int64_t embedded_product_ = -1;  // product whose B embedded_b_ holds; -1: none
 };
 
-// Times of one round: of a run of the contestant, or means over the runs of its round.
+// Times of one round: the times of a run, or means over the runs of the round.
 struct Round {
   double seconds = 0;
   std::optional<double> processor_seconds;  // CPU time of all threads together; nullopt if a device computes
@@ -54,7 +54,7 @@ class Contestant {
   virtual ~Contestant() = default;
 
   virtual const std::string& name() const = 0;
-  // Returns the shape of the elements of every C that it computes: all, or a leading block.
+  // Returns the shape of the part of C that the contestant computes: all of C, or a leading block.
   virtual Shape shape() const = 0;
   // Computes the elements of every C into BenchMatrices::c, which is in host memory.
   virtual void run() = 0;
@@ -62,11 +62,11 @@ class Contestant {
   virtual Round time_round() = 0;
   // Returns the timing method: clock, calls, stream or graph (docs/schema/bench.schema.json).
   virtual const char* timed_by() const = 0;
-  // Judges by the promise of the contestant whether the errors of a product of the last run are allowed.
+  // Returns whether the errors of a product of the last run keep the contestant's promise.
   virtual Verdict judge(std::int64_t product, const lab::ErrorReport& errors,
                         const std::vector<lab::ElementError>& elements) const = 0;
-  // Returns the number of products of slices in a product of real matrices, of which a complex product has
-  // four; 0 if nothing is split. Call after run().
+  // Returns the number of products of slices in one real product (a complex product is four real ones); 0 if
+  // nothing is split. Call after run().
   virtual double products_each() const { return 0; }
   // Returns the members "scheme" to "prepared" of the contestant's row (docs/schema/bench.schema.json). Call
   // after run().

@@ -15,8 +15,8 @@ std::size_t aligned_bytes(std::size_t bytes) {
   return (bytes + alignment - 1) / alignment * alignment;
 }
 
-// Returns the number of sets. All sets together are twice the cache, so that least-recently-used lines of a
-// set are evicted before its next use. More than `max_sets` would not fit in one graph.
+// Returns the number of sets. All sets together have twice the size of the cache, so that the lines of a set
+// are evicted before its next use. More than `max_sets` sets would not fit in one graph.
 int sets_for(std::size_t set_bytes, std::int64_t cache_bytes) {
   constexpr std::size_t max_sets = 1024;
   const std::size_t wanted = (2 * static_cast<std::size_t>(cache_bytes) + set_bytes - 1) / set_bytes;

@@ -22,7 +22,8 @@ class BenchDevice {
   // Returns members of the document (docs/schema/bench.schema.json).
   Json description() const;
   Json ceilings() const;  // null: none was measured
-  // Returns operations per second of the format's units, bytes per second of "copy"; 0 if not measured.
+  // Returns the ceiling of a format in operations per second, or of "copy" in bytes per second; 0 if it was
+  // not measured.
   double ceiling(const std::string& name) const;
 
  private:
@@ -38,8 +39,8 @@ Json state_document(const lab::DeviceState& state);
 template <class T>
 struct BenchMatrices;
 
-// Sets of A, B and C in device memory. Runs use one set after the other; there are so many of them, up to a
-// limit, that a set has left the cache before it is used again.
+// Sets of A, B and C in device memory. Runs use one set after the other. There are enough sets, up to a
+// limit, that a set is no longer in the cache when it is used again.
 template <class T>
 class DeviceOperands {
  public:

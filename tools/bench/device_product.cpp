@@ -13,8 +13,8 @@ kintsugi_queue queue_of(const BenchDevice& device) {
   return {KINTSUGI_QUEUE_CUDA, 0, device.stream().native()};
 }
 
-// Times a series of executions by events before and after it; each execution uses the next set of operands. A
-// series of executions that take less than a millisecond each is a CUDA graph, so that the host's launch time
+// Times a series of executions by events before and after it. Each execution uses the next set of operands.
+// If an execution takes less than a millisecond, the series is a CUDA graph, so that the host's launch time
 // does not count. Longer executions are launched one by one, as programs do, while the device still runs
 // earlier ones.
 template <class T>
@@ -47,7 +47,7 @@ class DeviceProduct : public LibraryProduct<T> {
   bool times_calls_;
   CallTimer call_timer_;
   std::vector<Prepared> prepared_;           // one for each set
-  std::unique_ptr<lab::DeviceGraph> graph_;  // of a series; nullptr: launched one by one
+  std::unique_ptr<lab::DeviceGraph> graph_;  // graph of a series; nullptr: executions are launched one by one
   int executions_ = 0;                       // executions in a series; 0: not planned yet
 };
 
@@ -80,7 +80,8 @@ void DeviceProduct<T>::launch_series() const {
   execute_series();
 }
 
-// Decides from the time of one execution how many make a series, and whether the series is a graph.
+// Decides how many executions make a series, and whether the series is a graph. Both follow from the time of
+// one execution.
 template <class T>
 void DeviceProduct<T>::plan_series() {
   constexpr double series_seconds = 0.05;
@@ -93,7 +94,7 @@ void DeviceProduct<T>::plan_series() {
     graph_ = std::make_unique<lab::DeviceGraph>(stream(), [this] { execute_series(); });
 }
 
-// Runs an untimed series first, so that clocks are those of a busy device.
+// Runs an untimed series first, so that the device has the clock frequencies of a busy device.
 template <class T>
 Round DeviceProduct<T>::time_round() {
   if (times_calls_) {

@@ -19,9 +19,9 @@ double processor_seconds() {
 
 }  // namespace
 
-// Pauses first: idle OpenMP threads spin for milliseconds and OpenBLAS's for 2^26 cycles, on cores that the
-// next contestant needs. Then repeats `run` for at least 10 ms with its own threads awake; the fastest run
-// counts. Runs shorter than the clock's resolution are timed several together.
+// Pauses first, because idle threads of the previous contestant still occupy cores: OpenMP's spin for
+// milliseconds, OpenBLAS's for 2^26 cycles. Then repeats `run` for at least 10 ms, and returns the fastest
+// run. Runs that are too short for the clock are timed several at a time.
 Round time_on_host(const std::function<void()>& run) {
   constexpr auto pause = std::chrono::milliseconds(30);
   constexpr double enough_seconds = 0.01;
@@ -34,7 +34,7 @@ Round time_on_host(const std::function<void()>& run) {
     const auto start = std::chrono::steady_clock::now();
     for (int i = 0; i < runs; ++i) run();
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    // The process's CPU-time clock sometimes does not advance, or goes back: such samples are dropped.
+    // The CPU-time clock of the process sometimes stands still or goes back. Such samples are dropped.
     const double used = processor_seconds() - processor_start;
     sum += seconds;
     if (seconds < min_seconds && sum < enough_seconds) {

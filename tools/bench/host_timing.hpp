@@ -1,4 +1,4 @@
-// Timing by the host's clock, and what contestants on a device have in common.
+// Timing by the host's clock, and common parts of contestants on a device.
 #pragma once
 
 #include <cstdint>
@@ -11,23 +11,24 @@ namespace kintsugi::tools {
 // Returns the fastest of the runs that fit into 10 ms.
 Round time_on_host(const std::function<void()>& run);
 
-// Value of all bytes of a NaN, FP32 or FP64, with which C is filled in device memory.
+// C is filled with this byte in device memory, which makes every element a NaN.
 inline constexpr int byte_of_nan = 0xff;
 
-// Times calls from call to return that put work into a device's stream and do not wait for it.
+// Times calls that put work into a device's stream, from the call to its return. The calls do not wait for
+// the work.
 class CallTimer {
  public:
-  // `problems` is the number of different problems whose calls take turns.
+  // `problems`: number of different problems whose calls take turns.
   explicit CallTimer(std::int64_t problems) : problems_(problems) {}
 
-  // Returns the mean time of some calls call(i), call(i + 1), ..., where i goes on from the last time().
-  // Untimed calls come first; those of the first time() call every problem once, so that all plans exist. The
-  // timed calls begin on an idle device.
+  // Returns the mean time of several calls call(i), call(i + 1), ... The index i continues from the last
+  // time(). Untimed calls come first. In the first time() they call every problem once, so that all plans
+  // exist. The timed calls begin on an idle device.
   Round time(const lab::DeviceStream& stream, const std::function<void(std::int64_t call_index)>& call);
 
  private:
-  // So few calls that no launch has to wait for the device: a stream queues up to 1024 kernels, and an
-  // emulated call launches up to ten.
+  // A stream queues up to 1024 kernels, and an emulated call launches up to ten. With 100 calls no launch
+  // waits for the device.
   static constexpr std::int64_t timed_calls = 100;
 
   std::int64_t problems_;

@@ -82,8 +82,7 @@ Json details_of(const Json& engine_name) {
   return nullptr;
 }
 
-// Returns the candidate that ran; the first of those that ran for items of the batch; the first of all if
-// none ran.
+// Returns the first candidate that ran for some batch item; the first candidate of all if none ran.
 Json candidate_that_ran(const Json& report) {
   for (const Json& candidate : report.at("candidates")) {
     if (candidate.at("items") != 0) return candidate;
@@ -180,8 +179,8 @@ template <class T>
 double LibraryProduct<T>::products_each() const {
   const Json program = program_that_ran();
   if (program.is_null()) return 0;
-  // A split of complex elements makes slices of embeddings, so that its products are those of a complex
-  // product.
+  // If complex elements are split themselves, the program's products are those of a complex product, not of
+  // one of the four real products.
   const bool splits_elements = !program.at("split_a").value("complex_basis", Json()).is_null();
   return program.at("products").get<double>() / (splits_elements ? 4 : 1);
 }

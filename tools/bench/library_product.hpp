@@ -32,8 +32,8 @@ class LibraryProduct : public Contestant {
   std::size_t workspace_bytes() const { return workspace_bytes_; }
   // Prepares the operand that --prepare names, without copying it; nullptr if there is none.
   Prepared prepare(const T* a, const T* b) const;
-  // Multiplies by the plan, or by kintsugi_gemm for --call gemm. Where several problems take turns, which
-  // differ in k, `call_index` selects the problem.
+  // Multiplies by the plan, or by kintsugi_gemm for --call gemm. `call_index`: selects one of several
+  // problems that take turns and differ in k.
   void execute(const T* a, const T* b, T* c, std::byte* workspace, const Prepared& prepared,
                std::int64_t call_index = 0) const;
 

@@ -47,7 +47,7 @@ void ReferenceLoop<T>::run() {
   }
 }
 
-// Judges by the arithmetic's bound, including underflow of its products, and one rounding to T.
+// Judges by the bound of the arithmetic, which includes underflow of products, and one rounding to T.
 template <class T>
 Verdict ReferenceLoop<T>::judge(std::int64_t, const lab::ErrorReport&,
                                 const std::vector<lab::ElementError>& elements) const {

@@ -72,8 +72,8 @@ std::vector<std::string> parse_baselines(const std::vector<std::string>& words) 
   return baselines;
 }
 
-// Fails for options that need --call gemm and --memory device without these, and for options that exclude
-// each other there.
+// Fails for options that need --call gemm and --memory device if these are not given. Also fails for options
+// that exclude each other under --call gemm and --memory device.
 void require_calls(const Bench& bench) {
   if (bench.times_calls()) {
     if (bench.batch > 1 && contains(bench.baselines, vendor_call))
@@ -136,8 +136,8 @@ bool is_contract(const std::string& candidate) {
   return candidate == "fp32" || candidate == "fp64" || candidate == "exact" || is_tolerance;
 }
 
-// Returns the flag's number of threads, else that of the setting in environment or file, else OpenMP's:
-// OMP_NUM_THREADS or all.
+// Returns the number of threads of the flag; without the flag that of the setting; without either that of
+// OpenMP (OMP_NUM_THREADS or all).
 int threads_of(const BenchRequest& request) {
   if (request.threads > 0) return request.threads;
   for (const Json& setting : settings_table().settings) {

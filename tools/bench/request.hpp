@@ -9,7 +9,7 @@
 
 namespace kintsugi::tools {
 
-// The request as the command line states it; add_bench() has the help of each member.
+// The request as given on the command line. add_bench() has the help text of each member.
 struct BenchRequest {
   std::vector<std::string> candidates;
   std::vector<std::string> baselines{"native"};
@@ -23,7 +23,7 @@ struct BenchRequest {
   std::string prepare = "none";
   std::string call = "plan";
   std::string output;
-  int threads = 0;  // 0: that of the setting
+  int threads = 0;  // 0: the number of the setting
   int repeat = 5;
   std::int64_t batch = 1;
   std::int64_t problems = 1;
@@ -32,8 +32,8 @@ struct BenchRequest {
   bool json = false;
 };
 
-// A checked request: names are known and lists have no duplicates. The library checks the parameters of
-// schemes, the engine and the workspace limit when a plan is made.
+// A checked request. Names are known, and lists have no duplicates. Parameters of schemes, engine and
+// workspace limit are not checked yet; the library checks them when a plan is made.
 struct Bench {
   std::vector<std::string> candidates;
   // native, native_policy, vendor_call, schemes, and arithmetics of lab/reference/reference_loop.hpp
@@ -56,7 +56,7 @@ struct Bench {
   bool no_ceilings = false;        // true: the device's ceilings are not measured
 
   std::int64_t parts() const { return complex ? 2 : 1; }  // numbers in an element
-  // True if times are the host's, from call to return, of calls that a device executes later.
+  // True if calls on a device are timed on the host, from call to return.
   bool times_calls() const { return by_gemm && on_device; }
   bool measures_ceilings() const { return on_device && !by_gemm && !no_ceilings; }
 };

@@ -17,10 +17,10 @@ namespace kintsugi::tools {
 namespace {
 
 constexpr std::int64_t elements_to_check = 4096;
-// Most products of a batch that are checked; they share the elements to check.
+// Largest number of products of a batch that are checked. The elements to check are distributed over them.
 constexpr std::int64_t products_to_check = 4;
 
-// Progress bar over all rounds of all contestants; the check of a contestant counts as a round.
+// Progress bar over all rounds of all contestants. The check of a contestant counts as a round.
 struct BenchProgress {
   Progress bar{"bench"};
   std::int64_t done = 0;
@@ -33,8 +33,7 @@ struct BenchProgress {
     bar.show(++done, total);
     if (watch.signal() != 0) throw_interrupted();
   }
-  // The times of an unfinished shape are dropped, since all times of a shape must come from one run of the
-  // program.
+  // Drops the times of an unfinished shape, since all times of a shape must come from one run of the program.
   [[noreturn]] void throw_interrupted() const {
     if (file.empty() || finished_shapes == 0)
       throw Interrupted("interrupted before the first shape was finished; nothing is kept", watch.signal());
@@ -73,10 +72,10 @@ struct TimedContestant {
     const std::vector<double> all = times();
     return (all[(all.size() - 1) / 2] + all[all.size() / 2]) / 2;
   }
-  // Returns the time for rates: the fastest on a host, which other programs only slow down; the median on a
-  // device, whose clock frequencies vary both ways.
+  // Returns the time that rates are computed from. On a host this is the fastest time, since other programs
+  // can only slow a run down. On a device it is the median, since clock frequencies vary in both directions.
   double seconds() const { return on_device ? median() : times().front(); }
-  // Returns the least CPU time of a round; nothing for a device, or if the clock is too coarse for short
+  // Returns the least CPU time of a round; nothing for a device, and if the clock is too coarse for short
   // runs.
   std::optional<double> processor_seconds() const {
     if (on_device) return std::nullopt;
@@ -99,8 +98,8 @@ struct Check {
   Verdict verdict;
   lab::ErrorReport errors;
 
-  // Adds the check of other products: keeps the worse verdict and the larger errors, and counts the elements
-  // of both.
+  // Adds the check of other products. Keeps the worse verdict and the larger errors, and adds the numbers of
+  // elements.
   void add(const Check& other) {
     if (read_number(other.verdict.largest_ratio) > read_number(verdict.largest_ratio))
       verdict = other.verdict;
@@ -127,8 +126,8 @@ Json check_document(const Check& check, std::int64_t batch) {
           {"correctly_rounded_fraction", errors.correctly_rounded_fraction}};
 }
 
-// Throws a Finding unless the promise was kept. The message names the element whose error is largest in units
-// in the last place; `product_text` says which product it belongs to.
+// Throws a Finding unless the promise was kept. The message names the element with the largest error in units
+// in the last place. `product_text`: the product to which the elements belong.
 void require_held(const Contestant& contestant, const std::string& product_text, const Check& check,
                   const std::vector<lab::ElementError>& elements) {
   const auto& [verdict, errors] = check;
@@ -308,8 +307,8 @@ Json BenchShape<T>::row_of(const TimedContestant& timed) const {
   return row;
 }
 
-// Adds the bandwidth, the fraction of the matrix units' ceiling that was reached, power and clock; null where
-// calls are timed, since the time of a call says nothing about them.
+// Adds bandwidth, power, clock and the fraction of the matrix units' ceiling. They are null if calls are
+// timed, since the time of a call says nothing about them.
 template <class T>
 void BenchShape<T>::add_utilization(Json& row, const TimedContestant& timed) const {
   if (bench_.times_calls()) {
@@ -345,7 +344,8 @@ void BenchShape<T>::add_ratios(Json& row, const TimedContestant& timed) const {
 template <class T>
 std::vector<Json> BenchShape<T>::rows() {
   for (TimedContestant& timed : contestants_) check(timed);
-  // Every other round is in reverse order, since a contestant that heats the processor slows the next one.
+  // Every other round has the reverse order, since a contestant that heats the processor slows the next one
+  // down.
   for (int round = 0; round < bench_.repeat; ++round) {
     for (std::size_t turn = 0; turn < contestants_.size(); ++turn) {
       TimedContestant& timed = contestants_[round % 2 == 0 ? turn : contestants_.size() - 1 - turn];

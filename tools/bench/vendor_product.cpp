@@ -13,7 +13,7 @@ namespace {
 constexpr int success = 0;       // CUBLAS_STATUS_SUCCESS
 constexpr int no_transpose = 0;  // CUBLAS_OP_N
 
-// cuBLAS with a handle of its own, opened as a program opens it.
+// cuBLAS with a handle of its own, opened in the same way as by a program.
 class Cublas {
  public:
   explicit Cublas(void* stream) {
@@ -31,7 +31,8 @@ class Cublas {
   ~Cublas() { function<int (*)(void*)>("cublasDestroy_v2")(handle_); }
 
   void* handle() const { return handle_; }
-  // Returns the function; fails, naming it, if cuBLAS cannot be opened or has no such function.
+  // Returns the function. Fails with its name in the message if cuBLAS cannot be opened or has no such
+  // function.
   template <class Function>
   Function function(const char* name) const {
     void* found = library_ == nullptr ? nullptr : ::dlsym(library_, name);

@@ -1,4 +1,4 @@
-// Verdict on a contestant's result: did it keep its promise?
+// Verdict on a contestant's result: whether it keeps its promise.
 #pragma once
 
 #include <algorithm>
@@ -14,13 +14,12 @@ namespace kintsugi::tools {
 struct Verdict {
   std::string promise;  // "exact", "contract" or "bound"
   Json relative;        // allowed coefficient of |A||B|; null: C must be correctly rounded
-  Json largest_ratio;   // largest |error| relative to the allowed one; null likewise
+  Json largest_ratio;   // largest |error| relative to the allowed one; null: C must be correctly rounded
   bool held = false;
 };
 
-// Returns the verdict on the elements of a product; allowed(element) is the largest error that an element may
-// have. An error of 0 is allowed always, also where allowed(element) is NaN, as for special values that are
-// right.
+// Returns the verdict on the elements of a product. allowed(element) returns the largest error that an
+// element may have. It may be NaN, as for special values; an error of 0 is always allowed.
 template <class Allowed>
 Verdict verdict_of(const std::string& promise, double relative,
                    const std::vector<lab::ElementError>& elements, const Allowed& allowed) {

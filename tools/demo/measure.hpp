@@ -1,4 +1,5 @@
-// Measurements of `kintsugi demo`: runs of kintsugi bench, which checks every result before timing it.
+// Measurements of `kintsugi demo`. They are runs of kintsugi bench, which checks every result before it times
+// it.
 #pragma once
 
 #include <string>
@@ -17,16 +18,17 @@ struct DemoRequest {
 
 struct Demo {
   bool on_device = false;
-  std::string why_host;  // why no GPU is used; "" if one is, or if the host was requested
-  // Documents of kintsugi bench: on the host one with 1 thread, then one with 2; on a device FP32, then FP64.
+  std::string why_host;  // reason why no GPU is used; "" if a GPU is used, or if the host was requested
+  // Documents of kintsugi bench. On the host: with 1 thread, then with 2. On a device: FP32, then FP64.
   std::vector<Json> runs;
 };
 
-// Runs FP64 products with 1 and 2 threads on the host; FP32 and FP64 products on a device. Throws Finding if
-// a product breaks its promise, which includes equal bits for all numbers of threads.
+// Runs FP64 products with 1 and 2 threads on the host, or FP32 and FP64 products on a device. Throws a
+// Finding if a product breaks its promise, or if the bits of C depend on the number of threads.
 Demo run_demo(const DemoRequest& request);
 
-// Returns the name of a product for readers: OpenBLAS or cuBLAS for the native one, else the candidate's.
+// Returns the name of a product for readers: OpenBLAS or cuBLAS for the native product, else the candidate's
+// name.
 std::string product_text(const Json& row);
 
 // True if the product `name` of that size has the same bits in all runs that contain it.

@@ -70,9 +70,8 @@ bool accepted_by_chain(const Choices& choices, const std::string& scheme) {
          });
 }
 
-// Sets `proved` of the rows whose schemes have no bound of |A||B| that could prove the contract: of the
-// native product, and of all schemes if the accuracy is exact. They are proved by the test that the fallback
-// chain makes.
+// Sets `proved` of rows that no bound of |A||B| can prove: of the native product, and of all schemes if the
+// accuracy is exact. The acceptance test of the fallback chain proves these rows.
 void set_proved_by_chain(Explanation& explanation) {
   const bool is_exact = explanation.contract.accuracy == "exact";
   for (SchemeRow& row : explanation.rows) {

@@ -41,7 +41,8 @@ std::string k_block_text(const SchemeRow& row) {
   return block == 0 ? "all" : std::to_string(block.get<std::int64_t>());
 }
 
-// Returns the percentage of elements that keep the promised bits; below 100 % unless all of them do.
+// Returns the percentage of elements that keep the promised bits. It is rounded to 100 % only if all of them
+// do.
 std::string kept_share(const SchemeRow& row) {
   if (!row.retained_a) return "-";
   const auto elements = static_cast<double>(row.retained_a->elements + row.retained_b->elements);
@@ -52,8 +53,8 @@ std::string kept_share(const SchemeRow& row) {
                               : fmt::format("{:.4g} %", std::min(almost_all, 100 * promised / elements));
 }
 
-// Returns the fewest bits that an element keeps, and the promised ones, of the operand that is further below
-// its promise: the operands may have different slices.
+// Returns the fewest bits that an element keeps, and the promised bits. Both are those of the operand that is
+// further below its promise, since the operands may have different slices.
 std::string bits_text(const SchemeRow& row) {
   if (!row.retained_a) return "-";
   const auto rank = [](const lab::RetainedCounts& counts) {
@@ -64,8 +65,8 @@ std::string bits_text(const SchemeRow& row) {
   return fmt::format("{} of {}", worse.fewest, worse.promised_bits);
 }
 
-// Returns "yes" or "no" for operands inside the scheme's window or not; "any" for integer formats, whose
-// windows have no lower end, since the floors of their bounds cover small elements.
+// Returns "yes" if the operands are inside the scheme's window, else "no". Returns "any" for integer formats:
+// their windows have no lower end, since the floors of their bounds cover small elements.
 std::string window_text(const SchemeRow& row) {
   if (!row.in_window) return "-";
   if (!*row.in_window) return "no";

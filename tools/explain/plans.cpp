@@ -75,7 +75,7 @@ Choice choose(const kintsugi_problem& problem, const std::string& policy, const 
   for (const auto& candidate : description.at("candidates")) {
     choice.candidates.push_back(candidate_of(candidate));
     const ChainCandidate& added = choice.candidates.back();
-    // The norms are not known here, so candidates that only norms accept are passed over.
+    // The norms are not known here, so candidates that are accepted by norms are not selected.
     if (!choice.selected && !added.by_norms && added.accepts(dynamic_range))
       choice.selected = choice.candidates.size() - 1;
   }
@@ -95,7 +95,7 @@ Contract contract_of(const std::string& accuracy, Type type, std::int64_t k) {
   const auto unit_roundoffs = static_cast<double>(k) + 8;
   const double fp32_coefficient = unit_roundoffs * 0x1p-24;
   const double fp64_coefficient = unit_roundoffs * 0x1p-53;
-  // The accuracy reproducible allows the error of the operands' type and fixes the bits besides.
+  // The accuracy `reproducible` allows the error of the operands' type.
   if (name == "reproducible") return {name, type == Type::float32 ? fp32_coefficient : fp64_coefficient};
   if (name == "fp32") return {name, fp32_coefficient};
   if (name == "fp64") return {name, fp64_coefficient};

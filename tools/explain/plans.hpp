@@ -33,7 +33,7 @@ struct Choice {
   std::vector<ChainCandidate> candidates;
   std::optional<std::size_t> selected;  // index of a candidate; nothing if none accepts the operands
   std::string reason;
-  std::string named_scheme;  // scheme that the settings name, so that there is no fallback chain; "": none
+  std::string named_scheme;  // scheme that the settings name; there is no fallback chain then; "": none
 
   const ChainCandidate* selected_candidate() const { return selected ? &candidates[*selected] : nullptr; }
   // True if some candidate is a checked one.
@@ -50,7 +50,7 @@ struct Contract {
   std::string accuracy;
   double coefficient = 0;
 };
-// Returns the contract; for an accuracy of "" that of the settings, else that of the type.
+// Returns the contract of the accuracy. If `accuracy` is "", the settings decide, or else the type.
 Contract contract_of(const std::string& accuracy, Type type, std::int64_t k);
 
 Json choice_document(const Choice& choice);

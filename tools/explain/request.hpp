@@ -17,11 +17,11 @@ struct ExplainRequest {
   std::int64_t k = 0;
   std::string distribution;  // "": the operands are files
   std::string seed = "1";
-  std::string type;      // "": the files' own, fp32
-  std::string accuracy;  // "": that of the settings
+  std::string type;      // "": the type of the files, or fp32 for generated operands
+  std::string accuracy;  // "": the accuracy of the settings
   std::string engine;
   std::string prepare = "none";      // the operand that comes prepared: a, b or none
-  std::vector<std::string> schemes;  // empty: all that take the operands' type, and native
+  std::vector<std::string> schemes;  // empty: all schemes for the operands' type, and native
   bool json = false;
 
   bool is_generated() const { return !distribution.empty(); }
@@ -37,8 +37,8 @@ struct ExplainedProblem {
   std::string prepared;  // operand that comes prepared: a, b or none
 };
 
-// Reads or generates the operands. Fails, naming flag or file, if the request is contradictory or m, n or k
-// is 0.
+// Reads or generates the operands. Fails with the flag or the file in the message if the request is
+// contradictory, or if m, n or k is 0.
 ExplainedProblem read_problem(const ExplainRequest& request);
 
 }  // namespace kintsugi::tools

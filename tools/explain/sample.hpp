@@ -1,5 +1,5 @@
-// A sample of the product's elements. An element of C depends only on its row of A and its column of B, so a
-// few rows and columns, with all of k, give some elements of C.
+// A sample of the product's elements. An element of C depends only on its row of A and its column of B.
+// Therefore a few rows and columns are enough to compute some elements of C.
 #pragma once
 
 #include <optional>
@@ -22,8 +22,8 @@ struct SchemeRun {
   std::vector<lab::ElementError> elements;
 };
 
-// Returns at most 16 vectors, evenly spread, including those with the largest exponent and the largest
-// dynamic range, so that a scheme that fits itself to the largest magnitude does the same as for all vectors.
+// Returns at most 16 evenly spread vectors, including the vectors with the largest exponent and the largest
+// dynamic range. A scheme that fits itself to the largest magnitude then does the same as for all vectors.
 std::vector<std::int64_t> sampled_vectors(const OperandFacts& facts);
 
 template <class T>

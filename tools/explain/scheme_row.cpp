@@ -10,8 +10,8 @@ namespace kintsugi::tools {
 
 namespace {
 
-// True if the operand is inside the split's window. An integer format's window has every finite operand: the
-// error of small elements is in the floors of its bound.
+// True if the operand is inside the split's window. Every finite operand is inside the window of an integer
+// format, since the floors of the bound cover small elements.
 bool is_in_window(const Json& split, const OperandFacts& facts) {
   if (!facts.is_finite()) return false;
   const lab::SplitWindow window = lab::split_window(description_of(split));
@@ -20,24 +20,25 @@ bool is_in_window(const Json& split, const OperandFacts& facts) {
   return *facts.smallest_exponent >= window.smallest && *facts.largest_exponent <= window.largest;
 }
 
-// Returns the smallest magnitude of an element that is `binades` below its vector's largest, in units of the
-// split. An integer format may scale the largest element one binade lower, to leave room for rounding.
+// Returns the smallest magnitude of an element that lies `binades` below the largest element of its vector,
+// in units of the split. An integer format may scale the largest element one binade lower, to leave room for
+// rounding.
 double smallest_below_largest(const Json& split, int binades) {
   const lab::SplitDescription description = description_of(split);
   const bool reserves_rounding_bit = lab::split_window(description).reserves_rounding_bit;
   return std::ldexp(1.0, description.top_exponent - (reserves_rounding_bit ? 1 : 0) - binades);
 }
 
-// Returns a magnitude that no non-zero element of the operand is below, in units of the split; 1 if all
-// elements are zero.
+// Returns a lower bound of the magnitudes of all non-zero elements, in units of the split; 1 if all elements
+// are zero.
 double smallest_element(const Json& split, const OperandFacts& facts) {
   if (!facts.largest_exponent) return 1;
   if (!description_of(split).scale_vectors) return std::ldexp(1.0, *facts.smallest_exponent);
   return smallest_below_largest(split, facts.widest_dynamic_range);
 }
 
-// True if the recombination rounds the result. It does not where the engine leaves a single sum, which has
-// the result's type already.
+// True if the recombination rounds the result. False if the engine returns a single sum, which already has
+// the result's type.
 bool recombination_rounds(const Json& schedule) {
   return !schedule.at("joint").get<bool>() && schedule.at("groups").get<int>() != 1;
 }
@@ -57,8 +58,8 @@ double largest_of_sample(const lab::BoundCoefficients& bound, const lab::VectorN
   return largest;
 }
 
-// True if the errors meet the contract. Where it is the contract of the report, the report's verdict decides,
-// which allows for subnormal results too.
+// True if the errors meet the contract. If it is the contract of the report, the report's verdict decides,
+// which also takes subnormal results into account.
 bool meets(const lab::ErrorReport& errors, const Contract& contract) {
   if (contract.accuracy == "exact") return errors.correctly_rounded_fraction == 1;
   return contract.coefficient == errors.contract_bound ? errors.within_contract_bound
@@ -84,9 +85,9 @@ lab::RetainedCounts SchemeRows<T>::retained(lab::Side side, const Json& split) {
   return found->second;
 }
 
-// Divides the floors of the bound by min_a and min_b to make them relative to |A||B|: no non-zero element is
-// smaller, and zeros have no error. An integer format's floor_both is that of all k products of an element,
-// of which |A||B| has as many.
+// Divides the floors of the bound by min_a and min_b, to make them relative to |A||B|. No non-zero element is
+// smaller, and zeros have no error. For an integer format floor_both counts all k products of an element of
+// C, and |A||B| is a sum of k products, too.
 template <class T>
 double SchemeRows<T>::bound_for_smallest(const Json& program, const lab::BoundCoefficients& bound,
                                          double min_a, double min_b) const {
@@ -105,8 +106,8 @@ std::optional<int> SchemeRows<T>::proved_dynamic_range(const Json& program,
   using Limits = std::numeric_limits<T>;
   const Json& split_a = program.at("split_a");
   const Json& split_b = program.at("split_b");
-  // Returns the window's dynamic range; that of all numbers of the type for an integer format, whose window
-  // has no lower end; -1 for a split that does not scale vectors.
+  // Returns the dynamic range of the window. For an integer format, whose window has no lower end, it is the
+  // dynamic range of all numbers of the type. For a split that does not scale vectors it is -1.
   const auto window_range = [](const Json& split) {
     const lab::SplitWindow window = lab::split_window(description_of(split));
     if (!window.scaled) return -1;

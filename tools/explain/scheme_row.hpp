@@ -1,4 +1,4 @@
-// Results of one scheme on one problem: bits that it keeps, its window, its bounds, its errors on the sample.
+// Results of one scheme on one problem: retained bits, window, bounds, and errors on the sample.
 #pragma once
 
 #include <map>
@@ -36,8 +36,8 @@ struct SchemeRow {
   std::optional<lab::ErrorReport> errors;
   bool meets_contract = false;  // true: every element of the sample does
   bool proved = false;          // true: the contract is proved for all elements
-  // Largest dynamic range in binades for which the contract is proved; nothing if there is none, or if the
-  // split does not scale vectors.
+  // Largest dynamic range, in binades, for which the contract is proved; nothing if there is none, and for a
+  // split that does not scale vectors.
   std::optional<int> proved_dynamic_range;
 
   int products() const { return program.is_null() ? 0 : program.at("products").get<int>(); }
@@ -59,8 +59,8 @@ class SchemeRows {
   SchemeRow row(const std::string& scheme);
 
  private:
-  // Returns the retained bits. Results are kept for reuse, since many schemes have the same split and
-  // counting reads whole operands.
+  // Returns the retained bits. Counting reads whole operands, and many schemes have the same split, so
+  // results are kept.
   lab::RetainedCounts retained(lab::Side side, const Json& split);
   // Returns the bound for operands whose non-zero elements are at least min_a and min_b, in units of the
   // split.

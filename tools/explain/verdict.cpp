@@ -7,8 +7,8 @@ namespace kintsugi::tools {
 
 namespace {
 
-// Fewest bits of a split with which the accuracy fp32 can be proved. A split to 21 bits errs by more than
-// 9 * 2^-24, which is the contract for k = 1: even a single product would miss it.
+// Fewest bits of a split with which the accuracy fp32 can be proved. The error of a split to 21 bits exceeds
+// 9 * 2^-24, the contract for k = 1, so not even a single product would meet the contract.
 constexpr int fewest_bits_of_fp32 = 22;
 
 constexpr std::string_view checked_scheme = "ozaki2";  // the scheme of all checked candidates
@@ -19,8 +19,8 @@ std::string cost_text(int products, int other_products) {
   return fmt::format("{} product{} against {}", products, products == 1 ? "" : "s", other_products);
 }
 
-// Returns the verdict on checked_scheme, of which the checked candidates are variants, with numbers of moduli
-// that the library selects.
+// Returns the verdict on checked_scheme. The checked candidates are variants of this scheme, with numbers of
+// moduli that the library selects.
 std::string of_checked_scheme(const Choice& choice) {
   std::string candidates;
   for (const ChainCandidate& candidate : choice.candidates) {
@@ -47,9 +47,9 @@ std::string of_unselected_candidate(const ChainCandidate& candidate, const Choic
                          : "comes before it");
 }
 
-// Returns the verdict on a scheme that is not proved though the operands are inside its window. A sampled
-// element whose bound exceeds the contract is the better reason; else other operands with these dynamic
-// ranges are it.
+// Returns the verdict on a scheme that is not proved although the operands are inside its window. The reason
+// is a sampled element whose bound exceeds the contract, if there is one. Otherwise it is that other operands
+// with these dynamic ranges may exceed the contract.
 std::string of_unproved_scheme(const SchemeRow& row, const Contract& contract) {
   const double sample_bound = *row.bound->sample_bound;
   if (sample_bound > contract.coefficient)
@@ -66,8 +66,8 @@ std::string with_special_values(std::int64_t special_values) {
                      special_values == 1 ? "is" : "are", special_values);
 }
 
-// Returns the verdict on a scheme that does not scale vectors. It is in no fallback chain, since a plan is
-// made before anyone knows whether the operands are in its window.
+// Returns the verdict on a scheme that does not scale vectors. No fallback chain has such a scheme: when a
+// plan is made, it is not known whether the operands are in the scheme's window.
 std::string without_scales(const SchemeRow& row, const Choices& choices, const Contract& contract) {
   const std::string by_name = "it does not scale rows and columns, so it runs by name alone";
   if (choices.special_values > 0) return with_special_values(choices.special_values) + "; " + by_name;
@@ -78,7 +78,7 @@ std::string without_scales(const SchemeRow& row, const Choices& choices, const C
   return of_unproved_scheme(row, contract);
 }
 
-// Returns the verdict on a scheme that is proved for vectors of a dynamic range but is in no fallback chain.
+// Returns the verdict on a scheme that is proved up to a dynamic range but is in no fallback chain.
 std::string not_needed(const SchemeRow& row, const Choice& choice, int proved_dynamic_range) {
   const std::string proved_text = binades_text(proved_dynamic_range);
   for (const ChainCandidate& candidate : choice.candidates) {

@@ -1,4 +1,4 @@
-// Reasons why a scheme is selected for the problem or not, one line each.
+// Reasons why a scheme is selected for the problem, or why not. Each reason is one line.
 #pragma once
 
 #include <string>

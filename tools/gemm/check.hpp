@@ -1,4 +1,4 @@
-// Errors of computed results against the exact one.
+// Errors of computed results relative to the exact result.
 #pragma once
 
 #include "gemm/product.hpp"
@@ -15,7 +15,7 @@ void measure(const Operands& operands, const Matrix* native, Row& row);
 struct ContractVerdict {
   std::string accuracy;
   double coefficient;  // of |A||B|; 0: C must be correctly rounded
-  bool named;          // true: some setting names the accuracy; false: it is that of the operands' type
+  bool named;          // true: a setting names the accuracy; false: it is the accuracy of the operands' type
   bool met;
 };
 ContractVerdict judge(const Row& row);

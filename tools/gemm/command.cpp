@@ -74,11 +74,11 @@ std::unique_ptr<RequestedProduct> native_product(const Operands& operands,
   }
 }
 
-// The products of the table, and the native one with which they are compared. All plans are made before the
-// first product runs, so that an unknown name is reported at once.
+// The products of the table, and the native product with which they are compared. All plans are made before
+// the first product runs, so that an unknown name is reported at once.
 struct PlannedProducts {
   std::vector<RequestedProduct> requested;   // the product of the flags, then those of --compare
-  std::unique_ptr<RequestedProduct> native;  // nullptr if none is needed, or --compare names it
+  std::unique_ptr<RequestedProduct> native;  // nullptr if it is not needed, or if it is one of `requested`
 };
 
 PlannedProducts plan_all(const Operands& operands, const GemmRequest& request) {

@@ -9,7 +9,8 @@ namespace kintsugi::tools {
 
 namespace {
 
-// Names of what ran. They come from the report, since the data may decide which scheme runs.
+// Names of scheme, engine and accumulator that ran. They come from the report, since the data may decide
+// them.
 struct RunNames {
   std::string scheme;  // "none" if C was only scaled: alpha = 0, or an empty product
   std::string engine;
@@ -23,8 +24,8 @@ RunNames names_of_run(const Row& row) {
           cell(candidates.front(), "accumulator")};
 }
 
-// Returns the a-priori bound of what ran: that of the report if the scheme adapted itself to the operands,
-// else that of the plan's candidate; null for the native product.
+// Returns the a-priori bound of the program that ran; null for the native product. If the scheme was adapted
+// to the operands, the report has the bound; else the plan's candidate has it.
 Json bound_document(const Row& row) {
   const Json adapted = row.report.value("adapted", Json());
   if (!adapted.is_null()) return adapted.at("bound_in_window");
@@ -135,7 +136,7 @@ void print_check(const Operands& operands, const Outcome& outcome) {
   for (const auto& row : outcome.rows) print_remarks(row);
 }
 
-// Says what the report reports: what ran, dynamic ranges, special values.
+// Returns sentences on the report: what ran, dynamic ranges, special values.
 std::string report_words(const Row& row) {
   const Json& report = row.report;
   const RunNames names = names_of_run(row);
@@ -165,7 +166,8 @@ const char* element_type_text(const Operands& operands) {
   return real_type_text(operands.type());
 }
 
-// Returns a number; for complex operands [real, imaginary], for double-double ones [hi, lo].
+// Returns a scalar as JSON: a number, [real, imaginary] for complex operands, or [hi, lo] for double-double
+// operands.
 Json scalar_document(const Operands& operands, const std::complex<double>& value) {
   if (!operands.complex() && operands.type() != Type::double_double) return number(value.real());
   return Json::array({number(value.real()), number(value.imag())});

@@ -9,7 +9,7 @@ namespace kintsugi::tools {
 
 namespace {
 
-// Parses "fp32", "fp64", "c32", "c64" or "dd"; returns nothing for "", the files' own type.
+// Parses "fp32", "fp64", "c32", "c64" or "dd". Returns nothing for "", which means the type of the files.
 std::optional<Type> requested_type(const std::string& type) {
   if (type.empty()) return std::nullopt;
   if (type == "dd") return Type::double_double;
@@ -98,9 +98,9 @@ MatrixShape shape_of(const Matrix& matrix, const std::string& trans) {
   return trans == "N" ? MatrixShape{matrix.rows, matrix.columns} : MatrixShape{matrix.columns, matrix.rows};
 }
 
-// Returns the op with which the library gets a matrix. To a call whose layout is `order`, a matrix in the
-// other order is a transpose. A complex matrix with trans C must be stored in `order`: in the other it would
-// have to be conjugated and not transposed, for which there is no op.
+// Returns the op of a matrix in a call whose layout is `order`. If the matrix is stored in the other order,
+// it counts as transposed. Precondition: a complex matrix with trans = C is stored in `order`. Otherwise it
+// would have to be conjugated without transposition, and there is no such op.
 kintsugi_op stored_op(const Matrix& matrix, const std::string& trans, Order order) {
   if (matrix.order == order)
     return trans == "N" ? KINTSUGI_OP_N : trans == "T" ? KINTSUGI_OP_T : KINTSUGI_OP_C;

@@ -21,16 +21,16 @@ struct ProblemRequest {
   std::string transb = "N";
   std::string alpha = "1";  // "RE"; for complex operands "RE,IM", for double-double ones "HI,LO"
   std::string beta;         // "": 0, or an error if a C is given
-  std::string type;         // "": the files' own
+  std::string type;         // "": the type of the files
   std::string order = "c";
 };
 
 // The operands in memory and the problem that describes them. C has the order of `--order`. An operand in the
-// other order is not copied: the problem has it as the transpose of a matrix in C's order.
+// other order is not copied; in the problem it is the transpose of a matrix in C's order.
 struct Operands {
   Matrix a;
   Matrix b;
-  std::optional<Matrix> c0;        // old C, stored as C is
+  std::optional<Matrix> c0;        // old C, stored like C
   std::complex<double> alpha = 1;  // rounded to the operands' type; a double-double number as (hi, lo)
   std::complex<double> beta = 0;
   std::string transa;
@@ -42,8 +42,8 @@ struct Operands {
   Type type() const { return a.type(); }  // type of the parts, if complex
   bool complex() const { return a.complex; }
 
-  // Returns the product of real operands as lab/ describes it: views of op(A), op(B) and C0. T is the
-  // operands' type.
+  // Returns views of op(A), op(B) and C0, as lab/ needs them. Precondition: the operands are real and have
+  // type T.
   template <class T>
   lab::Product<T> product() const;
 };

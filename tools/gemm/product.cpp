@@ -15,7 +15,7 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-// Returns the flag whose value the library's message quotes, so that the error line can begin with it.
+// Returns the flag whose value the library's message quotes. The error line begins with this flag.
 std::string subject_of_error(const std::vector<FlagValue>& flags, const std::string& scheme) {
   const std::string message = kintsugi_last_error();
   const auto quoted = [&](const std::string& value) {
@@ -118,8 +118,8 @@ void RequestedProduct::execute_once(Matrix& c) {
   with_element_type(c, [&]<class T>() { execute_once<T>(c); });
 }
 
-// Runs the product, then up to four times more within half a second, since the first run of a program also
-// opens libraries and starts threads. The fastest run counts.
+// Runs the product once, then up to four more times within half a second. The fastest run counts, since the
+// first run also opens libraries and starts threads.
 Row RequestedProduct::run() {
   constexpr double enough_seconds = 0.5;
   constexpr int max_runs = 5;

@@ -1,4 +1,4 @@
-// One product of the operands: the constructor makes its plan, run() multiplies.
+// One product of the operands. The constructor makes the plan, and run() multiplies.
 #pragma once
 
 #include <optional>
@@ -17,7 +17,7 @@ struct FlagValue {
   std::string name;         // "scheme"
   std::string environment;  // "KINTSUGI_SCHEME"
   std::string value;
-  bool environment_only = false;  // true: the library reads the variable alone, for the whole program
+  bool environment_only = false;  // true: the library reads only the environment variable
 };
 
 // One row of the table: request, plan, report and measurements.
@@ -37,7 +37,7 @@ struct PlanDeleter {
   void operator()(kintsugi_plan plan) const { kintsugi_plan_destroy(plan); }
 };
 
-// Product that the command line asks for: that of its settings, or one of --compare.
+// A product that the command line asks for, by its settings or by --compare.
 class RequestedProduct {
  public:
   // Plans the product with the settings of the flags.
@@ -48,11 +48,12 @@ class RequestedProduct {
 
   const std::string& requested_scheme() const { return row_.requested_scheme; }
 
-  // Computes C and returns the row; repeats short products to time them. Can be called only once.
+  // Computes C and returns the row. Repeats short products to time them. May be called only once.
   Row run();
 
  private:
-  // Sets the settings in the handle and in the environment, from which the library reads some of them only.
+  // Sets the settings in the handle and in the environment. (The library reads some settings only from the
+  // environment.)
   void set_flags(const std::vector<FlagValue>& flags);
   void plan(const kintsugi_options& options, const std::vector<FlagValue>& flags);
   void execute_once(Matrix& c);

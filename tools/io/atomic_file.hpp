@@ -1,4 +1,4 @@
-// A file that appears complete or not at all: it is written under a temporary name, synchronized, then
+// A file that appears complete or not at all. It is written under a temporary name, synchronized, then
 // renamed. The previous file survives a full disk, an error and a kill. Standard output, "-", is written
 // directly.
 #pragma once
@@ -21,7 +21,7 @@ namespace kintsugi::tools {
 
 namespace atomic_file {
 
-// Name of the temporary file that a signal handler has to remove; "": none. It is a plain array, since the
+// Name of the temporary file that a signal handler must remove; "": none. It is a plain array, since the
 // handler must not use the heap.
 inline char pending[4096];
 // While `creating` is 1, between creating the temporary file and storing its name, the handler only records
@@ -40,7 +40,7 @@ extern "C" inline void kintsugi_remove_pending(int number) {
   ::raise(number);
 }
 
-// Installs the handler only if the signal would end the program; an ignored one (nohup) stays ignored.
+// Installs the handler for signals that would end the program. An ignored signal (nohup) stays ignored.
 inline void remove_pending_on_signals() {
   for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
     struct sigaction current {};
@@ -50,7 +50,7 @@ inline void remove_pending_on_signals() {
   }
 }
 
-// Returns the file to which a link leads, so that the file is replaced and the link stays.
+// Returns the file to which a link leads. The file is then replaced, and the link stays.
 inline std::string resolved(const std::string& path) {
   char* real = ::realpath(path.c_str(), nullptr);
   if (real == nullptr) return path;
@@ -67,7 +67,7 @@ inline std::string folder_of(const std::string& path) {
 
 }  // namespace atomic_file
 
-// True for "-" as the name of an output file; ./- is a file of that name.
+// True if the name of an output file is "-". (A file of that name can be written as ./-.)
 inline bool is_standard_output(const std::string& path) { return path == "-"; }
 
 // Fails if the file must not be replaced. Renaming would replace even a file without write permission, and
@@ -79,7 +79,7 @@ inline void check_replaceable(const std::string& path, const struct stat& status
     fail(path, "is read-only and is not replaced; choose another file, or chmod u+w it");
 }
 
-// Fails if `path` could not be written, before any work is done for it.
+// Fails if `path` cannot be written. Called before any work is done for the file.
 inline void check_writable(const std::string& path) {
   if (is_standard_output(path)) return;
   struct stat status {};

@@ -1,4 +1,4 @@
-// Lets ^C interrupt long work, not at once but at the next point where all results so far are on the disk.
+// Lets ^C interrupt long work at the next point where all results so far are on the disk.
 #pragma once
 
 #include <csignal>
@@ -8,7 +8,7 @@
 
 namespace kintsugi::tools {
 
-// Thrown if work ends on a signal; the program reports the message and then ends by the signal.
+// Thrown if work ends because of a signal. The program reports the message, then ends by the signal.
 class Interrupted : public std::runtime_error {
  public:
   Interrupted(const std::string& what, int signal) : std::runtime_error(what), signal_(signal) {}
@@ -18,8 +18,8 @@ class Interrupted : public std::runtime_error {
   int signal_;
 };
 
-// During its lifetime the first SIGINT, SIGTERM or SIGHUP is only recorded, with a line on stderr; a second
-// one ends the program at once. Ignored signals (nohup) stay ignored.
+// While an object exists, the first SIGINT, SIGTERM or SIGHUP is only recorded, with a line on stderr. A
+// second one ends the program at once. Ignored signals (nohup) stay ignored.
 class InterruptionWatch {
  public:
   InterruptionWatch();

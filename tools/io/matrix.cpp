@@ -12,13 +12,13 @@ namespace kintsugi::tools {
 
 namespace {
 
-// These return x with all its bits, a double-double number normalized, for comparisons.
+// These functions return x exactly, in a form that can be compared. A double-double number is normalized.
 double wide(double x) { return x; }
 DoubleDouble wide(const DoubleDouble& x) { return core::normalized(x); }
 
-// These return x rounded once to nearest, to the type of the second argument, whose value is not used. A
-// double-double number is rounded to float by its leading part hi; if hi is halfway between two floats, lo
-// decides.
+// These functions return x rounded once, to nearest, to the type of the second argument. The value of the
+// second argument is not used. For a double-double number and float, hi decides the result; if hi is halfway
+// between two floats, lo decides.
 float narrowed(double x, float) { return static_cast<float>(x); }
 double narrowed(const DoubleDouble& x, double) { return wide(x).hi; }
 float narrowed(const DoubleDouble& x, float) {
@@ -32,7 +32,7 @@ float narrowed(const DoubleDouble& x, float) {
   return is_tie && lo_is_positive == (difference > 0) ? next_nearest : nearest;
 }
 
-// Counts the element if rounding changed it. NaN counts as unchanged, though its payload is truncated.
+// Counts the element if rounding changed it. NaN counts as unchanged, although its payload is truncated.
 template <class From, class To>
 void count(Rounded& rounded, const From& before, To after) {
   if (std::isnan(core::leading_part(before)) || wide(before) == wide(after)) return;
@@ -57,7 +57,7 @@ Rounded convert_elements(Matrix& matrix) {
   return rounded;
 }
 
-// Copies in tiles of 32 x 32, which keep both sides of a transposition in the L1 cache.
+// Copies in tiles of 32 x 32, so that rows of one matrix and columns of the other stay in the L1 cache.
 template <class T>
 void copy_elements(const Matrix& from, Matrix& to) {
   constexpr std::int64_t tile = 32;

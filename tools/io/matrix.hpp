@@ -1,4 +1,4 @@
-// A dense matrix as the program reads, computes and writes it.
+// Dense matrices that the program reads, computes and writes.
 #pragma once
 
 #include <complex>
@@ -13,14 +13,14 @@
 
 namespace kintsugi::tools {
 
-// The library's numbers of two words, 16 bytes: hi, then lo.
+// The library's double-double numbers: hi, then lo, 16 bytes.
 using core::DoubleDouble;
 
 enum class Type : std::uint8_t { float32, float64, double_double };
 enum class Order : std::uint8_t { row_major, column_major };  // numpy's C and Fortran order
 
-// These return numpy's name of a type, and its size in bytes; `type` is that of the parts if elements are
-// complex.
+// These functions return numpy's name of a type and its size in bytes. `type`: type of the elements, or of
+// their parts if they are complex.
 inline const char* type_name(Type type, bool complex = false) {
   if (complex) return type == Type::float32 ? "complex64" : "complex128";
   if (type == Type::double_double) return "double-double";
@@ -46,7 +46,7 @@ inline constexpr Type type_of = std::is_same_v<T, float>          ? Type::float3
                                 : std::is_same_v<T, DoubleDouble> ? Type::double_double
                                                                   : Type::float64;
 
-// A contiguous matrix; a complex element is two values, its real and its imaginary part. The leading
+// A contiguous matrix. A complex element is two values, its real and its imaginary part. The leading
 // dimension is the number of columns (row-major) or rows (column-major).
 struct Matrix {
   std::int64_t rows = 0;
@@ -83,11 +83,11 @@ struct Matrix {
   }
 };
 
-// Returns the memory of this machine in bytes. Linux grants more memory than there is and ends the program
-// when it is used, so sizes are compared with this before anything is allocated.
+// Returns the memory of this machine in bytes. Sizes are compared with it before anything is allocated, since
+// Linux grants more memory than the machine has, and ends a program that uses too much.
 double physical_memory();
 
-// Fails, naming the subject, if a matrix does not fit in the machine's memory.
+// Fails with the subject in the message if a matrix does not fit in the machine's memory.
 void require_memory(const std::string& subject, std::int64_t rows, std::int64_t columns, Type type,
                     bool complex = false);
 
@@ -102,8 +102,8 @@ struct Rounded {
   std::int64_t overflowed = 0;
 };
 
-// Converts each element, or its parts: to a narrower type with one rounding to nearest (ties to even), to a
-// wider one exactly.
+// Converts each element or its parts. A conversion to a narrower type rounds once, to nearest (ties to even);
+// a conversion to a wider type is exact.
 Rounded convert(Matrix& matrix, Type type);
 
 // Adds imaginary parts of zero to the elements.

@@ -14,14 +14,14 @@ struct MatrixFile {
   Rounded rounded;              // what conversion to a narrower type changed
 };
 
-// Reads a file as `type`, else as its own type.
+// Reads a file and converts it to `type`, if a type is given.
 MatrixFile read_matrix(const std::string& path, std::optional<Type> type);
 
 // Fails unless `path` names standard output, or ends with a known suffix and could be written.
 void check_output(const std::string& path);
 
-// Fails if a file of that suffix cannot store such elements: Matrix Market files of complex or double-double
-// elements are not written.
+// Fails if a file with the suffix of `path` cannot store such elements. Matrix Market files with complex or
+// double-double elements are not written.
 void check_holds(const std::string& path, Type type, bool complex);
 
 void write_matrix(const std::string& path, const Matrix& matrix);

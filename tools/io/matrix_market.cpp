@@ -41,12 +41,12 @@ std::string lower(std::string_view text) {
   return result;
 }
 
-// Reads the file line by line and a line word by word; knows the number of the line for messages.
+// Reads the file line by line, and a line word by word. Messages have the number of the line.
 class Lines {
  public:
   Lines(const std::string& path, std::string_view text) : path_(path), text_(text) {}
 
-  // Advances to the next line; false at the end.
+  // Advances to the next line. Returns false at the end.
   bool next() {
     if (text_.empty()) return false;
     const auto end = text_.find('\n');
@@ -99,9 +99,9 @@ class Lines {
   std::int64_t line_number_ = 0;
 };
 
-// Parses a number with correct rounding. from_chars() does not set the value if it is beyond T's range;
-// strtof and strtod then give the nearest subnormal or zero. A number that would round to infinity is an
-// error.
+// Parses a number with correct rounding. from_chars() does not set the value if the number is beyond T's
+// range; strtof and strtod then return the nearest subnormal number or zero. A number that would round to
+// infinity is an error.
 template <class T>
 T parse_value(const Lines& lines, std::string_view text, const Kind& kind) {
   if (text.empty()) lines.fail_in_line("a value is missing");
@@ -160,7 +160,8 @@ struct Sizes {
   std::int64_t entries = 0;  // number of lines that follow
 };
 
-// Number of entries that an array file stores: all, or the lower triangle with or without the diagonal.
+// Returns the number of entries that an array file stores: all of them, or the lower triangle with or without
+// the diagonal.
 std::int64_t stored_entries(const Kind& kind, std::int64_t rows, std::int64_t columns) {
   if (kind.symmetry == Symmetry::general) return rows * columns;
   // Symmetric matrices are square.
@@ -188,7 +189,7 @@ Sizes read_sizes(const std::string& path, Lines& lines, const Kind& kind) {
   return sizes;
 }
 
-// Sets an entry, and the entry above the diagonal that follows from it by symmetry.
+// Sets an entry. In a symmetric matrix, also sets the mirrored entry above the diagonal.
 template <class T>
 void set_entry(Matrix& matrix, Symmetry symmetry, std::int64_t i, std::int64_t j, T value) {
   T* entries = matrix.data<T>();
@@ -223,8 +224,8 @@ void read_coordinate_entry(Lines& lines, const Kind& kind, const Sizes& sizes, M
   set_entry<T>(matrix, kind.symmetry, i - 1, j - 1, sum_of_earlier_lines + value);
 }
 
-// Position of the next value of an array file: down the columns, of the lower triangle if only that is
-// stored.
+// Position of the next value of an array file. Values run down the columns. If only the lower triangle is
+// stored, each column begins at the diagonal or below it.
 struct ArrayPosition {
   const Kind& kind;
   std::int64_t rows;

@@ -8,12 +8,13 @@
 
 namespace kintsugi::tools {
 
-// Reads a file; its text is rounded once, to nearest, to `type`. Entries that a coordinate file repeats are
-// added. The order is column-major, as in the file.
+// Reads a file into a column-major matrix. Each number in the text is rounded once, to nearest, to `type`.
+// Entries that a coordinate file repeats are added.
 Matrix read_matrix_market(const std::string& path, Type type);
 
-// Writes array, real, general, with 9 or 17 significant digits: these identify one float32 or float64, even
-// if they are read as the wider type first. Replaces `path` only when all of it is on the disk.
+// Writes the format array, real, general. Numbers have 9 or 17 significant digits, which identify one float32
+// or float64 even if they are first read as a wider type. Replaces `path` only when the complete file is on
+// the disk.
 void write_matrix_market(const std::string& path, const Matrix& matrix);
 
 }  // namespace kintsugi::tools

@@ -144,8 +144,8 @@ Header parse_header(const std::string& path, std::string_view characters) {
   Header header;
   std::array<bool, 3> seen{};
   constexpr std::array<std::string_view, 3> keys{"descr", "fortran_order", "shape"};
-  // The number of dimensions is checked later, by data_bytes(), so that a file of objects is reported as such
-  // whatever its shape.
+  // data_bytes() checks the number of dimensions later. A file of objects is then reported as such, whatever
+  // its shape.
   text.expect('{');
   while (!text.take('}')) {
     const auto key = text.string();
@@ -263,8 +263,8 @@ void swap_bytes(Matrix& matrix) {
   }
 }
 
-// Returns the header. The dictionary is padded with spaces to a multiple of 64 bytes, so that the data can be
-// mapped with alignment.
+// Returns the header. The dictionary is padded with spaces, so that the data begin at a multiple of 64 bytes
+// and can be mapped with alignment.
 std::string header_bytes(const Matrix& matrix) {
   constexpr std::size_t alignment = 64;
   constexpr std::size_t prefix = 10;  // bytes before the dictionary: magic, version and length

@@ -9,7 +9,7 @@ namespace kintsugi::tools {
 
 namespace {
 
-// Requirement for the value of a member of a document; the value of a missing member is null.
+// Requirement for the value of a member of a document. A missing member counts as null.
 struct MemberRule {
   std::string path;  // "/problem/m"
   const char* expected;
@@ -26,7 +26,7 @@ bool is_count(const Json& value) {
   return value.is_number_unsigned() || (value.is_number_integer() && value.get<std::int64_t>() >= 0);
 }
 
-// True for a finite number: infinities and NaN are texts in JSON.
+// True for a finite number. (Infinities and NaN are texts in JSON.)
 bool is_finite_number(const Json& value) { return value.is_number(); }
 
 bool is_number(const Json& value) {
@@ -54,7 +54,7 @@ bool is_distribution(const Json& value) {
   return true;
 }
 
-// True for an object of words and numbers, alone or in lists.
+// True for an object whose members are words, numbers, or lists of words and numbers.
 bool is_settings(const Json& value) {
   const auto is_setting = [](const Json& setting) {
     return !setting.is_object() &&
@@ -198,7 +198,7 @@ const std::vector<MemberRule>& bench_members() {
   return members;
 }
 
-// Fails for the first member that breaks its rule; `where` begins its name in the message.
+// Fails for the first member that breaks its rule. `where`: beginning of the member's name in the message.
 void check_members(const std::string& file, const std::string& where, const Json& object,
                    const std::vector<MemberRule>& rules) {
   for (const MemberRule& rule : rules) {

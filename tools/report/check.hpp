@@ -7,8 +7,8 @@
 
 namespace kintsugi::tools {
 
-// Fails, naming the file, the row and the member, for the first value that violates
-// docs/schema/accuracy.schema.json.
+// Fails for the first value that violates docs/schema/accuracy.schema.json. The message names the file, the
+// row and the member.
 void check_accuracy(const std::string& file, const Json& document);
 // Like check_accuracy(), by docs/schema/bench.schema.json.
 void check_bench(const std::string& file, const Json& document);

@@ -21,7 +21,7 @@ std::string with_type(const Json& row, const std::string& text) {
   return type_of(row) == "fp32" ? text : text + ", " + type_of(row);
 }
 
-// A distribution with its parameter: "offset:-4" is {"offset:P", -4}, "type3" {"typeP", 3}.
+// A distribution with its parameter: "offset:-4" is {"offset:P", -4}, and "type3" is {"typeP", 3}.
 struct ParametricDistribution {
   std::string family;
   std::optional<double> parameter;
@@ -84,10 +84,10 @@ Dimension parameter_dimension(const std::string& key) {
           .value = [key](const Json& row) { return parameter_of(row, key); },
           .group = problem_text,
           .scheme = [key](const Json& row) { return without_parameter(cell(row, "scheme"), key); },
-          .native_is_level = true};
+          .draws_native_as_line = true};
 }
 
-// Returns the dimension of slices per operand, for rows whose operands have equally many.
+// Returns the dimension of slices per operand, for rows whose operands have equal numbers of slices.
 Dimension slices_dimension() {
   return {
       .label = "slices of each operand",
@@ -101,7 +101,7 @@ Dimension slices_dimension() {
       .group = problem_text,
       .scheme =
           [](const Json& row) { return without_parameter(without_parameter(cell(row, "scheme"), "a"), "b"); },
-      .native_is_level = true};
+      .draws_native_as_line = true};
 }
 
 // Returns the size if both are equal.

@@ -10,16 +10,15 @@
 
 namespace kintsugi::tools {
 
-// One such quantity.
 struct Dimension {
-  std::string label;        // of the axis
-  std::string title_label;  // the same in a title, "... against k"
+  std::string label;        // label of the axis
+  std::string title_label;  // label in a title, "... against k"
   bool logarithmic;
-  std::function<std::optional<double>(const Json& row)> value;  // of a row; nothing: the row is not drawn
+  std::function<std::optional<double>(const Json& row)> value;  // x of a row; nothing: the row is not drawn
   std::function<std::string(const Json& row)> group;            // rows of one group are in one figure
-  // The row's scheme without the parameter on the x axis; rows with the same one are on one line.
+  // Scheme of a row without the parameter that is on the x axis. Rows with equal results are on one line.
   std::function<std::string(const Json& row)> scheme;
-  bool native_is_level = false;  // true: native products have no such value and are drawn as horizontal lines
+  bool draws_native_as_line = false;  // true: native rows have no value of x; native is a horizontal line
 };
 
 // Returns the dimensions by which `rows` can be drawn: sizes, the distribution's parameter, and the

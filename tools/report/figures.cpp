@@ -43,7 +43,7 @@ std::vector<Group> groups_of(const std::vector<Json>& rows, const Dimension& dim
   std::vector<Group> groups;
   for (const Json& row : rows) {
     const auto x = dimension.value(row);
-    const bool is_level_line = dimension.native_is_level && cell(row, "scheme") == "native";
+    const bool is_level_line = dimension.draws_native_as_line && cell(row, "scheme") == "native";
     const char* quantity = row.contains("rate") ? "rate" : "error";
     const auto title = [&] {
       return fmt::format("{}: {} against {}", dimension.group(row), quantity, dimension.title_label);
@@ -59,8 +59,8 @@ std::vector<Group> groups_of(const std::vector<Json>& rows, const Dimension& dim
   return groups;
 }
 
-// Returns the value of a measure in a row. There is none in rows of older files, of machines that cannot
-// measure it and of engines without a native product, nor for the difference of native to itself.
+// Returns the value of a measure in a row. A row may lack the value: in older files, on machines that cannot
+// measure it, for engines without a native product, and for the difference of native from itself.
 std::optional<double> value_of(const Json& row, const Measure& measure) {
   const bool is_difference = measure.kind == MeasureKind::difference_to_native;
   if (is_difference && cell(row, "scheme") == "native") return std::nullopt;
@@ -70,8 +70,8 @@ std::optional<double> value_of(const Json& row, const Measure& measure) {
   return read_number(value);
 }
 
-// Adds horizontal lines over the whole x range; of several rows of a line, such as seeds, the largest value
-// counts.
+// Adds horizontal lines over the whole x range. If a line has several rows, for example for several seeds,
+// the largest value counts.
 void add_level_lines(Chart& chart, const Group& group, const Measure& measure, Looks& looks) {
   for (const Json* row : group.level_lines) {
     const auto value = value_of(*row, measure);
@@ -83,7 +83,7 @@ void add_level_lines(Chart& chart, const Group& group, const Measure& measure, L
   }
 }
 
-// True if the measure is a ratio whose values are within a small factor, which a linear axis from 0 shows
+// True if the measure is a ratio whose values are within a small factor. A linear axis from 0 shows them
 // best.
 bool has_linear_axis(const Chart& chart, const Measure& measure) {
   constexpr double max_factor = 20;
@@ -119,7 +119,7 @@ Chart make_chart(const Group& group, const Dimension& dimension, const Measure& 
     if (value) add_point(series_in(chart, looks.series_of(*row, dimension.scheme(*row))), x, *value);
   }
   // A scheme with only one value of the parameter on the x axis makes no line.
-  if (dimension.native_is_level)
+  if (dimension.draws_native_as_line)
     std::erase_if(chart.series, [](const Series& series) { return series.points.size() < 2; });
   add_level_lines(chart, group, measure, looks);
   // The contract bounds componentwise errors.
@@ -140,8 +140,8 @@ std::string remark_of(const Chart& chart) {
   return fmt::format("Not drawn: {} points with an infinite error; the table has them.", infinite);
 }
 
-// Returns the line with points (edge, share): the share of the elements whose error has a magnitude below
-// this edge and not below the previous one, both signs together.
+// Returns the line with points (edge, share). `share`: share of the elements, of both signs, whose error has
+// a magnitude below this edge but not below the previous edge.
 Series histogram_line(const Json& histogram, Series line) {
   const Json& edges = histogram.at("edges");
   const Json& counts = histogram.at("counts");
@@ -156,7 +156,7 @@ Series histogram_line(const Json& histogram, Series line) {
   return line;
 }
 
-// Removes bins at both ends in which no line has an element, all but one at either end.
+// Removes bins without elements at both ends, but keeps one empty bin at each end.
 void trim(Chart& chart) {
   std::size_t first = SIZE_MAX;
   std::size_t last = 0;
@@ -176,7 +176,8 @@ void trim(Chart& chart) {
   }
 }
 
-// Adds a line, unless there is one with its label: if several files have the same row, the first is drawn.
+// Adds a line unless there is a line with the same label. If several files have the same row, the first one
+// is drawn.
 void add_histogram(Picture& picture, const Series& line) {
   const auto& drawn = picture.chart.series;
   const bool is_drawn = std::any_of(drawn.begin(), drawn.end(),
@@ -214,7 +215,7 @@ void add_histograms(const std::vector<Json>& rows, Looks& looks, std::vector<Fig
   }
 }
 
-// True if the list, of which an empty one selects all, has the name.
+// True if the list has the name, or if the list is empty, which selects all names.
 bool selects(const std::vector<std::string>& wanted, const std::string& name) {
   return wanted.empty() || std::find(wanted.begin(), wanted.end(), name) != wanted.end();
 }

@@ -1,4 +1,4 @@
-// Figures for which the rows of kintsugi accuracy or kintsugi bench have enough points.
+// Makes figures from rows of kintsugi accuracy or kintsugi bench, if they have enough points.
 #pragma once
 
 #include <array>
@@ -37,7 +37,7 @@ inline constexpr std::array<Measure, 11> measures{{
 
 struct Picture {
   Chart chart;
-  std::string name;         // its measure, or what else it shows; part of the file name
+  std::string name;         // name of the measure, or of another subject; part of the file name
   std::string remark = {};  // "": none
   int measure = -1;         // index in `measures`; -1: none of them
 };
@@ -54,11 +54,15 @@ struct Selection {
   std::size_t min_values = 2;  // fewest values of x for which there is a figure
 };
 
-// Returns figures of errors, or of the rates in rows of rate_row(): against k for each distribution and m, n;
-// against m = n for each distribution and k; against m = n = k; against a parameter of the distribution or of
-// the scheme. A figure needs two values of x or more, and has one picture for every measure in the rows.
-// After these come rooflines of devices, and histograms, one figure for each problem, distribution and seed.
-// fp32 and fp64 are in separate figures.
+// Returns figures of errors, or of rates in rows of rate_row():
+// - against k, for each distribution, m and n;
+// - against m = n, for each distribution and k;
+// - against m = n = k;
+// - against a parameter of the distribution or of the scheme;
+// - rooflines of devices;
+// - histograms, one figure for each problem, distribution and seed.
+// A figure needs at least two values of x. It has one picture for every measure in the rows. fp32 and fp64
+// are in separate figures.
 std::vector<Figure> make_figures(const std::vector<Json>& rows, const Selection& selection = {});
 
 }  // namespace kintsugi::tools

@@ -55,7 +55,7 @@ bool is_drawn(const std::vector<Figure>& figures, int measure) {
   return false;
 }
 
-// Returns radio buttons for the measures that are drawn, of which the reader selects one.
+// Returns radio buttons with which the reader selects one of the drawn measures.
 std::string measure_buttons(const std::vector<Figure>& figures) {
   std::string html;
   for (std::size_t i = 0; i < measures.size(); ++i) {
@@ -68,8 +68,9 @@ std::string measure_buttons(const std::vector<Figure>& figures) {
   return html;
 }
 
-// Returns the CSS classes of a figure. With them it is shown only if it has a picture of the measure that the
-// reader selected; a figure with a picture that belongs to no measure gets none of them and is always shown.
+// Returns the CSS classes of a figure. With these classes the figure is shown only if it has a picture of the
+// measure that the reader has selected. A figure with a picture that belongs to no measure gets no classes,
+// so it is always shown.
 std::string classes_of(const Figure& figure) {
   std::string classes = "chart";
   for (const Picture& picture : figure.pictures) {

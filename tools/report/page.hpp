@@ -10,7 +10,7 @@ namespace kintsugi::tools {
 
 // A document with "version", "commit", "machine" and "rows", and the command that makes it.
 struct Source {
-  std::string name;  // of its file, or of the run
+  std::string name;  // name of the file or of the run
   Json document;
   std::string command;
 };
@@ -20,8 +20,8 @@ struct PageHead {
   std::string preface;  // XHTML before the figures
 };
 
-// Returns the page. `sources` are listed at its beginning. `rows`, of kintsugi accuracy and of rate_row(),
-// are for the tables at its end; without rows there is no table.
+// Returns the page. `sources`: listed at its beginning. `rows`: rows of kintsugi accuracy and of rate_row()
+// for the tables at its end.
 std::string report_page(const PageHead& head, const std::vector<Source>& sources,
                         const std::vector<Json>& rows, const std::vector<Figure>& figures);
 

@@ -31,7 +31,8 @@ std::string file_name(const std::string& title) {
   return name;
 }
 
-// Name of a temporary SVG for rsvg-convert, which is removed at the end; needed if no folder keeps SVG files.
+// Name of a temporary SVG file for rsvg-convert, used if SVG files are not kept. The destructor removes the
+// file.
 class TemporarySvg {
  public:
   explicit TemporarySvg(const std::string& folder) : name_(fmt::format("{}/.{}.svg", folder, ::getpid())) {}

@@ -1,4 +1,4 @@
-// Rows of kintsugi bench in the form of figures, and their table on a page.
+// Converts rows of kintsugi bench to the form that figures need, and makes their table for a page.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace kintsugi::tools {
 
-// Returns a row of kintsugi bench in the form that figures take, in which a row has a scheme, an engine and
-// an accumulator that distinguish lines. The members are:
+// Returns a row of kintsugi bench in the form that figures need. There, scheme, engine and accumulator of a
+// row distinguish lines. The members are:
 //   "scheme"           the row's name
 //   "accumulator"      threads (or the device's name), batch and prepared operand
 //   "rate"             in GFLOP/s; null for a device

@@ -45,9 +45,9 @@ double ceiling_of(const Roofline& roofline, const std::string& name) {
   return to_tera * read_number(roofline.ceilings->at(name).at("rate"));
 }
 
-// Adds the lines of ceilings: horizontal ones for the units, and that of the memory, which rises from the
-// first point's x to the line of the fastest units. A unit's line begins where the memory allows its rate,
-// and is left out if that is beyond the last point.
+// Adds the lines of ceilings. The memory's line rises from the first point's x to the line of the fastest
+// units. The lines of units are horizontal, and begin at the x from which the memory is fast enough for the
+// unit's rate. A unit's line is left out if it would begin beyond the last point.
 void add_ceilings(Roofline& roofline) {
   double first = std::numeric_limits<double>::infinity();
   double last = 0;

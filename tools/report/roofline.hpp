@@ -9,8 +9,8 @@
 namespace kintsugi::tools {
 
 // Adds a figure for each device, distribution and type among the rows of rate_row() that have "ceilings".
-// Operations are those of the products of slices, of which a native product is one. The ceilings of the
-// memory and of the units that the figure's rows use are lines, unless they lie beyond all points.
+// Operations are operations of products of slices; a native product counts as one. Lines show the ceilings of
+// the memory and of the units that the figure's rows use, unless they lie beyond all points.
 void add_rooflines(const std::vector<Json>& rows, Looks& looks, std::vector<Figure>& figures);
 
 }  // namespace kintsugi::tools

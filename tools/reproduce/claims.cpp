@@ -14,8 +14,8 @@ namespace {
 constexpr std::size_t max_listed_values = 6;
 constexpr std::size_t max_listed_names = 4;
 
-// True if the last value is larger than the first, and each at least (1 - tolerance) times the largest before
-// it.
+// True if the last value is larger than the first, and every value is at least (1 - tolerance) times the
+// largest value before it.
 bool rises(const std::vector<double>& values, double tolerance) {
   double largest = values.front();
   for (const double value : values) {
@@ -48,8 +48,8 @@ std::string names_text(const std::vector<std::string>& names) {
              : text;
 }
 
-// Returns the verdict on alternatives, each with true if it meets the criterion. All of them have to: the
-// paper does not say which of them it means.
+// Returns the verdict on alternatives. `alternatives`: name -> true if it meets the criterion. All must meet
+// it, since the paper does not say which alternative it means.
 Judgement by_alternatives(const std::map<std::string, bool>& alternatives,
                           const std::vector<std::string>& missed) {
   const auto held = std::count_if(alternatives.begin(), alternatives.end(),

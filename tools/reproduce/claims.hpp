@@ -1,5 +1,4 @@
-// The registry of claims, docs/results/claims.json, which is part of the program, and verdicts by its
-// criteria.
+// The registry of claims (docs/results/claims.json, embedded in the program), and verdicts by its criteria.
 #pragma once
 
 #include <string>
@@ -18,7 +17,8 @@ using Measured = std::vector<SeriesValues>;
 
 struct Judgement {
   std::string verdict;  // one of rules.verdicts
-  std::string why;      // series that miss the criterion, or why there is no verdict; "" if it agrees
+  std::string
+      why;  // series that miss the criterion, or the reason why there is no verdict; "" if the claim agrees
 };
 
 // Returns all claims, in the registry's order.

@@ -1,5 +1,5 @@
-// Rows of a figure's sweeps and of its analysis, and the queries by which claims read them. A row of a sweep
-// has the errors of one method on one problem, distribution and seed.
+// Rows of a figure's sweeps and of its analysis, with queries for claims. A row of a sweep has the errors of
+// one method on one problem, distribution and seed.
 #pragma once
 
 #include <functional>
@@ -39,11 +39,11 @@ class Evidence {
   explicit Evidence(std::vector<Json> rows) : rows_(std::move(rows)) {}
 
   const std::vector<Json>& rows() const { return rows_; }
-  // Returns the rows of a method, ordered by k, then m; fails if there is none.
+  // Returns the rows of a method, ordered by k, then m. Fails if there is none.
   std::vector<Json> rows_of(const SchemeOnEngine& method, const Filter& filter) const;
   std::vector<double> errors(const SchemeOnEngine& method, const char* measure, const Filter& filter) const;
-  // Returns the errors of x and y on the same problem, distribution and seed, in the order of x's rows; fails
-  // if there is no such pair.
+  // Returns pairs of errors of x and y on the same problem, distribution and seed, in the order of x's rows.
+  // Fails if there is no pair.
   std::vector<ErrorPair> pairs(const SchemeOnEngine& x, const SchemeOnEngine& y, const char* measure,
                                const Filter& filter) const;
   // Returns every k of the rows that pass the filter.

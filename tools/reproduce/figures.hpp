@@ -16,7 +16,7 @@ namespace kintsugi::tools {
 struct Claim {
   std::string id;
   std::function<Measured(const Evidence&)> measure;  // returns the values of its series
-  std::string explanation = {};                      // why the finding does not agree, if it does not
+  std::string explanation = {};                      // reason why the finding does not agree; "": it agrees
 };
 
 struct PaperSweep {
@@ -24,8 +24,8 @@ struct PaperSweep {
   SweepTexts lists;
 };
 
-// A document with a member "rows" that other code than a sweep makes: all rows of a figure, or rows in
-// addition to those of its sweeps.
+// A document with a member "rows" that is not made by a sweep. Its rows are all rows of a figure, or they are
+// added to the rows of the figure's sweeps.
 struct Analysis {
   std::string format;  // name in docs/schema: "slice-counts"
   std::function<Json(bool quick)> make_document = {};

@@ -81,7 +81,7 @@ std::string claims_table(const Json& claims) {
   return text + "\n";
 }
 
-// Returns the reasons; claims with the same reason share a line.
+// Returns the reasons of the verdicts as a list. Claims with the same reason share a line.
 std::string reasons(const Json& claims) {
   std::vector<std::pair<std::string, std::string>> lines;
   for (const Json& claim : claims) {

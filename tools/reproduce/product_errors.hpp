@@ -1,5 +1,5 @@
-// Error studies that no sweep makes: nonnegative operands, results rounded to FP16, and errors relative to
-// another engine's native product.
+// Error studies that sweeps cannot make: nonnegative operands, results rounded to FP16, and errors relative
+// to another engine's native product.
 #pragma once
 
 #include <cstdint>

@@ -33,7 +33,7 @@ void scale_sizes(std::vector<std::string>& sizes, double max_size) {
   for (std::string& size : sizes) size = scaled_down(std::stod(size), largest / max_size);
 }
 
-// Scales all sizes down by the same factor, so that squares stay squares.
+// Divides all sizes by the same factor, so that squares stay squares.
 void scale_shapes(std::vector<std::string>& shapes) {
   double factor = 1;
   for (const auto& text : shapes) {
@@ -89,8 +89,8 @@ Results run_sweeps(const PaperFigure& figure, const ReproduceOptions& options) {
   return measured;
 }
 
-// Fails if a document of --quick would overwrite one of a full run, or the reverse: their "samples" differ.
-// (run_sweep() detects this by the rows of its file.)
+// Fails if a document of --quick would overwrite a document of a full run, or the reverse. Their "samples"
+// differ. (run_sweep() detects this by the rows of its file.)
 void require_same_samples(const std::string& file, const Json& document) {
   if (!std::filesystem::exists(file)) return;
   InputFile input(file);

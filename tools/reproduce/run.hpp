@@ -9,13 +9,13 @@ namespace kintsugi::tools {
 
 struct ReproduceOptions {
   std::string folder;
-  bool quick = false;     // true: m and n are scaled down to 32, k to 256; one seed and no verdicts
-  bool recorded = false;  // true: runs nothing, reads the rows in the folder, whatever commit made them
+  bool quick = false;  // true: m and n are scaled down to 32, and k to 256; there is one seed and no verdict
+  bool recorded = false;  // true: nothing runs; rows are read from the folder, whatever commit made them
 };
 
-// Writes NAME.json (NAME-SWEEP.json), NAME.html and pictures into the folder, continuing existing sweeps;
-// with `recorded` only the pages and pictures. Returns an element of "figures" of
-// docs/schema/reproduction.schema.json.
+// Runs the sweeps of a figure and writes NAME.json (NAME-SWEEP.json), NAME.html and pictures into the folder.
+// Existing sweeps are continued. With `recorded`, writes only pages and pictures. Returns an element of
+// "figures" of docs/schema/reproduction.schema.json.
 Json reproduce_figure(const PaperFigure& figure, const ReproduceOptions& options);
 
 }  // namespace kintsugi::tools

@@ -1,4 +1,4 @@
-// kintsugi run: runs a program with a drop-in library in place of its cuBLAS or BLAS.
+// kintsugi run: runs a program with a drop-in library preloaded for its cuBLAS or BLAS.
 #include <unistd.h>
 
 #include <cerrno>
@@ -49,7 +49,7 @@ void run_program(const RunRequest& request) {
   const auto environment = environment_of(request);
   if (request.json) return print_run(request, environment);
   for (const auto& [name, value] : environment) ::setenv(name.c_str(), value.c_str(), 1);
-  std::signal(SIGXFSZ, SIG_DFL);  // else the program would inherit that main() ignores it
+  std::signal(SIGXFSZ, SIG_DFL);  // main() ignores the signal, which the program must not inherit
   std::vector<char*> words;
   for (const std::string& word : request.words) words.push_back(const_cast<char*>(word.c_str()));
   words.push_back(nullptr);

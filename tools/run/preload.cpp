@@ -25,7 +25,8 @@ std::string audit_library(const std::string& drop_in, const std::string& flag) {
   return (library.parent_path() / fmt::format("lib{}_audit.so", drop_in)).string();
 }
 
-// Refuses paths with spaces and colons, which separate names in LD_PRELOAD and cannot be quoted there.
+// Refuses paths with spaces and colons. These characters separate names in LD_PRELOAD and cannot be quoted
+// there.
 std::string preload_of(const std::string& drop_in, const std::string& flag) {
   const std::string library = drop_in_library(drop_in, flag);
   if (library.find_first_of(" :") != std::string::npos)

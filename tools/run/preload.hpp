@@ -1,4 +1,4 @@
-// A drop-in library as an LD_PRELOAD.
+// The value of LD_PRELOAD for a drop-in library.
 #pragma once
 
 #include <string>
@@ -12,9 +12,9 @@ std::string drop_in_library(const std::string& drop_in, const std::string& flag)
 // Returns the path of the library for LD_AUDIT that belongs to the drop-in.
 std::string audit_library(const std::string& drop_in, const std::string& flag);
 
-// Returns LD_PRELOAD with the drop-in of that name, such as kintsugi_blas, before what the environment has
-// there. Fails, naming the flag, if there is no such library or if its path has characters that the dynamic
-// linker does not take.
+// Returns the value of LD_PRELOAD: the drop-in of that name, such as kintsugi_blas, followed by the value in
+// the environment. Fails with the flag in the message if there is no such library, or if its path has
+// characters that LD_PRELOAD does not allow.
 std::string preload_of(const std::string& drop_in, const std::string& flag);
 
 }  // namespace kintsugi::tools

@@ -1,5 +1,5 @@
-// kintsugi tune-program: the cheapest precision of every call of BLAS or cuBLAS under an error limit for the
-// whole program.
+// kintsugi tune-program: finds the cheapest precision of every call of BLAS or cuBLAS that keeps the error of
+// the whole program within a limit.
 #include <memory>
 
 #include "command_line.hpp"
@@ -79,7 +79,7 @@ constexpr const char* footer =
     "same command\n"
     "goes on after an interruption. The whole description: docs/TUNING.md.";
 
-// Options that define the error and the calls that it is of.
+// Adds the options that define the error and select the library.
 void add_error_options(CLI::App& command, TuneRequest& request) {
   command.add_option("--limit", request.limit, "Largest error of the program")->required();
   command.add_option("--library", request.library, "Whose calls are tuned: blas or cublas")
@@ -98,7 +98,7 @@ void add_error_options(CLI::App& command, TuneRequest& request) {
                      "File that the program writes, .npy, removed before each run [the sites' last outputs]");
 }
 
-// Options of the search and of what is written.
+// Adds the options of the search and of the files that are written.
 void add_search_options(CLI::App& command, TuneRequest& request) {
   command
       .add_option("--levels", request.levels, "Levels NAME or NAME@WEIGHT, the most accurate first [by type]")

@@ -9,16 +9,16 @@ namespace kintsugi::tools {
 
 Json tuning_document(const TuneRequest& request, const Tuning& tuning);
 
-// Returns the command that made it.
+// Returns the command line that repeats the tuning.
 std::string tune_command(const TuneRequest& request);
 
-// Cells of the tables of sites and of steps, for text and page.
+// Headings and cells of two tables, of the sites and of the search's steps, for the text and the HTML page.
 std::vector<std::string> site_heads(const TuneRequest& request);
 std::vector<std::string> site_cells(const TuneRequest& request, const Tuning& tuning, std::size_t site);
 std::vector<std::string> step_heads(const TuneRequest& request);
 std::vector<std::string> step_cells(const TuneRequest& request, const Tuning& tuning, std::size_t step);
 
-// Sentences on limit, cost, runs and validation.
+// Returns sentences on the limit, the cost, the runs of the program and the validation.
 std::vector<std::string> tuning_sentences(const TuneRequest& request, const Tuning& tuning);
 
 std::string site_label(const TunedSite& site);

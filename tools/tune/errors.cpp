@@ -15,8 +15,8 @@ namespace {
 
 constexpr double infinite = std::numeric_limits<double>::infinity();
 
-// Sums of squares, or the largest magnitudes. They are scaled by the largest one, so that squares neither
-// overflow nor vanish.
+// The Frobenius norm, or the largest magnitude if `is_largest`. Squares are relative to the largest magnitude
+// so far, so that they neither overflow nor underflow.
 class Norm {
  public:
   explicit Norm(bool is_largest) : is_largest_(is_largest) {}

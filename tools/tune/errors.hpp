@@ -1,4 +1,4 @@
-// Errors of a program's outputs relative to those of a reference run.
+// Errors of a program's outputs relative to the outputs of a reference run.
 #pragma once
 
 #include <string>
@@ -7,13 +7,13 @@
 
 namespace kintsugi::tools {
 
-// Error of one .npy file: |C - R|_F / |R|_F (frobenius) or max |C - R| / max |R| (max). 0 where both are 0;
-// infinite where C cannot be read, has another shape or type, or where a number in it is NaN or infinite and
-// not R's.
+// Returns the error of the .npy file C relative to the file R: |C - R|_F / |R|_F for the metric "frobenius",
+// max |C - R| / max |R| for "max". If C = R, the error is 0. The error is infinite if C cannot be read or has
+// another shape or type, and if C and R differ in a NaN or an infinity.
 double file_error(const std::string& metric, const std::string& file, const std::string& reference);
 
-// Returns the number that a shell command prints; infinite for NaN. Fails, naming the command, if it fails or
-// prints something else.
+// Returns the magnitude of the number that a shell command prints; infinity if it prints NaN. Throws an error
+// with the command's name if the command fails or prints anything else.
 double command_error(const std::string& command,
                      const std::vector<std::pair<std::string, std::string>>& variables);
 

@@ -26,8 +26,8 @@ std::string table_of(const std::string& title, const std::vector<std::string>& h
 
 // ---------------------------------------------------------------- graph
 
-// The sites below each other, and an arc from each site to those that read its results: on the right
-// downwards, on the left upwards.
+// The graph has one box a site, from top to bottom. An arc leads from each site to every site that reads its
+// results: on the right side if it leads downwards, on the left side if it leads upwards.
 constexpr int box_left = 150, box_width = 420, box_height = 44;
 constexpr int box_pitch = 70;  // from the top of one box to the top of the next
 constexpr int margin = 10;     // above the first box
@@ -121,7 +121,7 @@ std::string preface_of(const TuneRequest& request, const Tuning& tuning) {
 
 std::string tuning_page(const TuneRequest& request, const Tuning& tuning) {
   Json found = tuning_document(request, tuning);
-  found["rows"] = found.at("steps");  // what the page counts
+  found["rows"] = found.at("steps");  // report_page() counts the member "rows"
   const std::string cost = request.cost == "time" ? "seconds of products" : "cost";
   std::vector<Figure> figures;
   if (tuning.result.steps.size() > 1)

@@ -1,4 +1,4 @@
-// The page of `kintsugi tune-program`: graph of the sites, final table, every step.
+// The HTML page of `kintsugi tune-program`: table and graph of the sites, table of the search's steps.
 #pragma once
 
 #include <string>

@@ -20,8 +20,8 @@ namespace kintsugi::tools {
 
 namespace {
 
-// Variables that the program must not inherit: the tuner's own, and settings that would change what a site
-// runs.
+// Environment variables that the program does not inherit: the tuner sets them, or they would change the
+// levels of sites.
 constexpr const char* replaced[] = {"LD_PRELOAD",      "KINTSUGI_SITES",  "KINTSUGI_REPORT",
                                     "KINTSUGI_POLICY", "KINTSUGI_SCHEME", "KINTSUGI_ACCURACY",
                                     "KINTSUGI_EXPLAIN"};
@@ -38,7 +38,7 @@ std::vector<char*> pointers(const std::vector<std::string>& words) {
   return all;
 }
 
-// Runs a command with both outputs in a file; returns the exit status.
+// Runs a command and returns the exit status. stdout and stderr go to the file `log`.
 int spawn(const std::vector<std::string>& command, const std::vector<std::string>& environment,
           const std::string& log) {
   posix_spawn_file_actions_t actions;
@@ -54,7 +54,7 @@ int spawn(const std::vector<std::string>& command, const std::vector<std::string
   int status = 0;
   while (::waitpid(child, &status, 0) < 0)
     if (errno != EINTR) fail(command.front(), "is lost: {}", std::strerror(errno));
-  constexpr int signal_base = 128;
+  constexpr int signal_base = 128;  // added to the number of a signal, as shells do
   return WIFEXITED(status) ? WEXITSTATUS(status) : signal_base + WTERMSIG(status);
 }
 
@@ -66,8 +66,8 @@ std::string last_line(const std::string& path) {
   return last;
 }
 
-// Returns the sites of the cuBLAS drop-in's report, which lists problems, with the members of the BLAS
-// drop-in's sites that the tuner reads. It has no data flow and no results.
+// Returns the sites of a report of the cuBLAS drop-in in the format of the BLAS drop-in. The report of the
+// cuBLAS drop-in lists problems instead of sites. It has neither inputs nor outputs of sites.
 Json sites_of_problems(const Json& problems) {
   std::map<std::string, Json> sites;
   for (const Json& problem : problems) {
@@ -142,7 +142,7 @@ ProgramRun Program::run(const Json& rules, const std::string& outputs,
   }
   write_text(work_file("sites.json"), sites.dump(2) + "\n");
   std::filesystem::remove(work_file("report.json"));
-  // Else a run that writes none would be judged by an earlier one's.
+  // The output of an earlier run must not be mistaken for the output of this run.
   if (!request_.output.empty()) std::filesystem::remove(request_.output);
   ProgramRun run;
   run.status = spawn(request_.program, environment(seed), work_file("log"));
@@ -158,8 +158,9 @@ ProgramRun Program::run(const Json& rules, const std::string& outputs,
 
 namespace {
 
-// Returns the letter that BLAS has for the type of a problem of a report: its member "type", else "s" of
-// sgemm_, cblas_sgemm and scipy_cblas_sgemm.
+// Returns BLAS's letter for the type of a problem in a report. Reports of the cuBLAS drop-in name the type.
+// In reports of the BLAS drop-in the letter begins the routine's name: "s" of sgemm_, cblas_sgemm and
+// scipy_cblas_sgemm.
 std::string type_of(const Json& problem) {
   static const std::map<std::string, std::string> letters{
       {"fp32", "s"}, {"fp64", "d"}, {"c32", "c"}, {"c64", "z"}};
@@ -187,7 +188,7 @@ TunedSite site_of(const Json& json) {
   return site;
 }
 
-// True if the scheme takes products of the type.
+// True if the library has a plan for products of the type by the scheme.
 bool has_plan(const std::string& type, const std::string& scheme) {
   kintsugi_problem problem = KINTSUGI_PROBLEM_INIT;
   problem.m = problem.n = problem.k = problem.lda = problem.ldb = problem.ldc = 64;
@@ -203,8 +204,8 @@ bool has_plan(const std::string& type, const std::string& scheme) {
   return status == KINTSUGI_SUCCESS;
 }
 
-// By falling accuracy, and so by falling cost on a matrix unit: three products of slices, then one; for FP64
-// ever fewer moduli.
+// Returns the default levels, the most accurate and most expensive first: for FP32 three products of slices,
+// then one product; for FP64 fewer and fewer moduli.
 std::vector<std::string> levels_of_type(const std::string& type) {
   if (type == "s" || type == "c") return {"native", "fp16x3", "tf32", "fp16"};
   return {"native", "ozaki2:moduli=12", "ozaki2:moduli=9", "ozaki2:moduli=6"};

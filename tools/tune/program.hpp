@@ -1,4 +1,4 @@
-// Runs of the tuned program under the drop-in.
+// Runs the tuned program under the drop-in.
 #pragma once
 
 #include <optional>
@@ -10,34 +10,35 @@
 
 namespace kintsugi::tools {
 
-// A call site as the profile saw it.
+// A call site, as the profiling run has recorded it.
 struct TunedSite {
   std::string name;
   std::string module;
   std::string function;
-  std::string type;  // s, d, c or z: that of its first call
+  std::string type;  // s, d, c or z: the type of the site's first call
   std::int64_t calls = 0;
   double multiplications = 0;
   double seconds = 0;
   Json problems;                                             // problems of the report
-  std::vector<std::pair<std::string, std::int64_t>> inputs;  // sites, and calls that read their results
+  std::vector<std::pair<std::string, std::int64_t>> inputs;  // a site, and the calls that read its result
 };
 
 struct ProgramRun {
-  int status = 0;      // exit status; 128 and the signal's number where one ended the program
+  int status = 0;      // exit status; 128 + the signal's number if a signal ended the program
   Json sites;          // sites of the report; null if there is no report
-  std::string output;  // last line that the program printed, for messages
+  std::string output;  // last line of the program's text output, for messages
 };
 
 class Program {
  public:
   explicit Program(const TuneRequest& request);
 
-  // Runs the program. `rules`: the member `sites` of the sites file. `outputs`: the folder, in the work
-  // folder, for the sites' last outputs; "": none. `seed`: KINTSUGI_TUNE_SEED, where it is set.
+  // Runs the program. `rules`: member `sites` of the sites file. `outputs`: folder within the work folder for
+  // the sites' last outputs; "": outputs are not kept. `seed`: value of KINTSUGI_TUNE_SEED; nullopt:
+  // unchanged.
   ProgramRun run(const Json& rules, const std::string& outputs, std::optional<std::int64_t> seed) const;
 
-  // Returns an absolute path in the work folder, which is made where there is none.
+  // Returns the absolute path of a file in the work folder. Makes the folder if it does not exist.
   std::string work_file(const std::string& name) const;
   void remove_work() const;
 
@@ -51,10 +52,11 @@ class Program {
 
 std::vector<TunedSite> sites_of(const Json& report_sites);
 
-// Returns the rule of a level in a sites file.
+// Returns the rule for a level, as a sites file has it.
 Json rule_of(const Level& level);
 
-// Returns the levels of a site: those of the request, or of its type, for which there is a plan.
+// Returns the levels that a site can run: the levels of the request, or the default levels of the site's
+// type. Levels that the library has no plan for are left out.
 std::vector<Level> levels_for(const TuneRequest& request, const TunedSite& site);
 
 }  // namespace kintsugi::tools

@@ -7,7 +7,7 @@
 
 namespace kintsugi::tools {
 
-// One of the programs that a call site may run.
+// A precision at which a call site may run.
 struct Level {
   std::string name;   // native, exact or a scheme
   double weight = 1;  // cost of a multiplication, for --cost weights
@@ -15,9 +15,9 @@ struct Level {
 
 struct TuneRequest {
   double limit = 0;
-  std::string library = "blas";      // whose calls are tuned: blas or cublas
+  std::string library = "blas";      // library whose calls are tuned: blas or cublas
   std::string metric = "frobenius";  // or max, command
-  std::string command;               // shell command, if the metric is "command"
+  std::string command;               // shell command that prints the error, if the metric is "command"
   std::string reference = "native";  // or exact
   std::string output;                // file that the program writes; "": the sites' last outputs are compared
   std::string search = "greedy";     // or estimated, exhaustive
@@ -30,10 +30,10 @@ struct TuneRequest {
   bool json = false;
   std::vector<std::string> program;
 
-  // The cuBLAS drop-in keeps no results of sites, which are in device memory.
+  // The cuBLAS drop-in does not keep outputs of sites, since these are in device memory.
   bool has_site_outputs() const { return library == "blas"; }
 
-  // Files beside the configuration: sites.report.json, sites.report.html, sites.state.json, sites.work.
+  // Returns the path of a file beside the sites file: sites.report.json for the ending ".report.json".
   std::string beside(const std::string& ending) const {
     const std::string suffix = ".json";
     const bool has_suffix = sites_file.size() > suffix.size() && sites_file.ends_with(suffix);

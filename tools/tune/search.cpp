@@ -11,7 +11,8 @@ namespace kintsugi::tools {
 
 namespace {
 
-// The next combination, the last site's level first; false after the last one.
+// Advances `levels` to the next combination; the last site's level changes fastest. Returns false after the
+// last combination.
 bool next_levels(const SearchProblem& problem, Levels& levels) {
   for (std::size_t site = levels.size(); site-- > 0;) {
     if (++levels[site] < problem.level_counts[site]) return true;
@@ -20,7 +21,7 @@ bool next_levels(const SearchProblem& problem, Levels& levels) {
   return false;
 }
 
-// Parts of the searches that begin with the most accurate levels.
+// Base of the searches that begin with the most accurate levels.
 class Search {
  protected:
   Search(const SearchProblem& problem, const std::vector<std::string>& names, const Evaluate& evaluate)
@@ -41,8 +42,9 @@ class Search {
     result_.steps.push_back({levels, what, outcome.error, outcome.cost(), accepted});
   }
 
-  // Takes the levels if they hold the limit and are cheaper. Sites that keep their level count as before:
-  // that their measured times differ from run to run must not decide.
+  // Runs the program with these levels, and accepts them if the error is within the limit and the cost is
+  // lower than that of the best levels so far. A site whose level is unchanged keeps its cost: its measured
+  // time varies from run to run, which must not decide.
   bool try_levels(const Levels& levels, const std::string& what, Outcome& outcome) {
     outcome = evaluate_(levels);
     for (std::size_t site = 0; site < levels.size(); ++site)
@@ -69,7 +71,7 @@ class GreedySearch : Search {
 
   SearchResult run() {
     start();
-    while (const auto site = costliest_open()) lower(*site);
+    while (const auto site = costliest_that_can_lower()) lower(*site);
     return std::move(result_);
   }
 
@@ -78,7 +80,7 @@ class GreedySearch : Search {
     return levels[site] + 1 < problem_.level_counts[site];
   }
 
-  std::optional<std::size_t> costliest_open() const {
+  std::optional<std::size_t> costliest_that_can_lower() const {
     std::optional<std::size_t> found;
     for (std::size_t site = 0; site < names_.size(); ++site) {
       if (keeps_[site] || !can_lower(result_.levels, site)) continue;
@@ -87,7 +89,7 @@ class GreedySearch : Search {
     return found;
   }
 
-  // Lowers the site by as many levels as it takes to become cheaper.
+  // Lowers the site level by level until a step is accepted. If none is, the site keeps its level.
   void lower(std::size_t site) {
     Levels lowered = result_.levels;
     while (can_lower(lowered, site)) {
@@ -102,8 +104,8 @@ class GreedySearch : Search {
     keeps_[site] = true;
   }
 
-  // If lowering the site exceeds the limit, tries to raise a cheaper site whose output it uses instead.
-  // Returns false if that does not help.
+  // Tries the levels `lowered`, which exceed the limit, with one cheaper predecessor of the site raised by a
+  // level. Returns false if no such step is accepted.
   bool raise_predecessor(std::size_t site, const Levels& lowered) {
     for (const std::size_t before : problem_.predecessors[site]) {
       const bool is_cheaper = result_.outcome.site_cost[before] < result_.outcome.site_cost[site];
@@ -113,7 +115,7 @@ class GreedySearch : Search {
       Outcome outcome;
       if (!try_levels(raised, fmt::format("lower {}, raise {}", names_[site], names_[before]), outcome))
         continue;
-      // Other sites may be lowered again, now that errors are smaller; the raised one keeps its level.
+      // The error has changed, so all sites but the raised one may be lowered again.
       std::fill(keeps_.begin(), keeps_.end(), false);
       keeps_[before] = true;
       return true;
@@ -148,7 +150,7 @@ class EstimatedSearch : Search {
     double error, cost;
   };
 
-  // The site alone at each of its levels.
+  // Runs the program with each level of the site; all other sites have their most accurate level.
   void measure(std::size_t site) {
     alone_.push_back({{0, first_cost_[site]}});
     for (std::size_t level = 1; level < problem_.level_counts[site]; ++level) {
@@ -170,8 +172,8 @@ class EstimatedSearch : Search {
     return {std::sqrt(squares), cost};
   }
 
-  // Returns the cheapest combination that has not been tried, whose estimate is below the limit and cheaper
-  // than the best.
+  // Returns the combination with the lowest estimated cost among those that have not been tried, have an
+  // estimated error within the limit, and are cheaper than the best so far.
   std::optional<Levels> cheapest() const {
     std::optional<Levels> found;
     double least = result_.outcome.cost();
@@ -189,7 +191,8 @@ class EstimatedSearch : Search {
   void try_and_correct(const Levels& levels) {
     Outcome outcome;
     tried_.insert(levels);
-    const bool holds = try_levels(levels, "combination", outcome) || outcome.error <= problem_.limit;
+    try_levels(levels, "combination", outcome);
+    const bool holds = outcome.error <= problem_.limit;
     const double estimated = estimate(levels).error;
     if (!(estimated > 0) || !std::isfinite(outcome.error)) return;
     const double ratio = outcome.error / estimated;
@@ -198,8 +201,8 @@ class EstimatedSearch : Search {
 
   double first_error_ = 0;
   std::vector<double> first_cost_;
-  // Factor of estimated errors. It begins below 1, since errors partly cancel: one more run is needed where
-  // they do not.
+  // Factor on estimated errors. It begins below 1, because errors usually cancel in part. If they do not, the
+  // first run corrects the factor.
   double correction_ = 0.8;
   std::vector<std::vector<Estimate>> alone_;  // indices: site, level
   std::set<Levels> tried_;

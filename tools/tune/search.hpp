@@ -7,11 +7,11 @@
 
 namespace kintsugi::tools {
 
-// The level of every site; 0 is the most accurate.
+// One level for each site; level 0 is the most accurate.
 using Levels = std::vector<std::size_t>;
 
 struct Outcome {
-  double error = 0;               // infinite where the program failed
+  double error = 0;               // infinite if the program failed
   std::vector<double> site_cost;  // cost of each site
 
   double cost() const;
@@ -20,7 +20,7 @@ struct Outcome {
 struct SearchProblem {
   std::vector<std::size_t> level_counts;  // number of levels of each site
   std::vector<std::vector<std::size_t>>
-      predecessors;  // sites whose results a site reads, the most read first
+      predecessors;  // for each site: the sites whose results it reads, the most frequent first
   double limit = 0;
 };
 
@@ -38,21 +38,25 @@ struct SearchResult {
   std::vector<Step> steps;
 };
 
-// Runs the program with these levels, or knows from an earlier run.
+// Returns the outcome of the program with these levels. The program is not run twice with the same levels.
 using Evaluate = std::function<Outcome(const Levels&)>;
 
-// Begins with every site at its most accurate level and lowers the site that costs most. A step is accepted
-// if the limit holds and the program is cheaper. Where a level is no cheaper, the site's next one is tried;
-// where the limit breaks, the same together with one cheaper, lowered predecessor raised by a level; else the
-// site keeps its level. Ends when every site keeps its level. `names`: of the sites, for the steps. Fails
-// with a Finding if the first levels break the limit.
+// Begins with every site at its most accurate level, then repeatedly lowers the site that costs most. A step
+// is accepted if the error is within the limit and the program becomes cheaper.
+// - If the step is not cheaper, the site's next level is tried.
+// - If the step exceeds the limit, it is tried again with one predecessor raised by a level. The predecessor
+//   must be cheaper than the site, and lowered before.
+// - If no step is accepted, the site keeps its level.
+// The search ends when every site keeps its level. `names`: names of the sites, for the descriptions of
+// steps. Throws a Finding if the most accurate levels exceed the limit.
 SearchResult search_greedily(const SearchProblem& problem, const std::vector<std::string>& names,
                              const Evaluate& evaluate);
 
-// Lowers every site alone to each of its levels, and takes the error of a combination as the root of the sum
-// of these errors' squares, its cost as the sum of the sites' costs. Then tries the cheapest combination
-// whose estimate holds the limit, corrects the estimate by what it finds, and goes on until none is cheaper,
-// or for two runs a site.
+// Measures every level of every site alone, with all other sites at their most accurate level. The estimated
+// error of a combination is the root of the sum of the squares of these errors; its estimated cost is the sum
+// of the sites' costs. Then runs the cheapest combination whose estimated error is within the limit, corrects
+// the estimate by the measured error, and repeats. Ends when no combination is expected to be cheaper, or
+// after two runs for each site.
 SearchResult search_by_estimate(const SearchProblem& problem, const std::vector<std::string>& names,
                                 const Evaluate& evaluate);
 

@@ -24,7 +24,8 @@ std::filesystem::path path_of(const std::string& program) {
   return {};
 }
 
-// Returns a text that changes when the program is built again, which moves its call sites.
+// Returns size and time of the program's file. They change when the program is built again, which may move
+// its call sites.
 std::string version_of(const std::string& program) {
   std::error_code error;
   const auto path = path_of(program);

@@ -1,4 +1,5 @@
-// Runs that have been made, in a file beside the configuration, by which an interrupted search goes on.
+// Results of the program's runs so far, in a file beside the sites file. An interrupted search continues from
+// it.
 #pragma once
 
 #include <map>
@@ -11,14 +12,14 @@ namespace kintsugi::tools {
 
 class State {
  public:
-  // Reads the file, unless it is of another program, of other levels or of another measure of error.
+  // Reads the file. Ignores its content if it belongs to another program or to other options.
   explicit State(const TuneRequest& request);
 
   bool is_resumed() const { return is_resumed_; }
-  const Json& profile() const { return document_.at("profile"); }  // null: not made
+  const Json& profile() const { return document_.at("profile"); }  // null: the program was not profiled yet
   void keep_profile(const Json& sites);
 
-  // A run by its levels' names, "native,fp16"; nullptr: not made.
+  // Returns the run with these levels, given as "native,fp16"; nullptr if there was no such run.
   const Json* find(const std::string& levels) const;
   void keep(const std::string& levels, const Json& run);
 

@@ -47,7 +47,7 @@ class Tuner {
     const bool keeps_outputs = has_reference() && request_.has_site_outputs();
     ProgramRun run = program_.run(rules, keeps_outputs ? outputs : "", seed);
     progress_.show(++tuning_.runs_made, expected_runs());
-    // The program ends by the same ^C: its run counts for nothing.
+    // The same ^C has ended the program, so the run's result is not kept.
     if (watch_.signal() != 0)
       throw Interrupted(
           fmt::format("interrupted; the same command goes on from {}", request_.beside(".state.json")),
@@ -56,7 +56,7 @@ class Tuner {
   }
 
   std::int64_t expected_runs() const {
-    double count = 2;
+    double count = 2;  // the profiling run and the reference run
     if (request_.search == "exhaustive")
       count += combinations(tuning_.problem);
     else
@@ -66,7 +66,7 @@ class Tuner {
 
   bool has_reference() const { return request_.metric != "command"; }
 
-  // Runs the program; an unsuccessful run is an error.
+  // Runs the program. Fails if the run ends with an error, or makes no call that the drop-in answers.
   ProgramRun required_run(const Json& rules, const std::string& outputs, std::optional<std::int64_t> seed,
                           const char* what) {
     ProgramRun run = run_program(rules, outputs, seed);
@@ -90,10 +90,10 @@ class Tuner {
     return rules;
   }
 
-  // Leaves the outputs that errors are relative to in the work folder.
+  // Runs the program with the reference levels and keeps its outputs in the work folder.
   void make_reference(std::optional<std::int64_t> seed) {
-    const std::string done = reference_folder(seed);
-    if (!has_reference() || std::filesystem::exists(done)) return;
+    const std::string finished = reference_folder(seed);
+    if (!has_reference() || std::filesystem::exists(finished)) return;
     const ProgramRun run = required_run(reference_rules(), "making", seed, "reference run");
     const std::string made = program_.work_file("making");
     std::filesystem::create_directories(made);
@@ -103,12 +103,12 @@ class Tuner {
       std::filesystem::copy_file(request_.output, made + "/output.npy",
                                  std::filesystem::copy_options::overwrite_existing);
     }
-    write_names(run.sites, made);
-    std::filesystem::rename(made, done);
+    name_by_site(run.sites, made);
+    std::filesystem::rename(made, finished);  // An interrupted run leaves no folder of this name.
   }
 
-  // Writes which file has which site's output, since ordinal numbers are those of one run.
-  static void write_names(const Json& sites, const std::string& folder) {
+  // Renames the outputs after their sites. Their ordinal numbers may be different in the next run.
+  static void name_by_site(const Json& sites, const std::string& folder) {
     for (const Json& site : sites)
       if (site.at("output").is_string())
         std::filesystem::rename(folder + "/" + site.at("output").get<std::string>(),
@@ -127,7 +127,7 @@ class Tuner {
     return program_.work_file(seed ? fmt::format("reference-{}", *seed) : "reference");
   }
 
-  // Errors of the sites' last outputs; without those that only other inputs reach.
+  // Returns the errors of the sites' last outputs, except of sites that the reference run did not reach.
   Json site_errors(const ProgramRun& run, std::optional<std::int64_t> seed) const {
     Json errors = Json::object();
     if (!has_reference() || run.status != 0) return errors;
@@ -153,7 +153,7 @@ class Tuner {
     return worst;
   }
 
-  // Returns the file with the site's last output; "" where the run did not reach the site.
+  // Returns the file with the site's last output; "" if the run did not reach the site.
   std::string output_in(const ProgramRun& run, const TunedSite& site) const {
     for (const Json& json : run.sites)
       if (json.at("site") == site.name && json.at("output").is_string())
@@ -175,7 +175,7 @@ class Tuner {
     return key;
   }
 
-  // Returns the quickest of the repeated runs at every site, and the largest of their errors.
+  // Runs the program --repeat times. Returns the shortest time of every site and the largest error.
   Json measure(const Levels& levels) {
     make_reference(std::nullopt);
     Json seconds = Json::object(), errors;
@@ -214,7 +214,9 @@ class Tuner {
 
   void prepare() {
     for (const TunedSite& site : tuning_.sites) tuning_.levels.push_back(levels_for(request_, site));
-    double all = 0;  // multiplications, since the first calls' times have the start of the program's BLAS
+    // Shares are shares of multiplications, not of time: the first calls' time contains the start of the
+    // BLAS.
+    double all = 0;
     for (const TunedSite& site : tuning_.sites) all += site.multiplications;
     SearchProblem& problem = tuning_.problem;
     problem.limit = request_.limit;

@@ -1,4 +1,4 @@
-// The tuning of a program: profile, reference, search, validation.
+// Tunes a program: profiling run, reference run, search, validation.
 #pragma once
 
 #include <string>
@@ -9,25 +9,25 @@
 
 namespace kintsugi::tools {
 
-// The final levels with inputs of another seed.
+// A run of the program with the final levels, and with the inputs of another seed.
 struct Validation {
   std::int64_t seed = 0;
   double error = 0;
-  bool held = false;
+  bool held = false;  // the error is within the limit
 };
 
 struct Tuning {
   std::vector<TunedSite> sites;
   std::vector<std::vector<Level>> levels;  // levels of each site
-  std::vector<bool> is_searched;           // false: its share of the multiplications is below --min-share
+  std::vector<bool> is_searched;  // false: the site's share of the multiplications is below --min-share
   SearchProblem problem;
   SearchResult result;
-  Json site_errors;            // errors of the sites' last outputs in the tuned program; key: site name
+  Json site_errors;            // site name -> error of the site's last output with the final levels
   std::int64_t runs_made = 0;  // runs of the program in this call, including the profile
   std::vector<Validation> validations;
 
   const Level& level(std::size_t site) const { return levels[site][result.levels[site]]; }
-  bool held() const;
+  bool held() const;  // true if all validations held
 };
 
 Tuning tune(const TuneRequest& request);

@@ -16,7 +16,7 @@ constexpr GemmCallee cublas_strided{
 constexpr GemmCallee cublas_strided_ex{
     .a = 7, .b = 11, .beta = 15, .c = 16, .arguments = 22, .beta_is_reference = true};
 
-// Takes one of the letters away from the beginning.
+// Removes the first letter of `text` if it is one of `letters`; else returns false.
 bool consume_letter(StringRef& text, StringRef letters) {
   if (text.empty() || !letters.contains(text.front())) return false;
   text = text.drop_front();

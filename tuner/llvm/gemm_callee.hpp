@@ -1,4 +1,4 @@
-// Functions that multiply matrices and whose calls are call sites.
+// Functions that multiply matrices. Their calls are call sites.
 #pragma once
 
 #include <llvm/ADT/StringRef.h>
@@ -7,11 +7,10 @@
 
 namespace kintsugi::pass {
 
-// Positions of arguments in a call.
 struct GemmCallee {
-  unsigned a, b, beta, c;
-  unsigned arguments;      // fewest that a call has; Fortran compilers append lengths of strings
-  bool beta_is_reference;  // beta is a pointer to the scalar
+  unsigned a, b, beta, c;  // positions of the arguments
+  unsigned arguments;      // least number of arguments; Fortran compilers append the lengths of strings
+  bool beta_is_reference;  // true: the argument beta is a pointer to the scalar
 };
 
 // Returns the positions for a gemm function of BLAS or CBLAS; nullopt for any other function.

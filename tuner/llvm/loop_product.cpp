@@ -16,12 +16,13 @@ namespace {
 
 namespace match = llvm::PatternMatch;
 
-// The message completes "the loops are no product of matrices that can be proved: ...".
+// Thrown for a nest that is not proved to be a product. The message completes the sentence "the loops are no
+// product of matrices that can be proved: ...".
 struct NoProduct : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
-void require(bool holds, const char* otherwise) {
-  if (!holds) throw NoProduct(otherwise);
+void require(bool condition, const char* reason) {
+  if (!condition) throw NoProduct(reason);
 }
 
 using Loops = std::array<llvm::Loop*, 3>;  // the outermost first
@@ -37,7 +38,7 @@ bool is_multiplication(const llvm::Instruction& instruction) {
          (intrinsic != nullptr && intrinsic->getIntrinsicID() == llvm::Intrinsic::fmuladd);
 }
 
-// Loads and stores of a nest, all else in which has no effect.
+// All loads and stores of a nest. No other instruction of the nest has an effect.
 struct Memory {
   std::vector<llvm::LoadInst*> loads;
   std::vector<llvm::StoreInst*> stores;
@@ -65,7 +66,7 @@ Memory memory_of(const llvm::Loop& outer) {
   return memory;
 }
 
-// Every iteration takes the same way, and a loop ends before its body alone.
+// Requires that all iterations run the same instructions, and that each loop ends only at its head.
 void require_plain(const Loops& loops) {
   for (const llvm::Loop* const loop : loops) {
     require(loop->getLoopPreheader() != nullptr && loop->getLoopLatch() != nullptr &&
@@ -80,10 +81,10 @@ void require_plain(const Loops& loops) {
   require(loops[0]->getExitBlock()->phis().empty(), "a value of theirs is used after them");
 }
 
-// The sum of the innermost loop: a variable or an element of C, and what is added to it.
+// One step of the innermost loop: a * b + addend.
 struct Sum {
   llvm::LoadInst *a = nullptr, *b = nullptr;
-  llvm::Value* addend = nullptr;  // load of C, or the variable
+  llvm::Value* addend = nullptr;  // the sum before the step: an element of C or a local variable
 };
 
 Sum sum_of(llvm::Value* value) {
@@ -128,7 +129,7 @@ class Finder {
     return load != nullptr && evolution_.getSCEV(load->getPointerOperand()) == address_of_c_;
   }
 
-  // c[..] += a[..] * b[..] in the innermost loop.
+  // Matches c[..] += a[..] * b[..] in the innermost loop.
   Sum sum_in_memory(llvm::StoreInst& store) {
     const Sum sum = sum_of(store.getValueOperand());
     require(is_c(sum.addend), "what they store is no sum of products of two elements");
@@ -137,7 +138,8 @@ class Finder {
     return sum;
   }
 
-  // sum = 0 or c[..]; the innermost loop adds to it; c[..] = sum or c[..] += sum.
+  // Matches three statements: sum = 0 or sum = c[..]; the innermost loop, which adds to sum; and c[..] = sum
+  // or c[..] += sum.
   Sum sum_in_variable(llvm::StoreInst& store) {
     require(loops_[1]->contains(&store), "they store outside of the two inner loops");
     llvm::Value* value = store.getValueOperand();
@@ -148,7 +150,8 @@ class Finder {
       product_.adds_to_c = true;
     }
     auto* variable = llvm::dyn_cast<llvm::PHINode>(value);
-    if (variable != nullptr && variable->getNumIncomingValues() == 1)  // behind the loop
+    // Behind the loop LCSSA form has a phi with one operand, which is the phi of the loop.
+    if (variable != nullptr && variable->getNumIncomingValues() == 1)
       variable = llvm::dyn_cast<llvm::PHINode>(variable->getIncomingValue(0));
     require(variable != nullptr && variable->getParent() == loops_[2]->getHeader(),
             "what they store is no sum of products of two elements");
@@ -163,7 +166,7 @@ class Finder {
     return sum;
   }
 
-  // c[..] = 0 before the innermost loop.
+  // Matches c[..] = 0 before the innermost loop. `sum` is the store of the sum.
   void find_zero(const llvm::StoreInst& sum) {
     for (llvm::StoreInst* const store : memory_.stores) {
       if (store == &sum) continue;
@@ -176,24 +179,24 @@ class Finder {
     }
   }
 
-  void require_expandable(const llvm::SCEV* value, const char* otherwise) {
+  void require_expandable(const llvm::SCEV* value, const char* reason) {
     require(evolution_.isLoopInvariant(value, loops_[0]) &&
                 llvm::isSafeToExpandAt(value, loops_[0]->getLoopPreheader()->getTerminator(), evolution_),
-            otherwise);
+            reason);
   }
 
   void find_counts() {
     for (unsigned i = 0; i < loops_.size(); ++i) {
-      constexpr const char* otherwise = "numbers of iterations are not known before them";
+      constexpr const char* reason = "numbers of iterations are not known before them";
       const llvm::SCEV* const count = evolution_.getBackedgeTakenCount(loops_[i]);
-      require(!llvm::isa<llvm::SCEVCouldNotCompute>(count), otherwise);
-      require_expandable(count, otherwise);
+      require(!llvm::isa<llvm::SCEVCouldNotCompute>(count), reason);
+      require_expandable(count, reason);
       product_.counts[i] = count;
     }
   }
 
   LoopAccess access_of(llvm::Value* pointer) {
-    constexpr const char* otherwise = "an address does not grow by the same in every iteration";
+    constexpr const char* reason = "an address does not grow by the same in every iteration";
     LoopAccess access;
     llvm::Type* const offset = evolution_.getEffectiveSCEVType(pointer->getType());
     access.strides.fill(evolution_.getZero(offset));
@@ -201,13 +204,13 @@ class Finder {
     while (const auto* const step = llvm::dyn_cast<llvm::SCEVAddRecExpr>(address)) {
       const auto* const found = llvm::find(loops_, step->getLoop());
       if (found == loops_.end()) break;
-      require(step->isAffine(), otherwise);
+      require(step->isAffine(), reason);
       const llvm::SCEV* const stride = step->getStepRecurrence(evolution_);
-      require_expandable(stride, otherwise);
+      require_expandable(stride, reason);
       access.strides[static_cast<unsigned>(found - loops_.begin())] = stride;
       address = step->getStart();
     }
-    require_expandable(address, otherwise);
+    require_expandable(address, reason);
     access.base = address;
     return access;
   }

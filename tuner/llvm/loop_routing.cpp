@@ -11,7 +11,7 @@ namespace kintsugi::pass {
 
 namespace {
 
-// The values of a product in code before its nest, as kintsugi_site_multiply() takes them.
+// Arguments of kintsugi_site_multiply(). Inserts the instructions that compute them before the nest.
 class Arguments {
  public:
   Arguments(const LoopProduct& product, const LoopAnalyses& analyses)
@@ -45,7 +45,8 @@ class Arguments {
   std::vector<llvm::Value*> values_;
 };
 
-// Returns a function of the drop-in that may be undefined when the program runs.
+// Declares a function of the drop-in as a weak symbol: it is undefined if the program runs without the
+// drop-in.
 llvm::FunctionCallee weak_function(llvm::Module& module, llvm::StringRef name, llvm::Type* result,
                                    const std::vector<llvm::Value*>& arguments) {
   std::vector<llvm::Type*> types;
@@ -60,7 +61,7 @@ llvm::FunctionCallee weak_function(llvm::Module& module, llvm::StringRef name, l
   return callee;
 }
 
-// Calls kintsugi_site_loop_end() where the nest ends. The block is not on the way that passes the nest over.
+// Calls kintsugi_site_loop_end() after the nest. A program that skips the nest skips this call, too.
 void add_end(const LoopProduct& product, const LoopAnalyses& analyses) {
   llvm::BasicBlock* const end = llvm::SplitEdge(product.nest->getHeader(), product.nest->getExitBlock(),
                                                 &analyses.dominators, &analyses.loops);

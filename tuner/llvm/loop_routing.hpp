@@ -7,8 +7,9 @@
 
 namespace kintsugi::pass {
 
-// Inserts before the nest: if the weak symbol kintsugi_site_multiply() is defined and returns true, the nest
-// is passed over; else it runs unchanged, and kintsugi_site_loop_end(), if defined, is called after it.
+// Inserts a call of kintsugi_site_multiply() before the nest. If it returns true, the nest is skipped.
+// Otherwise the nest runs unchanged, and kintsugi_site_loop_end() is called after it. Both functions are weak
+// symbols; an undefined one is not called.
 void route(const LoopProduct& product, llvm::GlobalVariable& record, const LoopAnalyses& analyses);
 
 }  // namespace kintsugi::pass

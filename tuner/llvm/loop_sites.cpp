@@ -27,8 +27,8 @@ std::vector<llvm::Loop*> candidates(const llvm::LoopInfo& loops) {
   return found;
 }
 
-// Runs passes that the optimiser runs first anyway: variables become values, and loops have one entry, one
-// end and one counter.
+// Runs standard passes, so that local variables become SSA values, and each loop has one entry, one exit and
+// one counter. The optimiser would run these passes later anyway.
 void simplify(llvm::Function& function, llvm::FunctionAnalysisManager& analyses) {
   llvm::FunctionPassManager manager;
   manager.addPass(llvm::SROAPass());
@@ -70,13 +70,13 @@ std::vector<llvm::GlobalVariable*> add_loop_sites(llvm::Function& function,
   if (function.hasOptNone() || candidates(analyses.getResult<llvm::LoopAnalysis>(function)).empty())
     return {};
   simplify(function, analyses);
-  const LoopAnalyses of_loops{analyses.getResult<llvm::LoopAnalysis>(function),
-                              analyses.getResult<llvm::ScalarEvolutionAnalysis>(function),
-                              analyses.getResult<llvm::DominatorTreeAnalysis>(function)};
+  const LoopAnalyses loop_analyses{analyses.getResult<llvm::LoopAnalysis>(function),
+                                   analyses.getResult<llvm::ScalarEvolutionAnalysis>(function),
+                                   analyses.getResult<llvm::DominatorTreeAnalysis>(function)};
   llvm::OptimizationRemarkEmitter remarks(&function);
-  for (llvm::Loop* const loop : candidates(of_loops.loops)) {
+  for (llvm::Loop* const loop : candidates(loop_analyses.loops)) {
     LoopProduct product;
-    const std::string reason = find_product(*loop, of_loops, product);
+    const std::string reason = find_product(*loop, loop_analyses, product);
     if (!reason.empty()) {
       remark_missed(remarks, *loop, reason);
       continue;
@@ -85,7 +85,7 @@ std::vector<llvm::GlobalVariable*> add_loop_sites(llvm::Function& function,
     const sites::SiteRecord record = record_of_loop(*loop, ordinal);
     remark_found(remarks, *loop, sites::site_name(record));
     records.push_back(make_record(*function.getParent(), record));
-    route(product, *records.back(), of_loops);
+    route(product, *records.back(), loop_analyses);
   }
   analyses.invalidate(function, llvm::PreservedAnalyses::none());
   return records;

@@ -7,8 +7,8 @@
 
 namespace kintsugi::pass {
 
-// Gives every nest of a function that is proved to be a product a record, and routes it. Where a nest of
-// three loops multiplies and is no product, a remark says why.
+// Makes a record for every nest of the function that is proved to be a product, and routes the nest. A nest
+// of three loops that multiplies but is not proved gets a remark with the reason.
 std::vector<llvm::GlobalVariable*> add_loop_sites(llvm::Function& function,
                                                   llvm::FunctionAnalysisManager& analyses);
 

@@ -33,7 +33,7 @@ void remark_missed(llvm::OptimizationRemarkEmitter& remarks, const CallSite& sit
 
 class SitesPass : public llvm::PassInfoMixin<SitesPass> {
  public:
-  static bool isRequired() { return true; }  // also without optimisation
+  static bool isRequired() { return true; }  // LLVM then runs the pass at -O0, too
 
   explicit SitesPass(bool finds_loops) : finds_loops_(finds_loops) {}
 
@@ -79,8 +79,8 @@ class SitesPass : public llvm::PassInfoMixin<SitesPass> {
   bool finds_loops_;
 };
 
-// Before all optimisations, so that names do not depend on them, and at every level; loops are not analysed
-// at -O0.
+// Registers the pass before all optimisations, so that names of sites do not depend on them. The pass runs at
+// every optimisation level, but it does not analyse loops at -O0.
 void register_pass(llvm::PassBuilder& builder) {
   builder.registerPipelineStartEPCallback(
       [](llvm::ModulePassManager& manager, llvm::OptimizationLevel level) {

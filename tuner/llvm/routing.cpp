@@ -14,7 +14,8 @@ namespace {
 constexpr const char* begin_symbol = "kintsugi_site_begin";
 constexpr const char* end_symbol = "kintsugi_site_end";
 
-// Inserts `if (symbol != nullptr) symbol(argument);` before an instruction; without an argument for nullptr.
+// Inserts `if (symbol != nullptr) symbol(argument);` before an instruction. If `argument` is nullptr, the
+// function is called without an argument.
 void call_if_defined(llvm::Instruction* before, const llvm::DebugLoc& location, const char* symbol,
                      llvm::GlobalVariable* argument) {
   llvm::Module& module = *before->getModule();
@@ -43,12 +44,13 @@ void call_if_defined(llvm::Instruction* before, const llvm::DebugLoc& location, 
 void end_after_invoke(llvm::InvokeInst& invoke, const llvm::DebugLoc& location) {
   llvm::BasicBlock* const normal = llvm::SplitEdge(invoke.getParent(), invoke.getNormalDest());
   call_if_defined(&*normal->getFirstInsertionPt(), location, end_symbol, nullptr);
-  // Other calls may share this landing pad; none of them is between begin and end.
+  // Other calls may share this landing pad. kintsugi_site_end() has no effect after such a call, since no
+  // site has begun.
   llvm::BasicBlock* const unwind = invoke.getUnwindDest();
   call_if_defined(&*unwind->getFirstInsertionPt(), location, end_symbol, nullptr);
 }
 
-// Returns the function that handles exceptions in the code of this function.
+// Returns the personality routine of the function, or the one that it would have.
 llvm::Constant* personality_of(llvm::Function& function) {
   if (function.hasPersonalityFn()) return function.getPersonalityFn();
   llvm::Module& module = *function.getParent();
@@ -63,8 +65,7 @@ llvm::Constant* personality_of(llvm::Function& function) {
           .getCallee());
 }
 
-// Makes an invoke of a call, so that an exception that leaves the function meets a landing pad, which lets it
-// go on.
+// Replaces the call by an invoke whose landing pad rethrows the exception.
 llvm::InvokeInst& as_invoke(llvm::CallInst& call) {
   llvm::Function& function = *call.getFunction();
   llvm::LLVMContext& context = function.getContext();

@@ -1,4 +1,4 @@
-// Tells the BLAS drop-in, where one is loaded, from which site a call comes.
+// Inserts code that tells the BLAS drop-in, if one is loaded, from which site a call comes.
 #pragma once
 
 #include <llvm/IR/GlobalVariable.h>
@@ -6,12 +6,12 @@
 
 namespace kintsugi::pass {
 
-// False for a call that must stay the last instruction before a return (musttail).
+// False for a musttail call, after which no code can be inserted.
 bool can_route(const llvm::CallBase& call);
 
-// Calls kintsugi_site_begin(record) before the call, and kintsugi_site_end() after it, also where it ends by
-// an exception. Both are weak symbols, and are not called where nothing defines them. Returns the call, in
-// whose place may be an invoke.
+// Inserts kintsugi_site_begin(record) before the call and kintsugi_site_end() after it, also on the path of
+// an exception. Both functions are weak symbols; an undefined one is not called. Returns the call, or the
+// invoke that has replaced it.
 llvm::CallBase& route(llvm::CallBase& call, llvm::GlobalVariable& record);
 
 }  // namespace kintsugi::pass

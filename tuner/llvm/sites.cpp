@@ -12,15 +12,14 @@ namespace {
 
 constexpr const char* mark = "kintsugi.site";
 
-// Returns the function that a call names, also where its declaration has other types, as in C without
-// prototypes.
+// Returns the name of the called function. Looks through casts, which C code without prototypes has.
 llvm::StringRef callee_name(const llvm::CallBase& call) {
   const auto* const function =
       llvm::dyn_cast_or_null<llvm::Function>(call.getCalledOperand()->stripPointerCastsAndAliases());
   return function != nullptr ? function->getName() : llvm::StringRef();
 }
 
-// A function that every source file may define that uses it, and of which the linker keeps one.
+// True if several source files may define the function, of which the linker keeps one definition.
 bool is_inline(const llvm::Function& function) {
   return function.hasLinkOnceLinkage() || function.hasWeakLinkage();
 }

@@ -1,4 +1,4 @@
-// Call sites of a module: the calls, and what the table says of each.
+// Call sites of a module: the calls and their records.
 #pragma once
 
 #include <llvm/IR/InstrTypes.h>
@@ -17,14 +17,14 @@ struct CallSite {
   sites::SiteRecord record;
 };
 
-// Returns the sites of a function in the order of its instructions. Calls of an earlier run of the pass are
-// left out.
+// Returns the sites of a function in the order of its instructions. Calls that an earlier run of the pass has
+// marked are left out.
 std::vector<CallSite> sites_of(llvm::Function& function);
 
-// Returns the record of a site without its line: of a call, or of the loop nest with this ordinal.
+// Returns the record, without a line, of the call or loop nest with this ordinal in the function.
 sites::SiteRecord record_of(const llvm::Function& function, llvm::StringRef callee, std::uint32_t ordinal);
 
-// Marks the call as one that has been found, also for a later run on the same code.
+// Marks the call, so that a later run of the pass leaves it out.
 void mark_found(llvm::CallBase& call);
 
 }  // namespace kintsugi::pass

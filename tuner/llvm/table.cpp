@@ -15,8 +15,8 @@ llvm::GlobalVariable* make_record(llvm::Module& module, const sites::SiteRecord&
   record->setSection(sites::section_name);
   record->setAlignment(llvm::Align(sites::record_alignment));
   if (!site.file.empty()) return record;
-  // Every file that uses an inline function has a record of it, and the linker keeps one. It is no part of
-  // the function's own group of sections: copies that were inlined elsewhere refer to it too.
+  // The record has a section group (comdat) of its own, apart from the inline function's group: the linker
+  // may drop the function, but its inlined copies still refer to the record.
   record->setName("kintsugi_site:" + sites::site_name(site));
   record->setLinkage(llvm::GlobalValue::LinkOnceODRLinkage);
   record->setVisibility(llvm::GlobalValue::HiddenVisibility);

@@ -9,11 +9,11 @@
 
 namespace kintsugi::pass {
 
-// Returns the record of a site, in the section `kintsugi_sites`. The linker keeps one record of an inline
-// function's site.
+// Adds the record of a site to the section `kintsugi_sites`. The site of an inline function has a record in
+// every source file that uses the function; the linker keeps one.
 llvm::GlobalVariable* make_record(llvm::Module& module, const sites::SiteRecord& site);
 
-// Keeps the records through optimisation and linking.
+// Protects the records from removal by the optimiser and the linker.
 void retain(llvm::Module& module, const std::vector<llvm::GlobalVariable*>& records);
 
 }  // namespace kintsugi::pass

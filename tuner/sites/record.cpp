@@ -11,11 +11,11 @@ namespace {
 struct Header {
   std::uint32_t magic = 0x5449534B;  // "KSIT"
   std::uint32_t version = 2;
-  std::uint32_t bytes = 0;  // size of the whole record
+  std::uint32_t bytes = 0;  // size of the record with this header
   std::uint32_t ordinal = 0;
   std::uint32_t line = 0;
   std::uint32_t path_hash = 0;
-  std::uint32_t inputs = 0;  // number of them
+  std::uint32_t input_count = 0;
 };
 struct InputHeader {
   std::uint16_t operand = 0;
@@ -23,7 +23,7 @@ struct InputHeader {
   std::uint32_t ordinal = 0;
 };
 
-// Reads from the first bytes of a record on; `is_whole` is false after a read beyond its end.
+// Reads the values of a record in turn. `is_whole` becomes false when a value lies beyond the record's end.
 class Reader {
  public:
   Reader(const char* data, std::size_t bytes) : data_(data), left_(bytes) {}
@@ -120,7 +120,7 @@ std::string encode(const SiteRecord& record) {
   Header header{.ordinal = record.ordinal,
                 .line = record.line,
                 .path_hash = record.path_hash,
-                .inputs = static_cast<std::uint32_t>(record.inputs.size())};
+                .input_count = static_cast<std::uint32_t>(record.inputs.size())};
   body += texts;
   const std::size_t bytes = sizeof(Header) + body.size();
   header.bytes =
@@ -135,12 +135,12 @@ std::string encode(const SiteRecord& record) {
 std::optional<DecodedRecord> decode(const char* data, std::size_t bytes) {
   const auto header = Reader(data, bytes).value<Header>();
   if (!is_header(header) || header.bytes > bytes) return std::nullopt;
-  if (header.inputs > header.bytes / sizeof(InputHeader)) return std::nullopt;
+  if (header.input_count > header.bytes / sizeof(InputHeader)) return std::nullopt;
   Reader reader(data + sizeof(Header), header.bytes - sizeof(Header));
   DecodedRecord decoded;
   decoded.bytes = header.bytes;
   SiteRecord& record = decoded.record;
-  record.inputs.resize(header.inputs);
+  record.inputs.resize(header.input_count);
   for (SiteInput& input : record.inputs) {
     const auto read = reader.value<InputHeader>();
     input.operand = static_cast<char>(read.operand);

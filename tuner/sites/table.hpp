@@ -1,4 +1,4 @@
-// Table of the call sites that the compiler pass left in a program or library.
+// Table of the call sites in a program or library that was compiled with the pass.
 #pragma once
 
 #include <stdexcept>
@@ -11,8 +11,8 @@ namespace kintsugi::sites {
 
 struct TableSite {
   std::string name;
-  bool has_hash = false;      // its name has the hash of the source file's path
-  std::uint64_t address = 0;  // address of its record, relative to the file's base address
+  bool has_hash = false;      // true: the name contains the hash of the source file's path
+  std::uint64_t address = 0;  // address of the record, relative to the file's base address
   SiteRecord record;
 };
 
@@ -21,8 +21,9 @@ struct TableError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// Returns the sites of an ELF file in the order of their records; none where the file has no section
-// `kintsugi_sites`. Names of files of one base name that differ in their paths have the paths' hashes.
+// Returns the sites of an ELF file in the order of their records; none if the file has no section
+// `kintsugi_sites`. If two source files have the same name in different folders, the names of their sites
+// contain the paths' hashes.
 std::vector<TableSite> read_table(const std::string& path);
 
 }  // namespace kintsugi::sites

@@ -18,7 +18,8 @@ void compose_typed(const Call& written, Products& products) {
   const Routine routine = call.routine;
   T alpha = scalar_of<T>(call.alpha, routine == Routine::herk);
   const T beta = scalar_of<T>(call.beta, routine == Routine::herk || routine == Routine::her2k);
-  // The transpose of a Hermitian C is its conjugate.
+  // as_column_major() has transposed the equation. The transpose of alpha A B^H + conj(alpha) B A^H has
+  // conj(alpha) where the caller has alpha.
   if (routine == Routine::her2k && written.layout == Layout::row_major) alpha = conjugate(alpha);
   switch (routine) {
     case Routine::gemm: return products.run(call);
@@ -43,7 +44,8 @@ Call product_of(const Call& call, std::int64_t m, std::int64_t n, std::int64_t k
   return product;
 }
 
-// Returns the first product of a rank-k update: the block column beside the first block on the diagonal.
+// Returns the first product of a rank-k update: the part of the first block column outside the diagonal
+// block. If C is a single block, the product is that block.
 Call product_of_update(const Call& call) {
   const std::int64_t columns = std::min(block_size(call.n, blocks_of_update), call.n);
   Call product = product_of(call, call.n > columns ? call.n - columns : call.n, columns, call.k);
@@ -63,11 +65,11 @@ Call product_of_symmetric(const Call& call) {
   return product;
 }
 
-// Returns a product of trmm or trsm, which updates `rows` rows of B (columns, if A is on the right) by `k`
-// other ones.
-Call product_of_triangular(const Call& call, std::int64_t rows, std::int64_t k) {
+// Returns a product of trmm or trsm, which updates `lines` lines of B by `k` other lines. A line is a row of
+// B if A is on the left, else a column.
+Call product_of_triangular(const Call& call, std::int64_t lines, std::int64_t k) {
   const bool is_left = call.side == Side::left;
-  Call product = product_of(call, is_left ? rows : call.m, is_left ? call.n : rows, k);
+  Call product = product_of(call, is_left ? lines : call.m, is_left ? call.n : lines, k);
   product.ldb = call.ldc;
   if (is_left) return product;
   std::swap(product.op_a, product.op_b);

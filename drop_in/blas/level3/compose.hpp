@@ -1,5 +1,6 @@
-// Level-3 routines as products: every element of C is one element of one product, but for syr2k and her2k
-// (two) and trsm, whose products update what substitution solves.
+// Computes level-3 routines by products. For most routines each element of C comes from one product. For
+// syr2k and her2k it is the sum of two products. For trsm substitution solves blocks of equations, and
+// products update the right sides of the others.
 #pragma once
 
 #include "blas/call.hpp"
@@ -7,8 +8,8 @@
 
 namespace kintsugi::blas {
 
-// Returns the largest product that the call consists of, by whose decision the policy auto emulates or
-// forwards the call.
+// Returns the largest product of the call. The decision on this product decides whether the whole call is
+// emulated or forwarded.
 Call largest_product(const Call& call);
 
 // Computes a call whose arguments are right. Throws std::bad_alloc only before anything is written.
@@ -16,7 +17,7 @@ void compose(const Call& call, Products& products);
 
 // ------------------------------------------------------------------ by type, for column-major calls
 
-// gemmt, syrk, herk; `alpha` and `beta` are those of the call.
+// gemmt, syrk, herk.
 template <class T>
 void update_triangle(const Call& call, const T& alpha, const T& beta, Products& products);
 

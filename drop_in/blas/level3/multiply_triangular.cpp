@@ -1,5 +1,5 @@
-// trmm: every block of rows of the result is one product of a block of rows of A, written out with zeros
-// beside its triangle, and the rows of B that it refers to.
+// trmm. Each block of rows of the result is one product: a block of rows of A times rows of B. The block of A
+// is copied, with zeros outside the triangle.
 #include <cmath>
 #include <memory>
 #include <vector>
@@ -20,40 +20,41 @@ bool is_finite(const std::complex<T>& x) {
 
 template <class T>
 std::vector<bool> rows_with_special_values(const View<T>& b) {
-  std::vector<bool> special(static_cast<std::size_t>(b.rows), false);
+  std::vector<bool> has_special_value(static_cast<std::size_t>(b.rows), false);
   const std::int64_t outer = b.is_transposed ? b.rows : b.columns;
   const std::int64_t inner = b.is_transposed ? b.columns : b.rows;
   for (std::int64_t o = 0; o < outer; ++o) {
     for (std::int64_t i = 0; i < inner; ++i) {
       const std::int64_t row = b.is_transposed ? o : i;
-      if (!is_finite(b.data[i + o * b.ld])) special[static_cast<std::size_t>(row)] = true;
+      if (!is_finite(b.data[i + o * b.ld])) has_special_value[static_cast<std::size_t>(row)] = true;
     }
   }
-  return special;
+  return has_special_value;
 }
 
-// Returns the first row of every block, then the order of A. Diagonal blocks of A are multiplied in full,
-// with zeros beside the triangle, which give NaN where B has NaN or an infinity. So a row of B with such a
-// value begins a block if A is lower and ends one if A is upper: then only elements of the triangle multiply
-// it.
+// Returns the first row of every block, followed by the order of A. A diagonal block of A is multiplied in
+// full, with zeros outside the triangle. Such a zero times a NaN or an infinity of B would give a NaN that
+// BLAS does not give. Therefore a row of B with a special value is the first row of its block if A is lower,
+// and the last row if A is upper. Then only elements inside the triangle multiply this row.
 template <class T>
 std::vector<std::int64_t> block_bounds(const Triangular<T>& problem) {
-  const std::vector<bool> special = rows_with_special_values(problem.b);
+  const std::vector<bool> has_special_value = rows_with_special_values(problem.b);
   const std::int64_t order = problem.b.rows;
   const std::int64_t step = block_size(order, blocks_of_triangular);
   std::vector<std::int64_t> bounds{0};
   for (std::int64_t row = 1; row < order; ++row) {
     const std::int64_t row_at_bound = problem.is_lower ? row : row - 1;
-    if (row - bounds.back() == step || special[static_cast<std::size_t>(row_at_bound)]) bounds.push_back(row);
+    const bool must_separate = has_special_value[static_cast<std::size_t>(row_at_bound)];
+    if (row - bounds.back() == step || must_separate) bounds.push_back(row);
   }
   bounds.push_back(order);
   return bounds;
 }
 
-// Buffers for a block of rows of A and for one of the result.
 template <class T>
 struct Buffers {
-  std::unique_ptr<T[]> a, b;
+  std::unique_ptr<T[]> a;  // a block of rows of A
+  std::unique_ptr<T[]> b;  // a block of rows of the result
 
   explicit Buffers(const View<T>& matrix) {
     const auto rows =
@@ -63,8 +64,8 @@ struct Buffers {
   }
 };
 
-// Overwrites rows first ... end - 1 of B by their products, which read rows of B that are not overwritten
-// yet.
+// Overwrites rows first ... end - 1 of B by the result. The product reads rows of B that still have the
+// caller's values, because multiply_triangular() goes through the blocks in the right order.
 template <class T>
 void multiply_rows(const Triangular<T>& problem, const T& alpha, std::int64_t first, std::int64_t end,
                    const Buffers<T>& buffers, Products& products) {

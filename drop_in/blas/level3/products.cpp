@@ -14,7 +14,7 @@ void Products::run(const Call& product) noexcept {
   CallOutcome part;
   try {
     blas::multiply(symbol_, product, Forward(forward), part);
-  } catch (const std::exception&) {  // Out of memory before C was written: multiply natively.
+  } catch (const std::exception&) {  // No memory; C is not written yet.
     part = {};
     multiply_natively(symbol_, product, Forward(forward));
   }
@@ -28,7 +28,7 @@ bool Products::are_reproducible() const {
 
 void Products::note_substitution() {
   outcome_.only_scaled = false;
-  outcome_.program = "substitution";  // fits std::string's inline buffer, so it cannot throw
+  outcome_.program = "substitution";  // does not throw, since the text fits std::string's inline buffer
 }
 
 void Products::add(const CallOutcome& part, double multiplications) {
@@ -43,7 +43,7 @@ void Products::add(const CallOutcome& part, double multiplications) {
   try {
     outcome_.program = part.program;
     outcome_.why = part.why;
-  } catch (const std::exception&) {  // Ignored: the record then has no names for this call.
+  } catch (const std::exception&) {  // No memory: the record has no names for this call.
   }
 }
 

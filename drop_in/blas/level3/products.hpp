@@ -1,4 +1,4 @@
-// Products that a composed routine consists of: each is decided, emulated or forwarded as a gemm of its own.
+// The products that compute one call. Each product is decided, and emulated or forwarded, like a gemm.
 #pragma once
 
 #include "blas/multiply.hpp"
@@ -15,15 +15,15 @@ constexpr kintsugi_type type_of() {
 
 class Products {
  public:
-  // `outcome` becomes that of the call of which the products are parts.
+  // `outcome`: receives the outcome of the whole call.
   Products(const Symbol& symbol, const Site* site, CallOutcome& outcome)
       : symbol_(symbol), site_(site), outcome_(outcome) {
     outcome_.only_scaled = true;
   }
 
-  // C := alpha A B + beta C. C does not overlap A or B, which are not read, and may be null, where alpha = 0:
-  // not all of BLAS keeps to that, but k = 0 is taken as such. Fails never: what cannot be emulated is
-  // multiplied natively.
+  // C := alpha A B + beta C. C must not overlap A or B. If alpha = 0, A and B are not read and may be null:
+  // the product is made with k = 0, since some BLAS libraries read A and B in spite of alpha = 0. A product
+  // that cannot be emulated is multiplied natively.
   template <class T>
   void multiply(const T& alpha, const View<const T>& a, const View<const T>& b, const T& beta,
                 const View<T>& c) {
@@ -51,20 +51,20 @@ class Products {
   // True if the call has the accuracy `reproducible`, by the settings or by its site's rule.
   bool are_reproducible() const;
 
-  // Says that equations are solved by substitution, which is what the outcome names where no product is
-  // needed.
+  // Makes "substitution" the program of the outcome until a product replaces it.
   void note_substitution();
 
-  // A gemm as it stands.
+  // Computes a product that is given as a gemm call.
   void run(const Call& product) noexcept;
 
  private:
+  // Adds the outcome of one product of `multiplications` multiplications to the outcome of the call.
   void add(const CallOutcome& part, double multiplications);
 
   const Symbol& symbol_;
   const Site* site_;
   CallOutcome& outcome_;
-  double largest_ = -1;  // multiplications of the largest product so far, whose program the outcome names
+  double largest_ = -1;  // multiplications of the largest product so far; the outcome names its program
 };
 
 }  // namespace kintsugi::blas

@@ -1,6 +1,6 @@
-// trsm: blocks of at most 32 rows are solved by substitution, in a fixed order, and products with their
-// solution update the right sides of other rows. Halves of A by recursion give the largest products.
-// Reproducible calls update by one block of 32 rows after the other instead: see solve_by_blocks().
+// trsm. Blocks of at most 32 rows are solved by substitution, in a fixed order. Products with the solved rows
+// update the right sides of unsolved rows. A is halved recursively, which gives the largest products.
+// Reproducible calls use solve_by_blocks() instead.
 #include <algorithm>
 
 #include "compose.hpp"
@@ -10,10 +10,10 @@ namespace kintsugi::blas {
 
 namespace {
 
-// Substitution takes 32 / order of all multiplications, and a block fits the first-level cache.
+// Blocks of 32 rows fit the first-level cache. Substitution does 32 / order of all multiplications.
 constexpr std::int64_t largest_substitution = 32;
 
-// Multiplies real and imaginary parts without the repair of NaN that std::complex's operator does.
+// Multiplies without the special treatment of NaN in the operator of std::complex.
 template <class T>
 T times(const T& x, const T& y) {
   if constexpr (is_complex_element<T>) {
@@ -36,8 +36,7 @@ struct DiagonalBlock {
       for (std::int64_t i = 0; i < order; ++i) elements[i + j * order] = problem.value(first + i, first + j);
   }
   const T& at(std::int64_t i, std::int64_t j) const { return elements[i + j * order]; }
-  // Row whose unknown a step computes. Rows first_after(row) ... end_after(row) - 1 are still unsolved, and
-  // its product is subtracted from them.
+  // Row that is solved in a step. Rows first_after(row) ... end_after(row) - 1 are solved in later steps.
   std::int64_t row_of(std::int64_t step) const { return is_lower ? step : order - 1 - step; }
   std::int64_t first_after(std::int64_t row) const { return is_lower ? row + 1 : 0; }
   std::int64_t end_after(std::int64_t row) const { return is_lower ? order : row; }
@@ -92,7 +91,7 @@ void substitute(const Triangular<T>& problem, const T& alpha, const Rows& rows) 
   b.is_transposed ? substitute_in_rows(block, alpha, b) : substitute_in_columns(block, alpha, b);
 }
 
-// Right sides of `unsolved` rows := alpha times themselves - A times the solution of `solved` rows.
+// B[unsolved] := alpha B[unsolved] - A[unsolved, solved] X[solved], where B holds X in the solved rows.
 template <class T>
 void update_right_sides(const Triangular<T>& problem, const Rows& solved, const T& alpha,
                         const Rows& unsolved, Products& products) {
@@ -101,7 +100,7 @@ void update_right_sides(const Triangular<T>& problem, const Rows& solved, const 
                        problem.b.rows_from_to(unsolved.first, unsolved.end));
 }
 
-// Solves for rows whose right sides hold everything that rows solved before add.
+// Solves `rows`. Their right sides must already be updated by all rows solved before.
 template <class T>
 void solve_by_halves(const Triangular<T>& problem, const T& alpha, const Rows& rows, Products& products) {
   if (rows.count() <= largest_substitution) return substitute(problem, alpha, rows);
@@ -113,9 +112,9 @@ void solve_by_halves(const Triangular<T>& problem, const T& alpha, const Rows& r
   solve_by_halves(problem, T(1), unsolved, products);
 }
 
-// Solves for one block of 32 rows after the other, each of which begins at a multiple of 32, and updates all
-// unsolved rows by it. A caller that solves and updates by such blocks itself, on as many processes as it
-// likes, rounds the same numbers in the same order: the bits of X do not show who cut A.
+// Solves blocks of 32 rows in turn, each of which begins at a multiple of 32. Each solved block updates all
+// unsolved rows. A caller may cut A into such blocks itself and distribute them over processes, as ScaLAPACK
+// does. X then has the same bits, because the same numbers are rounded in the same order.
 template <class T>
 void solve_by_blocks(const Triangular<T>& problem, const T& alpha, Products& products) {
   const std::int64_t order = problem.b.rows;

@@ -1,4 +1,4 @@
-// symm and hemm: A is written out in full, and the rest is one product.
+// symm and hemm. Both triangles of A are copied to a buffer, and one product follows.
 #include <memory>
 
 #include "compose.hpp"
@@ -7,8 +7,8 @@ namespace kintsugi::blas {
 
 namespace {
 
-// Fills both triangles of A from the stored one; the diagonal of a Hermitian matrix is real whatever is
-// stored.
+// Fills both triangles of `full` from the stored triangle of A. For hemm the stored imaginary parts of the
+// diagonal are ignored, as BLAS demands.
 template <class T>
 void expand_symmetric(const Call& call, const View<T>& full) {
   const bool is_hermitian = call.routine == Routine::hemm;

@@ -1,6 +1,6 @@
-// Triangles of C: gemmt, syrk, herk, syr2k, her2k. Blocks on the diagonal are multiplied in full beside C, so
-// that the triangle which the routine leaves alone is neither read nor written; the rest of each block column
-// is one product.
+// Routines that write one triangle of C: gemmt, syrk, herk, syr2k, her2k. C is cut into block columns. The
+// diagonal block of a column is computed in a buffer, since the other triangle of C must be neither read nor
+// written. The other blocks of the column are one product.
 #include <memory>
 
 #include "compose.hpp"
@@ -21,7 +21,8 @@ struct Triangle {
   }
 };
 
-// The block of the diagonal that begins at `first`, to a matrix of its own, zero beside the triangle.
+// Copies the diagonal block that begins at row and column `first`. The other triangle of `block` becomes
+// zero.
 template <class T>
 void copy_diagonal_block(const Triangle<T>& triangle, std::int64_t first, const View<T>& block) {
   for (std::int64_t j = 0; j < block.columns; ++j)
@@ -29,6 +30,7 @@ void copy_diagonal_block(const Triangle<T>& triangle, std::int64_t first, const 
       block.at(i, j) = triangle.has(i, j) ? triangle.value(first + i, first + j) : T(0);
 }
 
+// Copies the triangle of `block` to the diagonal block of C that begins at row and column `first`.
 template <class T>
 void put_diagonal_block(const View<T>& block, std::int64_t first, const Triangle<T>& triangle) {
   for (std::int64_t j = 0; j < block.columns; ++j)
@@ -39,7 +41,7 @@ void put_diagonal_block(const View<T>& block, std::int64_t first, const Triangle
     }
 }
 
-// The triangle of C := alpha A B + beta C; `buffer` holds a block of the diagonal.
+// Computes the triangle of C := alpha A B + beta C. `buffer` has room for one diagonal block.
 template <class T>
 void update(const Triangle<T>& triangle, const T& alpha, const View<const T>& a, const View<const T>& b,
             const T& beta, T* buffer, Products& products) {
@@ -71,7 +73,8 @@ Triangle<T> triangle_of(const Call& call) {
   return {{static_cast<T*>(call.c), call.ldc, call.n, call.n}, call.uplo == Uplo::lower, is_hermitian};
 }
 
-Op transposing(const Call& call) {
+// Returns the op of the second operand of a rank-k update, which transposes what op_a leaves.
+Op op_of_second_operand(const Call& call) {
   const bool is_hermitian = call.routine == Routine::herk || call.routine == Routine::her2k;
   if (call.op_a != Op::n) return Op::n;
   return is_hermitian ? Op::c : Op::t;
@@ -91,7 +94,7 @@ void update_triangle(const Call& call, const T& alpha, const T& beta, Products& 
   const View<const T> a = operand<T>(call.op_a, call.a, call.lda, call.n, call.k);
   const View<const T> b = call.routine == Routine::gemmt
                               ? operand<T>(call.op_b, call.b, call.ldb, call.k, call.n)
-                              : operand<T>(transposing(call), call.a, call.lda, call.k, call.n);
+                              : operand<T>(op_of_second_operand(call), call.a, call.lda, call.k, call.n);
   update(triangle_of<T>(call), alpha, a, b, beta, buffer.get(), products);
 }
 
@@ -104,12 +107,13 @@ void update_triangle_twice(const Call& call, const T& alpha, const T& beta, Prod
     return operand<T>(call.op_a, data, ld, call.n, call.k);
   };
   const auto right = [&](const void* data, std::int64_t ld) {
-    return operand<T>(transposing(call), data, ld, call.k, call.n);
+    return operand<T>(op_of_second_operand(call), data, ld, call.k, call.n);
   };
   update(triangle, alpha, left(call.a, call.lda), right(call.b, call.ldb), beta, buffer.get(), products);
   if (alpha == T(0) || call.k == 0) return;
-  const T second = triangle.is_hermitian ? conjugate(alpha) : alpha;
-  update(triangle, second, left(call.b, call.ldb), right(call.a, call.lda), T(1), buffer.get(), products);
+  const T second_alpha = triangle.is_hermitian ? conjugate(alpha) : alpha;
+  update(triangle, second_alpha, left(call.b, call.ldb), right(call.a, call.lda), T(1), buffer.get(),
+         products);
 }
 
 #define KINTSUGI_BLAS_INSTANTIATE(T)                                            \

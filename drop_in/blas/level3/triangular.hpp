@@ -1,4 +1,4 @@
-// The triangular matrix of trmm and trsm, and the matrix that it multiplies, as if A were on the left.
+// The operands of trmm and trsm, transposed if A is on the right, so that A is always on the left.
 #pragma once
 
 #include "view.hpp"
@@ -7,9 +7,9 @@ namespace kintsugi::blas {
 
 template <class T>
 struct Triangular {
-  View<const T> a;  // op(A), or its transpose where A is on the right; order x order
-  View<T> b;        // B, or its transpose where A is on the right; order x columns
-  bool is_lower;    // true if the view a is a lower triangle
+  View<const T> a;  // op(A), or its transpose if A is on the right; order x order
+  View<T> b;        // B, or its transpose if A is on the right; order x columns
+  bool is_lower;    // true if the view `a` is a lower triangle
   bool is_unit;
 
   explicit Triangular(const Call& call)
@@ -22,7 +22,8 @@ struct Triangular {
     is_lower = !is_lower;
   }
 
-  // Returns an element of the triangular matrix: nothing beside the triangle, nor a unit diagonal, is read.
+  // Returns an element of the triangular matrix. Memory outside the triangle is not read, and the diagonal is
+  // not read if it is a unit diagonal.
   T value(std::int64_t i, std::int64_t j) const {
     if (i == j && is_unit) return T(1);
     return (is_lower ? i >= j : i <= j) ? a.value(i, j) : T(0);

@@ -1,4 +1,4 @@
-// Matrices in the caller's memory, and blocks of them, as they take part in products.
+// Views of the caller's matrices and of blocks of them.
 #pragma once
 
 #include <complex>
@@ -32,8 +32,8 @@ T conjugate(const T& x) {
   }
 }
 
-// A column-major matrix in memory, read transposed or conjugated. Views that are conjugated are transposed as
-// well wherever they are operands of a product, as in op = C.
+// View of a column-major matrix, possibly transposed or conjugated. An operand of a product may be conjugated
+// only if it is transposed, too (op = C).
 template <class T>
 struct View {
   T* data = nullptr;
@@ -42,7 +42,7 @@ struct View {
   bool is_transposed = false;
   bool is_conjugated = false;
 
-  // Returns the element in memory, which `value` conjugates where the view does.
+  // Returns the element in memory, not conjugated. value() returns the view's element.
   T& at(std::int64_t i, std::int64_t j) const { return is_transposed ? data[j + i * ld] : data[i + j * ld]; }
   std::remove_const_t<T> value(std::int64_t i, std::int64_t j) const {
     return is_conjugated ? conjugate<std::remove_const_t<T>>(at(i, j)) : at(i, j);
@@ -73,21 +73,21 @@ struct View {
   operator View<const T>() const { return {data, ld, rows, columns, is_transposed, is_conjugated}; }
 };
 
-// op(matrix), rows x columns as op leaves it.
+// Returns the view op(matrix), which has `rows` x `columns` elements.
 template <class T>
 View<const T> operand(Op op, const void* data, std::int64_t ld, std::int64_t rows, std::int64_t columns) {
   return {static_cast<const T*>(data), ld, rows, columns, op != Op::n, op == Op::c && is_complex_element<T>};
 }
 
-// Numbers of blocks into which the diagonal of a triangle is cut. Blocks on it are multiplied in full, half
-// of which is for nothing, and every block splits operands again that its neighbours split too. Measured in
-// products of full size (FP64 by residues, one core of a Zen 5, n = 1024): syrk with 1, 2, 4 and 8 blocks
-// takes 1.01, 0.92, 0.98 and 1.19, trmm 1.69, 1.36, 1.38 and 1.20.
+// Numbers of blocks into which the diagonal of a triangle is cut. Half of the work on a diagonal block is
+// wasted, since the block is multiplied in full; this asks for many blocks. Neighbouring blocks split the
+// same operands again; this asks for few blocks. Times measured with 1, 2, 4 and 8 blocks, relative to one
+// full product: syrk 1.01, 0.92, 0.98, 1.19; trmm 1.69, 1.36, 1.38, 1.20 (FP64 by residues, one core of a Zen
+// 5, n = 1024).
 constexpr std::int64_t blocks_of_update = 2;
 constexpr std::int64_t blocks_of_triangular = 8;
 
-// Returns the side of the blocks: at least 64, below which a product costs its call rather than its
-// multiplications.
+// Returns the rows of one block, at least 64. In smaller products the fixed cost of a call dominates.
 inline std::int64_t block_size(std::int64_t dimension, std::int64_t blocks) {
   return std::max<std::int64_t>(64, (dimension + blocks - 1) / blocks);
 }

@@ -9,11 +9,11 @@ template <class Type, class Int>
 void fortran_gemm(const Invocation& invocation, const char* op_a, const char* op_b, const Int* m,
                   const Int* n, const Int* k, const void* alpha, const void* a, const Int* lda, const void* b,
                   const Int* ldb, const void* beta, void* c, const Int* ldc) {
-  const auto forward = [&] {
+  const auto call_next_library = [&] {
     return call_next(invocation.symbol, op_a, op_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc, length,
                      length);
   };
-  if (!intercepts() && forward()) return;
+  if (forward_unless_intercepted(call_next_library)) return;
   const Call call = with_matrices({.type = Type::type,
                                    .convention = Convention::fortran,
                                    .op_a = op_of_letter(*op_a),
@@ -22,7 +22,7 @@ void fortran_gemm(const Invocation& invocation, const char* op_a, const char* op
                                    .n = *n,
                                    .k = *k},
                                   alpha, a, *lda, b, *ldb, beta, c, *ldc);
-  answer(invocation, call, Forward(forward));
+  answer(invocation, call, Forward(call_next_library));
 }
 
 template <class Type, class Int>
@@ -30,10 +30,10 @@ void cblas_gemm(const Invocation& invocation, int layout, int op_a, int op_b, In
                 const typename Type::CblasScalar& alpha, const typename Type::CblasElement* a, Int lda,
                 const typename Type::CblasElement* b, Int ldb, const typename Type::CblasScalar& beta,
                 typename Type::CblasElement* c, Int ldc) {
-  const auto forward = [&] {
+  const auto call_next_library = [&] {
     return call_next(invocation.symbol, layout, op_a, op_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
   };
-  if (!intercepts() && forward()) return;
+  if (forward_unless_intercepted(call_next_library)) return;
   const Call call = with_matrices({.type = Type::type,
                                    .convention = Convention::cblas,
                                    .layout = layout_of_number(layout),
@@ -44,18 +44,18 @@ void cblas_gemm(const Invocation& invocation, int layout, int op_a, int op_b, In
                                    .k = k,
                                    .raw = {.layout = layout, .op_a = op_a, .op_b = op_b}},
                                   scalar(alpha), a, lda, b, ldb, scalar(beta), c, ldc);
-  answer(invocation, call, Forward(forward));
+  answer(invocation, call, Forward(call_next_library));
 }
 
 template <class Type, class Int>
 void fortran_gemmt(const Invocation& invocation, const char* uplo, const char* op_a, const char* op_b,
                    const Int* n, const Int* k, const void* alpha, const void* a, const Int* lda,
                    const void* b, const Int* ldb, const void* beta, void* c, const Int* ldc) {
-  const auto forward = [&] {
+  const auto call_next_library = [&] {
     return call_next(invocation.symbol, uplo, op_a, op_b, n, k, alpha, a, lda, b, ldb, beta, c, ldc, length,
                      length, length);
   };
-  if (!intercepts() && forward()) return;
+  if (forward_unless_intercepted(call_next_library)) return;
   const Call call = with_matrices({.routine = Routine::gemmt,
                                    .type = Type::type,
                                    .convention = Convention::fortran,
@@ -66,7 +66,7 @@ void fortran_gemmt(const Invocation& invocation, const char* uplo, const char* o
                                    .n = *n,
                                    .k = *k},
                                   alpha, a, *lda, b, *ldb, beta, c, *ldc);
-  answer(invocation, call, Forward(forward));
+  answer(invocation, call, Forward(call_next_library));
 }
 
 template <class Type, class Int>
@@ -74,10 +74,10 @@ void cblas_gemmt(const Invocation& invocation, int layout, int uplo, int op_a, i
                  const typename Type::CblasScalar& alpha, const typename Type::CblasElement* a, Int lda,
                  const typename Type::CblasElement* b, Int ldb, const typename Type::CblasScalar& beta,
                  typename Type::CblasElement* c, Int ldc) {
-  const auto forward = [&] {
+  const auto call_next_library = [&] {
     return call_next(invocation.symbol, layout, uplo, op_a, op_b, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
   };
-  if (!intercepts() && forward()) return;
+  if (forward_unless_intercepted(call_next_library)) return;
   const Call call = with_matrices({.routine = Routine::gemmt,
                                    .type = Type::type,
                                    .convention = Convention::cblas,
@@ -90,7 +90,7 @@ void cblas_gemmt(const Invocation& invocation, int layout, int uplo, int op_a, i
                                    .k = k,
                                    .raw = {.layout = layout, .uplo = uplo, .op_a = op_a, .op_b = op_b}},
                                   scalar(alpha), a, lda, b, ldb, scalar(beta), c, ldc);
-  answer(invocation, call, Forward(forward));
+  answer(invocation, call, Forward(call_next_library));
 }
 
 }  // namespace

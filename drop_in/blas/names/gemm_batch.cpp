@@ -6,19 +6,20 @@ namespace kintsugi::blas {
 
 namespace {
 
-// Numbers of the arguments of gemm_batch and gemm_batch_strided that gemm lacks.
+// Numbers of the arguments that gemm_batch and gemm_batch_strided have and gemm lacks.
 constexpr int group_count_argument = 14;
 constexpr int group_size_argument = 15;
 constexpr int batch_size_argument = 17;
 
-// Number that an argument of gemm has in gemm_batch_strided, where a stride follows A, B and C's leading
-// dimensions.
+// Returns the number that an argument of gemm has in gemm_batch_strided. There a stride follows each of lda,
+// ldb and ldc.
 int argument_number_in_strided(int gemm_argument) {
   constexpr int ldb = 10, ldc = 13;  // numbers in gemm
   return gemm_argument == ldb ? ldb + 1 : gemm_argument == ldc ? ldc + 2 : gemm_argument;
 }
 
-// The arrays of a call of gemm_batch: an element for each group, and for each matrix a pointer.
+// Arrays of a call of gemm_batch. a, b and c have one pointer for each matrix of the batch; the other arrays
+// have one element for each group.
 template <class Type, class Int>
 struct Arrays {
   const Int *m, *n, *k;
@@ -34,8 +35,9 @@ struct Arrays {
   const Int* group_size;
 };
 
-// Returns the groups of a batch up to the first wrong argument. set_op_a(g, product) and set_op_b(g, product)
-// set the operations of group g. `raw_layout`: the layout as the caller gave it, for messages.
+// Returns the groups of a batch, up to the first group with a wrong argument. set_op_a(g, product) and
+// set_op_b(g, product) set the operations of group g. `raw_layout`: the layout as the caller gave it, for
+// messages.
 template <class Type, class Int, class OpA, class OpB>
 Batch batch_of(Convention convention, Layout layout, int raw_layout, const Arrays<Type, Int>& x,
                const OpA& set_op_a, const OpB& set_op_b) {
@@ -77,18 +79,18 @@ void fortran_gemm_batch(const Invocation& invocation, const char* op_a, const ch
                         const Int* n, const Int* k, const void* alpha, const void* const* a, const Int* lda,
                         const void* const* b, const Int* ldb, const void* beta, void* const* c,
                         const Int* ldc, const Int* group_count, const Int* group_size) {
-  const auto forward = [&] {
+  const auto call_next_library = [&] {
     return call_next(invocation.symbol, op_a, op_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc, group_count,
                      group_size, length, length);
   };
-  if (!intercepts() && forward()) return;
+  if (forward_unless_intercepted(call_next_library)) return;
   const Arrays<Type, Int> arrays{m, n, k, alpha, a, lda, b, ldb, beta, c, ldc, *group_count, group_size};
   answer(invocation,
          batch_of(
              Convention::fortran, Layout::column_major, 0, arrays,
              [op_a](Int g, Call& product) { product.op_a = op_of_letter(op_a[g]); },
              [op_b](Int g, Call& product) { product.op_b = op_of_letter(op_b[g]); }),
-         Forward(forward));
+         Forward(call_next_library));
 }
 
 template <class Type, class Int>
@@ -96,11 +98,11 @@ void cblas_gemm_batch(const Invocation& invocation, int layout, const int* op_a,
                       const Int* m, const Int* n, const Int* k, const void* alpha, const void* const* a,
                       const Int* lda, const void* const* b, const Int* ldb, const void* beta, void* const* c,
                       const Int* ldc, Int group_count, const Int* group_size) {
-  const auto forward = [&] {
+  const auto call_next_library = [&] {
     return call_next(invocation.symbol, layout, op_a, op_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc,
                      group_count, group_size);
   };
-  if (!intercepts() && forward()) return;
+  if (forward_unless_intercepted(call_next_library)) return;
   const Arrays<Type, Int> arrays{m, n, k, alpha, a, lda, b, ldb, beta, c, ldc, group_count, group_size};
   const auto set_op_a = [op_a](Int g, Call& product) {
     product.op_a = op_of_number(op_a[g]);
@@ -112,7 +114,7 @@ void cblas_gemm_batch(const Invocation& invocation, int layout, const int* op_a,
   };
   answer(invocation,
          batch_of(Convention::cblas, layout_of_number(layout), layout, arrays, set_op_a, set_op_b),
-         Forward(forward));
+         Forward(call_next_library));
 }
 
 // ------------------------------------------------------------------ strided
@@ -140,11 +142,11 @@ void fortran_gemm_batch_strided(const Invocation& invocation, const char* op_a, 
                                 const Int* lda, const Int* stride_a, const void* b, const Int* ldb,
                                 const Int* stride_b, const void* beta, void* c, const Int* ldc,
                                 const Int* stride_c, const Int* count) {
-  const auto forward = [&] {
+  const auto call_next_library = [&] {
     return call_next(invocation.symbol, op_a, op_b, m, n, k, alpha, a, lda, stride_a, b, ldb, stride_b, beta,
                      c, ldc, stride_c, count, length, length);
   };
-  if (!intercepts() && forward()) return;
+  if (forward_unless_intercepted(call_next_library)) return;
   const Call product = with_matrices({.type = Type::type,
                                       .convention = Convention::fortran,
                                       .op_a = op_of_letter(*op_a),
@@ -155,7 +157,7 @@ void fortran_gemm_batch_strided(const Invocation& invocation, const char* op_a, 
                                      alpha, a, *lda, b, *ldb, beta, c, *ldc);
   const Strides strides{*stride_a, *stride_b, *stride_c};
   answer(invocation, strided_batch_of(product, sizeof(typename Type::Element), strides, *count),
-         Forward(forward));
+         Forward(call_next_library));
 }
 
 template <class Type, class Int>
@@ -165,11 +167,11 @@ void cblas_gemm_batch_strided(const Invocation& invocation, int layout, int op_a
                               const typename Type::CblasElement* b, Int ldb, Int stride_b,
                               const typename Type::CblasScalar& beta, typename Type::CblasElement* c, Int ldc,
                               Int stride_c, Int count) {
-  const auto forward = [&] {
+  const auto call_next_library = [&] {
     return call_next(invocation.symbol, layout, op_a, op_b, m, n, k, alpha, a, lda, stride_a, b, ldb,
                      stride_b, beta, c, ldc, stride_c, count);
   };
-  if (!intercepts() && forward()) return;
+  if (forward_unless_intercepted(call_next_library)) return;
   const Call product = with_matrices({.type = Type::type,
                                       .convention = Convention::cblas,
                                       .layout = layout_of_number(layout),
@@ -182,7 +184,7 @@ void cblas_gemm_batch_strided(const Invocation& invocation, int layout, int op_a
                                      scalar(alpha), a, lda, b, ldb, scalar(beta), c, ldc);
   const Strides strides{stride_a, stride_b, stride_c};
   answer(invocation, strided_batch_of(product, sizeof(typename Type::Element), strides, count),
-         Forward(forward));
+         Forward(call_next_library));
 }
 
 }  // namespace

@@ -1,6 +1,5 @@
-// Parts that all exported functions share: the types of their arguments, the spelling of their routines, the
-// call behind them. Each makes a Call of its arguments and passes it on together with a way to forward them
-// unchanged.
+// Parts that all exported functions share. An exported function makes a Call of its arguments. It passes the
+// Call to answer(), together with a callable that calls the next BLAS with the unchanged arguments.
 #pragma once
 
 #include <complex>
@@ -12,7 +11,8 @@
 
 namespace kintsugi::blas {
 
-// The types of s, d, c and z. Complex scalars and matrices of CBLAS are void pointers.
+// Types of the arguments of the routines s..., d..., c... and z... CBLAS passes complex scalars and matrices
+// as void pointers.
 struct s {
   using Element = float;
   using Real = float;
@@ -42,7 +42,7 @@ struct z {
   static constexpr kintsugi_type type = KINTSUGI_C64;
 };
 
-// Two routines' scalars are real whatever the type.
+// The alpha of herk and the beta of herk and her2k are real for every type.
 template <Routine routine, class Type>
 using CblasAlpha =
     std::conditional_t<routine == Routine::herk, typename Type::Real, typename Type::CblasScalar>;
@@ -55,7 +55,7 @@ template <class T>
 requires std::is_floating_point_v<T>
 const void* scalar(const T& value) { return &value; }
 
-// The call with the scalars and matrices of a routine that has A, B and C.
+// Returns `call` with the scalars and matrices set, for routines that have A, B and C.
 inline Call with_matrices(Call call, const void* alpha, const void* a, std::int64_t lda, const void* b,
                           std::int64_t ldb, const void* beta, void* c, std::int64_t ldc) {
   call.alpha = alpha;
@@ -69,10 +69,11 @@ inline Call with_matrices(Call call, const void* alpha, const void* a, std::int6
   return call;
 }
 
-// Compilers of Fortran pass the length of each string argument behind all arguments.
+// Length of a string argument of one letter. Fortran compilers append the length of each string argument to
+// the argument list.
 constexpr std::size_t length = 1;
 
-// The same name in the next BLAS, with the caller's arguments; false where it is not there.
+// Calls the function of the same name in the next BLAS. Returns false if the next BLAS has no such function.
 template <class... Arguments>
 bool call_next(Symbol& symbol, Arguments... arguments) {
   auto* const next = symbol.next<void(Arguments...)>();
@@ -81,7 +82,14 @@ bool call_next(Symbol& symbol, Arguments... arguments) {
   return true;
 }
 
-// The routine as xerbla spells it: upper case, six letters at least.
+// Calls the next BLAS if the call is not intercepted. Returns false if Kintsugi must answer the call: because
+// the call is intercepted, or because there is no next BLAS.
+template <class CallNextLibrary>
+bool forward_unless_intercepted(const CallNextLibrary& call_next_library) {
+  return !intercepts() && call_next_library();
+}
+
+// Name of a routine as xerbla spells it: upper case, padded to at least six characters.
 struct Spelling {
   char text[20] = "      ";
 };
@@ -98,7 +106,7 @@ constexpr Spelling spelling(const char (&name)[size]) {
 
 }  // namespace kintsugi::blas
 
-// An exported function that passes its arguments to `function` of the type and integer, with its symbol.
+// Defines the exported function `symbol_`, which passes its arguments to `function`.
 #define KINTSUGI_BLAS_DEFINE(routine, type_, symbol_, parameters, function, ...) \
   extern "C" __attribute__((visibility("default"))) void symbol_ parameters {    \
     static constexpr auto name = spelling(#type_ #routine);                      \

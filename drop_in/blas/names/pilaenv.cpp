@@ -1,6 +1,5 @@
-// ScaLAPACK's logical block size, which its PBLAS asks for by name. It cuts the inner dimension of pdgemm
-// into products of that depth, whatever the matrices' own blocks are, and its own answer is 32: too few to
-// emulate at speed.
+// pilaenv_ returns the logical block size of ScaLAPACK. pdgemm multiplies that many inner indices at a time,
+// whatever the blocks of its matrices are. ScaLAPACK's own function returns 32, too few for a fast emulation.
 #include "blas/next_blas/next.hpp"
 #include "blas/settings.hpp"
 
@@ -8,12 +7,12 @@ namespace kintsugi::blas {
 
 namespace {
 
-constexpr std::int32_t depth_of_scalapack = 32;
-// Inner length at which the splits of two operands cost a small part of their product.
-constexpr std::int32_t depth_of_emulation = 512;
+constexpr std::int32_t scalapack_block_size = 32;
+// At 512 inner indices the splits of both operands cost a small part of the product's time.
+constexpr std::int32_t emulation_block_size = 512;
 
-// True if products are emulated by policy or accuracy. Otherwise calls are forwarded, and results should keep
-// the bits that they have without this library.
+// True if the user asks for emulated products. Otherwise most calls are forwarded, and their results keep the
+// bits that they have without this library.
 bool asks_for_emulation() {
   const Settings& now = settings();
   if (now.malformed || now.policy == Policy::native) return false;
@@ -25,10 +24,10 @@ bool asks_for_emulation() {
 extern "C" __attribute__((visibility("default"))) std::int32_t pilaenv_(const std::int32_t* context,
                                                                         const char* precision,
                                                                         std::size_t length) {
-  if (asks_for_emulation()) return depth_of_emulation;
+  if (asks_for_emulation()) return emulation_block_size;
   static constinit Symbol symbol("pilaenv_", "PILAENV");
   auto* const next = symbol.next<std::int32_t(const std::int32_t*, const char*, std::size_t)>();
-  return next != nullptr ? next(context, precision, length) : depth_of_scalapack;
+  return next != nullptr ? next(context, precision, length) : scalapack_block_size;
 }
 
 }  // namespace kintsugi::blas

@@ -9,11 +9,11 @@ template <Routine routine, class Type, class Int>
 void fortran_symm(const Invocation& invocation, const char* side, const char* uplo, const Int* m,
                   const Int* n, const void* alpha, const void* a, const Int* lda, const void* b,
                   const Int* ldb, const void* beta, void* c, const Int* ldc) {
-  const auto forward = [&] {
+  const auto call_next_library = [&] {
     return call_next(invocation.symbol, side, uplo, m, n, alpha, a, lda, b, ldb, beta, c, ldc, length,
                      length);
   };
-  if (!intercepts() && forward()) return;
+  if (forward_unless_intercepted(call_next_library)) return;
   const Side known = side_of_letter(*side);
   const Call call = with_matrices({.routine = routine,
                                    .type = Type::type,
@@ -24,7 +24,7 @@ void fortran_symm(const Invocation& invocation, const char* side, const char* up
                                    .n = *n,
                                    .k = known == Side::left ? *m : *n},
                                   alpha, a, *lda, b, *ldb, beta, c, *ldc);
-  answer(invocation, call, Forward(forward));
+  answer(invocation, call, Forward(call_next_library));
 }
 
 template <Routine routine, class Type, class Int>
@@ -32,10 +32,10 @@ void cblas_symm(const Invocation& invocation, int layout, int side, int uplo, In
                 const typename Type::CblasScalar& alpha, const typename Type::CblasElement* a, Int lda,
                 const typename Type::CblasElement* b, Int ldb, const typename Type::CblasScalar& beta,
                 typename Type::CblasElement* c, Int ldc) {
-  const auto forward = [&] {
+  const auto call_next_library = [&] {
     return call_next(invocation.symbol, layout, side, uplo, m, n, alpha, a, lda, b, ldb, beta, c, ldc);
   };
-  if (!intercepts() && forward()) return;
+  if (forward_unless_intercepted(call_next_library)) return;
   const Side known = side_of_number(side);
   const Call call = with_matrices({.routine = routine,
                                    .type = Type::type,
@@ -48,18 +48,18 @@ void cblas_symm(const Invocation& invocation, int layout, int side, int uplo, In
                                    .k = known == Side::left ? m : n,
                                    .raw = {.layout = layout, .side = side, .uplo = uplo}},
                                   scalar(alpha), a, lda, b, ldb, scalar(beta), c, ldc);
-  answer(invocation, call, Forward(forward));
+  answer(invocation, call, Forward(call_next_library));
 }
 
 template <Routine routine, class Type, class Int>
 void fortran_trmm(const Invocation& invocation, const char* side, const char* uplo, const char* op,
                   const char* diag, const Int* m, const Int* n, const void* alpha, const void* a,
                   const Int* lda, void* b, const Int* ldb) {
-  const auto forward = [&] {
+  const auto call_next_library = [&] {
     return call_next(invocation.symbol, side, uplo, op, diag, m, n, alpha, a, lda, b, ldb, length, length,
                      length, length);
   };
-  if (!intercepts() && forward()) return;
+  if (forward_unless_intercepted(call_next_library)) return;
   const Side known = side_of_letter(*side);
   const Call call{.routine = routine,
                   .type = Type::type,
@@ -76,17 +76,17 @@ void fortran_trmm(const Invocation& invocation, const char* side, const char* up
                   .lda = *lda,
                   .c = b,
                   .ldc = *ldb};
-  answer(invocation, call, Forward(forward));
+  answer(invocation, call, Forward(call_next_library));
 }
 
 template <Routine routine, class Type, class Int>
 void cblas_trmm(const Invocation& invocation, int layout, int side, int uplo, int op, int diag, Int m, Int n,
                 const typename Type::CblasScalar& alpha, const typename Type::CblasElement* a, Int lda,
                 typename Type::CblasElement* b, Int ldb) {
-  const auto forward = [&] {
+  const auto call_next_library = [&] {
     return call_next(invocation.symbol, layout, side, uplo, op, diag, m, n, alpha, a, lda, b, ldb);
   };
-  if (!intercepts() && forward()) return;
+  if (forward_unless_intercepted(call_next_library)) return;
   const Side known = side_of_number(side);
   const Call call{.routine = routine,
                   .type = Type::type,
@@ -105,7 +105,7 @@ void cblas_trmm(const Invocation& invocation, int layout, int side, int uplo, in
                   .c = b,
                   .ldc = ldb,
                   .raw = {.layout = layout, .side = side, .uplo = uplo, .op_a = op, .diag = diag}};
-  answer(invocation, call, Forward(forward));
+  answer(invocation, call, Forward(call_next_library));
 }
 
 }  // namespace

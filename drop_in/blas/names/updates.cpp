@@ -9,10 +9,10 @@ template <Routine routine, class Type, class Int>
 void fortran_syrk(const Invocation& invocation, const char* uplo, const char* op, const Int* n, const Int* k,
                   const void* alpha, const void* a, const Int* lda, const void* beta, void* c,
                   const Int* ldc) {
-  const auto forward = [&] {
+  const auto call_next_library = [&] {
     return call_next(invocation.symbol, uplo, op, n, k, alpha, a, lda, beta, c, ldc, length, length);
   };
-  if (!intercepts() && forward()) return;
+  if (forward_unless_intercepted(call_next_library)) return;
   const Call call{.routine = routine,
                   .type = Type::type,
                   .convention = Convention::fortran,
@@ -27,17 +27,17 @@ void fortran_syrk(const Invocation& invocation, const char* uplo, const char* op
                   .beta = beta,
                   .c = c,
                   .ldc = *ldc};
-  answer(invocation, call, Forward(forward));
+  answer(invocation, call, Forward(call_next_library));
 }
 
 template <Routine routine, class Type, class Int>
 void cblas_syrk(const Invocation& invocation, int layout, int uplo, int op, Int n, Int k,
                 const CblasAlpha<routine, Type>& alpha, const typename Type::CblasElement* a, Int lda,
                 const CblasBeta<routine, Type>& beta, typename Type::CblasElement* c, Int ldc) {
-  const auto forward = [&] {
+  const auto call_next_library = [&] {
     return call_next(invocation.symbol, layout, uplo, op, n, k, alpha, a, lda, beta, c, ldc);
   };
-  if (!intercepts() && forward()) return;
+  if (forward_unless_intercepted(call_next_library)) return;
   const Call call{.routine = routine,
                   .type = Type::type,
                   .convention = Convention::cblas,
@@ -54,17 +54,17 @@ void cblas_syrk(const Invocation& invocation, int layout, int uplo, int op, Int 
                   .c = c,
                   .ldc = ldc,
                   .raw = {.layout = layout, .uplo = uplo, .op_a = op}};
-  answer(invocation, call, Forward(forward));
+  answer(invocation, call, Forward(call_next_library));
 }
 
 template <Routine routine, class Type, class Int>
 void fortran_syr2k(const Invocation& invocation, const char* uplo, const char* op, const Int* n, const Int* k,
                    const void* alpha, const void* a, const Int* lda, const void* b, const Int* ldb,
                    const void* beta, void* c, const Int* ldc) {
-  const auto forward = [&] {
+  const auto call_next_library = [&] {
     return call_next(invocation.symbol, uplo, op, n, k, alpha, a, lda, b, ldb, beta, c, ldc, length, length);
   };
-  if (!intercepts() && forward()) return;
+  if (forward_unless_intercepted(call_next_library)) return;
   const Call call = with_matrices({.routine = routine,
                                    .type = Type::type,
                                    .convention = Convention::fortran,
@@ -74,7 +74,7 @@ void fortran_syr2k(const Invocation& invocation, const char* uplo, const char* o
                                    .n = *n,
                                    .k = *k},
                                   alpha, a, *lda, b, *ldb, beta, c, *ldc);
-  answer(invocation, call, Forward(forward));
+  answer(invocation, call, Forward(call_next_library));
 }
 
 template <Routine routine, class Type, class Int>
@@ -82,10 +82,10 @@ void cblas_syr2k(const Invocation& invocation, int layout, int uplo, int op, Int
                  const CblasAlpha<routine, Type>& alpha, const typename Type::CblasElement* a, Int lda,
                  const typename Type::CblasElement* b, Int ldb, const CblasBeta<routine, Type>& beta,
                  typename Type::CblasElement* c, Int ldc) {
-  const auto forward = [&] {
+  const auto call_next_library = [&] {
     return call_next(invocation.symbol, layout, uplo, op, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
   };
-  if (!intercepts() && forward()) return;
+  if (forward_unless_intercepted(call_next_library)) return;
   const Call call = with_matrices({.routine = routine,
                                    .type = Type::type,
                                    .convention = Convention::cblas,
@@ -97,7 +97,7 @@ void cblas_syr2k(const Invocation& invocation, int layout, int uplo, int op, Int
                                    .k = k,
                                    .raw = {.layout = layout, .uplo = uplo, .op_a = op}},
                                   scalar(alpha), a, lda, b, ldb, scalar(beta), c, ldc);
-  answer(invocation, call, Forward(forward));
+  answer(invocation, call, Forward(call_next_library));
 }
 
 }  // namespace

@@ -19,7 +19,8 @@ bool is_own(const void* address) {
   return base_of(address) == base_of(reinterpret_cast<const void*>(&find_next));
 }
 
-// The function in a library or what it depends on; nullptr where that is this library's own.
+// Returns the function of a library or of its dependencies; nullptr if there is none, or if the function
+// found is this library's own.
 void* find_in(void* library, const char* name) {
   void* found = ::dlsym(library, name);
   return found != nullptr && !is_own(found) ? found : nullptr;
@@ -42,7 +43,7 @@ void* find_in_loaded(const char* name) {
     void* handle = ::dlopen(library.c_str(), RTLD_LAZY | RTLD_NOLOAD);
     if (handle == nullptr) continue;
     void* found = find_in(handle, name);
-    ::dlclose(handle);  // The library stays loaded for whoever loaded it.
+    ::dlclose(handle);  // The library stays loaded: RTLD_NOLOAD has found it loaded.
     if (found != nullptr) return found;
   }
   return nullptr;

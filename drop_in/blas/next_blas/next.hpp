@@ -6,19 +6,20 @@
 
 namespace kintsugi::blas {
 
-// The function of that name behind this library: the next one in the program's search order; else that of a
-// library which was loaded with RTLD_LOCAL, as Python's are; else that of libblas.so.3. nullptr: there is
-// none.
+// Finds the function of that name in another library. The search goes through the program's search order
+// behind this library, then through libraries that were loaded with RTLD_LOCAL (as Python's are), then
+// libblas.so.3. Returns nullptr if no library has the function.
 void* find_next(const char* name);
 
-// Path of the file that defines `function`; "" where it is not known.
+// Returns the path of the file that defines `function`; "" if the path is not known.
 const char* file_of(const void* function);
 
-// An exported name and the function behind it, looked up at its first use. Constant initialization: a call
-// may come from another library's constructor.
+// An exported name and the function of that name in the next BLAS, which is looked up at the first use. The
+// constructor is constexpr because another library's constructor may call a routine before any constructor of
+// this library has run.
 class Symbol {
  public:
-  // The routine in the spelling of xerbla: "DGEMM ", "CGEMM3M".
+  // `routine`: name of the routine as xerbla spells it, "DGEMM ", "CGEMM3M".
   constexpr Symbol(const char* name, const char* routine) : name_(name), routine_(routine) {}
 
   const char* name() const { return name_; }
@@ -32,7 +33,7 @@ class Symbol {
  private:
   void* next_address() {
     if (!looked_up_.load(std::memory_order_acquire)) {
-      // Two threads may both look it up, and find the same.
+      // Two threads may both look the function up. Both find the same one.
       next_.store(find_next(name_), std::memory_order_relaxed);
       looked_up_.store(true, std::memory_order_release);
     }

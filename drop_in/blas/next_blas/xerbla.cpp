@@ -6,8 +6,8 @@
 
 #include "next.hpp"
 
-// Looked up in the program's search order when this library is loaded; null where nothing there has them. The
-// two variables are the reference CBLAS's, by which its xerbla_ tells CBLAS calls from Fortran's.
+// Weak symbols: null if no library in the program's search order has them. The two variables belong to the
+// reference CBLAS. Its xerbla_ reads them to tell a CBLAS call from a Fortran call.
 extern "C" {
 __attribute__((weak)) void xerbla_(const char* routine, const std::int64_t* number, std::size_t length);
 __attribute__((weak)) void cblas_xerbla(int number, const char* routine, const char* format, ...);
@@ -21,14 +21,14 @@ namespace {
 
 using Xerbla = void(const char*, const std::int64_t*, std::size_t);
 
-// The number is stored in 64 bits: little-endian readers of 32 bits find it too.
+// Passes the number as 64 bits. An xerbla_ that reads 32 bits gets the same number on little-endian machines.
 void call_xerbla(const char* routine, std::int64_t number) {
   Xerbla* function = &xerbla_;
   if (function == nullptr) function = reinterpret_cast<Xerbla*>(find_next("xerbla_"));
   if (function != nullptr) function(routine, &number, std::strlen(routine));
 }
 
-// "cblas_dgemm" of "DGEMM ".
+// Returns "cblas_dgemm" for "DGEMM ".
 std::string cblas_name(const char* routine) {
   std::string name = "cblas_";
   for (const char* letter = routine; *letter != '\0' && *letter != ' '; ++letter)
@@ -36,7 +36,8 @@ std::string cblas_name(const char* routine) {
   return name;
 }
 
-// The reference CBLAS's variables, where they exist, as they are during its own calls.
+// Sets the variables of the reference CBLAS, if they exist, to the values that they have during a CBLAS call.
+// The destructor resets them.
 class CblasVariables {
  public:
   explicit CblasVariables(bool row_major) {
@@ -52,8 +53,9 @@ class CblasVariables {
 };
 
 void report_enumerator(const char* routine, const BadArgument& bad) {
-  // Without the reference CBLAS or its tester behind it, cblas_xerbla is one that may end the program, where
-  // the program's BLAS would have called xerbla_.
+  // Only the reference CBLAS and its test program have RowMajorStrg. The cblas_xerbla of another library may
+  // end the program. Those libraries report a wrong enumerator by xerbla_ themselves, so this function does
+  // so, too.
   if (&cblas_xerbla == nullptr || &RowMajorStrg == nullptr) return call_xerbla(routine, bad.number - 1);
   const std::string name = cblas_name(routine);
   const std::string format = std::string("Illegal ") + bad.enumerator + " setting, %d\n";

@@ -1,12 +1,12 @@
-// The report of a wrong argument.
+// Reports a wrong argument.
 #pragma once
 
 #include "blas/check.hpp"
 
 namespace kintsugi::blas {
 
-// Calls xerbla_, and for enumerators of CBLAS cblas_xerbla, as the reference BLAS does, so that a program's
-// own is reached. `routine` is the name in the spelling of xerbla, "DGEMM ".
+// Calls xerbla_, or cblas_xerbla for a wrong enumerator of CBLAS, as the reference BLAS does. A program that
+// defines these functions itself is reached. `routine`: the name as xerbla spells it, "DGEMM ".
 void report_bad_argument(const char* routine, Convention convention, Layout layout, const BadArgument& bad);
 
 }  // namespace kintsugi::blas

@@ -10,10 +10,11 @@ namespace kintsugi::blas {
 
 namespace {
 
-// The maximum bounds the memory of programs that multiply ever new shapes.
+// Largest number of problems that are recorded one by one. It bounds the memory in programs that always
+// multiply new shapes.
 constexpr std::size_t most_problems = 10000;
 
-// Never destroyed, since the report is written after static objects have been.
+// Never destroyed, since the report is written after the destructors of static objects have run.
 Record* record = nullptr;
 
 Record& the_record() {
@@ -43,13 +44,13 @@ double multiplications_of(const ProblemKey& key) {
   return static_cast<double>(key.m) * static_cast<double>(key.n) * static_cast<double>(key.k);
 }
 
-// Largest number of shapes that are recorded for each site, like most_problems.
-constexpr std::size_t most_shapes = 1000;
+// Largest number of problems that are recorded one by one for each site.
+constexpr std::size_t most_problems_of_site = 1000;
 
 void add_to_site(SiteRecord& site, const ProblemKey& key, const CallOutcome& outcome) {
   add(site.all, outcome);
   site.multiplications += static_cast<double>(outcome.calls) * multiplications_of(key);
-  if (!site.problems.contains(key) && site.problems.size() >= most_shapes) return;
+  if (!site.problems.contains(key) && site.problems.size() >= most_problems_of_site) return;
   add(site.problems[key], outcome);
 }
 
@@ -80,8 +81,9 @@ void forget_record() { record = nullptr; }
 
 namespace {
 
-// A process without a call writes nothing, so that a shell that starts the program does not overwrite its
-// report; a forked child writes only to a file of its own.
+// Writes the report. A process that has made no call writes nothing: otherwise the shell that starts the
+// program would overwrite the program's report. A forked child writes only if its report has a file of its
+// own.
 __attribute__((destructor)) void write_report_at_exit() {
   if (record == nullptr || settings().report.empty()) return;
   if (!drop_in::has_own_report_file(settings().report)) return;

@@ -8,30 +8,31 @@
 
 namespace kintsugi::blas {
 
-// Outcome of one call. That of a composed routine names the program of its largest product.
+// Outcome of one call. For a routine of several products, `program` is the program of the largest product.
 struct CallOutcome {
-  std::string program;  // name of the emulation; "": the next BLAS or the library's native product multiplied
+  std::string program;  // name of the emulation; "": the next BLAS or Kintsugi's native product multiplied
   bool only_scaled = false;  // nothing was multiplied: alpha = 0, or a size is 0
   std::string why;           // one sentence on the choice
   double seconds = 0;
   std::int64_t recomputed_elements = 0;
   bool has_special_values = false;
-  bool is_offloaded = false;    // GPUs computed C, or a part of it
-  bool offload_failed = false;  // the host computed C, or a part of it, though GPUs should have
+  bool is_offloaded = false;    // GPUs computed at least a part of C
+  bool offload_failed = false;  // the host computed a part of C that was planned for GPUs
   bool failed = false;          // the emulation failed, and the next BLAS multiplied
-  std::int64_t calls = 1;       // equal products of a batch count as calls each
+  std::int64_t calls = 1;       // for a group of a batch: the number of its products
 
   bool is_native() const { return program.empty() && !only_scaled; }
 };
 
-// Adds a call; with KINTSUGI_EXPLAIN=1 a problem's first one is a line on stderr. `symbol` lives as long as
-// the program.
+// Records a call. With KINTSUGI_EXPLAIN=1, writes a line to stderr for the first call of each problem.
+// `symbol` must live as long as the program.
 void record_call(const char* symbol, const Call& call, const CallOutcome& outcome);
 
-// Records, for a call with a site, whose results it read and what it wrote; its caller has recorded the call.
+// Records the matrices of a call with a site: which sites' results the call read, and the C that it wrote.
+// record_call() must have recorded the call.
 void record_matrices(const Call& call);
 
-// The child of a fork begins with an empty record; its caller holds record_mutex.
+// Empties the record, in the child of a fork. The caller must hold record_mutex.
 void forget_record();
 
 }  // namespace kintsugi::blas

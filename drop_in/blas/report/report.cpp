@@ -25,7 +25,7 @@ const char* side_name(Side side) { return side == Side::left ? "L" : "R"; }
 const char* uplo_name(Uplo uplo) { return uplo == Uplo::upper ? "U" : "L"; }
 const char* diag_name(Diag diag) { return diag == Diag::unit ? "U" : "N"; }
 
-// Returns the arguments SIDE, UPLO, TRANS and DIAG that the routine has, in the order of Fortran's call.
+// Returns the routine's letter arguments (SIDE, UPLO, TRANS, DIAG) in the order of the Fortran call.
 std::string letters_of(const ProblemKey& key) {
   std::string letters;
   const auto add = [&](const char* letter) {

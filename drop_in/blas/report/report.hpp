@@ -1,4 +1,4 @@
-// Texts of the record: the line of KINTSUGI_EXPLAIN, the document and the table of KINTSUGI_REPORT.
+// Writes the record: the lines of KINTSUGI_EXPLAIN, the JSON document and the table of KINTSUGI_REPORT.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ namespace kintsugi::blas {
 
 struct ProblemKey {
   std::string_view symbol;
-  Routine routine;  // tells which of the next members are arguments
+  Routine routine;  // decides which of the following members are arguments of the call
   Layout layout;
   Side side;
   Uplo uplo;
@@ -29,11 +29,11 @@ struct ProblemKey {
 struct ProblemRecord {
   std::int64_t calls = 0;
   std::int64_t native_calls = 0;
-  std::int64_t scaled_calls = 0;  // at most beta C was formed, by the library
+  std::int64_t scaled_calls = 0;  // nothing was multiplied: alpha = 0, or a size is 0
   std::map<std::string, std::int64_t> calls_of_program;
-  std::int64_t failed_calls = 0;     // those of native_calls that failed
-  std::int64_t offloaded_calls = 0;  // GPUs computed C, or a part of it
-  std::int64_t failed_offloads = 0;  // the host computed C, or a part of it, though GPUs should have
+  std::int64_t failed_calls = 0;     // native calls whose emulation had failed
+  std::int64_t offloaded_calls = 0;  // GPUs computed at least a part of C
+  std::int64_t failed_offloads = 0;  // the host computed a part of C that was planned for GPUs
   std::int64_t recomputed_elements = 0;
   std::int64_t calls_with_special_values = 0;
   double seconds = 0;
@@ -43,27 +43,27 @@ struct ProblemRecord {
 // Calls of one call site.
 struct SiteRecord {
   ProblemRecord all;
-  double multiplications = 0;  // m n k of every call together
+  double multiplications = 0;  // sum of m n k over all calls
   std::map<ProblemKey, ProblemRecord> problems;
   SiteInputs inputs;
-  SiteOutput output;  // C of the last call, where outputs are recorded
+  SiteOutput output;  // C of the last call; empty unless outputs are recorded
 };
 
 struct Record {
   std::map<ProblemKey, ProblemRecord> problems;
-  ProblemRecord others;  // calls of problems beyond the most that are kept
+  ProblemRecord others;  // calls of the problems that `problems` has no room for
   std::map<const Site*, SiteRecord> sites;
   Flow flow;
 };
 
 void print_explanation(const ProblemKey& key, const ProblemRecord& problem);
 
-// Members of the document that a set of calls and one problem have.
+// Returns the counts of a problem, or of several problems together, as members of the JSON document.
 nlohmann::ordered_json counts_json(const ProblemRecord& problem);
 nlohmann::ordered_json problem_json(const ProblemKey& key, const ProblemRecord& problem);
 
-// Writes to the file that KINTSUGI_REPORT names, %p being the process's number, or as a table to stderr; one
-// line on stderr if the file cannot be written.
+// Writes the JSON document to the file that KINTSUGI_REPORT names; %p stands for the process number. Writes a
+// table to stderr instead if KINTSUGI_REPORT is "-". A file that cannot be written is a line on stderr.
 void write_report(const Record& record);
 
 }  // namespace kintsugi::blas

@@ -1,5 +1,5 @@
-// Loop nests that the compiler pass proved to be products: multiplied here where the sites file has a rule
-// for them, else by the program's own loops, which the record of calls counts as native calls.
+// Loop nests that the compiler pass proved to be products. A nest is multiplied here if the sites file has an
+// emulation for it. Otherwise the program's own loops run, which are recorded as a native call.
 #include <chrono>
 #include <exception>
 #include <optional>
@@ -17,10 +17,9 @@ namespace kintsugi::blas {
 
 namespace {
 
-// Matrix with any strides, which are in bytes.
 struct StridedMatrix {
   const void* first;
-  std::int64_t row_stride, column_stride;
+  std::int64_t row_stride, column_stride;  // in bytes
 };
 
 struct LoopProduct {
@@ -30,23 +29,22 @@ struct LoopProduct {
   StridedMatrix a, b, c;
 };
 
-// A matrix of BLAS: its leading dimension, and whether it is stored as the layout has it, or transposed.
 struct BlasMatrix {
   std::int64_t ld;
-  Op op;
+  Op op;  // n: stored in the layout of the call; t: stored transposed
 };
 
 std::optional<BlasMatrix> blas_matrix(const StridedMatrix& matrix, Layout layout, std::int64_t bytes) {
   const bool is_row_major = layout == Layout::row_major;
-  const std::int64_t along = is_row_major ? matrix.column_stride : matrix.row_stride;
-  const std::int64_t across = is_row_major ? matrix.row_stride : matrix.column_stride;
-  if (along == bytes && across % bytes == 0) return BlasMatrix{across / bytes, Op::n};
-  if (across == bytes && along % bytes == 0) return BlasMatrix{along / bytes, Op::t};
+  const std::int64_t element_stride = is_row_major ? matrix.column_stride : matrix.row_stride;
+  const std::int64_t line_stride = is_row_major ? matrix.row_stride : matrix.column_stride;
+  if (element_stride == bytes && line_stride % bytes == 0) return BlasMatrix{line_stride / bytes, Op::n};
+  if (line_stride == bytes && element_stride % bytes == 0) return BlasMatrix{element_stride / bytes, Op::t};
   return std::nullopt;
 }
 
-// Returns the BLAS call that computes the product; nullopt if BLAS has none: neither rows nor columns of a
-// matrix are contiguous, or C overlaps A or B.
+// Returns the BLAS call that computes the product. Returns nullopt if neither the rows nor the columns of a
+// matrix are contiguous, or if C overlaps A or B: BLAS has no call for these products.
 std::optional<Call> gemm_of(const LoopProduct& product) {
   static constexpr float single_values[2] = {0, 1};
   static constexpr double double_values[2] = {0, 1};
@@ -82,7 +80,7 @@ std::optional<Call> gemm_of(const LoopProduct& product) {
 }
 
 // True if the rule of the call's site asks for an emulation that can run.
-bool is_wanted(const Call& call) {
+bool is_emulated(const Call& call) {
   return call.site != nullptr && call.site->has_rule && !call.site->rule.is_native() &&
          decide(call)->emulates;
 }
@@ -90,8 +88,8 @@ bool is_wanted(const Call& call) {
 constinit Symbol sgemm("cblas_sgemm", "SGEMM "), dgemm("cblas_dgemm", "DGEMM ");
 Symbol& gemm_symbol(kintsugi_type type) { return is_single(type) ? sgemm : dgemm; }
 
-// A nest of the program that runs in this thread and will be recorded. Nests call nothing, so there is only
-// one.
+// A loop nest of the program that runs in this thread and will be recorded. Nests make no calls, so a thread
+// runs at most one.
 struct RunningLoop {
   Call call;
   std::chrono::steady_clock::time_point start;
@@ -106,13 +104,13 @@ void record_loop(const RunningLoop& loop) {
   record_matrices(loop.call);
 }
 
-// Computes the product if an emulation is wanted; returns false if the program's loops must run.
+// Computes the product if its site is emulated. Returns false if the program's loops must run.
 bool multiply(const LoopProduct& product, const void* record) try {
   if (!intercepts() || !has_sites() || product.m < 1 || product.n < 1 || product.k < 1) return false;
   std::optional<Call> call = gemm_of(product);
   if (!call) return false;
   call->site = site_of(nullptr, record);
-  if (!is_wanted(*call)) {
+  if (!is_emulated(*call)) {
     if (call->site != nullptr && settings().records_calls())
       running_loop = RunningLoop{*call, std::chrono::steady_clock::now()};
     return false;
@@ -121,13 +119,14 @@ bool multiply(const LoopProduct& product, const void* record) try {
   announce_compiled_site(record);
   answer({gemm_symbol(product.type), nullptr}, *call, Forward(forward));
   return true;
-} catch (const std::exception&) {  // No memory, and C is as it was.
+} catch (const std::exception&) {  // No memory; C is not written yet.
   return false;
 }
 
 }  // namespace
 
-// Called by programs that were compiled with the pass. Strides are in bytes. 0: the loops must run.
+// Called by programs that were compiled with the pass. Strides are in bytes. Returns 0 if the program's loops
+// must run.
 extern "C" __attribute__((visibility("default"))) std::int32_t kintsugi_site_multiply(
     const void* record, std::int32_t is_double, std::int32_t adds_to_c, std::int64_t m, std::int64_t n,
     std::int64_t k, const void* a, std::int64_t a_row_stride, std::int64_t a_column_stride, const void* b,

@@ -13,19 +13,20 @@ namespace kintsugi::blas {
 
 namespace {
 
-// Eight bytes of static TLS: every call of BLAS reads it, which this way takes two instructions.
+// The variable is in static TLS, because every call of BLAS reads it: a read takes two instructions there.
 __attribute__((tls_model("initial-exec"))) constinit thread_local const void* current_site = nullptr;
 
-// The tables of loaded files, by base address. A file that cannot be read has an empty one.
+// Returns the table of call sites of a loaded file; an empty table if the file cannot be read. Tables are
+// kept by the file's base address.
 const std::vector<sites::TableSite>& table_of(const link_map& file) {
   static auto* const tables = new std::map<std::uint64_t, std::vector<sites::TableSite>>;
   const auto [place, is_new] = tables->try_emplace(file.l_addr);
   if (!is_new) return place->second;
-  // The program itself has an empty name.
+  // The name of the program itself is empty here.
   const bool has_name = file.l_name != nullptr && file.l_name[0] != '\0';
   try {
     place->second = sites::read_table(has_name ? file.l_name : "/proc/self/exe");
-  } catch (const sites::TableError&) {  // Names without the paths' hashes.
+  } catch (const sites::TableError&) {  // Names of sites then lack the hashes of paths.
   }
   return place->second;
 }

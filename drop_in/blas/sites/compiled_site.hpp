@@ -1,5 +1,5 @@
-// Call sites that the compiler pass named: a program that it compiled tells the drop-in the site of a call
-// before the call, by kintsugi_site_begin() and kintsugi_site_end().
+// Call sites that the compiler pass has recorded. A program that was compiled with the pass calls
+// kintsugi_site_begin() before a call of BLAS and kintsugi_site_end() after it.
 #pragma once
 
 #include <memory>
@@ -8,15 +8,15 @@
 
 namespace kintsugi::blas {
 
-// Stores the record of the call site from which this thread's next call comes.
+// Stores the record of the site from which this thread's next call of BLAS comes.
 void announce_compiled_site(const void* record);
 
-// Returns the record stored for this thread's call and forgets it; nullptr if the caller was not compiled
-// with the pass.
+// Returns the record that is stored for this thread, and removes it. Returns nullptr if the caller was not
+// compiled with the pass.
 const void* take_compiled_site();
 
-// Makes a site, without a rule, from a record of the compiler pass; nullptr if `record` is none.
-// `sites_mutex` must be held.
+// Makes a site without a rule from a record of the compiler pass. Returns nullptr if `record` is not such a
+// record. The caller must hold sites_mutex.
 std::unique_ptr<Site> new_compiled_site(const void* record);
 
 }  // namespace kintsugi::blas

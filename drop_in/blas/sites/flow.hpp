@@ -1,5 +1,5 @@
-// Finds which site's results feed which site: a call whose input overlaps an earlier call's output reads that
-// result.
+// Finds which sites read the results of which sites. A call reads an earlier call's result if the memory of
+// its input overlaps the memory of that call's output.
 #pragma once
 
 #include <cstdint>
@@ -10,14 +10,14 @@
 
 namespace kintsugi::blas {
 
-// For each site that feeds this one: calls of this one that read a result of it.
+// Inputs of one site: for each site whose results it has read, the number of calls that read them.
 using SiteInputs = std::map<const Site*, std::int64_t>;
 
-// Outputs of the latest calls. What a program does to their memory between calls is not seen: copies are not
-// followed, and memory that is used again for other data still counts as the output.
+// Outputs of the latest calls. Flow does not see what the program does between calls: it does not follow
+// copies, and memory that the program has reused for other data still counts as the output.
 class Flow {
  public:
-  // Adds to `inputs` the sites whose outputs the call reads, then notes its own output.
+  // Adds the sites whose outputs the call reads to `inputs`, then notes the call's output.
   void add(const Call& call, SiteInputs& inputs);
 
  private:
@@ -25,9 +25,9 @@ class Flow {
     Region region;
     const Site* site;
   };
-  // An output that a later one covers is no longer there; beyond this number the oldest are forgotten.
+  // Largest number of outputs that are kept. The oldest one is dropped first.
   static constexpr std::size_t most_outputs = 4096;
-  std::vector<Output> outputs_;  // the oldest first
+  std::vector<Output> outputs_;  // the oldest first; without outputs that a later output covers
 };
 
 }  // namespace kintsugi::blas

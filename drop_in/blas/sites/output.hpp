@@ -1,4 +1,4 @@
-// The last C of a call site, as a file of numpy.
+// The last C of a call site, written as a .npy file.
 #pragma once
 
 #include <string>
@@ -10,8 +10,7 @@ namespace kintsugi::blas {
 
 class SiteOutput {
  public:
-  // Copies C of a call that has ended. If the routine writes one triangle, the copy has zeros in the other
-  // one.
+  // Copies C after a call. If the routine writes one triangle, the other triangle of the copy is zero.
   void save(const Call& call);
   bool is_empty() const { return rows_ == 0 || columns_ == 0; }
   // Returns the contents of a .npy file, version 1, in Fortran's order.
@@ -22,8 +21,8 @@ class SiteOutput {
 
   kintsugi_type type_ = KINTSUGI_F64;
   std::int64_t rows_ = 0, columns_ = 0;
-  std::vector<char> elements_;  // column-major, contiguous; of a row-major call C's transpose
-  bool is_transposed_ = false;
+  std::vector<char> elements_;  // C, or its transpose if `is_transposed_`; column-major, contiguous
+  bool is_transposed_ = false;  // true for row-major calls
 };
 
 }  // namespace kintsugi::blas

@@ -6,16 +6,17 @@ namespace kintsugi::blas {
 
 namespace {
 
-// Lines `shift` or more of `one` that lines of `other` meet: line j of `other` lies beside line j + shift.
+// True if `one` has a line j + shift for a line j of `other`.
 bool lines_meet(const Region& one, const Region& other, std::int64_t shift) {
   return std::max<std::int64_t>(0, -shift) < std::min(other.lines, one.lines - shift);
 }
 
-// Position in the lines of `one` at which `other` begins: line and byte, 0 <= byte < stride.
-struct Place {
+// A position relative to a region: byte `byte` behind the beginning of line `line`, with 0 <= byte < stride.
+struct Position {
   std::int64_t line, byte;
 };
-Place place_in(const Region& one, const Region& other) {
+// Returns the position, relative to `one`, at which `other` begins. The line may be negative.
+Position position_in(const Region& one, const Region& other) {
   const std::int64_t distance = other.first - one.first;
   std::int64_t line = distance / one.stride;
   if (line * one.stride > distance) --line;
@@ -55,7 +56,7 @@ Region region_of_a(const Call& call, std::int64_t bytes) {
 Region region_of_b(const Call& call, std::int64_t bytes) {
   if (has_diag(call.routine) || call.b == nullptr) return {};
   if (has_side(call.routine)) return column_major(call.b, call.m, call.n, call.ldb, bytes);
-  if (!has_op_b(call.routine)) {  // syr2k and her2k: as A
+  if (!has_op_b(call.routine)) {  // syr2k and her2k: B has the shape and the op of A
     const bool is_plain = call.op_a == Op::n;
     return column_major(call.b, is_plain ? call.m : call.k, is_plain ? call.k : call.m, call.ldb, bytes);
   }
@@ -69,9 +70,10 @@ bool overlap(const Region& one, const Region& other) {
   if (one.is_empty() || other.is_empty()) return false;
   if (one.first >= end_of(other) || other.first >= end_of(one)) return false;
   if (one.stride != other.stride) return true;
-  const Place place = place_in(one, other);
-  if (place.byte < one.line_bytes && lines_meet(one, other, place.line)) return true;
-  return place.byte + other.line_bytes > one.stride && lines_meet(one, other, place.line + 1);
+  // Line j of `other` begins in line j + begin.line of `one`, and may reach into the line after it.
+  const Position begin = position_in(one, other);
+  if (begin.byte < one.line_bytes && lines_meet(one, other, begin.line)) return true;
+  return begin.byte + other.line_bytes > one.stride && lines_meet(one, other, begin.line + 1);
 }
 
 bool covers(const Region& outer, const Region& inner) {
@@ -80,9 +82,9 @@ bool covers(const Region& outer, const Region& inner) {
   const bool is_contiguous = outer.lines == 1 || outer.stride == outer.line_bytes;
   if (is_contiguous) return inner.first >= outer.first && end_of(inner) <= end_of(outer);
   if (outer.stride != inner.stride) return false;
-  const Place place = place_in(outer, inner);
-  return place.byte + inner.line_bytes <= outer.line_bytes && place.line >= 0 &&
-         place.line + inner.lines <= outer.lines;
+  const Position begin = position_in(outer, inner);
+  return begin.byte + inner.line_bytes <= outer.line_bytes && begin.line >= 0 &&
+         begin.line + inner.lines <= outer.lines;
 }
 
 std::int64_t element_bytes(kintsugi_type type) {

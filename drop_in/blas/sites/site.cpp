@@ -15,8 +15,8 @@ namespace kintsugi::blas {
 
 namespace {
 
-// Never destroyed, since calls may come from other libraries' destructors. Two addresses have one site where
-// two loaded files have the same name and call at the same offset, and two records where they have one name.
+// All call sites. Never destroyed, since calls may come from other libraries' destructors. Several addresses
+// may share one site, if the name of the site is the same.
 struct Sites {
   std::unordered_map<const void*, const Site*> of_address;  // return address or record of the compiler pass
   std::map<std::string, std::unique_ptr<Site>> of_name;
@@ -32,14 +32,16 @@ std::unique_ptr<Site> new_site(const void* return_address) {
   return site;
 }
 
-// A file without rules names no site on purpose: it is a profile's. Loops call BLAS only where a rule says
-// so.
+// Tells the user that a site is missing in the sites file. A file without rules is made for profiling and
+// names no sites on purpose, so nothing is said then. Loop nests need no rule, so nothing is said about them
+// either.
 void note_unknown(const Site& site, const drop_in::SitesFile& file) {
   if (file.rules.empty() || (site.source && site.source->is_loop())) return;
   std::fprintf(stderr, "kintsugi: %s is not in the sites file: its calls are native\n", site.name.c_str());
 }
 
-const Site* made_site(Sites& all, std::unique_ptr<Site> made, const drop_in::SitesFile& file) {
+// Returns the site with the name of `made`. If there is none yet, `made` becomes the site and gets its rule.
+const Site* site_with_rule(Sites& all, std::unique_ptr<Site> made, const drop_in::SitesFile& file) {
   const auto [place, is_new] = all.of_name.try_emplace(made->name, nullptr);
   if (is_new) {
     if (const auto rule = file.rules.find(made->name); rule != file.rules.end()) {
@@ -52,8 +54,8 @@ const Site* made_site(Sites& all, std::unique_ptr<Site> made, const drop_in::Sit
   return place->second.get();
 }
 
-// The site that a thread called from last: a call from there again takes neither lock nor look-up. Static
-// TLS takes two instructions.
+// The site of the thread's last call. If the next call comes from the same site, it needs neither a lock nor
+// a look-up.
 struct LastSite {
   const void* address;  // return address or record of the compiler pass
   const Site* site;
@@ -76,7 +78,7 @@ const Site* site_of(const void* return_address, const void* compiled_site) try {
   }
   std::unique_ptr<Site> made = compiled_site != nullptr ? new_compiled_site(compiled_site) : nullptr;
   if (made == nullptr) made = new_site(return_address);
-  const Site* const site = made_site(all, std::move(made), *file);
+  const Site* const site = site_with_rule(all, std::move(made), *file);
   all.of_address[address] = site;
   last_site = {address, site};
   return site;

@@ -7,13 +7,13 @@
 
 namespace kintsugi::blas {
 
-// Returns the sites by module and offset, which is the order of their ordinal numbers.
+// Returns the sites in the order of their ordinal numbers: by module, then by offset.
 nlohmann::ordered_json sites_json(const Record& record);
 
 void print_sites(const Record& record);
 
-// Writes each site's last C to the folder that the sites file names, as <ordinal>.npy; a line on stderr for a
-// file that cannot be written.
+// Writes each site's last C to <ordinal>.npy in the folder that the sites file names. A file that cannot be
+// written is a line on stderr.
 void write_outputs(const Record& record);
 
 }  // namespace kintsugi::blas

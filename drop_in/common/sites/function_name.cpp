@@ -16,7 +16,8 @@ using Header = ElfW(Ehdr);
 using Section = ElfW(Shdr);
 using SymbolRecord = ElfW(Sym);
 
-// Reads `count` elements at an offset of the file; fewer if the file ends before, none for an absurd count.
+// Reads `count` elements at an offset of the file; fewer if the file is shorter. Reads nothing if they would
+// take more than 1 GiB.
 template <class T>
 std::vector<T> read(std::ifstream& file, std::uint64_t offset, std::uint64_t count) {
   constexpr std::uint64_t most_bytes = std::uint64_t{1} << 30;
@@ -50,8 +51,7 @@ std::string function_covering(std::ifstream& file, const Section& table, const S
   return {};
 }
 
-// Returns the name of the function in a file that covers an address, counted as the file's own tables count
-// it.
+// Returns the name of the function that covers an address, given as in the file's own tables.
 std::string name_in(const char* path, std::uint64_t address) {
   std::ifstream file(path, std::ios::binary);
   const auto header = read<Header>(file, 0, 1);
@@ -70,8 +70,8 @@ std::string function_in_file(const void* address) try {
   void* extra = nullptr;
   if (::dladdr1(address, &info, &extra, RTLD_DL_LINKMAP) == 0 || extra == nullptr) return {};
   const auto* const map = static_cast<const link_map*>(extra);
-  // The program itself has an empty name, and may have been started by a path that is relative to another
-  // folder.
+  // The name of the program itself is empty here. Its argv[0] is no alternative: it may be relative to
+  // another folder.
   const char* const path = map->l_name != nullptr && map->l_name[0] != '\0' ? map->l_name : "/proc/self/exe";
   return name_in(path, reinterpret_cast<std::uintptr_t>(address) - map->l_addr);
 } catch (const std::exception&) {  // No memory.

@@ -21,7 +21,8 @@ std::string hexadecimal(std::uint64_t number) {
 
 Place place_of(const void* return_address) {
   Place place;
-  // The call instruction lies before the address to which it returns.
+  // The call instruction ends one byte before the return address. The return address itself may belong to the
+  // next function.
   const char* const inside = static_cast<const char*>(return_address) - 1;
   Dl_info info{};
   if (::dladdr(inside, &info) != 0) {
@@ -29,7 +30,7 @@ Place place_of(const void* return_address) {
     place.offset = static_cast<std::uint64_t>(static_cast<const char*>(return_address) -
                                               static_cast<char*>(info.dli_fbase));
     place.function = info.dli_sname != nullptr ? info.dli_sname : function_in_file(inside);
-  } else {  // Code that was made at run time has no module: its address differs from run to run.
+  } else {  // Code that was generated at run time has no module.
     place.offset = reinterpret_cast<std::uintptr_t>(return_address);
   }
   place.name = (place.module.empty() ? "?" : place.module) + ":" +

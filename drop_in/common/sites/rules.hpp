@@ -1,4 +1,4 @@
-// The sites file: what runs at each call site.
+// The sites file, which says what each call site runs.
 #pragma once
 
 #include <map>
@@ -9,13 +9,13 @@
 
 namespace kintsugi::drop_in {
 
-// Options of the calls of a site; an option that is "" is not set by the rule.
+// Options of the calls of a site. An empty option is not set by the rule.
 struct SiteRule {
   std::string scheme;
   std::string accuracy;
   std::string policy;
 
-  // True if the library behind the drop-in multiplies: the rule says so, or it says nothing.
+  // True if the next BLAS or the real cuBLAS multiplies: the rule asks for it, or the rule is empty.
   bool is_native() const {
     return policy == "native" || scheme == "native" || (scheme.empty() && accuracy.empty() && policy.empty());
   }
@@ -23,11 +23,11 @@ struct SiteRule {
 
 struct SitesFile {
   std::map<std::string, SiteRule> rules;  // key: the site's name
-  std::string outputs;                    // folder for the last C of each site; "": not written
+  std::string outputs;                    // folder for the last C of each site; "": none is written
 };
 
-// Reads the file that KINTSUGI_SITES names, if it names one, into `sites`. Returns false, with a message that
-// has the value, if the file cannot be read, is no sites file, or contradicts a setting.
+// Reads the file that KINTSUGI_SITES names into `sites`; does nothing if KINTSUGI_SITES is not set. If the
+// file cannot be read, is no sites file, or contradicts a setting, sets `message` and returns false.
 bool read_sites(const CommonSettings& settings, std::optional<SitesFile>& sites, std::string& message);
 
 }  // namespace kintsugi::drop_in

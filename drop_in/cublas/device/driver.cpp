@@ -70,7 +70,7 @@ struct Driver {
 #undef KINTSUGI_CUBLAS_MEMBER
 };
 
-// Looks the functions up in the driver that is loaded already: the caller has a handle of cuBLAS.
+// Finds the functions in the driver. The driver is loaded already, since the caller has a handle of cuBLAS.
 Driver find_driver() {
   Driver driver;
   void* library = ::dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
@@ -161,7 +161,7 @@ bool fill_rows(const void* row, const DeviceRows& rows, void* stream) {
   if (driver.copy_2d == nullptr) return false;
   const auto first = reinterpret_cast<std::uintptr_t>(rows.first);
   Copy2d copy;
-  copy.source.device = reinterpret_cast<std::uintptr_t>(row);  // for the first copy; then the rows themselves
+  copy.source.device = reinterpret_cast<std::uintptr_t>(row);  // later copies read the rows that are filled
   copy.source.pitch = rows.pitch;
   copy.target.pitch = rows.pitch;
   copy.width_bytes = rows.bytes;

@@ -21,8 +21,8 @@ struct DevicePool {
 };
 constinit std::array<DevicePool, max_devices> pools{};
 
-// Returns the device's pool, which the first call makes; nullptr if it has none. The library then allocates
-// the workspace itself.
+// Returns the device's pool, which the first call makes; nullptr if the device has none. Without a pool the
+// library allocates the workspace itself.
 void* pool_of(int device) {
   if (device < 0 || device >= max_devices) return nullptr;
   DevicePool& found = pools[static_cast<std::size_t>(device)];
@@ -36,8 +36,8 @@ void* pool_of(int device) {
 
 }  // namespace
 
-// Limits the default to a small fraction of the memory, since a program that fills the device with its own
-// data must not fail for want of a workspace.
+// The default is a small fraction of the device's memory, since a program that fills the device with its own
+// data must not fail for lack of a workspace.
 std::int64_t workspace_limit(int device) {
   constexpr std::int64_t max_default = std::int64_t{1} << 30;
   constexpr std::int64_t memory_divisor = 20;  // at most one twentieth of the device's memory

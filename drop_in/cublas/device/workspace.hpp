@@ -1,6 +1,6 @@
-// Device memory of emulated products, from a pool of the drop-in's own. The pool keeps the memory that calls
-// have freed, up to the workspace limit, since mapping memory again after each synchronization takes longer
-// than many products. When the program destroys a handle of cuBLAS, the pool gives that memory back.
+// Device memory of emulated products, from a memory pool of the drop-in. The pool keeps freed memory, up to
+// the workspace limit, because mapping memory again after each synchronization takes longer than many
+// products. When the program destroys a handle of cuBLAS, the pool returns its free memory to the device.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 
 namespace kintsugi::cublas {
 
-// Returns the most bytes of device memory that a call on the device takes: the setting, else a default.
+// Returns the limit of the workspace of one call on the device: the setting, or a default.
 std::int64_t workspace_limit(int device);
 
 // Memory for the work that is enqueued in the stream while the object exists.
@@ -29,7 +29,7 @@ class Workspace {
   void* stream_;
 };
 
-// Gives memory back that no enqueued work uses.
+// Returns the free memory of all pools to their devices.
 void give_back_workspaces();
 
 }  // namespace kintsugi::cublas

@@ -13,14 +13,14 @@ namespace kintsugi::cublas {
 
 namespace {
 
-// cuBLAS's products, for steps that are not emulated; the index is a kintsugi_type.
+// cuBLAS's gemm routines, for products that are not emulated. The index is a kintsugi_type.
 constinit Symbol real_products[] = {Symbol("cublasSgemm_v2_64"), Symbol("cublasDgemm_v2_64"),
                                     Symbol("cublasCgemm_v2_64"), Symbol("cublasZgemm_v2_64")};
 
-// Returns the smallest order of the halves into which a block is divided. Under the policy auto it is where
-// division begins to gain. Measured on an H200: trsm of FP32 with 8192 right sides takes 0.93 of cuBLAS's
-// time if an order of 2048 is halved, 1.06 if one of 1024 is; syrk of FP32 1.3 if an order of 2048 is halved,
-// 0.78 if one of 4096 is.
+// Returns the smallest order that a half may have. Under the policy auto, smaller halves do not pay off.
+// Times measured on an H200, relative to cuBLAS: FP32 trsm with 8192 right sides 0.93 if an order of 2048 is
+// halved, but 1.06 if an order of 1024 is halved; FP32 syrk 0.78 if an order of 4096 is halved, but 1.3 for
+// 2048.
 std::int64_t min_order(const RoutineCall& call) {
   constexpr std::int64_t min_if_asked_for = 32;
   constexpr std::int64_t min_gaining_in_solve = 1024;
@@ -29,9 +29,8 @@ std::int64_t min_order(const RoutineCall& call) {
   return call.is_solve() ? min_gaining_in_solve : min_gaining_elsewhere;
 }
 
-// True for trsm of FP64: cuBLAS spends its time in the blocks on the diagonal, which are not emulated.
-// Division gains at most 5 % at n = 8192 on an H200, and costs 9 % if no emulation accepts the solution's
-// range.
+// True for FP64 trsm, for which cuBLAS spends most time in the diagonal blocks, which are not emulated. On an
+// H200 with n = 8192, division gains at most 5 %; it costs 9 % if no emulation accepts the solution's ranges.
 bool gains_too_little(const RoutineCall& call) {
   return settings().policy == Policy::automatic && call.is_solve() && !drop_in::is_single(call.type);
 }
@@ -56,7 +55,7 @@ class RoutineAnswer {
     if (const char* reason = read_state(origin, state_)) return forward(reason);
     if (const char* reason = reason_in_scalars(call_, state_.pointer_mode)) return forward(reason);
     if (const char* reason = origin.reason_in_arithmetic(call_.type)) return forward(reason);
-    const CallSample sample(symbol_.name(), recorded_, state_.stream);  // of all that is enqueued below
+    const CallSample sample(symbol_.name(), recorded_, state_.stream);  // measures all steps below
     const StepScalars scalars(call_, state_.pointer_mode);
     Steps steps(state_, scalars, min_order(call_));
     try {
@@ -89,7 +88,7 @@ class RoutineAnswer {
       if (failure.empty()) return success;
       report_if_forced(symbol_.name(), failure);
       if (records_calls()) outcome_ = {.candidates = "", .why = failure, .failed = true};
-    } catch (const std::exception&) {  // No memory for the message; C is as it was.
+    } catch (const std::exception&) {  // No memory for the message; C is not written yet.
     }
     return multiply_natively(step.product);
   }
@@ -115,7 +114,7 @@ class RoutineAnswer {
   Handle handle_;
   const RoutineCall& call_;
   const ForwardRoutine& forward_;
-  Call recorded_;  // sizes by which the record names the call
+  Call recorded_;  // the call as the record shows it: a product of the same sizes
   CallState state_;
   CallOutcome outcome_;
 };

@@ -1,5 +1,5 @@
-// Answer to a call of a level-3 routine: it is checked, then divided into emulated products and smaller calls
-// of cuBLAS, or forwarded as a whole.
+// Answers a call of a level-3 routine: checks it, then divides it into emulated products and smaller calls of
+// cuBLAS, or forwards the whole call.
 #pragma once
 
 #include "cublas/answer.hpp"

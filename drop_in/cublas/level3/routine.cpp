@@ -11,8 +11,8 @@ namespace {
 
 bool is_ld(std::int64_t ld, std::int64_t rows) { return ld >= std::max<std::int64_t>(1, rows); }
 
-// True for the ops that every version of cuBLAS accepts for the routine; some versions also accept C for real
-// matrices.
+// True if every version of cuBLAS accepts the op for the routine. (Some versions also accept op = C for real
+// matrices.)
 bool has_valid_op(const RoutineCall& call) {
   const bool is_complex = drop_in::is_complex(call.type);
   switch (call.routine) {
@@ -30,7 +30,7 @@ bool has_valid_modes(const RoutineCall& call) {
          (call.diag == diagonal_not_unit || call.diag == diagonal_unit);
 }
 
-// Returns the rows of A as it is stored.
+// Returns the number of rows of A as stored.
 std::int64_t rows_of_a(const RoutineCall& call) {
   if (!call.is_update()) return call.order();
   return call.op == KINTSUGI_OP_N ? call.n : call.k;
@@ -67,9 +67,9 @@ const char* reason_to_forward(const RoutineCall& call) {
   return lacks_one ? "a pointer is null" : nullptr;
 }
 
-// Accepts scalars in device memory for syrk alone, whose products have the caller's alpha and beta. Products
-// of the other routines need 1, -1 or complex copies of real scalars as well (StepScalars), which are in host
-// memory.
+// Accepts scalars in device memory only for syrk, whose products use nothing but the caller's alpha and beta.
+// Products of the other routines also use StepScalars, which are in host memory, and a call of cuBLAS takes
+// both scalars from the same memory.
 const char* reason_in_scalars(const RoutineCall& call, int pointer_mode) {
   if (pointer_mode != KINTSUGI_SCALARS_ON_HOST)
     return call.routine == Routine::syrk ? nullptr : "scalars of this routine are in device memory";

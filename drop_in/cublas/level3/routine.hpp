@@ -1,4 +1,4 @@
-// A call of a level-3 routine that can be divided into products, as the caller of cuBLAS wrote it.
+// A call of a level-3 routine that can be divided into products, with the caller's arguments.
 #pragma once
 
 #include <kintsugi/kintsugi.h>
@@ -15,7 +15,7 @@ inline constexpr int side_left = 0, side_right = 1;
 inline constexpr int fill_lower = 0, fill_upper = 1;
 inline constexpr int diagonal_not_unit = 0, diagonal_unit = 1;
 
-// Arguments by the names of cuBLAS's reference; those that a routine does not have keep their values here.
+// Arguments, named as in cuBLAS's reference. Arguments that a routine does not have keep their defaults.
 struct RoutineCall {
   Routine routine;
   kintsugi_type type;
@@ -23,7 +23,7 @@ struct RoutineCall {
   int uplo = fill_lower;
   int op = KINTSUGI_OP_N;
   int diag = diagonal_not_unit;
-  std::int64_t m = 0, n = 0;  // size of C; of B for trsm; m = n for syrk and herk
+  std::int64_t m = 0, n = 0;  // rows and columns of `c`; m = n for syrk and herk
   std::int64_t k = 0;         // for syrk and herk
   const void* alpha = nullptr;
   const void* a = nullptr;
@@ -31,7 +31,7 @@ struct RoutineCall {
   const void* b = nullptr;  // for symm and hemm
   std::int64_t ldb = 0;
   const void* beta = nullptr;  // for all routines but trsm
-  void* c = nullptr;           // for trsm its B, which becomes the solution
+  void* c = nullptr;           // the matrix that is written; for trsm the caller's B
   std::int64_t ldc = 0;
 
   // syrk and herk add a product to one triangle of C.
@@ -45,12 +45,12 @@ struct RoutineCall {
 // Returns the type of alpha and beta: a real one for herk, else that of the matrices.
 kintsugi_type scalar_type(const RoutineCall& call);
 
-// Returns the reason for which cuBLAS answers the call under all settings; nullptr: there is none. An
-// argument that may be invalid is such a reason, so that the caller gets cuBLAS's own status.
+// Returns the reason why cuBLAS must answer the call under all settings; nullptr: there is none. An argument
+// that may be invalid is such a reason, so that the caller gets cuBLAS's own status.
 const char* reason_to_forward(const RoutineCall& call);
 
-// Returns the reason in alpha, beta and their memory (host or device) for which cuBLAS answers the call;
-// nullptr: there is none.
+// Returns the reason why alpha, beta or their memory (host or device) leave the call to cuBLAS; nullptr:
+// there is none.
 const char* reason_in_scalars(const RoutineCall& call, int pointer_mode);
 
 // These return the address of element (i, j) of a column-major matrix of that type.

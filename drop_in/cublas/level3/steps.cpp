@@ -17,8 +17,8 @@ std::int64_t half_of(std::int64_t order) {
   return half <= multiple ? half : half / multiple * multiple;
 }
 
-// Returns the call for indices first ... end - 1 of the order: the block on the diagonal of the triangular or
-// symmetric matrix, with the rows or columns of the other matrices that belong to it.
+// Returns the call for the diagonal block of indices first ... end - 1, with the rows or columns of the other
+// matrices that belong to these indices.
 RoutineCall block_of(const RoutineCall& call, std::int64_t first, std::int64_t end) {
   RoutineCall block = call;
   const kintsugi_type type = call.type;
@@ -39,14 +39,14 @@ RoutineCall block_of(const RoutineCall& call, std::int64_t first, std::int64_t e
   return block;
 }
 
-// The two blocks of A beside the blocks on its diagonal.
+// Names of the two off-diagonal blocks of A.
 enum class OffDiagonal : std::uint8_t { lower_left, upper_right };
 
 OffDiagonal stored_off_diagonal(const RoutineCall& call) {
   return call.uplo == fill_lower ? OffDiagonal::lower_left : OffDiagonal::upper_right;
 }
 
-// Returns the address of the off-diagonal block in the triangle of A that is stored.
+// Returns the address of the off-diagonal block that is stored.
 const void* stored_block(const RoutineCall& call, std::int64_t half) {
   const bool is_lower = stored_off_diagonal(call) == OffDiagonal::lower_left;
   return element_of(call.a, call.type, call.lda, is_lower ? half : 0, is_lower ? 0 : half);
@@ -54,7 +54,7 @@ const void* stored_block(const RoutineCall& call, std::int64_t half) {
 
 }  // namespace
 
-// Writes real parts alone: all scalars are real, and the imaginary parts of complex ones stay 0.
+// Sets only the real parts, since all these scalars are real. Imaginary parts stay 0.
 StepScalars::StepScalars(const RoutineCall& call, int pointer_mode) : one{}, minus_one{}, alpha{}, beta{} {
   const bool is_single = drop_in::is_single(call.type);
   const auto set_real_part = [&](Scalar& target, double value) {
@@ -67,7 +67,7 @@ StepScalars::StepScalars(const RoutineCall& call, int pointer_mode) : one{}, min
   };
   set_real_part(one, 1);
   set_real_part(minus_one, -1);
-  // Scalars of herk in device memory are not read: such calls are forwarded.
+  // Scalars of herk in device memory cannot be read here. reason_in_scalars() has forwarded such calls.
   if (call.routine != Routine::herk || pointer_mode != KINTSUGI_SCALARS_ON_HOST) return;
   const auto value_of = [&](const void* scalar) {
     return is_single ? static_cast<double>(*static_cast<const float*>(scalar))
@@ -83,10 +83,10 @@ void Steps::add(const RoutineCall& call) {
   return call.is_solve() ? add_solve(call) : add_symmetric(call);
 }
 
-// Adds the product for the off-diagonal block of C between the updates of its diagonal blocks. With A1 and A2
-// the parts of op(A) that belong to the first and the second half, C21 := alpha A2 A1' + beta C21 for a lower
-// triangle and C12 := alpha A1 A2' + beta C12 for an upper one, where ' is the transpose (syrk) or the
-// conjugate transpose (herk).
+// Adds three steps: the update of the first diagonal block, the product for the off-diagonal block, and the
+// update of the second diagonal block. A1 and A2 are the halves of op(A), and ' is the transpose (syrk) or
+// the conjugate transpose (herk). The product is C21 := alpha A2 A1' + beta C21 for a lower triangle, and C12
+// := alpha A1 A2' + beta C12 for an upper triangle.
 void Steps::add_update(const RoutineCall& call) {
   const std::int64_t half = half_of(call.n);
   const bool is_lower = call.uplo == fill_lower, is_hermitian = call.routine == Routine::herk;
@@ -108,9 +108,8 @@ void Steps::add_update(const RoutineCall& call) {
   add(second);
 }
 
-// Computes both halves of C. The smaller calls set each half to alpha times A's block on the diagonal times
-// B's half, plus beta times C's half; then each half gets a product added: alpha times an off-diagonal block
-// of A times the other half of B. (The order of the factors is that of the call's side.)
+// Computes both halves of C. With A on the left, a smaller call sets C1 := alpha A11 B1 + beta C1, and a
+// product adds alpha A12 B2 to C1; likewise for C2. With A on the right, the factors are exchanged.
 void Steps::add_symmetric(const RoutineCall& call) {
   const std::int64_t half = half_of(call.order()), rest = call.order() - half;
   const int transpose = call.routine == Routine::hemm ? KINTSUGI_OP_C : KINTSUGI_OP_T;
@@ -137,16 +136,17 @@ void Steps::add_symmetric(const RoutineCall& call) {
   add_product(to_second);
 }
 
-// Solves for the half of X that does not depend on the other half, subtracts its product with the
-// off-diagonal block of op(A) from alpha times the right sides of the other half, and solves for that.
+// Adds three steps. The first solves for the half of X that does not depend on the other half. The product
+// updates the right sides of the other half: B2 := alpha B2 - A21 X1 for a lower op(A) on the left. The last
+// step solves for the other half.
 void Steps::add_solve(const RoutineCall& call) {
   const std::int64_t order = call.order(), half = half_of(order);
-  const bool is_lower = (call.uplo == fill_lower) == (call.op == KINTSUGI_OP_N);  // of op(A)
+  const bool is_lower = (call.uplo == fill_lower) == (call.op == KINTSUGI_OP_N);  // op(A) is a lower triangle
   const bool starts_with_first = is_lower == call.is_on_left();
   const RoutineCall first = block_of(call, 0, half), second = block_of(call, half, order);
   const RoutineCall& solved = starts_with_first ? first : second;
   RoutineCall other = starts_with_first ? second : first;
-  const void* a = stored_block(call, half);  // op of it is the off-diagonal block of op(A)
+  const void* a = stored_block(call, half);  // op(a) is the off-diagonal block of op(A)
   const Call product = call.is_on_left()
                            ? cublas::product(call.type, call.op, KINTSUGI_OP_N, other.m, call.n, solved.m,
                                              scalars_.minus_one.bytes.data(), a, call.lda, solved.c, call.ldc,
@@ -157,26 +157,26 @@ void Steps::add_solve(const RoutineCall& call) {
   if (!decide_emulation(product)) return add_native(call);
   add(solved);
   add_product(product);
-  other.alpha = scalars_.one.bytes.data();  // the product has multiplied its right sides by alpha
+  other.alpha = scalars_.one.bytes.data();  // the product has multiplied the other right sides by alpha
   add(other);
 }
 
 void Steps::add_native(const RoutineCall& call) { steps_.push_back({.native = call}); }
 
 void Steps::add_product(const Call& product) {
-  Decided decision = decide(product, state_);
+  DecisionPointer decision = decide(product, state_);
   const bool emulates = decision->emulates && reason_in_scalars(product, state_) == nullptr;
   steps_.push_back(
       {.native = std::nullopt, .product = product, .decision = std::move(decision), .emulates = emulates});
 }
 
 bool Steps::decide_emulation(const Call& product) {
-  Decided decision = decide(product, state_);
+  DecisionPointer decision = decide(product, state_);
   const char* reason = decision->emulates ? reason_in_scalars(product, state_) : nullptr;
   const bool emulates = decision->emulates && reason == nullptr;
-  if (!first_) {
+  if (!first_decision_) {
     why_ = reason != nullptr ? reason : decision->why;
-    first_.emplace(std::move(decision));
+    first_decision_.emplace(std::move(decision));
   }
   return emulates;
 }

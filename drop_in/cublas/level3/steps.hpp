@@ -1,6 +1,6 @@
-// Steps of a level-3 routine by recursion: the triangular or symmetric matrix is divided into two halves of
-// its order; the blocks beside the diagonal are products, the blocks on it smaller calls of the same routine,
-// which cuBLAS answers.
+// Divides a call of a level-3 routine into steps, by recursion. The order of the triangular or symmetric
+// matrix is halved. Each off-diagonal block becomes a product. Each diagonal block becomes a smaller call of
+// the same routine, which is divided again or left to cuBLAS.
 #pragma once
 
 #include <array>
@@ -15,17 +15,16 @@
 
 namespace kintsugi::cublas {
 
-// Either a smaller call of the routine, which cuBLAS answers, or a product.
 struct Step {
-  std::optional<RoutineCall> native;  // the smaller call; nothing: the step is the product
+  std::optional<RoutineCall> native;  // a smaller call, which cuBLAS answers; nothing: the step is `product`
   Call product = {};
-  std::optional<Decided> decision = {};  // on the product
-  bool emulates = false;                 // true: the product is emulated; false: cuBLAS multiplies
+  std::optional<DecisionPointer> decision = {};  // decision on `product`
+  bool emulates = false;                         // true: the product is emulated; false: cuBLAS multiplies
 };
 
-// Scalars of the matrices' type in host memory that products need besides the caller's alpha and beta.
-// `alpha` and `beta` are complex copies of the real scalars of herk, whose products are complex; other
-// routines pass the caller's scalars on and do not use them.
+// Scalars of the matrices' type in host memory. Products of all routines use `one` and `minus_one`. Only herk
+// uses `alpha` and `beta`, complex copies of the caller's real scalars; products of other routines use the
+// caller's alpha and beta themselves.
 struct StepScalars {
   struct alignas(16) Scalar {
     std::array<std::byte, 16> bytes;
@@ -37,18 +36,18 @@ struct StepScalars {
 
 class Steps {
  public:
-  // Blocks of an order below twice `min_order` are not divided.
+  // A matrix of an order below twice `min_order` is not divided.
   Steps(const CallState& state, const StepScalars& scalars, std::int64_t min_order)
       : state_(state), scalars_(scalars), min_order_(min_order) {}
 
-  // Appends the steps of the call. A call whose largest product would not be emulated is a single step,
-  // itself.
+  // Appends the steps of the call. If the largest product of the call would not be emulated, the call itself
+  // is the only step.
   void add(const RoutineCall& call);
 
   const std::vector<Step>& all() const { return steps_; }
-  // These return the decision on the largest product, which is the first that add() asks for, and the reason
-  // for it.
-  const Decision& first_decision() const { return **first_; }
+  // Returns the decision on the largest product. add() decides on that product first.
+  const Decision& first_decision() const { return **first_decision_; }
+  // Returns the reason for the first decision.
   const std::string& why() const { return why_; }
 
  private:
@@ -57,15 +56,15 @@ class Steps {
   void add_solve(const RoutineCall& call);
   void add_native(const RoutineCall& call);
   void add_product(const Call& product);
-  // Decides on the product, and keeps the first decision for first_decision() and why(). Returns true if the
-  // product is to be emulated.
+  // Decides on the product, and stores the decision if it is the first one. Returns true if the product will
+  // be emulated.
   bool decide_emulation(const Call& product);
 
   const CallState& state_;
   const StepScalars& scalars_;
   std::int64_t min_order_;
   std::vector<Step> steps_;
-  std::optional<Decided> first_;
+  std::optional<DecisionPointer> first_decision_;
   std::string why_;
 };
 

@@ -1,4 +1,4 @@
-// cublasDestroy, after which memory of emulated products is given back.
+// cublasDestroy. It also releases the memory pools of emulated products.
 #include "cublas/device/workspace.hpp"
 #include "names.hpp"
 

@@ -1,5 +1,5 @@
-// The exported names of level-3 routines that are divided into products. The routine is called with integers
-// of the caller's type for smaller calls too, whose sizes are no larger than the caller's.
+// The exported names of level-3 routines that are divided into products. Smaller calls of a routine use the
+// caller's type of integers, since their sizes do not exceed the caller's sizes.
 #include "cublas/level3/answer.hpp"
 #include "names.hpp"
 
@@ -7,7 +7,8 @@ namespace kintsugi::cublas {
 
 namespace {
 
-// Answers the call. real(call) calls cuBLAS's routine, for the whole call or for a smaller one.
+// Answers the call. `real` calls cuBLAS's routine with the arguments of a given call: the caller's or a
+// smaller one.
 template <class Real>
 int answer_routine(Symbol& symbol, Handle handle, const RoutineCall& call, const Real& real) {
   if (!intercepts()) return real(call);

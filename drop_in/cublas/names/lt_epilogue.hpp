@@ -1,4 +1,4 @@
-// Epilogues of cublasLtMatmul that are more than a bias.
+// Epilogues of cublasLtMatmul with an activation.
 #pragma once
 
 #include <cstddef>
@@ -6,7 +6,8 @@
 
 namespace kintsugi::cublas {
 
-// Numbers of cublasLtEpilogue_t. Forms with an auxiliary matrix stay cuBLAS's.
+// Numbers of cublasLtEpilogue_t. Calls with other epilogues, such as those with an auxiliary matrix, are
+// forwarded.
 inline constexpr std::uint32_t epilogue_default = 1, epilogue_relu = 2, epilogue_bias = 4,
                                epilogue_relu_bias = epilogue_relu | epilogue_bias, epilogue_gelu = 32,
                                epilogue_gelu_bias = epilogue_gelu | epilogue_bias;
@@ -16,8 +17,8 @@ constexpr bool is_activation(std::uint32_t epilogue) {
   return activation == epilogue_relu || activation == epilogue_gelu;
 }
 
-// An FP32 matrix D that holds the product, the call's description, which has the epilogue to apply to D, and
-// other arguments of the call.
+// Arguments for an epilogue: the FP32 matrix D, which holds the product; the call's description, which names
+// the epilogue; and other arguments of the call.
 struct PendingEpilogue {
   void* handle;
   const void* description;

@@ -1,5 +1,6 @@
-// cublasLtMatmul. Its descriptors are read by the real getters. If they describe a product alone, or one with
-// a bias that is added to every column and an activation, the call is answered as one of cublasSgemm is.
+// cublasLtMatmul. The call's descriptors are read by the getters of the real cuBLASLt. The call is answered
+// like a call of cublasSgemm if it is only a product, possibly followed by a bias for each row and an
+// activation.
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -71,7 +72,7 @@ struct Layout {
   bool operator==(const Layout&) const = default;
 };
 
-// True for complex matrices in two planes, and for batches by pointers.
+// True if the layout stores real and imaginary parts in two planes, or describes a batch by pointers.
 bool is_unsupported(const void* layout) {
   return attribute<std::int64_t>(layout_getter, layout, plane_offset, 0) != 0 ||
          attribute<std::uint32_t>(layout_getter, layout, batch_mode, 0) != 0;
@@ -128,8 +129,8 @@ class MatmulOrigin : public Origin {
     state.pointer_mode = pointer_mode_;
     return nullptr;
   }
-  // Reads the attributes that are rarely set. This comes last, for calls that nothing else leaves to cuBLAS,
-  // since each getter takes tens of nanoseconds.
+  // Reads the attributes that are rarely set. Each getter takes tens of nanoseconds, so they are read only
+  // for calls that would otherwise be emulated.
   const char* reason_in_arithmetic(kintsugi_type) const override {
     for (const void* layout : {matmul_.layout_a, matmul_.layout_b, matmul_.layout_d})
       if (is_unsupported(layout)) return "complex matrices in planes, or a batch by pointers";
@@ -183,7 +184,7 @@ class MatmulOrigin : public Origin {
     if (a.count != d.count || b.count != d.count) return;
     set_call(a, b, d);
     if (!has_matching_sizes(a, b)) return;
-    if (can_take_c(d, *type) && take_epilogue(d, *type)) call_.type = type;
+    if (supports_c(d, *type) && take_epilogue(d, *type)) call_.type = type;
   }
 
   // True if alpha and beta have the matrices' type and are both on the host or both on the device.
@@ -193,7 +194,7 @@ class MatmulOrigin : public Origin {
            matmul_.alpha != nullptr && matmul_.beta != nullptr;
   }
 
-  // Sets all of call_ but its type.
+  // Sets all members of call_ except its type.
   void set_call(const Layout& a, const Layout& b, const Layout& d) {
     const int op_a = matmul_.described(op_of_a, -1);
     call_ = strided(product(std::nullopt, op_a, matmul_.described(op_of_b, -1), d.rows, d.columns,
@@ -209,15 +210,15 @@ class MatmulOrigin : public Origin {
     return a_fits && b_fits;
   }
 
-  // True if an emulation can take C: C is not read, or is D.
-  bool can_take_c(const Layout& d, kintsugi_type type) const {
+  // True if C is not read, or if C is D. An emulation cannot read C from a matrix other than D.
+  bool supports_c(const Layout& d, kintsugi_type type) const {
     if (pointer_mode_ == KINTSUGI_SCALARS_ON_HOST && is_zero(matmul_.beta, type)) return true;
     return matmul_.c == matmul_.d && Layout(matmul_.layout_c) == d;
   }
 
-  // Decides how the epilogue is applied; returns false if the call has one that stays with cuBLAS. An
-  // emulation takes that of a single product whose C is not read. A bias of complex types stays with cuBLAS,
-  // which refuses it by its status; activations exist for FP32 only.
+  // Decides how the epilogue is applied. Returns false if cuBLAS must answer the call because of its
+  // epilogue. An epilogue is supported for a single product with beta = 0. An activation is supported for
+  // FP32. A bias is not supported for complex types: cuBLAS refuses it with its own status.
   bool take_epilogue(const Layout& d, kintsugi_type type) {
     const auto requested = matmul_.described(epilogue, epilogue_default);
     if (requested == epilogue_default) return true;
@@ -231,8 +232,8 @@ class MatmulOrigin : public Origin {
     return (requested & epilogue_bias) == 0 || take_bias(d, type);
   }
 
-  // Takes over the bias, unless cuBLAS adds it with the activation after the product. Returns false if the
-  // bias has another type than D.
+  // Stores the bias for enqueue_before(), unless cuBLAS adds it together with the activation after the
+  // product. Returns false if there is no bias, or if its type is not the type of D.
   bool take_bias(const Layout& d, kintsugi_type type) {
     const int bias_type = matmul_.described(bias_data_type, -1);
     const auto* bias = matmul_.described<const void*>(bias_pointer, nullptr);
@@ -243,14 +244,15 @@ class MatmulOrigin : public Origin {
     return true;
   }
 
-  // True if cuBLAS adds the bias after the product: its pass over D takes less time than writing the bias
-  // into D before the product and reading it there.
+  // True if cuBLAS adds the bias after the product. That is one pass over D; the alternative is two: writing
+  // the bias into D before the product, and reading D in the product.
   bool adds_bias_after(kintsugi_type type) const {
     return type == KINTSUGI_F32 && !is_captured(matmul_.stream);
   }
 
-  // True if an emulation gains more than the pass over D for the activation costs: the pass moves 8 bytes per
-  // element, about 3 ps on an H100, and an emulation of FP32 gains about 0.03 ps per multiplication.
+  // True if an emulation gains more time than the additional pass over D for the activation costs. The pass
+  // moves 8 bytes per element, about 3 ps on an H100. An FP32 emulation gains about 0.03 ps per
+  // multiplication.
   bool gains_with_activation() const {
     constexpr std::int64_t min_k = 256;
     return settings().policy != Policy::automatic || call_.k >= min_k;
@@ -259,7 +261,7 @@ class MatmulOrigin : public Origin {
   const Matmul& matmul_;
   Call call_;
   int pointer_mode_ = 0;
-  const void* bias_ = nullptr;       // bias that is copied into D before the product; nullptr: none is
+  const void* bias_ = nullptr;       // bias that is copied into D before the product; nullptr: none
   bool has_epilogue_after_ = false;  // true: cuBLAS applies the epilogue after the product
 };
 

@@ -1,6 +1,6 @@
-// Definition of exported functions. Each makes a Call of its arguments, for answer(), and a callable that
-// forwards the arguments unchanged. Scalars and matrices are declared as void pointers: the calling
-// convention passes all pointers alike.
+// Defines exported functions. An exported function makes a Call of its arguments. It passes the Call to
+// answer(), together with a callable that calls the real cuBLAS with the unchanged arguments. Scalars and
+// matrices are declared as void pointers, since the calling convention passes all pointers alike.
 #pragma once
 
 #include <cstdint>

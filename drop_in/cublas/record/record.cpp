@@ -19,11 +19,12 @@ namespace kintsugi::cublas {
 
 namespace {
 
-// Most problems that are recorded one by one; programs may multiply ever new shapes.
+// Largest number of problems that are recorded one by one. It bounds the memory in programs that always
+// multiply new shapes.
 constexpr std::size_t max_problems = 10000;
-// Sampled calls of a problem: the first ones, then one in every interval.
+// Sampled calls of a problem: the first `first_samples` calls, then one in `sample_interval` calls.
 constexpr std::int64_t first_samples = 4, sample_interval = 64;
-// Most problems with a handle, which has a few kilobytes of device memory.
+// Largest number of problems with a handle. A handle has a few kilobytes of device memory.
 constexpr std::size_t max_handles = 256;
 
 // Never destroyed, since the report is written after static objects were destroyed.
@@ -58,7 +59,7 @@ ProblemKey key_of(const char* symbol, const Call& call) {
           .type = type_name(call.type)};
 }
 
-// Returns the problem's record, which it adds if there is none; nullptr if too many are kept.
+// Returns the problem's record, and adds it if there is none. Returns nullptr if there are too many records.
 ProblemRecord* find_or_add(const ProblemKey& key) {
   Record& all = the_record();
   const auto found = all.problems.find(key);
@@ -77,7 +78,7 @@ void count_call(ProblemRecord& problem, const CallOutcome& outcome) {
   }
 }
 
-// Adds the times of the samples whose second event the device has passed. Never waits.
+// Adds the times of finished samples. Never waits for the device.
 void read_samples(ProblemRecord& problem) {
   std::erase_if(problem.pending, [&](const PendingSample& sample) {
     const std::optional<double> seconds = seconds_between(sample.before, sample.after);
@@ -109,17 +110,17 @@ void read_executions() {
   }
 }
 
-// Runs by atexit(), since this library's destructor, which writes the report, runs after the driver has shut
-// down.
+// Called by atexit(). The destructor that writes the report runs too late to read events, since the driver
+// has shut down by then.
 void read_executions_at_exit() {
   if (drop_in::is_forked_child()) return;
   const std::lock_guard lock(record_mutex);
   if (record != nullptr) read_executions();
 }
 
-// Registers read_executions_at_exit(), once. Called after an execution only: functions of atexit() run in the
-// reverse order of their registration, so this one runs before those that the driver and the library
-// registered during that execution.
+// Registers read_executions_at_exit() once. It must be called after an execution, in which the driver and the
+// library have registered their own functions. Functions of atexit() run in the reverse order of
+// registration, so read_executions_at_exit() then runs before the driver shuts down.
 void register_read_at_exit() {
   if (!the_record().reads_at_exit) std::atexit(read_executions_at_exit);
   the_record().reads_at_exit = true;

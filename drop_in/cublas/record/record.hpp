@@ -11,7 +11,7 @@ namespace kintsugi::cublas {
 
 struct CallOutcome {
   std::string candidates;  // names of the programs that the device selects from; "": cuBLAS multiplied
-  std::string why;         // one sentence on the choice
+  std::string why;         // one sentence on the decision
   bool failed = false;     // the emulation failed, and cuBLAS multiplied
 };
 
@@ -19,8 +19,9 @@ struct CallOutcome {
 bool records_calls();
 void begin_to_record();
 
-// Measures a call's time on the device by two events, if the call is sampled: of a problem the first calls
-// are, then one of 64. Does nothing for other calls, if calls are not recorded, and under a capture.
+// Measures the time of a sampled call on the device, by two events. Of each problem the first 4 calls and
+// then every 64th call are sampled. No call is sampled if calls are not recorded, or while the stream is
+// captured.
 class CallSample {
  public:
   // Enqueues the first event. `symbol` must live as long as the program.
@@ -29,8 +30,8 @@ class CallSample {
   CallSample(const CallSample&) = delete;
   CallSample& operator=(const CallSample&) = delete;
 
-  // Handle of the problem, whose report will describe this execution; nullptr for calls that are not sampled.
-  // The handle's first execution waits for the device.
+  // Returns the handle with which a sampled emulation must be executed, so that the handle's report describes
+  // it; nullptr for other calls. The handle's first execution waits for the device.
   kintsugi_handle handle() const { return handle_; }
   void note_execution() { was_executed_ = true; }
 
@@ -44,14 +45,14 @@ class CallSample {
   bool was_executed_ = false;  // true: a plan was executed with the handle
 };
 
-// Adds a call to the record; with KINTSUGI_EXPLAIN=1 prints a line on stderr for the first call of a problem.
+// Records a call. With KINTSUGI_EXPLAIN=1, prints a line on stderr for the first call of each problem.
 // `symbol` must live as long as the program.
 void record_call(const char* symbol, const Call& call, const CallOutcome& outcome);
 
-// Returns the document of the calls so far. Waits for the device.
+// Returns the JSON document on the calls so far. Waits for the device.
 std::string current_report();
 
-// Empties the record in the child of a fork; the caller holds record_mutex.
+// Empties the record, in the child of a fork. The caller must hold record_mutex.
 void forget_record();
 
 }  // namespace kintsugi::cublas

@@ -1,4 +1,4 @@
-// Texts of the record: the line of KINTSUGI_EXPLAIN, the document and the table of KINTSUGI_REPORT.
+// Writes the record: the lines of KINTSUGI_EXPLAIN, the JSON document and the table of KINTSUGI_REPORT.
 #pragma once
 
 #include <cstdint>
@@ -18,12 +18,12 @@ struct ProblemKey {
   int op_a, op_b;
   std::int64_t m, n, k, count;
   std::string_view site;  // name of the call site; "" without KINTSUGI_SITES
-  std::string_view type;  // of the matrices: fp32, fp64, c32 or c64; "" where cuBLAS answers other types
+  std::string_view type;  // type of the matrices: fp32, fp64, c32 or c64; "": another type
 
   auto operator<=>(const ProblemKey&) const = default;
 };
 
-// Events before and after a call whose time was not read yet.
+// Events before and after a sampled call whose time has not been read yet.
 struct PendingSample {
   void* before;
   void* after;
@@ -32,23 +32,23 @@ struct PendingSample {
 struct ProblemRecord {
   std::int64_t calls = 0;
   std::int64_t native_calls = 0;
-  std::int64_t failed_calls = 0;                            // those of native_calls whose emulation failed
+  std::int64_t failed_calls = 0;                            // native calls whose emulation had failed
   std::map<std::string, std::int64_t> calls_of_candidates;  // emulated calls by the names of the candidates
   std::map<std::string, std::int64_t> reasons;              // all calls by the sentence on the choice
 
   std::int64_t sampled_calls = 0;  // calls whose time on the device was read
   double sampled_seconds = 0;
-  double first_seconds = 0;  // of the first one, which may wait for the loading of kernels
+  double first_seconds = 0;  // time of the first sampled call, which may include the loading of kernels
   std::vector<PendingSample> pending;
   bool is_sampling = false;          // true: a sampled call is under way
   kintsugi_handle handle = nullptr;  // executes the sampled emulations; nullptr: no report is wanted
-  bool has_execution = false;        // true: the handle's last execution was not read
+  bool has_execution = false;        // true: the report of the handle's last execution has not been read yet
   std::optional<drop_in::ExecutionSummary> last_execution;
 };
 
 struct Record {
   std::map<ProblemKey, ProblemRecord> problems;
-  ProblemRecord others;  // calls of all problems beyond the most that are recorded one by one
+  ProblemRecord others;  // calls of the problems that `problems` has no room for
   std::vector<void*> free_events;
   std::size_t handles = 0;
   bool reads_at_exit = false;

@@ -1,8 +1,8 @@
-// Exact sums of products whose digits the caller stores in memory, since a kernel's thread has too few
-// registers. The host's sums are in arith/exact/exact_sum.hpp.
+// Exact sums of products in device code. The caller stores the digits in memory, since a thread has too few
+// registers for them. The host's sums are in arith/exact/exact_sum.hpp.
 //
-// Digits of 53 bits are kept in 64-bit integers: a product of two doubles changes three digits, one of two
-// floats two, and carries are propagated once in a thousand products.
+// Digits have 53 bits and are kept in 64-bit integers. A product of two doubles changes three digits, a
+// product of two floats two. Carries are propagated once in about a thousand products.
 #pragma once
 
 #include <bit>
@@ -18,7 +18,7 @@
 
 namespace kintsugi::core {
 
-// A finite number as an integer of at most 53 bits: (-1)^negative significand 2^exponent.
+// A finite number as (-1)^negative * significand * 2^exponent. The significand has at most 53 bits.
 struct ExactFactor {
   std::uint64_t significand = 0;
   int exponent = 0;
@@ -42,26 +42,26 @@ KINTSUGI_HOST_DEVICE constexpr ExactFactor exact_factor(float x) {
           bits >> 31 != 0, field != 0xff};
 }
 
-// Bit positions and digit counts of sums of up to 2^40 products of two finite T (`sum_`), and of such sums
-// times a third T (`result_`).
+// Bit positions and digit counts of two kinds of sums: `sum_` of up to 2^40 products of two finite T, and
+// `result_` of such a sum times a third T.
 template <class T>
 struct ExactWidths {
   static constexpr int digit_bits = 53;
   static constexpr int lowest = std::numeric_limits<T>::min_exponent - std::numeric_limits<T>::digits;
   static constexpr int factor_bits = std::numeric_limits<T>::max_exponent - lowest;
 
-  // Digits that hold `bits` bits, plus one for carries and one for the sign.
+  // Digits that hold `bits` bits, one digit for carries and one for the sign.
   static constexpr int digits_for(int bits) { return (bits + digit_bits - 1) / digit_bits + 2; }
 
   static constexpr int sum_bottom = 2 * lowest;
   static constexpr int sum_digits = digits_for(2 * factor_bits + 40);
-  // A part of a complex result has two products with alpha and two with beta: two bits more than a product.
+  // The 2 additional bits are for complex results: one part adds two products with alpha and two with beta.
   static constexpr int result_bottom = 3 * lowest;
   static constexpr int result_digits = digits_for(3 * factor_bits + 42);
 };
 
-// Digits that hold every sum of products of one row and one column. The lowest digit begins at 2^bottom,
-// which is also the beginning of a digit of ExactWidths' sums.
+// Digits that hold every sum of products of one row and one column. The lowest digit begins at 2^bottom. A
+// digit of ExactWidths' sums begins there, too.
 struct ExactWindow {
   int bottom = 0;
   int digits = 0;
@@ -82,15 +82,16 @@ KINTSUGI_HOST_DEVICE constexpr ExactWindow exact_window(const VectorRange& row, 
   return {bottom, Widths::digits_for(product_top + sum_bits - bottom)};
 }
 
-// Sum over d of digit d times 2^(53 d + bottom); digits are Stride integers apart. Digits are zero until
-// something is added to them.
+// Sum over d of digit d times 2^(53 d + bottom). Digits are `Stride` integers apart in memory; all are zero
+// at first.
 template <int Stride>
 class ExactDigits {
  public:
   using TwoLimbs = WideInteger<2>::TwoLimbs;
   static constexpr int digit_bits = 53;
   static constexpr std::uint64_t mask = (std::uint64_t{1} << digit_bits) - 1;
-  // Additions between two carries: each changes a digit by less than 2^53, and carry() leaves at most 2^53.
+  // Largest number of additions between two carries. An addition changes a digit by less than 2^53, and
+  // carry() leaves digits of at most 2^53.
   static constexpr int max_pending = 1020;
 
   KINTSUGI_HOST_DEVICE ExactDigits(std::int64_t* digits, int bottom) : digits_(digits), bottom_(bottom) {}
@@ -119,7 +120,7 @@ class ExactDigits {
     if (product != 0) add_long(product, a.exponent + b.exponent, a.negative != b.negative);
   }
 
-  // Adds (-1)^negative * x * factor; x is a magnitude that make_magnitude() left.
+  // Adds (-1)^negative * x * factor. x is a magnitude that make_magnitude() has computed.
   template <int OtherStride>
   KINTSUGI_HOST_DEVICE void add_multiple(const ExactDigits<OtherStride>& x, bool negative,
                                          const ExactFactor& factor) {
@@ -132,8 +133,8 @@ class ExactDigits {
           factor);
   }
 
-  // Propagates carries, so that more additions fit: then all digits but the last, which has the sign, are in
-  // [0, 2^53).
+  // Propagates carries, which makes room for max_pending more additions. Afterwards all digits are in [0,
+  // 2^53), except the last one, which has the sum's sign.
   KINTSUGI_HOST_DEVICE void carry() {
     constexpr std::int64_t base = std::int64_t{1} << digit_bits;
     KINTSUGI_ROLLED
@@ -146,8 +147,8 @@ class ExactDigits {
     pending_ = 0;
   }
 
-  // Replaces the sum by its magnitude, in digits of 53 bits of which the last is not zero; returns true if
-  // the sum was negative. If the sum is zero, first() is above last().
+  // Replaces the sum by its magnitude, in digits of 53 bits without leading zero digits. Returns true if the
+  // sum was negative. If the sum is zero, first() is above last().
   KINTSUGI_HOST_DEVICE bool make_magnitude() {
     carry();
     drop_zeros();
@@ -160,13 +161,14 @@ class ExactDigits {
     return true;
   }
 
-  // The magnitude with the given sign, rounded once to T, ties to even; only after make_magnitude().
+  // The magnitude with the given sign, rounded once to T, ties to even. make_magnitude() must have been
+  // called.
   template <class T>
   KINTSUGI_HOST_DEVICE T rounded_magnitude(bool negative) const {
     if (first_ > last_) return 0;
     const auto high = static_cast<std::uint64_t>(digit(last_));
     const auto low = first_ < last_ ? static_cast<std::uint64_t>(digit(last_ - 1)) : std::uint64_t{0};
-    const int fill = leading_zeros(high);  // bits that come from the digit below; at least 11
+    const int fill = leading_zeros(high);  // bits that are taken from the digit below `high`; at least 11
     const int drop = fill < digit_bits ? digit_bits - fill : 0;
     bool sticky = (low & ((std::uint64_t{1} << drop) - 1)) != 0;
     KINTSUGI_ROLLED
@@ -215,9 +217,9 @@ class ExactDigits {
     digit(d) += signed_digit(magnitude << shift & mask, negative);
     digit(d + 1) += signed_digit(magnitude >> (digit_bits - shift), negative);
   }
-  // Adds (-1)^negative * magnitude * 2^exponent, magnitude below 2^106, in two halves of 53 bits: a 128-bit
-  // shift by a variable count would cost more, since nvcc 13.0 computes it for counts below and above 64 and
-  // selects.
+  // Adds (-1)^negative * magnitude * 2^exponent, magnitude below 2^106. The magnitude is cut into halves of
+  // 53 bits: a 128-bit shift by a variable count takes more instructions (nvcc 13.0 computes the results for
+  // counts below and above 64, and selects one).
   KINTSUGI_HOST_DEVICE void add_long(TwoLimbs magnitude, int exponent, bool negative) {
     const auto position = static_cast<unsigned>(exponent - bottom_);
     const auto d = static_cast<int>(position / digit_bits);
@@ -237,8 +239,8 @@ class ExactDigits {
   int pending_ = 0;
 };
 
-// Sign and magnitude of one exact sum of products, before scalars and rounding: of a real element, or of one
-// part of a complex one.
+// Sign and magnitude of an exact sum of products, before scalars and rounding. The sum is a real element, or
+// one part of a complex element.
 struct ExactPart {
   ExactDigits<1> magnitude;
   bool negative;
@@ -250,7 +252,8 @@ struct ExactPart {
 
 namespace exact_detail {
 
-// Adds x * factor to the sum and returns 0; if x or factor is not finite, returns IEEE 754's product instead.
+// Adds x * factor to the sum and returns 0. If x or factor is infinite or NaN, returns the product by IEEE
+// 754 and adds nothing.
 template <class T>
 KINTSUGI_HOST_DEVICE T add_part(ExactDigits<1>& sum, const ExactPart& x, T factor) {
   const ExactFactor exact = exact_factor(factor);
@@ -267,7 +270,7 @@ KINTSUGI_HOST_DEVICE T add_part(ExactDigits<1>& sum, T x, T factor) {
   return 0;
 }
 
-// One part of alpha (x + i y) + beta c, as in arith/complex.hpp, computed in the digits `digits`.
+// One part of alpha (x + i y) + beta c, as in arith/complex.hpp. The sum is computed in `digits`.
 template <class T>
 KINTSUGI_HOST_DEVICE T rounded_part(const ExactPart& same, const ExactPart& other, const Complex<T>& alpha,
                                     const Complex<T>& beta, T c_same, T c_other, std::int64_t* digits) {
@@ -283,12 +286,12 @@ KINTSUGI_HOST_DEVICE T rounded_part(const ExactPart& same, const ExactPart& othe
 
 }  // namespace exact_detail
 
-// alpha * x + beta * c rounded once, as in exact_rounding.hpp and complex.hpp; c is null when beta = 0.
-// `digits`: ExactWidths<T>::result_digits digits, zero before and after.
+// alpha * x + beta * c rounded once, as in exact_rounding.hpp and complex.hpp. c is null when beta = 0.
+// `digits` has ExactWidths<T>::result_digits digits, which are zero before and after the call.
 template <class T>
 KINTSUGI_HOST_DEVICE T exact_epilogue(const ExactPart& x, T alpha, T beta, const T* c, std::int64_t* digits) {
   if (c == nullptr && alpha == T(1)) return x.magnitude.template rounded_magnitude<T>(x.negative);
-  const ExactPart& unused = x;  // as the imaginary parts of alpha and beta are zero
+  const ExactPart& unused = x;  // only read if alpha or beta has an imaginary part
   return exact_detail::rounded_part<T>(x, unused, alpha, beta, c == nullptr ? T(0) : *c, T(0), digits);
 }
 
@@ -298,7 +301,7 @@ KINTSUGI_HOST_DEVICE Z exact_epilogue(const ExactPart& x, const ExactPart& y, co
   using T = RealOf<Z>;
   using Scalar = Complex<T>;
   const Z old = c == nullptr ? Z() : *c;
-  // The real part has minus the products of two imaginary parts, hence the conjugates.
+  // The real part subtracts the products of two imaginary parts; hence its scalars are conjugates.
   return {exact_detail::rounded_part<T>(x, y, Scalar(alpha.real(), -alpha.imag()),
                                         Scalar(beta.real(), -beta.imag()), old.real(), old.imag(), digits),
           exact_detail::rounded_part<T>(y, x, Scalar(alpha.real(), alpha.imag()),

@@ -16,7 +16,7 @@
 
 namespace kintsugi::core {
 
-// (-1)^negative magnitude 2^exponent.
+// (-1)^negative * magnitude * 2^exponent.
 template <int Limbs>
 struct ExactNumber {
   WideInteger<Limbs> magnitude;
@@ -38,9 +38,9 @@ KINTSUGI_HOST_DEVICE constexpr ExactNumber<Limbs> signed_number(const WideIntege
   return number;
 }
 
-// (-1)^negative * magnitude * 2^exponent rounded once to T, ties to even: a subnormal keeps the bits that its
-// exponent leaves it, overflow gives infinity, zero +0. `sticky`: the true magnitude is larger than
-// `magnitude` by a fraction of its last bit.
+// (-1)^negative * magnitude * 2^exponent rounded once to T, ties to even. Subnormal results have fewer bits,
+// overflow gives infinity, zero gives +0. If `sticky` is set, the exact magnitude is larger than `magnitude`
+// by a fraction of its last bit.
 template <class T>
 KINTSUGI_HOST_DEVICE T rounded(std::uint64_t magnitude, int exponent, bool negative, bool sticky) {
   using limits = std::numeric_limits<T>;
@@ -60,7 +60,7 @@ KINTSUGI_HOST_DEVICE T rounded(std::uint64_t magnitude, int exponent, bool negat
   return static_cast<T>(negative ? -value : value);
 }
 
-// x rounded once to T. Bits below the leading 64 only set `sticky`.
+// x rounded once to T. The 64 leading bits are rounded; all lower bits only decide whether `sticky` is set.
 template <class T, int Limbs>
 KINTSUGI_HOST_DEVICE T rounded(const ExactNumber<Limbs>& x, bool sticky = false) {
   const int position = std::max(x.magnitude.length() - 64, 0);
@@ -68,11 +68,11 @@ KINTSUGI_HOST_DEVICE T rounded(const ExactNumber<Limbs>& x, bool sticky = false)
                     sticky || x.magnitude.any_below(position));
 }
 
-// Largest |x.exponent| for rounded_ordinary(), which rounds without branches: up to it neither a double
-// result nor the power of two that scales the leading 64 bits is subnormal.
+// Largest |x.exponent| for rounded_ordinary(), which rounds without branches. Up to this exponent neither the
+// result as a double nor the power of two that scales the leading 64 bits is subnormal.
 inline constexpr int max_ordinary_exponent = 850;
 
-// The leading 96 bits of a magnitude, in 32-bit words of which the first is the leading non-zero one.
+// The leading 96 bits of a magnitude in 32-bit words. The first word is the leading non-zero one.
 struct LeadingWords {
   std::uint32_t words[3];
   std::uint32_t low_bits;  // not zero if any bit below the three words is set
@@ -88,11 +88,11 @@ constexpr std::uint64_t both_words(std::uint32_t upper, std::uint32_t lower) {
 template <int Limbs>
 KINTSUGI_HOST_DEVICE LeadingWords leading_words(const ExactNumber<Limbs>& x) {
   const auto& limb = x.magnitude.limb;
-  std::uint64_t first = limb[0];  // the leading limb and the one below it
-  std::uint64_t second = 0;
-  std::uint32_t low_bits = 0;  // bitwise or of the words of all limbs below `second`
-  std::uint32_t below = 0;     // bitwise or of the words of all limbs below limb l - 1
-  int exponent = x.exponent;   // exponent of the last bit of `first`
+  std::uint64_t first = limb[0];  // leading non-zero limb
+  std::uint64_t second = 0;       // limb below `first`
+  std::uint32_t low_bits = 0;     // bitwise or of the words of all limbs below `second`
+  std::uint32_t below = 0;        // bitwise or of the words of all limbs below limb l - 1
+  int exponent = x.exponent;      // exponent of the last bit of `first`
   for (int l = 1; l < Limbs; ++l) {
     const bool leads = limb[l] != 0;
     first = leads ? limb[l] : first;
@@ -101,7 +101,7 @@ KINTSUGI_HOST_DEVICE LeadingWords leading_words(const ExactNumber<Limbs>& x) {
     exponent = leads ? x.exponent + 64 * l : exponent;
     below |= high_word(limb[l - 1]) | low_word(limb[l - 1]);
   }
-  // The same selection between the words of the two limbs.
+  // The words of the two limbs are selected in the same way.
   const bool leads = high_word(first) != 0;
   return {{leads ? high_word(first) : low_word(first), leads ? low_word(first) : high_word(second),
            leads ? high_word(second) : low_word(second)},
@@ -109,10 +109,10 @@ KINTSUGI_HOST_DEVICE LeadingWords leading_words(const ExactNumber<Limbs>& x) {
           exponent - (leads ? 0 : 32)};
 }
 
-// x rounded once to T. The leading bits, the last one set if any lower bit is, round as the whole integer
-// does, provided that they are at least two more than the result's. A double is rounded where 64 bits are
-// converted. A float, which may be subnormal, is rounded by the last cast, from 32 bits that a double holds
-// exactly.
+// x rounded once to T, from the leading bits alone: the last of them is set if any lower bit is set. They
+// round like the whole integer, since they are at least two bits more than the result has. A double is
+// rounded by the conversion of 64 bits. A float, which may be subnormal, is rounded by the last cast, from 32
+// bits that a double holds exactly.
 template <class T, int Limbs>
 KINTSUGI_HOST_DEVICE T rounded_ordinary(const ExactNumber<Limbs>& x) {
   const LeadingWords leading = leading_words(x);
@@ -129,11 +129,11 @@ KINTSUGI_HOST_DEVICE T rounded_ordinary(const ExactNumber<Limbs>& x) {
   } else {
     integer = static_cast<double>(both_words(upper, high_word(lower) | (low_bits != 0 ? 1U : 0U)));
   }
-  // 2^1024 has the pattern of infinity, so that results too large for a double become infinite.
+  // 2^1024 has the bit pattern of infinity: results that are too large for a double become infinite.
   const std::uint32_t unit = static_cast<std::uint32_t>(std::min(exponent, 1024) + 1023) << 20;
   const std::uint32_t sign = std::uint32_t{x.negative} << 31;
   return static_cast<T>(
-      std::fma(integer, std::bit_cast<double>(both_words(unit | sign, 0)), 0.0));  // -0 + 0 = 0
+      std::fma(integer, std::bit_cast<double>(both_words(unit | sign, 0)), 0.0));  // + 0.0 turns -0 into 0
 }
 
 namespace exact_detail {
@@ -154,9 +154,9 @@ constexpr ExactNumber<Limbs + 1> times(const ExactNumber<Limbs>& x, const ExactN
   return product;
 }
 
-// x + y rounded once, in a window of two limbs more than x. Bits below the window only decide on which side
-// of a tie the sum lies: the window holds all bits of the larger number and at least 126 zeros below them, so
-// a smaller number that reaches below the window is too small to cancel the larger one.
+// x + y rounded once, in a window of two limbs more than x. The window holds all bits of the larger number
+// and at least 126 zeros below them. A smaller number that has bits below the window is therefore too small
+// to cancel the larger one, and these bits only decide on which side of a tie the sum lies.
 template <class T, int Limbs, int OtherLimbs>
 KINTSUGI_HOST_DEVICE T rounded_sum(const ExactNumber<Limbs>& x, const ExactNumber<OtherLimbs>& y) {
   constexpr int width = Limbs + 2;
@@ -179,15 +179,15 @@ KINTSUGI_HOST_DEVICE T rounded_sum(const ExactNumber<Limbs>& x, const ExactNumbe
     larger.magnitude.add_multiple(smaller.magnitude, 1);
   } else {
     larger.magnitude.subtract(smaller.magnitude);
-    if (lost) larger.magnitude.subtract({{1}});  // the lost part is taken from the last unit
+    if (lost) larger.magnitude.subtract({{1}});  // the lost bits borrow from the last unit
   }
   return rounded<T>(larger, lost);
 }
 
 }  // namespace exact_detail
 
-// alpha * x + beta * c rounded once; c is null when beta = 0. Where alpha, beta or c is NaN or infinite, the
-// result is that of IEEE 754 arithmetic with x replaced by its sign.
+// alpha * x + beta * c rounded once; c is null when beta = 0. If alpha, beta or c is infinite or NaN, the
+// result is that of IEEE 754 arithmetic with the sign of x in place of x.
 template <class T, int Limbs>
 KINTSUGI_HOST_DEVICE T exact_epilogue(const ExactNumber<Limbs>& x, T alpha, T beta, const T* c) {
   using namespace exact_detail;

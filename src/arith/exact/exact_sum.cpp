@@ -79,7 +79,7 @@ void ExactSum::add(const ExactSum& other) {
 
 void ExactSum::add_integer(std::uint64_t integer, int exponent, bool negative) {
   if (integer == 0) return;
-  const int below = std::max(0, -(exponent + one_position));  // bits below the accumulator's last, all zero
+  const int below = std::max(0, -(exponent + one_position));  // zero bits below the accumulator's last bit
   const int position = exponent + one_position + below;
   count_additions(1);
   add_at(integer >> below, position, negative);
@@ -103,10 +103,10 @@ void ExactSum::add_product(double a, double b) {
   include_digits(position / digit_bits, position / digit_bits + 4);
 }
 
-// A product of floats has 48 significant bits. Its lower bits are added to one digit, the signed rest, of at
-// most 48 bits, to the next. A rest below 2^48 counts as 2^15 additions of less than 2^33, so that 2^14
-// products may be added before carries are propagated. The range of digits that products of floats reach is a
-// constant, so the loop does not update first_ and last_.
+// A product of floats has 48 significant bits. Its lower bits are added to one digit, and its upper bits,
+// with the sign, to the next digit. The upper bits are below 2^48 and count as 2^15 additions of less than
+// 2^33, so carries are propagated after 2^14 products. The range of digits that these products reach is a
+// constant; so the loop does not update first_ and last_.
 void ExactSum::add_products(const float* a, const float* b, std::int64_t count) {
   constexpr int log2_additions = 15;  // additions that one product counts as
   constexpr std::int64_t products_per_carry = max_pending >> log2_additions;
@@ -129,7 +129,7 @@ void ExactSum::add_products(const float* a, const float* b, std::int64_t count) 
       }
       const auto magnitude =
           static_cast<std::int64_t>(((bits & fraction_mask) | (fraction_mask + 1)) >> zero_bits);
-      const std::int64_t flip = static_cast<std::int64_t>(bits) >> 63;  // x ^ -1 is -x - 1
+      const std::int64_t flip = static_cast<std::int64_t>(bits) >> 63;  // -1 for a negative product, else 0
       const std::int64_t value = (magnitude ^ flip) - flip;
       const unsigned position = field - 1075 + one_position + zero_bits;
       const unsigned shift = position % digit_bits;
@@ -144,7 +144,7 @@ void ExactSum::add_products(const double* a, const double* b, std::int64_t count
   for (std::int64_t l = 0; l < count; ++l) add_product(a[l], b[l]);
 }
 
-// Brings every digit but the last into [0, 2^32), so that 2^29 further additions fit.
+// Brings every digit except the last one into [0, 2^32), which makes room for 2^29 more additions.
 void ExactSum::carry() {
   constexpr std::int64_t base = std::int64_t{1} << digit_bits;
   for (int i = first_; i < last_ || (i == last_ && (digit_[i] >= base || digit_[i] < -base)); ++i) {
@@ -170,7 +170,7 @@ ExactSum::Magnitude ExactSum::magnitude() const {
     result.digit[++result.last] = static_cast<std::uint32_t>(over);
   }
   result.negative = over == -1;
-  if (result.negative) {  // two's complement, with ones above the last digit
+  if (result.negative) {  // two's complement: all bits above the last digit are ones
     std::uint64_t add = 1;
     for (int i = result.first; i <= result.last; ++i) {
       add += static_cast<std::uint32_t>(~result.digit[i]);
@@ -236,7 +236,7 @@ int ExactSum::leading_position(const Magnitude& magnitude) {
 
 std::int64_t ExactSum::exponent() const { return leading_position(magnitude()) - one_position; }
 
-// Returns the bits from `position` up to the leading one, which are fewer than 64.
+// Returns the bits from `position` up to the leading one. There must be fewer than 64.
 std::uint64_t ExactSum::bits_above(const Magnitude& magnitude, int position) {
   std::uint64_t bits = 0;
   for (int i = magnitude.last; i >= magnitude.first && (i + 1) * digit_bits > position; --i) {
@@ -255,8 +255,8 @@ bool ExactSum::any_below(const Magnitude& magnitude, int position) {
   return false;
 }
 
-// Returns the magnitude rounded to nearest, ties to even, to `significand_bits` bits, or to fewer where bits
-// would lie below 2^smallest_exponent.
+// Returns the magnitude rounded to nearest, ties to even, to `significand_bits` bits. Bits below
+// 2^smallest_exponent are rounded away as well.
 ExactSum::Rounded ExactSum::round(const Magnitude& magnitude, int significand_bits, int smallest_exponent) {
   if (magnitude.last < magnitude.first) return {0, 0};
   const int leading = leading_position(magnitude) - one_position;

@@ -13,15 +13,14 @@
 
 namespace kintsugi::core {
 
-// fraction * 2^exponent with 0.5 <= |fraction| < 1: a finite, non-zero number of any magnitude. Zero is {0,
-// 0}.
+// A finite number of any magnitude: fraction * 2^exponent with 0.5 <= |fraction| < 1; {0, 0} for zero.
 struct Scaled {
   double fraction = 0;
   std::int64_t exponent = 0;
 };
 
-// |a| / |b| for b not zero, with a relative error of 2^-52; the error is larger for results below 2^-1022,
-// and results beyond double's range are infinite.
+// |a| / |b| with a relative error of 2^-52. b must not be zero. Results below 2^-1022 have larger errors;
+// results beyond double's range are infinite.
 KINTSUGI_HOST_DEVICE inline double magnitude_ratio(const Scaled& a, const Scaled& b) {
   constexpr std::int64_t max_exponent = 4000;
   const std::int64_t exponent = a.exponent - b.exponent;
@@ -32,14 +31,15 @@ KINTSUGI_HOST_DEVICE inline double magnitude_ratio(const Scaled& a, const Scaled
                                                                        : exponent));
 }
 
-// The exact sum of up to 2^40 products of two doubles, subnormal * subnormal and DBL_MAX * DBL_MAX included;
-// the sum may then be multiplied by one more double, still exactly.
+// The exact sum of up to 2^40 products of any two doubles. The sum may be multiplied by one more double,
+// still exactly.
 //
-// Special values follow IEEE 754: after a NaN, infinities of both signs or infinity * 0 the sum is NaN; after
-// infinities of one sign only it is that infinity.
+// Special values follow IEEE 754. The sum is NaN after a NaN, infinities of both signs, or infinity * 0;
+// after infinities of one sign it is this infinity.
 class ExactSum {
  public:
-  // A product of two floats is exact in double (48 bits) and is added as one number: the faster path.
+  // The product of two floats has 48 bits: it is exact in double, and adding one double is faster than adding
+  // a product.
   void add_product(float a, float b) { add(static_cast<double>(a) * static_cast<double>(b)); }
   void add_product(double a, double b);
   void add(double x);
@@ -62,25 +62,25 @@ class ExactSum {
   // -1, 0 or 1: the sign of the sum or of its infinity; 0 if the sum is NaN.
   int sign() const;
 
-  // Returns the sum rounded once: to nearest, ties to even, overflow to infinity, subnormals to the bits that
-  // they have. An exact zero is +0.
+  // Returns the sum rounded once to nearest, ties to even. Overflow gives infinity, an exact zero is +0, and
+  // subnormal results are rounded at their own last bit.
   double to_double() const;
   float to_float() const;
-  // Returns the sum rounded to 53 bits without limits on the exponent; zero, without meaning, if the sum is
-  // not finite.
+  // Returns the sum rounded to 53 bits, without limits on the exponent. Returns 0 if the sum is infinite or
+  // NaN.
   Scaled to_scaled() const;
   // Exponent e of the leading bit: 2^e <= |sum| < 2^(e + 1). The sum must be finite and not zero.
   std::int64_t exponent() const;
 
   static constexpr int digit_bits = 32;
-  // Digits below the radix point. The last bit has weight 2^-3264: the lowest digit that a product of two
-  // subnormals reaches (last bit 2^-2148) begins at 2^-2176 at the lowest, and multiply() lowers it by
-  // 2^-1074. The top is 2^3264, above 2^40 products of three doubles (2^3112).
+  // Digits below the radix point. The last bit has weight 2^-3264. The lowest bit of a product of two
+  // subnormals is 2^-2148, in a digit that begins at 2^-2176 or above. multiply() can lower this by 2^-1074.
+  // The sum of 2^40 products of three doubles is below 2^3112, and the top digit ends at 2^3264.
   static constexpr int digits_below_one = 102;
   static constexpr int digit_count = 2 * digits_below_one;
   // Position of 2^0, counted from the accumulator's last bit.
   static constexpr int one_position = digits_below_one * digit_bits;
-  // |sum| in digits of 32 bits, digit[first] ... digit[last]; if last < first, the sum is zero.
+  // |sum| in digits of 32 bits: digit[first] ... digit[last]. If last < first, the sum is zero.
   struct Magnitude {
     std::array<std::uint32_t, digit_count> digit;
     int first;
@@ -90,15 +90,17 @@ class ExactSum {
   Magnitude magnitude() const;
 
  private:
-  // Additions between two carries: each changes a digit by less than 2^33, and 2^29 of them fit into 63 bits.
+  // Largest number of additions between two carries: each changes a digit by less than 2^33, and 2^29 of them
+  // fit into 63 bits.
   static constexpr std::int64_t max_pending = std::int64_t{1} << 29;
 
   struct Rounded {
     std::uint64_t significand;
-    int exponent;  // |sum| is about significand * 2^exponent
+    int exponent;  // significand * 2^exponent approximates |sum|
   };
 
-  // Adds +-bits * 2^(position - one_position) to the digits position / 32 ... position / 32 + 2.
+  // Adds bits * 2^(position - one_position), or subtracts it, in the digits position / 32 ... position / 32 +
+  // 2.
   void add_at(std::uint64_t bits, int position, bool negative);
   void include_digits(int first, int last);
   void count_additions(std::int64_t count);
@@ -112,7 +114,7 @@ class ExactSum {
   int first_ = digit_count;  // digits outside first_ ... last_ are zero
   int last_ = -1;
   std::int64_t pending_ = 0;
-  double special_ = 0;  // sum of the special values added; 0 if there was none
+  double special_ = 0;  // sum of all infinities and NaN that were added; 0 if there was none
 };
 
 }  // namespace kintsugi::core

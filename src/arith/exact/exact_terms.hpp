@@ -1,4 +1,4 @@
-// Sums of a few numbers of any exponents, rounded once, without an accumulator as wide as the exponent range.
+// Sums of a few numbers, rounded once. The exponents may be any; no accumulator spans their whole range.
 #pragma once
 
 #include <array>
@@ -11,11 +11,11 @@ namespace kintsugi::core {
 
 namespace exact_detail {
 
-// Empty bits that separate two clusters of terms. All terms below the gap add up to less than 2^-64 of the
-// last bit of the cluster above it, so that they never cancel a cluster that is not zero.
+// Empty bits that separate two clusters of terms. The terms below a gap add up to less than 2^-64 of the last
+// bit of the cluster above, so they cannot cancel a non-zero cluster.
 inline constexpr int cluster_gap = 72;
 
-// Exponent of the first bit above all bits of x; the least int if x is zero.
+// Exponent of the first bit above all bits of x; the smallest int if x is zero.
 template <int Limbs>
 KINTSUGI_HOST_DEVICE constexpr int top_of(const ExactNumber<Limbs>& x) {
   const int length = x.magnitude.length();
@@ -48,12 +48,12 @@ KINTSUGI_HOST_DEVICE constexpr void add_shifted(WideInteger<Limbs>& sum, const W
   }
 }
 
-// Limbs for a cluster's bits, the gaps inside it, a carry and 64 zeros below.
+// Limbs for the bits of a cluster, the gaps inside it, a carry, and 64 zeros below its last bit.
 template <int Limbs, std::size_t Count>
 inline constexpr int cluster_limbs = static_cast<int>(Count) * Limbs + 1 +
                                      ((static_cast<int>(Count) - 1) * cluster_gap + 2 + 63) / 64;
 
-// Returns the exact sum of the cluster that begins at term `next`, with 64 zeros below its last bit; moves
+// Returns the exact sum of the cluster that begins at term `next`, with 64 zeros below its last bit. Moves
 // `next` to the first term after the cluster. The terms must be sorted.
 template <int Limbs, std::size_t Count>
 KINTSUGI_HOST_DEVICE constexpr auto take_cluster(const std::array<ExactNumber<Limbs>, Count>& terms,
@@ -80,8 +80,8 @@ KINTSUGI_HOST_DEVICE constexpr auto take_cluster(const std::array<ExactNumber<Li
 
 }  // namespace exact_detail
 
-// Returns the sum of the terms, rounded once. Terms below the first cluster that does not cancel to zero only
-// decide on which side of a tie the sum lies.
+// Returns the sum of the terms, rounded once. The first cluster whose sum is not zero gives the result;
+// clusters below it only decide on which side of a tie the sum lies.
 template <class T, int Limbs, std::size_t Count>
 KINTSUGI_HOST_DEVICE T rounded_sum(std::array<ExactNumber<Limbs>, Count> terms) {
   using namespace exact_detail;
@@ -97,7 +97,8 @@ KINTSUGI_HOST_DEVICE T rounded_sum(std::array<ExactNumber<Limbs>, Count> terms) 
   while (next < count && !lost) {
     const auto next_cluster = take_cluster(terms, next);
     lost = next_cluster.magnitude.length() != 0;
-    // A rest of the other sign makes the magnitude smaller: one unit less, plus a fraction (`lost`).
+    // Lower terms of the other sign lower the magnitude by a fraction of a unit: one unit is subtracted, and
+    // `lost` stands for the fraction that remains.
     if (lost && next_cluster.negative != sum.negative) sum.magnitude.subtract({{1}});
   }
   return rounded<T>(sum, lost);

@@ -1,4 +1,4 @@
-// Unsigned integers of a fixed number of 64-bit limbs, for exact sums and their one rounding.
+// Unsigned integers of a fixed number of 64-bit limbs, for exact sums and their rounding.
 #pragma once
 
 #include <array>
@@ -16,7 +16,7 @@ struct WideInteger {
 
   std::array<std::uint64_t, Limbs> limb{};  // the least significant first
 
-  // Adds factor * x to the first `used` limbs; the sum must fit them.
+  // Adds factor * x to the lowest `used` limbs. The sum must fit into them.
   KINTSUGI_HOST_DEVICE constexpr void add_multiple(const WideInteger& x, std::uint64_t factor,
                                                    int used = Limbs) {
     std::uint64_t carry = 0;
@@ -27,7 +27,7 @@ struct WideInteger {
     }
   }
 
-  // Subtracts x, which must not be larger.
+  // Subtracts x, which must not exceed this integer.
   KINTSUGI_HOST_DEVICE constexpr void subtract(const WideInteger& x) {
     std::uint64_t borrow = 0;
     for (int l = 0; l < Limbs; ++l) {
@@ -44,7 +44,7 @@ struct WideInteger {
     return false;
   }
 
-  // Position of the leading bit plus one; 0 for zero.
+  // Position of the leading 1 bit plus one; 0 if the integer is zero.
   KINTSUGI_HOST_DEVICE constexpr int length() const {
     for (int l = Limbs - 1; l >= 0; --l) {
       if (limb[l] != 0) return 64 * l + 64 - leading_zeros(limb[l]);
@@ -52,13 +52,13 @@ struct WideInteger {
     return 0;
   }
 
-  // Returns the 64 bits from `position` up; bits outside the integer are zero.
+  // Returns 64 bits, the lowest of them at `position`. Bits outside the integer are zero.
   KINTSUGI_HOST_DEVICE constexpr std::uint64_t bits_from(int position) const {
     const int first = position >> 6;
     const int offset = position & 63;
     std::uint64_t low = 0;
     std::uint64_t high = 0;
-    for (int l = 0; l < Limbs; ++l) {  // no computed index of a limb: a kernel keeps limbs in registers
+    for (int l = 0; l < Limbs; ++l) {  // constant limb indices keep the limbs of a kernel in registers
       low = l == first ? limb[l] : low;
       high = l == first + 1 ? limb[l] : high;
     }
@@ -79,7 +79,7 @@ struct WideInteger {
     return found != 0;
   }
 
-  // floor(x * 2^shift), where x may have another width. The result must fit this width.
+  // floor(x * 2^shift); x may have another width. The result must fit into this width.
   template <int OtherLimbs>
   KINTSUGI_HOST_DEVICE static constexpr WideInteger shifted(const WideInteger<OtherLimbs>& x, int shift) {
     WideInteger result;

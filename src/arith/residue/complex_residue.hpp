@@ -1,9 +1,9 @@
 // Residues of complex integers: products modulo m by fewer than four real products of residues.
 //
-// Where -1 is a square modulo m, say of w, a + i b is represented by the two numbers a + w b and a - w b. The
-// products of two factors' a + w b, and of their a - w b, represent the complex product: two real products.
-// For other m three are needed: with A = a a', B = b b' and S = (a + b)(a' + b') the product is (A - B) + i
-// (S - A - B). Sums over k may take the place of single products in both.
+// Two real products are enough if -1 has a square root w modulo m. Then a + i b is represented by the two
+// numbers a + w b and a - w b. The product of two factors' a + w b and the product of their a - w b represent
+// the complex product. All other m need three real products. With A = a a', B = b b' and S = (a + b)(a' + b')
+// the complex product is (A - B) + i (S - A - B). In both cases sums over k may replace single products.
 #pragma once
 
 #include <array>
@@ -24,9 +24,9 @@ constexpr int root_of_minus_one(int m) {
   return 0;
 }
 
-// Appends numbers up to 256 to the first `count` of `found`, from above, each coprime to all before it, and
-// returns the new count. With `with_roots` only numbers that have a root of -1 are taken, and only odd ones:
-// parts are found from a + w b and a - w b by halving.
+// Appends moduli to the first `count` elements of `found` and returns the new count. Candidates are tried
+// from 256 down; each one must be coprime to all moduli found before. With `with_roots` a candidate must also
+// have a square root of -1, and be odd, since parts are computed from a + w b and a - w b by halving.
 constexpr int append_moduli(std::array<int, max_moduli>& found, int count, bool with_roots) {
   for (int candidate = 256; candidate > 2 && count < max_moduli; --candidate) {
     if (with_roots && (candidate % 2 == 0 || root_of_minus_one(candidate) == 0)) continue;
@@ -39,12 +39,12 @@ constexpr int append_moduli(std::array<int, max_moduli>& found, int count, bool 
 
 struct ComplexModuli {
   std::array<int, max_moduli> all{};
-  int with_root = 0;  // number of moduli with a root of -1, which are the first
+  int with_root = 0;  // the first `with_root` moduli have a square root of -1
   int count = 0;
 };
 
-// First 241, 233, 229, ..., 29: 22 moduli of 152.1 bits; then 256, 253, 251, ..., 19: 27 moduli of 189.8
-// bits.
+// 241, 233, 229, ..., 29: 22 moduli with a root, 152.1 bits. 256, 253, 251, ..., 19: 27 moduli without one,
+// 189.8 bits.
 inline constexpr ComplexModuli complex_moduli = [] {
   ComplexModuli moduli;
   constexpr bool with_roots = true;
@@ -53,7 +53,8 @@ inline constexpr ComplexModuli complex_moduli = [] {
   return moduli;
 }();
 
-// Constants of each modulus: its root of -1, or 0, and 2^(42 l) modulo it.
+// Constants of each modulus: its square root of -1 (0 if it has none), and 2^(42 l) modulo it for each limb
+// l.
 struct ComplexConstants {
   std::array<int, max_moduli> roots{};
   std::array<std::array<double, max_limbs>, max_moduli> limb_residues{};
@@ -68,7 +69,7 @@ inline constexpr ComplexConstants complex_constants = [] {
   return constants;
 }();
 
-// Inverse, 0 ... modulus - 1, of a number coprime to the modulus; modulo 1 it is 1 for every number.
+// Inverse of x modulo `modulus`, 1 ... modulus - 1. x and modulus must be coprime. Returns 1 for modulus 1.
 constexpr int inverse_modulo(int x, int modulus) {
   int inverse = 1;
   while (inverse < modulus && x * inverse % modulus != 1) ++inverse;
@@ -77,8 +78,8 @@ constexpr int inverse_modulo(int x, int modulus) {
 
 }  // namespace residue_detail
 
-// Moduli of a complex product: the first `with_root` ones of those with a root of -1, then the first
-// `without` ones of the others.
+// Moduli of a complex product: the first `with_root` moduli that have a square root of -1, then the first
+// `without` moduli that have none.
 struct ComplexBasis {
   int with_root = 0;
   int without = 0;
@@ -87,15 +88,15 @@ struct ComplexBasis {
 
   constexpr bool empty() const { return count() == 0; }
   constexpr int count() const { return with_root + without; }
-  // Number of slices of an operand, and of products: two per modulus with a root, first, then three per other
-  // modulus.
+  // Number of slices of an operand, which is also the number of real products. Slices of moduli with a root
+  // come first, two per modulus; then three per modulus without one.
   constexpr int slices() const { return 2 * with_root + 3 * without; }
   constexpr bool has_root(int t) const { return t < with_root; }
   constexpr int first_slice(int t) const { return has_root(t) ? 2 * t : 2 * with_root + 3 * (t - with_root); }
   constexpr int modulus(int t) const { return residue_detail::complex_moduli.all[modulus_index(t)]; }
   constexpr int root(int t) const { return residue_detail::complex_constants.roots[modulus_index(t)]; }
-  // Weights, 0 ... modulus - 1, by which the sums of modulus t's slices are multiplied to give part 0 (real)
-  // or 1 (imaginary) of an element, modulo modulus t.
+  // Weights, 0 ... modulus - 1, for the sums of modulus t's slices. The weighted sum is, modulo modulus t,
+  // the real part (part 0) or the imaginary part (part 1) of an element.
   constexpr std::array<std::uint32_t, 3> part_weights(std::int64_t part, int t) const {
     using residue_detail::inverse_modulo;
     const int m = modulus(t);
@@ -116,7 +117,7 @@ struct ComplexBasis {
   }
 };
 
-// Like residue_bits(count), for the moduli of a basis.
+// residue_bits(count) of residue.hpp for the moduli of a basis.
 constexpr int residue_bits(const ComplexBasis& basis) {
   WideInteger<6> product{{1}};
   for (int t = 0; t < basis.count(); ++t) {
@@ -127,7 +128,7 @@ constexpr int residue_bits(const ComplexBasis& basis) {
   return product.length() - 3;
 }
 
-// Returns the basis with the fewest products that holds integers of `bits` bits; empty if there is none.
+// Returns the basis with the fewest slices that holds integers of `bits` bits; an empty basis if none does.
 constexpr ComplexBasis cheapest_basis(int bits) {
   constexpr auto& known = residue_detail::complex_moduli;
   ComplexBasis best;
@@ -139,7 +140,7 @@ constexpr ComplexBasis cheapest_basis(int bits) {
   return best;
 }
 
-// Moduli of a product's sums: the first `count` real ones, or a complex basis.
+// Moduli of a product's sums: the first `real_count` real moduli, or a complex basis if `basis` is not empty.
 struct ResidueSystem {
   int real_count = 0;
   ComplexBasis basis{};

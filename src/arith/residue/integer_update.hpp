@@ -1,15 +1,18 @@
-// X u + c rounded once, in doubles: X is a signed integer of up to 126 bits from the Chinese remainder
-// theorem, u a power of two with a sign, c the old element of C times beta.
+// X u + c rounded once, in double arithmetic. X is a signed integer of up to 126 bits from the Chinese
+// remainder theorem, u is a power of two with a sign, and c is beta times the old element of C.
 //
-// X is cut into a signed part above 2^78 and two parts of 39 bits below it. A double holds each exactly, so
-// neither the sign nor the leading bit of X has to be found. A c of similar magnitude is cut at the same bits
-// and added part by part. The sum of the upper two parts is held as a double and its error. The sum of this
-// error and the lowest part is rounded to odd (its last bit is set if it is inexact), and added to the double
-// with rounding to nearest. That is the exact result rounded once, since a number rounded to odd has more
-// bits than the result (Boldo and Melquiond, Emulation of FMA and correctly rounded sums, IEEE Trans. Comput.
-// 57, 2008): the error is zero below 2^92, and above that the lowest part is below the result's last bit.
+// X is cut into three parts, each exact in a double: a signed part above 2^78, and two parts of 39 bits below
+// it. So neither the sign nor the leading bit of X has to be found. If c / u has a similar magnitude as X, it
+// is cut at the same bits, and added part by part.
 //
-// Needs rounding to nearest and no contraction.
+// The three parts are added and rounded once in this way. The sum of the upper two parts is a double plus its
+// error. The error and the lowest part are added and rounded to odd: the last bit of the sum is set if the
+// sum is inexact. This sum is added to the double with rounding to nearest. The result is the exact one,
+// rounded once (Boldo and Melquiond, Emulation of FMA and correctly rounded sums, IEEE Trans. Comput. 57,
+// 2008), because the sum rounded to odd has bits below those of the result: the error is zero below 2^92, and
+// above 2^92 the lowest part is below the result's last bit.
+//
+// The code needs rounding to nearest and no contraction to fused operations.
 #pragma once
 
 #include <bit>
@@ -29,14 +32,14 @@ namespace update_detail {
 inline constexpr int part_bits = 39;
 
 // Returns the integer of up to 52 bits in `upper` and `lower`, times 2^shift. The integer is put into the
-// significand of 2^(52 + shift), whose last bit is 2^shift, and 2^(52 + shift) is subtracted.
+// significand of 2^(52 + shift), whose last bit has the value 2^shift; then 2^(52 + shift) is subtracted.
 template <int shift>
 KINTSUGI_HOST_DEVICE constexpr double converted(std::uint32_t upper, std::uint32_t lower) {
   constexpr std::uint32_t exponent = static_cast<std::uint32_t>(1075 + shift) << 20;
   return std::bit_cast<double>(both_words(exponent + upper, lower)) -
          std::bit_cast<double>(both_words(exponent, 0));
 }
-// Returns the same for signed integers of up to 51 bits.
+// converted() for signed integers of up to 51 bits.
 template <int shift>
 KINTSUGI_HOST_DEVICE constexpr double converted_signed(std::int32_t upper, std::uint32_t lower) {
   constexpr std::uint32_t offset = (static_cast<std::uint32_t>(1075 + shift) << 20) + (1U << 19);
@@ -59,14 +62,15 @@ KINTSUGI_HOST_DEVICE inline double sum_to_odd(double x, double y) {
   return std::bit_cast<double>(sum.error == 0 || (pattern & 1U) != 0 ? pattern : odd);
 }
 
-// An integer, or its sum with an old element, as the sum of three doubles.
+// X, or X + c / u, as the sum of three doubles.
 struct IntegerParts {
   double upper;   // a multiple of 2^78
   double middle;  // a multiple of 2^39 below 2^79 in magnitude
   double lowest;  // below 2^40 in magnitude
 
   KINTSUGI_HOST_DEVICE double high() const { return upper + middle; }
-  // high() + error() = upper + middle: |upper| >= |middle|, or high() is exact.
+  // Rounding error of high(). high() + error() is upper + middle exactly, because |upper| >= |middle| or
+  // high() is exact.
   KINTSUGI_HOST_DEVICE double error() const { return middle - (high() - upper); }
   KINTSUGI_HOST_DEVICE double rounded() const { return high() + sum_to_odd(error(), lowest); }
 };
@@ -90,7 +94,7 @@ KINTSUGI_HOST_DEVICE inline IntegerParts parts_of_integer(const WideInteger<2>& 
 KINTSUGI_HOST_DEVICE inline double sum_of_unlike_magnitudes(const IntegerParts& x, double unit, double c) {
   if (!(std::fabs(c) <= std::numeric_limits<double>::max())) return c;
   double factor = 1;
-  if (std::fabs(c) >= 0x1p1000) {  // scaled down, so that only the last product can overflow
+  if (std::fabs(c) >= 0x1p1000) {  // all terms are scaled down; then only the last product can overflow
     factor = 0x1p64;
     unit *= 0x1p-64;
     c *= 0x1p-64;
@@ -98,7 +102,7 @@ KINTSUGI_HOST_DEVICE inline double sum_of_unlike_magnitudes(const IntegerParts& 
   const double high = x.high() * unit;
   const double error = x.error() * unit;
   const double lowest = x.lowest * unit;
-  if (std::fabs(c) >= std::fabs(unit) * 0x1p128) {  // c is a multiple of 2^76 u, and the sum is not much less
+  if (std::fabs(c) >= std::fabs(unit) * 0x1p128) {  // c is a multiple of 2^76 u; |c + high| is near |c|
     const ValueAndError<double> sum = two_sum(c, high);
     return (sum.value + sum_to_odd(sum.error, sum_to_odd(error, lowest))) * factor;
   }
@@ -112,18 +116,19 @@ KINTSUGI_HOST_DEVICE inline double sum_of_unlike_magnitudes(const IntegerParts& 
 
 // Returns X u rounded once, for |exponent of u| <= max_ordinary_exponent.
 KINTSUGI_HOST_DEVICE inline double rounded_product(const WideInteger<2>& integer, double unit) {
-  return std::fma(update_detail::parts_of_integer(integer).rounded(), unit, 0.0);  // -0 + 0 = 0
+  return std::fma(update_detail::parts_of_integer(integer).rounded(), unit, 0.0);  // + 0.0 turns -0 into 0
 }
 
-// Returns X u + c rounded once, for the same u; c if it is not finite. inverse = 1 / u.
+// Returns X u + c rounded once, for |exponent of u| <= max_ordinary_exponent. Returns c if it is infinite or
+// NaN. `inverse` is 1 / u.
 KINTSUGI_HOST_DEVICE inline double rounded_update(const WideInteger<2>& integer, double unit, double inverse,
                                                   double c) {
   using namespace update_detail;
   const IntegerParts x = parts_of_integer(integer);
   const double old = c * inverse;
-  // The last bit of an `old` of 2^40 or more is at least 2^-12, so that all sums of parts are exact.
+  // An `old` of 2^40 or more is a multiple of 2^-12, so all sums of parts are exact.
   if (!(std::fabs(old) < 0x1p128 && std::fabs(old) >= 0x1p40) && c != 0)
-    return sum_of_unlike_magnitudes(x, unit, c) + 0.0;  // -0 + 0 = 0
+    return sum_of_unlike_magnitudes(x, unit, c) + 0.0;  // + 0.0 turns -0 into 0
   const double upper = nearest_multiple<2 * part_bits>(old);
   const double middle = nearest_multiple<part_bits>(old - upper);
   const IntegerParts sum{x.upper + upper, x.middle + middle, x.lowest + ((old - upper) - middle)};

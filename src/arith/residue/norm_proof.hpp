@@ -1,18 +1,18 @@
-// Decides from a few sums over each vector if residues scaled by norms keep a contract in every element of a
-// product.
+// Acceptance test of residues that are scaled by norms. It decides from a few sums over each vector whether
+// every element of the product keeps the contract.
 //
-// Elements of a vector are in units of 2^(e - norm_digits), e the vector's largest exponent: |a_p| <= D_p,
-// the digits of its norm, and |a_p| >= d_p, which is |a_p| clipped and rounded down. M and m are the means of
-// D and d, g is the grid of the scaled vector's integers, r_i^2 is (mean of d_i^2) / m_i^2 - 1, and S is the
-// product of the scaled integers:
+// Units: elements of a vector are in units of 2^(e - norm_digits), where e is the vector's largest exponent.
+// D_p and d_p bound |a_p| from above and from below: D_p are the digits of the norm, d_p is |a_p| clipped and
+// rounded down. M and m are the means of D and d. g is the grid of the scaled vector's integers. r_i^2 is
+// (mean of d_i^2) / m_i^2 - 1. S is the product of the scaled integers. Then
 //
 //   |AB - S|_ij  <=  sum over p of g_i |b_p| / 2 + g_j |a_p| / 2 + g_i g_j / 4
 //                <=  k (g_i M_j / 2 + g_j M_i / 2 + g_i g_j / 4)
 //   |A||B|_ij    >=  sum over p of d_ip d_pj  >=  k m_i m_j (1 - r_i r_j)
 //                >=  k m_i m_j (1 - (r_i^2 + r_j^2) / 2)
 //
-// where 1 - r_i r_j is Cauchy and Schwarz's bound for d_i - m_i and d_j - m_j. Vectors are clipped a little
-// above their typical element, because larger elements would increase r more than m.
+// 1 - r_i r_j comes from the inequality of Cauchy and Schwarz for d_i - m_i and d_j - m_j. Vectors are
+// clipped a little above their typical element, because larger elements would increase r more than m.
 #pragma once
 
 #include <algorithm>
@@ -28,20 +28,20 @@
 namespace kintsugi::core {
 
 struct VectorNorm {
-  std::int32_t typical = 0;  // mean of the exponents of finite elements other than zero, rounded down
+  std::int32_t typical = 0;  // mean of the exponents of finite non-zero elements, rounded down
   std::int32_t bits = 0;     // the least L with sum of D^2 <= 2^L
   double mean = 0;           // M
   double least = 0;          // m
   double spread = 0;         // r^2
 };
 
-// Scale factors of a vector's D and d. Clipping two binades above the typical exponent proves the smallest
-// contracts for uniform numbers, normal deviates and such deviates times exp(phi randn) up to phi = 2; a
-// binade lower or higher costs a factor of two.
+// Scale factors of a vector's D and d. Elements are clipped two binades above the typical exponent. This
+// proves the smallest contracts for uniform numbers, for normal deviates, and for such deviates times exp(phi
+// randn) up to phi = 2. One binade more or less costs a factor of two.
 struct NormScaling {
   TwoFactors digits{1, 1};
   std::int32_t below_largest = 0;  // binades below 2^largest at which |a_p| is clipped
-  // Factor from D's units to d's; a unit of d is norm_digits binades below the clip.
+  // Factor from units of D to units of d. The unit of d is norm_digits binades below the clip.
   double clipped = 1;
 };
 
@@ -53,7 +53,7 @@ KINTSUGI_HOST_DEVICE inline NormScaling norm_scaling(const VectorRange& range, s
 
 namespace norm_detail {
 
-// Rounds numbers from 0 to 2^31 up. On a device an addition to 2^52, whose last bits are integers, is several
+// Rounds numbers from 0 to 2^31 up. Device code adds 2^52, at which a double's last bit is worth 1: several
 // times faster than a conversion.
 KINTSUGI_HOST_DEVICE inline std::uint32_t ceiling(double x) {
 #ifdef __CUDA_ARCH__
@@ -72,14 +72,14 @@ KINTSUGI_HOST_DEVICE inline std::uint32_t floor(double x) {
 
 }  // namespace norm_detail
 
-// Sums of integers, which do not depend on the order of additions.
+// Sums over the elements of a vector. They are integers, so the order of additions does not change them.
 struct NormSums {
   std::uint64_t squares = 0;     // sum of D^2
   std::uint64_t magnitudes = 0;  // sum of D
   std::uint64_t clipped = 0;     // sum of d
   std::uint64_t clipped_squares = 0;
 
-  // Adds an element; NaN and infinities count as zeros.
+  // Adds an element. NaN and infinities count as zero.
   KINTSUGI_HOST_DEVICE void add(double x, const NormScaling& scaling) {
     const double magnitude = x - x == 0 ? std::fabs(x) : 0;
     const double scaled = magnitude * scaling.digits.first * scaling.digits.second;
@@ -112,8 +112,8 @@ struct NormSums {
 
 namespace norm_detail {
 
-// True if `deviation`, in units of k m_i m_j, is at most `coefficient` times the lower bound of |A||B|, with
-// room for the roundings of both.
+// True if `deviation` is at most `coefficient` times the lower bound of |A||B|, both in units of k m_i m_j.
+// The slack covers the rounding errors of both sides.
 KINTSUGI_HOST_DEVICE inline bool is_proved(double deviation, double spread, double coefficient) {
   constexpr double rounding_slack = 1 + 0x1p-20;
   return deviation * rounding_slack <= coefficient * (1 - rounding_slack * spread);
@@ -121,10 +121,11 @@ KINTSUGI_HOST_DEVICE inline bool is_proved(double deviation, double spread, doub
 
 }  // namespace norm_detail
 
-// True if a vector whose largest magnitude is scaled to the exponent `top` fails the proof even beside
-// another vector like itself. Then none of its products count as proved: few of them would be, and the split
-// can leave out slices that will not be multiplied. Split and selector kernel must decide alike, bit for bit,
-// so that no multiplication is fused with an addition (-fmad=false).
+// True if a vector fails the proof even beside another vector like itself. `top` is the exponent to which its
+// largest magnitude is scaled. Few products of such a vector could be proved, so none of them counts as
+// proved. The split then leaves out the slices of such a vector, because nothing multiplies them. The split
+// and the selector kernel must decide alike, bit for bit. Both are compiled with -fmad=false, so no
+// multiplication is fused with an addition.
 KINTSUGI_HOST_DEVICE inline bool rules_proof_out(const VectorNorm& norm, std::int32_t top,
                                                  double coefficient) {
   const double grid = power_of_two(norm_digits - top) / norm.least;
@@ -132,16 +133,16 @@ KINTSUGI_HOST_DEVICE inline bool rules_proof_out(const VectorNorm& norm, std::in
   return !norm_detail::is_proved(deviation, norm.spread, coefficient);
 }
 
-// The worst values of an operand's vectors for each candidate's scales: maxima, which do not depend on the
-// order. Vectors of zeros, whose products are exact, and vectors with special values, whose elements of C are
-// computed apart, add nothing.
+// Maxima over an operand's vectors, for each candidate's scales; the order of vectors does not change them.
+// Two kinds of vectors are not added: vectors of zeros, because their products are exact, and vectors with
+// special values, because their elements of C are computed apart.
 template <int Candidates>
 struct NormExtremes {
-  double grid[Candidates] = {};  // g / m, infinite where a vector rules the proof out
+  double grid[Candidates] = {};  // g / m; infinite if a vector rules the proof out
   double mean = 1;               // M / m
   double spread = 0;
 
-  // tops[r]: exponent to which candidate r scales the vector's largest magnitude.
+  // tops[r] is the exponent to which candidate r scales the vector's largest magnitude.
   KINTSUGI_HOST_DEVICE void add(const VectorNorm& norm, const std::int32_t (&tops)[Candidates],
                                 double coefficient) {
     for (int r = 0; r < Candidates; ++r) {
@@ -160,7 +161,7 @@ struct NormExtremes {
   }
 };
 
-// True if |AB - S| <= coefficient |A||B| for all pairs of vectors.
+// True if |AB - S| <= coefficient |A||B| is proved for all pairs of vectors.
 template <int Candidates>
 KINTSUGI_HOST_DEVICE bool proves(const NormExtremes<Candidates>& a, const NormExtremes<Candidates>& b,
                                  int candidate, double coefficient) {

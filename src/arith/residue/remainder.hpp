@@ -25,16 +25,17 @@ constexpr int moduli_in_limbs(int limbs) {
   return count;
 }
 
-// Constants of two residues r and r', of different moduli m and m' or both of modulus m. The two add
-// (coefficient r + coefficient' r') M / (m m'), or M / m, to the integer; M is the product of all moduli.
+// Constants of two residues r and r'. Their moduli m and m' differ, or both are m. M is the product of all
+// moduli. Together the residues add (coefficient r + coefficient' r') * factor to the integer, where factor
+// is M / (m m') for different moduli and M / m for equal ones.
 template <int Limbs>
 struct RemainderPair {
-  std::uint32_t coefficients;                   // two of 16 bits, the first residue's in the low half
+  std::uint32_t coefficients;                   // two of 16 bits; that of r in the low half
   std::uint32_t quotient;                       // factor / M in units of 2^-32, rounded to nearest
-  std::array<std::uint32_t, 2 * Limbs> factor;  // M / m or M / (m m')
+  std::array<std::uint32_t, 2 * Limbs> factor;  // M / (m m') or M / m
 
-  // coefficient r + coefficient' r' of the residues in the lower (half 0) or upper (half 1) 16 bits of a
-  // word.
+  // coefficient r + coefficient' r'. `residues` holds four residues of 8 bits; half 0 has the lower two, half
+  // 1 the upper two.
   KINTSUGI_HOST_DEVICE std::uint32_t multiple(std::uint32_t residues, int half) const {
 #ifdef __CUDA_ARCH__
     return half == 0 ? __dp2a_lo(coefficients, residues, 0U) : __dp2a_hi(coefficients, residues, 0U);
@@ -50,8 +51,8 @@ template <int Limbs, int MaxResidues = moduli_in_limbs(Limbs)>
 struct RemainderTable {
   static constexpr int words = 2 * Limbs;
 
-  // Number of residues that kernels read at a time without comparing with the count: zeros follow the last
-  // one.
+  // Number of residues that kernels read at a time. Zeros follow the last residue, so kernels need not
+  // compare with the count.
   static constexpr int step = 4;
 
   std::array<RemainderPair<Limbs>, (MaxResidues + step - 1) / step * step / 2> pairs{};
@@ -59,7 +60,7 @@ struct RemainderTable {
   int count = 0;                                     // number of residues
 };
 
-// A residue of the modulus with index `modulus`, with its weight in the sum.
+// A residue of the modulus with index `modulus`, and its weight in the sum.
 struct WeightedResidue {
   int modulus = 0;
   std::uint32_t weight = 0;
@@ -84,7 +85,7 @@ constexpr WideInteger<Limbs> product_of_moduli(const ResidueSystem& system, int 
   return product;
 }
 
-// Inverse, modulo modulus m of index t, of the cofactor M / m.
+// Inverse of M / m modulo m, where m is the modulus with index t.
 constexpr int inverse_of_cofactor(const ResidueSystem& system, int t) {
   const int modulus = system.modulus(t);
   int cofactor = 1;
@@ -101,8 +102,8 @@ constexpr std::array<std::uint32_t, 2 * Limbs> words_of(const WideInteger<Limbs>
   return words;
 }
 
-// A residue's integer, M / m times (weight / (M / m) modulo m), is `weight` modulo m and 0 modulo the other
-// moduli. Where the factor is M / (m m'), the coefficient has the missing m'.
+// Each residue stands for an integer that is `weight` modulo m and 0 modulo all other moduli: M / m times
+// (weight / (M / m) modulo m). If the factor is M / (m m'), the coefficient is multiplied by m'.
 template <int Limbs>
 constexpr RemainderPair<Limbs> remainder_pair(const ResidueSystem& system, const WeightedResidue& x,
                                               const WeightedResidue& y) {
@@ -132,8 +133,7 @@ constexpr RemainderTable<Limbs, MaxResidues> remainder_table(const ResidueSystem
   minus_product.subtract(product_of_moduli<Limbs>(system, no_modulus, no_modulus));
   table.minus_product = words_of(minus_product);
   for (std::size_t t = 0; t < residues.size(); t += 2) {
-    // If the number of residues is odd, the last one is paired with a residue of the same modulus, of weight
-    // 0.
+    // For an odd number of residues the last one is paired with a residue of the same modulus and weight 0.
     const WeightedResidue padding{residues[t].modulus, 0};
     table.pairs[t / 2] =
         remainder_pair<Limbs>(system, residues[t], t + 1 < residues.size() ? residues[t + 1] : padding);
@@ -150,12 +150,12 @@ constexpr RemainderTable<Limbs> remainder_table(int count) {
                                                         std::span(residues).first(count));
 }
 
-// Largest number of slices of a complex operand: with more, the product of the moduli exceeds three words of
-// 64 bits.
+// Largest number of slices of a complex operand. With more slices the product of the moduli would exceed
+// three limbs.
 inline constexpr int max_complex_slices = 64;
 constexpr int remainder_limbs(const ComplexBasis& basis) { return (residue_bits(basis) + 3 + 63) / 64; }
 
-// Tables of an element's parts 0 and 1, from the sums of all slices of the basis.
+// Tables of an element's real part (0) and imaginary part (1), from the sums of all slices of the basis.
 template <int Limbs>
 constexpr std::array<RemainderTable<Limbs, max_complex_slices>, 2> part_tables(const ComplexBasis& basis) {
   std::array<std::array<WeightedResidue, max_complex_slices>, 2> residues;
@@ -173,7 +173,7 @@ constexpr std::array<RemainderTable<Limbs, max_complex_slices>, 2> part_tables(c
   return {table(0), table(1)};
 }
 
-// The integer of magnitude below M / 4 that has given residues.
+// The integer with given residues and a magnitude below M / 4.
 template <int Limbs>
 class RemainderSum {
  public:
@@ -185,13 +185,13 @@ class RemainderSum {
     top_ += multiple * pair.factor[words - 1];
   }
 
-  // Returns the integer in two's complement. Carries are propagated only here; the top word may wrap, since
-  // the integer fits.
+  // Returns the integer in two's complement. Carries are propagated here, not in add(). The top word may
+  // wrap, since the integer fits.
   template <int MaxResidues>
   KINTSUGI_HOST_DEVICE constexpr WideInteger<Limbs> integer(
       const RemainderTable<Limbs, MaxResidues>& table) const {
     static_assert((MaxResidues + 1) / 2 <= max_pairs);
-    // Quotient of sum and M, rounded to nearest: how often M is subtracted.
+    // (sum / M) rounded to nearest: M is subtracted this many times.
     const std::uint32_t multiples_of_m =
         static_cast<std::uint32_t>(quotient_ >> 32) + (static_cast<std::uint32_t>(quotient_) >> 31);
     WideInteger<Limbs> sum;
@@ -215,9 +215,9 @@ class RemainderSum {
   }
 
  private:
-  // A pair's multiple is below 510 m m', hence below 2^25, and M's multiple is below 510. Products of
-  // max_pairs pairs with words therefore stay below 2^63, and the quotient, to which each pair adds an error
-  // of half a unit, is wrong by less than a quarter.
+  // Bounds. The multiple of a pair is below 510 m m' < 2^25. The number of times that M is subtracted is
+  // below 510. So the products of max_pairs pairs with words stay below 2^63. Each pair adds an error of at
+  // most half a unit to the quotient; in all the quotient is wrong by less than a quarter.
   static constexpr std::uint64_t max_pairs = 32;
   static constexpr std::uint64_t max_multiple = std::uint64_t{510} * 256 * 255;
   static_assert(max_multiple < 1 << 25 && max_pairs * max_multiple / 2 < 1 << 30);
@@ -227,8 +227,8 @@ class RemainderSum {
   std::uint64_t quotient_ = 0;
 };
 
-// Returns an int32 sum modulo a number below 2^16, in 0 ... modulus - 1. reciprocal: floor(2^32 / modulus),
-// with which the quotient is right or one too small.
+// Returns an int32 sum modulo a number below 2^16, in 0 ... modulus - 1. `reciprocal` is floor(2^32 /
+// modulus): the quotient computed with it is right or one too small.
 KINTSUGI_HOST_DEVICE constexpr std::uint32_t residue_of_sum(std::int32_t sum, std::uint32_t modulus,
                                                             std::uint32_t reciprocal) {
   const std::uint32_t magnitude =
@@ -239,8 +239,8 @@ KINTSUGI_HOST_DEVICE constexpr std::uint32_t residue_of_sum(std::int32_t sum, st
   return sum < 0 && remainder != 0 ? modulus - remainder : remainder;
 }
 
-// Like residue_of_sum(), in fewer instructions, for sums of at most 131,071 products of int8: a multiple of
-// the modulus is added that makes every such sum positive.
+// residue_of_sum() in fewer instructions, for sums of at most 131,071 products of int8. A multiple of the
+// modulus is added first, which makes every such sum positive.
 class SumReduction {
  public:
   KINTSUGI_HOST_DEVICE constexpr explicit SumReduction(std::uint32_t modulus)

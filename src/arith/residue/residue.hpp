@@ -12,8 +12,8 @@
 
 namespace kintsugi::core {
 
-// The largest pairwise coprime moduli whose symmetric residues int8 holds: 256, 255, 253, 251, ... taken
-// greedily. Their product has 341.9 bits.
+// The largest pairwise coprime moduli up to 256, taken greedily from above: 256, 255, 253, 251, ... int8
+// holds their symmetric residues. Their product has 341.9 bits.
 inline constexpr int max_moduli = 49;
 
 inline constexpr std::array<int, max_moduli> moduli = [] {
@@ -43,13 +43,13 @@ inline constexpr auto bits_of_residues = [] {
 
 }  // namespace residue_detail
 
-// Largest b such that the first `count` residues determine integers of magnitude up to 2^b: 2^b is at most a
-// quarter of the product M of the moduli. One of the two bits is the sign; with the other to spare, the
-// rounded quotient by M cannot be wrong.
+// Largest b such that the first `count` residues determine integers of magnitude up to 2^b: 2^b is at most M
+// / 4, where M is the product of the moduli. One bit is for the sign. The other bit keeps quotients by M so
+// far from a tie that rounding cannot make them wrong.
 KINTSUGI_HOST_DEVICE constexpr int residue_bits(int count) { return residue_detail::bits_of_residues[count]; }
 
-// Integers of magnitude up to 2^171 are sums of limb_l 2^(42 l), |limb_l| <= 2^41. Limbs are doubles, so that
-// a residue takes a few exact products and sums, which AVX-512 computes for eight elements at once.
+// Integers of magnitude up to 2^171 are sums of limb_l 2^(42 l), |limb_l| <= 2^41. Limbs are doubles: a
+// residue takes a few exact products and sums, which AVX-512 computes for eight elements at once.
 inline constexpr int limb_bits = 42;
 inline constexpr int max_limbs = 5;
 
@@ -77,7 +77,7 @@ inline constexpr auto limb_residues = [] {
 
 }  // namespace residue_detail
 
-// Returns the integer nearest to x, ties to even, for |x| <= 2^51, in rounding mode to nearest.
+// Returns the integer nearest to x, ties to even, for |x| <= 2^51. The rounding mode must be to nearest.
 KINTSUGI_HOST_DEVICE constexpr double nearest_small_integer(double x) {
   constexpr double shift = 0x1.8p52;
   return (x + shift) - shift;
@@ -90,7 +90,7 @@ KINTSUGI_HOST_DEVICE constexpr double nearest_integer(double x) {
   return x < 0 ? -rounded : rounded;
 }
 
-// A power of two as two factors, neither of which overflows: x * first * second is exact unless it is below
+// A power of two as two factors, which do not overflow. x * first * second is exact if it is at least
 // 2^-1000.
 struct TwoFactors {
   double first;
@@ -101,16 +101,16 @@ KINTSUGI_HOST_DEVICE constexpr TwoFactors two_factors(int exponent) {
   return {power_of_two(exponent / 2), power_of_two(exponent - exponent / 2)};
 }
 
-// Returns limb l of an integer and subtracts it; the caller has taken all higher limbs before.
+// Returns limb l of an integer and subtracts it. The caller must have taken all higher limbs before.
 KINTSUGI_HOST_DEVICE constexpr double take_limb(double& integer, int l) {
   const double limb = l == 0 ? integer : nearest_small_integer(integer * power_of_two(-limb_bits * l));
   integer -= limb * power_of_two(limb_bits * l);
   return limb;
 }
 
-// Returns an int8 value congruent to an integer of magnitude up to 2^52: the rounded quotient is right or one
-// off. Five limbs of one number give integers below 2^51; double-double numbers, whose words' limbs are
-// added, below 2^52.
+// Returns an int8 value congruent to an integer of magnitude up to 2^52. The rounded quotient is right or off
+// by one. Limbs of one number give integers below 2^51; double-double numbers, which add the limbs of two
+// words, give integers below 2^52.
 KINTSUGI_HOST_DEVICE constexpr std::int32_t small_residue(double integer, std::int32_t modulus,
                                                           double inverse) {
   auto residue = static_cast<std::int32_t>(integer - nearest_small_integer(integer * inverse) * modulus);

@@ -33,8 +33,8 @@ const char* find_functions(void* library, Driver& driver) {
 
 std::string text_of_version(int version) { return fmt::format("{}.{}", version / 1000, version % 1000 / 10); }
 
-// Opens the driver; returns the reason if no device can be used, else "". The version is queried before any
-// function that an old driver may lack.
+// Opens the driver. Returns the reason if no device can be used, else "". The version is checked first,
+// because an old driver lacks some functions.
 std::string open_driver(Driver& driver) {
   void* library = ::dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
@@ -74,7 +74,8 @@ Result refuse(Arguments...) {
   return not_initialized;
 }
 
-// Table for a child of the process that opened the driver: none of the driver's functions is called there.
+// Table for a child of the process that opened the driver. No function of the driver may be called in the
+// child.
 Driver lost_driver() {
   Driver lost;
 #define KINTSUGI_CUDA_REFUSE(name, symbol, arguments) lost.name = refuse;
@@ -168,7 +169,7 @@ bool may_be_captured(Stream stream) {
 }
 
 int device_attribute(int attribute, Device device) {
-  constexpr int max_attributes = 128;                                                    // bound of numbers
+  constexpr int max_attributes = 128;                                                    // above all numbers
   static std::array<std::array<std::atomic<int>, max_attributes>, max_devices> known{};  // value + 1, or 0
   if (device >= max_devices || attribute >= max_attributes)
     fail(Status::internal, "attribute {} of device {} is beyond {}", attribute, device, max_devices);

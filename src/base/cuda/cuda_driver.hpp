@@ -1,4 +1,4 @@
-// Functions of the CUDA driver, found by name at their first use: the library loads without a driver, and
+// Functions of the CUDA driver, found by name at their first use. So the library loads without a driver, and
 // builds without a toolkit or NVIDIA's headers. Types and numbers are those of the driver API's reference;
 // where a toolkit is installed, a test compares them with its headers.
 #pragma once
@@ -41,7 +41,7 @@ inline constexpr Result error_capture_implicit = 906;
 // CUlaunchConfig and CUlaunchAttribute.
 struct LaunchAttribute {
   int id = 0;
-  std::int32_t value[17] = {};  // follows four bytes of padding
+  std::int32_t value[17] = {};  // the driver reads its union from value[1] on: value[0] is padding
 
   // CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
   static constexpr LaunchAttribute overlapping() { return {6, {0, 1}}; }
@@ -73,21 +73,21 @@ struct KernelNode {
   Context context = nullptr;
 };
 
-// CUgraphEdgeData: by default the second node waits until the first one has ended.
+// CUgraphEdgeData. With these default values the second node waits until the first one has ended.
 struct GraphEdge {
   unsigned char from_port = 0;
   unsigned char to_port = 0;
   unsigned char type = 0;
   unsigned char reserved[5] = {};
 
-  // The second node may begin earlier, as kernels with LaunchAttribute::overlapping() do:
+  // With these values the second node may begin earlier, like kernels with LaunchAttribute::overlapping():
   // CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC, CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC.
   static constexpr GraphEdge overlapping() { return {1, 0, 1}; }
 };
 
 inline constexpr int relaxed_capture_mode = 2;  // CU_STREAM_CAPTURE_MODE_RELAXED
 
-// CUmemPoolProps: pinned memory of a device that no other process shares.
+// CUmemPoolProps. These values mean pinned memory of one device, which is not shared with other processes.
 struct MemoryPoolProperties {
   std::int32_t allocation_type = 1;  // CU_MEM_ALLOCATION_TYPE_PINNED
   std::int32_t handle_types = 0;     // CU_MEM_HANDLE_TYPE_NONE
@@ -99,7 +99,7 @@ struct MemoryPoolProperties {
 };
 inline constexpr int pool_release_threshold = 4;  // CU_MEMPOOL_ATTR_RELEASE_THRESHOLD
 
-// Values of CUmemorytype, and one side and the whole of CUDA_MEMCPY2D.
+// Values of CUmemorytype; then CUDA_MEMCPY2D, with a structure for each of its two sides.
 inline constexpr std::uint32_t memory_of_host = 1;
 inline constexpr std::uint32_t memory_of_device = 2;
 struct CopySide {
@@ -131,8 +131,8 @@ inline constexpr int tensor_map_no_swizzle = 0;
 inline constexpr int tensor_map_swizzle_128 = 3;
 inline constexpr int tensor_map_promotion_256 = 3;
 
-// 12.0 has libraries of kernels that belong to no context; 12.1 takes more than 4096 bytes of kernel
-// arguments, which the kernels of checked complex residues need.
+// Reasons for 12.1: libraries of kernels that belong to no context came with 12.0, more than 4096 bytes of
+// kernel arguments with 12.1. Kernels of checked complex residues need the latter.
 inline constexpr int min_driver_version = 12010;
 
 // Functions: name of the member, symbol, arguments.
@@ -198,7 +198,7 @@ inline constexpr int min_driver_version = 12010;
   FUNCTION(error_name, "cuGetErrorName", (Result, const char**))                                        \
   FUNCTION(error_string, "cuGetErrorString", (Result, const char**))
 
-// Functions of which drivers for CUDA versions before 12.5 lack some; what the driver lacks is nullptr.
+// Functions that drivers for CUDA versions before 12.5 may lack. Pointers to missing functions are null.
 #define KINTSUGI_CUDA_LATER_DRIVER(FUNCTION)                                                    \
   FUNCTION(stream_contexts, "cuStreamGetCtx_v2", (Stream, Context*, GreenContext*))             \
   FUNCTION(exchange_capture_mode, "cuThreadExchangeStreamCaptureMode", (int*))                  \
@@ -218,48 +218,50 @@ struct Driver {
 #undef KINTSUGI_CUDA_MEMBER
 
   std::string reason;     // why no device can be used; empty if one can
-  bool complete = false;  // the driver has all functions; only a device may be missing
+  bool complete = false;  // the driver has all functions of KINTSUGI_CUDA_DRIVER; a device may be missing
   int version = 0;        // 13000 is 13.0; 0: unknown
   int devices = 0;
-  int fork_depth = 0;  // fork_depth() of the process that opened it (base/threads/fork.hpp)
+  int fork_depth = 0;  // fork_depth() of the process that opened the driver (base/threads/fork.hpp)
 
-  // True if the driver can change kernels of an instantiated graph, and tells green contexts from others.
+  // True if the driver has all later functions: it can change kernels of an instantiated graph, and tell
+  // green contexts from regular ones.
   bool has_later_functions() const;
   std::string version_text() const;  // "13.0"
   // "CUDA_ERROR_OUT_OF_MEMORY (out of memory)"
   std::string text_of(Result result) const;
 };
 
-// Returns the driver, opened and queried once; it stays open, since a driver must not be unloaded. In a child
-// of the process that opened it, returns a table whose `reason` says so and whose functions only return an
+// Returns the driver, which is opened once and stays open, since a driver must not be unloaded. In a child of
+// the process that opened it, returns another table: its `reason` says why, and its functions only return an
 // error.
 const Driver& driver();
 
-// Fails with device_error, or out_of_memory, naming `what` was tried, unless the result is success.
+// Throws unless the result is success: out_of_memory, or device_error for other results. The message begins
+// with `what`, the name of the driver's function.
 void check(Result result, const char* what);
 
 // Makes the first device's primary context current if the thread has no context.
 void ensure_context();
 
-// The device of the current context, and the context's id, which no other context ever has.
+// The device of the current context, and the id of this context. No two contexts have the same id.
 Device current_device();
 std::uint64_t current_context_id();
 
-// The device with number `index`, counted from 0, and the number of a device.
+// The device with the index `index`, counted from 0, and the index of a device.
 Device device_at(int index);
 int number_of(Device device);
 
-// Returns the device on which calls of this thread work: that of the current context, or the first device if
-// there is no context. The driver must have a device.
+// Returns the device that calls of this thread use: the current context's device, or the first device if
+// there is no current context. The driver must have a device.
 Device device_in_use();
 
-// True if work for the stream is captured into a graph, or would break such a capture.
+// True if work for the stream is captured into a graph, or if a capture forbids such work.
 bool may_be_captured(Stream stream);
 
 // Bound of the devices' numbers.
 inline constexpr int max_devices = 128;
 
-// Returns the value of a device's attribute; queried from the driver once per device.
+// Returns the value of a device's attribute. The driver is asked once per device and attribute.
 int device_attribute(int attribute, Device device);
 
 }  // namespace kintsugi::core::cuda

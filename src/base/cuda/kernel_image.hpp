@@ -17,12 +17,13 @@ using KernelImages = std::span<const KernelImage>;
 
 // Architectures for which device code was built.
 struct DeviceBuild {
-  std::string_view why_missing;  // why there is no code, and the option that changes that; empty if there is
+  // Reason why there is no code, and the option that changes this; empty if there is code.
+  std::string_view why_missing;
   // Compute capabilities with machine code (90 means 9.0). The first also has PTX.
   std::span<const int> architectures;
 
-  // True if the code runs on that compute capability: machine code runs on later devices of its generation,
-  // PTX on all later ones.
+  // True if the code runs on this compute capability. Machine code runs on its own capability and later ones
+  // of the same major number; PTX runs on all later capabilities.
   bool runs_on(int major, int minor) const;
 };
 

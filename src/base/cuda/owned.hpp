@@ -1,5 +1,4 @@
-// Device memory, streams and graphs that live as long as an object, for measurements through the driver's
-// functions.
+// Device memory, streams and graphs as objects that own them, for measurements.
 #pragma once
 
 #include <cstddef>
@@ -25,7 +24,7 @@ class OwnedMemory {
   std::size_t bytes_;
 };
 
-// A stream, which runs its steps in order; those that touch host memory are complete after synchronize().
+// A stream. It runs its steps in order; steps that touch host memory are complete after synchronize().
 class OwnedStream {
  public:
   OwnedStream();
@@ -48,7 +47,7 @@ class OwnedStream {
   Stream stream_ = nullptr;
 };
 
-// A graph of the steps that `enqueue` put into the stream; launch() enqueues them all again.
+// A graph of the steps that `enqueue` puts into the stream. launch() enqueues all of them again.
 class OwnedGraph {
  public:
   OwnedGraph(const OwnedStream& stream, const std::function<void()>& enqueue);

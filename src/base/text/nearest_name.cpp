@@ -15,8 +15,8 @@ std::string lower(std::string_view text) {
   return result;
 }
 
-// Optimal string alignment: row i of the table holds the distances of the first i characters of x to every
-// prefix of y. An exchange of neighbors takes its distance from two rows above.
+// Optimal string alignment. Element (i, j) of the table is the distance of the first i characters of x to the
+// first j characters of y. An exchange of two neighbors adds 1 to element (i - 2, j - 2).
 std::size_t edit_distance(const std::string& x, const std::string& y) {
   const std::size_t columns = y.size() + 1;
   std::vector<std::size_t> table((x.size() + 1) * columns);

@@ -8,17 +8,17 @@
 
 namespace kintsugi::core {
 
-// Returns the name with the smallest edit distance to `word` (characters inserted, deleted or replaced, or
-// two neighbors exchanged; case does not matter), if that is at most a third of the word's length; the first
-// of several.
+// Returns the name with the smallest edit distance to `word`; the first one if several have it. Edits are a
+// character inserted, deleted or replaced, and two neighbors exchanged; case does not matter. Returns nothing
+// if the distance exceeds a third of the word's length.
 std::optional<std::string> nearest_name(std::string_view word, const std::vector<std::string>& names);
 
 // "; did you mean fp16x3?", or "" if no name is near.
 std::string did_you_mean(std::string_view word, const std::vector<std::string>& names);
 
-// End of a message about an unknown word: "; did you mean fp16x3? The schemes are fp16, ...", or "; the
-// schemes are fp16, ..." if no name is near. `heading` is "the schemes are", `accepted` the names, separated
-// by ", ".
+// End of a message about an unknown word, "; did you mean fp16x3? The schemes are fp16, ...". If no name is
+// near, it is "; the schemes are fp16, ...". `heading` is "the schemes are", `accepted` is the list of names,
+// separated by ", ".
 std::string accepted_names(std::string_view word, std::string_view heading, std::string_view accepted);
 std::string accepted_names(std::string_view word, std::string_view heading,
                            const std::vector<std::string>& names);

@@ -11,8 +11,8 @@ namespace {
 std::recursive_mutex shared_state;
 int depth = 0;
 
-// Replaces the mutex in a child: a recursive mutex identifies its owner by a thread id, which differs in the
-// child.
+// Replaces the mutex in a child. A recursive mutex identifies its owner by thread id, and the id of the
+// forking thread changes in the child.
 void reset_in_child() {
   new (&shared_state) std::recursive_mutex;
   ++depth;

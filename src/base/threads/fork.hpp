@@ -6,19 +6,19 @@
 
 namespace kintsugi::core {
 
-// Locks what the whole program shares, such as the environment, while it is read or changed. A fork waits for
-// the lock, so that a child finds the shared state consistent and the lock free.
+// Locks state that the whole program shares, such as the environment. A fork waits for this lock, so the
+// child finds the state consistent and the lock free.
 std::unique_lock<std::recursive_mutex> lock_shared_state();
 
 // 0 in the process that loaded the library, 1 in its child, 2 in a child of the child, and so on.
 int fork_depth();
 
-// Number of threads that a call with `threads` threads may use: 1 in a child process, where GNU OpenMP would
-// wait forever for the threads that the parent had.
+// Number of threads for a call that may have `threads` threads. It is 1 in a child process: there GNU OpenMP
+// would wait forever for threads that only the parent has.
 inline int usable_threads(int threads) { return fork_depth() == 0 ? threads : 1; }
 
-// A value that is made at its first use and never destroyed. A local static variable is not enough: its guard
-// stays locked in the child of a fork that happens while another thread makes the value.
+// A value that is made at its first use and never destroyed. A local static variable does not do: if another
+// thread is making its value during a fork, the variable's guard stays locked in the child.
 template <class T>
 class MadeOnce {
  public:

@@ -14,8 +14,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Time for which a machine counts as busy after a thread of a short call was preempted. Even an idle
-// machine's daemons preempt a thread a few times per second; calls within this time after it have one thread.
+// Time for which the machine counts as busy after a thread of a short call was preempted; short calls use one
+// thread while it lasts. It must be short, because even on an idle machine daemons preempt a thread a few
+// times per second.
 constexpr auto busy_time = std::chrono::milliseconds(50);
 
 std::atomic<Clock::rep> busy_until{0};

@@ -5,19 +5,18 @@
 
 namespace kintsugi::core {
 
-// Number of threads for `pieces` pieces of work: at most one per piece, since no needless thread should be
-// created (libgomp ends the program if it cannot create one); 1 in a forked child and in a ShortCall on a
-// busy machine.
+// Number of threads for a loop over `pieces` pieces of work. It is at most one per piece, because libgomp
+// ends the program if it cannot create a thread. It is 1 in a forked child, and in a ShortCall on a busy
+// machine.
 int workers_for(std::int64_t pieces, int threads);
 
-// Marks, during its lifetime, the execution of a call whose loops take less than a time slice of the
-// scheduler.
+// Marks a call whose loops take less than a time slice of the scheduler, as long as the object lives.
 //
-// A parallel loop ends when its last thread has ended, and OpenMP's threads spin until then. Where another
-// program wants the cores, a thread that the scheduler has taken off its core comes back a time slice later,
-// so that each of the call's loops may wait longer than all of them take on one thread. The scheduler counts
-// how often it took the calling thread off its core; for a while after it has done so, loops of short calls
-// have one thread.
+// A parallel loop ends when its slowest thread has ended; until then OpenMP's other threads spin. If another
+// program wants the cores, the scheduler may take one of the threads off its core for a time slice. Then one
+// parallel loop takes longer than all loops of the call would take on one thread. The class therefore reads
+// how often the scheduler preempted the calling thread. After a preemption, loops of short calls have one
+// thread for a while.
 class ShortCall {
  public:
   explicit ShortCall(bool is_short);  // false: marks nothing

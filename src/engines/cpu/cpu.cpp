@@ -1,8 +1,8 @@
-// The engine cpu. Kernels of the engine multiply floating slices (floats/floats.hpp), int8 slices and 52-bit
-// words (int8.hpp, int52.hpp); OpenBLAS multiplies fp64 slices that hold integers (integer_sums.hpp), and
-// computes native products.
+// The engine cpu. Its own kernels multiply floating slices (floats/floats.hpp), int8 slices and 52-bit words
+// (int8.hpp, int52.hpp). OpenBLAS computes native products, and multiplies fp64 slices that hold integers
+// (integer_sums.hpp).
 //
-// Floating slices are widened to fp32, in which products of formats of up to 12 significant bits are exact.
+// Floating slices are widened to FP32. Products of formats of up to 12 significant bits are exact in FP32.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -22,14 +22,14 @@ namespace kintsugi::core {
 
 namespace {
 
-// A strided view as a BLAS argument: 'N' for unit stride down the columns, else 'T'; for a conjugate 'R' (an
-// extension of OpenBLAS) and 'C'.
+// A strided view as arguments of a BLAS call. `trans` is "N" for unit stride down the columns and "T"
+// otherwise; for a conjugate it is "R" (an extension of OpenBLAS) and "C".
 struct BlasMatrix {
   const char* trans;
   int ld;
 };
 
-// Sizes fit, since the plan has checked largest_size().
+// The value fits: the plan has checked largest_size().
 int blas_int(std::int64_t value) { return static_cast<int>(value); }
 
 template <class T>
@@ -85,10 +85,12 @@ void native_product(const NativeProduct<T>& task) {
 }
 
 // Costs relative to one multiply-add of an OpenBLAS FP32 product (build/tests/step_rate; sums include the
-// page faults of a new workspace). Those of floating slices and of elements were read on an EPYC with AVX-512
-// (Zen 4, 0.020 ns), the others on an EPYC with AVX2 (0.024 ns). The rates of integer kernels (relative_rate)
-// are rounded down; times that are computed from them are therefore multiplied by kernel_claim.
-constexpr double kernel_claim = 0.9;
+// page faults of a new workspace). Costs of floating slices and of elements were measured on an EPYC with
+// AVX-512 (Zen 4, 0.020 ns), all others on an EPYC with AVX2 (0.024 ns).
+//
+// Rates of integer kernels (relative_rate) are rounded down. Times that are computed from them would be too
+// long, and are therefore multiplied by this factor.
+constexpr double correction_of_rounded_rates = 0.9;
 constexpr StepCosts floating_costs{
     .element = 55, .slice = 45, .result = 30, .sum = 60, .tile = Slices::panel_vectors};
 constexpr StepCosts residue_costs{.element = 35, .slice = 90, .result = 3000, .sum = 15};
@@ -160,13 +162,13 @@ class CpuEngine final : public Engine {
   StepCosts step_costs(const SplitRule& rule) const override {
     const FormatId format = rule.format->id;
     StepCosts costs = costs_of(rule);
-    costs.product = (is_integer(format) ? kernel_claim : 1) / relative_rate(format);
+    costs.product = (is_integer(format) ? correction_of_rounded_rates : 1) / relative_rate(format);
     return costs;
   }
   // Measured on 16 x 16 x 16 (call), and on 2048 x 8 x 2048 and 2048 x 2048 x 8 (element).
   NativeCosts native_costs() const override { return {.call = 180'000, .element = 12}; }
   double product_seconds() const override { return 0.024e-9; }
-  double native_double_double_time() const override { return fastest_pair_kernels().relative_time; }
+  double native_double_double_time_ratio() const override { return fastest_pair_kernels().relative_time; }
 
   std::size_t scratch_bytes(const Schedule& schedule, FormatId format, std::int64_t,
                             int threads) const override {
@@ -175,7 +177,7 @@ class CpuEngine final : public Engine {
     switch (format) {
       case FormatId::int8: return workers * int8_worker_bytes(*int8_choice().kernels);
       case FormatId::int52: return workers * int52_worker_bytes(*int52_choice().kernels);
-      case FormatId::fp64: return workers * integer_sums_worker_bytes();
+      case FormatId::fp64: return workers * fp64_integers_worker_bytes();
       default: return workers * floats_worker_bytes(schedule);
     }
   }
@@ -193,7 +195,7 @@ class CpuEngine final : public Engine {
     switch (task.a.format->id) {
       case FormatId::int8: return multiply_int8(task, *int8_choice().kernels);
       case FormatId::int52: return multiply_int52(task, *int52_choice().kernels);
-      case FormatId::fp64: return multiply_integer_sums(task);
+      case FormatId::fp64: return multiply_fp64_integers(task);
       default: multiply_floats(task, fastest_float_kernels());
     }
   }

@@ -24,7 +24,7 @@ std::vector<const Int52Kernels*> find_families() {
   return families;
 }
 
-// True if one word of all `count` vectors from `first` on is zero throughout.
+// True if word number `word` is zero in all elements of the `count` vectors from `first` on.
 bool all_zero(const Slices& slices, int word, std::int64_t first, std::int64_t count) {
   for (std::int64_t v = first; v < first + count; ++v) {
     const std::int64_t* vector = slices.vector<std::int64_t>(word, v);

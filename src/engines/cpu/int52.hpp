@@ -1,4 +1,4 @@
-// Products of 52-bit words: the schedule tile by tile, by one of the kernel families.
+// Products of 52-bit words. One of the kernel families runs the schedule tile by tile.
 #pragma once
 
 #include <span>
@@ -18,8 +18,8 @@ const KernelChoice<Int52Kernels>& int52_choice();
 // Scratch bytes of one thread.
 std::size_t int52_worker_bytes(const Int52Kernels& kernels);
 
-// Multiplies all tiles. Sums are modulo 2^128 inside and outside the engine, so neither blocks of k nor any
-// order affects them. Words of a tile that are all zero are not multiplied.
+// Multiplies all tiles. Sums are modulo 2^128 inside and outside the engine; so neither blocks of k nor the
+// order of additions changes them. Words that are zero in the whole tile are not multiplied.
 void multiply_int52(const Multiplication& task, const Int52Kernels& kernels);
 
 }  // namespace kintsugi::core

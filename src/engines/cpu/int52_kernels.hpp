@@ -1,5 +1,5 @@
-// Kernels for products of 52-bit words: one family per file, each compiled with its own flags. Plain data
-// only, for the reason in int8_kernels.hpp.
+// Kernels for products of 52-bit words. Each family is in a file of its own, compiled with its own flags.
+// This header holds plain data only, for the reason in int8_kernels.hpp.
 #pragma once
 
 #include <cstddef>
@@ -11,17 +11,17 @@ inline constexpr std::int64_t int52_tile = 256;
 
 __extension__ using Int52Sum = unsigned __int128;
 
-// Vectors of a and of b, padded to int52_tile, and the range of k whose products are added.
+// Vectors of a and of b, padded to int52_tile, and the range of k over which products are added.
 struct Int52Block {
   const std::int64_t* a;
   const std::int64_t* b;
   std::int64_t stride;  // elements from one vector to the next
   std::int64_t rows;    // vectors of a whose sums are needed, at most int52_tile
   std::int64_t columns;
-  std::int64_t length;  // elements of each vector; none beyond are read
+  std::int64_t length;  // elements of each vector; the kernels read no others
 };
 
-// Sums of a tile: that of row i and column j at i + j * stride.
+// Sums of a tile. The sum of row i and column j is at i + j * stride.
 struct Int52Sums {
   Int52Sum* data;
   std::int64_t stride;
@@ -31,14 +31,14 @@ struct Int52Sums {
 struct Int52Kernels {
   const char* name;
 
-  // Products per unit of time relative to OpenBLAS's FP32 product: the rates in docs/results/log, rounded
-  // down.
+  // Products per unit of time relative to OpenBLAS's FP32 product. The values are rates in docs/results/log,
+  // rounded down.
   double relative_rate;
 
   // Bytes of add_product()'s scratch memory `packed`.
   std::size_t packed_bytes;
 
-  // Computes sums = a * b^T (or +=) modulo 2^128 for rows x columns only; length > 0.
+  // Computes sums = a * b^T, or adds a * b^T to the sums, modulo 2^128, for rows x columns sums; length > 0.
   void (*add_product)(const Int52Block& block, std::byte* packed, const Int52Sums& sums);
 };
 

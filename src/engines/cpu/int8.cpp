@@ -19,8 +19,8 @@ namespace kintsugi::core {
 
 namespace {
 
-// Tile of `rows` x `columns` elements of C from (row, column) on, with its sums, whose columns are `stride`
-// apart.
+// Tile of `rows` x `columns` elements of C from (row, column) on. `sums` are its sums; columns of sums are
+// `stride` apart.
 struct Tile {
   std::int64_t row;
   std::int64_t column;
@@ -31,8 +31,8 @@ struct Tile {
 };
 
 #if defined(__x86_64__) && defined(__linux__)
-// True if AMX can be used. Linux grants its registers to a process on request, and refuses if a signal stack
-// is too small.
+// True if AMX can be used. A process must ask Linux for AMX's registers; Linux refuses if a signal stack is
+// too small for them.
 bool may_use_tiles() {
   constexpr long request_permission = 0x1023;  // ARCH_REQ_XCOMP_PERM
   constexpr long tile_data = 18;               // XFEATURE_XTILEDATA
@@ -72,8 +72,8 @@ void add_terms(const Multiplication& task, const Int8Kernels& kernels, int group
   }
 }
 
-// Reduces the int32 sums of a block of k modulo the modulus, together with the residues of earlier blocks, if
-// any.
+// Reduces the int32 sums of a block of k modulo `modulus`. Residues of earlier blocks, if any, are added
+// first.
 KINTSUGI_VECTORIZED void reduce_sums(const std::uint32_t* sums, std::int64_t count, std::int32_t modulus,
                                      bool is_first_block, std::uint8_t* residues) {
   const double inverse = 1.0 / modulus;
@@ -86,7 +86,7 @@ KINTSUGI_VECTORIZED void reduce_sums(const std::uint32_t* sums, std::int64_t cou
   }
 }
 
-// Reduces the tile's sums, together with those of earlier blocks, to the residues that are stored outside.
+// Adds the tile's sums over a block of k to the residues that are stored outside.
 void add_residues_outside(const Accumulators& sums, int group, std::int32_t modulus, const Tile& tile,
                           bool is_first_block) {
   for (std::int64_t j = 0; j < tile.columns; ++j) {
@@ -125,7 +125,7 @@ void multiply_tile(const Multiplication& task, const Int8Kernels& kernels, const
   }
 }
 
-// Returns the edge of tiles: large tiles read operands less often, but every thread must get some tiles.
+// Returns the edge of tiles. Large tiles read operands less often, but every thread must get some tiles.
 std::int64_t tile_edge(const Int8Kernels& kernels, const Accumulators& sums, int threads) {
   std::int64_t edge = kernels.tile;
   while (edge > Slices::vector_multiple && threads > 1 &&

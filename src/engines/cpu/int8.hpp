@@ -1,4 +1,4 @@
-// Products of int8 slices: the schedule tile by tile, by one of the kernel families.
+// Products of int8 slices. One of the kernel families runs the schedule tile by tile.
 #pragma once
 
 #include <span>
@@ -18,8 +18,8 @@ const KernelChoice<Int8Kernels>& int8_choice();
 // Scratch bytes of one thread.
 std::size_t int8_worker_bytes(const Int8Kernels& kernels);
 
-// Multiplies all tiles. Sums inside the engine are modulo 2^32, so the order of terms, steps and tiles does
-// not affect them.
+// Multiplies all tiles. Sums inside the engine are modulo 2^32; so the order of terms, steps and tiles does
+// not change them.
 void multiply_int8(const Multiplication& task, const Int8Kernels& kernels);
 
 }  // namespace kintsugi::core

@@ -1,5 +1,5 @@
-// Packing of 16 vectors of bytes with AVX-512. Only the files of families include this header; each gets its
-// own copy, compiled with its flags.
+// Packing of 16 vectors of bytes with AVX-512. Only files of families include this header. Its functions are
+// static, so each file has its own copy, compiled with its own flags.
 #pragma once
 
 #include <immintrin.h>
@@ -9,14 +9,14 @@
 
 namespace kintsugi::core {
 
-// A panel is 16 vectors, interleaved by groups of four elements: the first group of all 16 vectors fills a
-// register, then comes their second group, and so on.
+// A panel is 16 vectors, interleaved by groups of four elements. The first group of all 16 vectors fills a
+// register; the second group of all 16 vectors follows, and so on.
 constexpr std::int64_t int8_lanes = 16;  // vectors of a panel
 constexpr std::int64_t int8_group = 4;   // elements of a group
 constexpr std::int64_t int8_chunk = 64;  // elements read at once from one vector; bytes of a register
 
-// Transposes, in each 128-bit lane of four registers at a time, 4 x 4 elements of 32 bits: the first half of
-// a transposition of 16 x 16 elements.
+// First half of a transposition of 16 x 16 elements of 32 bits. It transposes 4 x 4 elements in each 128-bit
+// lane of four registers at a time.
 static inline void transpose_quads(__m512i* rows) {
 #pragma GCC unroll 4
   for (int i = 0; i < 16; i += 4) {
@@ -31,7 +31,8 @@ static inline void transpose_quads(__m512i* rows) {
   }
 }
 
-// After transpose_quads, 128-bit lane l of row 4 v + g holds vectors 4 v ... 4 v + 3 of group 4 l + g.
+// Second half. After transpose_quads(), 128-bit lane l of row 4 v + g holds vectors 4 v ... 4 v + 3 of group
+// 4 l + g.
 static inline void store_groups(const __m512i* rows, std::byte* target) {
 #pragma GCC unroll 4
   for (int g = 0; g < 4; ++g) {
@@ -46,8 +47,8 @@ static inline void store_groups(const __m512i* rows, std::byte* target) {
   }
 }
 
-// Packs one panel of vectors of `length` elements, each with its bits flipped where `shift` has ones. From
-// `length` to the end of a chunk the panel has zeros, which are not flipped.
+// Packs one panel of vectors of `length` elements. Bits of the elements are flipped where `shift` has ones.
+// From `length` to the end of a chunk the panel has zeros, which are not flipped.
 static inline void pack_panel(const std::int8_t* vectors, std::int64_t stride, std::int64_t length,
                               __m512i shift, std::byte* panel) {
   for (std::int64_t p = 0; p < length; p += int8_chunk) {

@@ -19,7 +19,7 @@ void call_gemm(int k, const double* a, int lda, const double* b, int ldb, double
   openblas().dgemm("T", "N", &edge, &edge, &k, &one, a, &lda, b, &ldb, &zero, sums, &edge);
 }
 
-// Adds a tile's sums over a block of k to those of earlier blocks, as far as the tile lies inside C.
+// Adds a tile's sums over a block of k to those of earlier blocks. Elements outside C are left out.
 void add_outside(const Accumulators& sums, int group, std::int64_t row, std::int64_t column,
                  const double* source, bool is_first) {
   const std::int64_t rows = std::min(tile, sums.rows - row);
@@ -51,9 +51,9 @@ void multiply_tile(const Multiplication& task, std::int64_t row, std::int64_t co
 
 }  // namespace
 
-std::size_t integer_sums_worker_bytes() { return array_bytes(tile, tile, sizeof(double)); }
+std::size_t fp64_integers_worker_bytes() { return array_bytes(tile, tile, sizeof(double)); }
 
-void multiply_integer_sums(const Multiplication& task) {
+void multiply_fp64_integers(const Multiplication& task) {
   const std::int64_t tile_rows = divide_up(task.sums.rows, tile);
   const std::int64_t tiles = tile_rows * divide_up(task.sums.columns, tile);
   const int workers = workers_for(tiles, task.threads);
@@ -62,7 +62,7 @@ void multiply_integer_sums(const Multiplication& task) {
   for (int worker = 0; worker < workers; ++worker) {
     const FloatingEnvironment environment;
     auto* inside = reinterpret_cast<double*>(task.scratch +
-                                             static_cast<std::size_t>(worker) * integer_sums_worker_bytes());
+                                             static_cast<std::size_t>(worker) * fp64_integers_worker_bytes());
     for (std::int64_t index = worker; index < tiles; index += workers) {
       multiply_tile(task, index % tile_rows * tile, index / tile_rows * tile, inside);
     }

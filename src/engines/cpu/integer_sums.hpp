@@ -1,4 +1,4 @@
-// Products of fp64 slices that hold integers, whose sums within a block of k are exact.
+// Products of fp64 slices that hold integers (Ozaki scheme I). Their sums over a block of k are exact.
 #pragma once
 
 #include <cstddef>
@@ -8,10 +8,10 @@
 namespace kintsugi::core {
 
 // Scratch bytes of one thread.
-std::size_t integer_sums_worker_bytes();
+std::size_t fp64_integers_worker_bytes();
 
-// Multiplies by OpenBLAS. Every partial sum of such a product is an integer that fp64 holds, so every order
-// of additions gives the same sum.
-void multiply_integer_sums(const Multiplication& task);
+// Multiplies by OpenBLAS. Every partial sum is an integer that FP64 holds exactly; so every order of
+// additions gives the same sum.
+void multiply_fp64_integers(const Multiplication& task);
 
 }  // namespace kintsugi::core

@@ -1,5 +1,4 @@
-// Selection of the kernel family that runs: made once, by the CPU's instructions and the environment's
-// setting.
+// Selection of a kernel family. It is made once, from the CPU's instructions and the environment's setting.
 #pragma once
 
 #include <span>
@@ -14,11 +13,11 @@ namespace kintsugi::core {
 template <class Kernels>
 struct KernelChoice {
   const Kernels* kernels;
-  std::string reason;  // why `kernels` are not those that the setting names; empty if they are
+  std::string reason;  // why the setting's kernels are not these; empty if they are
 };
 
-// Returns the kernels of that name among the families that this CPU can execute, fastest first; "auto" is the
-// fastest. The last family runs on any CPU.
+// Returns the kernels with the name `name`; "auto" means the fastest. `families` are those that this CPU can
+// execute, the fastest first; the last one runs on any CPU.
 template <class Kernels>
 KernelChoice<Kernels> choose_kernels(std::span<const Kernels* const> families, std::string_view name,
                                      std::string_view variable) {

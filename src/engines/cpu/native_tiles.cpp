@@ -1,16 +1,18 @@
 // Native products in a fixed order. C is cut into tiles on a grid from its origin, and k into blocks of a
-// fixed length. What a tile and a block need of both operands is copied into one form: vectors that are
-// contiguous along k, complex ones as real vectors of twice the length (base/embedding.hpp). One
-// single-threaded call of OpenBLAS multiplies them. Its arguments depend only on the product's shape and the
-// tile's position, and so does its order of additions. Sums of blocks are added outside in the order of k;
-// alpha and beta follow.
+// fixed length. For each tile and block, the parts of both operands are copied into one form: vectors that
+// are contiguous along k. Complex vectors become real vectors of twice the length (base/embedding.hpp). Then
+// one single-threaded call of OpenBLAS multiplies them. Its arguments, and with them its order of additions,
+// depend only on the product's shape and the tile's position. Sums of blocks are added outside in the order
+// of k; alpha and beta follow.
 //
-// Error. Within a block of at most 256 products FP32 or FP64 arithmetic loses L u |a||b|, L <= 256, in any
-// order (schemes/bound.hpp, native_coefficient()). Outside, FP32 sums are added in double, FP64 sums in
-// double with the errors of the additions (two_sum; Ogita, Rump and Oishi, Accurate sum and dot product,
-// 2005), and rounded once to T. Up to two blocks that is one addition in T, and the whole is a sum in some
-// order: k u |a||b|. From three blocks on, k > 512, the error is at most 256 u + (1 + 256 u)(u + 2^-60) <=
-// 258 u, less than k u. So native_coefficient() bounds it in both cases.
+// Error. A block has at most 256 products. Within a block, arithmetic of type T loses L u |a||b| with L <=
+// 256, in any order (schemes/bound.hpp, native_coefficient()). Outside, sums are added in double. For T =
+// FP64 the errors of these additions are added as well (two_sum; Ogita, Rump and Oishi, Accurate sum and dot
+// product, 2005). The total is rounded once to T. native_coefficient() bounds the error in both cases:
+//   Up to two blocks: outside there is one addition in T. So the whole is a sum in some order, which loses k
+//     u |a||b|.
+//   From three blocks on, k > 512: the error is at most 256 u + (1 + 256 u)(u + 2^-60) <= 258 u, less than k
+//     u.
 #include "engines/cpu/native_tiles.hpp"
 
 #include <algorithm>
@@ -31,7 +33,7 @@ namespace kintsugi::core {
 
 namespace {
 
-// Values of the argument `right` of the functions that pack.
+// Values of the parameter `right` of the packing functions.
 constexpr bool left_operand = false;
 constexpr bool right_operand = true;
 
@@ -39,7 +41,7 @@ constexpr std::int64_t tile = 128;     // rows of C, and columns of its embeddin
 constexpr std::int64_t k_block = 256;  // inner indices of the embedding
 constexpr std::int64_t tile_elements = tile * tile;
 
-// Elements from a packed vector to the next. If it were a power of two, all vectors would share few cache
+// Distance between packed vectors in elements. It is no power of two: else all vectors would share few cache
 // sets.
 constexpr std::int64_t stride_of(std::int64_t length) { return length + 16; }
 
@@ -68,7 +70,8 @@ struct TileMemory {
   Real* b;
 };
 
-// Writes one element into the vectors of its embedding, which are `stride` apart.
+// Writes one element into the vectors of its embedding, which are `stride` apart. A real element has one
+// vector.
 template <class Real>
 void store_parts(Real x, bool, bool, std::int64_t, Real* target) {
   *target = x;
@@ -84,7 +87,7 @@ void store_parts(const std::complex<Real>& x, bool right, bool conjugated, std::
   target[stride + 1] = x.real();
 }
 
-// Number of vectors that are copied at a time if elements of adjacent vectors are contiguous.
+// Number of vectors that are copied at once, if elements of adjacent vectors are contiguous.
 constexpr std::int64_t group = 16;
 
 template <std::int64_t Count, class T>
@@ -98,14 +101,14 @@ void pack_across(const T* source, std::int64_t step, std::int64_t length, bool r
   }
 }
 
-// Copies vectors x length elements; a complex vector of op(B) gives two real ones.
+// Copies vectors.rows x vectors.columns elements. A complex vector of op(B) becomes two real ones.
 template <class T>
 void pack(const MatrixView<const T>& vectors, bool right, bool conjugated, RealOf<T>* target) {
   const std::int64_t length = vectors.columns;
   const std::int64_t stride = stride_of(parts_of<T> * length);
   const std::int64_t vector_stride = right ? parts_of<T> * stride : stride;
   const bool is_contiguous_across_vectors = vectors.row_stride == 1 && vectors.column_stride != 1;
-  if (!is_contiguous_across_vectors) {  // then the vectors are contiguous themselves
+  if (!is_contiguous_across_vectors) {  // then each vector is contiguous
     for (std::int64_t v = 0; v < vectors.rows; ++v) {
       const T* source = &vectors(v, 0);
       for (std::int64_t p = 0; p < length; ++p)
@@ -122,8 +125,8 @@ void pack(const MatrixView<const T>& vectors, bool right, bool conjugated, RealO
                    target + v * vector_stride);
 }
 
-// Computes products (rows x columns, column-major) over `length` inner indices. Vectors of both operands are
-// contiguous along k, so BLAS sees `a` as transposed and `b` as it is.
+// Computes memory.products (rows x columns, column-major) over `length` inner indices. Vectors of both
+// operands are contiguous along k; so for BLAS `a` is transposed and `b` is not.
 template <class Real>
 void multiply_block(std::int64_t rows, std::int64_t columns, std::int64_t length,
                     const TileMemory<Real>& memory) {
@@ -179,7 +182,7 @@ class NativeTile {
   }
 
  private:
-  // Writes C along its contiguous elements.
+  // Writes C in the order of its memory.
   void store() {
     if (task_.c.row_stride == 1) {
       for (std::int64_t j = 0; j < columns_; ++j) {
@@ -202,7 +205,7 @@ class NativeTile {
     }
   }
 
-  // Returns a sum; the error of a sum that is not finite is ignored.
+  // Returns a sum with its rounding error. The error is ignored if it is infinite or NaN.
   double sum(std::int64_t i, std::int64_t v) const {
     const double value = memory_.sums[i + v * rows_];
     if constexpr (!TileMemory<Real>::has_errors) return value;

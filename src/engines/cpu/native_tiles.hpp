@@ -1,4 +1,4 @@
-// Native products in a fixed order: OpenBLAS's arithmetic, with bits that depend on shape and operands only.
+// Native products in a fixed order. They use OpenBLAS, but their bits depend on shape and operands alone.
 #pragma once
 
 #include <cstddef>
@@ -8,13 +8,13 @@
 
 namespace kintsugi::core {
 
-// Scratch bytes of a product of m rows and n columns of reals (for a complex matrix, of its embedding:
-// base/embedding.hpp) with sums of k products: memory for as many workers as there are tiles, at most
-// `threads`.
+// Scratch bytes of a product with m rows, n columns and sums of k products. Elements are reals; a complex
+// matrix counts with the shape of its embedding (base/embedding.hpp). There is memory for one worker per
+// tile, but at most `threads` workers.
 std::size_t native_tiles_bytes(std::size_t real_bytes, std::int64_t m, std::int64_t n, std::int64_t k,
                                int threads);
 
-// Compute C; task.scratch has at least the bytes of one worker.
+// Compute C. task.scratch must hold at least the bytes of one worker.
 void multiply_in_tiles(const NativeProduct<float>& task);
 void multiply_in_tiles(const NativeProduct<double>& task);
 void multiply_in_tiles(const NativeProduct<std::complex<float>>& task);

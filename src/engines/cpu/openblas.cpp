@@ -20,8 +20,8 @@ namespace kintsugi::core {
 
 namespace {
 
-// Returns the fastest kernel set of this CPU by its instructions, not by its name; nullptr lets OpenBLAS
-// choose.
+// Returns the fastest kernel set for this CPU's instructions; the CPU's name does not matter. nullptr:
+// OpenBLAS chooses.
 const char* core_type() {
 #if defined(__x86_64__)
   __builtin_cpu_init();
@@ -33,8 +33,9 @@ const char* core_type() {
   return nullptr;
 }
 
-// Opens OpenBLAS with OPENBLAS_CORETYPE set, which its constructor reads. An existing value is overridden and
-// restored afterwards: some systems set it for all programs to a kernel that runs at half the CPU's rate.
+// Opens OpenBLAS while OPENBLAS_CORETYPE is set, which OpenBLAS's constructor reads. An existing value is
+// overridden, because some systems set it for all programs to a kernel that runs at half the CPU's rate; it
+// is restored afterwards.
 void* open_pinned(const std::string& name) {
   constexpr const char* variable = "OPENBLAS_CORETYPE";
   const std::string chosen = environment_only_value(SettingId::cpu_blas_kernel);
@@ -58,7 +59,7 @@ void* address_of(void* library, const std::string& symbol) {
   return plain != nullptr ? plain : ::dlsym(library, ("scipy_" + symbol).c_str());
 }
 
-// Sets one function of the table; table.reason says which function was missing first.
+// Sets one function of the table. table.reason names the first function that is missing.
 template <class Function>
 void set_function(OpenBlas& table, void* library, const char* symbol, Function& function) {
   function = reinterpret_cast<Function>(address_of(library, symbol));
@@ -77,8 +78,8 @@ std::string describe(void* library, const OpenBlas& table) {
                      found && info.dli_fname != nullptr ? info.dli_fname : "unknown");
 }
 
-// Returns why the opened copy is not the one that the environment names, or cannot be called; empty if it can
-// be used.
+// Returns the reason why the opened copy cannot be called, or is not the one that the environment names;
+// empty if it can be used.
 std::string refusal(const OpenBlas& table, const std::string& name) {
   if (!table.reason.empty()) return fmt::format("{} is not an OpenBLAS: {}", name, table.reason);
   if (table.details.find("USE64BITINT") != std::string::npos) {
@@ -91,13 +92,13 @@ std::string refusal(const OpenBlas& table, const std::string& name) {
   return {};
 }
 
-// Opens the library; a copy that is already loaded is used as it is.
+// Opens the library. If a copy is already loaded, that copy is used.
 void* open(const std::string& name) {
   void* loaded = ::dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
   return loaded != nullptr ? loaded : open_pinned(name);
 }
 
-// Returns a message that contains the one of dlopen(), which has just failed.
+// Returns a message with the error of dlopen(), which must have failed just before.
 std::string missing_reason(const std::string& name) {
   const char* error = ::dlerror();
   const std::string message = error != nullptr ? error : name;
@@ -114,8 +115,8 @@ std::string missing_reason(const std::string& name) {
       message);
 }
 
-// Returns the path at which pip installs the file of scipy-openblas32 beside the package kintsugi; empty if
-// this library's own folder is not found.
+// Returns the path of scipy-openblas32's library, if pip has installed that package beside the package
+// kintsugi. Empty if the folder of this library is not known.
 std::string neighbouring_package() {
   Dl_info info{};
   if (::dladdr(reinterpret_cast<const void*>(&openblas), &info) == 0 || info.dli_fname == nullptr) return {};
@@ -124,22 +125,22 @@ std::string neighbouring_package() {
   return (file.parent_path() / "../scipy_openblas32/lib/libscipy_openblas.so").string();
 }
 
-// State of the calls that hold OpenBLAS at a number of threads.
+// State of the OpenBlasThreads objects, which hold OpenBLAS at a number of threads.
 struct ThreadHolders {
   std::mutex mutex;
   std::condition_variable released;
-  int users = 0;
-  int waiting = 0;
-  int held = 0;    // number of threads, while there are users
-  int before = 0;  // number of threads that the program had set
-  // True in a child whose parent had users at the fork. These do not exist in the child, so that OpenBLAS
-  // still has their number of threads, and `before` has to be restored.
+  int users = 0;    // objects that hold the number `held`
+  int waiting = 0;  // objects, or forks, that wait until it is released
+  int held = 0;     // number of threads, while there are users
+  int before = 0;   // number of threads that the program had set
+  // True in a child if its parent had users at the fork. The child has no such users, so OpenBLAS still has
+  // their number of threads, and `before` must be restored.
   bool abandoned = false;
 };
 ThreadHolders holders;
 
-// Waits until no call uses several threads: OpenBLAS ends its threads before a fork, and would wait forever
-// for one that is busy.
+// Waits until no call uses several threads. OpenBLAS ends its threads before a fork, and would wait forever
+// for a busy thread.
 void prepare_fork() {
   std::unique_lock lock(holders.mutex);
   ++holders.waiting;
@@ -148,8 +149,8 @@ void prepare_fork() {
   lock.release();  // stays locked until the fork is done
 }
 
-// Constructs the state anew, since destroying a condition variable on which threads of the parent wait would
-// wait for them.
+// Constructs the state anew and does not destroy the old one: the destructor of a condition variable would
+// wait for the parent's threads that wait on it.
 void begin_in_child() {
   const bool abandoned = holders.users > 0 || holders.abandoned;
   const int before = holders.before;
@@ -159,8 +160,8 @@ void begin_in_child() {
 }
 
 OpenBlas open_table() {
-  // Pool threads of a copy that is opened here inherit this environment. Those of a copy that the program
-  // loaded keep the program's, and native products run in that.
+  // Pool threads of a copy of OpenBLAS that is opened here inherit this environment. Pool threads of a copy
+  // that the program has loaded keep the program's environment, and native products run in it.
   const FloatingEnvironment environment;
   const auto lock = lock_environment();
   OpenBlas table;
@@ -182,7 +183,7 @@ OpenBlas open_table() {
   set_function(table, library, "openblas_get_num_threads", table.get_num_threads);
   if (table.reason.empty()) table.details = describe(library, table);
   table.reason = refusal(table, name);
-  // Registered after OpenBLAS's own handlers, so it runs before them in a fork.
+  // This handler is registered after OpenBLAS's own handlers, so it runs before them in a fork.
   if (table.reason.empty())
     ::pthread_atfork(
         prepare_fork, [] { holders.mutex.unlock(); }, begin_in_child);
@@ -200,8 +201,8 @@ OpenBlasThreads::OpenBlasThreads(int wanted) {
   const OpenBlas& blas = openblas();
   const int threads = usable_threads(wanted);
   std::unique_lock lock(holders.mutex);
-  // While other calls wait, a call does not join the present holders, since those calls could then wait
-  // forever.
+  // A call does not join the present holders while other calls wait: with more and more joining calls those
+  // would wait forever.
   const bool joins = holders.held == threads && holders.waiting == 0;
   if (holders.users > 0 && !joins) {
     ++holders.waiting;

@@ -1,11 +1,11 @@
-// OpenBLAS, opened at run time: the library has no load-time dependency on any BLAS.
+// OpenBLAS, opened at run time. So the library has no load-time dependency on a BLAS.
 #pragma once
 
 #include <string>
 
 namespace kintsugi::core {
 
-// Table of the functions that are used. All pointers are set if reason is empty.
+// Table of functions. All pointers are set if `reason` is empty.
 struct OpenBlas {
   using Gemm32 = void (*)(const char* transa, const char* transb, const int* m, const int* n, const int* k,
                           const float* alpha, const float* a, const int* lda, const float* b, const int* ldb,
@@ -13,7 +13,7 @@ struct OpenBlas {
   using Gemm64 = void (*)(const char* transa, const char* transb, const int* m, const int* n, const int* k,
                           const double* alpha, const double* a, const int* lda, const double* b,
                           const int* ldb, const double* beta, double* c, const int* ldc);
-  // Product of matrices of pairs of float or double, as are alpha and beta.
+  // For complex matrices, as pairs of float or double; alpha and beta are such pairs, too.
   using ComplexGemm = void (*)(const char* transa, const char* transb, const int* m, const int* n,
                                const int* k, const void* alpha, const void* a, const int* lda, const void* b,
                                const int* ldb, const void* beta, void* c, const int* ldc);
@@ -29,17 +29,17 @@ struct OpenBlas {
   std::string details;  // configuration, kernel and path
 };
 
-// Opens the library at the first call: the one that KINTSUGI_CPU_BLAS names, else libopenblas.so.0, else the
-// copy of the Python package scipy-openblas32 beside this library's own package; a copy that is already
-// loaded is used as it is. Its kernel is fixed before it is loaded: by default OpenBLAS 0.3.21 uses half-rate
-// AVX2 kernels on AVX-512 CPUs unknown to it (Zen 5: 130 instead of 260 GF/s in FP32).
-// KINTSUGI_CPU_BLAS_KERNEL names another kernel.
+// Opens OpenBLAS at the first call. The copies are tried in this order: the one that KINTSUGI_CPU_BLAS names;
+// libopenblas.so.0; the copy of the Python package scipy-openblas32 beside this library's own package. A copy
+// that is already loaded is used as it is. Otherwise OpenBLAS is opened with a kernel fixed by
+// KINTSUGI_CPU_BLAS_KERNEL or by the CPU's instructions. Left to itself, OpenBLAS 0.3.21 uses AVX2 kernels at
+// half the rate on AVX-512 CPUs that it does not know (Zen 5: 130 instead of 260 GF/s in FP32).
 const OpenBlas& openblas();
 
-// Holds OpenBLAS at a number of threads during its lifetime, then restores the program's number. OpenBLAS has
-// one such number for the whole program, and its order of additions depends on it. So a constructor that
-// wants another number than the present holders waits until these are destroyed. In a forked child the number
-// is one.
+// Holds OpenBLAS at a number of threads during its lifetime, and then restores the program's number. OpenBLAS
+// has one number of threads for the whole program, and its order of additions depends on it. So a constructor
+// that wants another number than the present holders waits until these are destroyed. In a forked child the
+// number is always 1.
 class OpenBlasThreads {
  public:
   explicit OpenBlasThreads(int threads);

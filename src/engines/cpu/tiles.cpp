@@ -15,9 +15,9 @@ namespace {
 
 constexpr int weights = 4;  // number of weights: the schedule's groups i + j = 0 ... 3
 
-// Largest number of columns of a block of C: fewer than some kernels' tiles have, so that a thread's five
-// sums of each element (of four weights, and of all tiles) stay in its L2 cache and fit into small workspace
-// limits.
+// Largest number of columns of a block of C, less than the tiles of some kernels have. A thread has five sums
+// for each element: four by weight, and one of all tiles. With this limit they stay in its L2 cache and fit
+// small workspaces.
 constexpr std::int64_t most_columns = 64;
 
 std::int64_t block_columns(const Int8Kernels& kernels) { return std::min(kernels.tile, most_columns); }
@@ -30,10 +30,10 @@ struct Block {
   std::int64_t columns;
 };
 
-// Sums of a block, column-major: those of the four weights over a tile's inner indices, and of all tiles.
+// Sums of a block, column-major.
 struct Sums {
-  std::array<std::uint32_t*, weights> of_weight;
-  float* outside;  // sums of all tiles
+  std::array<std::uint32_t*, weights> of_weight;  // sums over one tile's inner indices
+  float* outside;                                 // sums of all tiles
   std::int64_t stride;
 };
 
@@ -70,7 +70,7 @@ void add_terms(const Multiplication& task, const Int8Kernels& kernels, const Blo
   }
 }
 
-// Adds a tile's values of `count` elements of one column to the sums outside.
+// Adds a tile's values to the sums outside, for `count` elements of one column.
 KINTSUGI_VECTORIZED_FMA void add_values(const std::uint32_t* s0, const std::uint32_t* s1,
                                         const std::uint32_t* s2, const std::uint32_t* s3, float weight,
                                         std::int64_t count, float* outside) {

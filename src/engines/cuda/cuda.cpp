@@ -1,6 +1,6 @@
-// The engine cuda: NVIDIA GPUs. The library's kernels compute splits, recombinations, SIMT products, products
-// of 52-bit words and, on Hopper, products of some schemes. cuBLAS computes other products of slices and
-// native products.
+// The engine cuda: NVIDIA GPUs. The library's kernels compute splits, recombinations, SIMT products and
+// products of 52-bit words; on Hopper also products of some schemes. cuBLAS computes all other products of
+// slices, and native products.
 #include <algorithm>
 #include <array>
 #include <functional>
@@ -42,8 +42,8 @@ using namespace cuda;
 
 Address address(const void* pointer) { return reinterpret_cast<Address>(pointer); }
 
-// Reason why the engine cannot use a device; empty if it can. There is no device code for less than compute
-// capability 8.0 (cmake/DeviceChoice.cmake).
+// Reason why the engine cannot use a device; empty if it can. There is no device code for compute
+// capabilities below 8.0 (cmake/DeviceChoice.cmake).
 std::string device_reason(Device device) {
   constexpr int min_compute_capability = 8;
   const int major = device_attribute(compute_capability_major, device);
@@ -51,7 +51,7 @@ std::string device_reason(Device device) {
   const bool is_old = major < min_compute_capability;
   const bool runs =
       !build.why_missing.empty() || build.runs_on(major, device_attribute(compute_capability_minor, device));
-  if (!is_old && runs) return {};  // comes before the driver is asked for a name, since every call comes here
+  if (!is_old && runs) return {};  // every call ends here, so the driver is not asked for a name before
   const std::string name = contexts().describe(number_of(device));
   if (is_old) return fmt::format("{}: {}.0 or newer is needed", name, min_compute_capability);
   return fmt::format(
@@ -66,8 +66,8 @@ std::string device_code_text() {
                      fmt::join(architectures, ", "), architectures.front());
 }
 
-// Requirements of the engine with the reasons why they are not met. If there is no driver or no device, what
-// depends on it is left out.
+// Requirements of the engine, with the reasons why they are not met. Requirements that need a missing driver
+// or device are left out.
 std::vector<Requirement> find_requirements() {
   std::vector<Requirement> found{{"device code", device_code_text(), kernels_missing_reason()}};
   if (!driver().complete) {
@@ -87,7 +87,7 @@ std::vector<Requirement> find_requirements() {
   return found;
 }
 
-// Reason why the engine runs on no device at all; empty if there is none.
+// Reason why the engine runs on no device at all; empty if there is no such reason.
 std::string find_common_reason() {
   for (const std::string& reason : {kernels_missing_reason(), driver().reason}) {
     if (!reason.empty()) return reason;
@@ -183,8 +183,8 @@ class CudaEngine final : public Engine, public DeviceEngine {
     const Costs& costs = profile->profile.costs;
     DeviceTimes times = shape.format == FormatId::int8 ? expected_residue_times(shape, costs)
                                                        : expected_multi_term_times(shape, costs);
-    // A native product under a contract is computed by cuBLAS and its sums tested, or by the library's
-    // kernel.
+    // A native product under a contract is computed by one of the library's kernels, or by cuBLAS with a test
+    // of its sums.
     const NativeTimes native =
         cuda::native_times({shape.type, shape.m, shape.n, shape.k, shape.items, shape.is_aligned}, costs);
     times.native = std::min(native.own, times.native + native.test());
@@ -204,7 +204,7 @@ class CudaEngine final : public Engine, public DeviceEngine {
     check(status, "cuMemAllocAsync");
     return reinterpret_cast<std::byte*>(result);
   }
-  // Ignores the driver's result: an error here was caused, and reported, by an earlier call.
+  // The driver's result is ignored: an earlier call has caused and reported the error.
   void deallocate(const Queue& queue, void* pointer) const noexcept override {
     driver().memory_free_async(address(pointer), queue.stream);
   }
@@ -335,16 +335,16 @@ class CudaEngine final : public Engine, public DeviceEngine {
                      std::size_t scratch_bytes) const override {
     cuda::finish_native(queue, tile, sums, scratch, scratch_bytes);
   }
-  void multiply_unsplit(const Queue& queue, const DeviceTile& tile) const override {
-    cuda::multiply_unsplit(queue, tile);
+  void multiply_unsliced(const Queue& queue, const DeviceTile& tile) const override {
+    cuda::multiply_unsliced(queue, tile);
   }
-  void select_or_multiply_unsplit(const Queue& queue, const DeviceTile& tile,
-                                  const DeviceCandidates& candidates, DeviceSelection* selection,
-                                  const DeviceReporting& reporting) const override {
+  void select_or_multiply_unsliced(const Queue& queue, const DeviceTile& tile,
+                                   const DeviceCandidates& candidates, DeviceSelection* selection,
+                                   const DeviceReporting& reporting) const override {
     const SelectionTask task = selection_task(tile.a, tile.b, tile.scalars, candidates, selection, reporting);
-    if (selects_and_multiplies(tile, task)) return cuda::select_or_multiply_unsplit(queue, tile, task);
+    if (selects_and_multiplies(tile, task)) return cuda::select_or_multiply_unsliced(queue, tile, task);
     cuda::select(queue, task, tile.items);
-    cuda::multiply_unsplit(queue, tile);
+    cuda::multiply_unsliced(queue, tile);
   }
   void scale(const Queue& queue, const DeviceMatrix& c, std::int64_t item, const DeviceScalars& scalars,
              const DeviceCondition& condition) const override {
@@ -354,10 +354,10 @@ class CudaEngine final : public Engine, public DeviceEngine {
     return cuda::native(queue, product, scratch);
   }
 
-  // A plan copies operands in host memory to the device, so these functions for the host's memory are never
-  // called.
+  // These functions multiply matrices in host memory. They are never called, because plans copy such matrices
+  // to the device.
   void multiply(const Multiplication&) const override { refuse_host_memory(); }
-  double native_double_double_time() const override { return 0; }  // no such products
+  double native_double_double_time_ratio() const override { return 0; }  // no such products
   void native(const NativeProduct<float>&) const override { refuse_host_memory(); }
   void native(const NativeProduct<double>&) const override { refuse_host_memory(); }
   void native(const NativeProduct<std::complex<float>>&) const override { refuse_host_memory(); }

@@ -1,13 +1,15 @@
-// Bit-exact models of the additions in matrix engines, used by the scalar reference engine.
+// Bit-exact models of the additions in matrix units, for the reference engine.
 //
 // Every model has
 //   Element, Sum                decoded operand, accumulator
 //   load(format, stored_bits)   an operand from its storage pattern
-//   run(a, b, n, sum)           sum + sum_p a[p] * b[p] in the engine's order; n is cut into the
-//                               engine's blocks from the start, a partial last block padded with zeros
+//   run(a, b, n, sum)           sum + sum_p a[p] * b[p] in the unit's order; n is cut into blocks of the
+//                               unit, and a partial last block is padded with zeros
 //   supports(format)
-//   block, and extra_bits (tensor cores) or unit_roundoff: the numbers of the a-priori bound,
-//                               accumulation_error() in schedule/accumulator.hpp
+//   block                       products that the unit adds at once
+//   extra_bits (tensor cores) or unit_roundoff (all others)
+//                               numbers of the a-priori bound: accumulation_error() in
+//                                 schedule/accumulator.hpp
 //
 // Compile without contraction and without fast-math, and run in round-to-nearest with subnormals.
 #pragma once
@@ -20,10 +22,10 @@
 
 namespace kintsugi::core {
 
-// Calls visitor.template operator()<Model>() with the model of that accumulator and format, and returns true;
-// returns false if the engine does not multiply the format. This is the only place that maps names to models.
-// cuBLAS, whose kernels are unknown, gets the model of fused multiply-adds in fp32, one of the units that it
-// may use.
+// Calls visitor.template operator()<Model>() with the model of this accumulator and format, and returns true.
+// Returns false if the unit does not multiply the format. No other code maps names to models. cuBLAS gets the
+// model of fused multiply-adds in FP32: its kernels are unknown, and this is one of the units that it may
+// use.
 template <FormatId Id, class Visitor>
 bool visit_model(Accumulator accumulator, Visitor&& visitor) {
   if (!supports(accumulator, Id)) return false;

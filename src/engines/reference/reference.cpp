@@ -1,5 +1,5 @@
-// The reference engine: scalar, unfused, with a bit-exact model of a matrix unit as its accumulator.
-// Every other engine is tested against it.
+// The reference engine: scalar code with a bit-exact model of a matrix unit as its accumulator. Every other
+// engine is tested against it.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -19,13 +19,13 @@ namespace kintsugi::core {
 
 namespace {
 
-// Edge of the square tiles in which C is computed, so that each vector is decoded once per tile.
+// Edge of the square tiles of C. A tile's vectors are decoded once for all its elements.
 constexpr std::int64_t tile = 32;
 
 // Largest size in bytes of a decoded element of any model.
 constexpr std::size_t largest_element = 8;
 
-// Decoded slices of one tile's vectors: slice s of vector v at (s * tile + v) * length.
+// Decoded slices of one tile's vectors. Slice s of vector v begins at element (s * tile + v) * length.
 template <class Model>
 class DecodedTile {
  public:
@@ -61,8 +61,8 @@ class DecodedTile {
   std::int64_t length_;
 };
 
-// Runs the schedule for one element of C, in the order of the definition in schedule/schedule.hpp. `Outside`
-// is the type of sums outside the matrix unit: float, double, or an integer for integer sums.
+// Runs the schedule for one element of C, in the order that schedule/schedule.hpp defines. `Outside` is the
+// type of sums outside the matrix unit: float or double, or an integer type for integer sums.
 template <class Model, class Outside>
 class ElementSchedule {
  public:
@@ -132,7 +132,7 @@ std::size_t tile_bytes(int slices, std::int64_t k) {
   return array_bytes(slices * tile, round_up(k, Slices::k_multiple), largest_element);
 }
 
-// Type of a sum that is stored for the recombination.
+// Type of a sum as the recombination reads it.
 template <class Outside>
 using StoredSum = std::conditional_t<std::is_same_v<Outside, double>, float, Outside>;
 
@@ -163,8 +163,8 @@ void multiply_with(const Multiplication& task, std::size_t scratch_of_thread) {
   const std::int64_t tile_rows = divide_up(task.sums.rows, tile);
   const std::int64_t tiles = tile_rows * divide_up(task.sums.columns, tile);
   const int workers = workers_for(tiles, task.threads);
-  // A worker is an index of this loop, not an OpenMP thread number, so that under any runtime no two workers
-  // share scratch memory.
+  // A worker is an index of this loop and not an OpenMP thread number: so no two workers share scratch
+  // memory, whatever the OpenMP runtime does.
 #pragma omp parallel for num_threads(workers) schedule(static, 1)
   for (int worker = 0; worker < workers; ++worker) {
     const FloatingEnvironment environment;
@@ -175,13 +175,13 @@ void multiply_with(const Multiplication& task, std::size_t scratch_of_thread) {
   }
 }
 
-// Adds a real product. The flags of conjugation, which the complex version below has, change nothing.
+// Adds a real product. Conjugation, a parameter of the complex version below, changes nothing.
 template <class T>
 void add_product(T x, bool, T y, bool, T& sum) {
   sum = std::fma(x, y, sum);
 }
 
-// Adds a complex product; each part of the sum is a sum of 2 k real products.
+// Adds a complex product. Each part of the sum is a sum of 2 k real products.
 template <class T>
 void add_product(const std::complex<T>& x, bool conjugate_x, const std::complex<T>& y, bool conjugate_y,
                  std::complex<T>& sum) {
@@ -242,11 +242,11 @@ class ReferenceEngine final : public Engine {
   }
 
   SliceStorage slice_storage(FormatId) const override { return SliceStorage::packed; }
-  // A model takes about as long per product as the scalar native one, or longer. 52-bit words rank last,
-  // because none of the modeled matrix units has them.
+  // A model takes at least as long per product as the scalar native one. 52-bit words rank last, because none
+  // of the modeled matrix units multiplies them.
   double relative_rate(FormatId format) const override { return format == FormatId::int52 ? 1.0 / 64 : 1; }
 
-  double native_double_double_time() const override { return 8; }
+  double native_double_double_time_ratio() const override { return 8; }
   bool native_order_is_fixed() const override { return true; }
 
   std::size_t scratch_bytes(const Schedule& schedule, FormatId, std::int64_t k, int threads) const override {
@@ -263,7 +263,8 @@ class ReferenceEngine final : public Engine {
     const std::size_t scratch = scratch_bytes(*task.schedule, task.a.format->id, task.a.k, one_thread);
     const auto run = [&]<class Model>() {
       using Sum = typename Model::Sum;
-      // int32 accumulators are added outside in 64 bits, and so are floating-point sums of integers.
+      // Sums of int32 accumulators and of FP64 accumulators, which hold integers, are added outside in 64-bit
+      // integers.
       using Outside = std::conditional_t<std::is_same_v<Sum, std::int32_t> || std::is_same_v<Sum, double>,
                                          std::int64_t, Sum>;
       if constexpr (std::is_same_v<Sum, float>) {

@@ -21,8 +21,8 @@ void check_prepared(const DeviceContexts& contexts, const Prepared* prepared, co
 
 }  // namespace
 
-// A plan holds no device memory, so it serves every context of its device. In another context than the plan's
-// own, the first call creates cuBLAS's handle, which allocates memory and would break a capture.
+// A plan has no device memory, so it can run in every context of its device. The first call in a context
+// creates a handle of cuBLAS, which allocates memory and would break a capture of a stream.
 void check_caller(const Plan& plan, const Queue& queue) {
   const DeviceContexts& contexts = *plan.engine->contexts();
   const DeviceContext current = contexts.current();

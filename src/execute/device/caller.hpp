@@ -1,5 +1,4 @@
-// Check that the current context of a call's thread is one to which plan, stream and prepared operands
-// belong.
+// Checks that plan, stream and prepared operands of a call belong to the calling thread's current context.
 #pragma once
 
 #include "execute/execute.hpp"
@@ -7,7 +6,7 @@
 
 namespace kintsugi::core {
 
-// Fail with invalid_argument, naming the devices, before anything is put into the queue.
+// Both functions fail with invalid_argument before anything is put into the queue.
 void check_caller(const Plan& plan, const Queue& queue);
 void check_caller(const Plan& plan, const Operands& operands, const Queue& queue);
 

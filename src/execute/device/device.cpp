@@ -31,7 +31,7 @@ OperandStorage storage_of(const Plan& plan, Side side, const DevicePrepared* pre
 }
 
 DeviceOperands operands_of(const Plan& plan, const Operands& operands) {
-  // A beta of -0 becomes 0: cuBLAS treats -0 as non-zero and reads C.
+  // -0 is replaced by 0 for beta: cuBLAS takes -0 as non-zero and reads C.
   const std::complex<double> beta = operands.beta.is_zero() ? 0 : operands.beta.value();
   return {.a = operand(plan, Side::a, operands.a, operands.prepared_a),
           .b = operand(plan, Side::b, operands.b, operands.prepared_b),

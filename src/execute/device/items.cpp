@@ -30,10 +30,10 @@ struct Item {
   ItemSide b;
   DeviceSelection* selection = nullptr;
   bool selected_ahead = false;  // true: ranges are found and the selection is made before the first split
-  bool split_ahead = false;     // true: the first candidate's slices are made with the ranges
+  bool split_ahead = false;  // true: the step that finds the ranges also makes the first candidate's slices
   int candidate = 0;
   DeviceBlockMemory block;               // memory of the candidate's products
-  std::optional<DeviceChecked> checked;  // steps in addition, if the candidate is checked
+  std::optional<DeviceChecked> checked;  // additional steps of a checked candidate
 };
 
 // Returns the prepared operand of a batch item if it was prepared by the rule; else nullptr.
@@ -59,13 +59,13 @@ ItemSide item_side(const DeviceMatrix& matrix, std::int64_t index, const DeviceP
           .prepared = prepared};
 }
 
-// Returns the side if its ranges are still to be found, an empty side if a prepared operand has them.
+// Returns the side if its ranges must be found; an empty side if a prepared operand has them.
 DeviceSide side_without_ranges(const ItemSide& side) {
   return side.prepared == nullptr ? side.side : DeviceSide{};
 }
 
-// Returns the candidate's schedule, in which groups have the exponent fitted_exponent if the device fits
-// their residuals to the ranges and sets their weights.
+// Returns the candidate's schedule. Groups whose weights the device sets, since it fits their residuals to
+// the ranges, get the exponent fitted_exponent.
 Schedule schedule_to_fit(const Candidate& candidate) {
   Schedule schedule = candidate.program.schedule;
   for (const int group : candidate.scheme->fitted_groups) schedule.group_exponents[group] = fitted_exponent;
@@ -78,8 +78,8 @@ class ItemSteps {
       : plan_(plan), engine_(*plan.engine->device()), queue_(queue), blocking_(blocking), operands_(operands),
         c_(operands.c), scalars_(operands.scalars) {}
 
-  // Puts the steps of a batch item into the queue: ranges, selection, split, multiply and recombine for each
-  // candidate that multiplies slices, and then the steps for every other selection.
+  // Puts the steps of a batch item into the queue. The steps of all candidates are put there, because the
+  // device selects the candidate; kernels of candidates that are not selected return at once.
   void multiply(std::int64_t index, Workspace workspace) const {
     Item item = take_item(index, workspace);
     if (is_ozaki1(plan_)) return multiply_ozaki1(item, workspace);
@@ -96,12 +96,12 @@ class ItemSteps {
     if (item.selected_ahead) {
       finish(item);
     } else if (operands_.report != nullptr) {
-      select(item);  // only for the report: the single candidate has run anyway
+      select(item);  // only for the report, since the only candidate has run already
     }
   }
 
  private:
-  const Candidate& first() const { return plan_.candidates.front(); }
+  const Candidate& first_candidate() const { return plan_.candidates.front(); }
   const Candidate& candidate_of(const Item& item) const {
     return plan_.candidates[static_cast<std::size_t>(item.candidate)];
   }
@@ -109,7 +109,7 @@ class ItemSteps {
 
   Item take_item(std::int64_t index, Workspace& workspace) const {
     const DeviceItemMemory memory = lay_out_item(plan_, workspace);
-    const Program& program = first().program;
+    const Program& program = first_candidate().program;
     Item item;
     item.a = item_side(operands_.a, index, usable(operands_.prepared_a, program.split_a, index),
                        memory.ranges_a, memory.norms_a);
@@ -119,17 +119,17 @@ class ItemSteps {
     return item;
   }
 
-  // True if the plan's only program is fitted for exponents up to a limit; C becomes NaN if operands exceed
-  // it.
-  bool is_limited_by_exponent() const { return first().acceptance.exponent < Acceptance::any; }
+  // True if the plan's only program is valid for exponents up to a limit. C becomes NaN if operands exceed
+  // the limit.
+  bool is_limited_by_exponent() const { return first_candidate().acceptance.exponent < Acceptance::any; }
 
-  // Finds ranges and selects a candidate before any split if a kernel needs the selection, or if the ranges
-  // are those of other vectors than the split's. Else the split finds the ranges. Ranges of a prepared
-  // operand are already known.
+  // Finds ranges and selects a candidate before any split. This is needed if a kernel reads the selection, or
+  // if ranges and split have different vectors. Otherwise does nothing, and the split finds the ranges later.
   void select_ahead(Item& item, const Workspace& workspace) const {
     const DeviceCandidates candidates = candidates_on_device(plan_);
     item.selected_ahead = candidates.count > 1 || scalars_.on_device() || is_limited_by_exponent() ||
-                          plan_.is_checked() || sums_exactly(plan_) || first().program.multiplies_elements();
+                          plan_.is_checked() || sums_exactly(plan_) ||
+                          first_candidate().program.multiplies_elements();
     if (!item.selected_ahead) return;
     item.split_ahead = needs_norms(plan_) && try_split_by_norms(item, candidates.coefficient, workspace);
     if (!item.split_ahead) find_ranges(item);
@@ -150,8 +150,8 @@ class ItemSteps {
                    {report, begins_report});
   }
 
-  // Splits whole operands for the first candidate, which norms prove most often, in the step that finds their
-  // norms. Returns false, with nothing done, if the engine has no such step for these operands.
+  // Finds norms and splits whole operands for the first candidate in one step. (Norms prove the first
+  // candidate most often.) Returns false and does nothing if the engine has no such step for these operands.
   bool try_split_by_norms(Item item, double coefficient, Workspace workspace) const {
     if (blocking_.m < c_.rows || blocking_.n < c_.columns) return false;
     take_block(item, workspace);
@@ -166,7 +166,7 @@ class ItemSteps {
   }
 
   const DeviceFit* fit_of(const Item& item) const {
-    return first().scheme->fits_residuals() ? &item.selection->fit : nullptr;
+    return first_candidate().scheme->fits_residuals() ? &item.selection->fit : nullptr;
   }
 
   // Returns the condition of a candidate's kernels: they exit early unless the candidate is selected.
@@ -175,7 +175,7 @@ class ItemSteps {
     return {item.selected_ahead ? item.selection : nullptr, candidate};
   }
 
-  // Puts the steps for selections other than emulations into the queue: beta C if alpha is 0, the native
+  // Puts the steps for all selections except emulations into the queue: beta C if alpha is 0, the native
   // product if native is selected, and NaN if no candidate accepts the item.
   void finish(const Item& item) const {
     if (scalars_.on_device())
@@ -184,7 +184,7 @@ class ItemSteps {
     const bool native_follows = plan_.candidates.back().scheme == nullptr;
     const auto native = static_cast<std::int32_t>(plan_.candidates.size()) - 1;
     if (native_follows || can_fail)
-      engine_.multiply_unsplit(queue_, tile_of(item, all_of_c(), can_fail ? DeviceSelection::none : native));
+      engine_.multiply_unsliced(queue_, tile_of(item, all_of_c(), can_fail ? DeviceSelection::none : native));
   }
 
   void multiply_ozaki1(Item& item, const Workspace& workspace) const {
@@ -204,8 +204,9 @@ class ItemSteps {
     finish(item);
   }
 
-  // Returns the item with another candidate. All candidates use the same memory. The ranges of a prepared
-  // operand have the scales of the first candidate, so another candidate sets its scales in a copy.
+  // Returns the item with another candidate. All candidates use the same memory. Ranges of a prepared operand
+  // have the scales of the first candidate. Another candidate copies these ranges, and sets its scales in the
+  // copy.
   Item with_candidate(Item item, int candidate, Workspace workspace) const {
     item.candidate = candidate;
     if (candidate > 0) {
@@ -219,8 +220,8 @@ class ItemSteps {
     return item;
   }
 
-  // Computes C block after block. Each checked candidate may compute a block again for elements that are
-  // still open; the elements that the last one leaves open are recomputed.
+  // Computes C block after block. If elements of a block are open, the next checked candidate may compute the
+  // block again. The elements that the last candidate leaves open are recomputed.
   void multiply_checked(const Item& item, const Workspace& workspace) const {
     std::vector<Item> checked_items;
     Item source = item;
@@ -228,7 +229,7 @@ class ItemSteps {
     for (int c = 0; c < static_cast<int>(candidates.size()); ++c) {
       if (!candidates[c].checked) continue;
       const Item& checked_item = checked_items.emplace_back(with_candidate(source, c, workspace));
-      source.a = checked_item.a;  // so that use_matrix() copies ranges once
+      source.a = checked_item.a;  // use_matrix() then copies ranges only once
       source.b = checked_item.b;
     }
     const DeviceChecked& first_checked = *checked_items.front().checked;
@@ -249,7 +250,8 @@ class ItemSteps {
     item.checked->advance(block);
   }
 
-  // Multiplies a block of C that lies in `checked_block`, whose open elements are recomputed together.
+  // Multiplies a block of C. `checked_block`: block that contains it, and whose open elements are recomputed
+  // together.
   void multiply_inner_block(Item& item, const ResultBlock& block, const ResultBlock& checked_block) const {
     const std::int64_t parts = plan_.problem.parts();
     std::vector<DeviceSplit> splits;
@@ -262,7 +264,7 @@ class ItemSteps {
     multiply_tiles(item, a, b, block, checked_block);
   }
 
-  // Takes the memory of a block's products by the item's candidate; every candidate takes the same bytes.
+  // Takes the memory of a block for the item's candidate. Every candidate uses the same memory.
   void take_block(Item& item, Workspace& workspace) const {
     const std::size_t block_bytes = max_block_bytes(plan_, blocking_);
     Workspace memory(workspace.take(block_bytes), block_bytes);
@@ -270,7 +272,8 @@ class ItemSteps {
     item.block = lay_out_block(plan_, candidate, candidate_blocking(plan_, candidate, blocking_), memory);
   }
 
-  // Replaces a side's prepared slices by its matrix, with a copy of the ranges whose scales may be changed.
+  // Makes the side use its matrix instead of prepared slices. Copies the ranges, so that their scales may be
+  // changed.
   void use_matrix(ItemSide& side) const {
     if (side.prepared == nullptr) return;
     engine_.copy_on_device(queue_, side.ranges, side.side.ranges,
@@ -280,8 +283,7 @@ class ItemSteps {
   }
 
   // Returns the slices of some vectors of one side. If they are not prepared, adds the split that will make
-  // them to `splits`. A prepared operand has the slices of the planned program, or none if the other operand
-  // may require another program.
+  // them to `splits`.
   Slices plan_split(const Item& item, const ItemSide& side, const SplitRule& rule, const Slices& memory,
                     const Interval& vectors, std::vector<DeviceSplit>& splits) const {
     if (side.prepared != nullptr && side.prepared->slices.data != nullptr)
@@ -322,8 +324,8 @@ class ItemSteps {
     });
   }
 
-  // Multiplies and recombines the tiles of `block`. `checked_block`: the block, or a larger one that contains
-  // it, whose open elements are recomputed together.
+  // Multiplies and recombines the tiles of `block`. `checked_block`: the block or a larger one that contains
+  // it; its open elements are recomputed together.
   void multiply_tiles(Item& item, const Slices& a, const Slices& b, const ResultBlock& block,
                       const ResultBlock& checked_block) const {
     const Candidate& candidate = candidate_of(item);

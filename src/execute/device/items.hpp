@@ -1,4 +1,4 @@
-// Calls that a device computes in several steps, ranges, selection, split, multiply and recombine, one batch
+// Calls that a device computes in separate steps (ranges, selection, split, multiply, recombine), one batch
 // item after the other.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Matrices of a problem as the steps on a device read them.
+// Makes descriptions of a problem's matrices for the steps on a device.
 #pragma once
 
 #include <cstdint>
@@ -14,10 +14,10 @@ DeviceMatrix device_operand(const Problem& problem, Side side, const void* data)
 // Returns C.
 DeviceMatrix device_result(const Problem& problem, const void* data);
 
-// Storage of an operand: whether its contiguous elements lie along k, and its leading dimension. Strides do
-// not say whether an operand is transposed if both are 1, and BLAS conjugates only transposed operands.
+// Storage of an operand. Strides do not say it: if both strides are 1, the operand may be transposed or not,
+// and this matters since BLAS conjugates only transposed operands.
 struct OperandStorage {
-  bool along_k = false;
+  bool along_k = false;  // true: contiguous elements lie along k
   std::int64_t ld = 0;
 };
 

@@ -37,7 +37,7 @@ DeviceBuffer::~DeviceBuffer() {
   const ContextScope scope(*engine_->contexts(), context_);
   if (allocator_.allocate != nullptr) {
     allocator_.deallocate(allocator_.user, pointer_, bytes_);
-  } else if (scope.entered()) {  // else the memory was freed with its context
+  } else if (scope.entered()) {  // If it is false, the memory was freed together with its context.
     engine_->device()->deallocate(queue_, pointer_);
   }
 }
@@ -59,7 +59,7 @@ DeviceBuffer allocate_on_device(const Plan& plan, std::size_t bytes, const char*
 
 namespace {
 
-// Reports the program with the device's fit of residuals, if the fit differs from the planned one.
+// Reports the program as the device fitted its residuals, if the fit differs from the plan.
 void report_fit(const Plan& plan, const ResidualFit& fit, Report& report) {
   const Candidate& candidate = plan.candidates.front();
   if (candidate.scheme == nullptr || !candidate.scheme->fits_residuals()) return;
@@ -69,8 +69,7 @@ void report_fit(const Plan& plan, const ResidualFit& fit, Report& report) {
   report.set_adapted(candidate, program, plan.problem.products());
 }
 
-// Reports the blocks and their numbers of slices, and the program with the fewest slices, from which the
-// bound is computed.
+// Reports the numbers of blocks and slices, and the program with the fewest slices, which decides the bound.
 void report_slices(const Plan& plan, const DeviceSliceCounts& found, Report& report) {
   Ozaki1Counts& counts = report.ozaki1;
   counts.blocks += found.blocks;
@@ -116,17 +115,16 @@ void read_device_report(const Plan& plan, const DeviceReport* device, Report& re
 
 namespace {
 
-// Memory of reports whose handles were destroyed, for later handles.
+// Device memory of reports whose handles were destroyed. Later handles use it again.
 class SpareReports {
  public:
   void keep(const DeviceContext& context, DeviceReport* memory) noexcept try {
     const std::lock_guard lock(mutex_);
     spare_.emplace_back(context, memory);
-  } catch (...) {  // no host memory for the list: the report's device memory, a few bytes, is lost
+  } catch (...) {  // No host memory for the list: a few bytes of device memory are lost.
   }
 
-  // Returns memory in the context, or nullptr if there is none. Forgets memory of contexts that were
-  // destroyed.
+  // Returns memory in the context; nullptr if there is none. Drops memory of contexts that were destroyed.
   DeviceReport* take(const DeviceContexts& contexts, const DeviceContext& context) {
     const std::lock_guard lock(mutex_);
     std::erase_if(spare_, [&](const Spare& spare) { return !ContextScope(contexts, spare.first).entered(); });
@@ -144,7 +142,7 @@ class SpareReports {
   std::vector<Spare> spare_;
 };
 
-// Never destroyed, since a handle may be destroyed after static objects.
+// Never destroyed, since a handle may be destroyed after static objects were destroyed.
 SpareReports& spare_reports() {
   static auto* instance = new SpareReports;
   return *instance;
@@ -160,7 +158,8 @@ DeviceReport* allocate_report(const DeviceEngine& device) {
 
 }  // namespace
 
-// Waits before the memory is cleared, since queued work of the previous handle may still write to it.
+// Waits for the device before the memory is cleared, since queued work of a previous handle may still write
+// to it.
 DeviceReportMemory::DeviceReportMemory(const Engine& engine)
     : engine_(&engine), context_(engine.contexts()->current()),
       memory_(spare_reports().take(*engine.contexts(), context_)) {

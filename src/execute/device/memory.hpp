@@ -1,4 +1,4 @@
-// Device memory that the library allocates: buffers, and reports of the device.
+// Device memory that the library allocates, for buffers and reports.
 #pragma once
 
 #include <cstddef>
@@ -12,8 +12,8 @@
 
 namespace kintsugi::core {
 
-// Device memory from the plan's allocator, or else from the engine, in the context that is current when it is
-// allocated. It is freed in that context, in the order of the queue.
+// Device memory from the plan's allocator; from the engine if the plan has none. It is allocated in the
+// current context, and freed in the same context in the order of the queue.
 class DeviceBuffer {
  public:
   DeviceBuffer() = default;
@@ -26,8 +26,8 @@ class DeviceBuffer {
 
   void* pointer() const { return pointer_; }  // nullptr: the allocation failed, or bytes() is 0
   std::size_t bytes() const { return bytes_; }
-  // Lets the destructor free without the queue, which may be destroyed by then. The owner must wait for the
-  // device before it destroys the buffer.
+  // Makes the destructor free the memory without the queue, which may be destroyed before the buffer. The
+  // owner must wait for the device before it destroys the buffer.
   void forget_queue();
 
  private:
@@ -45,24 +45,24 @@ void release_kept_memory() noexcept;
 // Allocates device memory. Fails with out_of_memory; `what` names the memory in the message.
 DeviceBuffer allocate_on_device(const Plan& plan, std::size_t bytes, const char* what);
 
-// Waits for the device and adds its findings about an execution of the plan to the report. Precondition: the
-// context of the memory `device` is current.
+// Waits for the device and adds the device's counts of an execution to the report. Precondition: the context
+// of the memory `device` is current.
 void read_device_report(const Plan& plan, const DeviceReport* device, Report& report);
 
-// Memory for a device's report, in the context that is current at construction.
+// Memory for a device's report, in the context that is current when the object is constructed.
 class DeviceReportMemory {
  public:
   explicit DeviceReportMemory(const Engine& engine);
   DeviceReportMemory(const DeviceReportMemory&) = delete;
   DeviceReportMemory& operator=(const DeviceReportMemory&) = delete;
-  // Neither waits nor frees, since a stream may be under capture: the memory is kept for the context's next
-  // report.
+  // Neither waits nor frees, since a stream may be captured. The memory is kept for the next report in the
+  // context.
   ~DeviceReportMemory();
 
   DeviceReport* get() const { return memory_; }
   const DeviceContext& context() const { return context_; }
-  // Waits for the device and adds its findings to the report, whose plan must be set. Fails with device_error
-  // if the context was destroyed.
+  // Waits for the device and adds its counts to the report. The report's plan must be set. Fails with
+  // device_error if the context was destroyed.
   void read(Report& report) const;
 
  private:
@@ -71,12 +71,12 @@ class DeviceReportMemory {
   DeviceReport* memory_;
 };
 
-// Memory for the reports of one handle, one for each context in which it was used: kernels write only into
-// memory of their own context.
+// Memory for the reports of one handle: one report for each context in which the handle was used, since
+// kernels write only into memory of their own context.
 class DeviceReports {
  public:
-  // Returns the memory of the calling thread's context, which the first call in the context allocates. Fails
-  // with invalid_argument if that would break a capture of the queue's stream.
+  // Returns the memory in the calling thread's context, which the first call in the context allocates. Fails
+  // with invalid_argument if the allocation would break a capture of the queue's stream.
   std::shared_ptr<const DeviceReportMemory> of_caller(const Engine& engine, const Queue& queue);
 
  private:

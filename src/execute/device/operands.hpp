@@ -1,4 +1,4 @@
-// Operands and result of a call as the steps on a device read and write them.
+// Operands and result of a call, in the form that the steps on a device use.
 #pragma once
 
 #include "engines/device.hpp"

@@ -11,12 +11,13 @@ namespace kintsugi::core {
 
 namespace {
 
-// Elements from the first to the last of one batch item, including gaps between them.
+// Returns the number of elements in memory from the first to the last element of a batch item, including
+// gaps.
 std::int64_t extent(const DeviceMatrix& matrix) {
   return (matrix.rows - 1) * matrix.row_stride + (matrix.columns - 1) * matrix.column_stride + 1;
 }
 
-// Copies every batch item with the strides that it has, and lets prepared.matrix refer to the copy.
+// Copies every batch item with unchanged strides, and makes prepared.matrix refer to the copy.
 void copy_original(const Plan& plan, std::int64_t count, DevicePrepared& prepared) {
   DeviceMatrix& matrix = prepared.matrix;
   if (matrix.pointers) {
@@ -47,8 +48,8 @@ bool can_split(const Plan& plan) {
   return !candidate.scheme->fits_residuals() && candidate.program.recombination != Recombination::ozaki1;
 }
 
-// Allocates memory for ranges, norms, summaries and slices of all items, in which each kind is contiguous;
-// returns those of the first item.
+// Allocates memory for ranges, norms, summaries and slices of all items. Each of the four is contiguous over
+// all items. Returns the pointers for the first item.
 DevicePrepared::Item lay_out_items(const Plan& plan, std::int64_t count, DevicePrepared& prepared) {
   const DeviceMatrix& matrix = prepared.matrix;
   const bool by_elements = plan.prepared_candidate().program.multiplies_elements();
@@ -78,7 +79,7 @@ void split_items(const Plan& plan, std::int64_t count, const DevicePrepared::Ite
   const DeviceSide operand{
       .matrix = prepared.matrix, .ranges = first.ranges, .items = count, .norms = first.norms};
   const bool by_norms = prepared.rule.scales == ScaleRule::norm;
-  // For FP32 the ranges must have mean depths, which find_ranges() always finds and split() does not.
+  // For FP32 the ranges must contain mean depths. find_ranges() always finds them, split() does not.
   const bool finds_ranges_first = by_norms || prepared.matrix.type == ElementType::f32 || !can_split(plan);
   if (finds_ranges_first) engine.find_ranges(plan.queue, operand, {}, {});
   if (by_norms) engine.find_norms(plan.queue, operand, {}, {});
@@ -90,8 +91,8 @@ void split_items(const Plan& plan, std::int64_t count, const DevicePrepared::Ite
   engine.summarize(plan.queue, operand, first.summary);
 }
 
-// Finds the ranges of every item for the plan's prepared candidate, and its slices if every call can use
-// them.
+// Finds the ranges of every item, and makes slices for the plan's prepared candidate if all later calls can
+// use them.
 void split_batch(const Plan& plan, Side side, std::int64_t count, DevicePrepared& prepared) {
   const Program& program = plan.prepared_candidate().program;
   prepared.rule = side == Side::a ? program.split_a : program.split_b;
@@ -128,7 +129,7 @@ Prepared prepare_on_device(const Plan& plan, Side side, const void* data, Origin
       serves_all_items ? std::min<std::int64_t>(problem.batch_count, 1) : problem.batch_count;
   prepared->count = count;
   if (original == Original::copied) copy_original(plan, count, *prepared);
-  if (count == 1) prepared->matrix.batch_stride = 0;  // overrides the stride of the original batch
+  if (count == 1) prepared->matrix.batch_stride = 0;  // a single item serves all items of later batches
   const Candidate& candidate = plan.prepared_candidate();
   const bool has_slices = candidate.scheme != nullptr && candidate.program.split_a.slices > 0;
   if (has_slices && problem.k > 0) split_batch(plan, side, count, *prepared);

@@ -11,13 +11,13 @@
 
 namespace kintsugi::core {
 
-// An operand in device memory that is split once: slices and ranges for Plan::prepared_candidate(), and the
-// original or a copy of it, from which native products and special values are computed. It has ranges but no
-// slices if the slices of the scheme depend on the other operand.
+// A prepared operand in device memory. It has ranges and slices for Plan::prepared_candidate(). If the
+// scheme's slices depend on the other operand, it has only ranges. It also has the original or a copy, which
+// native products read, and from which special values are computed.
 struct DevicePrepared {
   struct Item {
     VectorRange* ranges = nullptr;
-    VectorNorm* norms = nullptr;       // if the rule scales by norms
+    VectorNorm* norms = nullptr;       // set if the rule scales by norms
     MergedSummary* summary = nullptr;  // summary of the ranges
     Slices slices;                     // no slices if data is null
   };
@@ -31,10 +31,10 @@ struct DevicePrepared {
   DeviceContext context;  // context of its memory
   DeviceMatrix matrix;    // the borrowed original, or `copy`
   OperandStorage storage;
-  std::int64_t count = 0;   // number of batch items; a single one serves every item of a batch
+  std::int64_t count = 0;   // number of batch items; if it is 1, the item serves every item of a batch
   SplitRule rule{};         // split rule of the slices, if there are any
   std::vector<Item> items;  // batch items, contiguous in memory; none if only native products use it
-  DeviceBuffer copy;        // copy of the original; empty if that is borrowed
+  DeviceBuffer copy;        // copy of the original; empty if the original is borrowed
   DeviceBuffer memory;      // memory of the items' ranges, norms, summaries and slices
 };
 

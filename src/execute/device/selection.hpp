@@ -1,4 +1,4 @@
-// The candidates of a plan as the selection on a device reads them.
+// Candidates of a plan, in the form that the selection on a device reads.
 #pragma once
 
 #include "engines/device.hpp"
@@ -6,7 +6,8 @@
 
 namespace kintsugi::core {
 
-// Returns the candidates that a device selects among: in a checked plan those that multiply slices, else all.
+// Returns the candidates among which a device selects: in a checked plan the candidates that multiply slices,
+// else all candidates.
 DeviceCandidates candidates_on_device(const Plan& plan);
 
 }  // namespace kintsugi::core

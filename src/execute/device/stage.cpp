@@ -15,8 +15,8 @@ namespace kintsugi::core {
 
 namespace {
 
-// Returns the plan of one item in device memory: op(A) with contiguous rows, op(B) with contiguous columns, C
-// column-major.
+// Returns the plan of one batch item in device memory. There op(A) has contiguous rows, op(B) has contiguous
+// columns, and C is column-major.
 Plan plan_of_item(const Plan& plan) {
   Plan item_plan = plan;
   Problem& problem = item_plan.problem;
@@ -28,7 +28,7 @@ Plan plan_of_item(const Plan& plan) {
   problem.ldc = std::max<std::int64_t>(problem.m, 1);
   problem.batch_kind = BatchKind::strided;
   problem.batch_count = 1;
-  item_plan.allocator = {};  // the caller's allocator gives host memory
+  item_plan.allocator = {};  // the caller's allocator cannot be used: it returns host memory
   item_plan.queue = {};
   return item_plan;
 }
@@ -42,7 +42,7 @@ T conjugated_if(bool conjugate, T x) {
   }
 }
 
-// Returns the elements of an operand vector by vector, each contiguous along k.
+// Returns the elements of an operand, vector after vector. Each vector is contiguous.
 template <class View>
 auto packed(const View& view) {
   const auto& matrix = elements_of(view);
@@ -66,7 +66,7 @@ DeviceBuffer copy_to_device(const Plan& plan, const std::vector<T>& values) {
   return buffer;
 }
 
-// Adapts the scheme's program to the operands' ranges, which the host can find since it has the operands.
+// Adapts the scheme's program to the operands' ranges. The host finds these ranges.
 template <class T>
 void adapt_to_ranges(Plan& item_plan, const OperandView<T>& a, const OperandView<T>& b) {
   Candidate& candidate = item_plan.candidates.front();
@@ -102,7 +102,7 @@ void add_to_report(const Plan& plan, const Plan& item_plan, const Report& item_r
     report.set_adapted(candidate, candidate.program, plan.problem.products());
 }
 
-// Fails if the scheme cannot be adapted to some item of the batch. Called before C of any item is written.
+// Fails if the scheme cannot be adapted to one of the batch items. Called before C of any item is written.
 template <class T>
 void check_adapts(const Plan& plan, const Operands& operands) {
   const Scheme* scheme = plan.candidates.front().scheme;
@@ -121,7 +121,7 @@ void copy_elements(const MatrixView<T>& source, const MatrixView<T>& target) {
   }
 }
 
-// Multiplies one batch item. The device writes to device_report, whose findings are added to `report`.
+// Multiplies one batch item. The device counts in `device_report`, and the counts are added to `report`.
 template <class T>
 void stage_item(const Plan& plan, const Operands& operands, std::int64_t index, DeviceReport* device_report,
                 Report& report) {

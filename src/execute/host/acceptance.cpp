@@ -41,7 +41,7 @@ bool GridElements::accepts(std::int64_t row, std::int64_t column) const {
 
 namespace {
 
-// Summary of a vector that would be accepted wherever one of these is.
+// Returns a summary that is accepted if any of these vectors is accepted.
 RangeSummary best_of(std::span<const VectorRange> ranges) {
   RangeSummary best = summarize(ranges.first(1));
   for (const VectorRange& range : ranges) {

@@ -11,25 +11,26 @@
 
 namespace kintsugi::core {
 
-// True if the candidate's acceptance test passes and, unless the caller named the scheme, no result on a grid
-// can round to infinity before its final rounding.
+// True if the candidate's acceptance test passes. A candidate on a grid must also not be able to make a
+// finite result infinite before the last rounding, unless the caller named the scheme.
 bool accepts(const Plan& plan, const Candidate& candidate, const RangeSummary& a, const RangeSummary& b);
 
 // Returns the index of the first candidate that accepts both sides. Fails with contract_unreachable if there
 // is none.
 std::size_t select_candidate(const Plan& plan, const RangeSummary& a, const RangeSummary& b);
 
-// Elements of C that the grid of a reproducible product accepts: those whose row of A and column of B it
-// would accept alone. So the bits of an element do not depend on other rows and columns of the call.
+// Tells which elements of C the grid of a reproducible product accepts. The ranges of its row of A and its
+// column of B decide on each element, so its bits do not depend on other rows and columns.
 class GridElements {
  public:
   // Copies the ranges of rows and columns, which programs change, to `memory`.
   GridElements(const Plan& plan, const RangeMemory& ranges, const RangeMemory& memory);
 
-  // Row and column count from the origin of C.
+  // `row` and `column`: indices in C.
   bool accepts(std::int64_t row, std::int64_t column) const;
 
-  // False if the grid accepts no element. May be true without one, which costs a product for nothing.
+  // False if the grid accepts no element. It may be true although no element is accepted; then a product is
+  // computed in vain.
   bool accept_any() const;
 
  private:
@@ -38,7 +39,7 @@ class GridElements {
   std::span<const VectorRange> columns_;
 };
 
-// The elements of a block of C that the grid does not accept: kept while the grid's program overwrites the
+// Saves the elements of a block of C that the grid does not accept, while the grid's program overwrites the
 // block. Does nothing without a grid.
 template <class T>
 class RefusedElements {
@@ -70,11 +71,12 @@ class RefusedElements {
   T* memory_ = nullptr;
 };
 
-// Sets the states of a block's elements (ElementCheck::State): closed where the grid accepts them, else open.
+// Sets the states of a block's elements (ElementCheck::State): closed if the grid accepts the element, else
+// open.
 void open_refused_elements(const GridElements* grid, const ResultBlock& block, std::uint8_t* states);
 
-// Returns the states of all elements of C, of which the open ones are to be computed; nullptr without a grid,
-// where all are.
+// Returns the states of all elements of C; the open ones must be computed. Returns nullptr without a grid:
+// all elements must be computed.
 const std::uint8_t* mark_refused_elements(const Plan& plan, const GridElements* grid, Workspace& workspace);
 
 }  // namespace kintsugi::core

@@ -17,17 +17,17 @@ namespace kintsugi::core {
 
 namespace {
 
-// The main candidate is the first that leaves at most one element in `one_open_in` unproved. It decides bits,
-// so that the limit may not depend on an engine's speed. An exact sum of double-double elements costs four
-// times as much, so fewer may stay unproved.
+// The main candidate is the first candidate that leaves at most one of `one_open_in` elements open. The limit
+// does not depend on an engine's speed, since the main candidate decides the bits of C. It is lower for
+// double-double elements, whose exact sums cost four times as much.
 template <class T>
 constexpr std::int64_t one_open_in = is_double_double<T> ? 64 : 16;
 
-// Smallest decrease of dynamic ranges, in binades, for which equilibration is worth another pass over the
-// operands.
+// Smallest decrease of dynamic ranges, in binades, that justifies the additional pass of an equilibration
+// over the operands.
 constexpr int min_gain = 16;
 
-// Rows and columns of the tile on which the fastest candidate is sought.
+// Rows and columns of the tile of C on which candidates are tried to find the fastest one.
 constexpr std::int64_t first_tile = Slices::vector_multiple;
 
 template <class T>
@@ -57,14 +57,14 @@ class CheckedRun {
     return static_cast<std::size_t>(plan.checked_candidate() - plan.candidates.data());
   }
 
-  // multiply() writes the elements that pass the check, or writes nothing and only counts those that do not.
+  // Elements that multiply() writes: none, or the proved ones.
   enum class Write { nothing, proved };
 
-  // Coefficient of a check that only correctly rounded elements pass. All candidates give such elements the
-  // same bits, so speed may decide which candidate computes them.
+  // Coefficient of a check that only correctly rounded elements pass. All candidates give these elements the
+  // same bits.
   static constexpr double correctly_rounded = 0;
 
-  // Returns the largest dynamic range of a row of A plus that of a column of B.
+  // Returns the largest dynamic range of a row of A plus the largest dynamic range of a column of B.
   int total_dynamic_range() const {
     return summarize(a_.ranges).dynamic_range + summarize(b_.ranges).dynamic_range;
   }
@@ -74,8 +74,8 @@ class CheckedRun {
     find_ranges(side.view, candidate(0).program.split_a, side.ranges, plan_.threads, inner_factors);
   }
 
-  // Equilibrates the inner dimension (split/equilibrate.hpp): replaces A and B by A D^-1 and D B, for ranges
-  // and slices, if that makes dynamic ranges min_gain binades smaller.
+  // Equilibrates the inner dimension (split/equilibrate.hpp) if that narrows dynamic ranges by min_gain
+  // binades. Ranges and slices are then those of A D^-1 and D B.
   void equilibrate() {
     const int before = total_dynamic_range();
     if (before < min_gain) return;
@@ -92,13 +92,13 @@ class CheckedRun {
     find_ranges_of(b_, {});
   }
 
-  // Sets programs_ to the candidates' programs without moduli that sums do not need. The plan's moduli hold
-  // sums of k products of maxima. If norms show by the Cauchy-Schwarz inequality that sums are smaller, fewer
-  // moduli give the same integers (arith/residue/residue_scale.hpp), so that no bit changes.
+  // Sets programs_ to the candidates' programs, without moduli that the sums do not need. The plan has moduli
+  // for sums of k products of the largest integers. The operands' norms may prove that all sums are smaller.
+  // Then fewer moduli represent the same integers (arith/residue/residue_scale.hpp), and no bit of C changes.
   void leave_out_moduli() {
-    // Bits of the product of both operands' largest squared norms, for operands scaled to integers of
-    // norm_digits digits. Half as many bits hold every sum (Cauchy-Schwarz). A candidate whose integers are
-    // larger needs one bit more for each doubling.
+    // norm_bits: bits of the product of the largest squared norms of A and B, for operands that are scaled to
+    // integers of norm_digits bits. By the Cauchy-Schwarz inequality every sum has at most half as many bits.
+    // A candidate with larger integers needs one more bit for each doubling.
     const int norm_bits = largest_norm_bits(a_.view, a_.ranges, a_.inner_factors, plan_.threads) +
                           largest_norm_bits(b_.view, b_.ranges, b_.inner_factors, plan_.threads);
     for (std::size_t index = 0; !is_superaccumulator(index); ++index) {
@@ -113,10 +113,10 @@ class CheckedRun {
 
   const Candidate& candidate(std::size_t index) const { return plan_.candidates[first_ + index]; }
 
-  // The last candidate is the superaccumulator; the others multiply residues.
+  // The last candidate is the superaccumulator. All others multiply residues.
   bool is_superaccumulator(std::size_t index) const { return index + 1 == count_; }
 
-  // True if the contract allows an error: then a lower bound of |A||B| can prove elements.
+  // True if the contract allows an error. Then a lower bound of |A||B| can prove elements.
   bool allows_error() const { return plan_.contract.checked_coefficient > 0; }
 
   bool is_all_of_c(const ResultBlock& block) const { return block.elements() == c_.rows * c_.columns; }
@@ -126,9 +126,9 @@ class CheckedRun {
     core::for_each_block(blocking_, c_.rows, c_.columns, visit);
   }
 
-  // Returns the first candidate for which most elements are proved, or else the last that multiplies
-  // residues. All elements of C count, so that the result depends neither on blocks nor on the order of rows
-  // and columns.
+  // Returns the first candidate that leaves few elements open (one_open_in). If there is none, returns the
+  // last candidate that multiplies residues. All elements of C are counted, so that the result does not
+  // depend on blocks.
   std::size_t find_proved_candidate() {
     const std::size_t last = count_ - 2;
     for (std::size_t index = 0; index < last; ++index) {
@@ -140,8 +140,9 @@ class CheckedRun {
     return last;
   }
 
-  // Returns the candidate that is expected to be fastest if it leaves as many elements open as on the first
-  // tile. Tries candidates as long as their products alone take less time than the fastest one so far.
+  // Tries candidates on the first tile of C, and returns the one that is expected to be fastest if it leaves
+  // the same share of elements open in all of C. Stops when a candidate's products alone take longer than the
+  // fastest candidate so far.
   std::size_t find_fastest_candidate() {
     const ResultBlock tile{0, 0, std::min(first_tile, c_.rows), std::min(first_tile, c_.columns)};
     const auto elements = static_cast<double>(tile.elements());
@@ -161,21 +162,21 @@ class CheckedRun {
     return fastest;
   }
 
-  // Returns the expected time of one element by the candidate's residues.
+  // Returns the expected time of the candidate's residue products for one element.
   double products_time(std::size_t index) const {
     return static_cast<double>(programs_[index].schedule.terms.size()) *
            expected_term(*plan_.engine, programs_[index], plan_.problem);
   }
 
-  // True if multiplying the whole block by a wider candidate is expected to take less time than summing the
-  // open elements exactly. Speed may decide, since wider candidates write correctly rounded elements only.
+  // True if multiplying the whole block by a wider candidate is expected to take less time than exact sums of
+  // the open elements. Speed may decide here, since wider candidates write only correctly rounded elements.
   bool wider_candidate_pays(std::size_t index, std::int64_t open, const ResultBlock& block) const {
     return static_cast<double>(open) * exact_sum_time_ >
            static_cast<double>(block.elements()) * products_time(index);
   }
 
-  // Sets scales, rounding-error bounds and memory for a candidate; for all vectors, since neighboring blocks
-  // need them too.
+  // Sets scales, rounding-error bounds and memory for a candidate. It does so for all vectors, not only those
+  // of the current block.
   void use_candidate(std::size_t index) {
     if (current_ == index) return;
     current_ = index;
@@ -186,23 +187,23 @@ class CheckedRun {
                          plan_.threads);
   }
 
-  // Sets the program of both sides and lays out the block memory; current slices become invalid.
+  // Sets the program of both sides and lays out the block memory. Current slices become invalid.
   void use_program(std::size_t index) {
     set_program(programs_[index], a_, b_);
-    Workspace cursor = *workspace_;  // a copy: the blocks of all candidates take the same memory
+    Workspace cursor = *workspace_;  // a copy, so that the blocks of all candidates use the same memory
     memory_ = take_block(plan_, programs_[index], blocking_, a_, b_, cursor);
     split_columns_ = split_rows_ = -1;
   }
 
-  // Computes one block; returns how many elements the main candidate left open.
+  // Computes one block. Returns the number of elements that the main candidate left open.
   std::int64_t run_block(const ResultBlock& block, std::size_t main_candidate) {
     if (is_superaccumulator(main_candidate)) {
       open_refused_elements(grid_, block, check_memory_.states);
       recompute(block);
       return 0;
     }
-    // If one block is all of C, its states are still those of the candidate that find_proved_candidate()
-    // proved last.
+    // If one block is all of C, find_proved_candidate() may have proved this block with the main candidate
+    // last. Its states are then still valid.
     const bool is_already_proved = allows_error() && is_all_of_c(block) && current_ == main_candidate;
     use_candidate(main_candidate);
     if (!allows_error()) {
@@ -239,12 +240,12 @@ class CheckedRun {
             .demand = {.coefficient = coefficient, .unit_roundoff = unit_roundoff(plan_.problem.type)}};
   }
 
-  // Marks the elements for which a lower bound of |A||B| proves, before the candidate's products are
-  // computed, that they will meet the contract. Returns how many stay open.
+  // Finds the elements that a lower bound of |A||B| proves before the candidate's products are computed.
+  // Returns the number of elements that stay open.
   std::int64_t prove(std::size_t index, const ResultBlock& block) {
     std::fill_n(check_memory_.states, block.elements(), ElementCheck::open);
     set_program(magnitude_program, a_, b_);
-    Workspace cursor = *workspace_;  // a copy: magnitudes overwrite the candidate's block memory
+    Workspace cursor = *workspace_;  // a copy, so that magnitudes use the memory of the candidate's block
     const BlockMemory memory = take_block(plan_, magnitude_program, blocking_, a_, b_, cursor);
     const Slices slices_a = split_vectors(a_, {block.row, block.rows}, plan_.threads);
     const Slices slices_b = split_vectors(b_, {block.column, block.columns}, plan_.threads);
@@ -269,8 +270,8 @@ class CheckedRun {
     return std::count(check_memory_.states, check_memory_.states + block.elements(), ElementCheck::open);
   }
 
-  // Multiplies one block of C by a candidate, recombines it and checks every element. Returns how many
-  // elements stay open.
+  // Multiplies one block of C by a candidate, recombines it and checks every element. Returns the number of
+  // elements that stay open.
   std::int64_t multiply(std::size_t index, const ResultBlock& block, double coefficient, Write write) {
     const Program& program = programs_[index];
     if (split_columns_ != block.column)
@@ -307,11 +308,11 @@ class CheckedRun {
   T beta_;
   MatrixView<T> c_;
   std::size_t first_;  // index of the plan's first checked candidate, which has index 0 in this class
-  std::size_t count_;  // number of checked candidates, and one more: the superaccumulator
+  std::size_t count_;  // number of checked candidates plus 1 for the superaccumulator
   CheckMemory check_memory_;
   double exact_sum_time_;  // expected time of an element by the superaccumulator
   Workspace* workspace_ = nullptr;
-  const GridElements* grid_;  // of a reproducible product: elements that are computed already; nullptr: none
+  const GridElements* grid_;  // elements that the grid of a reproducible product has computed; nullptr: none
   std::array<Program, Plan::max_candidates> programs_{};  // set by leave_out_moduli()
   std::size_t current_ = none;  // candidate of the current scales, bounds and memory
   BlockMemory memory_{};

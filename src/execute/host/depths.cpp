@@ -40,7 +40,7 @@ void find_depths(const View& operand, std::span<VectorRange> ranges, int threads
     for_each_element(operand, first, last, [&](std::int64_t v, std::int64_t, auto x) {
       const double element = finite_or_zero(x);
       ExponentSum& exponents_of_vector = exponents[static_cast<std::size_t>(v - first)];
-      // Branches on the exponent alone in the usual case, a normal number.
+      // Most elements are normal numbers, which need only this branch.
       const auto biased = static_cast<std::int64_t>(std::bit_cast<std::uint64_t>(element) >> 52 & 0x7ff);
       if (biased != 0) {
         ++exponents_of_vector.elements;

@@ -14,15 +14,15 @@ namespace kintsugi::core {
 
 namespace {
 
-// Digits of the elements of up to 16 vectors at half_piece (32) consecutive inner indices. The elements of
-// vector v share an exponent: weights[v] is 2 to that exponent.
+// Digits of up to 16 vectors at half_piece (32) consecutive inner indices. The elements of a vector share an
+// exponent there; weights[v] is 2 to the exponent of vector v.
 struct Fp16Piece {
   static constexpr std::int64_t max_vectors = 16;
 
   std::int16_t digits[max_vectors][half_digits][half_piece];
   float weights[max_vectors];
 
-  // Loads vectors first, first + 1, ... at the inner indices begin, begin + 1, ... NaN, infinities and
+  // Loads `vectors` vectors from vector `first` on, at inner indices from `begin` on. NaN, infinities and
   // elements after the end of a vector become 0.
   template <class View>
   void load(const TiledOperand<View>& operand, std::int64_t first, std::int64_t vectors, std::int64_t begin) {
@@ -64,7 +64,7 @@ float piece_product(const Fp16Piece& a, std::int64_t i, const Fp16Piece& b, std:
   return half_value(sums);
 }
 
-// Computes group 1 of the sums, one panel of A's rows after the other.
+// Computes group 1 of the sums, for one panel of tiles of A after the other.
 template <class View>
 class FailingTiles {
  public:

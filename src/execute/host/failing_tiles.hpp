@@ -12,7 +12,7 @@
 
 namespace kintsugi::core {
 
-// One operand of a block of C: the elements themselves, and the scales and slices of its vectors.
+// One operand of a block of C: its elements, and the ranges and slices of its vectors.
 template <class View>
 struct TiledOperand {
   View elements;
@@ -20,9 +20,9 @@ struct TiledOperand {
   Slices slices;
 };
 
-// Writes group 1 of `sums`: the sums of the half-precision products of those pairs of a tile of A and a tile
-// of B in which at least one tile fails. Returns false, with nothing written, if no tile fails. View:
-// OperandView of float or std::complex<float>.
+// Writes group 1 of `sums`: the half-precision products of all pairs of a tile of A and a tile of B of which
+// at least one tile fails. Returns false and writes nothing if no tile fails. View: OperandView of float or
+// std::complex<float>.
 template <class View>
 bool add_failing_tiles(const TiledOperand<View>& a, const TiledOperand<View>& b, const Accumulators& sums,
                        int threads);

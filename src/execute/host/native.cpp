@@ -24,20 +24,20 @@ class NativeRun {
                                   view_of_c<T>(plan.problem, operands.c, item),
                                   plan.threads} {}
 
-  // Multiplies; returns how many elements were computed again. A test of the operands before the product can
-  // show that no sum will be spoiled; else the sums are tested after the product. Both read memory, and the
-  // one that reads less comes first. With beta != 0 an element that must be computed again needs its old
-  // value of C. So the sums are written to tiles beside C, unless the operands show that C may be
-  // overwritten.
+  // Multiplies, and returns the number of recomputed elements. There are two tests for unreliable sums: a
+  // test of the operands before the product, which may prove all sums reliable, and a test of the sums after
+  // the product. The test that reads less memory is made first. If beta != 0, recomputing an element needs
+  // its old value of C. Then sums are written to tiles on the stack, unless the test of the operands has
+  // proved all sums.
   std::int64_t run() const {
-    if (plan_.contract.coefficient == 0) {  // scheme `native` named without an accuracy
+    if (plan_.contract.coefficient == 0) {  // the scheme `native` was named without an accuracy
       multiply(check_, check_.alpha, check_.beta, check_.c);
       return 0;
     }
     const std::int64_t operand_elements = (check_.c.rows + check_.c.columns) * plan_.problem.k;
     const std::int64_t c_elements = check_.c.rows * check_.c.columns;
     const bool overwrites = check_.beta == T(0);
-    // With beta != 0 the test of the sums reads C and the sums.
+    // If beta != 0, the test of the sums reads the sums and C.
     const bool tests_sums_first = (overwrites ? 1 : 2) * c_elements < operand_elements;
     if (!tests_sums_first && multiply_if_harmless()) return 0;
     if (overwrites) return multiply_in_place();
@@ -71,22 +71,23 @@ class NativeRun {
                                           .scratch = scratch_});
   }
 
-  // Multiplies if the operands show that no sum will be spoiled; else returns false with nothing done.
+  // Multiplies if the operands prove that no sum is unreliable. Otherwise returns false and does nothing.
   bool multiply_if_harmless() const {
     if (!is_harmless_natively(check_)) return false;
     multiply(check_, check_.alpha, check_.beta, check_.c);
     return true;
   }
 
-  // Multiplies with beta = 0 and tests the sums in C. They are scaled by alpha after the test, so that the
-  // result does not depend on where a library applies alpha; only a sign is left to the library.
+  // Multiplies with beta = 0 and tests the sums in C. The sums are multiplied by alpha after the test, so
+  // that the result does not depend on where a library applies alpha. An alpha of 1 or -1 is left to the
+  // library.
   std::int64_t multiply_in_place() const {
     const T alpha = is_sign(check_.alpha) ? check_.alpha : T(1);
     multiply(check_, alpha, T(0), check_.c);
     return finish_native_sums(check_, check_.c, is_sign(check_.alpha) ? T(1) : check_.alpha);
   }
 
-  // Multiplies tile by tile into memory of the stack, and adds the tested sums to C.
+  // Multiplies tile by tile into memory on the stack, tests the sums and adds them to C.
   std::int64_t multiply_in_tiles() const {
     alignas(64) std::array<std::byte, tile_bytes> memory;
     std::int64_t recomputed = 0;

@@ -20,7 +20,7 @@ inline const Prepared::Item* prepared_item(const Prepared* prepared, std::int64_
   return &prepared->items[prepared->items.size() == 1 ? 0 : static_cast<std::size_t>(item)];
 }
 
-// Returns a matrix of vectors x k in the form that the steps read: a complex one as its embedding.
+// Returns the view that the steps read of a matrix of vectors x k: for complex elements the embedding.
 template <class T>
 OperandView<T> operand_view(const MatrixView<const T>& vectors, Side side, bool conjugated) {
   if constexpr (is_complex<T>) {
@@ -39,7 +39,7 @@ OperandView<T> view_of_copy(const Prepared& prepared, std::int64_t item) {
                          prepared.side, prepared.conjugated);
 }
 
-// Returns op(A) as m x k, from the prepared copy if there is one.
+// Returns the m x k matrix op(A): the prepared copy if there is one, else the caller's matrix.
 template <class T>
 OperandView<T> view_of_a(const Problem& problem, const void* data, const Prepared* prepared,
                          std::int64_t item) {
@@ -49,8 +49,8 @@ OperandView<T> view_of_a(const Problem& problem, const void* data, const Prepare
                          Side::a, problem.op_a == Op::conjugate_transpose);
 }
 
-// Returns op(B) transposed, n x k, whose rows are the columns of op(B); from the prepared copy if there is
-// one.
+// Returns the n x k matrix op(B)^T, whose rows are the columns of op(B): the prepared copy if there is one,
+// else the caller's matrix.
 template <class T>
 OperandView<T> view_of_b(const Problem& problem, const void* data, const Prepared* prepared,
                          std::int64_t item) {
@@ -61,7 +61,7 @@ OperandView<T> view_of_b(const Problem& problem, const void* data, const Prepare
                          Side::b, problem.op_b == Op::conjugate_transpose);
 }
 
-// Returns the matrix of elements of a view, without embedding and conjugation, for native products.
+// Returns the matrix under a view, without embedding and conjugation, for native products.
 template <class T>
 const MatrixView<const T>& elements_of(const MatrixView<const T>& view) {
   return view;

@@ -43,7 +43,7 @@ class Ozaki1Product {
     for_each_block([&](const Interval& rows, const Interval& columns) { multiply_block(rows, columns); });
   }
 
-  // Makes every split that run() makes, without products: a split fails if it needs too many slices.
+  // Makes all splits of run() without the products. A split fails if it needs too many slices.
   void check() {
     for_each_block([&](const Interval& rows, const Interval& columns) {
       const SliceDepth depth = find_depth(rows, columns);
@@ -110,10 +110,9 @@ class Ozaki1Product {
     if (parameters_.mode == Mode::cr && any_residual(memory_.b)) fail_slices('B', columns);
   }
 
-  // Algorithms 1 and 3 together: makes slices of A's rows until each row has enough slices or its residual is
-  // 0. slice_counts[v] becomes d for a row that has enough with d slices, and -d for a row whose residual is
-  //    0
-  // after d slices.
+  // Algorithms 1 and 3 together: makes slices of A's rows until each row has enough slices or a residual of
+  // 0. slice_counts[v] becomes d if row v has enough with d slices, and -d if its residual is 0 after d
+  // slices.
   void measure_rows(const Interval& rows) {
     const Stopwatch watch(counts_.split_a_seconds);
     SuccessiveSplit& side = memory_.a;
@@ -144,7 +143,7 @@ class Ozaki1Product {
     }
   }
 
-  // Returns how many slices of A and B the products of a block of C need.
+  // Returns the numbers of slices of A and B that a block of C needs.
   SliceDepth find_depth(const Interval& rows, const Interval& columns) {
     if (parameters_.mode == Mode::cr)
       return {Ozaki1Parameters::max_slices, Ozaki1Parameters::max_slices, false};
@@ -185,7 +184,7 @@ class Ozaki1Product {
     count_block(depth, max_a, max_b);
   }
 
-  // Returns the number of A's slices that are multiplied by slice q of B; fast mode leaves out the smallest
+  // Returns the number of A's slices that are multiplied by slice q of B. Fast mode leaves out the smallest
   // products.
   static int products_of(const SliceDepth& depth, int q, int count_a) {
     return depth.fast ? std::min(count_a, depth.a - q) : count_a;
@@ -225,8 +224,8 @@ class Ozaki1Product {
     return {view.data, view.rows, view.columns, view.row_stride, view.column_stride};
   }
 
-  // Algorithm 2 for the columns of one step: the outer loop is over slices q of B; multiply_slice() has the
-  // inner one, over slices of A.
+  // Algorithm 2 for the columns of one step. The outer loop is over slices q of B. multiply_slice() does the
+  // inner loop, over slices of A.
   template <class Sums>
   void sum_products(const Sums& sums, const Interval& rows, const Interval& columns, const Slices& slices_b,
                     const SliceExponents& exponents, const SliceDepth& depth) {
@@ -277,10 +276,12 @@ class Ozaki1Product {
   int count_b_ = 0;  // number of slices that the last split of B made
 };
 
-// True if no vector can need more slices than are allowed: every slice takes at least successive_gain() bits,
-// from the largest element's highest bit down to the last bit of the smallest one.
+// True if no vector can need more slices than allowed. The slices of a vector take bits from the highest bit
+// of its largest element to the last bit of its smallest one, and every slice takes at least
+// successive_gain() bits.
 bool never_exceeds_slices(std::span<const VectorRange> ranges, const SplitRule& rule) {
-  const int bits = summarize(ranges).dynamic_range + 55;  // 53 bits of the smallest element and two to spare
+  const int bits =
+      summarize(ranges).dynamic_range + 55;  // 53 bits of the smallest element, and two spare bits
   return divide_up(bits, rule.successive_gain()) <= Ozaki1Parameters::max_slices;
 }
 

@@ -19,8 +19,8 @@ HostBuffer allocate(const Plan& plan, std::size_t bytes) {
   return buffer;
 }
 
-// Returns a view, without memory, of a dense copy whose strides are 1 exactly where the original's are. An
-// engine that selects a kernel by strides then selects the same one for the copy and for the original.
+// Returns the view of a dense copy, without memory. A stride of the copy is 1 if and only if it is 1 in the
+// original. An engine that selects a kernel by strides then selects the same kernel for copy and original.
 template <class T>
 MatrixView<T> with_similar_strides(const MatrixView<const T>& source) {
   const auto dense_stride = [](std::int64_t stride, std::int64_t length) {
@@ -56,15 +56,16 @@ void split_item(const Plan& plan, Side side, const View& copy, Prepared::Item& i
   };
   item.ranges.resize(static_cast<std::size_t>(copy.rows));
   find_ranges(copy, rule_of(*plan.widest_emulation()), item.ranges, plan.threads);
-  const RangeSummary summary = summarize(item.ranges);  // assumes that the other operand is like this one
+  const RangeSummary summary =
+      summarize(item.ranges);  // the other operand is assumed to have the same ranges
   const auto candidate = std::ranges::find_if(plan.candidates, [&](const Candidate& each) {
     return accepts(each.acceptance, summary, summary, plan.problem.products());
   });
   if (candidate == plan.candidates.end() || candidate->scheme == nullptr) return;
   item.rule = rule_of(*candidate);
   const SplitRule& rule = item.rule;
-  if (rule.kind == SplitKind::successive) return;  // both operands and the block decide the slice count
-  if (rule.scales == ScaleRule::product) return;   // scales depend on both operands
+  if (rule.kind == SplitKind::successive) return;  // the slice count depends on both operands and the block
+  if (rule.scales == ScaleRule::product) return;   // the scales depend on both operands
   set_scales(item.ranges, rule);
   if (rule.scales == ScaleRule::norm) scale_by_norms(copy, rule, item.ranges, plan.threads);
   item.slices =

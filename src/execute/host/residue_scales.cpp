@@ -11,7 +11,7 @@ namespace kintsugi::core {
 
 namespace {
 
-// Sets the scales of a side by norms. If prepared slices are used, their scales are.
+// Sets the scales of a side by norms. If the side has prepared slices, their scales are used.
 template <class T>
 void scale_side_by_norms(SideOf<T>& side, int threads) {
   if (side.prepared == nullptr || side.prepared->slices.data == nullptr || side.prepared->rule != *side.rule)
@@ -19,8 +19,8 @@ void scale_side_by_norms(SideOf<T>& side, int threads) {
   for (std::size_t v = 0; v < side.ranges.size(); ++v) side.ranges[v].scale = side.prepared->ranges[v].scale;
 }
 
-// Raises `rows` and `columns`, the bits of the largest sum in every row and column of a block of C, to those
-// of these sums.
+// Updates `rows` and `columns`, the bits of the largest sum in every row and every column of a block of C, by
+// the given sums.
 void raise_bits(const Accumulators& sums, std::span<std::int32_t> rows, std::span<std::int32_t> columns,
                 int threads) {
   const auto element = [&](std::int64_t i, std::int64_t j) {
@@ -32,7 +32,7 @@ void raise_bits(const Accumulators& sums, std::span<std::int32_t> rows, std::spa
     for (std::int64_t i = 0; i < sums.rows; ++i) largest = std::max(largest, element(i, j));
     columns[j] = std::max(columns[j], bits_of_sum(largest));
   }
-  constexpr std::int64_t chunk = 64;  // rows that one thread reads at a time, contiguous in every column
+  constexpr std::int64_t chunk = 64;  // contiguous elements of a column that a thread reads at a time
   const std::int64_t chunks = divide_up(sums.rows, chunk);
 #pragma omp parallel for num_threads(workers_for(chunks, threads)) schedule(static)
   for (std::int64_t c = 0; c < chunks; ++c) {
@@ -47,7 +47,7 @@ void raise_bits(const Accumulators& sums, std::span<std::int32_t> rows, std::spa
   }
 }
 
-// Finds the bits of the largest sum of magnitudes in every row and every column of C: U of residue_scale.hpp.
+// Finds U of residue_scale.hpp: the bits of the largest sum of magnitudes in every row and every column of C.
 template <class T>
 void find_bits_of_products(const Plan& plan, const Blocking& blocking, SideOf<T>& a, SideOf<T>& b,
                            std::span<std::int32_t> rows, std::span<std::int32_t> columns,
@@ -89,7 +89,7 @@ void scale_by_products(const Plan& plan, const Program& program, const Blocking&
   std::ranges::fill(rows, 0);
   std::ranges::fill(columns, 0);
   find_bits_of_products(plan, blocking, a, b, rows, columns, workspace);
-  if constexpr (is_complex<T>) {  // both vectors of a complex column get the same scale
+  if constexpr (is_complex<T>) {  // The two vectors of a complex column get the same scale.
     for (std::size_t v = 0; v < columns.size(); v += 2) {
       columns[v] = std::max(columns[v], columns[v + 1]);
       columns[v + 1] = columns[v];

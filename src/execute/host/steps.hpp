@@ -12,7 +12,7 @@
 
 namespace kintsugi::core {
 
-// One operand of one batch item with what the steps find out about it.
+// One operand of one batch item, with its ranges and slices.
 template <class T>
 struct SideOf {
   OperandView<T> view;  // vectors x k
@@ -23,8 +23,8 @@ struct SideOf {
   std::span<const double> inner_factors{};  // factors of the inner indices; empty: none
 };
 
-// Sets the scales that splits into integer words (int52) have: the largest magnitude is scaled to
-// 2^top_exponent, with room for rounding up.
+// Sets the scales of splits into words (int52): the largest magnitude of each vector becomes less than
+// 2^(top_exponent + 1), even after rounding up.
 inline void set_scales_as_words(std::span<VectorRange> ranges, const SplitRule& rule) {
   for (VectorRange& range : ranges) {
     if ((range.flags & VectorRange::all_zero) == 0) range.scale = rule.top_exponent - range.raised;
@@ -43,8 +43,8 @@ void set_program(const Program& program, SideOf<T>& a, SideOf<T>& b) {
   set_scales_as_words(b.ranges, *b.rule);
 }
 
-// True if slices by the rule `available` can be used as slices by the rule `wanted`: the rules are the same,
-// or differ only in that the available slices are residues of real elements modulo more numbers.
+// True if slices by the rule `available` can be used as slices by the rule `wanted`: if the rules are equal,
+// or if the only difference is that `available` has residues modulo more numbers, of real elements.
 inline bool can_replace(const SplitRule& available, const SplitRule& wanted) {
   SplitRule shortened = available;
   const bool is_real_residues = wanted.kind == SplitKind::residues && wanted.complex_basis.empty();
@@ -55,9 +55,9 @@ inline bool can_replace(const SplitRule& available, const SplitRule& wanted) {
   return shortened == wanted;
 }
 
-// Returns the slices of consecutive rows of op(A) or columns of op(B): those of the prepared operand if they
-// can be used, else new ones in the memory of side.slices. A complex column has two vectors in the view; in
-// the slices it has one or two.
+// Returns the slices of consecutive rows of op(A) or columns of op(B): prepared slices if they can be used,
+// else new slices in the memory of side.slices. A complex column has two vectors in the view; in the slices
+// it has one or two.
 template <class T>
 Slices split_vectors(const SideOf<T>& side, const Interval& rows_or_columns, int threads) {
   const auto [first, count] = rows_or_columns;
@@ -77,7 +77,7 @@ Slices split_vectors(const SideOf<T>& side, const Interval& rows_or_columns, int
   return slices;
 }
 
-// Takes the memory of a block's products from the workspace, and gives both sides the memory of their slices.
+// Takes the memory of a block from the workspace, and assigns both sides the memory of their slices.
 template <class T>
 BlockMemory take_block(const Plan& plan, const Program& program, const Blocking& blocking, SideOf<T>& a,
                        SideOf<T>& b, Workspace& workspace) {

@@ -13,8 +13,7 @@
 
 namespace kintsugi::core {
 
-// Returns the rows of op(A) or columns of op(B) of one block of C in the form in which add_failing_tiles()
-// reads them.
+// Returns the argument of add_failing_tiles() for consecutive rows of op(A) or columns of op(B).
 template <class T>
 TiledOperand<OperandView<T>> tiled_operand(const SideOf<T>& side, const Slices& slices, std::int64_t first,
                                            std::int64_t count) {
@@ -23,9 +22,9 @@ TiledOperand<OperandView<T>> tiled_operand(const SideOf<T>& side, const Slices& 
           std::span<const VectorRange>(side.ranges).subspan(parts * first, parts * count), slices};
 }
 
-// Finishes the sums of a program with exponents per tile: counts the tiles of operands that no earlier block
-// had, and computes the products of failing tiles as a second group of sums. Returns the sums to recombine:
-// both groups, or the first alone if no tile fails.
+// Finishes the sums of a program with exponents per tile. Counts the tiles that this block is the first to
+// use. Computes the products of failing tiles as a second group of sums. Returns the sums to recombine: both
+// groups, or only the first group if no tile fails.
 template <class T>
 Accumulators finish_tiled_sums(const ResultBlock& block, const SideOf<T>& a, const Slices& slices_a,
                                const SideOf<T>& b, const Slices& slices_b, const Accumulators& sums,

@@ -19,14 +19,15 @@ namespace {
 constexpr bool inside_window = true;  // argument of error_bound(): operands are in the window of the split
 constexpr bool outside_window = false;
 
-// Returns the largest split_loss() under a contract of a type: 9 u, which is the contract at k = 1.
+// Returns the largest split_loss() that a contract of a type allows: 9 u, the contract at k = 1.
 double split_limit(const Contract& contract) {
   return contract.accuracy.is_of(OperandType::f32) ? 9 * 0x1p-24 : 9 * 0x1p-53;
 }
 
-// Shortens a fallback chain of increasing dynamic ranges to `max_candidates` candidates. If native follows,
-// the widest candidates are removed, since native accepts their operands too. Else those are removed first
-// that are followed by a wider one of the same cost, and then those just before the widest.
+// Shortens a fallback chain of increasing dynamic ranges to `max_candidates` candidates. If a native
+// candidate follows, the widest candidates are removed, since native accepts their operands, too. Otherwise
+// the widest candidate must stay. Then a candidate is removed whose successor has the same cost; if there is
+// none, the last one before the widest.
 void shorten(std::vector<Candidate>& chain, const Engine& engine, std::size_t max_candidates,
              bool native_follows) {
   while (chain.size() > max_candidates) {
@@ -43,9 +44,9 @@ void shorten(std::vector<Candidate>& chain, const Engine& engine, std::size_t ma
   }
 }
 
-// False if an earlier candidate accepts all operands that this one accepts. An earlier candidate that tests
-// the range of the whole operand does not do so for one that tests the ranges of rows, even with the same
-// limit: the range of an operand may exceed it although those of its rows do not.
+// False if an earlier candidate accepts all operands that this candidate accepts. A candidate that tests the
+// range of the whole operand may refuse operands that a candidate with the same limit accepts by the ranges
+// of single rows, since the range of an operand may exceed the ranges of its rows.
 bool can_be_reached(const Candidate& candidate, const std::vector<Candidate>& earlier) {
   return std::ranges::all_of(earlier, [&](const Candidate& each) {
     const bool is_comparable = candidate.acceptance.whole_operand || !each.acceptance.whole_operand;
@@ -76,10 +77,11 @@ SchemeVariant ozaki2_variant(int moduli_count, ScaleRule scale) {
 
 double relative_cost(const Engine& engine, const Program& program) {
   if (program.recombination == Recombination::exact_sums) return std::numeric_limits<double>::infinity();
-  // A product of complex residues has k inner indices and n columns, one of the embedding 2 k and 2 n.
+  // A product of complex residues has k inner indices and n columns; a product of the embedding has 2 k and 2
+  // n.
   const double share = program.multiplies_elements() ? 0.25 : 1;
-  // With exponents per tile, sums are converted to FP32 after every tile, which takes about as long as the
-  // products.
+  // With exponents per tile, sums are converted to FP32 after every tile. The conversions take about as long
+  // as the products.
   const double conversions = has_tiles(program) ? 2 : 1;
   return share * conversions * static_cast<double>(program.schedule.terms.size()) /
          engine.relative_rate(program.format().id);
@@ -170,7 +172,9 @@ int proved_depth(const Plan& plan, const Candidate& candidate) {
   const auto is_proved = [&](int depth) {
     return bound_at_depth(candidate.program, bound, plan.problem.type, k, depth) <= plan.contract.coefficient;
   };
-  constexpr int max_depth = 2 * (127 + 126);  // two vectors of normal FP32 numbers have at most this together
+  // A normal FP32 number lies at most 127 + 126 binades below another one. The depths of two vectors are
+  // added up.
+  constexpr int max_depth = 2 * (127 + 126);
   int depth = 0;
   while (depth < max_depth && is_proved(depth + 1)) ++depth;
   return depth;
@@ -181,7 +185,7 @@ std::optional<Proved> prove(const Plan& plan, const Candidate& candidate) {
   const OperandType type = plan.problem.type;
   const std::int64_t k = plan.problem.products();
   const Program& program = candidate.program;
-  // Algorithm 3 of the Ozaki scheme only estimates its error; ozaki2 has fewer products for a proof.
+  // Algorithm 3 of Ozaki scheme I only estimates its error. The scheme ozaki2 is proved with fewer products.
   if (program.recombination == Recombination::ozaki1) return std::nullopt;
   Proved proved{candidate, 0};
   if (!program.split_a.scale_vectors || !program.split_b.scale_vectors) return std::nullopt;
@@ -194,7 +198,7 @@ std::optional<Proved> prove(const Plan& plan, const Candidate& candidate) {
   if (dynamic_range < 0) return std::nullopt;
   proved.candidate.acceptance.dynamic_range = dynamic_range;
   proved.candidate.acceptance.whole_operand = has_tiles(program);
-  // An integer program's losses are all floors, which relative_bound() includes, here at dynamic range 0.
+  // All losses of an integer program are floors. relative_bound() includes them, here at dynamic range 0.
   proved.coefficient =
       program.format().floating ? bound.relative : relative_bound(program, bound, type, k, 0, 0);
   return proved;

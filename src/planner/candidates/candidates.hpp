@@ -1,4 +1,4 @@
-// Programs that a plan may select: those that the engine offers and that are proved for the contract.
+// Finds the programs that a plan may select: the engine offers them, and they are proved for the contract.
 #pragma once
 
 #include <optional>
@@ -26,32 +26,32 @@ struct SchemeVariant {
 // Returns the scheme ozaki2 with that number of moduli and that scale rule.
 SchemeVariant ozaki2_variant(int moduli_count, ScaleRule scale);
 
-// Returns the variant of a scheme that a fallback chain uses, which accepts operands by its window. The
-// scheme ozaki2 takes its number of moduli from the operands' type, and with the number for FP32 it has
-// almost no window; therefore the variant for FP32 operands has the number for FP64.
+// Returns the variant of a scheme for a fallback chain, where operands are accepted by the scheme's window.
+// With the number of moduli for FP32, the scheme ozaki2 has almost no window. Therefore its variant for FP32
+// operands has the number of moduli for FP64.
 SchemeVariant with_window(const Scheme& scheme, OperandType type);
 
 // Returns the scheme's program for the plan's problem and engine. A device that does not multiply residues of
 // complex elements multiplies the residues of the embedding.
 Program fitted_program(const Plan& plan, const SchemeVariant& variant);
 
-// Returns the accumulators by which the engine can add the program's products for elements of the type, the
-// preferred one first. A device offers the accumulator of its tensor cores only if it has a kernel that adds
-// partial sums outside the matrix unit as often as the schedule says.
+// Returns the accumulators with which the engine can run the program for elements of the type, the preferred
+// one first. A device offers the accumulator of its tensor cores only if one of its kernels adds partial sums
+// outside the matrix unit as often as the schedule demands.
 std::vector<Accumulator> accumulators_of(const Engine& engine, const Program& program, ElementType type);
 
-// Returns the candidate's schedule with the lengths that k-blocks and segments of k have in this problem.
+// Returns the candidate's schedule with the lengths of k-blocks and tiles that this problem has.
 Schedule schedule_of(const Problem& problem, const Candidate& candidate);
 
-// True if one kernel of the device computes C from the slices.
+// True if the device computes C from the slices in one kernel.
 bool is_fused(const Plan& plan, const Candidate& candidate);
 
 // True if integer sums may wrap, which makes the program's results meaningless.
 bool sums_wrap(const Candidate& candidate, std::int64_t k);
 
-// Returns the scheme as a candidate that accepts any dynamic range, with the accumulator that the caller
-// named or else the engine's preferred one. Returns nothing if the engine does not offer the scheme with that
-// accumulator.
+// Returns the scheme as a candidate that accepts all dynamic ranges. Its accumulator is the one that the
+// caller named, or the engine's preferred one. Returns nothing if the engine does not offer the scheme with
+// this accumulator.
 std::optional<Candidate> offered(const Plan& plan, const SchemeVariant& variant);
 
 // An emulation that is proved to meet the contract.
@@ -60,17 +60,17 @@ struct Proved {
   double coefficient;  // smallest coefficient of |A||B| that the program's bound reaches
 };
 
-// Returns the candidate with the widest dynamic range at which the program is proved to meet the contract;
-// nothing if it is not even proved at range 0. Under a contract of FP32 (FP64) the split must also keep the
-// type's bits in every single product (9 u, the contract at k = 1): a contract that grows with k would allow
-// a coarse split with errors that a native product never has.
+// Returns the candidate with the widest dynamic range for which the program is proved to meet the contract;
+// nothing if the program is not proved even for range 0. Under a contract of FP32 or FP64 the split may lose
+// at most 9 u in each single product, the contract at k = 1. Without this limit, the contract for large k
+// would allow coarse splits, whose errors a native product never has.
 std::optional<Proved> prove(const Plan& plan, const Candidate& candidate);
 
-// Returns the largest mean depth at which the candidate is proved to meet the contract, whatever the dynamic
-// ranges are. prove() also limits the loss in every single product. That is not needed here, since the loss
-// of elements at great depth is a floor, which is absolute: vectors scaled to norms of at least 2^14 lose
-// 2^-24 per element with signs in no order, typically less than 2^-38 of the product of norms, and a native
-// product deviates by 2^-27 of it.
+// Returns the largest mean depth for which the candidate is proved to meet the contract, whatever the dynamic
+// ranges are. Unlike prove(), this function does not limit the loss in each single product. Elements at great
+// depth lose a floor, which is absolute: 2^-24 per element of vectors that are scaled to norms of at least
+// 2^14. The signs of these losses are random, so the sum of losses is typically below 2^-38 of the product of
+// the norms. A native product deviates by 2^-27 of it.
 int proved_depth(const Plan& plan, const Candidate& candidate);
 
 struct EmulationFilter {

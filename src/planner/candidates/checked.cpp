@@ -15,25 +15,24 @@ namespace kintsugi::core {
 
 namespace {
 
-// Significant bits of a result of the type. A correctly rounded double-double number has 107 (nearly always);
-// the contracts of double-double count 104.
+// Returns the significant bits of a result of the type. A correctly rounded double-double number nearly
+// always has 107 bits. The contract of double-double counts 104.
 int significant_bits(OperandType type, bool exact) {
   if (type == OperandType::dd) return exact ? 107 : 104;
   return type == OperandType::f32 ? 24 : 53;
 }
 
-// Returns, for each candidate of a checked fallback chain, the bits of the integers to which it scales every
-// vector.
+// Returns the bits of the integers to which vectors are scaled, for each candidate of a checked fallback
+// chain.
 //
-// The first candidate has enough bits that a single product loses no more than the contract of its type
-// (k = 1) or the tolerance allows. Candidates with 10 and 28 bits more serve rows and columns of wide dynamic
-// ranges. For exact results there is one with 15 bits more, too: it has one modulus more than that with 10
-// bits, and leaves open one of 32 elements that the latter leaves open. The superaccumulator computes the
-// elements that no candidate proves.
+// The first candidate has so many bits that a single product keeps the contract of its type (k = 1) or the
+// tolerance. Candidates with 10 and 28 more bits serve rows and columns of wide dynamic ranges. For exact
+// results there is another candidate with 15 more bits. It costs one modulus more than the candidate with 10
+// more bits, and of 32 elements that the latter leaves open it leaves open one.
 //
-// Devices have one candidate for contracts that allow errors. With several, an element would get its bits
-// from the candidate that proves it, and how many candidates run depends on the number of open elements, that
-// is on other elements.
+// For contracts that allow errors, devices have a single checked candidate. With several, the bits of an
+// element would depend on other elements: an element gets its bits from the candidate that proves it, and the
+// number of all open elements decides how many candidates run.
 std::vector<int> checked_bits(const Plan& plan) {
   const bool exact = plan.contract.coefficient == 0;
   int bits = significant_bits(plan.problem.type, exact) + 2;
@@ -45,8 +44,8 @@ std::vector<int> checked_bits(const Plan& plan) {
   return {bits, bits + 10, bits + 28};
 }
 
-// Returns the smallest number of moduli whose residues hold sums of k products of `product_bits` bits; 0 if
-// even max_moduli are too few.
+// Returns the smallest number of moduli whose residues represent sums of k products of `product_bits` bits; 0
+// if max_moduli are too few.
 int moduli_for(int product_bits, std::int64_t k) {
   const auto k_bits =  // k <= 2^k_bits
       static_cast<int>(std::bit_width(static_cast<std::uint64_t>(std::max<std::int64_t>(k, 1) - 1)));
@@ -56,18 +55,18 @@ int moduli_for(int product_bits, std::int64_t k) {
   return 0;
 }
 
-// True if the plan's device multiplies the candidate's residues by kernels that exit early unless the
-// candidate is selected.
+// True if the plan is for a device whose kernels for the candidate exit early when it is not selected.
 bool skips_products(const Plan& plan, const Candidate& candidate) {
   const DeviceEngine* device = plan.engine->device();
   return device != nullptr && device->skips(candidate.program.schedule, candidate.program.format().id);
 }
 
-// Returns the numbers of moduli of the checked candidates of `exact` on a device. `first` moduli have 15 bits
-// more than a single product needs. Every further modulus divides the number of open elements by 8 to 32, and
-// 16 more serve vectors whose elements lie some fifty binades deep. The launches of a candidate that does not
-// run take 12 us, so that shorter products have fewer candidates. The shortest have a single one with three
-// moduli more, which cost less than summing the elements that it would leave open without them.
+// Returns the numbers of moduli of the checked candidates of `exact` on a device. `first` moduli give 15 more
+// bits than a single product needs. Each further modulus divides the number of open elements by 8 to 32. 16
+// further moduli serve vectors with elements some fifty binades deep. The launches of a candidate that exits
+// early take 12 us, so shorter products have fewer candidates. The shortest products have a single candidate
+// with three more moduli: these cost less than the exact sums of the elements that would be open without
+// them.
 std::vector<int> exact_moduli(const Plan& plan, int first) {
   constexpr double short_products = 0x1p28;
   constexpr double moderate_products = 0x1p31;
@@ -79,12 +78,13 @@ std::vector<int> exact_moduli(const Plan& plan, int first) {
   if (products < short_products) return {first + 3};
   if (products < moderate_products) return {first, first + 4};
   if (products < long_products) return {first, first + 4, first + 16};
-  // FP32 elements are split fast into integers of 62 bits at most.
+  // The fast split of FP32 elements makes integers of at most 62 bits, which need no more than 4 further
+  // moduli.
   return {first, first + 2, first + (problem.type == OperandType::f32 ? 4 : 5), first + 16};
 }
 
-// True for products of few elements of C over a long k. Slices are stored in tiles of 128 vectors, so that
-// residues of few long vectors would take gigabytes of padding.
+// True if C has few elements and k is long. Slices are stored in tiles of 128 vectors, so few long vectors
+// would take gigabytes of padding.
 bool is_few_long_sums(const Problem& problem) {
   constexpr std::int64_t few = 1024;
   constexpr std::int64_t long_sum = 65536;
@@ -112,19 +112,20 @@ bool needs_checks(const Plan& plan) {
   return coefficient >= unit_roundoff(plan.problem.type) && !windows_suffice;
 }
 
-// For a contract of the type the first candidate has as many moduli as elements of the type need: norms then
-// prove operands of the distribution (rand - 0.5) exp(phi randn) up to phi = 1. The second has two more, for
-// phi = 2 (measurements: docs/design/selection.md).
+// Under a contract of a type, the first candidate has as many moduli as the type needs. Norms then prove
+// operands of the distribution (rand - 0.5) exp(phi randn) up to phi = 1. The second candidate has two more
+// moduli, for phi = 2 (measurements: docs/design/selection.md).
 //
-// The contract's coefficient, which grows with k, would allow a coarse split in a long sum. A native product
-// never has the error of such a split: with random signs it typically deviates by 0.15 u |a_i| |b_j|, however
-// long the sum is. Therefore the splits, whose scaled sums have R bits, are chosen by their own deviation.
-// Grids of g <= 2^1.5 |a_i| 2^(-R / 2) with independent roundings give, for any operands,
+// The number of moduli does not follow from the contract's coefficient. The coefficient grows with k, so for
+// long sums it would allow coarse splits, with errors that a native product never has: with random signs, a
+// native product typically deviates by 0.15 u |a_i| |b_j| for every k. Therefore the number of bits R of the
+// scaled sums follows from the deviation of the split. For grids of g <= 2^1.5 |a_i| 2^(-R / 2) and
+// independent roundings,
 //
-//   E |AB - S|^2 <= k (g_i^2 |b_j|^2 + g_j^2 |a_i|^2) / 12 = 4/3 |a_i|^2 |b_j|^2 / 2^R,
+//   E |AB - S|^2 <= k (g_i^2 |b_j|^2 + g_j^2 |a_i|^2) / 12 = 4/3 |a_i|^2 |b_j|^2 / 2^R.
 //
-// below u / 16 |a_i| |b_j| for R = 2 (bits + 4) + 1, with u = 2^-bits. A tolerance is taken as it is, since
-// the caller chose it.
+// R = 2 (bits + 4) + 1 gives a deviation below u / 16 |a_i| |b_j|, with u = 2^-bits. A tolerance decides R by
+// itself, since the caller has chosen it.
 std::vector<Candidate> norm_emulations(const Plan& plan, int third_moduli) {
   const DeviceEngine* device = plan.engine->device();
   const Contract& contract = plan.contract;
@@ -151,9 +152,9 @@ std::vector<Candidate> norm_emulations(const Plan& plan, int third_moduli) {
 
 namespace {
 
-// Returns the checked candidates of `exact` on a device whose kernels exit early. They have at most as many
-// moduli as the device's check takes, and multiply complex elements without embedding them. Empty if the
-// device has no such kernels.
+// Returns the checked candidates of `exact` on a device whose kernels exit early; none if the device has no
+// such kernels. Complex elements are multiplied without the embedding. The number of moduli is limited to
+// what the device's check supports.
 std::vector<Candidate> exact_on_device(const Plan& plan, int first) {
   std::vector<Candidate> chain;
   for (const int wanted : exact_moduli(plan, first)) {
@@ -168,7 +169,7 @@ std::vector<Candidate> exact_on_device(const Plan& plan, int first) {
   return chain;
 }
 
-// Returns the checked candidates and, on a device, before them those that norms prove.
+// Returns the checked candidates. On a device, candidates that norms prove precede them.
 std::vector<Candidate> checked_products(const Plan& plan) {
   std::vector<Candidate> chain;
   for (const int bits : checked_bits(plan)) {

@@ -13,18 +13,18 @@ namespace kintsugi::core {
 
 namespace {
 
-// Emulations of a fallback chain. The optional one is the first of the chain; the others follow, cheapest
-// first.
+// Emulations of a fallback chain: first `by_mean_depth`, if there is one, then `others`.
 struct Emulations {
-  // Has as many products as others.front() and multiplies faster, but accepts fewer operands: by mean depth.
+  // Candidate that accepts operands by mean depth. It is faster than others.front() but accepts fewer
+  // operands.
   std::optional<Candidate> by_mean_depth;
-  std::vector<Candidate> others;
+  std::vector<Candidate> others;  // the cheapest first
 
   std::size_t size() const { return others.size() + (by_mean_depth ? 1 : 0); }
 };
 
-// Returns the candidates for FP64. The first has as many moduli as norms need for most operands, the others
-// have two and five more; with still more moduli a product of any size takes longer than the native one.
+// Returns the candidates for FP64. The first has as many moduli as norms need for most operands; the others
+// have two and five more moduli. With even more moduli, products of all sizes take longer than native.
 Emulations emulations_by_norms(const Plan& plan) {
   constexpr int max_more = 5;
   std::vector<Candidate> chain = norm_emulations(plan);
@@ -41,11 +41,11 @@ bool rescales(const Schedule& schedule) {
                      [](const Term& term) { return term.rescales; });
 }
 
-// Returns the cheapest proved scheme that a device computes in one kernel and without rescaling sums, which
-// takes time. It accepts operands of moderate mean depths; schemes that rescale sums accept wider dynamic
-// ranges.
+// Returns the fastest proved scheme that a device computes in one kernel, without rescaled terms. It accepts
+// operands of moderate mean depths. (Schemes with rescaled terms take longer but accept wider dynamic
+// ranges.)
 std::optional<Candidate> fastest_at_depth(const Plan& plan) {
-  constexpr int min_depth = 8;  // uniform and normally distributed numbers, and some deeper ones
+  constexpr int min_depth = 8;  // uniformly and normally distributed numbers have less
   std::optional<Candidate> fastest;
   for (const Scheme* scheme : all_schemes()) {
     const auto candidate = offered(plan, with_window(*scheme, plan.problem.type));
@@ -61,7 +61,7 @@ std::optional<Candidate> fastest_at_depth(const Plan& plan) {
   return fastest;
 }
 
-// Returns the candidate by residues of complex elements, if it is proved to meet the contract.
+// Returns the candidate that multiplies residues of complex elements, if it is proved to meet the contract.
 std::optional<Candidate> proved_complex(const Plan& plan) {
   const auto candidate = offered(plan, with_window(schemes::ozaki2, plan.problem.type));
   if (!candidate || !candidate->program.multiplies_elements()) return std::nullopt;
@@ -69,8 +69,8 @@ std::optional<Candidate> proved_complex(const Plan& plan) {
   return proof ? std::optional(proof->candidate) : std::nullopt;
 }
 
-// Returns the candidate with the k-blocks that the engine runs fastest, if the scheme allows them and stays
-// proved for the same dynamic range; else the candidate unchanged.
+// Returns the candidate with the k-blocks that the engine runs fastest. Returns the candidate unchanged if
+// the scheme does not allow these k-blocks, or if it is then not proved for the same dynamic range.
 Candidate in_larger_blocks(const Plan& plan, const Candidate& candidate) {
   const Scheme& scheme = *candidate.scheme;
   if (is_fused(plan, candidate) || !schemes::takes_block(scheme)) return candidate;
@@ -85,14 +85,16 @@ Candidate in_larger_blocks(const Plan& plan, const Candidate& candidate) {
              : candidate;
 }
 
-// Returns the emulations of FP32 operands; the policy may still drop some.
+// Returns the emulations of FP32 operands, before the policy drops some.
 //
-// Complex operands are split into residues of their elements if possible, since for other formats the split
-// of the embedding takes longer than all products. Else the chain has the emulations that the device computes
-// in one kernel, which exits early if another candidate was selected. Of those with equal cost the one with
-// the widest dynamic range stays; one that accepts by mean depth may precede it. If the device has no such
-// kernels, the chain has a single emulation, in the k-blocks that the engine runs fastest. Its products
-// cannot be made conditional in a stream, so they always run.
+// - Complex operands are split into residues of their elements if possible. In other formats the split of the
+//   embedding takes longer than all products.
+// - Otherwise the chain has the emulations that the device computes in one kernel, which exits early if
+//   another candidate is selected. Among candidates of equal cost, the one with the widest dynamic range
+//   stays. A candidate that accepts by mean depth may precede them.
+// - If the device has no such kernels, the chain has a single emulation, in the k-blocks that the engine runs
+//   fastest. Its products always run, since calls of the vendor library cannot be made conditional in a
+//   stream.
 Emulations emulations_of(const Plan& plan) {
   if (const auto by_elements = proved_complex(plan)) {
     Emulations chain{.by_mean_depth = std::nullopt, .others = norm_emulations(plan)};
@@ -110,7 +112,7 @@ Emulations emulations_of(const Plan& plan) {
   if (fused.empty()) {
     if (unfused.empty()) return {};
     Candidate only = in_larger_blocks(plan, unfused.front());
-    only.acceptance.mean_depth = 0;  // since its splits do not find mean depths
+    only.acceptance.mean_depth = 0;  // this candidate's splits do not compute mean depths
     return {.by_mean_depth = std::nullopt, .others = {only}};
   }
   Emulations chain{.by_mean_depth = std::nullopt, .others = std::move(fused)};
@@ -119,26 +121,27 @@ Emulations emulations_of(const Plan& plan) {
   const Candidate& first = chain.others.front();
   if (fastest && fastest->scheme != first.scheme && have_equal_cost(plan, *fastest, first)) {
     chain.by_mean_depth = fastest;
-    // The native candidate is still to come.
+    // One place in the report is needed for the native candidate, which is added later.
     if (chain.size() == DeviceReport::max_candidates) chain.others.pop_back();
   }
   return chain;
 }
 
-// True if one operand is prepared and the other has few real vectors. A candidate for which the operand was
-// not prepared would split it again, and the early exits of that split's thousands of thread blocks would
-// take up to a tenth of the product's time. False for batches, whose items share the launch: they were not
+// True if one operand is prepared and the other operand has few real vectors. Every candidate except the
+// first would have to split the prepared operand again. Even if that split is not needed, the early exits of
+// its thousands of thread blocks take up to a tenth of the product's time. False for batches, which were not
 // measured.
 bool multiplies_prepared_by_few(const Problem& problem, std::int64_t few) {
   if (problem.complex || problem.batch_count > 1) return false;
   return (problem.prepared_b && problem.m <= few) || (problem.prepared_a && problem.n <= few);
 }
 
-// Removes candidates whose early exits cost more than the candidates save. A prepared operand that few
-// vectors multiply keeps the candidate for which it was prepared. A product of few microseconds keeps two:
-// the widest of the cheapest, and the widest of all, since operands that no emulation accepts take several
-// times as long as others. It does without the candidate by mean depth (fp16x3), which saves less than its
-// second split costs.
+// Removes candidates whose early exits cost more time than the candidates save.
+// - A product of a prepared operand and few vectors keeps only the candidate for which the operand was
+//   prepared.
+// - A product of a few microseconds keeps two candidates: the cheapest one, and the widest one, since native
+//   takes several times as long as any emulation. The candidate that accepts by mean depth (fp16x3) saves
+//   less than its second split costs.
 void drop_candidates(Emulations& chain, double microseconds, const Problem& problem,
                      const DeviceThresholds& thresholds) {
   if (multiplies_prepared_by_few(problem, thresholds.few_vectors)) {
@@ -148,19 +151,18 @@ void drop_candidates(Emulations& chain, double microseconds, const Problem& prob
   }
 }
 
-// Removes acceptance by mean depth unless mean depths are computed in every call. Ranges are computed by a
-// kernel before the split, which always computes mean depths, or by the split itself, which computes them for
-// fp16 slices of the first candidate alone. Scalars in device memory and workspace limits decide which of the
-// two it is, and the selection may not depend on these.
+// Removes acceptance by mean depth unless mean depths are computed in every call. Ranges are computed either
+// by a kernel before the split, which always computes mean depths, or by the split itself, which computes
+// mean depths only if the first candidate has fp16 slices. Scalars in device memory and workspace limits
+// decide between the two. The selection must not depend on these, since it decides the bits of C.
 void drop_unreliable_mean_depths(std::vector<Candidate>& chain) {
   const Candidate& first = chain.front();
   if (first.acceptance.mean_depth > 0 && first.program.format().id == FormatId::fp16) return;
   for (Candidate& candidate : chain) candidate.acceptance.mean_depth = 0;
 }
 
-// Returns the emulations as a chain that begins with by_mean_depth, if there is such a candidate.
-// `for_prepared` is the candidate whose slices prepared operands get: others.front() before candidates were
-// dropped.
+// Returns the emulations as a chain. `for_prepared`: the candidate by which operands are prepared, which is
+// others.front() before candidates were dropped.
 DeviceFallbackChain chain_of(Emulations emulations, const Candidate& for_prepared) {
   DeviceFallbackChain result{.candidates = std::move(emulations.others), .candidate_when_prepared = {}};
   if (emulations.by_mean_depth) {
@@ -171,16 +173,17 @@ DeviceFallbackChain chain_of(Emulations emulations, const Candidate& for_prepare
   return result;
 }
 
-// Returns the emulations if they are expected to be faster than native. Else returns none, but still names
-// the candidate for prepared operands, since a call that saves the split may be faster. A device whose times
-// were not measured gets neither.
+// Returns the emulations if they are expected to be faster than native. Otherwise returns a chain without
+// emulations, which still has the candidate for prepared operands: emulation may be faster in a later call
+// that saves the split. Returns an empty chain if the device's times were not measured.
 DeviceFallbackChain faster_emulations(const Plan& plan, Emulations chain) {
   const Problem& problem = plan.problem;
   if (std::min({problem.m, problem.n, problem.k, problem.batch_count}) == 0) return {};
   const Candidate for_prepared = chain.others.front();
   const Program& program = for_prepared.program;
-  if (!is_fused(plan, for_prepared) && !program.multiplies_elements() && !for_prepared.acceptance.by_norms())
-    return {};
+  const bool has_measured_times =
+      is_fused(plan, for_prepared) || program.multiplies_elements() || for_prepared.acceptance.by_norms();
+  if (!has_measured_times) return {};
   const DeviceEngine& device = *plan.engine->device();
   const DeviceThresholds thresholds = device.thresholds();
   const auto times = device.expected_times({.schedule = program.schedule,
@@ -221,7 +224,8 @@ DeviceFallbackChain emulations_by_policy(const Plan& plan) {
 DeviceFallbackChain device_candidates(const Plan& plan) {
   DeviceFallbackChain chain = emulations_by_policy(plan);
   Candidate native{.acceptance = accepts_all};
-  // After emulations a kernel of ours multiplies, since a call of the vendor library cannot be conditional.
+  // After emulations, a kernel of Kintsugi multiplies natively: a call of the vendor library cannot be
+  // conditional.
   native.fixed_order = !chain.candidates.empty();
   chain.candidates.push_back(native);
   return chain;

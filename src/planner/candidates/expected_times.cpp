@@ -10,8 +10,8 @@ double padded(std::int64_t length, std::int64_t multiple) {
   return static_cast<double>(round_up(length, multiple));
 }
 
-// Returns the time per multiplied pair of elements of two slices.
-double pair_time(const Engine& engine, const Program& program, const StepCosts& costs) {
+// Returns the time of one multiplication of two elements of slices.
+double multiplication_time(const Engine& engine, const Program& program, const StepCosts& costs) {
   return costs.product > 0 ? costs.product : 1 / engine.relative_rate(program.format().id);
 }
 
@@ -22,25 +22,26 @@ ExpectedTimes expected_times(const Engine& engine, const Program& program, const
   const auto n = static_cast<double>(problem.n);
   const auto k = static_cast<double>(problem.k);
   const double parts = problem.complex ? 2 : 1;
-  // Vectors of op(B), and columns of sums, for each column of C: the embedding has two for a complex column.
+  // The embedding has two vectors of op(B) and two columns of sums for each complex column of C.
   const double vectors_per_column = program.multiplies_elements() ? 1 : parts;
   const StepCosts costs = engine.step_costs(program.split_a);
   const double split_rows = problem.prepared_a ? 0 : m;
   const double split_columns = problem.prepared_b ? 0 : vectors_per_column * n;
   const double elements = parts * (split_rows + split_columns) * k;
-  // Products of m x k and k x n slices. A term of the embedding has four of them, since its inner length is 2
-  // k and it has 2 n columns.
+  // Number of products of m x k and k x n slices. A term of the embedding, with 2 k inner indices and 2 n
+  // columns, counts as four.
   const double slice_products = static_cast<double>(program.schedule.terms.size()) *
                                 (program.multiplies_elements() ? 1 : parts * parts);
   const bool has_tiles = costs.tile > 1;
-  const double multiplication = pair_time(engine, program, costs) * slice_products *
+  const double multiplication = multiplication_time(engine, program, costs) * slice_products *
                                 padded(problem.m, costs.tile) * padded(problem.n, costs.tile) *
                                 padded(problem.k, has_tiles ? Slices::k_multiple : 1);
   const NativeCosts native = engine.native_costs();
   const double emulated =
       native.call + elements * (costs.element + program.split_a.slices * costs.slice) + multiplication +
       m * n * (parts * costs.result + vectors_per_column * program.schedule.sums() * costs.sum);
-  const double width = problem.type == OperandType::f64 ? 2 : 1;  // of an element, in FP32 numbers
+  const double width =
+      problem.type == OperandType::f64 ? 2 : 1;  // bytes of an element / bytes of an FP32 number
   const double native_multiplication = width * parts * parts * m * n * k;
   return {.emulated = emulated,
           .native =
@@ -50,14 +51,14 @@ ExpectedTimes expected_times(const Engine& engine, const Program& program, const
 double expected_term(const Engine& engine, const Program& program, const Problem& problem) {
   const auto k = static_cast<double>(problem.k);
   const StepCosts costs = engine.step_costs(program.split_a);
-  // A slice of m x k and one of k x n elements, shared by the m x n elements of C.
+  // Elements of one slice of A (m x k) and one slice of B (k x n) for each of the m x n elements of C.
   const double split_elements = k * (1 / static_cast<double>(problem.m) + 1 / static_cast<double>(problem.n));
-  return pair_time(engine, program, costs) * k + costs.slice * split_elements + costs.sum;
+  return multiplication_time(engine, program, costs) * k + costs.slice * split_elements + costs.sum;
 }
 
 double expected_exact_sum(const Problem& problem) {
-  // An exact sum took ten to twelve nanoseconds a product on CPUs of about 70 GFLOP/s in FP32, of which a
-  // pair of elements takes 2 / 70 ns.
+  // An exact sum takes 10 to 12 ns for each product on CPUs that reach about 70 GFLOP/s in FP32. There the
+  // unit of time is 2 / 70 ns.
   constexpr double time_of_product = 700;
   // A product of two complex or double-double elements is one of four products of their parts.
   const double products_of_pair = problem.complex || problem.type == OperandType::dd ? 4 : 1;

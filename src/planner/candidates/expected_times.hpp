@@ -1,4 +1,4 @@
-// Time that a call is expected to take on an engine of the host.
+// Expected times of a call on an engine of the host.
 #pragma once
 
 #include "engines/engine.hpp"
@@ -7,7 +7,7 @@
 
 namespace kintsugi::core {
 
-// Expected times of one batch item on one thread. Unit: time per multiplied pair of elements in the engine's
+// Expected times of one batch item on one thread. The unit is the time of one multiplication in the engine's
 // native FP32 product of large matrices.
 struct ExpectedTimes {
   double emulated;
@@ -15,15 +15,14 @@ struct ExpectedTimes {
 };
 
 // Returns the expected times of the emulation (ranges, splits, products, recombination, rounding) and of the
-// native product in the problem's own arithmetic. Precondition: the program recombines weighted sums or
-// residues. Products count in whole tiles of the engine, to which slices are padded. Ranges and slices of
-// prepared operands take no time.
+// native product. The time of products counts whole tiles, to which slices are padded. Ranges and slices of
+// prepared operands take no time. Precondition: the program recombines weighted sums or residues.
 ExpectedTimes expected_times(const Engine& engine, const Program& program, const Problem& problem);
 
-// Returns the expected time of one term of the program for one element of C, with its share of splits and
-// recombination, in the units of ExpectedTimes.
+// Returns the expected time of one term of the program for one element of C, including the term's share of
+// splits and recombination. The unit is that of ExpectedTimes.
 double expected_term(const Engine& engine, const Program& program, const Problem& problem);
-// Returns the expected time of the exact sum of one element of C, in the same units.
+// Returns the expected time of the exact sum of one element of C. The unit is that of ExpectedTimes.
 double expected_exact_sum(const Problem& problem);
 
 }  // namespace kintsugi::core

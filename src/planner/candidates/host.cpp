@@ -8,8 +8,8 @@ namespace kintsugi::core {
 
 namespace {
 
-// Returns the native product: under the policy emulate in a fixed order, else by the fastest program.
-// Products of double-double numbers, and those of the reference engine, have a fixed order anyway.
+// Returns the native candidate. Under the policy emulate it has a fixed order. Native products of
+// double-double numbers, and all native products of the reference engine, always have a fixed order.
 Candidate native_candidate(const Plan& plan) {
   Candidate candidate{.acceptance = accepts_all};
   candidate.fixed_order = plan.request.policy == Policy::emulate || plan.problem.type == OperandType::dd ||
@@ -19,14 +19,14 @@ Candidate native_candidate(const Plan& plan) {
 
 }  // namespace
 
-// Compares the times of products only, since splits and recombination take little time beside them. At n =
-// 1024 sixteen residues of FP64 reached 8.7 GFLOP/s on one core of a Zen 4 (docs/results/log), so that thirty
-// are expected to reach about 4.6; the native double-double loop reached 4.3 there.
+// Compares only the times of products; splits and recombination take little time. On one core of a Zen 4 at n
+// = 1024, FP64 by 16 residues reached 8.7 GFLOP/s (docs/results/log), so 30 residues are expected to reach
+// about 4.6. The native double-double loop reached 4.3.
 bool beats_native_double_double(const Plan& plan, const std::vector<Candidate>& chain) {
   constexpr std::int64_t min_size = 1024;
   const Problem& problem = plan.problem;
   if (problem.type != OperandType::dd || std::min({problem.m, problem.n, problem.k}) < min_size) return false;
-  return relative_cost(*plan.engine, chain.front().program) < plan.engine->native_double_double_time();
+  return relative_cost(*plan.engine, chain.front().program) < plan.engine->native_double_double_time_ratio();
 }
 
 std::vector<Candidate> host_candidates(const Plan& plan) {

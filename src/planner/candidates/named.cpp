@@ -11,8 +11,8 @@ namespace kintsugi::core {
 
 namespace {
 
-// Returns the accumulator for a scheme that was named. Fails with not_supported if the engine offers none, or
-// not the one that was named.
+// Returns the accumulator for a named scheme. Fails with not_supported if the engine offers none, or if it
+// does not offer the accumulator that the caller named.
 Accumulator select_accumulator(const Plan& plan, const Program& program) {
   const Engine& engine = *plan.engine;
   const Format& format = program.format();
@@ -53,7 +53,7 @@ const Scheme& named_scheme(const Plan& plan) {
   return *scheme;
 }
 
-// Fails if devices do not have the scheme's split.
+// Fails with not_supported if devices do not have the scheme's split.
 void check_split_on_device(const Plan& plan, const SplitRule& rule) {
   if (rule.scales != ScaleRule::exponent) {
     fail(Status::not_supported,
@@ -96,7 +96,7 @@ Candidate named_candidate(const Plan& plan) {
 std::int32_t largest_exponent(const Candidate& candidate, std::int64_t k) {
   if (candidate.scheme->adapt == nullptr) return Acceptance::any;
   if (candidate.scheme->fits_residuals()) return candidate.program.format().max_exponent;
-  // Tests the exponent of both operands' largest magnitudes.
+  // `exponent` is the exponent of the largest magnitudes of both operands.
   const auto leaves_program_unchanged = [&](std::int32_t exponent) {
     Program program = candidate.program;
     RangeSummary summary;

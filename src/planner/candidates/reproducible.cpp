@@ -47,21 +47,21 @@ int exponent_below(double limit) {
   return std::ldexp(1.0, exponent) < limit ? exponent : exponent - 1;
 }
 
-// Returns the acceptance by exponents, which proves the contract as follows. L_i is the largest exponent of
-// row i, so that |a_ip| < 2^(L_i + 1); L_j is that of column j. Row i has the grid's unit u_i <= 2^(1 - top +
-// L_i), since the scale is that of an exponent which is at most one higher; column j has v_j.
+// Returns the acceptance by exponents. It proves the contract as follows. L_i is the largest exponent of row
+// i, so |a_ip| < 2^(L_i + 1). The unit of row i on the grid is u_i <= 2^(1 - top + L_i), since the scale
+// belongs to an exponent that is at most L_i + 1. L_j and v_j are the same for column j.
 //
-// The rounded operands' product of a pair of non-zero elements differs from the pair's by at most
+// The product of two rounded non-zero elements differs from the product of the elements by at most
 //
 //   u_i / 2 |b_pj| + v_j / 2 |a_ip| + u_i v_j / 4.
 //
-// - Mean depth: all pairs together lose less than pairs * 2^(2 - top + L_i + L_j) (1 + 2^-top), and |A||B| is
-//   at least pairs * 2^(L_i + L_j - depth) (are_within_depth()).
-// - Dynamic range: an element is at least 2^-range of its vector's largest, so that every pair loses at most
-//   2^(1 - top + range) (1 + 2^-top) |a_ip||b_pj|.
+// - Mean depth: the sum over `pairs` such products loses less than pairs * 2^(2 - top + L_i + L_j) (1 +
+//   2^-top), and |A||B| is at least pairs * 2^(L_i + L_j - depth) (are_within_depth()).
+// - Dynamic range: an element is at least 2^-range of the largest element of its vector, so each product
+//   loses at most 2^(1 - top + range) (1 + 2^-top) |a_ip||b_pj|.
 //
-// The last rounding adds u. Coefficients are integers times u, so that a strict comparison without the factor
-// 1 + 2^-top is also true with it.
+// The last rounding adds u. The factor 1 + 2^-top may be ignored: coefficients are integers times u, so a
+// strict comparison has the same result with the factor.
 Acceptance acceptance_of(const Plan& plan) {
   const double allowed = plan.contract.coefficient - unit_roundoff(plan.problem.type);
   Acceptance acceptance;
@@ -70,8 +70,8 @@ Acceptance acceptance_of(const Plan& plan) {
   return acceptance;
 }
 
-// Returns the candidate by residues of as many moduli as hold sums of k products of the grid's integers;
-// nothing if even all moduli do not.
+// Returns the candidate by residues, with enough moduli to represent sums of k products of the grid's
+// integers; nothing if all moduli are not enough.
 std::optional<Candidate> by_residues(const Plan& plan) {
   const auto k = static_cast<std::uint64_t>(std::max<std::int64_t>(plan.problem.products(), 1));
   const int bits = 2 * grid_bits + static_cast<int>(std::bit_width(k - 1));
@@ -85,9 +85,10 @@ std::optional<Candidate> by_residues(const Plan& plan) {
   return candidate;
 }
 
-// Rate of the engine cpu's kernels of AVX-512 IFMA. They are faster than residues even with AMX, whose rate
-// does not count the reduction of every sum modulo 15 numbers: at n = 2048 words have 0.44 of DGEMM's rate
-// and residues 0.31 (one core of a Xeon with both).
+// Relative rate of words that tells the kernels with AVX-512 IFMA from slower ones. Words multiplied with
+// IFMA are faster than residues with AMX: 0.44 and 0.31 of DGEMM's rate at n = 2048 on one core of a Xeon
+// with both. The relative costs do not show this, since the cost of residues does not contain the reduction
+// of every sum modulo 15 numbers.
 constexpr double rate_of_fast_words = 0.15;
 
 std::optional<Candidate> grid_candidate(const Plan& plan) {
@@ -101,8 +102,8 @@ std::optional<Candidate> grid_candidate(const Plan& plan) {
   return takes_words ? words : residues;
 }
 
-// Returns the candidates of `exact`, at most one less than a plan may have. All give the same bits, so that
-// one may be left out: the third, which has one modulus more than the second.
+// Returns the candidates of `exact`. If a plan has no room for all of them after the grid, the third is left
+// out: it has just one modulus more than the second. All candidates give the same bits.
 std::vector<Candidate> exact_candidates(const Plan& plan) {
   Plan exact_plan = plan;
   exact_plan.contract = {.accuracy = {Accuracy::Kind::exact}};

@@ -6,8 +6,8 @@ namespace kintsugi::core {
 
 namespace {
 
-// Returns Contract::checked_coefficient. A tolerance that is little larger than the last rounding's error
-// requires the correctly rounded result, as 0 does.
+// Returns Contract::checked_coefficient. A tolerance below twice the error of the last rounding requires the
+// correctly rounded result.
 double checked_coefficient(const Contract& contract, OperandType type) {
   // Elements for which the grid of `reproducible` is not proved are correctly rounded.
   if (contract.accuracy.is_reproducible()) return 0;

@@ -45,8 +45,9 @@ std::optional<Accumulator> read_accumulator(const std::string& name) {
   return accumulator;
 }
 
-// Resets whichever of two contradicting settings comes from the less specific source (the environment counts
-// less than the call). Returns false, and resets neither, if both come from the same source.
+// Resets that one of two contradicting settings which comes from the less specific source. Returns false and
+// resets neither if both come from the same source. (The call is the most specific source, then handle,
+// environment, file.)
 bool drop_less_specific(Settings& settings, SettingId x, SettingId y) {
   if (is_from_nearer_source(settings[x], settings[y])) {
     settings.reset(y);
@@ -73,8 +74,8 @@ void resolve_scheme_against_accuracy(Settings& settings, const Problem& problem)
   const std::string name = settings[SettingId::scheme].value;
   const std::string text = settings[SettingId::accuracy].value;
   const auto accuracy = read_accuracy(text);
-  // Beside `reproducible` the scheme names the products on its grid (candidates/reproducible.cpp), which meet
-  // it.
+  // With the accuracy `reproducible` a scheme selects the products on the grid (candidates/reproducible.cpp),
+  // which meet the accuracy.
   const Scheme* scheme =
       name.empty() || !accuracy || accuracy->is_reproducible() ? nullptr : find_scheme(name);
   if (scheme == nullptr || !scheme->operands.contains(problem.type) || problem.products() == 0) return;

@@ -1,5 +1,4 @@
-// The caller's request to a plan: the settings in force, parsed once, so that no other file parses or
-// compares their texts.
+// The caller's request: the settings, parsed. No other file parses or compares the texts of settings.
 #pragma once
 
 #include <cstddef>
@@ -14,14 +13,15 @@
 
 namespace kintsugi::core {
 
-// Error that C may have: that of products in a type, one rounding (exact), or a tolerance. A reproducible
-// product has at most the error of its type, and bits that depend on operands and scalars alone.
+// Error that C may have. by_type: the error of a product in the type. exact: one rounding. tolerance: a
+// number. reproducible: the error of a product in the type, and bits that depend only on operands and
+// scalars.
 struct Accuracy {
   enum class Kind : std::uint8_t { by_type, exact, tolerance, reproducible };
 
   Kind kind = Kind::by_type;
-  OperandType type = OperandType::f32;  // read for Kind::by_type and Kind::reproducible only
-  double tolerance = 0;                 // relative to |A||B|, for Kind::tolerance only
+  OperandType type = OperandType::f32;  // only for Kind::by_type and Kind::reproducible
+  double tolerance = 0;                 // only for Kind::tolerance; relative to |A||B|
 
   bool is_reproducible() const { return kind == Kind::reproducible; }
   bool is_of_type() const { return kind == Kind::by_type; }
@@ -37,8 +37,8 @@ enum class Policy : std::uint8_t { automatic, emulate, native };
 // `automatic` multiplies matrices of the host on devices where that is expected to be faster.
 enum class Offload : std::uint8_t { off, automatic, force };
 
-// Name by which the setting `scheme` selects the native product. Underflow and overflow in its sums are
-// tested only if an accuracy is set too.
+// Value of the setting `scheme` that selects the native product. Unreliable sums are recomputed only if an
+// accuracy is set, too.
 inline constexpr std::string_view native_scheme = "native";
 
 struct PlanRequest {
@@ -49,7 +49,7 @@ struct PlanRequest {
   Offload offload = Offload::off;
   std::optional<Accumulator> accumulator;
   std::size_t workspace_limit = 0;  // bytes; 0: no limit
-  std::size_t offload_memory = 0;   // bytes of each device for an offloaded call; 0: most of what is free
+  std::size_t offload_memory = 0;   // bytes of each device for an offloaded call; 0: most of the free memory
   int threads = 0;                  // 0: all available
   // True: the policy automatic assumes that every emulation is faster than native. Calibration measures the
   // fallback chains that result.
@@ -58,8 +58,9 @@ struct PlanRequest {
   bool is_reproducible() const { return accuracy && accuracy->is_reproducible(); }
 };
 
-// Returns the settings, but of two that contradict each other the one from the less specific source has its
-// default. Fails with bad_setting or contract_unreachable if both come from the same source.
+// Returns the settings without contradictions: of two settings that contradict each other, the one from the
+// less specific source gets its default. Fails with bad_setting or contract_unreachable if both come from the
+// same source.
 Settings without_contradictions(Settings settings, const Problem& problem);
 
 // Parses the settings. Fails with bad_setting if the accumulator does not exist.

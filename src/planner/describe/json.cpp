@@ -34,8 +34,8 @@ const char* rounding_name(Rounding rounding) {
   return "";
 }
 
-// Returns the name of the kind in documents. The first two names differ from the enumerators, which were
-// renamed, since readers of format version 1 know these names.
+// Returns the name of the kind in documents. The first two names are those of format version 1; the
+// enumerators were renamed later.
 const char* kind_name(SplitKind kind) {
   switch (kind) {
     case SplitKind::rounded_residuals: return "hi_lo";

@@ -12,7 +12,7 @@ namespace kintsugi::core {
 
 using Json = nlohmann::ordered_json;
 
-// Returns the keys that every document begins with. Readers refuse a format_version unknown to them.
+// Returns a document with the members that every document has. Readers refuse an unknown format_version.
 Json json_document(const char* format, int format_version = 1);
 
 // Returns the document as text. Bytes that are no UTF-8, as file names may contain, are replaced.
@@ -23,8 +23,8 @@ Json split_json(const SplitRule& rule);
 Json scheme_json(const Scheme& scheme, const std::string& name, const Program& program);
 Json candidate_json(const Candidate& candidate);
 
-// Adds two error bounds of the program: for operands inside the windows of both splits, and for all operands
-// without overflow.
+// Adds two error bounds of the program: one for operands inside the windows of both splits, and one for all
+// operands that do not overflow.
 void add_bounds(Json& json, const Program& program, Accumulator accumulator, std::int64_t k);
 
 }  // namespace kintsugi::core

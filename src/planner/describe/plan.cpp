@@ -11,8 +11,8 @@ namespace kintsugi::core {
 
 namespace {
 
-// Version 1 had other names for members of candidates. It is still read, since problem and settings, which
-// alone are read back, are the same.
+// Version 1 had other names for members of candidates. Version 1 is still read: only problem and settings are
+// read back, and these are the same.
 constexpr int format_version = 2;
 
 Json plan_candidate_json(const Plan& plan, const Candidate& candidate) {
@@ -92,7 +92,7 @@ Problem read_problem(const Json& json) {
   problem.stride_c = read_integer(json, "stride_c");
   problem.memory = static_cast<MemorySpace>(read_word(json, "memory", {"host", "device"}));
   problem.device_scalars = read_word(json, "scalars", {"host", "device"}) == 1;
-  problem.prepared_a = json.value("prepared_a", false);  // older descriptions have neither
+  problem.prepared_a = json.value("prepared_a", false);  // older descriptions lack both members
   problem.prepared_b = json.value("prepared_b", false);
   return problem;
 }

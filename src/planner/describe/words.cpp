@@ -50,7 +50,7 @@ std::string split_words(const SplitRule& rule) {
   return words;
 }
 
-// Returns words that follow the number of products.
+// Returns the words that explain the number of products, and follow it in the sentence.
 std::string term_words(const Program& program) {
   if (program.multiplies_elements())
     return "two of complex elements a modulus where -1 is a square, three a modulus elsewhere";
@@ -130,7 +130,7 @@ std::string candidate_words(const Plan& plan, const Candidate& candidate) {
   return words + acceptance_words(candidate.acceptance);
 }
 
-// Returns the reason of the fallback chain.
+// Returns the sentence on why the plan has this fallback chain.
 std::string reason_words(const Plan& plan) {
   const std::string& scheme = plan.request.scheme;
   if (!scheme.empty()) {

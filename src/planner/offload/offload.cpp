@@ -21,7 +21,7 @@ const Engine* find_offload_engine() {
   return nullptr;
 }
 
-// Returns why no device can multiply the host plan's problem; empty: one may.
+// Returns the reason why no device can multiply the host plan's problem; empty if there is none.
 std::string obstacle(const Plan& host, const Engine* engine) {
   const Problem& problem = host.problem;
   if (!host.request.engine.empty()) return fmt::format("engine {} was named", host.request.engine);
@@ -36,8 +36,10 @@ std::string obstacle(const Plan& host, const Engine* engine) {
   return {};
 }
 
-// Returns why the device's plan cannot stand for the host's; empty: it can. The host fails before it writes C
-// where no candidate accepts the operands, and adapts some schemes to the ranges of whole operands.
+// Returns the reason why the device's plan cannot replace the host's; empty if there is none. The device's
+// plan must accept all operands: the host's plan fails before it writes C, and a device could not. A scheme
+// must not be adapted to the ranges of whole operands, since a device has only a part of the operands at a
+// time.
 std::string obstacle_of_plan(const Plan& device) {
   if (!device.candidates.back().acceptance.any_range())
     return "no candidate of a device accepts all operands";
@@ -48,16 +50,16 @@ std::string obstacle_of_plan(const Plan& device) {
   return {};
 }
 
-// Expected seconds of the call. Both are estimates of native products: an emulation that the policy auto
-// selects takes less time, on either side.
+// Expected seconds of the call, if native products are computed. An emulation that the policy auto selects
+// takes less time on either side.
 struct OffloadTimes {
   double host = 0;
   double device = 0;  // 0: the device was never measured
 };
 
 OffloadTimes expected_offload_times(const Plan& host, const Plan& device) {
-  // Assumed, not measured, so that equal calls are always computed by the same engine: rates of a PCIe 4 slot
-  // in one direction, and what a call needs besides copies and products.
+  // These constants are assumed, not measured, so that equal calls are always computed by the same engine:
+  // the rate of a PCIe 4 slot in one direction, and the time of a call without copies and products.
   constexpr double copied_bytes_per_second = 20e9;
   constexpr double seconds_of_call = 500e-6;
   const Problem& problem = host.problem;
@@ -78,7 +80,7 @@ OffloadTimes expected_offload_times(const Plan& host, const Plan& device) {
   return times;
 }
 
-// Returns why the policy auto leaves the call on the host; empty: it does not.
+// Returns the reason why the policy auto leaves the call on the host; empty if there is none.
 std::string obstacle_of_time(const Plan& host, const Plan& device) {
   constexpr double max_time_ratio = 0.8;
   const OffloadTimes times = expected_offload_times(host, device);
@@ -121,7 +123,7 @@ Plan offloaded_if_chosen(Plan plan) {
   }
   device.problem = plan.problem;
   device.allocator = plan.allocator;
-  device.workspace_bytes = 0;  // devices have their own
+  device.workspace_bytes = 0;  // an offloaded call needs no host workspace
   device.offload_words =
       fmt::format("Offload {}: {} multiplies, and the host what it cannot.", setting, engine->name());
   device.host_plan = std::make_shared<const Plan>(std::move(plan));
@@ -138,7 +140,7 @@ Plan plan_of_inner_indices(const Plan& plan, std::int64_t inner) {
 Plan plan_of_step(const Plan& plan, const Problem& problem, std::size_t workspace_limit) {
   Plan step = plan;
   step.problem = problem;
-  step.allocator = {};  // the caller's allocator gives memory of the host
+  step.allocator = {};  // the caller's allocator cannot be used: it returns host memory
   step.queue = {};
   step.host_plan = nullptr;
   step.blocking = fit_blocking(step, workspace_limit);

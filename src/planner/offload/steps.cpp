@@ -11,21 +11,21 @@ namespace kintsugi::core {
 
 namespace {
 
-// Blocks of C begin at multiples of 128 rows and columns everywhere in the library.
+// Steps begin at multiples of 128 rows and columns of C, as blocks do in the whole library.
 constexpr std::int64_t edge_multiple = 128;
 
-// Returns the next part of `range`, of at most `count` indices, that begins at `first`.
+// Returns the indices of `range` from `first` on, at most `count` of them.
 IndexRange part_of(const IndexRange& range, std::int64_t first, std::int64_t count) {
   return {first, std::min(count, range.end() - first)};
 }
 
-// Cuts a side into loads. The middle ones are the largest.
+// Cuts the vectors of an operand into loads. The first and the last loads are small.
 std::vector<IndexRange> graded_parts(const IndexRange& side) {
   constexpr std::array sixteenths{1, 1, 2, 4, 4, 2, 1, 1};
   constexpr std::int64_t min_part = 512;  // products of fewer vectors use a small part of a device
   std::vector<IndexRange> parts;
   std::int64_t first = side.first;
-  std::int64_t wanted = 0;  // sixteenths of the side up to the end of the present part
+  std::int64_t wanted = 0;  // end of the current load, in sixteenths of the side
   for (const int share : sixteenths) {
     wanted += share;
     const std::int64_t end =
@@ -37,12 +37,12 @@ std::vector<IndexRange> graded_parts(const IndexRange& side) {
   return parts;
 }
 
-// Vectors that each strip of a side holds, in the order of the steps.
+// Contents of an operand's strips, as they change from step to step.
 class StripContents {
  public:
   StripContents(Side side, int strips) : side_(side), contents_(static_cast<std::size_t>(strips)) {}
 
-  // Returns the strip with these vectors; if there is none, adds a load to the step.
+  // Returns the strip with these vectors. If no strip has them, adds a load to the step.
   int strip_with(const IndexRange& vectors, const IndexRange& inner, OffloadStep& step) {
     for (std::size_t strip = 0; strip < contents_.size(); ++strip) {
       if (contents_[strip] && contents_[strip]->vectors == vectors && contents_[strip]->inner == inner)
@@ -62,8 +62,8 @@ class StripContents {
   int current_ = -1;
 };
 
-// Steps of a part that the device holds as a whole: after each load, the new vectors are multiplied by all
-// that are there of the other side.
+// Returns the steps of a part that fits the device. After each load, the new vectors are multiplied by all
+// loaded vectors of the other operand.
 std::vector<OffloadStep> growing_steps(const OffloadPart& part, const IndexRange& inner) {
   const std::vector<IndexRange> rows = graded_parts(part.rows);
   const std::vector<IndexRange> columns = graded_parts(part.columns);
@@ -90,8 +90,8 @@ std::vector<OffloadStep> growing_steps(const OffloadPart& part, const IndexRange
   return steps;
 }
 
-// Steps of a part in strips. Rows of strips are taken in turns from left to right and from right to left, so
-// that the last strip of B serves the next rows too.
+// Returns the steps of a part in strips. Columns run from left to right for one strip of rows, and from right
+// to left for the next one, so that the last strip of B is used again.
 std::vector<OffloadStep> strip_steps(const Problem& problem, const OffloadPart& part,
                                      const OffloadLayout& layout) {
   std::vector<OffloadStep> steps;
@@ -137,11 +137,11 @@ OffloadLayout layout_of(const Problem& problem, const OffloadPart& part, std::in
           .strips_c = cuts_rows || cuts_columns ? 2 : 1};
 }
 
-// Returns the widest layout over that many inner indices; its `rows` are 0 if none fits.
+// Returns the widest layout with `inner` inner indices that fits; a layout with rows = 0 if none fits.
 OffloadLayout widest_layout(const Problem& problem, const OffloadPart& part, std::int64_t inner,
                             std::size_t bytes) {
   const std::int64_t longest = std::max(part.rows.count, part.columns.count);
-  std::int64_t fitting = 0;  // in multiples of the edge
+  std::int64_t fitting = 0;  // like too_wide in multiples of edge_multiple
   std::int64_t too_wide = divide_up(longest, edge_multiple) + 1;
   while (too_wide - fitting > 1) {
     const std::int64_t middle = fitting + (too_wide - fitting) / 2;
@@ -155,7 +155,7 @@ OffloadLayout widest_layout(const Problem& problem, const OffloadPart& part, std
 
 std::vector<OffloadPart> offload_parts(const Problem& problem, int devices) {
   const bool cuts_columns = problem.n >= problem.m;
-  // Narrower parts take less time to multiply on one device than A, or B, takes to copy to another.
+  // A narrower part would not pay off: one device multiplies it sooner than another device receives A or B.
   constexpr std::int64_t min_width = 1024;
   const IndexRange side{0, cuts_columns ? problem.n : problem.m};
   const std::int64_t width = std::max(min_width, round_up(divide_up(side.count, devices), edge_multiple));
@@ -174,7 +174,7 @@ std::int64_t strip_pitch(std::int64_t length) {
 
 std::size_t strip_bytes(const Problem& problem, const OffloadLayout& layout) {
   const std::size_t element = problem.element_bytes();
-  // Either side may be contiguous: both are padded.
+  // Rows or columns may be contiguous in a strip, so both are padded.
   const auto bytes = [&](std::int64_t rows, std::int64_t columns) {
     return array_bytes(strip_pitch(rows), strip_pitch(columns), element);
   };
@@ -184,8 +184,8 @@ std::size_t strip_bytes(const Problem& problem, const OffloadLayout& layout) {
 }
 
 OffloadLayout fit_layout(const Problem& problem, const OffloadPart& part, std::size_t bytes, bool may_cut_k) {
-  // Narrower strips make a product wait for its copies: at 55 GB/s, an H200 multiplies FP64 strips of 2500
-  // rows in the time that the next strip needs.
+  // Products of narrower strips wait for copies: an H200 multiplies FP64 strips of 2500 rows in the time of
+  // the next copy at 55 GB/s.
   constexpr std::int64_t wide = 2048;
   constexpr std::int64_t min_inner = 128;
   const std::int64_t wide_enough = std::min(wide, std::max(part.rows.count, part.columns.count));

@@ -1,5 +1,5 @@
-// Steps of an offloaded product: parts of A and B that are copied to a device one after the other, and the
-// products of what is there. No step depends on the data.
+// Steps of an offloaded product. Each step copies rows of A or columns of B to a device, then multiplies rows
+// and columns that are there. The steps do not depend on the data.
 #pragma once
 
 #include <cstddef>
@@ -18,9 +18,10 @@ struct IndexRange {
   friend bool operator==(const IndexRange&, const IndexRange&) = default;
 };
 
-// Device memory of an offloaded product. A strip of A holds up to `rows` rows of op(A), one of B up to
-// `columns` columns of op(B), over `inner` inner indices; a strip of C holds rows x columns elements. A side
-// that fits has one strip. Otherwise it has two: one is filled while the other is multiplied.
+// Device memory of an offloaded product. A strip of A holds up to `rows` rows of op(A), and a strip of B up
+// to `columns` columns of op(B), both with `inner` inner indices. A strip of C holds rows x columns elements.
+// An operand that fits has one strip. Otherwise it has two, one of which is filled while the other one is
+// multiplied.
 struct OffloadLayout {
   std::int64_t rows = 0;
   std::int64_t columns = 0;
@@ -30,30 +31,31 @@ struct OffloadLayout {
   int strips_c = 0;
 };
 
-// A copy of vectors (rows of op(A), columns of op(B)) over some inner indices into a strip.
+// A copy of vectors into a strip.
 struct OffloadLoad {
   Side side = Side::a;
   IndexRange vectors{};
   IndexRange inner{};
   int strip = 0;
-  std::int64_t position = 0;  // of the first vector in the strip
-  bool replaces = false;      // the strip has vectors that earlier steps multiply
+  std::int64_t position = 0;  // position of the first vector in the strip
+  bool replaces = false;      // true: the load overwrites vectors that earlier steps multiply
 };
 
-// One load, or two, and then a product. The product of a step without columns is empty.
+// One or two loads, and then a product. A step without columns has no product.
 struct OffloadStep {
   std::vector<OffloadLoad> loads{};
-  IndexRange rows{};     // of C
-  IndexRange columns{};  // of C
+  IndexRange rows{};     // rows of C
+  IndexRange columns{};  // columns of C
   IndexRange inner{};
   int strip_a = 0;
   int strip_b = 0;
   int strip_c = 0;
-  std::int64_t row = 0;       // of the product in the strips of A and C
-  std::int64_t column = 0;    // of the product in the strips of B and C
-  bool is_first = true;       // the first inner indices of these elements of C: beta applies
-  bool is_last = true;        // the last ones: C is complete
-  bool begins_strip = false;  // the first product in a strip of C, which may have had other elements before
+  std::int64_t row = 0;     // first row of the product in the strips of A and C
+  std::int64_t column = 0;  // first column of the product in the strips of B and C
+  bool is_first = true;     // true: the product has the first inner indices, so beta is applied
+  bool is_last = true;      // true: the product has the last inner indices, so C is complete
+  bool begins_strip =
+      false;  // true: the product is the first one in a strip of C that may hold older elements
 
   bool multiplies() const { return columns.count > 0; }
 };
@@ -68,18 +70,18 @@ struct OffloadPart {
 // columns, so a small C has fewer of them.
 std::vector<OffloadPart> offload_parts(const Problem& problem, int devices);
 
-// Distance of the lines of a strip in device memory, in elements, if `length` is the longest line.
+// Returns the distance of a strip's lines in device memory, in elements, if `length` is the longest line.
 std::int64_t strip_pitch(std::int64_t length);
 
-// Bytes of all strips in device memory.
+// Returns the bytes of all strips in device memory.
 std::size_t strip_bytes(const Problem& problem, const OffloadLayout& layout);
 
-// Returns the layout for a part of C with at most `bytes` in strips. Inner indices are cut only if
-// `may_cut_k` says so and the strips over all of them were narrow. Nothing fits if `rows` of the result is 0.
+// Returns the layout for a part of C whose strips take at most `bytes`; a layout with rows = 0 if nothing
+// fits. k is cut only if `may_cut_k` is true and strips with all inner indices would be narrow.
 OffloadLayout fit_layout(const Problem& problem, const OffloadPart& part, std::size_t bytes, bool may_cut_k);
 
-// Returns the steps for a part of C. Where it fits the device, steps grow: the first and the last loads are
-// small, so that products begin early and little is left to multiply after the last load.
+// Returns the steps for a part of C. If the part fits the device, the first and the last loads are small, so
+// that products begin early and little remains to be multiplied after the last load.
 std::vector<OffloadStep> offload_steps(const Problem& problem, const OffloadPart& part,
                                        const OffloadLayout& layout);
 

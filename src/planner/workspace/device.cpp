@@ -11,7 +11,7 @@ namespace kintsugi::core {
 
 namespace {
 
-// Returns the rows and columns of the sums of one tile; a column of C has `sums_per_column` columns of sums.
+// Returns the size of the sums of one tile. A column of C has `sums_per_column` columns of sums.
 DeviceTileSize tile_size(const Plan& plan, const Candidate& candidate, const Blocking& blocking,
                          std::int64_t sums_per_column) {
   return {round_up(std::min(blocking.m, plan.engine->device()->tile()), sums_multiple),

@@ -18,30 +18,31 @@ namespace kintsugi::core {
 // of the vendor library.
 inline constexpr std::int64_t sums_multiple = 16;
 
-// True if all elements are summed exactly, without slices and products of an engine.
+// True if the superaccumulator computes all elements of C, without slices and products of an engine.
 bool sums_exactly(const Plan& plan);
-// True if the plan runs Ozaki scheme I, which is a plan's only candidate.
+// True if the plan runs Ozaki scheme I. Such a plan has no other candidate.
 bool is_ozaki1(const Plan& plan);
-// True if candidates are accepted by norms; they are the first of the chain.
+// True if some candidates are accepted by norms. They come first in the chain.
 bool needs_norms(const Plan& plan);
-// True if a call makes a single selection and writes nothing to the report before it.
+// True if a call makes only one selection, and writes nothing to the report before the selection.
 bool begins_with_selection(const Plan& plan);
 
 // Returns the candidates that multiply slices, in order: all but native and the superaccumulator.
 std::span<const Candidate> product_candidates(const Plan& plan);
 
-// Vectors of op(B), and columns of sums, for each column of C: two where the parts of complex elements are
-// multiplied as real columns, else one.
+// Returns the number of vectors of op(B), which is also the number of columns of sums, for each column of C:
+// two if the parts of complex elements are multiplied as real columns, else one.
 std::int64_t vectors_per_column(const Plan& plan, const Candidate& candidate);
 
-// Returns the columns of C in a tile whose products have at most as many columns as the engine's tile.
-// Checked candidates also multiply magnitudes, as real columns: two for a complex column.
+// Returns the number of columns of C in a tile, so that the products of the tile have no more columns than a
+// tile of the engine. Checked candidates also multiply magnitudes, with two real columns for each complex
+// column.
 std::int64_t tile_columns(const Plan& plan, const Candidate& candidate);
 
 // Returns the size of a tile of the real product of magnitudes, by which elements are checked.
 DeviceTileSize checked_tile_size(const Plan& plan, const Blocking& blocking);
 
-// Memory of one batch item, independent of its candidates.
+// Memory of one batch item that does not depend on the selected candidate.
 struct DeviceItemMemory {
   VectorRange* ranges_a = nullptr;
   VectorRange* ranges_b = nullptr;
@@ -61,9 +62,9 @@ struct DeviceBlockMemory {
 DeviceBlockMemory lay_out_block(const Plan& plan, const Candidate& candidate, const Blocking& blocking,
                                 Workspace& workspace);
 
-// Returns the size of the blocks into which a candidate divides a block of the plan. A later checked
-// candidate seldom runs, so it divides the block until it takes at most 1.5 times the memory of the first
-// checked candidate, or the block cannot be divided further.
+// Returns the size of the blocks into which a candidate divides a block of the plan. Checked candidates after
+// the first one seldom run. Such a candidate divides the block until it needs at most 1.5 times the memory of
+// the first checked candidate, or until the block cannot be divided further.
 Blocking candidate_blocking(const Plan& plan, const Candidate& candidate, const Blocking& blocking);
 
 // Returns the bytes of a block for the candidate that needs most.

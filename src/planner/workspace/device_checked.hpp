@@ -1,4 +1,4 @@
-// Memory of a checked plan on a device in addition to that of its products
+// Memory that a checked plan on a device needs in addition to the memory of its products
 // (execute/device/candidates/checked.hpp).
 #pragma once
 
@@ -14,22 +14,22 @@
 
 namespace kintsugi::core {
 
-// Rows and columns of the sums of a tile, of the largest one if tiles differ.
+// Rows and columns of the sums of the largest tile.
 struct DeviceTileSize {
   std::int64_t rows = 0;
   std::int64_t columns = 0;
 };
 
-// True if the contract allows errors. A product of magnitudes, which bounds |A||B| from below, can prove
-// elements then.
+// True if the contract allows errors. Then a product of magnitudes, a lower bound of |A||B|, can prove
+// elements.
 bool allows_error(const Plan& plan);
 
 struct DeviceCheckedMemory {
   RoundingBound* rounding_bounds_a = nullptr;
   RoundingBound* rounding_bounds_b = nullptr;
   DeviceOpenElements open_elements;  // open elements of one block of C
-  // Ranges, slices and sums of magnitudes, if allows_error(). Their scales are not those of the residues, so
-  // they have ranges of their own.
+  // Ranges, slices and sums of magnitudes, if allows_error(). Magnitudes have ranges of their own, since
+  // their scales are different from the scales of the residues.
   VectorRange* ranges_a = nullptr;
   VectorRange* ranges_b = nullptr;
   Slices slices_a;
@@ -39,8 +39,8 @@ struct DeviceCheckedMemory {
 DeviceCheckedMemory lay_out_device_checked(const Plan& plan, const Blocking& blocking,
                                            const DeviceTileSize& tile, Workspace& workspace);
 
-// Returns the scratch bytes of the products of magnitudes, which run before the other products of the tile
-// and use the same scratch.
+// Returns the scratch bytes of the products of magnitudes. The other products of the tile run later and use
+// the same scratch.
 std::size_t magnitude_scratch_bytes(const Plan& plan, const DeviceTileSize& tile);
 
 }  // namespace kintsugi::core

@@ -38,8 +38,7 @@ std::size_t max_scratch_bytes(const Plan& plan, const Blocking& blocking) {
   return bytes;
 }
 
-// Returns the counters of the candidate that has most of them: one step clears these, whichever candidate is
-// selected.
+// Returns the counters of the candidate with the most counters. One step clears them before the selection.
 DeviceCounters most_counters(const Plan& plan, const Blocking& blocking, std::byte* scratch) {
   DeviceCounters counters;
   for (const Candidate& candidate : emulations(plan)) {
@@ -69,7 +68,7 @@ bool covers_all(const Plan& plan, const Blocking& blocking) {
 }
 
 std::int64_t items_at_once(const Plan& plan, const Blocking& blocking) {
-  // With slices of so many bytes a launch fills the device; more batch items would not fill it any better.
+  // A launch with slices of so many bytes fills the device, so more batch items would bring nothing.
   constexpr std::int64_t enough_bytes = std::int64_t{256} << 20;
   if (!covers_all(plan, blocking)) return 1;
   const auto bytes_of_item = static_cast<std::int64_t>(max_slice_bytes(plan, blocking));
@@ -86,8 +85,8 @@ FusedSlices fused_slices(const Plan& plan, const Candidate& candidate, const Blo
 
 FusedMemory lay_out_fused(const Plan& plan, const Blocking& blocking, Workspace& workspace) {
   const std::int64_t items = items_at_once(plan, blocking);
-  // One thread block takes about 16 us to read the ranges of so many vectors; those of more are summarized
-  // before the selection, by several thread blocks.
+  // The selection runs on one thread block, which takes about 16 us to read the ranges of 16384 vectors. The
+  // ranges of more vectors are summarized before the selection by several thread blocks.
   constexpr std::int64_t many_vectors = 16384;
   FusedMemory memory{};
   memory.rows = workspace.take_array<VectorRange>(items * plan.problem.m);

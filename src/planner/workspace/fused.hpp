@@ -1,4 +1,4 @@
-// Memory of calls whose emulations a device computes from slices to C in one kernel.
+// Memory of fused calls: calls whose emulations a device computes from slices to C in one kernel.
 #pragma once
 
 #include <cstddef>
@@ -37,12 +37,12 @@ FusedSlices fused_slices(const Plan& plan, const Candidate& candidate, const Blo
 struct FusedMemory {
   VectorRange* rows;
   VectorRange* columns;
-  MergedSummary* row_summaries;     // nullptr: rows are so few that the selection reads their ranges
-  MergedSummary* column_summaries;  // likewise for columns
+  MergedSummary* row_summaries;  // nullptr if the selection reads the ranges of all rows, since they are few
+  MergedSummary* column_summaries;  // nullptr if the selection reads the ranges of all columns
   DeviceSelection* selections;
-  std::byte* scratch;       // for the candidate that needs most of it
-  DeviceCounters counters;  // counters in `scratch` of the candidate that has most
-  std::byte* slices;        // for the candidate with the largest slices
+  std::byte* scratch;       // large enough for every candidate
+  DeviceCounters counters;  // counters in `scratch` of the candidate with the most counters
+  std::byte* slices;        // large enough for every candidate
 };
 FusedMemory lay_out_fused(const Plan& plan, const Blocking& blocking, Workspace& workspace);
 

@@ -22,9 +22,8 @@ Slices take_slices(const Plan& plan, const SplitRule& rule, std::int64_t vectors
   return slices;
 }
 
-// Returns the bytes of a block of the program, or those of a block of magnitudes if they are more: magnitudes
-// are multiplied before the program in the same memory. `bytes_beside`: bytes needed in addition to the block
-// of magnitudes.
+// Returns the bytes of the memory in which first a block of magnitudes and then a block of the program are
+// multiplied. `bytes_beside`: bytes that are needed together with the block of magnitudes.
 std::size_t larger_block_bytes(const Plan& plan, const Program& program, const Program& magnitudes,
                                const Blocking& blocking, std::size_t bytes_beside) {
   const auto bytes = [&](const Program& block_program) {
@@ -34,7 +33,7 @@ std::size_t larger_block_bytes(const Plan& plan, const Program& program, const P
   return std::max(bytes(program), bytes(magnitudes) + bytes_beside);
 }
 
-// Takes the memory of a candidate, which follows the ranges.
+// Takes the memory of a candidate. The ranges have been taken before.
 void lay_out_candidate(const Plan& plan, const Candidate& candidate, const Blocking& blocking,
                        Workspace& workspace) {
   const Program& program = candidate.program;

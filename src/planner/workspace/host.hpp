@@ -1,5 +1,5 @@
-// Memory of one batch item on the host. The same functions take it from the workspace in an execution and
-// count its bytes when a plan is made.
+// Memory of one batch item on the host. The lay_out_...() functions take memory from the workspace in an
+// execution; when a plan is made, the same functions count its bytes.
 #pragma once
 
 #include <cstddef>
@@ -33,20 +33,20 @@ struct BlockMemory {
 BlockMemory lay_out_block(const Plan& plan, const Program& program, const Blocking& blocking,
                           Workspace& workspace);
 
-// Bit lengths of the largest sum in every row and in every column of the product of the operands' magnitudes,
-// from which ScaleRule::product takes the scales.
+// Bit lengths of the largest element in each row and each column of |A||B|. ScaleRule::product takes the
+// scales from them.
 struct ProductBitMemory {
   std::span<std::int32_t> rows;
   std::span<std::int32_t> columns;
 };
 ProductBitMemory lay_out_product_bits(const Plan& plan, Workspace& workspace);
 
-// Memory of element checks in addition to a candidate's block (execute/host/checked.cpp).
+// Memory of the element checks of a block (execute/host/checked.cpp).
 struct CheckMemory {
   std::span<RoundingBound> rounding_bounds_a;
   std::span<RoundingBound> rounding_bounds_b;
-  // Equilibration along k (split/equilibrate.hpp): ranges of both sides' elements at every inner index, and
-  // the factors of both sides.
+  // Memory of the equilibration (split/equilibrate.hpp): ranges of the elements at every inner index, and
+  // factors.
   std::span<InnerRange> inner_a;
   std::span<InnerRange> inner_b;
   std::span<double> factors_a;
@@ -59,7 +59,8 @@ CheckMemory lay_out_check(const Plan& plan, const Blocking& blocking, Workspace&
 // Takes the scratch of exact sums.
 std::byte* lay_out_exact_sums(const Plan& plan, Workspace& workspace);
 
-// Takes memory for the elements of a block of C that the grid of a reproducible product does not accept.
+// Takes memory for the list of elements in a block of C that are not accepted on the grid of a reproducible
+// product.
 std::byte* lay_out_refused_elements(const Plan& plan, const Blocking& blocking, Workspace& workspace);
 
 // Takes memory for the states of all elements of C.

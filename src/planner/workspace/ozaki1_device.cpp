@@ -12,9 +12,9 @@ namespace {
 
 using Mode = Ozaki1Parameters::Mode;
 
-// Dynamic range of rows and columns up to which slices hold every bit of all elements (mode=cr), and binades
-// allowed between the largest magnitude of a row and its weighted sum (mode=dp, sp).
+// Slices keep every bit of rows and columns up to this dynamic range (mode=cr).
 constexpr int range_of_exact_slices = 40;
+// Largest number of binades between the largest magnitude of a row and its weighted sum (mode=dp, sp).
 constexpr int range_of_weights = 16;
 
 const Program& program_of(const Plan& plan) { return plan.candidates.front().program; }
@@ -29,11 +29,11 @@ Slices take_slices(const Plan& plan, std::int64_t vectors, Workspace& workspace)
 }
 
 DeviceSliceExponents take_exponents(const Slices& slices, Workspace& workspace) {
-  DeviceSliceExponents exponents;
-  exponents.exponents = workspace.take_array<std::int32_t>(slices.count, slices.allocated_vectors);
-  exponents.stride = slices.allocated_vectors;
-  exponents.lengths = workspace.take_array<std::int32_t>(slices.allocated_vectors);
-  return exponents;
+  DeviceSliceExponents taken;
+  taken.exponents = workspace.take_array<std::int32_t>(slices.count, slices.allocated_vectors);
+  taken.stride = slices.allocated_vectors;
+  taken.lengths = workspace.take_array<std::int32_t>(slices.allocated_vectors);
+  return taken;
 }
 
 }  // namespace
@@ -43,13 +43,13 @@ bool is_exact_ozaki1(const Plan& plan) { return program_of(plan).ozaki1.mode == 
 int ozaki1_device_slices(const Plan& plan) {
   const Program& program = program_of(plan);
   if (program.ozaki1.slices != 0) return program.ozaki1.slices;
-  // After s slices of b bits the residual is below 2^(top - s (b + 1)).
+  // A slice has residual_exponent bits. It is rounded to nearest, so that the residual loses one more bit.
   const int bits_per_slice = program.split_a.residual_exponent + 1;
   const auto slices_for = [&](int bits) { return static_cast<int>(divide_up(bits, bits_per_slice)); };
   int slices = 0;
   if (is_exact_ozaki1(plan)) {
-    // The slices reach from the top of the largest element to the last bit of the smallest: the dynamic
-    // range, and two bits more than the significand.
+    // The slices reach from the first bit of the largest element to the last bit of the smallest one. These
+    // bits are the dynamic range, the significand and two more.
     const int element_bits = plan.problem.type == OperandType::f32 ? 26 : 55;
     slices = slices_for(range_of_exact_slices + element_bits);
   } else {

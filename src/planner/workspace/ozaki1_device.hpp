@@ -13,8 +13,7 @@
 
 namespace kintsugi::core {
 
-// Rows and columns of the part of C that one step multiplies: it has about twice as many tiles of 128 x 128
-// as an H200 has SMs.
+// Rows and columns of C that one step multiplies: about twice as many tiles of 128 x 128 as an H200 has SMs.
 inline constexpr std::int64_t ozaki1_tile_edge = 2048;
 // Number of products of slices that one step adds.
 inline constexpr int ozaki1_products_at_once = 4;
@@ -22,12 +21,11 @@ inline constexpr int ozaki1_products_at_once = 4;
 // True if sums are exact and C is correctly rounded (mode=cr).
 bool is_exact_ozaki1(const Plan& plan);
 
-// Returns the number of slices of each operand that a device makes and multiplies whatever the data are: the
-// host does not wait for the counts that the device finds.
+// Returns the number of slices of each operand that a device makes and multiplies, whatever the data are. The
+// device counts the slices that the data need, but the host does not wait for these counts.
 int ozaki1_device_slices(const Plan& plan);
 
-// Returns the sizes of the blocks of C that each have their own number of slices. The pointer to the counts
-// is null.
+// Returns the sizes of the blocks of C with their own numbers of slices. The pointer to the counts is null.
 DeviceBlockSliceCounts ozaki1_slice_counts(const Plan& plan);
 
 // Returns the layout of products of slices for `rows` rows and `columns` columns of C. The pointer to the

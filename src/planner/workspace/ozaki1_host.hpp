@@ -19,13 +19,13 @@ inline constexpr std::int64_t ozaki1_vectors_at_once = Slices::vector_multiple;
 struct Ozaki1Memory {
   SuccessiveSplit a;
   SuccessiveSplit b;
-  double* weights;         // weights of inner indices in Algorithm 3 of dgemm-tc (arith/slice_count.hpp)
+  double* weights;         // weights of the inner indices in Algorithm 3 of dgemm-tc (arith/slice_count.hpp)
   Scaled* row_sums;        // weighted sums of A's rows
   Scaled* slice_row_sums;  // weighted sums of the rows of one slice
-  // Number of slices that each row needs. A negative number -s means that the residual is 0 after s slices.
+  // Number of slices that each row needs. -s means that the residual is 0 after s slices.
   std::int32_t* slice_counts;
   std::byte* products;  // products of ozaki1_vectors_at_once vectors of one slice of B
-  std::byte* sums;      // sums of as many elements as `products` has
+  std::byte* sums;      // sums of the same elements as `products`
   std::byte* scratch;   // scratch memory of the engine
 };
 Ozaki1Memory lay_out_ozaki1(const Plan& plan, const Program& program, const Blocking& blocking,

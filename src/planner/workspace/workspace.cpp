@@ -1,4 +1,4 @@
-// Workspace of a plan and the blocking that makes it fit a limit.
+// Counts the workspace of a plan, and finds the blocking with which the workspace fits a limit.
 #include <algorithm>
 
 #include "engines/device_engine.hpp"
@@ -45,8 +45,8 @@ std::int64_t block_multiple(const Plan& plan) {
   return may_move_tiles ? Slices::vector_multiple : device->tile();
 }
 
-// Halves the larger one of the two pieces of memory of a native product on a device, or else the longer side
-// of the blocks.
+// For a native product on a device, halves the larger one of its two pieces of memory. For other products,
+// halves the longer side of the blocks.
 Blocking smaller_blocking(const Blocking& blocking, std::int64_t multiple) {
   const auto halved = [](std::size_t bytes) { return bytes / 2 / workspace_alignment * workspace_alignment; };
   if (blocking.native_scratch_bytes + blocking.native_sum_bytes > 0) {
@@ -64,23 +64,25 @@ Blocking smaller_blocking(const Blocking& blocking, std::int64_t multiple) {
 
 namespace {
 
-// Returns the edge of `count` equal blocks of a length, rounded up to the multiple.
+// Returns the edge of a block if `length` is cut into `count` equal blocks, rounded up to a multiple of
+// `multiple`.
 std::int64_t edge_for(std::int64_t length, std::int64_t count, std::int64_t multiple) {
   return round_up(divide_up(length, count), multiple);
 }
 
-// Returns the number of vectors that are split if C has `blocks_m` times `blocks_n` blocks
-// (execute/blocks.hpp): columns of B once, and rows of A again for every column of blocks, but for those of
-// the block at which the direction turns. The launches of a block count as so many vectors.
+// Returns the cost of splits if C has `blocks_m` x `blocks_n` blocks (execute/blocks.hpp), as a number of
+// vectors. Columns of B are split once. Rows of A are split once for every column of blocks, except those of
+// the blocks at which the direction changes. The launches of each block cost as much as launch_cost vectors.
 std::int64_t split_cost(const Plan& plan, std::int64_t blocks_m, std::int64_t blocks_n) {
   constexpr std::int64_t launch_cost = 128;
   const std::int64_t rows_of_a = blocks_n * plan.problem.m - (blocks_n - 1) * (plan.problem.m / blocks_m);
   return rows_of_a + plan.problem.n + blocks_m * blocks_n * launch_cost;
 }
 
-// Returns the blocking within the limit that splits least; `halved` is a blocking within the limit that was
-// found by halving. On an H200 FP64 products of n = 8192 within 1 GiB spent 3.3 of 15.3 ms on splitting A for
-// each of four columns of blocks.
+// Returns the blocking within the limit that has the lowest split_cost(). `halved`: a blocking within the
+// limit that was found by halving. With `halved`, FP64 products of n = 8192 within 1 GiB on an H200 spent 3.3
+// of 15.3 ms on splitting A again for each of four columns of blocks. Fewer columns of blocks may need more
+// rows of blocks than halving made, so that twice as many rows of blocks are tried.
 Blocking least_splitting(const Plan& plan, const Blocking& halved, std::size_t limit) {
   const std::int64_t multiple = block_multiple(plan);
   constexpr std::int64_t max_blocks = 16;  // bounds the time of planning
@@ -101,8 +103,9 @@ Blocking least_splitting(const Plan& plan, const Blocking& halved, std::size_t l
   return best;
 }
 
-// Columns of C that a reproducible product computes at once: without a block its sums, 16 bytes an element,
-// and the slices of B take memory that the system clears for every call, an eighth of the time at n = 2048.
+// Columns of C that a reproducible product computes at once. The sums take 16 bytes an element. For all
+// columns, sums and slices of B would take so much memory that the operating system clears it for every call,
+// an eighth of the time at n = 2048.
 constexpr std::int64_t columns_on_grid = 512;
 
 }  // namespace

@@ -20,8 +20,8 @@ namespace kintsugi::core {
 
 namespace {
 
-constexpr std::int64_t tile = 128;     // rows and columns of C that are checked together
-constexpr std::int64_t run = 1 << 14;  // contiguous numbers that a thread takes at a time
+constexpr std::int64_t tile = 128;         // rows and columns of C that are checked together
+constexpr std::int64_t max_run = 1 << 14;  // contiguous numbers that a thread processes at a time
 
 template <class T>
 const MatrixView<const T>& elements_of(const MatrixView<const T>& view) {
@@ -38,7 +38,8 @@ UnderflowLimits limits_of(const NativeCheck<T>& check) {
   return underflow_limits<RealOf<T>>(check.a.columns + products_with_beta);
 }
 
-// Sum of products that neither underflows nor overflows: products of FP32 numbers are normal FP64 numbers.
+// Sum of FP32 products in FP64, which neither underflows nor overflows: products of FP32 numbers are normal
+// FP64 numbers.
 struct WideSum {
   double value = 0;
 
@@ -59,7 +60,7 @@ double rounded_real(ExactSum& sum, double alpha, double beta, const double* c) {
   return rounded_result(sum, alpha, beta, c);
 }
 
-// Element (i, j) of finite operands, recomputed; c is null when beta = 0.
+// Returns the recomputed element (i, j) of finite operands. `c` is null if beta = 0.
 template <class T>
 T recomputed_element(const NativeCheck<T>& check, std::int64_t i, std::int64_t j, const T* c) {
   using Real = RealOf<T>;
@@ -77,7 +78,8 @@ T recomputed_element(const NativeCheck<T>& check, std::int64_t i, std::int64_t j
   }
 }
 
-// (|A||B|)_ij in double; products that underflow or overflow in double are far below or above every limit.
+// Returns (|A||B|)_ij in double. Products that underflow or overflow in double are far below or above every
+// limit, so they do no harm.
 template <class T>
 double sum_of_magnitudes(const NativeCheck<T>& check, std::int64_t i, std::int64_t j) {
   double sum = 0;
@@ -86,7 +88,7 @@ double sum_of_magnitudes(const NativeCheck<T>& check, std::int64_t i, std::int64
   return sum;
 }
 
-// factor * sum + beta * c, rounded once for FP32; c is null when beta = 0.
+// Returns factor * sum + beta * c, rounded once for FP32. `c` is null if beta = 0.
 template <class T>
 T epilogue_of(const T& sum, const T& factor, const T& beta, const T* c) {
   if constexpr (is_complex<T>) {
@@ -96,15 +98,16 @@ T epilogue_of(const T& sum, const T& factor, const T& beta, const T* c) {
   }
 }
 
-// Checks elements of a tile of C. The ranges of the tile's rows of A and columns of B are computed when an
-// element first needs them.
+// Checks elements of a tile of C. Ranges of the tile's rows of A and columns of B are computed when they are
+// needed for the first time.
 template <class T>
 class TileCheck {
  public:
   TileCheck(const NativeCheck<T>& check, const UnderflowLimits& limits)
       : check_(check), limits_(limits), least_(static_cast<Real>(limits.sum)) {}
 
-  // True if all these native results are valid by the ranges of the tile's operands together.
+  // True if all native results of the tile are valid, by the smallest and largest elements of the tile's
+  // operands.
   bool are_valid(const MatrixView<T>& results) {
     const auto lines = lines_of(results);
     bool finite = true;
@@ -113,7 +116,7 @@ class TileCheck {
     return finite && cannot_underflow(range_of_all(rows_), range_of_all(columns_));
   }
 
-  // True if one result is valid, by its size or by the ranges of its own row and column.
+  // True if one result is valid, by its magnitude or by the ranges of its row and its column.
   bool is_valid(const T& x, std::int64_t i, std::int64_t j) {
     bool is_large = true;
     bool all_finite = true;
@@ -132,7 +135,7 @@ class TileCheck {
     return rows_[i].finite() && columns_[j].finite();
   }
 
-  // Returns the recomputed element, for one that is not valid.
+  // Returns the recomputed element (i, j).
   T recompute(std::int64_t i, std::int64_t j, const T* c) {
     if (is_finite(i, j)) return recomputed_element(check_, i, j, c);
     return special_element<T>(check_.a, check_.b, i, j, check_.alpha, check_.beta, c);
@@ -167,8 +170,8 @@ class TileCheck {
   std::array<ValueRange, tile> columns_;
 };
 
-// Calls visit(p) for p = 0 ... pieces - 1, in parallel, and combines the results by +=. A piece should be
-// work enough for a thread.
+// Calls visit(p) for p = 0 ... pieces - 1 in parallel, and combines the results by +=. Each piece should be
+// enough work for a thread.
 template <class Result, class Visit>
 Result reduce_over_pieces(std::int64_t pieces, int threads, const Visit& visit) {
   Result result{};
@@ -187,24 +190,25 @@ Result reduce_over_pieces(std::int64_t pieces, int threads, const Visit& visit) 
   return result;
 }
 
-// Calls visit(x, count) for the runs of numbers that a matrix consists of, and combines the results by +=.
+// Cuts a matrix into runs of contiguous numbers, calls visit(x, count) for each run in parallel, and combines
+// the results by +=.
 template <class Result, class T, class Visit>
 Result reduce_over_runs(const MatrixView<T>& matrix, int threads, const Visit& visit) {
   const auto lines = lines_of(matrix);
-  const std::int64_t runs = divide_up(lines.length, run);
-  const std::int64_t lines_per_piece = std::max(run / lines.length, std::int64_t{1});
+  const std::int64_t runs = divide_up(lines.length, max_run);
+  const std::int64_t lines_per_piece = std::max(max_run / lines.length, std::int64_t{1});
   const std::int64_t pieces = runs * divide_up(lines.count, lines_per_piece);
   return reduce_over_pieces<Result>(pieces, threads, [&](std::int64_t piece) {
     Result result{};
-    const std::int64_t first = piece % runs * run;
+    const std::int64_t first = piece % runs * max_run;
     const std::int64_t line = piece / runs * lines_per_piece;
     for (std::int64_t l = line; l < std::min(line + lines_per_piece, lines.count); ++l)
-      result += visit(lines.line(l) + first, std::min(run, lines.length - first));
+      result += visit(lines.line(l) + first, std::min(max_run, lines.length - first));
     return result;
   });
 }
 
-// Calls visit(i, j, rows, columns) for all tiles, in parallel, and returns the sum of the results.
+// Calls visit(i, j, rows, columns) for all tiles in parallel. Returns the sum of the results.
 template <class Visit>
 std::int64_t sum_over_tiles(std::int64_t rows, std::int64_t columns, int threads, const Visit& visit) {
   const std::int64_t tile_rows = divide_up(rows, tile);
@@ -221,7 +225,7 @@ ValueRange range_of_matrix(const MatrixView<T>& matrix, int threads) {
                                       [](const auto* x, std::int64_t count) { return range_of(x, count); });
 }
 
-// True if all elements are finite and at least as large as the limit for sums.
+// True if all elements are finite and their magnitudes reach the limit for sums.
 template <class T>
 bool are_large(const MatrixView<T>& results, const UnderflowLimits& limits, int threads) {
   const auto least = static_cast<RealOf<T>>(limits.sum);
@@ -230,7 +234,7 @@ bool are_large(const MatrixView<T>& results, const UnderflowLimits& limits, int 
          }) == 0;
 }
 
-// Calls visit(x, count) for the runs of numbers that a matrix consists of, in parallel.
+// Cuts a matrix into runs of contiguous numbers, and calls visit(x, count) for each run in parallel.
 template <class T, class Visit>
 void for_each_run(const MatrixView<T>& matrix, int threads, const Visit& visit) {
   reduce_over_runs<int>(matrix, threads, [&](auto* x, std::int64_t count) {
@@ -288,13 +292,13 @@ std::int64_t finish_totals_of_tile(const NativeCheck<T>& check, const UnderflowL
     for (std::int64_t i = 0; i < check.c.rows; ++i) {
       T& c = check.c(i, j);
       if (elements.is_valid(c, i, j)) continue;
-      // If (|A||B|)_ij reaches the limit, underflow lost nothing that counts, and an element that is not
-      // finite stays: the products, or the old element times beta, overflow. Otherwise the old element is
-      // zero, since its product with beta is below 7 limits, and can_add_natively() requires zero or at least
-      // 8 limits.
+      // An element may stay in two cases. Either it is not finite: then the products, or the old element
+      // times beta, overflow. Or (|A||B|)_ij reaches the limit: then underflow has lost nothing that counts.
+      // An element that is recomputed had the old value zero. Its product with beta was below 7 limits, and
+      // can_add_natively() requires that this product is zero or at least 8 limits.
       if (elements.is_finite(i, j) && (!std::isfinite(c) || sum_of_magnitudes(check, i, j) >= limits.sum))
         continue;
-      c = elements.recompute(i, j, nullptr);  // without beta c, which is zero
+      c = elements.recompute(i, j, nullptr);  // nullptr: beta times the old element is zero
       ++recomputed_count;
     }
   }

@@ -1,5 +1,5 @@
-// Checks of elements of C computed in native arithmetic: finds those that underflow, overflow or special
-// values may have spoiled, and recomputes them.
+// Finds the unreliable sums of a native product, and recomputes their elements: those that underflow,
+// overflow or special values may have spoiled.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,9 @@
 
 namespace kintsugi::core {
 
-// The product C = alpha A B + beta C; a is m x k, b is n x k (op(B) transposed). T is real or complex, not
-// double-double, whose engines check every sum before it is rounded (recombine/pair_element.hpp).
+// The product C = alpha A B + beta C, where `a` is m x k and `b` is n x k (op(B) transposed). T is real or
+// complex. Double-double products need no such check, since the engines check every sum before it is rounded
+// (recombine/pair_element.hpp).
 template <class T>
 struct NativeCheck {
   OperandView<T> a;
@@ -30,31 +31,30 @@ struct NativeCheck {
   }
 };
 
-// Writes C from native sums: factor times `sums` is alpha A B. The sums lie in memory of their own or, with
-// beta = 0, in C's.
+// Writes C from native sums, where factor times `sums` is alpha A B. If beta = 0, the sums may be in C.
 //
-// A sum at least as large as the limit of underflow_limits() (arith/underflow.hpp) is valid; so is a smaller
-// sum whose row of A and column of B have no products that underflow. All others, and sums that are not
-// finite, are recomputed: by IEEE 754 rules where the row or column has NaN or infinities
-// (recombine/special_values.hpp), else without underflow or overflow, FP32's sums in FP64 and FP64's exactly.
-// Returns the number of recomputed elements.
+// A finite sum is valid if it reaches the limit of underflow_limits() (arith/underflow.hpp), or if no product
+// of its row of A and its column of B underflows. All other elements are recomputed. If the row or column has
+// NaN or infinities, the element follows IEEE 754 (recombine/special_values.hpp). Otherwise it is computed
+// without underflow and overflow: FP32 sums in FP64, and FP64 sums exactly. Returns the number of recomputed
+// elements.
 template <class T>
 std::int64_t finish_native_sums(const NativeCheck<T>& check, const MatrixView<T>& sums, T factor);
 
-// True if, for a real C and alpha = 1 or -1, the native product may add its sums to the old elements of C
-// before anything is checked: finish_native_totals() then finds from the totals alone what was spoiled.
+// True if a native product may add its sums to C before they are checked, because finish_native_totals() can
+// find unreliable elements from the totals. Precondition: C is real, and alpha is 1 or -1.
 template <class T>
 bool can_add_natively(const NativeCheck<T>& check);
 
-// Like finish_native_sums(), for totals alpha A B + beta C already in C. Underflow of a product is harmless
-// where the old element of C was large enough; can_add_natively() has made sure that all other old elements
-// were zero.
+// Like finish_native_sums(), for totals alpha A B + beta C that are already in C. Underflow of a product is
+// harmless if the old element of C was large. Precondition: can_add_natively() was true, so all other old
+// elements were zero.
 template <class T>
 std::int64_t finish_native_totals(const NativeCheck<T>& check);
 
 // True if the smallest and largest elements of A and B prove that nothing underflows or overflows in native
-// arithmetic, in whatever order it adds and wherever it multiplies by alpha; false with NaN or infinities.
-// For complex numbers the elements of C are checked, too.
+// arithmetic, for every order of additions and whether alpha multiplies operands or sums. False if there are
+// NaN or infinities. For complex numbers the elements of C are tested, too.
 template <class T>
 bool is_harmless_natively(const NativeCheck<T>& check);
 

@@ -10,8 +10,8 @@ namespace kintsugi::core {
 
 namespace {
 
-// Bit patterns of magnitudes, in the order of the magnitudes; signed, since every instruction set compares
-// signed integers.
+// Bit patterns of magnitudes. Their order is the order of the magnitudes. They are signed integers, because
+// all instruction sets can compare these.
 template <class T>
 using Pattern = std::conditional_t<std::is_same_v<T, float>, std::int32_t, std::int64_t>;
 template <class T>
@@ -21,7 +21,7 @@ constexpr Pattern<T> pattern_of(T x) {
   return std::bit_cast<Pattern<T>>(x);
 }
 
-// Converts patterns to a range; `below` is the pattern of the smallest non-zero magnitude, less one.
+// Converts patterns to a range. `below`: pattern of the smallest non-zero magnitude minus 1.
 template <class T>
 [[gnu::always_inline]] inline ValueRange as_range(Pattern<T> below, Pattern<T> largest) {
   if (largest == 0) return {};
@@ -29,7 +29,7 @@ template <class T>
           .largest = static_cast<double>(std::bit_cast<T>(largest))};
 }
 
-// Returns the magnitude's pattern less one; for zero the largest pattern, so that zeros do not count in a
+// Returns the magnitude's pattern minus 1. For zero this is the largest pattern, so zeros do not count in a
 // minimum.
 template <class T>
 [[gnu::always_inline]] inline Pattern<T> below_magnitude(Pattern<T> magnitude) {
@@ -49,12 +49,11 @@ template <class T>
   return as_range<T>(below_smallest, largest);
 }
 
-// Ranges of up to `lanes` rows, whose elements of one column are contiguous: lane l is row l, or one part of
-// a complex row.
+// Ranges of rows whose elements in one column are contiguous. Lane l is row l, or one part of a complex row.
 constexpr std::int64_t lanes = 128;
 template <class T>
 struct Lanes {
-  Pattern<T> below[lanes];  // pattern of the smallest non-zero magnitude, less one
+  Pattern<T> below[lanes];  // pattern of the smallest non-zero magnitude minus 1
   Pattern<T> largest[lanes];
 
   Lanes() {
@@ -104,7 +103,7 @@ void extend_lanes(const double* x, std::int64_t count, Lanes<double>& ranges) {
   extend_f64(x, count, ranges);
 }
 
-// Extends the ranges of the rows of a column-major matrix: `lanes` numbers of a column at a time.
+// Extends the ranges of the rows of a column-major matrix. Reads `lanes` numbers of a column at a time.
 template <class T>
 void find_ranges_across(const MatrixView<const T>& matrix, ValueRange* ranges) {
   using Real = RealOf<T>;

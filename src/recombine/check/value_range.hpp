@@ -1,4 +1,4 @@
-// Ranges of the magnitudes of many numbers, from their bit patterns.
+// Finds ranges of magnitudes, from bit patterns.
 #pragma once
 
 #include <cstdint>
@@ -9,49 +9,49 @@
 
 namespace kintsugi::core {
 
-// Smallest non-zero and largest magnitude of some numbers; `largest` is infinite or NaN if one of them is.
+// Smallest non-zero magnitude and largest magnitude of some numbers. If a number is infinite or NaN, so is
+// `largest`.
 struct ValueRange {
   double least = std::numeric_limits<double>::infinity();
   double largest = 0;
 
   bool finite() const { return largest <= std::numeric_limits<double>::max(); }
-  // Extends the range by another; a range that is not finite stays so.
+  // Extends the range by another one. A range that is not finite stays so.
   ValueRange& operator+=(const ValueRange& other) {
     if (other.least < least) least = other.least;
     if (finite() && !(other.largest <= largest)) largest = other.largest;
     return *this;
   }
 
-  // True if every number is zero or finite with at least that magnitude.
+  // True if every number is zero, or finite with at least this magnitude.
   bool all_zero_or_at_least(double magnitude) const { return finite() && least >= magnitude; }
 };
 
-// Range of `count` contiguous numbers.
+// Returns the range of `count` contiguous numbers.
 ValueRange range_of(const float* x, std::int64_t count);
 ValueRange range_of(const double* x, std::int64_t count);
 
-// Range of each row of a matrix, of which one stride is 1. The range of complex elements is that of their
-// parts.
+// Sets the range of each row of a matrix. Parts of complex elements count as numbers. One stride must be 1.
 template <class T>
 void find_ranges_of_rows(const MatrixView<const T>& matrix, ValueRange* ranges);
 
-// True if all magnitudes are finite and at least `least`, which is above 0.
+// True if all magnitudes are finite and at least `least`. Precondition: least > 0.
 bool all_at_least(const float* x, std::int64_t count, float least);
 bool all_at_least(const double* x, std::int64_t count, double least);
 
-// A matrix as its contiguous lines: columns if it is column-major, rows if it is row-major; the whole matrix
-// is one line if its leading dimension leaves no gaps. Complex elements are two numbers.
+// The contiguous lines of a matrix: its columns or, if it is row-major, its rows. A matrix without gaps
+// between lines is a single line. A complex element is two numbers.
 template <class Real>
 struct Lines {
   Real* data;
   std::int64_t length;  // numbers in a line
-  std::int64_t count;   // lines
-  std::int64_t stride;  // numbers from one line's first to the next one's
+  std::int64_t count;   // number of lines
+  std::int64_t stride;  // distance of two lines, in numbers
 
   Real* line(std::int64_t l) const { return data + l * stride; }
 };
 
-// Lines of a matrix of which one stride is 1.
+// Returns the lines of a matrix. One of its strides must be 1.
 template <class T>
 auto lines_of(const MatrixView<T>& matrix) {
   using Real = std::conditional_t<std::is_const_v<T>, const RealOf<std::remove_const_t<T>>, RealOf<T>>;

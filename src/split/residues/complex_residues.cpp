@@ -11,13 +11,13 @@ namespace kintsugi::core {
 
 namespace {
 
-// Residues modulo one modulus of the real and imaginary parts.
+// Residues of real and imaginary parts modulo one modulus.
 struct Residues {
   alignas(64) double re[residue_lanes];
   alignas(64) double im[residue_lanes];
 };
 
-// Sets the residues, modulo one modulus, of integers of `count` limbs; weights[l] is congruent to 2^(42 l).
+// Sets the residues of integers of `count` limbs modulo one modulus. weights[l] is congruent to 2^(42 l).
 KINTSUGI_VECTORIZED void reduce_limbs(const ResidueLimbs& limbs, int count, const double* weights,
                                       std::int32_t modulus, double* residues) {
   alignas(64) double sums[residue_lanes] = {};

@@ -10,8 +10,8 @@
 
 namespace kintsugi::core {
 
-// Writes vectors first ... last - 1 of the slices; a vector is a row of op(A) or a column of op(B), of
-// complex elements. `ranges` are those of the embedding, which has two vectors, of equal scales, for a column
+// Writes vectors first ... last - 1 of the slices. A vector is a row of op(A) or a column of op(B) with
+// complex elements. `ranges`: ranges of the embedding, which has two vectors of equal scales for each column
 // of op(B). `inner_factors`: factors of the embedding's inner indices, equal for both parts of an element;
 // empty: none.
 template <class T>

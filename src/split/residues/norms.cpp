@@ -16,8 +16,8 @@ namespace {
 // Elements of one vector that are processed together.
 constexpr int lanes = 64;
 
-// Adds the squares of magnitude_above() of `lanes` elements. The scale is below 2^1089 and may exceed
-// double's range, hence two factors.
+// Adds the squares of magnitude_above() of `lanes` elements. The scale is the product of two factors, since
+// it may exceed double's range (it is below 2^1089).
 KINTSUGI_VECTORIZED void add_squares(const double* x, TwoFactors factors, std::uint64_t* squares) {
   for (int e = 0; e < lanes; ++e) {
     const double magnitude = x[e] < 0 ? -x[e] : x[e];
@@ -40,8 +40,8 @@ struct Lanes {
   }
 };
 
-// Loads upper bounds of the magnitudes: the elements themselves, double-double numbers rounded away from
-// zero.
+// Loads upper bounds of the magnitudes. These are the elements themselves, or double-double numbers rounded
+// away from zero.
 template <class View>
 void load_bounds(const View& operand, std::span<const double> inner_factors, std::int64_t v,
                  std::int64_t begin, std::int64_t end, double* elements) {
@@ -53,7 +53,7 @@ void load_bounds(const MatrixView<const DoubleDouble>& operand, std::span<const 
     elements[p - begin] = finite_above(operand(v, p)) * (inner_factors.empty() ? 1 : inner_factors[p]);
 }
 
-// Calls visit(v, L) for vectors first ... last - 1 that are not zero, with L as in residue_scale.hpp.
+// Calls visit(v, L) for vectors first ... last - 1 that are not zero. L is defined in residue_scale.hpp.
 template <class View, class Visit>
 void visit_norm_bits(const View& operand, std::span<const VectorRange> ranges,
                      std::span<const double> inner_factors, std::int64_t first, std::int64_t last,

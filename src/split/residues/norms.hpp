@@ -9,14 +9,15 @@
 
 namespace kintsugi::core {
 
-// Sets the scale of every row v of `operand` (vectors x k) as ScaleRule::norm says; ranges[v] must have the
-// row's exponents. NaN and infinities count as zeros.
+// Sets the scale of every row v of `operand` (vectors x k) by ScaleRule::norm. NaN and infinities count as
+// zeros. Precondition: ranges[v] has the row's exponents.
 template <class View>
 void scale_by_norms(const View& operand, const SplitRule& rule, std::span<VectorRange> ranges, int threads);
 
-// Returns the least L >= 0 with sum over p of D_vp^2 <= 2^L for all rows v of `operand`, where D_vp is the
-// magnitude in norm_digits bits, rounded up (arith/residue/residue_scale.hpp).
-// `inner_factors`: factors of the inner indices with which `ranges` was computed; empty: none.
+// Returns the least L >= 0 such that sum over p of D_vp^2 <= 2^L for all rows v of `operand`. D_vp is the
+// magnitude of element (v, p), rounded up to an integer of norm_digits bits
+// (arith/residue/residue_scale.hpp). `inner_factors`: factors of the inner indices with which `ranges` was
+// computed; empty: none.
 template <class View>
 int largest_norm_bits(const View& operand, std::span<const VectorRange> ranges,
                       std::span<const double> inner_factors, int threads);

@@ -23,9 +23,9 @@ KINTSUGI_VECTORIZED void take_limbs(const double* x, TwoFactors factors, int cou
 
 namespace {
 
-// Limbs of double-double numbers. Each limb is the sum of two: one of the integer nearest to high, and one of
-// the integer nearest to the rest of high plus low. Both integers together are within 1/2, and one rounding,
-// of the number.
+// Takes the limbs of double-double numbers. A number becomes the sum of two integers: the integer nearest to
+// `high`, and the integer nearest to the rest of `high` plus `low`. This sum differs from the number by at
+// most 1/2 and one rounding. Each limb is the sum of the limbs of the two integers.
 KINTSUGI_VECTORIZED void take_pair_limbs(const double* high, const double* low, TwoFactors factors, int count,
                                          ResidueLimbs& limbs) {
   alignas(64) double upper[lanes];
@@ -74,8 +74,8 @@ KINTSUGI_VECTORIZED void store_residues(const ResidueLimbs& limbs, int count, in
 
 }  // namespace
 
-// Writes whole groups of `lanes` elements, also where fewer are left: vectors of slices are padded with zeros
-// to a multiple of `lanes`.
+// Writes whole groups of `lanes` elements. The last group may have fewer elements; the vectors of slices are
+// padded to a multiple of `lanes`.
 template <class View>
 void split_block_into_residues(const View& operand, const SplitRule& rule,
                                std::span<const VectorRange> ranges, const Slices& slices,

@@ -10,19 +10,19 @@
 
 namespace kintsugi::core {
 
-// Elements of one vector that are split together; ResidueLimbs has the limbs of their integers
-// (arith/residue/residue.hpp).
+// Number of elements of one vector that are split together.
 inline constexpr int residue_lanes = 64;
 
+// Limbs of the integers of residue_lanes elements (arith/residue/residue.hpp).
 struct ResidueLimbs {
   alignas(64) double limb[max_limbs][residue_lanes];
 };
 
-// Writes `count` limbs of each of the integers nearest to x[e] * factors.first * factors.second.
+// Writes `count` limbs of the integer nearest to x[e] * factors.first * factors.second, for each e.
 void take_limbs(const double* x, TwoFactors factors, int count, ResidueLimbs& limbs);
 
-// Writes vectors first ... last - 1 of the slices: split_into_residues() of every element, NaN and infinities
-// as zeros. `inner_factors`: factors of the inner indices; empty: none.
+// Writes vectors first ... last - 1 of the slices: the results of split_into_residues() for all elements. NaN
+// and infinities count as zeros. `inner_factors`: factors of the inner indices; empty: none.
 template <class View>
 void split_block_into_residues(const View& operand, const SplitRule& rule,
                                std::span<const VectorRange> ranges, const Slices& slices,

@@ -18,7 +18,8 @@ void sum_vectors(const View& b, std::span<const VectorRange> ranges, double* wei
     for (std::int64_t v = 0; v < b.rows; ++v) {
       if (ranges[v].finite()) sum.add(std::fabs(static_cast<double>(b(v, p))));
     }
-    // Weights stay finite, since the exact sums of multiply_magnitudes() would otherwise be infinite or NaN.
+    // Weights are limited to finite numbers. Otherwise the sums of multiply_magnitudes() would be infinite or
+    // NaN.
     weights[p] = std::min(sum.to_double(), std::numeric_limits<double>::max());
   }
 }

@@ -12,7 +12,8 @@ namespace kintsugi::core {
 
 namespace {
 
-// The integer as stored in a slice: fp16's bit pattern, or its value in panels (float) and fp64 slices.
+// Returns the stored form of an integer: a bit pattern in fp16 slices, the value in panels (float) and fp64
+// slices.
 template <class Element>
 Element stored(std::int64_t integer) {
   if constexpr (std::is_same_v<Element, std::uint16_t>) {
@@ -22,7 +23,7 @@ Element stored(std::int64_t integer) {
   }
 }
 
-// Sets the elements of vector v of slice s from index `filled` on, padding included, to zero.
+// Clears the elements of vector v of slice s from index `filled` on, including padding.
 template <class Element>
 void clear(const Slices& slices, int s, std::int64_t v, std::int64_t filled) {
   Element* vector = slices.vector<Element>(s, v);
@@ -94,7 +95,7 @@ void set_first_residuals(const View& operand, std::span<const VectorRange> range
     const std::int64_t last = std::min(operand.rows, first + vectors_per_block);
     std::fill(split.tops + first, split.tops + last, no_residual);
     for (std::int64_t v = first; v < last; ++v)
-      split.exponents(0, v) = 0;  // stays 0 if all elements are zero: then no slice is taken
+      split.exponents(0, v) = 0;  // keeps this value if all elements are zero, since then no slice is taken
     for_each_element(operand, first, last, [&](std::int64_t v, std::int64_t p, auto x) {
       const Residual residual = residual_of(ranges[v].finite() ? static_cast<double>(x) : 0.0);
       split.residuals[v * operand.columns + p] = residual;

@@ -1,14 +1,15 @@
-// Algorithm 1 of dgemm-tc in integers: slices by successive roundings, each vector of a slice on a grid of
+// Algorithm 1 of dgemm-tc in integers: slices by successive roundings. Each vector of a slice has a grid of
 // its own.
 //
 //   tau_s = ceil(log2 max_p |residual_p|)
 //   slice_s = RN(residual 2^(bits - tau_s))
 //   residual -= 2^(tau_s - bits) slice_s
 //
-// so that x = sum over s of 2^exponent_s slice_s, |slice_s| <= 2^bits, until every residual is zero. With
-// `by_sigma` RN is the paper's fl((residual + sigma) - sigma), whose grid is twice as coarse for positive
-// residuals. A residual is a 53-bit integer times the power of two of its element's last bit: nothing
-// overflows, no element is scaled, and subnormal elements need no special case.
+// These steps are repeated until every residual is zero. Then x = sum over s of 2^exponent_s slice_s, with
+// |slice_s| <= 2^bits. With `by_sigma`, RN is the paper's fl((residual + sigma) - sigma), whose grid is twice
+// as coarse for positive residuals. A residual is stored as a 53-bit integer times the power of two of its
+// element's last bit. Therefore nothing overflows, elements are not scaled, and subnormal elements need no
+// special case.
 #pragma once
 
 #include <cstddef>
@@ -26,16 +27,18 @@ namespace kintsugi::core {
 // State of the split of one operand's block; the caller owns the memory.
 struct SuccessiveSplit {
   Slices slices;  // as many slices as memory was provided for
-  // Exponent of (slice, vector). A vector of zeros repeats its exponent in the slice before.
+  // Exponent of (slice, vector). If a vector of a slice is zero, it has the same exponent as in the slice
+  // before.
   MatrixView<std::int32_t> exponents{};
   Residual* residuals = nullptr;  // vectors x k
-  std::int32_t* tops = nullptr;   // tau of each vector's current residuals
+  std::int32_t* tops = nullptr;   // tau_s of each vector's current residuals
   int bits = 0;
   bool by_sigma = false;
 };
 
-// Sets the residuals before the first slice to the elements of `operand` (vectors x k; View: OperandView of
-// any element type). Vectors with NaN or infinities count as zero, so that they change no other element.
+// Sets the residuals before the first slice to the elements of `operand` (vectors x k). Vectors with NaN or
+// infinities count as zero, so that they do not influence other elements. View: OperandView of any element
+// type.
 template <class View>
 void set_first_residuals(const View& operand, std::span<const VectorRange> ranges,
                          const SuccessiveSplit& split, int threads);
@@ -43,9 +46,9 @@ void set_first_residuals(const View& operand, std::span<const VectorRange> range
 // True if an element has a residual that is not zero.
 bool any_residual(const SuccessiveSplit& split);
 
-// Computes slice s of all vectors, padding included. With `weights`, one number for each inner index, also
-// sets weighted[v] = sum over p of |2^exponent_s slice_s(v, p)| weights[p], rounded once, so that it does not
-// depend on the order of additions.
+// Computes slice s of all vectors, including padding. If `weights` (one number for each inner index) is not
+// null, also sets weighted[v] = sum over p of |2^exponent_s slice_s(v, p)| weights[p]. This sum is rounded
+// once, so it does not depend on the order of additions.
 void take_slice(const SuccessiveSplit& split, int s, const double* weights, Scaled* weighted, int threads);
 
 }  // namespace kintsugi::core

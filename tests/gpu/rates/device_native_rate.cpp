@@ -158,7 +158,7 @@ nlohmann::json measure(const Operands& operands, const Case& test) {
   const DeviceTile tile = operands.tile(test);
   if (test.beta == 0) {
     operands.poison();
-    engine().multiply_unsplit({}, tile);
+    engine().multiply_unsliced({}, tile);
     if (!are_right(operands, test))
       throw std::runtime_error("device_native_rate: wrong sums of " + test.text());
   }
@@ -170,7 +170,7 @@ nlohmann::json measure(const Operands& operands, const Case& test) {
   };
   const double first_vendor_time = seconds(count, multiply_by_vendor, 5);
   const double kernel_time = seconds(
-      count, [&](int) { engine().multiply_unsplit({}, tile); }, 5);
+      count, [&](int) { engine().multiply_unsliced({}, tile); }, 5);
   const double checked_time = test.beta == 0 ? seconds(count, multiply_and_check, 5) : 0;
   const double vendor_time = (first_vendor_time + seconds(count, multiply_by_vendor, 5)) / 2;
   fmt::print("{:42} cuBLAS {:10.1f} us {:6.1f} TFLOP/s; speed of Kintsugi's kernel {:6.3f} of that",

@@ -193,7 +193,7 @@ void time_unsplit_product(Table& table, std::int64_t n) {
   square.tile.a.matrix.data = square.tile.b.matrix.data = operand.data();
   const std::string name = fmt::format("unsplit product f{}, n = {}", 8 * sizeof(T), n);
   table.add_arithmetic(name, 2.0 * std::pow(static_cast<double>(n), 3),
-                       [&] { engine().multiply_unsplit({}, square.tile); });
+                       [&] { engine().multiply_unsliced({}, square.tile); });
   double sum = 0;  // of row 3 and column n - 1
   for (std::int64_t p = 0; p < n; ++p)
     sum += values[static_cast<std::size_t>(3 + p * n)] * values[static_cast<std::size_t>(n - 1 + p * n)];

@@ -10,10 +10,10 @@ namespace kintsugi::tools {
 
 namespace {
 
-constexpr double tolerance = 1e-9;  // fraction of a decade or a step, since 10^log10(x) need not be x
+// Rounding errors that are accepted, as a fraction of a decade or a step: 10^log10(x) need not equal x.
+constexpr double tolerance = 1e-9;
 
-// round_below() and round_above() return 1, 2 or 5 times a power of ten: the largest such number <= value,
-// and the smallest >= value.
+// Ticks are 1, 2 or 5 times a power of ten. Returns the largest tick that is at most `value`.
 double round_below(double value) {
   const double decade = std::pow(10.0, std::floor(std::log10(value) + tolerance));
   double best = decade;
@@ -23,6 +23,7 @@ double round_below(double value) {
   return best;
 }
 
+// Returns the smallest tick that is at least `value`.
 double round_above(double value) {
   const double decade = std::pow(10.0, std::floor(std::log10(value) + tolerance));
   for (const double factor : {1.0, 2.0, 5.0}) {
@@ -46,7 +47,7 @@ void set_logarithmic_ends(Axis& axis, double smallest, double largest) {
   double low = round_below(smallest);
   double high = round_above(largest);
   const bool is_single_tick = high <= low * (1 + tolerance);
-  if (is_single_tick) {  // then the axis ends at the ticks next to it
+  if (is_single_tick) {  // The axis then ends at the two neighbouring ticks.
     low = round_below(low * 0.6);
     high = round_above(high * 1.5);
   }
@@ -72,7 +73,7 @@ bool collide(const std::vector<Tick>& ticks, const Axis& axis, const LabelExtent
   return false;
 }
 
-// Returns ticks at every n-th power of ten, n being `every`, times each of the factors.
+// Returns ticks at every `every`-th power of ten, times each of the factors.
 std::vector<Tick> decades(const Axis& axis, int every, const std::vector<double>& factors) {
   std::vector<Tick> ticks;
   const int first = static_cast<int>(std::floor(axis.from));

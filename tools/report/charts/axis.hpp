@@ -19,10 +19,10 @@ struct Axis {
   double pixel(double value) const;
 };
 
-// Returns an axis over the values, with a margin; without any values, over one unit.
+// Returns an axis over the values, with a margin. Without values, the axis covers one unit.
 Axis axis_with_margin(bool logarithmic, const std::vector<double>& values, double start, double end);
-// Returns an axis whose ends are ticks. A linear one includes 0; a logarithmic one ends at whole decades, or
-// at 1, 2 or 5 times a power of ten if the values are within two decades.
+// Returns an axis whose ends are ticks. A linear axis includes 0. A logarithmic axis ends at whole decades,
+// or at 1, 2 or 5 times a power of ten if the values are within two decades.
 Axis axis_between_ticks(bool logarithmic, const std::vector<double>& values, double start, double end);
 
 struct Tick {
@@ -33,14 +33,14 @@ struct Tick {
 // Returns the label: "0.002", "50", "1e-7", "2e5".
 std::string tick_label(double value);
 
-// Returns how many pixels of the axis a label takes, with the space to the next one.
+// Returns the number of pixels of the axis that a label takes, including the space to the next label.
 using LabelExtent = std::function<double(const std::string&)>;
 
-// Returns the largest set of ticks at 1, 2 and 5 times powers of ten whose labels do not collide: on a
-// logarithmic axis 1, 2, 5, 10, ..., or decades, or every second decade and so on; on a linear one at a
-// distance of 1, 2 or 5 times a power of ten.
+// Returns as many ticks at round values as have room for their labels. On a logarithmic axis these are 1, 2,
+// 5, 10, ..., or decades, or every second decade and so on. On a linear axis their distance is 1, 2 or 5
+// times a power of ten.
 std::vector<Tick> round_ticks(const Axis& axis, const LabelExtent& extent);
-// Returns ticks at the values themselves if their labels do not collide, else round ones.
+// Returns ticks at the values themselves if their labels do not collide, else ticks at round values.
 std::vector<Tick> ticks_at(const std::vector<double>& values, const Axis& axis, const LabelExtent& extent);
 
 }  // namespace kintsugi::tools

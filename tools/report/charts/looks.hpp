@@ -1,4 +1,4 @@
-// Colours, dashes, markers and labels of lines, the same in every figure.
+// Chooses colours, dashes, markers and labels of lines, which are the same in every figure.
 #pragma once
 
 #include <string>
@@ -9,13 +9,14 @@
 
 namespace kintsugi::tools {
 
-// Colours distinguish schemes, dashes and markers engine and accumulator; labels have all three.
+// Colours distinguish schemes. Dashes and markers distinguish engines and accumulators. Labels name scheme,
+// engine and accumulator.
 class Looks {
  public:
   explicit Looks(const std::vector<Json>& rows);
 
-  // Returns the line to which a row belongs. `scheme` is the row's scheme without the parameter on the x
-  // axis; the label begins with `name`, or else with the scheme.
+  // Returns the line to which a row belongs. `scheme`: the row's scheme without the parameter that is on the
+  // x axis. The label begins with `name` if it is given, else with the scheme.
   Series series_of(const Json& row, const std::string& scheme);
   Series series_of(const Json& row, const std::string& scheme, const std::string& name);
 
@@ -26,7 +27,8 @@ class Looks {
 
 // Returns the chart's line with the label of `wanted`; adds it if there is none.
 Series& series_in(Chart& chart, const Series& wanted);
-// Adds a point. Of consecutive points with the same x, which differ by the seed, only the largest y is kept.
+// Adds a point. Consecutive points with the same x come from different seeds; only the one with the largest y
+// is kept.
 void add_point(Series& series, double x, double y);
 
 }  // namespace kintsugi::tools

@@ -20,7 +20,7 @@ namespace {
 
 constexpr const char* converter = "rsvg-convert";
 
-// Redirects the converter's output to /dev/null, since this program prints its own messages about failures.
+// Redirects the converter's output to /dev/null. This program prints its own messages about failures.
 class SilencedOutput {
  public:
   SilencedOutput() {
@@ -37,7 +37,7 @@ class SilencedOutput {
   posix_spawn_file_actions_t actions_;
 };
 
-// Runs the converter, which is looked up on PATH, without a shell. Returns its exit status; 128 plus the
+// Runs the converter without a shell; its file is found on PATH. Returns its exit status, or 128 plus the
 // number of the signal that ended it.
 int run_converter(const std::string& flag, std::vector<std::string> words) {
   words.insert(words.begin(), converter);

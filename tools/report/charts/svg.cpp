@@ -13,7 +13,7 @@ namespace kintsugi::tools {
 
 namespace {
 
-// Each colour for light and for dark mode, with a contrast of 3 or more against the page.
+// Colours of lines: for light mode and for dark mode. Each has a contrast of at least 3 against the page.
 constexpr std::array<std::pair<const char*, const char*>, 10> colours{{{"#2a6fdb", "#6ea8ff"},
                                                                        {"#c65d00", "#ff9d4d"},
                                                                        {"#1b7f3b", "#4fc978"},
@@ -36,7 +36,7 @@ constexpr double legend_line = 17;
 // Height of the row below a logarithmic y axis for points with the value 0, which the axis cannot show.
 constexpr double zero_row = 22;
 
-// The axes, and the pixel of a y of 0 on a logarithmic one.
+// The axes, and the place of points with y = 0, which a logarithmic axis cannot show.
 struct Places {
   Axis x;
   Axis y;
@@ -173,8 +173,8 @@ bool coincide(const Series& earlier, const Series& later, const Chart& chart, co
 
 enum class Markers : std::uint8_t { none, at_points };
 
-// Returns the path of a line, with its markers. It is the wider the more later lines, `covering_lines` of
-// them, coincide with it, so that it shows on both sides of them.
+// Returns the path of a line with its markers. `covering_lines`: number of later lines that coincide with
+// this line. The more there are, the wider the line is, so that it shows on both sides of them.
 std::string line_of(const Chart& chart, const Series& series, const Places& places, int covering_lines,
                     Markers markers) {
   std::string path;
@@ -192,7 +192,7 @@ std::string line_of(const Chart& chart, const Series& series, const Places& plac
       stroke(series, path.empty() ? "M0 0" : path, line_width * (1 + 2 * covering_lines)), marks);
 }
 
-// Returns how the lines of a chart are marked; a histogram has no markers.
+// Returns the markers of a chart's lines. A histogram has none.
 Markers markers_of(const Chart& chart) { return chart.steps ? Markers::none : Markers::at_points; }
 
 std::string lines_of(const Chart& chart, const Places& places) {

@@ -25,8 +25,9 @@ struct Chart {
   std::vector<Series> series = {};
   std::vector<Series> limits = {};  // drawn without markers
   bool log_y = true;
-  bool steps = false;           // a histogram: a point's y holds from the previous x to its own
-  bool ticks_at_points = true;  // x ticks at the values of the points if there is room, else at round values
+  bool steps = false;  // true: a histogram, where a point's y holds from the previous x to its own x
+  bool ticks_at_points =
+      true;  // true: x ticks are at the points' values if there is room, else at round values
 };
 
 // Returns the text escaped for XML.
@@ -35,9 +36,9 @@ std::string escaped(const std::string& text);
 // Returns the CSS rules for the classes that draw() uses, with the colours of both modes.
 std::string chart_style();
 
-// Returns the chart as SVG. A logarithmic y axis has a separate row for the value 0; infinite values, and x =
-// 0 on a logarithmic axis, are left out. Where lines coincide, the earlier ones are drawn wider. A standalone
-// SVG needs chart_style() as `style`.
+// Returns the chart as SVG. A logarithmic y axis has a separate row for the value 0. Points with infinite
+// values, and points with x = 0 on a logarithmic axis, are left out. If lines coincide, the earlier ones are
+// drawn wider. `style`: CSS rules; a standalone SVG needs chart_style().
 std::string draw(const Chart& chart, const std::string& style = "");
 
 }  // namespace kintsugi::tools

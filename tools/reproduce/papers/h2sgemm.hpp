@@ -18,10 +18,10 @@ inline const std::string term_12 = "h2sgemm:sb=12";
 inline const std::string native = "native";
 inline const std::string fp16 = "fp16";
 
-// Kinds of sums. All round to nearest, like the paper's NPU, of which Kintsugi has no model. The paper's
-// SGEMM is OpenBLAS's on another processor, so its sums may differ from those of the NPU. The engine cpu
-// multiplied slices by OpenBLAS up to commit 571b385, which made the recorded rows; since then it has the
-// sequential sums of the reference engine (CHANGELOG, Bits).
+// Kinds of sums. All sums round to nearest, as the paper's NPU does. (Kintsugi has no model of the NPU.) The
+// paper's SGEMM is OpenBLAS's on another processor, so its sums may differ from the NPU's. The recorded rows
+// of the engine cpu were made when it multiplied slices by OpenBLAS, up to commit 571b385. Since then it has
+// the sequential sums of the reference engine (CHANGELOG, Bits).
 struct Sums {
   std::string name;
   std::string engine;
@@ -29,7 +29,8 @@ struct Sums {
 };
 inline const std::vector<Sums> kinds_of_sums{{"sequential sums", "reference", "reference"},
                                              {"OpenBLAS's sums", "cpu", "cpu"}};
-// The kinds of sums where errors are divided by SGEMM's: the schemes' sums and SGEMM's may be of two engines.
+// The kinds of sums for errors that are divided by SGEMM's errors. The schemes' sums and SGEMM's sums may
+// come from different engines.
 inline const std::vector<Sums> sums_over_sgemm{
     kinds_of_sums[0], kinds_of_sums[1], {"sequential sums over OpenBLAS's SGEMM", "reference", "cpu"}};
 
@@ -38,12 +39,12 @@ inline SchemeOnEngine method_of(const Sums& sums, const std::string& scheme) {
                           : SchemeOnEngine{scheme, sums.engine, "fp32"};
 }
 
-// Last commit in which the accumulator fp32 added partial sums outside the unit in FP32, as Algorithm 1 does;
-// since then it adds them in FP64 (CHANGELOG, Bits).
+// Last commit in which the accumulator fp32 added partial sums outside the unit in FP32, as Algorithm 1 does.
+// Since then it adds them in FP64 (CHANGELOG, Bits).
 inline constexpr const char* last_with_fp32_outside = "663a57e2e5d6";
 
-// A way to add the element-wise order's partial sums outside the unit: after how many inner indices, and in
-// which type. The paper does not say it.
+// A way to add the element-wise order's partial sums outside the unit: the number of inner indices of a
+// partial sum, and the type of the addition. The paper gives neither.
 struct OutsideSums {
   std::string name;
   std::string (*scheme)(int sb);
@@ -60,8 +61,8 @@ inline bool is_element_wise_fp32(const Json& row) {
   return cell(row, "scheme").starts_with("h2sgemm-element") && cell(row, "accumulator") == "fp32";
 }
 inline bool is_of_last_with_fp32(const Json& row) { return cell(row, "commit") == last_with_fp32_outside; }
-// Filters: rows of the element-wise order on the accumulator fp32 pass if their partial sums were added
-// outside in this type; all other rows pass.
+// Filters for rows of the element-wise order on the accumulator fp32. These rows pass if their partial sums
+// were added outside in FP32 (or FP64). All other rows pass.
 inline bool with_fp32_outside(const Json& row) {
   return !is_element_wise_fp32(row) || is_of_last_with_fp32(row);
 }

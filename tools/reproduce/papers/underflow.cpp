@@ -15,7 +15,8 @@ constexpr int highest_exponent = 27;
 // Offset exponents from first_normal to last_normal give a normal high slice, as the equations assume.
 constexpr int first_normal = -14;
 constexpr int last_normal = 14;
-// Some numbers with the offset exponent 15 round to an infinite high slice; from 16 on all do.
+// Some numbers with the offset exponent 15 round to an infinite high slice; with larger exponents all numbers
+// do.
 constexpr int last_finite = 15;
 constexpr std::uint64_t seed = 1;
 
@@ -149,7 +150,7 @@ double difference(const Evidence& evidence, const std::string& name) {
   return largest;
 }
 
-// Returns the smallest exponent down to which, from 0 on, all numbers keep 23 of 24 bits.
+// Returns the smallest exponent such that all numbers from this exponent up to exponent 0 keep 23 of 24 bits.
 int lower_end(const Evidence& evidence, int sb) {
   int first = 0;
   while (first > lowest_exponent && fewest_bits(evidence, first - 1, sb) >= 23) --first;
@@ -169,11 +170,13 @@ Measured gradual_at_0(const Evidence& evidence) {
 Measured significant_underflow(const Evidence& evidence) {
   Measured measured;
   for (const int least : {-9, -10}) {
-    const std::string after = fmt::format(", none from {} up", least);
+    // Names of series are those of the registry. "none from -9 up" is the reading that no underflow occurs
+    // from offset -9 on.
+    const std::string reading = fmt::format(", none from {} up", least);
     measured.push_back({fmt::format("offsets {} to 14", least),
                         shares(evidence, least, last_normal, "simulated_underflow")});
-    measured.push_back({"offsets -12 and -11" + after, shares(evidence, -12, -11, "simulated_underflow")});
-    measured.push_back({"offset -13" + after, shares(evidence, -13, -13, "simulated_underflow")});
+    measured.push_back({"offsets -12 and -11" + reading, shares(evidence, -12, -11, "simulated_underflow")});
+    measured.push_back({"offset -13" + reading, shares(evidence, -13, -13, "simulated_underflow")});
   }
   return measured;
 }

@@ -7,11 +7,11 @@ namespace kintsugi::tools::programs {
 
 struct Site {
   std::string name;
-  std::vector<std::size_t> predecessors;  // sites whose results this one reads
+  std::vector<std::size_t> predecessors;  // sites whose results this site reads
 };
 
-// Y = tanh(tanh(X W1) W2) W3 with n x n matrices. Elements of X have the distribution, those of the weights
-// too, scaled so that layers neither grow nor shrink symmetric data.
+// Y = tanh(tanh(X W1) W2) W3 with n x n matrices. X and the weights have the distribution. The weights are
+// scaled so that layers neither grow nor shrink symmetric data.
 class Perceptron {
  public:
   static const std::vector<Site>& sites();
@@ -25,8 +25,8 @@ class Perceptron {
   std::vector<Matrix> factors_;  // X, W1, W2, W3
 };
 
-// A = L L^T, right-looking by block columns with one of look-ahead; A = M M^T / n + I, the elements of M have
-// the distribution. Sites are those of apps/mixpert and apps/blocked_cholesky.cpp.
+// Factorizes A = L L^T, right-looking by block columns, with look-ahead of one block column. A = M M^T / n +
+// I, where M has the distribution. The sites are those of apps/mixpert and apps/blocked_cholesky.cpp.
 class Cholesky {
  public:
   static const std::vector<Site>& sites();
@@ -39,9 +39,9 @@ class Cholesky {
   Matrix a_;
 };
 
-// Solves A x = b, A diagonally dominant, by block LU in FP32, whose trailing update is the one call site, and
-// GMRES in FP64 until the residual falls no more. Returns HPL-AI's scaled residual
-// |A x - b| / (eps (|A| |x| + |b|) n) in the maximum norm; a result below 16 is valid.
+// Solves A x = b with a diagonally dominant A: by block LU in FP32, then GMRES in FP64 until the residual no
+// longer decreases. The trailing update of LU is the only call site. Returns HPL-AI's scaled residual |A x -
+// b| / (eps (|A| |x| + |b|) n) in the maximum norm. A result below 16 is valid.
 double hpl_ai_residual(std::int64_t n, const std::string& distribution, Products& products);
 
 }  // namespace kintsugi::tools::programs

@@ -22,8 +22,8 @@ bool is_zero(const llvm::Value* value) {
   return constant != nullptr && constant->isNullValue();
 }
 
-// True if a pointer to beta is a constant's, or a local variable's to which zeros alone are stored. Calls do
-// not write their scalars.
+// True if the pointer points to a constant 0, or to a local variable to which only zeros are stored. (A BLAS
+// call does not write its scalars.)
 bool refers_to_zero(const llvm::Value* pointer) {
   pointer = pointer->stripPointerCasts();
   if (const auto* const global = llvm::dyn_cast<llvm::GlobalVariable>(pointer))
@@ -42,13 +42,12 @@ bool refers_to_zero(const llvm::Value* pointer) {
   return is_stored;
 }
 
-// Memory that a value of the analysed function points to, or that is reached from there by loading pointers,
-// each at a constant offset in bytes, as a member of a struct is.
+// Memory that a pointer of the analysed function may point to. Starting from the pointer `base`, the offsets
+// in `loads` are followed in turn: the next pointer is loaded from that offset, as from a member of a struct.
 struct Object {
   const llvm::Value* base = nullptr;
   std::vector<std::int64_t> loads = {};
-  std::optional<std::int64_t> offset =
-      0;  // of the pointer from the memory's first byte; nullopt: not constant
+  std::optional<std::int64_t> offset = 0;  // bytes added to the last pointer; nullopt: not constant
 
   bool operator==(const Object&) const = default;
 };
@@ -63,8 +62,9 @@ bool is_same_memory(const Object& one, const Object& other) {
   return one.base == other.base && one.loads == other.loads;
 }
 
-// True if two pointers may point to one matrix. In one function parts of a matrix count as the matrix;
-// through calls only pointers to one place do, since programs keep several matrices in one piece of memory.
+// True if two pointers may point to the same matrix. Within one function, any offsets into the same memory
+// count as the same matrix, because a program multiplies blocks of a matrix. Across calls, only equal offsets
+// do, because programs keep several matrices in one piece of memory and pass them to functions.
 bool have_common(const Objects& one, const Objects& other, bool is_one_function) {
   for (const Object& x : one)
     for (const Object& y : other)
@@ -77,7 +77,8 @@ std::optional<std::int64_t> sum(std::optional<std::int64_t> x, std::optional<std
   return x && y ? std::optional(*x + *y) : std::nullopt;
 }
 
-// Returns what the loads and the last offset of an object reach from these pointers.
+// Returns the objects that are reached if the loads and the offset of `object` start at these pointers in
+// place of `object.base`.
 Objects continued(Objects pointers, const Object& object) {
   for (Object& pointer : pointers) {
     if (object.loads.empty()) {
@@ -97,11 +98,12 @@ struct Operand {
   Objects objects;
 };
 
-// A site as one function sees it: its own call, or a call of a function that comes to the site.
+// Reads and writes of one site, as a function sees them. The site is a call in this function or in a function
+// that it calls.
 struct Effect {
   CallSite* site;
-  const llvm::CallBase* position;
-  const llvm::CallBase* own_call;  // nullptr: the site is in a called function
+  const llvm::CallBase* position;  // call in this function: the site's own call, or one that reaches the site
+  const llvm::CallBase* own_call;  // the site's own call; nullptr: it is in a called function
   std::vector<Operand> read;
   Objects written;
 };
@@ -110,14 +112,14 @@ bool has_all_arguments(const CallSite& site) { return site.call->arg_size() >= s
 
 class ModuleFlow;
 
-// Sites that a function comes to, in the memory that it sees.
+// Effects of all sites that a function reaches.
 class FunctionFlow {
  public:
   FunctionFlow(ModuleFlow& module, llvm::Function& function, std::vector<CallSite>* sites);
 
   const std::vector<Effect>& effects() const { return effects_; }
-  // Objects of this function's effects, as the caller of `call` sees them; local memory is left out, unless
-  // the function returns it.
+  // Translates objects of this function into objects of `caller`, which calls this function by `call`. Local
+  // memory of this function is left out, unless the function returns it.
   Objects seen_by_caller(const Objects& objects, const llvm::CallBase& call, FunctionFlow& caller) const;
   const Objects& returned() const { return returned_; }
   Objects objects_of(const llvm::Value& pointer, int depth = 0);
@@ -134,15 +136,16 @@ class FunctionFlow {
   Objects returned_;
 };
 
-// The functions of a module that come to sites. Each is analysed once, after those that it calls.
+// Analyses the functions of a module that reach sites. A function is analysed once, after the functions that
+// it calls.
 class ModuleFlow {
  public:
   explicit ModuleFlow(std::vector<FunctionSites>& all) {
     for (FunctionSites& one : all) sites_[one.function] = &one.sites;
   }
 
-  // The analysis of a function; nullptr where it comes to no site and returns no pointer, or calls itself and
-  // is not finished.
+  // Returns the analysis of a function. Returns nullptr if the function neither reaches a site nor returns a
+  // pointer, and for a recursive call, whose analysis is not finished yet.
   FunctionFlow* flow_of(llvm::Function* function) {
     if (function == nullptr || !(relevant_.contains(function) || is_small_and_returns_pointer(*function)))
       return nullptr;
@@ -164,25 +167,26 @@ class ModuleFlow {
   }
 
  private:
-  // Such a function may return its argument, or a member of it. The limit bounds the pass's time.
+  // A small function that returns a pointer may return its argument, or a member of its argument. The limit
+  // on the size bounds the time of the pass.
   static bool is_small_and_returns_pointer(const llvm::Function& function) {
     constexpr unsigned most_instructions = 100;
     return function.getReturnType()->isPointerTy() && !function.isDeclaration() &&
            function.getInstructionCount() <= most_instructions;
   }
 
-  // Functions with sites, and those that call such a function.
+  // Finds the functions with sites, and the functions that call them directly or indirectly.
   void find_relevant() {
-    std::vector<llvm::Function*> open;
-    for (const auto& [function, sites] : sites_) open.push_back(function);
-    while (!open.empty()) {
-      llvm::Function* const function = open.back();
-      open.pop_back();
+    std::vector<llvm::Function*> pending;
+    for (const auto& [function, sites] : sites_) pending.push_back(function);
+    while (!pending.empty()) {
+      llvm::Function* const function = pending.back();
+      pending.pop_back();
       if (!relevant_.insert(function).second) continue;
       for (llvm::User* const user : function->users())
         if (auto* const call = llvm::dyn_cast<llvm::CallBase>(user);
             call != nullptr && call->getCalledFunction() == function)
-          open.push_back(call->getFunction());
+          pending.push_back(call->getFunction());
     }
   }
 
@@ -202,7 +206,7 @@ FunctionFlow::FunctionFlow(ModuleFlow& module, llvm::Function& function, std::ve
   connect();
 }
 
-// C is read unless beta is known to be zero.
+// Adds the effects of the function's own sites. A site reads C unless beta is known to be 0.
 void FunctionFlow::add_own_effects(std::vector<CallSite>& sites) {
   for (CallSite& site : sites) {
     if (!has_all_arguments(site)) continue;
@@ -234,7 +238,8 @@ void FunctionFlow::add_effects_of_calls() {
   }
 }
 
-// Two sites of one call are connected where that function is analysed.
+// Adds a site that writes to the inputs of a site that reads. If one call reaches both sites, the analysis of
+// the called function has connected them already.
 void FunctionFlow::connect() const {
   for (const Effect& reader : effects_) {
     for (const Effect& writer : effects_) {
@@ -288,7 +293,8 @@ Objects FunctionFlow::objects_of(const llvm::Value& pointer, int depth) {
   return objects;
 }
 
-// Returns what lies where the pointer was loaded from, and what this function has stored there.
+// Returns the objects that a loaded pointer may point to: the pointer that was in memory when the function
+// was entered, and all pointers that the function stores there.
 Objects FunctionFlow::objects_of_load(const llvm::LoadInst& load, int depth) {
   constexpr int deepest = 4;
   if (depth >= deepest) return {};

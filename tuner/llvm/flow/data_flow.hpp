@@ -14,9 +14,9 @@ struct FunctionSites {
   std::vector<CallSite> sites;
 };
 
-// Adds to every record the sites whose C may be in the same object as the site's A, B, or C that is read, and
-// from which the program can come to this one: within a function, or through calls of functions of the
-// module, whose arguments, results and members of structs are followed.
+// Adds the inputs of every site to its record. Site S is an input of site T if S may write a matrix that T
+// reads (A, B, or C unless beta is 0), and if control can reach T after S. The analysis follows pointers
+// within a function, and through arguments, results and struct members of calls within the module.
 void add_inputs(std::vector<FunctionSites>& all);
 
 }  // namespace kintsugi::pass

@@ -14,7 +14,7 @@ namespace kintsugi::pass {
 
 namespace {
 
-// Follows a pointer through additions, casts and choices to where its memory comes from.
+// Follows a pointer through additions, casts, selects and phis to the objects that it may point into.
 class PointerOrigins {
  public:
   explicit PointerOrigins(const llvm::DataLayout& layout) : layout_(layout) {}
@@ -43,7 +43,7 @@ class PointerOrigins {
  private:
   void visit_choices(const llvm::Instruction& choice, std::optional<std::int64_t> offset) {
     const auto [place, is_new] = visited_.try_emplace(&choice, offset);
-    if (!is_new) {  // a loop that comes back with another offset moves the pointer
+    if (!is_new) {  // A loop has come back. With another offset, the loop moves the pointer.
       moves_ = moves_ || place->second != offset;
       return;
     }

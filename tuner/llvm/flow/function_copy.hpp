@@ -12,14 +12,15 @@
 
 namespace kintsugi::pass {
 
-// Memory that a pointer may point into, and at which distance in bytes from its first one.
+// An object that a pointer may point into, and the pointer's offset in it.
 struct PointedMemory {
-  const llvm::Value* object = nullptr;  // local variable, global, argument, result of a call, load
-  std::optional<std::int64_t> offset;   // nullopt: not constant
+  const llvm::Value* object =
+      nullptr;  // local variable, global, argument, result of a call, or loaded pointer
+  std::optional<std::int64_t> offset;  // in bytes; nullopt: not constant
 };
 
-// A copy of a function whose local variables are values, as far as they can be: the function itself may be
-// compiled without optimisation, in which every use of a pointer loads it again.
+// A copy of a function whose local variables are promoted to SSA values (mem2reg). Code compiled at -O0 loads
+// a local variable anew at each use, which would hide that the uses have the same value.
 class FunctionCopy {
  public:
   explicit FunctionCopy(llvm::Function& function);
@@ -28,12 +29,12 @@ class FunctionCopy {
   FunctionCopy& operator=(const FunctionCopy&) = delete;
 
   llvm::Function& function() const { return *function_; }
-  // The copy of a call of the original.
+  // Returns the copy of a call of the original function.
   llvm::CallBase& copy_of(const llvm::CallBase& call) const;
-  // True if the program may come from one call to the other within one run of the function; for one and the
-  // same call, if it is in a loop.
+  // True if control can reach `to` after `from` in one invocation of the function. If both are the same call,
+  // true if the call is in a loop.
   bool can_reach(const llvm::CallBase& from, const llvm::CallBase& to) const;
-  // Returns all memory that a pointer may point into.
+  // Returns all objects that a pointer may point into.
   std::vector<PointedMemory> memory_of(const llvm::Value& pointer) const;
 
  private:

@@ -1,6 +1,7 @@
-// Kernel of AMX. TDPBSSD multiplies 16 vectors by 16 vectors of 64 signed bytes and adds to 16 x 16 sums,
-// modulo 2^32. Sums are stored column by column: consecutive sums belong to consecutive vectors of a. So a
-// row of a tile register, 16 sums, belongs to one vector of b, and b is the instruction's first operand.
+// Kernel of AMX. TDPBSSD multiplies 16 vectors by 16 vectors of 64 signed bytes, and adds the products to 16
+// x 16 sums, modulo 2^32. Sums are stored column by column, so 16 consecutive sums belong to consecutive
+// vectors of a and one vector of b. They are a row of a tile register. Therefore b is the first operand of
+// the instruction.
 #if defined(__x86_64__) && defined(__linux__)
 
 #include "engines/cpu/int8_kernels.hpp"
@@ -14,20 +15,20 @@ constexpr std::int64_t lanes = int8_lanes;
 constexpr std::int64_t chunk = int8_chunk;
 constexpr std::int64_t tile_bytes = lanes * chunk;
 
-// Rows and columns of a tile of C. Its sums and the packed operands, half a MiB together, stay in the L2
+// Rows and columns of a tile of C. The tile's sums and packed operands take half a MiB and stay in the L2
 // cache. Tiles of 512 are not faster.
 constexpr std::int64_t tile = 256;
 constexpr std::int64_t panels = tile / lanes;
 
-// Inner indices packed at once. Two panels of a, 16 KiB, stay in the L1 cache while all of b is read.
+// Inner indices packed at once. Two panels of a take 16 KiB and stay in the L1 cache while all of b is read.
 constexpr std::int64_t k_packed = 512;
 constexpr std::int64_t panel_bytes = lanes * k_packed;
 
-// Edge of a register block, in tiles: 2 x 2 tiles of sums, and two tiles of each operand.
+// Edge of a register block in tile registers: 2 x 2 tiles of sums, and 2 tiles of each operand.
 constexpr std::int64_t block = 2;
 
-// Shapes of eight tiles of 16 rows of 64 bytes, as LDTILECFG reads them. A constant, since GCC 12 declares to
-// its optimizer that only the first eight bytes are read.
+// Shapes of eight tiles of 16 rows of 64 bytes, as LDTILECFG reads them. They must be a constant: GCC 12
+// tells its optimizer that only the first eight bytes are read, so it might not store the others.
 struct alignas(64) TileShapes {
   std::uint8_t palette = 1;
   std::uint8_t reserved[15] = {};
@@ -37,7 +38,7 @@ struct alignas(64) TileShapes {
 constexpr TileShapes tile_shapes;
 static_assert(sizeof tile_shapes == 64);
 
-// Packs a panel by rows: chunk by chunk, 16 vectors one after the other, zeros beyond `length`.
+// Packs a panel by rows. Each chunk has 16 vectors one after the other, and zeros beyond `length`.
 void pack_rows(const std::int8_t* vectors, std::int64_t stride, std::int64_t length, std::byte* panel) {
   for (std::int64_t p = 0; p < length; p += chunk) {
     const std::int64_t left = length - p;
@@ -50,7 +51,7 @@ void pack_rows(const std::int8_t* vectors, std::int64_t stride, std::int64_t len
   }
 }
 
-// Adds the products of 32 vectors of a and 32 of b. Tile registers 0 to 3 have the sums, 4 and 5 two panels
+// Adds the products of 32 vectors of a and 32 of b. Tile registers 0 to 3 hold the sums, 4 and 5 two panels
 // of a, 6 and 7 two panels of b.
 void add_block(const std::byte* a, const std::byte* b, std::int64_t chunks, std::uint32_t* sums) {
   constexpr std::int64_t stride = tile * sizeof(std::uint32_t);

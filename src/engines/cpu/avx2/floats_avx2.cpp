@@ -1,6 +1,6 @@
-// Products of floating slices eight at a time, with AVX2 and its fused multiply-adds: register blocks of one
-// panel of rows by 6, 5 and 5 of the 16 columns of a panel of b, since 12 accumulators, 2 vectors of a and
-// one of b are nearly all of the 16 registers.
+// Products of floating slices with AVX2 and its fused multiply-adds, eight at a time. A register block is one
+// panel of rows by 6 or 5 columns; a panel of 16 columns of b takes blocks of 6, 5 and 5. With 6 columns
+// there are 12 accumulators, 2 registers of a and 1 of b: nearly all of the 16 registers.
 #if defined(__x86_64__)
 
 #include <immintrin.h>
@@ -12,14 +12,14 @@ namespace kintsugi::core {
 namespace {
 
 struct Avx2 {
-  using Vector = __m256;
+  using Register = __m256;
   static constexpr std::int64_t lanes = 8;
 
-  static Vector load(const float* x) { return _mm256_loadu_ps(x); }
-  static Vector broadcast(float x) { return _mm256_set1_ps(x); }
-  static Vector multiply(Vector x, Vector y) { return _mm256_mul_ps(x, y); }
-  static Vector add_product(Vector sum, Vector x, Vector y) { return _mm256_fmadd_ps(x, y, sum); }
-  static void add_to(double* sums, Vector x, double weight) {
+  static Register load(const float* x) { return _mm256_loadu_ps(x); }
+  static Register broadcast(float x) { return _mm256_set1_ps(x); }
+  static Register multiply(Register x, Register y) { return _mm256_mul_ps(x, y); }
+  static Register add_product(Register sum, Register x, Register y) { return _mm256_fmadd_ps(x, y, sum); }
+  static void add_to(double* sums, Register x, double weight) {
     const __m256d low = _mm256_cvtps_pd(_mm256_castps256_ps128(x));
     const __m256d high = _mm256_cvtps_pd(_mm256_extractf128_ps(x, 1));
     const __m256d factor = _mm256_set1_pd(weight);
@@ -30,7 +30,8 @@ struct Avx2 {
 
 template <int columns>
 void add_columns(const FloatBlock& block, const float* a, const float* b, std::int64_t first, double* sums) {
-  add_register_block<Avx2, 2, columns>(block, a, b + first, sums + first * float_panel);
+  constexpr int registers_of_panel = 2;
+  add_register_block<Avx2, registers_of_panel, columns>(block, a, b + first, sums + first * float_panel);
 }
 
 void add_block(const FloatBlock& block, double* sums) {

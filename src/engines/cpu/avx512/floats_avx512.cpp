@@ -1,5 +1,5 @@
-// Products of floating slices sixteen at a time, with AVX-512: up to 3 panels of rows by 8 columns, 24
-// accumulators, which hide the latency of the additions on any of these CPUs.
+// Products of floating slices with AVX-512, sixteen at a time. A register block is up to 3 panels of rows by
+// 8 columns: 24 accumulators, enough to hide the latency of the additions on all CPUs with AVX-512.
 #if defined(__x86_64__)
 
 #include <immintrin.h>
@@ -11,14 +11,14 @@ namespace kintsugi::core {
 namespace {
 
 struct Avx512 {
-  using Vector = __m512;
+  using Register = __m512;
   static constexpr std::int64_t lanes = 16;
 
-  static Vector load(const float* x) { return _mm512_loadu_ps(x); }
-  static Vector broadcast(float x) { return _mm512_set1_ps(x); }
-  static Vector multiply(Vector x, Vector y) { return _mm512_mul_ps(x, y); }
-  static Vector add_product(Vector sum, Vector x, Vector y) { return _mm512_fmadd_ps(x, y, sum); }
-  static void add_to(double* sums, Vector x, double weight) {
+  static Register load(const float* x) { return _mm512_loadu_ps(x); }
+  static Register broadcast(float x) { return _mm512_set1_ps(x); }
+  static Register multiply(Register x, Register y) { return _mm512_mul_ps(x, y); }
+  static Register add_product(Register sum, Register x, Register y) { return _mm512_fmadd_ps(x, y, sum); }
+  static void add_to(double* sums, Register x, double weight) {
     const __m512d low = _mm512_cvtps_pd(_mm512_castps512_ps256(x));
     const __m512d high = _mm512_cvtps_pd(_mm256_castpd_ps(_mm512_extractf64x4_pd(_mm512_castps_pd(x), 1)));
     const __m512d factor = _mm512_set1_pd(weight);

@@ -1,6 +1,6 @@
 // Kernel of AVX-512 IFMA. VPMADD52LUQ and VPMADD52HUQ add the low and the high 52 bits of products of
-// unsigned 52-bit integers to 64-bit sums. So 2^51 is added to the words of both operands, and what this adds
-// to the sums is subtracted again:
+// unsigned 52-bit integers to 64-bit sums. The words are signed; so 2^51 is added to the words of both
+// operands, and the error of the sums is subtracted afterwards:
 //   sum_p a_p b_p = sum_p (a_p + 2^51) (b_p + 2^51)
 //                    - 2^51 (sum_p (a_p + 2^51) + sum_p (b_p + 2^51)) + n 2^102
 // for n products, modulo 2^128.
@@ -16,36 +16,36 @@ namespace {
 
 constexpr std::int64_t lanes = 8;
 
-// Sums held in registers: the low and the high sums of 16 rows and 4 columns, 16 registers. That is more than
-// the latency of VPMADD52 times its rate, so that no instruction waits for a sum.
+// Sums held in registers: low and high sums of 16 rows and 4 columns, in 16 registers. That exceeds the
+// latency of VPMADD52 times its rate, so no instruction waits for a sum.
 constexpr std::int64_t panels = 2;
 constexpr std::int64_t panel_rows = panels * lanes;
 constexpr std::int64_t block_columns = 4;
 
-// Inner indices packed at once: 256 KiB for each operand, and as much prefetched for the next step, in an L2
-// cache of 1 MiB. The sums, 1 MiB, are streamed through it.
+// Inner indices packed at once. Each operand takes 256 KiB, and as much is prefetched for the next step, in
+// an L2 cache of 1 MiB. The sums, 1 MiB, pass through this cache.
 constexpr std::int64_t k_packed = 128;
 
-// Largest number of products in a sum. Low halves are below 2^52, so sums of this many of them, and of this
-// many words, are below 2^64.
+// Largest number of products in a sum. Low halves and words are below 2^52; so sums of this many of them are
+// below 2^64.
 constexpr std::int64_t max_products = 4096;
 static_assert(max_products % k_packed == 0);
 
 constexpr std::int64_t shift = std::int64_t{1} << 51;
 
-// Packed operands and sums of a tile: rows of a as panels [k][16], columns of b as [column][k], and the sums
-// not yet added to the accumulators.
+// Packed operands and sums of a tile. Rows of a are in panels [k][16], columns of b are [column][k]. The sums
+// have not been added to the accumulators yet.
 struct Tile {
   std::uint64_t a[int52_tile * k_packed];
   std::uint64_t b[int52_tile * k_packed];
   std::uint64_t low[int52_tile * int52_tile];  // column-major
   std::uint64_t high[int52_tile * int52_tile];
-  std::uint64_t row_sums[int52_tile];  // sums of the words, 2^51 added to each
+  std::uint64_t row_sums[int52_tile];  // sums of the words, with 2^51 added to each word
   std::uint64_t column_sums[int52_tile];
   std::int64_t products;  // number of products in each sum
 };
 
-// Returns words p ... p + 7 of a vector, 2^51 added to each; zeros from index `length` on.
+// Returns words p ... p + 7 of a vector with 2^51 added to each. Words from index `length` on are zeros.
 inline __m512i shifted_words(const std::int64_t* vector, std::int64_t p, std::int64_t length) {
   const std::int64_t left = length - p;
   const auto inside = static_cast<__mmask8>(left >= lanes ? 0xff : (1 << left) - 1);
@@ -53,7 +53,7 @@ inline __m512i shifted_words(const std::int64_t* vector, std::int64_t p, std::in
                                 _mm512_set1_epi64(shift));
 }
 
-// Transposes 8 x 8 elements: pairs of two rows first, then 128-bit lanes of four pairs.
+// Transposes 8 x 8 elements: first pairs of two rows, then 128-bit lanes of four pairs.
 inline void transpose(__m512i* rows) {
   __m512i pairs[8];
 #pragma GCC unroll 4
@@ -74,7 +74,7 @@ inline void transpose(__m512i* rows) {
   }
 }
 
-// Packs eight rows of a panel, of `length` <= k_packed words.
+// Packs eight rows of a panel; length <= k_packed words of each.
 void pack_rows(const std::int64_t* vectors, std::int64_t stride, std::int64_t length, std::uint64_t* panel,
                std::uint64_t* row_sums) {
   __m512i sums = _mm512_loadu_si512(row_sums);
@@ -118,7 +118,6 @@ inline void add_products(__m512i& low, __m512i& high, __m512i rows, __m512i colu
   asm("vpmadd52huq %2, %1, %0" : "+v"(high) : "v"(rows), "v"(column));
 }
 
-// Adds a register to eight sums in memory.
 inline void add_to_memory(std::uint64_t* target, __m512i sums) {
   _mm512_storeu_si512(target, _mm512_add_epi64(_mm512_loadu_si512(target), sums));
 }
@@ -159,8 +158,8 @@ void add_block(const std::uint64_t* a, const std::uint64_t* b, std::int64_t leng
   }
 }
 
-// Prefetches words p ... p + k_packed - 1 of one vector, for which the next packing would otherwise wait.
-// `index` counts the vectors of a from 0 on and the vectors of b from int52_tile on.
+// Prefetches words p ... p + k_packed - 1 of one vector for the next packing. `index` counts the vectors of a
+// from 0 on, and the vectors of b from int52_tile on.
 void prefetch(const Int52Block& block, std::int64_t p, std::int64_t index) {
   const bool is_a = index < int52_tile;
   const std::int64_t v = is_a ? index : index - int52_tile;
@@ -195,12 +194,12 @@ void clear(Tile& tile) {
   tile.products = 0;
 }
 
-// Eight 128-bit integers: their low and their high 64 bits.
+// Eight 128-bit integers.
 struct Integers {
-  __m512i low, high;
+  __m512i low, high;  // low and high 64 bits of each integer
 };
 
-// Adds modulo 2^128; a carry occurred where the low sum is below an addend.
+// Adds modulo 2^128. There is a carry if the low sum is below an addend.
 inline Integers add(Integers x, Integers y) {
   const __m512i low = _mm512_add_epi64(x.low, y.low);
   const __mmask8 carry = _mm512_cmplt_epu64_mask(low, y.low);
@@ -208,14 +207,14 @@ inline Integers add(Integers x, Integers y) {
   return {low, _mm512_mask_sub_epi64(high, carry, high, _mm512_set1_epi64(-1))};
 }
 
-// Returns x * 2^Bits, for sums x below 2^64.
+// Returns x * 2^Bits; each sum x is below 2^64.
 template <int Bits>
 inline Integers shifted(__m512i x) {
   return {_mm512_slli_epi64(x, Bits), _mm512_srli_epi64(x, 64 - Bits)};
 }
 
-// Eight 128-bit sums in memory, low and high half of each one after the other. The masks select the halves
-// inside C.
+// Eight 128-bit sums in memory; the two 64-bit halves of a sum are adjacent. Each mask selects those of eight
+// halves that are inside C.
 struct Elements {
   Int52Sum* sums;
   __mmask8 first, second;
@@ -243,10 +242,10 @@ inline Integers negative(Integers x) {
   return add(complement, {_mm512_set1_epi64(1), _mm512_setzero_si512()});
 }
 
-// Adds the tile's sums to the accumulators, or stores them there if not `adds`, less what the 2^51 in the
-// operands' words added to them.
+// Adds the tile's sums to the accumulators, or stores them if not `adds`. First subtracts the error that 2^51
+// in the words of the operands caused, by the equation at the top of this file.
 void add_to_accumulators(const Tile& tile, const Int52Block& block, const Int52Sums& sums, bool adds) {
-  // n 2^102 of the equation above.
+  // n 2^102 of the equation.
   const Integers squares{_mm512_setzero_si512(), _mm512_set1_epi64(tile.products << (102 - 64))};
   for (std::int64_t j = 0; j < block.columns; ++j) {
     const auto column_sum = _mm512_set1_epi64(static_cast<std::int64_t>(tile.column_sums[j]));

@@ -1,5 +1,6 @@
 // Kernel of AVX-512 VNNI. VPDPBUSD multiplies unsigned by signed bytes and adds four products to each of 16
-// sums, modulo 2^32. So 128 is added to the elements of a, and 128 times the sum of b is subtracted again:
+// sums, modulo 2^32. The elements are signed; so 128 is added to the elements of a, and 128 times the sum of
+// b is subtracted:
 //   sum_p a_p b_p = sum_p (a_p + 128) b_p - 128 sum_p b_p.
 #if defined(__x86_64__)
 
@@ -16,19 +17,19 @@ constexpr std::int64_t chunk = int8_chunk;
 constexpr std::int64_t tile = 128;
 constexpr std::int64_t panels = tile / lanes;
 
-// Inner indices packed at once. Four panels of a, 16 KiB, stay in the L1 cache while all columns of b are
-// read.
+// Inner indices packed at once. Four panels of a take 16 KiB and stay in the L1 cache while all columns of b
+// are read.
 constexpr std::int64_t k_packed = 512;
 constexpr std::int64_t panel_bytes = lanes * k_packed;
 
-// Sums held in registers: 4 x 4 registers of 16 sums, more than the latency of VPDPBUSD times its rate, so
-// that no instruction waits for a sum.
+// Sums held in registers: 4 x 4 registers of 16 sums. That exceeds the latency of VPDPBUSD times its rate, so
+// no instruction waits for a sum.
 constexpr std::int64_t block_panels = 4;
 constexpr std::int64_t block_columns = 4;
 
 // Computes minus[j] = -128 times the sum of vector j of b.
 void set_corrections(const std::byte* b, std::int64_t columns, std::int64_t groups, std::uint32_t* minus) {
-  const __m512i shift = _mm512_set1_epi8(-128);  // 128 as an unsigned byte
+  const __m512i shift = _mm512_set1_epi8(-128);  // as unsigned bytes: 128
   for (std::int64_t panel = 0; panel * lanes < columns; ++panel) {
     __m512i sums = _mm512_setzero_si512();
     for (std::int64_t g = 0; g < groups; ++g) {
@@ -38,8 +39,8 @@ void set_corrections(const std::byte* b, std::int64_t columns, std::int64_t grou
   }
 }
 
-// Does what _mm512_dpbusd_epi32() does. With that intrinsic GCC 12 copies every sum of add_block() in each
-// iteration and spills one.
+// Does the work of _mm512_dpbusd_epi32(). If that intrinsic is used, GCC 12 copies every sum of add_block()
+// in each iteration and spills one.
 inline void add_products(__m512i& sums, __m512i unsigned_bytes, __m512i signed_bytes) {
   asm("vpdpbusd %2, %1, %0" : "+v"(sums) : "v"(unsigned_bytes), "v"(signed_bytes));
 }

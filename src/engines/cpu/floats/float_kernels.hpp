@@ -1,24 +1,24 @@
-// Kernels for products of floating slices, widened to fp32: one family per file, each compiled with its own
-// flags. Plain data only, for the reason in int8_kernels.hpp.
+// Kernels for products of floating slices that are widened to FP32. Each family is in a file of its own,
+// compiled with its own flags. This header holds plain data only, for the reason in int8_kernels.hpp.
 //
 // An element's accumulator takes one fused multiply-add after the other, in the order of the schedule
-// (Accumulator::fp32). Lanes of a vector are different elements, so every family and every tile gives the
-// bits of the reference engine.
+// (Accumulator::fp32). Lanes of a SIMD register belong to different elements. So all families, with tiles of
+// any size, give the bits of the reference engine.
 #pragma once
 
 #include <cstdint>
 
 namespace kintsugi::core {
 
-// Vectors of a panel, which are interleaved: Slices::panel_vectors.
+// Number of interleaved vectors in a panel: Slices::panel_vectors.
 inline constexpr std::int64_t float_panel = 16;
 
-// Rows and columns of a tile of C. The slices of 64 inner indices (two of each side, 80 KiB) and the tile's
-// sums (48 KiB) stay in the L2 cache; tiles are small, so that small products have some for every thread.
+// Rows and columns of a tile of C. The L2 cache holds a tile's sums (48 KiB) and 64 inner indices of two
+// slices of each operand (80 KiB). Tiles are small, so that small products have tiles for every thread.
 inline constexpr std::int64_t float_rows = 96;
 inline constexpr std::int64_t float_columns = 64;
 
-// One product of slices in an accumulator: for each operand, the distance in elements from slice 0 to the
+// One product of slices. `a` and `b` are the distances, in elements, from slice 0 of each operand to the
 // term's slice.
 struct FloatTerm {
   std::int64_t a;
@@ -47,13 +47,13 @@ struct FloatBlock {
 struct FloatKernels {
   const char* name;
 
-  // Products per unit of time relative to OpenBLAS's FP32 product: the rates in docs/results/log, rounded
-  // down.
+  // Products per unit of time relative to OpenBLAS's FP32 product. The values are rates in docs/results/log,
+  // rounded down.
   double relative_rate;
-  double relative_rate_fused;  // where FloatBlock::normal_products is not set
+  double relative_rate_fused;  // if FloatBlock::normal_products is false
 
-  // Adds weight * accumulator to the tile's sums. Those of rows i ... i + 15, i a multiple of 16, and column
-  // j are contiguous at sums[i * float_columns + j * 16].
+  // Adds weight * accumulator to the tile's sums. Column j of rows i ... i + 15, i a multiple of 16, is
+  // contiguous at sums[i * float_columns + j * 16].
   void (*add_block)(const FloatBlock& block, double* sums);
 };
 

@@ -1,8 +1,8 @@
-// Loops of a family's kernel, included by one file of each family. Its Arithmetic is in an unnamed namespace,
-// so that no other file can get code of its instruction set.
+// Loops of a family's kernel. One file of each family includes them, with an Arithmetic in an unnamed
+// namespace: so no other file can get code of its instruction set.
 //
-// Arithmetic: the type Vector of `lanes` floats, load(address), broadcast(float), multiply(x, y),
-// add_product(sum, x, y) = x y + sum rounded once, and add_to(sums, x, weight), which adds weight * x to
+// Arithmetic has: the type Register of `lanes` floats; load(address); broadcast(float); multiply(x, y);
+// add_product(sum, x, y), which is x y + sum rounded once; add_to(sums, x, weight), which adds weight * x to
 // `lanes` doubles.
 #pragma once
 
@@ -10,45 +10,46 @@
 
 namespace kintsugi::core {
 
-// The accumulators of a register block: `vectors` vectors of rows from `a` on, by `columns` columns. Where a
-// block is taller than a panel, its rows continue in the next one.
-template <class Arithmetic, int vectors, int columns>
+// The accumulators of a register block: `registers` registers of rows, by `columns` columns. A block may be
+// taller than a panel; its rows then continue in the next panel.
+template <class Arithmetic, int registers, int columns>
 struct FloatAccumulators {
   using A = Arithmetic;
-  using Vector = typename A::Vector;
+  using Register = typename A::Register;
 
-  // Offset of a vector of rows within the panels of an operand.
-  static constexpr std::int64_t offset_of(int vector, std::int64_t panel_stride) {
-    return vector * A::lanes / float_panel * panel_stride + vector * A::lanes % float_panel;
+  // Distance in elements from the first row of a register block to the first row of its register number
+  // `index`.
+  static constexpr std::int64_t offset_of(int index, std::int64_t panel_stride) {
+    return index * A::lanes / float_panel * panel_stride + index * A::lanes % float_panel;
   }
 
   void clear() {
 #pragma GCC unroll 8
     for (int c = 0; c < columns; ++c) {
 #pragma GCC unroll 4
-      for (int v = 0; v < vectors; ++v) sums[c][v] = A::broadcast(0);
+      for (int r = 0; r < registers; ++r) sums[c][r] = A::broadcast(0);
     }
   }
 
   void rescale(float factor) {
-    const Vector factors = A::broadcast(factor);
+    const Register factors = A::broadcast(factor);
 #pragma GCC unroll 8
     for (int c = 0; c < columns; ++c) {
 #pragma GCC unroll 4
-      for (int v = 0; v < vectors; ++v) sums[c][v] = A::multiply(sums[c][v], factors);
+      for (int r = 0; r < registers; ++r) sums[c][r] = A::multiply(sums[c][r], factors);
     }
   }
 
   void add_products(const float* a, const float* b, std::int64_t panel_stride, std::int64_t length) {
     for (std::int64_t p = 0; p < length; ++p) {
-      Vector x[vectors];
+      Register x[registers];
 #pragma GCC unroll 4
-      for (int v = 0; v < vectors; ++v) x[v] = A::load(a + p * float_panel + offset_of(v, panel_stride));
+      for (int r = 0; r < registers; ++r) x[r] = A::load(a + p * float_panel + offset_of(r, panel_stride));
 #pragma GCC unroll 8
       for (int c = 0; c < columns; ++c) {
-        const Vector y = A::broadcast(b[p * float_panel + c]);
+        const Register y = A::broadcast(b[p * float_panel + c]);
 #pragma GCC unroll 4
-        for (int v = 0; v < vectors; ++v) sums[c][v] = A::add_product(sums[c][v], x[v], y);
+        for (int r = 0; r < registers; ++r) sums[c][r] = A::add_product(sums[c][r], x[r], y);
       }
     }
   }
@@ -57,18 +58,18 @@ struct FloatAccumulators {
 #pragma GCC unroll 8
     for (int c = 0; c < columns; ++c) {
 #pragma GCC unroll 4
-      for (int v = 0; v < vectors; ++v)
-        A::add_to(outside + c * float_panel + offset_of(v, float_columns * float_panel), sums[c][v], weight);
+      for (int r = 0; r < registers; ++r)
+        A::add_to(outside + c * float_panel + offset_of(r, float_columns * float_panel), sums[c][r], weight);
     }
   }
 
-  Vector sums[columns][vectors];
+  Register sums[columns][registers];
 };
 
-// Runs the block for one register block, whose rows begin at `a` and columns at `b`.
-template <class Arithmetic, int vectors, int columns>
+// Adds the terms of the k-block to the sums of one register block. Its rows begin at `a`, its columns at `b`.
+template <class Arithmetic, int registers, int columns>
 void add_register_block(const FloatBlock& block, const float* a, const float* b, double* sums) {
-  FloatAccumulators<Arithmetic, vectors, columns> inside;
+  FloatAccumulators<Arithmetic, registers, columns> inside;
   inside.clear();
   for (std::int64_t p = 0; p < block.length; p += block.step) {
     const std::int64_t length = block.length - p < block.step ? block.length - p : block.step;

@@ -21,7 +21,7 @@ static_assert(float_rows % float_panel == 0 && float_columns % float_panel == 0)
 constexpr std::int64_t tile_elements = float_rows * float_columns;
 constexpr std::size_t tile_bytes = tile_elements * sizeof(double);
 
-// Number of products of integers, each product at most 2^24, whose sum is exact in double.
+// Number of products whose sum is exact in double. Each product is an integer of at most 2^24.
 constexpr std::int64_t exact_length = std::int64_t{1} << 28;
 
 std::vector<const FloatKernels*> find_families() {
@@ -48,14 +48,14 @@ void add_integers(const double* source, std::int64_t count, bool is_first, std::
     target[i] = (is_first ? 0 : target[i]) + static_cast<std::int64_t>(source[i]);
 }
 
-// True if every product of two elements is zero or a normal number of fp32.
+// True if every product of two elements is zero or a normal FP32 number.
 bool has_normal_products(const Format& format) {
   return 2 * format.min_quantum() >= -126 && 2 * (format.max_exponent + 1) <= 127;
 }
 
-// The terms of one accumulator group, as the kernels take them.
+// The terms of one accumulator group, in the form that kernels take.
 struct GroupTerms {
-  // 64 is the largest number of products of a scheme with floating slices: split-n with eight slices a side.
+  // 64: products of split-n with eight slices a side, the most of any scheme with floating slices.
   std::array<FloatTerm, 64> terms;
   std::int64_t count = 0;
 
@@ -71,9 +71,9 @@ struct GroupTerms {
   }
 };
 
-// Runs the schedule for one tile of C, as in schedule/schedule.hpp. Every group has its own sums, so that one
-// group is computed over all of k before the next; with `joint` all groups are added to one sum in every
-// block.
+// Runs the schedule for one tile of C, as schedule/schedule.hpp defines it. Every group has its own sum, and
+// is computed over all of k before the next group. With `joint` there is one sum, to which all groups are
+// added in every k-block.
 class FloatTile {
  public:
   FloatTile(const Multiplication& task, const FloatKernels& kernels, std::int64_t row, std::int64_t column,
@@ -117,8 +117,8 @@ class FloatTile {
     }
   }
 
-  // Computes the sums over one segment. Sums begin with -0, since -0 + x is x for every x, -0 included; those
-  // of joint groups begin with 0.
+  // Computes the sums over one segment. Sums begin with -0, because -0 + x is x for every x, -0 included.
+  // Sums of joint groups begin with 0.
   void add_segment(int sum, std::int64_t first, std::int64_t length, double* sums) const {
     std::fill_n(sums, tile_elements, schedule_.joint ? 0.0 : -0.0);
     const std::int64_t block = schedule_.block_length(task_.a.k);
@@ -147,8 +147,8 @@ class FloatTile {
     kernels_.add_block(block, sums);
   }
 
-  // Calls visit(sums, count, target), where `target` is in the stored sums, for the rows of every panel,
-  // column by column, as far as they lie inside C.
+  // Calls visit(sums, count, target) for each column of each panel of the tile. `count` is the number of rows
+  // inside C, and `target` is the place of these sums in task_.sums.
   template <class Stored, class Visit>
   void for_each_panel_column(int sum, const Visit& visit) const {
     for (std::int64_t j = 0; j < columns_; ++j) {
@@ -165,7 +165,7 @@ class FloatTile {
   std::int64_t column_;
   std::int64_t rows_;
   std::int64_t columns_;
-  double* sums_;  // sums of the tile, followed by those of a segment
+  double* sums_;  // sums of the tile; sums of a segment follow
 };
 
 }  // namespace

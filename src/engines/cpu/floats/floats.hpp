@@ -1,4 +1,4 @@
-// Products of floating slices: the schedule tile by tile, by one of the kernel families.
+// Products of floating slices. One of the kernel families runs the schedule tile by tile.
 #pragma once
 
 #include <cstddef>
@@ -13,14 +13,14 @@ namespace kintsugi::core {
 std::span<const FloatKernels* const> float_families();
 inline const FloatKernels& fastest_float_kernels() { return *float_families().front(); }
 
-// Products of slices of that format per unit of time, relative to OpenBLAS's FP32 product.
+// Products of slices of this format per unit of time, relative to OpenBLAS's FP32 product.
 double float_rate(const FloatKernels& kernels, FormatId format);
 
 // Scratch bytes of one thread.
 std::size_t floats_worker_bytes(const Schedule& schedule);
 
-// Multiplies all tiles. Slices are stored in panels; of schedules with integer_sums the sums are 64-bit
-// integers.
+// Multiplies all tiles. Slices must be stored in panels. Sums are 64-bit integers if the schedule has
+// integer_sums, else FP32.
 void multiply_floats(const Multiplication& task, const FloatKernels& kernels);
 
 }  // namespace kintsugi::core

@@ -14,10 +14,10 @@ constexpr bool has_fused = true;
 constexpr bool has_fused = false;
 #endif
 
-// Returns x y + sum rounded once. Without an FMA instruction, products that are normal FP32 numbers are exact
-// in FP32, since slices have at most 12 bits. Others are exact in double; there the sum is rounded to odd:
-// what it lost (two_sum; Knuth) decides its last bit, so that the second rounding, to fewer than half its
-// bits, is that of the exact sum.
+// Returns x y + sum rounded once. Without an FMA instruction there are two cases. Products that are normal
+// FP32 numbers are exact in FP32, since slices have at most 12 bits. Other products are exact in double.
+// Their sum with `sum` is rounded to odd: the rounding error of the sum (two_sum; Knuth) decides its last
+// bit. The second rounding, to less than half the bits, then gives the exact sum rounded once.
 template <bool normal_products>
 float fused(float x, float y, float sum) {
   if constexpr (has_fused) return std::fma(x, y, sum);
@@ -28,7 +28,7 @@ float fused(float x, float y, float sum) {
   const double rounded_addend = nearest - product;
   const double lost = (product - (nearest - rounded_addend)) + (addend - rounded_addend);
   const auto bits = std::bit_cast<std::int64_t>(nearest);
-  // Step to the next pattern towards the exact sum: up in magnitude if the loss has the sum's sign.
+  // `step` leads to the next bit pattern towards the exact sum: up if `lost` has the sum's sign, else down.
   const std::int64_t step = (std::bit_cast<std::int64_t>(lost) ^ bits) < 0 ? -1 : 1;
   const bool is_inexact = lost < 0 || lost > 0;  // false for NaN
   const std::int64_t correction = is_inexact && (bits & 1) == 0 ? step : 0;
@@ -37,7 +37,7 @@ float fused(float x, float y, float sum) {
 
 constexpr int columns = 2;
 
-// Accumulators of a register block, like FloatAccumulators but element by element.
+// Accumulators of a register block: FloatAccumulators, element by element.
 struct Accumulators {
   float sums[columns][float_panel] = {};
 

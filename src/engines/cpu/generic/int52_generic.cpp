@@ -1,4 +1,5 @@
-// Kernel for any machine: plain C++ with the 128-bit product of two 64-bit registers. Nothing is packed.
+// Kernel for any machine: plain C++ with the 128-bit product of two 64-bit registers. Operands are not
+// packed.
 #include <algorithm>
 
 #include "engines/cpu/int52_kernels.hpp"
@@ -9,11 +10,11 @@ namespace {
 
 __extension__ using Product = __int128;
 
-// Inner indices added at once: 128 vectors of them, 256 KiB, are read from the L2 cache.
+// Inner indices added at once. 128 vectors of this length take 256 KiB and are read from the L2 cache.
 constexpr std::int64_t k_block = 256;
 
 Int52Sum dot(const std::int64_t* a, const std::int64_t* b, std::int64_t length) {
-  Product sum = 0;  // holds 2^25 products, and there are at most k_block
+  Product sum = 0;  // holds 2^25 products, more than k_block
   for (std::int64_t p = 0; p < length; ++p) sum += Product{a[p]} * b[p];
   return static_cast<Int52Sum>(sum);
 }

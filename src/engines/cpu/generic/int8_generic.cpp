@@ -1,5 +1,5 @@
-// Kernel for any machine: plain C++ that compilers vectorize. Elements are widened to int16 once, so that dot
-// products of int16 in int32 remain (PMADDWD on baseline x86-64).
+// Kernel for any machine: plain C++ that compilers vectorize. Elements are widened to int16 once. What
+// remains are dot products of int16 in int32, for which baseline x86-64 has PMADDWD.
 #include <algorithm>
 
 #include "engines/cpu/int8_kernels.hpp"
@@ -10,11 +10,11 @@ namespace {
 
 constexpr std::int64_t tile = 128;
 
-// Inner indices widened at once: 64 KiB for each operand, and sums far below 2^31.
+// Inner indices widened at once: each operand takes 64 KiB, and sums stay far below 2^31.
 constexpr std::int64_t k_packed = 256;
 constexpr std::size_t operand_bytes = sizeof(std::int16_t[tile * k_packed]);
 
-// Elements of C summed at once, so that a loaded vector is used for several.
+// Elements of C summed at once. Each loaded vector is used for several of them.
 constexpr std::int64_t block_rows = 2;
 constexpr std::int64_t block_columns = 4;
 

@@ -7,9 +7,9 @@ namespace {
 
 struct OneByOne : ScalarArithmetic {
   static constexpr std::int64_t lanes = 1;
-  static Vector load(const double* x) { return *x; }
-  static void store(double* target, Vector x) { *target = x; }
-  static Vector broadcast(double x) { return x; }
+  static Value load(const double* x) { return *x; }
+  static void store(double* target, Value x) { *target = x; }
+  static Value broadcast(double x) { return x; }
 };
 
 }  // namespace

@@ -1,19 +1,20 @@
-// Kernels for native products of double-double matrices: one family per file, each compiled with its own
-// flags. Plain data only, for the reason in int8_kernels.hpp.
+// Kernels for native products of double-double matrices. Each family is in a file of its own, compiled with
+// its own flags. This header holds plain data only, for the reason in int8_kernels.hpp.
 #pragma once
 
 #include <cstdint>
 
 namespace kintsugi::core {
 
-// Rows and columns of a tile of C, and inner indices packed at once; a PairTile takes 240 KiB of a thread's
-// stack. A packed element serves 96 products; tiles of half the edge spent a quarter of the time on packing.
+// Rows and columns of a tile of C, and inner indices packed at once. A PairTile takes 240 KiB of a thread's
+// stack. A packed element serves 96 products; with tiles of half the edge, packing took a quarter of the
+// time.
 inline constexpr std::int64_t pair_rows = 96;
 inline constexpr std::int64_t pair_columns = 96;
 inline constexpr std::int64_t pair_length = 32;
 
-// Packed operands and sums of a tile. Both words of element (i, p) of a are at a_..[i + p pair_rows], of (p,
-// j) of b at b_..[j + p pair_columns], of sum (i, j) at sum_..[i + j pair_rows].
+// Packed operands and sums of a tile, in arrays of high words and arrays of low words. Element (i, p) of a is
+// at [i + p pair_rows], element (p, j) of b at [j + p pair_columns], sum (i, j) at [i + j pair_rows].
 struct PairTile {
   alignas(64) double a_hi[pair_rows * pair_length];
   alignas(64) double a_lo[pair_rows * pair_length];
@@ -26,10 +27,12 @@ struct PairTile {
 struct PairKernels {
   const char* name;
 
-  // Time of a product relative to one of OpenBLAS in FP32 with the same vectors (docs/results/log).
+  // Time of a product divided by the time of OpenBLAS's FP32 product with the same instruction set
+  // (docs/results/log).
   double relative_time;
 
-  // Adds a b over `length` inner indices to the sums, at least for rows x columns of them.
+  // Adds a b over `length` inner indices to the sums. May leave out sums outside the first `rows` rows and
+  // `columns` columns.
   void (*add_products)(PairTile& tile, std::int64_t rows, std::int64_t columns, std::int64_t length);
 };
 

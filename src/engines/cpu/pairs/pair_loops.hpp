@@ -1,5 +1,5 @@
-// Loops of a family's kernel, included by one file of each family. Its Arithmetic is in an unnamed namespace,
-// so that no other file can get code of its instruction set.
+// Loops of a family's kernel. One file of each family includes them, with an Arithmetic in an unnamed
+// namespace: so no other file can get code of its instruction set.
 #pragma once
 
 #include "arith/pair_sum.hpp"
@@ -7,47 +7,47 @@
 
 namespace kintsugi::core {
 
-// Adds one register block of `vectors` x `columns` sums. Arithmetic: that of PairSum, and lanes, load, store,
-// broadcast.
-template <class Arithmetic, int vectors, int columns>
+// Adds to a register block of `registers` x `columns` sums. Arithmetic has the members that PairSum needs,
+// and lanes, load, store and broadcast.
+template <class Arithmetic, int registers, int columns>
 void add_pair_block(PairTile& tile, std::int64_t i, std::int64_t j, std::int64_t length) {
   using A = Arithmetic;
-  using Vector = typename A::Vector;
-  PairSum<A> sums[columns][vectors];
+  using Value = typename A::Value;
+  PairSum<A> sums[columns][registers];
   for (int c = 0; c < columns; ++c) {
-    for (int v = 0; v < vectors; ++v) {
-      const std::int64_t index = i + v * A::lanes + (j + c) * pair_rows;
-      sums[c][v] = {A::load(tile.sum_hi + index), A::load(tile.sum_lo + index)};
+    for (int r = 0; r < registers; ++r) {
+      const std::int64_t index = i + r * A::lanes + (j + c) * pair_rows;
+      sums[c][r] = {A::load(tile.sum_hi + index), A::load(tile.sum_lo + index)};
     }
   }
   for (std::int64_t p = 0; p < length; ++p) {
-    Vector x_hi[vectors], x_lo[vectors];
-    for (int v = 0; v < vectors; ++v) {
-      const std::int64_t index = i + v * A::lanes + p * pair_rows;
-      x_hi[v] = A::load(tile.a_hi + index);
-      x_lo[v] = A::load(tile.a_lo + index);
+    Value x_hi[registers], x_lo[registers];
+    for (int r = 0; r < registers; ++r) {
+      const std::int64_t index = i + r * A::lanes + p * pair_rows;
+      x_hi[r] = A::load(tile.a_hi + index);
+      x_lo[r] = A::load(tile.a_lo + index);
     }
     for (int c = 0; c < columns; ++c) {
-      const Vector y_hi = A::broadcast(tile.b_hi[j + c + p * pair_columns]);
-      const Vector y_lo = A::broadcast(tile.b_lo[j + c + p * pair_columns]);
-      for (int v = 0; v < vectors; ++v) sums[c][v].add_product(x_hi[v], x_lo[v], y_hi, y_lo);
+      const Value y_hi = A::broadcast(tile.b_hi[j + c + p * pair_columns]);
+      const Value y_lo = A::broadcast(tile.b_lo[j + c + p * pair_columns]);
+      for (int r = 0; r < registers; ++r) sums[c][r].add_product(x_hi[r], x_lo[r], y_hi, y_lo);
     }
   }
   for (int c = 0; c < columns; ++c) {
-    for (int v = 0; v < vectors; ++v) {
-      const std::int64_t index = i + v * A::lanes + (j + c) * pair_rows;
-      A::store(tile.sum_hi + index, sums[c][v].hi);
-      A::store(tile.sum_lo + index, sums[c][v].lo);
+    for (int r = 0; r < registers; ++r) {
+      const std::int64_t index = i + r * A::lanes + (j + c) * pair_rows;
+      A::store(tile.sum_hi + index, sums[c][r].hi);
+      A::store(tile.sum_lo + index, sums[c][r].lo);
     }
   }
 }
 
-template <class Arithmetic, int vectors, int columns>
+template <class Arithmetic, int registers, int columns>
 void add_pair_products(PairTile& tile, std::int64_t rows, std::int64_t used_columns, std::int64_t length) {
-  static_assert(pair_rows % (vectors * Arithmetic::lanes) == 0 && pair_columns % columns == 0);
+  static_assert(pair_rows % (registers * Arithmetic::lanes) == 0 && pair_columns % columns == 0);
   for (std::int64_t j = 0; j < used_columns; j += columns) {
-    for (std::int64_t i = 0; i < rows; i += vectors * Arithmetic::lanes)
-      add_pair_block<Arithmetic, vectors, columns>(tile, i, j, length);
+    for (std::int64_t i = 0; i < rows; i += registers * Arithmetic::lanes)
+      add_pair_block<Arithmetic, registers, columns>(tile, i, j, length);
   }
 }
 

@@ -24,7 +24,7 @@ std::vector<const PairKernels*> find_families() {
   return families;
 }
 
-// Like normalized(), for many pairs and without a branch: a number that is not finite gets a zero low word.
+// normalized() for many pairs, without a branch. A number that is infinite or NaN gets a zero low word.
 KINTSUGI_VECTORIZED void normalize(double* high, double* low, std::int64_t count) {
   for (std::int64_t e = 0; e < count; ++e) {
     const double sum = high[e] + low[e];
@@ -35,8 +35,8 @@ KINTSUGI_VECTORIZED void normalize(double* high, double* low, std::int64_t count
   }
 }
 
-// Packs elements (v, p) of `vectors`, v < width, p < length: high[v + p width] and low[v + p width]; vectors
-// that the matrix does not have are zero.
+// Packs element (v, p) of `vectors` to high[v + p width] and low[v + p width], for v < width and p < length.
+// Vectors outside the matrix are packed as zeros.
 void pack(const MatrixView<const DoubleDouble>& vectors, std::int64_t width, std::int64_t length,
           double* high, double* low) {
   alignas(64) double line_high[std::max(pair_rows, pair_length)] = {};

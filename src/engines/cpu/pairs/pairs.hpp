@@ -12,7 +12,7 @@ namespace kintsugi::core {
 std::span<const PairKernels* const> pair_families();
 inline const PairKernels& fastest_pair_kernels() { return *pair_families().front(); }
 
-// Computes C = alpha A B + beta C, every element's sum in the order of k (arith/pair_sum.hpp).
+// Computes C = alpha A B + beta C. Each element is summed in ascending order of k (arith/pair_sum.hpp).
 void multiply_pairs(const NativeProduct<DoubleDouble>& task, const PairKernels& kernels);
 
 }  // namespace kintsugi::core

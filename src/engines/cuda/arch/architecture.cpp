@@ -22,7 +22,7 @@ std::span<const Architecture* const> architectures() {
 
 }  // namespace
 
-// In a build without device code the kernels count as present, so that plans can be made;
+// In a build without device code the kernels count as present, so that plans can be made.
 // kernels_missing_reason() reports that nothing can run.
 bool Architecture::has_gemm_kernels() const {
   return !gemm_image.empty() && (engine_images().empty() || has_image(engine_images(), gemm_image));

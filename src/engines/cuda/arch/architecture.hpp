@@ -1,5 +1,5 @@
-// Capability table of each GPU architecture: which kernels the engine has for it, their tiles, and how its
-// matrix units add. Costs are in profiles (profile.hpp). A new architecture is a table and a line of
+// Capability table of each GPU architecture: the engine's kernels for it, their tiles, and the accumulators
+// of its matrix units. Costs are in profiles (profile.hpp). A new architecture is a table and a line of
 // architectures.def (docs/ADDING-A-GPU.md).
 #pragma once
 
@@ -24,27 +24,28 @@ struct Architecture {
   int major = any;
   int minor = any;
 
-  // Name of the device-code image with the GEMM kernels. A build for the GPUs of one machine may lack the
-  // image. Empty: the architecture has no such kernels, and cuBLAS multiplies all slices except 52-bit ones.
+  // Name of the device-code image with the GEMM kernels. Empty: the architecture has no such kernels, and
+  // cuBLAS multiplies all slices except 52-bit ones. A build for the GPUs of one machine may lack the image.
   std::string_view gemm_image = {};
   std::span<const MultiTermKernels> multi_term = {};
   const Int8Kernels* int8 = nullptr;
   std::span<const WeightedTileKernel> weighted_tiles = {};  // int8 slices with exponents per tile
-  // True if thread blocks can share their memory as a cluster; a split then reads columns once.
+  // True if thread blocks can share their memory as a cluster. Then splits read columns only once.
   bool has_clusters = false;
 
-  // Accumulators of fp16 and bf16 products, the preferred one first and cuBLAS's last.
+  // Accumulators of fp16 and bf16 products. The preferred one is first, cuBLAS's is last.
   std::span<const Accumulator> fp16_bf16_accumulators;
-  // Rate of products of 52-bit slices, as a fraction of that of native FP32 products.
+  // Rate of products of 52-bit slices divided by the rate of native FP32 products.
   double int52_rate = 0;
 
   // Tiles of the SIMT kernels, indexed by ElementType, in the order of the kernels.
   std::array<std::span<const SimtTile>, 4> simt_tiles;
 
-  // True if clusters can share the products of a tile (gemm/simt/simt_split_sm90a.cu).
+  // True if there is a kernel with which a cluster shares the products of a tile
+  // (gemm/simt/simt_split_sm90a.cu).
   bool has_simt_split_kernel = false;
 
-  // Kernels for FP64 elements on tensor cores, indexed by ElementType; nullptr: the SIMT kernels multiply.
+  // Kernels for FP64 elements on tensor cores, indexed by ElementType. nullptr: the SIMT kernels multiply.
   std::array<const DmmaKernels*, 4> dmma = {};
 
   DeviceThresholds thresholds = {};
@@ -54,9 +55,9 @@ struct Architecture {
   }
   // True if the library has the architecture's product kernels.
   bool has_gemm_kernels() const;
-  // fp16_bf16_accumulators, without those of product kernels that the library lacks.
+  // fp16_bf16_accumulators without those whose product kernels the library lacks.
   std::span<const Accumulator> available_fp16_bf16_accumulators() const;
-  // has_simt_split_kernel, false if the library lacks the kernel.
+  // has_simt_split_kernel, but false if the library lacks the kernel.
   bool has_simt_split() const;
   // Returns the DMMA kernels for a type; nullptr if there are none or the library lacks them.
   const DmmaKernels* available_dmma(ElementType type) const;

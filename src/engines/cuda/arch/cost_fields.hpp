@@ -1,4 +1,4 @@
-// Names that the costs have in profiles, and the change of each cost from one device to another.
+// Names of the costs in profiles, and how each cost changes from one device to another.
 #pragma once
 
 #include <string>
@@ -9,9 +9,9 @@
 
 namespace kintsugi::core::cuda {
 
-// Change of a cost on a device of another size. A time shrinks in proportion to the clock of the SMs
-// (clock_time) or to the memory bandwidth (memory_time). A rate grows in proportion to what all SMs compute
-// (compute_rate) or to the memory bandwidth (memory_rate).
+// Change of a cost on a device of another size. Times shrink in proportion to the clock of the SMs
+// (clock_time) or to the memory bandwidth (memory_time). Rates grow in proportion to the clock times the
+// number of SMs (compute_rate) or to the memory bandwidth (memory_rate).
 enum class CostScaling { none, clock_time, memory_time, compute_rate, memory_rate };
 
 // Name of a type's costs, such as "c64".
@@ -23,7 +23,7 @@ struct CostField {
   CostScaling scaling;
 };
 
-// Returns all costs, in the order of costs.hpp. The pointers are to the members of `costs`.
+// Returns all costs, in the order of costs.hpp. The fields point into `costs`.
 std::vector<CostField> cost_fields(Costs& costs);
 
 }  // namespace kintsugi::core::cuda

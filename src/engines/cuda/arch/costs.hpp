@@ -17,20 +17,19 @@ struct SmallTileTimes {
   double shared = 0;  // time per thread block if the SM has several
 };
 
-// Costs of the multi-term GEMM kernels, by which their tiles are chosen.
+// Costs of the multi-term GEMM kernels. Their tiles are chosen by these costs.
 struct MultiTermCosts {
-  double launch;  // time until the first slices have arrived and after the last elements
-  // Time of a k-block whose partial sums are added outside the matrix unit 2 or 4 times, relative to that of
-  // a k-block whose sum is added once. `alone`: for a small tile that has an SM of its own.
+  double launch;  // time before the first slices have arrived, and after the last k-block
+  // Factors of the time of a k-block whose partial sums are added outside the matrix unit 2 or 4 times. The
+  // time of a k-block whose sum is added once is 1. `alone`: for a small tile that has an SM of its own.
   double two_sums_factor;
   double four_sums_factor;
   double four_sums_factor_alone;
-  double small_tile;  // time of a small tile in addition to its k-blocks
-  double
-      segment_sums;  // time to add the sums of parallel segments, in addition to that for reading their bytes
+  double small_tile;         // time of a small tile in addition to its k-blocks
+  double segment_sums;       // time to add the sums of parallel segments, in addition to reading their bytes
   double memory_rate;        // bytes of operands that are read from memory
   double cache_rate;         // bytes that all thread blocks load from L2
-  double narrow_cache_rate;  // the same for tiles of 32 columns, whose loads of sixteen columns are slower
+  double narrow_cache_rate;  // cache_rate of tiles of 32 columns, whose loads of 16 columns are slower
   // Indexed like the tile tables of the same names (gemm/multi_term/multi_term_structures.hpp).
   std::array<TileTimes, 3> joined_tiles;
   std::array<TileTimes, 3> rescaled_tiles;
@@ -38,52 +37,51 @@ struct MultiTermCosts {
   std::array<SmallTileTimes, 3> small_tiles;
 };
 
-// Costs of the other steps of a call, and of native FP32 products of shapes that suit cuBLAS best.
+// Costs of a call's other steps, and of native FP32 products of the shapes that suit cuBLAS best.
 struct CallCosts {
-  double copy_rate;             // bytes of a copy on the device, read and written ones together
+  double copy_rate;             // bytes of a copy on the device, read and written bytes together
   double split_launch;          // time to launch the splits of both operands
   double split_launch_alone;    // time to launch the split of one operand
   double split_rate;            // split rate, as a fraction of copy_rate
   double split_launch_long;     // time to launch the splits of both operands with long vectors
   double split_rate_long;       // split rate of long vectors, as a fraction of copy_rate
-  double native_launch;         // time of an idle kernel of the library's after a kernel of cuBLAS
+  double native_launch;         // time of one of the library's kernels that exits early after a cuBLAS kernel
   double native_ends;           // time before the first and after the last multiplication of a kernel
   double native_rate;           // multiplications and additions in FP32
-  double native_rate_short;     // native_rate where the shorter side of C is 16 to 128
-  double native_read_short;     // bytes read where the shorter side of C is 16 to 128
-  double native_read_shortest;  // bytes read where the shorter side of C is 2 to 15
+  double native_rate_short;     // native_rate if the shorter side of C is 16 to 128
+  double native_read_short;     // bytes read if the shorter side of C is 16 to 128
+  double native_read_shortest;  // bytes read if the shorter side of C is 2 to 15
   double selection;             // time to select a candidate, and of everything that is not counted elsewhere
-  double prepared_selection;    // the same if an operand is prepared
-  double result_time;        // time in which an emulation writes C beyond its tiles' time, relative to a copy
+  double prepared_selection;    // `selection` if an operand is prepared
+  double result_time;           // time to write C in addition to the tiles' time, relative to a copy
   double throttling;         // time that the power limit adds to long products, as a fraction of their time
   double throttled_product;  // time from which a product is long
 };
 
-// Costs of native products of any type, by the library's kernels and by cuBLAS.
+// Costs of native products of all types, by the library's kernels and by cuBLAS.
 struct NativeCallCosts {
-  double own_launch;      // time of a kernel of the library's until its first operands have arrived
-  double tile_ends;       // time of begin and end of a tile, as the number of inner indices that take as long
-  double vendor_launch;   // time of a kernel of cuBLAS until its first operands have arrived
+  double own_launch;      // time of one of the library's kernels before its first operands have arrived
+  double tile_ends;       // time of begin and end of a tile, in inner indices that take as long
+  double vendor_launch;   // time of a cuBLAS kernel before its first operands have arrived
   double test_launch;     // time to launch the test of cuBLAS's sums (finish_native)
-  double test_read_time;  // time in which that test reads C, relative to a copy of as many bytes
-  // Time to launch the kernel that finds the operands' magnitudes, and a test that need not read C because of
-  // them.
+  double test_read_time;  // time in which this test reads C, relative to a copy of as many bytes
+  // Time to launch the kernel that finds the operands' magnitudes, and after it a test that need not read C.
   double test_operands_launch;
 };
 
 // Costs of native products of one element type.
 struct NativeCosts {
-  // Time per inner index of one wave, which is as many tiles as the device computes at the same time, for
-  // each tile of the type's kernels (gemm/dmma/dmma_tiles.hpp on Hopper for FP64 and complex FP64, else
-  // gemm/simt/simt_tiles.hpp).
+  // Time of one wave per inner index, for each tile of the type's kernels. A wave is as many tiles as the
+  // device computes at the same time. The tiles are those of gemm/dmma/dmma_tiles.hpp for FP64 and complex
+  // FP64 on Hopper, and of gemm/simt/simt_tiles.hpp otherwise.
   std::array<double, 4> tile_index;
   double vendor_rate;     // operations of cuBLAS's kernels
-  double unaligned_rate;  // vendor_rate where NativeShape::is_aligned is false, as a fraction of it
+  double unaligned_rate;  // factor of vendor_rate if NativeShape::is_aligned is false
 };
 
-// Costs of products by residues in addition to those of multiplying their slices.
+// Costs of products by residues, without the multiplication of slices.
 struct ResidueCosts {
-  double launches;       // time per call, including that in which SMs are idle because a product is small
+  double launches;       // time per call, including the time in which a small product leaves SMs idle
   double element_slice;  // time of ranges, split and recombination per element and slice
 };
 

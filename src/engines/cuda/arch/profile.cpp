@@ -21,7 +21,7 @@
 
 namespace kintsugi::core::cuda {
 
-// Written by the build from arch/profiles; nullptr ends it.
+// Texts of the files in arch/profiles, written by the build. nullptr ends the list.
 extern const char* const shipped_profile_texts[];
 
 namespace {
@@ -31,20 +31,20 @@ using Json = nlohmann::ordered_json;
 constexpr const char* format_name = "kintsugi.profile";
 constexpr int format_version = 1;
 
-// True if a profile of one device holds for the other. An instance of a partitioned GPU (MIG) differs from
-// the whole GPU in name and number of SMs.
+// True if a profile of one device holds for the other. An instance of a partitioned GPU (MIG) is another
+// device: its name and its number of SMs differ from the whole GPU's.
 bool is_same_device(const DeviceTraits& x, const DeviceTraits& y) {
   return x.name == y.name && x.major == y.major && x.minor == y.minor && x.sm_count == y.sm_count;
 }
 
-// Difference between devices: sum of the logarithmic differences of their SMs' total clock rates and of their
-// memory bandwidths.
+// Difference between two devices: the logarithmic difference of the total clock rates of their SMs, plus that
+// of their memory bandwidths.
 double distance(const DeviceTraits& x, const DeviceTraits& y) {
   return std::abs(std::log(x.sm_count * x.clock_mhz / (y.sm_count * y.clock_mhz))) +
          std::abs(std::log(x.memory_gb_per_s / y.memory_gb_per_s));
 }
 
-// Cost on device `to` that is `value` on device `from`.
+// Cost on device `to`, if the cost on device `from` is `value`.
 double scaled(double value, CostScaling scaling, const DeviceTraits& from, const DeviceTraits& to) {
   const double clock = to.clock_mhz / from.clock_mhz;
   const double memory = to.memory_gb_per_s / from.memory_gb_per_s;
@@ -58,9 +58,9 @@ double scaled(double value, CostScaling scaling, const DeviceTraits& from, const
   return value;
 }
 
-// Returns the profile in the file that calibration wrote for this device. Returns nullptr if there is no
-// file; or if the profile cannot be used, with the reason in `advice`. `advice` is also set if a used profile
-// may be out of date.
+// Returns the profile that calibration wrote for this device. Returns nullptr if there is no file, or if the
+// profile cannot be used; then `advice` is the reason. `advice` is also set if the returned profile may be
+// out of date.
 std::unique_ptr<Profile> calibrated_profile(const DeviceTraits& device, std::string& advice) {
   const std::string file = profile_file(device);
   if (file.empty()) return nullptr;
@@ -219,10 +219,10 @@ ProfileInForce find_profile(const DeviceTraits& device, std::span<const Profile>
 
 namespace {
 
-// Profile in force of each device; nullptr: not found yet, or to be found again.
+// Profile in force of each device. nullptr: not found yet, or to be found again.
 std::array<std::atomic<const ProfileInForce*>, max_devices> profiles_found{};
-// All profiles that were ever in force. They are kept, since a call in another thread may still read one that
-// was replaced.
+// All profiles that were ever in force. They are kept, since a call in another thread may still read a
+// profile that was replaced.
 std::vector<std::unique_ptr<const ProfileInForce>> all_profiles_found;
 
 // Returns the shipped profiles of a device's architecture.
@@ -238,7 +238,7 @@ std::vector<Profile> shipped_for(const DeviceTraits& device) {
 }  // namespace
 
 const ProfileInForce* profile_in_force() {
-  static const ProfileInForce none{};  // stands for "there is no profile" in profiles_found
+  static const ProfileInForce none{};  // value in profiles_found that means "there is no profile"
   if (driver().devices == 0) return nullptr;
   const Device device = device_in_use();
   auto& found = profiles_found[static_cast<std::size_t>(number_of(device))];

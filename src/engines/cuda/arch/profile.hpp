@@ -24,7 +24,7 @@ struct DeviceTraits {
 
 DeviceTraits traits_of(Device device);
 
-// Agreement of the measurements of one kind with the times that the fitted costs give.
+// Agreement of the fitted costs with the measurements of one kind.
 struct ProfileFit {
   std::string kind;
   int measurements = 0;
@@ -49,14 +49,14 @@ std::string profile_text(const Profile& profile);
 // begins with `where`, the text's origin.
 Profile read_profile(std::string_view text, std::string_view where);
 
-// Returns the file that calibration writes for a device, $XDG_CONFIG_HOME/kintsugi/profiles/NAME.json; empty
-// if there is no folder for settings.
+// Returns the path of the file that calibration writes for a device,
+// $XDG_CONFIG_HOME/kintsugi/profiles/NAME.json. Empty if there is no folder for settings.
 std::string profile_file(const DeviceTraits& device);
 
 // Returns the profiles that are part of the library.
 std::span<const Profile> shipped_profiles();
 
-// Returns the costs of `reference` as they are expected on another device of its architecture.
+// Returns the costs that are expected on another device of the architecture of `reference`.
 Costs scaled_costs(const Profile& reference, const DeviceTraits& device);
 
 enum class ProfileOrigin { calibrated, shipped, scaled };
@@ -69,18 +69,18 @@ struct ProfileInForce {
   std::string advice;  // advice to the user on how to get a better profile; may be empty
 };
 
-// Returns the profile for a device: the one that was calibrated here, else the shipped one of that name, else
-// the shipped one of the most similar device of the architecture, scaled.
+// Returns the profile for a device: the one that was calibrated here; else the shipped one of this device's
+// name; else the shipped one of the most similar device of the architecture, scaled.
 ProfileInForce find_profile(const DeviceTraits& device, std::span<const Profile> shipped);
 
-// Returns the profile in force for the device in use, which is found once per device; nullptr if no device of
-// its architecture was measured.
+// Returns the profile in force for the device in use, which is found once per device. Returns nullptr if no
+// device of its architecture was measured.
 const ProfileInForce* profile_in_force();
 
-// Returns the costs of that profile. Fails with internal if there is none.
+// Returns the costs of the profile in force. Throws `internal` if there is none.
 const Costs& current_costs();
 
-// Forgets the profiles that were found, so that one that was just written is read.
+// Forgets the profiles that were found. So a profile that was just written will be read.
 void reread_profiles();
 
 }  // namespace kintsugi::core::cuda

@@ -1,6 +1,6 @@
-// Ampere and Ada, compute capability 8.x, the oldest architectures for which there is machine code of the
-// generic kernels (cmake/DeviceChoice.cmake). They have no clusters, the library has no product kernels for
-// them, and nothing was measured on them.
+// Ampere and Ada, compute capability 8.x: the oldest architectures for which the generic kernels are compiled
+// to machine code (cmake/DeviceChoice.cmake). They have no clusters, and the library has no product kernels
+// for them. Nothing was measured on them.
 #include "engines/cuda/arch/architecture.hpp"
 
 namespace kintsugi::core::cuda {

@@ -1,4 +1,4 @@
-// Hopper, compute capability 9.0. Its kernels use TMA and wgmma, and run on no other architecture.
+// Hopper, compute capability 9.0. Its kernels use TMA and wgmma and run on no other architecture.
 #include "engines/cuda/arch/architecture.hpp"
 #include "engines/cuda/gemm/multi_term/multi_term_structures.hpp"
 
@@ -72,7 +72,7 @@ const Int8Kernels int8_kernels{
   KINTSUGI_WEIGHTED_TILES(2, 2, depth), KINTSUGI_WEIGHTED_TILES(2, 3, depth),     \
       KINTSUGI_WEIGHTED_TILES(3, 2, depth), KINTSUGI_WEIGHTED_TILES(3, 3, depth), \
       KINTSUGI_WEIGHTED_TILES(4, 4, depth)
-// Tiles of 32 inner indices are the paper's, those of 128 are multiplied in the shortest time
+// Tiles of 32 inner indices are those of the paper. Tiles of 128 take the shortest time
 // (docs/design/kernels.md).
 const std::array<WeightedTileKernel, 10> weighted_tile_kernels{
     {KINTSUGI_WEIGHTED_TILES_OF_DEPTH(32), KINTSUGI_WEIGHTED_TILES_OF_DEPTH(128)}};

@@ -7,7 +7,7 @@
 
 namespace kintsugi::core::cuda {
 
-// The moduli's constants, which the host has in tables of its own, for constant memory.
+// Constants of the moduli for constant memory. The host's are in tables of its own.
 struct ModulusTable {
   ByteModulus byte_moduli[max_moduli];
   std::int32_t modulus[max_moduli];
@@ -26,7 +26,7 @@ static __constant__ constexpr ModulusTable modulus_table = [] {
   return table;
 }();
 
-// Does the same as split_into_residues(), with tables in constant memory instead of the host's.
+// split_into_residues() with tables in constant memory.
 template <class Store>
 __device__ void split_into_any_residues(const SplitRule& rule, double x, int scale, Store&& store) {
   const int limb_count = limbs_of(rule.top_exponent + 1);
@@ -46,7 +46,7 @@ __device__ void split_into_any_residues(const SplitRule& rule, double x, int sca
   }
 }
 
-// Does the same as split_element(), but is compiled only for the rules that a kernel of this kind has.
+// split_element(), compiled only for the rules that kernels of this kind have.
 template <ElementKind kind, class Store>
 __device__ void split_any(const SplitRule& rule, double x, int scale, Store&& store) {
   if constexpr (kind == ElementKind::digits) return split_into_digits(rule, x, scale, store);
@@ -76,15 +76,15 @@ __device__ inline void store_pattern(std::byte* target, int bytes, std::uint64_t
   }
 }
 
-// Rule of the task, with its pointer to the format set.
+// The task's rule with its pointer to the format set.
 __device__ inline SplitRule rule_of(const SplitTask& task) {
   SplitRule rule = task.rule;
   rule.format = &task.format;
   return rule;
 }
 
-// Rule of the task, in which the batch item's fit, if there is one, replaces the residual's scale and the
-// first rounding. Kernels whose kind never has a fit do not look for one.
+// The task's rule. If the batch item has a fit, the fit replaces the residual's scale and the first rounding.
+// Kernels of a kind that never has a fit do not look for one.
 __device__ inline SplitRule fitted_rule_of(const SplitTask& task, ElementKind kind) {
   SplitRule rule = rule_of(task);
   if ((kind == ElementKind::fitted || kind == ElementKind::any) && task.fit != nullptr) {
@@ -95,13 +95,13 @@ __device__ inline SplitRule fitted_rule_of(const SplitTask& task, ElementKind ki
   return rule;
 }
 
-// Address of the slices of the batch item that the thread block works on.
+// Address of the slices of the thread block's batch item.
 __device__ inline std::byte* slices_of(const SplitTask& task) {
   return task.slices + item_of_block() * task.item_bytes;
 }
 
-// Writes an element's slices by the functions of arith/split_rule.hpp. Not inlined, since most elements do
-// not need it.
+// Writes an element's slices by the functions of arith/split_rule.hpp. It is not inlined, since few elements
+// need it.
 template <ElementKind kind>
 __device__ __noinline__ void write_any(const SplitTask& task, int scale, double x, std::int64_t offset) {
   const SplitRule rule = fitted_rule_of(task, kind);
@@ -112,7 +112,7 @@ __device__ __noinline__ void write_any(const SplitTask& task, int scale, double 
   });
 }
 
-// Stores words by the widest accesses that their number allows; `target` is aligned to these.
+// Stores words with the widest stores that their number allows. `target` must be aligned to them.
 template <int words>
 __device__ void store_words(std::byte* target, const std::uint32_t (&w)[words]) {
   if constexpr (words == 1) {

@@ -11,8 +11,7 @@ void clear(const Queue& queue, void* target, std::size_t bytes) {
   constexpr std::int64_t threads = 256;
   const auto address = reinterpret_cast<Address>(target);
   if (bytes > max_bytes_of_kernel) {
-    LaunchRecording::
-        issue_recorded();  // a call of cuMemset is not recorded, so earlier launches have to come first
+    LaunchRecording::issue_recorded();  // cuMemset is not recorded; earlier launches must come first
     return check(driver().set_bytes_async(address, 0, bytes, queue.stream), "cuMemsetD8Async");
   }
   launch(kernel, {}, threads, 0, queue, address, static_cast<std::int32_t>(bytes));

@@ -1,5 +1,5 @@
-// Kernel that sets a few bytes to zero between kernels that overlap. cuMemsetD8Async would wait for the end
-// of the kernel before it, and the next kernel for the end of cuMemsetD8Async.
+// Kernel that sets a few bytes to zero. Unlike cuMemsetD8Async it can overlap the kernels before and after
+// it.
 #include <cstdint>
 
 #include "engines/cuda/ptx/griddepcontrol.cuh"

@@ -8,9 +8,9 @@ namespace kintsugi::core::cuda {
 
 namespace {
 
-// Returns the regular context in which a stream's work runs; for the null stream, the calling thread's. For a
-// green context it is the primary context that the green one is part of. nullptr: the driver is too old to
-// tell.
+// Returns the regular context in which work of a stream runs; for the null stream that of the calling
+// thread's context. The regular context of a green context is the primary context that it is part of. Returns
+// nullptr if the driver is too old to answer.
 Context regular_context(Stream stream) {
   Context regular = nullptr;
   GreenContext green = nullptr;
@@ -52,18 +52,19 @@ class CudaContexts final : public DeviceContexts {
   bool reaches(const DeviceContext& context) const override {
     if (context == current()) return true;
     const Context regular_of_caller = regular_context(nullptr);
-    const ContextScope scope(*this, context);  // makes `context` current
-    return scope.entered() && regular_of_caller != nullptr && regular_of_caller == regular_context(nullptr);
+    if (regular_of_caller == nullptr) return false;
+    const ContextScope scope(*this, context);  // `context` is current from here on
+    if (!scope.entered()) return false;
+    const Context regular_of_context = regular_context(nullptr);
+    return regular_of_caller == regular_of_context;
   }
 
-  // A stream of a green context accepts work while the primary context of its device is current, so regular
-  // contexts are compared. A driver that cannot tell them apart refuses the launch itself.
   void check_stream(const Queue& queue) const override {
     if (queue.stream == nullptr) return;
     Context caller_context = nullptr;
     Context stream_context = nullptr;
     check(driver().context_current(&caller_context), "cuCtxGetCurrent");
-    // If the driver does not tell the stream's context, the first launch into the stream reports the error.
+    // If the driver does not know the stream's context, the first launch into the stream reports the error.
     if (driver().stream_context(queue.stream, &stream_context) != 0 || stream_context == caller_context)
       return;
     const int device = device_number_of(stream_context);
@@ -71,13 +72,16 @@ class CudaContexts final : public DeviceContexts {
       fail(Status::invalid_argument, "the stream belongs to {}, and {} is current", describe(device),
            describe(current().device));
     }
+    // A stream of a green context accepts work while the primary context of its device is current. So the
+    // regular contexts are compared. With a driver that does not know them, both are nullptr, and the driver
+    // itself refuses a wrong launch.
     if (regular_context(queue.stream) == regular_context(nullptr)) return;
     fail(Status::invalid_argument, "the stream belongs to another context of {} than the current one",
          describe(device));
   }
 
-  // The null stream waits for all blocking streams of its context, so it must not be used while one of them
-  // is being captured.
+  // The null stream waits for all blocking streams of its context. So it must not be used while one of them
+  // is captured.
   bool is_captured(const Queue& queue) const override { return may_be_captured(queue.stream); }
 
   std::string describe(int device) const override {

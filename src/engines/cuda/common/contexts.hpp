@@ -1,4 +1,4 @@
-// CUDA's contexts, to which objects of the library belong, and descriptions of devices for messages.
+// CUDA contexts, to which objects of the library belong, and descriptions of devices for messages.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// Operands and tiles of a step without its first batch items, for steps that take several launches.
+// Sides and tiles without their first batch items, for steps that take several launches.
 #pragma once
 
 #include <cstdint>

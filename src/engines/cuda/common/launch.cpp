@@ -29,9 +29,9 @@ void set_attribute(Kernel kernel, int attribute, std::int64_t value, const char*
 
 }  // namespace
 
-// Code that was compiled for less than 9.0 has no grid-dependency wait (ptx/griddepcontrol.cuh), whatever
-// device it runs on: PTX of 8.0 that the driver compiles for Hopper has none either. So the loaded code's PTX
-// version decides. It is the __CUDA_ARCH__ that the source was compiled with, for machine code too
+// Code that was compiled for less than 9.0 has no grid-dependency wait (ptx/griddepcontrol.cuh), even if it
+// runs on Hopper: the driver may have compiled it there from PTX of 8.0. So the PTX version of the loaded
+// code decides. That is the __CUDA_ARCH__ with which the source was compiled, for machine code as well
 // (CUfunction_attribute in the driver's reference).
 bool KernelName::may_overlap() const {
   if (!waits_for_grid_dependency_) return false;
@@ -46,7 +46,7 @@ bool KernelName::may_overlap() const {
   return version.load(std::memory_order_relaxed) >= min_version;
 }
 
-// The limit is never lowered, since another thread may be about to launch with the larger size.
+// The limit is never lowered, since another thread may be about to launch with a larger size.
 void KernelName::allow_shared_bytes(std::int64_t bytes) const {
   const Kernel kernel = get();
   const std::lock_guard lock(mutex_);
@@ -67,11 +67,11 @@ void KernelName::prefer_shared_memory() const {
 
 namespace {
 
-// Sets the attributes of a launch and returns their number. Launches of clusters ask for few SMs, because the
-// default scheduling gives every thread block of a cluster an SM of its own. While another kernel occupies
-// SMs, some clusters then never start although the free SMs would hold them. On an H100 that happened to
-// clusters of four thread blocks while 100 of 132 SMs were occupied, and to clusters of two, whose thread
-// blocks can share an SM with others, while 80 were.
+// Sets the attributes of a launch and returns their number. Launches with clusters ask for few SMs: by
+// default every thread block of a cluster gets an SM of its own, and while another kernel occupies SMs, some
+// clusters never start although the free SMs would hold them. On an H100 this happened to clusters of four
+// thread blocks while 100 of 132 SMs were occupied. It happened to clusters of two while 80 were occupied,
+// although their thread blocks can share an SM.
 unsigned attributes_of(const Launch& launch, std::array<LaunchAttribute, 3>& attributes) {
   unsigned count = 0;
   if (launch.overlaps) attributes[count++] = LaunchAttribute::overlapping();

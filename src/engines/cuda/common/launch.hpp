@@ -24,29 +24,27 @@ struct Extent {
 // Reason why the kernels cannot be loaded; empty if they can.
 std::string kernels_missing_reason();
 
-// A kernel that is `extern "C"` in src/engines/cuda/**/FILE.cu. It is loaded when it is first launched, and
-// belongs to no context.
+// A kernel that is `extern "C"` in src/engines/cuda/**/FILE.cu. It is loaded at its first launch and belongs
+// to no context.
 class KernelName {
  public:
-  // `waits_for_grid_dependency`: the kernel's source has a wait for the kernels before it
-  // (ptx/griddepcontrol.cuh). If the wait was compiled into the loaded code, the kernel may begin before they
-  // have ended.
+  // `waits_for_grid_dependency`: the kernel's source waits for the kernels before it
+  // (ptx/griddepcontrol.cuh). If that wait was compiled into the loaded code, the kernel may begin before
+  // they have ended.
   constexpr KernelName(const char* file, const char* name, bool waits_for_grid_dependency = false)
       : file_(file), name_(name), waits_for_grid_dependency_(waits_for_grid_dependency) {}
 
   // Returns the kernel, loaded.
   Kernel get() const;
   const char* name() const { return name_; }
-  // True if the kernel may begin before the kernels in front of it have ended (programmatic dependent launch)
-  // on the current device.
+  // True if the kernel may begin on the current device before the kernels in front of it have ended
+  // (programmatic dependent launch).
   bool may_overlap() const;
-  // Allows the kernel `bytes` of dynamic shared memory on the current device. The driver demands such a
-  // request on each device for more than 48 KB, static shared memory included. Several threads may request
-  // different sizes.
+  // Allows the kernel `bytes` of dynamic shared memory on the current device. The driver demands this on each
+  // device for more than 48 KB, static shared memory included. Several threads may allow different sizes.
   void allow_shared_bytes(std::int64_t bytes) const;
-  // Requests the largest share of shared memory on the current device, once. An SM has to be idle before its
-  // memory is divided anew between shared memory and L1. So all kernels request the same share, and nothing
-  // is divided anew within a call.
+  // Requests the largest share of shared memory on the current device, once. All kernels request the same
+  // share, since an SM must be idle before its memory is divided anew between shared memory and L1.
   void prefer_shared_memory() const;
 
  private:
@@ -61,7 +59,7 @@ class KernelName {
   mutable std::array<std::atomic<int>, max_devices> ptx_versions_{};  // 0: not read yet
 };
 
-// Last argument of the constructor of KernelName.
+// Value of the last argument of KernelName's constructor.
 inline constexpr bool waits_for_grid_dependency = true;
 
 inline constexpr std::size_t max_launch_arguments = 8;
@@ -83,27 +81,27 @@ struct Launch {
   bool overlaps = false;  // KernelName::may_overlap()
 };
 
-// Launches the kernel without recording the launch; fails with device_error, naming the kernel.
+// Launches the kernel without recording the launch. Throws device_error with the kernel's name if that fails.
 void launch_now(const Launch& launch, void* stream, void** arguments);
 
-// Launches the kernel immediately, or records the launch if the thread has a LaunchRecording for the stream;
-// fails with device_error, naming the kernel. A grid without thread blocks launches nothing. Arguments have
-// the types of the kernel's parameters.
+// Launches the kernel, or records the launch if the thread has a LaunchRecording for the stream. Throws
+// device_error with the kernel's name if that fails. A grid without thread blocks launches nothing. Arguments
+// must have the types of the kernel's parameters.
 void launch_arguments(const KernelName& kernel, const Extent& grid, std::int64_t threads,
                       std::int64_t shared_bytes, const Queue& queue,
                       std::span<const LaunchArgument> arguments);
 
-// Largest second extent of a grid; more batch items take several launches.
+// Largest second extent of a grid. More batch items take several launches.
 inline constexpr std::int64_t max_launched_items = 65535;
 
-// Calls visit(first, count) for consecutive groups of batch items, each of which one launch takes.
+// Calls visit(first, count) for consecutive groups of batch items. Each group fits one launch.
 template <class Visit>
 void for_each_launch(std::int64_t items, const Visit& visit) {
   for (std::int64_t first = 0; first < items; first += max_launched_items)
     visit(first, std::min(max_launched_items, items - first));
 }
 
-// Does the same as launch_arguments() with any arguments.
+// launch_arguments() with the arguments as parameters.
 template <class... Arguments>
 void launch(const KernelName& kernel, const Extent& grid, std::int64_t threads, std::int64_t shared_bytes,
             const Queue& queue, const Arguments&... arguments) {

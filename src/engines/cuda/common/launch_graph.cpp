@@ -13,7 +13,8 @@ namespace kintsugi::core::cuda {
 
 namespace {
 
-// Properties of a launch that a node of a graph keeps; an update of the graph may change the others.
+// Properties that a launch and its node of a graph must have in common. All others change when the graph is
+// updated.
 struct FixedProperties {
   Kernel kernel;
   unsigned threads;
@@ -41,7 +42,7 @@ KernelNode node_of(const Launch& launch, void** arguments) {
 }
 
 // Lets the thread build graphs while another thread captures a stream. In the default mode the driver would
-// refuse the allocations that building makes.
+// refuse the allocations of a build.
 class RelaxedCaptureMode {
  public:
   RelaxedCaptureMode() { driver().exchange_capture_mode(&mode_); }
@@ -53,8 +54,7 @@ class RelaxedCaptureMode {
   int mode_ = relaxed_capture_mode;
 };
 
-// Builds a graph of kernels, each of which follows the one before. After a failure the driver is not called
-// any more.
+// Builds a graph of kernels that run one after the other. After a failure the driver is not called any more.
 class GraphBuilder {
  public:
   GraphBuilder() { demand(driver().graph_create(&graph_, 0)); }
@@ -78,14 +78,14 @@ class GraphBuilder {
     if (!failed_) demand(driver().graph_instantiate(&exec, graph_, 0));
     return failed_ ? nullptr : exec;
   }
-  // The graph, which the caller destroys; nullptr if there is none.
+  // Returns the graph, which the caller must destroy; nullptr if there is none.
   Graph graph() const { return graph_; }
 
  private:
   // Records a failure.
   void demand(Result result) { failed_ = failed_ || result != 0; }
   void set(GraphNode node, const LaunchAttribute& attribute) {
-    // attribute.value begins with four bytes of padding, after which the driver's union of values follows.
+    // LaunchAttribute says why its value begins at value + 1.
     if (!failed_) demand(driver().graph_set_attribute(node, attribute.id, attribute.value + 1));
   }
 
@@ -94,15 +94,15 @@ class GraphBuilder {
   bool failed_ = false;
 };
 
-// Sequence of launches into one stream that calls repeat, with an executable graph from the third such call
-// on. The graph has the grids and arguments of the last call.
+// A sequence of launches into one stream, for calls that repeat it. From the third such call on there is an
+// executable graph, with the grids and arguments of the last call.
 class LaunchGraph {
  public:
   LaunchGraph(const DeviceContext& context, void* stream, const RecordedLaunches& recorded)
       : context_(context), stream_(stream) {
     for (const Launch& launch : recorded.launches()) fixed_.push_back(fixed_properties(launch));
   }
-  // A graph belongs to its context. If the context is gone, the graph was freed with it.
+  // A graph belongs to its context. If the context is destroyed, the driver has freed the graph.
   ~LaunchGraph() {
     if (graph_ == nullptr) return;
     const ContextScope scope(contexts(), context_);
@@ -120,7 +120,7 @@ class LaunchGraph {
            std::ranges::equal(fixed_, recorded.launches(), {}, {}, fixed_properties);
   }
 
-  // Executes the launches as a graph. Returns false, with nothing done, if there is no graph, or not yet.
+  // Executes the launches as a graph. Returns false, and does nothing, if there is no graph or none yet.
   bool launch(const RecordedLaunches& recorded) {
     const std::lock_guard lock(mutex_);
     if (++calls_ < min_calls) return false;
@@ -133,8 +133,8 @@ class LaunchGraph {
   }
 
  private:
-  // Number of the call that builds the graph. Building takes 100 us and more, so calls that are made only
-  // once or twice do without a graph.
+  // Number of the call that builds the graph. Building takes 100 us and more, which does not pay for calls
+  // that are made once or twice.
   static constexpr int min_calls = 3;
 
   struct Node {
@@ -159,8 +159,8 @@ class LaunchGraph {
     return !is_refused_;
   }
 
-  // Gives the i-th kernel the grid and the arguments of a call, unless it has them already. Returns false if
-  // the driver refuses.
+  // Gives the i-th kernel the grid and the arguments of a call, if they have changed. Returns false if the
+  // driver refuses.
   bool update(const RecordedLaunches& recorded, std::size_t i) {
     Node& node = nodes_[i];
     const Launch& launch = recorded.launches()[i];
@@ -188,7 +188,7 @@ class LaunchGraph {
   std::vector<FixedProperties> fixed_;
   std::mutex mutex_;
   int calls_ = 0;
-  bool is_refused_ = false;  // the driver refused to build or to update it
+  bool is_refused_ = false;  // true if the driver refused to build or to update the graph
   Graph graph_ = nullptr;    // kept, because an update of exec_ names the nodes of this graph
   GraphExec exec_ = nullptr;
   std::vector<Node> nodes_;
@@ -200,8 +200,7 @@ class LaunchGraphs {
   // Returns the graph that serves these launches, a new one if there is none.
   std::shared_ptr<LaunchGraph> find(const DeviceContext& context, void* stream,
                                     const RecordedLaunches& recorded) {
-    std::shared_ptr<LaunchGraph>
-        dropped;  // declared before the lock, so that it is freed after the lock's end
+    std::shared_ptr<LaunchGraph> dropped;  // declared before the lock: freed after the lock is released
     const auto lock = lock_shared_state();
     const auto found = std::ranges::find_if(
         graphs_, [&](const auto& graph) { return graph->serves(context, stream, recorded); });
@@ -228,7 +227,7 @@ class LaunchGraphs {
   std::vector<std::shared_ptr<LaunchGraph>> graphs_;
 };
 
-// Never destroyed, since the driver may be unloaded before.
+// The object is never destroyed, since the driver may be unloaded before.
 LaunchGraphs& launch_graphs() {
   static auto* instance = new LaunchGraphs;
   return *instance;

@@ -6,11 +6,11 @@
 namespace kintsugi::core::cuda {
 
 // Executes the launches as one graph. The third call with the same kernels in the same order in this stream
-// builds the graph, and later ones use it; their grids and arguments may differ. Returns false, with nothing
-// done, if there is no graph.
+// builds the graph; later calls use it. Grids and arguments may differ between calls. Returns false, and does
+// nothing, if there is no graph.
 bool launch_as_graph(const RecordedLaunches& recorded, void* stream);
 
-// Frees all graphs. The driver keeps a graph that is being executed until its execution has ended.
+// Frees all graphs. The driver keeps a graph in execution until it has ended.
 void release_graphs() noexcept;
 
 }  // namespace kintsugi::core::cuda

@@ -11,7 +11,7 @@ namespace kintsugi::core::cuda {
 namespace {
 
 thread_local LaunchRecording* current_recording = nullptr;
-// Empty launches whose memory is kept between calls, so that recording allocates no host memory.
+// Memory of recorded launches that is kept between calls, so that recording allocates no host memory.
 thread_local RecordedLaunches spare_launches;
 
 // True if launches into the stream may be executed as a graph.
@@ -32,7 +32,7 @@ void launch_one_by_one(const RecordedLaunches& recorded, void* stream) {
 }  // namespace
 
 void RecordedLaunches::add(const Launch& launch, std::span<const LaunchArgument> arguments) {
-  constexpr std::size_t alignment = 64;  // of a tensor map, the largest of all arguments
+  constexpr std::size_t alignment = 64;  // that of a tensor map, the largest of all arguments
   launches_.push_back(launch);
   first_arguments_.push_back(arguments_.size());
   first_bytes_.push_back(bytes_.size());
@@ -66,8 +66,8 @@ std::array<void*, max_launch_arguments> RecordedLaunches::pointers(std::size_t l
   return result;
 }
 
-// A recording may begin while another one exists, since a caller's allocator may call the library again. The
-// launches of the outer call come first, so they are issued now.
+// A recording may begin while another one exists, since a caller's allocator may call the library. The
+// launches of the outer call come first; so they are issued now.
 LaunchRecording::LaunchRecording(const Queue& queue)
     : stream_(queue.stream), records_(can_record(queue.stream)) {
   issue_recorded();

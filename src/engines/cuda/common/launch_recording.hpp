@@ -19,7 +19,7 @@ class RecordedLaunches {
   std::span<const Launch> launches() const { return launches_; }
   // Returns the bytes of all arguments of a launch, one after the other.
   std::span<const std::byte> bytes_of(std::size_t launch) const;
-  // Returns pointers to the launch's arguments in `bytes`, which are those of bytes_of() or a copy.
+  // Returns pointers to the launch's arguments. `bytes` is bytes_of() or a copy of it.
   std::array<void*, max_launch_arguments> pointers(std::size_t launch, const std::byte* bytes) const;
 
  private:
@@ -35,14 +35,14 @@ class RecordedLaunches {
   std::vector<std::byte> bytes_;
 };
 
-// While it exists, launches of its thread into its stream are recorded. issue() issues them: as one graph if
-// earlier calls had the same kernels (launch_as_graph), else one by one. A graph takes the host 2 to 6 us,
-// six launches 14. Recorded launches that were not issued when the recording ends are dropped, because the
-// call has failed then.
+// Records the launches of its thread into its stream as long as it exists. issue() launches them: as one
+// graph if earlier calls had the same kernels (launch_as_graph), else one by one. A graph takes the host 2 to
+// 6 us, six single launches take 14 us. Launches that were not issued are dropped at the end, because then
+// the call has failed.
 class LaunchRecording {
  public:
-  // Launches into a stream that is being captured, or that belongs to a part of the device (a green context),
-  // are not recorded but issued immediately.
+  // In two cases launches are not recorded but issued immediately: if the stream is being captured, and if it
+  // belongs to a part of the device (a green context).
   explicit LaunchRecording(const Queue& queue);
   ~LaunchRecording();
   LaunchRecording(const LaunchRecording&) = delete;
@@ -50,16 +50,16 @@ class LaunchRecording {
 
   void issue();
 
-  // Records a launch. Returns false, with nothing recorded, if the thread has no recording for that stream.
+  // Records a launch. Returns false, and records nothing, if the thread has no recording for this stream.
   static bool record(const Launch& launch, const Queue& queue, std::span<const LaunchArgument> arguments);
-  // Issues the launches that this thread has recorded. It is called before a step that is not the launch of a
-  // kernel, and so cannot be recorded.
+  // Issues the launches that this thread has recorded. Must be called before each step that is not a launch
+  // of a kernel: such a step cannot be recorded.
   static void issue_recorded();
 
  private:
   void* stream_;
   bool records_;
-  LaunchRecording* outer_;  // recording of the thread that this one interrupts
+  LaunchRecording* outer_;  // the thread's recording that this one interrupts
   RecordedLaunches recorded_;
 };
 

@@ -46,8 +46,8 @@ void prepare_pool() {
   device_pool.tried = true;
 }
 
-// The device's default pool, which keeps no freed memory, serves if there is no pool of the library's, or if
-// the driver refuses that pool because the device was reset.
+// The device's default pool is used if the library has no pool, or if the driver refuses the library's pool
+// because the device was reset. The default pool keeps no freed memory.
 Result allocate_in_stream(Address* result, std::size_t bytes, Stream stream) {
   if (const MemoryPool pool = pool_of_current_device(); pool != nullptr) {
     const Result status = driver().pool_allocate_async(result, bytes, pool, stream);

@@ -1,4 +1,4 @@
-// Device memory for calls that were given no workspace, from a memory pool of the library's own.
+// Device memory for calls without a workspace, from the library's own memory pool.
 #pragma once
 
 #include <cstddef>
@@ -7,18 +7,18 @@
 
 namespace kintsugi::core::cuda {
 
-// At most this many freed bytes stay in a pool for the next call; the driver gives the rest back when a
+// Largest number of freed bytes that stay in a pool for the next call. The driver frees the rest when a
 // stream is synchronized. Workspaces of FP32 products up to n = 4096 fit.
 inline constexpr std::size_t kept_bytes_of_pool = std::size_t{256} << 20;
 
-// Creates the pool of the calling thread's device, unless that was tried before.
+// Creates the pool of the calling thread's device, if that was not tried before.
 void prepare_pool();
 
-// Allocates from the device's pool in stream order. The driver records which stream freed a piece of memory.
-// So pieces are reused without waiting where that is safe, and the library needs no table of streams.
+// Allocates from the device's pool in stream order. The driver knows which stream freed a piece of memory,
+// and reuses the piece without a wait if that is safe. So the library needs no table of streams.
 Result allocate_in_stream(Address* result, std::size_t bytes, Stream stream);
 
-// Returns to the driver all kept memory that no work in a stream still uses.
+// Returns all kept memory to the driver, except what work in a stream still uses.
 void trim_pools() noexcept;
 
 }  // namespace kintsugi::core::cuda

@@ -10,17 +10,17 @@
 
 namespace kintsugi::core::cuda {
 
-// Batch item that the thread block works on, counted from the first item of its launch.
+// Batch item of the thread block, counted from the first item of its launch.
 __device__ inline std::int64_t item_of_block() { return blockIdx.y; }
 
-// True if no product needs the slices: the split's candidate was selected for none of the batch items that
-// the split serves, or alpha is zero.
+// True if no product needs the slices: alpha is zero, or none of the batch items that the split serves has
+// selected the split's candidate.
 __device__ inline bool is_unneeded(const SplitTasks& tasks) {
   if (is_zero(tasks.alpha)) return true;
   const DeviceCondition& condition = tasks.condition;
   if (condition.selection == nullptr) return false;
-  // True if the batch item selected another candidate. Bypasses L1 for the reason that holds() gives
-  // (recombine/tile.cuh).
+  // True if the batch item has selected another candidate. The load bypasses L1; holds() of
+  // recombine/tile.cuh gives the reason.
   const auto selected_other = [&](std::int64_t item) {
     return __ldcg(&condition.selection[item].candidate) != condition.candidate;
   };
@@ -31,14 +31,14 @@ __device__ inline bool is_unneeded(const SplitTasks& tasks) {
   return __syncthreads_or(is_selected ? 1 : 0) == 0;
 }
 
-// Sets the counters of a later product to 0, by the launch's first thread block.
+// Sets the counters of a later product to 0. The launch's first thread block does so.
 __device__ inline void clear_counters(const DeviceCounters& counters) {
   if (blockIdx.x != 0 || blockIdx.y != 0) return;
   for (std::int64_t i = threadIdx.x; i < counters.count; i += blockDim.x) counters.first[i] = 0;
 }
 
-// Begins a split kernel. Returns false if the kernel has to exit because no product needs its slices.
-// Otherwise it waits for the kernels before it and clears the counters of a later product.
+// Begins a split kernel. Returns false if no product needs the slices; then the kernel must exit. Otherwise
+// waits for the kernels before it and clears the counters of a later product.
 __device__ inline bool begin_split(const SplitTasks& tasks) {
   launch_dependents();
   if (tasks.condition.selected_earlier && is_unneeded(tasks)) {
@@ -51,7 +51,7 @@ __device__ inline bool begin_split(const SplitTasks& tasks) {
   return splits;
 }
 
-// Address of the batch item's matrix; nullptr if there is no data, as is allowed where k is 0.
+// Address of the batch item's matrix. nullptr if there is no data, which is allowed if k is 0.
 template <class T>
 __device__ const T* matrix_start(const DeviceMatrix& matrix, std::int64_t item) {
   if (matrix.data == nullptr) return nullptr;
@@ -60,8 +60,8 @@ __device__ const T* matrix_start(const DeviceMatrix& matrix, std::int64_t item) 
 }
 
 // Element p of vector v of a real matrix, or of the real matrix that stands for a complex one (EmbeddedView,
-// base/embedding.hpp): a column of B gives an even vector (re, -im) and an odd one (im, re), a row of A gives
-// (re, im); conjugation changes the sign of im.
+// base/embedding.hpp). A complex column of B gives two vectors: an even one (re, -im) and an odd one (im,
+// re). A complex row of A gives (re, im). Conjugation changes the sign of im.
 template <class T>
 __device__ T real_element(const DeviceMatrix& matrix, const T* start, std::int64_t v, std::int64_t p) {
   if (!matrix.complex()) return start[v * matrix.row_stride + p * matrix.column_stride];
@@ -73,7 +73,7 @@ __device__ T real_element(const DeviceMatrix& matrix, const T* start, std::int64
   return is_imaginary && matrix.conjugated != gives_real_part ? -part : part;
 }
 
-// The same element in FP64, for any type of matrix.
+// real_element() in FP64, for matrices of any type.
 __device__ inline double any_element(const DeviceMatrix& matrix, std::int64_t item, std::int64_t v,
                                      std::int64_t p) {
   switch (matrix.type) {
@@ -88,9 +88,9 @@ __device__ inline double any_element(const DeviceMatrix& matrix, std::int64_t it
   }
 }
 
-// Starts a copy of sixteen bytes of an operand to shared memory, bypassing registers. `bytes` is 16, or 0 for
-// zeros without a read. (The instruction takes other numbers too, but memcheck reports them as reads of
-// sixteen bytes.) The copy is complete for the thread after await_copies().
+// Starts a copy of sixteen bytes of an operand to shared memory, bypassing registers. With `bytes` = 0 zeros
+// are written and nothing is read; otherwise `bytes` must be 16, because memcheck reports other numbers as
+// reads of sixteen bytes. The copy is complete for the thread after await_copies().
 template <class Source>
 __device__ void copy_aligned(Source* shared, const Source* source, int bytes) {
   const auto target = static_cast<std::uint32_t>(__cvta_generic_to_shared(shared));
@@ -98,7 +98,7 @@ __device__ void copy_aligned(Source* shared, const Source* source, int bytes) {
                : "memory");
 }
 
-// Does the same from a source that is aligned to its elements only, and with zeros after any number of bytes.
+// copy_aligned() from a source that is aligned to its elements only. `bytes` may be any number; zeros follow.
 template <class Source>
 __device__ void copy_unaligned(Source* shared, const Source* source, int bytes) {
   constexpr int size = sizeof(Source);
@@ -118,11 +118,11 @@ __device__ void read_chunk(const Source* shared, Source (&x)[sizeof(uint4) / siz
   memcpy(x, &bits, sizeof bits);
 }
 
-// Lane bits with which add_over_lanes() adds over the whole warp.
+// Lane bits with which add_over_lanes() adds over a whole warp.
 inline constexpr unsigned all_lane_bits = 31;
 
-// Adds up magnitudes over the lanes of a warp whose numbers differ only in `lane_bits`; all of them get the
-// result.
+// Adds up magnitudes over the lanes of a warp whose numbers differ in `lane_bits` only. All of these lanes
+// get the result.
 template <class T>
 __device__ void add_over_lanes(Magnitudes<T>& magnitudes, unsigned lane_bits) {
   for (unsigned lane = 1; lane < 32; lane <<= 1) {
@@ -135,18 +135,18 @@ __device__ void add_over_lanes(Magnitudes<T>& magnitudes, unsigned lane_bits) {
   }
 }
 
-// Address of the matrix of the batch item that the thread block works on.
+// Address of the matrix of the thread block's batch item.
 template <class T>
 __device__ const T* matrix_start(const SplitTask& task) {
   return matrix_start<T>(task.matrix, task.item + item_of_block());
 }
 
-// Range of vector `vector`, counted from the task's first one, in that batch item.
+// Range of vector `vector`, counted from the task's first vector, of the thread block's batch item.
 __device__ inline VectorRange& range_of(const SplitTask& task, std::int64_t vector) {
   return task.ranges[item_of_block() * task.item_ranges + vector];
 }
 
-// Part of an operand that a thread block splits tile by tile: elements begin ... end - 1 of tile_vectors
+// Part of an operand that one thread block splits tile by tile: elements begin ... end - 1 of tile_vectors
 // vectors.
 struct TilesPart {
   std::int64_t first_vector;
@@ -161,8 +161,7 @@ struct TilesPart {
   }
 };
 
-// Returns the task that thread block `block` of a launch belongs to, and makes `block` its index within that
-// task.
+// Returns the task of thread block `block` of a launch. Changes `block` to its index within that task.
 __device__ inline const SplitTask& enter_task(const SplitTasks& tasks, std::int64_t& block) {
   if (block < tasks.task[0].blocks) return tasks.task[0];
   block -= tasks.task[0].blocks;

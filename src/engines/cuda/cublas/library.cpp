@@ -22,9 +22,9 @@ constexpr std::array names_behind_drop_in{"libcublas_real.so.13", "libcublas_rea
 // Opens the library of that name if it is loaded already; returns nullptr if it is not.
 void* open_loaded(const char* name) { return ::dlopen(name, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD); }
 
-// Opens a library that is loaded already, else the file that the setting names. The setting's default is the
-// first of file_names, which stands for all of them. `file` becomes the name of the opened file, or of the
-// last one that was tried.
+// Opens a copy that is loaded already, or else the file that the setting names. The setting's default is the
+// first of file_names and stands for all of them. Sets `file` to the name of the opened file, or of the last
+// one that was tried.
 void* open_library(std::string& file) {
   for (const auto& names : {names_behind_drop_in, file_names}) {
     for (const char* name : names) {
@@ -109,7 +109,7 @@ ComputeType native_compute_type(BlasHandle handle, bool is_fp64) {
   const bool is_emulation_enabled =
       is_fp64 ? blas.emulates_fp64 || (mode & fixed_point_math) != 0 || enables_emulation_of_fp64()
               : blas.emulates_fp32 || (mode & bf16x9_math) != 0 || enables_emulation_of_fp32();
-  int version = 0;  // stays 0, below all versions, if emulation is not enabled
+  int version = 0;  // 0 is below all versions: without enabled emulation the default type is returned
   if (is_emulation_enabled) check_blas(blas.version(handle, &version), "cublasGetVersion");
   if (is_fp64) return version >= 130100 ? ComputeType::f64_pedantic : ComputeType::f64;
   return version >= 120900 ? ComputeType::f32_pedantic : ComputeType::f32;

@@ -1,4 +1,4 @@
-// cuBLAS: its functions, and the library file in which they were found at run time.
+// cuBLAS: its functions and the name of the library file that was opened at run time.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,7 @@ inline constexpr int default_algorithm = -1;
 
 using BlasHandle = struct BlasHandleTag*;
 
-// Functions of cuBLAS; their parameters are in the order of its reference.
+// Functions of cuBLAS. Their parameters are those of its reference, in the same order.
 struct Cublas {
   int (*create)(BlasHandle*) = nullptr;
   int (*version)(BlasHandle, int*) = nullptr;
@@ -42,28 +42,28 @@ struct Cublas {
                        int) = nullptr;
   const char* (*status_name)(int) = nullptr;
 
-  std::string reason;  // reason why it cannot be used; empty if it can
+  std::string reason;  // reason why cuBLAS cannot be used; empty if it can
   std::string file;    // name of the opened file
-  // True if environment variables enabled emulation of FP32 or FP64 when cuBLAS was opened. cuBLAS may read
-  // them at that time, so later changes need not count.
+  // True if environment variables enabled emulation of FP32 or FP64 when cuBLAS was opened. cuBLAS may have
+  // read them at that time; then later changes of the variables have no effect.
   bool emulates_fp32 = false;
   bool emulates_fp64 = false;
 };
 
-// Returns cuBLAS: the copy that the program has loaded already, else the file that the setting `cublas`
-// names, else the newest version that the system finds.
+// Returns cuBLAS. A copy that the program has loaded is taken first, then the file that the setting `cublas`
+// names, then the newest version that the system finds.
 const Cublas& cublas();
 
-// Compute type by which products of FP64 (`is_fp64`) or FP32 data are native arithmetic on the handle: the
-// default type, unless cuBLAS may emulate it. cuBLAS can emulate FP32 since 12.9 and FP64 since 13.1, and
-// does so if CUBLAS_EMULATE_SINGLE_PRECISION, CUBLAS_EMULATE_DOUBLE_PRECISION or the handle's math mode allow
-// it. Pedantic types "ensure standard arithmetic" (cublas_api.h), but are up to 15 % slower (H200).
+// Compute type for native arithmetic on FP64 (`is_fp64`) or FP32 data. It is the default type, unless cuBLAS
+// may emulate that type. cuBLAS can emulate FP32 since 12.9 and FP64 since 13.1; it does so if
+// CUBLAS_EMULATE_SINGLE_PRECISION, CUBLAS_EMULATE_DOUBLE_PRECISION or the handle's math mode allow it.
+// Pedantic types "ensure standard arithmetic" (cublas_api.h), but are up to 15 % slower (H200).
 ComputeType native_compute_type(BlasHandle handle, bool is_fp64);
 
 // Values of cublasStatus_t.
 inline constexpr int allocation_failed = 3;
 
-// Fails with out_of_memory or device_error unless the status is success.
+// Throws out_of_memory or device_error unless the status is success. The message begins with `what`.
 void check_blas(int status, const char* what);
 
 }  // namespace kintsugi::core::cuda

@@ -21,21 +21,22 @@ namespace {
 constexpr int host_scalars = 0;
 constexpr int device_scalars = 1;
 
-// A handle of cuBLAS with the stream, workspace and pointer mode that were last set for it, so that calls
-// need not set them again.
+// A cuBLAS handle, with the stream, workspace and pointer mode that were last set for it. Calls with the same
+// values need not set them again.
 struct KeptHandle {
   BlasHandle handle = nullptr;
-  // Id of the stream. Its address does not identify it: a later stream may have that of a destroyed one.
+  // Id of the stream. The address does not identify a stream: a later stream may have the address of a
+  // destroyed one.
   std::uint64_t stream_id = 0;
   std::byte* workspace = nullptr;
   std::size_t workspace_bytes = 0;
   int pointer_mode = host_scalars;
-  bool is_set = false;  // true if stream and workspace are known
+  bool is_set = false;  // true if the handle has this stream and this workspace
 };
 
-// A cuBLAS handle, locked and set up for one queue. There is one handle for each context, since handles
-// belong to contexts. The handle of a destroyed context is never used again, and cannot be destroyed, because
-// that would need the context. The lock is held for a short time, since calls only put work into a stream.
+// A cuBLAS handle, locked and set up for one queue. Each context has one handle, since handles belong to
+// contexts. The handle of a destroyed context is leaked: destroying it would need the context. The lock is
+// held for a short time, since calls only put work into a stream.
 class LockedHandle {
  public:
   // Locks the handle of the current context, and creates it if there is none.
@@ -44,14 +45,13 @@ class LockedHandle {
     kept_ = &handles[current_context_id()];
     if (kept_->handle == nullptr) check_blas(cublas().create(&kept_->handle), "cublasCreate");
   }
-  // Sets it up for the queue. A workspace of no bytes is set too, since cuBLAS would otherwise take memory of
-  // its own.
+  // Sets the handle up for the queue. A workspace of 0 bytes is set as well: otherwise cuBLAS would allocate
+  // memory.
   LockedHandle(const Queue& queue, std::byte* workspace, std::size_t bytes, bool scalars_on_device)
       : LockedHandle() {
-    LaunchRecording::
-        issue_recorded();  // cuBLAS's launches are not recorded, so earlier ones have to come first
+    LaunchRecording::issue_recorded();  // first, since launches of cuBLAS are not recorded
     unsigned long long id = 0;
-    const bool has_id = !may_be_captured(queue.stream);  // asking for it would break a capture
+    const bool has_id = !may_be_captured(queue.stream);  // asking for the id would break a capture
     if (has_id) check(driver().stream_id(queue.stream, &id), "cuStreamGetId");
     std::byte* memory = bytes > 0 ? workspace : nullptr;
     const bool is_same = has_id && kept_->is_set && kept_->stream_id == id && kept_->workspace == memory &&
@@ -93,9 +93,9 @@ struct SliceType {
   DataType sums = DataType::f32;
 };
 
-// Types for slices of a format. Only FP64 slices may need a pedantic type, because cuBLAS emulates products
-// of FP32 and FP64 data alone, and TF32 slices, which are stored as FP32, have a compute type of their own
-// that it does not emulate.
+// Types for slices of a format. Only FP64 slices may need a pedantic type, because cuBLAS emulates no
+// products of other slices: it emulates FP32 and FP64 data alone, and TF32 slices, which are stored as FP32,
+// have a compute type of their own.
 SliceType type_of(const Format& format, BlasHandle handle) {
   switch (format.id) {
     case FormatId::fp16: return {DataType::f16, ComputeType::f32};
@@ -108,7 +108,7 @@ SliceType type_of(const Format& format, BlasHandle handle) {
   }
 }
 
-// Factor in host memory, in the type in which the product is computed.
+// Factor in host memory, in the type in which cuBLAS computes the product.
 class HostFactor {
  public:
   HostFactor(ComputeType type, double value)
@@ -128,7 +128,7 @@ class HostFactor {
   std::int32_t integer_;
 };
 
-// Product of one k-block of one term: sums = weight a b, plus the old sums if `keep` is true. A term with a
+// Product of one term over one k-block: sums = weight a b, plus the old sums if `keep` is true. A term with a
 // fit takes its weight from the fit, in device memory.
 struct TermCall {
   const void* a;
@@ -140,7 +140,8 @@ struct TermCall {
   const DeviceFit* fit = nullptr;
 };
 
-// Products of the slices of two operands by cuBLAS; `rows`: rows of the sums, padding included.
+// Products of the slices of two operands by cuBLAS. `rows` is the number of rows of the sums, padding
+// included.
 class TermProducts {
  public:
   TermProducts(const Queue& queue, const Slices& a, const Slices& b, std::int64_t rows, std::byte* scratch)
@@ -177,13 +178,13 @@ class TermProducts {
   std::int64_t rows_;
 };
 
-// True if the term's weight is that of the batch item's fit.
+// True if the term's weight is the one of the batch item's fit.
 bool is_fitted(const Schedule& schedule, const Term& term) {
   return schedule.joint && schedule.group_exponents[term.group] == fitted_exponent;
 }
 
-// Weight with which cuBLAS adds term t, its final one: the product of all later rescalings of its group and,
-// if groups are joint, of the group's weight.
+// Final weight of term t: the product of all later rescalings of its group and, if groups are joint, of the
+// group's weight. cuBLAS adds the term with this weight.
 double weight_of_term(const Schedule& schedule, std::size_t t) {
   const Term& term = schedule.terms[t];
   int exponent = schedule.joint && !is_fitted(schedule, term) ? schedule.group_exponents[term.group] : 0;
@@ -193,7 +194,7 @@ double weight_of_term(const Schedule& schedule, std::size_t t) {
   return power_of_two(exponent);
 }
 
-// Inner indices of one cuBLAS call, padding included: cuBLAS multiplies int8 only for multiples of four.
+// Inner indices of one cuBLAS call, padding included: for int8, cuBLAS requires a multiple of four.
 std::int64_t k_block_of(const Schedule& schedule, const Slices& slices) {
   return schedule.block_length(slices.vector_stride());
 }
@@ -203,8 +204,8 @@ std::byte* vectors_from(const Slices& slices, int slice, std::int64_t p) {
   return slices.data + static_cast<std::size_t>(slice * slices.slice_stride() + p) * slices.element_bytes();
 }
 
-// Adds every term of every k-block to the FP32 sums in memory, even if the schedule adds terms inside the
-// matrix unit, so that an accumulator of cuBLAS sums no more than one term of one k-block.
+// Adds every term of every k-block to the FP32 sums in memory. So an accumulator of cuBLAS sums no more than
+// one term of one k-block, even if the schedule adds terms inside the matrix unit.
 void multiply_floating(const Queue& queue, const Schedule& schedule, const Slices& a, const Slices& b,
                        const Accumulators& sums, std::byte* scratch, const DeviceFit* fit) {
   const TermProducts products(queue, a, b, sums.rows, scratch);
@@ -226,8 +227,8 @@ void multiply_floating(const Queue& queue, const Schedule& schedule, const Slice
   }
 }
 
-// Sums the terms of each group and k-block in int32, then adds that sum to the group's 64-bit integers or,
-// reduced by the group's modulus, to its residues.
+// Sums the terms of each group over each k-block in int32. Then adds that sum to the group's 64-bit integers,
+// or reduces it by the group's modulus and adds it to the group's residues.
 void multiply_integers(const Queue& queue, const Schedule& schedule, const Slices& a, const Slices& b,
                        const Accumulators& sums, std::byte* scratch) {
   auto* inside = reinterpret_cast<std::int32_t*>(scratch + aligned_size(vendor_workspace_bytes));
@@ -258,8 +259,8 @@ void multiply_integers(const Queue& queue, const Schedule& schedule, const Slice
   }
 }
 
-// Multiplies every term of every k-block alone, which is exact in the matrix unit, and adds it to 64-bit
-// integers.
+// Multiplies each term of each k-block alone, and adds the product to 64-bit integers. Such a product is
+// exact in the matrix unit.
 void multiply_without_error(const Queue& queue, const Schedule& schedule, const Slices& a, const Slices& b,
                             const Accumulators& sums, std::byte* scratch) {
   std::byte* inside = scratch + aligned_size(vendor_workspace_bytes);
@@ -293,13 +294,13 @@ DataType data_type(ElementType type) {
   return DataType::c64;
 }
 
-// alpha or beta of a call, in host memory and in the element type. It is aligned as cuDoubleComplex is,
+// alpha or beta of a call, in host memory and in the element type. It has the alignment of cuDoubleComplex,
 // because cuBLAS 13.1 reads it by aligned instructions.
 class HostScalar {
  public:
   HostScalar(ElementType type, std::complex<double> value) : type_(type), fp64_(value), fp32_(value) {}
 
-  // The real part comes first, so the address is that of a real scalar too.
+  // The real part comes first, so this is also the address of a real scalar.
   const void* pointer() const { return is_fp64(type_) ? static_cast<const void*>(&fp64_) : &fp32_; }
 
  private:

@@ -1,5 +1,5 @@
-// Products by cuBLAS: schedules term by term, and native products. engines/device_engine.hpp documents the
-// functions that have no comment here.
+// Products by cuBLAS: schedules term by term, and native products. Functions without a comment are documented
+// in engines/device_engine.hpp.
 #pragma once
 
 #include <cstddef>
@@ -8,8 +8,8 @@
 
 namespace kintsugi::core::cuda {
 
-// Bytes of the workspace of a cuBLAS call: as many as cuBLAS takes for itself if it is given none. Every call
-// is given memory of its own, so that its results do not depend on other streams.
+// Bytes of the workspace of a cuBLAS call: as many as cuBLAS would allocate itself. Every call gets memory of
+// its own, so that its results do not depend on other streams.
 inline constexpr std::size_t vendor_workspace_bytes = std::size_t{32} << 20;
 
 std::size_t multiply_scratch_bytes(const Schedule& schedule, FormatId format, std::int64_t rows,
@@ -18,7 +18,7 @@ void multiply(const Queue& queue, const Schedule& schedule, const Slices& a, con
               const Accumulators& sums, std::byte* scratch, const DeviceFit* fit);
 bool native(const Queue& queue, const DeviceBlasProduct& product, std::byte* scratch);
 
-// Creates the cuBLAS handle of the current context, which allocates memory, unless there is one.
+// Creates the cuBLAS handle of the current context, if there is none yet. That allocates memory.
 void prepare_blas();
 
 }  // namespace kintsugi::core::cuda

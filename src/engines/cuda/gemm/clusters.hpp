@@ -1,4 +1,4 @@
-// Numbers of SMs and clusters, and tensor maps, for launches of clusters.
+// Numbers of SMs and clusters, and tensor maps, for launches with clusters.
 #pragma once
 
 #include <cstdint>
@@ -10,12 +10,12 @@ namespace kintsugi::core::cuda {
 
 // Number of SMs of the current device.
 std::int32_t sm_count();
-// Number of clusters that a device with `sms` SMs, or the current device, holds at once, at most
+// Number of clusters that a device with `sms` SMs, or the current device, holds at once; at most
 // max_clusters.
 std::int32_t clusters_of(std::int32_t sms);
 std::int32_t clusters_of_device();
 
-// Tensor map of the slices of `items` batch items. A box of it has 128 bytes along k of `rows` vectors of one
+// Tensor map of the slices of `items` batch items. A box has 128 bytes along k of `rows` vectors of one
 // slice.
 TensorMap tensor_map(const Slices& slices, std::int64_t items, std::int64_t rows);
 

@@ -1,4 +1,4 @@
-// Epilogue of the Hopper kernels: from accumulators in the registers of a warpgroup to elements of C.
+// Epilogue of the Hopper kernels. It turns accumulators in the registers of a warpgroup into elements of C.
 #pragma once
 
 #include <cstdint>
@@ -17,73 +17,77 @@ __device__ inline int sum_row(int thread, int i) {
 }
 __device__ inline int sum_column(int thread, int i) { return i / 4 * 8 + thread % 4 * 2 + i % 2; }
 
-// True if another candidate was selected for the work tile's batch item. Params are those of a kernel with a
-// tile scheduler.
+// True if another candidate was selected for the work tile's batch item. Params must be those of a kernel
+// with a tile scheduler.
 template <class Params>
 __device__ bool is_not_selected(const Params& params, const WorkTile& work_tile) {
   if (params.tile.condition.selection == nullptr) return false;
   return !holds(params.tile.condition, params.schedule.coord(work_tile).item);
 }
 
-// Operands whose slices and ranges are the same for all batch items.
+// True for an operand whose slices and ranges are the same for all batch items.
 struct SharedSides {
   bool a;
   bool b;
 };
 
-// Rows or columns of a tile, counted from the first one of the region of C for which a kernel was launched.
+// Rows or columns of a tile, counted from the first one of the launch's region of C.
 struct TileRange {
   std::int64_t first;
   int count;
 
-  // Number of them that are inside a region of `region_size` rows or columns.
+  // Number of these rows or columns that are inside a region of `region_size` rows or columns.
   __device__ int count_inside(std::int64_t region_size) const {
     return static_cast<int>(max(std::int64_t{0}, min(region_size - first, std::int64_t{count})));
   }
 };
 
-// Scale that marks a vector with NaN or infinities, whose elements of C are computed one by one.
+// Scale that marks a vector with NaN or infinities. The elements of C of such a vector are computed one by
+// one.
 inline constexpr int special_scale = std::numeric_limits<int>::min();
 
 __device__ inline int scale_of(const VectorRange& range) {
   return range.finite() ? range.scale : special_scale;
 }
 
-// Limits of exponents within which the epilogue may compute in FP32 (EpilogueParams::load).
-inline constexpr int min_sum_exponent = -60;  // sums other than zero are at least 2^-60
+// Limits of exponents within which the epilogue may compute in FP32; EpilogueParams::load() gives the
+// reasons.
+inline constexpr int min_sum_exponent = -60;  // non-zero sums are at least 2^-60
 inline constexpr int max_sum_exponent = 58;   // sums are below 2^58
 inline constexpr int max_alpha_exponent = 40;
 inline constexpr int min_normal_exponent = -126;
 inline constexpr int max_normal_exponent = 127;
 
-// Parameters of a tile's epilogue, in shared memory. Some warps load them while the tile is multiplied.
+// Parameters of a tile's epilogue in shared memory. Some warps load them while the tile is multiplied.
 template <int Rows, int Columns, int EpilogueWarps>
 struct EpilogueParams {
   static constexpr int epilogue_warps = EpilogueWarps;  // warps that load the parameters
 
   alignas(sizeof(int2)) int scales[Rows + Columns];  // scales of the rows, then of the columns
-  float* first_element;                              // of the tile
-  std::int64_t first_row;                            // of the tile in C
+  float* first_element;                              // first element of the tile
+  std::int64_t first_row;                            // first row and column of the tile in C
   std::int64_t first_column;
   int rows;  // rows and columns of the tile that are inside C
   int columns;
   int item;  // batch item
   float alpha;
   float beta;
-  bool fits_fp32_by_warp[EpilogueWarps];  // one for the vectors that each warp loaded
+  bool fits_fp32_by_warp[EpilogueWarps];  // fits_fp32() for the vectors that each warp loaded
 
-  // True if FP32 arithmetic is exact enough for alpha * sum * 2^-(row's + column's scale), for fp16 slices.
+  // True if FP32 arithmetic is exact enough for alpha * sum * 2^-(row's + column's scale). It can only be
+  // true for fp16 slices.
   __device__ bool fits_fp32() const {
     bool fits = true;
     for (const bool fits_vectors : fits_fp32_by_warp) fits = fits && fits_vectors;
     return fits;
   }
 
-  // Loads the parameters; all epilogue warps call it together, and `thread` is the index among their threads.
-  // FP32 suffices if beta is 0 and the products with alpha and with both powers of two are normal numbers,
-  // since then only the product with alpha rounds. The elements of fp16 slices are multiples of 2^-24 (low
-  // slices that are rescaled by 2^-12: of 2^-36) and below 2^16. Sums of at most 2^26 products are therefore
-  // zero, or between 2^-60 and 2^58 in magnitude.
+  // Loads the parameters. All epilogue warps must call it together; `thread` is an index among their threads.
+  //
+  // FP32 suffices if beta is 0 and if the products with alpha and with both powers of two are normal numbers.
+  // Then only the product with alpha rounds. Elements of fp16 slices are below 2^16 and multiples of 2^-24
+  // (of 2^-36 in low slices that are rescaled by 2^-12). So sums of at most 2^26 products are zero or between
+  // 2^-60 and 2^58 in magnitude.
   __device__ void load(const DeviceTile& tile, const SharedSides& shared, int batch_item,
                        const TileRange& tile_rows, const TileRange& tile_columns, int thread) {
     const Scalars<float> scalars(tile.scalars);
@@ -94,8 +98,8 @@ struct EpilogueParams {
     const VectorRange* column_ranges = tile.b.ranges + (shared.b ? 0 : batch_item * tile.b.matrix.rows) +
                                        tile.first_column + tile_columns.first;
     const int alpha_exponent = static_cast<int>(__float_as_uint(scalars.alpha) >> 23 & 0xff) - 127;
-    // The result is multiplied by 2^-(row's scale + column's scale). The limits of a scale are those that
-    // keep the result a normal number if the other scale has the same value.
+    // The result is multiplied by 2^-(row's scale + column's scale). A scale fits if the result stays a
+    // normal number with another scale of the same value.
     const int max_scale = (-min_normal_exponent + min_sum_exponent + alpha_exponent) / 2;
     const int min_scale = -((max_normal_exponent - max_sum_exponent - alpha_exponent - 1) / 2);
     bool fits =
@@ -127,9 +131,9 @@ struct EpilogueParams {
 
 __device__ inline float float_power_of_two(int exponent) { return __int_as_float((127 + exponent) << 23); }
 
-// Epilogue that computes elements in FP32, for parameters of which fits_fp32() is true. As an argument of the
-// functions below an epilogue has reads_c (true if value() needs the old element of C), stores() (true if an
-// element with these scales is stored) and value() (the element).
+// Epilogue that computes elements in FP32. fits_fp32() must be true. The functions below take an epilogue,
+// which has reads_c (true if value() needs the old element of C), stores() (true if an element with these
+// scales is stored) and value() (the element).
 class Fp32Epilogue {
  public:
   static constexpr bool reads_c = false;
@@ -145,9 +149,9 @@ class Fp32Epilogue {
   float alpha_;
 };
 
-// Epilogue for any scalars and scales. It computes elements as epilogue() does, in double, where only the
-// addition and the last conversion round. Elements of vectors with NaN or infinities are not stored.
-// `ReadsC`: beta is not 0.
+// Epilogue for any scalars and scales. It computes elements as epilogue() does: in double, where only the
+// addition and the last conversion round. It does not store elements of vectors with NaN or infinities.
+// `ReadsC` is true if beta is not 0.
 template <bool ReadsC>
 class GeneralEpilogue {
  public:
@@ -169,26 +173,26 @@ class GeneralEpilogue {
   float beta_;
 };
 
-// Stores an element by inline assembly. Across an ordinary store the compiler would not move later loads of
-// scales from shared memory ahead.
+// Stores an element by inline assembly. The compiler would not move later loads of scales from shared memory
+// ahead of an ordinary store.
 __device__ inline void store_element(float* element, float value) {
   asm volatile("st.global.f32 [%0], %1;" ::"l"(element), "f"(value));
 }
 
-// Stores two neighbors in a row of a row-major C; four threads together write 32 bytes.
+// Stores two neighboring elements of a row of a row-major C. Four threads together write 32 bytes.
 __device__ inline void store_pair(float* first, float x, float y) {
   asm volatile("st.global.v2.f32 [%0], {%1, %2};" ::"l"(first), "f"(x), "f"(y));
 }
 
-// Methods of storing the elements of a tile.
+// Methods of storing the elements of a tile. A tile is whole if all of it is inside C.
 enum class StoreMode : std::uint8_t {
-  paired,         // two neighbors at once, for a tile that is whole inside a row-major C
-  rows,           // rows of 32 elements by whole warps, for other tiles of a row-major C
-  whole,          // one by one without a test, for a tile that is whole inside a C of another layout
-  bounds_checked  // one by one if they are inside C, for all other tiles
+  paired,         // two neighbors at once; for whole tiles of a row-major C
+  rows,           // rows of 32 elements by whole warps; for other tiles of a row-major C
+  whole,          // one by one, without a test; for whole tiles of a C of another layout
+  bounds_checked  // one by one if they are inside C; for all other tiles
 };
 
-// Mode that is fastest for the tile.
+// Fastest mode for the tile.
 template <int Rows, int Columns, int EpilogueWarps>
 __device__ StoreMode store_mode(const EpilogueParams<Rows, Columns, EpilogueWarps>& params,
                                 const DeviceMatrix& c) {
@@ -206,8 +210,8 @@ __device__ void for_each_of_pair(const Visit& visit) {
   for (int i = 0; i < 4; ++i) visit(i / 2, i % 2);
 }
 
-// Reads the elements of C in the pairs of columns that begin with columns `column`, `column` + 8 and so on of
-// the tile, unless they are outside of C. `pair` is the address of the first of them.
+// Reads elements of C in pairs of columns, which begin at columns `column`, `column` + 8 and so on of the
+// tile. Elements outside C are not read. `pair` is the address of the first element.
 template <class IsInside, int Count>
 __device__ void read_pairs(const float* pair, int column, std::int64_t row_step, std::int64_t column_step,
                            const IsInside& is_inside, float (&pairs)[Count][2][2]) {
@@ -219,8 +223,8 @@ __device__ void read_pairs(const float* pair, int column, std::int64_t row_step,
   }
 }
 
-// Stores a thread's elements of the 64 rows from `row` on, several at once so that their loads of C are in
-// flight together. `sums` is an array or a class with operator[].
+// Stores a thread's elements of the 64 rows from `row` on. It handles several elements at once, so that their
+// loads of C are in flight together. `sums` is an array or a class with operator[].
 template <StoreMode Mode, int Rows, int Columns, int EpilogueWarps, class Epilogue, class Sums>
 __device__ void store_sums(const EpilogueParams<Rows, Columns, EpilogueWarps>& params, const DeviceMatrix& c,
                            const Epilogue& epilogue, const Sums& sums, int row, int thread) {
@@ -262,8 +266,8 @@ __device__ void store_sums(const EpilogueParams<Rows, Columns, EpilogueWarps>& p
   }
 }
 
-// Exchanges values between lanes whose numbers differ in LaneBit alone. The lane without the bit gives its
-// values whose index has IndexBit, and receives the other lane's values whose index lacks that bit.
+// Exchanges values between lanes whose numbers differ in LaneBit alone. The lane without the bit sends its
+// values whose index has IndexBit, and receives the other lane's values whose index has not.
 template <int LaneBit, int IndexBit, int Count>
 __device__ void exchange_bits(float (&values)[Count]) {
   const bool has_bit = (threadIdx.x & LaneBit) != 0;
@@ -277,9 +281,9 @@ __device__ void exchange_bits(float (&values)[Count]) {
   }
 }
 
-// Stores a warp's elements, 16 rows of the tile, of a row-major C in groups of 32 columns. The lanes exchange
-// sums until each has all 16 rows of one column of the group; then they write 32 neighbors of a row together.
-// Rows need no alignment.
+// Stores a warp's elements, 16 rows of the tile, of a row-major C, in groups of 32 columns. The lanes
+// exchange sums until each lane has all 16 rows of one column of the group. Then they write 32 neighboring
+// elements of a row together. Rows need no alignment.
 template <int Rows, int Columns, int EpilogueWarps, class Epilogue, int Count>
 __device__ void store_rows(const EpilogueParams<Rows, Columns, EpilogueWarps>& params, const DeviceMatrix& c,
                            const Epilogue& epilogue, const float (&sums)[Count], int row, int thread) {
@@ -309,8 +313,8 @@ __device__ void store_rows(const EpilogueParams<Rows, Columns, EpilogueWarps>& p
   }
 }
 
-// Computes and stores the elements whose vectors have NaN or infinities. Threads 0 ... threads - 1 share
-// them.
+// Computes and stores the elements whose vectors have NaN or infinities. They are shared by threads 0 ...
+// threads - 1.
 template <int Rows, int Columns, int EpilogueWarps>
 __device__ void store_special_elements(const EpilogueParams<Rows, Columns, EpilogueWarps>& params,
                                        const DeviceTile& tile, int thread, int threads) {
@@ -330,7 +334,7 @@ __device__ void store_special_elements(const EpilogueParams<Rows, Columns, Epilo
   }
 }
 
-// Stores the elements that are inside C, for a tile that need not be whole.
+// Stores the elements that are inside C. The tile need not be whole.
 template <int Rows, int Columns, int EpilogueWarps, class Epilogue, class Sums>
 __device__ void store_any(const EpilogueParams<Rows, Columns, EpilogueWarps>& params, const DeviceMatrix& c,
                           const Epilogue& epilogue, const Sums& sums, int row, int thread) {
@@ -340,8 +344,8 @@ __device__ void store_any(const EpilogueParams<Rows, Columns, EpilogueWarps>& pa
   store_sums<StoreMode::bounds_checked>(params, c, epilogue, sums, row, thread);
 }
 
-// Stores a tile of C for any scalars and scales. All `threads` threads that hold its sums call it. Each has
-// sums of the 64 rows from `row` on, and `thread` is its index among all these threads.
+// Stores a tile of C for any scalars and scales. All `threads` threads that hold its sums must call it. Each
+// of them has sums of the 64 rows from `row` on; `thread` is its index among them.
 template <int Rows, int Columns, int EpilogueWarps, class Sums>
 __device__ void store_general_tile(const Sums& sums, const DeviceTile& tile,
                                    const EpilogueParams<Rows, Columns, EpilogueWarps>& params, int row,
@@ -356,7 +360,7 @@ __device__ void store_general_tile(const Sums& sums, const DeviceTile& tile,
   store_special_elements(params, tile, thread, threads);
 }
 
-// Does the same as store_general_tile(), in FP32 if that suffices.
+// store_general_tile(), in FP32 if that suffices.
 template <FormatId SliceFormat, int Rows, int Columns, int EpilogueWarps, int Count>
 __device__ void store_tile(const float (&sums)[Count], const DeviceTile& tile,
                            const EpilogueParams<Rows, Columns, EpilogueWarps>& params, int row, int thread,

@@ -7,14 +7,14 @@
 
 namespace kintsugi::core::cuda {
 
-// Integers of one step of k of a tile's vectors; those of neighboring vectors are adjacent. The padding
+// Integers of one step of k of a tile's vectors. Those of neighboring vectors are adjacent. The padding
 // avoids bank conflicts of writes along k.
 template <class Word>
 struct IntegerStep {
   Word word[integer_depth][integer_tile + 1];
 };
 
-// Loads a step of integers word(vector of the tile, inner index of the step); sixteen threads load sixteen
+// Loads a step of integers word(vector of the tile, inner index of the step). Sixteen threads load sixteen
 // neighbors along k.
 template <class Word, class Source>
 __device__ void load(IntegerStep<Word>& step, const Source& word) {
@@ -25,7 +25,7 @@ __device__ void load(IntegerStep<Word>& step, const Source& word) {
     step.word[p][v] = word(v, p);
 }
 
-// Sums of one thread, whose rows and columns are `integer_side` apart.
+// Sums of one thread. Its rows are `integer_side` apart, and so are its columns.
 template <class Word, class Sum>
 class IntegerSums {
   static constexpr int sums_per_side = integer_tile / integer_side;
@@ -50,8 +50,8 @@ class IntegerSums {
     }
   }
 
-  // Writes the sums to a matrix of `rows` x `columns` sums, in which the tile begins at (first_row,
-  // first_column).
+  // Writes the sums to a matrix of `rows` x `columns` sums. The tile begins at (first_row, first_column) of
+  // this matrix.
   __device__ void write(Sum* sums, std::int64_t rows, std::int64_t columns, std::int64_t first_row,
                         std::int64_t first_column) const {
 #pragma unroll

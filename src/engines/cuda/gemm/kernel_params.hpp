@@ -11,8 +11,8 @@ namespace kintsugi::core::cuda {
 
 inline constexpr int gemm_cluster_size = 2;  // thread blocks per cluster
 inline constexpr int term_tile_rows = 256;   // rows of C per cluster
-inline constexpr int term_block = 64;        // inner indices of a k-block, which a pipeline stage holds
-// Schedule::k_segment of all structures that have kernels, before it is shortened.
+inline constexpr int term_block = 64;        // inner indices of a k-block; a pipeline stage holds one
+// Schedule::k_segment, before it is shortened, of all structures that have kernels.
 inline constexpr int term_segment = 8192;
 inline constexpr int term_threads = 384;
 
@@ -26,14 +26,14 @@ struct KSubBlock {
   static constexpr bool ends_block = Index + 1 == Count;
 };
 
-// Tile of a cluster, with the number of pipeline stages of each slice. A stage has half of the tile's rows
-// and all of its columns. Wide tiles read less shared memory per multiplication; narrow tiles serve products
+// Tile of a cluster, and the number of pipeline stages of each slice. A stage has half of the tile's rows and
+// all of its columns. Wide tiles read less shared memory per multiplication. Narrow tiles are for products
 // that have few tiles.
 struct MultiTermTile {
   int columns;
   int stages[3];
-  // True if the first slice of A, which most terms read, is loaded into registers. That saves an eighth of
-  // the time of shared memory.
+  // True if the first slice of A is loaded into registers. Most terms read it, so this saves an eighth of the
+  // time of shared memory.
   bool high_in_registers;
 
   constexpr int stage_bytes() const { return (term_tile_rows / 2 + columns) * term_block * 2; }
@@ -41,36 +41,36 @@ struct MultiTermTile {
 };
 inline constexpr int max_tile_columns = 192;
 
-// More clusters than any device holds; an H200 holds 66.
+// Bound of the number of clusters that a device holds; an H200 holds 66.
 inline constexpr int max_clusters = 128;
 inline constexpr int counters_of_tile = 4;  // one for each consumer warpgroup of the cluster
 
 struct MultiTermParams {
-  // Tile of C of the first batch item. Selections, and ranges of operands that differ, are stored
-  // contiguously for all items.
+  // Tile of C of the first batch item. Selections of all items are contiguous, and so are the ranges of
+  // operands that differ between items.
   DeviceTile tile;
   TileSchedule schedule;
-  bool shares_a = false;  // all batch items have the same slices
+  bool shares_a = false;  // true: all batch items have the same slices
   bool shares_b = false;
   std::int32_t segment_blocks = 0;  // k-blocks of a segment (Schedule::segment_length)
   std::int32_t sub_blocks = 1;      // sub-blocks (KSubBlock) of a k-block: 1 or 2
-  float* partial_sums = nullptr;    // memory through which a cluster sends its sums to the next
-  // Sums of earlier segments of k: first one tile for each cluster, that on which it works; then the tiles
-  // that are split along k. Not used if k is one segment.
+  float* partial_sums = nullptr;    // memory in which a cluster sends its sums to the next cluster
+  // Sums of earlier segments of k; not used if k is one segment. Each cluster has one tile, that on which it
+  // works. The tiles that are split along k follow.
   float* segment_sums = nullptr;
-  // counters_of_tile counters for each tile that is split along k; 0 before the launch.
+  // counters_of_tile counters for each tile that is split along k. They must be 0 before the launch.
   std::uint32_t* k_parts_added = nullptr;
-  std::uint32_t* clusters_begun = nullptr;  // counter for number_cluster(), if tiles are split along k
+  std::uint32_t* clusters_begun = nullptr;  // counter of number_cluster(); used if tiles are split along k
   float rescale = 1;
 };
 
-// Small tiles, which one thread block computes, for products that have few larger tiles. Two tiles of
-// neighboring rows are a cluster and share the slices of the columns.
+// Small tiles, each for one thread block, for products that have few larger tiles. Two tiles of neighboring
+// rows form a cluster and share the slices of the columns.
 inline constexpr int small_tile_rows = 64;
 inline constexpr int small_tile_threads = 160;
-inline constexpr int max_stages = 8;  // of a small tile
-// Largest number of tiles of C whose segments of k are computed in parallel, by thread blocks of their own,
-// and most bytes of their sums.
+inline constexpr int max_stages = 8;  // pipeline stages of a small tile
+// Segments of k can be computed in parallel, each by a thread block of its own. Largest number of tiles of C
+// for which this is done, and largest number of bytes of their sums.
 inline constexpr std::int64_t max_segmented_tiles = 1024;
 inline constexpr std::int64_t max_segment_bytes = std::int64_t{64} << 20;
 
@@ -80,30 +80,30 @@ struct SmallTile {
   constexpr int stage_bytes(int slices) const {
     return slices * (small_tile_rows + columns) * term_block * 2;
   }
-  // Fewest pipeline stages. Narrow tiles have registers for the accumulators of two k-blocks, and multiply
-  // the next k-block before the stage of the last one is free.
+  // Smallest number of pipeline stages. Narrow tiles have registers for the accumulators of two k-blocks:
+  // they multiply the next k-block before the stage of the last one is free.
   constexpr int min_stages() const { return columns > 64 ? 1 : 2; }
-  // True if a thread block can compute several segments of k. With wide tiles it cannot, because a thread has
-  // no registers for another 64 sums.
+  // True if one thread block can compute several segments of k. With wide tiles a thread has no registers for
+  // the sums of another segment.
   constexpr bool adds_segments() const { return columns <= 64; }
   constexpr int shared_bytes(int slices, int stages) const { return stages * stage_bytes(slices) + 1024; }
 };
 
 struct SmallTileParams {
-  DeviceTile tile;                  // as in MultiTermParams
+  DeviceTile tile;                  // MultiTermParams::tile
   std::int32_t row_pairs = 0;       // pairs of rows of tiles
   std::int32_t columns = 0;         // columns of tiles
-  std::int32_t blocks = 0;          // k-blocks
-  std::int32_t segment_blocks = 0;  // as in MultiTermParams
-  std::int32_t segments = 1;        // segments of k that are computed in parallel; 1: none
-  std::int32_t sub_blocks = 1;      // 1, 2 or 4
+  std::int32_t blocks = 0;          // number of k-blocks
+  std::int32_t segment_blocks = 0;  // MultiTermParams::segment_blocks
+  std::int32_t segments = 1;        // number of segments of k that are computed in parallel; 1: one by one
+  std::int32_t sub_blocks = 1;      // sub-blocks of a k-block: 1, 2 or 4
   std::int32_t stages = 0;
   bool shares_a = false;
   bool shares_b = false;
-  bool swapped = false;  // the operands are exchanged; terms keep the schedule's order
+  bool swapped = false;  // true: the operands are exchanged; terms keep the schedule's order
   float rescale = 1;
-  // If segments are computed in parallel: sums of every segment of each tile, and number of segments of each
-  // tile that have been stored, which is 0 before the launch.
+  // Only used if segments are computed in parallel: the sums of every segment of each tile, and for each tile
+  // the number of segments that have been stored. These numbers must be 0 before the launch.
   float* segment_sums = nullptr;
   std::uint32_t* segments_done = nullptr;
 };

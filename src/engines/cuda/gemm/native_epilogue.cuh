@@ -1,5 +1,5 @@
-// Epilogue of native products by the library's kernels: alpha and beta, and recomputation of the elements
-// that underflow, overflow or special values may have spoiled.
+// Epilogue of native products by the library's kernels. It applies alpha and beta, and recomputes the
+// elements that underflow, overflow or special values may have spoiled.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@
 
 namespace kintsugi::core::cuda {
 
-// True if each part of a sum is finite, and so large that the contract allows for what underflow may have
-// cost it (arith/underflow.hpp).
+// True if each part of a sum is finite and so large that the contract allows for a possible loss by underflow
+// (arith/underflow.hpp).
 template <class Real>
 __device__ bool is_reliable(Real sum, Real min_sum) {
   return fabs(sum) >= min_sum && fabs(sum) <= std::numeric_limits<Real>::max();
@@ -21,9 +21,9 @@ __device__ bool is_reliable(const Complex<Real>& sum, Real min_sum) {
   return is_reliable(sum.real(), min_sum) && is_reliable(sum.imag(), min_sum);
 }
 
-// True if the ranges of a row and a column prove that the sum of their products does not overflow, and that
-// the contract allows for what the sum may lose to underflow. (cannot_underflow_or_overflow() in
-// recombine/checked is stricter: there no bit of a product may be lost.)
+// True if the ranges of a row and a column prove two things: the sum of their products does not overflow, and
+// the contract allows for what it may lose to underflow. (cannot_underflow_or_overflow() in recombine/checked
+// is stricter: no product may lose a bit.)
 template <class Real>
 __device__ bool is_reliable_by_ranges(const VectorRange& row, const VectorRange& column,
                                       std::int64_t products) {
@@ -36,7 +36,7 @@ __device__ bool is_reliable_by_ranges(const VectorRange& row, const VectorRange&
          row.largest + column.largest + 2 + sum_bits < std::numeric_limits<Real>::max_exponent;
 }
 
-// Ranges of the batch item that a thread block works on; nullptr if they are not known.
+// Ranges of the thread block's batch item; nullptr if they are not known.
 __device__ inline const VectorRange* ranges_of(const DeviceSide& side, std::int64_t vectors) {
   return side.ranges == nullptr ? nullptr : side.ranges + (side.items == 1 ? 0 : blockIdx.y * vectors);
 }
@@ -51,19 +51,19 @@ __device__ T nan_element() {
   }
 }
 
-// True if the thread block's part of C is written without a product: as NaN if no candidate was selected, or
-// as beta C if alpha is 0.
+// True if the thread block's part of C needs no product: it becomes NaN if no candidate was selected, and
+// beta C if alpha is 0.
 template <class T>
 __device__ bool needs_no_product(const DeviceCondition& condition, const Scalars<T>& scalars) {
   return scalars.alpha == T(0) ||
          (condition.selection != nullptr && condition.candidate == DeviceSelection::none);
 }
-// Writes that part of C. Threads 0 ... threads - 1 share the elements.
+// Writes a part of C for which needs_no_product() is true. Threads 0 ... threads - 1 share the elements.
 template <class T>
 __device__ void write_without_product(const DeviceCondition& condition, const Scalars<T>& scalars,
                                       const MatrixView<T>& c, int threads) {
-  // needs_no_product() has the same condition. A common function would change the order of instructions in
-  // all SIMT kernels.
+  // needs_no_product() has the same condition. It is repeated here, because a common function would change
+  // the order of instructions in all SIMT kernels.
   const bool nothing_selected =
       condition.selection != nullptr && condition.candidate == DeviceSelection::none;
   if (!nothing_selected && scalars.beta == T(1)) return;  // 1 * NaN would lose the NaN's bits
@@ -85,10 +85,10 @@ struct Position {
   int column;
 };
 
-// Sums of a thread, a bit each: those that are not reliable, and those that are zero.
+// Sums of a thread, with a bit for each sum.
 struct UnreliableSums {
-  std::uint64_t unreliable = 0;
-  std::uint64_t zeros = 0;
+  std::uint64_t unreliable = 0;  // sums that are not reliable
+  std::uint64_t zeros = 0;       // sums that are zero
 };
 
 template <class T>
@@ -100,8 +100,8 @@ __device__ bool has_zero_part(const T& x) {
   }
 }
 
-// Makes an element that has the old C that of a sum which is zero, as ranges prove. Returns false, with
-// nothing done, if the result's sign or value depends on the sign of that zero.
+// Replaces an element, which has the old C, by the result for a sum that is zero, as ranges prove. Returns
+// false and does nothing if the sign of that zero decides the sign or value of the result.
 template <class T>
 __device__ bool add_zero_sum(const Scalars<T>& scalars, T& element) {
   const T scaled = times(scalars.beta, element);
@@ -110,9 +110,9 @@ __device__ bool add_zero_sum(const Scalars<T>& scalars, T& element) {
   return true;
 }
 
-// Recomputes the elements of a thread's unreliable sums by this thread, unless ranges prove the sums. `c`
-// begins at (row, column) of C, and position_of(e) is the Position in it of the element that bit e stands
-// for.
+// Recomputes the elements of a thread's unreliable sums, unless ranges prove the sums. The thread itself
+// computes them. `c` begins at (row, column) of C. position_of(bit) must be the Position in `c` of the
+// element of a bit.
 template <class T, class PositionOf>
 __device__ void recompute_unreliable(const DeviceTile& tile, std::int64_t row, std::int64_t column,
                                      const MatrixView<T>& c, const Scalars<T>& scalars,
@@ -135,9 +135,9 @@ __device__ void recompute_unreliable(const DeviceTile& tile, std::int64_t row, s
         rows != nullptr && columns != nullptr &&
         is_reliable_by_ranges<RealOf<T>>(rows[row + at.row], columns[parts_of<T> * (column + at.column)],
                                          view_a.columns);
-    // With beta = 0 the kernel has written the elements of unreliable sums too. With another beta these
-    // elements still have the old C. Sums of zero have a case of their own because they are frequent if
-    // operands have many zeros, as triangular matrices have.
+    // With beta = 0 the kernel has written the elements of unreliable sums, too. With another beta these
+    // elements still have the old C. Sums of zero are treated apart, because operands with many zeros, such
+    // as triangular matrices, have many of them.
     if (is_proved && !adds_beta_c) continue;
     if (is_proved && (sums.zeros >> bit & 1) != 0 && add_zero_sum(scalars, element)) continue;
     constexpr int lanes = 1;

@@ -6,7 +6,7 @@
 
 namespace kintsugi::core::cuda {
 
-// Operations of the vendor library's kernels for the type, in a microsecond.
+// Operations per microsecond of the vendor library's kernels for the type.
 double vendor_rate(const NativeCosts& costs, bool is_aligned);
 
 NativeTimes native_times(const NativeShape& shape, const Costs& costs);

@@ -1,7 +1,7 @@
-// Tile scheduler of the persistent Hopper kernels. It assigns tiles of C, or parts of their k, to clusters in
-// an order. A cluster may compute the first part of a tile's k and send its partial sums to the cluster that
-// computes the next part. So sums are added in ascending k whichever clusters add them, and the bits do not
-// depend on the number of clusters.
+// Tile scheduler of the persistent Hopper kernels. It assigns tiles of C, or parts of k of a tile, to
+// clusters, in an order. A cluster may compute the first part of k of a tile and send its partial sums to the
+// cluster that computes the next part. So sums are always added in ascending k, and the bits do not depend on
+// the number of clusters.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace kintsugi::core::cuda {
 
-// Work that a cluster does at a time: a tile of C or, if the tile is split along k, a part of its k.
+// Work of a cluster: a tile of C, or one part of k of a tile that is split along k.
 struct WorkTile {
   std::int32_t tile = 0;  // index among the tiles of all batch items
   std::int32_t k_part = 0;
@@ -24,28 +24,29 @@ struct TileCoord {
 };
 
 // Assignment of tiles to clusters. Whole tiles go to the clusters in turn, wave by wave. If the last wave
-// would leave clusters idle, its tiles are split along k. The clusters are then divided into as many ranges
-// as a tile has parts. Clusters of range p compute part p of k of all split tiles; each of them has
-// tiles_of_k_part_cluster of these. They do so at different times, the first range before all waves and the
-// last one after them, so that a cluster rarely has to wait for the part before its own.
+// would leave clusters idle, its tiles are split along k. Then the clusters are divided into as many ranges
+// as a tile has parts. Clusters of range p compute part p of k of all split tiles, and each of them computes
+// tiles_of_k_part_cluster of these parts. Range 0 computes its parts before all waves, the last range after
+// all waves, and the ranges between them between waves. So a cluster rarely has to wait for the part before
+// its own.
 //
-// Residency: part p of a tile is computed by a cluster with a higher number than that of part p - 1, and
-// clusters are numbered in the order in which they begin. So a cluster waits only for clusters that began
-// before it, and the first one for none. A product therefore ends however few clusters the device holds at a
-// time.
+// No deadlock: part p of a tile is computed by a cluster with a higher number than the cluster of part p - 1,
+// and clusters are numbered in the order in which they begin. So a cluster only waits for clusters that began
+// before it, and the first cluster waits for none. Therefore every product ends, however few clusters the
+// device holds at a time.
 struct TileSchedule {
-  std::int32_t rows = 0;  // rows of tiles
+  std::int32_t rows = 0;  // number of rows of tiles
   std::int32_t columns = 0;
   std::int32_t items = 1;
   std::int32_t k_blocks = 0;
   std::int32_t clusters = 1;
-  std::int32_t waves = 0;                    // waves of whole tiles
-  std::int32_t k_parts = 1;                  // parts of a split tile
-  std::int32_t tiles_of_k_part_cluster = 1;  // parts that a cluster computes
-  std::int32_t k_part_clusters = 1;          // clusters of a range
+  std::int32_t waves = 0;                    // number of waves of whole tiles
+  std::int32_t k_parts = 1;                  // number of parts of a split tile
+  std::int32_t tiles_of_k_part_cluster = 1;  // number of parts that a cluster computes
+  std::int32_t k_part_clusters = 1;          // number of clusters of a range
 
-  // Columns of tiles in a group. Clusters compute a group row by row, so that the operands of these columns
-  // and of about as many rows stay in L2.
+  // Number of columns of tiles in a group. Clusters compute a group row by row, so that the operands of these
+  // columns and of about as many rows stay in L2.
   static constexpr std::int32_t group = 8;
 
   KINTSUGI_HOST_DEVICE constexpr std::int64_t tiles() const { return std::int64_t{rows} * columns * items; }
@@ -54,7 +55,7 @@ struct TileSchedule {
     return static_cast<std::int32_t>(tiles()) - whole_tiles();
   }
 
-  // Batch item, row and column of a work tile; successive tiles are neighbors in a group of columns.
+  // Batch item, row and column of a work tile. Successive tiles are neighbors in a group of columns.
   KINTSUGI_HOST_DEVICE constexpr TileCoord coord(const WorkTile& work_tile) const {
     const std::int32_t index_in_item = work_tile.tile % (rows * columns);
     const std::int32_t first_column = index_in_item / (group * rows) * group;
@@ -63,7 +64,7 @@ struct TileSchedule {
     return {work_tile.tile / (rows * columns), index_in_group / width, first_column + index_in_group % width};
   }
 
-  // Index of the tile among those that are split; negative for a whole tile.
+  // Index of the tile among the split tiles; negative for a whole tile.
   KINTSUGI_HOST_DEVICE constexpr std::int32_t split_index(const WorkTile& work_tile) const {
     return work_tile.tile - whole_tiles();
   }
@@ -76,7 +77,7 @@ struct TileSchedule {
   KINTSUGI_HOST_DEVICE constexpr bool sends_partial_sums(const WorkTile& work_tile) const {
     return work_tile.k_part + 1 < k_parts_of(work_tile);
   }
-  // First k-block of a work tile, and the one after its last.
+  // First k-block of a work tile; end_block() is the one after its last.
   KINTSUGI_HOST_DEVICE constexpr std::int32_t first_block(const WorkTile& work_tile) const {
     return work_tile.k_part == 0 ? 0 : work_tile.k_part * k_blocks / k_parts;
   }
@@ -85,8 +86,7 @@ struct TileSchedule {
   }
 };
 
-// Time to send partial sums, of which 200 KB are written and read, as the number of k-blocks that take as
-// long.
+// Number of k-blocks that take as long as sending partial sums, of which 200 KB are written and read.
 inline constexpr std::int32_t k_blocks_of_partial_sums = 4;
 inline constexpr std::int32_t max_k_parts = 4;
 
@@ -101,7 +101,7 @@ constexpr TileSchedule with_k_parts(TileSchedule schedule, std::int32_t k_parts)
   return schedule;
 }
 
-// Time that a cluster takes for its parts of split tiles, as a number of k-blocks.
+// Time that a cluster takes for its parts of split tiles, in k-blocks.
 constexpr std::int32_t k_blocks_of_split_tiles(const TileSchedule& schedule) {
   if (schedule.split_tiles() == 0) return 0;
   return schedule.tiles_of_k_part_cluster *
@@ -119,7 +119,7 @@ constexpr TileSchedule make_whole_tile_schedule(std::int32_t rows, std::int32_t 
   return with_k_parts(schedule, 1);
 }
 
-// Returns the schedule whose clusters end first; tiles of the last wave may be split along k.
+// Returns the schedule whose clusters end first. Tiles of its last wave may be split along k.
 constexpr TileSchedule make_tile_schedule(std::int32_t rows, std::int32_t columns, std::int32_t items,
                                           std::int32_t k_blocks, std::int32_t clusters) {
   TileSchedule schedule = make_whole_tile_schedule(rows, columns, items, k_blocks, clusters);
@@ -139,7 +139,7 @@ class WholeTileScheduler {
   KINTSUGI_HOST_DEVICE constexpr explicit WholeTileScheduler(const TileSchedule& schedule)
       : schedule_(schedule) {}
 
-  // Sets the next work tile. Returns false if none is left. `cluster` is the same number in every call.
+  // Sets the next work tile. Returns false if none is left. `cluster` must be the same number in every call.
   KINTSUGI_HOST_DEVICE constexpr bool next(std::int32_t cluster, WorkTile& work_tile) {
     work_tile = {wave_ * schedule_.clusters + cluster, 0};
     ++wave_;
@@ -156,7 +156,7 @@ class TileScheduler {
  public:
   KINTSUGI_HOST_DEVICE constexpr explicit TileScheduler(const TileSchedule& schedule) : schedule_(schedule) {}
 
-  // Sets the next work tile. Returns false if none is left. `cluster` is the same number in every call.
+  // Sets the next work tile. Returns false if none is left. `cluster` must be the same number in every call.
   KINTSUGI_HOST_DEVICE constexpr bool next(std::int32_t cluster, WorkTile& work_tile) {
     const std::int32_t k_part = cluster / schedule_.k_part_clusters;
     const std::int32_t split_index =
@@ -175,14 +175,15 @@ class TileScheduler {
   }
 
  private:
-  // Wave before which part k_part of tiles is computed; the number of waves if that is after all of them.
+  // Wave before which part k_part of split tiles is computed. If it is computed after all waves: the number
+  // of waves.
   KINTSUGI_HOST_DEVICE constexpr std::int32_t wave_of(std::int32_t k_part) const {
     return schedule_.k_parts == 1 ? schedule_.waves : k_part * schedule_.waves / (schedule_.k_parts - 1);
   }
 
   const TileSchedule& schedule_;
-  std::int32_t k_parts_done_ = 0;  // parts of split tiles returned so far
-  std::int32_t wave_ = 0;          // waves of whole tiles returned so far
+  std::int32_t k_parts_done_ = 0;  // number of parts of split tiles returned so far
+  std::int32_t wave_ = 0;          // number of waves of whole tiles returned so far
 };
 
 }  // namespace kintsugi::core::cuda

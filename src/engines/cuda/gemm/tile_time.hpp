@@ -10,10 +10,10 @@
 
 namespace kintsugi::core::cuda {
 
-// Returns the time of `count` tiles. `time` is that of as many tiles as the device holds at once. If an SM
-// can hold several thread blocks, one that has the SM to itself takes two thirds of `time`; but with more
-// than half as many thread blocks as SMs, the device gives some SMs two of them (measured with 100 and 120
-// thread blocks on 132 SMs).
+// Returns the time of `count` tiles. `time` is the time of as many tiles as the device holds at once. If an
+// SM can hold several thread blocks, a thread block that is alone on its SM takes two thirds of `time`. With
+// more than half as many thread blocks as SMs, the device gives some SMs two of them (measured with 100 and
+// 120 thread blocks on 132 SMs).
 inline double tile_time(std::int64_t count, std::int64_t sm_count, int blocks_per_sm, double time) {
   constexpr double lone_block_time = 0.66;
   const auto tiles_of_an_sm = static_cast<double>(divide_up(count, sm_count));
@@ -22,12 +22,12 @@ inline double tile_time(std::int64_t count, std::int64_t sm_count, int blocks_pe
 }
 
 struct TileChoice {
-  std::size_t index = 0;  // of the tile
+  std::size_t index = 0;  // index of the tile
   double time = 0;        // expected time per inner index
 };
 
-// Returns the fastest tile for `items` products of the given rows and columns. `times`: for each tile, the
-// time per inner index of as many tiles as a device holds at once (NativeCosts::tile_index).
+// Returns the fastest tile for `items` products with `rows` rows and `columns` columns. `times` has for each
+// tile the time per inner index of as many tiles as a device holds at once (NativeCosts::tile_index).
 template <class Tile>
 TileChoice fastest_tile(std::span<const Tile> tiles, std::span<const double> times, std::int64_t rows,
                         std::int64_t columns, std::int64_t items, std::int64_t sm_count) {

@@ -12,14 +12,13 @@
 
 namespace kintsugi::core::cuda {
 
-inline constexpr int warpgroup = 128;  // threads
+inline constexpr int warpgroup = 128;  // threads of a warpgroup
 
-// Returns the value of lane 0. The shuffle tells the compiler that the value is equal in all lanes of the
-// warp.
+// Returns the value of lane 0. The shuffle tells the compiler that all lanes of the warp have the same value.
 __device__ inline int uniform(int value) { return __shfl_sync(~0U, value, 0); }
 
-// Returns threadIdx.x. It is read anew in every call, so that it occupies no register while accumulators need
-// them all.
+// Returns threadIdx.x. Every call reads it anew, so that it occupies no register while accumulators need all
+// of them.
 __device__ inline int thread_number() {
   int number;
   asm volatile("mov.u32 %0, %%tid.x;" : "=r"(number));
@@ -28,10 +27,11 @@ __device__ inline int thread_number() {
 
 __device__ inline int cluster_index() { return static_cast<int>(blockIdx.x) / gemm_cluster_size; }
 
-// Numbers the clusters in the order in which they begin; `number`, in shared memory, becomes that of this
-// cluster. A cluster that waits only for lower numbers then waits for clusters that are resident or have
-// ended, which blockIdx would not guarantee. `begun` counts the clusters. It is 0 again after the last one,
-// since the kernels of all candidates share it. All threads call the function together.
+// Numbers the clusters in the order in which they begin. Sets `number`, which must be in shared memory, to
+// the number of this cluster. A cluster that only waits for lower numbers waits for clusters that are
+// resident or have ended; with blockIdx in place of the number it might not. `begun` counts the clusters. It
+// is 0 again after the last cluster, since the kernels of all candidates share it. All threads must call the
+// function together.
 __device__ inline void number_cluster(int& number, std::uint32_t* begun) {
   if (threadIdx.x == 0 && block_rank_in_cluster() == 0) {
     const std::uint32_t next = atomicInc(begun, gridDim.x / gemm_cluster_size - 1);
@@ -47,7 +47,7 @@ __device__ inline void number_cluster(int& number, std::uint32_t* begun) {
   cluster_sync();
 }
 
-// First address in dynamic shared memory that is aligned as tiles with 128-byte swizzle have to be.
+// First address in dynamic shared memory with the alignment that tiles with 128-byte swizzle need.
 __device__ inline std::uint32_t aligned_tiles(const void* memory) {
   return (shared_address(memory) + 1023) / 1024 * 1024;
 }
@@ -64,8 +64,8 @@ __device__ void begin_cluster(SharedStorage& shared) {
   launch_dependents();
 }
 
-// Calls produce() in the first warpgroup and consume() in the others, with the registers per thread that
-// Config says.
+// Calls produce() in the first warpgroup and consume() in the others, with the numbers of registers per
+// thread that Config sets.
 template <class Config, class Produce, class Consume>
 __device__ void specialize_warpgroups(const Produce& produce, const Consume& consume) {
   if (threadIdx.x < warpgroup) {
@@ -75,7 +75,7 @@ __device__ void specialize_warpgroups(const Produce& produce, const Consume& con
     asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(Config::consumer_registers));
     consume();
   }
-  cluster_sync();  // the other thread block may still arrive at this one's barriers
+  cluster_sync();  // until then the other thread block may arrive at this one's barriers
 }
 
 }  // namespace kintsugi::core::cuda

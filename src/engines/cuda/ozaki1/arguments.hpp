@@ -9,10 +9,10 @@
 
 namespace kintsugi::core::cuda {
 
-// Slices (split/slices.hpp) without the host's pointer to their format.
+// Slices (split/slices.hpp) for kernels, without the host's pointer to their format.
 struct SliceArray {
   std::byte* data = nullptr;
-  bool is_fp64 = false;  // elements are FP64, else fp16
+  bool is_fp64 = false;  // true: elements are FP64; false: fp16
   std::int32_t count = 0;
   std::int64_t length = 0;  // elements of a vector, without padding
   std::int64_t vector_stride = 0;
@@ -28,7 +28,7 @@ inline SliceArray slice_array(const Slices& slices) {
           .slice_stride = slices.slice_stride()};
 }
 
-// A DeviceSuccessiveSplit without pointers to the host.
+// A DeviceSuccessiveSplit for kernels, without pointers to the host.
 struct SuccessiveTask {
   DeviceMatrix matrix;
   std::int64_t item = 0;
@@ -59,7 +59,7 @@ struct WeighingTask {
   DeviceCondition condition;
 };
 
-// Parameters of find_slice_counts: a DeviceRowSliceCounts without pointers to the host.
+// Parameters of find_slice_counts: a DeviceRowSliceCounts for kernels, without pointers to the host.
 struct RowSliceCountsTask {
   DeviceSide a;
   std::int64_t first = 0;
@@ -72,8 +72,8 @@ struct RowSliceCountsTask {
   DeviceCondition condition;
 };
 
-// Integer matrices of `count` products of slices, a group of accumulators each: product g is that of slice
-// first_a + g of A and slice b of B.
+// Integer matrices of `count` products of slices. Each product has its own group of accumulators; group g has
+// the product of slice first_a + g of A and slice b of B.
 struct ProductGroups {
   std::int64_t* data = nullptr;
   std::int64_t group_stride = 0;
@@ -82,16 +82,16 @@ struct ProductGroups {
   std::int32_t b = 0;
 };
 
-// Vectors per thread block of the split, and lanes per vector. Where vectors are adjacent in memory, eight
-// elements of one inner index are whole sectors.
+// Vectors per thread block of the split, and lanes per vector. If vectors are adjacent in memory, their eight
+// elements of one inner index fill whole sectors.
 inline constexpr int successive_vectors = 8;
 inline constexpr int successive_lanes = 32;
 inline constexpr int successive_threads = successive_vectors * successive_lanes;
 
-// Inner indices that a thread block weighs, and threads that share the sum of each.
+// Inner indices that a thread block weighs, and number of threads that share the sum of each.
 inline constexpr int weighed_indices = 32;
 inline constexpr int weighing_parts = 8;
 
-inline constexpr int slice_count_threads = 256;  // threads for one row
+inline constexpr int slice_count_threads = 256;  // threads per row
 
 }  // namespace kintsugi::core::cuda

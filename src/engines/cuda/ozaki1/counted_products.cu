@@ -1,4 +1,4 @@
-// Products of the later slices, which Algorithm 3 leaves out in most blocks of C. They are computed only in
+// Products of the later slices. Algorithm 3 leaves them out in most blocks of C; so they are computed only in
 // tiles that need them.
 #include "engines/cuda/gemm/integer_tiles.cuh"
 #include "engines/cuda/ozaki1/slice_elements.cuh"
@@ -8,14 +8,14 @@ namespace kintsugi::core::cuda {
 
 namespace {
 
-// True if a block of C that the thread block's tile intersects needs the product of slices a and b.
+// True if the thread block's tile intersects a block of C that needs the product of slices a and b.
 __device__ bool is_needed(const DeviceProductSums& sums, std::int64_t first_row, std::int64_t first_column,
                           int a, int b) {
   const std::int64_t vectors = sums.tile.columns * (sums.tile.c.complex() ? 2 : 1);
   const std::int64_t last_row = min(first_row + integer_tile, sums.tile.rows) - 1;
   const std::int64_t last_column = min(first_column + integer_tile, vectors) - 1;
-  // Blocks have 64 rows or more, or are all of C (Ozaki1Parameters::block), so the tile's corners lie in all
-  // blocks that it intersects.
+  // A block has 64 rows or more, or is all of C (Ozaki1Parameters::block). So every block that the tile
+  // intersects has one of the tile's corners.
   for (const std::int64_t i : {first_row, last_row}) {
     for (const std::int64_t j : {first_column, last_column}) {
       if (depth_at(sums, i, j).products(b) > a) return true;
@@ -26,8 +26,8 @@ __device__ bool is_needed(const DeviceProductSums& sums, std::int64_t first_row,
 
 }  // namespace
 
-// Multiplies the slices of product blockIdx.z of `groups`. Their integers have 26 bits at most, and sums over
-// all of k stay below 2^62 (fit_ozaki1).
+// Multiplies the slices of product blockIdx.z of `groups`. The integers of a slice have at most 26 bits, and
+// sums over all of k stay below 2^62 (fit_ozaki1).
 extern "C" __global__ void __launch_bounds__(integer_threads, 2)
     multiply_counted_slices(const __grid_constant__ DeviceProductSums sums,
                             const __grid_constant__ SliceArray slices_a,

@@ -21,7 +21,7 @@ class ExactSums {
  private:
   static constexpr int parts = static_cast<int>(parts_of<T>);
 
-  // Sum for row i and vector v of the tile. Its unit is that of the product of the last slices.
+  // Sum for row i and vector v of the tile. Its unit is that of the product of the two last slices.
   __device__ ExactNumber<DeviceProductSums::limbs> sum_of(std::int64_t i, std::int64_t v) const {
     const int last = sums_.slices - 1;
     return signed_number(exact_sum(sums_, i, v),

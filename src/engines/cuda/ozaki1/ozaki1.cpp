@@ -26,7 +26,8 @@ SuccessiveTask task_of(const DeviceSuccessiveSplit& split) {
           .blocks = split.slices.padded_vectors() / successive_vectors};
 }
 
-// Grid of the kernels with a thread for each element; `columns`: columns of C or vectors of B.
+// Grid of the kernels that have one thread per element. `columns` is the number of columns of C or of vectors
+// of B.
 Extent grid_of(const DeviceTile& tile, std::int64_t columns) {
   return {divide_up(tile.rows, elements_threads), columns};
 }

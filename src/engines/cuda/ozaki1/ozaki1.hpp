@@ -1,4 +1,4 @@
-// The engine's implementation of the steps of Ozaki scheme I.
+// Implementation of the steps of Ozaki scheme I.
 #pragma once
 
 #include "engines/device_ozaki1.hpp"

@@ -7,7 +7,7 @@ namespace kintsugi::core::cuda {
 
 namespace {
 
-// Calls visit(integer, slice of A) for those products of `groups` that element (i, v) of the tile needs.
+// Calls visit(integer, slice of A) for each product of `groups` that element (i, v) of the tile needs.
 template <class Visit>
 __device__ void for_each_product(const DeviceProductSums& sums, const ProductGroups& groups, std::int64_t i,
                                  std::int64_t v, const Visit& visit) {
@@ -19,10 +19,10 @@ __device__ void for_each_product(const DeviceProductSums& sums, const ProductGro
   }
 }
 
-// True if no products were added to the sums of the tile before these ones.
+// True if these products are the first that are added to the sums of the tile.
 __device__ bool is_first(const ProductGroups& groups) { return groups.b == 0 && groups.first_a == 0; }
 
-// Calls visit(i, v) for the thread's element of the tile if the sum begins with these products or needs some
+// Calls visit(i, v) for the thread's element of the tile, if these products begin its sum or if it needs some
 // of them.
 template <class Visit>
 __device__ void visit_element(const DeviceProductSums& sums, const ProductGroups& groups,
@@ -42,7 +42,7 @@ extern "C" __global__ void __launch_bounds__(elements_threads)
   visit_element(sums, groups, [&](std::int64_t i, std::int64_t v) {
     double& target = running_sum(sums, i, v);
     double sum = is_first(groups) ? 0.0 : target;
-    // Exponent of the unit of the product of the first slices, relative to the unit of slice groups.b of B.
+    // Exponent of the product of the two first slices, minus the exponent of slice groups.b of B.
     const std::int32_t exponent = exponent_at(sums.vectors, 0, v) - exponent_at(sums.vectors, groups.b, v) +
                                   exponent_at(sums.rows, 0, i);
     for_each_product(sums, groups, i, v, [&](std::int64_t integer, int a) {
@@ -59,7 +59,7 @@ extern "C" __global__ void __launch_bounds__(elements_threads)
     WideInteger<DeviceProductSums::limbs> sum;
     if (!is_first(groups)) sum = exact_sum(sums, i, v);
     const int last = sums.slices - 1;
-    // Exponent of the unit of slice groups.b of B, relative to the unit of the product of the last slices.
+    // Exponent of slice groups.b of B, minus the exponent of the product of the two last slices.
     const std::int32_t exponent = exponent_at(sums.vectors, groups.b, v) -
                                   exponent_at(sums.vectors, last, v) - exponent_at(sums.rows, last, i);
     for_each_product(sums, groups, i, v, [&](std::int64_t integer, int a) {

@@ -1,7 +1,7 @@
-// Algorithm 3 of dgemm-tc; the host's counterpart is split/successive/slice_count.cpp. Sums are integers, so
-// that their bits do not depend on the order of the threads. They drop bits of at most 2^-80 of the largest
-// product, and record that they dropped some (MagnitudeSum). The host's sums drop nothing. Both are rounded
-// to 53 bits before they are compared.
+// Algorithm 3 of dgemm-tc. The host's counterpart is split/successive/slice_count.cpp. Sums are integers, so
+// their bits do not depend on the order of the threads. They drop bits of at most 2^-80 of the largest
+// product, and record whether a dropped bit was 1 (MagnitudeSum). The host's sums drop nothing. Both are
+// rounded to 53 bits before they are compared.
 #include "engines/cuda/common/operands.cuh"
 #include "engines/cuda/ozaki1/arguments.hpp"
 #include "engines/cuda/ozaki1/slice_elements.cuh"
@@ -14,16 +14,16 @@ namespace {
 
 constexpr int slice_count_warps = slice_count_threads / 32;
 
-// Number of bits of which 2^bits is at least `count`.
+// Smallest b with 2^b >= count.
 __device__ int bits_of_count(std::int64_t count) {
   return count <= 1 ? 0 : 64 - leading_zeros(static_cast<std::uint64_t>(count - 1));
 }
 
-// Largest value of all threads of a thread block.
+// Largest `value` of all threads of the thread block.
 __device__ std::int32_t largest_of_block(std::int32_t value) {
   __shared__ std::int32_t warp_values[slice_count_warps];
   const std::int32_t largest = __reduce_max_sync(~0U, value);
-  __syncthreads();  // no thread reads warp_values of an earlier call any more
+  __syncthreads();  // all threads have read the warp_values of an earlier call
   if (threadIdx.x % 32 == 0) warp_values[threadIdx.x / 32] = largest;
   __syncthreads();
   std::int32_t result = warp_values[0];
@@ -31,8 +31,8 @@ __device__ std::int32_t largest_of_block(std::int32_t value) {
   return result;
 }
 
-// Sum of the sums of all threads of a thread block, in all threads. Its more() is true if any of them dropped
-// bits.
+// Total of the sums of all threads of the thread block, in all threads. Its more() is true if one of them
+// dropped bits.
 __device__ MagnitudeSum sum_of_block(MagnitudeSum sum) {
   __shared__ std::uint64_t low[slice_count_warps];
   __shared__ std::uint64_t high[slice_count_warps];
@@ -43,7 +43,7 @@ __device__ MagnitudeSum sum_of_block(MagnitudeSum sum) {
     const int other_more = __shfl_xor_sync(~0U, sum.more() ? 1 : 0, lane);
     sum.add(other_low, other_high, other_more != 0);
   }
-  __syncthreads();  // no thread reads the sums of an earlier call any more
+  __syncthreads();  // all threads have read the sums of an earlier call
   if (threadIdx.x % 32 == 0) {
     low[threadIdx.x / 32] = sum.low();
     high[threadIdx.x / 32] = sum.high();
@@ -56,7 +56,7 @@ __device__ MagnitudeSum sum_of_block(MagnitudeSum sum) {
   return sum;
 }
 
-// Sum over p of |x(p)| weights[p], the same in all threads of a thread block.
+// Sum over p of |x(p)| weights[p]. All threads of the thread block get it.
 template <class Element>
 __device__ Scaled weigh(const Element& x, const double* weights, std::int64_t length) {
   std::int32_t top = no_residual;
@@ -69,12 +69,12 @@ __device__ Scaled weigh(const Element& x, const double* weights, std::int64_t le
   return sum_of_block(sum).scaled();
 }
 
-// Slice counts that one row of A needs in every block of C that it intersects.
+// Slice counts that one row of A needs, in every block of C to which the row belongs.
 class RowSliceCounts {
  public:
   __device__ RowSliceCounts(const RowSliceCountsTask& task, std::int64_t row) : task_(task), row_(row) {}
 
-  // Raises the slice counts of these blocks to what the row needs.
+  // Raises the slice counts of these blocks to the counts that the row needs.
   __device__ void find() const {
     const std::int32_t length = task_.exponents.lengths[row_];
     if (length == 0) return;
@@ -91,12 +91,12 @@ class RowSliceCounts {
   }
 
  private:
-  // Slice counts that the row needs in block j of C's columns; `length` slices leave no residual of the row.
+  // Slice counts that the row needs in block j of C's columns. The row has no residual after `length` slices.
   // Both counts are 0 if task_.slices has too few slices to decide them.
   __device__ SliceCounts slice_counts_of(std::int64_t j, std::int32_t length) const {
     const std::int64_t k = task_.slices.length;
     const double* weights = task_.weights + j * k;
-    Scaled weighed_row;  // needed from the second slice on
+    Scaled weighed_row;  // set when the second slice is tested
     for (std::int32_t count = 1; count <= task_.slices.count; ++count) {
       if (count == 2) {
         weighed_row = weigh(
@@ -127,7 +127,7 @@ class RowSliceCounts {
   std::int64_t row_;
 };
 
-// Adds a block of C to the report's counts; `slices`: slices that were made of each operand.
+// Adds a block of C to the report's counts. `slices` is the number of slices that were made of each operand.
 __device__ void count_block(DeviceSliceCounts& counts, const SliceDepth& depth, int slices) {
   const int b = min(depth.b, slices);
   int products = 0;
@@ -143,8 +143,8 @@ __device__ void count_block(DeviceSliceCounts& counts, const SliceDepth& depth, 
 
 }  // namespace
 
-// Computes |B| e, e being a vector of ones, for each block of C's columns: for every inner index the sum of
-// the magnitudes of that block's columns of B.
+// Computes |B| e, where e is a vector of ones, for each block of C's columns: for every inner index the sum
+// of the magnitudes of the block's columns of B.
 extern "C" __global__ void __launch_bounds__(weighed_indices* weighing_parts)
     weigh_inner_indices(const __grid_constant__ WeighingTask task) {
   if (!holds(task.condition)) return;
@@ -155,7 +155,7 @@ extern "C" __global__ void __launch_bounds__(weighed_indices* weighing_parts)
   const DeviceMatrix& matrix = task.b.matrix;
   const auto thread = static_cast<int>(threadIdx.x);
   const bool along_k = abs(matrix.column_stride) <= abs(matrix.row_stride);
-  // The thread's inner index and its share of the vectors. Neighboring threads read along the smaller stride.
+  // The thread's inner index and share of the vectors. Neighboring threads read along the smaller stride.
   const int index = along_k ? thread % weighed_indices : thread / weighing_parts;
   const int part = along_k ? thread / weighed_indices : thread % weighing_parts;
   const std::int64_t p = std::int64_t{blockIdx.x} * weighed_indices + index;
@@ -192,7 +192,7 @@ extern "C" __global__ void __launch_bounds__(slice_count_threads)
   RowSliceCounts(task, blockIdx.x).find();
 }
 
-// Ends a batch item by one thread block (DeviceOzaki1Item).
+// Ends a batch item (DeviceOzaki1Item). One thread block runs it.
 extern "C" __global__ void __launch_bounds__(slice_count_threads)
     finish_item(const __grid_constant__ DeviceOzaki1Item item) {
   DeviceSelection& selection = *item.selection;

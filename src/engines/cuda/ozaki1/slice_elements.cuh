@@ -1,11 +1,11 @@
-// Integers that are stored as floating-point elements of slices.
+// Integers in slices whose elements are floating-point numbers.
 #pragma once
 
 #include "engines/cuda/ozaki1/arguments.hpp"
 
 namespace kintsugi::core::cuda {
 
-// Stores an integer exactly: fp16 holds integers up to 2^11, FP64 up to 2^53.
+// Stores an integer as an element. It is exact: fp16 holds integers up to 2^11, FP64 up to 2^53.
 __device__ inline void store_slice_element(const SliceArray& slices, int s, std::int64_t vector,
                                            std::int64_t p, std::int64_t integer) {
   const std::int64_t element = s * slices.slice_stride + vector * slices.vector_stride + p;
@@ -18,7 +18,7 @@ __device__ inline void store_slice_element(const SliceArray& slices, int s, std:
   reinterpret_cast<std::uint16_t*>(slices.data)[element] = pattern;
 }
 
-// Reads such an integer.
+// Reads an element as an integer.
 __device__ inline std::int64_t slice_element(const SliceArray& slices, int s, std::int64_t vector,
                                              std::int64_t p) {
   const std::int64_t element = s * slices.slice_stride + vector * slices.vector_stride + p;

@@ -1,6 +1,6 @@
-// Algorithm 1 of dgemm-tc; the host's counterpart is split/successive/successive.cpp. Residuals are not
-// stored: for each slice the slices before it are subtracted from the element once more, which costs less
-// than memory for residuals.
+// Algorithm 1 of dgemm-tc. The host's counterpart is split/successive/successive.cpp. Residuals are not
+// stored: for each slice all earlier slices are subtracted from the element again, which takes less time than
+// memory for residuals would.
 #include "engines/cuda/common/operands.cuh"
 #include "engines/cuda/ozaki1/arguments.hpp"
 #include "engines/cuda/ozaki1/slice_elements.cuh"
@@ -11,13 +11,15 @@ namespace kintsugi::core::cuda {
 namespace {
 
 struct SharedStorage {
-  // tops[s % 3] has the top (top_of) of each vector's residuals before slice s: while slice s reads its tops
-  // and raises those of slice s + 1, the tops of slice s + 2 are cleared.
+  // tops[s % 3] has the top (top_of) of each vector's residuals before slice s. There are three arrays,
+  // because while slice s reads its tops and raises those of slice s + 1, the tops of slice s + 2 are
+  // cleared.
   std::int32_t tops[3][successive_vectors];
-  std::int32_t grids[successive_vectors][max_successive_slices];  // grid of each slice so far
+  std::int32_t grids[successive_vectors][max_successive_slices];  // grids of the slices made so far
 };
 
-// Vector (of the thread block) and lane of a thread. Neighboring threads read along the smaller stride.
+// A thread's lane, and its vector counted from the thread block's first one. Neighboring threads read along
+// the smaller stride.
 struct ThreadPosition {
   int v;
   int lane;
@@ -30,8 +32,8 @@ struct ThreadPosition {
   }
 };
 
-// Raises `shared`, which belongs to the thread's vector, to `top` if that is higher. Threads whose numbers
-// differ in bits 3 and 4 alone have the same vector in either layout, so they combine their tops first.
+// Raises `shared`, the top of the thread's vector, to `top` if that is higher. Threads whose numbers differ
+// only in bits 3 and 4 have the same vector in either layout; so they combine their tops first.
 __device__ void raise_top(std::int32_t& shared, std::int32_t top) {
   top = max(top, __shfl_xor_sync(~0U, top, 8));
   top = max(top, __shfl_xor_sync(~0U, top, 16));
@@ -60,7 +62,7 @@ class VectorSplit {
     return residual_of(any_element(task_.matrix, task_.item, task_.first + vector_, p));
   }
 
-  // Top of the elements; vectors with NaN or infinities count as zero.
+  // Top of the elements. Vectors with NaN or infinities count as zero.
   __device__ std::int32_t first_top() const {
     std::int32_t top = no_residual;
     if (vector_ >= task_.vectors || !task_.ranges[vector_].finite()) return top;
@@ -69,7 +71,7 @@ class VectorSplit {
     return top;
   }
 
-  // Finds the grid of slice s, writes the slice and raises the tops of the residuals after it.
+  // Finds the grid of slice s, writes the slice, and raises the tops of the residuals that it leaves.
   __device__ void make_slice(int s) {
     __syncthreads();
     const std::int32_t top = shared_.tops[s % 3][position_.v];
@@ -90,7 +92,7 @@ class VectorSplit {
     if (vector_ < task_.vectors) task_.exponents.exponents[s * task_.exponents.stride + vector_] = grid_;
   }
 
-  // Writes slice s and returns the top of the residuals after it.
+  // Writes slice s and returns the top of the residuals that it leaves.
   __device__ std::int32_t write_slice(int s) const {
     std::int32_t next_top = no_residual;
     for (std::int64_t p = position_.lane; p < task_.slices.vector_stride; p += successive_lanes) {
@@ -106,8 +108,8 @@ class VectorSplit {
     return next_top;
   }
 
-  // Stores the vector's number of slices, and marks the operand as unreachable if its slices do not suffice.
-  // One thread of the vector calls it.
+  // Stores the vector's number of slices. Marks the operand as unreachable if its slices do not suffice. One
+  // thread of the vector must call it.
   __device__ void finish() const {
     task_.exponents.lengths[vector_] = needed_slices_;
     using enum DeviceSuccessiveSplit::Complete;
@@ -117,7 +119,7 @@ class VectorSplit {
     if (too_deep || (has_residual && (task_.complete == all_vectors || is_needed()))) *task_.unreachable = 1;
   }
 
-  // True if a block of C that this vector of B belongs to needs all slices of the vector.
+  // True if this vector of B belongs to a block of C that needs all slices of the vector.
   __device__ bool is_needed() const {
     const DeviceBlockSliceCounts& slice_counts = task_.slice_counts;
     const std::int64_t j = (task_.first + vector_) / slice_counts.vectors;
@@ -134,9 +136,9 @@ class VectorSplit {
   SharedStorage& shared_;
   ThreadPosition position_;
   std::int64_t vector_;
-  std::int32_t grid_ = 0;        // grid of the last slice so far that is not zero; 0 if all slices are zero
-  std::int32_t first_grid_ = 0;  // grid of slice 0
-  std::int32_t needed_slices_ = -1;  // slices that leave no residual; -1: not known yet
+  std::int32_t grid_ = 0;            // grid of the last non-zero slice made so far; 0 if there is none
+  std::int32_t first_grid_ = 0;      // grid of slice 0
+  std::int32_t needed_slices_ = -1;  // number of slices that leave no residual; -1: not known yet
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Sums of products of slices of a tile in device memory, and the kernels that turn them into elements of C.
+// Sums of products of a tile's slices, in device memory, and the kernels that turn them into elements of C.
 #pragma once
 
 #include "arith/product_sum.hpp"
@@ -14,7 +14,7 @@ __device__ inline std::int32_t exponent_at(const DeviceSliceExponents& slices, i
   return slices.exponents[s * slices.stride + v];
 }
 
-// Slices whose products are the sum of row i and vector v of the tile.
+// Slices of which the sum of row i and vector v of the tile has the products.
 __device__ inline SliceDepth depth_at(const DeviceProductSums& sums, std::int64_t i, std::int64_t v) {
   const DeviceBlockSliceCounts& slice_counts = sums.slice_counts;
   if (slice_counts.counts == nullptr) return {sums.slices, sums.slices, sums.fast};
@@ -29,8 +29,8 @@ __device__ inline double& running_sum(const DeviceProductSums& sums, std::int64_
   return reinterpret_cast<double*>(sums.sums)[i + v * sums.stride];
 }
 
-// Limb of the exact sum of row i and vector v. Each limb is a matrix of its own, so that neighboring threads
-// access neighboring words.
+// Limb number `limb` of the exact sum of row i and vector v. Each limb has a matrix of its own, so that
+// neighboring threads access neighboring words.
 __device__ inline std::uint64_t& limb_of_sum(const DeviceProductSums& sums, std::int64_t i, std::int64_t v,
                                              int limb) {
   return reinterpret_cast<std::uint64_t*>(sums.sums)[i + (v + limb * sums.columns) * sums.stride];

@@ -11,13 +11,13 @@ __device__ inline void copy_4_bytes(std::uint32_t target, const void* source, bo
                : "memory");
 }
 
-// Starts such a copy of eight bytes.
+// Starts a copy of eight bytes, or writes zeros.
 __device__ inline void copy_8_bytes(std::uint32_t target, const void* source, bool exists) {
   asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;" ::"r"(target), "l"(source), "r"(exists ? 8 : 0)
                : "memory");
 }
 
-// Starts such a copy of sixteen bytes, from a source that is aligned to sixteen bytes.
+// Starts a copy of sixteen bytes, or writes zeros. The source must be aligned to sixteen bytes.
 __device__ inline void copy_16_bytes(std::uint32_t target, const void* source, bool exists) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(target), "l"(source),
                "r"(exists ? 16 : 0)

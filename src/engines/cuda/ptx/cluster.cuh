@@ -24,15 +24,15 @@ __device__ inline std::uint32_t map_to_block(std::uint32_t address, unsigned blo
 }
 
 // Arrival of all threads at the cluster's barrier. The relaxed form makes no writes visible to other thread
-// blocks, and so does not wait for writes to device memory. The release form makes them visible, and orders
-// this thread block's reads before what other thread blocks write after their wait.
+// blocks; therefore it does not wait for writes to device memory. The release form makes writes visible. It
+// also orders this thread block's reads before all writes that other thread blocks make after their wait.
 __device__ inline void cluster_arrive_relaxed() {
   asm volatile("barrier.cluster.arrive.relaxed;" ::: "memory");
 }
 __device__ inline void cluster_arrive() { asm volatile("barrier.cluster.arrive.release;" ::: "memory"); }
 __device__ inline void cluster_wait() { asm volatile("barrier.cluster.wait.acquire;" ::: "memory"); }
 
-// Barrier of all threads of all thread blocks of the cluster; the threads of each warp are converged.
+// Barrier of all threads of all thread blocks of the cluster. The threads of each warp must be converged.
 __device__ inline void cluster_sync() {
   asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::: "memory");
 }

@@ -7,18 +7,18 @@
 
 namespace kintsugi::core::cuda {
 
-// Barrier whose phase completes when all expected arrivals and all bytes that arrivals announced have been
-// counted.
+// Barrier in phases. A phase completes when all expected arrivals have happened and all announced bytes have
+// arrived.
 class Mbarrier {
  public:
   __device__ void initialise(unsigned arrivals) {
     asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(address()), "r"(arrivals));
   }
-  // Makes initialised barriers visible to the other thread blocks of the cluster and to copies.
+  // Makes initialised barriers visible to other thread blocks of the cluster and to asynchronous copies.
   __device__ static void fence_initialisation() {
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
   }
-  // Returns when the phase with that parity has completed. Phases have parity 0, 1, 0, 1, ...
+  // Returns when the phase with this parity has completed. Phases have parity 0, 1, 0, 1, ...
   __device__ void wait(unsigned parity) const {
     asm volatile(
         "{\n.reg .pred done;\nagain:\n"
@@ -27,7 +27,7 @@ class Mbarrier {
         "r"(parity)
         : "memory");
   }
-  // Does the same, and makes what other thread blocks of the cluster wrote before their arrivals visible.
+  // wait() that also makes visible what other thread blocks of the cluster wrote before their arrivals.
   __device__ void wait_cluster(unsigned parity) const {
     asm volatile(
         "{\n.reg .pred done;\nagain:\n"
@@ -36,7 +36,7 @@ class Mbarrier {
         "r"(parity)
         : "memory");
   }
-  // Arrives, and announces bytes of asynchronous copies that the phase has to wait for.
+  // Arrives, and announces the bytes of asynchronous copies for which the phase must wait.
   __device__ void arrive_expect_tx(unsigned bytes) {
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(address()), "r"(bytes)
                  : "memory");
@@ -44,12 +44,12 @@ class Mbarrier {
   __device__ void arrive() {
     asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(address()) : "memory");
   }
-  // Arrives when all copies by cp.async that this thread has begun are complete.
+  // Arrives when all cp.async copies that this thread has begun are complete.
   __device__ void arrive_after_copies() {
     asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(address()) : "memory");
   }
-  // Arrives at the same barrier of another thread block of the cluster, to say that data which this thread
-  // has read may be overwritten. This thread's writes are not made visible to the other thread block: that
+  // Arrives at the same barrier of another thread block of the cluster: data that this thread has read may be
+  // overwritten. The arrival does not make this thread's writes visible to the other thread block, since that
   // would wait for all writes to device memory.
   __device__ void arrive_remote(unsigned block) {
     asm volatile(

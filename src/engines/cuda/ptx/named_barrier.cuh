@@ -3,7 +3,7 @@
 
 namespace kintsugi::core::cuda {
 
-// Waits until `threads` threads have called this or named_barrier_arrive() for that barrier.
+// Waits until `threads` threads have called this function or named_barrier_arrive() for this barrier.
 __device__ inline void named_barrier_sync(int barrier, int threads) {
   asm volatile("bar.sync %0, %1;" ::"r"(barrier), "r"(threads) : "memory");
 }

@@ -8,8 +8,8 @@
 
 namespace kintsugi::core::cuda {
 
-// Starts a copy of a box of one slice, 128 bytes along k of as many rows as the tensor map says. Its bytes
-// count toward the barrier's phase.
+// Starts a copy of a box of one slice: 128 bytes along k of a number of rows that the tensor map sets. Its
+// bytes count toward the barrier's phase.
 __device__ inline void tma_load(std::uint32_t target, const TensorMap& map, const Mbarrier& barrier, int k,
                                 int row, int slice) {
   asm volatile(
@@ -19,8 +19,8 @@ __device__ inline void tma_load(std::uint32_t target, const TensorMap& map, cons
       : "memory");
 }
 
-// Starts a copy of the box to the same address in every thread block of the cluster whose bit is set in
-// `blocks`. Its bytes count toward the barrier at the same address of each of these thread blocks.
+// Starts a copy of the box to the same address in several thread blocks of the cluster: those whose bits are
+// set in `blocks`. Its bytes count toward the barrier at the same address of each of these thread blocks.
 __device__ inline void tma_load_multicast(std::uint32_t target, const TensorMap& map, const Mbarrier& barrier,
                                           int k, int row, int slice, std::uint16_t blocks) {
   asm volatile(

@@ -1,5 +1,5 @@
-// Warpgroup matrix multiplication (PTX ISA: wgmma.mma_async): fp16 and bf16 with FP32 accumulators, int8 with
-// int32 accumulators, 64 rows of D per instruction.
+// Warpgroup matrix multiplication (PTX ISA: wgmma.mma_async), 64 rows of D per instruction: fp16 and bf16
+// with FP32 accumulators, int8 with int32 accumulators.
 #pragma once
 
 #include <cstdint>
@@ -8,13 +8,13 @@
 
 namespace kintsugi::core::cuda {
 
-// Matrix descriptor of a tile in shared memory: rows of 128 bytes with 128-byte swizzle, 1024 bytes from one
-// group of eight rows to the next. All descriptors differ in the address alone.
+// Matrix descriptor of a tile in shared memory. Rows have 128 bytes with 128-byte swizzle; groups of eight
+// rows are 1024 bytes apart. Descriptors differ in the address alone.
 class MatrixDescriptor {
  public:
   __device__ explicit MatrixDescriptor(std::uint32_t address) : low_(address >> 4 | leading_offset) {}
 
-  // Descriptor of the address that is `bytes` higher; `bytes` is a multiple of 16.
+  // Descriptor of the address that is `bytes` higher. `bytes` must be a multiple of 16.
   __device__ MatrixDescriptor operator+(std::uint32_t bytes) const {
     MatrixDescriptor result = *this;
     result.low_ += bytes >> 4;
@@ -29,13 +29,13 @@ class MatrixDescriptor {
   }
 
  private:
-  static constexpr std::uint32_t leading_offset = 1U << 16;  // 1, which is ignored for this swizzle
+  static constexpr std::uint32_t leading_offset = 1U << 16;  // an offset of 1; ignored for this swizzle
 
   std::uint32_t low_;
 };
 
-// Loads the operand A of the i-th instruction along k into registers (ldmatrix), from a tile of 64 rows in
-// the layout of MatrixDescriptor at address `tile`: 16 x 16 elements for each warp.
+// Loads operand A of the i-th instruction along k into registers (ldmatrix), 16 x 16 elements per warp.
+// `tile` is the address of a tile of 64 rows in the layout of MatrixDescriptor.
 __device__ inline void load_a_fragment(std::uint32_t (&registers)[4], std::uint32_t tile, int i) {
   const unsigned thread = threadIdx.x % 128;
   const unsigned row = thread / 32 * 16 + thread % 16;
@@ -57,8 +57,8 @@ __device__ void wgmma_wait_group() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(Groups) : "memory");
 }
 
-// Keeps the compiler from moving accesses to accumulators across this point. wgmma writes accumulators
-// asynchronously, of which the compiler knows nothing.
+// Keeps the compiler from moving accesses to accumulators across this point. The compiler does not know that
+// wgmma writes accumulators asynchronously.
 template <int Count>
 __device__ void warpgroup_fence_operand(float (&sums)[Count]) {
 #pragma unroll
@@ -116,7 +116,7 @@ __device__ void warpgroup_fence_operand(std::int32_t (&sums)[Count]) {
 #define KINTSUGI_INTEGERS_OF_256 KINTSUGI_INTEGERS_OF_192, KINTSUGI_INTEGERS_8(96), KINTSUGI_INTEGERS_8(104), KINTSUGI_INTEGERS_8(112), KINTSUGI_INTEGERS_8(120)
 // clang-format on
 
-// Issues D = A B + (keep ? D : 0) with A and B in shared memory; `sums` is the thread's fragment of D.
+// Issues D = A B + (keep ? D : 0) with A and B in shared memory. `sums` is the thread's fragment of D.
 template <FormatId Format, int Columns>
 __device__ void wgmma(float (&sums)[Columns / 2], MatrixDescriptor a, MatrixDescriptor b, bool keep);
 
@@ -138,7 +138,7 @@ KINTSUGI_MULTIPLY(bf16, "bf16", 64, "32", "33", "34")
 KINTSUGI_MULTIPLY(bf16, "bf16", 128, "64", "65", "66")
 #undef KINTSUGI_MULTIPLY
 
-// Issues the same product with A in registers, as load_a_fragment() loads it.
+// Issues the same product with A in registers, loaded by load_a_fragment().
 template <FormatId Format, int Columns>
 __device__ void wgmma(float (&sums)[Columns / 2], const std::uint32_t (&a)[4], MatrixDescriptor b, bool keep);
 
@@ -172,8 +172,7 @@ KINTSUGI_MULTIPLY(128, 256, "128", "129", "130")
 #undef KINTSUGI_MULTIPLY
 
 // Issue int8 products of 64 rows over 32 inner indices. wgmma_first() begins new sums: its accumulators are
-// outputs alone, so that the compiler need not keep earlier values in registers. wgmma_next() adds to the
-// sums.
+// only outputs, so the compiler need not keep earlier values in registers. wgmma_next() adds to the sums.
 #define KINTSUGI_MULTIPLY(count, columns, a_number, b_number)                                               \
   __device__ inline void wgmma_first(std::int32_t(&sums)[count], MatrixDescriptor a, MatrixDescriptor b) {  \
     asm volatile("{\n.reg .pred keep;\nsetp.ne.b32 keep, 0, 0;\nwgmma.mma_async.sync.aligned.m64n" #columns \

@@ -7,7 +7,8 @@ namespace kintsugi::core::cuda {
 
 namespace {
 
-// Calls store(e, sums) for the thread's four elements, together if all four exist, else one by one.
+// Calls store(e, sums) for the thread's four elements: once for all of them if all four exist, else one by
+// one.
 template <class Store>
 __device__ void for_each_sum(const std::int32_t* inside, std::int64_t elements, const Store& store) {
   const std::int64_t first = 4 * (std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x);
@@ -19,14 +20,14 @@ __device__ void for_each_sum(const std::int32_t* inside, std::int64_t elements, 
   }
 }
 
-// `count` elements that one access reads or writes.
+// Elements that one access reads or writes.
 template <class T, std::size_t count>
 struct alignas(count * sizeof(T)) ElementPack {
   T element[count];
 };
 
-// Sets outside[e] = sum(outside[e], inside[e]). For the first k-block of a product outside[e] counts as 0 and
-// is not read.
+// Sets outside[e] = sum(outside[e], inside[e]). For a product's first k-block outside[e] counts as 0 and is
+// not read.
 template <class T, class Sum>
 __device__ void add_outside(const std::int32_t* inside, std::int64_t elements, bool is_first_k_block,
                             T* outside, const Sum& sum) {
@@ -40,7 +41,7 @@ __device__ void add_outside(const std::int32_t* inside, std::int64_t elements, b
   });
 }
 
-// Adds sums that are integers in FP32 or FP64. A thread takes four elements, blockDim.x apart.
+// Adds sums that are integers in FP32 or FP64. A thread adds four elements, which are blockDim.x apart.
 template <class T>
 __device__ void add_floating_outside(const T* inside, std::int64_t elements, bool is_first_k_block,
                                      std::int64_t* outside) {

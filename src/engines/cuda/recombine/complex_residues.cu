@@ -1,4 +1,4 @@
-// Kernels for residues of complex matrices whose moduli have a product of at most KINTSUGI_LIMBS limbs
+// Kernels for residues of complex matrices. The product of the moduli must fit into KINTSUGI_LIMBS limbs
 // (shards.txt).
 #include "engines/cuda/recombine/residues.cuh"
 

@@ -6,8 +6,8 @@
 
 namespace kintsugi::core::cuda {
 
-// Recombines the thread's element of a tile. Recombination::write_finite writes an element whose vectors are
-// finite.
+// Recombines the thread's element of a tile. Recombination::write_finite must write an element whose vectors
+// are finite.
 template <class T, class Recombination>
 __device__ void recombine_elements(const DeviceTile& tile, const Recombination& recombination) {
   if (!holds(tile.condition)) return;
@@ -18,8 +18,8 @@ __device__ void recombine_elements(const DeviceTile& tile, const Recombination& 
   write_any_element(tile, recombination, Scalars<T>(tile.scalars), i, j, element);
 }
 
-// Writes an element whose parts are exact sums of products. Alpha, beta and C are taken into account before
-// the one rounding.
+// Writes an element from the exact sums of its parts. It is rounded once, after alpha, beta and C were taken
+// into account.
 template <class T, int Limbs>
 __device__ void write_exact_element(const ExactNumber<Limbs> (&exact)[parts_of<T>], const Scalars<T>& scalars,
                                     T* element) {

@@ -1,4 +1,4 @@
-// Writing of an element of C from its exact sum, for any alpha and beta.
+// Elements of C from exact sums, for any alpha and beta.
 #pragma once
 
 #include "arith/complex.hpp"
@@ -6,8 +6,8 @@
 
 namespace kintsugi::core::cuda {
 
-// Writes an element for general alpha and beta, which need wider numbers than AB alone. As a function of its
-// own, with these numbers on the stack, it costs other elements no registers.
+// Writes an element for any alpha and beta, which need wider numbers than AB alone. These numbers are on the
+// stack, and the function is not inlined, so that other elements do not need more registers.
 template <class T, int Limbs>
 __device__ __noinline__ void write_general_element(const ExactNumber<Limbs>* exact, T alpha, T beta,
                                                    T* element) {

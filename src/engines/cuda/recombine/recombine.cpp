@@ -17,7 +17,8 @@ namespace {
 // A kernel for each element type.
 using KernelsOfTypes = std::array<KernelName, 4>;
 
-// Kernels named `stem`, element type, `ending`: those for real elements are in image `file`.
+// Kernels named `stem`, element type, `ending`. Those for real elements are in image `file`, all others in
+// `complex_file`.
 #define KINTSUGI_KERNELS(file, complex_file, stem, ending)                      \
   {                                                                             \
     KernelName{file, stem "_f32" ending}, KernelName{file, stem "_f64" ending}, \
@@ -48,8 +49,8 @@ void launch_residues(const KernelsOfTypes& kernels, const Queue& queue, const Re
   }
 }
 
-// Recombines sums of 52-bit words. A single group has the products of one word of A and one of B, whose exact
-// sum fits in 2 limbs.
+// Recombines sums of 52-bit words. If there is a single group, it has products of one word of A and one word
+// of B, and the exact sum fits into 2 limbs.
 void recombine_words(const Queue& queue, const WeightedSums& sums, const DeviceTile& tile) {
   static const KernelsOfTypes in_2 KINTSUGI_KERNELS("words_in_2", "words_in_2", "words_in_2", "");
   static const KernelsOfTypes in_7 KINTSUGI_KERNELS("words_in_7", "complex_words_in_7", "words_in_7", "");
@@ -95,7 +96,7 @@ void recombine_residues(const Queue& queue, const Accumulators& sums, const Resi
     fail(Status::internal, "engine cuda got sums of type {} for residues", static_cast<int>(sums.type));
   const ResidueSums residues{reinterpret_cast<const std::uint8_t*>(sums.data), sums.rows,
                              sums.group_stride()};
-  // The kernels for residues of the parts of complex elements have 6 limbs, however few moduli there are.
+  // Kernels for residues of the parts of complex elements always have 6 limbs.
   const int limbs = !system.basis.empty() ? remainder_limbs(system.basis)
                     : tile.c.complex()    ? 6
                                           : remainder_limbs(system.real_count);
@@ -106,8 +107,8 @@ void recombine_residues(const Queue& queue, const Accumulators& sums, const Resi
 
 namespace {
 
-constexpr std::int64_t threads = 256;  // per thread block of the kernels that scale C or add sums outside
-constexpr std::int64_t elements_of_thread = 4;  // in the kernels that add sums outside
+constexpr std::int64_t threads = 256;  // threads per block of the kernels that scale C or add sums outside
+constexpr std::int64_t elements_of_thread = 4;  // elements per thread of the kernels that add sums outside
 
 }  // namespace
 

@@ -1,5 +1,5 @@
 // Recombination of sums into C, checks and recomputation of elements, SIMT products and beta C on a device.
-// engines/device_engine.hpp documents the functions that have no comment here.
+// Functions without a comment are documented in engines/device_engine.hpp.
 #pragma once
 
 #include <span>
@@ -25,20 +25,19 @@ void advance_checks(const Queue& queue, const DeviceCheckedChain& chain, int ind
 void recompute(const Queue& queue, const DeviceTile& block, const DeviceOpenElements& open,
                DeviceReport* report);
 void multiply_exactly(const Queue& queue, const DeviceTile& tile);
-void multiply_unsplit(const Queue& queue, const DeviceTile& tile);
+void multiply_unsliced(const Queue& queue, const DeviceTile& tile);
 void finish_native(const Queue& queue, const DeviceTile& tile, const DeviceMatrix& sums, std::byte* scratch,
                    std::size_t scratch_bytes);
 void scale(const Queue& queue, const DeviceMatrix& c, std::int64_t item, const DeviceScalars& scalars,
            const DeviceCondition& condition);
 
-// Adds the int32 sums `inside` of one k-block to the sums `outside` of the earlier k-blocks; the first
-// k-block's are stored. `outside` has 64-bit integers or, if modulus is not 0, residues of one byte in 0 ...
-// modulus - 1. Both arrays have `elements` elements.
+// Adds the int32 sums `inside` of one k-block to the sums `outside` of the earlier k-blocks. The sums of the
+// first k-block are stored instead. `outside` has 64-bit integers if modulus is 0; else it has residues of
+// one byte, 0 ... modulus - 1. Both arrays have `elements` elements.
 void add_outside(const Queue& queue, const std::int32_t* inside, std::int64_t elements, int modulus,
                  bool is_first_k_block, void* outside);
 
-// Does the same as add_outside() without a modulus for sums `inside` that are integers in FP64
-// (`inside_is_fp64`) or FP32.
+// add_outside() without a modulus, for sums `inside` that are integers in FP64 (`inside_is_fp64`) or FP32.
 void add_exact_sums_outside(const Queue& queue, const void* inside, bool inside_is_fp64,
                             std::int64_t elements, bool is_first_k_block, std::int64_t* outside);
 

@@ -1,6 +1,6 @@
 // Recombination of the residues of one tile, special values included. The host's counterpart is
-// src/recombine/residues.cpp. Kernels for each number of limbs are compiled by themselves (shards.txt), since
-// each take long to compile.
+// src/recombine/residues.cpp. The kernels of each number of limbs are compiled separately (shards.txt), since
+// they take long to compile.
 #pragma once
 
 #include "arith/residue/integer_update.hpp"
@@ -11,7 +11,7 @@
 
 namespace kintsugi::core::cuda {
 
-// Interleaves the residue bytes of `count` rows modulo two moduli: each 16-bit half of a word of `rows` has
+// Interleaves residue bytes of `count` rows modulo two moduli. Each 16-bit half of a word of `rows` then has
 // both residues of a row.
 template <int count, class Word>
 __device__ void interleave(Word first, Word second, std::uint32_t (&rows)[divide_up(count, 2)]) {
@@ -24,15 +24,15 @@ __device__ void interleave(Word first, Word second, std::uint32_t (&rows)[divide
   }
 }
 
-// Adds the residues of `count` rows, weighted for the remainder theorem, to the rows' sums. A word has the
-// residues of all rows modulo one modulus.
+// Adds the residues of `count` rows to the rows' sums, with the weights of the remainder theorem. A word has
+// the residues of all rows modulo one modulus.
 template <class Word, int Limbs, int MaxResidues, int count>
 __device__ void add_up(const std::uint8_t* residues, std::int64_t group_stride,
                        const RemainderTable<Limbs, MaxResidues>& table, RemainderSum<Limbs> (&sums)[count]) {
   static_assert(sizeof(Word) == count);
   constexpr int step = RemainderTable<Limbs, MaxResidues>::step;
-  // Words that are loaded before the first residue is used. Single rows are rare, so one step's words suffice
-  // for them.
+  // Number of words that are loaded before the first residue is used. Single rows are rare; for them the
+  // words of one step are enough.
   constexpr int loads_in_flight = count == 1 ? step : 16;
   static_assert(loads_in_flight % step == 0);
   int first = 0;
@@ -47,8 +47,8 @@ __device__ void add_up(const std::uint8_t* residues, std::int64_t group_stride,
     }
 #pragma unroll
     for (int t = 0; t < loads_in_flight; t += 2) {
-      // Only whole steps are compared with the number of residues, because tables are padded with zeros to a
-      // multiple of `step`.
+      // Tables are padded with zeros to a multiple of `step`. So the number of residues is compared once per
+      // step.
       if (t > 0 && t % step == 0 && t >= residues_left) break;
       const RemainderPair<Limbs>& pair = table.pairs[(first + t) / 2];
       std::uint32_t rows[divide_up(count, 2)];
@@ -57,12 +57,12 @@ __device__ void add_up(const std::uint8_t* residues, std::int64_t group_stride,
       for (int r = 0; r < count; ++r) sums[r].add(pair, pair.multiple(rows[r / 2], r % 2));
     }
     first += loads_in_flight;
-  } while (MaxResidues > loads_in_flight &&
-           first < table.count);  // the first comparison is known to the compiler
+    // The first comparison is a constant; it removes the loop if all residues are loaded at once.
+  } while (MaxResidues > loads_in_flight && first < table.count);
 }
 
-// Columns of residues for each column of C: one for each part of its elements, or one from which both parts
-// are found.
+// Number of columns of residues per column of C: one for each part of its elements, or a single one from
+// which both parts are found.
 template <class T, int Limbs>
 __device__ std::int64_t residue_columns(const ResiduesOfParts<Limbs>&) {
   return parts_of<T>;
@@ -89,8 +89,8 @@ __device__ const std::uint8_t* residues_at(const Source& source, std::int64_t i,
   return source.sums.data + i + residue_columns<T>(source) * j * source.sums.rows;
 }
 
-// Adds the weighted residues of one part of `count` adjacent elements of a column to `sums`; `residues` is
-// the address of the first element's first residue.
+// Adds the weighted residues of one part of `count` adjacent elements of a column to `sums`. `residues` is
+// the address of the first residue of the first element.
 template <class T, class Word, class Source, int Limbs, int count>
 __device__ void add_up_part(const Source& source, const std::uint8_t* residues, int part,
                             RemainderSum<Limbs> (&sums)[count]) {
@@ -98,7 +98,7 @@ __device__ void add_up_part(const Source& source, const std::uint8_t* residues, 
   add_up<Word>(residues, source.sums.group_stride, table_of(source, part), sums);
 }
 
-// Calls visit(e, residues) for the thread's columns; `residues` is the address of the first residue of the
+// Calls visit(e, residues) for the thread's columns. `residues` is the address of the first residue of the
 // thread's first row in its e-th column.
 template <class T, class Source, class Visit>
 __device__ void for_each_column(const TileBlock<T>& block, const Source& source, const Visit& visit) {
@@ -115,7 +115,7 @@ class Residues {
  public:
   static constexpr int parts = static_cast<int>(parts_of<T>);
   // True if write_block() takes alpha = ±1 and beta = 0 or ±1, and rounds the sum of AB and beta C once
-  // (arith/residue/integer_update.hpp); else it takes alpha = 1 and beta = 0 alone.
+  // (arith/residue/integer_update.hpp). Otherwise it takes only alpha = 1 and beta = 0.
   static constexpr bool updates = std::is_same_v<T, double> && Limbs == 2;
 
   __device__ explicit Residues(const Source& source) : source_(source) {}
@@ -170,7 +170,8 @@ class Residues {
     });
   }
 
-  // Sets the thread's rows of its e-th column to alpha AB + beta C; `elements` are those of C.
+  // Sets the thread's rows of its e-th column to alpha AB + beta C. `elements` must be those of C if beta is
+  // not 0.
   __device__ void update(const TileBlock<T>& block, const std::uint8_t* residues, int e,
                          const Scalars<T>& scalars, T (&elements)[rows_each]) const {
     RemainderSum<Limbs> sums[rows_each];
@@ -180,6 +181,7 @@ class Residues {
       const auto integer = sums[r].integer(table_of(source_, 0));
       const int exponent = block.exponent(r, e, 0);
       const double unit = scalars.alpha * core::power_of_two(exponent);
+      // The third argument of rounded_update() is 1 / unit, since alpha is 1 or -1.
       elements[r] = scalars.beta == 0
                         ? rounded_product(integer, unit)
                         : rounded_update(integer, unit, scalars.alpha * core::power_of_two(-exponent),
@@ -201,7 +203,7 @@ class Residues {
   const Source& source_;
 };
 
-// `blocks`: least number of thread blocks per SM, as many as registers allow.
+// `blocks` is the least number of thread blocks per SM: as many as registers allow.
 #define KINTSUGI_RESIDUES(name, T, limbs, blocks, Source)                                           \
   extern "C" __global__ void __launch_bounds__(block_threads, blocks)                               \
       name(const __grid_constant__ DeviceTile tile, const __grid_constant__ Source<limbs> source) { \

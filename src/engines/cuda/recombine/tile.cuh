@@ -1,4 +1,4 @@
-// Matrices, scalars and the loop over a tile of C, which the recombination kernels share.
+// Matrices, scalars and the loop over a tile of C, for all recombination kernels.
 #pragma once
 
 #include <algorithm>
@@ -12,8 +12,9 @@
 
 namespace kintsugi::core::cuda {
 
-// True if the condition has no selection, or batch item `item` of the step selected its candidate. Bypasses
-// L1, whose lines may be of an earlier call unless the thread waited for the kernels before this one.
+// True if the condition has no selection, or if batch item `item` of the step has selected the condition's
+// candidate. The load bypasses L1: unless the thread has waited for the kernels before this one, L1 may have
+// lines of an earlier call.
 __device__ inline bool holds(const DeviceCondition& condition, std::int64_t item = 0) {
   return condition.selection == nullptr ||
          __ldcg(&condition.selection[item].candidate) == condition.candidate;
@@ -38,7 +39,7 @@ __device__ OperandView<T> operand_view(const DeviceSide& side) {
   }
 }
 
-// Scalar at the address `on_device`, or `value` if that is nullptr.
+// Scalar at the address `on_device`; `value` if the address is nullptr.
 template <class T>
 __device__ T scalar(const std::complex<double>& value, const void* on_device) {
   if (on_device != nullptr) return *static_cast<const T*>(on_device);
@@ -59,14 +60,14 @@ struct Scalars {
         beta(scalar<T>(scalars.beta, scalars.device_beta)) {}
 };
 
-// beta c, and 0 for beta = 0 even if c is NaN or infinite.
+// beta c. It is 0 for beta = 0, even if c is NaN or infinite.
 template <class T>
 __device__ T scaled(const T& beta, const T& c) {
   return beta == T(0) ? T(0) : scaled_element(beta, c);
 }
 
-// Adjacent rows per thread. The threads of a warp have all rows of a column of the thread block, and every
-// thread has its rows of several columns (TileBlock::columns_each).
+// Number of adjacent rows per thread. A warp has all rows of a column of the thread block; each thread has
+// its rows of several columns (TileBlock::columns_each).
 inline constexpr int rows_each = block_rows / warp_size;
 
 // A thread's elements of one column, aligned for the widest accesses.
@@ -81,7 +82,7 @@ constexpr ElementType element_type() {
   return sizeof(T) == 4 ? ElementType::f32 : ElementType::f64;
 }
 
-// Block of a tile of C that a thread block recombines. `e` counts the columns of a thread.
+// Block of a tile of C that a thread block recombines. `e` is an index of the thread's columns.
 template <class T>
 class TileBlock {
  public:
@@ -103,7 +104,7 @@ class TileBlock {
               c_.column_stride % elements_of_16_bytes != 0;
   }
 
-  // The thread's first row and its e-th column, counted from the block's first ones.
+  // The thread's first row and its e-th column, counted from the first row and column of the block.
   __device__ static int row_in_block() { return rows_each * lane(); }
   __device__ static int column_in_block(int e) { return warp() + block_warps * e; }
   __device__ bool has_column(int e) const { return column_in_block(e) < static_cast<int>(c_.columns); }
@@ -111,10 +112,11 @@ class TileBlock {
   __device__ bool has(int e) const { return row_in_block() < static_cast<int>(c_.rows) && has_column(e); }
   __device__ int rows() const { return static_cast<int>(c_.rows); }
   __device__ std::int64_t first_row_in_tile() const { return first_row_; }
-  // Element of C of the block's row i and the thread's e-th column.
+  // Address of the element of C in row i of the block and the thread's e-th column.
   __device__ T* element(int i, int e) const { return &c_(i, column_in_block(e)); }
-  // The same row and column, counted from the tile's first ones; the block's first row or column if the
-  // thread's lies beyond the edge of C, so that addresses computed from them are valid.
+  // The thread's first row and its e-th column, counted from the first row and column of the tile. If they
+  // lie beyond the edge of C, the block's first row or column is returned, so that addresses computed from
+  // them are valid.
   __device__ std::int64_t row_in_tile() const {
     return first_row_ + (row_in_block() < static_cast<int>(c_.rows) ? row_in_block() : 0);
   }
@@ -122,9 +124,8 @@ class TileBlock {
     return first_column_ + (column_in_block(e) < static_cast<int>(c_.columns) ? column_in_block(e) : 0);
   }
 
-  // True if the block is ordinary: all its vectors are finite, and exponent() of every element is at most
-  // max_ordinary_exponent in magnitude. Stores the scales that exponent() reads. All threads call it
-  // together.
+  // True if the block is ordinary: all its vectors are finite, and |exponent()| of every element is at most
+  // max_ordinary_exponent. Also stores the scales that exponent() reads. All threads must call it together.
   __device__ bool is_ordinary(const DeviceTile& tile) const {
     static_assert(block_rows + parts * columns <= block_threads);
     const auto thread = static_cast<int>(threadIdx.x);
@@ -144,8 +145,8 @@ class TileBlock {
   }
 
   // read() and write() access C itself, or a copy in shared memory if the threads' accesses do not suit C's
-  // layout. begin() copies the block there if C is read, and end() copies what was written back. All threads
-  // call begin() before the first element is read, and end() after the last one was written.
+  // layout. begin() copies the block there if C is read; end() copies written elements back to C. All threads
+  // must call begin() before the first element is read, and end() after the last one is written.
   __device__ void begin(bool reads_c) const {
     if (!staged_ || !reads_c) return;
     for_each_staged([](T& staged, T& element) { staged = element; });
@@ -172,8 +173,9 @@ class TileBlock {
     for (int r = 0; r < rows_each; ++r) staging(row_in_block() + r, column_in_block(e)) = elements.rows[r];
   }
 
-  // Calls visit(i, j, element) for every 32nd row of the columns of the thread's warp; i and j count from the
-  // tile's first row and column. It serves blocks that are not ordinary, which are too rare to need speed.
+  // Calls visit(i, j, element) for every 32nd row of the columns of the thread's warp. i and j are counted
+  // from the tile's first row and column. It serves blocks that are not ordinary, which are too rare to need
+  // speed.
   template <class Visit>
   __device__ void for_each_element(const Visit& visit) const {
 #pragma unroll 1
@@ -187,8 +189,8 @@ class TileBlock {
   __device__ static int lane() { return static_cast<int>(threadIdx.x % warp_size); }
   __device__ static int warp() { return static_cast<int>(threadIdx.x / warp_size); }
 
-  // Range of vector `index` of the block: first come the block's rows, then the vectors of its columns.
-  // Beyond the edge of C it is the range of the last row or the last column's last vector.
+  // Range of vector `index` of the block. The block's rows come first, then the vectors of its columns.
+  // Beyond the edge of C it is the range of the last row, or of the last column's last vector.
   __device__ const VectorRange& range_of(const DeviceTile& tile, int index) const {
     if (index < block_rows)
       return tile.a.ranges[tile.first_row + first_row_ + std::min<std::int64_t>(index, c_.rows - 1)];
@@ -200,9 +202,9 @@ class TileBlock {
     __shared__ int all[block_rows + parts * columns];
     return all;
   }
-  // Element of the copy of the block in shared memory. The memory is declared as bytes, because a shared
-  // variable may not have a constructor, as elements have. Elements that a warp accesses together are in
-  // different banks: row r of each lane's rows, consecutive rows, or one row of all columns.
+  // Element of the copy of the block in shared memory. Elements that a warp accesses together are in
+  // different banks: row r of each lane's rows, consecutive rows, or one row of all columns. The memory is
+  // declared as bytes, because a shared variable may have no constructor, and elements have one.
   __device__ static T& staging(int row, int column) {
     constexpr int group = warp_size + warp_size / rows_each;
     constexpr int size = rows_each * group + 1;
@@ -210,8 +212,8 @@ class TileBlock {
     return reinterpret_cast<T*>(bytes)[column * size + row % rows_each * group + row / rows_each];
   }
 
-  // Calls visit(staged element, element of C) for a share of the block's elements; lanes have neighbors in
-  // memory.
+  // Calls visit(staged element, element of C) for the thread's share of the block's elements. Neighboring
+  // lanes have neighboring elements of C.
   template <class Visit>
   __device__ void for_each_staged(const Visit& visit) const {
     const bool by_rows = c_.column_stride < c_.row_stride;
@@ -224,12 +226,12 @@ class TileBlock {
   }
 
   MatrixView<T> c_;         // the block of C
-  std::int64_t first_row_;  // of the block in the tile
+  std::int64_t first_row_;  // first row and column of the block in the tile
   std::int64_t first_column_;
-  bool staged_;  // elements are read and written through shared memory
+  bool staged_;  // true: elements are read and written through shared memory
 };
 
-// Writes an element with NaN or infinities in its vectors. Not inlined, since such elements are rare.
+// Writes an element with NaN or infinities in its vectors. It is not inlined, since such elements are rare.
 template <class T>
 __device__ __noinline__ void write_special_element(const DeviceTile& tile, std::int64_t i, std::int64_t j,
                                                    T alpha, T beta, T* element) {
@@ -237,8 +239,8 @@ __device__ __noinline__ void write_special_element(const DeviceTile& tile, std::
                                 beta == T(0) ? nullptr : element);
 }
 
-// Writes one element of beta C. Not inlined, because the four terms of a complex product are rounded once,
-// which needs registers that other elements do not.
+// Writes one element of beta C. It is not inlined: the four terms of a complex product are rounded once,
+// which needs more registers than other elements do.
 template <class T>
 __device__ __noinline__ void write_scaled_element(T beta, T* element) {
   *element = scaled(beta, *element);
@@ -260,9 +262,9 @@ __device__ void write_any_element(const DeviceTile& tile, const Recombination& r
   }
 }
 
-// Recombines a tile. Recombination::write_block writes an ordinary block (TileBlock::is_ordinary) if
-// Recombination::takes is true for the scalars; Recombination::write_finite writes any element whose vectors
-// are finite.
+// Recombines a tile. If Recombination::takes() is true for the scalars, Recombination::write_block() writes
+// an ordinary block (TileBlock::is_ordinary). All other elements are written one by one:
+// Recombination::write_finite() writes an element whose vectors are finite.
 template <class T, class Recombination>
 __device__ void recombine_tile(const DeviceTile& tile, const Recombination& recombination) {
   if (!holds(tile.condition)) return;

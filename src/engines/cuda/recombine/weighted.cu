@@ -47,29 +47,30 @@ class Weighted {
   }
 
  private:
-  // A weighted sum of accumulators that can be an element of an array, for which it needs a default
-  // constructor.
+  // A weighted sum of accumulators with a default constructor, which elements of an array need.
   struct Sum : WeightedSumOf<Part>::type {
     __device__ explicit Sum(int smallest_exponent = 0) : WeightedSumOf<Part>::type(smallest_exponent) {}
   };
 
-  // Columns of a thread whose accumulators are loaded together, as many as registers allow.
+  // Number of a thread's columns whose accumulators are loaded together: as many as registers allow.
   static constexpr int columns_together =
       std::max<int>(1, (sizeof(Part) == 4 ? 4 : 2) / parts / (sizeof(T) == 16 ? 2 : 1));
   static_assert(TileBlock<T>::columns_each % columns_together == 0);
 
-  // Exponent of the weight of a group. Where the split scaled residuals by a power of two that was fitted to
-  // the batch item's operands, the selection has it, and the weight undoes it.
+  // Exponent of the weight of a group. The split may have scaled residuals by a power of two that was fitted
+  // to the batch item's operands. Then the selection has this power, and the weight undoes it.
   __device__ int weight_exponent(int group) const {
     const int exponent = sums_.exponents[group];
     return exponent == fitted_exponent ? -selection_->fit.residual.residual_exponent : exponent;
   }
-  // Address of the first group's accumulator of element (i, j) of the tile, or of its real part.
+  // Address of the first group's accumulator of element (i, j) of the tile; of its real part for complex
+  // elements.
   __device__ const Part* data(std::int64_t i, std::int64_t j) const {
     return static_cast<const Part*>(sums_.data) + i + parts * j * sums_.rows;
   }
 
-  // Adds up all groups' accumulators of columns_together columns of the thread from `first` on.
+  // Adds up the accumulators of all groups for columns_together columns of the thread, from column `first`
+  // on.
   __device__ void add_up(const TileBlock<T>& block, int first,
                          Sum (&sums)[columns_together][parts][rows_each]) const {
     const Part* column[columns_together];
@@ -140,7 +141,7 @@ class Weighted {
 
 }  // namespace
 
-// `blocks`: least number of thread blocks per SM, as many as registers allow.
+// `blocks` is the least number of thread blocks per SM: as many as registers allow.
 #define KINTSUGI_WEIGHTED(name, T, Part, blocks)                                                 \
   extern "C" __global__ void __launch_bounds__(block_threads, blocks)                            \
       name(const __grid_constant__ DeviceTile tile, const __grid_constant__ WeightedSums sums) { \

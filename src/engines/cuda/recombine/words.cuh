@@ -1,5 +1,5 @@
-// Recombination of sums of 52-bit words, special values included: the device's version of the exact sums of
-// src/recombine/weighted.cpp.
+// Recombination of sums of 52-bit words, special values included. The host's counterpart are the exact sums
+// of src/recombine/weighted.cpp.
 #pragma once
 
 #include "arith/word_sum.hpp"
@@ -8,7 +8,7 @@
 
 namespace kintsugi::core::cuda {
 
-// Recombination (elements.cuh) of sums of words, which are added exactly in `Limbs` limbs.
+// Recombination (elements.cuh) of sums of words. The sums are added exactly in `Limbs` limbs.
 template <class T, int Limbs>
 class Words {
  public:

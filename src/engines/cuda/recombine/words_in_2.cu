@@ -1,4 +1,4 @@
-// Kernels for operands whose elements have one 52-bit word each: their sums fit in 2 limbs.
+// Kernels for operands whose elements have one 52-bit word each. Their sums fit into 2 limbs.
 #include "engines/cuda/recombine/words.cuh"
 
 namespace kintsugi::core::cuda {

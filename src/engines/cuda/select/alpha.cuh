@@ -5,7 +5,7 @@
 
 namespace kintsugi::core::cuda {
 
-// True if the number of real type T at this address, or the complex number of such parts, is zero.
+// True if the number at this address is zero. It has real type T, or is complex with parts of type T.
 template <class T>
 __device__ bool is_zero(const void* alpha, bool complex) {
   const T* parts = static_cast<const T*>(alpha);

@@ -1,4 +1,4 @@
-// Parameter by which kernels see that alpha is zero and operands need not be read.
+// Parameter that tells kernels whether alpha is zero; operands need not be read then.
 #pragma once
 
 #include "engines/device.hpp"
@@ -6,9 +6,9 @@
 namespace kintsugi::core::cuda {
 
 struct Alpha {
-  const void* device = nullptr;         // address of alpha in device memory; nullptr: alpha is the host's
-  bool is_zero = false;                 // true if the host's alpha is zero
-  ElementType type = ElementType::f32;  // of alpha in device memory
+  const void* device = nullptr;         // address of alpha in device memory; nullptr: alpha is on the host
+  bool is_zero = false;                 // true if alpha is on the host and zero
+  ElementType type = ElementType::f32;  // type of alpha in device memory
 };
 
 }  // namespace kintsugi::core::cuda

@@ -1,4 +1,4 @@
-// Completion of a vector's range: its scale is set, and the range is stored where all kernels read it.
+// Completion of a vector's range: sets its scale and stores the range where all kernels read it.
 #pragma once
 
 #include "arith/residue/norm_proof.hpp"
@@ -7,7 +7,7 @@
 
 namespace kintsugi::core::cuda {
 
-// Sets the range's scale by the vector's exponents or its norm, as the rule says.
+// Sets the range's scale from the vector's exponents or from its norm, whichever the rule demands.
 __device__ inline void scale_range(const SplitTask& task, const SplitRule& rule, std::int64_t vector,
                                    VectorRange& range) {
   set_scale(range, rule);
@@ -15,8 +15,9 @@ __device__ inline void scale_range(const SplitTask& task, const SplitRule& rule,
   range.scale = norm_scale(range, rule, task.norms[item_of_block() * task.item_ranges + vector].bits);
 }
 
-// Returns the scaling of a vector from its stored range if ranges are known, else from `found`. Several
-// threads may call this for one vector; `stores` is true in the thread that stores the range with its scale.
+// Returns the scaling of a vector, from its stored range if ranges are known, else from `found`. Several
+// threads may call this for one vector; `stores` must be true in one of them, which stores the range with its
+// scale.
 __device__ inline Scaling finish_range(const SplitTask& task, ElementKind kind, std::int64_t vector,
                                        const VectorRange& found, bool stores = true) {
   VectorRange& stored_range = range_of(task, vector);
@@ -29,9 +30,9 @@ __device__ inline Scaling finish_range(const SplitTask& task, ElementKind kind, 
                     is_fitted ? largest_fitting_bound(rule, task.format) : task.largest_bound);
 }
 
-// Returns the scaling of a vector from the range and the norm that were found. Sets the flag if the norm
-// rules the proof out; if this or any other vector has set it, the vector is left out. `stores` is true in
-// the thread that stores range and norm.
+// Returns the scaling of a vector from its range and norm, which were just found. Sets the flag if the norm
+// rules the proof out. If this or any other vector has set the flag, the vector is left out. `stores` must be
+// true in one thread of the vector, which stores range and norm.
 __device__ inline Scaling finish_norm(const SplitTask& task, std::int64_t vector, VectorRange range,
                                       const VectorNorm& norm, bool stores = true) {
   const SplitRule rule = rule_of(task);

@@ -9,9 +9,9 @@
 
 namespace kintsugi::core::cuda {
 
-// Magnitudes, the number of finite non-zero elements, and the sum of their biased exponents. Magnitudes is a
-// base class, so that `elements` takes the place of its padding; otherwise messages between thread blocks
-// would be twice as long.
+// Magnitudes, number of finite non-zero elements, and sum of their biased exponents. Magnitudes is a base
+// class, so that `elements` fills its padding. Otherwise messages between thread blocks would be twice as
+// long.
 template <class T>
 struct MagnitudesAndExponents : Magnitudes<T> {
   using Bits = typename Magnitudes<T>::Bits;
@@ -71,8 +71,8 @@ struct MagnitudesAndExponents : Magnitudes<T> {
   }
 
  private:
-  // Adds an element's biased exponent, and 1 to the number of elements; zeros have the biased exponent 0 and
-  // do not count. `is_known_finite` spares the test for NaN and infinities, so that two shifts suffice.
+  // Adds an element's biased exponent, and 1 to the number of elements. A zero adds nothing to either. With
+  // `is_known_finite` the test for NaN and infinities is left out.
   __device__ void add_exponent(T x, bool is_known_finite) {
     const Bits magnitude = std::bit_cast<Bits>(x) & Magnitudes<T>::without_sign;
     if (!is_known_finite && magnitude >= Magnitudes<T>::infinity) return;
@@ -82,12 +82,13 @@ struct MagnitudesAndExponents : Magnitudes<T> {
 };
 static_assert(sizeof(MagnitudesAndExponents<double>) == 32);
 
-// Sum from which the split of a kind finds a vector's range.
+// Sum from which the split of a kind of element finds a vector's range.
 template <ElementKind kind, class T>
 using RangeSum =
     std::conditional_t<kind == ElementKind::fp16_with_depth, MagnitudesAndExponents<T>, Magnitudes<T>>;
 
-// Adds up sums over the lanes of a warp whose numbers differ only in `lane_bits`; all of them get the result.
+// Adds up sums over the lanes of a warp whose numbers differ in `lane_bits` only. All of these lanes get the
+// result.
 template <class T>
 __device__ void add_over_lanes(MagnitudesAndExponents<T>& sum, unsigned lane_bits) {
   add_over_lanes(static_cast<Magnitudes<T>&>(sum), lane_bits);

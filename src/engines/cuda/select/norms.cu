@@ -1,4 +1,4 @@
-// Norms of all vectors (VectorNorm), by which residues are scaled and proved (arith/residue/norm_proof.hpp).
+// Norms of all vectors (VectorNorm). Residues are scaled and proved by them (arith/residue/norm_proof.hpp).
 #include "engines/cuda/ptx/griddepcontrol.cuh"
 #include "engines/cuda/select/alpha.cuh"
 #include "engines/cuda/select/norm_sums.cuh"
@@ -9,7 +9,7 @@ namespace kintsugi::core::cuda {
 
 namespace {
 
-// Sums of a norm, with the scaling of the elements that are added.
+// Sums of a norm, and the scaling of the elements that are added.
 struct NormSum {
   NormScaling scaling;
   NormSums sums;
@@ -22,7 +22,7 @@ struct NormSum {
   __device__ void add(const NormSum& other) { sums.add(other.sums); }
 };
 
-// Task of sum_vectors() that finds norms.
+// Summation (vector_sums.cuh) that finds norms.
 struct NormOfVector {
   const RangesTask& task;
 
@@ -50,7 +50,7 @@ extern "C" __global__ void __launch_bounds__(ranges_threads)
   if (is_zero(tasks.alpha)) return;
   const bool is_of_second_task = blockIdx.x >= tasks.task[0].blocks;
   const RangesTask& task = tasks.task[is_of_second_task ? 1 : 0];
-  const std::int64_t block = blockIdx.x - (is_of_second_task ? tasks.task[0].blocks : 0);  // within the task
+  const std::int64_t block = blockIdx.x - (is_of_second_task ? tasks.task[0].blocks : 0);  // in the task
   const std::int64_t first_vector = block * ranges_vectors;
   const std::int64_t item = task.item + item_of_block();
   const bool is_fp64 = task.matrix.type == ElementType::f64 || task.matrix.type == ElementType::c64;

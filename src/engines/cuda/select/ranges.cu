@@ -10,7 +10,7 @@ namespace kintsugi::core::cuda {
 
 namespace {
 
-// Task of sum_vectors() that finds ranges.
+// Summation (vector_sums.cuh) that finds ranges.
 template <class T>
 struct RangeOfVector {
   const RangesTask& task;
@@ -26,7 +26,7 @@ struct RangeOfVector {
   }
 };
 
-// Task of sum_vectors() that finds ranges and typical exponents.
+// Summation (vector_sums.cuh) that finds ranges and typical exponents.
 template <class T>
 struct RangeAndExponentOfVector {
   const RangesTask& task;
@@ -60,7 +60,7 @@ extern "C" __global__ void __launch_bounds__(ranges_threads)
   if (is_zero(tasks.alpha)) return;
   const bool is_of_second_task = blockIdx.x >= tasks.task[0].blocks;
   const RangesTask& task = tasks.task[is_of_second_task ? 1 : 0];
-  const std::int64_t block = blockIdx.x - (is_of_second_task ? tasks.task[0].blocks : 0);  // within the task
+  const std::int64_t block = blockIdx.x - (is_of_second_task ? tasks.task[0].blocks : 0);  // in the task
   const std::int64_t first_vector = block * ranges_vectors;
   const bool is_fp64 = task.matrix.type == ElementType::f64 || task.matrix.type == ElementType::c64;
   if (is_fp64) {

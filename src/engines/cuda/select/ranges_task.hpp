@@ -8,14 +8,14 @@
 
 namespace kintsugi::core::cuda {
 
-// Parameters for one operand. The grid's second extent counts batch items; pointers are those of the launch's
-// first item.
+// Parameters for one operand. Pointers to data of batch items point to the launch's first item. The grid's
+// second extent counts the items.
 struct RangesTask {
   DeviceMatrix matrix;
   std::int64_t item = 0;
   VectorRange* ranges = nullptr;
   VectorNorm* norms = nullptr;  // nullptr: find_ranges finds no typical exponents
-  std::int64_t blocks = 0;      // thread blocks of one item
+  std::int64_t blocks = 0;      // thread blocks per item
 };
 
 // The grid's first extent has the thread blocks of the first operand, then those of the second.
@@ -49,6 +49,6 @@ struct SelectionTask {
 // Vectors and threads per thread block of the kernels that find ranges and norms.
 inline constexpr std::int64_t ranges_vectors = 16;
 inline constexpr std::int64_t ranges_threads = 256;
-inline constexpr std::int64_t selection_threads = 512;  // per thread block of the other kernels
+inline constexpr std::int64_t selection_threads = 512;  // threads per block of the other kernels
 
 }  // namespace kintsugi::core::cuda

@@ -10,8 +10,8 @@ __device__ inline void count(std::int64_t& counter, std::int64_t increment = 1) 
   atomicAdd(reinterpret_cast<unsigned long long*>(&counter), static_cast<unsigned long long>(increment));
 }
 
-// Adds a batch item's selection to the report atomically, because calls in several streams may add to one
-// report.
+// Adds a batch item's selection to the report. The additions are atomic, because calls in several streams may
+// add to one report.
 __device__ inline void add_to_report(DeviceReport& report, const DeviceSelection& selection) {
   switch (selection.candidate) {
     case DeviceSelection::scaled: count(report.scaled); return;

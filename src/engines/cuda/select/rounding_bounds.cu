@@ -8,13 +8,13 @@ namespace kintsugi::core::cuda {
 
 namespace {
 
-// Rounding-error bound of a part of a vector (RoundingBound), with the factors of the vector's scale.
+// Rounding-error bound of a part of a vector (RoundingBound), and the factors of the vector's scale.
 struct RoundingBoundSum {
   TwoFactors factors;
   double inexact = 0;
   double magnitudes = 0;
 
-  // NaN and infinities count as zeros.
+  // Adds elements. NaN and infinities count as zeros.
   template <class T, int count>
   __device__ void add(const T (&x)[count]) {
 #pragma unroll
@@ -22,7 +22,7 @@ struct RoundingBoundSum {
       const double element = x[i] - x[i] == T(0) ? static_cast<double>(x[i]) : 0;
       const double scaled = element * factors.first * factors.second;
       const double integer = nearest_integer(scaled);
-      // An element far below 1/2 may underflow to zero when it is scaled; it is inexact nevertheless.
+      // An element far below 1/2 may underflow to zero when it is scaled. It is inexact all the same.
       inexact += integer != scaled || (integer == 0 && element != 0) ? 1 : 0;
       magnitudes += fabs(integer);
     }
@@ -33,11 +33,11 @@ struct RoundingBoundSum {
   }
 };
 
-// Task of sum_vectors() that finds rounding-error bounds.
+// Summation (vector_sums.cuh) that finds rounding-error bounds.
 struct RoundingBoundOfVector {
   const RoundingBoundsTask& task;
 
-  // Empty sum, with the scale that the split will set for the vector.
+  // Returns an empty sum with the scale that the split will give the vector.
   __device__ RoundingBoundSum begin(std::int64_t vector) const {
     const VectorRange& range = task.ranges[vector];
     const bool is_zero = (range.flags & VectorRange::all_zero) != 0;
@@ -63,7 +63,7 @@ extern "C" __global__ void __launch_bounds__(ranges_threads)
   if (condition.selection != nullptr && condition.selection->candidate != condition.candidate) return;
   const bool is_of_second_task = blockIdx.x >= tasks.task[0].blocks;
   const RoundingBoundsTask& task = tasks.task[is_of_second_task ? 1 : 0];
-  const std::int64_t block = blockIdx.x - (is_of_second_task ? tasks.task[0].blocks : 0);  // within the task
+  const std::int64_t block = blockIdx.x - (is_of_second_task ? tasks.task[0].blocks : 0);  // in the task
   const std::int64_t first_vector = task.first + block * ranges_vectors;
   const bool is_fp64 = task.matrix.type == ElementType::f64 || task.matrix.type == ElementType::c64;
   if (is_fp64) {

@@ -14,7 +14,7 @@ namespace kintsugi::core::cuda {
 
 namespace {
 
-// Parameters for the items of the side from `first_item` on.
+// Parameters for the side's items from `first_item` on.
 RangesTask ranges_task(const DeviceSide& side, std::int64_t first_item) {
   const std::int64_t vectors = side.matrix.vectors();
   return {side.matrix, side.item + first_item, side.ranges + first_item * vectors,
@@ -47,22 +47,22 @@ void launch_ranges(const KernelName& kernel, const Queue& queue, const DeviceSid
 const KernelName ranges_kernel{"ranges", "find_ranges", waits_for_grid_dependency};
 const KernelName norms_kernel{"norms", "find_norms", waits_for_grid_dependency};
 
-// Quantity that is found for each vector.
+// Quantity of each vector that find() finds.
 enum class Quantity : std::uint8_t { ranges, norms };
 
-// Finds it for sides with equally many items, by parts if vectors are long.
+// Finds the quantity for sides with equally many items; by parts if reads_by_parts().
 void find_together(Quantity quantity, const Queue& queue, const DeviceSide& a, const DeviceSide& b,
                    const Alpha& alpha) {
-  if (!has_long_vectors(a, b))
+  if (!reads_by_parts(a, b))
     return launch_ranges(quantity == Quantity::ranges ? ranges_kernel : norms_kernel, queue, a, b, alpha);
-  const std::array sides{VectorsOfSide{.side = a, .vectors = a.matrix.vectors(), .finds_depth = true},
-                         VectorsOfSide{.side = b, .vectors = b.matrix.vectors(), .finds_depth = true}};
+  const std::array sides{VectorsOfSide{.side = a, .count = a.matrix.vectors(), .finds_depth = true},
+                         VectorsOfSide{.side = b, .count = b.matrix.vectors(), .finds_depth = true}};
   if (quantity == Quantity::ranges) return find_ranges_by_parts(queue, sides, alpha);
   const NormFindings no_findings{};
   find_norms_by_parts(queue, sides, alpha, no_findings);
 }
 
-// Finds it for any two sides.
+// Finds the quantity for any two sides.
 void find(Quantity quantity, const Queue& queue, const DeviceSide& a, const DeviceSide& b,
           const DeviceScalars& scalars) {
   const Alpha alpha = alpha_of(scalars, a, b);
@@ -72,7 +72,7 @@ void find(Quantity quantity, const Queue& queue, const DeviceSide& a, const Devi
 
 }  // namespace
 
-// alpha has the type of either side; a side whose ranges are known already is empty and has no type.
+// alpha has the type of either side. A side whose ranges are known may be empty; then it has no type.
 Alpha alpha_of(const DeviceScalars& scalars, const DeviceSide& a, const DeviceSide& b) {
   const DeviceSide& side = a.ranges != nullptr ? a : b;
   return {scalars.device_alpha, scalars.alpha == 0.0, side.matrix.type};

@@ -1,5 +1,5 @@
-// Ranges, norms and rounding-error bounds of operands on a device, and the selection of a candidate by them.
-// engines/device_engine.hpp documents the functions that have no comment here.
+// Ranges, norms and rounding-error bounds of operands on a device, and the selection of a candidate.
+// Functions without a comment are documented in engines/device_engine.hpp.
 #pragma once
 
 #include "engines/cuda/select/alpha.hpp"
@@ -19,8 +19,8 @@ SelectionTask selection_task(const DeviceSide& a, const DeviceSide& b, const Dev
                              const DeviceReporting& reporting);
 void select(const Queue& queue, const SelectionTask& task, std::int64_t items);
 
-// Returns the parameter by which kernels see that alpha is 0 and exit without reading operands. A side whose
-// ranges are known already is empty.
+// Returns the parameter that tells kernels whether alpha is 0, so that they need not read operands. A side
+// whose ranges are known may be empty.
 Alpha alpha_of(const DeviceScalars& scalars, const DeviceSide& a, const DeviceSide& b);
 
 }  // namespace kintsugi::core::cuda

@@ -1,5 +1,5 @@
-// Selection of a batch item's candidate by one thread block of `threads` threads, from the ranges of the
-// item's vectors.
+// Selection of a batch item's candidate from the ranges of the item's vectors, by one thread block of
+// `threads` threads.
 #pragma once
 
 #include <climits>
@@ -13,14 +13,14 @@ namespace kintsugi::core::cuda {
 inline constexpr int range_ints = sizeof(VectorRange) / sizeof(int);
 static_assert(sizeof(VectorRange) % sizeof(int) == 0);
 
-// Extremes of the ranges that a thread has read so far; `largest` stays INT_MIN while all vectors are zero.
+// Extremes of the ranges that a thread has read so far. `largest` is INT_MIN while all vectors are zero.
 struct RangeExtremes {
-  std::int32_t dynamic_range;  // largest
+  std::int32_t dynamic_range;  // largest dynamic range
   std::int32_t largest;        // largest exponent
   std::int32_t smallest;       // smallest exponent
   bool finite;                 // true if no vector has NaN or infinities
-  std::int32_t elements;       // least number of non-zero elements of a vector
-  std::int32_t depth;          // largest
+  std::int32_t elements;       // smallest number of non-zero elements of a vector
+  std::int32_t depth;          // largest depth
 
   __device__ static RangeExtremes none() { return {0, INT_MIN, INT_MAX, true, INT_MAX, 0}; }
 
@@ -49,12 +49,12 @@ struct RangeExtremes {
 };
 
 inline constexpr int ranges_per_load = 64;                    // ranges that a warp loads together
-inline constexpr int loads_in_flight = 4;                     // such loads in flight at the same time
-using LoadedRanges = int[ranges_per_load * range_ints / 32];  // a lane's share of such a load
+inline constexpr int loads_in_flight = 4;                     // number of such loads at the same time
+using LoadedRanges = int[ranges_per_load * range_ints / 32];  // one lane's share of a load
 
-// Loads up to `ranges_per_load` ranges. Neighboring lanes load neighboring ints, because a range is longer
-// than one access: with a lane for each range every sector would be fetched once for each of its ints.
-// Bypasses L1, which may hold lines of an earlier call if this kernel did not wait for that call.
+// Loads up to `ranges_per_load` ranges. Neighboring lanes load neighboring ints. (A range is longer than one
+// access: if each lane loaded a range of its own, every sector would be fetched once for each of its ints.)
+// The loads bypass L1, which may have lines of an earlier call if this kernel did not wait for that call.
 __device__ inline void load_ranges(const VectorRange* ranges, std::int64_t count, LoadedRanges& loaded) {
   const int* source = reinterpret_cast<const int*>(ranges);
   const int lane = static_cast<int>(threadIdx.x) % 32;
@@ -64,7 +64,7 @@ __device__ inline void load_ranges(const VectorRange* ranges, std::int64_t count
   }
 }
 
-// Shared memory of a thread block that summarizes ranges: what each warp has loaded and found.
+// Shared memory of a thread block that summarizes ranges: the loads and the results of each warp.
 template <int threads>
 struct RangeStaging {
   static constexpr int warps = threads / 32;
@@ -73,8 +73,8 @@ struct RangeStaging {
   RangeExtremes extremes[warps];
 };
 
-// Adds the loaded ranges to `extremes`. They go through the warp's shared memory, after which each lane has
-// whole ranges in place of single ints.
+// Adds the loaded ranges to `extremes`. They pass through the warp's shared memory, which turns the single
+// ints of the lanes into whole ranges.
 __device__ inline void add_ranges(const LoadedRanges& loaded, std::int64_t count,
                                   int (&shared)[ranges_per_load * range_ints], RangeExtremes& extremes) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
@@ -89,9 +89,9 @@ __device__ inline void add_ranges(const LoadedRanges& loaded, std::int64_t count
   }
 }
 
-// Finds the extremes of the ranges of one operand (sides = 1) or of two operands. With two operands, the
-// first half of the warps calls it with the ranges of one and the second half with those of the other. The
-// result is complete in thread 0.
+// Finds the extremes of the ranges of one operand (sides = 1) or of two operands (sides = 2). With two
+// operands, the first half of the warps must pass the ranges of one operand, and the second half those of the
+// other. The result is complete in thread 0.
 template <int threads, int sides>
 __device__ void extremes_by_block(const VectorRange* ranges, std::int64_t vectors,
                                   RangeStaging<threads>& staging, RangeExtremes (&found)[sides]) {
@@ -124,11 +124,11 @@ __device__ void extremes_by_block(const VectorRange* ranges, std::int64_t vector
   }
 }
 
-// Bias of exponents in a MergedSummary: it is added to the largest exponent, and the smallest one is
-// subtracted from it, so that merged words are positive and only grow.
+// Bias of exponents in a MergedSummary. The largest exponent is added to it, the smallest one is subtracted
+// from it. So merged words are positive and only grow.
 inline constexpr std::int32_t exponent_bias = 1 << 20;
 
-// Merges extremes into a summary, atomically, because other thread blocks merge theirs into it too.
+// Merges extremes into a summary atomically, because other thread blocks merge theirs at the same time.
 __device__ inline void merge(MergedSummary* summary, const RangeExtremes& extremes) {
   const bool is_zero = extremes.largest == INT_MIN;
   const MergedSummary merged{
@@ -146,7 +146,7 @@ __device__ inline void merge(MergedSummary* summary, const RangeExtremes& extrem
   atomicMax(&summary->depth, merged.depth);
 }
 
-// Loads a summary, bypassing L1 as load_ranges() does.
+// Loads a summary. The loads bypass L1 for the reason that load_ranges() gives.
 __device__ inline RangeSummary load(const MergedSummary* source) {
   const auto read = [](const std::uint32_t& word) { return static_cast<std::int32_t>(__ldcg(&word)); };
   const std::int32_t dynamic_range = read(source->dynamic_range);
@@ -168,12 +168,12 @@ __device__ inline RangeSummary load(const MergedSummary* source) {
   return extremes.summary();
 }
 
-// Sets selection.a and selection.b, which are complete in thread 0.
+// Sets selection.a and selection.b. They are complete in thread 0.
 template <int threads>
 __device__ void summarize_sides(const SelectionTask& task, std::int64_t item, RangeStaging<threads>& staging,
                                 DeviceSelection& selection) {
   const auto item_of = [&](int side) { return task.is_shared[side] ? 0 : item; };
-  RangeSummary known[2];  // summaries that were made before
+  RangeSummary known[2];  // summaries that an earlier kernel made
 #pragma unroll
   for (int side = 0; side < 2; ++side) {
     if (threadIdx.x == 0 && task.summaries[side] != nullptr)
@@ -188,8 +188,8 @@ __device__ void summarize_sides(const SelectionTask& task, std::int64_t item, Ra
   selection.b = task.summaries[1] == nullptr ? found[1].summary() : known[1];
 }
 
-// Returns the first candidate that accepts the operands, or DeviceSelection::none. Bit i of `proved` is set
-// if norms prove all elements of C for candidate i.
+// Returns the first candidate that accepts the operands, or DeviceSelection::none. Bit i of `proved` must be
+// set if norms prove all elements of C for candidate i.
 __device__ inline std::int32_t first_candidate(const DeviceCandidates& candidates, const RangeSummary& a,
                                                const RangeSummary& b, std::int64_t k, unsigned proved) {
   for (int candidate = 0; candidate < candidates.count; ++candidate) {
@@ -199,8 +199,9 @@ __device__ inline std::int32_t first_candidate(const DeviceCandidates& candidate
   return DeviceSelection::none;
 }
 
-// Sets the selection's candidate and summaries, which are complete in thread 0. proved() returns the bits of
-// the candidates that norms prove (first_candidate); all threads call it together.
+// Sets the selection's candidate and summaries. They are complete in thread 0. proved() must return the bits
+// of the candidates that norms prove, for first_candidate(). All threads must call select_by_block()
+// together.
 template <int threads, class Proved>
 __device__ void select_by_block(const SelectionTask& task, std::int64_t item, RangeStaging<threads>& staging,
                                 DeviceSelection& selection, const Proved& proved) {
@@ -212,7 +213,8 @@ __device__ void select_by_block(const SelectionTask& task, std::int64_t item, Ra
   selection.candidate = first_candidate(task.candidates, selection.a, selection.b, task.length, proved());
 }
 
-// Adds the selection to the report; `fits`: the item's residuals were fitted. One thread calls it.
+// Adds the selection to the report. `fits` is true if the item's residuals were fitted. One thread must call
+// it.
 __device__ inline void report(const DeviceReporting& reporting, const DeviceSelection& selection, bool fits) {
   DeviceReport& report = *reporting.report;
   if (reporting.begins) report = {};

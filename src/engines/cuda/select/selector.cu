@@ -1,5 +1,5 @@
-// Kernels that select the candidate of each batch item on the device, so that the host need not wait for the
-// ranges.
+// Kernels that select the candidate of each batch item. Since the selection is made on the device, the host
+// need not wait for the ranges.
 #include "engines/cuda/ptx/griddepcontrol.cuh"
 #include "engines/cuda/select/select_by_block.cuh"
 
@@ -11,7 +11,7 @@ constexpr int warps = selection_threads / 32;
 
 using NormsOfSide = NormExtremes<DeviceReport::max_candidates>;
 
-// Combines the lanes' extremes; all lanes get the result.
+// Combines the lanes' extremes. All lanes get the result.
 __device__ void max_over_warp(NormsOfSide& extremes) {
   const auto max_over_lanes = [](double& x) {
     for (int lane = 1; lane < 32; lane <<= 1) x = max(x, __shfl_xor_sync(~0U, x, lane));
@@ -21,7 +21,7 @@ __device__ void max_over_warp(NormsOfSide& extremes) {
   max_over_lanes(extremes.spread);
 }
 
-// Extremes of one operand's norms under the scales of all candidates, complete in thread 0.
+// Extremes of one operand's norms for the scales of each candidate. They are complete in thread 0.
 __device__ NormsOfSide norm_extremes_by_block(const SelectionTask& task, int side, std::int64_t item) {
   constexpr int candidates = DeviceReport::max_candidates;
   __shared__ double warp_extremes[warps][candidates + 2];
@@ -38,7 +38,7 @@ __device__ NormsOfSide norm_extremes_by_block(const SelectionTask& task, int sid
     extremes.add(norm, tops, task.candidates.coefficient);
   }
   max_over_warp(extremes);
-  __syncthreads();  // no thread reads the other operand's warp_extremes any more
+  __syncthreads();  // all threads have read the other operand's warp_extremes
   if (threadIdx.x % 32 == 0) {
     double* target = warp_extremes[threadIdx.x / 32];
     for (int c = 0; c < candidates; ++c) target[c] = extremes.grid[c];
@@ -56,7 +56,7 @@ __device__ NormsOfSide norm_extremes_by_block(const SelectionTask& task, int sid
   return extremes;
 }
 
-// Returns a bit for each candidate that norms prove, complete in thread 0.
+// Returns a bit for each candidate that norms prove. The bits are complete in thread 0.
 __device__ unsigned proved_candidates(const SelectionTask& task, std::int64_t item) {
   const NormsOfSide a = norm_extremes_by_block(task, 0, item);
   const NormsOfSide b = norm_extremes_by_block(task, 1, item);
@@ -76,7 +76,7 @@ __device__ DeviceFit fit_of(const DeviceCandidates& candidates, const DeviceSele
   return fit;
 }
 
-// Selects the candidate of the thread block's batch item, reports it and stores it.
+// Selects the candidate of the thread block's batch item, stores the selection and adds it to the report.
 template <bool by_norms>
 __device__ void select(const SelectionTask& task) {
   const DeviceReporting& reporting = task.reporting;
@@ -91,8 +91,8 @@ __device__ void select(const SelectionTask& task) {
   if (fits) selection.fit = fit_of(task.candidates, selection);
   task.selection[blockIdx.x] = selection;
   if (reporting.report != nullptr) report(reporting, selection, fits);
-  // This kernel may have overlapped the products. It ends after them, so that kernels which wait for this one
-  // wait for the products too.
+  // This kernel may have overlapped the products. It ends after them, because kernels that wait for this one
+  // must also wait for the products.
   if (reporting.overlaps_products) grid_dependency_wait();
 }
 

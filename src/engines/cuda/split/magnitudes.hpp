@@ -1,5 +1,5 @@
-// Largest and smallest magnitude of a vector, as bits. The vector's range follows from them, at a fraction of
-// the cost of updating a range with every element.
+// Largest and smallest magnitude of a vector, as bits. The vector's range follows from the two. That costs a
+// fraction of updating a range with every element.
 #pragma once
 
 #include <bit>
@@ -18,7 +18,7 @@ struct Magnitudes {
   static constexpr Bits infinity = sizeof(T) == 4 ? Bits{0x7f800000} : static_cast<Bits>(0x7ff0000000000000);
 
   Bits largest = 0;  // largest finite magnitude
-  // Smallest non-zero magnitude, less one: zeros then become the largest number and need no test.
+  // Smallest non-zero magnitude, less one. So a zero becomes the largest number and needs no test.
   Bits smallest_minus_1 = ~Bits{0};
   std::uint32_t flags = 0;  // flags of special values
 
@@ -37,7 +37,7 @@ struct Magnitudes {
     smallest_minus_1 = lesser(smallest_minus_1, magnitude - 1);
   }
 
-  // Adds the elements; returns true if all are finite.
+  // Adds the elements. Returns true if all are finite.
   template <int count>
   KINTSUGI_HOST_DEVICE constexpr bool add(const T (&x)[count]) {
     Bits new_largest = largest;
@@ -56,7 +56,7 @@ struct Magnitudes {
     return false;
   }
 
-  // Adds x[i], an element of the i-th of several adjacent vectors, to magnitudes[i]; returns true if all are
+  // Adds x[i], an element of the i-th of several adjacent vectors, to magnitudes[i]. Returns true if all are
   // finite.
   template <int count>
   KINTSUGI_HOST_DEVICE static constexpr bool add_each(Magnitudes (&magnitudes)[count], const T (&x)[count]) {
@@ -83,8 +83,8 @@ struct Magnitudes {
     flags |= other.flags;
   }
 
-  // Range of the vector. The exponents in it, raised ones (VectorRange::raised) too, grow with the magnitude,
-  // so the largest and the smallest element suffice.
+  // Range of the vector. All its exponents, raised ones (VectorRange::raised) as well, grow with the
+  // magnitude. So the largest and the smallest element suffice.
   KINTSUGI_HOST_DEVICE constexpr VectorRange range() const {
     VectorRange result;
     if (largest != 0) {

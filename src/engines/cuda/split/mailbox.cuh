@@ -8,22 +8,22 @@
 
 namespace kintsugi::core::cuda {
 
-// Barrier in shared memory that counts the bytes of the messages which all thread blocks of the cluster send
-// to this one. It serves one exchange of messages.
+// Barrier in shared memory for one exchange of messages. It counts the bytes of the messages that the thread
+// blocks of the cluster send to this one.
 class Mailbox {
  public:
-  // Initializes the barrier. One thread calls it, before it arrives at the cluster's barrier.
+  // Initializes the barrier. One thread must call it, before that thread arrives at the cluster's barrier.
   __device__ void initialise() {
     barrier_.initialise(1);
     Mbarrier::fence_initialisation();
   }
-  // Sets the number of bytes that wait() waits for. One thread calls it, after a barrier of the thread block
-  // that follows initialise(). Messages may have arrived already.
+  // Sets the number of bytes for which wait() waits. One thread must call it, after a barrier of the thread
+  // block that follows initialise(). Messages may have arrived before.
   __device__ void expect(unsigned bytes) { barrier_.arrive_expect_tx(bytes); }
   // Returns when all bytes have arrived and are visible to this thread.
   __device__ void wait() const { barrier_.wait_cluster(0); }
-  // Stores `message` to the shared variable `target` of thread block `block` of the cluster, whose mailbox
-  // counts the bytes.
+  // Stores `message` to the shared variable `target` of thread block `block` of the cluster. The mailbox of
+  // that thread block counts the bytes.
   template <class T>
   __device__ void send(const T& message, const T& target, unsigned block) const {
     static_assert(sizeof(T) % sizeof(uint4) == 0);

@@ -1,6 +1,6 @@
 // Splits of vectors whose elements are contiguous. A thread block reads some vectors once and holds them in
-// shared memory. Consecutive whole warps, task.vector_threads threads together, split a vector; `thread` is a
-// thread's index among them.
+// shared memory. Each vector is split by task.vector_threads threads, which are consecutive whole warps.
+// `thread` is a thread's index among them.
 #pragma once
 
 #include "engines/cuda/common/operands.cuh"
@@ -14,8 +14,8 @@ namespace rows {
 
 constexpr int elements_per_write = 8;
 
-// Copies the vector to shared memory, with zeros after its end. The thread waits once, after it has started
-// all of its copies.
+// Copies the vector to shared memory, with zeros after its end. The thread starts all of its copies before it
+// waits.
 template <class Source>
 __device__ void load_vector(const Source* source, const SplitTask& task, int thread, Source* row) {
   constexpr int chunk = sizeof(uint4) / sizeof(Source);
@@ -46,8 +46,8 @@ __device__ void visit_vector(const SplitTask& task, int thread, const Source* ro
   }
 }
 
-// Adds the sums of a vector's threads; the result is complete in the vector's first thread. All threads of
-// the thread block call it together.
+// Adds the sums of a vector's threads. The result is complete in the vector's first thread. All threads of
+// the thread block must call it together.
 template <class Sum>
 __device__ Sum whole_sum(const SplitTask& task, int thread, Sum sum) {
   __shared__ Sum warp_sums[rows_threads / 32];
@@ -61,8 +61,8 @@ __device__ Sum whole_sum(const SplitTask& task, int thread, Sum sum) {
   return sum;
 }
 
-// Finds the vector's scaling, which its first thread stores in `scaling`; for a vector of padding nothing is
-// stored. All threads of the thread block call it together.
+// Finds the vector's scaling. The vector's first thread stores it in `scaling`, unless the vector is padding.
+// All threads of the thread block must call it together.
 template <ElementKind kind, class Source>
 __device__ void find_scaling(const SplitTask& task, int vector, int thread, const Source* row,
                              Scaling& scaling) {
@@ -73,8 +73,8 @@ __device__ void find_scaling(const SplitTask& task, int vector, int thread, cons
   if (exists && thread == 0) scaling = finish_range(task, kind, vector, sum.range());
 }
 
-// Does the same from the vector's norm, which it finds too. `norm_scaling_of_vector` is shared memory for the
-// vector.
+// find_scaling() by the vector's norm, which this function finds as well. `norm_scaling_of_vector` is shared
+// memory for the vector.
 template <class Source>
 __device__ void find_scaling_by_norms(const SplitTask& task, int vector, int thread, const Source* row,
                                       Scaling& scaling, NormScaling& norm_scaling_of_vector) {

@@ -1,32 +1,32 @@
 // Splits of operands whose vectors are adjacent in memory. A cluster of 1, 2, 4 or 8 thread blocks holds a
-// panel of vectors, each thread block a part of k; it reads the panel once and writes its slices transposed.
-// If the other operand's vectors are contiguous along k, the same launch has clusters for it too, whose
-// thread blocks work as in rows.cuh.
+// strip of vectors; each of its thread blocks holds a part of k. The cluster reads the strip once and writes
+// its slices transposed. If the other operand's vectors are contiguous along k, the same launch has thread
+// blocks for it, which work as in rows.cuh.
 #include "engines/cuda/ptx/griddepcontrol.cuh"
 #include "engines/cuda/select/finish_range.cuh"
 #include "engines/cuda/select/norm_sums.cuh"
 #include "engines/cuda/split/mailbox.cuh"
-#include "engines/cuda/split/panels.cuh"
 #include "engines/cuda/split/rows.cuh"
+#include "engines/cuda/split/strips.cuh"
 
 namespace kintsugi::core::cuda {
 
 namespace {
 
-// Sums over each vector of a panel, found by a cluster: every thread block sums its part, sends the sums to
-// all blocks, and adds up the sums that it receives.
+// An exchange of sums over each vector of a strip. Every thread block of a cluster sums its part, sends the
+// sums to all thread blocks, and adds up the sums that it receives.
 template <class Sum, int width>
 struct Exchange {
   struct alignas(sizeof(uint4)) Message {
     Sum sum;
   };
 
-  // Both are in shared memory.
+  // Both members are in shared memory.
   Sum (&part_sums)[width];  // sums over this thread block's part
   Mailbox& mailbox;         // counts the sums that the thread block receives
 };
 
-// The functions add_shared() add to a sum in shared memory, atomically.
+// The overloads of add_shared() add to a sum in shared memory atomically.
 template <class Source>
 __device__ void add_shared(Magnitudes<Source>& target, const Magnitudes<Source>& magnitudes) {
   if constexpr (sizeof(Source) == 4) {
@@ -56,8 +56,8 @@ __device__ inline void add_shared(NormSums& target, const NormSums& sums) {
   add_shared(target.clipped_squares, sums.clipped_squares);
 }
 
-// Adds this thread's sums, one for each vector that it loads elements of, to the sums over the thread block's
-// part.
+// Adds this thread's sums to the sums over the thread block's part. A thread has one sum for each vector
+// whose elements it loads.
 template <class Shape, class Sum>
 __device__ void gather(Sum (&sums)[Shape::chunk], const Exchange<Sum, Shape::width>& exchange) {
 #pragma unroll
@@ -73,9 +73,9 @@ __device__ unsigned received_bytes(const Exchange<Sum, width>&) {
   return width * cluster_size() * sizeof(typename Exchange<Sum, width>::Message);
 }
 
-// Sends this thread block's sum of every vector to every thread block of the cluster; neighboring threads
-// send the same vector's sum to different thread blocks. `received` is where messages arrive: for each vector
-// one of every thread block. In a cluster of one thread block nothing is sent.
+// Sends this thread block's sum of every vector to every thread block of the cluster. Neighboring threads
+// send the same vector's sum to different thread blocks. `received` is the memory of arriving messages: for
+// each vector, one message of every thread block. A cluster of one thread block sends nothing.
 template <class Sum, int width>
 __device__ void send(const Exchange<Sum, width>& exchange,
                      const typename Exchange<Sum, width>::Message* received) {
@@ -89,9 +89,9 @@ __device__ void send(const Exchange<Sum, width>& exchange,
   }
 }
 
-// Calls finish(v, sum) for each vector of the panel in one thread. Neighboring threads read the messages of
-// different thread blocks about one vector and add them up. Every thread block of the cluster does this for
-// all vectors.
+// Calls finish(v, sum) for each vector v of the strip, in one thread. Neighboring threads read the messages
+// of different thread blocks about one vector and add them up. Every thread block of the cluster does this
+// for all vectors.
 template <class Sum, int width, class Finish>
 __device__ void finish_sums(const Exchange<Sum, width>& exchange,
                             const typename Exchange<Sum, width>::Message* received, const Finish& finish) {
@@ -107,11 +107,11 @@ __device__ void finish_sums(const Exchange<Sum, width>& exchange,
   }
 }
 
-// Returns the scaling of a vector from its known range, else from `range`. The cluster's first thread block
-// stores the range with its scale. Other thread blocks may read a known range before or after that, because
-// they set its scale anew.
+// Returns the scaling of a vector, from its known range or else from `range`. The cluster's first thread
+// block stores the range with its scale. Other thread blocks may read a known range before or after that:
+// they do not use its scale but compute it.
 template <ElementKind kind>
-__device__ Scaling finish_panel_range(const SplitTask& task, int vector, VectorRange range) {
+__device__ Scaling finish_strip_range(const SplitTask& task, int vector, VectorRange range) {
   VectorRange& known = range_of(task, vector);
   if (task.ranges_known) range = known;
   const SplitRule rule = rule_of(task);
@@ -126,8 +126,8 @@ __device__ Scaling finish_panel_range(const SplitTask& task, int vector, VectorR
   return scaling_of(kind, range, rule, task.largest_bound);
 }
 
-// Clears the thread block's sums, initializes its mailboxes and sets the number of bytes that they wait for.
-// Arrives at the cluster's barrier, for which the thread blocks wait before they send.
+// Clears the thread block's sums, initializes its mailboxes and sets the number of bytes for which they wait.
+// Arrives at the cluster's barrier; before they send, thread blocks wait there.
 template <int width, class... Sums>
 __device__ void begin(const Exchange<Sums, width>&... exchanges) {
   const auto initialise = [](const auto& exchange) {
@@ -142,7 +142,7 @@ __device__ void begin(const Exchange<Sums, width>&... exchanges) {
 
 // Waits for the thread's copies, sums the elements of the part and sends the sums.
 template <class Shape, class Sum, class Source>
-__device__ void send_first_sums(const PanelPart& part, const Source* shared,
+__device__ void send_first_sums(const StripPart& part, const Source* shared,
                                 const Exchange<Sum, Shape::width>& exchange,
                                 const typename Exchange<Sum, Shape::width>::Message* received) {
   await_copies();
@@ -154,13 +154,13 @@ __device__ void send_first_sums(const PanelPart& part, const Source* shared,
   send(exchange, received);
 }
 
-// Finds the scalings of the panel's vectors from their exponents, or from norms that were found before.
+// Finds the scalings of the strip's vectors from their exponents, or from norms that an earlier step found.
 template <class Shape, ElementKind kind, class Source>
-__device__ void find_scalings(const SplitTask& task, const PanelPart& part, const Source* shared,
+__device__ void find_scalings(const SplitTask& task, const StripPart& part, const Source* shared,
                               std::byte* messages, Scaling* scalings) {
   using Sum = RangeSum<kind, Source>;
   using Message = typename Exchange<Sum, Shape::width>::Message;
-  static_assert(sizeof(Message) == panel_message_bytes(sizeof(Source), kind));
+  static_assert(sizeof(Message) == strip_message_bytes(sizeof(Source), kind));
   __shared__ Sum part_sums[Shape::width];
   __shared__ Mailbox mailbox;
   const Exchange<Sum, Shape::width> exchange{part_sums, mailbox};
@@ -169,13 +169,14 @@ __device__ void find_scalings(const SplitTask& task, const PanelPart& part, cons
   send_first_sums<Shape>(part, shared, exchange, received);
   finish_sums(exchange, received, [&](int v, const Sum& sum) {
     const int vector = part.first_vector + v;
-    if (vector < task.vectors) scalings[v] = finish_panel_range<kind>(task, vector, sum.range());
+    if (vector < task.vectors) scalings[v] = finish_strip_range<kind>(task, vector, sum.range());
   });
 }
 
-// Adds what the thread block's part of each vector contributes to its norm to norm_exchange.part_sums.
+// Adds what the thread block's part of each vector contributes to the vector's norm to
+// norm_exchange.part_sums.
 template <class Shape, class Source>
-__device__ void gather_norms(const PanelPart& part, const Source* shared,
+__device__ void gather_norms(const StripPart& part, const Source* shared,
                              const NormScaling (&norm_scalings)[Shape::width],
                              const Exchange<NormSums, Shape::width>& norm_exchange) {
   NormSums sums[Shape::chunk];
@@ -187,16 +188,16 @@ __device__ void gather_norms(const PanelPart& part, const Source* shared,
   gather<Shape>(sums, norm_exchange);
 }
 
-// Finds the scalings of the panel's vectors from their norms. A first exchange of messages finds ranges and
-// typical exponents, a second one norms.
+// Finds the scalings of the strip's vectors from their norms, in two exchanges of messages: ranges and
+// typical exponents first, then norms.
 template <class Shape, class Source>
-__device__ void find_scalings_by_norms(const SplitTask& task, const PanelPart& part, const Source* shared,
+__device__ void find_scalings_by_norms(const SplitTask& task, const StripPart& part, const Source* shared,
                                        std::byte* messages, Scaling* scalings) {
   using Sum = MagnitudesAndExponents<Source>;
   using Message = typename Exchange<Sum, Shape::width>::Message;
   using NormMessage = typename Exchange<NormSums, Shape::width>::Message;
   static_assert(std::max(sizeof(Message), sizeof(NormMessage)) ==
-                panel_message_bytes(sizeof(Source), ElementKind::residues_by_norms));
+                strip_message_bytes(sizeof(Source), ElementKind::residues_by_norms));
   __shared__ Sum part_sums[Shape::width];
   __shared__ NormSums part_norms[Shape::width];
   __shared__ Mailbox mailbox;
@@ -216,7 +217,7 @@ __device__ void find_scalings_by_norms(const SplitTask& task, const PanelPart& p
     norm_scalings[v] = norm_scaling(ranges[v], typical[v]);
   });
   __syncthreads();
-  cluster_arrive();  // this thread block has read its messages, which those of the second exchange overwrite
+  cluster_arrive();  // the first exchange's messages are read; those of the second may overwrite them
   gather_norms<Shape>(part, shared, norm_scalings, norm_exchange);
   __syncthreads();
   cluster_wait();
@@ -229,15 +230,15 @@ __device__ void find_scalings_by_norms(const SplitTask& task, const PanelPart& p
   });
 }
 
-// Splits the thread block's part of a panel. `block` counts the thread blocks of the task.
+// Splits the thread block's part of a strip. `block` is its index among the task's thread blocks.
 template <class Source, ElementKind kind>
 __device__ void split_columns(const SplitTask& task, std::int64_t block) {
-  using Shape = Panel<Source>;
+  using Shape = Strip<Source>;
   extern __shared__ __align__(sizeof(uint4)) unsigned char memory[];
   __shared__ Scaling scalings[Shape::width];
   const int blocks = cluster_size();
   const int length = static_cast<int>(task.vector_stride) / blocks;
-  const PanelPart part{.first_vector = static_cast<int>(block) / blocks * Shape::width,
+  const StripPart part{.first_vector = static_cast<int>(block) / blocks * Shape::width,
                        .first_element = block_rank_in_cluster() * length,
                        .length = length};
   auto* shared = reinterpret_cast<Source*>(memory);
@@ -252,8 +253,8 @@ __device__ void split_columns(const SplitTask& task, std::int64_t block) {
   write_part<Shape, kind>(task, part, shared, scalings);
 }
 
-// Splits the thread block's share of an operand. All thread blocks of a cluster belong to one task, because
-// the number of thread blocks of the first task is a multiple of the cluster's size.
+// Splits the thread block's share of an operand. All thread blocks of a cluster work on the same task,
+// because the number of thread blocks of the first task is a multiple of the cluster's size.
 template <class Source, ElementKind kind>
 __device__ void split_rows_or_columns(const SplitTasks& tasks) {
   if (!begin_split(tasks)) return;
@@ -268,8 +269,8 @@ __device__ void split_rows_or_columns(const SplitTasks& tasks) {
 
 }  // namespace
 
-// An SM holds three thread blocks of cluster_threads threads, or six of half as many. While some of them wait
-// for elements or messages, others write.
+// An SM holds three thread blocks of cluster_threads threads, or six of half as many. So some can write while
+// others wait for elements or messages.
 #define KINTSUGI_SPLIT_COLUMNS(Source, kind)                                      \
   extern "C" __global__ void __launch_bounds__(cluster_threads, 3)                \
       split_columns_##Source##_##kind(const __grid_constant__ SplitTasks tasks) { \

@@ -1,4 +1,4 @@
-// Splits of complex operands into residues of complex elements. Ranges are known, and a thread block reads
+// Splits of complex operands into residues of complex elements. The ranges are known. A thread block reads
 // its vectors tile by tile.
 #include "engines/cuda/ptx/griddepcontrol.cuh"
 #include "engines/cuda/select/finish_range.cuh"
@@ -34,8 +34,8 @@ struct Tile {
   Source im[tile_vectors][tile_length + 1];
 };
 
-// Loads a tile; neighboring threads read along the smaller stride. Elements beyond the operand, and NaN and
-// infinities, become zero.
+// Loads a tile. Elements beyond the operand, NaN and infinities become zero. Neighboring threads read along
+// the smaller stride.
 template <class Source>
 __device__ void load_tile(const SplitTask& task, std::int64_t first_vector, std::int64_t first_element,
                           Tile<Source>& tile) {
@@ -62,7 +62,7 @@ __device__ void load_tile(const SplitTask& task, std::int64_t first_vector, std:
   }
 }
 
-// Returns the scaling of a row or column of complex elements, and stores its scale in the ranges of all real
+// Returns the scaling of a row or column of complex elements. Stores its scale in the ranges of all real
 // vectors that stand for it (base/embedding.hpp).
 __device__ Scaling finish_ranges(const SplitTask& task, ElementKind kind, std::int64_t vector) {
   const std::int64_t real_vectors = task.matrix.right ? 2 : 1;
@@ -71,8 +71,8 @@ __device__ Scaling finish_ranges(const SplitTask& task, ElementKind kind, std::i
   return finish_range(task, kind, real_vectors * vector, {});
 }
 
-// Writes all slices of the thread's elements. A modulus with a root of -1 has two slices, one without a root
-// three.
+// Writes all slices of the thread's elements: two for a modulus with a root of -1, three for a modulus
+// without one.
 template <class Digits, class Source>
 __device__ void write_elements(const SplitTask& task, const Scaling& scaling, std::int64_t offset,
                                const Source* re, const Source* im) {

@@ -8,9 +8,9 @@ namespace kintsugi::core::cuda {
 
 namespace {
 
-// Kernels of a kind of element. `written` is the kind whose kernel split_parts_* serves this kind too:
-// fp16_with_depth differs from fp16 only in how ranges are found, and split_parts_* gets ranges that are
-// known.
+// Kernels of a kind of element. `written` names the split_parts_* kernel of this kind. It is another kind for
+// fp16_with_depth: that kind differs from fp16 only in how ranges are found, and split_parts_* gets known
+// ranges.
 #define KINTSUGI_KERNELS_LIKE(type, Source, kind, written)                                     \
   {                                                                                            \
     ElementType::type, ElementKind::kind,                                                      \
@@ -36,8 +36,8 @@ const std::array<KernelOfKind, 10> kernels{{
     KINTSUGI_KERNELS_OF_KIND(f64, double, wide_residues),
 }};
 
-// Kernels that find norms. An element can be scaled only when the norm of its whole vector is known, so there
-// are no such kernels for tiles and short vectors.
+// Kernels that find norms. They hold whole vectors, since an element can be scaled only when its vector's
+// norm is known. So there are none for tiles and short vectors.
 const KernelOfKind norms_and_residues{
     ElementType::f64,
     ElementKind::residues_by_norms,
@@ -47,8 +47,8 @@ const KernelOfKind norms_and_residues{
     {"", ""},
     {"", ""}};
 
-// Kernel of fitted splits. These take little time compared with their products, so a kernel for tiles
-// suffices.
+// Kernel of fitted splits. They take little time compared with their products; so there is only a kernel for
+// tiles.
 const KernelOfKind fitted_kernel{ElementType::f32,
                                  ElementKind::fitted,
                                  {"", ""},
@@ -60,7 +60,7 @@ const KernelOfKind fitted_kernel{ElementType::f32,
 // Kernel that splits elements of any type by any rule.
 const KernelName any_kernel{"split_tiles", "split_tiles_double_any", waits_for_grid_dependency};
 
-// Kind of a split into int8 whose kernel cannot overflow under the rule; `any` if there is none.
+// Kind of a split into int8 whose kernel cannot overflow under the rule; `any` if there is no such kind.
 ElementKind integer_kind(const SplitRule& rule) {
   if (!rule.scale_vectors) return ElementKind::any;
   switch (rule.kind) {
@@ -76,7 +76,7 @@ ElementKind integer_kind(const SplitRule& rule) {
                  ? ElementKind::digits
                  : ElementKind::any;
     case SplitKind::residues:
-      // Eight digits of a byte hold integers of 62 bits, twelve digits those of 93.
+      // Eight digits of a byte hold integers of 62 bits, twelve digits hold integers of 93 bits.
       return rule.integer_bits() <= 62   ? ElementKind::residues
              : rule.integer_bits() <= 93 ? ElementKind::wide_residues
                                          : ElementKind::any;

@@ -1,4 +1,4 @@
-// Table of the split kernels: for each kind of element one kernel for each way to read an operand.
+// Table of the split kernels. For each kind of element there is one kernel for each way to read an operand.
 #pragma once
 
 #include "engines/cuda/common/launch.hpp"
@@ -6,10 +6,14 @@
 
 namespace kintsugi::core::cuda {
 
-// Way in which a kernel reads an operand: by tiles of few vectors, by whole rows, by panels of columns in
-// clusters, by parts of vectors that no thread block or cluster holds (with ranges that are known), or by
-// groups of many short vectors.
-enum class Traversal : std::uint8_t { tiles, rows, columns, parts, short_vectors };
+// Way in which a kernel reads an operand.
+enum class Traversal : std::uint8_t {
+  tiles,         // by tiles of few vectors
+  rows,          // whole rows
+  columns,       // strips of columns, each in a cluster
+  parts,         // parts of vectors that no thread block or cluster holds; ranges must be known
+  short_vectors  // groups of many short vectors
+};
 
 struct KernelOfKind {
   ElementType type;
@@ -21,13 +25,14 @@ struct KernelOfKind {
   KernelName tiles;
 };
 
-// Kind of element whose kernels split by the rule.
+// Kind of element of the kernels that split by the rule.
 ElementKind kind_of(const SplitRule& rule);
 
-// Kernels for the split's kind of element, or nullptr if there are none. `by_norms`: kernels that find norms.
+// Kernels for the split's kind of element; nullptr if there are none. `by_norms` asks for kernels that find
+// norms.
 const KernelOfKind* find_kernel(const DeviceSplit& split, bool by_norms);
 
-// Kernel for a traversal; for kernel = nullptr the one that splits any operand by any rule.
+// Kernel for a traversal. For kernel = nullptr it is the one that splits any operand by any rule.
 const KernelName& kernel_name(const KernelOfKind* kernel, Traversal traversal);
 
 }  // namespace kintsugi::core::cuda

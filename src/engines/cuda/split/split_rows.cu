@@ -3,7 +3,7 @@
 
 namespace kintsugi::core::cuda {
 
-// `blocks`: least number of thread blocks per SM, as many as registers allow without spills.
+// `blocks` is the least number of thread blocks per SM: as many as registers allow without spills.
 #define KINTSUGI_SPLIT_ROWS(Source, kind, blocks)                              \
   extern "C" __global__ void __launch_bounds__(rows_threads, blocks)           \
       split_rows_##Source##_##kind(const __grid_constant__ SplitTasks tasks) { \

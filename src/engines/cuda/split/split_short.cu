@@ -1,6 +1,6 @@
-// Splits of many short vectors. A thread has eight elements of one vector, and the 8, 16 or 32 threads of a
-// warp that share a vector find its range by shuffles. A launch has as many thread blocks as the device
-// holds; each loops over groups of vectors and reads its next group while it writes slices.
+// Splits of many short vectors. A thread has eight elements of one vector. The 8, 16 or 32 threads of a
+// vector belong to one warp and find the vector's range by shuffles. A launch has as many thread blocks as
+// the device holds. Each loops over groups of vectors, and reads its next group while it writes slices.
 #include "engines/cuda/ptx/griddepcontrol.cuh"
 #include "engines/cuda/select/finish_range.cuh"
 #include "engines/cuda/select/norm_sums.cuh"
@@ -18,9 +18,9 @@ constexpr int threads = short_threads;
 struct VectorGroup {
   const SplitTask& task;
   std::int64_t first_vector;
-  int log2_lanes;  // of the threads per vector
+  int log2_lanes;  // log2 of the threads per vector
 
-  // `group`: index among all groups of the launch, which are counted like thread blocks.
+  // `group` is the index among all groups of the launch, which are counted like thread blocks.
   __device__ VectorGroup(const SplitTasks& tasks, std::int64_t group)
       : task(enter_task(tasks, group)), log2_lanes(31 - __clz(task.vector_threads)) {
     first_vector = group * vectors();  // enter_task() has made `group` the index within the task
@@ -28,7 +28,7 @@ struct VectorGroup {
   __device__ int lanes() const { return 1 << log2_lanes; }
   __device__ int vectors() const { return threads >> log2_lanes; }
   __device__ int length() const { return elements_at_once << log2_lanes; }
-  // The thread's vector in the group and in the task, and the first of its elements.
+  // The thread's vector, as an index in the group and in the task; then the thread's first element.
   __device__ int own_vector() const { return static_cast<int>(threadIdx.x) >> log2_lanes; }
   __device__ std::int64_t vector() const { return first_vector + own_vector(); }
   __device__ int element() const {
@@ -36,12 +36,12 @@ struct VectorGroup {
   }
 };
 
-// True if every thread reads the elements that it splits; otherwise threads exchange what they read through
-// shared memory.
+// True if every thread reads the elements that it splits. Otherwise threads exchange the elements that they
+// read, through shared memory.
 __device__ bool reads_own_elements(const DeviceMatrix& matrix) { return matrix.column_stride == 1; }
 
-// Elements that a thread reads in order to exchange them: the first one, and the steps to the next ones.
-// Neighboring threads read along the smaller stride.
+// Elements that a thread reads for an exchange: the first one, and the steps to the next ones. Neighboring
+// threads read along the smaller stride.
 struct ExchangedElements {
   int vector;  // index in the group
   int element;
@@ -62,7 +62,8 @@ struct ExchangedElements {
   }
 };
 
-// Starts loads of elements into registers: the thread's own, or those that it reads for other threads.
+// Starts loads of elements into registers: the thread's own elements, or those that it reads for other
+// threads.
 template <class Source>
 __device__ void start_loading(const VectorGroup& group, Source (&x)[elements_at_once]) {
   const SplitTask& task = group.task;
@@ -88,8 +89,8 @@ __device__ void start_loading(const VectorGroup& group, Source (&x)[elements_at_
   }
 }
 
-// Exchanges elements between threads if they did not read their own. All threads of the thread block call it
-// together.
+// Exchanges elements between threads, unless they read their own. All threads of the thread block must call
+// it together.
 template <class Source>
 __device__ void exchange(const VectorGroup& group, Source* memory, Source (&x)[elements_at_once]) {
   if (reads_own_elements(group.task.matrix)) return;
@@ -116,7 +117,7 @@ __device__ void write_elements(const VectorWriter<kind>& writer, std::int64_t p,
   for (int i = 0; i < elements_at_once; ++i) writer.write_element(x[i], p + i);
 }
 
-// Splits the group's vectors. All threads of the block call it together.
+// Splits the group's vectors. All threads of the thread block must call it together.
 template <class Source, ElementKind kind>
 __device__ void split_group(const VectorGroup& group, const Source (&x)[elements_at_once]) {
   const SplitTask& task = group.task;
@@ -124,7 +125,7 @@ __device__ void split_group(const VectorGroup& group, const Source (&x)[elements
   const int element = group.element();
   RangeSum<kind, Source> sum;
   sum.add(x);
-  add_over_lanes(sum, group.lanes() - 1U);  // the bits that number the lanes of a vector
+  add_over_lanes(sum, group.lanes() - 1U);  // the bits of the lane number within a vector
   if (element >= task.vector_stride) return;
   if (vector >= task.vectors) {
     if (vector < task.padded_vectors)
@@ -139,7 +140,7 @@ __device__ void split_group(const VectorGroup& group, const Source (&x)[elements
 template <class Source, ElementKind kind>
 __device__ void split_short(const SplitTasks& tasks) {
   if (!begin_split(tasks)) return;
-  // Elements of a group, and for each vector one element of padding; a vector has at least 8 threads.
+  // One element of padding per vector; a vector has at least 8 threads.
   __shared__ Source memory[threads * elements_at_once + threads / 8];
   const std::int64_t groups = tasks.task[0].blocks + tasks.task[1].blocks;
   Source x[elements_at_once];

@@ -10,45 +10,44 @@
 
 namespace kintsugi::core::cuda {
 
-// Method by which a kernel computes slices: the GPU's conversions, or arith/split_rule.hpp (`any`).
+// Method by which a kernel computes slices: by the GPU's conversions, or (`any`) by arith/split_rule.hpp.
 enum class ElementKind : std::uint8_t {
   any,
   fp16,             // rounded residuals of f32
-  fp16_with_depth,  // as fp16; the vectors' depths are found with their ranges
-  fitted,           // as fp16; the batch item's fit (DeviceFit) replaces the rule's residual scale
+  fp16_with_depth,  // fp16; the vectors' depths are found with their ranges
+  fitted,           // fp16; the batch item's fit (DeviceFit) replaces the rule's residual scale
   bf16,
   tf32,
   quantised,          // rounded residuals of f32 in int8
   digits,             // digits on a grid, in int8
   residues,           // residues of integers of magnitude up to 2^62
-  residues_by_norms,  // as residues, scaled by norms that the split finds
+  residues_by_norms,  // residues, scaled by norms that the split finds
   wide_residues,      // residues of integers of magnitude up to 2^93
 };
 
-// Proof by the norms that a split finds: the coefficient of |A||B| that is to be proved, and a flag that is
-// set if a vector's norm rules the proof out.
+// Proof that the norms found by a split may rule out.
 struct NormFindings {
-  double coefficient = 0;
-  std::uint32_t* ruled_out = nullptr;
+  double coefficient = 0;              // coefficient of |A||B| to be proved
+  std::uint32_t* ruled_out = nullptr;  // set to 1 if a vector's norm rules the proof out
 };
 
-// A DeviceSplit without pointers to the host. Pointers to data of batch items are those of the launch's first
-// item.
+// A DeviceSplit for kernels, without pointers to the host. Pointers to data of batch items point to the
+// launch's first item.
 struct SplitTask {
   DeviceMatrix matrix;
   std::int64_t item = 0;
   VectorRange* ranges = nullptr;  // starts with vector `first`
-  std::int64_t item_ranges = 0;   // ranges from an item to the next
+  std::int64_t item_ranges = 0;   // number of ranges per item
   VectorNorm* norms = nullptr;    // starts with vector `first`; nullptr unless the rule scales by norms
-  std::int64_t first = 0;         // first vector of the operand that is split
+  std::int64_t first = 0;         // first of the operand's vectors that is split
   std::int64_t vectors = 0;
   std::int64_t padded_vectors = 0;
   std::int64_t length = 0;
   std::int64_t vector_stride = 0;
   std::int64_t slice_stride = 0;
   std::byte* slices = nullptr;
-  std::int64_t item_bytes = 0;  // bytes of slices from an item to the next
-  SplitRule rule{};             // its pointer to a format is the host's; rule_of() makes it point to `format`
+  std::int64_t item_bytes = 0;  // bytes of slices per item
+  SplitRule rule{};             // its pointer to a format is the host's: rule_of() sets it to `format`
   Format format{};
   std::int32_t largest_bound = 0;  // largest_fitting_bound() (scaling.hpp), for rounded residuals
   NormFindings found_norms;
@@ -59,16 +58,16 @@ struct SplitTask {
   std::int64_t blocks = 0;          // thread blocks
 };
 
-// One or two splits of equally many batch items in one launch; the grid's second extent counts items.
+// One or two splits in one launch, of equally many batch items. The grid's second extent counts the items.
 struct SplitTasks {
   SplitTask task[2];
-  // Condition on the selections of the items. An operand that serves all items of a batch is split if any of
-  // its served_items selections has the candidate; otherwise served_items is 1, and each item has its own
-  // selection.
+  // Condition on the selections of the items. If served_items is 1, each item has its own selection. An
+  // operand that serves all items of a batch is split if any of its served_items selections has the
+  // candidate.
   DeviceCondition condition;
   std::int64_t served_items = 1;
-  Alpha alpha;             // lets splits before the selection exit early if it is 0
-  DeviceCounters cleared;  // the first thread block sets them to 0 for a product that waits for the split
+  Alpha alpha;             // splits before the selection exit early if alpha is 0
+  DeviceCounters cleared;  // set to 0 by the first thread block, for a product that waits for the split
 };
 
 // Constants of the kernels that read tiles.
@@ -76,48 +75,50 @@ inline constexpr std::int64_t tile_vectors = 16;
 inline constexpr std::int64_t tile_length = 64;
 inline constexpr std::int64_t tile_threads = 256;
 
-// Most and fewest threads per block of the kernels whose thread blocks hold whole vectors.
+// Largest and smallest number of threads per block of kernels whose thread blocks hold whole vectors.
 inline constexpr std::int64_t rows_threads = 256;
 inline constexpr std::int64_t min_rows_threads = 128;
 
-// Constants of the kernels whose clusters hold panels: as many adjacent vectors as 64 bytes hold elements.
+// Constants of the kernels whose clusters hold strips. A strip has as many adjacent vectors as 64 bytes hold
+// elements.
 inline constexpr std::int64_t largest_cluster = 8;    // largest size that every device with clusters allows
 inline constexpr std::int64_t cluster_threads = 256;  // most threads per block
-inline constexpr std::int64_t panel_bytes = 64;
-inline constexpr std::int64_t panel_group = 8;  // elements of a vector that a thread writes at once
+inline constexpr std::int64_t strip_bytes = 64;
+inline constexpr std::int64_t strip_group = 8;  // elements of a vector that a thread writes at once
 
-// Elements of padding after every eight lines of a panel in shared memory (a line is one element of each
-// vector). The threads of a warp, which read eight groups of elements of four vectors, then access all banks.
-inline constexpr std::int64_t panel_gap = 4;
+// Elements of padding after every eight lines of a strip in shared memory; a line has one element of each
+// vector. With this padding the threads of a warp, which read eight groups of elements of four vectors,
+// access all banks.
+inline constexpr std::int64_t strip_gap = 4;
 
-// Constants of the kernels that split vectors in parts, with ranges that are known. Vectors of up to
-// long_stride elements are never divided.
+// Constants of the kernels that split vectors in parts. The ranges must be known. Vectors of up to
+// long_stride elements are never divided. The length of a part depends on the traversal.
 inline constexpr std::int64_t long_stride = 8192;
 inline constexpr std::int64_t parts_split_threads = 256;
-inline constexpr std::int64_t row_part_length = 8192;  // elements of a vector in a part, by traversal
-inline constexpr std::int64_t panel_part_length = 1024;
+inline constexpr std::int64_t row_part_length = 8192;
+inline constexpr std::int64_t strip_part_length = 1024;
 inline constexpr std::int64_t tiles_part_length = 4096;
 
 // Constants of the kernels for many short vectors.
 inline constexpr std::int64_t short_threads = 256;   // per thread block
 inline constexpr std::int64_t short_blocks = 3;      // thread blocks per SM
 inline constexpr std::int64_t short_stride = 256;    // largest stride of a short vector in its slices
-inline constexpr std::int64_t many_vectors = 16384;  // number of vectors from which on they are used
+inline constexpr std::int64_t many_vectors = 16384;  // fewest vectors for which these kernels are used
 
-// Bytes of one message about a part of a vector: 16 for the magnitudes of FP32 numbers, 32 for magnitudes
-// with sums of exponents, for those of FP64 numbers and for sums of norms.
-constexpr std::int64_t panel_message_bytes(std::int64_t element_bytes, ElementKind kind) {
+// Bytes of one message about a part of a vector. 16 hold magnitudes of FP32 numbers. 32 hold magnitudes of
+// FP64 numbers, magnitudes with sums of exponents, or sums of norms.
+constexpr std::int64_t strip_message_bytes(std::int64_t element_bytes, ElementKind kind) {
   return element_bytes == 4 && kind != ElementKind::fp16_with_depth ? 16 : 32;
 }
 
-// Bytes of shared memory of a thread block: its part of a panel, and the messages of all thread blocks of the
-// cluster.
-constexpr std::int64_t panel_part_bytes(std::int64_t element_bytes, std::int64_t vector_stride,
+// Bytes of shared memory of a thread block, for its part of a strip and the messages of all thread blocks of
+// the cluster.
+constexpr std::int64_t strip_part_bytes(std::int64_t element_bytes, std::int64_t vector_stride,
                                         std::int64_t blocks, ElementKind kind) {
-  const std::int64_t width = panel_bytes / element_bytes;
-  const std::int64_t groups = vector_stride / (blocks * panel_group);  // of eight lines
-  return groups * (panel_group * width + panel_gap) * element_bytes +
-         width * blocks * panel_message_bytes(element_bytes, kind);
+  const std::int64_t width = strip_bytes / element_bytes;
+  const std::int64_t groups = vector_stride / (blocks * strip_group);  // of eight lines
+  return groups * (strip_group * width + strip_gap) * element_bytes +
+         width * blocks * strip_message_bytes(element_bytes, kind);
 }
 
 }  // namespace kintsugi::core::cuda

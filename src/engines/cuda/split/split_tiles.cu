@@ -1,5 +1,5 @@
-// Splits of any operand, tile by tile. If ranges are not known, a thread block reads its vectors twice, first
-// for their ranges. If they are known, it reads a part of its vectors once.
+// Splits of any operand, tile by tile. If the ranges are not known, a thread block reads its vectors twice,
+// the first time for their ranges. If they are known, it reads a part of its vectors once.
 #include "engines/cuda/common/operands.cuh"
 #include "engines/cuda/ptx/griddepcontrol.cuh"
 #include "engines/cuda/select/finish_range.cuh"
@@ -14,8 +14,7 @@ constexpr int lanes_of_vector = tile_threads / tile_vectors;
 
 template <class Source>
 struct Tile {
-  // Each vector has one element of padding, so that accesses along vectors and across them have no bank
-  // conflicts.
+  // One element of padding per vector avoids bank conflicts of accesses along vectors and across them.
   Source element[tile_vectors][tile_length + 1];
 };
 
@@ -29,7 +28,7 @@ __device__ Source read_element(const SplitTask& task, std::int64_t v, std::int64
   }
 }
 
-// Loads a tile, with zeros beyond the operand; neighboring threads read along the smaller stride.
+// Loads a tile, with zeros beyond the operand. Neighboring threads read along the smaller stride.
 template <class Source, ElementKind kind>
 __device__ void load_tile(const SplitTask& task, std::int64_t first_vector, std::int64_t first_element,
                           Tile<Source>& tile) {
@@ -47,7 +46,7 @@ __device__ void load_tile(const SplitTask& task, std::int64_t first_vector, std:
   }
 }
 
-// Range of this thread's vector, complete in each of the vector's threads.
+// Range of this thread's vector. It is complete in all threads of the vector.
 template <class Source, ElementKind kind>
 __device__ VectorRange find_range(const SplitTask& task, std::int64_t first_vector, Tile<Source>& tile) {
   const int v = threadIdx.x / lanes_of_vector;
@@ -60,7 +59,7 @@ __device__ VectorRange find_range(const SplitTask& task, std::int64_t first_vect
       sum.add(tile.element[v][p]);
     __syncthreads();
   }
-  add_over_lanes(sum, lanes_of_vector - 1);  // the bits that number the lanes of a vector
+  add_over_lanes(sum, lanes_of_vector - 1);  // the bits of the lane number within a vector
   return sum.range();
 }
 
@@ -77,7 +76,7 @@ __device__ void write_tile(const SplitTask& task, const Scaling& scaling, std::i
   writer.template write<count, /*step=*/1>(&tile.element[v][p], first_element + p);
 }
 
-// Splits a part of an operand; tile and scalings are shared memory.
+// Splits a part of an operand. `tile` and `scalings` are shared memory.
 template <class Source, ElementKind kind>
 __device__ void split_tiles_of(const SplitTask& task, const TilesPart& part, Tile<Source>& tile,
                                Scaling (&scalings)[tile_vectors]) {
@@ -98,7 +97,7 @@ __device__ void split_tiles_of(const SplitTask& task, const TilesPart& part, Til
   }
 }
 
-// Splits part after part: a launch has fewer thread blocks than parts if few calls are expected to select the
+// Splits part after part. A launch has fewer thread blocks than parts if few calls are expected to select the
 // candidate (SplitTraversal::max_launched).
 template <class Source, ElementKind kind>
 __device__ void split_tiles(const SplitTasks& tasks) {

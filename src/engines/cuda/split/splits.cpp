@@ -23,13 +23,13 @@ namespace {
 struct SplitCall {
   DeviceCondition condition{};
   std::int64_t served_items = 1;  // batch items that each split serves
-  Alpha alpha{};                  // lets splits before the selection exit early if it is 0
-  NormFindings norms{};           // what splits that find norms test with them
+  Alpha alpha{};                  // splits before the selection exit early if alpha is 0
+  NormFindings norms{};           // the proof that the splits' norms may rule out
 
   bool finds_norms() const { return norms.ruled_out != nullptr; }
 };
 
-// Threads that split one vector, for traversals whose thread blocks hold whole vectors; else 0.
+// Number of threads that split one vector; 0 if thread blocks do not hold whole vectors.
 std::int32_t vector_threads(Traversal traversal, const Slices& slices) {
   const std::int64_t stride = slices.vector_stride();
   if (traversal == Traversal::rows) return static_cast<std::int32_t>(threads_per_vector(stride));
@@ -66,8 +66,8 @@ SplitTask task_of(const SplitTraversal& traversal, std::int64_t blocks, const Sp
           .blocks = blocks};
 }
 
-// Launches a kernel for grid.y batch items, in several launches if the grid's second extent cannot hold them
-// all.
+// Launches a kernel for grid.y batch items. More items than the grid's second extent can hold take several
+// launches.
 void launch_items(const Queue& queue, const KernelName& kernel, const Extent& grid, std::int64_t threads,
                   std::int64_t shared_bytes, SplitTasks tasks) {
   for (std::int64_t first = 0; first < grid.y; first += max_launched_items) {
@@ -84,8 +84,8 @@ void launch_items(const Queue& queue, const KernelName& kernel, const Extent& gr
 }
 
 // Launches splits of equally many batch items, with thread blocks in the order of `splits`. The traversal of
-// the first split selects the kernel; so both have the same traversal, or the first goes by columns and the
-// second by rows, which the kernel for columns splits too.
+// the first split selects the kernel. So all splits must have the same traversal, with one exception: the
+// first may go by columns and the second by rows, because the kernel for columns splits rows as well.
 void launch_splits(const Queue& queue, const KernelOfKind* kernel, std::span<const SplitTraversal> splits,
                    const SplitCall& call) {
   std::int64_t threads = 0;
@@ -115,11 +115,11 @@ void split_one(const Queue& queue, const DeviceSplit& split, const SplitCall& ca
   launch_splits(queue, kernel, {&traversal, 1}, call);
 }
 
-// Number of elements whose split takes about as long as a launch (2^18 FP32 numbers into two slices of fp16:
-// 2 MiB).
+// Number of elements whose split takes about as long as a launch: 2^18 FP32 numbers into two slices of fp16,
+// 2 MiB.
 constexpr std::int64_t small_elements = std::int64_t{1} << 18;
 // Largest number of tiles of a small vector. The kernel for tiles reads a vector twice, for its range and for
-// its slices, so that for longer vectors a launch of a faster kernel for each operand takes less time.
+// its slices. For longer vectors a launch of a faster kernel for each operand takes less time.
 constexpr std::int64_t few_tiles = 4;
 
 // True if the kernel for tiles splits the operand in little more time than a launch takes.
@@ -128,9 +128,8 @@ bool is_small(const DeviceSplit& split) {
   return split.slices.padded_vectors() * stride <= small_elements && stride <= few_tiles * tile_length;
 }
 
-// Splits both operands in one launch and returns true, if one kernel has the traversals of both; or if both
-// are small, by the kernel for tiles, which splits any operand. Returns false, with nothing launched, if two
-// launches are needed.
+// Splits both operands in one launch and returns true, in two cases: one kernel has the traversals of both;
+// or both are small, and the kernel for tiles splits them. Otherwise returns false and launches nothing.
 bool split_together(const Queue& queue, std::span<const DeviceSplit> splits, const SplitCall& call) {
   if (splits[0].side.items != splits[1].side.items) return false;
   const KernelOfKind* kernel = find_kernel(splits[0], call.finds_norms());
@@ -139,10 +138,9 @@ bool split_together(const Queue& queue, std::span<const DeviceSplit> splits, con
   // Vectors of both operands have the same length: if they are short for one, they are short for the other.
   if (kernel != nullptr &&
       (both[0].traversal == Traversal::short_vectors || both[1].traversal == Traversal::short_vectors))
-    both = {SplitTraversal{&splits[0], Traversal::short_vectors},
-            SplitTraversal{&splits[1],
-                           Traversal::short_vectors}};  // drops the size of clusters, if there was one
-  // The kernel that splits one operand by columns and the other by rows expects the first by columns.
+    both = {SplitTraversal{&splits[0], Traversal::short_vectors},  // without the size of clusters
+            SplitTraversal{&splits[1], Traversal::short_vectors}};
+  // The kernel that splits one operand by columns and the other by rows expects the columns first.
   if (both[1].traversal == Traversal::columns) std::swap(both[0], both[1]);
   if (both[1].traversal == Traversal::columns)
     both[0].cluster = both[1].cluster = std::max(both[0].cluster, both[1].cluster);
@@ -156,8 +154,8 @@ bool split_together(const Queue& queue, std::span<const DeviceSplit> splits, con
   return true;
 }
 
-// Splits complex elements into residues. Their ranges are those of the real vectors that the elements belong
-// to; they are found before if they are not known. Thread blocks have the same parts as those of a real
+// Splits complex elements into residues. Elements have the ranges of the real vectors to which they belong.
+// These ranges are found first if they are not known. Thread blocks have the same parts as for a real
 // operand.
 void split_complex(const Queue& queue, DeviceSplit split, const DeviceCondition& condition) {
   static const std::array<KernelName, 4> complex_kernels{
@@ -184,8 +182,8 @@ void split_complex(const Queue& queue, DeviceSplit split, const DeviceCondition&
                tasks);
 }
 
-// Splits operands, in one launch if possible. An operand with a single item serves the items of the other
-// one.
+// Splits operands, in one launch if possible. An operand with a single item serves all items of the other
+// operand.
 void split_all(const Queue& queue, std::span<const DeviceSplit> splits, const SplitCall& call) {
   if (splits.size() == 2 && split_together(queue, splits, call)) return;
   std::int64_t items = 1;
@@ -197,7 +195,7 @@ void split_all(const Queue& queue, std::span<const DeviceSplit> splits, const Sp
   }
 }
 
-// The vectors of the splits, for the kernels that find ranges and norms by parts.
+// Vectors of the splits, for the kernels that find ranges and norms by parts.
 std::vector<VectorsOfSide> sides_of(std::span<const DeviceSplit> splits) {
   std::vector<VectorsOfSide> sides;
   for (const DeviceSplit& split : splits) {
@@ -207,8 +205,8 @@ std::vector<VectorsOfSide> sides_of(std::span<const DeviceSplit> splits) {
   return sides;
 }
 
-// Finds the ranges of operands whose vectors several thread blocks share, unless the ranges are known, and
-// marks them as known.
+// Finds the unknown ranges of operands whose vectors are shared by several thread blocks, and marks them as
+// known.
 void find_long_ranges(const Queue& queue, std::span<DeviceSplit> splits) {
   std::vector<DeviceSplit> long_splits;
   for (DeviceSplit& split : splits) {
@@ -237,8 +235,8 @@ void split_by_norms(const Queue& queue, std::span<const DeviceSplit> splits, con
   const SplitCall call{.alpha = alpha_of(scalars, splits.front().side, splits.front().side),
                        .norms = {coefficient, &selection->ruled_out}};
   clear(queue, &selection->ruled_out, sizeof(selection->ruled_out));
-  std::vector<DeviceSplit> whole_splits;  // by kernels that hold whole vectors and find the norms themselves
-  std::vector<DeviceSplit> long_splits;   // of vectors that several thread blocks share
+  std::vector<DeviceSplit> whole_splits;  // kernels that hold whole vectors find the norms themselves
+  std::vector<DeviceSplit> long_splits;   // several thread blocks share a vector
   for (const DeviceSplit& split : splits) {
     const KernelOfKind* kernel = find_kernel(split, /*by_norms=*/true);
     (choose_traversal(kernel, split).shares_vectors() ? long_splits : whole_splits).push_back(split);

@@ -1,4 +1,4 @@
-// Splits on a device. engines/device_engine.hpp documents the functions.
+// Splits on a device. The functions are documented in engines/device_engine.hpp.
 #pragma once
 
 #include <span>

@@ -14,36 +14,40 @@ namespace {
 
 std::int64_t element_bytes(const KernelOfKind& kernel) { return kernel.type == ElementType::f32 ? 4 : 8; }
 
-// Bytes of shared memory of a thread block of the kernels for columns; `cluster`: thread blocks of a cluster.
+// Bytes of shared memory per thread block of the kernels for columns. `cluster` is the number of thread
+// blocks per cluster.
 std::int64_t columns_bytes(const KernelOfKind& kernel, std::int64_t stride, std::int64_t cluster) {
-  return panel_part_bytes(element_bytes(kernel), stride, cluster, kernel.kind);
+  return strip_part_bytes(element_bytes(kernel), stride, cluster, kernel.kind);
 }
 
-// Number of SMs that a cluster of `blocks` thread blocks takes. An SM holds as many of them as its shared
-// memory and the kernels' launch bounds allow.
+// Number of SMs that a cluster of `blocks` thread blocks takes. The shared memory of an SM and the kernels'
+// launch bounds limit the thread blocks per SM. `bytes` is the shared memory of a thread block, `max_bytes`
+// that of an SM.
 std::int64_t sms_of_cluster(std::int64_t blocks, std::int64_t bytes, std::int64_t max_bytes) {
   constexpr std::int64_t max_blocks_of_sm = 3;
   return divide_up(blocks, std::min(max_blocks_of_sm, max_bytes / bytes));
 }
 
-// Returns the size of the smallest cluster of which three thread blocks fit an SM and whose launch fills the
-// device. If none has both, it is the largest cluster that is allowed, and 0 if no cluster can hold a panel.
-// Clusters take few SMs, because the device places a cluster only in SMs of one GPC that are free at the same
-// time: one that needs more of them than a green context, a MIG slice or other kernels leave would never
+// Returns the number of thread blocks of the smallest cluster with which an SM holds three thread blocks and
+// the launch fills the device. If no cluster does both, returns the largest cluster that is allowed; 0 if no
+// cluster can hold a strip.
+//
+// Clusters take few SMs. The device places a cluster only in SMs of one GPC that are free at the same time. A
+// cluster that needs more SMs than a green context, a MIG slice or other kernels leave free would never
 // start.
 std::int64_t choose_cluster(const KernelOfKind& kernel, const DeviceSplit& split, std::int64_t max_bytes) {
   constexpr std::int64_t enough_blocks = 512;
   constexpr std::int64_t max_sms = 4;
   const std::int64_t stride = split.slices.vector_stride();
-  const std::int64_t panels =
-      split.slices.padded_vectors() / (panel_bytes / element_bytes(kernel)) * split.side.items;
+  const std::int64_t strips =
+      split.slices.padded_vectors() / (strip_bytes / element_bytes(kernel)) * split.side.items;
   std::int64_t chosen = 0;
   bool has_room = false;
-  for (std::int64_t blocks = 1; blocks <= largest_cluster && stride % (blocks * panel_group) == 0;
+  for (std::int64_t blocks = 1; blocks <= largest_cluster && stride % (blocks * strip_group) == 0;
        blocks *= 2) {
     const std::int64_t bytes = columns_bytes(kernel, stride, blocks);
     if (bytes > max_bytes || sms_of_cluster(blocks, bytes, max_bytes) > max_sms) continue;
-    if (has_room && panels * chosen >= enough_blocks) break;
+    if (has_room && strips * chosen >= enough_blocks) break;
     chosen = blocks;
     has_room = 3 * bytes <= max_bytes;
   }
@@ -52,8 +56,8 @@ std::int64_t choose_cluster(const KernelOfKind& kernel, const DeviceSplit& split
 
 }  // namespace
 
-// A thread gets 16 to 32 elements of its vector if the vector is long enough. Twice or half as many threads
-// are slower (n = 4096: 40.5 and 39.7 us instead of 38.3).
+// A thread gets 16 to 32 elements of its vector if the vector is long enough. Half or twice as many threads
+// are slower (n = 4096: 39.7 and 40.5 us instead of 38.3).
 std::int64_t threads_per_vector(std::int64_t padded_length) {
   const auto wanted = static_cast<std::uint64_t>(divide_up(padded_length, 32));
   return std::clamp<std::int64_t>(static_cast<std::int64_t>(std::bit_ceil(wanted)), 32, rows_threads);
@@ -81,7 +85,7 @@ std::int64_t SplitTraversal::shared_bytes(const KernelOfKind& kernel, std::int64
     case Traversal::tiles:
     case Traversal::short_vectors: return 0;
     case Traversal::parts: {
-      const std::int64_t line_bytes = panel_bytes + panel_gap * element_bytes(kernel) / panel_group;
+      const std::int64_t line_bytes = strip_bytes + strip_gap * element_bytes(kernel) / strip_group;
       return by_rows() ? 0 : part_length() * line_bytes;
     }
     case Traversal::rows: return threads / threads_per_vector(stride()) * stride() * element_bytes(kernel);
@@ -96,20 +100,20 @@ std::int64_t SplitTraversal::blocks(const KernelOfKind* kernel, std::int64_t thr
     case Traversal::tiles:
       return vectors / tile_vectors * std::max<std::int64_t>(divide_up(stride(), part_length()), 1);
     case Traversal::parts: {
-      const std::int64_t vectors_per_block = by_rows() ? 1 : panel_bytes / element_bytes(*kernel);
+      const std::int64_t vectors_per_block = by_rows() ? 1 : strip_bytes / element_bytes(*kernel);
       return vectors / vectors_per_block * divide_up(stride(), part_length());
     }
     case Traversal::short_vectors: return vectors / (short_threads / threads_per_short_vector(stride()));
     case Traversal::rows: return vectors / (threads / threads_per_vector(stride()));
-    case Traversal::columns: return vectors / (panel_bytes / element_bytes(*kernel)) * cluster;
+    case Traversal::columns: return vectors / (strip_bytes / element_bytes(*kernel)) * cluster;
   }
   return 0;
 }
 
-// Thread blocks that exit early take time to begin. So splits on a condition, those of candidates after the
-// first, which few calls select, get no more thread blocks than the device holds at once.
+// Thread blocks that exit early take time to begin. Splits with a condition belong to candidates after the
+// first, which few calls select. So they get no more thread blocks than the device holds at once.
 std::int64_t SplitTraversal::max_launched(bool conditional) const {
-  constexpr std::int64_t tiles_blocks = 2;  // per SM, as the kernels' registers allow
+  constexpr std::int64_t tiles_blocks = 2;  // thread blocks per SM that the kernels' registers allow
   constexpr std::int64_t parts_blocks = 3;
   if (traversal == Traversal::short_vectors) return short_blocks * sm_count();
   const bool loops = traversal == Traversal::tiles || traversal == Traversal::parts;
@@ -124,7 +128,7 @@ bool SplitTraversal::shares_vectors() const {
 }
 
 std::int64_t SplitTraversal::part_length() const {
-  if (traversal == Traversal::parts) return by_rows() ? row_part_length : panel_part_length;
+  if (traversal == Traversal::parts) return by_rows() ? row_part_length : strip_part_length;
   const bool takes_whole_vectors = !shares_vectors() || !split->ranges_known;
   return takes_whole_vectors ? std::max<std::int64_t>(stride(), 1) : tiles_part_length;
 }
@@ -133,12 +137,12 @@ SplitTraversal choose_traversal(const KernelOfKind* kernel, const DeviceSplit& s
   const DeviceMatrix& matrix = split.side.matrix;
   if (kernel == nullptr || kernel->kind == ElementKind::fitted) return {&split, Traversal::tiles};
   // The kernel for tiles exits early in the least time: it has by far the fewest thread blocks and no
-  // clusters, of which a thousand take 3 us to begin and exit.
+  // clusters. A thousand clusters take 3 us to begin and exit.
   if (split.unlikely) return {&split, Traversal::tiles};
   const bool by_norms = kernel->kind == ElementKind::residues_by_norms;
   if (!by_norms && split.slices.vector_stride() <= short_stride && split.slices.vectors >= many_vectors)
     return {&split, Traversal::short_vectors};
-  // Largest dynamic shared memory; the kernels' static shared memory needs less than 6 KiB.
+  // Largest dynamic shared memory. The kernels' static shared memory takes less than 6 KiB.
   const std::int64_t max_bytes = device_attribute(shared_bytes_of_block, current_device()) - 6 * 1024;
   const SplitTraversal rows{&split, Traversal::rows};
   const bool is_long = rows.stride() > long_stride;

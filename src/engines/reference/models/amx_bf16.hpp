@@ -7,10 +7,10 @@
 
 namespace kintsugi::core {
 
-// One instruction multiplies 16 pairs of k. Subnormals of operands and accumulator are flushed; the even and
-// the odd products enter two fma chains that start at +0; the chains are added, then the accumulator; every
-// step rounds to nearest even and flushes. Intel SDM, "TDPBF16PS"; matches all 24,576 recorded results in
-// tests/data/mma.
+// One instruction multiplies 16 pairs of k. Subnormal operands and accumulators are flushed. The even and the
+// odd products are summed by two chains of fma that start at +0. Then the two chains are added, and their sum
+// to the accumulator. Every step rounds to nearest even and flushes. Source: Intel SDM, "TDPBF16PS". The
+// model matches all 24,576 recorded results in tests/data/mma.
 struct AmxBf16 {
   using Element = float;
   using Sum = float;
@@ -29,7 +29,8 @@ struct AmxBf16 {
       const std::int64_t end = std::min<std::int64_t>(p + block, n);
       float even = 0;
       float odd = 0;
-      // Zeros that would pad the block change nothing: a chain that starts at +0 is never -0.
+      // A partial block needs no padding by zeros: a chain that starts at +0 is never -0, so zeros change
+      // nothing.
       for (std::int64_t i = p; i < end; i += 2) {
         even = fma_flushed(a[i], b[i], even);
         if (i + 1 < end) odd = fma_flushed(a[i + 1], b[i + 1], odd);

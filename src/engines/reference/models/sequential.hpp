@@ -10,14 +10,13 @@
 
 namespace kintsugi::core {
 
-// Computes sum = fma(a[p], b[p], sum) in fp32, rounded to nearest even: the exact product, and one rounded
-// addition.
+// Computes sum = fma(a[p], b[p], sum) in FP32: the product is exact, the addition is rounded to nearest even.
 struct Fp32Nearest {
   using Element = float;
   using Sum = float;
 
   static constexpr int block = 1;
-  static constexpr double unit_roundoff = 0x1p-24;  // error of the addition of each product
+  static constexpr double unit_roundoff = 0x1p-24;  // relative error of each addition
 
   static constexpr bool supports(FormatId format) { return core::supports(Accumulator::fp32, format); }
 
@@ -31,7 +30,7 @@ struct Fp32Nearest {
   }
 };
 
-// Like Fp32Nearest, in fp64.
+// Fp32Nearest in FP64.
 struct Fp64Nearest {
   using Element = double;
   using Sum = double;
@@ -49,25 +48,26 @@ struct Fp64Nearest {
   }
 };
 
-// Returns zero of the same sign for a subnormal, for operands and for results (denormals-are-zero and
-// flush-to-zero), as the bf16 units of CPUs do for any MXCSR: Intel SDM, TDPBF16PS and VDPBF16PS.
+// Returns zero of the same sign for a subnormal. The bf16 units of CPUs flush operands and results in this
+// way (denormals-are-zero and flush-to-zero), whatever MXCSR says: Intel SDM, TDPBF16PS and VDPBF16PS.
 inline float flush_subnormal(float value) {
   const auto bits = std::bit_cast<std::uint32_t>(value);
   return (bits & 0x7f800000U) == 0 ? std::bit_cast<float>(bits & 0x80000000U) : value;
 }
 
-// Flushes the result of an fma. The decision at the smallest normal number may depend on the unrounded or on
-// the rounded value; the recorded results do not distinguish the two. This model uses the rounded one.
+// Returns the result of an fma, flushed. A unit may decide by the rounded or by the unrounded value whether a
+// result near the smallest normal number is flushed; the recorded results do not show which. This model uses
+// the rounded value.
 inline float fma_flushed(float a, float b, float sum) { return flush_subnormal(std::fma(a, b, sum)); }
 
-// Decodes a bf16 operand of either CPU unit, flushed.
+// Decodes and flushes a bf16 operand, for both units of CPUs.
 inline float load_bf16_flushed(const Format& format, std::uint64_t stored_bits) {
   return flush_subnormal(static_cast<float>(decode(format, stored_bits)));
 }
 
-// Model of AVX-512 VDPBF16PS (Intel and AMD Zen 5): the odd product of each pair is added to the accumulator
-// by fma, then the even one, each rounded to nearest even and flushed. Matches every record of both vendors
-// in tests/data/mma. An odd n is padded with a zero product.
+// Model of AVX-512 VDPBF16PS (Intel and AMD Zen 5). The odd product of each pair is added to the accumulator
+// by fma, then the even one; each result is rounded to nearest even and flushed. An odd n is padded with a
+// zero product. The model matches every record of both vendors in tests/data/mma.
 struct Avx512Bf16 {
   using Element = float;
   using Sum = float;
@@ -92,8 +92,8 @@ struct Avx512Bf16 {
   }
 };
 
-// Model of int8: products are exact and sums wrap modulo 2^32, as in the integer units of GPUs and CPUs
-// without saturation. The arithmetic is unsigned, since signed overflow is undefined in C++.
+// Model of int8 units without saturation, of GPUs and CPUs: products are exact, and sums wrap modulo 2^32.
+// The arithmetic is unsigned, since signed overflow is undefined in C++.
 struct Int32 {
   using Element = std::int32_t;
   using Sum = std::int32_t;

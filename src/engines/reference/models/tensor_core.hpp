@@ -1,5 +1,5 @@
-// Model of the additions in NVIDIA's tensor cores: a block of products and the accumulator at once, on one
-// grid.
+// Model of the additions in NVIDIA's tensor cores, which add a block of products and the accumulator at once,
+// on one grid.
 #pragma once
 
 #include <algorithm>
@@ -11,15 +11,15 @@
 
 namespace kintsugi::core {
 
-// Description of a format by its identity, so that a model can be instantiated for it.
+// Description of the format with this identity, for models that have the identity as a template argument.
 template <FormatId Id>
 inline constexpr const Format& format_of = *formats[static_cast<std::size_t>(Id)];
 
-// An operand, decoded so that a product takes one multiplication and one addition:
-// significand * 2^(exponent - fraction bits of the format). A subnormal has the exponent of the smallest
-// normal number and a significand below 2^fraction_bits. Zeros, infinities and NaNs have exponents far
-// outside of any format's, so that the block's largest exponent identifies them without a test per product:
-// zero can never set the grid, and infinity or NaN always does.
+// A decoded operand: significand * 2^(exponent - fraction bits of the format). Its product with another
+// operand takes one multiplication and one addition. A subnormal has the exponent of the smallest normal
+// number and a significand below 2^fraction_bits. Zeros, infinities and NaN have exponents far outside every
+// format's range. A zero therefore never sets the grid. An infinity or NaN always sets it, so the largest
+// exponent of a block shows that a product is special, without a test of each product.
 struct TensorCoreElement {
   static constexpr int zero_exponent = -4096;
   static constexpr int special_exponent = 8192;
@@ -28,16 +28,19 @@ struct TensorCoreElement {
   std::int16_t exponent;
 };
 
-// Computes D = C + A B of one instruction, chained over a run of any length. Products are exact. The
-// accumulator and the Block products are aligned to the largest exponent among them, where a product's
-// exponent is the sum of its factors' exponents, before normalization. Each addend is truncated towards zero
-// ExtraBits below the last place of that exponent's fp32 significand; the sum is exact; the result is
-// truncated to fp32, subnormals kept.
+// Computes D = C + A B of one instruction, chained over any number of products. Products are exact. The
+// accumulator and `Block` products are aligned to the largest of their exponents, where the exponent of a
+// product is the sum of its factors' exponents. Each addend is truncated towards zero, ExtraBits below the
+// last place of an FP32 significand with the largest exponent. The sum of the addends is exact; it is
+// truncated to FP32, subnormals kept.
 //
-// Zero addends are left out: they set no grid. Results beyond FLT_MAX are infinite. Every zero result is +0:
-// sums of -0, exact cancellation, negative results that underflow. NaN is 0x7fffffff for any cause. These
-// four rules were measured on an H200 (tests/data/mma/h200_corners_*.bin); the papers below state the first
-// two as well.
+// Four rules for special results were measured on an H200 (tests/data/mma/h200_corners_*.bin); the papers
+// below state the first two as well:
+//   Zero addends do not set the grid.
+//   Results beyond FLT_MAX are infinite.
+//   Every zero result is +0: sums of -0, exact cancellation, negative results that underflow.
+//   NaN is 0x7fffffff, whatever its cause.
+//
 // Block and ExtraBits come from schedule/accumulator.hpp; sources are given at the names below.
 template <FormatId Id, int Block, int ExtraBits>
 struct TensorCore {
@@ -54,9 +57,9 @@ struct TensorCore {
 
  private:
   static constexpr int fraction_bits = format_of<Id>.fraction_bits();
-  // The integer of a product has 2 * fraction_bits fraction bits; the grid has 23 + ExtraBits.
+  // The integer of a product has 2 * fraction_bits fraction bits, and the grid has 23 + ExtraBits.
   static constexpr int product_shift = 23 + ExtraBits - 2 * fraction_bits;
-  // Above the exponent of every finite addend: exponents of products are below 2 * 128.
+  // Bound of the exponents of finite addends: those of products are below 2 * 128.
   static constexpr int largest_finite_exponent = 1024;
   static_assert(product_shift >= 0, "products have no bits below the grid of their own exponent");
   static_assert(2 * (fraction_bits + 1) + product_shift <= 30, "aligned products are int32");
@@ -73,27 +76,27 @@ struct TensorCore {
   static float to_float(std::int64_t value, int exponent);
 };
 
-// NVIDIA V100. Parameters from M. Fasi, N. J. Higham, M. Mikaitis, S. Pranesh, "Numerical behavior of
-// NVIDIA tensor cores", PeerJ CS 7:e330 (2021), and F. A. Khattak, M. Mikaitis, "Accurate models of
-// NVIDIA tensor cores", arXiv:2512.07004 (V100TC.m of their MATLAB-tensor-core: 4 products, no extra
-// bits, rounding towards zero). From the literature: not checked against hardware by us.
+// NVIDIA V100. The parameters (4 products, no extra bit, rounding towards zero) are from M. Fasi, N. J.
+// Higham, M. Mikaitis, S. Pranesh, "Numerical behavior of NVIDIA tensor cores", PeerJ CS 7:e330 (2021), and
+// F. A. Khattak, M. Mikaitis, "Accurate models of NVIDIA tensor cores", arXiv:2512.07004 (V100TC.m of their
+// MATLAB-tensor-core). Not checked against hardware by us.
 template <FormatId Id>
 using V100 =
     TensorCore<Id, accumulator_block(Accumulator::v100, Id), accumulator_extra_bits(Accumulator::v100)>;
 
-// NVIDIA A100. Same sources (A100TC.m: 8 products, tf32 4, one extra bit). From the literature: not
+// NVIDIA A100. The parameters (8 products, tf32 4, one extra bit) are from the same sources (A100TC.m). Not
 // checked against hardware by us.
 template <FormatId Id>
 using A100 =
     TensorCore<Id, accumulator_block(Accumulator::a100, Id), accumulator_extra_bits(Accumulator::a100)>;
 
-// NVIDIA H200, wgmma and mma.sync: matches every recorded result in tests/data/mma.
+// NVIDIA H200, wgmma and mma.sync. Matches every recorded result in tests/data/mma.
 template <FormatId Id>
 using H200 =
     TensorCore<Id, accumulator_block(Accumulator::h200, Id), accumulator_extra_bits(Accumulator::h200)>;
 
-// NVIDIA H200, warp matrix API: matches every recorded result too. Its m16n16k8 on tf32 is two blocks of 4,
-// one after the other (mma.sync.m16n8k8 itself is one block of 8).
+// NVIDIA H200, warp matrix API. Matches every recorded result, too. Its m16n16k8 on tf32 computes two blocks
+// of 4 one after the other, while mma.sync.m16n8k8 computes one block of 8.
 template <FormatId Id>
 using H200Mma = TensorCore<Id, accumulator_block(Accumulator::h200_mma, Id),
                            accumulator_extra_bits(Accumulator::h200_mma)>;
@@ -135,7 +138,7 @@ float TensorCore<Id, Block, ExtraBits>::run(const Element* a, const Element* b, 
   return add(multiply(last_a, last_b, sum));
 }
 
-// Returns the exact products, and the accumulator as the last addend; significands are in units of the grid
+// Returns the exact products and, as the last addend, the accumulator. The unit of a significand is the grid
 // of the addend's own exponent.
 template <FormatId Id, int Block, int ExtraBits>
 auto TensorCore<Id, Block, ExtraBits>::multiply(const Element* a, const Element* b, float sum) -> Addends {
@@ -173,14 +176,15 @@ float TensorCore<Id, Block, ExtraBits>::add(const Addends& addends) {
     const std::int32_t significand = addends.significand[p];
     const std::int32_t sign = significand >> 31;
     const std::int32_t distance = std::min(largest - addends.exponent[p], 31);
-    // Truncates the magnitude: an arithmetic shift alone would round towards minus infinity.
+    // The magnitude is truncated: an arithmetic shift of a negative number would round towards minus
+    // infinity.
     total += ((((significand ^ sign) - sign) >> distance) ^ sign) - sign;
   }
   return to_float(total, largest - 23 - ExtraBits);
 }
 
-// Adds as IEEE 754 does: NaN if any addend is NaN (its significand is 0 here, as is that of infinity times
-// zero) or if there are infinities of both signs.
+// Adds as IEEE 754 does. The result is NaN if an addend is NaN or if there are infinities of both signs. A
+// NaN has significand 0 here, and so has infinity times zero.
 template <FormatId Id, int Block, int ExtraBits>
 float TensorCore<Id, Block, ExtraBits>::add_special(const Addends& addends) {
   bool positive = false;
@@ -202,14 +206,15 @@ float TensorCore<Id, Block, ExtraBits>::to_float(std::int64_t value, int exponen
   if (value == 0) return 0.0F;
   const std::uint32_t sign = value < 0 ? 0x80000000U : 0;
   const auto magnitude = static_cast<std::uint64_t>(value < 0 ? -value : value);
-  const int leading = 63 - std::countl_zero(magnitude);  // of the integer; of the value: + exponent
-  // Position of the result's last bit in `magnitude`: 23 below the leading one, but at least 2^-149.
+  const int leading = 63 - std::countl_zero(magnitude);  // position of the leading bit in `magnitude`
+  // Position of the result's last bit: 23 below the leading one, but not below 2^-149.
   const int drop = std::max(leading - 23, -149 - exponent);
   const std::uint64_t kept = drop >= 0 ? magnitude >> std::min(drop, 63) : magnitude << -drop;
   if (kept == 0) return 0.0F;
   const int field = std::max(leading + exponent, -126) + 127;
   if (field >= 0xff) return std::bit_cast<float>(sign | 0x7f800000U);
-  // The implicit bit of a normal number adds one to the field below it; a subnormal has none.
+  // The implicit bit of a normal number adds 1 to the exponent field; so the field is entered 1 too low. A
+  // subnormal has no implicit bit.
   const std::uint32_t field_below = static_cast<std::uint32_t>(field - 1) << 23;
   return std::bit_cast<float>(sign | (field_below + static_cast<std::uint32_t>(kept)));
 }

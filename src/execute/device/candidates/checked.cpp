@@ -23,7 +23,7 @@ DeviceChecked::DeviceChecked(const Plan& plan, int candidate, const Blocking& bl
       memory_(lay_out_device_checked(plan, blocking, checked_tile_size(plan, blocking), workspace)) {}
 
 DeviceCheckedChain DeviceChecked::chain() const {
-  // A product of two complex elements is four products in an exact sum; in a term it is one.
+  // An exact sum computes four products for two complex elements; a term computes one.
   const double products_of_pair = plan_.problem.complex ? 4 : 1;
   DeviceCheckedChain chain;
   chain.first = first_checked_index(plan_);
@@ -104,14 +104,14 @@ DeviceCheck DeviceChecked::check() const {
           .largest_b = power_of_two(program.split_b.top_exponent + 1),
           .demand = {plan_.contract.checked_coefficient, unit_roundoff(plan_.problem.type)},
           .magnitudes = reinterpret_cast<const std::int64_t*>(memory_.sums.data),
-          // A sum of magnitudes times this unit is in the scale of the candidate's sums.
+          // A sum of magnitudes times magnitude_unit has the scale of the candidate's sums.
           .magnitude_unit = power_of_two(top - top_of_magnitudes)};
 }
 
 DeviceOpenElements DeviceChecked::open_elements(const ResultBlock& block) const {
   DeviceOpenElements open = memory_.open_elements;
   open.masks_per_column = DeviceOpenElements::masks_for_rows(block.rows);
-  // Open elements are computed as the native product computes them, if that meets the contract.
+  // Open elements are recomputed in the arithmetic of the native product, if native meets the contract.
   open.in_own_arithmetic =
       allows_error(plan_) &&
       native_coefficient(plan_.problem.type, plan_.problem.products()) <= plan_.contract.coefficient;

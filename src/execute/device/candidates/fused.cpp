@@ -27,9 +27,10 @@ struct Items {
 struct FusedSide {
   DeviceMatrix matrix;
   const DevicePrepared* prepared;
-  bool shared;               // all items have the same slices
-  VectorRange* ranges;       // this call's memory for ranges, not the prepared operand's
-  MergedSummary* summaries;  // memory for summaries of the ranges; nullptr: ranges are few, or prepared
+  bool shared;          // true: all batch items have the same slices
+  VectorRange* ranges;  // this call's memory for ranges, not the prepared operand's
+  MergedSummary*
+      summaries;  // memory for summaries of the ranges; nullptr: ranges are few, or the side is prepared
 
   FusedSide(const DeviceMatrix& operand, const DevicePrepared* given, VectorRange* memory,
             MergedSummary* summary_memory)
@@ -42,15 +43,15 @@ struct FusedSide {
   }
   // True if the operand was prepared by the rule.
   bool has(const SplitRule& rule) const { return prepared != nullptr && prepared->rule == rule; }
-  // Returns the side of these items for steps that read exponents and flags alone: its scales may be those of
+  // Returns the side of these items for steps that read only exponents and flags. Its scales may belong to
   // any rule.
   DeviceSide at(const Items& items) const {
     DeviceSide side = with(prepared == nullptr ? ranges : prepared_item(items.first).ranges, items);
     side.summaries = prepared == nullptr ? summaries : prepared_item(items.first).summary;
     return side;
   }
-  // Returns the side of these items with the scales of the rule. Those of an operand that was prepared by
-  // another rule are set in this call's ranges, since later calls need the prepared ones.
+  // Returns the side of these items with ranges for the scales of the rule. If the operand was prepared by
+  // another rule, these are this call's ranges, since later calls need the prepared scales.
   DeviceSide at(const Items& items, const SplitRule& rule) const {
     return with(has(rule) ? prepared_item(items.first).ranges : ranges, items);
   }
@@ -62,8 +63,7 @@ struct FusedSide {
   }
 };
 
-// Returns the prepared operand, or nullptr if it has no slices since it was prepared for native products
-// alone.
+// Returns the prepared operand; nullptr if it has no slices because it was prepared only for native products.
 const DevicePrepared* with_slices(const DevicePrepared* prepared) {
   return prepared == nullptr || prepared->items.empty() ? nullptr : prepared;
 }
@@ -85,12 +85,13 @@ class FusedCall {
 
  private:
   struct Conditions {
-    bool conditional;   // true: the candidate's kernels exit early unless it was selected
+    bool conditional;   // true: the candidate's kernels exit early unless the candidate was selected
     bool ranges_known;  // true: ranges were found before the split
   };
 
-  // Returns the largest number of items in a step. Kernels take the number of items from the sides
-  // (DeviceSide::items), and a side that all items share says 1. So it is 1 if all items share both sides.
+  // Returns the largest number of items in a step. Kernels read the number of items from the sides
+  // (DeviceSide::items), and a shared side counts as one item. Therefore the number is 1 if both sides are
+  // shared.
   std::int64_t max_items_for(const DeviceOperands& operands) const {
     const auto serves_all = [](const DeviceMatrix& matrix, const DevicePrepared* given) {
       const DevicePrepared* prepared = with_slices(given);
@@ -107,7 +108,7 @@ class FusedCall {
       if (side->summaries != nullptr) engine_.summarize(queue_, side->at(items), side->summaries);
     }
   }
-  // The selection may overlap the products before it if no later step depends on it.
+  // with_products: the selection may run at the same time as the products before it.
   enum class Overlap : bool { none, with_products };
   void select(const Items& items, Overlap overlap) const {
     engine_.select(queue_, a_.at(items), b_.at(items), operands_.scalars, candidates_on_device(plan_),
@@ -117,13 +118,13 @@ class FusedCall {
                     .overlaps_products = overlap == Overlap::with_products});
   }
 
-  // Puts the steps of some batch items into the queue, one launch of each kind for all of them.
+  // Puts the steps of some batch items into the queue. Each launch serves all of these items.
   void multiply_together(const Items& items) const {
     const bool conditional = plan_.candidates.size() > 1 || operands_.scalars.on_device();
     if (!conditional) {
       multiply_candidate(0, items, {.conditional = false, .ranges_known = false});
       if (operands_.report == nullptr) return;
-      // The single candidate has run anyway, so the selection is made for the report alone.
+      // The only candidate has run already. The selection is made only for the report.
       summarize(items);
       const bool follows_products = a_.summaries == nullptr && b_.summaries == nullptr;
       select(items, follows_products ? Overlap::with_products : Overlap::none);
@@ -135,19 +136,19 @@ class FusedCall {
     end_chain(items);
   }
 
-  // True if the products of the only emulation are made before the selection. It accepts most operands, and
-  // if something else is selected all of C is written again, for which C must not have been read (beta = 0).
+  // True if the only emulation is multiplied before the selection, since it accepts most operands. If native
+  // is selected later, C is overwritten. That is possible only if C is not read (beta = 0).
   bool multiplies_before_selection() const {
     return emulations(plan_).size() == 1 && finds_ranges_while_splitting() && operands_.scalars.beta == 0.0;
   }
   ResultBlock all_of_c() const { return {0, 0, plan_.problem.m, plan_.problem.n}; }
-  // True if the split of the first candidate finds the ranges. It has to split whole operands then, and the
-  // host has to know that alpha is not 0.
+  // True if the split of the first candidate finds the ranges. This requires that the split reads whole
+  // operands, and that the host knows that alpha is not 0.
   bool finds_ranges_while_splitting() const {
     return covers_all(plan_, blocking_) && !operands_.scalars.on_device();
   }
-  // True if the first split clears the counters of the products. That is possible if the split always runs,
-  // and if they are used once after it: by the products of the candidate that a single batch item selects.
+  // True if the first split clears the counters of the products. This requires that the split always runs,
+  // and that the counters are used only once after it, which holds for a single batch item.
   bool clears_counters(const Items& items) const {
     const Program& first = plan_.candidates.front().program;
     return finds_ranges_while_splitting() && items.count == 1 &&
@@ -155,8 +156,8 @@ class FusedCall {
   }
 
   // Begins the fallback chain: finds ranges and selects. If the first candidate's split finds the ranges,
-  // also multiplies that candidate; if multiplies_before_selection(), the selection is left to end_chain().
-  // Returns the first candidate that is still to be multiplied.
+  // also multiplies the first candidate. If multiplies_before_selection(), end_chain() makes the selection
+  // instead. Returns the first candidate that is not multiplied yet.
   int begin_chain(const Items& items) const {
     if (finds_ranges_while_splitting()) {
       const bool multiplies_first = multiplies_before_selection();
@@ -183,15 +184,16 @@ class FusedCall {
     });
   }
 
-  // Returns the condition of a candidate's kernels. Those of later candidates may read the selection before
-  // the preceding kernel has ended, if it was made before the first candidate's products.
+  // Returns the condition of a candidate's kernels. The last member says that they may read the selection
+  // while the preceding kernel runs. Kernels of later candidates may do so if the selection precedes the
+  // first candidate's products.
   DeviceCondition on_candidate(bool conditional, std::int32_t candidate) const {
     return {conditional ? memory_.selections : nullptr, candidate,
             conditional && candidate > 0 && !multiplies_before_selection()};
   }
 
-  // True for a batch of items so small that the early exits of a split with many thread blocks take long in
-  // comparison.
+  // True for a batch of small items. The early exits of a split with many thread blocks would take long
+  // beside their products.
   bool has_small_items() const {
     const Problem& problem = plan_.problem;
     return problem.batch_count > 1 &&
@@ -199,8 +201,8 @@ class FusedCall {
                engine_.thresholds().small_item_products;
   }
 
-  // Returns the slices of a prepared operand; or else adds a split to `splits` and returns the slices that it
-  // will make.
+  // Returns prepared slices if the operand has them. Otherwise adds a split to `splits` and returns the
+  // slices that the split will make.
   Slices plan_split(const FusedSide& side, const SplitRule& rule, const Slices& memory, const Items& items,
                     const Interval& vectors, bool ranges_known, std::vector<DeviceSplit>& splits) const {
     if (side.has(rule)) return side.prepared_item(items.first).slices.block(vectors.first, vectors.count);
@@ -219,7 +221,7 @@ class FusedCall {
     return plan_.candidates[static_cast<std::size_t>(candidate)].program;
   }
 
-  // Splits the operands' vectors that a block needs and the preceding block did not.
+  // Splits the vectors of a block that were not vectors of the preceding block.
   FusedSlices split(int candidate, const Items& items, const ResultBlock& block,
                     const Conditions& conditions) const {
     const Program& program = program_of(candidate);
@@ -293,7 +295,7 @@ class FusedCall {
   }
 
   // Ends the fallback chain: writes beta C for items with alpha = 0, and the native product for items that
-  // selected no emulation. Makes the selection first if begin_chain() has left it.
+  // selected no emulation. If begin_chain() has made no selection, makes it first.
   void end_chain(const Items& items) const {
     for (std::int64_t i = 0; i < items.count; ++i) {
       if (operands_.scalars.on_device()) {
@@ -306,8 +308,8 @@ class FusedCall {
     constexpr bool conditional = true;
     const DeviceTile tile =
         tile_of(a_.at(items), b_.at(items), items, all_of_c(), on_candidate(conditional, native));
-    if (!multiplies_before_selection()) return engine_.multiply_unsplit(queue_, tile);
-    engine_.select_or_multiply_unsplit(
+    if (!multiplies_before_selection()) return engine_.multiply_unsliced(queue_, tile);
+    engine_.select_or_multiply_unsliced(
         queue_, tile, candidates_on_device(plan_), memory_.selections,
         {.report = operands_.report, .begins = begins_with_selection(plan_), .overlaps_products = true});
   }

@@ -22,8 +22,8 @@ struct ColumnPanel {
   std::int64_t columns;
 };
 
-// Returns the op of DeviceBlasProduct (0, 1, 2: N, T, C of BLAS) for an operand. `transposed`: the operand is
-// stored transposed. Nothing for a conjugate without transposition, which BLAS lacks.
+// Returns the op of DeviceBlasProduct for an operand: 0, 1, 2 for N, T, C of BLAS. Returns nothing for a
+// conjugate without transposition, which BLAS lacks. `transposed`: the operand is stored transposed.
 std::optional<int> blas_op(const DeviceMatrix& matrix, bool transposed) {
   const bool conjugated = matrix.complex() && matrix.conjugated;
   if (!transposed) return conjugated ? std::nullopt : std::optional(0);
@@ -52,7 +52,7 @@ class NativeProducts {
     const bool has_contract = call_.plan.contract.coefficient != 0;
     const bool may_add_c = scalars.on_device() || scalars.beta != 0.0;
     const bool has_tiny_alpha = !scalars.on_device() && has_contract && is_subnormal(scalars.alpha);
-    // True if sums are stored beside C, and alpha and beta are applied by a kernel of ours.
+    // True if sums are stored in the workspace, and a kernel of Kintsugi applies alpha and beta.
     const bool has_sums = may_add_c || has_tiny_alpha;
     const NativeWay way = has_contract ? native_way(call_.plan, has_sums) : NativeWay::vendor_sums;
     if (way == NativeWay::own_kernel) {
@@ -69,7 +69,7 @@ class NativeProducts {
   }
 
  private:
-  // True if a part of alpha is subnormal: kernels of cuBLAS may flush it to zero.
+  // True if a part of alpha is subnormal. Kernels of cuBLAS may flush it to zero.
   bool is_subnormal(const std::complex<double>& alpha) const {
     const bool single = call_.c.type == ElementType::f32 || call_.c.type == ElementType::c32;
     const double least =
@@ -80,8 +80,8 @@ class NativeProducts {
   ColumnPanel whole() const { return {0, call_.plan.problem.batch_count, 0, call_.c.columns}; }
   bool swaps_operands() const { return call_.plan.problem.layout == Layout::row_major; }
 
-  // Multiplies panel after panel: as many whole batch items as the workspace has memory for their sums, or
-  // else as many columns of one item.
+  // Multiplies panel after panel. A panel has as many whole batch items as the workspace can hold sums for,
+  // or if it cannot hold one item, as many columns of one item.
   void multiply_in_panels() const {
     const auto elements_of_workspace =
         static_cast<std::int64_t>(call_.blocking.native_sum_bytes / element_bytes(call_.c.type));
@@ -96,7 +96,7 @@ class NativeProducts {
                                 std::min(columns, call_.c.columns - j)};
         const DeviceMatrix sums = sums_of(panel);
         if (multiply_by_vendor(panel, sums, {})) {
-          constexpr std::byte* no_scratch = nullptr;  // every sum is tested; the operands are not read
+          constexpr std::byte* no_scratch = nullptr;  // not needed, since the operands are not tested
           engine_.finish_native(call_.queue, tile_of(panel), sums, no_scratch, 0);
         } else {
           multiply_by_own_kernel(panel);
@@ -117,7 +117,7 @@ class NativeProducts {
   }
 
   void multiply_by_own_kernel(const ColumnPanel& panel) const {
-    engine_.multiply_unsplit(call_.queue, tile_of(panel));
+    engine_.multiply_unsliced(call_.queue, tile_of(panel));
   }
 
   DeviceTile tile_of(const ColumnPanel& panel) const {
@@ -134,9 +134,9 @@ class NativeProducts {
   }
 
   // Multiplies into `result`, which has the panel's size, or into C if the panel is all of C. A row-major C
-  // is computed as the column-major C^T = B^T A^T. Returns false, with nothing done, if cuBLAS has no such
-  // product or needs more scratch. It has none for some prepared operands: a conjugate without transposition,
-  // and pointers combined with strides.
+  // is computed as the column-major C^T = B^T A^T. Returns false and does nothing if cuBLAS needs more
+  // scratch or has no such product. cuBLAS has no product for some prepared operands: a conjugate without
+  // transposition, and pointers combined with strides.
   bool multiply_by_vendor(const ColumnPanel& panel, const DeviceMatrix& result,
                           const DeviceScalars& scalars) const {
     const DeviceMatrix a = from_item_and_vector(call_.a, panel.first_item, 0);

@@ -1,5 +1,5 @@
-// Native products of a plan on a device: products of the vendor library, whose sums are tested under a
-// contract, or of a kernel of ours.
+// Native products of a plan on a device. The vendor library or a kernel of Kintsugi multiplies. Under a
+// contract the sums of the vendor library are tested.
 #pragma once
 
 #include "engines/device.hpp"

@@ -105,8 +105,8 @@ class DeviceOzaki1Product {
     });
   }
 
-  // Algorithm 2 for a tile, whose first vectors are vector `row` of A's slices and vector `vector` of B's.
-  // The outer loop is over slices q of B, the inner one over slices p of A.
+  // Algorithm 2 for a tile. `row`: the tile's first vector in A's slices. `vector`: its first vector in B's
+  // slices. The outer loop is over slices q of B, the inner loop over slices p of A.
   void multiply_tile(const DeviceTile& tile, std::int64_t row, std::int64_t vector) const {
     const std::int64_t vectors = plan_.problem.parts() * tile.columns;
     Accumulators products = ozaki1_products(plan_, tile.rows, tile.columns);
@@ -134,8 +134,8 @@ class DeviceOzaki1Product {
     kernels_.finish_sums(task_.queue, sums);
   }
 
-  // Adds the products of slices first ... end - 1 of A by slice q of B, ozaki1_products_at_once at a time.
-  // multiply(p) computes products.groups of them, for slices p, p + 1, ...
+  // Adds the products of slices first ... end - 1 of A and slice q of B, ozaki1_products_at_once products at
+  // a time. multiply(p) must compute products.groups products, for slices p, p + 1, ... of A.
   template <class Multiply>
   void add_slices(const DeviceProductSums& sums, int first, int end, int q, Accumulators& products,
                   const Multiply& multiply) const {
@@ -172,7 +172,7 @@ class DeviceOzaki1Product {
   DeviceOzaki1Memory memory_;
   DeviceBlockSliceCounts slice_counts_;
   DeviceCondition condition_;
-  bool a_is_split_ = false;  // the slices are those of all of A
+  bool a_is_split_ = false;  // true: the slices are slices of all rows of A
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Ozaki scheme I on matrices in device memory: the steps of execute/host/ozaki1.hpp in a queue.
+// Ozaki scheme I on matrices in device memory, with the steps of execute/host/ozaki1.hpp.
 #pragma once
 
 #include "base/memory.hpp"
@@ -7,7 +7,7 @@
 
 namespace kintsugi::core {
 
-// A batch item whose ranges are known and whose candidate is selected. The report does not count the item
+// A batch item whose ranges are known and whose candidate is selected. The report has not counted the item
 // yet.
 struct DeviceOzaki1Task {
   const Plan& plan;
@@ -21,7 +21,7 @@ struct DeviceOzaki1Task {
   DeviceReport* report;
 };
 
-// Puts the steps that compute C into the queue; their kernels exit early unless the first candidate is
+// Puts the steps that compute C into the queue. Their kernels exit early unless the first candidate is
 // selected. If the operands need more slices than are made, the selection becomes DeviceSelection::none.
 void multiply_by_ozaki1(const DeviceOzaki1Task& task, Workspace workspace);
 

@@ -30,7 +30,7 @@ CopyWorkers::CopyWorkers(const DeviceTransfers& transfers, const DeviceContexts&
   try {
     for (std::size_t thread = 0; thread < count; ++thread)
       threads_.emplace_back([this, thread] { run(thread); });
-  } catch (const std::exception&) {  // fewer threads copy too
+  } catch (const std::exception&) {  // The threads that could be made do all copies.
     if (threads_.empty()) throw;
   }
 }
@@ -45,7 +45,7 @@ CopyWorkers::~CopyWorkers() {
   for (const Chunk& chunk : chunks_) {
     try {
       if (chunk.is_in_use) chunk.was_read.wait();
-    } catch (const Error&) {  // the device has failed, and reads nothing any more
+    } catch (const Error&) {  // The device has failed, so it no longer reads the chunk.
     }
   }
 }
@@ -66,7 +66,7 @@ void CopyWorkers::wait_for(CopyGroup& group) {
   if (failure_ != nullptr) std::rethrow_exception(failure_);
 }
 
-// Waits for a piece; false: the thread is to end.
+// Waits for a piece. Returns false if the thread must end.
 bool CopyWorkers::take_piece(CopyGroup*& group, std::size_t& piece) {
   std::unique_lock lock(mutex_);
   has_work_.wait(lock, [&] { return ends_ || failure_ != nullptr || !groups_.empty(); });

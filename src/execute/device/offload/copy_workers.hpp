@@ -19,30 +19,30 @@ namespace kintsugi::core {
 
 enum class CopyDirection { to_device, to_host };
 
-// Pieces that are waited for together.
+// Pieces that wait_for() waits for together.
 struct CopyGroup {
   std::vector<CopyPiece> pieces{};
-  bool is_pinned = false;         // the host's matrix is: the device copies it without a chunk
-  std::vector<char> is_copied{};  // for each piece
-  std::size_t started = 0;        // pieces that a thread took
+  bool is_pinned = false;  // true: the host's matrix is pinned, so the device copies it without a chunk
+  std::vector<char> is_copied{};  // one flag for each piece
+  std::size_t started = 0;        // number of pieces that threads have taken
   std::size_t finished = 0;
 };
 
 // Threads for one direction and one queue of a device.
 class CopyWorkers {
  public:
-  // `context` is the queue's. Fails with out_of_memory if there is no pinned memory.
+  // `context`: context of the queue. Fails with out_of_memory if there is no pinned memory.
   CopyWorkers(const DeviceTransfers& transfers, const DeviceContexts& contexts, const DeviceContext& context,
               const Queue& queue, CopyDirection direction, int threads);
   CopyWorkers(const CopyWorkers&) = delete;
   CopyWorkers& operator=(const CopyWorkers&) = delete;
-  // Waits for pieces that were started; others are not copied.
+  // Waits for pieces that were started. Other pieces are not copied.
   ~CopyWorkers();
 
-  // The group lives until the workers' end, or until it was waited for.
+  // `group` must live until wait_for(group) has returned, or as long as the workers.
   void add(CopyGroup& group);
-  // Waits until all pieces of the group are in the queue (to_device), or are in the host's memory (to_host).
-  // Throws the first error of any piece of these workers.
+  // Waits until all copies of the group are in the queue (direction to_device), or until all pieces are in
+  // host memory (to_host). Throws the first error of any piece of these workers.
   void wait_for(CopyGroup& group);
 
  private:
@@ -52,7 +52,7 @@ class CopyWorkers {
     OwnedEvent was_read;
     bool is_in_use = false;
   };
-  static constexpr std::size_t chunks_of_thread = 2;  // one is filled while the other is read
+  static constexpr std::size_t chunks_of_thread = 2;  // one chunk is filled while the other one is read
 
   void run(std::size_t thread);
   bool take_piece(CopyGroup*& group, std::size_t& piece);
@@ -70,7 +70,7 @@ class CopyWorkers {
   std::mutex mutex_;
   std::condition_variable has_work_;
   std::condition_variable has_finished_;
-  std::deque<CopyGroup*> groups_;  // with pieces that no thread took
+  std::deque<CopyGroup*> groups_;  // groups with pieces that no thread has taken
   std::exception_ptr failure_;
   bool ends_ = false;
   std::vector<std::thread> threads_;

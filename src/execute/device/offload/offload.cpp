@@ -18,7 +18,7 @@ namespace kintsugi::core {
 
 namespace {
 
-// Devices that are of the kind for which the plan was made.
+// Returns the devices of the kind for which the plan was made.
 std::vector<int> devices_of(const Plan& plan) {
   const DeviceContexts& contexts = *plan.engine->contexts();
   const auto kind = [&](int device) {
@@ -33,7 +33,7 @@ std::vector<int> devices_of(const Plan& plan) {
 }
 
 // Divides the host's threads between devices and directions. A core copies about 10 GB/s, so eight threads
-// fill a PCIe 5 slot. Threads of the other direction begin later.
+// fill a PCIe 5 slot.
 CopyThreads copy_threads(int threads, std::size_t devices, std::int64_t bytes) {
   constexpr int max_to_device = 8;
   constexpr int max_to_host = 4;
@@ -43,7 +43,7 @@ CopyThreads copy_threads(int threads, std::size_t devices, std::int64_t bytes) {
           .to_host = std::clamp(useful / 3, 1, max_to_host)};
 }
 
-// Runs the pipeline; returns the error's message, or an empty text.
+// Runs the pipeline. Returns the message of an error, or "".
 std::string message_of_run(OffloadPipeline& pipeline) {
   try {
     pipeline.run();
@@ -55,7 +55,7 @@ std::string message_of_run(OffloadPipeline& pipeline) {
   }
 }
 
-// Runs each pipeline in a thread of its own; returns the first error's message, or an empty text.
+// Runs each pipeline in a thread of its own. Returns the message of the first error, or "".
 std::string run_together(std::deque<OffloadPipeline>& pipelines) {
   std::vector<std::string> messages(pipelines.size());
   std::vector<std::thread> threads;
@@ -81,7 +81,7 @@ void add_report(Report& report, const Report& part) {
   report.dynamic_range_b = std::max(report.dynamic_range_b, part.dynamic_range_b);
   report.blocking = part.blocking;
   if (part.adapted) report.adapted = part.adapted;
-  if (!part.offload) return;  // it failed
+  if (!part.offload) return;  // the pipeline has failed
   OffloadReport& all = *report.offload;
   all.devices += part.offload->devices;
   all.products += part.offload->products;
@@ -130,7 +130,7 @@ bool covers_all(const Problem& problem, const std::vector<OffloadPart>& parts) {
   return elements == problem.m * problem.n;
 }
 
-// Returns why devices cannot be used in this process and for these operands; empty: they can.
+// Returns the reason why devices cannot be used in this process or for these operands; "" if they can.
 std::string obstacle(const Plan& plan, const Operands& operands) {
   if (operands.prepared_a != nullptr || operands.prepared_b != nullptr)
     return "an operand was prepared on the host";

@@ -1,4 +1,4 @@
-// Multiplies host matrices on devices, of which they need not fit one.
+// Multiplies host matrices on devices. The matrices may be larger than a device's memory.
 #pragma once
 
 #include "execute/execute.hpp"
@@ -6,8 +6,8 @@
 
 namespace kintsugi::core {
 
-// Executes a plan that is offloaded. The host computes the elements of C that the devices did not, and the
-// report says why. Returns when C is complete.
+// Executes an offloaded plan. If devices fail, the host computes the elements of C that they have not
+// computed, and the report has the reason. Returns when C is complete.
 void offload(const Plan& plan, const Operands& operands, Report& report);
 
 }  // namespace kintsugi::core

@@ -12,10 +12,11 @@ namespace kintsugi::core {
 
 namespace {
 
-// The host's operands are only read, though copies to the device and back have one type.
+// Returns the operand's memory without const, since copies in both directions use the same type. The operand
+// is only read.
 std::byte* bytes_of(const void* data) { return static_cast<std::byte*>(const_cast<void*>(data)); }
 
-// Returns the strip of this matrix in device memory, without its address.
+// Returns the description of a strip in device memory for this host matrix, without the strip's address.
 StoredMatrix strip_of(const StoredMatrix& host, std::int64_t rows, std::int64_t columns) {
   return {nullptr, strip_pitch(host.rows_are_lines ? columns : rows), host.rows_are_lines,
           host.element_bytes};
@@ -24,7 +25,7 @@ StoredMatrix strip_of(const StoredMatrix& host, std::int64_t rows, std::int64_t 
 void synchronize_quietly(const DeviceEngine& device, const Queue& queue) {
   try {
     device.synchronize(queue);
-  } catch (const Error&) {  // caused, and reported, by an earlier call
+  } catch (const Error&) {  // An earlier call has caused and reported this error.
   }
 }
 
@@ -85,8 +86,8 @@ Problem OffloadPipeline::OnDevice::problem_of(const OffloadStep& step) const {
   return problem;
 }
 
-// Steps over all inner indices have the candidates of the call's plan, whatever their shape, so that C has
-// the bits of one product.
+// Steps with all inner indices have the candidates of the call's plan, whatever their shape. C then has the
+// bits of one product.
 void OffloadPipeline::OnDevice::make_plans(const std::vector<OffloadStep>& steps, const OffloadLayout& layout,
                                            std::size_t max_bytes) {
   const std::size_t other_bytes = strip_bytes(plan_.problem, layout) + steps.size() * report_bytes;
@@ -144,7 +145,8 @@ void OffloadPipeline::OnDevice::begin_loads(const OffloadStep& step) {
     const auto strip = static_cast<std::size_t>(load.strip);
     const OwnedEvent* reader = (is_a ? readers_a_ : readers_b_)[strip];
     if (load.replaces && reader != nullptr) {
-      // A product that the queue waits for below may need the copies before it: they must be in the queue.
+      // The queue waits below for a product that may need earlier copies. These copies must be in the queue
+      // before.
       for (CopyGroup& group : loads_) uploads_->wait_for(group);
       reader->make_wait(to_device_.get());
     }

@@ -1,4 +1,4 @@
-// Memory, queues and threads that one device's part of an offloaded product has while it runs.
+// Memory, queues and threads of one device in an offloaded product.
 #pragma once
 
 #include <deque>
@@ -22,7 +22,7 @@ struct HostMatrices {
 };
 HostMatrices host_matrices(const Problem& problem, const Operands& operands);
 
-// Works in the context that is current at construction.
+// Works in the context that is current when the object is constructed.
 class OffloadPipeline::OnDevice {
  public:
   // Makes the plans of all steps and allocates what they need. Fails with out_of_memory or
@@ -33,10 +33,10 @@ class OffloadPipeline::OnDevice {
   OnDevice& operator=(const OnDevice&) = delete;
   ~OnDevice();  // waits for all copies and products
 
-  // Starts the copies of a step's operands. The steps before it were all multiplied, but for the last one,
-  // which must not use the same strips.
+  // Starts the copies of a step's operands. multiply() has been called for all steps before, except possibly
+  // the last one, which must not use the strips that are overwritten.
   void begin_loads(const OffloadStep& step);
-  // Starts the copy of the elements of C that a step's product is added to.
+  // Starts the copy of the elements of C to which the step's product is added.
   void begin_result_load(const OffloadStep& step);
   // Makes the queue of products wait for all copies that were started.
   void finish_loads();
@@ -47,7 +47,7 @@ class OffloadPipeline::OnDevice {
 
   // True if a load of `next` writes into a strip that `step` multiplies.
   static bool overwrites(const OffloadStep& next, const OffloadStep& step);
-  // Adds what the products did, and the sizes of memory and copies; all products are done.
+  // Adds the reports of all products and the sizes of memory and copies. All products must have finished.
   void add_to_report(Report& report) const;
 
  private:
@@ -72,7 +72,7 @@ class OffloadPipeline::OnDevice {
   std::vector<StoredMatrix> strips_a_, strips_b_, strips_c_;
   std::byte* workspace_ = nullptr;
   std::size_t workspace_bytes_ = 0;
-  std::byte* reports_ = nullptr;  // a DeviceReport for each product, each at a multiple of the alignment
+  std::byte* reports_ = nullptr;  // one aligned DeviceReport for each product
   struct Product {
     const Plan* plan;
     const DeviceReport* found;
@@ -80,11 +80,10 @@ class OffloadPipeline::OnDevice {
   };
   std::vector<Product> made_;
   std::deque<OwnedEvent> events_;
-  // Event after the last product that read a strip, and the last copy of a strip of C; nullptr: there is
-  // none.
+  // For each strip of A and B: the event after the last product that read the strip; nullptr: there is none.
   std::vector<const OwnedEvent*> readers_a_, readers_b_;
-  std::vector<CopyGroup*> results_;
-  std::deque<CopyGroup> loads_;  // that were started
+  std::vector<CopyGroup*> results_;  // for each strip of C: its last copy to the host; nullptr: there is none
+  std::deque<CopyGroup> loads_;      // copies to the device that were started
   std::deque<CopyGroup> finished_loads_;
   std::int64_t uploaded_bytes_ = 0;
   std::int64_t downloaded_bytes_ = 0;

@@ -22,7 +22,7 @@ struct SpareQueues {
   std::vector<SpareQueue> queues;
 };
 
-// Never destroyed, since a call may be made after static objects were.
+// Never destroyed, since a call may be made after static objects were destroyed.
 SpareQueues& spare_queues() {
   static auto* instance = new SpareQueues;
   return *instance;
@@ -50,12 +50,12 @@ OwnedQueue::~OwnedQueue() {
     SpareQueues& spare = spare_queues();
     const std::lock_guard lock(spare.mutex);
     spare.queues.push_back({&transfers_, &contexts_, context_, queue_});
-  } catch (...) {  // no memory for the list
+  } catch (...) {  // No memory for the list: the stream is lost.
     transfers_.destroy_stream(queue_);
   }
 }
 
-// In a forked child another thread of the parent may have locked the mutex, and the driver destroys nothing.
+// Does nothing in a forked child: the mutex may be locked forever, and the driver cannot be used.
 void release_spare_queues() noexcept {
   if (fork_depth() > 0) return;
   SpareQueues& spare = spare_queues();

@@ -1,4 +1,4 @@
-// Streams and events of a device that live as long as an object.
+// Owners of a device's streams and events.
 #pragma once
 
 #include <utility>
@@ -29,8 +29,8 @@ class OwnedEvent {
   DeviceEvent event_;
 };
 
-// A queue of the context that is current at construction. Its stream is kept for later calls: the engine has
-// graphs of the launches of a stream.
+// A queue of the context that is current when the object is constructed. The stream is kept for later calls,
+// since the engine has graphs for each stream.
 class OwnedQueue {
  public:
   OwnedQueue(const DeviceTransfers& transfers, const DeviceContexts& contexts);

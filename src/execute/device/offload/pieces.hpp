@@ -9,8 +9,8 @@
 
 namespace kintsugi::core {
 
-// A matrix whose rows, or whose columns, are contiguous lines `ld` elements apart. An operand's rows are its
-// vectors, and its columns the inner indices.
+// A matrix with contiguous lines (rows or columns) that are `ld` elements apart. The rows of an operand are
+// its vectors; the columns are the inner indices.
 struct StoredMatrix {
   std::byte* data = nullptr;
   std::int64_t ld = 0;
@@ -32,14 +32,14 @@ struct CopyPiece {
   std::size_t device_pitch = 0;
   std::size_t line_bytes = 0;
   std::size_t lines = 0;
-  IndexRange rows;  // of the matrix on the host
+  IndexRange rows;  // rows of the host's matrix
   IndexRange columns;
 
   std::size_t bytes() const { return line_bytes * lines; }
 };
 
-// Returns the pieces of these rows and columns of the host's matrix, each of at most `max_bytes` bytes, or
-// one element. The element at `row` and `column` of the device's matrix is the first of them.
+// Cuts the given rows and columns of the host's matrix into pieces. A piece has at most `max_bytes` bytes,
+// but at least one element. `row`, `column`: position of the first element in the device's matrix.
 std::vector<CopyPiece> cut_into_pieces(const StoredMatrix& host, const IndexRange& rows,
                                        const IndexRange& columns, const StoredMatrix& device,
                                        std::int64_t row, std::int64_t column, std::size_t max_bytes);

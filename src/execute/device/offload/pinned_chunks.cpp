@@ -14,10 +14,11 @@ namespace {
 struct SpareChunks {
   std::mutex mutex;
   std::vector<std::byte*> chunks;
-  const DeviceTransfers* transfers = nullptr;  // of all chunks: there is one engine for devices
+  const DeviceTransfers* transfers =
+      nullptr;  // the same for all chunks, since there is one engine with devices
 };
 
-// Never destroyed, since a call may be made after static objects were.
+// Never destroyed, since a call may be made after static objects were destroyed.
 SpareChunks& spare_chunks() {
   static auto* instance = new SpareChunks;
   return *instance;
@@ -49,12 +50,12 @@ PinnedChunk::~PinnedChunk() {
   try {
     const std::lock_guard lock(spare_chunks().mutex);
     spare_chunks().chunks.push_back(memory_);
-  } catch (...) {  // no memory for the list
+  } catch (...) {  // No memory for the list: the chunk is lost.
     spare_chunks().transfers->free_pinned(memory_);
   }
 }
 
-// In a forked child another thread of the parent may have locked the mutex, and the driver frees nothing.
+// Does nothing in a forked child: the mutex may be locked forever, and the driver cannot be used.
 void release_pinned_chunks() noexcept {
   if (fork_depth() > 0) return;
   SpareChunks& spare = spare_chunks();

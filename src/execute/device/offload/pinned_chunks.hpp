@@ -1,4 +1,4 @@
-// Pinned memory of the host, through which pageable memory is copied; kept between calls.
+// Chunks of pinned host memory. Copies between pageable memory and a device go through them.
 #pragma once
 
 #include <cstddef>
@@ -7,11 +7,11 @@
 
 namespace kintsugi::core {
 
-// A chunk of pinned memory, returned for later calls at the end of its lifetime.
+// A chunk of pinned memory. The destructor keeps the memory for later calls.
 class PinnedChunk {
  public:
-  // Copies of fewer bytes do not reach the full rate of the bus; a chunk of this size and the pageable memory
-  // that it is a copy of fit a core's cache.
+  // Smaller copies do not reach the full rate of the bus. A chunk of this size and the pageable memory of the
+  // same size fit a core's cache.
   static constexpr std::size_t bytes = std::size_t{2} << 20;
 
   // Fails with out_of_memory.

@@ -9,7 +9,7 @@ namespace kintsugi::core {
 
 namespace {
 
-// Memory that a call may take on the device.
+// Returns the bytes of device memory that a call may use.
 std::size_t usable_bytes(const Plan& plan) {
   if (plan.request.offload_memory > 0) return plan.request.offload_memory;
   return plan.engine->device()->transfers()->free_memory() / 10 * 9;
@@ -72,7 +72,7 @@ std::vector<OffloadPart> OffloadPipeline::unwritten() const {
       parts.push_back({step.rows, step.columns});
       continue;
     }
-    if (result->is_copied.empty()) {  // its copy was not started
+    if (result->is_copied.empty()) {  // The copy of the result was not started.
       parts.push_back({step.rows, step.columns});
       ++result;
       continue;

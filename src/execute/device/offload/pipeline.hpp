@@ -1,4 +1,4 @@
-// One device's part of an offloaded product: copies to the device, products and copies back at the same time.
+// Computes a part of C on one device. Copies to the device, products and copies back run at the same time.
 #pragma once
 
 #include <deque>
@@ -21,18 +21,18 @@ struct CopyThreads {
 
 class OffloadPipeline {
  public:
-  // Plan and operands are those of the whole call, and live as long as the pipeline.
+  // `plan` and `operands` belong to the whole call. They must live as long as the pipeline.
   OffloadPipeline(const Plan& plan, const Operands& operands, const OffloadPart& part, int device,
                   const CopyThreads& threads);
   OffloadPipeline(const OffloadPipeline&) = delete;
   OffloadPipeline& operator=(const OffloadPipeline&) = delete;
   ~OffloadPipeline();
 
-  // Computes the part of C. After a failure, unwritten() has the elements of C that are as they were.
+  // Computes the part of C. After a failure, unwritten() returns the elements of C that were not written.
   void run();
 
   std::vector<OffloadPart> unwritten() const;
-  const Report& report() const { return report_; }  // of the products, after run()
+  const Report& report() const { return report_; }  // valid after run()
 
  private:
   class OnDevice;  // memory, queues and threads of a run
@@ -45,7 +45,7 @@ class OffloadPipeline {
   int device_;
   CopyThreads threads_;
   std::vector<OffloadStep> steps_;
-  std::deque<CopyGroup> results_;  // copies of C to the host, of the first steps that complete elements of C
+  std::deque<CopyGroup> results_;  // copies of C to the host, for each step that completes elements of C
   Report report_;
 };
 

@@ -12,9 +12,9 @@ namespace kintsugi::core::cuda {
 
 namespace {
 
-// True if the kernel computes the transpose of C. The matrix unit's rows want an operand whose vectors are
-// adjacent in memory, its columns one that is contiguous along k. If B is of the first kind and A of the
-// second, B is given to the rows and A to the columns.
+// True if the kernel computes the transpose of C. The matrix unit's rows should have an operand whose vectors
+// are adjacent in memory, its columns an operand that is contiguous along k. If B is of the first kind and A
+// of the second, B is given to the rows and A to the columns.
 bool swaps(const DeviceTile& tile) {
   return !tile.a.matrix.complex() && tile.a.matrix.column_stride < tile.a.matrix.row_stride &&
          tile.b.matrix.row_stride < tile.b.matrix.column_stride;
@@ -31,9 +31,9 @@ DmmaTask task_of(const DeviceTile& tile, const DmmaConfig& config) {
 
 std::int64_t tiles_of(const DmmaTask& task) { return std::int64_t{task.row_tiles} * task.column_tiles; }
 
-// Thread blocks per batch item. If k is short a thread block computes several tiles, and copies the operands
-// of the next one while it writes the sums of the last. If k is long each tile has a thread block of its own,
-// which begins as soon as an SM is free.
+// Thread blocks per batch item. If k is short, a thread block computes several tiles; it copies the operands
+// of the next tile while it writes the sums of the last one. If k is long, each tile has its own thread
+// block, which begins as soon as an SM is free.
 std::int64_t blocks_of(const DmmaTask& task, const DmmaTile& tile) {
   constexpr std::int64_t long_k = 2048;
   const std::int64_t resident_blocks = std::int64_t{sm_count()} * tile.blocks_per_sm;

@@ -1,10 +1,10 @@
-// FP64 and complex FP64 products on tensor cores, for any layout of device matrices, with the epilogue of all
-// native products (gemm/native_epilogue.cuh). Sums are FP64, rounded to nearest; their order depends on k
-// alone, so that bits depend on neither tiles nor layouts.
+// FP64 and complex FP64 products on tensor cores, for device matrices of any layout. The epilogue is that of
+// all native products (gemm/native_epilogue.cuh). Sums are FP64, rounded to nearest. Their order depends on k
+// alone; so the bits depend neither on tiles nor on layouts.
 //
-// Four producer warps copy operands into the pipeline's stages, and the other warps multiply. A thread block
-// computes tiles blockIdx.x, blockIdx.x + gridDim.x and so on of one batch item. While the sums of a tile are
-// written, the operands of the next one are copied.
+// Four producer warps copy operands into the pipeline's stages; the other warps multiply. A thread block
+// computes tiles blockIdx.x, blockIdx.x + gridDim.x and so on of one batch item. While it writes the sums of
+// a tile, it copies the operands of the next one.
 #include "engines/cuda/gemm/dmma/warp_tile.cuh"
 #include "engines/cuda/ptx/griddepcontrol.cuh"
 #include "engines/cuda/ptx/mbarrier.cuh"
@@ -13,7 +13,7 @@ namespace kintsugi::core::cuda {
 
 namespace {
 
-// Pipeline stages in shared memory, with their barriers. A stage has k_tiles k-tiles of A and of B.
+// Pipeline stages in shared memory, and their barriers. A stage has k_tiles k-tiles of A and of B.
 template <DmmaConfig Config>
 struct Stages {
   static constexpr std::uint32_t k_tile_bytes = (Config.rows + Config.columns) * dmma_line_bytes;
@@ -39,8 +39,8 @@ struct PipelineState {
   }
 };
 
-// Operands of the matrix unit for a region of C: `a` gives the unit's rows, `b` its columns. If the task is
-// swapped they are B and A, and `c` is the transpose of C.
+// Operands of the matrix unit for a region of C. `a` gives the unit's rows, `b` its columns. If the task is
+// swapped, `a` is B, `b` is A, and `c` is the transpose of C.
 template <class T>
 struct DmmaProblem {
   MatrixView<const T> a;  // vectors x k
@@ -64,19 +64,19 @@ struct DmmaProblem {
   __device__ static std::int64_t k(const DmmaTask& task) { return task.tile.a.matrix.columns; }
 };
 
-// First row and column of tile `index`. Tiles are counted column by column within groups of 1024 rows, so
-// that tiles computed at the same time share operands, which stay in L2.
+// First row and column of tile `index`. Tiles are counted column by column within groups of 1024 rows. So
+// tiles that are computed at the same time share operands, which stay in L2.
 template <DmmaConfig Config>
 __device__ Position tile_position(const DmmaTask& task, int index) {
-  constexpr int group = 1024 / Config.rows;  // rows of tiles in a group
+  constexpr int group = 1024 / Config.rows;  // number of rows of tiles in a group
   const int tiles_in_group = group * task.column_tiles;
-  const int first_row = index / tiles_in_group * group;  // row of tiles
+  const int first_row = index / tiles_in_group * group;  // index of a row of tiles
   const int rows = min(task.row_tiles - first_row, group);
   const int index_in_group = index % tiles_in_group;
   return {(first_row + index_in_group % rows) * Config.rows, index_in_group / rows * Config.columns};
 }
 
-// Work of a thread block: its producer warps call produce(), its consumer warps consume().
+// Work of a thread block. Its producer warps call produce(), its consumer warps call consume().
 template <class T, DmmaConfig Config, bool AlongK>
 class DmmaBlock {
  public:
@@ -87,7 +87,7 @@ class DmmaBlock {
       : task_(task), buffers_(buffers), problem_(task), tiles_(task.row_tiles * task.column_tiles),
         steps_(static_cast<int>(divide_up(DmmaProblem<T>::k(task), dmma_depth<T> * Config.k_tiles))) {}
 
-  // Initializes the barriers. All threads call it together.
+  // Initializes the barriers. All threads must call it together.
   __device__ static void initialise(Buffers& buffers) {
     if (threadIdx.x == 0) {
       for (int s = 0; s < Config.stages; ++s) {
@@ -145,7 +145,7 @@ class DmmaBlock {
   }
 
  private:
-  // Copies the next k-tile of an operand, of which k has k_left inner indices or more.
+  // Copies the next k-tile of an operand. `k_left` is the number of inner indices that are left.
   template <class Copies>
   __device__ static void copy(Copies& copies, std::uint32_t target, std::int64_t k_left) {
     if (copies.is_whole() && k_left >= dmma_depth<T>) {
@@ -156,10 +156,10 @@ class DmmaBlock {
     }
   }
 
-  // Multiplies all k-tiles of a tile of C; each fragment is loaded while the one before it is multiplied. A
-  // fragment has half of a k-tile's inner indices (a k-half), so a pipeline stage has `k_halves` fragments
-  // for each of A's `rows` rows of fragments. They are multiplied k-half by k-half and within a k-half row by
-  // row; q counts them.
+  // Multiplies all k-tiles of a tile of C. Each fragment is loaded while the one before it is multiplied. A
+  // fragment has half of a k-tile's inner indices, a k-half. A pipeline stage has `k_halves` fragments for
+  // each of A's `rows` rows of fragments. They are multiplied k-half by k-half, and row by row within a
+  // k-half; q counts them.
   __device__ void sum_up(Tile& sums, PipelineState<Config>& state) const {
     constexpr int rows = Tile::row_fragments;
     constexpr int k_halves = 2 * Config.k_tiles;
@@ -191,11 +191,13 @@ class DmmaBlock {
       }
     }
   }
-  // Loads all fragments of B in a k-half of a stage into one of two register buffers, which alternate.
+  // Loads all fragments of B in a k-half of a stage into one of two register buffers, which alternate by
+  // k-half.
   __device__ static void load_b(Tile& sums, int stage, int k_half) {
     sums.load_b(k_half % 2, k_tile_offset(stage, k_half / 2), k_half % 2);
   }
-  // Loads the fragment of A in a row and a k-half of a stage likewise; it is the stage's q-th.
+  // Loads the fragment of A in a row and a k-half of a stage, the q-th of the stage, into one of two register
+  // buffers, which alternate by q.
   __device__ static void load_a(Tile& sums, int stage, int q, int k_half, int row) {
     sums.load_a(q % 2, k_tile_offset(stage, k_half / 2), k_half % 2, row);
   }
@@ -236,7 +238,7 @@ class DmmaBlock {
   }
 
   // Writes the elements and returns a bit for each sum that is not reliable. If beta is not 0 (`AddsBetaC`),
-  // the elements of such sums are left as they are, since their recomputation needs the old C.
+  // the elements of such sums keep the old C, which their recomputation needs.
   template <bool AddsBetaC>
   __device__ static std::uint64_t store_elements(const Tile& sums, const MatrixView<T>& c,
                                                  const Scalars<T>& scalars, double min_sum) {
@@ -286,7 +288,7 @@ class DmmaBlock {
     return (j * Tile::row_fragments + i) * 4 + e;
   }
 
-  // Recomputes the elements of unreliable sums in the warp's tile `c`, which begins at (row, column) of
+  // Recomputes the elements of unreliable sums in the warp's tile `c`. The tile begins at (row, column) of
   // problem_.c.
   __device__ void recompute(std::int64_t row, std::int64_t column, const MatrixView<T>& c,
                             const Scalars<T>& scalars, const UnreliableSums& unreliable) const {
@@ -307,11 +309,11 @@ class DmmaBlock {
   const DmmaTask& task_;
   Buffers& buffers_;
   DmmaProblem<T> problem_;
-  int tiles_;  // tiles of the batch item
-  int steps_;  // pipeline stages that the k of a tile fills
+  int tiles_;  // number of tiles of the batch item
+  int steps_;  // number of pipeline stages that the k of a tile fills
 };
 
-// Writes every tile of the thread block without a product (needs_no_product).
+// Writes every tile of the thread block without a product; needs_no_product() must be true.
 template <class T, DmmaConfig Config>
 __device__ void write_tiles_without_product(const DmmaTask& task) {
   const Scalars<T> scalars(task.tile.scalars);
@@ -326,8 +328,8 @@ __device__ void write_tiles_without_product(const DmmaTask& task) {
   }
 }
 
-// Computes the tiles of the thread block. `AlongK`: form in which the operand of the matrix unit's columns is
-// stored in shared memory (operand_copies.cuh).
+// Computes the tiles of the thread block. `AlongK` is the form in which shared memory stores the operand of
+// the matrix unit's columns (operand_copies.cuh).
 template <class T, DmmaConfig Config, bool AlongK>
 __device__ void multiply_tiles(const DmmaTask& task) {
   const DeviceCondition& condition = task.tile.condition;
@@ -344,8 +346,7 @@ __device__ void multiply_tiles(const DmmaTask& task) {
   const Block block(task, buffers);
   constexpr int registers = Config.consumer_registers;
   constexpr int producer_registers = Config.producer_registers();
-  // Sum over the warps of the registers per thread with which a thread block of 8 + 4 or of 4 + 4 warps is
-  // launched.
+  // Registers per thread at the launch, summed over the warps: of a thread block of 8 + 4 warps, or of 4 + 4.
   constexpr int launch_registers = Config.consumer_warps() == 8 ? 168 * 12 : 128 * 8;
   static_assert(registers == 0 ||
                 registers * Config.consumer_warps() + producer_registers * dmma_producer_warps <=
@@ -362,7 +363,7 @@ __device__ void multiply_tiles(const DmmaTask& task) {
 
 }  // namespace
 
-// `blocks`: least number of thread blocks per SM; `along_k`: AlongK of multiply_tiles().
+// `blocks` is the least number of thread blocks per SM; `along_k` is AlongK of multiply_tiles().
 #define KINTSUGI_DMMA(name, T, config, blocks, along_k)                    \
   extern "C" __global__ void __launch_bounds__((config).threads(), blocks) \
       name(const __grid_constant__ DmmaTask task) {                        \

@@ -12,7 +12,7 @@ namespace kintsugi::core::cuda {
 struct Costs;
 
 // Kernels of one element type, one for each tile. In shared memory the operand of the matrix unit's columns
-// is stored along k or in panels (gemm/dmma/operand_copies.cuh); complex elements are stored along k only.
+// is stored along k or in panels (gemm/dmma/operand_copies.cuh). Complex elements are only stored along k.
 struct DmmaKernels {
   std::span<const DmmaTile> tiles;
   std::span<const KernelName> along_k;

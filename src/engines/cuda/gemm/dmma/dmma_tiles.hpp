@@ -8,10 +8,10 @@
 
 namespace kintsugi::core::cuda {
 
-inline constexpr int dmma_line_bytes = 128;    // of an operand's line in shared memory (operand_copies.cuh)
+inline constexpr int dmma_line_bytes = 128;    // bytes of an operand's line (operand_copies.cuh)
 inline constexpr int dmma_producer_warps = 4;  // warps that copy operands; the other warps multiply
 
-// Compile-time parameters of a kernel. Its thread block computes tiles of rows x columns of C; each of its
+// Compile-time parameters of a kernel. Its thread block computes tiles of rows x columns of C. Each of its
 // consumer warps computes warp_rows x warp_columns of a tile. A stage has `k_tiles` lines of each vector.
 struct DmmaConfig {
   int rows;
@@ -20,13 +20,13 @@ struct DmmaConfig {
   int warp_columns;
   int stages;
   int k_tiles;
-  int consumer_registers;  // per thread of consumer warps; 0: producer warps have the same number
+  int consumer_registers;  // registers per consumer thread; 0: as many as producer threads have
 
   constexpr int consumer_warps() const { return rows / warp_rows * (columns / warp_columns); }
   constexpr int threads() const { return (consumer_warps() + dmma_producer_warps) * 32; }
   // Registers per producer thread: those that eight or four consumer warps leave of the thread block's
-  // registers, which are 168 per thread for twelve warps and 128 per thread for eight. If the sum were
-  // larger, setmaxnreg would wait forever.
+  // registers. Twelve warps have 168 per thread, eight warps have 128 per thread. With a larger total
+  // setmaxnreg would wait forever.
   constexpr int producer_registers() const { return consumer_warps() == 8 ? 40 : 56; }
   constexpr std::int64_t shared_bytes() const {
     constexpr std::int64_t barrier_bytes = 16;
@@ -34,7 +34,7 @@ struct DmmaConfig {
   }
 };
 
-// Tile of a kernel, with the number of its thread blocks that an SM holds.
+// Tile of a kernel, and the number of the kernel's thread blocks that an SM holds.
 struct DmmaTile {
   DmmaConfig config;
   int blocks_per_sm;
@@ -101,8 +101,8 @@ inline constexpr std::array dmma_tiles_c64{DmmaTile{.config = dmma_configs_c64[0
                                            DmmaTile{.config = dmma_configs_c64[1], .blocks_per_sm = 2},
                                            DmmaTile{.config = dmma_configs_c64[2], .blocks_per_sm = 2}};
 
-// Parameters of the kernels. The matrix unit's rows are vectors of A or, if `swapped`, vectors of B: then the
-// kernel computes the transpose of C.
+// Parameters of the kernels. The matrix unit's rows are vectors of A. If `swapped`, they are vectors of B,
+// and the kernel computes the transpose of C.
 struct DmmaTask {
   DeviceTile tile;
   bool swapped = false;

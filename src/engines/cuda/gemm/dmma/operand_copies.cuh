@@ -1,13 +1,12 @@
-// Copies of FP64 operands into shared memory by the producer warps, from any layout.
+// Copies of FP64 operands from any layout into shared memory, by the producer warps.
 //
 // A stage has one k-tile or several. A k-tile has dmma_depth inner indices, as many as fill a line of 128
-// bytes, in one of two forms:
+// bytes. It has one of two forms:
 //
 //   along k: a line has a vector's inner indices;
-//   panels:  a line has 16 vectors at one inner index, and 16 lines, one per inner index, are a panel.
+//   panels:  a line has 16 vectors at one inner index; the 16 lines of a k-tile's inner indices are a panel.
 //
-// The 16-byte chunk c of line l is stored at chunk c ^ (l & 7), so that loads of fragments have no bank
-// conflicts.
+// The 16-byte chunk c of line l is stored at chunk c ^ (l & 7). So loads of fragments have no bank conflicts.
 #pragma once
 
 #include <algorithm>
@@ -18,14 +17,14 @@
 
 namespace kintsugi::core::cuda {
 
-inline constexpr int dmma_producers = dmma_producer_warps * 32;  // threads
+inline constexpr int dmma_producers = dmma_producer_warps * 32;  // number of producer threads
 
-// Inner indices of a k-tile. A complex element fills a chunk, and is stored along k for either layout of its
-// source.
+// Inner indices of a k-tile. A complex element fills a chunk, and is stored along k whatever the layout of
+// its source.
 template <class T>
 inline constexpr int dmma_depth = dmma_line_bytes / static_cast<int>(sizeof(T));
 
-// Byte offset, in its line, of a 16-byte chunk.
+// Byte offset of a 16-byte chunk in its line.
 __device__ inline std::uint32_t swizzled_chunk_offset(int line, int chunk) {
   return static_cast<std::uint32_t>((chunk ^ (line & 7)) << 4);
 }
@@ -42,8 +41,8 @@ __device__ std::uint32_t offset_of_element(int vector, int p) {
 }
 
 // Copies of one producer thread: its share of `Vectors` vectors of an operand, one k-tile after the other. In
-// copy(), `Whole` says that the operand has all of these vectors and all inner indices of the k-tile, so that
-// no element has to be tested for existence.
+// copy(), `Whole` means that the operand has all of these vectors and all inner indices of the k-tile. Then
+// no element is tested for existence.
 template <class T, int Vectors, bool AlongK>
 class OperandCopies;
 
@@ -76,7 +75,7 @@ class OperandCopies<double, Vectors, AlongK> {
 
   __device__ bool is_whole() const { return rows_ == Vectors; }
 
-  // Copies the next k-tile to the address `k_tile`; `k_left` of its inner indices are inside the operand.
+  // Copies the next k-tile to the address `k_tile`. `k_left` of its inner indices are inside the operand.
   template <bool Whole>
   __device__ void copy(std::uint32_t k_tile, int k_left) {
     const std::uint32_t target = k_tile + offset_;
@@ -94,9 +93,9 @@ class OperandCopies<double, Vectors, AlongK> {
   enum class DmmaCopyPattern { chunks_of_16_bytes, elements_along_k, elements_along_vectors };
 
   // Address of the element that is `vectors` vectors and `p` inner indices after the thread's first element,
-  // whose address is `target`. The swizzle is applied by XOR with the chunk's index. That is right because
-  // the bits which the two steps change are 0 in the index of the first element's chunk, and differ from each
-  // other.
+  // whose address is `target`. The swizzle is applied by XOR with the chunk's index. This is right, because
+  // the bits that the two steps change are 0 in the index of the first element's chunk, and the two steps
+  // change different bits.
   __device__ static constexpr std::uint32_t moved(std::uint32_t target, int vectors, int p) {
     if constexpr (AlongK) return (target ^ p / 8 % 2 * 64) + vectors * dmma_line_bytes;
     const std::uint32_t chunk = vectors / 8 % 2 * 4 ^ p % 8;
@@ -132,7 +131,7 @@ class OperandCopies<double, Vectors, AlongK> {
         copy_chunk<Whole>(moved(target, 0, p), from, p_ + p < k_left ? rows_ - vector_ : 0);
     }
   }
-  // Copies a chunk of two elements, of which only the first `existing` may exist.
+  // Copies a chunk of two elements. Only the first `existing` of them exist.
   template <bool Whole>
   __device__ static void copy_chunk(std::uint32_t target, const char* from, int existing) {
     if (Whole || existing >= 2) {
@@ -145,7 +144,7 @@ class OperandCopies<double, Vectors, AlongK> {
 
   const char* source_;  // the thread's first element of the next k-tile
   DmmaCopyPattern pattern_;
-  int rows_;              // existing vectors of the tile
+  int rows_;              // number of vectors of the tile that exist
   int vector_, p_;        // vector and inner index of the thread's first element
   std::uint32_t offset_;  // offset of that element in the k-tile in shared memory
   std::int64_t row_bytes_, column_bytes_;
@@ -164,7 +163,7 @@ class OperandCopies<Complex<double>, Vectors, AlongK> {
     const bool lanes_along_k = operand.column_stride < operand.row_stride;
     vector_ = lanes_along_k ? thread / 8 : thread % 16;
     p_ = lanes_along_k ? thread % 8 : thread / 16;
-    static_assert(dmma_producers / 8 == 16);  // so that both layouts have the same step
+    static_assert(dmma_producers / 8 == 16);  // both layouts have the same step
     source_ =
         reinterpret_cast<const char*>(operand.data) + (first + vector_) * row_bytes_ + p_ * column_bytes_;
   }

@@ -1,11 +1,11 @@
-// A warp's tile within the thread block's tile of C: fragments from shared memory, products by the FP64
-// matrix unit (PTX ISA: mma.m16n8k8, DMMA) and sums.
+// A warp's tile within the thread block's tile of C. It loads fragments from shared memory, multiplies them
+// by the FP64 matrix unit (PTX ISA: mma.m16n8k8, DMMA), and holds the sums.
 //
-// Lane 4 g + t has rows g and g + 8 and inner indices t and t + 4 of A's 16 x 8 fragment, column g and the
-// same inner indices of B's 8 x 8 fragment, and columns 2 t and 2 t + 1 of the sums. The rows, columns and
-// inner indices of the unit may stand for those of the operands in any order, as long as A, B and C agree.
-// The order is chosen so that a lane's operands are contiguous in shared memory: inner indices 2 t and 2 t +
-// 1 of half a k-tile are the unit's t and t + 4.
+// Lane 4 g + t has rows g and g + 8 and inner indices t and t + 4 of A's 16 x 8 fragment; column g and the
+// same inner indices of B's 8 x 8 fragment; and columns 2 t and 2 t + 1 of the sums. The unit's rows, columns
+// and inner indices may stand for those of the operands in any order, as long as A, B and C agree. The order
+// makes a lane's operands contiguous in shared memory: the unit's inner indices t and t + 4 stand for inner
+// indices 2 t and 2 t + 1 of half a k-tile.
 #pragma once
 
 #include "engines/cuda/gemm/dmma/operand_copies.cuh"
@@ -13,8 +13,8 @@
 
 namespace kintsugi::core::cuda {
 
-// Adds the product of a fragment of A (a_low and a_high: first and second inner index of the lane, each for
-// both of its rows) and a fragment of B to the sums.
+// Adds the product of a fragment of A and a fragment of B to the sums. a_low has the lane's first inner index
+// for both of its rows, a_high the second one.
 __device__ inline void multiply_fragments(double (&sums)[4], const double2& a_low, const double2& a_high,
                                           const double2& b) {
   asm volatile(
@@ -24,8 +24,8 @@ __device__ inline void multiply_fragments(double (&sums)[4], const double2& a_lo
       : "d"(a_low.x), "d"(a_low.y), "d"(a_high.x), "d"(a_high.y), "d"(b.x), "d"(b.y));
 }
 
-// Vector that row or column g of the unit stands for if vectors are stored along k. With this order the lanes
-// that one phase of a load serves access different banks.
+// Vector that row or column g of the unit stands for, if vectors are stored along k. With this order the
+// lanes that one phase of a load serves access different banks.
 __device__ inline int vector_of(int g) { return g >> 1 | (g & 1) << 2; }
 
 __device__ inline double2 load_two(const unsigned char* shared) {
@@ -45,9 +45,9 @@ struct WarpShape {
   __device__ static int t() { return static_cast<int>(threadIdx.x) % 4; }
 };
 
-// Warp's tile of Rows x Columns elements. `a` and `b` are the operands of the first stage in shared memory,
-// and the tile begins at (row, column) of the thread block's tile. B is stored along k if `AlongK`, else in
-// panels; A is stored in panels if elements are real, along k if they are complex. Fragments are loaded into
+// Warp's tile of Rows x Columns elements. `a` and `b` are the operands of the first stage in shared memory;
+// the tile begins at (row, column) of the thread block's tile. B is stored along k if `AlongK`, else in
+// panels. A is stored in panels if elements are real, along k if they are complex. Fragments are loaded into
 // one of two register buffers.
 template <class T, int Rows, int Columns, bool AlongK>
 class WarpTile;
@@ -67,7 +67,7 @@ class WarpTile<double, Rows, Columns, AlongK> : public WarpShape<Rows, Columns> 
     if constexpr (AlongK) {
       b_offset_[0] = swizzled_chunk_offset(vector_of(g()), t());
       b_offset_[1] = swizzled_chunk_offset(vector_of(g()), 4 + t());
-    } else {  // offsets of the two inner indices, in the panel's first eight vectors
+    } else {  // offsets of the two inner indices, in the first eight vectors of the panel
       b_offset_[0] = swizzled_chunk_offset(2 * t(), g() >> 1) + (g() & 1) * 8;
       b_offset_[1] = swizzled_chunk_offset(2 * t() + 1, g() >> 1) + (g() & 1) * 8 + dmma_line_bytes;
     }
@@ -92,14 +92,14 @@ class WarpTile<double, Rows, Columns, AlongK> : public WarpShape<Rows, Columns> 
 #pragma unroll
       for (int j = 0; j < column_fragments; ++j) {
         const unsigned char* panel = from + j / 2 * 16 * dmma_line_bytes;
-        const std::uint32_t other_half = j % 2 * 64;  // the panel's other eight vectors are chunks c ^ 4
+        const std::uint32_t other_half = j % 2 * 64;  // the other eight vectors of the panel are chunks c ^ 4
         b_fragment_[buffer][j] = {load_one(panel + (b_offset_[0] ^ other_half)),
                                   load_one(panel + (b_offset_[1] ^ other_half))};
       }
     }
   }
-  // Adds the products of the loaded fragment of A and all loaded fragments of B to row i of the sums'
-  // fragments.
+  // Adds the products of the loaded fragment of A and all loaded fragments of B to row i of the fragments of
+  // sums.
   __device__ void multiply(int i, int a_buffer, int b_buffer) {
 #pragma unroll
     for (int j = 0; j < column_fragments; ++j) {
@@ -118,7 +118,7 @@ class WarpTile<double, Rows, Columns, AlongK> : public WarpShape<Rows, Columns> 
       }
     }
   }
-  // Sum e of the four sums of fragment (i, j), and its row and column in the warp's tile.
+  // Sum e of the four sums of fragment (i, j); row() and column() give its row and column in the warp's tile.
   __device__ double sum(int i, int j, int e) const { return sums_[i][j][e]; }
   __device__ static int row(int i, int e) { return i * 16 + 2 * g() + e / 2; }
   __device__ static int column(int j, int e) { return j * 8 + (AlongK ? t() + e % 2 * 4 : 2 * t() + e % 2); }
@@ -133,10 +133,10 @@ class WarpTile<double, Rows, Columns, AlongK> : public WarpShape<Rows, Columns> 
   double sums_[Shape::row_fragments][column_fragments][4];
 };
 
-// Tile of complex numbers. The parts (re a, im a) of A's elements are adjacent along k. B's element b gives
-// two columns: (re b, -im b) for the real part of C and (im b, re b) for its imaginary part. Conjugation
-// changes the signs of B's parts alone, even that of A: with s = -1 for a conjugated A, s' = -1 for a
-// conjugated B and 1 otherwise, the columns are (re b, -s s' im b) and (s' im b, s re b).
+// Tile of complex numbers. The parts (re a, im a) of A's elements are adjacent along k. An element b of B
+// gives two columns: (re b, -im b) for the real part of C and (im b, re b) for its imaginary part.
+// Conjugation, also that of A, only changes the signs of B's parts. Let s be -1 for a conjugated A and s' be
+// -1 for a conjugated B, else 1; then the columns are (re b, -s s' im b) and (s' im b, s re b).
 template <int Rows, int Columns>
 class WarpTile<Complex<double>, Rows, Columns, true> : public WarpShape<Rows, Columns> {
  public:
@@ -203,7 +203,7 @@ class WarpTile<Complex<double>, Rows, Columns, true> : public WarpShape<Rows, Co
   const unsigned char* b_;
   std::uint32_t offset_[2];                      // one per k-half
   unsigned real_part_signs_[2] = {0, 1U << 31};  // sign bits that change in (re b, im b)
-  unsigned imaginary_part_signs_[2] = {0, 0};    // and in (im b, re b)
+  unsigned imaginary_part_signs_[2] = {0, 0};    // sign bits that change in (im b, re b)
   double2 a_fragment_[2][2];
   double2 b_fragment_[2][column_fragments];
   double real_[Shape::row_fragments][column_fragments][4];

@@ -1,5 +1,5 @@
-// Products of int8 slices by the library's kernels for compute capability 9.0, all terms of a schedule in one
-// launch.
+// Products of int8 slices by the library's kernels for compute capability 9.0. One launch computes all terms
+// of a schedule.
 #pragma once
 
 #include "engines/cuda/gemm/int8/int8_tiles.hpp"
@@ -10,15 +10,15 @@ namespace kintsugi::core::cuda {
 // True if the device has such kernels and they compute the schedule.
 bool has_int8_gemm(const Schedule& schedule, FormatId format);
 
-// Does what DeviceEngine::multiply() does, for a schedule of which has_int8_gemm() is true and any k. It
-// needs no scratch memory.
+// DeviceEngine::multiply() for a schedule for which has_int8_gemm() is true; k may be any. Needs no scratch
+// memory.
 void int8_gemm(const Queue& queue, const Schedule& schedule, const Slices& a, const Slices& b,
                const Accumulators& sums, const DeviceCondition& condition);
-// Does the same with a given tile.
+// int8_gemm() with a given tile.
 void int8_gemm(const Queue& queue, const Schedule& schedule, const Slices& a, const Slices& b,
                const Accumulators& sums, const DeviceCondition& condition, const Int8TileVariant& choice);
 
-// Expected times of a call by residues on a device with these costs.
+// Expected times of a call by residues, on a device with these costs.
 DeviceTimes expected_residue_times(const DeviceShape& shape, const Costs& costs);
 
 Int8Shape int8_shape(const Schedule& schedule, const Slices& a, const Accumulators& sums);

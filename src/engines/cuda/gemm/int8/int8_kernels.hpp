@@ -11,8 +11,8 @@ namespace kintsugi::core::cuda {
 
 struct Int8Kernels {
   std::span<const Int8Tile> tiles;
-  std::array<KernelName, 2> residues;  // one per tile; sums are reduced modulo the groups' moduli
-  std::array<KernelName, 2> integers;  // one per tile; sums are 64-bit integers
+  std::array<KernelName, 2> residues;  // kernels for the tiles; sums are reduced modulo the groups' moduli
+  std::array<KernelName, 2> integers;  // kernels for the tiles; sums are 64-bit integers
 };
 
 }  // namespace kintsugi::core::cuda

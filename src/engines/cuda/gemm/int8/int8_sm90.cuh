@@ -1,8 +1,8 @@
-// int8 GEMM for Hopper, all accumulator groups of a schedule in one launch. The terms of a group are added in
-// int32. Sums are stored as 64-bit integers or, reduced in registers, as residues of one byte. The two thread
-// blocks of a cluster share the slices of C's rows or columns by multicast. In each thread block one thread
-// loads tiles, and two warpgroups multiply. The k-blocks of a group are divided into runs so short that int32
-// holds the sum of each.
+// int8 GEMM for Hopper. One launch computes all accumulator groups of a schedule. The terms of a group are
+// added in int32. Sums are stored as 64-bit integers, or are reduced in registers and stored as residues of
+// one byte. The two thread blocks of a cluster share the slices of C's rows or columns by multicast. In each
+// thread block one thread loads tiles, and two warpgroups multiply. The k-blocks of a group are divided into
+// runs that are so short that int32 holds the sum of each.
 #pragma once
 
 #include "arith/residue/remainder.hpp"
@@ -18,27 +18,28 @@ namespace kintsugi::core::cuda {
 template <Int8Tile Tile, SumType Type>
 struct Int8Config {
   static constexpr Int8Tile tile = Tile;
-  static constexpr bool reduces = Type == SumType::residue;  // sums are stored as residues
-  static constexpr int consumers = 2;                        // warpgroups that multiply
+  static constexpr bool reduces = Type == SumType::residue;  // true: sums are stored as residues
+  static constexpr int consumers = 2;                        // number of warpgroups that multiply
   static_assert(Int8Tile::threads == warpgroup * (1 + consumers));
-  static constexpr int columns = tile.block_columns / consumers;  // of a warpgroup
-  static constexpr int instructions = columns / 64;               // per 32 inner indices
-  static constexpr int sums = tile.block_rows / 2;                // per thread and instruction
+  static constexpr int columns = tile.block_columns / consumers;  // columns per warpgroup
+  static constexpr int instructions = columns / 64;               // instructions per 32 inner indices
+  static constexpr int sums = tile.block_rows / 2;                // sums per thread and instruction
 
-  // Registers per consumer thread; with the producer's they fill the SM's register file.
+  // Registers per consumer thread. With those of the producer they fill the SM's register file.
   static constexpr int consumer_registers = 232;
   static constexpr int producer_registers = 504 - consumers * consumer_registers;
 
-  // k-blocks of every run but a group's last. int32 holds their sum together with the residue of earlier
-  // runs, which is smaller than one product can be.
+  // Number of k-blocks of every run except a group's last. int32 holds the sum of a run plus the residue of
+  // earlier runs, which is smaller than one product can be.
   static constexpr int longest_run = static_cast<int>((int32_safe_products - 1) / Int8Tile::block_k);
 };
 
-// Accumulators of a thread, for each of the instructions.
+// Accumulators of a thread for each instruction.
 template <class Config>
 using Int8Sums = std::int32_t[Config::instructions][Config::sums];
 
-// Barriers of the pipeline stages: a stage's slices have arrived, and a stage may be filled again.
+// Barriers of the pipeline stages. `full`: the slices of a stage have arrived. `free`: a stage may be filled
+// again.
 template <class Config>
 struct Int8SharedStorage {
   Mbarrier full[Config::tile.stages];
@@ -84,7 +85,7 @@ class Int8PipelineState {
 };
 
 // Loads a k-block of `Vectors` vectors of a slice. If `IsShared`, both thread blocks of the cluster need the
-// same vectors, and this one loads its half of them to both; else it loads all of its own vectors to itself.
+// same vectors, and each loads half of them to both. Otherwise each loads all of its own vectors to itself.
 template <int Vectors, bool IsShared>
 __device__ void load_vectors(std::uint32_t target, const TensorMap& map, Mbarrier& barrier, int k_block,
                              int first, int slice) {
@@ -99,8 +100,8 @@ __device__ void load_vectors(std::uint32_t target, const TensorMap& map, Mbarrie
   }
 }
 
-// Loads all k-blocks of all work tiles of the cluster. One thread of each thread block, the producer, calls
-// it.
+// Loads all k-blocks of all work tiles of the cluster. One thread of each thread block, the producer, must
+// call it.
 template <class Config>
 __device__ void load_slices(const TensorMap& a, const TensorMap& b, const Int8Params& params,
                             Int8SharedStorage<Config>& shared, std::uint32_t tiles) {
@@ -128,8 +129,8 @@ __device__ void load_slices(const TensorMap& a, const TensorMap& b, const Int8Pa
   }
 }
 
-// Issues the instructions of one k-block. If `keep` is true the products are added to `sums`, else they begin
-// new sums.
+// Issues the instructions of one k-block. If `keep` is true, the products are added to `sums`; else they
+// begin new sums.
 template <class Config>
 __device__ void multiply_k_block(Int8Sums<Config>& sums, const Int8PipelineState<Config>& pipeline,
                                  int consumer, bool keep) {
@@ -146,8 +147,8 @@ __device__ void multiply_k_block(Int8Sums<Config>& sums, const Int8PipelineState
   wgmma_commit_group();
 }
 
-// Multiplies `k_blocks` k-blocks; `keep` is that of the first one. While the instructions of one k-block run,
-// those of the next are issued already; then the first one's stage is freed.
+// Multiplies `k_blocks` k-blocks. `keep` applies to the first one. The instructions of a k-block are issued
+// while those of the one before it run; then the stage of the earlier one is freed.
 template <class Config>
 __device__ void multiply_k_blocks(Int8Sums<Config>& sums, Int8PipelineState<Config>& pipeline, int consumer,
                                   int k_blocks, bool keep) {
@@ -167,7 +168,7 @@ __device__ void multiply_k_blocks(Int8Sums<Config>& sums, Int8PipelineState<Conf
   pipeline.release(previous_stage);
 }
 
-// Transposes the words of four neighboring threads: thread t gets word t of each.
+// Transposes the words of four neighboring threads: thread t gets word t of each of them.
 __device__ inline void transpose_words(std::uint32_t (&words)[4], int thread) {
 #pragma unroll
   for (int bit = 1; bit <= 2; bit *= 2) {
@@ -194,8 +195,8 @@ struct GroupSums {
 };
 
 // Stores a warpgroup's residues of all rows and 64 columns, one byte each. A thread has two adjacent rows of
-// every eight (PTX ISA: fragment of D of wgmma, here transposed). Four threads exchange residues, after which
-// each stores sixteen adjacent ones. The unused parameter makes the signature that of the function for
+// every eight (PTX ISA: fragment of D of wgmma, here transposed). Four threads exchange residues; then each
+// stores sixteen adjacent ones. The unused parameter gives the function the signature of the one for
 // integers.
 template <int Sums>
 __device__ void store_sums(const std::int32_t (&residues)[Sums], const GroupSums<std::uint8_t>& group, bool,
@@ -223,8 +224,8 @@ __device__ void store_sums(const std::int32_t (&residues)[Sums], const GroupSums
   }
 }
 
-// Stores int32 sums as 64-bit integers or, after the first run, adds them to the stored ones. A thread has
-// pairs of adjacent rows.
+// Stores int32 sums as 64-bit integers in the first run, and adds them to the stored integers in later runs.
+// A thread has pairs of adjacent rows.
 template <int Sums>
 __device__ void store_sums(const std::int32_t (&sums)[Sums], const GroupSums<long long>& group,
                            bool is_first_run, std::int64_t first_row, std::int64_t first_column, int thread) {
@@ -277,7 +278,7 @@ __device__ void reduce(Int8Sums<Config>& sums, const SumReduction& reduction) {
 }
 
 // Multiplies the work tiles of the cluster. Residues stay in registers between runs and are stored after the
-// last one; integers are stored, or added, after each run.
+// last run. Integers are stored, or added to stored ones, after each run.
 template <class Config>
 __device__ void multiply_work_tiles(const Int8Params& params, Int8SharedStorage<Config>& shared,
                                     std::uint32_t tiles) {

@@ -14,14 +14,14 @@
 
 namespace kintsugi::core::cuda {
 
-// Tile of a cluster. Its two thread blocks have the same rows of C or the same columns; each loads half of
-// the slices of these to both. In a thread block each of two warpgroups multiplies all rows by half of the
-// columns. The rows of C are operand B of the instruction, so that a thread's accumulators are adjacent in
-// memory.
+// Tile of a cluster. Its two thread blocks have the same rows of C or the same columns. Each loads half of
+// the shared slices, to both thread blocks. In a thread block two warpgroups multiply; each takes all rows
+// and half of the columns. The rows of C are operand B of the instruction, which makes a thread's
+// accumulators adjacent in memory.
 struct Int8Tile {
   int block_rows;  // rows of C per thread block
   int block_columns;
-  bool shares_rows;  // true: both thread blocks have the same rows
+  bool shares_rows;  // true: both thread blocks have the same rows; false: the same columns
 
   static constexpr int block_k = 128;  // inner indices of a k-block, which a pipeline stage holds
   static constexpr int stages = 4;
@@ -29,7 +29,7 @@ struct Int8Tile {
 
   constexpr int rows() const { return block_rows * (shares_rows ? 1 : gemm_cluster_size); }
   constexpr int columns() const { return block_columns * (shares_rows ? gemm_cluster_size : 1); }
-  // Vectors of A and of B that a thread block loads.
+  // Number of vectors of A, and of B, that a thread block loads.
   constexpr int copied_rows() const { return block_rows / (shares_rows ? gemm_cluster_size : 1); }
   constexpr int copied_columns() const { return block_columns / (shares_rows ? 1 : gemm_cluster_size); }
   constexpr int stage_bytes() const { return (block_rows + block_columns) * block_k; }
@@ -37,8 +37,8 @@ struct Int8Tile {
 };
 
 // Shared memory transfers 128 bytes per cycle. With the wide tile, products read 85 bytes per cycle and
-// copies write 37; with the narrow tile, which serves products that do not fill the wide one, they are 80 and
-// 48.
+// copies write 37. With the narrow tile they are 80 and 48; it is for products that do not fill the wide
+// tile.
 inline constexpr std::array int8_tiles{
     Int8Tile{.block_rows = 192, .block_columns = 256, .shares_rows = false},
     Int8Tile{.block_rows = 256, .block_columns = 128, .shares_rows = true}};
@@ -50,25 +50,25 @@ struct Int8Term {
 };
 
 struct Int8Params {
-  // The groups take the place of batch items in the schedule, in descending order, since the last groups have
-  // the most terms. Its k_blocks are those of one term.
+  // In the schedule, groups take the place of batch items, in descending order, since the last groups have
+  // the most terms. schedule.k_blocks is the number of k-blocks of one term.
   TileSchedule schedule;
   DeviceCondition condition;
   std::byte* sums = nullptr;
   std::int64_t rows = 0;
   std::int64_t columns = 0;
-  std::uint16_t moduli[max_groups] = {};          // of the groups, if sums are residues
+  std::uint16_t moduli[max_groups] = {};          // moduli of the groups, if sums are residues
   std::uint16_t first_term[max_groups + 1] = {};  // first term of each group; then the number of terms
   Int8Term terms[max_groups] = {};
 
   KINTSUGI_HOST_DEVICE int group(const TileCoord& coord) const { return schedule.items - 1 - coord.item; }
-  // k-blocks of all terms of a group.
+  // Number of k-blocks of all terms of a group.
   KINTSUGI_HOST_DEVICE int k_blocks(int group) const {
     return schedule.k_blocks * (first_term[group + 1] - first_term[group]);
   }
 };
 
-// Sums that are computed: rows, columns and inner indices with padding.
+// Shape of the sums that are computed; rows, columns and inner indices include padding.
 struct Int8Shape {
   std::int64_t rows;
   std::int64_t columns;
@@ -77,9 +77,9 @@ struct Int8Shape {
   int terms;
 };
 
-// Way to compute a product, with its expected time.
+// A tile with its schedule and expected time.
 struct Int8TileVariant {
-  std::size_t tile = 0;  // index
+  std::size_t tile = 0;  // index of the tile
   TileSchedule schedule;
   double microseconds = 0;
 };
@@ -102,7 +102,7 @@ constexpr Int8TileVariant schedule_int8_tile(const Int8Tile& tile, std::size_t i
   return {index, schedule, waves * (k_blocks * times.block + times.tile)};
 }
 
-// Variant with the shortest expected time. `times`: those of the tiles.
+// Variant with the shortest expected time. `times` are those of the tiles.
 constexpr Int8TileVariant choose_int8_tile(std::span<const Int8Tile> tiles, std::span<const TileTimes> times,
                                            const Int8Shape& shape, std::int32_t clusters) {
   Int8TileVariant best;

@@ -16,19 +16,20 @@ namespace kintsugi::core::cuda {
 
 namespace {
 
-// Scratch memory of a product has, in this order: partial sums of tiles that are split along k; for each of
-// these tiles the number of parts of k that have been added (k_part_counters), and the number of clusters
-// that have begun; sums of earlier segments of k, for the tile of every cluster and for as many split tiles.
+// Scratch memory of a product has three areas. The first has the partial sums of tiles that are split along
+// k. The second has counters: for each of these tiles the number of parts of k that have been added
+// (k_part_counters), then the number of clusters that have begun. The third has sums of earlier segments of
+// k, for the tile of every cluster and for as many split tiles.
 constexpr std::size_t partial_bytes =
     std::size_t{max_clusters} * term_tile_rows * max_tile_columns * sizeof(float);
 constexpr std::size_t k_part_counters = std::size_t{max_clusters} * counters_of_tile;
 constexpr std::size_t counter_bytes = (k_part_counters + 1) * sizeof(std::uint32_t);
-// If segments are computed in parallel, the third of these is instead: the number of stored segments of each
-// tile, then the sums of all segments.
+// If segments are computed in parallel, the third area has the number of stored segments of each tile, then
+// the sums of all segments.
 constexpr std::size_t segment_counter_bytes = max_segmented_tiles * sizeof(std::uint32_t);
 constexpr std::size_t segment_offset = aligned_size(partial_bytes) + aligned_size(counter_bytes);
 
-// Kernels that compute the schedule's terms; nullptr if there are none.
+// Kernels that compute the schedule's terms, or nullptr.
 const MultiTermKernels* find_kernels(const Schedule& schedule, FormatId format) {
   if (schedule.k_segment == 0 || schedule.k_step != 0 || schedule.joint) return nullptr;
   for (const MultiTermKernels& kernels : current_architecture().multi_term) {
@@ -53,18 +54,19 @@ std::int32_t sub_blocks(const Schedule& schedule) {
   return static_cast<std::int32_t>(term_block / schedule.k_block);
 }
 
-bool has_segments(const Schedule& schedule, std::int64_t k) { return schedule.segment_length(k) < k; }
+// True if k is divided into several segments.
+bool divides_k(const Schedule& schedule, std::int64_t k) { return schedule.segment_length(k) < k; }
 
-// True if segments of k may be computed in parallel, by thread blocks of their own. If C has few elements, k
-// is divided into several segments from 4096 on (Schedule::shortened). For a shorter k the addition of their
-// sums would take at least as long as the product.
+// True if thread blocks may compute segments of k in parallel. A product with a small C divides k into
+// several segments from 4096 on (Schedule::shortened). For a shorter k, adding the segments' sums would take
+// at least as long as the product.
 bool may_have_parallel_segments(const Schedule& schedule, std::int64_t k) {
   constexpr std::int64_t min_k = 4096;
-  return k >= min_k && has_segments(schedule, k);
+  return k >= min_k && divides_k(schedule, k);
 }
 
-// Number of segments of k that are computed in parallel; 1: each thread block computes all segments of its
-// tile.
+// Number of segments of k that are computed in parallel. 1 means that each thread block computes all segments
+// of its tile.
 std::int32_t parallel_segments(const Schedule& schedule, const ProductSize& size) {
   if (!may_have_parallel_segments(schedule, size.k)) return 1;
   const std::int64_t segments = divide_up(size.k, schedule.segment_length(size.k));
@@ -72,7 +74,7 @@ std::int32_t parallel_segments(const Schedule& schedule, const ProductSize& size
   return fits ? static_cast<std::int32_t>(segments) : 1;
 }
 
-// Number of small tiles; for each of them stored segments are counted.
+// Number of small tiles of a product.
 std::int64_t tiles_of(const SmallTileVariant& variant, std::int64_t items) {
   return items * variant.row_pairs * gemm_cluster_size * variant.columns;
 }
@@ -83,25 +85,26 @@ std::vector<MultiTermVariant> possible_variants(const MultiTermKernels& kernels,
   const std::int32_t sms = sm_count();
   const std::int32_t clusters = clusters_of(sms);
   std::vector<MultiTermVariant> variants;
-  // Only small tiles have kernels for four sub-blocks.
+  // Only small tiles have kernels for four sub-blocks in a k-block.
   const std::size_t cluster_tiles = sub_blocks(schedule) < 4 ? kernels.tiles.size() : 0;
   for (std::size_t tile = 0; tile < cluster_tiles; ++tile) {
     variants.emplace_back(choose_tile_schedule(kernels.tiles[tile], tile, (costs.*kernels.tile_times)[tile],
                                                size.m, size.n, size.items, size.k, sub_blocks(schedule),
                                                clusters, costs));
   }
-  constexpr std::int32_t no_parallel_segments = 1;
-  const std::int32_t segments_of_product = parallel_segments(schedule, size);
+  const std::int32_t segments = parallel_segments(schedule, size);
   for (const bool swapped : {false, true}) {
     for (std::size_t tile = 0; tile < kernels.small_tiles.size(); ++tile) {
-      const auto choose = [&](std::int32_t segments) {
+      const auto choose = [&](std::int32_t segments_in_parallel) {
         return choose_small_tile(kernels.small_tiles[tile], tile, swapped, size.m, size.n, size.items, size.k,
-                                 schedule.slices_a, sub_blocks(schedule), sms, costs, segments);
+                                 schedule.slices_a, sub_blocks(schedule), sms, costs, segments_in_parallel);
       };
-      if (!has_segments(schedule, size.k) || kernels.small_tiles[tile].adds_segments())
-        variants.emplace_back(choose(no_parallel_segments));
-      if (segments_of_product == no_parallel_segments) continue;
-      const SmallTileVariant variant = choose(segments_of_product);
+      // One thread block adds all segments, for which the tile may have no registers.
+      if (!divides_k(schedule, size.k) || kernels.small_tiles[tile].adds_segments())
+        variants.emplace_back(choose(/*segments_in_parallel=*/1));
+      // Each segment has a thread block of its own.
+      if (segments == 1) continue;
+      const SmallTileVariant variant = choose(segments);
       if (tiles_of(variant, size.items) <= max_segmented_tiles) variants.emplace_back(variant);
     }
   }
@@ -145,7 +148,7 @@ void launch_variant(const ClusterTileVariant& variant, const DeviceFusedProduct&
   params.clusters_begun = params.k_parts_added + k_part_counters;
   params.segment_sums = reinterpret_cast<float*>(scratch + segment_offset);
   params.rescale = rescale_of(product);
-  // clusters_begun follows k_parts_added and is cleared with it.
+  // The counter clusters_begun lies directly behind those of k_parts_added, so one call clears both.
   if (params.schedule.k_parts > 1 && !product.has_cleared_counters)
     clear(queue, params.k_parts_added, counter_bytes);
   launch(kernels.kernels[variant.tile],
@@ -156,7 +159,7 @@ void launch_variant(const ClusterTileVariant& variant, const DeviceFusedProduct&
          params);
 }
 
-// Returns the product that computes C transposed: B transposed times A transposed.
+// The product that computes C transposed: B transposed times A transposed.
 DeviceFusedProduct transposed(DeviceFusedProduct product) {
   std::swap(product.a, product.b);
   std::swap(product.shares_a, product.shares_b);
@@ -214,8 +217,8 @@ bool has_multi_term_gemm(const Schedule& schedule, FormatId format, ElementType 
 
 namespace {
 
-// Bytes of scratch memory for parallel segments, their counters and sums, that suffice for the shape and any
-// smaller one.
+// Bytes of scratch memory for the counters and sums of parallel segments. They suffice for the shape and for
+// every smaller one.
 std::size_t segment_bytes_of(const DeviceShape& shape) {
   if (!may_have_parallel_segments(shape.schedule, shape.k)) return 0;
   if (find_kernels(shape.schedule, shape.format)->small_tiles.empty()) return 0;
@@ -227,10 +230,10 @@ std::size_t segment_bytes_of(const DeviceShape& shape) {
 
 }  // namespace
 
-// Sums of earlier segments need memory for at most as many tiles as C has, since a schedule has no more
-// clusters than tiles.
+// A schedule has at most as many clusters as tiles. So the sums of earlier segments belong to at most as many
+// tiles as C has.
 std::size_t multi_term_scratch_bytes(const DeviceShape& shape) {
-  if (!has_segments(shape.schedule, shape.k)) return segment_offset;
+  if (!divides_k(shape.schedule, shape.k)) return segment_offset;
   const std::size_t parallel_bytes = segment_bytes_of(shape);
   if (sub_blocks(shape.schedule) == 4) return segment_offset + parallel_bytes;
   const double rows = static_cast<double>(round_up(shape.m, term_tile_rows));
@@ -240,7 +243,7 @@ std::size_t multi_term_scratch_bytes(const DeviceShape& shape) {
   return segment_offset + std::max(aligned_size(2 * sum_bytes), parallel_bytes);
 }
 
-// The counters of tiles that are split along k are followed by those of parallel segments.
+// The counters of parallel segments lie directly behind those of tiles that are split along k.
 DeviceCounters multi_term_counters(const DeviceShape& shape, std::byte* scratch) {
   static_assert(segment_offset == aligned_size(partial_bytes) + aligned_size(counter_bytes));
   const std::size_t bytes =
@@ -268,7 +271,7 @@ void multi_term_gemm(const Queue& queue, const DeviceFusedProduct& product, std:
 
 namespace {
 
-// x y in FP64, since the product may exceed 64 bits.
+// x y in FP64, because an integer of 64 bits may be too small for the product.
 double product_of(std::int64_t x, std::int64_t y) { return static_cast<double>(x) * static_cast<double>(y); }
 
 }  // namespace
@@ -286,7 +289,7 @@ double expected_split_time(const DeviceShape& shape, const CallCosts& costs) {
          bytes / (costs.split_rate * costs.copy_rate);
 }
 
-// If C has a short side, cuBLAS's kernels read at far less than memory bandwidth.
+// cuBLAS's kernels for a C with a short side read far more slowly than memory bandwidth allows.
 double expected_vendor_time(const DeviceShape& shape, const CallCosts& costs) {
   const std::int64_t side = std::min(shape.m, shape.n);
   const bool is_short = 16 <= side && side <= 128;
@@ -303,22 +306,22 @@ double expected_vendor_time(const DeviceShape& shape, const CallCosts& costs) {
                   costs.native_launch + items * 4 * elements / read_rate);
 }
 
-// Expected times were compared with the measured ones for 70 shapes (single products, with prepared operands
-// and in a batch). They are 0.94 to 1.2 times as long for 65 shapes, and up to 1.4 times for the others
-// (docs/results/log).
+// The expected times of 70 shapes were compared with measured ones: single products, products of prepared
+// operands, and batches. For 65 shapes the expected time is 0.94 to 1.2 times the measured one, for the
+// others up to 1.4 times (docs/results/log).
 DeviceTimes expected_multi_term_times(const DeviceShape& shape, const Costs& device_costs) {
   const CallCosts& costs = device_costs.call;
   const MultiTermKernels& kernels = *find_kernels(shape.schedule, shape.format);
   const auto items = static_cast<double>(shape.items);
-  // Schedules count tiles in 32 bits, so they are made for 1024 items at most. The time of more items grows
-  // in proportion.
+  // Schedules count tiles in 32 bits, so a schedule is made for 1024 items at most. The time of more items
+  // grows in proportion to their number.
   const std::int64_t scheduled_items = std::min<std::int64_t>(shape.items, 1024);
   const double product_time =
       items / static_cast<double>(scheduled_items) *
       microseconds(fastest(possible_variants(kernels, {shape.m, shape.n, shape.k, scheduled_items},
                                              shape.schedule, device_costs.multi_term)));
-  // The costs of tiles were measured by products alone, with the chip below its power limit; in calls long
-  // products are slower.
+  // The costs of tiles were measured in single products, which leave the chip below its power limit. Long
+  // products that follow each other in calls reach that limit and run more slowly.
   const double slowdown = 1 + costs.throttling * std::min(1.0, product_time / costs.throttled_product);
   const double selection = shape.prepared_a || shape.prepared_b ? costs.prepared_selection : costs.selection;
   const double result_time = costs.result_time * items * 4 * product_of(shape.m, shape.n) / costs.copy_rate;

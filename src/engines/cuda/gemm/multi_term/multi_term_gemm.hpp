@@ -1,5 +1,5 @@
-// Products of a scheme's terms by the library's kernels for compute capability 9.0, from slices to C in one
-// launch.
+// The library's kernels for compute capability 9.0 that multiply a scheme's terms. One launch leads from
+// slices to C.
 #pragma once
 
 #include <cstddef>
@@ -11,33 +11,34 @@
 
 namespace kintsugi::core::cuda {
 
-// True if a kernel computes the schedule's terms, with sums of the same bits as the accumulator h200.
+// True if a kernel computes the schedule's terms. The kernel's sums then have the bits of the accumulator
+// h200.
 bool has_multi_term_gemm(const Schedule& schedule, FormatId format, ElementType type);
 
-// Bytes of scratch memory for counters, for the partial sums that clusters exchange and for sums of segments
-// of k.
+// Bytes of scratch memory for counters, for partial sums that clusters exchange, and for sums of segments of
+// k.
 std::size_t multi_term_scratch_bytes(const DeviceShape& shape);
 
-// All counters in scratch memory that products of the shape may use. They must be 0 when a product begins.
+// All counters in scratch memory that products of the shape may use. The counters must be 0 when a product
+// begins.
 DeviceCounters multi_term_counters(const DeviceShape& shape, std::byte* scratch);
 
-// Way to compute a product: by tiles of clusters, or by small tiles. All ways give the same bits.
+// A way to compute a product. All ways give the same bits.
 using MultiTermVariant = std::variant<ClusterTileVariant, SmallTileVariant>;
 
-// All variants that can compute the product, with their expected times, always in the same order.
+// All variants that can compute the product, with their expected times. Their order is always the same.
 std::vector<MultiTermVariant> multi_term_variants(const DeviceFusedProduct& product,
                                                   const MultiTermCosts& costs);
 
-// Computes C = alpha * sum + beta * C by the given variant, or by the one with the shortest expected time.
-// `scratch` has multi_term_scratch_bytes() of a shape that is at least as large.
+// Computes C = alpha * sum + beta * C by the given variant. The second form takes the variant with the
+// shortest expected time. `scratch` has multi_term_scratch_bytes() of a shape that is at least as large.
 void multi_term_gemm(const Queue& queue, const DeviceFusedProduct& product, const MultiTermVariant& variant,
                      std::byte* scratch);
 void multi_term_gemm(const Queue& queue, const DeviceFusedProduct& product, std::byte* scratch);
 
-// Expected time to split the operands that are not prepared.
+// Expected time to split those operands that are not prepared.
 double expected_split_time(const DeviceShape& shape, const CallCosts& costs);
-// Expected time of cuBLAS's FP32 product if the shape suits cuBLAS. For other shapes cuBLAS takes up to twice
-// as long.
+// Expected time of cuBLAS's FP32 product for shapes that suit cuBLAS. Other shapes take up to twice as long.
 double expected_vendor_time(const DeviceShape& shape, const CallCosts& costs);
 
 // Expected times of a call on a device with these costs.

@@ -17,11 +17,11 @@ struct MultiTermKernels {
   std::span<const Term> terms;
   FormatId format;
   std::span<const MultiTermTile> tiles;
-  std::array<TileTimes, 3> MultiTermCosts::*tile_times;  // member of a device's costs with the tiles' times
+  std::array<TileTimes, 3> MultiTermCosts::*tile_times;  // where a device's costs have the times of `tiles`
   std::array<KernelName, 3> kernels;
   std::span<const SmallTile> small_tiles;
   std::array<KernelName, 3> small_kernels;
-  std::array<KernelName, 3> segmented_kernels;  // small tiles whose segments of k are computed in parallel
+  std::array<KernelName, 3> segmented_kernels;  // small tiles whose segments are computed in parallel
 };
 
 }  // namespace kintsugi::core::cuda

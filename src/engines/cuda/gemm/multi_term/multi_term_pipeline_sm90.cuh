@@ -1,5 +1,5 @@
-// Pipeline of the multi-term GEMM kernels for Hopper: stages in shared memory, their state, and the producer
-// that loads them.
+// Pipeline of the multi-term GEMM kernels for Hopper: the stages in shared memory, the pipeline state, and
+// the producer, which loads the stages.
 #pragma once
 
 #include <type_traits>
@@ -11,7 +11,7 @@
 namespace kintsugi::core::cuda {
 
 inline constexpr int block_k = term_block;              // inner indices of a k-block
-inline constexpr int block_tile_rows = 64 * consumers;  // rows of a tile in a thread block
+inline constexpr int block_tile_rows = 64 * consumers;  // rows of a cluster's tile in one thread block
 static_assert(term_tile_rows == gemm_cluster_size * block_tile_rows &&
               term_threads == warpgroup * (1 + consumers));
 static_assert(counters_of_tile == gemm_cluster_size * consumers);
@@ -26,23 +26,23 @@ struct MultiTermConfig {
   static constexpr int terms = static_cast<int>(structure.terms.size());
   static constexpr int sums = columns / 2;  // per thread
 
-  // Registers per consumer thread; with the producer's they fill the SM's register file.
+  // The registers of all consumer threads and of the producer's warpgroup fill the SM's register file.
   static constexpr int consumer_registers = columns == max_tile_columns ? 232 : 216;
   static constexpr int producer_registers = 504 - 2 * consumer_registers;
 
   static constexpr int a_bytes = block_tile_rows * block_k * 2;  // bytes of a slice's tile of A
   static constexpr int stage_bytes = tile.stage_bytes();
 
-  // Stages of all slices are numbered together; this is the first one of a slice.
+  // Number of the slice's first stage. The stages of all slices are numbered together.
   static constexpr int first_stage(int slice) {
     return slice == 0 ? 0 : first_stage(slice - 1) + tile.stages[slice - 1];
   }
   static constexpr int stages = first_stage(slices);
   static_assert(tile.shared_bytes() == stages * stage_bytes + 1024);
 
-  // True if the instructions issued so far are committed as a group before this term, so that a wait for that
-  // group frees the stages which they read. That is so before the first term, before terms that rescale the
-  // accumulators and, if no term does, before the last term.
+  // True if the instructions issued before this term are committed as a group. A wait for that group frees
+  // the stages that its instructions read. A group ends before every term that rescales the accumulators. If
+  // no term rescales, a group ends before the last term. The value for the first term is true as well.
   static constexpr bool commits_before(int term) {
     if (term == 0 || structure.terms[term].rescales) return true;
     if (term + 1 < terms) return false;
@@ -58,8 +58,8 @@ struct MultiTermConfig {
     }
     return false;
   }
-  // True if a wait before this term for the group that was committed last frees the slice's stage, because
-  // the last term that reads the slice is in that group. term = terms stands for the end of all terms.
+  // True if the last term that reads the slice is in the group committed directly before this term. A wait
+  // for that group then frees the slice's stage. term = terms stands for the end of all terms.
   static constexpr bool is_free_at(int slice, int term) {
     if (term < terms && is_used_from(slice, term)) return false;
     int first_of_group = term - 1;
@@ -68,7 +68,7 @@ struct MultiTermConfig {
   }
 };
 
-// Calls visit(std::integral_constant) for slices First, First + 1 and so on.
+// Calls visit(std::integral_constant) for slice First and every later one.
 template <class Config, int First = 0, class Visit>
 __device__ void for_each_slice(const Visit& visit) {
   if constexpr (First < Config::slices) {
@@ -82,9 +82,9 @@ struct MultiTermSharedStorage {
   Mbarrier full[Config::stages];
   Mbarrier free[Config::stages];  // counts the consumer warpgroups of both thread blocks
   EpilogueParams<block_tile_rows, Config::columns, warpgroup / 32 - 1> epilogue;
-  Mbarrier epilogue_ready;  // the parameters have been loaded
-  Mbarrier epilogue_read;   // the parameters have been read and may be overwritten
-  int cluster;              // number of the cluster, which consumers have no register for
+  Mbarrier epilogue_ready;  // the epilogue's parameters have been loaded
+  Mbarrier epilogue_read;   // the epilogue's parameters have been read and may be overwritten
+  int cluster;              // number of the cluster, kept here because consumers have no register for it
 
   __device__ void initialise() {
     cluster = cluster_index();
@@ -97,7 +97,7 @@ struct MultiTermSharedStorage {
   }
 };
 
-// Pipeline state of each slice: stage index and mbarrier phase. A stage holds a tile of A and one of B.
+// Pipeline state of each slice: stage index and mbarrier phase. A stage has a tile of A and a tile of B.
 template <class Config>
 class MultiTermPipelineState {
  public:
@@ -123,7 +123,7 @@ class MultiTermPipelineState {
   __device__ Mbarrier& full(int slice) const { return shared_.full[stage_[slice]]; }
   __device__ void wait_full(int slice) const { full(slice).wait(parity_[slice]); }
   __device__ void wait_free(int slice) const { shared_.free[stage_[slice]].wait(parity_[slice] ^ 1); }
-  // Frees the stages that a wait before term `Term` frees (Config::is_free_at), in both thread blocks.
+  // Frees, in both thread blocks, the stages that a wait before term `Term` makes free (Config::is_free_at).
   template <int Term>
   __device__ void release_before() const {
     const unsigned thread = threadIdx.x % warpgroup;
@@ -141,12 +141,12 @@ class MultiTermPipelineState {
   unsigned parity_[Config::slices];
 };
 
-// Index of a batch item's first slice in the tensor map; `shared`: all items have the same slices.
+// Index of a batch item's first slice in the tensor map. `shared` says that all items have the same slices.
 __device__ inline int first_slice(bool shared, const TileCoord& coord, int slices) {
   return shared ? 0 : coord.item * slices;
 }
 
-// True if other candidates were selected for all batch items. All threads call it together.
+// True if other candidates were selected for all batch items. All threads must call this function together.
 __device__ inline bool none_is_selected(const DeviceCondition& condition, int items) {
   bool is_selected = false;
   for (int item = static_cast<int>(threadIdx.x); item < items; item += term_threads)
@@ -154,8 +154,8 @@ __device__ inline bool none_is_selected(const DeviceCondition& condition, int it
   return __syncthreads_or(is_selected ? 1 : 0) == 0;
 }
 
-// Loads a k-block of one slice. Each thread block of the cluster loads its own tile of A, and its half of the
-// tile of B to both thread blocks.
+// Loads a k-block of one slice. Each thread block of the cluster loads its own tile of A. It also loads one
+// half of the tile of B, into both thread blocks.
 template <class Config>
 __device__ void load_slice(const TensorMap& a, const TensorMap& b, const MultiTermParams& params,
                            const MultiTermPipelineState<Config>& pipeline, const TileCoord& coord, int rank,
@@ -173,7 +173,8 @@ __device__ void load_slice(const TensorMap& a, const TensorMap& b, const MultiTe
                      (1 << gemm_cluster_size) - 1);
 }
 
-// Loads all slices of all work tiles of the cluster. One thread of each thread block, the producer, calls it.
+// Loads all slices of all work tiles of the cluster. The producer, one thread of each thread block, calls
+// this function.
 template <class Config>
 __device__ void load_slices(const TensorMap& a, const TensorMap& b, const MultiTermParams& params,
                             MultiTermSharedStorage<Config>& shared, std::uint32_t tiles) {

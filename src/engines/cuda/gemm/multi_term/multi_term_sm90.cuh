@@ -1,8 +1,8 @@
 // Multi-term GEMM for Hopper: C = alpha * (sum of the schedule's terms) + beta * C in one pass over k. Every
-// tile of a slice is loaded once for all terms that read it. The accumulators of the matrix unit are added to
-// sums in FP32 registers after every 64 or 32 inner indices (in multi_term_small_sm90.cuh also after 16), and
-// the epilogue writes C. The two thread blocks of a cluster share the slices of B's columns by multicast. In
-// each thread block one thread loads tiles, and two warpgroups multiply 64 rows each.
+// tile of a slice is loaded once for all terms that read the tile. The matrix unit's accumulators are added
+// to sums in FP32 registers after every 64 or 32 inner indices (multi_term_small_sm90.cuh: also after 16).
+// The epilogue writes C. The two thread blocks of a cluster share the slices of B's columns by multicast. In
+// each thread block, one thread loads tiles, and two warpgroups multiply 64 rows each.
 #pragma once
 
 #include "engines/cuda/gemm/multi_term/multi_term_pipeline_sm90.cuh"
@@ -14,9 +14,9 @@ namespace kintsugi::core::cuda {
 // Offset of a consumer warpgroup's rows in a tile of A, in bytes.
 __device__ inline std::uint32_t rows_offset(int consumer) { return consumer * 64 * block_k * 2; }
 
-// Operand A of a warpgroup for instructions First ... First + Steps - 1 of a k-block: its rows, in shared
-// memory or, if `InRegisters`, loaded into registers by load(). `address` is that of the rows in shared
-// memory.
+// A warpgroup's rows of operand A for instructions First ... First + Steps - 1 of a k-block. `address` is
+// that of the rows in shared memory. If `InRegisters`, load() copies the rows into registers; else the
+// instructions read shared memory.
 template <bool InRegisters, int First, int Steps>
 struct Rows {
   MatrixDescriptor tile;
@@ -40,8 +40,8 @@ struct Rows<true, First, Steps> {
   __device__ const Fragment& step(int i) const { return steps[i]; }
 };
 
-// Issues one term over a sub-block of a k-block. If `begins_sums`, the term is the first one of the
-// accumulators.
+// Issues one term over a sub-block of a k-block. `begins_sums` says that the accumulators begin with this
+// term.
 template <class Config, class SubBlock, class OperandA>
 __device__ void add_term(float (&sums)[Config::sums], const OperandA& a, MatrixDescriptor b,
                          bool begins_sums) {
@@ -54,8 +54,8 @@ __device__ void add_term(float (&sums)[Config::sums], const OperandA& a, MatrixD
 template <class Config, class SubBlock>
 using HighRows = Rows<Config::tile.high_in_registers, SubBlock::first_step, SubBlock::steps>;
 
-// Commits the instructions before this term. If the term rescales the accumulators, waits for these
-// instructions and rescales; the other warpgroup may issue its instructions meanwhile.
+// Commits the instructions issued before this term. A term that rescales the accumulators waits for those
+// instructions first. During the wait, the other warpgroup may issue its own instructions.
 template <class Config, class SubBlock, int T>
 __device__ void commit_before_term(float (&sums)[Config::sums],
                                    const MultiTermPipelineState<Config>& pipeline, int consumer,
@@ -74,7 +74,7 @@ __device__ void commit_before_term(float (&sums)[Config::sums],
   }
 }
 
-// Issues terms T, T + 1 and so on into the same accumulators.
+// Issues term T and every later one into the same accumulators.
 template <class Config, class SubBlock, int T>
 __device__ void add_terms(float (&sums)[Config::sums], const HighRows<Config, SubBlock>& a0,
                           const MultiTermPipelineState<Config>& pipeline, int consumer, float rescale) {
@@ -93,8 +93,8 @@ __device__ void add_terms(float (&sums)[Config::sums], const HighRows<Config, Su
   }
 }
 
-// Multiplies all terms over one sub-block of a k-block. After the last sub-block each stage is freed as early
-// as possible.
+// Multiplies all terms over one sub-block of a k-block. The last sub-block frees each stage as early as
+// possible.
 template <class Config, class SubBlock>
 __device__ void multiply_sub_block(float (&sums)[Config::sums],
                                    const MultiTermPipelineState<Config>& pipeline, int consumer,
@@ -119,8 +119,8 @@ __device__ void multiply_sub_block(float (&sums)[Config::sums],
   if constexpr (SubBlock::ends_block) pipeline.template release_before<Config::terms>();
 }
 
-// Multiplies sub-blocks Index, Index + 1 and so on of a k-block; the accumulators `inside` are added to
-// `sums` after each.
+// Multiplies sub-block Index of a k-block and every later one. After each sub-block its accumulators,
+// `inside`, are added to `sums`.
 template <class Config, int Count, int Index = 0>
 __device__ void add_k_block(float (&sums)[Config::sums], float (&inside)[Config::sums],
                             const MultiTermPipelineState<Config>& pipeline, int consumer, float rescale) {
@@ -139,20 +139,21 @@ __device__ float4* sums_of_tile(float* memory, int tile, int consumer) {
       (std::int64_t{tile} * gemm_cluster_size + block_rank_in_cluster()) * consumers + consumer;
   return reinterpret_cast<float4*>(memory) + index * (Config::sums / 4 * warpgroup);
 }
-// Address of the partial sums of a tile that is split along k, and the counter of the parts of k that they
-// contain.
+// Address of the partial sums of a tile that is split along k.
 template <class Config>
 __device__ float4* partial_sums_of(const MultiTermParams& params, const WorkTile& work_tile, int consumer) {
   return sums_of_tile<Config>(params.partial_sums, params.schedule.split_index(work_tile), consumer);
 }
-__device__ inline std::uint32_t* k_parts_added(const MultiTermParams& params, const WorkTile& work_tile,
-                                               int consumer) {
+// Counter of the parts of k that the partial sums of a split tile contain.
+__device__ inline std::uint32_t* k_part_counter(const MultiTermParams& params, const WorkTile& work_tile,
+                                                int consumer) {
   return params.k_parts_added +
          (params.schedule.split_index(work_tile) * gemm_cluster_size + block_rank_in_cluster()) * consumers +
          consumer;
 }
 
-// Stores the sums over k up to the end of this part, for the cluster that computes the next part of the tile.
+// Stores the sums over k up to the end of this part of k. The cluster that computes the tile's next part
+// reads these sums.
 template <class Config>
 __device__ void send_partial_sums(const float (&sums)[Config::sums], const MultiTermParams& params,
                                   const WorkTile& work_tile, int consumer, int thread) {
@@ -160,17 +161,17 @@ __device__ void send_partial_sums(const float (&sums)[Config::sums], const Multi
   __threadfence();
   named_barrier_sync(first_warpgroup_barrier + consumer, warpgroup);
   if (thread == 0)
-    asm volatile("st.release.gpu.global.u32 [%0], %1;" ::"l"(k_parts_added(params, work_tile, consumer)),
+    asm volatile("st.release.gpu.global.u32 [%0], %1;" ::"l"(k_part_counter(params, work_tile, consumer)),
                  "r"(work_tile.k_part + 1)
                  : "memory");
 }
 
-// Waits for the sums over k up to the beginning of this part and reads them. The wait ends, because the part
-// before this one is computed by a cluster that began earlier (TileSchedule).
+// Waits for the sums over k up to the beginning of this part of k, and reads these sums. The wait always
+// ends: the cluster that computes the part before this one began earlier (TileSchedule).
 template <class Config>
 __device__ void receive_partial_sums(float (&sums)[Config::sums], const MultiTermParams& params,
                                      const WorkTile& work_tile, int consumer, int thread) {
-  const std::uint32_t* counter = k_parts_added(params, work_tile, consumer);
+  const std::uint32_t* counter = k_part_counter(params, work_tile, consumer);
   int added = 0;
   while (added < work_tile.k_part)
     asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(added) : "l"(counter) : "memory");
@@ -178,8 +179,8 @@ __device__ void receive_partial_sums(float (&sums)[Config::sums], const MultiTer
             [](float& sum, float received) { sum = received; });
 }
 
-// Address of the sums of the earlier segments of k. They stay in device memory, since the accumulators need
-// all registers. Those of a split tile are read and written by every cluster that computes a part of its k.
+// Address of the sums of the earlier segments of k. The accumulators need all registers, so these sums stay
+// in device memory. Every cluster that computes a part of a split tile's k reads and writes the tile's sums.
 template <class Config>
 __device__ float4* earlier_segments(const MultiTermParams& params, const WorkTile& work_tile, int cluster,
                                     int consumer) {
@@ -188,14 +189,16 @@ __device__ float4* earlier_segments(const MultiTermParams& params, const WorkTil
   return sums_of_tile<Config>(params.segment_sums, tile, consumer);
 }
 
-// Adds the sums of the earlier segments to those of this one; the earlier ones are the first summand.
+// Adds the sums of the earlier segments to those of this segment. The sums of the earlier segments are the
+// first summand.
 template <class Config>
 __device__ void add_earlier_segments(float (&sums)[Config::sums], const float4* earlier, int thread) {
   read_sums(earlier, sums, thread, [](float& sum, float before) { sum = before + sum; });
 }
 
-// Ends a segment of k that is not the last one: adds its sums to those of the earlier segments in memory, and
-// sets the sums to zero for the next segment. `is_first`: there are no earlier segments.
+// Ends a segment of k that is not the last one. The segment's sums are added to those of the earlier segments
+// in memory. Then the sums are set to zero for the next segment. `is_first` says that there are no earlier
+// segments.
 template <class Config>
 __device__ void end_segment(float (&sums)[Config::sums], float4* earlier, bool is_first, int thread) {
   if (!is_first) add_earlier_segments<Config>(sums, earlier, thread);
@@ -204,8 +207,8 @@ __device__ void end_segment(float (&sums)[Config::sums], float4* earlier, bool i
   for (float& sum : sums) sum = 0;
 }
 
-// Adds all k-blocks of a work tile to `sums`. `cluster` is a reference to shared memory, because there is no
-// register for it.
+// Adds all k-blocks of a work tile to `sums`. `cluster` must refer to shared memory, because no register is
+// free for a copy.
 template <class Config>
 __device__ void add_k_blocks(float (&sums)[Config::sums], const MultiTermParams& params,
                              const WorkTile& work_tile, MultiTermPipelineState<Config>& pipeline,
@@ -232,8 +235,8 @@ __device__ void add_k_blocks(float (&sums)[Config::sums], const MultiTermParams&
   }
 }
 
-// Loads the epilogue's parameters for every work tile of the cluster while the tile is multiplied. The
-// producer warpgroup's other warps call it.
+// Loads the epilogue's parameters of every work tile of the cluster, while other warps multiply the tile. All
+// warps of the producer's warpgroup except the first call this function.
 template <class Config>
 __device__ void load_epilogue_params(const MultiTermParams& params, MultiTermSharedStorage<Config>& shared) {
   const int thread = static_cast<int>(threadIdx.x) - 32;
@@ -254,7 +257,7 @@ __device__ void load_epilogue_params(const MultiTermParams& params, MultiTermSha
   }
 }
 
-// Computes the work tiles of the cluster. The consumer warpgroups call it.
+// Computes the work tiles of the cluster. The consumer warpgroups call this function.
 template <class Config>
 __device__ void multiply_work_tiles(const MultiTermParams& params, MultiTermSharedStorage<Config>& shared,
                                     std::uint32_t tiles) {

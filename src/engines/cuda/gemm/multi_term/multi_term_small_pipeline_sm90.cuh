@@ -1,5 +1,5 @@
-// Pipeline of the multi-term GEMM kernels with small tiles: coordinates of a thread block's tile, stages in
-// shared memory, their state, and the producer that loads them.
+// Pipeline of the multi-term GEMM kernels with small tiles: the coordinates of a thread block's tile, the
+// stages in shared memory, the pipeline state, and the producer, which loads the stages.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 
 namespace kintsugi::core::cuda {
 
-// `ParallelSegments`: segments of k are computed in parallel.
+// `ParallelSegments` says that different thread blocks compute a tile's segments of k.
 template <auto TermStructure, FormatId SliceFormat, SmallTile Tile, bool ParallelSegments = false>
 struct SmallTileConfig {
   static constexpr auto structure = TermStructure;
@@ -23,7 +23,7 @@ struct SmallTileConfig {
   static constexpr int threads = 128;       // threads that multiply
   static_assert(threads + 32 == small_tile_threads);
 
-  static constexpr int a_bytes = small_tile_rows * term_block * 2;  // bytes of a slice's tile of A
+  static constexpr int a_bytes = small_tile_rows * term_block * 2;  // of one slice's tile of A
   static constexpr int b_bytes = columns * term_block * 2;
   static constexpr int stage_bytes = Tile.stage_bytes(slices);
   static constexpr int min_stages = Tile.min_stages();
@@ -34,9 +34,9 @@ struct SmallTileConfig {
 template <class Config>
 struct SmallTileSharedStorage {
   Mbarrier full[max_stages];
-  Mbarrier free[max_stages];  // counts the consumer warpgroups of both thread blocks
+  Mbarrier free[max_stages];  // counts one consumer warpgroup of each thread block
   EpilogueParams<small_tile_rows, Config::columns, Config::threads / 32> epilogue;
-  std::uint32_t segments_before;  // segments of the tile that were stored before this thread block's own
+  std::uint32_t segments_before;  // segments of the tile that were stored before this thread block's segment
 
   __device__ void initialise() {
     for (int stage = 0; stage < max_stages; ++stage) {
@@ -55,8 +55,7 @@ struct SmallTileCoord {
   int segment = 0;
   int first_block = 0;  // first k-block
 
-  // Clusters are numbered so that those which run at the same time have the same segment of neighboring
-  // tiles.
+  // The numbering of clusters gives clusters that run at the same time the same segment of neighboring tiles.
   __device__ explicit SmallTileCoord(const SmallTileParams& params) {
     const int tiles = params.row_pairs * params.columns;
     item = cluster_index() / tiles;
@@ -80,7 +79,7 @@ struct SmallTileCoord {
   }
 };
 
-// Pipeline state: index of the stage, which holds a k-block of all slices, and its mbarrier phase.
+// Pipeline state: stage index and mbarrier phase. A stage has a k-block of all slices.
 template <class Config>
 class SmallTilePipelineState {
  public:
@@ -103,7 +102,8 @@ class SmallTilePipelineState {
   __device__ Mbarrier& full() const { return shared_.full[stage_]; }
   __device__ void wait_full() const { full().wait(parity_); }
   __device__ void wait_free() const { shared_.free[stage_].wait(parity_ ^ 1); }
-  // Frees the stage before this one in both thread blocks, each of which loads its share of the tile of B.
+  // Frees the stage before this one in both thread blocks, because each of them loads a half of the tile of B
+  // into both.
   __device__ void release_previous() const {
     const int previous = (stage_ == 0 ? stages_ : stage_) - 1;
     if (threadIdx.x < gemm_cluster_size) shared_.free[previous].arrive_remote(threadIdx.x);
@@ -117,8 +117,8 @@ class SmallTilePipelineState {
   unsigned parity_ = 0;
 };
 
-// Loads all k-blocks of the thread block's tile or segment. One thread, the producer, calls it. Each thread
-// block of the cluster loads its half of the tile of B to both.
+// Loads all k-blocks of the thread block's tile, or of its segment. The producer, one thread, calls this
+// function. Each thread block of the cluster loads one half of the tile of B, into both thread blocks.
 template <class Config>
 __device__ void fill_stages(const TensorMap& a, const TensorMap& b, const SmallTileParams& params,
                             const SmallTileCoord<Config>& coord, SmallTilePipelineState<Config> stages) {

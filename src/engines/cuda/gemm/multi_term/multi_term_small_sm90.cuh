@@ -1,8 +1,8 @@
-// Multi-term GEMM for Hopper by small tiles, for products with few tiles or a C with one short side. A tile
-// has 64 rows, and an SM holds two thread blocks. In each thread block one warpgroup multiplies and one
-// thread loads tiles. Sums are added in the order of multi_term_sm90.cuh, with the same bits. If tiles are
-// few and k is long, segments of k are computed in parallel: each has a thread block of its own, and the one
-// that ends last adds the sums of all segments in ascending order.
+// Multi-term GEMM for Hopper by small tiles, for products that have few tiles or a C with one short side. A
+// small tile has 64 rows, and an SM has room for two thread blocks. In each thread block, one warpgroup
+// multiplies and one thread loads tiles. Sums are added in the order of multi_term_sm90.cuh, so they have the
+// same bits. For products with few tiles and a long k, different thread blocks compute a tile's segments of
+// k. The thread block that ends last adds the sums of all segments in ascending order.
 #pragma once
 
 #include <type_traits>
@@ -13,9 +13,9 @@
 
 namespace kintsugi::core::cuda {
 
-// Issues terms T, T + 1 and so on of one sub-block of a k-block, and calls meanwhile() while they are in
-// flight: before the accumulators are rescaled or, if no term rescales them, after all terms. `swapped`: a
-// and b of a term are exchanged.
+// Issues term T of one sub-block of a k-block and every later term, and calls meanwhile() while issued terms
+// run. If a term rescales the accumulators, the call comes before the rescaling; else after all terms.
+// `swapped` says that the operands a and b of a term are exchanged.
 template <class Config, class SubBlock, int T = 0, class Meanwhile>
 __device__ __forceinline__ void issue_terms(float (&sums)[Config::sums],
                                             const SmallTilePipelineState<Config>& stages, bool swapped,
@@ -46,8 +46,8 @@ __device__ __forceinline__ void issue_terms(float (&sums)[Config::sums],
   }
 }
 
-// Sums of a segment of k (Schedule::k_segment). Each k-block has `Count` sub-blocks, whose sums are added
-// outside the matrix unit. A sub-block is multiplied while the one before it ends and is added.
+// Sums of a segment of k (Schedule::k_segment). Each k-block has `Count` sub-blocks. The sums of a sub-block
+// are added outside the matrix unit while the matrix unit multiplies the next sub-block.
 template <class Config, int Count>
 class SegmentSums {
  public:
@@ -56,8 +56,9 @@ class SegmentSums {
   __device__ SegmentSums(const SmallTileParams& params, const SmallTilePipelineState<Config>& stages)
       : params_(params), next_(stages) {}
 
-  // Adds `k_blocks` k-blocks, of which there is at least one. Even and odd sub-blocks have accumulators of
-  // their own, unless registers do not suffice (min_stages is 1): then sub-blocks are multiplied one by one.
+  // Adds `k_blocks` k-blocks, at least one. Even and odd sub-blocks have accumulators of their own.
+  // min_stages is 1 for tiles whose registers do not suffice for two accumulators; such tiles multiply
+  // sub-blocks one by one.
   __device__ __forceinline__ void add_blocks(int k_blocks) {
     if constexpr (Config::min_stages == 1) {
       Sums inside;
@@ -78,7 +79,8 @@ class SegmentSums {
   using First = SubBlock<0>;
   using Last = SubBlock<Count - 1>;
 
-  // Issues a sub-block of the k-block at stage `next_`, and calls meanwhile() while its terms are in flight.
+  // Issues a sub-block of the k-block in stage `next_`, and calls meanwhile() while the sub-block's terms
+  // run.
   template <class SubBlock, class Meanwhile>
   __device__ __forceinline__ void multiply(Sums& inside, const Meanwhile& meanwhile) {
     if constexpr (SubBlock::begins_block) next_.wait_full();
@@ -90,9 +92,9 @@ class SegmentSums {
   __device__ __forceinline__ void multiply(Sums& inside) {
     multiply<SubBlock>(inside, [] {});
   }
-  // Waits until at most `Younger` sub-blocks, issued after this one, are in flight, and adds this one's
-  // accumulators to the sums. If it ends its k-block, the k-block's stage is freed; that is the one before
-  // `next_`.
+  // Waits until the sub-block of the accumulators `inside` is complete, and adds these accumulators to the
+  // sums. `Younger` is the number of sub-blocks issued after it. The last sub-block of a k-block frees the
+  // k-block's stage, which is the one before `next_`.
   template <class SubBlock, int Younger>
   __device__ __forceinline__ void add(Sums& inside) {
     wgmma_wait_group<Younger>();
@@ -101,14 +103,14 @@ class SegmentSums {
 #pragma unroll
     for (int i = 0; i < Config::sums; ++i) sums[i] += inside[i];
   }
-  // Multiplies a sub-block into `inside`, while the sub-block before it, whose accumulators are `before`, is
+  // Multiplies a sub-block into `inside`. Meanwhile the accumulators `before` of the previous sub-block are
   // added.
   template <class SubBlock, class Before>
   __device__ __forceinline__ void multiply_and_add(Sums& inside, Sums& before) {
     multiply<SubBlock>(inside, [&] { add<Before, 1>(before); });
   }
 
-  // Multiplies and adds sub-blocks Index, Index + 1 and so on of a k-block, one after the other.
+  // Multiplies and adds sub-block Index of a k-block and every later one, one after the other.
   template <int Index = 0>
   __device__ __forceinline__ void add_one_by_one(Sums& inside) {
     if constexpr (Index < Count) {
@@ -118,7 +120,7 @@ class SegmentSums {
     }
   }
 
-  // Adds k-blocks of one sub-block each. Even and odd k-blocks have accumulators of their own.
+  // Adds k-blocks that have one sub-block each. Even and odd k-blocks have accumulators of their own.
   __device__ __forceinline__ void add_whole_blocks(int k_blocks) {
     Sums even, odd;
     multiply<First>(even);
@@ -133,7 +135,7 @@ class SegmentSums {
     add<First, 0>(odd);
   }
 
-  // Multiplies sub-blocks Index, Index + 1 and so on of a k-block, each while the one before it is added.
+  // Multiplies sub-block Index of a k-block and every later one. Meanwhile the previous sub-block is added.
   template <int Index = 1>
   __device__ __forceinline__ void multiply_rest(Sums& even, Sums& odd) {
     if constexpr (Index < Count) {
@@ -142,7 +144,7 @@ class SegmentSums {
       multiply_rest<Index + 1>(even, odd);
     }
   }
-  // Adds k-blocks of several sub-blocks each. Even and odd sub-blocks have accumulators of their own.
+  // Adds k-blocks that have several sub-blocks each. Even and odd sub-blocks have accumulators of their own.
   __device__ __forceinline__ void add_divided_blocks(int k_blocks) {
     static_assert(Count % 2 == 0);
     Sums even, odd;
@@ -161,12 +163,12 @@ class SegmentSums {
   }
 
   const SmallTileParams& params_;
-  SmallTilePipelineState<Config> next_;  // stage of the sub-block that is multiplied next
+  SmallTilePipelineState<Config> next_;  // stage of the next sub-block to multiply
 };
 
 // Computes the thread block's sums into segment.sums. Several segments of k are added in ascending order.
-// Tiles without registers for a second set of sums (adds_segments is false) are used only if k is one segment
-// or if segments are computed in parallel, so that the thread block has one segment.
+// Tiles with adds_segments = false have no registers for a second set of sums. They are used only where the
+// thread block has one segment: k is one segment, or segments are computed in parallel.
 template <class Config, int Count>
 __device__ __forceinline__ void add_segments(SegmentSums<Config, Count>& segment,
                                              const SmallTileParams& params,
@@ -196,9 +198,9 @@ __device__ float4* sums_of_segment(const SmallTileParams& params, const SmallTil
   return reinterpret_cast<float4*>(params.segment_sums) + index * (Config::sums / 4 * Config::threads);
 }
 
-// Stores the sums of this thread block's segment. In the thread block of the tile that does so last it
-// returns true, and `sums` are then those of all segments, added in ascending order. No thread block waits
-// for another.
+// Stores the sums of this thread block's segment. Returns true in the thread block that stores the tile's
+// last segment. In that thread block `sums` then has the sums of all segments, added in ascending order. No
+// thread block waits for another.
 template <class Config>
 __device__ bool reduce_if_last_segment(float (&sums)[Config::sums], const SmallTileParams& params,
                                        SmallTileSharedStorage<Config>& shared,
@@ -223,7 +225,7 @@ __device__ bool reduce_if_last_segment(float (&sums)[Config::sums], const SmallT
   return true;
 }
 
-// Computes the thread block's tile of C, or its segment of the tile's sums.
+// Computes the thread block's tile of C, or the sums of its segment of the tile.
 template <class Config>
 __device__ void compute_tile(const SmallTileParams& params, SmallTileSharedStorage<Config>& shared,
                              const SmallTileCoord<Config>& coord,
@@ -254,7 +256,7 @@ __device__ void compute_tile(const SmallTileParams& params, SmallTileSharedStora
   store_tile<Config::format>(sums, params.tile, shared.epilogue, 0, thread, Config::threads);
 }
 
-// Body of the kernels: one warpgroup computes the tile, and one thread loads operands.
+// Body of the kernels. One warpgroup computes the tile, and one thread loads operands.
 template <class Config>
 __device__ __forceinline__ void multiply_small_tile(const TensorMap& a, const TensorMap& b,
                                                     const SmallTileParams& params) {
@@ -273,7 +275,7 @@ __device__ __forceinline__ void multiply_small_tile(const TensorMap& a, const Te
     }
   }
   __syncwarp();
-  cluster_sync();  // the other thread block may still arrive at this one's barriers
+  cluster_sync();  // the other thread block may still arrive at barriers of this one
 }
 
 }  // namespace kintsugi::core::cuda

@@ -39,13 +39,14 @@ inline constexpr Structure<6> bf16x6_structure{
     .k_segment = term_segment,
     .most_halvings = 1};
 
-// Tiles of fp16x3 (joined_tiles: all terms are added to the same sums without rescaling), of fp16x3-wide
-// (rescaled_tiles) and of bf16x6 (six_term_tiles), under the names that their costs have in profiles.
+// Tiles of fp16x3 (joined_tiles), of fp16x3-wide (rescaled_tiles) and of bf16x6 (six_term_tiles). Profiles
+// have the tiles' costs under these names. fp16x3 adds all terms to the same sums without rescaling.
 //
-// Low slices have fewer stages, because these are freed earlier than those of high slices. If sums are
-// rescaled the matrix unit is idle for longer, and reading A's high slice from registers wins some of that
-// time back (n = 8192: 206 TFLOP/s instead of 199). Without rescaling there are too few registers for that,
-// and nothing would be gained. Narrower tiles gain nothing by it, and small tiles lose a twentieth.
+// Stages of low slices are freed earlier than those of high slices, so low slices have fewer stages. The
+// matrix unit is idle for longer where sums are rescaled. Reading A's high slice from registers wins some of
+// that time back (n = 8192: 206 TFLOP/s instead of 199). Without rescaling, registers do not suffice for the
+// high slice, and there is no idle time to win back. Narrower tiles gain nothing, and small tiles lose a
+// twentieth.
 inline constexpr std::array joined_tiles{
     MultiTermTile{.columns = 192, .stages = {3, 2, 0}, .high_in_registers = false},
     MultiTermTile{.columns = 128, .stages = {4, 3, 0}, .high_in_registers = false},

@@ -1,4 +1,4 @@
-// Storage of a warpgroup's sums in device memory, in the order in which its threads hold them.
+// A warpgroup's sums in device memory, in the order in which the warpgroup's threads hold them.
 #pragma once
 
 #include "engines/cuda/gemm/warp_specialization.cuh"

@@ -1,4 +1,4 @@
-// Ways (variants) to compute a product by the multi-term GEMM kernels, with their expected times.
+// Variants: ways to compute a product by the multi-term GEMM kernels, with their expected times.
 #pragma once
 
 #include <algorithm>
@@ -12,15 +12,15 @@
 
 namespace kintsugi::core::cuda {
 
-// Variant by tiles of clusters.
+// Product by tiles of whole clusters.
 struct ClusterTileVariant {
   std::size_t tile = 0;  // index
   TileSchedule schedule;
   double microseconds = 0;
 };
 
-// Time of a k-block of a small tile with several sub-blocks, relative to a k-block with one. `alone`: the
-// tile has an SM of its own.
+// Time of a small tile's k-block with this number of sub-blocks, relative to a k-block with one sub-block.
+// `alone` says that the tile has an SM of its own.
 constexpr double block_factor(const SmallTile& tile, std::int32_t sub_blocks, bool alone,
                               const MultiTermCosts& costs) {
   if (sub_blocks == 1 || tile.columns == 32) return 1;
@@ -28,8 +28,8 @@ constexpr double block_factor(const SmallTile& tile, std::int32_t sub_blocks, bo
   return alone ? costs.four_sums_factor_alone : costs.four_sums_factor;
 }
 
-// Variant by tile `index`, for rows, columns and inner indices of each of `items` products, on a device that
-// holds `clusters` clusters.
+// Variant by tile `index`, for a device that holds `clusters` clusters. `rows`, `columns` and `k` are those
+// of each of `items` products.
 constexpr ClusterTileVariant choose_tile_schedule(const MultiTermTile& tile, std::size_t index,
                                                   const TileTimes& times, std::int64_t rows,
                                                   std::int64_t columns, std::int64_t items, std::int64_t k,
@@ -48,23 +48,23 @@ constexpr ClusterTileVariant choose_tile_schedule(const MultiTermTile& tile, std
   return {index, schedule, costs.launch + k_blocks_of_cluster * block_time + waves * times.tile};
 }
 
-// Variant by small tiles.
+// Product by small tiles.
 struct SmallTileVariant {
   std::size_t tile = 0;        // index
-  bool swapped = false;        // rows of tiles are columns of the product
+  bool swapped = false;        // the kernel computes C transposed
   std::int32_t row_pairs = 0;  // pairs of rows of tiles
   std::int32_t columns = 0;    // columns of tiles
   std::int32_t stages = 0;     // pipeline stages
-  std::int32_t segments = 1;   // segments of k that are computed in parallel; 1: none
+  std::int32_t segments = 1;   // segments of k that are computed in parallel; 1 means none
   double microseconds = 0;
 };
 
-// Bytes that hold the sums of all segments of k, for tiles of any size. There is no result if k is one
-// segment, or if the sums exceed max_segment_bytes: tiles then fill the device, and segments need not be
-// computed in parallel.
+// Bytes of the sums of all segments of k, for tiles of any size. There is no result if k is one segment.
+// There is none either if the sums exceed max_segment_bytes: then tiles fill the device, and parallel
+// segments gain nothing.
 constexpr std::optional<std::int64_t> segment_sum_bytes(std::int64_t rows, std::int64_t columns,
                                                         std::int64_t items, std::int64_t segments) {
-  constexpr std::int64_t max_side = 128;  // of a tile, or of a pair of tiles
+  constexpr std::int64_t max_side = 128;  // of a tile and of a pair of tiles
   const double elements = static_cast<double>(round_up(rows, max_side)) *
                           static_cast<double>(round_up(columns, max_side)) * static_cast<double>(items);
   const double bytes = elements * static_cast<double>(segments) * sizeof(float);
@@ -73,16 +73,16 @@ constexpr std::optional<std::int64_t> segment_sum_bytes(std::int64_t rows, std::
 }
 
 // Variant by small tile `index`, for a product as in choose_tile_schedule() with `slices` slices of each
-// operand. `segments`: segments of k that are computed in parallel; 1: none.
+// operand. `segments` counts the segments of k that are computed in parallel; 1 means none.
 constexpr SmallTileVariant choose_small_tile(const SmallTile& tile, std::size_t index, bool swapped,
                                              std::int64_t rows, std::int64_t columns, std::int64_t items,
                                              std::int64_t k, int slices, std::int32_t sub_blocks,
                                              std::int32_t sm_count, const MultiTermCosts& costs,
                                              std::int32_t segments = 1) {
-  constexpr std::int64_t shared_bytes = 227 << 10;  // most that a thread block can have; an SM has 1 KB more
+  constexpr std::int64_t shared_bytes = 227 << 10;  // limit of a thread block; an SM has 1 KiB more
   const double cache_rate = tile.columns > 32 ? costs.cache_rate : costs.narrow_cache_rate;
   const std::int64_t blocks = divide_up(k, term_block);
-  const std::int64_t vector_bytes = slices * term_block * 2;  // of a vector in a k-block
+  const std::int64_t vector_bytes = slices * term_block * 2;  // of all slices of a vector in a k-block
   const double operand_bytes = static_cast<double>(items * (rows + columns) * blocks * vector_bytes);
   if (swapped) std::swap(rows, columns);
   SmallTileVariant variant{.tile = index, .swapped = swapped};
@@ -103,7 +103,7 @@ constexpr SmallTileVariant choose_small_tile(const SmallTile& tile, std::size_t 
   const double block_time = tiles_per_sm > 1 ? tiles_per_sm * times.shared : times.alone;
   const double computed_time = static_cast<double>(tile_blocks) * block_time *
                                block_factor(tile, sub_blocks, tiles_per_sm <= 1, costs);
-  // Bytes of the segments' sums, which are written and read.
+  // The sums of segments are written once and read once.
   const double sum_bytes =
       segments == 1 ? 0 : 2.0 * static_cast<double>(tiles * small_tile_rows * tile.columns) * sizeof(float);
   variant.microseconds =

@@ -39,8 +39,9 @@ std::int64_t tiles_of(std::int64_t rows, std::int64_t columns, const SimtTile& t
   return divide_up(rows, tile.side) * divide_up(columns, tile.side);
 }
 
-// Returns the times of the tiles: those of the device's profile for FP32, as the profile's times for FP64 may
-// be of DMMA tiles; else the relative times of SimtTile, which suffice to compare tiles.
+// Returns the times of the tiles. For FP32 they are those of the device's profile. For FP64 they are the
+// relative times of SimtTile, because the profile's times may be those of DMMA tiles; relative times suffice
+// to compare tiles.
 std::array<double, 4> times_of(std::size_t type, std::span<const SimtTile> tiles) {
   const ProfileInForce* profile = profile_in_force();
   const bool is_fp32 = type == static_cast<std::size_t>(ElementType::f32) ||
@@ -53,10 +54,10 @@ std::array<double, 4> times_of(std::size_t type, std::span<const SimtTile> tiles
 
 struct ChosenTile {
   std::size_t index;
-  std::int64_t blocks;  // thread blocks of a batch item
+  std::int64_t blocks;  // thread blocks per batch item
 };
 
-// Returns the expected time without a division of k.
+// Returns the expected time if k is not divided.
 double time_of_whole_tiles(const NativeShape& shape, const Costs& costs) {
   const auto type = static_cast<std::size_t>(shape.type);
   const std::span<const double> times(costs.native[type].tile_index);
@@ -72,16 +73,16 @@ struct Split {
   double time = std::numeric_limits<double>::infinity();
 };
 
-// Returns how many clusters of `blocks` thread blocks the device holds at once. The SMs of a cluster belong
-// to one GPC, which has 16 or 18 SMs; 16 are assumed.
+// Number of clusters of `blocks` thread blocks that the device holds at once. The SMs of a cluster belong to
+// one GPC, which has 16 or 18 SMs; 16 are assumed.
 std::int64_t resident_clusters(std::int64_t blocks) {
   constexpr std::int64_t sms_of_gpc = 16;
   return sm_count() / sms_of_gpc * (sms_of_gpc * simt_tiles_f32[simt_split_tile].blocks_per_sm / blocks);
 }
 
-// Returns the fastest division of k, or one of infinite time if there is none. Waves count SMs with all their
-// thread blocks, even if these are fewer: a thread block is no faster with an SM to itself, since with its
-// short part of k it mostly waits for memory.
+// Returns the fastest division of k; its time is infinite if there is none. A wave counts as if all SMs had
+// all their thread blocks. A thread block with an SM to itself is no faster, because with its short part of k
+// it mostly waits for memory.
 Split fastest_split(const NativeShape& shape, const Costs& costs) {
   constexpr double sums_time = 0.5;  // microseconds in which a cluster adds its parts of a tile
   Split best;
@@ -119,8 +120,8 @@ ChosenTile choose_tile(const DeviceTile& tile) {
 
 }  // namespace
 
-// k is not divided in a fallback chain, so that its native product has the bits of
-// select_or_multiply_unsplit(); nor without a profile, since costs of such a device say nothing of clusters.
+// k is divided in neither of two cases: in a fallback chain, so that its native product has the bits of
+// select_or_multiply_unsliced(); and without a profile, because no costs of clusters are known then.
 std::int64_t blocks_per_tile(const DeviceTile& tile) {
   const ProfileInForce* profile = profile_in_force();
   if (profile == nullptr || tile.condition.selection != nullptr) return 1;
@@ -137,7 +138,7 @@ double simt_time(const NativeShape& shape, const Costs& costs) {
   return std::min(time_of_whole_tiles(shape, costs), fastest_split(shape, costs).time);
 }
 
-void multiply_unsplit(const Queue& queue, const DeviceTile& tile) {
+void multiply_unsliced(const Queue& queue, const DeviceTile& tile) {
   if (const DmmaKernels* dmma = current_architecture().available_dmma(tile.c.type); dmma != nullptr)
     return multiply_by_dmma(queue, *dmma, tile);
   if (const std::int64_t blocks = blocks_per_tile(tile); blocks > 1)
@@ -149,11 +150,12 @@ void multiply_unsplit(const Queue& queue, const DeviceTile& tile) {
   });
 }
 
-// In one launch every thread block reads the ranges of its batch item; with a selector kernel one thread
-// block reads them. So the time of a launch (4.4 us of the host) is saved, and more bytes are read from L2.
+// In one launch every thread block reads the ranges of its batch item; a selector kernel reads them with one
+// thread block. So one launch saves the time of another one (4.4 us of the host) but reads more bytes from
+// L2.
 bool selects_and_multiplies(const DeviceTile& tile, const SelectionTask& task) {
   constexpr double max_bytes = 16 << 20;  // bytes of ranges that all thread blocks read
-  // Vectors whose ranges are read: those of an operand that was summarized before are not.
+  // Number of vectors whose ranges are read. Those of an operand with a summary are not.
   const auto vectors_of = [&](int side) { return task.summaries[side] == nullptr ? task.vectors[side] : 0; };
   const bool by_ranges = !task.candidates.needs_norms() && !task.candidates.fits;
   return tile.c.type == ElementType::f32 && by_ranges && tile.items <= max_launched_items &&
@@ -162,7 +164,7 @@ bool selects_and_multiplies(const DeviceTile& tile, const SelectionTask& task) {
              max_bytes;
 }
 
-void select_or_multiply_unsplit(const Queue& queue, const DeviceTile& tile, const SelectionTask& task) {
+void select_or_multiply_unsliced(const Queue& queue, const DeviceTile& tile, const SelectionTask& task) {
   const ChosenTile chosen = choose_tile(tile);
   launch(selecting_kernels[chosen.index], {chosen.blocks, tile.items}, simt_threads, 0, queue, tile, task);
 }

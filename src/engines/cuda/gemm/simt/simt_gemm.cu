@@ -1,4 +1,4 @@
-// Native products by SIMT kernels, a thread block for each tile of C.
+// Native products by SIMT kernels. Each tile of C has a thread block.
 #include "engines/cuda/gemm/simt/simt_tile.cuh"
 #include "engines/cuda/ptx/griddepcontrol.cuh"
 #include "engines/cuda/select/select_by_block.cuh"
@@ -7,7 +7,7 @@ namespace kintsugi::core::cuda {
 
 namespace {
 
-// Computes the thread block's tile of C. The caller has waited for the kernels before this one.
+// Computes the thread block's tile of C. The caller must have waited for the kernels before this one.
 template <class T, int Tile>
 __device__ void multiply_tile(const DeviceTile& tile, KTiles<T, Tile>& tiles) {
   constexpr int side = Tile;
@@ -38,15 +38,16 @@ __device__ void multiply_tile_if_selected(const DeviceTile& tile) {
   if (holds(tile.condition, blockIdx.y)) multiply_tile<T, Tile>(tile, tiles);
 }
 
-// Selects the candidate of the thread block's batch item, and computes the tile if it is this kernel's. Every
-// thread block of an item makes the same selection; the first one stores and reports it. The kernel before
-// this one, a product, has waited for the ranges, so they are read before the grid-dependency wait.
+// Selects the candidate of the thread block's batch item, and computes the tile if the selected candidate is
+// native. Every thread block of an item makes the same selection; the first one stores it and adds it to the
+// report. The ranges are read before the grid-dependency wait: the kernel before this one, a product, has
+// waited for them.
 template <int Tile>
 __device__ void select_or_multiply(const DeviceTile& tile, const SelectionTask& task) {
   using Tiles = KTiles<float, Tile>;
   using Staging = RangeStaging<simt_threads>;
   __shared__ bool selected;
-  __shared__ union {  // first for the selection, then for the product
+  __shared__ union {  // used for the selection first, then for the product
     alignas(16) unsigned char staging[sizeof(Staging)];
     alignas(16) unsigned char tiles[sizeof(Tiles)];
   } memory;
@@ -54,7 +55,7 @@ __device__ void select_or_multiply(const DeviceTile& tile, const SelectionTask& 
   const std::int64_t item = blockIdx.y;
   DeviceSelection selection;
   select_by_block<simt_threads>(task, item, *reinterpret_cast<Staging*>(memory.staging), selection,
-                                [] { return 0U; });  // without norms no candidate is proved by them
+                                [] { return 0U; });  // no candidate is proved by norms
   if (threadIdx.x == 0) {
     selected = selection.candidate == tile.condition.candidate;
     if (blockIdx.x == 0) {
@@ -86,8 +87,8 @@ KINTSUGI_SIMT(simt_c64_64, Complex<double>, 64, 1)
 KINTSUGI_SIMT(simt_c64_32, Complex<double>, 32, 2)
 #undef KINTSUGI_SIMT
 
-// Two thread blocks per SM leave 128 registers per thread. For compute capability 10.0 ptxas needs more of
-// them in the kernel that selects and computes the largest tile.
+// Two thread blocks per SM leave 128 registers per thread. For compute capability 10.0 ptxas needs more
+// registers for the kernel that selects and computes the largest tile.
 #if __CUDA_ARCH__ >= 1000
 inline constexpr int large_tile_blocks = 1;
 #else

@@ -9,11 +9,11 @@
 
 namespace kintsugi::core::cuda {
 
-inline constexpr std::size_t simt_split_tile = 1;  // index of the tiles in simt_tiles_f32
-inline constexpr int simt_split_blocks = 7;        // maximum per cluster; 8 leave SMs idle (H100)
+inline constexpr std::size_t simt_split_tile = 1;  // index in simt_tiles_f32 of the tile
+inline constexpr int simt_split_blocks = 7;        // most thread blocks per cluster; 8 leave SMs idle (H100)
 
-// Inner indices of each of `blocks` thread blocks, except for the last one: whole steps, since single inner
-// indices take several times as long.
+// Number of inner indices of each of `blocks` thread blocks, except the last one. It is a multiple of whole
+// steps, since single inner indices take several times as long.
 constexpr std::int64_t split_length(std::int64_t k, std::int64_t blocks) {
   return round_up(divide_up(k, blocks),
                   std::int64_t{simt_depth<float>(simt_tiles_f32[simt_split_tile].side)});

@@ -1,4 +1,5 @@
-// Native products of small matrices: the thread blocks of a cluster share a tile of C, each with a part of k.
+// Native products of small matrices. The thread blocks of a cluster share a tile of C; each computes a part
+// of k.
 #include "engines/cuda/gemm/simt/simt_split.hpp"
 #include "engines/cuda/gemm/simt/simt_tile.cuh"
 #include "engines/cuda/ptx/cluster.cuh"
@@ -22,15 +23,15 @@ __device__ float load_from_block(std::uint32_t address, int block) {
   return value;
 }
 
-// Returns the inner indices of thread block `block` of a cluster; the last blocks may have none.
+// Returns the inner indices of thread block `block` of a cluster. The last thread blocks may have none.
 __device__ InnerRange inner_range(std::int64_t k, int block, int blocks) {
   const std::int64_t length = split_length(k, blocks);
   const std::int64_t first = min(k, block * length);
   return {first, min(length, k - first)};
 }
 
-// Adds the parts of a sum in the order of the cluster's thread blocks, each of which stores its part at
-// `address` of its shared memory.
+// Adds the parts of a sum in the order of the cluster's thread blocks. Each thread block must have stored its
+// part at `address` of its shared memory.
 __device__ float sum_of_parts(std::uint32_t address, int blocks) {
   float parts[simt_split_blocks];
 #pragma unroll
@@ -62,8 +63,8 @@ struct ClusterTile {
   }
 };
 
-// Writes the elements of the thread's sums first, ..., end - 1 and returns those sums that are not reliable,
-// as Sums::write() does. `stored`: address of the thread's first sum.
+// Writes the elements of the thread's sums first ... end - 1 and returns the unreliable sums, as
+// Sums::write() does. `stored` is the address of the thread's first sum.
 __device__ UnreliableSums write_sums(const ClusterTile& at, const Scalars<float>& scalars, float min_sum,
                                      std::uint32_t stored, int first, int end, int blocks) {
   std::uint64_t unreliable = 0;
@@ -84,8 +85,8 @@ __device__ UnreliableSums write_sums(const ClusterTile& at, const Scalars<float>
   return {unreliable, 0};
 }
 
-// Computes the cluster's tile of C. First every thread block sums up its inner indices for all elements, then
-// each adds the parts of all thread blocks for its share of the elements, and writes these.
+// Computes the cluster's tile of C. First every thread block sums up its inner indices for all elements. Then
+// each adds the parts of all thread blocks for its share of the elements, and writes these elements.
 __device__ void multiply_tile(const DeviceTile& tile, Tiles& tiles, float* stored) {
   const int blocks = cluster_size();
   const int block = block_rank_in_cluster();
@@ -107,7 +108,7 @@ __device__ void multiply_tile(const DeviceTile& tile, Tiles& tiles, float* store
   const int first = min(block * count, sums_of_thread);
   const UnreliableSums unreliable = write_sums(at, scalars, min_sum, shared_address(stored + threadIdx.x),
                                                first, min(first + count, sums_of_thread), blocks);
-  cluster_arrive();  // this thread has read all parts; no thread block may exit while others read its parts
+  cluster_arrive();  // the thread has read all parts; a thread block may not exit while others read its own
   recompute_unreliable(tile, tile.first_row + at.first_row, tile.first_column + at.first_column, at.c,
                        scalars, unreliable, [](int e) { return TileSums::position(e); });
   cluster_wait();
@@ -121,7 +122,7 @@ extern "C" __global__ void __launch_bounds__(simt_threads, 2)
   if (device_tile.condition.selected_earlier && !holds(device_tile.condition, blockIdx.y))
     return exit_in_stream_order();
   grid_dependency_wait();
-  __shared__ union {  // first for the operands, then for the sums
+  __shared__ union {  // used for the operands first, then for the sums
     alignas(16) unsigned char tiles[sizeof(Tiles)];
     alignas(16) float stored[sums_of_thread * simt_threads];
   } memory;

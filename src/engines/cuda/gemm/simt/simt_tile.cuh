@@ -1,5 +1,5 @@
-// Tiles of products by SIMT kernels: operands in shared memory, sums in registers, in ascending k by fused
-// multiply-add in the elements' own type.
+// Tiles of products by SIMT kernels. Operands are in shared memory, sums in registers. Products are added in
+// ascending k, by fused multiply-add in the elements' own type.
 #pragma once
 
 #include <type_traits>
@@ -26,7 +26,7 @@ __device__ void add_product(Complex<T>& sum, const Complex<T>& x, const Complex<
          fused(x.imag(), y.real(), fused(x.real(), y.imag(), sum.imag()))};
 }
 
-// Elements of a step, which is `depth` inner indices of a tile's vectors. Padding avoids bank conflicts.
+// Elements of a step: `depth` inner indices of a tile's vectors. Padding avoids bank conflicts.
 template <class T, int Tile>
 struct KTile {
   static constexpr int tile = Tile;
@@ -39,17 +39,17 @@ struct KTile {
   __device__ T* at(int p, int vector) { return reinterpret_cast<T*>(bytes) + p * pitch + vector; }
 };
 
-// Two steps of both operands in shared memory: while one is multiplied, the next one is loaded.
+// Two steps of both operands in shared memory. While one step is multiplied, the next one is loaded.
 template <class T, int Tile>
 struct KTiles {
   KTile<T, Tile> a[2];
   KTile<T, Tile> b[2];
 };
 
-// Pattern of the copies of a step: neighboring lanes copy neighbors in memory, 16 bytes or one element each.
+// Pattern of the copies of a step. Neighboring lanes copy neighbors in memory: 16 bytes or one element each.
 enum class SimtCopyPattern : std::uint8_t { chunks_along_vectors, elements_along_vectors, elements_along_k };
 
-// Fastest pattern for an operand; `view` begins at the tile's first vector.
+// Fastest pattern for an operand. `view` must begin at the tile's first vector.
 template <class T, int Tile>
 __device__ SimtCopyPattern copy_pattern(const MatrixView<const T>& view) {
   if (view.column_stride < view.row_stride) return SimtCopyPattern::elements_along_k;
@@ -65,8 +65,8 @@ class Loader {
  public:
   using Step = KTile<T, Tile>;
 
-  // Loads the vectors from `first` on, of which `vectors` are left, and of these the inner indices from
-  // `first_inner` on.
+  // Loads the vectors from `first` on, `vectors` of them, and of these the inner indices from `first_inner`
+  // on.
   __device__ Loader(const DeviceSide& side, std::int64_t first, std::int64_t vectors,
                     std::int64_t first_inner)
       : matrix_(side.matrix), is_whole_(vectors >= Tile) {
@@ -88,8 +88,8 @@ class Loader {
     source_ = view.data + vector * view.row_stride + p_ * view.column_stride;
   }
 
-  // Begins to load the elements of the next step. Its first `inner` inner indices are inside the operand, and
-  // the others become zeros. The elements are in `step` after end_load().
+  // Begins to load the elements of the next step. Its first `inner` inner indices are inside the operand; all
+  // others become zeros. The elements are in `step` after end_load().
   __device__ void begin_load(Step& step, int inner) {
     if (pattern_ == SimtCopyPattern::chunks_along_vectors) {
       begin_load<SimtCopyPattern::chunks_along_vectors>(step, inner);
@@ -111,7 +111,7 @@ class Loader {
   }
 
  private:
-  // Copies of a thread in a step: vectors and inner indices from one to the next, and their number.
+  // Copies of a thread in a step: how many vectors and inner indices they are apart, and their number.
   template <SimtCopyPattern Pattern>
   struct Copies {
     static constexpr bool chunks = Pattern == SimtCopyPattern::chunks_along_vectors;
@@ -129,7 +129,8 @@ class Loader {
       load<Pattern, /*Whole=*/false>(step, inner - p_);
     }
   }
-  // Starts the thread's copies. `Whole`: all exist; `inner_left`: inner indices left from its first one on.
+  // Starts the thread's copies. `Whole`: all elements exist. `inner_left` is the number of inner indices that
+  // are left from the thread's first one on.
   template <SimtCopyPattern Pattern, bool Whole>
   __device__ void load(Step& step, int inner_left) {
     using Pace = Copies<Pattern>;
@@ -172,14 +173,15 @@ class Loader {
   const DeviceMatrix& matrix_;
   const T* source_;
   SimtCopyPattern pattern_;
-  bool is_whole_;     // the operand has all vectors of the tile
-  int vectors_left_;  // vectors of the tile from the thread's first one on
+  bool is_whole_;     // true: the operand has all vectors of the tile
+  int vectors_left_;  // number of vectors of the tile from the thread's first one on
   int p_;             // inner index of the thread's first element
   int offset_;        // offset of the thread's first element in a step
-  T element_[is_complex<T> ? Tile * Step::depth / simt_threads : 1];  // complex elements on their way
+  T element_[is_complex<T> ? Tile * Step::depth / simt_threads : 1];  // complex elements being copied
 };
 
-// Sums of one thread, for groups of rows and columns that one access reads; neighbors have adjacent groups.
+// Sums of one thread. Its rows form groups that one access reads, and so do its columns. Neighboring threads
+// have adjacent groups.
 template <class T, int Tile>
 class Sums {
  public:
@@ -211,7 +213,7 @@ class Sums {
   }
 
   // Writes the elements and returns the sums that are not reliable. If beta is not 0, the elements of such
-  // sums are left as they are, since their recomputation needs the old C.
+  // sums keep the old C, which their recomputation needs.
   __device__ UnreliableSums write(const MatrixView<T>& c, const Scalars<T>& scalars,
                                   RealOf<T> min_sum) const {
     std::uint64_t unreliable = 0;
@@ -234,7 +236,7 @@ class Sums {
  private:
   static_assert(thread_side * thread_side <= 64);
 
-  // FP32 kernels need not find sums of zero. These matter only if ranges prove the sums, and operands with
+  // FP32 kernels need not find sums of zero. These only matter if ranges prove the sums; and operands with
   // such ranges never reach these kernels, because an emulation accepts them.
   static constexpr bool finds_zeros = std::is_same_v<RealOf<T>, double>;
 
@@ -255,11 +257,11 @@ class Sums {
     return static_cast<int>(threadIdx.x) / 8 % 4 + static_cast<int>(threadIdx.x) / 64 * 4;
   }
 
-  static constexpr int access_length = std::min(KTile<T, Tile>::chunk, thread_side);  // elements
+  static constexpr int access_length = std::min(KTile<T, Tile>::chunk, thread_side);  // elements per access
   static_assert(access_length * sizeof(T) == sizeof(int4) || access_length * sizeof(T) == sizeof(int2));
   using Access = std::conditional_t<access_length * sizeof(T) == sizeof(int4), int4, int2>;
 
-  // Row or column of the tile that is the r-th of those that thread `thread` of a side has.
+  // Index in the tile of the r-th row or column of thread `thread` of a side.
   __device__ static int tile_index(int thread, int r) {
     return (r / access_length * simt_side + thread) * access_length + r % access_length;
   }
@@ -281,8 +283,8 @@ struct InnerRange {
   std::int64_t count;
 };
 
-// Adds the products of the inner indices `inner` for the tile that begins at (first_row, first_column) of the
-// region `tile` of C.
+// Adds the products over the inner indices `inner`, for the tile that begins at (first_row, first_column) of
+// the region `tile` of C.
 template <class T, int Tile>
 __device__ void sum_up(const DeviceTile& tile, std::int64_t first_row, std::int64_t first_column,
                        const InnerRange& inner, KTiles<T, Tile>& tiles, Sums<T, Tile>& sums) {
@@ -299,12 +301,12 @@ __device__ void sum_up(const DeviceTile& tile, std::int64_t first_row, std::int6
     a.end_load(tiles.a[current]);
     b.end_load(tiles.b[current]);
     __syncthreads();
-    if (k_left < depth) {  // products of the zeros after k are not added: they would turn a sum of -0 into +0
+    if (k_left < depth) {  // zeros after k are left out: they would turn a sum of -0 into +0
 #pragma unroll 1
       for (int p = 0; p < k_left; ++p) sums.add(tiles.a[current], tiles.b[current], p);
       return;
     }
-    // The copies of one operand are issued at a time, so that these instructions do not wait for each other.
+    // The copies of the two operands are issued apart, so that their instructions do not wait for each other.
     if (k_left > depth) a.begin_load(tiles.a[current ^ 1], inner_of_step(k_left - depth));
 #pragma unroll
     for (int p = 0; p < depth / 2; ++p) sums.add(tiles.a[current], tiles.b[current], p);

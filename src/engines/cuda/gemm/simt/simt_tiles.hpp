@@ -10,25 +10,25 @@ namespace kintsugi::core::cuda {
 inline constexpr int simt_side = 16;  // threads along a tile's rows, and along its columns
 inline constexpr int simt_threads = simt_side * simt_side;
 
-// Inner indices of a step, in which every thread copies 32 bytes of each operand.
+// Inner indices of a step. In a step every thread copies 32 bytes of each operand.
 template <class T>
 constexpr int simt_depth(int tile) {
   return 32 * simt_threads / (tile * static_cast<int>(sizeof(T)));
 }
 
-// Tile of C. Wide tiles multiply more often each element that they read; narrow tiles serve a C that has few
-// wide ones.
+// Tile of C. Wide tiles use each element that they read for more multiplications. Narrow tiles are for a C
+// that has few wide ones.
 struct SimtTile {
-  int side;           // rows, and columns
+  int side;           // number of rows, and of columns
   int blocks_per_sm;  // thread blocks that an SM holds
-  float time;  // time of as many tiles as a device holds at once, relative to that for the narrowest tiles
+  float time;         // time of as many tiles as a device holds at once; 1 for the narrowest tiles
 
   constexpr int rows() const { return side; }
   constexpr int columns() const { return side; }
 };
 
-// Times of real elements were measured on an H200. For complex elements they are taken from FP64 tiles of
-// twice the side.
+// Times of real elements were measured on an H200. Times of complex elements are those of FP64 tiles of twice
+// the side.
 inline constexpr std::array simt_tiles_f32{SimtTile{.side = 128, .blocks_per_sm = 2, .time = 5.4F},
                                            SimtTile{.side = 64, .blocks_per_sm = 2, .time = 1.85F},
                                            SimtTile{.side = 32, .blocks_per_sm = 2, .time = 1}};

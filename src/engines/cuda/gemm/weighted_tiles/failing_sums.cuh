@@ -1,5 +1,6 @@
-// Layout of the sums of tiles that fail Eq. 9, which one kernel writes and the GEMM kernel's epilogue reads:
-// in the order of the accumulators of mma.sync and of wgmma, so that a warp accesses 32 neighbors.
+// Layout of the sums of tiles that fail Eq. 9. One kernel writes these sums, and the GEMM kernel's epilogue
+// reads them. Their order is that of the accumulators of mma.sync and of wgmma, so each access of a warp
+// reads or writes 32 neighbors.
 #pragma once
 
 #include "base/memory.hpp"
@@ -14,8 +15,8 @@ class FailingSums {
         column_panels_(divide_up(params.tile.columns, weighted_tile_columns)),
         first_panel_(item * row_panels_) {}
 
-  // First sum of a lane for the 16 rows and the 8 columns of two panels. The lane's i-th sum of the fragments
-  // that begin there follows at the distance offset(i).
+  // Address of a lane's first sum of the 16 rows and 8 columns of two panels. The lane's i-th sum, counted
+  // from these panels on, has the distance offset(i) from it.
   __device__ float* first(std::int64_t row_panel, std::int64_t column_panel, int lane) const {
     return sums_ + ((first_panel_ + row_panel) * column_panels_ + column_panel) * failing_sums_of_panels +
            lane;
@@ -26,7 +27,7 @@ class FailingSums {
   float* sums_;
   std::int64_t row_panels_;
   std::int64_t column_panels_;
-  std::int64_t first_panel_;  // number of the batch item's first row panel
+  std::int64_t first_panel_;  // number of the batch item's first panel of rows
 };
 
 }  // namespace kintsugi::core::cuda

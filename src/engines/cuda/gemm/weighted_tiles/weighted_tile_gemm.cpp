@@ -10,7 +10,7 @@ namespace kintsugi::core::cuda {
 
 namespace {
 
-// Kernel that computes the schedule; nullptr if there is none.
+// Kernel that computes the schedule, or nullptr.
 const WeightedTileKernel* find_kernel(const Schedule& schedule) {
   const Architecture& architecture = current_architecture();
   if (!architecture.has_gemm_kernels()) return nullptr;
@@ -21,8 +21,8 @@ const WeightedTileKernel* find_kernel(const Schedule& schedule) {
   return found == architecture.weighted_tiles.end() ? nullptr : &*found;
 }
 
-// Tensor map of the tiles' weights of `items` batch items. A box of it has the weights of `tiles` tiles along
-// k of `panels` panels.
+// Tensor map of the weights of all tiles of `items` batch items. A box of the map has the weights of `panels`
+// panels, each with `tiles` tiles along k.
 TensorMap weight_map(const Slices& slices, std::int64_t items, int panels, int tiles) {
   TensorMap map;
   const auto extent = [](std::int64_t value) { return static_cast<std::uint64_t>(value); };
@@ -64,8 +64,8 @@ WeightedTileParams params_of(const DeviceFusedProduct& product, const WeightedTi
   return params;
 }
 
-// One launch takes all items: the planner lets 256 MiB of slices be multiplied at once (items_at_once()), and
-// those of an item take 32 KiB at least.
+// One launch takes all items. The planner lets at most 256 MiB of slices be multiplied at once
+// (items_at_once()), and an item's slices take at least 32 KiB.
 void multiply_failing_tiles(const Queue& queue, WeightedTileParams params, std::int64_t items, int depth) {
   static const KernelName kernel{"failing_tiles_sm90a", "multiply_failing_tiles", waits_for_grid_dependency};
   const std::int64_t blocks =

@@ -1,5 +1,5 @@
-// Pipeline of the GEMM kernels for int8 slices with exponents per tile: stages in shared memory, their state,
-// and the producer that loads them.
+// Pipeline of the GEMM kernels for int8 slices with exponents per tile: the stages in shared memory, the
+// pipeline state, and the producer, which loads the stages.
 #pragma once
 
 #include "engines/cuda/gemm/epilogue.cuh"
@@ -9,7 +9,7 @@
 
 namespace kintsugi::core::cuda {
 
-// `Depth`: inner indices of a tile along k.
+// `Depth` is the number of inner indices of a tile along k.
 template <WeightedTile Tile, int Depth>
 struct WeightedTileConfig {
   static constexpr WeightedTile tile = Tile;
@@ -21,15 +21,15 @@ struct WeightedTileConfig {
   static constexpr int columns = tile.columns;
   static constexpr int sums = columns / 2;  // per thread
   static constexpr int fragments = tile.column_panels();
-  // The two weights of a half are multiplied in one accumulator each, with one wait for both. Deeper tiles
-  // have one accumulator and two waits, which take a smaller part of their time.
+  // Tiles of depth 32 have an accumulator for each of the two weights of a half, so one wait serves both.
+  // Deeper tiles have one accumulator and two waits, which take a smaller part of the tile's time.
   static constexpr bool has_two_accumulators = Depth == 32;
   static constexpr int depth = Depth;
   static constexpr int block_k_tiles = Tile.block_k_tiles(Depth);
-  // wgmma steps of one tile along k.
+  // Number of wgmma instructions along k for one tile.
   static constexpr int tile_steps = WeightedTile::block / step_bytes / block_k_tiles;
 
-  // Registers per consumer thread; with the producer's they fill the SM's register file.
+  // The registers of all consumer threads and of the producer's warpgroup fill the SM's register file.
   static constexpr int consumer_registers = 224;
   static constexpr int producer_registers = 504 - consumers * consumer_registers;
 
@@ -45,9 +45,9 @@ struct WeightedTileSharedStorage {
   Mbarrier full[stages];
   Mbarrier free[stages];  // counts the consumer warps of both thread blocks
   EpilogueParams<WeightedTile::rows, Config::columns, warpgroup / 32 - 1> epilogue;
-  Mbarrier epilogue_ready;  // the parameters have been loaded
-  Mbarrier epilogue_read;   // the parameters have been read and may be overwritten
-  unsigned failing_panels;  // bit p: a tile of panel p, of those of has_failures(), fails Eq. 9
+  Mbarrier epilogue_ready;  // the epilogue's parameters have been loaded
+  Mbarrier epilogue_read;   // the epilogue's parameters have been read and may be overwritten
+  unsigned failing_panels;  // bit p: a tile of panel p of has_failures() fails Eq. 9
 
   __device__ void initialise() {
     epilogue_ready.initialise(epilogue.epilogue_warps);
@@ -82,8 +82,8 @@ class WeightedTilePipelineState {
   __device__ Mbarrier& full() const { return shared_.full[stage_]; }
   __device__ void wait_full() const { full().wait(parity_); }
   __device__ void wait_free() const { shared_.free[stage_].wait(parity_ ^ 1); }
-  // Says that this warp has read the stage, in both thread blocks, since each of them loads a part of the
-  // tile of B. Every warp calls it, because every warp reads weights.
+  // Tells both thread blocks that this warp has read the stage, because each of them loads a part of the tile
+  // of B. Every warp reads weights, so every warp must call this function.
   __device__ void release() const {
     __syncwarp();
     const unsigned lane = threadIdx.x % 32;
@@ -105,8 +105,8 @@ struct WeightedTileMaps {
   const TensorMap& weights_b;
 };
 
-// Loads one k-block of all slices, and its weights. Each thread block of the cluster loads its half of the
-// tile of B to both.
+// Loads one k-block of all slices, and the weights of this k-block. Each thread block of the cluster loads
+// one half of the tile of B, into both thread blocks.
 template <class Config>
 __device__ void load_stage(const WeightedTileMaps& maps, const WeightedTileParams& params,
                            const WeightedTilePipelineState<Config>& pipeline, const TileCoord& coord,
@@ -139,8 +139,8 @@ __device__ void load_stage(const WeightedTileMaps& maps, const WeightedTileParam
            k / Config::depth, item_b);
 }
 
-// Loads all k-blocks of all work tiles of the cluster. One thread of each thread block, the producer, calls
-// it.
+// Loads all k-blocks of all work tiles of the cluster. The producer, one thread of each thread block, calls
+// this function.
 template <class Config>
 __device__ void load_slices(const WeightedTileMaps& maps, const WeightedTileParams& params,
                             WeightedTileSharedStorage<Config>& shared, std::uint32_t tiles) {
@@ -168,8 +168,8 @@ struct WeightedTileRegion {
         columns{std::int64_t{coord.column} * Config::columns, Config::columns} {}
 };
 
-// True if a tile of panel `panel` fails Eq. 9. The panels of the work tile's rows come first, then those of
-// its columns.
+// True if a tile of panel `panel` fails Eq. 9. The panels of the work tile's rows have the first numbers, and
+// the panels of its columns follow.
 template <class Config>
 __device__ bool has_failures(const WeightedTileParams& params, const TileCoord& coord,
                              const WeightedTileRegion<Config>& region, int panel) {
@@ -185,8 +185,8 @@ __device__ bool has_failures(const WeightedTileParams& params, const TileCoord& 
   return __ldcg((is_of_rows ? params.failures_a : params.failures_b) + first + index) != 0;
 }
 
-// Loads the epilogue's parameters for every work tile of the cluster while the tile is multiplied. The
-// producer warpgroup's other warps call it.
+// Loads the epilogue's parameters of every work tile of the cluster, while other warps multiply the tile. All
+// warps of the producer's warpgroup except the first call this function.
 template <class Config>
 __device__ void load_epilogue_params(const WeightedTileParams& params,
                                      WeightedTileSharedStorage<Config>& shared) {

@@ -1,13 +1,13 @@
-// GEMM for Hopper of int8 slices with one exponent per tile of 16 rows, or 8 columns, and 32 to 256 inner
-// indices (docs/schemes/mixpert.md). For every tile along k the products of slices whose weight is 2^0 and
-// those whose weight is 2^-7 are added in INT32. Both sums, combined as one integer, are converted to FP32.
-// The same follows for the weights 2^-14 and 2^-21. One fma adds the value of all four, times the product of
-// both tiles' weights, to the element's sum. Another kernel has multiplied the tiles that fail Eq. 9; their
-// slices are zero here.
+// GEMM for Hopper of int8 slices with one exponent per tile. A tile has 16 rows or 8 columns, and 32 to 256
+// inner indices (docs/schemes/mixpert.md). For every tile along k, the products of slices with weight 2^0
+// have one sum in INT32, and those with weight 2^-7 another. Both sums are combined as one integer, which is
+// converted to FP32. The weights 2^-14 and 2^-21 follow in the same way. One fma adds the value of all four
+// weights to the element's sum, times the product of both tiles' weights. Another kernel has multiplied the
+// tiles that fail Eq. 9. The slices of those tiles are zero here.
 //
-// The two thread blocks of a cluster share the slices of B's columns by multicast. In each thread block one
-// thread loads tiles, and two warpgroups multiply 64 rows each, in turn: one converts while the other's
-// products run.
+// The two thread blocks of a cluster share the slices of B's columns by multicast. In each thread block, one
+// thread loads tiles, and two warpgroups multiply 64 rows each. The warpgroups take turns: one converts while
+// the products of the other run.
 #pragma once
 
 #include "engines/cuda/gemm/weighted_tiles/failing_sums.cuh"
@@ -19,8 +19,8 @@ namespace kintsugi::core::cuda {
 template <class Config>
 using WeightedIntegers = std::int32_t[Config::sums];
 
-// Issues the products of slices i of A and j of B with i + j = Weight over 32 inner indices. `Begins`: they
-// are the first ones of a tile, with which sums begin.
+// Issues the products of slices i of A and j of B with i + j = Weight, over 32 inner indices. `Begins` says
+// that a tile's sums begin with these products.
 template <class Config, int Weight, bool Begins>
 __device__ __forceinline__ void add_weight(WeightedIntegers<Config>& sums, MatrixDescriptor a,
                                            MatrixDescriptor b) {
@@ -37,7 +37,7 @@ __device__ __forceinline__ void add_weight(WeightedIntegers<Config>& sums, Matri
   }
 }
 
-// Issues the products of one weight for instructions Step, Step + 1, ... of a tile along k.
+// Issues the products of one weight for instruction Step of a tile along k and every later one.
 template <class Config, int Weight, bool Begins, int Step = 0>
 __device__ __forceinline__ void add_weight_steps(WeightedIntegers<Config>& sums, MatrixDescriptor a,
                                                  MatrixDescriptor b) {
@@ -47,8 +47,8 @@ __device__ __forceinline__ void add_weight_steps(WeightedIntegers<Config>& sums,
   }
 }
 
-// Issues products of one tile along k with `issue`, waits for them, and lets the other warpgroup issue
-// meanwhile.
+// Calls issue(), which issues products of one tile along k, and waits for these products. Meanwhile the other
+// warpgroup may issue its own.
 template <class Issue>
 __device__ __forceinline__ void multiply_in_turn(int consumer, const Issue& issue) {
   order_barrier_wait(consumer);
@@ -59,7 +59,7 @@ __device__ __forceinline__ void multiply_in_turn(int consumer, const Issue& issu
   wgmma_wait_group<0>();
 }
 
-// Operands of one tile along k of a warpgroup, in the pipeline's stage.
+// A warpgroup's operands of one tile along k, in a pipeline stage.
 template <class Config>
 struct TileOperands {
   MatrixDescriptor a;
@@ -86,8 +86,8 @@ __device__ __forceinline__ void multiply_in_two_accumulators(WeightedIntegers<Co
   if constexpr (Config::has_weight(First + 1)) warpgroup_fence_operand(low);
 }
 
-// Adds the same products in one accumulator: sums of weight First, times 128, to which the products of weight
-// First + 1 are added.
+// Adds the products of weights First and First + 1 in one accumulator: the sums of weight First are
+// multiplied by 128 before the products of weight First + 1 are added.
 template <class Config, int First>
 __device__ __forceinline__ void multiply_in_one_accumulator(WeightedIntegers<Config>& sums,
                                                             const TileOperands<Config>& operands,
@@ -123,8 +123,8 @@ __device__ __forceinline__ void multiply_half(float (&values)[Config::sums],
   }
 }
 
-// Adds a tile's values, times the weights of the warp's rows and of the columns, to the sums: `high` has the
-// products of weights 2^0 and 2^-7, `low` those of weights 2^-14 and 2^-21.
+// Adds a tile's values to the sums, times the weights of the warp's rows and of the columns. `high` has the
+// products of weights 2^0 and 2^-7, and `low` those of weights 2^-14 and 2^-21.
 template <class Config>
 __device__ __forceinline__ void add_values(float (&sums)[Config::sums], const float (&high)[Config::sums],
                                            const float (&low)[Config::sums],
@@ -148,7 +148,7 @@ __device__ __forceinline__ void add_values(float (&sums)[Config::sums], const fl
   }
 }
 
-// Adds one tile along k, the `tile`-th of its k-block.
+// Adds one tile along k. `tile` is its number in the k-block.
 template <class Config>
 __device__ __forceinline__ void add_k_tile(float (&sums)[Config::sums],
                                            WeightedTilePipelineState<Config>& pipeline, int tile,
@@ -166,14 +166,14 @@ __device__ __forceinline__ void add_k_tile(float (&sums)[Config::sums],
   }
 }
 
-// Sums of both programs, added as FloatingSum adds them (arith/weighted_sum.hpp); those of failing tiles are
-// read where a panel of the element's row or column has such a tile. Their units 2^-19 and 2^-14
-// are those of tile_value() and half_value() (schemes/mixpert.hpp).
+// Sums of both kernels, added as FloatingSum adds them (arith/weighted_sum.hpp). The sum of failing tiles is
+// read only if the panel of the element's row or column has such a tile. The units 2^-19 and 2^-14 are those
+// of tile_value() and half_value() (schemes/mixpert.hpp).
 template <class Config>
 struct SumsOfPrograms {
   const float (&tiles)[Config::sums];
-  const float* failing_sums;  // of the thread in the warp's first fragment
-  unsigned failing_columns;   // bit f: fragment f has products of failing tiles
+  const float* failing_sums;  // the thread's sums in the warp's first fragment
+  unsigned failing_columns;   // bit f says that fragment f has products of failing tiles
 
   __device__ SumsOfPrograms(const float (&sums)[Config::sums], const WeightedTileParams& params,
                             const WeightedTileSharedStorage<Config>& shared, const TileCoord& coord)
@@ -195,7 +195,7 @@ struct SumsOfPrograms {
   }
 };
 
-// Computes the work tiles of the cluster. The consumer warpgroups call it.
+// Computes the work tiles of the cluster. The consumer warpgroups call this function.
 template <class Config>
 __device__ void multiply_work_tiles(const WeightedTileParams& params,
                                     WeightedTileSharedStorage<Config>& shared, std::uint32_t tiles) {

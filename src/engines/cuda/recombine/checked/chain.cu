@@ -1,5 +1,5 @@
-// Kernels that run between the checked candidates of a block of C: they select the candidate that computes it
-// next, and list the elements that the last candidate left open.
+// Kernels that run between the checked candidates of a block of C. They select the candidate that computes
+// the block next, and list the elements that the last candidate left open.
 #include <algorithm>
 
 #include "engines/cuda/ptx/griddepcontrol.cuh"
@@ -7,8 +7,8 @@
 
 namespace kintsugi::core::cuda {
 
-// Sets the state of a block of C that no candidate has computed yet: the candidate that was selected for its
-// batch item comes first.
+// Begins a block of C that no candidate has computed yet, with the candidate that was selected for its batch
+// item.
 extern "C" __global__ void begin_checks(const DeviceSelection* selection, DeviceCheckState* state) {
   begin_dependent_kernel();
   if (threadIdx.x != 0) return;
@@ -17,8 +17,8 @@ extern "C" __global__ void begin_checks(const DeviceSelection* selection, Device
   state->is_rewritten = state->listed = state->taken = 0;
 }
 
-// If candidate `index` of the chain has computed the block, selects the candidate that computes it next, or
-// ends the chain if summing the open elements exactly is expected to take less time.
+// Does nothing unless candidate `index` of the chain has computed the block. Selects the candidate that
+// computes the block next. Ends the chain if exact sums of the open elements are expected to take less time.
 extern "C" __global__ void advance_checks(const __grid_constant__ DeviceCheckedChain chain, int index,
                                           double elements, DeviceCheckState* state) {
   begin_dependent_kernel();
@@ -33,7 +33,7 @@ extern "C" __global__ void advance_checks(const __grid_constant__ DeviceCheckedC
   state->is_rewritten = 1;
 }
 
-// Lists the masks that have open elements, so that thread blocks share them evenly.
+// Lists the masks that have open elements. With the list, thread blocks can share these masks evenly.
 extern "C" __global__ void __launch_bounds__(list_threads)
     list_open_masks(const __grid_constant__ DeviceOpenElements open, std::int64_t masks) {
   begin_dependent_kernel();
@@ -45,7 +45,7 @@ extern "C" __global__ void __launch_bounds__(list_threads)
     const bool is_open = mask < masks && __ldcg(open.masks + mask) != 0;
     const unsigned listing_lanes = __ballot_sync(~0U, is_open);
     if (listing_lanes == 0) continue;
-    unsigned begin = 0;  // index in the list from which on the warp writes
+    unsigned begin = 0;  // the warp's first index in the list
     if (lane == 0) begin = atomicAdd(&open.state->listed, static_cast<unsigned>(__popc(listing_lanes)));
     begin = __shfl_sync(~0U, begin, 0);
     if (is_open)

@@ -1,5 +1,4 @@
-// Recombination that checks every element, and the exact computation of the elements that the check leaves
-// open.
+// Recombination that checks every element, and exact computation of the elements that the check leaves open.
 #include <algorithm>
 #include <array>
 
@@ -35,7 +34,8 @@ void recombine_checked(const Queue& queue, const Accumulators& sums, const Resid
   static const CheckedKernels in_3_limbs{
       KernelName{"checked_residues_in_3", "checked_f32"}, KernelName{"checked_residues_in_3", "checked_f64"},
       KernelName{"checked_residues_c32", "checked_c32"}, KernelName{"checked_residues_c64", "checked_c64"}};
-  // Complex elements have few limbs, so there are no kernels for them here.
+  // There are no kernels for complex elements here, since their integers have at most few_checked_limbs
+  // limbs.
   static const CheckedKernels in_6_limbs{KernelName{"checked_residues_in_6", "checked_f32"},
                                          KernelName{"checked_residues_in_6", "checked_f64"},
                                          KernelName{"", ""}, KernelName{"", ""}};
@@ -72,8 +72,8 @@ struct ExactKernel {
   std::int64_t shared_bytes;
 };
 
-// Number of thread blocks of a kernel whose warps compute one element at a time: as many as give each element
-// of the tile a warp, and at most max_exact_blocks.
+// Number of thread blocks of a kernel whose warps compute one element at a time. Each element of the tile
+// gets its own warp, as long as max_exact_blocks allows it.
 std::int64_t exact_blocks(const DeviceTile& tile) {
   return std::min(divide_up(tile.rows * tile.columns, std::int64_t{exact_warps}), max_exact_blocks);
 }

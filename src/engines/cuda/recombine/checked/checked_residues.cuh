@@ -1,4 +1,4 @@
-// Recombination of the residues of one tile with a check of every element, special values included. Elements
+// Recombination of the residues of one tile, special values included, with a check of every element. Elements
 // that the check does not prove are marked as open. The host's counterpart is recombine_checked_residues() in
 // src/recombine/residues.cpp.
 #pragma once
@@ -10,9 +10,9 @@
 
 namespace kintsugi::core::cuda {
 
-// Writes an element for general alpha and beta if the check proves it, and returns whether the check does. It
-// is not inlined for the reason that write_general_element() has: its wide numbers on the stack cost other
-// elements no registers.
+// Returns true if the check proves the element, and then writes it, for any alpha and beta. It is not inlined
+// for the same reason as write_general_element(): its wide numbers are on the stack and cost other elements
+// no registers.
 template <class T, int Limbs>
 __device__ __noinline__ bool write_checked_element(const ElementDemand& demand,
                                                    const ExactNumber<Limbs>* exact, const double* deviations,
@@ -42,9 +42,9 @@ class CheckedResidues {
                              const DeviceOpenElements& open)
       : tile_(tile), source_(source), check_(check), open_(open) {}
 
-  // Writes all elements of an ordinary block (TileBlock::is_ordinary) for alpha = 1 and beta = 0, marks those
-  // that the check does not prove as open, and returns the thread's share of their number. Open elements may
-  // be written, because C is not read if beta is 0. Each part is rounded and checked by itself.
+  // Writes all elements of an ordinary block (TileBlock::is_ordinary), for alpha = 1 and beta = 0. Marks
+  // those as open that the check does not prove, and returns how many of them the thread counts. Open
+  // elements may be written, because C is not read if beta is 0. Each part is rounded and checked by itself.
   __device__ unsigned write_block(const TileBlock<T>& block) const {
     unsigned open_elements = 0;
 #pragma unroll 1
@@ -55,10 +55,9 @@ class CheckedResidues {
     return open_elements;
   }
 
-  // Does the same as write_block() for any block and any alpha and beta, but writes only elements that the
-  // check proves, since open ones still need the old C. If another candidate computed the block before, its
-  // masks say which elements are still open; the others have been written and are left alone, because beta C
-  // must not be added twice.
+  // write_block() for any block, alpha and beta. It only writes elements that the check proves, since open
+  // elements still need the old C. If another candidate has computed the block before, only elements that its
+  // masks mark as open are checked. All others were written then, and beta C must not be added twice.
   __device__ unsigned write_elements(const TileBlock<T>& block, const Scalars<T>& scalars) const {
     const bool was_computed_before = open_.state->is_rewritten != 0;
     const int lane = static_cast<int>(threadIdx.x % warp_size);
@@ -84,7 +83,7 @@ class CheckedResidues {
   }
 
  private:
-  static constexpr int block_masks_per_column = block_rows / warp_size;  // of the thread block's rows
+  static constexpr int block_masks_per_column = block_rows / warp_size;  // masks of the thread block's rows
 
   // Masks of the block's rows of column e.
   __device__ std::uint32_t* masks_of_column(const TileBlock<T>& block, int e) const {
@@ -92,7 +91,7 @@ class CheckedResidues {
            block.column_in_tile(e) * open_.masks_per_column;
   }
 
-  // Writes the thread's rows of its e-th column; returns a bit for each row that the check leaves open.
+  // Writes the thread's rows of its e-th column. Returns a bit for each row that the check leaves open.
   __device__ unsigned write_column(const TileBlock<T>& block, int e) const {
     const std::uint8_t* residues = residues_at<T>(source_, block.row_in_tile(), block.column_in_tile(e));
     RowsOfThread<T> elements;
@@ -111,8 +110,8 @@ class CheckedResidues {
     return rows_left < rows_each ? open_rows & ((1U << rows_left) - 1) : open_rows;
   }
 
-  // Stores the masks of a column's open rows; each thread of a warp has the rows_each bits `open_rows` of
-  // them. Returns the thread's share of the number of open rows.
+  // Stores the masks of a column's open rows. Each thread of a warp has the rows_each bits `open_rows` of
+  // them. Returns how many open rows the thread counts.
   __device__ unsigned store_open_rows(const TileBlock<T>& block, int e, unsigned open_rows) const {
     constexpr unsigned threads = warp_size / rows_each;  // threads that share a mask
     const unsigned lane = threadIdx.x % warp_size;
@@ -124,9 +123,9 @@ class CheckedResidues {
     return __popc(mask);
   }
 
-  // Writes element (i, j) of the tile if the check proves it; returns false if the check leaves it open.
-  // alpha is not 0 here, because no candidate runs for alpha = 0. Elements with special values in their
-  // vectors need no check.
+  // Returns true if the check proves element (i, j) of the tile, and then writes it. Elements with special
+  // values in their vectors are written without a check. alpha is not 0 here, because no candidate runs for
+  // alpha = 0.
   __device__ bool write_element(std::int64_t i, std::int64_t j, const Scalars<T>& scalars, T* element) const {
     const VectorRange& row = tile_.a.ranges[tile_.first_row + i];
     const VectorRange* column = tile_.b.ranges + parts * (tile_.first_column + j);
@@ -136,7 +135,7 @@ class CheckedResidues {
     return true;
   }
 
-  // Does the work of write_element() for vectors without special values.
+  // write_element() for vectors without special values.
   __device__ bool write_finite(std::int64_t i, std::int64_t j, int row_scale, const VectorRange* column,
                                const Scalars<T>& scalars, T* element) const {
     Number exact[parts];
@@ -150,12 +149,12 @@ class CheckedResidues {
       deviations[p] = deviation(i, j, p);
       magnitudes_prove = magnitudes_prove && magnitudes_prove_part(i, j, p, deviations[p]);
     }
-    // Without deviations the check accepts the computed integers.
+    // With deviations of 0 the check accepts the computed integers.
     for (int p = 0; p < parts; ++p) deviations[p] = magnitudes_prove ? 0 : deviations[p];
     return write_checked_element(check_.demand, exact, deviations, scalars.alpha, scalars.beta, element);
   }
 
-  // Largest deviation of part `part` of AB's element (i, j) of the tile from its computed integer.
+  // Largest deviation of part `part` of element (i, j) of AB from its computed integer.
   __device__ double deviation(std::int64_t i, std::int64_t j, int part) const {
     return largest_deviation(check_.rows[tile_.first_row + i],
                              check_.columns[parts * (tile_.first_column + j) + part], check_.largest_a,
@@ -168,7 +167,7 @@ class CheckedResidues {
     return keeps(check_.demand, magnitudes * check_.magnitude_unit, deviation);
   }
 
-  // Rounds part p of the thread's rows of its e-th column; returns a bit for each row that the check leaves
+  // Rounds part p of the thread's rows of its e-th column. Returns a bit for each row that the check leaves
   // open.
   __device__ unsigned round_parts(const TileBlock<T>& block, const std::uint8_t* residues, int e, int p,
                                   Real (&result)[rows_each]) const {
@@ -185,9 +184,9 @@ class CheckedResidues {
     return open_rows;
   }
 
-  // Rounds the computed integer and returns true if the check proves the result: by the magnitudes, by the
-  // integer's own size, or because both ends of the interval in which AB lies round to the same number. Then
-  // everything between them, AB and the computed integer too, rounds to that number.
+  // Rounds the computed integer and returns true if the check proves the result. Three things can prove it:
+  // the magnitudes; the integer's own size; or that both ends of the interval in which AB lies round to the
+  // same number, because then every number between them, AB and the computed integer included, rounds to it.
   __device__ bool round_and_check(const Number& exact, std::int64_t i, std::int64_t j, int p,
                                   Real& result) const {
     result = rounded_ordinary<Real>(exact);
@@ -220,7 +219,7 @@ __device__ void recombine_checked_tile(const DeviceTile& tile, const Source& sou
   unsigned open_of_thread = 0;
   if (block.is_ordinary(tile) && scalars.alpha == T(1) && scalars.beta == T(0)) {
     open_of_thread = recombination.write_block(block);
-    block.end();  // begin() was not needed, because C is not read
+    block.end();  // without begin(), because C is not read
   } else {
     open_of_thread = recombination.write_elements(block, scalars);
   }
@@ -232,7 +231,7 @@ __device__ void recombine_checked_tile(const DeviceTile& tile, const Source& sou
               static_cast<unsigned long long>(open_of_block));
 }
 
-// `blocks`: least number of thread blocks per SM, as many as registers allow.
+// `blocks` is the least number of thread blocks per SM: as many as registers allow.
 #define KINTSUGI_CHECKED_RESIDUES(name, T, limbs, blocks, Source)                                        \
   extern "C" __global__ void __launch_bounds__(block_threads, blocks)                                    \
       name(const __grid_constant__ DeviceTile tile, const __grid_constant__ Source<limbs> source,        \

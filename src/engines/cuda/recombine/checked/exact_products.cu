@@ -1,7 +1,7 @@
-// Exact sums, rounded once, of all elements of a tile or of its open elements; the host's counterpart is
-// src/recombine/exact_sums.cpp. A warp takes an element at a time: each lane sums a share of the products in
-// digits of its own, and the lanes' digits are added up at the end. Open elements may instead be summed in
-// their own type (FP32 or FP64), with the same share of the products for each lane.
+// Exact sums, rounded once, of all elements of a tile or of its open elements. The host's counterpart is
+// src/recombine/exact_sums.cpp. A warp computes one element at a time: each lane sums a share of the products
+// in its own digits, and the digits of all lanes are added at the end. Open elements may be summed in their
+// own type (FP32 or FP64) instead; the lanes have the same shares then.
 #include "engines/cuda/recombine/checked/exact_lanes.hpp"
 #include "engines/cuda/recombine/tile.cuh"
 #include "engines/device_checks.hpp"
@@ -11,7 +11,7 @@ namespace kintsugi::core::cuda {
 namespace {
 
 constexpr unsigned all_lanes = ~0U;
-constexpr int loads_in_flight = 4;  // elements of each vector that a lane loads before it uses the first
+constexpr int loads_in_flight = 4;  // elements per vector that a lane loads before it uses one
 
 template <class Real>
 __device__ Real sum_over_lanes(Real x) {
@@ -19,8 +19,8 @@ __device__ Real sum_over_lanes(Real x) {
   return x;
 }
 
-// Calls visit(x, y) for a lane's share of the products x y of vector i of A and vector v of B, and for zeros
-// beyond their end.
+// Calls visit(x, y) for the lane's share of the products x y of vector i of A and vector v of B. x and y are
+// zeros beyond the end of the vectors.
 template <class Real, class View, class Visit>
 __device__ void for_each_product(const View& a, const View& b, std::int64_t i, std::int64_t v, int lane,
                                  const Visit& visit) {
@@ -38,8 +38,8 @@ __device__ void for_each_product(const View& a, const View& b, std::int64_t i, s
   }
 }
 
-// True if neither a product of elements of these vectors nor a sum of k such products overflows or loses a
-// bit to underflow.
+// True if no product of elements of these vectors, and no sum of k such products, can overflow or lose a bit
+// to underflow. False if a vector is all zero, since such a range has no exponents.
 template <class Real>
 __device__ bool cannot_underflow_or_overflow(const VectorRange& row, const VectorRange& column,
                                              std::int64_t k) {
@@ -74,7 +74,7 @@ __device__ bool needs_few_digits(const DeviceTile& tile, std::int64_t i, std::in
   return fits;
 }
 
-// Computes elements by a warp. Exact sums have `Digits` digits, which must hold them.
+// Computes elements; a warp calls it. `Digits` digits must hold the exact sums.
 template <class T, int Digits>
 class ExactSummation {
  public:
@@ -87,7 +87,7 @@ class ExactSummation {
         memory_(memory), lane_(static_cast<int>(threadIdx.x) % exact_lanes),
         in_own_arithmetic_(in_own_arithmetic) {}
 
-  // Computes element (i, j) of the whole matrix and writes it. All lanes call it together.
+  // Computes element (i, j) of the whole matrix and writes it. All lanes must call it together.
   __device__ void recompute(std::int64_t i, std::int64_t j, T& element) const {
     if (in_own_arithmetic_ && can_use_own_arithmetic<T>(tile_, i, j)) {
       sum_in_own_arithmetic(i, j, element);
@@ -97,8 +97,8 @@ class ExactSummation {
   }
 
  private:
-  // Exponent of the first digit of the sum of row i and vector v. It does not depend on the number of
-  // products, so any number will do for exact_window().
+  // Exponent of the first digit of the sum of row i and vector v. The number of products does not change it;
+  // so exact_window() gets an arbitrary one.
   __device__ int bottom(std::int64_t i, std::int64_t v) const {
     constexpr std::int64_t any_number_of_products = 1;
     return Digits == all_digits<T>
@@ -128,13 +128,13 @@ class ExactSummation {
     __syncwarp();
   }
 
-  // Sums the products of row i and vector v exactly into the digits `target`, of which first ... last may
-  // differ from zero. Returns the sum of the products with a factor that is NaN or infinite, which the digits
-  // leave out.
+  // Sums the products of row i and vector v exactly into the digits `target`. Digits outside first ... last
+  // are zero. Returns the sum of the products with a factor that is NaN or infinite; these are not in the
+  // digits.
   __device__ Real sum_part(std::int64_t i, std::int64_t v, std::int64_t* target, int& first,
                            int& last) const {
     ExactDigits<exact_lanes> sum(&memory_.lanes[0][lane_], bottom(i, v));
-    Real special = 0;  // if it is not 0, it decides the result alone
+    Real special = 0;  // if it is not 0, it alone decides the result
     for_each_product<Real>(a_, b_, i, v, lane_, [&](Real x, Real y) {
       if (x - x == Real(0) && y - y == Real(0)) {
         sum.add_product(x, y);
@@ -151,7 +151,7 @@ class ExactSummation {
       std::int64_t total = 0;
 #pragma unroll 8
       for (int l = 0; l < exact_lanes; ++l) {
-        // Lanes begin with different columns of the digits, so that they access different banks.
+        // Lanes begin with different columns, so that they access different banks.
         std::int64_t& digit = memory_.lanes[d][(l + lane_) % exact_lanes];
         total += digit;
         digit = 0;
@@ -162,8 +162,8 @@ class ExactSummation {
     return sum_over_lanes(special);
   }
 
-  // Writes the element: by IEEE arithmetic if there were NaN or infinities, else the exact result rounded
-  // once. One lane calls it.
+  // Writes the element. If there were NaN or infinities, it is computed by IEEE arithmetic; else the exact
+  // result is rounded once. One lane must call it.
   __device__ void round_once(std::int64_t i, std::int64_t j, const Real (&special)[parts],
                              const int (&first)[parts], const int (&last)[parts], T& element) const {
     const T* old = scalars_.beta == T(0) ? nullptr : &element;
@@ -180,11 +180,11 @@ class ExactSummation {
     }
   }
 
-  // Returns part p of the sum as sign and magnitude; bottom, first and last are those of its digits.
+  // Returns part p of the sum as sign and magnitude. bottom, first and last belong to its digits.
   __device__ ExactPart part(int p, int bottom, int first, int last) const {
     ExactPart result{.magnitude = ExactDigits<1>(memory_.part[p], bottom), .negative = false};
     result.magnitude.set_bounds(first, last);
-    result.negative = result.magnitude.make_magnitude();  // true if it changed the sign
+    result.negative = result.magnitude.make_magnitude();  // returns true if the sum was negative
     return result;
   }
 
@@ -209,8 +209,7 @@ class ExactSummation {
   bool in_own_arithmetic_;
 };
 
-// Sets the digits of a warp of the thread block to zero and returns them. All lanes of the warp call it
-// together.
+// Sets the digits of a warp to zero and returns them. All lanes of the warp must call it together.
 template <class T, int Digits>
 __device__ ExactLanes<T, Digits>& clear_lanes(int warp) {
   extern __shared__ std::int64_t shared[];
@@ -240,8 +239,7 @@ __device__ void compute_elements(const DeviceTile& tile) {
   }
 }
 
-// Listed masks whose open elements the warps of a thread block share. Elements of a mask are adjacent rows of
-// one column.
+// Listed masks whose open elements the warps of a thread block share. A mask has adjacent rows of one column.
 struct TakenMasks {
   static constexpr unsigned max_count = 4;
 
@@ -249,8 +247,8 @@ struct TakenMasks {
   std::uint32_t bits[max_count];
   std::uint32_t indices[max_count];  // indices in DeviceOpenElements::masks
 
-  // Calls visit(index of the mask, bit of the element) for the share of open elements that warp `warp` of
-  // `warps` has: elements warp, warp + warps, warp + 2 warps and so on, in the order of masks and bits.
+  // Calls visit(index of the mask, bit of the element) for the share of open elements of warp `warp` of
+  // `warps`: elements warp, warp + warps, warp + 2 warps and so on, in the order of masks and bits.
   template <class Visit>
   __device__ void for_each(int warp, int warps, const Visit& visit) const {
     int element = 0;
@@ -264,10 +262,10 @@ struct TakenMasks {
   }
 };
 
-// Takes the next of the `listed` masks for the thread block: max_count at once if that leaves none of the
-// thread blocks without a mask, else one. taken.count is 0 if no masks are left.
+// Takes the next of the `listed` masks for the thread block: max_count of them if all thread blocks can have
+// so many, else one. taken.count is 0 if no masks are left.
 __device__ void take_masks(const DeviceOpenElements& open, std::uint32_t listed, TakenMasks& taken) {
-  __syncthreads();  // no warp reads the previous masks any more
+  __syncthreads();  // all warps have read the previous masks
   if (threadIdx.x == 0) {
     const unsigned masks_at_once = listed >= TakenMasks::max_count * gridDim.x ? TakenMasks::max_count : 1;
     const std::uint32_t first = atomicAdd(&open.state->taken, masks_at_once);
@@ -291,7 +289,7 @@ struct OpenPosition {
         j(tile.first_column + mask_index / open.masks_per_column) {}
 };
 
-// Recomputes the elements of these masks whose sums need all digits. Warp 0 alone calls it, because such
+// Recomputes those elements of the masks whose sums need all digits. Only warp 0 may call it, because all
 // digits take the shared memory of all warps.
 template <class T>
 __device__ void recompute_wide_elements(const DeviceTile& tile, const DeviceOpenElements& open,
@@ -308,8 +306,8 @@ __device__ void recompute_wide_elements(const DeviceTile& tile, const DeviceOpen
   });
 }
 
-// Recomputes the open elements of a block of C whose masks list_open_masks has listed, and counts them in the
-// report.
+// Recomputes the open elements of a block of C, whose masks list_open_masks has listed, and counts them in
+// the report.
 template <class T>
 __device__ void recompute_listed_elements(const DeviceTile& tile, const DeviceOpenElements& open,
                                           DeviceReport* report) {
@@ -342,7 +340,7 @@ __device__ void recompute_listed_elements(const DeviceTile& tile, const DeviceOp
 
 }  // namespace
 
-// `blocks`: least number of thread blocks per SM of the kernel recompute_*, as many as registers allow.
+// `blocks` is the least number of thread blocks per SM of the kernel recompute_*: as many as registers allow.
 #define KINTSUGI_EXACT(type, T, blocks)                                                         \
   extern "C" __global__ void __launch_bounds__(exact_warps* exact_lanes)                        \
       exact_##type(const __grid_constant__ DeviceTile tile) {                                   \

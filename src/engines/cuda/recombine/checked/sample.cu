@@ -1,6 +1,6 @@
-// Selection of the checked candidate that computes a batch item first, by a sample of the elements of its
-// product, each of them summed in FP64. The chance that a candidate leaves an element open follows from the
-// element's sum and from the rounding-error bounds of its row and column.
+// Selection of the checked candidate that computes a batch item first, by a sample of the elements of the
+// product. Each sampled element is summed in FP64. The chance that a candidate leaves an element open follows
+// from the element's sum and from the rounding-error bounds of its row and column.
 #include <algorithm>
 #include <type_traits>
 
@@ -20,8 +20,8 @@ __device__ double sum_over_warp(double x) {
   return x;
 }
 
-// A vector scaled so that its largest magnitude is at least 1 and below 2, with what bounds the errors of
-// rounding it to the integers of each candidate.
+// A vector scaled so that its largest magnitude is at least 1 and below 2. It counts what bounds the errors
+// of rounding it to the integers of each candidate.
 template <class T>
 class SampledVector {
  public:
@@ -39,8 +39,8 @@ class SampledVector {
     return range_.finite() && (range_.flags & VectorRange::all_zero) == 0;
   }
 
-  // Returns element p and counts it in the bounds of all candidates. `tops`: exponents of the candidates'
-  // largest integers.
+  // Returns element p and counts it in the bounds of all candidates. `tops` are the exponents of the
+  // candidates' largest integers.
   __device__ double take(std::int64_t p, const int (&tops)[candidates]) {
     const double x =
         static_cast<double>(real_element(matrix_, start_, vector_, p)) * factors_.first * factors_.second;
@@ -53,8 +53,8 @@ class SampledVector {
     return x;
   }
 
-  // Rounding-error bound of the whole vector for candidate c, whose largest integers have exponent `top`. The
-  // lanes of the warp took one element of `factor` together, so their sums count `factor` times. All lanes
+  // Rounding-error bound of the whole vector for candidate c. `top` is the exponent of its largest integers.
+  // The warp's lanes took one of every `factor` elements; so their sums count `factor` times. All lanes must
   // call it together.
   __device__ RoundingBound bound(int c, int top, double factor) const {
     return {sum_over_warp(inexact_[c]) * factor, sum_over_warp(magnitudes_) * factor * power_of_two(top)};
@@ -70,16 +70,17 @@ class SampledVector {
   double inexact_[candidates] = {};
 };
 
-// Index, among all `vectors` of an operand, of the i-th of `count` sampled ones. Each is at a pseudo-random
-// place in its share of the vectors: a fixed distance could meet a period of the operand.
+// Index, among all `vectors` of an operand, of the i-th of `count` sampled vectors. Each sampled vector has a
+// pseudo-random place in its share of the vectors, because a fixed distance could meet a period of the
+// operand.
 __device__ std::int64_t sampled_vector(std::int64_t i, std::int64_t count, std::int64_t vectors) {
   const std::int64_t share = vectors / count;
   const auto hash = static_cast<std::uint32_t>(i) * 2654435761U;  // Knuth's multiplicative hash
   return i * share + static_cast<std::int64_t>(hash >> 8) % share;
 }
 
-// Computes sampled element `pair` of the product by the warp, and adds the chances that the candidates leave
-// it open to the block's state.
+// Computes sampled element number `pair` of the product, and adds to the block's state the chances that the
+// candidates leave it open. One warp calls it.
 template <class T>
 __device__ void add_chances(const SampleTask& task, std::int64_t pair) {
   SampledVector<T> a(task.sides[0],
@@ -103,14 +104,14 @@ __device__ void add_chances(const SampleTask& task, std::int64_t pair) {
     const int top_b = task.chain.top_b[c];
     const double deviation = largest_deviation(a.bound(c, top_a, factor), b.bound(c, top_b, factor),
                                                power_of_two(top_a + 1), power_of_two(top_b + 1));
-    if (lane != 0 || c >= task.chain.count) continue;  // after bound(), which needs all lanes
+    if (lane != 0 || c >= task.chain.count) continue;  // must follow bound(), which needs all lanes
     const double chance = chance_of_open(sum * power_of_two(top_a + top_b), deviation, task.digits);
     atomicAdd(reinterpret_cast<unsigned long long*>(&task.state->chances[c]),
               static_cast<unsigned long long>(times_power_of_two(chance, DeviceCheckState::chance_bits)));
   }
 }
 
-// True in all threads of the thread block that calls it last, for which the chances are complete.
+// True in all threads of the thread block that calls it last. For that thread block the chances are complete.
 __device__ bool is_last_block(DeviceCheckState& state) {
   __shared__ bool last;
   __threadfence();
@@ -123,8 +124,8 @@ __device__ bool is_last_block(DeviceCheckState& state) {
   return last;
 }
 
-// Selects the candidate that is expected to be cheapest and corrects the report, which has counted the item
-// with the chain's first candidate. One thread calls it.
+// Selects the candidate that is expected to be cheapest. Corrects the report, which has counted the item with
+// the chain's first candidate. One thread must call it.
 __device__ void select_cheapest(const SampleTask& task) {
   const double sampled_elements = static_cast<double>(task.vectors[0] * task.vectors[1]);
   double open_shares[candidates] = {};

@@ -1,6 +1,6 @@
-// Last step of products that the vendor library computed: elements that underflow, overflow or special values
-// may have spoiled are recomputed. The host's counterpart is recombine/check/native_check.hpp. It recomputes
-// FP64 elements exactly, whereas here each product in an FP64 sum is rounded (recomputed_element.cuh).
+// Last step of products that the vendor library computed: it recomputes elements that underflow, overflow or
+// special values may have spoiled. The host's counterpart is recombine/check/native_check.hpp. The host
+// recomputes FP64 elements exactly; here each product in an FP64 sum is rounded (recomputed_element.cuh).
 #include <cstring>
 
 #include "arith/underflow.hpp"
@@ -14,8 +14,8 @@ namespace {
 
 constexpr int max_vectors = FinishTile::max_vectors;
 
-// Ranges of the rows of A and columns of B that a tile of C belongs to; the rows come first. Magnitudes are
-// the bits of FP64 numbers, which compare as integers in the same order.
+// Ranges of the rows of A and columns of B of a tile of C; those of the rows come first. Magnitudes are the
+// bits of FP64 numbers, which as integers have the same order.
 struct TileRanges {
   static constexpr unsigned long long infinity = 0x7ff0000000000000ULL;
 
@@ -23,7 +23,7 @@ struct TileRanges {
   static constexpr unsigned int an_infinity = 1;
   static constexpr unsigned int a_nan = 2;
 
-  unsigned long long least[max_vectors];    // least magnitudes other than zero; infinity if there are none
+  unsigned long long least[max_vectors];    // smallest non-zero magnitudes; infinity if there are none
   unsigned long long largest[max_vectors];  // largest finite magnitudes
   unsigned int special[max_vectors];
   unsigned int needed[max_vectors];  // 1 if an unreliable sum belongs to the vector
@@ -66,7 +66,8 @@ struct VectorExtremes {
   }
 };
 
-// One tile of the sums of a batch item, by a thread block. `item` counts from the first item of the launch.
+// One tile of the sums of a batch item, for a thread block. `item` is counted from the first item of the
+// launch.
 template <class T>
 class NativeTile {
  public:
@@ -83,7 +84,7 @@ class NativeTile {
     const std::int64_t column_of_sums = tile_index / task.tiles_of_rows * columns_of_tile;
     const std::int64_t rows = std::min<std::int64_t>(rows_of_tile, tile.rows - row_of_sums);
     const std::int64_t columns = std::min<std::int64_t>(columns_of_tile, tile.columns - column_of_sums);
-    // Sums are in place only if `tile` is all of C, so that their rows and columns are those of C. Other sums
+    // Sums are in place only if `tile` is all of C; then their rows and columns are those of C. Other sums
     // begin with the first item and the first element of `tile`.
     const std::int64_t item_of_sums = (in_place_ ? tile.item : 0) + item;
     sums_ = view_of<T>(sums, item_of_sums).block(row_of_sums, column_of_sums, rows, columns);
@@ -93,7 +94,7 @@ class NativeTile {
     min_sum_ = static_cast<Real>(task.min_sum);
     const int lines = static_cast<int>(lines_are_rows_ ? rows : columns);
     const int length = static_cast<int>(lines_are_rows_ ? columns : rows);
-    // The thread has every lines_at_once()-th line from its first one on.
+    // The thread tests every lines_at_once()-th line, from its first one on.
     element_count_ =
         position_in_line() < length ? divide_up(max(lines - line(0), 0), task.tile.lines_at_once()) : 0;
   }
@@ -112,7 +113,7 @@ class NativeTile {
   }
 
  private:
-  // Magnitude of alpha, or for complex numbers an upper bound of it: the sum of its parts' magnitudes.
+  // Magnitude of alpha. For complex numbers it is an upper bound: the sum of the magnitudes of the two parts.
   __device__ double alpha_magnitude() const {
     if constexpr (is_complex<T>) {
       return fabs(double{scalars_.alpha.real()}) + fabs(double{scalars_.alpha.imag()});
@@ -121,9 +122,9 @@ class NativeTile {
     }
   }
 
-  // Position, line, row and column in the tile of the thread's e-th element, of which the first
-  // element_count_ exist. Lanes of a warp have neighbors in one line, and a thread's elements are
-  // lines_at_once() lines apart.
+  // Position in its line, line, row and column in the tile of the thread's e-th element. The first
+  // element_count_ elements exist. Lanes of a warp have neighboring elements of one line; a thread's elements
+  // are lines_at_once() lines apart.
   __device__ int position_in_line() const {
     return static_cast<int>(threadIdx.x) & (task_.tile.line_length() - 1);
   }
@@ -155,14 +156,14 @@ class NativeTile {
     const T product = times(scalars_.alpha, sum);
     return old == nullptr ? product : product + times(scalars_.beta, *old);
   }
-  // Writes the thread's e-th element; a sum in place is the element already.
+  // Writes the thread's e-th element. If sums are in place, the sum already is the element.
   __device__ void write(int e, const T& sum) const {
     if (in_place_) return;
     T& c = c_(row(e), column(e));
     c = total(sum, scalars_.beta == T(0) ? nullptr : &c);
   }
 
-  // Writes the elements whose sums are reliable and returns a bit for each of the thread's other elements.
+  // Writes the elements whose sums are reliable. Returns a bit for each of the thread's other elements.
   __device__ unsigned int write_reliable() const {
     unsigned int unreliable = 0;
     if (in_place_ || scalars_.beta == T(0)) {
@@ -176,7 +177,7 @@ class NativeTile {
     }
     return unreliable;
   }
-  // Writes those of elements first ... first + Count - 1 whose sums are reliable, and sets the bits of the
+  // Writes those of elements first ... first + Count - 1 whose sums are reliable, and sets the bits of all
   // others in `unreliable`. All loads of the group come before its stores, because the compiler may not move
   // loads across stores.
   template <int Count, bool AddsBetaC>
@@ -210,7 +211,7 @@ class NativeTile {
     }
   }
 
-  // Finds the ranges of the vectors that unreliable sums belong to. All threads call it together.
+  // Finds the ranges of the vectors to which unreliable sums belong. All threads must call it together.
   __device__ void find_ranges(unsigned int unreliable) const {
     ranges_.clear();
     __syncthreads();
@@ -224,8 +225,8 @@ class NativeTile {
     __syncthreads();
   }
 
-  // Finds the needed ranges of vectors first ... first + count - 1 of an operand, which are stored in ranges_
-  // from index `first_range` on. Lanes of a warp read neighbors in memory.
+  // Finds the needed ranges of vectors first ... first + count - 1 of an operand, and stores them in ranges_
+  // from index `first_range` on. Lanes of a warp read neighboring elements in memory.
   __device__ void find_ranges_of(const DeviceSide& operand, std::int64_t first, std::int64_t count,
                                  int first_range) const {
     const MatrixView<const T> vectors = view_of<const T>(operand.matrix, operand.item + item_);
@@ -256,9 +257,9 @@ class NativeTile {
     return is_finite(x.real()) && is_finite(x.imag());
   }
 
-  // True if the ranges of row i and column j of the tile prove the sum: a finite one in which nothing
-  // underflowed, or NaN where an operand has a NaN. (NaN alone proves nothing, since cuBLAS returns it for
-  // some infinities too.)
+  // True if the ranges of row i and column j of the tile prove the sum. A finite sum is proved if nothing
+  // underflowed. A NaN is proved if an operand has a NaN; the sum alone proves nothing, since cuBLAS returns
+  // NaN for some infinities as well.
   __device__ bool ranges_prove(const T& sum, int i, int j, double min_product) const {
     const int column_range = static_cast<int>(c_.rows) + j;
     const unsigned int special = ranges_.special[i] | ranges_.special[column_range];
@@ -268,7 +269,7 @@ class NativeTile {
     return special == 0 && least >= min_product;
   }
 
-  // Writes those of the unreliable elements that their vectors' ranges prove, and returns the bits of the
+  // Writes those of the unreliable elements that the ranges of their vectors prove. Returns the bits of all
   // others.
   __device__ unsigned int write_proved_by_ranges(unsigned int unreliable) const {
     const double min_product = task_.min_product / fmin(alpha_magnitude(), 1.0);
@@ -285,8 +286,8 @@ class NativeTile {
     return still_unreliable;
   }
 
-  // Recomputes the unreliable elements of all threads of a warp. All lanes work on one element at a time: on
-  // the first that is left of the first lane, `source`, that has one.
+  // Recomputes the unreliable elements of all threads of a warp, one element at a time. All lanes work on the
+  // first element that is left of `source`, the first lane that has one.
   __device__ void recompute(unsigned int unreliable) const {
     DeviceSide a = tile_.a;
     DeviceSide b = tile_.b;
@@ -320,13 +321,13 @@ class NativeTile {
   bool in_place_;
   Scalars<T> scalars_;
   std::int64_t item_;
-  std::int64_t first_row_;  // the tile's first row in the whole C
+  std::int64_t first_row_;  // first row and column of the tile in the whole C
   std::int64_t first_column_;
   MatrixView<T> c_;
   MatrixView<T> sums_;
   Real min_sum_;
   bool lines_are_rows_;
-  int element_count_;  // elements of the thread
+  int element_count_;  // number of elements of the thread
 };
 
 // True if the operands' magnitudes prove all sums. All threads of the block call it together.
@@ -381,7 +382,7 @@ __device__ void finish_tiles(const DeviceTile& tile, const DeviceMatrix& sums, c
 
 }  // namespace
 
-// The launch bounds ask for two thread blocks per SM: without them ptxas chooses three and spills registers
+// The launch bounds ask for two thread blocks per SM. Without them ptxas chooses three and spills registers
 // on sm_80.
 #define KINTSUGI_FINISH_NATIVE(name, T)                                                        \
   extern "C" __global__ void __launch_bounds__(native_threads, 2)                              \

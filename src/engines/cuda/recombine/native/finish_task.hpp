@@ -39,13 +39,14 @@ struct MagnitudesTask {
 // Shape of the tiles of C in which sums are tested. A line is a row or a column of C, whichever is contiguous
 // in memory. A thread tests at most 32 elements of a tile.
 struct FinishTile {
-  static constexpr int max_vectors = 288;  // rows and columns of a tile
+  static constexpr int max_vectors = 288;  // most rows plus columns of a tile: 256 + 32
 
   int log2_line_length = 6;  // 6 to 8
   int lines = 64;            // at most 32 times lines_at_once()
 
-  // Elements of a line in a tile, and lines that the threads read at once: an element a thread.
+  // Number of elements of a line in a tile.
   constexpr int line_length() const { return 1 << log2_line_length; }
+  // Number of lines that the thread block reads at once; each thread reads one element.
   constexpr int lines_at_once() const { return native_threads >> log2_line_length; }
 };
 

@@ -1,5 +1,5 @@
-// Recomputation of one element of C whose native sum underflow, overflow or special values may have spoiled,
-// by one thread or one warp.
+// Recomputation of one element of C whose native sum may have been spoiled by underflow, overflow or special
+// values. One thread or one warp computes it.
 #pragma once
 
 #include "arith/complex.hpp"
@@ -9,7 +9,7 @@
 
 namespace kintsugi::core::cuda {
 
-// Combines the values of lanes 0 ... Lanes - 1 of a warp; all of them get the result.
+// Combines the values of lanes 0 ... Lanes - 1 of a warp. All of these lanes get the result.
 template <int Lanes, class Combine, class Value>
 __device__ Value over_lanes(Value x, const Combine& combine) {
 #pragma unroll
@@ -21,8 +21,8 @@ __device__ double sum_over(double x) {
   return over_lanes<Lanes>(x, [](double a, double b) { return a + b; });
 }
 
-// Recomputes an FP32 element in FP64, where products are exact and neither products nor sums underflow or
-// overflow. NaN and infinities give what IEEE 754 says.
+// Recomputes an FP32 element in FP64. There products are exact, and neither products nor sums underflow or
+// overflow. NaN and infinities are treated by IEEE 754.
 template <class T, int Lanes>
 __device__ T recomputed_fp32(const OperandView<T>& a, const OperandView<T>& b, std::int64_t i, std::int64_t j,
                              const Scalars<T>& scalars, const T* old, int lane) {
@@ -42,8 +42,8 @@ __device__ T recomputed_fp32(const OperandView<T>& a, const OperandView<T>& b, s
   }
 }
 
-// Sum of the products of row i and vector v, both FP64, in units of the largest of them. Products with a
-// factor that is not finite are added to `special` instead.
+// Sum of the products of row i and vector v, both FP64, in units of the largest product. Products with a
+// factor that is NaN or infinite are added to `special` instead.
 template <int Lanes, class View>
 __device__ ScaledNumber scaled_sum(const View& a, const View& b, std::int64_t i, std::int64_t v, int lane,
                                    double& special) {
@@ -71,7 +71,7 @@ __device__ ScaledNumber scaled_sum(const View& a, const View& b, std::int64_t i,
 }
 
 // Adds `factor` times the sum of the products of row i and vector v to `total`, as its term `Position`. Each
-// product is rounded once, in units of the largest.
+// product is rounded once, in units of the largest one.
 template <int Position, int Lanes, class View>
 __device__ void add_scaled_sum(ScaledTotal& total, const View& a, const View& b, std::int64_t i,
                                std::int64_t v, double factor, int lane) {
@@ -84,7 +84,7 @@ __device__ void add_scaled_sum(ScaledTotal& total, const View& a, const View& b,
   }
 }
 
-// Recomputes an FP64 element whatever the exponents of its products are.
+// Recomputes an FP64 element. The exponents of its products may be any.
 template <class T, int Lanes>
 __device__ T recomputed_fp64(const OperandView<T>& a, const OperandView<T>& b, std::int64_t i, std::int64_t j,
                              const Scalars<T>& scalars, const T* old, int lane) {
@@ -115,8 +115,8 @@ __device__ T recomputed_fp64(const OperandView<T>& a, const OperandView<T>& b, s
 }
 
 // Element (i, j) of alpha A B + beta C, within the contract of its type whatever the exponents are. `old` is
-// the element of C, nullptr if beta is 0. Lanes 0 ... Lanes - 1 of a warp work together, and all get the
-// element; `lane` is the calling one.
+// the element of C; nullptr if beta is 0. Lanes 0 ... Lanes - 1 of a warp must call it together, each with
+// its number `lane`; all get the element.
 template <class T, int Lanes>
 __device__ T recomputed_element(const OperandView<T>& a, const OperandView<T>& b, std::int64_t i,
                                 std::int64_t j, const Scalars<T>& scalars, const T* old, int lane) {

@@ -1,5 +1,5 @@
 // One-byte slices of a few elements of one vector: rounded residuals (`quantised`), digits of a grid,
-// residues. `offset`: place of the first element in each slice.
+// residues. `offset` is the index of the first element in each slice.
 #pragma once
 
 #include "engines/cuda/common/any_element.cuh"
@@ -7,7 +7,7 @@
 
 namespace kintsugi::core::cuda {
 
-// Stores the low byte of each integer; four of them are a word.
+// Stores the low byte of each integer. Four of these bytes are stored as one word.
 template <int count>
 __device__ void store_bytes(std::byte* target, const std::uint32_t (&integers)[count]) {
   std::uint32_t words[count / 4];
@@ -20,8 +20,8 @@ __device__ void store_bytes(std::byte* target, const std::uint32_t (&integers)[c
   store_words(target, words);
 }
 
-// Writes slices of rounded residuals. Nothing saturates, because |x 2^scale| < 127 and residuals are at most
-// 1/2 before they are scaled. Bits that FP32 cannot hold are far below the last slice.
+// Writes slices of rounded residuals. Nothing saturates, because |x 2^scale| < 127, and a residual is at most
+// 1/2 before it is scaled. FP32 may drop bits of x; they are far below the last slice.
 template <int count>
 __device__ void write_quantised(const SplitTask& task, const Scaling& scaling, const float (&x)[count],
                                 std::int64_t offset) {
@@ -33,7 +33,7 @@ __device__ void write_quantised(const SplitTask& task, const Scaling& scaling, c
   for (int i = 0; i < count; ++i) residual[i] = x[i] * first_factor * second_factor;
   std::byte* target = slices_of(task) + offset;
   for (int s = 0; s < task.rule.slices; ++s) {
-    constexpr float units = 0x1.8p23F;  // a sum with it has the nearest integer in its low bits
+    constexpr float units = 0x1.8p23F;  // x + units has the integer nearest to x in its low bits
     std::uint32_t integers[count];
 #pragma unroll
     for (int i = 0; i < count; ++i) {
@@ -46,7 +46,7 @@ __device__ void write_quantised(const SplitTask& task, const Scaling& scaling, c
   }
 }
 
-// Sets digits[i] to those of the integer nearest to x[i], scaled.
+// Sets digits[i] to the digits of the integer nearest to the scaled x[i].
 template <class Source, int count>
 __device__ void to_digits(const Scaling& scaling, const Source (&x)[count], ByteDigits (&digits)[count]) {
 #pragma unroll
@@ -56,7 +56,7 @@ __device__ void to_digits(const Scaling& scaling, const Source (&x)[count], Byte
   }
 }
 
-// Writes slices of digits, the last slice first, because the least significant digit comes first.
+// Writes slices of digits. The last slice is written first, since it has the least significant digits.
 template <class Source, int count>
 __device__ void write_digits(const SplitTask& task, const Scaling& scaling, const Source (&x)[count],
                              std::int64_t offset) {
@@ -85,7 +85,7 @@ __device__ void to_digits(const Scaling& scaling, const Source (&x)[count], Wide
   }
 }
 
-// Writes slices of residues, which follow from the digits of the elements' integers.
+// Writes slices of residues, which are computed from the digits of the elements' integers.
 template <class Digits, class Source, int count>
 __device__ void write_residues(const SplitTask& task, const Scaling& scaling, const Source (&x)[count],
                                std::int64_t offset) {

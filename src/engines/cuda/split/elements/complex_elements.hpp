@@ -6,9 +6,9 @@
 
 namespace kintsugi::core::cuda {
 
-// Constants of one modulus: by `real` the digits of real parts become residues. low, high and top are the
-// weights of the digits of imaginary parts, as in ByteModulus: the balanced residues of 256^i times the root
-// of -1, or of 256^i if the modulus has no such root.
+// Constants of one modulus. `real` turns the digits of a real part into residues. low, high and top are
+// weights of the digits of an imaginary part, as in ByteModulus: the balanced residues of 256^i w, where w is
+// the root of -1. If the modulus has no such root, they are those of 256^i.
 struct ComplexByteModulus {
   ByteModulus real;
   std::uint32_t low = 0;
@@ -16,7 +16,7 @@ struct ComplexByteModulus {
   std::uint32_t top = 0;
 };
 
-// `root`: a root of -1 modulo the modulus, 0 if there is none.
+// `root` is a root of -1 modulo `modulus`, or 0 if there is none.
 constexpr ComplexByteModulus complex_byte_modulus(int modulus, int root) {
   ComplexByteModulus result{byte_modulus(modulus)};
   int power = (root == 0 ? 1 : root) % modulus;
@@ -31,7 +31,7 @@ constexpr ComplexByteModulus complex_byte_modulus(int modulus, int root) {
   return result;
 }
 
-// Sum of the products of digits and weights.
+// Sum of the products of digits and their weights.
 KINTSUGI_HOST_DEVICE constexpr std::int32_t weighted_sum(ByteDigits digits, std::uint32_t low,
                                                          std::uint32_t high, std::uint32_t) {
   return add_byte_products(digits.high, high, add_byte_products(digits.low, low, 0));
@@ -42,8 +42,8 @@ KINTSUGI_HOST_DEVICE constexpr std::int32_t weighted_sum(const WideByteDigits& d
 }
 
 // Residues that stand for a complex integer a + i b modulo m: a + w b and a - w b if -1 has a root w modulo
-// m, else a, b and a + b. Quotients are exact, because sums are below 2^21 and 2^21 (inverse modulus - 2^32)
-// < 2^32.
+// m; a, b and a + b otherwise. Quotients are exact, because sums are below 2^21 and 2^21 (inverse modulus -
+// 2^32) < 2^32.
 template <class Digits>
 KINTSUGI_HOST_DEVICE constexpr void complex_residues(const Digits& re, const Digits& im,
                                                      const ComplexByteModulus& modulus, bool has_root,

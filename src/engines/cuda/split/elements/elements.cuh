@@ -8,8 +8,8 @@
 
 namespace kintsugi::core::cuda {
 
-// Writes slices of a vector, a few elements at a time: together if the vector is plain (Scaling::plain), else
-// one by one.
+// Writes slices of a vector, a few elements at a time. They are computed together if the vector is plain
+// (Scaling::plain), else one by one.
 template <ElementKind kind>
 class VectorWriter {
   static constexpr bool floating = is_floating(kind);
@@ -22,8 +22,8 @@ class VectorWriter {
     if constexpr (floating) split_ = FloatingSplit(task, fitted_rule_of(task, kind), scaling, vector);
   }
 
-  // Writes elements first ... first + count - 1, which are in shared memory, `step` apart. `aligned` says
-  // that the first one is aligned to 16 bytes.
+  // Writes elements first ... first + count - 1, which are in shared memory, `step` apart. `aligned`: the
+  // first of them is aligned to 16 bytes.
   template <int count, int step, bool aligned = false, class Source>
   __device__ void write(const Source* elements, std::int64_t first) const {
     if (!is_plain()) {
@@ -38,7 +38,7 @@ class VectorWriter {
     }
   }
 
-  // True if write_plain() may write the vector's elements; otherwise write_element() has to.
+  // True if write_plain() may write the vector's elements. Otherwise write_element() must be used.
   __device__ bool is_plain() const { return kind != ElementKind::any && scaling_.plain; }
 
   __device__ void write_element(double x, std::int64_t element) const {
@@ -61,7 +61,7 @@ class VectorWriter {
   }
 
  private:
-  // Place of the vector's element in each slice.
+  // Index of the vector's element in each slice.
   __device__ std::int64_t offset_of(std::int64_t element) const {
     return vector_ * task_.vector_stride + element;
   }

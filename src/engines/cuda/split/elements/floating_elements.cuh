@@ -6,7 +6,7 @@
 
 namespace kintsugi::core::cuda {
 
-// Packs the bit patterns of two rounded numbers into one word; unpack_pair() gives the rounded numbers.
+// Packs the bit patterns of two rounded numbers into one word. unpack_pair() returns the rounded numbers.
 template <ElementKind kind, bool nearest>
 __device__ std::uint32_t pack_pair(float low, float high) {
   std::uint32_t word = 0;
@@ -34,7 +34,7 @@ __device__ void unpack_pair(std::uint32_t word, float& low, float& high) {
   }
 }
 
-// TF32 pattern: FP32, whose exponents TF32 has, with the last 13 bits rounded away.
+// TF32 pattern: the pattern of an FP32 number whose last 13 bits are rounded away. TF32 has FP32's exponents.
 template <bool nearest>
 __device__ std::uint32_t tf32_pattern(float x) {
   std::uint32_t bits = __float_as_uint(x);
@@ -42,8 +42,8 @@ __device__ std::uint32_t tf32_pattern(float x) {
   return bits & ~0x1fffU;
 }
 
-// Writes `residual`, rounded to nearest or towards zero, as a slice, and subtracts the slice from it. After
-// the last slice (`last`) it does not subtract, because no residual is needed any more.
+// Writes `residual`, rounded to nearest or towards zero, as a slice, and subtracts the slice from it. Does
+// not subtract if `last` is true: no residual is needed after the last slice.
 template <ElementKind kind, bool nearest, int count>
 __device__ void write_rounded_slice(float (&residual)[count], bool last, std::byte* target) {
   if constexpr (kind == ElementKind::tf32) {
@@ -72,8 +72,8 @@ __device__ void write_rounded_slice(float (&residual)[count], bool last, std::by
   }
 }
 
-// Writes a bit-cut (truncated) slice, which has no gradual underflow: an element below the normal numbers
-// gives a zero of its sign, and the whole element remains as residual.
+// Writes a slice of truncated bits (Rounding::bit_cut). It has no gradual underflow: an element below the
+// normal numbers gives a zero of its sign, and the whole element remains as residual.
 template <ElementKind kind, int count>
 __device__ void write_cut_slice(float (&residual)[count], std::byte* target) {
   constexpr float smallest_normal = kind == ElementKind::fp16 ? 0x1p-14F : 0x1p-126F;
@@ -90,15 +90,15 @@ __device__ void write_cut_slice(float (&residual)[count], std::byte* target) {
   write_rounded_slice<kind, nearest>(normal, last, target);
 #pragma unroll
   for (int i = 0; i < count; ++i) {
-    // One of the terms is zero. The addition gives +0 for two zeros, as -0 - (-0) does.
+    // One of the terms is zero. The addition turns -0 into +0, as -0 - (-0) does.
     residual[i] = normal[i] + subnormal[i];
   }
 }
 
 // Parameters of a vector's floating-point slices, in registers.
 struct FloatingSplit {
-  // 2^scale as a product of two factors; the second is 1 if FP32 holds 2^scale. Products with both are exact
-  // for plain vectors.
+  // 2^scale as a product of two factors. The second is 1 if FP32 holds 2^scale. For plain vectors products
+  // with both are exact.
   float first_factor = 1;
   float second_factor = 1;
   float residual_factor = 1;
@@ -121,7 +121,7 @@ struct FloatingSplit {
   }
 };
 
-// Writes `residual` as a slice and makes it the next residual, which is not used after the last slice.
+// Writes `residual` as a slice and replaces it by the next residual. After the last slice it has no meaning.
 template <ElementKind kind, int count>
 __device__ void write_slice(Rounding rounding, float (&residual)[count], bool last, std::byte* target) {
   if (rounding == Rounding::nearest_even) {

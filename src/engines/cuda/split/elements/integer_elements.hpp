@@ -10,15 +10,15 @@
 
 namespace kintsugi::core::cuda {
 
-// An integer of magnitude up to 2^62 as eight balanced digits, signed bytes in -128 ... 127, the least
-// significant one first.
+// An integer of magnitude up to 2^62 as eight balanced digits: signed bytes in -128 ... 127, the least
+// significant first.
 struct ByteDigits {
   std::uint32_t low;
   std::uint32_t high;
 };
 
-// Balanced digits of an integer. The addition of half of the base to every digit carries where a digit above
-// 127 has to become negative; the exclusive or then takes the halves off without a carry.
+// Balanced digits of an integer. Half of the base is added to every digit: a digit above 127, which must
+// become negative, then carries. The exclusive or takes the halves off again, without carries.
 KINTSUGI_HOST_DEVICE constexpr ByteDigits balanced_digits(std::int64_t integer) {
   constexpr std::uint64_t halves = 0x0080808080808080;
   const std::uint64_t digits = (static_cast<std::uint64_t>(integer) + halves) ^ halves;
@@ -31,8 +31,8 @@ struct WideByteDigits {
   std::uint32_t top;
 };
 
-// Digits of `integer`, a double that is an integer of magnitude below 2^94. It is cut into two integers that
-// 64 bits hold, for which a conversion exists.
+// Digits of `integer`, a double that is an integer of magnitude below 2^94. The integer is cut into two
+// integers of at most 64 bits, for which there are conversions.
 KINTSUGI_HOST_DEVICE constexpr WideByteDigits wide_balanced_digits(double integer) {
   __extension__ using Wide = unsigned __int128;
   constexpr int low_bits = 48;
@@ -46,8 +46,8 @@ KINTSUGI_HOST_DEVICE constexpr WideByteDigits wide_balanced_digits(double intege
           static_cast<std::uint32_t>(digits >> 64)};
 }
 
-// Constants of one modulus: weights of the digits, by which a sum of products of digits and weights is
-// congruent to the integer, and constants that reduce such a sum to a residue.
+// Constants of one modulus. The sum of the products of digits and weights is congruent to the integer. The
+// other constants reduce such a sum to a residue.
 struct ByteModulus {
   // Weights of digits 0 ... 3, 4 ... 7 and 8 ... 11, as signed bytes: the balanced residues of 256^i.
   std::uint32_t low = 0;
@@ -56,28 +56,27 @@ struct ByteModulus {
   std::int32_t modulus = 0;
   std::uint32_t inverse = 0;  // 2^32 / modulus, rounded up
   std::int32_t offset = 0;    // a multiple of the modulus that makes sums positive
-  // Added to the product of a sum and the inverse, so that the remainders are the residues of
-  // small_residue().
+  // Added to the product of a sum and `inverse`. With it the remainders are the residues of small_residue().
   std::uint64_t shift = 0;
-  // Constants of residue_by_float(), which reduces sums of eight products. Sums that start with `float_start`
-  // are, read as FP32 numbers, integers in 2^23 ... 2^24.
+  // Constants of residue_by_float(), which reduces sums of eight products. A sum that starts with
+  // `float_start` is, read as an FP32 number, an integer in 2^23 ... 2^24.
   std::int32_t float_start = 0;
   float float_inverse = 0;
-  float float_rounding = 0;  // adding it rounds to an integer, which is in the low bits
+  float float_rounding = 0;  // adding it rounds to an integer and puts that into the low bits
 };
 
-// Least residue that small_residue() returns. It adds the modulus to remainders below 128 - modulus, and
-// remainders are at least -(modulus / 2). So the least residue is 128 - modulus, unless that is above modulus
-// / 2, the largest remainder: then the modulus is added to every remainder once.
+// Least residue that small_residue() returns. It adds the modulus to remainders below 128 - modulus;
+// remainders lie between -(modulus / 2) and modulus / 2. So the least residue is 128 - modulus. If 128 -
+// modulus is above modulus / 2, the modulus is added to every remainder once.
 constexpr std::int32_t min_residue(int modulus) {
   return 128 - modulus <= modulus / 2 ? 128 - modulus : modulus - modulus / 2;
 }
 
-// Multiple of the modulus that makes sums of magnitude up to `max_sum` positive and at least as large as the
-// least residue.
+// Multiple of the modulus. If it is added, sums of magnitude up to `max_sum` become positive and not less
+// than the least residue.
 constexpr std::int32_t residue_offset(int modulus, int max_sum) { return (max_sum / modulus + 2) * modulus; }
 
-// Largest magnitude of a sum of products of eight digits and the modulus's weights.
+// Largest magnitude of the sum of the products of eight digits and the modulus's weights.
 constexpr int max_sum_of_digits(const ByteModulus& modulus) {
   int result = 0;
   for (int i = 0; i < 32; i += 8) {
@@ -89,14 +88,17 @@ constexpr int max_sum_of_digits(const ByteModulus& modulus) {
   return 128 * result;
 }
 
-// Sets the constants of residue_by_float(), which reduces a sum s modulo m to s - q m, q being (s + centre) /
-// m rounded to nearest. `centre` moves the remainders from those nearest to zero to those of small_residue().
+// Sets the constants of residue_by_float(). That function reduces a sum s modulo m to s - q m, where q is (s
+// + centre) / m rounded to nearest. `centre` makes the remainders those of small_residue(); without it they
+// would be those nearest to zero.
 //
-// Sums start at float_start, so that they are, as FP32 numbers, quotient * m + centre + s, positive and at
-// least 2^23. After the multiplication by 1 / m, float_rounding subtracts `quotient` again and adds
-// `correction`: a quotient that is larger by `correction` cancels the low byte of `start`, which is in the
-// sum too. The start is as near to 2^23 as the sums allow, since rounding errors grow with it: with a start
-// that is 2^17 higher some quotients by 255 are wrong.
+// A sum starts at float_start. Its bits, read as an FP32 number, are the number quotient * m + centre + s,
+// which is positive and at least 2^23. The function multiplies this number by 1 / m and adds float_rounding,
+// which subtracts `quotient` and adds `correction`. The sum also contains `start`. The low byte of `start`
+// disappears, because subtracting m times the larger quotient subtracts `correction` times m.
+//
+// `start` is as small as the sums allow, because rounding errors grow with it: if it is 2^17 larger, some
+// quotients by 255 are wrong.
 constexpr void set_float_constants(ByteModulus& result) {
   constexpr int float_unit = 1 << 23;
   const int modulus = result.modulus;
@@ -110,7 +112,6 @@ constexpr void set_float_constants(ByteModulus& result) {
   result.float_rounding = static_cast<float>(float_unit / 2 * 3 + correction - quotient);
 }
 
-// Constants of a modulus.
 constexpr ByteModulus byte_modulus(int modulus) {
   ByteModulus result;
   int power = 1 % modulus;
@@ -140,9 +141,9 @@ KINTSUGI_HOST_DEVICE constexpr std::int32_t add_byte_products(std::uint32_t a, s
 #endif
 }
 
-// Residue of a sum of digit products and ByteModulus::offset, in small_residue()'s range. The quotient is
-// exact, because sums are below 2^19, also after the least residue is subtracted, and 2^19 (inverse modulus -
-// 2^32) < 2^32.
+// Residue, in small_residue()'s range, of a sum of digit products and ByteModulus::offset. The quotient is
+// exact: sums are below 2^19, even after the least residue is subtracted, and 2^19 (inverse modulus - 2^32) <
+// 2^32.
 KINTSUGI_HOST_DEVICE constexpr std::int32_t residue_of_bytes(std::int32_t sum, const ByteModulus& modulus) {
   const auto quotient = static_cast<std::int32_t>(
       (static_cast<std::uint64_t>(static_cast<std::uint32_t>(sum)) * modulus.inverse + modulus.shift) >> 32);
@@ -155,7 +156,7 @@ KINTSUGI_HOST_DEVICE constexpr std::int32_t sum_of_bytes(ByteDigits digits, cons
   return add_byte_products(digits.high, modulus.high, add_byte_products(digits.low, modulus.low, start));
 }
 
-// Returns an integer whose low byte is the residue of a sum of eight digit products and float_start.
+// Returns an integer whose low byte is the residue of `sum`, a sum of eight digit products and float_start.
 // tests/engines/cuda/split_elements_test.cpp shows for every modulus and sum that the FP32 quotient is the
 // nearest integer.
 KINTSUGI_HOST_DEVICE inline std::uint32_t residue_by_float(std::int32_t sum, const ByteModulus& modulus) {

@@ -1,4 +1,4 @@
-// Elements of a contiguous vector that a thread reads at once, in registers.
+// A few elements of a contiguous vector in registers, which a thread reads at once.
 #pragma once
 
 #include "engines/cuda/common/operands.cuh"
@@ -8,7 +8,7 @@ namespace kintsugi::core::cuda {
 inline constexpr int elements_at_once = 8;
 
 // Loads elements p, p + 1, ... of a vector of `length` contiguous elements, with zeros after its end.
-// `aligned` says that source + p is aligned to sixteen bytes.
+// `aligned`: source + p is aligned to sixteen bytes.
 template <class Source>
 __device__ void load_elements(const Source* source, std::int64_t p, std::int64_t length, bool aligned,
                               Source (&x)[elements_at_once]) {

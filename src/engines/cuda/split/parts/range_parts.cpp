@@ -22,7 +22,7 @@ bool is_along_k(const DeviceMatrix& matrix) {
   return std::abs(matrix.column_stride) <= std::abs(matrix.row_stride);
 }
 
-// Parameters for the items of the side from `first_item` on.
+// Parameters for the side's items from `first_item` on.
 PartsTask task_of(const VectorsOfSide& vectors, std::int64_t first_item) {
   const DeviceSide& side = vectors.side;
   const DeviceMatrix& matrix = side.matrix;
@@ -35,14 +35,15 @@ PartsTask task_of(const VectorsOfSide& vectors, std::int64_t first_item) {
   task.ranges = side.ranges + vectors.first + first_item * task.item_vectors;
   if (side.norms != nullptr) task.norms = side.norms + vectors.first + first_item * task.item_vectors;
   task.first = vectors.first;
-  task.vectors = vectors.vectors;
+  task.vectors = vectors.count;
   task.part_length = along_k ? part_along_k : part_across;
-  task.parts = divide_up(matrix.length(), task.part_length);
+  task.parts_per_vector = divide_up(matrix.length(), task.part_length);
   const std::int64_t blocks =
-      along_k ? divide_up(vectors.vectors * task.parts, parts_threads / 32)
-              : divide_up(vectors.vectors, parts_panel_bytes / (is_fp64 ? 8 : 4)) * task.parts;
-  task.part_blocks = vectors.vectors == 0 ? 0 : blocks;
-  task.vector_blocks = divide_up(vectors.vectors, parts_threads);
+      along_k ? divide_up(vectors.count * task.parts_per_vector, parts_threads / 32)
+              : divide_up(vectors.count, parts_strip_bytes / (is_fp64 ? 8 : 4)) * task.parts_per_vector;
+  task.part_blocks = vectors.count == 0 ? 0 : blocks;
+  task.vector_blocks = divide_up(vectors.count, parts_threads);
+  // FP64: exponents are only summed for norms, which need typical exponents. Depths follow from these sums.
   task.finds_depth = is_fp64 ? side.norms != nullptr : vectors.finds_depth;
   task.sums_exponents = task.finds_depth || side.norms != nullptr;
   if (vectors.rule != nullptr) {
@@ -52,8 +53,8 @@ PartsTask task_of(const VectorsOfSide& vectors, std::int64_t first_item) {
   return task;
 }
 
-// Launches three kernels one after the other: `begin` clears the sums of all vectors, `add` adds what the
-// parts contribute, `end` turns the sums into ranges or norms.
+// Launches three kernels one after the other. `begin` clears the sums of all vectors, `add` adds the
+// contributions of the parts, and `end` turns the sums into ranges or norms.
 void launch_steps(const Queue& queue, std::span<const VectorsOfSide> sides, PartsTasks tasks,
                   const KernelName& begin, const KernelName& add, const KernelName& end) {
   for_each_launch(sides.front().side.items, [&](std::int64_t first, std::int64_t items) {
@@ -68,7 +69,7 @@ void launch_steps(const Queue& queue, std::span<const VectorsOfSide> sides, Part
 
 }  // namespace
 
-bool has_long_vectors(const DeviceSide& a, const DeviceSide& b) {
+bool reads_by_parts(const DeviceSide& a, const DeviceSide& b) {
   constexpr std::int64_t min_long = 4096;
   constexpr std::int64_t max_whole = std::int64_t{1} << 16;  // longer vectors are always read by parts
   constexpr std::int64_t enough_blocks = 1024;               // thread blocks that fill a device

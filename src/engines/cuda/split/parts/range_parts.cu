@@ -1,6 +1,6 @@
-// Ranges and norms of long vectors, part by part. Three kernels find ranges and three find norms: begin_*
-// clears sums, add_* adds what each part contributes by atomic operations on integers, end_* turns the sums
-// into ranges or norms. Until end_* the sums are in the memory of the vector's range or norm.
+// Ranges and norms of long vectors, part by part. Three kernels find ranges, and three find norms. begin_*
+// clears sums. add_* adds the contribution of each part by atomic operations on integers. end_* turns the
+// sums into ranges or norms. Before end_* the sums are in the memory of the vector's range or norm.
 #include <bit>
 
 #include "engines/cuda/common/operands.cuh"
@@ -15,7 +15,7 @@ namespace {
 
 using Counter = unsigned long long;
 
-// Range and norm of vector `vector`, counted from the task's first one, in the thread block's batch item.
+// Range and norm of the thread block's batch item, for vector `vector` counted from the task's first vector.
 __device__ VectorRange& range_of(const PartsTask& task, std::int64_t vector) {
   return task.ranges[item_of_block() * task.item_vectors + vector];
 }
@@ -31,9 +31,9 @@ __device__ Counter* exponents_of(const PartsTask& task, std::int64_t vector) {
 }
 __device__ unsigned* exponents_of(VectorRange& range) { return reinterpret_cast<unsigned*>(&range.depth); }
 
-// Sums of a norm, stored in the norm's memory. The norm's typical exponent is kept in the range's `scale`
-// meanwhile. Kernels that need the norm itself read and write it as the 64-bit words of the sums, since the
-// same memory must not be accessed as two types.
+// Sums of a norm, stored in the norm's memory. Meanwhile the norm's typical exponent is kept in the range's
+// `scale`. The same memory must not be accessed as two types; so kernels read and write the norm itself as
+// the 64-bit words of the sums.
 static_assert(sizeof(VectorNorm) == sizeof(NormSums) && alignof(VectorNorm) == alignof(NormSums));
 __device__ NormSums& norm_sums_of(const PartsTask& task, std::int64_t vector) {
   return reinterpret_cast<NormSums&>(norm_of(task, vector));
@@ -52,7 +52,7 @@ __device__ void add_atomically(std::uint64_t& target, std::uint64_t term) {
   atomicAdd(reinterpret_cast<Counter*>(&target), static_cast<Counter>(term));
 }
 
-// Task of add_part() (part_sums.cuh) that finds the ranges of parts and adds them to the vectors' ranges.
+// Summation (part_sums.cuh) that finds the ranges of parts and adds them to the vectors' ranges.
 template <class T, bool with_exponents>
 struct RangeOfPart {
   const PartsTask& task;
@@ -92,7 +92,7 @@ struct RangeOfPart {
   }
 };
 
-// Sums of a norm, with the scaling of the elements that are added.
+// Sums of a norm, and the scaling of the elements that are added.
 struct NormSum {
   NormScaling scaling;
   NormSums sums;
@@ -104,13 +104,13 @@ __device__ void add_over_lanes(NormSum& sum, unsigned lane_bits) {
   cuda::add_over_lanes(sum.sums, lane_bits);
 }
 
-// Task of add_part() that adds what parts contribute to the norms of the vectors.
+// Summation (part_sums.cuh) that adds the contributions of parts to the norms of the vectors.
 template <class T>
 struct NormOfPart {
   const PartsTask& task;
 
   using Sum = NormSum;
-  // FP32 vectors are not read four at a time, as sixteen bytes would allow: four sums need too many
+  // An FP32 thread reads one vector, although sixteen bytes have elements of four: four sums need too many
   // registers.
   static constexpr int max_adjacent = sizeof(T) == 8 ? 2 : 1;
 
@@ -141,8 +141,8 @@ __device__ bool is_fp64(const PartsTask& task) {
   return task.matrix.type == ElementType::f64 || task.matrix.type == ElementType::c64;
 }
 
-// Returns the task that thread block `block` of a kernel that reads parts belongs to, and makes `block` its
-// index within that task.
+// Returns the task of thread block `block` of a kernel that reads parts. Changes `block` to its index within
+// that task.
 __device__ const PartsTask& enter_task(const PartsTasks& tasks, std::int64_t& block) {
   if (block < tasks.task[0].part_blocks) return tasks.task[0];
   block -= tasks.task[0].part_blocks;
@@ -160,8 +160,8 @@ __device__ void visit_vector(const PartsTasks& tasks, const Visit& visit) {
   if (vector < task.vectors) visit(task, vector);
 }
 
-// Completes a vector's range, and its norm's typical exponent, from the sum of biased exponents. It computes
-// what MagnitudesAndExponents::range() and typical() compute.
+// Completes a vector's range from the sum of biased exponents, and its norm's typical exponent. The results
+// are those of MagnitudesAndExponents::range() and typical().
 template <class T>
 __device__ void end_range(const PartsTask& task, std::int64_t vector) {
   using Limits = std::numeric_limits<T>;
@@ -241,8 +241,7 @@ extern "C" __global__ void __launch_bounds__(parts_threads, 3)
     add_norm_parts(const __grid_constant__ PartsTasks tasks) {
   begin_dependent_kernel();
   if (is_zero(tasks.alpha)) return;
-  // Thread blocks take parts from the operands' end on: the kernel before this one read the end last, so it
-  // is in L2.
+  // The last parts of the operands come first: the kernel before this one read them last, so they are in L2.
   std::int64_t block = gridDim.x - 1 - blockIdx.x;
   const PartsTask& task = enter_task(tasks, block);
   __shared__ __align__(sizeof(uint4)) std::byte memory[part_memory_bytes];

@@ -1,19 +1,19 @@
-// Splits of vectors that no thread block or cluster holds, part by part, once their ranges are known. The
-// parts that the kernels before it (range_parts.cu) read last are split first, because they are still in L2.
-// The kernel that finds ranges reads from the operand's beginning to its end, so after it the last part is
-// split first. The kernel that finds norms, which follows where norms are wanted, reads from the end to the
-// beginning, so after it the first part is split first.
+// Splits of vectors that no thread block or cluster holds, part by part. Their ranges must be known. Parts
+// that the kernels before this one (range_parts.cu) read last are split first, because they are still in L2.
+// The kernel that finds ranges reads an operand from its beginning to its end; after it the last part is
+// split first. The kernel that finds norms, if there is one, follows and reads from the end to the beginning;
+// after it the first part is split first.
 #include "engines/cuda/ptx/griddepcontrol.cuh"
 #include "engines/cuda/select/finish_range.cuh"
 #include "engines/cuda/split/elements/row_elements.cuh"
-#include "engines/cuda/split/panels.cuh"
+#include "engines/cuda/split/strips.cuh"
 
 namespace kintsugi::core::cuda {
 
 namespace {
 
-// Scaling of a vector whose range is known. Several threads compute it; `stores` is true for the thread that
-// stores the scale.
+// Scaling of a vector whose range is known. Several threads compute it; the thread with `stores` stores the
+// scale.
 __device__ Scaling known_scaling(const SplitTask& task, ElementKind kind, std::int64_t vector, bool stores) {
   VectorRange& stored_range = range_of(task, vector);
   VectorRange range = stored_range;
@@ -25,8 +25,9 @@ __device__ Scaling known_scaling(const SplitTask& task, ElementKind kind, std::i
   return scaling;
 }
 
-// Writes the slices of elements p, p + 1, ..., which are in x. Where they are written one by one, each is
-// read again from memory, because a loop over x that is not unrolled could not keep x in registers.
+// Writes the slices of elements p, p + 1, ..., which are in x. A vector that is not plain is written element
+// by element, in a loop that is not unrolled. Such a loop could not keep x in registers; so it reads the
+// elements from memory again.
 template <ElementKind kind, class Source>
 __device__ void write_elements(const VectorWriter<kind>& writer, const Source* source, std::int64_t p,
                                std::int64_t length, const Source (&x)[elements_at_once]) {
@@ -36,7 +37,8 @@ __device__ void write_elements(const VectorWriter<kind>& writer, const Source* s
     writer.write_element(p + i < length ? source[p + i] : Source(0), p + i);
 }
 
-// Splits a part of a vector whose elements are contiguous; `block` counts the thread blocks of the task.
+// Splits a part of a vector whose elements are contiguous. `block` is the index among the task's thread
+// blocks.
 template <class Source, ElementKind kind>
 __device__ void split_part_of_row(const SplitTask& task, std::int64_t block) {
   __shared__ Scaling scaling;
@@ -71,15 +73,15 @@ __device__ void split_part_of_row(const SplitTask& task, std::int64_t block) {
   }
 }
 
-// Splits a part of a panel (panels.cuh); neighboring thread blocks have neighboring panels.
+// Splits a part of a strip (strips.cuh). Neighboring thread blocks have neighboring strips.
 template <class Source, ElementKind kind>
-__device__ void split_part_of_panel(const SplitTask& task, std::int64_t block) {
-  using Shape = Panel<Source>;
+__device__ void split_part_of_strip(const SplitTask& task, std::int64_t block) {
+  using Shape = Strip<Source>;
   extern __shared__ __align__(sizeof(uint4)) unsigned char memory[];
   __shared__ Scaling scalings[Shape::width];
-  const std::int64_t panels = task.padded_vectors / Shape::width;
-  const std::int64_t begin = block / panels * task.part_length;
-  const PanelPart part{.first_vector = static_cast<int>(block % panels) * Shape::width,
+  const std::int64_t strips = task.padded_vectors / Shape::width;
+  const std::int64_t begin = block / strips * task.part_length;
+  const StripPart part{.first_vector = static_cast<int>(block % strips) * Shape::width,
                        .first_element = static_cast<int>(begin),
                        .length = static_cast<int>(min(task.part_length, task.vector_stride - begin))};
   auto* shared = reinterpret_cast<Source*>(memory);
@@ -93,7 +95,7 @@ __device__ void split_part_of_panel(const SplitTask& task, std::int64_t block) {
   write_part<Shape, kind>(task, part, shared, scalings);
 }
 
-// Splits part after part: a launch has fewer thread blocks than parts if few calls are expected to select the
+// Splits part after part. A launch has fewer thread blocks than parts if few calls are expected to select the
 // candidate (SplitTraversal::max_launched).
 template <class Source, ElementKind kind>
 __device__ void split_parts(const SplitTasks& tasks) {
@@ -102,12 +104,12 @@ __device__ void split_parts(const SplitTasks& tasks) {
 #pragma unroll 1
   for (std::int64_t i = blockIdx.x; i < parts; i += gridDim.x) {
     const bool norms_were_found = tasks.task[0].found_norms.ruled_out != nullptr;
-    std::int64_t block = norms_were_found ? i : parts - 1 - i;  // the parts that were read last come first
+    std::int64_t block = norms_were_found ? i : parts - 1 - i;  // parts that were read last come first
     const SplitTask& task = enter_task(tasks, block);
     if (task.matrix.column_stride == 1) {
       split_part_of_row<Source, kind>(task, block);
     } else {
-      split_part_of_panel<Source, kind>(task, block);
+      split_part_of_strip<Source, kind>(task, block);
     }
     __syncthreads();
   }

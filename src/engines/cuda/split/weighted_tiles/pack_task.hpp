@@ -1,4 +1,5 @@
-// Parameters of the kernels that split into int8 segments with exponents per tile, and that count tiles.
+// Parameters of the kernels that split into int8 segments with exponents per tile, and of the kernel that
+// counts tiles.
 #pragma once
 
 #include <cstdint>
@@ -7,13 +8,13 @@
 
 namespace kintsugi::core::cuda {
 
-// A DeviceSplit without pointers to the host. Pointers to data of batch items are those of the launch's first
-// item; the grid's second extent counts items.
+// A DeviceSplit for kernels, without pointers to the host. Pointers to data of batch items point to the
+// launch's first item. The grid's second extent counts the items.
 struct PackTask {
   DeviceMatrix matrix;
   std::int64_t item = 0;
   VectorRange* ranges = nullptr;  // starts with vector `first`
-  std::int64_t item_ranges = 0;   // ranges from an item to the next
+  std::int64_t item_ranges = 0;   // number of ranges per item
   std::int64_t first = 0;
   std::int64_t vectors = 0;
   std::int64_t vector_groups = 0;  // groups of pack_vectors vectors, padding included
@@ -21,17 +22,17 @@ struct PackTask {
   std::int64_t vector_stride = 0;
   std::int64_t slice_stride = 0;
   std::int8_t* slices = nullptr;
-  std::int64_t item_bytes = 0;       // bytes of slices from an item to the next
+  std::int64_t item_bytes = 0;       // bytes of slices per item
   float* weights = nullptr;          // Slices::tile_weights
   std::int32_t* failures = nullptr;  // Slices::tile_failures
   std::int64_t panels = 0;
-  std::int64_t tiles = 0;  // of a vector
+  std::int64_t tiles = 0;  // number of tiles per vector
   std::int32_t segments = 0;
   std::int32_t tile_vectors = 0;
   std::int32_t tile_depth = 0;        // inner indices of a tile
   std::int32_t mean_depth_limit = 0;  // SplitRule::mean_depth_limit
   DeviceCondition condition;
-  std::int64_t served_items = 1;  // as in SplitTasks
+  std::int64_t served_items = 1;  // SplitTasks::served_items
 };
 
 // Vectors and inner indices that a thread block splits.
@@ -41,11 +42,11 @@ inline constexpr int pack_threads = 256;
 
 // Tiles of one operand that a launch adds to a report.
 struct CountedPanels {
-  // Failing tiles of each panel, from the first item on; nullptr: the operand was counted before.
+  // Number of failing tiles of each panel, from the first item on; nullptr if the operand was counted before.
   const std::int32_t* failures = nullptr;
-  std::int64_t item_panels = 0;  // panels from an item to the next; 0: one item serves all
+  std::int64_t item_panels = 0;  // panels per item; 0: one item serves all
   std::int64_t panels = 0;       // panels that have vectors
-  std::int64_t tiles = 0;        // of a panel
+  std::int64_t tiles = 0;        // tiles per panel
 };
 
 struct CountTask {

@@ -12,8 +12,7 @@ namespace kintsugi::core::cuda {
 
 namespace {
 
-// Finds the ranges that are not known yet: those of both operands in one launch, if the operands have equally
-// many items.
+// Finds the unknown ranges. If the operands have equally many items, one launch finds those of both.
 void find_unknown_ranges(const Queue& queue, std::span<const DeviceSplit> splits) {
   const auto side_to_read = [](const DeviceSplit& split) {
     return split.ranges_known ? no_side(split.side.items) : split.side;
@@ -52,7 +51,7 @@ PackTask task_of(const DeviceSplit& split, const DeviceCondition& condition, std
           .served_items = served_items};
 }
 
-// Makes the task one of the items that come `items` later.
+// Moves the task to the items that come `items` later.
 void advance(PackTask& task, std::int64_t items) {
   task.item += items;
   task.ranges += items * task.item_ranges;
@@ -62,7 +61,7 @@ void advance(PackTask& task, std::int64_t items) {
   if (task.condition.selection != nullptr) task.condition.selection += items;
 }
 
-// Splits one operand. `served_items`: batch items of the call.
+// Splits one operand. `served_items` is the number of batch items of the call.
 void pack(const Queue& queue, const DeviceSplit& split, const DeviceCondition& condition,
           std::int64_t served_items) {
   static const KernelName kernel{"pack_tiles", "pack_tiles", waits_for_grid_dependency};
@@ -79,7 +78,7 @@ void pack(const Queue& queue, const DeviceSplit& split, const DeviceCondition& c
   });
 }
 
-// Panels of one operand; `shared`: all items have the same slices.
+// Panels of one operand. `shared`: all items have the same slices.
 CountedPanels counted_panels(const Slices& slices, bool shared) {
   if (slices.data == nullptr) return {};
   return {.failures = slices.tile_failures,

@@ -1,7 +1,7 @@
-// Split into int8 segments with exponents per tile (docs/schemes/mixpert.md, sections 1 and 2), for operands
-// in any layout whose ranges are known. A thread block reads 256 inner indices of 32 vectors once into shared
-// memory, finds the exponents of the tiles, and writes all segments, four inner indices of a vector at a
-// time.
+// Split into int8 segments with exponents per tile (docs/schemes/mixpert.md, sections 1 and 2). The operand
+// may have any layout; its ranges must be known. A thread block reads 256 inner indices of 32 vectors once
+// into shared memory and finds the exponents of the tiles. Then it writes all segments, four inner indices of
+// a vector at a time.
 #include "arith/tile_arithmetic.hpp"
 #include "engines/cuda/common/operands.cuh"
 #include "engines/cuda/recombine/tile.cuh"
@@ -17,32 +17,31 @@ constexpr int warp_length = 32;  // inner indices of a warp: as many as the shal
 static_assert(warps * warp_length == pack_length);
 constexpr int max_panels = pack_vectors / 8;  // a panel has at least 8 vectors
 
-// In one access a warp reads four of its 32 vectors: eight lanes share a vector's 32 inner indices.
+// In one access a warp reads four of the 32 vectors; eight lanes share a vector's 32 inner indices.
 constexpr int vectors_at_once = 4;
 constexpr int indices_of_lane = 4;
 
 struct PackStorage {
-  // A vector has one element of padding, so that accesses along vectors and across them have no bank
-  // conflicts.
+  // One element of padding per vector avoids bank conflicts of accesses along vectors and across them.
   float element[pack_vectors][pack_length + 1];
-  // Largest exponent, sum of exponents and number of non-zero elements, for each warp's inner indices and
-  // each panel.
+  // Largest exponent, sum of exponents and number of non-zero elements, for the inner indices of each warp
+  // and for each panel.
   std::int32_t largest[warps][max_panels];
   std::int32_t sum[warps][max_panels];
   std::int32_t elements[warps][max_panels];
   std::int32_t panel_exponent[max_panels];
-  // Exponent of the tile that the warp's inner indices belong to. TileExponent::none: its segments are zero.
+  // Exponent of the tile of the warp's inner indices. TileExponent::none: its segments are zero.
   std::int32_t exponent[warps][max_panels];
 };
 
-// Part of an operand that a thread block splits: pack_length inner indices from `begin` on of pack_vectors
+// Part of an operand that a thread block splits: pack_length inner indices from `begin` on, of pack_vectors
 // vectors.
 struct PackPart {
   std::int64_t first_vector;
   std::int64_t begin;
 };
 
-// True if the split's candidate was selected for none of the batch items that the split serves.
+// True if none of the batch items that the split serves has selected the split's candidate.
 __device__ bool is_unneeded(const PackTask& task) {
   if (task.condition.selection == nullptr) return false;
   if (task.served_items == 1) return !holds(task.condition, item_of_block());
@@ -52,7 +51,7 @@ __device__ bool is_unneeded(const PackTask& task) {
   return __syncthreads_or(is_selected ? 1 : 0) == 0;
 }
 
-// Loads the part; elements beyond the operand, NaN and infinities become zero. Neighboring threads read along
+// Loads the part. Elements beyond the operand, NaN and infinities become zero. Neighboring threads read along
 // the smaller stride.
 __device__ void load_part(const PackTask& task, const PackPart& part, PackStorage& storage) {
   const DeviceMatrix& matrix = task.matrix;
@@ -72,8 +71,8 @@ __device__ void load_part(const PackTask& task, const PackPart& part, PackStorag
   }
 }
 
-// Finds the exponents of the part's panels; the part that has their first elements stores the scales of their
-// vectors too. The first warp calls it, with a lane for each vector.
+// Finds the exponents of the part's panels. If the part has the vectors' first elements, also stores the
+// vectors' scales. The first warp calls it, with a lane for each vector.
 __device__ void find_panel_exponents(const PackTask& task, const PackPart& part, PackStorage& storage) {
   constexpr int none = std::numeric_limits<std::int32_t>::min();
   const auto v = static_cast<int>(threadIdx.x);
@@ -90,7 +89,7 @@ __device__ void find_panel_exponents(const PackTask& task, const PackPart& part,
   if (inside && part.begin == 0) range->scale = -exponent;
 }
 
-// Finds the warp's contribution to the depths of the tiles (TileExponentSum), panel by panel.
+// Finds the warp's contribution to the depth of each tile (TileExponentSum), panel by panel.
 __device__ void find_depths(const PackTask& task, PackStorage& storage) {
   const int warp = static_cast<int>(threadIdx.x) / 32;
   const int lane = static_cast<int>(threadIdx.x) % 32;
@@ -124,9 +123,9 @@ __device__ void find_depths(const PackTask& task, PackStorage& storage) {
   }
 }
 
-// Finds the exponent and the weight of one tile, and tests Eq. 9, by one thread. tile_index and panel count
-// from the part's first tile and panel. A tile that fails Eq. 9 gets the weight -0, by which products tell it
-// from an empty one.
+// Finds the exponent and the weight of one tile and tests Eq. 9. One thread calls it. tile_index and panel
+// are counted from the part's first tile and panel. A tile that fails Eq. 9 gets the weight -0; an empty tile
+// gets +0.
 __device__ void finish_tile(const PackTask& task, const PackPart& part, PackStorage& storage, int tile_index,
                             int panel) {
   const int tile_warps = task.tile_depth / warp_length;
@@ -149,16 +148,16 @@ __device__ void finish_tile(const PackTask& task, const PackPart& part, PackStor
   if (fails) atomicAdd(task.failures + item_of_block() * task.panels + panel_index, 1);
 }
 
-// |x| 2^shift, rounded to nearest, ties to even, as tile_integer() gives it. 2^shift is multiplied in two
-// factors that are normal numbers, so only the conversion rounds. (A subnormal product is rounded before, but
-// is converted to 0 anyway.)
+// |x| 2^shift, rounded to nearest, ties to even, with the result of tile_integer(). x is multiplied by two
+// factors of 2^shift that are normal numbers, so only the conversion rounds. (A subnormal product is rounded
+// before, but the conversion gives 0 for it anyway.)
 __device__ std::uint32_t scaled_integer(float x, int shift) {
   const int first = min(shift, 127);
   const float scaled = fabsf(x) * __int_as_float((first + 127) << 23);
   return __float2uint_rn(scaled * __int_as_float((shift - first + 127) << 23));
 }
 
-// Writes the segments of the warp's inner indices, of all vectors of the part.
+// Writes the segments of all vectors of the part, for the warp's inner indices.
 __device__ void write_segments(const PackTask& task, const PackPart& part, const PackStorage& storage) {
   const int warp = static_cast<int>(threadIdx.x) / 32;
   const int lane = static_cast<int>(threadIdx.x) % 32;
@@ -193,7 +192,7 @@ __device__ void write_segments(const PackTask& task, const PackPart& part, const
   }
 }
 
-// Adds one item's tiles of an operand to the counts. All threads of the thread block call it together.
+// Adds one item's tiles of an operand to the counts. All threads of the thread block must call it together.
 __device__ void add_panels(const CountedPanels& counted, TileCounts& counts) {
   if (counted.failures == nullptr) return;
   const std::int32_t* failures = counted.failures + item_of_block() * counted.item_panels;

@@ -7,11 +7,10 @@
 
 namespace kintsugi::core::cuda {
 
-// Does what DeviceEngine::split() does, for rules of SplitKind::tiles: finds ranges that are not known, then
-// reads each operand once.
+// DeviceEngine::split() for rules of SplitKind::tiles. Finds unknown ranges, then reads each operand once.
 void pack_tiles(const Queue& queue, std::span<const DeviceSplit> splits, const DeviceCondition& condition);
 
-// Does what DeviceEngine::count_tiles() does.
+// DeviceEngine::count_tiles().
 void count_tiles(const Queue& queue, const DeviceTileCount& count, DeviceReport* report);
 
 }  // namespace kintsugi::core::cuda
