@@ -28,7 +28,7 @@ class DeviceOzaki1Product {
     engine_.clear(task_.queue, memory_.unreachable, sizeof(std::int32_t));
     if (slice_counts_.counts != nullptr) find_slice_counts();
     for_each_block(task_.blocking, task_.c.rows, task_.c.columns, [&](const ResultBlock& block) {
-      if (needs_split_of_columns(block)) split_b({block.column, block.columns});
+      if (needs_split_of_columns(block, task_.blocking, task_.c.rows)) split_b({block.column, block.columns});
       if (!a_is_split_) split_a({block.row, block.rows});
       multiply_block(block);
     });
