@@ -17,8 +17,8 @@ inline constexpr int half_elements = half_piece / 4;
 // products of two digits are in units of 2^-48.
 inline constexpr float units_of_digit_sums = 0x1p48F;
 
-// The integers of a vector's elements (half_integer() of arith/tile_arithmetic.hpp) in three parts of 16 bits,
-// by FP32 operations, of which a multiprocessor issues twice as many as of integer ones.
+// The integers of a vector's elements (half_integer() of arith/tile_arithmetic.hpp) in three parts of 16
+// bits. They are computed by FP32 operations: an SM issues twice as many of them as of integer operations.
 class HalfScale {
  public:
   __device__ explicit HalfScale(float largest) {
@@ -30,9 +30,9 @@ class HalfScale {
     second_factor_ = __int_as_float((shift - first_shift + 127) << 23);
   }
 
-  // Two digits are the low 16 bits of each part. 2^23 is added, so that a part's unit is that of its last bit;
-  // all differences are exact. The last part is rounded, and may have become 2^16: then the one before it,
-  // which is below 2^8, has to be increased (Fp16Pair).
+  // The low 16 bits of each part are two digits. Adding 2^23 makes the part's unit that of its last bit, and
+  // all differences are exact. The last part is rounded and can become 2^16. Fp16Pair then increases the part
+  // before it, which is below 2^8.
   struct Parts {
     std::uint32_t high;
     std::uint32_t middle;
