@@ -82,7 +82,7 @@ bool call_next(Symbol& symbol, Arguments... arguments) {
   return true;
 }
 
-// Calls the next BLAS if the call is not intercepted, before its arguments are read. Returns false if Kintsugi
+// Calls the next BLAS if the call is not intercepted, before arguments are read. Returns false if Kintsugi
 // must answer the call: because the call is intercepted, or because there is no next BLAS.
 template <class CallNextLibrary>
 bool forward_unless_intercepted(const Invocation& invocation, const CallNextLibrary& call_next_library) {
