@@ -60,9 +60,9 @@ void launch_steps(const Queue& queue, std::span<const VectorsOfSide> sides, Part
     for (std::size_t i = 0; i < sides.size(); ++i) tasks.task[i] = task_of(sides[i], first);
     const std::int64_t vector_blocks = tasks.task[0].vector_blocks + tasks.task[1].vector_blocks;
     const std::int64_t part_blocks = tasks.task[0].part_blocks + tasks.task[1].part_blocks;
-    launch(begin, {vector_blocks, items}, parts_threads, 0, queue, tasks);
-    launch(add, {part_blocks, items}, parts_threads, 0, queue, tasks);
-    launch(end, {vector_blocks, items}, parts_threads, 0, queue, tasks);
+    launch(begin, {vector_blocks, items}, parts_threads, no_shared_bytes, queue, tasks);
+    launch(add, {part_blocks, items}, parts_threads, no_shared_bytes, queue, tasks);
+    launch(end, {vector_blocks, items}, parts_threads, no_shared_bytes, queue, tasks);
   });
 }
 
