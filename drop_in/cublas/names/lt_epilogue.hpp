@@ -32,9 +32,9 @@ struct PendingEpilogue {
   int device;
 };
 
-// Enqueues the epilogue as a call of cuBLASLt that adds a product of two zero vectors (k = 1) to D. cuBLASLt
-// applies the epilogue to the sum. D is read and written once, and GELU has the same bits as in cuBLAS.
-// Returns nullptr, or the reason why nothing was enqueued.
+// Enqueues the epilogue as a product of cuBLASLt: matrices of zeros with few inner indices are multiplied and
+// their product added to D, and cuBLASLt applies the epilogue to the sum. D is read and written once, and
+// GELU is computed as cuBLAS does. Returns the reason for which nothing was enqueued; nullptr: there is none.
 const char* apply_epilogue(const PendingEpilogue& epilogue);
 
 }  // namespace kintsugi::cublas

@@ -1,9 +1,9 @@
 #include "execute/host/ozaki1.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <optional>
 
+#include "base/stopwatch.hpp"
 #include "execute/blocks.hpp"
 #include "planner/workspace/block_edge.hpp"
 #include "planner/workspace/ozaki1_host.hpp"
@@ -16,19 +16,6 @@ namespace kintsugi::core {
 namespace {
 
 using Mode = Ozaki1Parameters::Mode;
-
-// Adds the time from its construction to its destruction to a total, in seconds.
-class Stopwatch {
- public:
-  explicit Stopwatch(double& total) : total_(total) {}
-  ~Stopwatch() { total_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count(); }
-  Stopwatch(const Stopwatch&) = delete;
-  Stopwatch& operator=(const Stopwatch&) = delete;
-
- private:
-  double& total_;
-  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
-};
 
 template <class T>
 class Ozaki1Product {

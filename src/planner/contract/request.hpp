@@ -50,6 +50,8 @@ struct PlanRequest {
   std::string engine;                // name of the engine; empty: any
   Policy policy = Policy::automatic;
   Offload offload = Offload::off;
+  bool keeps_a = false;  // on devices, for later calls with the same matrix
+  bool keeps_b = false;
   std::optional<Accumulator> accumulator;
   std::size_t workspace_limit = 0;  // bytes; 0: no limit
   std::size_t offload_memory = 0;   // bytes of each device for an offloaded call; 0: most of the free memory
