@@ -42,7 +42,7 @@ class GroupsAnswer {
  private:
   // Decision on a group.
   struct Choice {
-    std::optional<Decided> decision = {};  // set if the group is emulated
+    std::optional<DecisionPointer> decision = {};  // set if the group is emulated
     std::string why = {};                  // why cuBLAS multiplies, else
 
     bool emulates() const { return decision.has_value(); }
@@ -62,7 +62,7 @@ class GroupsAnswer {
 
   Choice choice_of(const Call& group) const {
     if (const char* reason = reason_to_forward(group)) return {.why = reason};
-    Decided decision = decide(group, state_);
+    DecisionPointer decision = decide(group, state_);
     if (!decision->emulates) {
       if (decision->candidates.empty()) report_if_forced(symbol_.name(), decision->why);
       return {.why = decision->why};
