@@ -43,7 +43,7 @@ class GroupsAnswer {
   // Decision on a group.
   struct Choice {
     std::optional<DecisionPointer> decision = {};  // set if the group is emulated
-    std::string why = {};  // if the group is not emulated: the reason why cuBLAS multiplies
+    std::string why = {};                          // why cuBLAS multiplies, else
 
     bool emulates() const { return decision.has_value(); }
   };

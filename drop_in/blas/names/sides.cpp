@@ -14,15 +14,15 @@ void fortran_symm(const Invocation& invocation, const char* side, const char* up
                      length);
   };
   if (forward_unless_intercepted(call_next_library)) return;
-  const Side side_of_a = side_of_letter(*side);
+  const Side known = side_of_letter(*side);
   const Call call = with_matrices({.routine = routine,
                                    .type = Type::type,
                                    .convention = Convention::fortran,
-                                   .side = side_of_a,
+                                   .side = known,
                                    .uplo = uplo_of_letter(*uplo),
                                    .m = *m,
                                    .n = *n,
-                                   .k = side_of_a == Side::left ? *m : *n},
+                                   .k = known == Side::left ? *m : *n},
                                   alpha, a, *lda, b, *ldb, beta, c, *ldc);
   answer(invocation, call, Forward(call_next_library));
 }
@@ -36,16 +36,16 @@ void cblas_symm(const Invocation& invocation, int layout, int side, int uplo, In
     return call_next(invocation.symbol, layout, side, uplo, m, n, alpha, a, lda, b, ldb, beta, c, ldc);
   };
   if (forward_unless_intercepted(call_next_library)) return;
-  const Side side_of_a = side_of_number(side);
+  const Side known = side_of_number(side);
   const Call call = with_matrices({.routine = routine,
                                    .type = Type::type,
                                    .convention = Convention::cblas,
                                    .layout = layout_of_number(layout),
-                                   .side = side_of_a,
+                                   .side = known,
                                    .uplo = uplo_of_number(uplo),
                                    .m = m,
                                    .n = n,
-                                   .k = side_of_a == Side::left ? m : n,
+                                   .k = known == Side::left ? m : n,
                                    .raw = {.layout = layout, .side = side, .uplo = uplo}},
                                   scalar(alpha), a, lda, b, ldb, scalar(beta), c, ldc);
   answer(invocation, call, Forward(call_next_library));
@@ -60,17 +60,17 @@ void fortran_trmm(const Invocation& invocation, const char* side, const char* up
                      length, length);
   };
   if (forward_unless_intercepted(call_next_library)) return;
-  const Side side_of_a = side_of_letter(*side);
+  const Side known = side_of_letter(*side);
   const Call call{.routine = routine,
                   .type = Type::type,
                   .convention = Convention::fortran,
-                  .side = side_of_a,
+                  .side = known,
                   .uplo = uplo_of_letter(*uplo),
                   .op_a = op_of_letter(*op),
                   .diag = diag_of_letter(*diag),
                   .m = *m,
                   .n = *n,
-                  .k = side_of_a == Side::left ? *m : *n,
+                  .k = known == Side::left ? *m : *n,
                   .alpha = alpha,
                   .a = a,
                   .lda = *lda,
@@ -87,18 +87,18 @@ void cblas_trmm(const Invocation& invocation, int layout, int side, int uplo, in
     return call_next(invocation.symbol, layout, side, uplo, op, diag, m, n, alpha, a, lda, b, ldb);
   };
   if (forward_unless_intercepted(call_next_library)) return;
-  const Side side_of_a = side_of_number(side);
+  const Side known = side_of_number(side);
   const Call call{.routine = routine,
                   .type = Type::type,
                   .convention = Convention::cblas,
                   .layout = layout_of_number(layout),
-                  .side = side_of_a,
+                  .side = known,
                   .uplo = uplo_of_number(uplo),
                   .op_a = op_of_number(op),
                   .diag = diag_of_number(diag),
                   .m = m,
                   .n = n,
-                  .k = side_of_a == Side::left ? m : n,
+                  .k = known == Side::left ? m : n,
                   .alpha = scalar(alpha),
                   .a = a,
                   .lda = lda,
