@@ -42,8 +42,8 @@ class GroupsAnswer {
  private:
   // Decision on a group.
   struct Choice {
-    std::optional<Decided> decision = {};  // set if the group is emulated
-    std::string why = {};                  // why cuBLAS multiplies, else
+    std::optional<DecisionPointer> decision = {};  // set if the group is emulated
+    std::string why = {};                          // why cuBLAS multiplies, else
 
     bool emulates() const { return decision.has_value(); }
   };
@@ -62,7 +62,7 @@ class GroupsAnswer {
 
   Choice choice_of(const Call& group) const {
     if (const char* reason = reason_to_forward(group)) return {.why = reason};
-    Decided decision = decide(group, state_);
+    DecisionPointer decision = decide(group, state_);
     if (!decision->emulates) {
       if (decision->candidates.empty()) report_if_forced(symbol_.name(), decision->why);
       return {.why = decision->why};
@@ -101,7 +101,7 @@ class GroupsAnswer {
     report_if_forced(symbol_.name(), failure);
     if (records_calls()) record({.candidates = "", .why = failure, .failed = true}, i);
     return forward_(i, 1);
-  } catch (const std::exception&) {  // No memory; C is as it was.
+  } catch (const std::exception&) {  // No memory; C is not written yet.
     return forward_(i, 1);
   }
 
