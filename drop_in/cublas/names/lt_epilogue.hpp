@@ -17,8 +17,8 @@ constexpr bool is_activation(std::uint32_t epilogue) {
   return activation == epilogue_relu || activation == epilogue_gelu;
 }
 
-// Arguments for an epilogue: the FP32 matrix D, which holds the product; the call's description, which names
-// the epilogue; and other arguments of the call.
+// Arguments for an epilogue. `d` is the FP32 matrix D, which holds the product. `description` is the call's
+// description, which names the epilogue. The others are further arguments of the call.
 struct PendingEpilogue {
   void* handle;
   const void* description;

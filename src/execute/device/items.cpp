@@ -250,8 +250,8 @@ class ItemSteps {
     item.checked->advance(block);
   }
 
-  // Multiplies a block of C. `checked_block`: block that contains it, and whose open elements are recomputed
-  // together.
+  // Multiplies a block of C. `checked_block`: the larger block that contains the block. The open elements of
+  // the larger block are recomputed together.
   void multiply_inner_block(Item& item, const ResultBlock& block, const ResultBlock& checked_block) const {
     const std::int64_t parts = plan_.problem.parts();
     std::vector<DeviceSplit> splits;
