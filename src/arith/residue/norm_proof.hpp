@@ -1,22 +1,23 @@
 // Acceptance test of residues that are scaled by norms. It decides from a few sums over each vector whether
 // every element of the product keeps the contract.
 //
-// Elements of a vector are in units of 2^(e - norm_digits), e the vector's largest exponent: |a_p| <= D_p,
-// the digits of its norm, and |a_p| < 2^norm_top_binade. M is the mean of D, g is the grid of the scaled
-// vector's integers, and S is the product of the scaled integers:
+// Elements of a vector are in units of 2^(e - norm_digits), where e is the vector's largest exponent. D_p are
+// the digits of the norm, so |a_p| <= D_p. All |a_p| are below 2^norm_top_binade. M is the mean of D, g is
+// the grid of the scaled vector's integers, and S is the product of the scaled integers:
 //
 //   |AB - S|_ij  <=  sum over p of g_i |b_p| / 2 + g_j |a_p| / 2 + g_i g_j / 4
 //                <=  k (g_i M_j / 2 + g_j M_i / 2 + g_i g_j / 4)
 //
-// The depth of a vector is the sum of log2(2^norm_top_binade / |a_p|) over its elements that are not zero (or
-// so small that they do not count). If n elements of both vectors meet, the inequality of arithmetic and
-// geometric means gives
+// The depth of a vector is the sum of log2(2^norm_top_binade / |a_p|) over those of its elements that count.
+// Zeros do not count, nor do elements so small that they underflow when they are scaled. Let n be the number
+// of inner indices at which the elements of both vectors count. The inequality of arithmetic and geometric
+// means gives
 //
 //   |A||B|_ij    >=  n 2^(2 norm_top_binade - (depth_i + depth_j) / n),
 //
-// since elements that meet zeros only add to a depth. The right side grows with n, so that any smaller number
-// may stand for n: the least counts of elements of both operands, less k. For lognormal elements no bound
-// from sums over single vectors is better, since those may meet in the opposite order.
+// An element that meets a zero only adds to its vector's depth. The right side grows with n, so a smaller
+// number may stand for n: the sum of both operands' least numbers of elements, less k. For lognormal elements
+// no bound from sums over single vectors is better, since the vectors may meet in the opposite order.
 #pragma once
 
 #include <algorithm>
@@ -36,11 +37,11 @@ namespace kintsugi::core {
 inline constexpr int norm_top_binade = norm_digits + 1;
 
 struct VectorNorm {
-  std::int32_t elements = 0;  // elements that count in the depth
+  std::int32_t elements = 0;  // number of elements that count in the depth
   std::int32_t bits = 0;      // the least L with sum of D^2 <= 2^L
   double mean = 0;            // M
-  double mean_exponent = 0;   // log2(M), from above
-  double depth = 0;           // from above
+  double mean_exponent = 0;   // upper bound of log2(M)
+  double depth = 0;           // upper bound of the depth
 };
 
 // Scale factors of a vector's D.
@@ -69,18 +70,18 @@ KINTSUGI_HOST_DEVICE inline std::uint32_t upper_half(double x) {
 #endif
 }
 
-// upper_half() of a normal number is at least this.
+// Least upper_half() of a normal number.
 inline constexpr std::uint32_t upper_half_of_normal = 1U << 20;
 
-// log2 of a positive normal number from below, by a straight line in each binade; `upper` is the upper half
-// of its bits, or the sum of `count` such halves.
+// Lower bound of log2 of a positive normal number, by a straight line in each binade. `upper` is the upper
+// half of the number's bits, or the sum of `count` such halves.
 KINTSUGI_HOST_DEVICE inline double logarithm_below(std::uint64_t upper, double count) {
   return static_cast<double>(upper) * 0x1p-20 - 1023 * count;
 }
-// Largest difference between log2 and that line, and the 20 bits, from above.
+// Upper bound of the difference between log2 and logarithm_below(), which also drops bits of the significand.
 inline constexpr double logarithm_error = 0.08608;
 
-// Returns 2^x from above, by at most 2^-15 of it; the same bits on all machines.
+// Upper bound of 2^x, too large by at most 2^-15 of it. The bits are the same on all machines.
 KINTSUGI_HOST_DEVICE inline double power_above(double x) {
   constexpr double most = 1000;
   if (!(x < most)) return std::numeric_limits<double>::infinity();
@@ -99,9 +100,9 @@ struct NormSums {
   std::uint64_t squares = 0;     // sum of D^2
   std::uint64_t magnitudes = 0;  // sum of D
   std::uint64_t logarithms = 0;  // sum of the upper halves of the elements' bits
-  std::uint64_t elements = 0;    // number of these
+  std::uint64_t elements = 0;    // number of these elements
 
-  // Adds an element; NaN and infinities count as zeros.
+  // Adds an element. NaN and infinities count as zeros.
   KINTSUGI_HOST_DEVICE void add(double x, const TwoFactors& scaling) {
     const double magnitude = x - x == 0 ? std::fabs(x) : 0;
     const double scaled = magnitude * scaling.first * scaling.second;
@@ -132,13 +133,13 @@ struct NormSums {
   }
 };
 
-// Inner indices of a product, and how many of them at least have elements of both vectors that count in their
-// depths.
+// Number of inner indices of a product, and a lower bound of the number of those at which the elements of any
+// two vectors count in the depths.
 struct NormTerms {
   std::int64_t length = 0;
   std::int64_t common = 0;
 
-  // least_a, least_b: least number of elements of a vector of either operand.
+  // `least_a` and `least_b` are the least numbers of counted elements of a vector of each operand.
   KINTSUGI_HOST_DEVICE static constexpr NormTerms of(std::int64_t length, std::int64_t least_a,
                                                      std::int64_t least_b) {
     return {length, least_a + least_b - length};
@@ -152,7 +153,7 @@ KINTSUGI_HOST_DEVICE inline double mean_bound(const VectorNorm& norm, const Norm
   return norm_top_binade - norm.depth / static_cast<double>(terms.common);
 }
 
-// log2 of the largest grid g with which the vector beside a vector like itself deviates by at most four
+// log2 of the largest grid g of a vector beside a vector like itself for which the deviation is at most four
 // times what is proved; -infinity if there is none. A grid of at most M / 16 adds less than 2^0.023 to the
 // deviation by its square.
 KINTSUGI_HOST_DEVICE inline double largest_grid(const VectorNorm& norm, std::int64_t length,
@@ -167,19 +168,20 @@ KINTSUGI_HOST_DEVICE inline double largest_grid(const VectorNorm& norm, std::int
 
 }  // namespace norm_detail
 
-// True if a vector whose largest magnitude is scaled to the exponent `top` fails the proof by more than a
-// factor of four even beside another vector like itself. Then none of its products count as proved: few of
-// them would be, and the split can leave out slices that will not be multiplied. (A single large element
-// raises g and M alike, so that the vector may well be proved beside others.) Split and selector kernel
-// must decide alike, bit for bit, so that no multiplication is fused with an addition (-fmad=false).
+// True if a vector fails the proof by more than a factor of four even beside another vector like itself.
+// `top` is the exponent to which its largest magnitude is scaled. Few products of such a vector could be
+// proved, so none of them counts as proved. The split then leaves out the slices of such a vector, because
+// nothing multiplies them. A single large element raises g and M alike, so a vector that fails by less may
+// well be proved beside other vectors. The split and the selector kernel must decide alike, bit for bit.
+// Both are compiled with -fmad=false, so no multiplication is fused with an addition.
 KINTSUGI_HOST_DEVICE inline bool rules_proof_out(const VectorNorm& norm, std::int32_t top,
                                                  std::int64_t length, double coefficient) {
   return norm_digits - top > norm_detail::largest_grid(norm, length, coefficient);
 }
 
-// The worst values of an operand's vectors for each candidate's scales, as logarithms: maxima, which do not
-// depend on the order. Vectors of zeros, whose products are exact, and vectors with special values, whose
-// elements of C are computed apart, add nothing.
+// Maxima over an operand's vectors, as logarithms, for each candidate's scales. The order of vectors does not
+// change them. Two kinds of vectors are not added: vectors of zeros, because their products are exact, and
+// vectors with special values, because their elements of C are computed apart.
 template <int Candidates>
 struct NormExtremes {
   static constexpr double none = -std::numeric_limits<double>::infinity();
@@ -191,7 +193,8 @@ struct NormExtremes {
     for (double& each : grid) each = none;
   }
 
-  // tops[r]: exponent to which candidate r scales the vector's largest magnitude. `terms`: of the product.
+  // tops[r] is the exponent to which candidate r scales the vector's largest magnitude. `terms` is the
+  // product's.
   KINTSUGI_HOST_DEVICE void add(const VectorNorm& norm, const std::int32_t (&tops)[Candidates],
                                 const NormTerms& terms, double coefficient) {
     const double bound = norm_detail::mean_bound(norm, terms);
@@ -208,7 +211,8 @@ struct NormExtremes {
   }
 };
 
-// True if |AB - S| <= coefficient |A||B| for all pairs of vectors; there is room for roundings.
+// True if |AB - S| <= coefficient |A||B| for all pairs of vectors. The comparison leaves room for rounding
+// errors.
 template <int Candidates>
 KINTSUGI_HOST_DEVICE bool proves(const NormExtremes<Candidates>& a, const NormExtremes<Candidates>& b,
                                  int candidate, const NormTerms& terms, double coefficient) {

@@ -15,11 +15,11 @@ constexpr int candidates = DeviceReport::max_candidates;
 constexpr int warps_per_side = warps / 2;
 static_assert(2 * warps_per_side <= 32 && candidates <= 32);
 
-// The operand whose vectors this thread visits: the first half of the warps A, the second half B.
+// Operand whose vectors this thread visits. The first half of the warps visits A, the second half B.
 __device__ int side_of_thread() { return static_cast<int>(threadIdx.x) / (selection_threads / 2); }
 
-// Calls visit(norm) for the thread's share of the norms of its operand's vectors, but for those of vectors of
-// zeros and vectors with special values.
+// Calls visit(norm) for the thread's share of the norms of its operand. Norms of vectors of zeros and of
+// vectors with special values are left out.
 template <class Visit>
 __device__ void visit_norms(const SelectionTask& task, std::int64_t item, const Visit& visit) {
   const int side = side_of_thread();
@@ -32,7 +32,8 @@ __device__ void visit_norms(const SelectionTask& task, std::int64_t item, const 
   }
 }
 
-// Returns to all threads how many inner indices have elements of any two vectors that count in their depths.
+// Finds the number of inner indices at which the elements of any two vectors count (NormTerms), for all
+// threads.
 __device__ NormTerms terms_by_block(const SelectionTask& task, std::int64_t item) {
   __shared__ int least[2];
   constexpr std::int64_t most = INT_MAX;
@@ -46,7 +47,7 @@ __device__ NormTerms terms_by_block(const SelectionTask& task, std::int64_t item
   return NormTerms::of(task.length, least[0], least[1]);
 }
 
-// Combines the extremes of `lanes` neighboring lanes, a power of two; all of them get the result.
+// Combines the extremes of `lanes` neighboring lanes, a power of two. All of these lanes get the result.
 __device__ void max_over_lanes(NormsOfSide& extremes, int lanes) {
   const auto max_of = [lanes](double& x) {
     for (int lane = 1; lane < lanes; lane <<= 1) x = max(x, __shfl_xor_sync(~0U, x, lane));
@@ -70,7 +71,7 @@ struct StoredExtremes {
     extremes.mean = mean;
     return extremes;
   }
-  // Those for one candidate.
+  // Extremes for one candidate.
   __device__ NormExtremes<1> load(int candidate) const {
     NormExtremes<1> extremes;
     extremes.grid[0] = grid[candidate];
@@ -79,8 +80,8 @@ struct StoredExtremes {
   }
 };
 
-// Finds the extremes of both operands' norms under the scales of all candidates: stored[0] and stored[1] have
-// them for the first warp.
+// Finds the extremes of both operands' norms for the scales of each candidate. The first warp may then read
+// them in stored[0] and stored[1].
 __device__ void find_extremes(const SelectionTask& task, std::int64_t item, const NormTerms& terms,
                               StoredExtremes (&stored)[warps]) {
   NormsOfSide extremes;
@@ -103,8 +104,8 @@ __device__ void find_extremes(const SelectionTask& task, std::int64_t item, cons
   __syncwarp();
 }
 
-// Returns a bit for each candidate that norms prove, complete in the first warp, whose lanes have a candidate
-// each.
+// Returns a bit for each candidate that norms prove. Each lane of the first warp tests one candidate, and the
+// bits are complete in this warp.
 __device__ unsigned proved_candidates(const SelectionTask& task, std::int64_t item) {
   __shared__ StoredExtremes stored[warps];
   const NormTerms terms = terms_by_block(task, item);

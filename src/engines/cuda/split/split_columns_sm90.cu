@@ -188,8 +188,8 @@ __device__ void gather_norms(const StripPart& part, const Source* shared,
   gather<Shape>(sums, norm_exchange);
 }
 
-// Finds the scalings of the strip's vectors from their norms. A first exchange of messages finds ranges,
-// a second one norms.
+// Finds the scalings of the strip's vectors from their norms, in two exchanges of messages: ranges first,
+// then norms.
 template <class Shape, class Source>
 __device__ void find_scalings_by_norms(const SplitTask& task, const StripPart& part, const Source* shared,
                                        std::byte* messages, Scaling* scalings) {

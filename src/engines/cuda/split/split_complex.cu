@@ -26,7 +26,7 @@ __constant__ constexpr ComplexModulusTable complex_modulus_table = [] {
   return table;
 }();
 
-// Constants of modulus `index` for integers with such digits.
+// Constants of modulus `index` for integers with digits of type Digits.
 template <class Digits>
 __device__ const auto& complex_modulus(int index) {
   if constexpr (std::is_same_v<Digits, ByteDigits>) {

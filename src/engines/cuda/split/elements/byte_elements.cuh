@@ -87,7 +87,7 @@ __device__ void to_digits(const Scaling& scaling, const Source (&x)[count], Wide
   }
 }
 
-// Constants of modulus t for integers with such digits.
+// Constants of modulus t for integers with digits of type Digits.
 template <class Digits>
 __device__ auto modulus_of_digits(int t) {
   if constexpr (std::is_same_v<Digits, ByteDigits>) {
@@ -97,7 +97,7 @@ __device__ auto modulus_of_digits(int t) {
   }
 }
 
-// Writes slices of residues, which follow from the digits of the elements' integers.
+// Writes slices of residues, which are computed from the digits of the elements' integers.
 template <class Digits, class Source, int count>
 __device__ void write_residues(const SplitTask& task, const Scaling& scaling, const Source (&x)[count],
                                std::int64_t offset) {

@@ -31,7 +31,7 @@ constexpr ComplexByteModulus complex_byte_modulus(int modulus, int root) {
   return result;
 }
 
-// The same for integers of eight digits, whose sums an FP32 quotient reduces.
+// Constants of one modulus for complex integers of eight digits. Sums are reduced by a quotient in FP32.
 struct ComplexFloatModulus {
   FloatModulus real;
   std::uint32_t low = 0;
@@ -55,8 +55,8 @@ KINTSUGI_HOST_DEVICE constexpr std::int32_t weighted_sum(const WideByteDigits& d
 }
 
 // Residues that stand for a complex integer a + i b modulo m: a + w b and a - w b if -1 has a root w modulo
-// m, else a, b and a + b; the low bytes of the integers have them. Quotients are exact, because sums are
-// below 2^21 and 2^21 (inverse modulus - 2^32) < 2^32.
+// m; a, b and a + b otherwise. Each residue is the low byte of an integer. Quotients are exact, because sums
+// are below 2^21 and 2^21 (inverse modulus - 2^32) < 2^32.
 KINTSUGI_HOST_DEVICE constexpr void complex_residues(const WideByteDigits& re, const WideByteDigits& im,
                                                      const ComplexByteModulus& modulus, bool has_root,
                                                      std::uint32_t (&residues)[3]) {

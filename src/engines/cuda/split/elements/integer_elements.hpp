@@ -60,13 +60,14 @@ struct ByteModulus {
   std::uint64_t shift = 0;
 };
 
-// Constants of one modulus for integers of eight digits, whose sums of products an FP32 quotient reduces.
-// They are apart from those of ByteModulus, since constant memory is read slowly for the first time.
+// Constants of one modulus for integers of eight digits. Sums of products are reduced by a quotient in FP32.
+// These constants are apart from those of ByteModulus, because the first read of constant memory is slow.
 struct FloatModulus {
   std::uint32_t low = 0;  // weights as in ByteModulus
   std::uint32_t high = 0;
   std::int32_t modulus = 0;
-  std::int32_t start = 0;  // sums that start with it are, read as FP32 numbers, integers in 2^23 ... 2^24
+  std::int32_t start =
+      0;  // a sum that starts with it is, read as an FP32 number, an integer in 2^23 ... 2^24
   float inverse = 0;
   float rounding = 0;  // adding it rounds to an integer, which is in the low bits
 };
@@ -82,7 +83,7 @@ constexpr std::int32_t min_residue(int modulus) {
 // than the least residue.
 constexpr std::int32_t residue_offset(int modulus, int max_sum) { return (max_sum / modulus + 2) * modulus; }
 
-// Largest magnitude of a sum of products of eight digits and weights, which `low` and `high` have.
+// Largest magnitude of a sum of products of eight digits and the weights in `low` and `high`.
 constexpr int max_sum_of_digits(std::uint32_t low, std::uint32_t high) {
   int result = 0;
   for (int i = 0; i < 32; i += 8) {
@@ -94,14 +95,17 @@ constexpr int max_sum_of_digits(std::uint32_t low, std::uint32_t high) {
   return 128 * result;
 }
 
-// Constants of residue_by_float(), which reduces a sum s modulo m to s - q m, q being (s + centre) / m
-// rounded to nearest. `centre` moves the remainders from those nearest to zero to those of small_residue().
+// Constants of residue_by_float(). That function reduces a sum s modulo m to s - q m, where q is (s + centre)
+// / m rounded to nearest. `centre` makes the remainders those of small_residue(); without it they would be
+// those nearest to zero. `max_sum` is the largest magnitude of a sum.
 //
-// Sums begin with `start`, so that they are, as FP32 numbers, quotient * m + centre + s, positive and at
-// least 2^23. After the multiplication by 1 / m, `rounding` subtracts `quotient` again and adds `correction`:
-// a quotient that is larger by `correction` cancels the low byte of `start`, which is in the sum too. The
-// start is as near to 2^23 as the sums allow, since rounding errors grow with it: with a start that is 2^17
-// higher some quotients by 255 are wrong. `max_sum` is the largest magnitude of a sum.
+// A sum begins with `start`. Its bits, read as an FP32 number, are the number quotient * m + centre + s,
+// which is positive and at least 2^23. The function multiplies this number by 1 / m and adds `rounding`,
+// which subtracts `quotient` and adds `correction`. The sum also contains `start`. The low byte of `start`
+// disappears, because subtracting m times the larger quotient subtracts `correction` times m.
+//
+// `start` is as small as the sums allow, because rounding errors grow with it: if it is 2^17 larger, some
+// quotients by 255 are wrong.
 constexpr FloatModulus float_modulus(const ByteModulus& weights, int max_sum) {
   constexpr int float_unit = 1 << 23;
   const int modulus = weights.modulus;

@@ -42,7 +42,7 @@ PartsTask task_of(const VectorsOfSide& vectors, std::int64_t first_item) {
               : divide_up(vectors.count, parts_strip_bytes / (is_fp64 ? 8 : 4)) * task.parts_per_vector;
   task.part_blocks = vectors.count == 0 ? 0 : blocks;
   task.vector_blocks = divide_up(vectors.count, parts_threads);
-  // FP64: exponents are only summed for norms, and depths follow from these sums.
+  // FP64 exponents are only summed for norms. Depths follow from these sums.
   task.finds_depth = is_fp64 ? side.norms != nullptr : vectors.finds_depth;
   task.sums_exponents = task.finds_depth || side.norms != nullptr;
   if (vectors.rule != nullptr) {

@@ -31,8 +31,8 @@ __device__ Counter* exponents_of(const PartsTask& task, std::int64_t vector) {
 }
 __device__ unsigned* exponents_of(VectorRange& range) { return reinterpret_cast<unsigned*>(&range.depth); }
 
-// Sums of a norm, stored in the norm's memory. The norm itself is written as the 64-bit words of the sums,
-// since the same memory must not be accessed as two types.
+// Sums of a norm, stored in the norm's memory. The same memory must not be accessed as two types, so the norm
+// itself is written as the 64-bit words of the sums.
 static_assert(sizeof(VectorNorm) == sizeof(NormSums) && alignof(VectorNorm) == alignof(NormSums));
 __device__ NormSums& norm_sums_of(const PartsTask& task, std::int64_t vector) {
   return reinterpret_cast<NormSums&>(norm_of(task, vector));
@@ -151,8 +151,8 @@ __device__ void visit_vector(const PartsTasks& tasks, const Visit& visit) {
   if (vector < task.vectors) visit(task, vector);
 }
 
-// Completes a vector's range from the sum of biased exponents. It computes what
-// MagnitudesAndExponents::range() computes.
+// Completes a vector's range from the sum of biased exponents. The result is that of
+// MagnitudesAndExponents::range().
 template <class T>
 __device__ void end_range(const PartsTask& task, std::int64_t vector) {
   using Limits = std::numeric_limits<T>;
