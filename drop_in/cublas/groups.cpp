@@ -71,9 +71,9 @@ class GroupsAnswer {
     return {.decision = std::move(decision)};
   }
 
-  // Enqueues emulated groups one by one, and those between them by one call of cuBLAS.
+  // Enqueues emulated groups one by one. The groups between two emulated groups go to cuBLAS in one call.
   int run_choices() const {
-    std::size_t first = 0;  // of the groups that are left to cuBLAS and not enqueued yet
+    std::size_t first = 0;  // the first group that is not enqueued yet
     for (std::size_t i = 0; i <= groups_.size(); ++i) {
       if (i < groups_.size() && !choices_[i].emulates()) {
         note(i, choices_[i].why);
