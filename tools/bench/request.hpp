@@ -54,6 +54,7 @@ struct Bench {
   int repeat = 0;
   std::int64_t baseline_size = 0;  // most rows and columns of C that reference loops compute
   bool no_ceilings = false;        // true: the device's ceilings are not measured
+  bool hashes_results = true;      // false: rows have no hash of C, which takes seconds where C is large
 
   std::int64_t parts() const { return complex ? 2 : 1; }  // numbers in an element
   // True if calls on a device are timed on the host, from call to return.

@@ -4,6 +4,7 @@
 
 #include "commands.hpp"
 #include "io/atomic_file.hpp"
+#include "lab/machine/device.hpp"
 #include "lab/nearest_name.hpp"
 #include "report/charts/png.hpp"
 #include "report/pictures.hpp"
@@ -99,6 +100,19 @@ std::string command_text(const ReproduceRequest& request) {
          (request.options.recorded ? " --recorded" : "");
 }
 
+// True if the figure is left out: `all` is wanted, and there is no device for it. Fails if it is wanted by
+// name.
+bool left_out(const PaperFigure& figure, const ReproduceRequest& request) {
+  if (!figure.analysis.needs_device || request.options.recorded) return false;
+  const std::string reason = lab::device_missing_reason();
+  if (reason.empty()) return false;
+  const auto& names = request.names;
+  if (std::find(names.begin(), names.end(), figure.name) != names.end())
+    fail("FIGURE", "{} times products on a device, and there is none: {}", figure.name, reason);
+  if (!request.json) fmt::print("{}: left out, since there is no device: {}\n\n", figure.name, reason);
+  return true;
+}
+
 Json run_figures(const ReproduceRequest& request, const std::vector<const PaperFigure*>& figures) {
   Json result = document("reproduction");
   result["command"] = command_text(request);
@@ -106,6 +120,7 @@ Json run_figures(const ReproduceRequest& request, const std::vector<const PaperF
   result["bound_violations"] = 0;
   result["figures"] = Json::array();
   for (const PaperFigure* figure : figures) {
+    if (left_out(*figure, request)) continue;
     Json element = reproduce_figure(*figure, request.options);
     result["bound_violations"] =
         result.at("bound_violations").get<int>() + element.at("bound_violations").get<int>();

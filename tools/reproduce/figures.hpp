@@ -31,6 +31,7 @@ struct Analysis {
   std::function<Json(bool quick)> make_document = {};
   std::function<std::vector<Figure>(const Json& document)> draw = {};  // set if there are no sweeps
   std::string name = {};  // the document's file is FIGURE-NAME.json; "" if there are no sweeps: FIGURE.json
+  bool needs_device = false;  // it times products on a CUDA device
 };
 
 struct PaperFigure {
@@ -57,6 +58,7 @@ std::vector<PaperFigure> mixpert_figures();
 PaperFigure mixpert_levels_figure();
 PaperFigure mixpert_arithmetic_figure();
 PaperFigure mixpert_programs_figure();
+std::vector<PaperFigure> mixpert_speed_figures();
 std::vector<PaperFigure> dgemm_tc_figures();
 std::vector<PaperFigure> accumulation_figures();
 

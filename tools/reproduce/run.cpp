@@ -94,7 +94,7 @@ Results run_sweeps(const PaperFigure& figure, const ReproduceOptions& options) {
 void require_same_samples(const std::string& file, const Json& document) {
   if (!std::filesystem::exists(file)) return;
   InputFile input(file);
-  const Json old = Json::parse(input.read_rest(), nullptr, false);
+  const Json old = parse_or_discard(input.read_rest());
   const Json samples = old.is_object() ? old.value("samples", Json()) : Json();
   if (samples != document.at("samples"))
     fail(file, "exists with {} samples, but this run has {}; choose another -o, or remove the file",
@@ -175,8 +175,18 @@ std::vector<Json> rows_with_commits(const std::vector<Source>& sources) {
   return rows;
 }
 
-std::string conditions_of(const PaperFigure& figure, bool quick) {
-  return (quick ? "cut down by --quick (sizes, samples, one seed); in full: " : "") + figure.conditions;
+// Names the device on which the figure's documents were measured, if there is one.
+std::string device_text(const std::vector<Source>& sources) {
+  for (const Source& source : sources) {
+    const Json device = source.document.value("device", Json());
+    if (device.is_object()) return "; measured on an " + cell(device, "name");
+  }
+  return "";
+}
+
+std::string conditions_of(const PaperFigure& figure, const std::vector<Source>& sources, bool quick) {
+  return (quick ? "cut down by --quick (sizes, samples, one seed); in full: " : "") + figure.conditions +
+         device_text(sources);
 }
 
 std::string claims_section(const Json& claims) {
@@ -206,7 +216,7 @@ Json reproduce_figure(const PaperFigure& figure, const ReproduceOptions& options
   const Evidence evidence(rows_with_commits(measured.sources));
   Json claims = Json::array();
   for (const Claim& claim : figure.claims) claims.push_back(claim_document(claim, evidence, options.quick));
-  const std::string conditions = conditions_of(figure, options.quick);
+  const std::string conditions = conditions_of(figure, measured.sources, options.quick);
   const std::string page = options.folder + "/" + figure.name + ".html";
   write_text(page, report_page({figure.name + ": " + figure.subject, preface_of(figure, conditions, claims)},
                                measured.sources, measured.rows, measured.figures));

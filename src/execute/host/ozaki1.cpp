@@ -97,9 +97,9 @@ class Ozaki1Product {
     if (parameters_.mode == Mode::cr && any_residual(memory_.b)) fail_slices('B', columns);
   }
 
-  // Algorithms 1 and 3 together: makes slices of A's rows until each row has enough slices or a residual of
-  // 0. slice_counts[v] becomes d if row v has enough with d slices, and -d if its residual is 0 after d
-  // slices.
+  // Algorithms 1 and 3 together. Makes slices of A's rows until each row has enough slices or a residual of
+  // 0. If d slices are enough for row v, slice_counts[v] becomes d. If the residual of row v is 0 after d
+  // slices, slice_counts[v] becomes -d.
   void measure_rows(const Interval& rows) {
     const Stopwatch watch(counts_.split_a_seconds);
     SuccessiveSplit& side = memory_.a;

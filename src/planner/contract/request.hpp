@@ -13,11 +13,14 @@
 
 namespace kintsugi::core {
 
-// Error that C may have. by_type: the error of a product in the type. exact: one rounding. tolerance: a
-// number. reproducible: the error of a product in the type, and bits that depend only on operands and
-// scalars.
+// Error that C may have.
 struct Accuracy {
-  enum class Kind : std::uint8_t { by_type, exact, tolerance, reproducible };
+  enum class Kind : std::uint8_t {
+    by_type,       // the error of a product in the type
+    exact,         // one rounding
+    tolerance,     // a number
+    reproducible,  // the error of a product in the type, and bits that depend only on operands and scalars
+  };
 
   Kind kind = Kind::by_type;
   OperandType type = OperandType::f32;  // only for Kind::by_type and Kind::reproducible

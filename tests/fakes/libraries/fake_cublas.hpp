@@ -29,6 +29,7 @@ inline constexpr int not_initialized = 1;
 inline constexpr int allocation_failed = 3;
 inline constexpr int invalid_value = 7;
 inline constexpr int execution_failed = 13;
+inline constexpr int not_supported = 15;
 
 template <class... Values>
 void note(fmt::format_string<Values...> format, Values&&... values) {

@@ -25,6 +25,10 @@ FIGURES = [
     "mixpert-fig9",
     "mixpert-arithmetic",
     "mixpert-programs",
+    "mixpert-speed",
+    "mixpert-level-speed",
+    "mixpert-breakdown",
+    "mixpert-outliers",
     "dgemm-tc-fig3",
     "dgemm-tc-fig5",
     "dgemm-tc-fig7",
@@ -32,6 +36,11 @@ FIGURES = [
     "accumulation",
     "fp32-accuracy",
 ]
+
+# Figures that time products on a device: `all` leaves them out where there is none.
+ON_DEVICE = ["mixpert-speed", "mixpert-level-speed", "mixpert-breakdown", "mixpert-outliers"]
+
+NO_DEVICE = {"CUDA_VISIBLE_DEVICES": ""}
 
 # Figures that are no sweeps, and their documents.
 ANALYSES = {
@@ -48,7 +57,7 @@ ANALYSES = {
 def reproduced(tmp_path_factory):
     """All figures, once: the program's folder and the document."""
     program = Program(tmp_path_factory.mktemp("reproduced"))
-    result = program("reproduce", "all", "-o", "out", "--markdown", "out/accuracy.md", "--quick", "--json")
+    result = program("reproduce", "all", "-o", "out", "--markdown", "out/accuracy.md", "--quick", "--json", environment=NO_DEVICE)
     assert result.status == 0, result.stderr
     return program, json.loads(result.stdout)
 
@@ -56,7 +65,7 @@ def reproduced(tmp_path_factory):
 def test_document_and_data(reproduced):
     program, document = reproduced
     accept(document, "reproduction")
-    assert [figure["name"] for figure in document["figures"]] == FIGURES
+    assert [figure["name"] for figure in document["figures"]] == [name for name in FIGURES if name not in ON_DEVICE]
     for figure in document["figures"]:
         assert figure["claims"] and figure["rows"] > 0 and figure["bound_violations"] == 0
         rows = 0
@@ -184,6 +193,70 @@ def test_a_row_beyond_its_bound_is_seen(program):
     assert message in result.stderr and row["scheme"] in result.stderr.split(message)[1]
     document = json.loads(program(*words, "--json").stdout)
     assert document["bound_violations"] == 1
+
+
+# ---------------------------------------------------------------- figures of a device's times
+
+def timed_row(scheme, seconds, prepared="none", distribution="uniform", ratio=None):
+    return {"n": 8192, "scheme": scheme, "distribution": distribution, "prepared": prepared, "seconds": seconds, "rate": 2 * 8192**3 / seconds,
+            "ratio": ratio, "frobenius_relative": 1e-7, "clock_mhz": None}
+
+
+def judged_on_device(program, figure, rows):
+    """The claims of a figure of which these rows are recorded: {id: claim}."""
+    recorded = json.loads((SOURCE / "docs" / "results" / "papers" / f"{figure}.json").read_text())
+    document = recorded | {"samples": len(rows), "rows": rows}
+    accept(document, "device-speed")
+    (program.folder / "out").mkdir(exist_ok=True)
+    (program.folder / "out" / f"{figure}.json").write_text(json.dumps(document))
+    figures = program.ok("reproduce", figure, "-o", "out", "--recorded", "--json").json()["figures"]
+    return {claim["id"]: claim for claim in figures[0]["claims"]}
+
+
+def values_of(claim):
+    return {series["series"]: series["values"] for series in claim["measured"]}
+
+
+def test_times_of_levels_become_ratios(program):
+    """Splits of A and B take 1 and 2 ms each, products 3 ms for four of them and so on, times 2 every 32."""
+    rows = []
+    for level, products in ((1, 4), (2, 6), (3, 6), (4, 8)):
+        for scheme, seconds in ((f"mixpert-{level}", 1.5e-3 * products), (f"mixpert-{level}:tile=128", 0.75e-3 * products)):
+            rows += [timed_row(scheme, seconds + split, prepared) for prepared, split in (("none", 3e-3), ("a", 2e-3), ("b", 1e-3))]
+    claims = judged_on_device(program, "mixpert-level-speed", rows)
+    assert claims["own-mixpert-levels"]["verdict"] == "agrees"
+    assert all(values == [pytest.approx(8 / 6)] for values in values_of(claims["own-mixpert-levels"]).values())
+    counts = values_of(claims["own-mixpert-level-counts"])
+    assert counts["level IV, operands prepared"] == [pytest.approx(1)]
+    assert counts["level IV, whole calls"] == [pytest.approx(9 / 6 / 2)]
+    assert claims["own-mixpert-level-counts"]["verdict"] == "disagrees"
+
+
+def test_shares_of_packing_and_conversions(program):
+    """A hundredth for each split; the kernels take 0.97 and 0.67, so that conversions every 32 take 0.4 and every 128 0.1."""
+    rows = []
+    for scheme, seconds in (("mixpert-4", 1), ("mixpert-4:tile=128", 0.7), ("bf16x6", 1), ("tf32x3", 1)):
+        rows += [timed_row(scheme, seconds - saved, prepared) for prepared, saved in (("none", 0), ("a", 0.01), ("b", 0.02))]
+    claims = judged_on_device(program, "mixpert-breakdown", rows)
+    assert values_of(claims["own-mixpert-packing"]) == {"exponents every 32": [pytest.approx(0.03)], "exponents every 128": [pytest.approx(0.03 / 0.7)]}
+    assert claims["own-mixpert-packing"]["verdict"] == "agrees"
+    shares = values_of(claims["own-mixpert-overhead"])
+    assert shares["exponents every 32, mean"] == [pytest.approx(0.43)] and shares["exponents every 128, mean"] == [pytest.approx(0.13 / 0.7)]
+    assert shares["bf16x6"] == shares["tf32x3"] == [pytest.approx(0.03)]
+
+
+@pytest.mark.parametrize("slower, verdict", [(1.25, "agrees"), (1.35, "disagrees")])
+def test_outliers_are_judged_by_the_ratio_of_times(program, slower, verdict):
+    rows = [row for scheme, distribution in (("mixpert-4", "tile-outlier:0.01"), ("mixpert-4:tile=128", "tile-outlier:0.0025"))
+            for row in (timed_row(scheme, 1e-2), timed_row(scheme, slower * 1e-2, distribution=distribution))]
+    assert judged_on_device(program, "mixpert-outliers", rows)["own-mixpert-outliers"]["verdict"] == verdict
+    assert judged_on_device(program, "mixpert-outliers", rows[:3])["own-mixpert-outliers"]["verdict"] == "not measured"
+
+
+def test_figures_of_a_device_need_one(program):
+    message = program.bad("reproduce", "mixpert-outliers", "-o", "out", environment=NO_DEVICE)
+    assert message.startswith("FIGURE: mixpert-outliers times products on a device, and there is none: ")
+    assert program.files() == ["home", "out"] and not list((program.folder / "out").iterdir())
 
 
 def test_list(program):

@@ -1,10 +1,13 @@
 // Products of tiles that fail Eq. 9 (docs/schemes/mixpert.md, section 4). This kernel runs before the GEMM
-// kernel of the other tiles, whose epilogue adds the sums. A thread block has 128 rows and 64 columns of C.
-// For every tile along k that fails in its rows or columns, it decodes the elements that take part in that
-// tile's products into shared memory, once each and 32 inner indices at a time. Then its warps multiply them.
+// kernel of the other tiles, whose epilogue adds the sums. A thread block has 64 rows and 64 columns of C,
+// each of its two warps 32 columns of them. A warp decodes the elements of a failing tile and of the tiles
+// that are multiplied by it into the registers in which mma.sync reads them, 32 inner indices at a time. So
+// warps exchange nothing, and while one waits for elements, others decode or multiply. Numbers of failing
+// tiles differ from warp to warp: a thread block of more warps would often wait for one of them.
 #include "engines/cuda/common/operands.cuh"
 #include "engines/cuda/gemm/epilogue.cuh"
 #include "engines/cuda/gemm/weighted_tiles/failing_sums.cuh"
+#include "engines/cuda/gemm/weighted_tiles/failing_tile.hpp"
 #include "engines/cuda/gemm/weighted_tiles/half_precision.cuh"
 
 namespace kintsugi::core::cuda {
@@ -12,29 +15,13 @@ namespace kintsugi::core::cuda {
 namespace {
 
 constexpr int warps = failing_threads / 32;
-constexpr int panels_of_side = 8;  // of a thread block's rows, and of its columns
-static_assert(failing_rows == panels_of_side * weighted_tile_rows);
-static_assert(failing_columns == panels_of_side * weighted_tile_columns);
-static_assert(warps == panels_of_side + 1);
+constexpr int warp_panels = 4;  // of a warp's rows, and of its columns
+constexpr int row_panels = failing_rows / weighted_tile_rows;
+constexpr int column_panels = failing_columns / weighted_tile_columns;
+static_assert(row_panels == warp_panels && column_panels == warps * warp_panels);
 
-// Panels of the thread block that fail, one bit each.
-struct PanelMasks {
-  unsigned rows;
-  unsigned columns;
-
-  __device__ bool any() const { return (rows | columns) != 0; }
-};
-
-struct FailingStorage {
-  Fp16RowPiece<panels_of_side> rows;
-  Fp16ColumnPiece<panels_of_side> columns;
-  float sums[panels_of_side][panels_of_side][4][32];  // of panels of rows and columns; FailingSums::offset()
-  int row_scales[failing_rows];
-  int column_scales[failing_columns];
-  PanelMasks panels[failing_threads];  // of successive tiles along k
-  std::uint32_t failing_tiles[warps];  // bit t of word w: tile 32 w + t fails in a panel
-};
-static_assert(sizeof(FailingStorage) <= failing_shared_bytes);
+// Panels of a warp that fail, one bit each: its rows, and from bit warp_panels on its columns.
+using PanelMask = std::uint32_t;
 
 // Vectors of one operand that a thread block multiplies.
 struct FailingSide {
@@ -47,10 +34,45 @@ struct FailingSide {
   unsigned failing_panels;
 };
 
+// Rows and columns of a thread block. Successive ones have groups of 32 blocks of rows, so that those
+// which run at the same time share rows and columns in the L2 cache.
+struct BlockPlace {
+  TileRange rows{0, failing_rows};
+  TileRange columns{0, failing_columns};
+
+  __device__ explicit BlockPlace(const WeightedTileParams& params) {
+    constexpr std::int64_t group_rows = 32;
+    const std::int64_t blocks_of_rows = divide_up(params.tile.rows, failing_rows);
+    const std::int64_t blocks_of_columns = divide_up(params.tile.columns, failing_columns);
+    const std::int64_t group = blockIdx.x / (group_rows * blocks_of_columns);
+    const std::int64_t index = blockIdx.x - group * group_rows * blocks_of_columns;
+    const std::int64_t height = min(group_rows, blocks_of_rows - group * group_rows);
+    rows.first = (group * group_rows + index % height) * failing_rows;
+    columns.first = index / height * failing_columns;
+  }
+};
+
+struct FailingStorage {
+  // Sums of each warp's panels of rows and columns; FailingSums::offset().
+  float sums[warps][warp_panels][warp_panels][4][32];
+  int row_scales[failing_rows];
+  int column_scales[failing_columns];
+  // In shared memory, since registers are few.
+  uint4 row_digits[warps][half_digits][32];  // Fp16Rows of the second instruction, a lane's own
+  PanelMask panels[warps][32];               // of successive tiles along k
+  BlockPlace place;
+  FailingSide a;
+  FailingSide b;
+  int rows;            // panels of rows that are inside the region of C
+  int columns[warps];  // panels of each warp's columns that are
+};
+static_assert(sizeof(FailingStorage) <= failing_shared_bytes);
+
 // Bits of the panels whose number of failing tiles is not 0. Every warp calls it.
+template <int Panels>
 __device__ unsigned find_failing_panels(const std::int32_t* failures, int count, int panel_vectors) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
-  const bool exists = lane < panels_of_side && lane * panel_vectors < count;
+  const bool exists = lane < Panels && lane * panel_vectors < count;
   return __ballot_sync(~0U, exists && __ldcg(failures + lane) != 0 ? 1 : 0);
 }
 
@@ -66,8 +88,8 @@ __device__ FailingSide rows_of(const WeightedTileParams& params, std::int64_t it
           side.ranges + slices_item * side.matrix.rows + first,
           params.weights_a + slices_item * params.panels_a * params.tiles_of_vector + panel,
           params.panels_a,
-          find_failing_panels(params.failures_a + slices_item * params.panels_a + panel, count,
-                              weighted_tile_rows)};
+          find_failing_panels<row_panels>(params.failures_a + slices_item * params.panels_a + panel, count,
+                                          weighted_tile_rows)};
 }
 
 __device__ FailingSide columns_of(const WeightedTileParams& params, std::int64_t item,
@@ -83,8 +105,8 @@ __device__ FailingSide columns_of(const WeightedTileParams& params, std::int64_t
           side.ranges + slices_item * side.matrix.rows + first,
           params.weights_b + slices_item * params.panels_b * params.tiles_of_vector + panel,
           params.panels_b,
-          find_failing_panels(params.failures_b + slices_item * params.panels_b + panel, count,
-                              weighted_tile_columns)};
+          find_failing_panels<column_panels>(params.failures_b + slices_item * params.panels_b + panel, count,
+                                             weighted_tile_columns)};
 }
 
 // The scale of a vector with NaN or infinities is replaced by 0: no element of C uses that vector's sums.
@@ -95,42 +117,29 @@ __device__ void load_scales(const FailingSide& side, int* scales, int vectors) {
   }
 }
 
-// Panels whose tile `tile` fails, which its weight -0 says.
-__device__ unsigned failing_panels_of_tile(const FailingSide& side, std::int64_t tile) {
-  const auto* weights = reinterpret_cast<const float4*>(side.weights + tile * side.panels);
+// The warp's panels, from `first_panel` on, whose tile `tile` fails, which its weight -0 says.
+__device__ unsigned failing_panels_of_tile(const FailingSide& side, int first_panel, std::int64_t tile) {
+  const auto* weights = reinterpret_cast<const float4*>(side.weights + tile * side.panels + first_panel);
+  const float4 weight = __ldcg(weights);
+  const float each[warp_panels]{weight.x, weight.y, weight.z, weight.w};
   unsigned mask = 0;
 #pragma unroll
-  for (int four = 0; four < panels_of_side / 4; ++four) {
-    const float4 weight = __ldcg(weights + four);
-    const float each[4]{weight.x, weight.y, weight.z, weight.w};
-#pragma unroll
-    for (int i = 0; i < 4; ++i) mask |= __float_as_uint(each[i]) >> 31 << (4 * four + i);
-  }
-  return mask & side.failing_panels;
+  for (int i = 0; i < warp_panels; ++i) mask |= __float_as_uint(each[i]) >> 31 << i;
+  return mask & side.failing_panels >> first_panel;
 }
 
-// Finds the tiles along k, failing_threads from `first` on, that fail in a panel.
-__device__ void find_failing_tiles(const FailingSide& a, const FailingSide& b, std::int64_t first,
-                                   std::int64_t tiles, FailingStorage& storage) {
-  const auto thread = static_cast<int>(threadIdx.x);
-  const std::int64_t tile = first + thread;
-  PanelMasks masks{};
-  if (tile < tiles) masks = {failing_panels_of_tile(a, tile), failing_panels_of_tile(b, tile)};
-  storage.panels[thread] = masks;
-  const unsigned failing = __ballot_sync(~0U, masks.any() ? 1 : 0);
-  if (thread % 32 == 0) storage.failing_tiles[thread / 32] = failing;
-}
-
-// Reads the thread's elements of vector v in the piece that begins at inner index `piece`; zeros beyond the
-// operand.
-__device__ void read_elements(const FailingSide& side, int v, std::int64_t piece,
-                              float (&elements)[half_elements]) {
-  const std::int64_t begin = piece + threadIdx.x % 4 * half_elements;
-  const std::int64_t left = v < side.count ? side.elements.columns - begin : 0;
+// Reads the thread's elements of vector v in a piece; zeros beyond the operand.
+__device__ void read_elements(const FailingSide& side, int v, int piece, float (&elements)[half_elements]) {
+  const std::int64_t begin = std::int64_t{piece} * half_piece + threadIdx.x % 4 * half_elements;
+  const bool exists = v < side.count;
+  const auto inside = static_cast<int>(
+      exists ? max(std::int64_t{0}, min(side.elements.columns - begin, std::int64_t{half_elements})) : 0);
   const std::int64_t stride = side.elements.column_stride;
-  const float* source = &side.elements(side.first + (v < side.count ? v : 0), 0) + begin * stride;
-  if (stride == 1 && left >= half_elements &&
-      reinterpret_cast<std::uintptr_t>(source) % sizeof(float4) == 0) {
+  const float* source = &side.elements(side.first + (exists ? v : 0), 0) + begin * stride;
+  if (inside < half_elements) {
+#pragma unroll
+    for (int e = 0; e < half_elements; ++e) elements[e] = e < inside ? source[e * stride] : 0.0F;
+  } else if (stride == 1 && reinterpret_cast<std::uintptr_t>(source) % sizeof(float4) == 0) {
     const auto* fours = reinterpret_cast<const float4*>(source);
     const float4 low = fours[0];
     const float4 high = fours[1];
@@ -139,214 +148,195 @@ __device__ void read_elements(const FailingSide& side, int v, std::int64_t piece
     for (int e = 0; e < half_elements; ++e) elements[e] = all[e];
   } else {
 #pragma unroll
-    for (int e = 0; e < half_elements; ++e) elements[e] = e < left ? source[e * stride] : 0.0F;
+    for (int e = 0; e < half_elements; ++e, source += stride) elements[e] = *source;
   }
 }
-
-// 32 inner indices of a tile that fails.
-struct Piece {
-  static constexpr std::int64_t none = -1;  // begin behind the last piece
-
-  std::int64_t begin = none;
-  PanelMasks masks;
-  unsigned panels_of_warp;  // that the warp decodes: panels of rows, then of columns
-
-  __device__ bool exists() const { return begin != none; }
-};
-
-// Panels that the products of a tile need, divided among the warps: all panels of rows if one of columns
-// fails, else those that fail, and panels of columns likewise. If one panel fails, each warp has one.
-__device__ unsigned find_panels_of_warp(const PanelMasks& masks) {
-  constexpr unsigned all_panels = (1U << panels_of_side) - 1;
-  const auto lane = static_cast<int>(threadIdx.x) % 32;
-  const auto warp = static_cast<int>(threadIdx.x) / 32;
-  const unsigned rows = masks.columns != 0 ? all_panels : masks.rows;
-  const unsigned columns = masks.rows != 0 ? all_panels : masks.columns;
-  const unsigned needed = rows | columns << panels_of_side;
-  const int rank = __popc(needed & ((1U << lane) - 1));
-  return __ballot_sync(~0U, (needed >> lane & 1U) != 0 && rank % warps == warp ? 1 : 0);
-}
-
-// Iterates over the pieces of the tiles that find_failing_tiles() has found, in ascending order of k.
-class FailingPieces {
- public:
-  __device__ FailingPieces(const FailingStorage& storage, std::int64_t first_tile, int depth, std::int64_t k)
-      : storage_(storage), first_tile_(first_tile), depth_(depth), k_(k), left_(storage.failing_tiles[0]) {}
-
-  // Returns the next piece, or one that does not exist; then it is not called again.
-  __device__ Piece next() {
-    begin_ += half_piece;
-    if (begin_ >= end_) begin_tile();
-    return {begin_, masks_, panels_of_warp_};
-  }
-
- private:
-  __device__ void begin_tile() {
-    while (left_ == 0) {
-      if (++word_ == warps) {
-        begin_ = Piece::none;
-        return;
-      }
-      left_ = storage_.failing_tiles[word_];
-    }
-    const int tile = word_ * 32 + __ffs(static_cast<int>(left_)) - 1;
-    left_ &= left_ - 1;
-    masks_ = storage_.panels[tile];
-    panels_of_warp_ = find_panels_of_warp(masks_);
-    begin_ = (first_tile_ + tile) * depth_;
-    end_ = min(begin_ + depth_, k_);
-  }
-
-  const FailingStorage& storage_;
-  std::int64_t first_tile_;
-  int depth_;
-  std::int64_t k_;
-  int word_ = 0;
-  unsigned left_;  // tiles of the word that are still to come
-  PanelMasks masks_{};
-  unsigned panels_of_warp_ = 0;
-  std::int64_t begin_ = 0;
-  std::int64_t end_ = 0;
-};
-
-// A thread's elements of one panel: of two rows, or of one column.
-struct PanelElements {
-  float low[half_elements];
-  float high[half_elements];
-};
 
 // Number of the first panel of a mask; negative if it has none.
 __device__ int first_panel(unsigned panels) { return __ffs(static_cast<int>(panels)) - 1; }
 
-__device__ void read_panel(const FailingSide& a, const FailingSide& b, int panel, std::int64_t piece,
-                           PanelElements& elements) {
-  const auto lane = static_cast<int>(threadIdx.x) % 32;
-  if (panel < panels_of_side) {
-    const int v = panel * weighted_tile_rows + lane / 4;
-    read_elements(a, v, piece, elements.low);
-    read_elements(a, v + 8, piece, elements.high);
-  } else {
-    read_elements(b, (panel - panels_of_side) * weighted_tile_columns + lane / 4, piece, elements.low);
+// First panel of the warp's columns, of the thread block's.
+__device__ int first_column_panel() { return static_cast<int>(threadIdx.x) / 32 * warp_panels; }
+
+// Panels of rows, or of columns, in a mask.
+__device__ unsigned row_mask(PanelMask panels) { return panels & ((1U << warp_panels) - 1); }
+__device__ unsigned column_mask(PanelMask panels) { return panels >> warp_panels; }
+
+// Number of the warp's panels, from `first_panel` on, that have some of `count` vectors.
+__device__ int panels_inside(int count, int panel_vectors, int first_panel) {
+  return max(0, min((count + panel_vectors - 1) / panel_vectors - first_panel, warp_panels));
+}
+
+// A thread's elements of a panel of rows, in which it has the rows g and g + 8, g = lane / 4, and of a panel
+// of columns, in which it has column g: those of the fragments of mma.sync.
+struct RowElements {
+  float low[half_elements];
+  float high[half_elements];
+
+  __device__ void read(const FailingSide& a, int panel, int piece) {
+    const int v = panel * weighted_tile_rows + static_cast<int>(threadIdx.x) % 32 / 4;
+    read_elements(a, v, piece, low);
+    read_elements(a, v + 8, piece, high);
   }
-}
+};
+struct ColumnElements {
+  float each[half_elements];
 
-__device__ void decode_panel(const PanelElements& elements, int panel, FailingStorage& storage) {
-  const auto lane = static_cast<int>(threadIdx.x) % 32;
-  if (panel < panels_of_side) {
-    const int* scales = storage.row_scales + panel * weighted_tile_rows + lane / 4;
-    store_rows_of_panel(storage.rows, panel, Fp16Vector(elements.low, -scales[0]),
-                        Fp16Vector(elements.high, -scales[8]));
-  } else {
-    const int* scales = storage.column_scales + (panel - panels_of_side) * weighted_tile_columns + lane / 4;
-    store_columns_of_panel(storage.columns, panel - panels_of_side, Fp16Vector(elements.low, -scales[0]));
+  __device__ void read(const FailingSide& b, int panel, int piece) {
+    read_elements(b, panel * weighted_tile_columns + static_cast<int>(threadIdx.x) % 32 / 4, piece, each);
   }
+};
+
+// Scales of a thread's two rows in a piece.
+struct RowScales {
+  HalfVectorScale low;
+  HalfVectorScale high;
+
+  __device__ RowScales(const RowElements& rows, const FailingStorage& storage, int panel)
+      : low(rows.low, -scales_of(storage, panel)[0]), high(rows.high, -scales_of(storage, panel)[8]) {}
+
+ private:
+  __device__ static const int* scales_of(const FailingStorage& storage, int panel) {
+    return storage.row_scales + panel * weighted_tile_rows + threadIdx.x % 32 / 4;
+  }
+};
+
+__device__ HalfVectorScale column_scale(const ColumnElements& columns, const FailingStorage& storage,
+                                        int panel) {
+  const int scale = storage.column_scales[panel * weighted_tile_columns + threadIdx.x % 32 / 4];
+  return HalfVectorScale(columns.each, -scale);
 }
 
-__device__ void add_to_sums(float (&sums)[4][32], const FailingStorage& storage, int row_panel,
-                            const Fp16Columns& columns) {
-  const auto lane = static_cast<int>(threadIdx.x) % 32;
-  float lane_sums[4];
-#pragma unroll
-  for (int i = 0; i < 4; ++i) lane_sums[i] = sums[i][lane];
-  add_half_piece(lane_sums, storage.rows, row_panel, columns);
-#pragma unroll
-  for (int i = 0; i < 4; ++i) sums[i][lane] = lane_sums[i];
-}
-
-// Multiplies a piece. A warp has one panel of columns for the failing panels of rows, and one panel of rows
-// for the failing panels of columns, so that a single failing panel occupies all warps but the last one,
-// which only decodes.
-__device__ void multiply_piece(const PanelMasks& masks, FailingStorage& storage) {
-  const auto warp = static_cast<int>(threadIdx.x) / 32;
-  if (warp == panels_of_side) return;
-  if (masks.rows != 0) {
-    const Fp16Columns columns(storage.columns, warp);
+// Multiplies a failing tile of rows by all of the warp's columns. Elements of the next panel of columns are
+// read while one is multiplied.
+__device__ void multiply_rows(int row, int piece, FailingStorage& storage) {
+  float(&sums)[warp_panels][4][32] = storage.sums[threadIdx.x / 32][row];
+  RowElements elements;
+  ColumnElements next;
+  elements.read(storage.a, row, piece);
+  next.read(storage.b, first_column_panel(), piece);
+  const RowScales scales(elements, storage, row);
+  const Fp16Rows first(elements.low, elements.high, scales.low.scale, scales.high.scale, 0);
+  uint4(&digits)[half_digits][32] = storage.row_digits[threadIdx.x / 32];
+  Fp16Rows(elements.low, elements.high, scales.low.scale, scales.high.scale, 1).store(digits);
 #pragma unroll 1
-    for (unsigned left = masks.rows; left != 0; left &= left - 1)
-      add_to_sums(storage.sums[first_panel(left)][warp], storage, first_panel(left), columns);
-  }
-  if ((masks.rows >> warp & 1U) != 0) return;
-#pragma unroll 1
-  for (unsigned left = masks.columns; left != 0; left &= left - 1) {
-    const Fp16Columns columns(storage.columns, first_panel(left));
-    add_to_sums(storage.sums[warp][first_panel(left)], storage, warp, columns);
-  }
-}
-
-// Multiplies all failing tiles that find_failing_tiles() has found. A warp reads the elements of its first
-// panel of the next piece while it multiplies.
-__device__ void multiply_tiles(const FailingSide& a, const FailingSide& b, std::int64_t first_tile, int depth,
-                               FailingStorage& storage) {
-  FailingPieces pieces(storage, first_tile, depth, a.elements.columns);
-  Piece piece = pieces.next();
-  PanelElements elements;
-  const auto read_first = [&](const Piece& of) {
-    if (of.exists() && of.panels_of_warp != 0)
-      read_panel(a, b, first_panel(of.panels_of_warp), of.begin, elements);
-  };
-  read_first(piece);
-#pragma unroll 1
-  while (piece.exists()) {
-    unsigned left = piece.panels_of_warp;
-    if (left != 0) decode_panel(elements, first_panel(left), storage);
-#pragma unroll 1
-    for (left &= left - 1; left != 0; left &= left - 1) {
-      read_panel(a, b, first_panel(left), piece.begin, elements);
-      decode_panel(elements, first_panel(left), storage);
-    }
-    const Piece next = pieces.next();
-    __syncthreads();
-    read_first(next);
-    multiply_piece(piece.masks, storage);
-    __syncthreads();
-    piece = next;
+  for (int column = 0; column < storage.columns[threadIdx.x / 32]; ++column) {
+    const ColumnElements present = next;
+    if (column + 1 < storage.columns[threadIdx.x / 32])
+      next.read(storage.b, first_column_panel() + column + 1, piece);
+    const HalfVectorScale vector = column_scale(present, storage, first_column_panel() + column);
+    DigitSums digit_sums;
+    digit_sums.add(first, Fp16Columns(present.each, vector.scale, 0));
+    digit_sums.add(Fp16Rows(digits), Fp16Columns(present.each, vector.scale, 1));
+    digit_sums.add_to(sums[column], scales.low.weight, scales.high.weight, vector.weight);
   }
 }
 
-// Stores the sums of panels that have failing tiles. Every warp has one panel of rows.
-__device__ void store_failing_sums(const WeightedTileParams& params, const FailingSide& a,
-                                   const FailingSide& b, const TileRange& rows, const TileRange& columns,
-                                   const FailingStorage& storage) {
-  const auto warp = static_cast<int>(threadIdx.x) / 32;
+// Multiplies a failing tile of columns by those panels of the warp's rows that do not fail.
+__device__ void multiply_columns(int column, int piece, FailingStorage& storage) {
+  unsigned rows = ((1U << storage.rows) - 1) & ~row_mask(storage.panels[threadIdx.x / 32][piece % 32]);
+  if (rows == 0) return;
+  ColumnElements elements;
+  RowElements next;
+  elements.read(storage.b, first_column_panel() + column, piece);
+  int row = first_panel(rows);
+  next.read(storage.a, row, piece);
+  const HalfVectorScale vector = column_scale(elements, storage, first_column_panel() + column);
+  const Fp16Columns first(elements.each, vector.scale, 0);
+  const Fp16Columns second(elements.each, vector.scale, 1);
+#pragma unroll 1
+  while (row >= 0) {
+    const RowScales scales(next, storage, row);
+    DigitSums digit_sums;
+    digit_sums.add(Fp16Rows(next.low, next.high, scales.low.scale, scales.high.scale, 0), first);
+    const Fp16Rows rest(next.low, next.high, scales.low.scale, scales.high.scale, 1);
+    float(&sums)[4][32] = storage.sums[threadIdx.x / 32][row][column];
+    rows &= rows - 1;
+    row = first_panel(rows);
+    if (row >= 0) next.read(storage.a, row, piece);
+    digit_sums.add(rest, second);
+    digit_sums.add_to(sums, scales.low.weight, scales.high.weight, vector.weight);
+  }
+}
+
+// Finds the panels that fail in 32 pieces of k, from `first` on; a lane has one of them.
+__device__ void find_failing_panels(int first, int tiles, int depth, FailingStorage& storage) {
+  const int tile = (first + static_cast<int>(threadIdx.x) % 32) / (depth / half_piece);
+  PanelMask panels = 0;
+  if (tile < tiles)
+    panels = failing_panels_of_tile(storage.a, 0, tile) |
+             failing_panels_of_tile(storage.b, first_column_panel(), tile) << warp_panels;
+  __syncwarp();
+  storage.panels[threadIdx.x / 32][threadIdx.x % 32] = panels;
+  __syncwarp();
+}
+
+// Multiplies the warp's part of all failing tiles, in ascending order of k.
+__device__ void multiply_tiles(int tiles, int depth, FailingStorage& storage) {
+  const auto pieces = static_cast<int>(divide_up(storage.a.elements.columns, std::int64_t{half_piece}));
+  const PanelMask(&panels)[32] = storage.panels[threadIdx.x / 32];
+#pragma unroll 1
+  for (int piece = 0; piece < pieces; ++piece) {
+    if (piece % 32 == 0) find_failing_panels(piece, tiles, depth, storage);
+#pragma unroll 1
+    for (unsigned left = row_mask(panels[piece % 32]); left != 0; left &= left - 1)
+      multiply_rows(first_panel(left), piece, storage);
+#pragma unroll 1
+    for (unsigned left = column_mask(panels[piece % 32]); left != 0; left &= left - 1)
+      multiply_columns(first_panel(left), piece, storage);
+  }
+}
+
+__device__ void clear_sums(FailingStorage& storage) {
+  float* sums = &storage.sums[threadIdx.x / 32][0][0][0][0];
+#pragma unroll 4
+  for (int i = 0; i < warp_panels * warp_panels * 4; ++i) sums[i * 32 + threadIdx.x % 32] = 0;
+}
+
+// Stores the warp's sums of panels that have failing tiles.
+__device__ void store_failing_sums(const WeightedTileParams& params, const FailingStorage& storage) {
   const auto lane = static_cast<int>(threadIdx.x) % 32;
-  if (warp == panels_of_side || warp * weighted_tile_rows >= a.count) return;
   const FailingSums target(params, item_of_block());
-  for (int panel = 0; panel * weighted_tile_columns < b.count; ++panel) {
-    if ((a.failing_panels >> warp & 1U) == 0 && (b.failing_panels >> panel & 1U) == 0) continue;
-    float* first = target.first(rows.first / weighted_tile_rows + warp,
-                                columns.first / weighted_tile_columns + panel, lane);
+#pragma unroll 1
+  for (int pair = 0; pair < storage.rows * warp_panels; ++pair) {
+    const int row = pair / warp_panels;
+    const int column = first_column_panel() + pair % warp_panels;
+    if (pair % warp_panels >= storage.columns[threadIdx.x / 32]) continue;
+    if ((storage.a.failing_panels >> row & 1U) == 0 && (storage.b.failing_panels >> column & 1U) == 0)
+      continue;
+    float* first = target.first(storage.place.rows.first / weighted_tile_rows + row,
+                                storage.place.columns.first / weighted_tile_columns + column, lane);
+    const float(&sums)[4][32] = storage.sums[threadIdx.x / 32][row][pair % warp_panels];
 #pragma unroll
-    for (int i = 0; i < 4; ++i) first[FailingSums::offset(i)] = storage.sums[warp][panel][i][lane];
+    for (int i = 0; i < 4; ++i) first[FailingSums::offset(i)] = sums[i][lane];
   }
 }
 
 }  // namespace
 
-extern "C" __global__ void __launch_bounds__(failing_threads, 2)
+extern "C" __global__ void __launch_bounds__(failing_threads, failing_blocks)
     multiply_failing_tiles(const __grid_constant__ WeightedTileParams params, int depth) {
   extern __shared__ uint4 memory[];
   begin_dependent_kernel();
   if (!holds(params.tile.condition, item_of_block())) return;
-  const std::int64_t blocks = divide_up(params.tile.rows, failing_rows);
-  const TileRange rows{blockIdx.x % blocks * failing_rows, failing_rows};
-  const TileRange columns{blockIdx.x / blocks * failing_columns, failing_columns};
-  const FailingSide a = rows_of(params, item_of_block(), rows);
-  const FailingSide b = columns_of(params, item_of_block(), columns);
+  const BlockPlace place(params);
+  const FailingSide a = rows_of(params, item_of_block(), place.rows);
+  const FailingSide b = columns_of(params, item_of_block(), place.columns);
   if ((a.failing_panels | b.failing_panels) == 0) return;
   FailingStorage& storage = *reinterpret_cast<FailingStorage*>(memory);
+  if (threadIdx.x == 0) {
+    storage.place = place;
+    storage.a = a;
+    storage.b = b;
+    storage.rows = panels_inside(a.count, weighted_tile_rows, 0);
+  }
+  storage.columns[threadIdx.x / 32] = panels_inside(b.count, weighted_tile_columns, first_column_panel());
   load_scales(a, storage.row_scales, failing_rows);
   load_scales(b, storage.column_scales, failing_columns);
-  float* sums = &storage.sums[0][0][0][0];
-  for (int i = static_cast<int>(threadIdx.x); i < failing_rows * failing_columns; i += failing_threads)
-    sums[i] = 0;
-#pragma unroll 1
-  for (std::int64_t first = 0; first < params.tiles_of_vector; first += failing_threads) {
-    find_failing_tiles(a, b, first, params.tiles_of_vector, storage);
-    __syncthreads();
-    multiply_tiles(a, b, first, depth, storage);
-    __syncthreads();
-  }
-  store_failing_sums(params, a, b, rows, columns, storage);
+  clear_sums(storage);
+  __syncthreads();
+  multiply_tiles(params.tiles_of_vector, depth, storage);
+  store_failing_sums(params, storage);
 }
 
 }  // namespace kintsugi::core::cuda

@@ -17,182 +17,175 @@ inline constexpr int half_elements = half_piece / 4;
 // products of two digits are in units of 2^-48.
 inline constexpr float units_of_digit_sums = 0x1p48F;
 
-// Digits of a piece in shared memory, a register quadruple or pair of mma.sync together, and the vectors'
-// weights: 2^q relative to the panel's exponent. A word has digits of two neighboring elements.
-template <int Panels>
-struct Fp16RowPiece {
-  uint4 digits[half_digits][Panels][2][32];  // of two instructions of 16 inner indices, for each lane
-  float weights[Panels][16];
-};
-template <int Panels>
-struct Fp16ColumnPiece {
-  uint4 digits[half_digits][Panels][32];  // x and y are of the first instruction, z and w of the second
-  float weights[Panels][8];
-};
-
-// Shift of 64 bits by any number.
-__device__ inline std::uint64_t shift_right(std::uint64_t bits, int shift) {
-  std::uint64_t result;
-  asm("shr.b64 %0, %1, %2;" : "=l"(result) : "l"(bits), "r"(shift));
-  return result;
-}
-
-// The integers of a vector's elements (half_integer() of arith/tile_arithmetic.hpp) in FP32: elements are
-// scaled so that the piece's largest exponent becomes 7, or less where 2^126 does not suffice for that.
+// The integers of a vector's elements (half_integer() of arith/tile_arithmetic.hpp) in three parts of 16
+// bits. They are computed by FP32 operations: an SM issues twice as many of them as of integer operations.
 class HalfScale {
  public:
   __device__ explicit HalfScale(float largest) {
-    constexpr int leading_bits = 7;
-    constexpr int max_shift = 126;
-    const int exponent = exponent_of(largest);
-    const int shift = min(leading_bits - exponent, max_shift);
-    factor_ = __int_as_float((shift + 127) << 23);
-    const int scaled_exponent = exponent + shift;
-    rounding_limit_ = __int_as_float((scaled_exponent - 24 + 127) << 23);
-    biased_exponent_ = scaled_exponent + 127;
+    constexpr int leading_exponent = 15;  // of the vector's largest element, scaled
+    constexpr int max_shift = 127;
+    const int shift = leading_exponent - exponent_of(largest);
+    const int first_shift = min(shift, max_shift);
+    first_factor_ = __int_as_float((first_shift + 127) << 23);
+    second_factor_ = __int_as_float((shift - first_shift + 127) << 23);
   }
 
-  // Returns half_integer(x, exponent) * 2^8, with the sign of x as bit 63. Elements that have bits below the
-  // integer's unit lie below rounding_limit_, where the unit is that of FP32's additions.
-  __device__ std::uint64_t integer(float x) const {
-    float scaled = __fmul_rn(fabsf(x), factor_);
-    if (scaled < rounding_limit_) scaled = __fadd_rn(scaled, rounding_limit_) - rounding_limit_;
-    const std::uint32_t bits = __float_as_uint(scaled);
-    const std::uint32_t significand = (bits & 0x7fffffU) | 0x800000U;
-    const int shift = biased_exponent_ - static_cast<int>(bits >> 23);  // more than 64 for zero
-    const std::uint64_t sign = __float_as_uint(x) & 0x80000000U;
-    return shift_right(std::uint64_t{significand} << 32, shift) | sign << 32;
+  // The low 16 bits of each part are two digits. Adding 2^23 makes the part's unit that of its last bit, and
+  // all differences are exact. The last part is rounded and can become 2^16. Fp16Pair then increases the part
+  // before it, which is below 2^8.
+  struct Parts {
+    std::uint32_t high;
+    std::uint32_t middle;
+    std::uint32_t low;
+  };
+  __device__ Parts parts(float x) const {
+    constexpr float unit = 0x1p23F;
+    constexpr float part = 0x1p16F;
+    const float scaled = __fmul_rn(fabsf(x), first_factor_);
+    const float high = __fmaf_rz(scaled, second_factor_, unit);
+    const float after_high = __fmaf_rn(scaled, second_factor_, -__fsub_rn(high, unit));
+    const float middle = __fmaf_rz(after_high, part, unit);
+    const float after_middle = __fmaf_rn(after_high, part, -__fsub_rn(middle, unit));
+    const float low = __fmaf_rn(after_middle, part, unit);
+    return {__float_as_uint(high), __float_as_uint(middle), __float_as_uint(low)};
   }
 
  private:
-  float factor_;
-  float rounding_limit_;
-  int biased_exponent_;
+  float first_factor_;   // both together scale the largest exponent to leading_exponent;
+  float second_factor_;  // more than 2^127 is no FP32 number
 };
 
-// Words of two elements' digits 0 to 5, from HalfScale::integer() of both: the high byte of each half of a
-// word has the sign, the low byte the digit.
+// Words of two elements' digits 0 to 5: the high byte of each half of a word has the sign, the low byte the
+// digit.
 struct Fp16Pair {
   std::uint32_t words[half_digits];
 
-  __device__ Fp16Pair(std::uint64_t x, std::uint64_t y) {
-    const auto high_x = static_cast<std::uint32_t>(x >> 32);  // sign, digits 0, 1 and 2
-    const auto high_y = static_cast<std::uint32_t>(y >> 32);
-    const auto low_x = static_cast<std::uint32_t>(x);  // digits 3, 4 and 5, and zeros
-    const auto low_y = static_cast<std::uint32_t>(y);
-    const std::uint32_t signs = __byte_perm(high_x, high_y, 0x0073);
-    const std::uint32_t low = __byte_perm(low_x, low_y, 0x7632);
-    words[0] = __byte_perm(high_x, high_y, 0x7632);
-    words[1] = __byte_perm(high_x, high_y, 0x7531);
-    words[2] = __byte_perm(high_x, high_y, 0x7430);
-    words[3] = __byte_perm(low, signs, 0x5341);
-    words[4] = __byte_perm(low, signs, 0x5240);
-    words[5] = __byte_perm(__byte_perm(low_x, low_y, 0x0051), signs, 0x5140);
+  __device__ Fp16Pair(const HalfScale& scale, float x, float y) {
+    const HalfScale::Parts parts_x = scale.parts(x);
+    const HalfScale::Parts parts_y = scale.parts(y);
+    const std::uint32_t signs = __byte_perm(__float_as_uint(x), __float_as_uint(y), 0x7030) & 0x80008000U;
+    const std::uint32_t carries = __byte_perm(parts_x.low, parts_y.low, 0x7632) & 0x00010001U;
+    const std::uint32_t pairs[half_digits / 2]{__byte_perm(parts_x.high, parts_y.high, 0x5410),
+                                               __byte_perm(parts_x.middle, parts_y.middle, 0x5410) + carries,
+                                               __byte_perm(parts_x.low, parts_y.low, 0x5410)};
+#pragma unroll
+    for (int part = 0; part < half_digits / 2; ++part) {
+      words[2 * part] = __byte_perm(pairs[part], signs, 0x7351);
+      words[2 * part + 1] = __byte_perm(pairs[part], signs, 0x7250);
+    }
   }
 };
 
-// Digits of half_elements elements of a vector; its four threads, neighbors in a warp, decode it together.
-// NaN and infinities give any digits, since no element of C of such a vector uses sums.
-struct Fp16Vector {
-  std::uint32_t words[half_digits][half_elements / 2];
+// Scale of a vector's elements, and its weight: 2^q relative to the panel's exponent. The vector's four
+// threads, neighbors in a warp, find it together.
+struct HalfVectorScale {
   float weight;
+  HalfScale scale;
 
-  __device__ Fp16Vector(const float (&elements)[half_elements], int panel_exponent) {
+  __device__ HalfVectorScale(const float (&elements)[half_elements], int panel_exponent)
+      : HalfVectorScale(largest_of(elements), panel_exponent) {}
+
+ private:
+  __device__ HalfVectorScale(float largest, int panel_exponent)
+      : weight(largest == 0.0F ? 0.0F : tile_weight(exponent_of(largest) - panel_exponent)), scale(largest) {}
+
+  __device__ static float largest_of(const float (&elements)[half_elements]) {
     float largest = 0;
 #pragma unroll
     for (int e = 0; e < half_elements; ++e) largest = fmaxf(largest, fabsf(elements[e]));
     largest = fmaxf(largest, __shfl_xor_sync(~0U, largest, 1));
-    largest = fmaxf(largest, __shfl_xor_sync(~0U, largest, 2));
-    weight = largest == 0.0F ? 0.0F : tile_weight(exponent_of(largest) - panel_exponent);
-    const HalfScale scale(largest);
-#pragma unroll
-    for (int pair = 0; pair < half_elements / 2; ++pair) {
-      const Fp16Pair digits(scale.integer(elements[2 * pair]), scale.integer(elements[2 * pair + 1]));
-#pragma unroll
-      for (int s = 0; s < half_digits; ++s) words[s][pair] = digits.words[s];
-    }
+    return fmaxf(largest, __shfl_xor_sync(~0U, largest, 2));
   }
 };
 
-// Stores a panel of rows; a thread has the rows g and g + 8 of the panel, g = lane / 4, as in the fragments
-// of A.
-template <int Panels>
-__device__ void store_rows_of_panel(Fp16RowPiece<Panels>& piece, int panel, const Fp16Vector& low,
-                                    const Fp16Vector& high) {
-  const int lane = static_cast<int>(threadIdx.x) % 32;
+// A thread's registers of A: digits of two rows, for the first or the second of a piece's two instructions of
+// 16 inner indices. NaN and infinities give any digits, since no element of C of such a vector uses sums.
+struct Fp16Rows {
+  std::uint32_t digits[half_digits][4];
+
+  __device__ Fp16Rows(const float (&low)[half_elements], const float (&high)[half_elements],
+                      const HalfScale& low_scale, const HalfScale& high_scale, int instruction) {
 #pragma unroll
-  for (int s = 0; s < half_digits; ++s) {
+    for (int pair = 0; pair < 2; ++pair) {
+      const int e = 4 * instruction + 2 * pair;
+      const Fp16Pair of_low(low_scale, low[e], low[e + 1]);
+      const Fp16Pair of_high(high_scale, high[e], high[e + 1]);
 #pragma unroll
-    for (int step = 0; step < 2; ++step) {
-      piece.digits[s][panel][step][lane] = {low.words[s][2 * step], high.words[s][2 * step],
-                                            low.words[s][2 * step + 1], high.words[s][2 * step + 1]};
+      for (int s = 0; s < half_digits; ++s) {
+        digits[s][2 * pair] = of_low.words[s];
+        digits[s][2 * pair + 1] = of_high.words[s];
+      }
     }
   }
-  if (lane % 4 != 0) return;
-  piece.weights[panel][lane / 4] = low.weight;
-  piece.weights[panel][lane / 4 + 8] = high.weight;
-}
 
-// Stores a panel of columns; a thread has column lane / 4.
-template <int Panels>
-__device__ void store_columns_of_panel(Fp16ColumnPiece<Panels>& piece, int panel, const Fp16Vector& column) {
-  const int lane = static_cast<int>(threadIdx.x) % 32;
+  // Shared memory holds the digits of each lane.
+  __device__ explicit Fp16Rows(const uint4 (&stored)[half_digits][32]) {
 #pragma unroll
-  for (int s = 0; s < half_digits; ++s) {
-    const std::uint32_t(&words)[half_elements / 2] = column.words[s];
-    piece.digits[s][panel][lane] = {words[0], words[1], words[2], words[3]};
+    for (int s = 0; s < half_digits; ++s) {
+      const uint4 four = stored[s][threadIdx.x % 32];
+      digits[s][0] = four.x;
+      digits[s][1] = four.y;
+      digits[s][2] = four.z;
+      digits[s][3] = four.w;
+    }
   }
-  if (lane % 4 == 0) piece.weights[panel][lane / 4] = column.weight;
-}
+  __device__ void store(uint4 (&stored)[half_digits][32]) const {
+#pragma unroll
+    for (int s = 0; s < half_digits; ++s)
+      stored[s][threadIdx.x % 32] = {digits[s][0], digits[s][1], digits[s][2], digits[s][3]};
+  }
+};
 
-// A thread's registers of B, of 8 columns in a piece, and the weights of the two columns of its sums.
+// A thread's registers of B: digits of one column, for one of those two instructions.
 struct Fp16Columns {
-  uint4 digits[half_digits];
-  float weights[2];
+  std::uint32_t digits[half_digits][2];
 
-  template <int Panels>
-  __device__ Fp16Columns(const Fp16ColumnPiece<Panels>& piece, int panel) {
-    const int lane = static_cast<int>(threadIdx.x) % 32;
+  __device__ Fp16Columns(const float (&elements)[half_elements], const HalfScale& scale, int instruction) {
 #pragma unroll
-    for (int s = 0; s < half_digits; ++s) digits[s] = piece.digits[s][panel][lane];
+    for (int pair = 0; pair < 2; ++pair) {
+      const int e = 4 * instruction + 2 * pair;
+      const Fp16Pair of_pair(scale, elements[e], elements[e + 1]);
 #pragma unroll
-    for (int e = 0; e < 2; ++e) weights[e] = piece.weights[panel][lane % 4 * 2 + e];
+      for (int s = 0; s < half_digits; ++s) digits[s][pair] = of_pair.words[s];
+    }
   }
 };
 
-__device__ inline void mma_fp16(float (&sums)[4], const uint4& a, std::uint32_t b_low, std::uint32_t b_high) {
-  mma_fp16(sums, {a.x, a.y, a.z, a.w}, {b_low, b_high});
-}
+// A thread's sums of products of digits of 16 rows and 8 columns in one piece. The products of digits s and
+// w - s, for all s, have one sum.
+class DigitSums {
+ public:
+  // Successive instructions have different sums, so that none waits for the one before.
+  __device__ void add(const Fp16Rows& rows, const Fp16Columns& columns) {
+#pragma unroll
+    for (int s = 0; s < half_digits; ++s) {
+#pragma unroll
+      for (int t = 0; s + t < half_digits; ++t) mma_fp16(sums_[s + t], rows.digits[s], columns.digits[t]);
+    }
+  }
 
-// Adds one piece to a thread's sums of 16 rows and 8 columns, which are those of FailingSums. The products of
-// digits s and w - s, for all s, have one sum; these sums are added with w descending, as half_value()
-// (arith/tile_arithmetic.hpp) adds them. Successive instructions have different sums, so that none waits for
-// the one before.
-template <int Panels>
-__device__ void add_half_piece(float (&sums)[4], const Fp16RowPiece<Panels>& rows, int panel,
-                               const Fp16Columns& columns) {
-  const int lane = static_cast<int>(threadIdx.x) % 32;
-  float digit_sums[half_digits][4] = {};
+  // Adds the piece to the lane's sums, which are those of FailingSums: with w descending, as half_value()
+  // (arith/tile_arithmetic.hpp) does. A thread has the weights of its rows and of its column in registers of
+  // mma.sync; its sums are of two other columns.
+  __device__ void add_to(float (&sums)[4][32], float low_weight, float high_weight,
+                         float column_weight) const {
+    const int lane = static_cast<int>(threadIdx.x) % 32;
+    const float row_weights[2]{low_weight, high_weight};
+    float column_weights[2];
 #pragma unroll
-  for (int s = 0; s < half_digits; ++s) {
-    const uint4 first = rows.digits[s][panel][0][lane];
-    const uint4 second = rows.digits[s][panel][1][lane];
+    for (int e = 0; e < 2; ++e) column_weights[e] = __shfl_sync(~0U, column_weight, (lane % 4 * 2 + e) * 4);
 #pragma unroll
-    for (int t = 0; s + t < half_digits; ++t)
-      mma_fp16(digit_sums[s + t], first, columns.digits[t].x, columns.digits[t].y);
+    for (int i = 0; i < 4; ++i) {
+      float value = sums_[half_digits - 1][i];
 #pragma unroll
-    for (int t = 0; s + t < half_digits; ++t)
-      mma_fp16(digit_sums[s + t], second, columns.digits[t].z, columns.digits[t].w);
+      for (int w = half_digits - 2; w >= 0; --w) value = __fmaf_rn(value, 0x1p-8F, sums_[w][i]);
+      sums[i][lane] = __fmaf_rn(__fmul_rn(value, units_of_digit_sums),
+                                __fmul_rn(row_weights[i / 2], column_weights[i % 2]), sums[i][lane]);
+    }
   }
-  const float weights[2]{rows.weights[panel][lane / 4], rows.weights[panel][lane / 4 + 8]};
-#pragma unroll
-  for (int i = 0; i < 4; ++i) {
-    float value = digit_sums[half_digits - 1][i];
-#pragma unroll
-    for (int w = half_digits - 2; w >= 0; --w) value = __fmaf_rn(value, 0x1p-8F, digit_sums[w][i]);
-    sums[i] = __fmaf_rn(__fmul_rn(value, units_of_digit_sums),
-                        __fmul_rn(weights[i / 2], columns.weights[i % 2]), sums[i]);
-  }
-}
+
+ private:
+  float sums_[half_digits][4] = {};
+};
 
 }  // namespace kintsugi::core::cuda

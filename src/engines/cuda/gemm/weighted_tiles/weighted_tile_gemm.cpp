@@ -5,6 +5,7 @@
 #include "base/cuda/cuda_driver.hpp"
 #include "engines/cuda/arch/architecture.hpp"
 #include "engines/cuda/gemm/clusters.hpp"
+#include "engines/cuda/gemm/weighted_tiles/failing_tile.hpp"
 
 namespace kintsugi::core::cuda {
 

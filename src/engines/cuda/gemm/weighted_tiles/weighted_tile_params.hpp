@@ -55,11 +55,7 @@ constexpr WeightedTile weighted_tile(int slices_a, int slices_b, int depth) {
   return {slices_a, slices_b, depth == 32 || slices_a + slices_b > 6 ? 96 : 128};
 }
 
-// Rows and columns of C of a thread block that multiplies the tiles that fail Eq. 9.
-inline constexpr int failing_rows = 128;
-inline constexpr int failing_columns = 64;
-inline constexpr int failing_threads = 288;              // a warp more than panels of rows or of columns
-inline constexpr int failing_shared_bytes = 112 * 1024;  // two thread blocks per SM
+// Sums of a panel of rows and one of columns of tiles that fail Eq. 9 (FailingSums).
 inline constexpr int failing_sums_of_panels = weighted_tile_rows * weighted_tile_columns;
 
 struct WeightedTileParams {

@@ -1,7 +1,8 @@
 // Split into int8 segments with exponents per tile (docs/schemes/mixpert.md, sections 1 and 2). The operand
-// may have any layout; its ranges must be known. A thread block reads 256 inner indices of 32 vectors once
-// into shared memory and finds the exponents of the tiles. Then it writes all segments, four inner indices of
-// a vector at a time.
+// may have any layout; its ranges must be known. A thread block reads 256 inner indices of 32 vectors once,
+// each warp 32 of these indices, into registers; elements pass through shared memory if lanes cannot read
+// four of them at once. Then it finds the exponents of the tiles and writes all segments, four inner indices
+// of a vector at a time.
 #include "arith/tile_arithmetic.hpp"
 #include "engines/cuda/common/operands.cuh"
 #include "engines/cuda/recombine/tile.cuh"
@@ -17,15 +18,22 @@ constexpr int warp_length = 32;  // inner indices of a warp: as many as the shal
 static_assert(warps * warp_length == pack_length);
 constexpr int max_panels = pack_vectors / 8;  // a panel has at least 8 vectors
 
-// In one access a warp reads four of the 32 vectors; eight lanes share a vector's 32 inner indices.
+// Eight lanes share a vector's 32 inner indices, four each, so that a warp has four vectors at once.
 constexpr int vectors_at_once = 4;
 constexpr int indices_of_lane = 4;
+constexpr int steps = pack_vectors / vectors_at_once;
+
+// A lane's elements: those of vector 4 step + lane / 8 at the inner indices 4 (lane % 8) + e of its warp.
+struct LaneElements {
+  float of_step[steps][indices_of_lane];
+};
 
 struct PackStorage {
-  // One element of padding per vector avoids bank conflicts of accesses along vectors and across them.
-  float element[pack_vectors][pack_length + 1];
-  // Largest exponent, sum of exponents and number of non-zero elements, for the inner indices of each warp
-  // and for each panel.
+  // A vector has four elements of padding, so that accesses of 16 bytes along vectors and across them have no
+  // bank conflicts.
+  alignas(16) float element[warps][pack_vectors][warp_length + 4];
+  // Largest exponent, sum of exponents and number of non-zero elements, for each warp's inner indices and
+  // each panel.
   std::int32_t largest[warps][max_panels];
   std::int32_t sum[warps][max_panels];
   std::int32_t elements[warps][max_panels];
@@ -51,23 +59,96 @@ __device__ bool is_unneeded(const PackTask& task) {
   return __syncthreads_or(is_selected ? 1 : 0) == 0;
 }
 
-// Loads the part. Elements beyond the operand, NaN and infinities become zero. Neighboring threads read along
-// the smaller stride.
-__device__ void load_part(const PackTask& task, const PackPart& part, PackStorage& storage) {
-  const DeviceMatrix& matrix = task.matrix;
-  const float* start = matrix_start<float>(matrix, task.item + item_of_block());
-  const bool along_k = abs(matrix.column_stride) <= abs(matrix.row_stride);
+// Elements of one operand that a warp splits.
+struct WarpElements {
+  const float* first;  // of its first vector and inner index
+  std::int64_t vector_stride;
+  std::int64_t index_stride;
+  int vectors;  // inside the operand
+  int indices;
+
+  __device__ WarpElements(const PackTask& task, const PackPart& part)
+      : vector_stride(task.matrix.row_stride), index_stride(task.matrix.column_stride) {
+    const std::int64_t begin = part.begin + threadIdx.x / 32 * warp_length;
+    first = matrix_start<float>(task.matrix, task.item + item_of_block()) +
+            (task.first + part.first_vector) * vector_stride + begin * index_stride;
+    vectors = clamp(task.vectors - part.first_vector, pack_vectors);
+    indices = clamp(task.length - begin, warp_length);
+  }
+
+  // True if each lane can read its four elements at once.
+  __device__ bool has_aligned_fours() const {
+    return index_stride == 1 && vector_stride % indices_of_lane == 0 && vectors == pack_vectors &&
+           indices == warp_length && reinterpret_cast<std::uintptr_t>(first) % sizeof(float4) == 0;
+  }
+
+ private:
+  __device__ static int clamp(std::int64_t left, int all) {
+    return static_cast<int>(max(std::int64_t{0}, min(left, std::int64_t{all})));
+  }
+};
+
+__device__ void store_four(const float4& four, float (&elements)[indices_of_lane]) {
+  elements[0] = four.x;
+  elements[1] = four.y;
+  elements[2] = four.z;
+  elements[3] = four.w;
+}
+
+__device__ void load_fours(const WarpElements& source, LaneElements& elements) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const float* first = source.first + lane / 8 * source.vector_stride + lane % 8 * indices_of_lane;
+#pragma unroll
+  for (int step = 0; step < steps; ++step) {
+    store_four(*reinterpret_cast<const float4*>(first), elements.of_step[step]);
+    first += vectors_at_once * source.vector_stride;
+  }
+}
+
+// Loads elements in the order of memory and passes them through shared memory; those beyond the operand are
+// zero. Neighboring lanes read along the smaller stride.
+__device__ void load_by_lanes(const WarpElements& source, float (&shared)[pack_vectors][warp_length + 4]) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const bool along_k = abs(source.index_stride) <= abs(source.vector_stride);
+  if (along_k) {
+    const float* element = source.first + lane * source.index_stride;
 #pragma unroll 8
-  for (int i = 0; i < pack_vectors * pack_length / pack_threads; ++i) {
-    const int e = static_cast<int>(threadIdx.x) + i * pack_threads;
-    const int v = along_k ? e / pack_length : e % pack_vectors;
-    const int p = along_k ? e % pack_length : e / pack_vectors;
-    float x = 0;
-    if (part.first_vector + v < task.vectors && part.begin + p < task.length) {
-      x = start[(task.first + part.first_vector + v) * matrix.row_stride +
-                (part.begin + p) * matrix.column_stride];
-    }
-    storage.element[v][p] = x - x == 0.0F ? x : 0.0F;
+    for (int v = 0; v < pack_vectors; ++v, element += source.vector_stride)
+      shared[v][lane] = v < source.vectors && lane < source.indices ? *element : 0.0F;
+    return;
+  }
+  const float* element = source.first + lane * source.vector_stride;
+#pragma unroll 4
+  for (int p = 0; p < warp_length; p += indices_of_lane) {
+    float four[indices_of_lane];
+#pragma unroll
+    for (int e = 0; e < indices_of_lane; ++e, element += source.index_stride)
+      four[e] = lane < source.vectors && p + e < source.indices ? *element : 0.0F;
+    *reinterpret_cast<float4*>(&shared[lane][p]) = {four[0], four[1], four[2], four[3]};
+  }
+}
+
+// Loads the warp's elements; those beyond the operand, NaN and infinities become zero.
+__device__ void load_elements(const PackTask& task, const PackPart& part, PackStorage& storage,
+                              LaneElements& elements) {
+  const WarpElements source(task, part);
+  if (source.has_aligned_fours()) {
+    load_fours(source, elements);
+  } else {
+    const int lane = static_cast<int>(threadIdx.x) % 32;
+    auto& shared = storage.element[threadIdx.x / 32];
+    load_by_lanes(source, shared);
+    __syncwarp();
+#pragma unroll
+    for (int step = 0; step < steps; ++step)
+      store_four(*reinterpret_cast<const float4*>(
+                     &shared[step * vectors_at_once + lane / 8][lane % 8 * indices_of_lane]),
+                 elements.of_step[step]);
+  }
+#pragma unroll
+  for (auto& four : elements.of_step) {
+#pragma unroll
+    for (float& x : four) x = x - x == 0.0F ? x : 0.0F;
   }
 }
 
@@ -89,37 +170,51 @@ __device__ void find_panel_exponents(const PackTask& task, const PackPart& part,
   if (inside && part.begin == 0) range->scale = -exponent;
 }
 
+// Panel of a step's vectors. Tiles have 8 vectors or 16.
+__device__ int panel_of(int step, int tile_vectors) {
+  return tile_vectors == 8 ? step * vectors_at_once / 8 : step * vectors_at_once / 16;
+}
+
+// Exponent that |x| has after it is rounded to the segments, from the bits of |x|, which is not zero. `half`
+// is half a unit of the last segment in the significand. Subnormal numbers take rounded_exponent().
+__device__ int exponent_of_bits(float x, std::uint32_t magnitude, std::uint32_t half, int segments) {
+  constexpr std::uint32_t smallest_normal = 0x800000;
+  if (magnitude < smallest_normal) return rounded_exponent(x, segments);
+  return static_cast<int>((magnitude + half) >> 23) - 127;
+}
+
 // Finds the warp's contribution to the depth of each tile (TileExponentSum), panel by panel.
-__device__ void find_depths(const PackTask& task, PackStorage& storage) {
+__device__ void find_depths(const PackTask& task, const LaneElements& lane_elements, PackStorage& storage) {
   const int warp = static_cast<int>(threadIdx.x) / 32;
-  const int lane = static_cast<int>(threadIdx.x) % 32;
-  const int p = warp * warp_length + lane % 8 * indices_of_lane;
-#pragma unroll 1
-  for (int panel = 0; panel < pack_vectors / task.tile_vectors; ++panel) {
-    int largest = TileExponent::none;
-    int sum = 0;
-    int elements = 0;
-#pragma unroll 1
-    for (int i = 0; i < task.tile_vectors; i += vectors_at_once) {
-      const int v = panel * task.tile_vectors + i + lane / 8;
+  const int dropped = 24 - task.segments * segment_bits;
+  const std::uint32_t half = dropped > 0 ? 1U << (dropped - 1) : 0U;
+  int largest = TileExponent::none;
+  int sum = 0;
+  int elements = 0;
 #pragma unroll
-      for (int e = 0; e < indices_of_lane; ++e) {
-        const float x = storage.element[v][p + e];
-        if (x == 0.0F) continue;
-        const int exponent = rounded_exponent(x, task.segments);
-        largest = max(largest, exponent);
-        sum += exponent;
-        ++elements;
-      }
+  for (int step = 0; step < steps; ++step) {
+#pragma unroll
+    for (const float x : lane_elements.of_step[step]) {
+      const std::uint32_t magnitude = __float_as_uint(x) & 0x7fffffffU;
+      if (magnitude == 0) continue;
+      const int exponent = exponent_of_bits(x, magnitude, half, task.segments);
+      largest = max(largest, exponent);
+      sum += exponent;
+      ++elements;
     }
+    if (((step + 1) * vectors_at_once & (task.tile_vectors - 1)) != 0) continue;
     largest = __reduce_max_sync(~0U, largest);
     sum = __reduce_add_sync(~0U, sum);
     elements = __reduce_add_sync(~0U, elements);
-    if (lane == 0) {
+    if (threadIdx.x % 32 == 0) {
+      const int panel = panel_of(step, task.tile_vectors);
       storage.largest[warp][panel] = largest;
       storage.sum[warp][panel] = sum;
       storage.elements[warp][panel] = elements;
     }
+    largest = TileExponent::none;
+    sum = 0;
+    elements = 0;
   }
 }
 
@@ -157,37 +252,80 @@ __device__ std::uint32_t scaled_integer(float x, int shift) {
   return __float2uint_rn(scaled * __int_as_float((shift - first + 127) << 23));
 }
 
+// Segments of four neighboring elements of a vector, one word for each segment, the leading one first.
+template <int Segments>
+struct SegmentWords {
+  std::uint32_t words[Segments];
+
+  // `integers` are the elements' tile integers. Bytes are gathered from all four, and those of negative
+  // elements negated, all bytes of a word at once: a byte is at most 127, so that no carry leaves it.
+  __device__ SegmentWords(const std::uint32_t (&integers)[4], const float (&elements)[4]) {
+    std::uint32_t spread[4];
+#pragma unroll
+    for (int e = 0; e < 4; ++e) spread[e] = spread_segments(integers[e]);
+    const std::uint32_t low_x = __byte_perm(spread[0], spread[1], 0x5140);
+    const std::uint32_t low_y = __byte_perm(spread[2], spread[3], 0x5140);
+    words[Segments - 1] = __byte_perm(low_x, low_y, 0x5410);
+    words[Segments - 2] = __byte_perm(low_x, low_y, 0x7632);
+    if constexpr (Segments > 2) {
+      const std::uint32_t high_x = __byte_perm(spread[0], spread[1], 0x7362);
+      const std::uint32_t high_y = __byte_perm(spread[2], spread[3], 0x7362);
+      words[Segments - 3] = __byte_perm(high_x, high_y, 0x5410);
+      if constexpr (Segments > 3) words[0] = __byte_perm(high_x, high_y, 0x7632);
+    }
+    const std::uint32_t signs = sign_bytes(elements);
+#pragma unroll
+    for (std::uint32_t& word : words)
+      word = (((word ^ signs) & 0x7f7f7f7fU) + (signs & 0x01010101U)) ^ (signs & 0x80808080U);
+  }
+
+ private:
+  // Segments in bytes, the last one in byte 0.
+  __device__ static std::uint32_t spread_segments(std::uint32_t integer) {
+    std::uint32_t bytes = (integer & 0x7fU) | (integer << 1 & 0x7f00U);
+    if constexpr (Segments > 2) bytes |= integer << 2 & 0x7f0000U;
+    if constexpr (Segments > 3) bytes |= integer << 3 & 0x7f000000U;
+    return bytes;
+  }
+
+  // Bytes that are 0xff where the element is negative, else 0.
+  __device__ static std::uint32_t sign_bytes(const float (&elements)[4]) {
+    return __byte_perm(signs_of(elements[0], elements[1]), signs_of(elements[2], elements[3]), 0x5410);
+  }
+
+  // Bytes 0 and 1 are the signs of x and y, eight times each.
+  __device__ static std::uint32_t signs_of(float x, float y) {
+    std::uint32_t signs;
+    asm("prmt.b32 %0, %1, %2, 0x00fb;" : "=r"(signs) : "r"(__float_as_uint(x)), "r"(__float_as_uint(y)));
+    return signs;
+  }
+};
+
 // Writes the segments of all vectors of the part, for the warp's inner indices.
-__device__ void write_segments(const PackTask& task, const PackPart& part, const PackStorage& storage) {
+template <int Segments>
+__device__ void write_segments(const PackTask& task, const PackPart& part, const LaneElements& elements,
+                               const PackStorage& storage) {
   const int warp = static_cast<int>(threadIdx.x) / 32;
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int p = warp * warp_length + lane % 8 * indices_of_lane;
   if (part.begin + p >= task.vector_stride) return;
-#pragma unroll 2
-  for (int i = 0; i < pack_vectors; i += vectors_at_once) {
-    const int v = i + lane / 8;
-    const int exponent = storage.exponent[warp][v / task.tile_vectors];
+  std::int8_t* target = task.slices + item_of_block() * task.item_bytes +
+                        (part.first_vector + lane / 8) * task.vector_stride + part.begin + p;
+#pragma unroll
+  for (int step = 0; step < steps; ++step, target += vectors_at_once * task.vector_stride) {
+    const int exponent = storage.exponent[warp][panel_of(step, task.tile_vectors)];
     const bool is_zero = exponent == TileExponent::none;
-    const int shift = task.segments * segment_bits - 1 - (is_zero ? 0 : exponent);
+    const int shift = Segments * segment_bits - 1 - (is_zero ? 0 : exponent);
     std::uint32_t integers[indices_of_lane];
-    bool negative[indices_of_lane];
 #pragma unroll
-    for (int e = 0; e < indices_of_lane; ++e) {
-      const float x = is_zero ? 0.0F : storage.element[v][p + e];
-      integers[e] = scaled_integer(x, shift);
-      negative[e] = x < 0;
-    }
-    std::int8_t* target = task.slices + item_of_block() * task.item_bytes +
-                          (part.first_vector + v) * task.vector_stride + part.begin + p;
-#pragma unroll 1
-    for (int s = 0; s < task.segments; ++s, target += task.slice_stride) {
-      std::uint32_t word = 0;
+    for (int e = 0; e < indices_of_lane; ++e)
+      integers[e] = is_zero ? 0U : scaled_integer(elements.of_step[step][e], shift);
+    const SegmentWords<Segments> segments(integers, elements.of_step[step]);
+    std::int8_t* slice = target;
 #pragma unroll
-      for (int e = 0; e < indices_of_lane; ++e) {
-        const std::int8_t segment = tile_segment(integers[e], negative[e], task.segments, s);
-        word |= std::uint32_t{static_cast<std::uint8_t>(segment)} << (8 * e);
-      }
-      *reinterpret_cast<std::uint32_t*>(target) = word;
+    for (const std::uint32_t word : segments.words) {
+      *reinterpret_cast<std::uint32_t*>(slice) = word;
+      slice += task.slice_stride;
     }
   }
 }
@@ -205,23 +343,26 @@ __device__ void add_panels(const CountedPanels& counted, TileCounts& counts) {
 
 }  // namespace
 
-extern "C" __global__ void __launch_bounds__(pack_threads) pack_tiles(const __grid_constant__ PackTask task) {
+extern "C" __global__ void __launch_bounds__(pack_threads, 4)
+    pack_tiles(const __grid_constant__ PackTask task) {
   begin_dependent_kernel();
   if (is_unneeded(task)) return;
   __shared__ PackStorage storage;
   const auto block = static_cast<std::int64_t>(blockIdx.x);
   const PackPart part{block % task.vector_groups * pack_vectors, block / task.vector_groups * pack_length};
-  load_part(task, part, storage);
+  LaneElements elements;
+  load_elements(task, part, storage, elements);
   if (threadIdx.x < 32) find_panel_exponents(task, part, storage);
-  __syncthreads();
-  find_depths(task, storage);
+  find_depths(task, elements, storage);
   __syncthreads();
   const int panels = pack_vectors / task.tile_vectors;
   const auto thread = static_cast<int>(threadIdx.x);
   if (thread < panels * (pack_length / task.tile_depth))
     finish_tile(task, part, storage, thread / panels, thread % panels);
   __syncthreads();
-  write_segments(task, part, storage);
+  if (task.segments == 2) write_segments<2>(task, part, elements, storage);
+  if (task.segments == 3) write_segments<3>(task, part, elements, storage);
+  if (task.segments == 4) write_segments<4>(task, part, elements, storage);
 }
 
 extern "C" __global__ void __launch_bounds__(count_threads)
