@@ -1,9 +1,10 @@
 // Products of tiles that fail Eq. 9 (docs/schemes/mixpert.md, section 4). This kernel runs before the GEMM
-// kernel of the other tiles, whose epilogue adds the sums. A thread block has 64 rows and 64 columns of C,
-// each of its two warps 32 columns of them. A warp decodes the elements of a failing tile and of the tiles
-// that are multiplied by it into the registers in which mma.sync reads them, 32 inner indices at a time. So
-// warps exchange nothing, and while one waits for elements, others decode or multiply. Numbers of failing
-// tiles differ from warp to warp: a thread block of more warps would often wait for one of them.
+// kernel of the other tiles, whose epilogue adds the sums of this kernel. A thread block has 64 rows and 64
+// columns of C. Each of its two warps has all of these rows and 32 of the columns. For a failing tile, a warp
+// decodes the elements of the tile and of the tiles that are multiplied by it, 32 inner indices at a time,
+// into the registers in which mma.sync reads them. So warps exchange nothing, and while one warp waits for
+// elements, others decode or multiply. The number of failing tiles differs from warp to warp, so the warps of
+// a larger thread block would often wait for one of them.
 #include "engines/cuda/common/operands.cuh"
 #include "engines/cuda/gemm/epilogue.cuh"
 #include "engines/cuda/gemm/weighted_tiles/failing_sums.cuh"
@@ -20,7 +21,8 @@ constexpr int row_panels = failing_rows / weighted_tile_rows;
 constexpr int column_panels = failing_columns / weighted_tile_columns;
 static_assert(row_panels == warp_panels && column_panels == warps * warp_panels);
 
-// Panels of a warp that fail, one bit each: its rows, and from bit warp_panels on its columns.
+// A warp's panels that fail, one bit each. Panels of rows have the first bits, and those of columns follow
+// from bit warp_panels on.
 using PanelMask = std::uint32_t;
 
 // Vectors of one operand that a thread block multiplies.
@@ -34,8 +36,8 @@ struct FailingSide {
   unsigned failing_panels;
 };
 
-// Rows and columns of a thread block. Successive ones have groups of 32 blocks of rows, so that those
-// which run at the same time share rows and columns in the L2 cache.
+// Rows and columns of a thread block. Successive thread blocks go through groups of 32 blocks of rows. So
+// thread blocks that run at the same time share rows and columns in the L2 cache.
 struct BlockPlace {
   TileRange rows{0, failing_rows};
   TileRange columns{0, failing_columns};
@@ -53,22 +55,22 @@ struct BlockPlace {
 };
 
 struct FailingStorage {
-  // Sums of each warp's panels of rows and columns; FailingSums::offset().
+  // Sums of each warp's panels of rows and of columns, in the order of FailingSums::offset().
   float sums[warps][warp_panels][warp_panels][4][32];
   int row_scales[failing_rows];
   int column_scales[failing_columns];
-  // In shared memory, since registers are few.
-  uint4 row_digits[warps][half_digits][32];  // Fp16Rows of the second instruction, a lane's own
-  PanelMask panels[warps][32];               // of successive tiles along k
+  // The following members are in shared memory because registers are few.
+  uint4 row_digits[warps][half_digits][32];  // digits of Fp16Rows for the second instruction, by lane
+  PanelMask panels[warps][32];               // of 32 successive pieces of k
   BlockPlace place;
   FailingSide a;
   FailingSide b;
-  int rows;            // panels of rows that are inside the region of C
-  int columns[warps];  // panels of each warp's columns that are
+  int rows;            // number of panels of rows inside the region of C
+  int columns[warps];  // number of panels of each warp's columns inside the region of C
 };
 static_assert(sizeof(FailingStorage) <= failing_shared_bytes);
 
-// Bits of the panels whose number of failing tiles is not 0. Every warp calls it.
+// Bits of the panels that have failing tiles. Every warp must call this function.
 template <int Panels>
 __device__ unsigned find_failing_panels(const std::int32_t* failures, int count, int panel_vectors) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
@@ -109,7 +111,8 @@ __device__ FailingSide columns_of(const WeightedTileParams& params, std::int64_t
                                              weighted_tile_columns)};
 }
 
-// The scale of a vector with NaN or infinities is replaced by 0: no element of C uses that vector's sums.
+// Loads the scales of vectors. The scale of a vector with NaN or infinities is replaced by 0, because no
+// element of C uses that vector's sums.
 __device__ void load_scales(const FailingSide& side, int* scales, int vectors) {
   for (int v = static_cast<int>(threadIdx.x); v < vectors; v += failing_threads) {
     const int scale = v < side.count ? scale_of(side.ranges[v]) : 0;
@@ -117,7 +120,7 @@ __device__ void load_scales(const FailingSide& side, int* scales, int vectors) {
   }
 }
 
-// The warp's panels, from `first_panel` on, whose tile `tile` fails, which its weight -0 says.
+// Bits of the panels, from `first_panel` on, whose tile `tile` fails. A tile that fails has the weight -0.
 __device__ unsigned failing_panels_of_tile(const FailingSide& side, int first_panel, std::int64_t tile) {
   const auto* weights = reinterpret_cast<const float4*>(side.weights + tile * side.panels + first_panel);
   const float4 weight = __ldcg(weights);
@@ -128,7 +131,7 @@ __device__ unsigned failing_panels_of_tile(const FailingSide& side, int first_pa
   return mask & side.failing_panels >> first_panel;
 }
 
-// Reads the thread's elements of vector v in a piece; zeros beyond the operand.
+// Reads the thread's elements of vector v in a piece. Elements beyond the operand are zero.
 __device__ void read_elements(const FailingSide& side, int v, int piece, float (&elements)[half_elements]) {
   const std::int64_t begin = std::int64_t{piece} * half_piece + threadIdx.x % 4 * half_elements;
   const bool exists = v < side.count;
@@ -152,23 +155,23 @@ __device__ void read_elements(const FailingSide& side, int v, int piece, float (
   }
 }
 
-// Number of the first panel of a mask; negative if it has none.
-__device__ int first_panel(unsigned panels) { return __ffs(static_cast<int>(panels)) - 1; }
+// Number of the first panel of a mask; -1 if the mask is empty.
+__device__ int lowest_panel(unsigned panels) { return __ffs(static_cast<int>(panels)) - 1; }
 
-// First panel of the warp's columns, of the thread block's.
+// Number of the warp's first panel of columns among those of the thread block.
 __device__ int first_column_panel() { return static_cast<int>(threadIdx.x) / 32 * warp_panels; }
 
-// Panels of rows, or of columns, in a mask.
+// The panels of rows, or those of columns, in a mask.
 __device__ unsigned row_mask(PanelMask panels) { return panels & ((1U << warp_panels) - 1); }
 __device__ unsigned column_mask(PanelMask panels) { return panels >> warp_panels; }
 
-// Number of the warp's panels, from `first_panel` on, that have some of `count` vectors.
+// Number of the warp's panels, from `first_panel` on, that have at least one of the first `count` vectors.
 __device__ int panels_inside(int count, int panel_vectors, int first_panel) {
   return max(0, min((count + panel_vectors - 1) / panel_vectors - first_panel, warp_panels));
 }
 
-// A thread's elements of a panel of rows, in which it has the rows g and g + 8, g = lane / 4, and of a panel
-// of columns, in which it has column g: those of the fragments of mma.sync.
+// A thread's elements of a panel, as in the fragments of mma.sync. In a panel of rows the thread has the rows
+// g and g + 8, where g = lane / 4. In a panel of columns it has column g.
 struct RowElements {
   float low[half_elements];
   float high[half_elements];
@@ -207,8 +210,8 @@ __device__ HalfVectorScale column_scale(const ColumnElements& columns, const Fai
   return HalfVectorScale(columns.each, -scale);
 }
 
-// Multiplies a failing tile of rows by all of the warp's columns. Elements of the next panel of columns are
-// read while one is multiplied.
+// Multiplies a failing tile of rows by all of the warp's columns. While one panel of columns is multiplied,
+// the elements of the next panel are read.
 __device__ void multiply_rows(int row, int piece, FailingStorage& storage) {
   float(&sums)[warp_panels][4][32] = storage.sums[threadIdx.x / 32][row];
   RowElements elements;
@@ -239,7 +242,7 @@ __device__ void multiply_columns(int column, int piece, FailingStorage& storage)
   ColumnElements elements;
   RowElements next;
   elements.read(storage.b, first_column_panel() + column, piece);
-  int row = first_panel(rows);
+  int row = lowest_panel(rows);
   next.read(storage.a, row, piece);
   const HalfVectorScale vector = column_scale(elements, storage, first_column_panel() + column);
   const Fp16Columns first(elements.each, vector.scale, 0);
@@ -252,15 +255,15 @@ __device__ void multiply_columns(int column, int piece, FailingStorage& storage)
     const Fp16Rows rest(next.low, next.high, scales.low.scale, scales.high.scale, 1);
     float(&sums)[4][32] = storage.sums[threadIdx.x / 32][row][column];
     rows &= rows - 1;
-    row = first_panel(rows);
+    row = lowest_panel(rows);
     if (row >= 0) next.read(storage.a, row, piece);
     digit_sums.add(rest, second);
     digit_sums.add_to(sums, scales.low.weight, scales.high.weight, vector.weight);
   }
 }
 
-// Finds the panels that fail in 32 pieces of k, from `first` on; a lane has one of them.
-__device__ void find_failing_panels(int first, int tiles, int depth, FailingStorage& storage) {
+// Finds the failing panels of 32 pieces of k, from piece `first` on. Each lane finds those of one piece.
+__device__ void find_panels_of_pieces(int first, int tiles, int depth, FailingStorage& storage) {
   const int tile = (first + static_cast<int>(threadIdx.x) % 32) / (depth / half_piece);
   PanelMask panels = 0;
   if (tile < tiles)
@@ -277,13 +280,13 @@ __device__ void multiply_tiles(int tiles, int depth, FailingStorage& storage) {
   const PanelMask(&panels)[32] = storage.panels[threadIdx.x / 32];
 #pragma unroll 1
   for (int piece = 0; piece < pieces; ++piece) {
-    if (piece % 32 == 0) find_failing_panels(piece, tiles, depth, storage);
+    if (piece % 32 == 0) find_panels_of_pieces(piece, tiles, depth, storage);
 #pragma unroll 1
     for (unsigned left = row_mask(panels[piece % 32]); left != 0; left &= left - 1)
-      multiply_rows(first_panel(left), piece, storage);
+      multiply_rows(lowest_panel(left), piece, storage);
 #pragma unroll 1
     for (unsigned left = column_mask(panels[piece % 32]); left != 0; left &= left - 1)
-      multiply_columns(first_panel(left), piece, storage);
+      multiply_columns(lowest_panel(left), piece, storage);
   }
 }
 
