@@ -1,5 +1,6 @@
 // A libcuda.so.1 without a device: every function of base/cuda/cuda_driver.hpp, those of kernels in
 // cuda_kernels.cpp. fake_cuda.hpp describes what they do.
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 
@@ -208,6 +209,7 @@ Result set_bytes_async(Address target, unsigned char value, std::size_t bytes, S
 
 Result copy_lines_async(const CopyLines* copied, Stream stream) {
   note("cuMemcpy2DAsync {} x {} stream={}", copied->line_bytes, copied->lines, stream);
+  if (std::min(copied->target.pitch, copied->source.pitch) < copied->line_bytes) return invalid_value;
   const auto address_of = [](const CopySide& side) {
     return side.memory_type == memory_of_host ? reinterpret_cast<Address>(side.host) : side.device;
   };

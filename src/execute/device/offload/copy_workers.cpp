@@ -1,5 +1,6 @@
 #include "execute/device/offload/copy_workers.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 #include "base/status.hpp"
@@ -162,12 +163,14 @@ void CopyWorkers::queue_copy(const Taken& taken, OffloadCopyTimes& times) {
   const Stopwatch watch(times.queueing);
   const CopyPiece& piece = taken.piece();
   const bool is_pinned = taken.group->is_pinned;
-  const Lines<std::byte> host = is_pinned ? Lines<std::byte>{piece.host, piece.host_pitch}
-                                          : Lines<std::byte>{taken.chunk->memory.data(), piece.chunk_pitch()};
-  const Lines<std::byte> device{piece.device, piece.device_pitch};
   const bool is_one_line = !is_pinned && piece.is_one_line();
   const std::size_t line_bytes = is_one_line ? piece.bytes_of_one_line() : piece.line_bytes;
   const std::size_t lines = is_one_line ? 1 : piece.lines;
+  const Lines<std::byte> host =
+      is_pinned ? Lines<std::byte>{piece.host, piece.host_pitch}
+                : Lines<std::byte>{taken.chunk->memory.data(), std::max(piece.chunk_pitch(), line_bytes)};
+  // The driver takes no lines that are longer than their distance.
+  const Lines<std::byte> device{piece.device, std::max(piece.device_pitch, line_bytes)};
   if (direction_ == CopyDirection::to_device)
     transfers_.copy_lines_to_device(queue_, device, {host.first, host.pitch}, line_bytes, lines);
   else

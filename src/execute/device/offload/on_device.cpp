@@ -315,7 +315,8 @@ void OffloadPipeline::OnDevice::store(const OffloadStep& step, CopyGroup& result
   const auto strip = static_cast<std::size_t>(step.strip_c);
   result = copies(&HostMatrices::c, step.items, step.rows, step.columns, matrix_c(step));
   for (const CopyPiece& piece : result.pieces) downloaded_bytes_ += static_cast<std::int64_t>(piece.bytes());
-  events_.back().make_wait(to_host_.get());  // recorded after the product
+  // Not a wait of the queue now: copies of earlier steps that come later would wait for this product too.
+  result.after = &events_.back();  // recorded after the product
   downloads_->add(result);
   results_[strip] = &result;
 }
