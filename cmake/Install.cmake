@@ -18,6 +18,13 @@ foreach(drop_in kintsugi_blas kintsugi_cublas)
     install(TARGETS ${drop_in} ${drop_in}_audit LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
   endif()
 endforeach()
+# Found by `kintsugi run --library-path` beside the drop-in.
+if(TARGET kintsugi_cublas)
+  foreach(version 12 13)
+    install(TARGETS kintsugi_path_cublas_${version} kintsugi_path_cublasLt_${version}
+            LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/cublas_path/${version} NAMELINK_SKIP)
+  endforeach()
+endif()
 # Opened by clang, which the wrappers start.
 if(TARGET kintsugi_pass)
   install(TARGETS kintsugi_pass LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})

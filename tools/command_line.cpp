@@ -130,7 +130,8 @@ CLI::Validator whole_number(std::int64_t min, std::int64_t max) {
 }
 
 std::string command_line_message(const CLI::App& program, const CLI::ParseError& error) {
-  auto extras = program.remaining(true);
+  constexpr bool of_subcommands_too = true;
+  auto extras = program.remaining(of_subcommands_too);
   std::erase(extras, "--");  // CLI11 keeps the mark that precedes positional words
   // An unknown word is reported first. It may be the reason why CLI11 misses other words.
   if (!extras.empty()) return unknown_word(program, extras.front());

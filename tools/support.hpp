@@ -91,6 +91,14 @@ Json document(const std::string& name, int format_version = 1);
 std::string commit();
 void print(const Json& document);
 
+// Returns the JSON value of a text or a stream. If the input is malformed, returns a discarded value and
+// throws no exception.
+template <class Input>
+Json parse_or_discard(Input&& input) {
+  constexpr bool throws = false;
+  return Json::parse(std::forward<Input>(input), nullptr, throws);
+}
+
 // These functions return a number for JSON. JSON has no infinities and no NaN; they become "inf", "-inf" and
 // "nan".
 Json number(double value);

@@ -23,9 +23,9 @@ Side other(Side side) {
 }
 
 // Returns the op with which a rank-k update of A^T gives the result of the update of A with `op`.
-// `is_hermitian`: the update is herk or her2k; else it is syrk or syr2k.
-Op other(Op op, bool is_hermitian) {
-  if (op == Op::n) return is_hermitian ? Op::c : Op::t;
+// `transposition`: Op::t for syrk and syr2k, Op::c for herk and her2k.
+Op other(Op op, Op transposition) {
+  if (op == Op::n) return transposition;
   const bool is_transposing = op == Op::t || op == Op::c;
   return is_transposing ? Op::n : op;
 }
@@ -43,9 +43,9 @@ Call as_column_major(Call call) {
       std::swap(call.m, call.n);
       break;
     case Routine::syrk:
-    case Routine::syr2k: call.op_a = other(call.op_a, false); break;
+    case Routine::syr2k: call.op_a = other(call.op_a, Op::t); break;
     case Routine::herk:
-    case Routine::her2k: call.op_a = other(call.op_a, true); break;
+    case Routine::her2k: call.op_a = other(call.op_a, Op::c); break;
     case Routine::symm:
     case Routine::hemm:
     case Routine::trmm:

@@ -18,6 +18,15 @@ int data_type(kintsugi_type type) {
   }
 }
 
+// True if cuBLAS accepts the ops, the sizes and the leading dimensions.
+bool has_valid_numbers(const Call& call) {
+  const auto is_op = [](int op) { return op >= KINTSUGI_OP_N && op <= KINTSUGI_OP_C; };
+  const auto is_ld = [](std::int64_t ld, std::int64_t rows) { return ld >= std::max<std::int64_t>(1, rows); };
+  return is_op(call.op_a) && is_op(call.op_b) && call.m >= 0 && call.n >= 0 && call.k >= 0 &&
+         call.count >= 0 && is_ld(call.lda, call.op_a == KINTSUGI_OP_N ? call.m : call.k) &&
+         is_ld(call.ldb, call.op_b == KINTSUGI_OP_N ? call.k : call.n) && is_ld(call.ldc, call.m);
+}
+
 }  // namespace
 
 std::optional<kintsugi_type> type_of_all(const MatrixTypes& types, kintsugi_type type) {
@@ -72,17 +81,16 @@ Call by_pointers(Call call, std::int64_t count) {
 
 const char* reason_to_forward(const Call& call) {
   if (!call.type) return "no product of FP32, FP64 or complex matrices alone in the types' own arithmetic";
-  const auto is_op = [](int op) { return op >= KINTSUGI_OP_N && op <= KINTSUGI_OP_C; };
-  const auto is_ld = [](std::int64_t ld, std::int64_t rows) { return ld >= std::max<std::int64_t>(1, rows); };
-  const bool is_valid = is_op(call.op_a) && is_op(call.op_b) && call.m >= 0 && call.n >= 0 && call.k >= 0 &&
-                        call.count >= 0 && is_ld(call.lda, call.op_a == KINTSUGI_OP_N ? call.m : call.k) &&
-                        is_ld(call.ldb, call.op_b == KINTSUGI_OP_N ? call.k : call.n) &&
-                        is_ld(call.ldc, call.m);
-  if (!is_valid) return "arguments that cuBLAS answers with a status";
-  if (call.m == 0 || call.n == 0 || call.k == 0 || call.count == 0) return "a size is 0";
+  if (!has_valid_numbers(call)) return "arguments that cuBLAS answers with a status";
+  if (is_empty(call)) return "a size is 0";
   for (const void* pointer : {call.alpha, call.a, call.b, call.beta, static_cast<const void*>(call.c)})
     if (pointer == nullptr) return "a pointer is null";
   return nullptr;
+}
+
+bool is_empty(const Call& call) {
+  const bool has_empty_size = call.m == 0 || call.n == 0 || call.k == 0 || call.count == 0;
+  return has_empty_size && has_valid_numbers(call);
 }
 
 bool is_zero(const void* scalar, kintsugi_type type) {

@@ -58,6 +58,9 @@ Call by_pointers(Call call, std::int64_t count);
 // that may be invalid is such a reason, so that the caller gets cuBLAS's own status.
 const char* reason_to_forward(const Call& call);
 
+// True if the arguments are valid and a size is 0.
+bool is_empty(const Call& call);
+
 // True if a scalar of that type in host memory is 0.
 bool is_zero(const void* scalar, kintsugi_type type);
 

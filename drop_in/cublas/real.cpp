@@ -11,9 +11,21 @@ namespace kintsugi::cublas {
 
 namespace {
 
+// True for the names of cuBLAS, also those that it has where stubs of this library bear its own (path.c).
 bool is_cublas(std::string_view path) {
   const std::string_view file = path.substr(path.rfind('/') + 1);
-  return file.starts_with("libcublas.so") || file.starts_with("libcublasLt.so");
+  for (const char* name : {"libcublas.so", "libcublasLt.so", "libcublas_real.so", "libcublasLt_real.so"})
+    if (file.starts_with(name)) return true;
+  return false;
+}
+
+// True if `function` is one of this library's own. A stub with the name of cuBLAS needs this library, so that
+// a look-up in the stub finds this library's functions first.
+bool is_own(const void* function) {
+  static const char own = 0;
+  Dl_info of_function{}, of_this{};
+  return ::dladdr(function, &of_function) != 0 && ::dladdr(&own, &of_this) != 0 &&
+         of_function.dli_fbase == of_this.dli_fbase;
 }
 
 std::vector<std::string> loaded_cublas() {
@@ -31,13 +43,13 @@ std::vector<std::string> loaded_cublas() {
 }  // namespace
 
 void* find_real(const char* name) {
-  if (void* found = ::dlsym(RTLD_NEXT, name)) return found;
+  if (void* found = ::dlsym(RTLD_NEXT, name); found != nullptr && !is_own(found)) return found;
   for (const std::string& path : loaded_cublas()) {
     void* library = ::dlopen(path.c_str(), RTLD_LAZY | RTLD_NOLOAD);
     if (library == nullptr) continue;
     void* found = ::dlsym(library, name);
     ::dlclose(library);  // The library stays loaded: it was loaded before dlopen().
-    if (found != nullptr) return found;
+    if (found != nullptr && !is_own(found)) return found;
   }
   return nullptr;
 }

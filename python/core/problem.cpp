@@ -84,7 +84,11 @@ Extent extent_of(const Array& array) {
   Extent extent{array.data, array.data + element_size(array.type)};
   for (int d = 0; d < array.dimensions; ++d) {
     const int64_t reach = array.strides[d] * (array.shape[d] - 1);
-    (reach < 0 ? extent.first : extent.end) += reach;
+    if (reach < 0) {
+      extent.first += reach;
+    } else {
+      extent.end += reach;
+    }
   }
   return extent;
 }

@@ -105,6 +105,7 @@ bool Product::take_workspace(size_t bytes) {
   workspace_ = take_spare(*memory, uses_null_stream(), bytes, alignment, address);
   if (!workspace_) workspace_ = aligned_bytes(state_.torch, device(), bytes, alignment, address);
   if (!workspace_) {
+    // If torch has too little memory, the library allocates less memory itself. An interrupt is no Exception.
     if (!PyErr_ExceptionMatches(PyExc_Exception)) return false;
     PyErr_Clear();
     return true;

@@ -19,8 +19,8 @@ def _is_lazy(tensor: Any) -> bool:
 
 
 def as_stored(x: Any, name: str) -> Any:
-    """Returns a tensor without autograd whose memory has x's elements. It shares x's memory, or is a copy if x is lazy,
-    since neither DLPack nor an address shows that. Returns x unchanged if it is not a tensor."""
+    """Returns a tensor without autograd whose memory has x's elements. The tensor shares x's memory, or is a copy if x is
+    lazy, since neither DLPack nor an address shows that a tensor is lazy. Returns x unchanged if x is not a tensor."""
     if not is_tensor(x):
         return x
     if x.requires_grad and sys.modules["torch"].is_grad_enabled():

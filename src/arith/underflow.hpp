@@ -20,9 +20,8 @@ namespace kintsugi::core {
 //
 // The second term is at most u S in two cases, with P = 2 (1 + k u)^2 eta / u:
 //
-//   1. Every product is zero or at least P. A zero product loses nothing. n products of at least P have S >=
-//     n P,
-//      and (1 + k u) n eta <= u n P.
+//   1. Every product is zero or at least P. A zero product loses nothing. n products of at least P have
+//      S >= n P, and (1 + k u) n eta <= u n P.
 //   2. |s'| >= k P. Since |s'| <= (1 + k u) (S + k eta),
 //      S >= (2 (1 + k u) / u - 1) k eta >= (1 + k u) k eta / u.
 //

@@ -122,7 +122,6 @@ class Workspace {
   bool counts_ = false;
 };
 
-// Number of bytes that lay_out(workspace) takes.
 template <class LayOut>
 std::size_t bytes_of_layout(const LayOut& lay_out) {
   Workspace counter = Workspace::counting();

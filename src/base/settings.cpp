@@ -1,5 +1,7 @@
 #include "base/settings.hpp"
 
+#include <dlfcn.h>
+
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -119,12 +121,24 @@ std::string_view value_for_library(const SettingDescription& setting, std::strin
   return setting.id == SettingId::policy && value == "force" ? "emulate" : value;
 }
 
+// Returns the process's list of variables. Programs have a copy of `environ` if they name it, and a library
+// that was loaded with RTLD_DEEPBIND would read libc's own one, which is then never set.
+char** environment() {
+  static char*** const address = [] {
+    void* program = ::dlopen(nullptr, RTLD_LAZY);
+    void* found = program != nullptr ? ::dlsym(program, "environ") : nullptr;
+    if (program != nullptr) ::dlclose(program);
+    return found != nullptr ? static_cast<char***>(found) : &environ;
+  }();
+  return *address;
+}
+
 // Calls visit(name, value) for the environment's KINTSUGI_... variables except KINTSUGI_CONFIG and those of
 // the drop-in libraries.
 template <class Visit>
 void for_each_variable(const Visit& visit) {
   const auto lock = lock_environment();
-  for (char** element = environ; element != nullptr && *element != nullptr; ++element) {
+  for (char** element = environment(); element != nullptr && *element != nullptr; ++element) {
     if (**element != prefix.front()) continue;  // a short test first: every call reads all variables
     const std::string_view line(*element);
     const auto equals = line.find('=');

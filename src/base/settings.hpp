@@ -123,7 +123,6 @@ struct SettingValue {
 inline constexpr std::array<std::string_view, 5> setting_sources{"call", "handle", "environment", "file",
                                                                  "default"};
 
-// True if `value` comes from a nearer source than `other`.
 bool is_from_nearer_source(const SettingValue& value, const SettingValue& other);
 
 // The values in effect. The nearest source that sets a value counts: call, handle, environment, file,

@@ -13,13 +13,13 @@ namespace kintsugi::core {
 
 // Exponents of a side's slices, and the number of slices of each vector.
 struct DeviceSliceExponents {
-  std::int32_t* exponents = nullptr;  // element s * stride + v is for slice s of vector v
+  std::int32_t* values = nullptr;  // element s * stride + v is for slice s of vector v
   std::int64_t stride = 0;
   // Number of slices after which a vector's residuals are 0. If they are never 0, one more than the number of
   // computed slices.
   std::int32_t* lengths = nullptr;
 
-  DeviceSliceExponents from(std::int64_t first) const { return {exponents + first, stride, lengths + first}; }
+  DeviceSliceExponents from(std::int64_t first) const { return {values + first, stride, lengths + first}; }
 };
 
 // Slice counts of all blocks of C. A block has `rows` rows, and columns for `vectors` vectors of B. Element
@@ -67,12 +67,12 @@ struct DeviceRowSliceCounts {
 // Sums of a tile of C, laid out as the sums of multiply(): one column per vector of B.
 struct DeviceProductSums {
   DeviceTile tile;
-  DeviceSliceExponents rows;  // exponents from the tile's first row and vector on
-  DeviceSliceExponents vectors;
-  int slices = 0;      // slices of each operand
-  bool fast = false;   // as in SliceDepth
+  DeviceSliceExponents row_exponents;     // from the tile's first row on
+  DeviceSliceExponents vector_exponents;  // from the tile's first vector on
+  int slices = 0;                         // slices of each operand
+  bool fast = false;                      // as in SliceDepth
   bool exact = false;  // true: integers of `limbs` words, rounded once; false: FP64, in the order of products
-  std::byte* sums = nullptr;
+  std::byte* data = nullptr;
   std::int64_t stride = 0;  // sums in a column
   std::int64_t columns = 0;
   DeviceBlockSliceCounts slice_counts;
@@ -109,7 +109,6 @@ class DeviceOzaki1 {
   virtual void weigh_inner_indices(const Queue& queue, const DeviceSide& b,
                                    const DeviceBlockSliceCounts& slice_counts, double* weights,
                                    const DeviceCondition& condition) const = 0;
-  // Finds the slice counts of A's rows.
   virtual void find_slice_counts(const Queue& queue, const DeviceRowSliceCounts& rows,
                                  const DeviceCondition& condition) const = 0;
   // Multiplies slices first_a ... of A by slice `slice_b` of B, as far as the slice counts require these

@@ -35,23 +35,30 @@ struct ResultBlock {
   }
 };
 
-// Calls visit(block) for every block of an m x n matrix, in column-major order of the blocks. In this order
-// columns of B are split only once. Rows of A are split once for every column of blocks, or only once if a
-// block has all rows.
+// Calls visit(block) for every block of an m x n matrix, by columns of blocks, alternately downwards and
+// upwards. In this order columns of B are split only once. Rows of A are split once for every column of
+// blocks, except those of a block that follows a block of the same rows.
 template <class Visit>
 void for_each_block(const Blocking& size, std::int64_t m, std::int64_t n, const Visit& visit) {
+  bool upwards = false;
   for_each_interval({0, n}, size.n, [&](const Interval& columns) {
     for_each_interval({0, m}, size.m, [&](const Interval& rows) {
-      visit(ResultBlock{rows.first, columns.first, rows.count, columns.count});
+      const std::int64_t last = divide_up(m, size.m) - 1;
+      const std::int64_t row = upwards ? last * size.m - rows.first : rows.first;
+      visit(ResultBlock{row, columns.first, std::min(size.m, m - row), columns.count});
     });
+    upwards = !upwards;
   });
 }
 
+// True if this block's columns of B must be split: it is the first one of its column of blocks.
+inline bool needs_split_of_columns(const ResultBlock& block, const Blocking& size, std::int64_t m) {
+  const bool upwards = block.column / size.n % 2 != 0;
+  return block.row == (upwards ? (divide_up(m, size.m) - 1) * size.m : 0);
+}
 // True if this block's rows of A must be split. False if the preceding block had the same rows.
 inline bool needs_split_of_rows(const ResultBlock& block, const Blocking& size, std::int64_t m) {
-  return block.column == 0 || size.m < m;
+  return block.column == 0 || !needs_split_of_columns(block, size, m);
 }
-// True if this block's columns of B must be split. False if the preceding block had the same columns.
-inline bool needs_split_of_columns(const ResultBlock& block) { return block.row == 0; }
 
 }  // namespace kintsugi::core

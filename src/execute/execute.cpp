@@ -77,7 +77,7 @@ void run_program(const Plan& plan, const Blocking& blocking, const Program& prog
   Slices slices_a;
   Slices slices_b;
   for_each_block(blocking, c.rows, c.columns, [&](const ResultBlock& block) {
-    if (needs_split_of_columns(block))
+    if (needs_split_of_columns(block, blocking, c.rows))
       slices_b = split_vectors(b, {block.column, block.columns}, plan.threads);
     if (needs_split_of_rows(block, blocking, c.rows))
       slices_a = split_vectors(a, {block.row, block.rows}, plan.threads);

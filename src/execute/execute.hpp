@@ -93,7 +93,10 @@ struct Operands {
   const void* device_alpha =
       nullptr;  // scalars in device memory; if they are set, alpha and beta are ignored
   const void* device_beta = nullptr;
-  DeviceReport* device_report = nullptr;  // device memory in which the device counts what it did
+  DeviceReport* device_report = nullptr;  // device memory for findings of the device
+  // Kernels are launched one by one, not as a graph: the driver waits for a graph's execution before it takes
+  // the arguments of the next one, and the thread may have other things to do.
+  bool launches_singly = false;
 };
 
 // Returns the queue of an execution on a device.

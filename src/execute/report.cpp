@@ -63,6 +63,23 @@ Json tiles_json(const Report& report) {
           {"failing_share_b", share(report.tiles_b)}};
 }
 
+Json copy_times_json(const OffloadCopyTimes& times) {
+  return {{"threads", times.threads},
+          {"waiting", times.waiting},
+          {"copying", times.copying},
+          {"queueing", times.queueing}};
+}
+
+Json seconds_json(const OffloadSeconds& seconds) {
+  return {{"preparation", seconds.preparation},
+          {"load_waits", seconds.load_waits},
+          {"launches", seconds.launches},
+          {"result_waits", seconds.result_waits},
+          {"end", seconds.end},
+          {"uploads", copy_times_json(seconds.uploads)},
+          {"downloads", copy_times_json(seconds.downloads)}};
+}
+
 Json offload_json(const std::optional<OffloadReport>& offload) {
   if (!offload) return {};
   return {{"devices", offload->devices},
@@ -72,6 +89,7 @@ Json offload_json(const std::optional<OffloadReport>& offload) {
           {"downloaded_bytes", offload->downloaded_bytes},
           {"device_bytes", offload->device_bytes},
           {"host_elements", offload->host_elements},
+          {"seconds", seconds_json(offload->seconds)},
           {"host_reason", offload->host_reason.empty() ? Json() : Json(offload->host_reason)}};
 }
 

@@ -14,7 +14,43 @@
 
 namespace kintsugi::core {
 
-// Work of the devices and of the host in an offloaded call.
+// Seconds that the threads of one direction spent, all of them together.
+struct OffloadCopyTimes {
+  int threads = 0;
+  double waiting = 0;   // for the device, which reads or fills pinned memory
+  double copying = 0;   // between pageable and pinned memory
+  double queueing = 0;  // copies of the device
+
+  void add(const OffloadCopyTimes& other) {
+    threads += other.threads;
+    waiting += other.waiting;
+    copying += other.copying;
+    queueing += other.queueing;
+  }
+};
+
+// Seconds of the threads that steer a device, all of them together.
+struct OffloadSeconds {
+  double preparation = 0;   // plans, device memory, threads
+  double load_waits = 0;    // until the copies of a step's operands were in the queue
+  double launches = 0;      // of products
+  double result_waits = 0;  // until C was complete, after the last product's launch
+  double end = 0;           // reports, and what preparation made
+  OffloadCopyTimes uploads{};
+  OffloadCopyTimes downloads{};
+
+  void add(const OffloadSeconds& other) {
+    preparation += other.preparation;
+    load_waits += other.load_waits;
+    launches += other.launches;
+    result_waits += other.result_waits;
+    end += other.end;
+    uploads.add(other.uploads);
+    downloads.add(other.downloads);
+  }
+};
+
+// Record of an offloaded call: the work of the devices, and that of the host.
 struct OffloadReport {
   int devices = 0;
   std::int64_t products = 0;     // steps, summed over all devices
@@ -23,7 +59,8 @@ struct OffloadReport {
   std::int64_t downloaded_bytes = 0;
   std::int64_t device_bytes = 0;   // largest memory used on any device
   std::int64_t host_elements = 0;  // elements of C that the host computed
-  std::string host_reason;         // why the host computed elements; empty: it computed none
+  std::string host_reason;         // why it did; empty: it computed none
+  OffloadSeconds seconds{};
 };
 
 // Counts of what an execution did. The size is fixed, so that a call with a workspace allocates nothing.

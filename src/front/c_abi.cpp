@@ -5,6 +5,7 @@
 #include "base/floating_environment.hpp"
 #include "base/version.hpp"
 #include "calibrate/calibrate.hpp"
+#include "execute/device/offload/kept_operands.hpp"
 #include "execute/device/offload/owned.hpp"
 #include "execute/device/offload/pinned_chunks.hpp"
 #include "front/calls.hpp"
@@ -243,6 +244,7 @@ kintsugi_status kintsugi_release_caches(void) {
     plan_cache().clear();
     release_pinned_chunks();
     release_spare_queues();
+    release_kept_operands();
     release_kept_memory();
   });
 }

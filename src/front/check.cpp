@@ -354,39 +354,39 @@ void check_queue_of(const Problem& problem, const Queue& queue) {
 }
 
 GivenPrepared given_prepared(const kintsugi_operands* operands) {
-  const kintsugi_operands p = read_operands(operands);
-  return {prepared_of(p.prepared_a), prepared_of(p.prepared_b)};
+  const kintsugi_operands caller = read_operands(operands);
+  return {prepared_of(caller.prepared_a), prepared_of(caller.prepared_b)};
 }
 
 Operands check_operands(const Problem& problem, const kintsugi_operands* given) {
-  const kintsugi_operands p = read_operands(given);
-  check_not_null(p.alpha, "alpha");
-  check_not_null(p.beta, "beta");
+  const kintsugi_operands caller = read_operands(given);
+  check_not_null(caller.alpha, "alpha");
+  check_not_null(caller.beta, "beta");
   Operands operands;
   if (problem.device_scalars) {
-    operands.device_alpha = p.alpha;
-    operands.device_beta = p.beta;
+    operands.device_alpha = caller.alpha;
+    operands.device_beta = caller.beta;
   } else {
-    operands.alpha = read_scalar(problem, p.alpha);
-    operands.beta = read_scalar(problem, p.beta);
+    operands.alpha = read_scalar(problem, caller.alpha);
+    operands.beta = read_scalar(problem, caller.beta);
   }
-  operands.queue = check_queue(p.queue, "operands.queue");
+  operands.queue = check_queue(caller.queue, "operands.queue");
   check_queue_of(problem, operands.queue);
-  operands.a = p.a;
-  operands.b = p.b;
-  operands.c = p.c;
-  operands.prepared_a = prepared_of(p.prepared_a);
-  operands.prepared_b = prepared_of(p.prepared_b);
-  operands.workspace = p.workspace;
-  operands.workspace_size = p.workspace_size;
-  if (p.workspace == nullptr && p.workspace_size != 0) {
-    fail(Status::invalid_argument, "workspace is null and workspace_size = {}", p.workspace_size);
+  operands.a = caller.a;
+  operands.b = caller.b;
+  operands.c = caller.c;
+  operands.prepared_a = prepared_of(caller.prepared_a);
+  operands.prepared_b = prepared_of(caller.prepared_b);
+  operands.workspace = caller.workspace;
+  operands.workspace_size = caller.workspace_size;
+  if (caller.workspace == nullptr && caller.workspace_size != 0) {
+    fail(Status::invalid_argument, "workspace is null and workspace_size = {}", caller.workspace_size);
   }
   if (problem.m == 0 || problem.n == 0 || problem.batch_count == 0) return operands;
-  check_data(problem, p.c, "c");
+  check_data(problem, caller.c, "c");
   if (problem.k == 0 || problem.device_scalars || operands.alpha.is_zero()) return operands;
-  if (operands.prepared_a == nullptr) check_data(problem, p.a, "a");
-  if (operands.prepared_b == nullptr) check_data(problem, p.b, "b");
+  if (operands.prepared_a == nullptr) check_data(problem, caller.a, "a");
+  if (operands.prepared_b == nullptr) check_data(problem, caller.b, "b");
   return operands;
 }
 

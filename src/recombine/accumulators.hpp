@@ -10,17 +10,16 @@ namespace kintsugi::core {
 
 __extension__ using Integer128 = __int128;
 
-// Type of the sums outside the engine: float for floating-point slices, integers for exact sums over
-// k-blocks; Integer128 for products of 52-bit words.
+// Type of the sums outside the engine.
 enum class SumType : std::uint8_t {
-  f32,
-  i64,
-  i128,
+  f32,      // sums of floating-point slices
+  i64,      // exact sums over k-blocks
+  i128,     // exact sums of products of 52-bit words
   residue,  // 0 ... m - 1 for a group with modulus m, from engines that reduce sums before storing them
 };
 
-// Accumulators of all groups: the sum of group g for element (i, j) is element g * group_stride() + i + j *
-// rows.
+// Accumulators of all groups. The sum of group g for element (i, j) has the index
+// g * group_stride() + i + j * rows.
 struct Accumulators {
   std::byte* data = nullptr;
   std::int64_t rows = 0;

@@ -34,9 +34,9 @@ inline bool may_underflow(double x, double y) {
   return x != 0 && y != 0 && !(std::abs(x * y) >= underflow_limits<DoubleDouble>(1).product);
 }
 
-// True if underflow may have spoiled element (i, j) of alpha A B + beta C: in its sum over k in double-double
-// arithmetic, or in the products with alpha and beta. `sum`: the sum. `a` is m x k, `b` is n x k; `c` is null
-// if beta = 0.
+// True if underflow may have spoiled element (i, j) of alpha A B + beta C, either in its sum over k or in the
+// products with alpha and beta. `sum`: the sum over k, computed in double-double arithmetic. `a` is m x k,
+// `b` is n x k; `c` is null if beta = 0.
 inline bool may_underflow(const MatrixView<const DoubleDouble>& a, const MatrixView<const DoubleDouble>& b,
                           std::int64_t i, std::int64_t j, const DoubleDouble& sum, const DoubleDouble& alpha,
                           const DoubleDouble& beta, const DoubleDouble* c) {

@@ -9,7 +9,7 @@
 
 namespace kintsugi::core {
 
-// Sum of those products of vectors i of A and v of B that have a non-finite factor.
+// Returns the sum of the products of vectors i of A and v of B that have a non-finite factor.
 template <class T, class View>
 KINTSUGI_HOST_DEVICE T special_sum(const View& a, const View& b, std::int64_t i, std::int64_t v) {
   const auto finite = [](T x) { return x - x == T(0); };
@@ -22,7 +22,7 @@ KINTSUGI_HOST_DEVICE T special_sum(const View& a, const View& b, std::int64_t i,
   return sum;
 }
 
-// alpha * special_sum() + beta * C(i, j); c is null when beta = 0.
+// Returns alpha * special_sum() + beta * C(i, j); c is null if beta = 0.
 template <class T>
 KINTSUGI_HOST_DEVICE T special_element(const OperandView<T>& a, const OperandView<T>& b, std::int64_t i,
                                        std::int64_t j, T alpha, T beta, const T* c) {

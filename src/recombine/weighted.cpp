@@ -66,8 +66,8 @@ bool stays_normal(int exponent) {
          exponent <= std::numeric_limits<T>::max_exponent - 128;
 }
 
-// Rounds to the nearest T. (A cast would call a function of libgcc.) Rounds the leading 63 bits, whose last
-// bit is set if any lower bit is set; they round like all bits.
+// Rounds to the nearest T. (A cast would call a function of libgcc.) Only the leading 63 bits are rounded. If
+// any lower bit is set, the last of the 63 bits is set, so that the result is the same.
 template <class T>
 T nearest(Integer128 x) {
   __extension__ using Unsigned = unsigned __int128;

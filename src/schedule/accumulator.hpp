@@ -78,9 +78,9 @@ constexpr bool is_tensor_core(Accumulator accumulator) {
 // Products that one step of the hardware adds to the accumulator. A run of n products is cut into such blocks
 // from its start; zeros that fill the last block change nothing.
 //
-// tf32 on the H200: wgmma and mma.sync.m16n8k8 add 8 products at once (60,000 probes of the latter, no
-// mismatch); the warp matrix API's m16n16k8, which is h200_mma, adds two blocks of 4, one after the other, as
-// two m16n8k4 would.
+// For tf32 on the H200, wgmma and mma.sync.m16n8k8 add 8 products at once (60,000 probes of mma.sync, no
+// mismatch). The warp matrix API's m16n16k8, which is h200_mma, adds two blocks of 4 products, one after the
+// other, as two m16n8k4 would.
 constexpr int accumulator_block(Accumulator accumulator, FormatId format) {
   const bool tf32_operands = format == FormatId::tf32;
   switch (accumulator) {
@@ -99,10 +99,10 @@ constexpr int accumulator_block(Accumulator accumulator, FormatId format) {
   return 1;
 }
 
-// True if partial sums are added outside the accumulator in fp64, and the whole sum is rounded to fp32 once;
-// false if every addition outside is rounded to fp32. In fp32 the error of sums of one sign grows with the
-// number of k-blocks, to 2.6 times that of OpenBLAS at k = 2^18 in blocks of 64; on a CPU additions in fp64
-// cost nothing measurable beside a block's products.
+// True if partial sums are added outside the accumulator in fp64, and the whole sum is rounded to fp32 once.
+// False if every addition outside is rounded to fp32. In fp32 the error of sums of one sign grows with the
+// number of k-blocks: at k = 2^18 in blocks of 64 it was 2.6 times the error of OpenBLAS. On a CPU, additions
+// in fp64 cost nothing measurable beside a block's products.
 constexpr bool adds_outside_in_fp64(Accumulator accumulator) { return accumulator == Accumulator::fp32; }
 
 // Bits that a tensor core keeps of each addend below the last place of the largest addend's fp32 significand;
@@ -139,16 +139,17 @@ constexpr std::int64_t safe_products(Accumulator accumulator) {
 //   |computed - (sum_0 + sum_p a_p b_p)| <= accumulation_error  * (|sum_0| + sum_p |a_p b_p|)
 //                                          + accumulation_floor
 //
-// accumulation_error is rigorous, second-order terms included (derivation in accumulator.cpp). For integers
-// it is 0 up to safe_products and infinity beyond, for sum_0 = 0; for another sum_0 the products already in
-// the sum count, too. Combinations that are not supported give infinity.
+// accumulation_error is rigorous and includes second-order terms (derivation in accumulator.cpp). For
+// integers and sum_0 = 0, it is 0 if n is at most safe_products, and infinity otherwise. For another sum_0,
+// n must include the products already in the sum. Combinations that are not supported give infinity.
 double accumulation_error(Accumulator accumulator, FormatId format, std::int64_t n);
 
-// Absolute part of the bound, for subnormal sums and subnormal operands. CPUs' bf16 units flush them to zero;
-// tensor cores align them as if they had the exponent of the smallest normal number, and truncate more of the
-// other addends than needed. It holds for all operands of magnitude at most largest_operand. For scaled
-// operands it is usually far below every result that occurs, but not always: fp16 with a subnormal factor
-// loses up to 2^-39 of the other factor per product on the H200.
+// Returns the absolute part of the bound, for subnormal sums and subnormal operands. CPUs' bf16 units flush
+// subnormal numbers to zero. Tensor cores align subnormal numbers as if they had the exponent of the smallest
+// normal number, and truncate more of the other addends than needed. The bound holds for all operands of
+// magnitude at most largest_operand. For scaled operands this part is usually far below every result that
+// occurs, but not always: a product of fp16 numbers with a subnormal factor loses up to 2^-39 of the other
+// factor on the H200.
 double accumulation_floor(Accumulator accumulator, FormatId format, std::int64_t n, double largest_operand);
 
 }  // namespace kintsugi::core

@@ -44,10 +44,10 @@ int quantum_exponent(const SplitRule& rule, int slices) {
   return quantum - rounding_bit - rule.residual_exponent * (slices - 1);
 }
 
-// Returns log2 of the largest residual of elements that are too small for a normal first slice. Two residuals
-// are possible, and the larger one counts: the residual because of the last slice's quantum, and the residual
-// before the last slice without the p leading bits that the last slice takes. (If a bit-cut gave zero, the
-// residual before the last slice is the whole element.)
+// Returns log2 of the largest residual of elements that are too small for a normal first slice. The larger
+// one of two residuals counts: the residual that the last slice's quantum leaves, and the residual before the
+// last slice without the p leading bits that the last slice takes. (If a bit-cut gave zero, the residual
+// before the last slice is the whole element.)
 int floor_exponent(const SplitRule& rule, int slices) {
   const int by_quantum = quantum_exponent(rule, slices);
   if (slices == 1) return by_quantum;
@@ -322,10 +322,10 @@ bool can_overflow(const SplitRule& rule, const RangeSummary& ranges) {
 bool sums_can_overflow(const Program& program, const RangeSummary& a, const RangeSummary& b, std::int64_t k) {
   if (!program.format().floating) return false;
   constexpr int highest = 126;  // largest exponent of fp32 sums
-  const int length = static_cast<int>(std::bit_width(static_cast<std::uint64_t>(k)));
+  const int bits_of_k = static_cast<int>(std::bit_width(static_cast<std::uint64_t>(k)));
   return std::any_of(program.schedule.terms.begin(), program.schedule.terms.end(), [&](const Term& term) {
     return slice_exponent(program.split_a, a.largest, term.a) +
-               slice_exponent(program.split_b, b.largest, term.b) + length >
+               slice_exponent(program.split_b, b.largest, term.b) + bits_of_k >
            highest;
   });
 }

@@ -2,8 +2,8 @@
 //
 //   a' = 2^s_i a  with max_p |a'_ip| in [2^14, 2^15)      likewise the columns of B
 //   a0 = RN16(a'), a1 = RN16(a' - a0)                     residual unscaled
-//   for every block of 64 inner indices (Schedule::shortened(): 32 if k <= 128 or C has fewer than 2^22
-//   elements, 16 below 2^20):
+//   for every block of 64 inner indices (32 if k <= 128 or C has fewer than 2^22 elements, and 16 if C has
+//   fewer than 2^20 elements; see Schedule::shortened()):
 //     acc = a1 b0 + a0 b1 + a0 b0                         small terms first, one accumulator
 //     sum = sum + acc                                     fp32, outside the engine; a new sum for every
 //                                                         segment of at most 8192 indices, added in order

@@ -42,8 +42,8 @@ bool set_parameter(const Parameter& parameter, Program& program) {
 
 // Returns the largest number of bits b with products * 4^b <= 2^limit.
 int bits_for(std::int64_t products, int limit) {
-  const int length = static_cast<int>(std::bit_width(static_cast<std::uint64_t>(products - 1)));
-  return (limit - length) / 2;
+  const int product_bits = static_cast<int>(std::bit_width(static_cast<std::uint64_t>(products - 1)));
+  return (limit - product_bits) / 2;
 }
 
 }  // namespace

@@ -6,8 +6,8 @@
 //                                                 several blocks of k are added as integers
 //   C    = sum over q, p of 2^(c_A[p] + c_B[q]) T_pq
 //
-// mode=dp, sp: Algorithm 3 decides the number of slices d; products with p + q <= d + 1; sums in FP64.
-// mode=cr: slices until no residual is left; all products; exact sums; one rounding.
+// mode=dp, sp: Algorithm 3 decides the number of slices d. Products with p + q <= d + 1 are summed in FP64.
+// mode=cr: Elements are split until no residual is left. The sum of all products is exact and rounded once.
 #pragma once
 
 #include <array>

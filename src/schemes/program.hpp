@@ -99,12 +99,14 @@ class OperandTypes {
 };
 
 // Parameters of Recombination::ozaki1 (execute/host/ozaki1.hpp). The program's split rules have the largest
-// number of slices; its schedule has the products of one slice of B.
+// number of slices. The program's schedule has the products of one slice of B.
 struct Ozaki1Parameters {
-  // dp, sp: Algorithm 3 of dgemm-tc decides the number of slices, for an error like that of FP64 (dp) or FP32
-  // (sp); sums are in FP64. cr: slices until no residual is left, exact sums, one rounding. by_operand_type:
-  // sp for FP32 operands, else dp.
-  enum class Mode : std::uint8_t { by_operand_type, dp, sp, cr };
+  enum class Mode : std::uint8_t {
+    by_operand_type,  // sp for FP32 operands, else dp
+    dp,  // Algorithm 3 of dgemm-tc chooses the number of slices for an error like that of FP64; FP64 sums
+    sp,  // Algorithm 3 of dgemm-tc chooses the number of slices for an error like that of FP32; FP64 sums
+    cr,  // elements are split until no residual is left; sums are exact and rounded once
+  };
 
   static constexpr int max_slices = max_successive_slices;
 

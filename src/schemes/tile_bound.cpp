@@ -45,9 +45,11 @@ ErrorBound tile_split_bound(const Program& program, std::int64_t k) {
 }
 
 // Each operation in FP32 loses at most u of its result. A product of elements passes through these
-// operations: one addition for each later tile or piece, which have at least 32 inner indices; the fma of
-// tile_value(); and the conversions of two integers to FP32, which together lose u (nothing for k <= 2). The
-// fma instructions of the half-precision program lose u, 2^-8 u, 2^-16 u and so on.
+// operations:
+// - one addition for each later tile or piece. Tiles and pieces have at least 32 inner indices.
+// - the fma of tile_value().
+// - the conversions of two integers to FP32. Together the conversions lose u, and nothing for k <= 2.
+// The fma instructions of the half-precision program lose u, 2^-8 u, 2^-16 u and so on.
 ErrorBound tile_bound(const Program& program, std::int64_t k) {
   const ErrorBound split = tile_split_bound(program, k);
   const double additions = static_cast<double>(divide_up(k, half_piece)) + (k > 2 ? 1 : 0) + 0x1p-6;

@@ -1,5 +1,5 @@
-// Acceptance test of a candidate: decides for which operands the candidate keeps the contract, on host and
-// device by the same integers of the operands' ranges.
+// Acceptance test of a candidate. The test decides for which operands the candidate keeps the contract. Host
+// and device decide by the same integers of the operands' ranges, so that their decisions are equal.
 #pragma once
 
 #include <algorithm>
@@ -20,13 +20,13 @@ struct Acceptance {
   std::int32_t mean_depth = 0;
   // Largest exponent of an operand's magnitudes that the program allows.
   std::int32_t exponent = any;
-  // Residues scaled by norms: norm_bits is R of arith/residue/residue_scale.hpp, norm_top_exponent the
-  // largest exponent to which a vector's largest magnitude is scaled. Norms must then prove every element
-  // (arith/residue/norm_proof.hpp). norm_bits = 0: norms are not used.
+  // For residues scaled by norms. norm_bits is R of arith/residue/residue_scale.hpp; 0: norms are not used.
+  // norm_top_exponent is the largest exponent to which a vector's largest magnitude is scaled. If norms are
+  // used, they must prove every element (arith/residue/norm_proof.hpp).
   std::int32_t norm_bits = 0;
   std::int32_t norm_top_exponent = 0;
-  // True for exponents per tile, which several rows share: dynamic_range is then that of the whole operand
-  // instead of a row.
+  // True for exponents per tile, since several rows share a tile. dynamic_range is then a limit for the whole
+  // operand instead of a limit for each row.
   bool whole_operand = false;
 
   constexpr bool any_range() const { return dynamic_range == any; }

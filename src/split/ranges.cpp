@@ -76,6 +76,7 @@ void find_ranges(const View& operand, const SplitRule& rule, std::span<VectorRan
 void set_scales(std::span<VectorRange> ranges, const SplitRule& rule) {
   for (VectorRange& range : ranges) set_scale(range, rule);
   if (rule.kind != SplitKind::tiles) return;
+  // The vectors of a panel share the smallest of their scales.
   const auto panel_vectors = static_cast<std::size_t>(rule.tile_vectors);
   for (std::size_t first = 0; first < ranges.size(); first += panel_vectors) {
     const auto panel = ranges.subspan(first, std::min(panel_vectors, ranges.size() - first));

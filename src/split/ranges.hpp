@@ -16,8 +16,8 @@ template <class View>
 void find_ranges(const View& operand, const SplitRule& rule, std::span<VectorRange> ranges, int threads,
                  std::span<const double> inner_factors = {});
 
-// Sets the scales of the vectors by the exponents that `ranges` have. Vectors that share tiles get one scale;
-// the first vector must begin a tile.
+// Sets the scales of the vectors by the exponents in `ranges`. Vectors that share tiles get the same scale.
+// The first vector must begin a tile.
 void set_scales(std::span<VectorRange> ranges, const SplitRule& rule);
 
 // Summary of a whole operand's ranges, by which windows are tested.
@@ -32,15 +32,15 @@ struct RangeSummary {
   std::int32_t depth = 0;
 };
 
-// True if for every row and column, over the pairs of non-zero elements that are multiplied, the mean of the
-// binades by which the two elements lie below the largest of their vectors, added up, is at most `depth`.
-// Vectors have k elements. The arithmetic mean of numbers 2^e_p is at least their geometric mean, so |A||B|
-// is at least the number of pairs times 2^(sum of both largest exponents - depth), however small single
-// elements are.
+// True if every row and column together have at most the mean depth `depth`. For a pair of non-zero elements
+// that are multiplied, add up the binades by which the two elements lie below the largest elements of their
+// vectors. The mean depth is the mean of this number over all pairs. Vectors have k elements. The arithmetic
+// mean of numbers 2^e_p is at least their geometric mean. Therefore |A||B| is at least the number of pairs
+// times 2^(sum of both largest exponents - depth), however small single elements are.
 KINTSUGI_HOST_DEVICE constexpr bool are_within_depth(const RangeSummary& a, const RangeSummary& b,
                                                      std::int64_t k, std::int32_t depth) {
   if (a.depth == VectorRange::unknown_depth || b.depth == VectorRange::unknown_depth) return false;
-  // Pairs of two non-zero elements at the same inner index: at least this many.
+  // Lower bound of the number of pairs of two non-zero elements at the same inner index.
   const std::int64_t pairs = std::int64_t{a.min_elements} + b.min_elements - k;
   return pairs > 0 && std::int64_t{a.depth} + b.depth <= depth * pairs;
 }

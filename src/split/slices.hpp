@@ -35,14 +35,15 @@ struct Slices {
   std::int64_t vectors = 0;            // vectors in this view
   std::int64_t allocated_vectors = 0;  // vectors of each slice in memory, a multiple of vector_multiple
   std::int64_t k = 0;
-  // Exponents per tile, stored after the slices: those of the first tile_vectors vectors one after the other,
-  // then those of the next. tile_depth is the number of inner indices of a tile; 0: there are no tiles.
+  // Exponents per tile, stored after the slices. The exponents of the first tile_vectors vectors lie one
+  // after the other, followed by the exponents of the next tile_vectors vectors. tile_depth is the number of
+  // inner indices of a tile; 0: there are no tiles.
   int tile_vectors = 0;
   int tile_depth = 0;
   TileExponent* tiles = nullptr;
-  // On a device these two replace `tiles`. tile_weights[t * tile_panels() + panel] is the weight of tile t of
-  // a panel of tiles (tile_weight() of arith/tile_arithmetic.hpp), -0 if the tile fails Eq. 9;
-  // tile_failures[panel] is the number of the panel's tiles that fail.
+  // On a device, the next two members replace `tiles`. tile_weights[t * tile_panels() + panel] is the weight
+  // of tile t of a panel of tiles (tile_weight() of arith/tile_arithmetic.hpp). The weight is -0 if the tile
+  // fails Eq. 9. tile_failures[panel] is the number of the panel's tiles that fail.
   float* tile_weights = nullptr;
   std::int32_t* tile_failures = nullptr;
 
@@ -72,8 +73,9 @@ struct Slices {
   // Number of panels of tiles. Such a panel is all tiles of the same tile_vectors vectors.
   std::int64_t tile_panels() const { return allocated_vectors / tile_vectors; }
 
-  // Like place(), for the slices of batch items in a device's memory, items * bytes() bytes: first the slices
-  // of all items, then the weights of all their tiles, then the panels' numbers of failing tiles.
+  // Like place(), for the slices of batch items in a device's memory of items * bytes() bytes. The memory has
+  // first the slices of all items, then the weights of all their tiles, then the panels' numbers of failing
+  // tiles.
   void place_items(std::byte* memory, std::int64_t items) {
     data = memory;
     if (tile_depth == 0 || memory == nullptr) return;

@@ -11,7 +11,7 @@
 
 namespace kintsugi::core {
 
-// Marks the tiles of vectors first ... last - 1 as zero; nothing if the slices have none.
+// Marks the tiles of vectors first ... last - 1 as zero. Does nothing if the slices have no tiles.
 void clear_tiles(const Slices& slices, std::int64_t first, std::int64_t last);
 
 // Writes exponents and segments of vectors first ... last - 1, of which the first begins a panel. `ranges`
@@ -20,7 +20,7 @@ template <class View>
 void split_block_into_tiles(const View& operand, const SplitRule& rule, std::span<const VectorRange> ranges,
                             const Slices& slices, std::int64_t first, std::int64_t last);
 
-// Number of tiles of the vectors, and of those among them that fail Eq. 9.
+// Number of tiles of the vectors, and number of the tiles that fail Eq. 9.
 struct TileCounts {
   std::int64_t tiles = 0;
   std::int64_t failing = 0;

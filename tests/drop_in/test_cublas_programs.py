@@ -42,11 +42,11 @@ def program(tmp_path):
         pytest.skip("the sanitizers' run-time must be loaded first")
 
     def start(*words, preload=True, audit=False, device="NVIDIA H200", command=(), check=True, fake_memory=None,
+              fakes=("libcuda.so.1", "libcublas.so.13"),
               **variables):
         clean = {name: value for name, value in os.environ.items() if not name.startswith(("KINTSUGI_", "FAKE_"))}
         settings = {f"KINTSUGI_{name.upper()}": str(value) for name, value in variables.items()}
-        fakes = [str(FAKES / "libcuda.so.1"), str(FAKES / "libcublas.so.13")]
-        loaded = {"LD_PRELOAD": " ".join(([CUBLAS] if preload else []) + fakes), "LD_LIBRARY_PATH": str(FAKES)}
+        loaded = {"LD_PRELOAD": " ".join(([CUBLAS] if preload else []) + [str(FAKES / fake) for fake in fakes]), "LD_LIBRARY_PATH": str(FAKES)}
         if fake_memory:
             loaded["FAKE_CUDA_MEMORY"] = str(fake_memory)
         if audit:
@@ -250,6 +250,42 @@ class TestWaysIn:
         if not tool:
             pytest.skip("configured without the program")
         run = program(*SMALL, preload=False, command=[tool, "run", "--"], policy="native", explain=1)
+        assert "policy native forwards every call" in run.stderr and len(run.real()) == 1
+
+
+    @pytest.fixture
+    def library_path(self, program):
+        """Arguments with which `kintsugi run` makes a folder of links to the fakes and runs the program with it."""
+        tool = os.environ.get("TESTED_PROGRAM")
+        if not tool:
+            pytest.skip("configured without the program")
+        folder = program.folder / "links"
+        return {"command": [tool, "run", "--library-path", str(folder), "--cublas", str(FAKES), "--"], "preload": False, "fakes": ["libcuda.so.1"]}
+
+    @pytest.mark.parametrize("way", ["--handle", "--deepbind"])
+    def test_a_library_path_reaches_it(self, program, library_path, way):
+        run = program(*SMALL, way, **library_path, policy="native", explain=1)
+        assert "policy native forwards every call" in run.stderr and len(run.real()) == 1 and run.document["results"] == [32]
+        assert sorted(path.name for path in (program.folder / "links").iterdir()) == [
+            "libcublas.so.13", "libcublasLt.so.13", "libcublasLt_real.so.13", "libcublas_real.so.13", "libkintsugi.so.0", "libkintsugi_cublas.so.0"]
+
+    @needs_device_code
+    def test_a_library_path_emulates(self, program, library_path):
+        run = program(*LARGE, *SMALL, "--handle", **library_path, report="report.json")
+        assert any("fp16" in event for event in run.launches()) and run.stderr == ""
+        assert [event.split()[0] for event in run.real()] == ["cublasSgemm_v2"] and "m=64" in run.real()[0]
+        assert read_report(program.folder / "report.json")["cublas"].endswith("links/libcublas_real.so.13")
+
+    def test_a_library_path_needs_the_real_library(self, program, library_path):
+        command = [*library_path["command"][:4], "--cublas", str(program.folder), "--"]
+        run = program(*SMALL, **(library_path | {"command": command}), check=False)
+        assert run.returncode == 2 and f"there is no libcublas.so.12 or .13 in {program.folder}; --cublas names its folder" in run.stderr
+
+    def test_kintsugi_run_sets_the_audit_library(self, program):
+        tool = os.environ.get("TESTED_PROGRAM")
+        if not tool:
+            pytest.skip("configured without the program")
+        run = program(*SMALL, "--handle", preload=False, command=[tool, "run", "--audit", "--"], policy="native", explain=1)
         assert "policy native forwards every call" in run.stderr and len(run.real()) == 1
 
 

@@ -3,23 +3,22 @@
 
 #include <gtest/gtest.h>
 
+#include <random>
 #include <vector>
 
 namespace kintsugi::core {
 namespace {
 
-TEST(Blocks, CoverEveryElementOnceInColumnMajorOrder) {
+TEST(Blocks, CoverEveryElementOnceByColumnsOfBlocks) {
   for (const std::int64_t m : {1, 7, 8, 20}) {
     for (const std::int64_t n : {1, 3, 6, 17}) {
       std::vector<int> visits(static_cast<std::size_t>(m * n));
       std::int64_t column = 0;
-      std::int64_t row = -1;
       for_each_block({8, 3}, m, n, [&](const ResultBlock& block) {
         EXPECT_LE(block.rows, 8);
         EXPECT_LE(block.columns, 3);
-        EXPECT_TRUE(block.column == column ? block.row > row : block.column > column && block.row == 0);
+        EXPECT_GE(block.column, column);
         column = block.column;
-        row = block.row;
         for (std::int64_t j = 0; j < block.columns; ++j) {
           for (std::int64_t i = 0; i < block.rows; ++i)
             ++visits[static_cast<std::size_t>(block.row + i + (block.column + j) * m)];
@@ -30,20 +29,46 @@ TEST(Blocks, CoverEveryElementOnceInColumnMajorOrder) {
   }
 }
 
-// Columns of B are split once for each column of blocks; rows of A once if one block has them all, else for
-// every block.
-TEST(Blocks, SplitAnOperandOnlyWhereItsVectorsBegin) {
-  const auto splits = [](const Blocking& size, std::int64_t m, std::int64_t n) {
-    std::pair<int, int> counts;
+TEST(Blocks, GoDownwardsAndUpwardsInTurn) {
+  std::vector<std::int64_t> rows;
+  for_each_block({8, 8}, 20, 24, [&](const ResultBlock& block) { rows.push_back(block.row); });
+  EXPECT_EQ(rows, (std::vector<std::int64_t>{0, 8, 16, 16, 8, 0, 0, 8, 16}));
+}
+
+// Blocks of random sizes have the slices of their own rows and columns, if those are kept until the next
+// split.
+TEST(Blocks, SplitAnOperandWhereItsVectorsBegin) {
+  std::mt19937 random(5);
+  const auto draw = [&](std::int64_t most) { return 1 + static_cast<std::int64_t>(random() % most); };
+  for (int number = 0; number < 2000; ++number) {
+    const Blocking size{draw(9), draw(9)};
+    const std::int64_t m = draw(40), n = draw(40);
+    Interval rows, columns;
+    std::int64_t split_rows = 0, split_columns = 0;
     for_each_block(size, m, n, [&](const ResultBlock& block) {
-      counts.first += needs_split_of_rows(block, size, m) ? 1 : 0;
-      counts.second += needs_split_of_columns(block) ? 1 : 0;
+      if (needs_split_of_rows(block, size, m)) {
+        rows = {block.row, block.rows};
+        split_rows += block.rows;
+      }
+      if (needs_split_of_columns(block, size, m)) {
+        columns = {block.column, block.columns};
+        split_columns += block.columns;
+      }
+      ASSERT_TRUE(rows.first == block.row && rows.count == block.rows);
+      ASSERT_TRUE(columns.first == block.column && columns.count == block.columns);
     });
-    return counts;
-  };
-  EXPECT_EQ(splits({8, 8}, 8, 20), std::pair(1, 3));
-  EXPECT_EQ(splits({8, 8}, 9, 20), std::pair(6, 3));
-  EXPECT_EQ(splits({8, 8}, 8, 8), std::pair(1, 1));
+    EXPECT_EQ(split_columns, n);
+    EXPECT_LE(split_rows, divide_up(n, size.n) * m);
+    EXPECT_TRUE(size.m < m || split_rows == m);
+  }
+}
+
+TEST(Blocks, SplitRowsOfATurnOnce) {
+  std::int64_t splits = 0;
+  for_each_block({8, 8}, 16, 16, [&](const ResultBlock& block) {
+    splits += needs_split_of_rows(block, {8, 8}, 16) ? 1 : 0;
+  });
+  EXPECT_EQ(splits, 3);
 }
 
 TEST(Blocks, ForEachIntervalCutsALengthAndSkipsAnEmptyOne) {

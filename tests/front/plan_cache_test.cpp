@@ -137,7 +137,7 @@ TEST_F(PlanCacheTest, TypedCallsAndHandlesSharePlans) {
 const std::map<std::string, std::string> other_values{
     {"accuracy", "1e-3"},    {"scheme", "bf16x6"},      {"engine", "reference"}, {"policy", "emulate"},
     {"accumulator", "fp32"}, {"workspace_limit", "1G"}, {"threads", "1"},        {"log", "debug"},
-    {"offload", "force"},    {"offload_memory", "1G"}};
+    {"offload", "force"},    {"offload_memory", "1G"},  {"offload_keep", "ab"}};
 
 template <class Visit>
 void for_each_setting_of_a_call(const Visit& visit) {

@@ -5,6 +5,7 @@
 #include <array>
 #include <map>
 #include <random>
+#include <tuple>
 #include <vector>
 
 #include "base/text/format_text.hpp"
@@ -21,10 +22,12 @@ using core::OffloadStep;
 using core::Problem;
 using core::Side;
 
-// Contents of a strip: for each position the vector, over the inner indices of the last load.
+// Contents of a strip: for each position the vector, over the inner indices and of the items of the last
+// load.
 struct Strip {
   std::map<std::int64_t, std::int64_t> vectors;
   IndexRange inner;
+  IndexRange items;
 };
 
 class Strips {
@@ -34,13 +37,15 @@ class Strips {
     EXPECT_EQ(load.replaces, load.position == 0 && !strip.vectors.empty());
     if (load.replaces) strip.vectors.clear();
     strip.inner = load.inner;
+    strip.items = load.items;
     for (std::int64_t v = 0; v < load.vectors.count; ++v)
       strip.vectors[load.position + v] = load.vectors.first + v;
   }
   void expect(Side side, int strip, std::int64_t position, const IndexRange& vectors,
-              const IndexRange& inner) {
+              const OffloadStep& step) {
     const Strip& held = strips_[{side, strip}];
-    EXPECT_EQ(held.inner, inner);
+    EXPECT_EQ(held.inner, step.inner);
+    EXPECT_EQ(held.items, step.items);
     for (std::int64_t v = 0; v < vectors.count; ++v) {
       const auto found = held.vectors.find(position + v);
       ASSERT_NE(found, held.vectors.end());
@@ -54,25 +59,28 @@ class Strips {
 
 // Executes the steps on counts instead of elements.
 void expect_complete(const Problem& problem, const OffloadPart& part, const OffloadLayout& layout) {
-  std::map<std::pair<std::int64_t, std::int64_t>, std::int64_t>
-      summed;  // inner indices of each element so far
+  // Inner indices of each element (item, row, column) so far.
+  std::map<std::tuple<std::int64_t, std::int64_t, std::int64_t>, std::int64_t> summed;
   Strips strips;
   for (const OffloadStep& step : core::offload_steps(problem, part, layout)) {
     for (const OffloadLoad& load : step.loads) strips.load(load);
-    if (!step.multiplies()) continue;
-    strips.expect(Side::a, step.strip_a, step.row, step.rows, step.inner);
-    strips.expect(Side::b, step.strip_b, step.column, step.columns, step.inner);
+    strips.expect(Side::a, step.strip_a, step.row, step.rows, step);
+    strips.expect(Side::b, step.strip_b, step.column, step.columns, step);
     EXPECT_EQ(step.is_first, step.inner.first == 0);
     EXPECT_EQ(step.is_last, step.inner.end() == problem.k);
-    for (std::int64_t i = step.rows.first; i < step.rows.end(); ++i) {
-      for (std::int64_t j = step.columns.first; j < step.columns.end(); ++j) {
-        std::int64_t& inner = summed[{i, j}];
-        ASSERT_EQ(inner, step.inner.first) << i << ", " << j;
-        inner = step.inner.end();
+    EXPECT_LE(step.items.count, layout.items);
+    ASSERT_TRUE(step.items.first >= part.items.first && step.items.end() <= part.items.end());
+    for (std::int64_t item = step.items.first; item < step.items.end(); ++item) {
+      for (std::int64_t i = step.rows.first; i < step.rows.end(); ++i) {
+        for (std::int64_t j = step.columns.first; j < step.columns.end(); ++j) {
+          std::int64_t& inner = summed[{item, i, j}];
+          ASSERT_EQ(inner, step.inner.first) << item << ": " << i << ", " << j;
+          inner = step.inner.end();
+        }
       }
     }
   }
-  EXPECT_EQ(static_cast<std::int64_t>(summed.size()), part.rows.count * part.columns.count);
+  EXPECT_EQ(static_cast<std::int64_t>(summed.size()), part.elements());
   for (const auto& [element, inner] : summed) ASSERT_EQ(inner, problem.k);
 }
 
@@ -90,6 +98,11 @@ TEST(OffloadSteps, ComputeEveryElementOnceInAnyMemory) {
     problem.m = 1 + below(number % 3 == 0 ? 700 : 200);
     problem.n = 1 + below(number % 5 == 0 ? 1500 : 300);
     problem.k = 1 + below(900);
+    if (number % 7 == 0) {
+      problem.batch_count = 2 + below(6);
+      problem.m = 1 + problem.m % 90;
+      problem.n = 1 + problem.n % 90;
+    }
     const std::size_t bytes = limits[static_cast<std::size_t>(below(limits.size()))];
     SCOPED_TRACE(fmt::format("m {} n {} k {} bytes {}", problem.m, problem.n, problem.k, bytes));
     for (const OffloadPart& part : core::offload_parts(problem, 1 + static_cast<int>(below(3)))) {

@@ -41,7 +41,7 @@ AccuracyResults::AccuracyResults(std::string file, const Sweep& sweep, const std
 
 void AccuracyResults::resume(const std::vector<Json>& keys) {
   InputFile input(file_);
-  const Json old = Json::parse(input.read_rest(), nullptr, false);
+  const Json old = parse_or_discard(input.read_rest());
   if (!old.is_object() || old.value("format", Json()) != head_.at("format"))
     fail(file_, "exists and was not written by kintsugi accuracy; choose another -o");
   try {

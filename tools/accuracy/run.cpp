@@ -172,7 +172,7 @@ SweepOutcome run_sweep(const Sweep& sweep, const std::string& file, const std::s
 Json recorded_document(const std::string& file, const std::string& format) {
   if (!std::filesystem::exists(file)) fail(file, "does not exist; without --recorded it is made");
   InputFile input(file);
-  Json document = Json::parse(input.read_rest(), nullptr, false);
+  Json document = parse_or_discard(input.read_rest());
   if (!document.is_object() || document.value("format", "") != "kintsugi." + format ||
       document.value("format_version", 0) != 1)
     fail(file, "is not a document of the format kintsugi.{}, version 1", format);

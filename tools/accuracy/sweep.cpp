@@ -205,7 +205,7 @@ std::vector<std::string> schemes_and_native(const std::vector<Type>& types) {
 
 SweepTexts read_sweep_plan(const std::string& file) {
   InputFile input(file);
-  const Json plan = Json::parse(input.read_rest(), nullptr, false);
+  const Json plan = parse_or_discard(input.read_rest());
   if (!plan.is_object()) fail(file, "is not a JSON object");
   SweepTexts texts;
   for (const auto& [name, value] : plan.items()) {

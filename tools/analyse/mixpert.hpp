@@ -30,8 +30,8 @@ struct Overhead {
   std::int64_t size = 0;
   double total = 0;
   double packing = 0;  // total minus the time with both operands prepared
-  // Time of the conversion of INT32 sums to FP32 every 32 inner indices. It is computed from the time with
-  // tiles of 256, which convert an eighth as often and so save 7/8 of it.
+  // Time of the conversion of INT32 sums to FP32 every 32 inner indices. A product with tiles of 256 converts
+  // an eighth as often, so that it saves 7/8 of this time. The conversion's time is computed from the saving.
   double conversion = 0;
 };
 

@@ -136,8 +136,8 @@ bool is_contract(const std::string& candidate) {
   return candidate == "fp32" || candidate == "fp64" || candidate == "exact" || is_tolerance;
 }
 
-// Returns the number of threads of the flag; without the flag that of the setting; without either that of
-// OpenMP (OMP_NUM_THREADS or all).
+// Returns the number of threads that the flag names. Without the flag, the setting decides; without a
+// setting, OpenMP decides (OMP_NUM_THREADS or all threads).
 int threads_of(const BenchRequest& request) {
   if (request.threads > 0) return request.threads;
   for (const Json& setting : settings_table().settings) {

@@ -46,7 +46,7 @@ std::string command_of(const std::string& command_name, const Json& document, co
 
 Source read_results(const std::string& file) {
   InputFile input(file);
-  Source source{.name = file, .document = Json::parse(input.read_rest(), nullptr, false), .command = ""};
+  Source source{.name = file, .document = parse_or_discard(input.read_rest()), .command = ""};
   if (!source.document.is_object()) fail(file, "is not a JSON object");
   const Json format = source.document.value("format", Json());
   const Json version = source.document.value("format_version", Json());

@@ -94,7 +94,7 @@ Results run_sweeps(const PaperFigure& figure, const ReproduceOptions& options) {
 void require_same_samples(const std::string& file, const Json& document) {
   if (!std::filesystem::exists(file)) return;
   InputFile input(file);
-  const Json old = Json::parse(input.read_rest(), nullptr, false);
+  const Json old = parse_or_discard(input.read_rest());
   const Json samples = old.is_object() ? old.value("samples", Json()) : Json();
   if (samples != document.at("samples"))
     fail(file, "exists with {} samples, but this run has {}; choose another -o, or remove the file",

@@ -9,9 +9,6 @@
 
 namespace kintsugi::tools {
 
-namespace {
-
-// Returns the path of the drop-in, which is in the folder of libkintsugi.
 std::string drop_in_library(const std::string& drop_in, const std::string& flag) {
   Dl_info info{};
   if (::dladdr(reinterpret_cast<const void*>(&kintsugi_version), &info) == 0 || info.dli_fname == nullptr)
@@ -23,7 +20,10 @@ std::string drop_in_library(const std::string& drop_in, const std::string& flag)
   return library.string();
 }
 
-}  // namespace
+std::string audit_library(const std::string& drop_in, const std::string& flag) {
+  const std::filesystem::path library = drop_in_library(drop_in, flag);
+  return (library.parent_path() / fmt::format("lib{}_audit.so", drop_in)).string();
+}
 
 // Refuses paths with spaces and colons. These characters separate names in LD_PRELOAD and cannot be quoted
 // there.

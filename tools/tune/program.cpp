@@ -101,7 +101,7 @@ Json sites_of_problems(const Json& problems) {
 
 Json read_json(const std::string& path) {
   std::ifstream file(path);
-  return file ? Json::parse(file, nullptr, false) : Json();
+  return file ? parse_or_discard(file) : Json();
 }
 
 }  // namespace

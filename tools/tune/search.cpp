@@ -30,7 +30,8 @@ class Search {
   void start() {
     result_.levels.assign(names_.size(), 0);
     result_.outcome = evaluate_(result_.levels);
-    note(result_.levels, "start", result_.outcome, true);
+    constexpr bool accepted = true;
+    note(result_.levels, "start", result_.outcome, accepted);
     if (result_.outcome.error <= problem_.limit) return;
     throw Finding(fmt::format(
         "--limit {}: the most accurate levels already have the error {:.3g} relative to the reference; "

@@ -62,7 +62,7 @@ State::State(const TuneRequest& request) : path_(request.beside(".state.json")) 
                {"runs", Json::object()}};
   std::ifstream file(path_);
   if (!file) return;
-  const Json found = Json::parse(file, nullptr, false);
+  const Json found = parse_or_discard(file);
   const bool fits = found.is_object() && found.value("format", "") == "kintsugi.tune-state" &&
                     found.value("format_version", 0) == 1 &&
                     found.value("key", Json()) == document_.at("key") && found.contains("profile") &&

@@ -138,8 +138,8 @@ class Finder {
     return sum;
   }
 
-  // Matches three statements: sum = 0 or sum = c[..]; the innermost loop, which adds to sum; and c[..] = sum
-  // or c[..] += sum.
+  // Matches three statements. The first is sum = 0 or sum = c[..]. The second is the innermost loop, which
+  // adds to sum. The third is c[..] = sum or c[..] += sum.
   Sum sum_in_variable(llvm::StoreInst& store) {
     require(loops_[1]->contains(&store), "they store outside of the two inner loops");
     llvm::Value* value = store.getValueOperand();

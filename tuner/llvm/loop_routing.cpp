@@ -51,8 +51,9 @@ llvm::FunctionCallee weak_function(llvm::Module& module, llvm::StringRef name, l
                                    const std::vector<llvm::Value*>& arguments) {
   std::vector<llvm::Type*> types;
   for (const llvm::Value* const argument : arguments) types.push_back(argument->getType());
+  constexpr bool is_variadic = false;
   llvm::FunctionCallee callee =
-      module.getOrInsertFunction(name, llvm::FunctionType::get(result, types, false));
+      module.getOrInsertFunction(name, llvm::FunctionType::get(result, types, is_variadic));
   if (auto* const function = llvm::dyn_cast<llvm::Function>(callee.getCallee());
       function != nullptr && function->isDeclaration()) {
     function->setLinkage(llvm::GlobalValue::ExternalWeakLinkage);

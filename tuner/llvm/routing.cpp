@@ -32,7 +32,8 @@ void call_if_defined(llvm::Instruction* before, const llvm::DebugLoc& location, 
   llvm::IRBuilder<> builder(before);
   builder.SetCurrentDebugLocation(location);
   llvm::Value* const is_defined = builder.CreateIsNotNull(callee.getCallee());
-  llvm::Instruction* const end = llvm::SplitBlockAndInsertIfThen(is_defined, before, false);
+  constexpr bool ends_unreachable = false;
+  llvm::Instruction* const end = llvm::SplitBlockAndInsertIfThen(is_defined, before, ends_unreachable);
   builder.SetInsertPoint(end);
   builder.SetCurrentDebugLocation(location);
   if (argument != nullptr)
@@ -57,11 +58,12 @@ llvm::Constant* personality_of(llvm::Function& function) {
   for (const llvm::Function& other : module)
     if (other.hasPersonalityFn()) return other.getPersonalityFn();
   const bool is_c = llvm::sys::path::extension(module.getSourceFileName()) == ".c";
+  constexpr bool is_variadic = true;
   llvm::Type* const integer = llvm::Type::getInt32Ty(module.getContext());
   return llvm::cast<llvm::Constant>(
       module
           .getOrInsertFunction(is_c ? "__gcc_personality_v0" : "__gxx_personality_v0",
-                               llvm::FunctionType::get(integer, true))
+                               llvm::FunctionType::get(integer, is_variadic))
           .getCallee());
 }
 

@@ -48,7 +48,7 @@ void add_records(std::vector<TableSite>& sites, const std::string& bytes, std::u
     if (!decoded)
       throw TableError("the section " + std::string(section_name) +
                        " has no record of this version at byte " + std::to_string(at));
-    sites.push_back({site_name(decoded->record), false, address + at, decoded->record});
+    sites.push_back({.name = site_name(decoded->record), .address = address + at, .record = decoded->record});
     at += decoded->bytes;
   }
 }

@@ -31,7 +31,8 @@ RoutineCall block_of(const RoutineCall& call, std::int64_t first, std::int64_t e
     return block;
   }
   const bool is_left = call.is_on_left();
-  (is_left ? block.m : block.n) = end - first;
+  std::int64_t& order_of_block = is_left ? block.m : block.n;
+  order_of_block = end - first;
   block.a = element_of(call.a, type, call.lda, first, first);
   block.c = element_of(call.c, type, call.ldc, is_left ? first : 0, is_left ? 0 : first);
   if (call.b != nullptr)

@@ -17,8 +17,8 @@ constexpr bool is_activation(std::uint32_t epilogue) {
   return activation == epilogue_relu || activation == epilogue_gelu;
 }
 
-// Arguments for an epilogue: the FP32 matrix D, which holds the product; the call's description, which names
-// the epilogue; and other arguments of the call.
+// Arguments for an epilogue. `d` is the FP32 matrix D, which holds the product. `description` is the call's
+// description, which names the epilogue. The others are further arguments of the call.
 struct PendingEpilogue {
   void* handle;
   const void* description;
@@ -32,9 +32,9 @@ struct PendingEpilogue {
   int device;
 };
 
-// Enqueues the epilogue as a call of cuBLASLt that adds a product of two zero vectors (k = 1) to D. cuBLASLt
-// applies the epilogue to the sum. D is read and written once, and GELU has the same bits as in cuBLAS.
-// Returns nullptr, or the reason why nothing was enqueued.
+// Enqueues the epilogue as a product of cuBLASLt: matrices of zeros with few inner indices are multiplied and
+// their product added to D, and cuBLASLt applies the epilogue to the sum. D is read and written once, and
+// GELU is computed as cuBLAS does. Returns the reason for which nothing was enqueued; nullptr: there is none.
 const char* apply_epilogue(const PendingEpilogue& epilogue);
 
 }  // namespace kintsugi::cublas

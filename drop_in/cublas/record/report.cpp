@@ -49,8 +49,8 @@ Json counts_json(const ProblemRecord& problem) {
           {"reasons", reasons}};
 }
 
-// Estimated seconds of all calls: their number times the mean of the sampled ones, without the first one if
-// there are others; null without a sample.
+// Returns the estimated seconds of all calls: the number of calls times the mean time of the sampled calls.
+// The first sample is left out if there are others. Returns null without a sample.
 Json device_seconds(const ProblemRecord& problem) {
   if (problem.sampled_calls == 0) return {};
   const bool has_others = problem.sampled_calls > 1;

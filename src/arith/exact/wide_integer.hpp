@@ -65,7 +65,6 @@ struct WideInteger {
     return offset == 0 ? low : low >> offset | high << (64 - offset);
   }
 
-  // True if a bit below `position` is set.
   KINTSUGI_HOST_DEVICE constexpr bool any_below(int position) const {
     std::uint64_t found = 0;
     for (int l = 0; l < Limbs; ++l) {

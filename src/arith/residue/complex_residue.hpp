@@ -111,7 +111,6 @@ struct ComplexBasis {
     return residue_detail::complex_constants.limb_residues[modulus_index(t)];
   }
 
-  // Index of modulus t in residue_detail::complex_moduli.
   constexpr int modulus_index(int t) const {
     return has_root(t) ? t : residue_detail::complex_moduli.with_root + t - with_root;
   }

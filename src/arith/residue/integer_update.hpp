@@ -54,7 +54,6 @@ KINTSUGI_HOST_DEVICE constexpr double nearest_multiple(double x) {
   return (x + offset) - offset;
 }
 
-// Returns x + y rounded to odd.
 KINTSUGI_HOST_DEVICE inline double sum_to_odd(double x, double y) {
   const ValueAndError<double> sum = two_sum(x, y);
   const auto pattern = std::bit_cast<std::uint64_t>(sum.value);

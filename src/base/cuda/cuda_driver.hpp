@@ -227,7 +227,7 @@ struct Driver {
   // green contexts from regular ones.
   bool has_later_functions() const;
   std::string version_text() const;  // "13.0"
-  // "CUDA_ERROR_OUT_OF_MEMORY (out of memory)"
+  // Text such as "CUDA_ERROR_OUT_OF_MEMORY (out of memory)".
   std::string text_of(Result result) const;
 };
 

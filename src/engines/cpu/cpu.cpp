@@ -22,8 +22,8 @@ namespace kintsugi::core {
 
 namespace {
 
-// A strided view as arguments of a BLAS call. `trans` is "N" for unit stride down the columns and "T"
-// otherwise; for a conjugate it is "R" (an extension of OpenBLAS) and "C".
+// A strided view as arguments of a BLAS call. `trans` is "N" if the columns have unit stride, else "T". For a
+// conjugated view it is "R", an extension of OpenBLAS, or "C" instead.
 struct BlasMatrix {
   const char* trans;
   int ld;

@@ -33,9 +33,9 @@ const char* core_type() {
   return nullptr;
 }
 
-// Opens OpenBLAS while OPENBLAS_CORETYPE is set, which OpenBLAS's constructor reads. An existing value is
-// overridden, because some systems set it for all programs to a kernel that runs at half the CPU's rate; it
-// is restored afterwards.
+// Opens OpenBLAS while the variable OPENBLAS_CORETYPE names the kernel. OpenBLAS's constructor reads this
+// variable. The variable may be set already: some systems set it, for all programs, to a kernel that runs at
+// half the CPU's rate. So an earlier value is overridden, and restored afterwards.
 void* open_pinned(const std::string& name) {
   constexpr const char* variable = "OPENBLAS_CORETYPE";
   const std::string chosen = environment_only_value(SettingId::cpu_blas_kernel);

@@ -15,9 +15,9 @@ namespace {
 
 constexpr int weights = 4;  // number of weights: the schedule's groups i + j = 0 ... 3
 
-// Largest number of columns of a block of C, less than the tiles of some kernels have. A thread has five sums
-// for each element: four by weight, and one of all tiles. With this limit they stay in its L2 cache and fit
-// small workspaces.
+// Largest number of columns of a block of C. The tiles of some kernels have more. A thread has five sums for
+// each element: four by weight, and one of all tiles. With this limit a thread's sums stay in its L2 cache,
+// and small workspaces have room for them.
 constexpr std::int64_t most_columns = 64;
 
 std::int64_t block_columns(const Int8Kernels& kernels) { return std::min(kernels.tile, most_columns); }
@@ -51,7 +51,7 @@ Sums take_sums(const Int8Kernels& kernels, std::byte* scratch) {
   return sums;
 }
 
-void clear(const Sums& sums, const Block& block) {
+void clear_weight_sums(const Sums& sums, const Block& block) {
   for (std::uint32_t* integers : sums.of_weight) {
     for (std::int64_t j = 0; j < block.columns; ++j) std::fill_n(integers + j * sums.stride, block.rows, 0U);
   }
@@ -102,7 +102,7 @@ void multiply_block(const Multiplication& task, const Int8Kernels& kernels, cons
     std::fill_n(sums.outside + j * sums.stride, block.rows, 0.0F);
   const std::int64_t depth = task.schedule->tiles.depth;
   for (std::int64_t begin = 0; begin < task.a.k; begin += depth) {
-    clear(sums, block);
+    clear_weight_sums(sums, block);
     add_terms(task, kernels, block, begin, std::min(depth, task.a.vector_stride() - begin), packed, sums);
     add_outside(task, block, begin / depth, sums);
   }

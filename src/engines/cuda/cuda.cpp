@@ -82,8 +82,9 @@ std::vector<Requirement> find_requirements() {
   for (int i = 0; i < driver().devices; ++i)
     found.push_back({"GPU", contexts().describe(i), device_reason(device_at(i))});
   found.push_back({"cuBLAS", cublas().file, cublas().reason});
-  if (const ProfileInForce* profile = profile_in_force(); profile != nullptr)
-    found.push_back({"profile", profile->text + (profile->advice.empty() ? "" : "; " + profile->advice), ""});
+  if (const ProfileInForce* in_force = profile_in_force(); in_force != nullptr)
+    found.push_back(
+        {"profile", in_force->text + (in_force->advice.empty() ? "" : "; " + in_force->advice), ""});
   return found;
 }
 
@@ -163,8 +164,8 @@ class CudaEngine final : public Engine, public DeviceEngine {
   DeviceThresholds thresholds() const override {
     constexpr double max_time_ratio_if_scaled = 1 / 1.3;
     DeviceThresholds thresholds = current_architecture().thresholds;
-    const ProfileInForce* profile = profile_in_force();
-    if (profile != nullptr && profile->origin == ProfileOrigin::scaled)
+    const ProfileInForce* in_force = profile_in_force();
+    if (in_force != nullptr && in_force->origin == ProfileOrigin::scaled)
       thresholds.max_time_ratio = std::min(thresholds.max_time_ratio, max_time_ratio_if_scaled);
     return thresholds;
   }
@@ -172,15 +173,15 @@ class CudaEngine final : public Engine, public DeviceEngine {
     return current_architecture().available_dmma(type) != nullptr;
   }
   std::optional<NativeTimes> native_times(const NativeShape& shape) const override {
-    const ProfileInForce* profile = profile_in_force();
-    if (profile == nullptr || !current_architecture().has_gemm_kernels()) return std::nullopt;
-    return cuda::native_times(shape, profile->profile.costs);
+    const ProfileInForce* in_force = profile_in_force();
+    if (in_force == nullptr || !current_architecture().has_gemm_kernels()) return std::nullopt;
+    return cuda::native_times(shape, in_force->profile.costs);
   }
   std::optional<DeviceTimes> expected_times(const DeviceShape& shape) const override {
     ensure_context();
-    const ProfileInForce* profile = profile_in_force();
-    if (profile == nullptr || !current_architecture().has_gemm_kernels()) return std::nullopt;
-    const Costs& costs = profile->profile.costs;
+    const ProfileInForce* in_force = profile_in_force();
+    if (in_force == nullptr || !current_architecture().has_gemm_kernels()) return std::nullopt;
+    const Costs& costs = in_force->profile.costs;
     DeviceTimes times = shape.format == FormatId::int8 ? expected_residue_times(shape, costs)
                                                        : expected_multi_term_times(shape, costs);
     // A native product under a contract is computed by one of the library's kernels, or by cuBLAS with a test

@@ -75,6 +75,7 @@ void run(const Plan& plan, const Operands& operands, const Queue& queue, Report&
   const DeviceOperands on_device = operands_of(plan, operands);
   if (plan.is_native()) return multiply_natively(plan, on_device, queue, report.blocking, workspace);
   const auto multiply = is_fused(plan) ? multiply_fused : multiply_items;
+  if (operands.launches_singly) return multiply(plan, on_device, queue, report.blocking, workspace);
   plan.engine->device()->launch_together(
       queue, [&] { multiply(plan, on_device, queue, report.blocking, workspace); });
 }

@@ -250,8 +250,8 @@ class ItemSteps {
     item.checked->advance(block);
   }
 
-  // Multiplies a block of C. `checked_block`: block that contains it, and whose open elements are recomputed
-  // together.
+  // Multiplies a block of C. `checked_block`: the larger block that contains the block. The open elements of
+  // the larger block are recomputed together.
   void multiply_inner_block(Item& item, const ResultBlock& block, const ResultBlock& checked_block) const {
     const std::int64_t parts = plan_.problem.parts();
     std::vector<DeviceSplit> splits;
@@ -316,7 +316,7 @@ class ItemSteps {
     for_each_block(blocking_, c_.rows, c_.columns, [&](const ResultBlock& block) {
       std::vector<DeviceSplit> splits;
       splits.reserve(2);
-      if (needs_split_of_columns(block)) b = plan_split_b(item, block, splits);
+      if (needs_split_of_columns(block, blocking_, c_.rows)) b = plan_split_b(item, block, splits);
       if (needs_split_of_rows(block, blocking_, c_.rows)) a = plan_split_a(item, block, splits);
       if (!splits.empty() && !is_already_split)
         engine_.split(queue_, splits, on_candidate(item, item.candidate));

@@ -27,6 +27,7 @@ DeviceMatrix device_operand(const Problem& problem, Side side, const void* data)
     return matrix_of(problem, data, problem.op_a, problem.m, problem.k, problem.lda, problem.stride_a);
   DeviceMatrix b =
       matrix_of(problem, data, problem.op_b, problem.k, problem.n, problem.ldb, problem.stride_b);
+  // The vectors of an operand are its rows, so that op(B) is transposed.
   std::swap(b.rows, b.columns);
   std::swap(b.row_stride, b.column_stride);
   b.right = true;
@@ -41,7 +42,8 @@ OperandStorage operand_storage(const Problem& problem, Side side) {
   const bool is_a = side == Side::a;
   const bool transposed = (is_a ? problem.op_a : problem.op_b) != Op::none;
   const bool rows_contiguous = (problem.layout == Layout::row_major) != transposed;  // rows of op(A) or op(B)
-  return {rows_contiguous == is_a, is_a ? problem.lda : problem.ldb};
+  // k is the length of the rows of op(A) and of the columns of op(B).
+  return {.along_k = is_a ? rows_contiguous : !rows_contiguous, .ld = is_a ? problem.lda : problem.ldb};
 }
 
 }  // namespace kintsugi::core

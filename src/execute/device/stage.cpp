@@ -82,7 +82,7 @@ void adapt_to_ranges(Plan& item_plan, const OperandView<T>& a, const OperandView
   candidate.acceptance.exponent = largest_exponent(candidate, item_plan.problem.products());
 }
 
-// Adds the report of one item's execution to the call's.
+// Adds the report of one item's execution to the report of the call.
 void add_to_report(const Plan& plan, const Plan& item_plan, const Report& item_report, Report& report) {
   for (std::size_t c = 0; c < report.items.size(); ++c) report.items[c] += item_report.items[c];
   report.items_with_special_values += item_report.items_with_special_values;

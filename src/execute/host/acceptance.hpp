@@ -19,8 +19,9 @@ bool accepts(const Plan& plan, const Candidate& candidate, const RangeSummary& a
 // is none.
 std::size_t select_candidate(const Plan& plan, const RangeSummary& a, const RangeSummary& b);
 
-// Tells which elements of C the grid of a reproducible product accepts. The ranges of its row of A and its
-// column of B decide on each element, so its bits do not depend on other rows and columns.
+// Tells which elements of C the grid of a reproducible product accepts. Only the ranges of an element's row
+// of A and column of B decide on the element. The element's bits therefore do not depend on other rows and
+// columns.
 class GridElements {
  public:
   // Copies the ranges of rows and columns, which programs change, to `memory`.
@@ -29,8 +30,8 @@ class GridElements {
   // `row` and `column`: indices in C.
   bool accepts(std::int64_t row, std::int64_t column) const;
 
-  // False if the grid accepts no element. It may be true although no element is accepted; then a product is
-  // computed in vain.
+  // False if the grid certainly accepts no element. If the result is true and the grid accepts no element
+  // nevertheless, a product is computed in vain.
   bool accept_any() const;
 
  private:

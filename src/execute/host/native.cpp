@@ -27,8 +27,8 @@ class NativeRun {
   // Multiplies, and returns the number of recomputed elements. There are two tests for unreliable sums: a
   // test of the operands before the product, which may prove all sums reliable, and a test of the sums after
   // the product. The test that reads less memory is made first. If beta != 0, recomputing an element needs
-  // its old value of C. Then sums are written to tiles on the stack, unless the test of the operands has
-  // proved all sums.
+  // its old value of C. Then sums are written to tiles on the stack. Tiles are not needed if the test of the
+  // operands has proved all sums, or if unreliable elements can be found after sums were added to C.
   std::int64_t run() const {
     if (plan_.contract.coefficient == 0) {  // the scheme `native` was named without an accuracy
       multiply(check_, check_.alpha, check_.beta, check_.c);

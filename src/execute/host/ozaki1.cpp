@@ -1,9 +1,9 @@
 #include "execute/host/ozaki1.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <optional>
 
+#include "base/stopwatch.hpp"
 #include "execute/blocks.hpp"
 #include "planner/workspace/block_edge.hpp"
 #include "planner/workspace/ozaki1_host.hpp"
@@ -16,19 +16,6 @@ namespace kintsugi::core {
 namespace {
 
 using Mode = Ozaki1Parameters::Mode;
-
-// Adds the time from its construction to its destruction to a total, in seconds.
-class Stopwatch {
- public:
-  explicit Stopwatch(double& total) : total_(total) {}
-  ~Stopwatch() { total_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count(); }
-  Stopwatch(const Stopwatch&) = delete;
-  Stopwatch& operator=(const Stopwatch&) = delete;
-
- private:
-  double& total_;
-  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
-};
 
 template <class T>
 class Ozaki1Product {
@@ -110,9 +97,9 @@ class Ozaki1Product {
     if (parameters_.mode == Mode::cr && any_residual(memory_.b)) fail_slices('B', columns);
   }
 
-  // Algorithms 1 and 3 together: makes slices of A's rows until each row has enough slices or a residual of
-  // 0. slice_counts[v] becomes d if row v has enough with d slices, and -d if its residual is 0 after d
-  // slices.
+  // Algorithms 1 and 3 together. Makes slices of A's rows until each row has enough slices or a residual of
+  // 0. If d slices are enough for row v, slice_counts[v] becomes d. If the residual of row v is 0 after d
+  // slices, slice_counts[v] becomes -d.
   void measure_rows(const Interval& rows) {
     const Stopwatch watch(counts_.split_a_seconds);
     SuccessiveSplit& side = memory_.a;

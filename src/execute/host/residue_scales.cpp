@@ -57,7 +57,7 @@ void find_bits_of_products(const Plan& plan, const Blocking& blocking, SideOf<T>
   constexpr std::int64_t parts = parts_of<T>;
   Slices slices_b;
   for_each_block(blocking, plan.problem.m, plan.problem.n, [&](const ResultBlock& block) {
-    if (needs_split_of_columns(block))
+    if (needs_split_of_columns(block, blocking, plan.problem.m))
       slices_b = split_vectors(b, {block.column, block.columns}, plan.threads);
     const Slices slices_a = split_vectors(a, {block.row, block.rows}, plan.threads);
     Accumulators sums = memory.sums;

@@ -43,8 +43,9 @@ void set_program(const Program& program, SideOf<T>& a, SideOf<T>& b) {
   set_scales_as_words(b.ranges, *b.rule);
 }
 
-// True if slices by the rule `available` can be used as slices by the rule `wanted`: if the rules are equal,
-// or if the only difference is that `available` has residues modulo more numbers, of real elements.
+// True if slices by the rule `available` can be used as slices by the rule `wanted`. The rules must be equal,
+// or both must be rules for residues of real elements that differ only in the number of moduli, and
+// `available` must have more moduli.
 inline bool can_replace(const SplitRule& available, const SplitRule& wanted) {
   SplitRule shortened = available;
   const bool is_real_residues = wanted.kind == SplitKind::residues && wanted.complex_basis.empty();

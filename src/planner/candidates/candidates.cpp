@@ -44,9 +44,10 @@ void shorten(std::vector<Candidate>& chain, const Engine& engine, std::size_t ma
   }
 }
 
-// False if an earlier candidate accepts all operands that this candidate accepts. A candidate that tests the
-// range of the whole operand may refuse operands that a candidate with the same limit accepts by the ranges
-// of single rows, since the range of an operand may exceed the ranges of its rows.
+// False if an earlier candidate accepts all operands that this candidate accepts. Some candidates test the
+// range of the whole operand, and others the ranges of single rows. The range of the operand may exceed the
+// ranges of its rows, so that a test of the operand refuses more operands than a test of rows with the same
+// limit.
 bool can_be_reached(const Candidate& candidate, const std::vector<Candidate>& earlier) {
   return std::ranges::all_of(earlier, [&](const Candidate& each) {
     const bool is_comparable = candidate.acceptance.whole_operand || !each.acceptance.whole_operand;

@@ -27,12 +27,13 @@ int significant_bits(OperandType type, bool exact) {
 //
 // The first candidate has so many bits that a single product keeps the contract of its type (k = 1) or the
 // tolerance. Candidates with 10 and 28 more bits serve rows and columns of wide dynamic ranges. For exact
-// results there is another candidate with 15 more bits. It costs one modulus more than the candidate with 10
-// more bits, and of 32 elements that the latter leaves open it leaves open one.
+// results there is another candidate with 15 more bits. This candidate costs one modulus more than the
+// candidate with 10 more bits, and leaves open only one of 32 elements that the candidate with 10 more bits
+// leaves open.
 //
-// For contracts that allow errors, devices have a single checked candidate. With several, the bits of an
-// element would depend on other elements: an element gets its bits from the candidate that proves it, and the
-// number of all open elements decides how many candidates run.
+// For contracts that allow errors, devices have a single checked candidate. With several candidates, the bits
+// of an element would depend on other elements. The reason is that the candidate that proves an element
+// decides the element's bits, and that the number of all open elements decides how many candidates run.
 std::vector<int> checked_bits(const Plan& plan) {
   const bool exact = plan.contract.coefficient == 0;
   int bits = significant_bits(plan.problem.type, exact) + 2;

@@ -151,10 +151,11 @@ void drop_candidates(Emulations& chain, double microseconds, const Problem& prob
   }
 }
 
-// Removes acceptance by mean depth unless mean depths are computed in every call. Ranges are computed either
-// by a kernel before the split, which always computes mean depths, or by the split itself, which computes
-// mean depths only if the first candidate has fp16 slices. Scalars in device memory and workspace limits
-// decide between the two. The selection must not depend on these, since it decides the bits of C.
+// Removes acceptance by mean depth unless mean depths are computed in every call. Either a kernel before the
+// split or the split itself computes the ranges. The kernel always computes mean depths; the split computes
+// mean depths only if the first candidate has fp16 slices. The place of the scalars and the workspace limit
+// decide whether the kernel is used. They must not influence the selection, since the selection decides the
+// bits of C.
 void drop_unreliable_mean_depths(std::vector<Candidate>& chain) {
   const Candidate& first = chain.front();
   if (first.acceptance.mean_depth > 0 && first.program.format().id == FormatId::fp16) return;

@@ -105,6 +105,9 @@ PlanRequest read_request(const Settings& settings) {
   if (engine != "auto") request.engine = engine;
   request.policy = read_policy(settings[SettingId::policy].value);
   request.offload = read_offload(settings[SettingId::offload].value);
+  const std::string& kept = settings[SettingId::offload_keep].value;
+  request.keeps_a = kept == "a" || kept == "ab";
+  request.keeps_b = kept == "b" || kept == "ab";
   request.accumulator = read_accumulator(settings[SettingId::accumulator].value);
   request.workspace_limit = static_cast<std::size_t>(parse_bytes(settings[SettingId::workspace_limit].value));
   request.offload_memory = static_cast<std::size_t>(parse_bytes(settings[SettingId::offload_memory].value));

@@ -13,11 +13,14 @@
 
 namespace kintsugi::core {
 
-// Error that C may have. by_type: the error of a product in the type. exact: one rounding. tolerance: a
-// number. reproducible: the error of a product in the type, and bits that depend only on operands and
-// scalars.
+// Error that C may have.
 struct Accuracy {
-  enum class Kind : std::uint8_t { by_type, exact, tolerance, reproducible };
+  enum class Kind : std::uint8_t {
+    by_type,       // the error of a product in the type
+    exact,         // one rounding
+    tolerance,     // a number
+    reproducible,  // the error of a product in the type, and bits that depend only on operands and scalars
+  };
 
   Kind kind = Kind::by_type;
   OperandType type = OperandType::f32;  // only for Kind::by_type and Kind::reproducible
@@ -47,6 +50,8 @@ struct PlanRequest {
   std::string engine;                // name of the engine; empty: any
   Policy policy = Policy::automatic;
   Offload offload = Offload::off;
+  bool keeps_a = false;  // on devices, for later calls with the same matrix
+  bool keeps_b = false;
   std::optional<Accumulator> accumulator;
   std::size_t workspace_limit = 0;  // bytes; 0: no limit
   std::size_t offload_memory = 0;   // bytes of each device for an offloaded call; 0: most of the free memory

@@ -26,9 +26,9 @@ std::string obstacle(const Plan& host, const Engine* engine) {
   const Problem& problem = host.problem;
   if (!host.request.engine.empty()) return fmt::format("engine {} was named", host.request.engine);
   if (problem.type == OperandType::dd) return "devices do not multiply double-double operands";
-  if (problem.batch_count != 1) return "the call has a batch";
   if (problem.prepared_a || problem.prepared_b) return "an operand was prepared on the host";
-  if (std::min({problem.m, problem.n, problem.k}) == 0) return "there is nothing to multiply";
+  if (std::min({problem.m, problem.n, problem.k, problem.batch_count}) == 0)
+    return "there is nothing to multiply";
   if (host.request.is_reproducible()) return "a reproducible product is the host's";
   if (engine == nullptr) return "this library has no engine for devices";
   if (const std::string reason = engine->unavailable_reason(); !reason.empty())
@@ -70,12 +70,13 @@ OffloadTimes expected_offload_times(const Plan& host, const Plan& device) {
   const double width = problem.type == OperandType::f64 ? 2 : 1;
   const double threads = host.threads;
   OffloadTimes times;
-  times.host = host.engine->product_seconds() * width * parts * parts * m * n * k / threads;
+  const auto items = static_cast<double>(problem.batch_count);
+  times.host = host.engine->product_seconds() * width * parts * parts * items * m * n * k / threads;
   const auto native = device.engine->device()->native_times(
       {element_type(problem), problem.m, problem.n, problem.k, problem.batch_count});
   if (!native) return times;
   const double product = 1e-6 * std::min(native->own, native->vendor_tested());
-  const double bytes = static_cast<double>(problem.element_bytes()) * (m * k + k * n + m * n);
+  const double bytes = static_cast<double>(problem.element_bytes()) * items * (m * k + k * n + m * n);
   times.device = seconds_of_call + std::max(product, bytes / copied_bytes_per_second);
   return times;
 }
@@ -97,6 +98,7 @@ std::string make_offloaded_plan(const Plan& host, const Engine& engine, Plan& de
   if (!scope.entered()) return "the context of device 0 is gone";
   Problem problem = host.problem;
   problem.memory = MemorySpace::device;
+  problem.batch_kind = BatchKind::strided;  // as strips have the items
   device = make_device_plan(problem, host.settings, engine);
   if (std::string reason = obstacle_of_plan(device); !reason.empty()) return reason;
   return host.request.offload == Offload::automatic ? obstacle_of_time(host, device) : "";
@@ -133,6 +135,7 @@ Plan offloaded_if_chosen(Plan plan) {
 Plan plan_of_inner_indices(const Plan& plan, std::int64_t inner) {
   Problem problem = plan.problem;
   problem.memory = MemorySpace::device;
+  problem.batch_kind = BatchKind::strided;
   problem.k = inner;
   return make_device_plan(problem, plan.settings, *plan.engine);
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <utility>
 
 #include "base/memory.hpp"
 #include "base/view.hpp"
@@ -19,9 +20,9 @@ IndexRange part_of(const IndexRange& range, std::int64_t first, std::int64_t cou
   return {first, std::min(count, range.end() - first)};
 }
 
-// Cuts the vectors of an operand into loads. The first and the last loads are small.
+// Cuts a side into loads. The first and the last one are small.
 std::vector<IndexRange> graded_parts(const IndexRange& side) {
-  constexpr std::array sixteenths{1, 1, 2, 4, 4, 2, 1, 1};
+  constexpr std::array sixteenths{1, 2, 4, 4, 3, 2};
   constexpr std::int64_t min_part = 512;  // products of fewer vectors use a small part of a device
   std::vector<IndexRange> parts;
   std::int64_t first = side.first;
@@ -42,15 +43,16 @@ class StripContents {
  public:
   StripContents(Side side, int strips) : side_(side), contents_(static_cast<std::size_t>(strips)) {}
 
-  // Returns the strip with these vectors. If no strip has them, adds a load to the step.
-  int strip_with(const IndexRange& vectors, const IndexRange& inner, OffloadStep& step) {
+  // Returns the strip with these vectors; if there is none, adds a load to the step.
+  int strip_with(const IndexRange& vectors, OffloadStep& step) {
     for (std::size_t strip = 0; strip < contents_.size(); ++strip) {
-      if (contents_[strip] && contents_[strip]->vectors == vectors && contents_[strip]->inner == inner)
+      const auto& held = contents_[strip];
+      if (held && held->vectors == vectors && held->inner == step.inner && held->items == step.items)
         return current_ = static_cast<int>(strip);
     }
     current_ = (current_ + 1) % static_cast<int>(contents_.size());
     auto& content = contents_[static_cast<std::size_t>(current_)];
-    const OffloadLoad load{side_, vectors, inner, current_, 0, content.has_value()};
+    const OffloadLoad load{side_, vectors, step.inner, step.items, current_, 0, content.has_value()};
     content = load;
     step.loads.push_back(load);
     return current_;
@@ -62,79 +64,96 @@ class StripContents {
   int current_ = -1;
 };
 
-// Returns the steps of a part that fits the device. After each load, the new vectors are multiplied by all
-// loaded vectors of the other operand.
+// Steps of a part that the device holds as a whole. The side with fewer vectors is loaded first, then the
+// other one in parts, each of which is multiplied by all of the first: operands and results of a step are
+// contiguous.
 std::vector<OffloadStep> growing_steps(const OffloadPart& part, const IndexRange& inner) {
-  const std::vector<IndexRange> rows = graded_parts(part.rows);
-  const std::vector<IndexRange> columns = graded_parts(part.columns);
+  const bool begins_with_a = part.rows.count <= part.columns.count;
+  const IndexRange& whole = begins_with_a ? part.rows : part.columns;
+  const IndexRange& side = begins_with_a ? part.columns : part.rows;
   std::vector<OffloadStep> steps;
-  std::size_t loaded_rows = 0;
-  std::size_t loaded_columns = 0;
-  while (loaded_rows < rows.size() || loaded_columns < columns.size()) {
-    const bool is_row = loaded_rows * columns.size() <= loaded_columns * rows.size();
-    OffloadStep step{.inner = inner};
-    if (is_row) {
-      step.rows = rows[loaded_rows++];
-      step.columns = {part.columns.first,
-                      loaded_columns == 0 ? 0 : columns[loaded_columns - 1].end() - part.columns.first};
-    } else {
-      step.columns = columns[loaded_columns++];
-      step.rows = {part.rows.first, rows[loaded_rows - 1].end() - part.rows.first};
-    }
+  for (const IndexRange& vectors : graded_parts(side)) {
+    OffloadStep step{.inner = inner, .items = part.items};
+    step.rows = begins_with_a ? whole : vectors;
+    step.columns = begins_with_a ? vectors : whole;
     step.row = step.rows.first - part.rows.first;
     step.column = step.columns.first - part.columns.first;
-    step.loads = {is_row ? OffloadLoad{Side::a, step.rows, inner, 0, step.row, false}
-                         : OffloadLoad{Side::b, step.columns, inner, 0, step.column, false}};
+    if (steps.empty())
+      step.loads.push_back({begins_with_a ? Side::a : Side::b, whole, inner, part.items, 0, 0, false});
+    step.loads.push_back({begins_with_a ? Side::b : Side::a, vectors, inner, part.items, 0,
+                          begins_with_a ? step.column : step.row, false});
     steps.push_back(step);
   }
   return steps;
 }
 
-// Returns the steps of a part in strips. Columns run from left to right for one strip of rows, and from right
-// to left for the next one, so that the last strip of B is used again.
-std::vector<OffloadStep> strip_steps(const Problem& problem, const OffloadPart& part,
-                                     const OffloadLayout& layout) {
-  std::vector<OffloadStep> steps;
-  StripContents a(Side::a, layout.strips_a);
-  StripContents b(Side::b, layout.strips_b);
-  const IndexRange all_inner{0, problem.k};
-  const std::int64_t strips = divide_up(part.columns.count, layout.columns);
-  int tiles = 0;
-  bool is_reversed = false;
-  for (std::int64_t row = part.rows.first; row < part.rows.end(); row += layout.rows) {
-    for (std::int64_t number = 0; number < strips; ++number, ++tiles) {
-      const std::int64_t strip = is_reversed ? strips - 1 - number : number;
-      for (std::int64_t inner = 0; inner < problem.k; inner += layout.inner) {
-        OffloadStep step{
-            .rows = part_of(part.rows, row, layout.rows),
-            .columns = part_of(part.columns, part.columns.first + strip * layout.columns, layout.columns),
-            .inner = part_of(all_inner, inner, layout.inner)};
-        step.strip_a = a.strip_with(step.rows, step.inner, step);
-        step.strip_b = b.strip_with(step.columns, step.inner, step);
-        step.strip_c = tiles % layout.strips_c;
-        step.is_first = inner == 0;
-        step.is_last = step.inner.end() == problem.k;
-        step.begins_strip = step.is_first;
-        steps.push_back(step);
-      }
-    }
-    is_reversed = !is_reversed;
+// Makes steps in strips, item by item of a batch. Rows of strips are taken in turns from left to right and
+// from right to left, so that the last strip of B serves the next rows too.
+class StripSteps {
+ public:
+  StripSteps(const Problem& problem, const OffloadPart& part, const OffloadLayout& layout)
+      : problem_(problem), part_(part), layout_(layout), a_(Side::a, layout.strips_a),
+        b_(Side::b, layout.strips_b) {}
+
+  std::vector<OffloadStep> make() {
+    for (std::int64_t item = part_.items.first; item < part_.items.end(); item += layout_.items)
+      add_items(part_of(part_.items, item, layout_.items));
+    return std::move(steps_);
   }
-  return steps;
-}
+
+ private:
+  void add_items(const IndexRange& items) {
+    const std::int64_t strips = divide_up(part_.columns.count, layout_.columns);
+    for (std::int64_t row = part_.rows.first; row < part_.rows.end(); row += layout_.rows) {
+      for (std::int64_t number = 0; number < strips; ++number) {
+        const std::int64_t strip = is_reversed_ ? strips - 1 - number : number;
+        add_tile({.rows = part_of(part_.rows, row, layout_.rows),
+                  .columns =
+                      part_of(part_.columns, part_.columns.first + strip * layout_.columns, layout_.columns),
+                  .items = items});
+      }
+      is_reversed_ = !is_reversed_;
+    }
+  }
+
+  // Adds the steps over all inner indices of a tile of C.
+  void add_tile(const OffloadStep& tile) {
+    const IndexRange all_inner{0, problem_.k};
+    for (std::int64_t inner = 0; inner < problem_.k; inner += layout_.inner) {
+      OffloadStep step = tile;
+      step.inner = part_of(all_inner, inner, layout_.inner);
+      step.strip_a = a_.strip_with(step.rows, step);
+      step.strip_b = b_.strip_with(step.columns, step);
+      step.strip_c = tiles_ % layout_.strips_c;
+      step.is_first = inner == 0;
+      step.is_last = step.inner.end() == problem_.k;
+      step.begins_strip = step.is_first;
+      steps_.push_back(step);
+    }
+    ++tiles_;
+  }
+
+  const Problem& problem_;
+  const OffloadPart& part_;
+  const OffloadLayout& layout_;
+  StripContents a_, b_;
+  int tiles_ = 0;
+  bool is_reversed_ = false;
+  std::vector<OffloadStep> steps_;
+};
 
 // Returns the layout whose strips have at most `edge` rows or columns.
 OffloadLayout layout_of(const Problem& problem, const OffloadPart& part, std::int64_t edge,
                         std::int64_t inner) {
-  const bool cuts_k = inner < problem.k;
+  const bool refills = inner < problem.k || part.items.count > 1;
   const bool cuts_rows = part.rows.count > edge;
   const bool cuts_columns = part.columns.count > edge;
   return {.rows = std::min(edge, part.rows.count),
           .columns = std::min(edge, part.columns.count),
           .inner = inner,
-          .strips_a = cuts_rows || cuts_k ? 2 : 1,
-          .strips_b = cuts_columns || cuts_k ? 2 : 1,
-          .strips_c = cuts_rows || cuts_columns ? 2 : 1};
+          .strips_a = cuts_rows || refills ? 2 : 1,
+          .strips_b = cuts_columns || refills ? 2 : 1,
+          .strips_c = cuts_rows || cuts_columns || part.items.count > 1 ? 2 : 1};
 }
 
 // Returns the widest layout with `inner` inner indices that fits; a layout with rows = 0 if none fits.
@@ -151,9 +170,32 @@ OffloadLayout widest_layout(const Problem& problem, const OffloadPart& part, std
   return fitting == 0 ? OffloadLayout{} : layout_of(problem, part, fitting * edge_multiple, inner);
 }
 
+std::vector<OffloadPart> parts_of_batch(const Problem& problem, int devices) {
+  const IndexRange items{0, problem.batch_count};
+  const std::int64_t count = divide_up(problem.batch_count, devices);
+  std::vector<OffloadPart> parts;
+  for (std::int64_t first = 0; first < items.count; first += count)
+    parts.push_back({{0, problem.m}, {0, problem.n}, part_of(items, first, count)});
+  return parts;
+}
+
+// Items of a batch that one step copies and multiplies together, so that copies are long enough for the bus
+// and products for the device.
+std::int64_t items_of_strips(const Problem& problem, const OffloadPart& part, const OffloadLayout& layout,
+                             std::size_t bytes) {
+  constexpr std::size_t wanted_bytes = std::size_t{64} << 20;
+  const bool holds_items =
+      layout.rows == part.rows.count && layout.columns == part.columns.count && layout.inner == problem.k;
+  if (!holds_items || part.items.count == 1) return 1;
+  const std::size_t of_item = std::max<std::size_t>(strip_bytes(problem, layout), 1);
+  const auto items = static_cast<std::int64_t>(std::min(wanted_bytes, bytes) / of_item);
+  return std::clamp<std::int64_t>(items, 1, part.items.count);
+}
+
 }  // namespace
 
 std::vector<OffloadPart> offload_parts(const Problem& problem, int devices) {
+  if (problem.batch_count > 1) return parts_of_batch(problem, devices);
   const bool cuts_columns = problem.n >= problem.m;
   // A narrower part would not pay off: one device multiplies it sooner than another device receives A or B.
   constexpr std::int64_t min_width = 1024;
@@ -172,15 +214,19 @@ std::int64_t strip_pitch(std::int64_t length) {
   return round_up(length, alignment);
 }
 
+std::int64_t strip_stride(std::int64_t rows, std::int64_t columns) {
+  return strip_pitch(rows) * strip_pitch(columns);  // either side may be contiguous: both are padded
+}
+
 std::size_t strip_bytes(const Problem& problem, const OffloadLayout& layout) {
   const std::size_t element = problem.element_bytes();
-  // Rows or columns may be contiguous in a strip, so both are padded.
-  const auto bytes = [&](std::int64_t rows, std::int64_t columns) {
-    return array_bytes(strip_pitch(rows), strip_pitch(columns), element);
+  const auto bytes = [&](int strips, std::int64_t rows, std::int64_t columns) {
+    return static_cast<std::size_t>(strips) *
+           array_bytes(layout.items, array_bytes(strip_pitch(rows), strip_pitch(columns), element), 1);
   };
-  return static_cast<std::size_t>(layout.strips_a) * bytes(layout.rows, layout.inner) +
-         static_cast<std::size_t>(layout.strips_b) * bytes(layout.columns, layout.inner) +
-         static_cast<std::size_t>(layout.strips_c) * bytes(layout.rows, layout.columns);
+  return bytes(layout.strips_a, layout.rows, layout.inner) +
+         bytes(layout.strips_b, layout.columns, layout.inner) +
+         bytes(layout.strips_c, layout.rows, layout.columns);
 }
 
 OffloadLayout fit_layout(const Problem& problem, const OffloadPart& part, std::size_t bytes, bool may_cut_k) {
@@ -194,14 +240,16 @@ OffloadLayout fit_layout(const Problem& problem, const OffloadPart& part, std::s
     const OffloadLayout layout = widest_layout(problem, part, inner, bytes);
     const auto edge = [](const OffloadLayout& of) { return std::max(of.rows, of.columns); };
     if (edge(layout) > edge(best)) best = layout;
-    if (edge(best) >= wide_enough || !may_cut_k || inner <= min_inner) return best;
+    if (edge(best) >= wide_enough || !may_cut_k || inner <= min_inner) break;
   }
+  best.items = best.rows == 0 ? 1 : items_of_strips(problem, part, best, bytes);
+  return best;
 }
 
 std::vector<OffloadStep> offload_steps(const Problem& problem, const OffloadPart& part,
                                        const OffloadLayout& layout) {
   const bool fits = layout.strips_a == 1 && layout.strips_b == 1 && layout.strips_c == 1;
-  return fits ? growing_steps(part, {0, problem.k}) : strip_steps(problem, part, layout);
+  return fits ? growing_steps(part, {0, problem.k}) : StripSteps(problem, part, layout).make();
 }
 
 }  // namespace kintsugi::core

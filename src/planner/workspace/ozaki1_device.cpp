@@ -30,7 +30,7 @@ Slices take_slices(const Plan& plan, std::int64_t vectors, Workspace& workspace)
 
 DeviceSliceExponents take_exponents(const Slices& slices, Workspace& workspace) {
   DeviceSliceExponents taken;
-  taken.exponents = workspace.take_array<std::int32_t>(slices.count, slices.allocated_vectors);
+  taken.values = workspace.take_array<std::int32_t>(slices.count, slices.allocated_vectors);
   taken.stride = slices.allocated_vectors;
   taken.lengths = workspace.take_array<std::int32_t>(slices.allocated_vectors);
   return taken;

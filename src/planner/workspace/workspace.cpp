@@ -71,12 +71,12 @@ std::int64_t edge_for(std::int64_t length, std::int64_t count, std::int64_t mult
 }
 
 // Returns the cost of splits if C has `blocks_m` x `blocks_n` blocks (execute/blocks.hpp), as a number of
-// vectors. Columns of B are split once. Rows of A are split once for every column of blocks, unless a block
-// has all rows. The launches of each block cost as much as launch_cost vectors.
+// vectors. Columns of B are split once. Rows of A are split once for every column of blocks, except those of
+// the blocks at which the direction changes. The launches of each block cost as much as launch_cost vectors.
 std::int64_t split_cost(const Plan& plan, std::int64_t blocks_m, std::int64_t blocks_n) {
   constexpr std::int64_t launch_cost = 128;
-  const std::int64_t splits_of_a = blocks_m == 1 ? 1 : blocks_n;
-  return splits_of_a * plan.problem.m + plan.problem.n + blocks_m * blocks_n * launch_cost;
+  const std::int64_t rows_of_a = blocks_n * plan.problem.m - (blocks_n - 1) * (plan.problem.m / blocks_m);
+  return rows_of_a + plan.problem.n + blocks_m * blocks_n * launch_cost;
 }
 
 // Returns the blocking within the limit that has the lowest split_cost(). `halved`: a blocking within the

@@ -16,9 +16,9 @@
 
 namespace kintsugi::core {
 
-// Condition that an element must meet; of a complex one, both parts. If coefficient > 0, the deviation plus
-// one rounding must be at most coefficient |AB|, which is at most coefficient |A||B|. If it is 0, all values
-// within the deviation must round to the same result, which is then the correctly rounded one.
+// Condition that an element must meet, or both parts of a complex element. If coefficient > 0, the deviation
+// plus one rounding must be at most coefficient |AB|, which is at most coefficient |A||B|. If coefficient =
+// 0, all values within the deviation must round to the same result, which is then the correctly rounded one.
 struct ElementDemand {
   double coefficient = 0;
   double unit_roundoff = 0;
@@ -31,8 +31,8 @@ struct ElementDemand {
 
 namespace check_detail {
 
-// x - offset if `down`, else x + offset; the offset is in units of 2^x.exponent. The sum fits: x is below a
-// quarter of what the limbs hold, and deviations are far smaller.
+// Returns x - offset if `down`, else x + offset. The offset is in units of 2^x.exponent. The sum fits the
+// limbs: x is below a quarter of what the limbs hold, and deviations are far smaller.
 template <int Limbs>
 KINTSUGI_HOST_DEVICE ExactNumber<Limbs> moved(const ExactNumber<Limbs>& x, const WideInteger<Limbs>& offset,
                                               bool down) {
@@ -66,8 +66,8 @@ KINTSUGI_HOST_DEVICE double magnitude_below(const WideInteger<Limbs>& x) {
   return times_power_of_two(static_cast<double>(x.bits_from(drop)), drop);
 }
 
-// Compares words one by one: nvcc 13.0 generates no code for std::array's operator==, which calls memcmp, and
-// treats what follows as unreachable.
+// Compares words one by one. std::array's operator== calls memcmp, for which nvcc 13.0 generates no code. It
+// treats the code after that call as unreachable.
 template <class T>
 KINTSUGI_HOST_DEVICE bool same_bits(const T& x, const T& y) {
   using Bits = std::conditional_t<sizeof(RealOf<T>) == 4, std::uint32_t, std::uint64_t>;

@@ -159,18 +159,52 @@ class Level3Case {
 
   // ---------------------------------------------------------------- oracle
 
-  Expected expected_update(std::int64_t i, std::int64_t j, const T& c) const {
-    ElementOracle<T> first;
-    ElementOracle<T> second;
-    const bool has_two = is("syr2k") || is("her2k");
+  // Vectors whose products are added up: for an update, rows of op(X) and columns of its transpose, or of
+  // op(B); for a sided routine, rows of A and columns of the other matrix, or the other way round.
+  struct Factors {
+    Vectors<T> left, right;
+  };
+
+  Factors update_factors(const Matrix<T>& left, const Matrix<T>& right) const {
     const bool is_product = is("gemmt") || is("gemmtr");
-    for (std::int64_t l = 0; l < x_.k; ++l) {
-      const T right = is_product ? b_.at(x_.op_b, l, j) : transposed(has_two ? b_ : a_, l, j);
-      first.add(a_.at(x_.op_a, i, l), right);
-      if (has_two) second.add(b_.at(x_.op_a, i, l), transposed(a_, l, j));
-    }
+    return {{x_.n, x_.k, [&](std::int64_t i, std::int64_t l) { return left.at(x_.op_a, i, l); }},
+            {x_.n, x_.k, [&](std::int64_t j, std::int64_t l) {
+               return is_product ? right.at(x_.op_b, l, j) : transposed(right, l, j);
+             }}};
+  }
+
+  // Elements of A beside its triangle are zeros here, and are left out of the sums.
+  Factors sided_factors(const Matrix<T>& other) const {
+    const bool is_left = x_.side == 'L';
+    const auto a = [&](std::int64_t row, std::int64_t column) {
+      if (!is_triangular()) return symmetric(row, column);
+      return has_triangular(row, column) ? triangular(row, column) : T(0);
+    };
+    return {
+        {x_.m, order(), [&](std::int64_t i, std::int64_t l) { return is_left ? a(i, l) : other.at(i, l); }},
+        {x_.n, order(), [&](std::int64_t j, std::int64_t l) { return is_left ? other.at(l, j) : a(l, j); }}};
+  }
+
+  // Inner indices of a sided routine's element: of a triangle those that lie in it.
+  std::span<const T> inner(std::span<const T> vector, std::int64_t i, std::int64_t j) const {
+    if (!is_triangular()) return vector;
+    const bool is_left = x_.side == 'L';
+    const std::int64_t diagonal = is_left ? i : j;
+    const bool is_lower = (x_.uplo == 'L') == (x_.op_a == 'N');
+    const auto first = static_cast<std::size_t>(is_lower == is_left ? 0 : diagonal);
+    const auto end = is_lower == is_left ? static_cast<std::size_t>(diagonal + 1) : vector.size();
+    return vector.subspan(first, end - first);
+  }
+
+  Expected expected_update(const Factors& factors, const Factors& others, std::int64_t i, std::int64_t j,
+                           const T& c) const {
+    const bool has_two = is("syr2k") || is("her2k");
+    ElementOracle<T> first;
+    first.add(factors.left[i], factors.right[j]);
     Expected sum = first.result(alpha_, beta_, i == j && is_hermitian() ? T(std::real(c)) : c);
     if (has_two) {
+      ElementOracle<T> second;
+      second.add(others.left[i], others.right[j]);
       const Expected more = second.result(is_hermitian() ? conjugate(alpha_) : alpha_, T(0), T(0));
       sum = {sum.value + more.value, 2 * sum.allowed + 2 * more.allowed};
     }
@@ -178,45 +212,36 @@ class Level3Case {
     return sum;
   }
 
-  Expected expected_sided(std::int64_t i, std::int64_t j, const Matrix<T>& before) const {
-    const bool is_left = x_.side == 'L';
+  Expected expected_sided(const Factors& factors, std::int64_t i, std::int64_t j, const T& before) const {
     ElementOracle<T> oracle;
-    for (std::int64_t l = 0; l < order(); ++l) {
-      const std::int64_t row = is_left ? i : l;
-      const std::int64_t column = is_left ? l : j;
-      if (is_triangular() && !has_triangular(row, column)) continue;
-      const Matrix<T>& other = is_triangular() ? before : b_;
-      const T element_a = is_triangular() ? triangular(row, column) : symmetric(row, column);
-      const T element_b = is_left ? other.at(l, j) : other.at(i, l);
-      oracle.add(element_a, element_b);
-    }
+    oracle.add(inner(factors.left[i], i, j), inner(factors.right[j], i, j));
     oracle.count_as(order());
-    return is_triangular() ? oracle.result(alpha_, T(0), T(0))
-                           : oracle.result(alpha_, beta_, before.at(i, j));
+    return is_triangular() ? oracle.result(alpha_, T(0), T(0)) : oracle.result(alpha_, beta_, before);
   }
 
   // The right side of an equation that the solution fulfils up to rounding errors: alpha B = op(A) X.
-  Expected expected_right_side(std::int64_t i, std::int64_t j) const {
-    const bool is_left = x_.side == 'L';
+  Expected expected_right_side(const Factors& factors, std::int64_t i, std::int64_t j) const {
     ElementOracle<T> oracle;
-    for (std::int64_t l = 0; l < order(); ++l) {
-      const std::int64_t row = is_left ? i : l;
-      const std::int64_t column = is_left ? l : j;
-      if (has_triangular(row, column))
-        oracle.add(triangular(row, column), is_left ? c_.at(l, j) : c_.at(i, l));
-    }
+    oracle.add(inner(factors.left[i], i, j), inner(factors.right[j], i, j));
     oracle.count_as(order() + 64);  // eight roundings more for each of at most seven levels of recursion
     return oracle.result(T(1), T(0), T(0));
   }
 
   std::string first_wrong_element(const Matrix<T>& before) const {
+    const bool solves = is("trsm") && alpha_ != T(0);
+    const bool has_two = is("syr2k") || is("her2k");
+    const Factors factors = is_sided()                 ? sided_factors(solves            ? c_
+                                                                       : is_triangular() ? before
+                                                                                         : b_)
+                            : is("syrk") || is("herk") ? update_factors(a_, a_)
+                                                       : update_factors(a_, b_);
+    const Factors others = has_two ? update_factors(b_, a_) : Factors{{0, 0, nothing}, {0, 0, nothing}};
     for (std::int64_t j = 0; j < x_.n; ++j) {
       for (std::int64_t i = 0; i < x_.m; ++i) {
         if (!writes(i, j)) continue;
-        const bool solves = is("trsm") && alpha_ != T(0);
-        Expected expected = solves       ? expected_right_side(i, j)
-                            : is_sided() ? expected_sided(i, j, before)
-                                         : expected_update(i, j, before.at(i, j));
+        const Expected expected = solves       ? expected_right_side(factors, i, j)
+                                  : is_sided() ? expected_sided(factors, i, j, before.at(i, j))
+                                               : expected_update(factors, others, i, j, before.at(i, j));
         const bool right =
             solves ? is_near(right_side(before.at(i, j)), expected) : meets(c_.at(i, j), expected);
         const Wide value = solves ? right_side(before.at(i, j)) : wide(c_.at(i, j));
@@ -227,6 +252,8 @@ class Level3Case {
     }
     return "";
   }
+
+  static T nothing(std::int64_t, std::int64_t) { return T(0); }
 
   Wide right_side(const T& b) const { return product(wide(alpha_), wide(b)); }
 

@@ -126,11 +126,15 @@ class ProductCase {
   }
 
   std::string first_wrong_element() const {
-    for (std::int64_t j = 0; j < group_.shape.n; ++j) {
-      for (std::int64_t i = 0; i < group_.shape.m; ++i) {
+    const Shape& shape = group_.shape;
+    const Vectors<T> rows(shape.m, shape.k,
+                          [&](std::int64_t i, std::int64_t l) { return a_before_.at(group_.op_a, i, l); });
+    const Vectors<T> columns(shape.n, shape.k,
+                             [&](std::int64_t j, std::int64_t l) { return b_before_.at(group_.op_b, l, j); });
+    for (std::int64_t j = 0; j < shape.n; ++j) {
+      for (std::int64_t i = 0; i < shape.m; ++i) {
         ElementOracle<T> oracle;
-        for (std::int64_t l = 0; l < group_.shape.k; ++l)
-          oracle.add(a_before_.at(group_.op_a, i, l), b_before_.at(group_.op_b, l, j));
+        oracle.add(rows[i], columns[j]);
         const Expected expected = oracle.result(group_.alpha, group_.beta, c_before_.at(i, j));
         if (!meets(c_.at(i, j), expected)) return difference(i, j, wide(c_.at(i, j)), expected);
       }

@@ -12,7 +12,18 @@ namespace kintsugi::test {
 
 using BlasHandle = void*;
 
-enum class Family : std::uint8_t { gemm, typed, ex, strided, strided_ex, batched, batched_ex, matmul };
+enum class Family : std::uint8_t {
+  gemm,
+  typed,
+  ex,
+  strided,
+  strided_ex,
+  batched,
+  batched_ex,
+  grouped,
+  grouped_ex,
+  matmul
+};
 
 struct Entry {
   const char* name;
@@ -23,7 +34,10 @@ struct Entry {
   bool is_strided() const {
     return family == Family::strided || family == Family::strided_ex || family == Family::matmul;
   }
-  bool has_pointers() const { return family == Family::batched || family == Family::batched_ex; }
+  bool is_grouped() const { return family == Family::grouped || family == Family::grouped_ex; }
+  bool has_pointers() const {
+    return family == Family::batched || family == Family::batched_ex || is_grouped();
+  }
   bool has_compute_type() const {
     return family == Family::ex || family == Family::strided_ex || family == Family::batched_ex;
   }
@@ -54,6 +68,8 @@ struct Arguments {
 
 // Calls the function that a program which is linked to the drop-in and to cuBLAS would call.
 int call(const Entry& entry, const Arguments& arguments);
+// Calls a function of grouped batches with these groups, each a batch by pointers.
+int call_groups(const Entry& entry, const std::vector<Arguments>& groups);
 
 // Number of cudaDataType_t.
 int data_type_of(kintsugi_type type);

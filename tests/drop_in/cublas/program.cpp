@@ -42,7 +42,7 @@ long new_real_products() {
   for (std::size_t begin = 0; begin < events.size(); begin = events.find('\n', begin) + 1) {
     const std::string line = events.substr(begin, events.find('\n', begin) - begin);
     const bool is_product = line.starts_with("cublas") && line.find("op_a=") != std::string::npos;
-    const bool is_epilogue = line.starts_with("cublasLtMatmul") && line.find(" k=1 ") != std::string::npos;
+    const bool is_epilogue = line.starts_with("cublasLtMatmul") && line.find(" k=4 ") != std::string::npos;
     count += is_product && !is_epilogue ? 1 : 0;
   }
   return count;

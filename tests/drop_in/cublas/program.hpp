@@ -29,7 +29,7 @@ class ProgramHandle {
 };
 
 // Products that the real cuBLAS, here the fake one, has been asked for since the last call of this function,
-// but for those of cublasLtMatmul with k = 1, by which the library has cuBLAS apply an epilogue.
+// but for those of cublasLtMatmul with k = 4, by which the library has cuBLAS apply an epilogue.
 long new_real_products();
 
 // Prints a failed check and counts it.

@@ -1,5 +1,7 @@
 #include "tests/drop_in/cublas/random.hpp"
 
+#include <atomic>
+#include <deque>
 #include <thread>
 #include <vector>
 
@@ -11,8 +13,28 @@ namespace kintsugi::test {
 
 namespace {
 
+// Each of these makes a call, checks C, and returns how many products or batches of one shape the call has.
+
 template <class T>
-void check_case(const Entry& entry, ProgramHandle& handle, std::mt19937_64& random, Checks& checks) {
+long check_groups(const Entry& entry, ProgramHandle& handle, std::mt19937_64& random, Checks& checks) {
+  std::deque<RandomCase<T>> groups;
+  std::vector<Arguments> arguments;
+  for (std::uint64_t count = 1 + random() % 4; count > 0; --count) {
+    arguments.push_back(groups.emplace_back(entry, random).arguments);
+    arguments.back().handle = handle.get();
+  }
+  handle.set_pointer_mode(0);  // cuBLAS refuses the other one
+  const int status = call_groups(entry, arguments);
+  checks.check(status == 0, groups[0].text() + " ...: status " + std::to_string(status) + " in place of 0");
+  for (const RandomCase<T>& group : groups)
+    if (const std::string error = group.error(); !error.empty())
+      checks.check(false, group.text() + " of " + std::to_string(groups.size()) + " groups: " + error);
+  return static_cast<long>(groups.size());
+}
+
+template <class T>
+long check_case(const Entry& entry, ProgramHandle& handle, std::mt19937_64& random, Checks& checks) {
+  if (entry.is_grouped()) return check_groups<T>(entry, handle, random, checks);
   RandomCase<T> product(entry, random);
   // An epilogue in device pointer mode is cuBLAS's.
   const bool has_epilogue = product.arguments.bias != nullptr || product.arguments.activation != 0;
@@ -23,10 +45,12 @@ void check_case(const Entry& entry, ProgramHandle& handle, std::mt19937_64& rand
   const std::string text = product.text() + " pointer_mode=" + std::to_string(pointer_mode);
   checks.check(status == 0, text + ": status " + std::to_string(status) + " in place of 0");
   if (const std::string error = product.error(); !error.empty()) checks.check(false, text + ": " + error);
+  return 1;
 }
 
-void check_entry(const Entry& entry, ProgramHandle& handle, std::mt19937_64& random, Checks& checks) {
-  const auto type = entry.type.value_or(static_cast<kintsugi_type>(random() % 4));
+long check_entry(const Entry& entry, ProgramHandle& handle, std::mt19937_64& random, Checks& checks) {
+  const std::uint64_t types = entry.is_grouped() ? 2 : 4;
+  const auto type = entry.type.value_or(static_cast<kintsugi_type>(random() % types));
   switch (type) {
     case KINTSUGI_F32: return check_case<float>(entry, handle, random, checks);
     case KINTSUGI_F64: return check_case<double>(entry, handle, random, checks);
@@ -35,29 +59,30 @@ void check_entry(const Entry& entry, ProgramHandle& handle, std::mt19937_64& ran
   }
 }
 
-void run_cases(std::uint64_t seed, long long cases, Checks& checks) {
+long long run_cases(std::uint64_t seed, long long cases, Checks& checks) {
   make_context_current();
   ProgramHandle handle;
+  long long products = 0;
   for (long long number = 0; number < cases; ++number) {
     std::mt19937_64 random(seed * 1'000'003 + static_cast<std::uint64_t>(number));
     // A fifth of the calls are of cublasLtMatmul, the last one.
     const std::size_t place = random() % 5 == 0 ? entries().size() - 1 : random() % entries().size();
-    check_entry(entries()[place], handle, random, checks);
+    products += check_entry(entries()[place], handle, random, checks);
     if (executions().count > 0 && last_stream() != nullptr)
       checks.check(last_stream() == handle.stream(), "a product went to another stream than the handle's");
   }
+  return products;
 }
 
 // Every call went to where it belongs.
-void check_counts(long long calls, bool emulated, Checks& checks) {
+void check_counts(long long calls, long long products, bool emulated, Checks& checks) {
   const long real = new_real_products();
   const long executed = executions().count;
   const auto text = [&](const char* what, long long found, long long expected) {
-    return std::to_string(found) + " of " + std::to_string(calls) + " calls reached " + what +
-           " in place of " + std::to_string(expected);
+    return std::to_string(found) + " calls reached " + what + " in place of " + std::to_string(expected);
   };
   checks.check(real == (emulated ? 0 : calls), text("cuBLAS", real, emulated ? 0 : calls));
-  checks.check(executed == (emulated ? calls : 0), text("Kintsugi", executed, emulated ? calls : 0));
+  checks.check(executed == (emulated ? products : 0), text("Kintsugi", executed, emulated ? products : 0));
   checks.check(executions().wrong_queues == 0, "executions without the caller's stream");
 }
 
@@ -66,8 +91,8 @@ void check_counts(long long calls, bool emulated, Checks& checks) {
 int check_random(std::uint64_t seed, long long cases, bool emulated) {
   Checks checks;
   new_real_products();
-  run_cases(seed, cases, checks);
-  check_counts(cases, emulated, checks);
+  const long long products = run_cases(seed, cases, checks);
+  check_counts(cases, products, emulated, checks);
   return checks.failures();
 }
 
@@ -76,12 +101,14 @@ int check_threads(std::uint64_t seed, long long cases, bool emulated) {
   make_context_current();
   new_real_products();
   std::vector<Checks> checks(thread_count);
+  std::atomic<long long> products = 0;
   std::vector<std::thread> threads;
   for (std::size_t i = 0; i < thread_count; ++i)
-    threads.emplace_back([&, i] { run_cases(seed + i / 2, cases, checks[i]); });  // pairs have equal problems
+    threads.emplace_back(
+        [&, i] { products += run_cases(seed + i / 2, cases, checks[i]); });  // pairs have equal problems
   for (std::thread& thread : threads) thread.join();
   Checks all;
-  check_counts(cases * static_cast<long long>(thread_count), emulated, all);
+  check_counts(cases * static_cast<long long>(thread_count), products, emulated, all);
   int failures = all.failures();
   for (const Checks& found : checks) failures += found.failures();
   return failures;

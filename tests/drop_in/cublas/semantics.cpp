@@ -18,6 +18,7 @@ namespace {
 constexpr int success = 0;
 constexpr int not_initialized = 1;
 constexpr int invalid_value = 7;
+constexpr int not_supported = 15;
 
 const Entry& entry_of(const std::string& name) {
   for (const Entry& entry : entries())
@@ -25,9 +26,9 @@ const Entry& entry_of(const std::string& name) {
   std::abort();
 }
 
-// A product of ones with m = n = k = 4, whatever its type.
+// A product of ones with m = n = k = 5, whatever its type: new_real_products() does not count k = 4.
 struct Ones {
-  static constexpr std::int64_t order = 4;
+  static constexpr std::int64_t order = 5;
   std::array<double, 2> wide{1, 0}, zero{0, 0};
   std::array<float, 2> narrow{1, 0};
   std::vector<double> a = std::vector<double>(4 * order * order, 1), b = a, c = a;
@@ -52,6 +53,24 @@ struct Ones {
   }
 };
 
+// The same in FP32, as a group of one product.
+struct FloatOnes {
+  std::array<float, 1> one{1}, zero{0};
+  std::vector<float> a = std::vector<float>(Ones::order * Ones::order, 1), b = a, c = a;
+  std::array<const void*, 1> pointers_a{a.data()}, pointers_b{b.data()};
+  std::array<void*, 1> pointers_c{c.data()};
+
+  Arguments arguments(const Entry& entry, BlasHandle handle) {
+    Arguments g = Ones().arguments(entry, handle, KINTSUGI_F32);
+    g.alpha = one.data();
+    g.beta = zero.data();
+    g.a = pointers_a.data();
+    g.b = pointers_b.data();
+    g.c = static_cast<void*>(pointers_c.data());
+    return g;
+  }
+};
+
 class Semantics {
  public:
   int run() {
@@ -60,6 +79,7 @@ class Semantics {
     check_math_modes();
     check_compute_types();
     check_matmuls();
+    check_groups();
     check_failures();
     check_calls_from_within();
     return checks_.failures();
@@ -118,7 +138,8 @@ class Semantics {
     }
   }
   void check_empty_sizes() {
-    for (const char* name : {"cublasSgemm_v2", "cublasZgemmStridedBatched_64", "cublasDgemmBatched"}) {
+    for (const char* name : {"cublasSgemm_v2", "cublasZgemmStridedBatched_64", "cublasDgemmBatched",
+                             "cublasDgemmGroupedBatched_64"}) {
       const Entry& entry = entry_of(name);
       expect_real(entry, *entry.type, "m = 0", [](Arguments& g) { g.m = 0; });
       expect_real(entry, *entry.type, "n = 0", [](Arguments& g) { g.n = 0; });
@@ -195,6 +216,50 @@ class Semantics {
                 [&](Arguments& g) { g.bias = bias.a.data(); });
     expect_emulated(entry_of("cublasLtMatmul"), KINTSUGI_F64, "a bias",
                     [&](Arguments& g) { g.bias = bias.a.data(); });
+  }
+
+  // Makes a call with three groups of ones of which the second is changed, and checks who got which.
+  void expect_groups(const std::string& text, const Change& change, int status, long real, long executed,
+                     double expected_of_second) {
+    const Entry& entry = entry_of("cublasSgemmGroupedBatched");
+    std::array<FloatOnes, 3> ones;
+    std::vector<Arguments> groups;
+    for (FloatOnes& group : ones) groups.push_back(group.arguments(entry, handle_.get()));
+    change(groups[1]);
+    new_real_products();
+    executions().count = 0;
+    const int found = call_groups(entry, groups);
+    const long found_real = new_real_products();
+    checks_.check(found == status, text + ": status " + std::to_string(found));
+    checks_.check(found_real == real, text + ": " + std::to_string(found_real) + " calls of cuBLAS");
+    checks_.check(executions().count == executed,
+                  text + ": " + std::to_string(executions().count) + " executions");
+    const double outside = status == success ? Ones::order : 1;
+    checks_.check(ones[0].c[0] == outside && ones[2].c[0] == outside, text + ": wrong products");
+    checks_.check(ones[1].c[0] == expected_of_second, text + ": wrong product of the second group");
+  }
+
+  void check_groups() {
+    expect_groups(
+        "three groups", [](Arguments&) {}, success, 0, 3, Ones::order);
+    expect_groups(
+        "an empty group between two", [](Arguments& g) { g.n = 0; }, success, 1, 2, 1);
+    expect_groups(
+        "a group with k = 0", [](Arguments& g) { g.k = 0; }, success, 1, 2, 0);
+    expect_groups(
+        "a wrong group", [](Arguments& g) { g.lda = 3; }, invalid_value, 1, 0, 1);
+    executions().failure = KINTSUGI_OUT_OF_MEMORY;
+    expect_groups(
+        "no memory", [](Arguments&) {}, success, 3, 3, Ones::order);
+    executions().failure = 0;
+    handle_.set_pointer_mode(1);
+    expect_groups(
+        "scalars on the device", [](Arguments&) {}, not_supported, 1, 0, 1);
+    handle_.set_pointer_mode(0);
+    handle_.set_math_mode(3);
+    expect_groups(
+        "TF32", [](Arguments&) {}, success, 1, 0, Ones::order);
+    handle_.set_math_mode(0);
   }
 
   // An emulation that fails is cuBLAS's to compute.

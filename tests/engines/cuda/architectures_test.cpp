@@ -42,7 +42,7 @@ TEST(Architectures, ArchitecturesWithProductKernelsHaveCosts) {
     });
     EXPECT_EQ(has_kernels, has_costs) << architecture.name;
     for (const MultiTermKernels& kernels : architecture.multi_term) {
-      EXPECT_LE(kernels.tiles.size(), kernels.kernels.size());
+      EXPECT_LE(kernels.tiles.size(), kernels.cluster_kernels.size());
       EXPECT_LE(kernels.small_tiles.size(), kernels.small_kernels.size());
     }
   }

@@ -9,6 +9,7 @@
 #include <string>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "base/text/format_text.hpp"
 #include "engines/cuda/cublas/library.hpp"
@@ -28,6 +29,7 @@ inline constexpr int not_initialized = 1;
 inline constexpr int allocation_failed = 3;
 inline constexpr int invalid_value = 7;
 inline constexpr int execution_failed = 13;
+inline constexpr int not_supported = 15;
 
 template <class... Values>
 void note(fmt::format_string<Values...> format, Values&&... values) {
@@ -129,17 +131,43 @@ T element(const T* data, int op, std::int64_t ld, std::int64_t row, std::int64_t
   return emulated ? coarse(value) : value;
 }
 
+// Adds a column of A times an element of B to a column of sums. Complex products are made of their parts: a
+// compiler's own looks for NaN in each.
+template <class T>
+void add_column(std::vector<T>& sums, const T* column, T factor) {
+  for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += column[i] * factor;
+}
+template <class T>
+void add_column(std::vector<std::complex<T>>& sums, const std::complex<T>* column, std::complex<T> factor) {
+  auto* const parts = reinterpret_cast<T*>(sums.data());
+  const auto* const x = reinterpret_cast<const T*>(column);
+  const T real = factor.real();
+  const T imaginary = factor.imag();
+  for (std::size_t i = 0; i < 2 * sums.size(); i += 2) {
+    parts[i] += x[i] * real - x[i + 1] * imaginary;
+    parts[i + 1] += x[i] * imaginary + x[i + 1] * real;
+  }
+}
+
+// Each element's sum is over all k in order. op(A) is stored contiguously before, so that tests of large
+// products end soon.
 template <class T>
 void multiply(const Product& p, const T* a, const T* b, T* c) {
   const T alpha = *static_cast<const T*>(p.alpha);
   const T beta = *static_cast<const T*>(p.beta);
   const bool emulated = emulates(p.compute);
+  const std::int64_t k = alpha == T(0) ? 0 : p.k;  // cuBLAS reads no matrix then
+  std::vector<T> columns;
+  columns.reserve(static_cast<std::size_t>(p.m * k));
+  for (std::int64_t q = 0; q < k; ++q)
+    for (std::int64_t i = 0; i < p.m; ++i) columns.push_back(element(a, p.op_a, p.lda, i, q, emulated));
   for (std::int64_t j = 0; j < p.n; ++j) {
+    std::vector<T> sums(static_cast<std::size_t>(p.m));
+    for (std::int64_t q = 0; q < k; ++q)
+      add_column(sums, columns.data() + q * p.m, element(b, p.op_b, p.ldb, q, j, emulated));
     for (std::int64_t i = 0; i < p.m; ++i) {
-      T sum = 0;
-      for (std::int64_t q = 0; q < p.k && alpha != T(0); ++q)  // cuBLAS reads no matrix then
-        sum += element(a, p.op_a, p.lda, i, q, emulated) * element(b, p.op_b, p.ldb, q, j, emulated);
       T& result = c[i + j * p.ldc];
+      const T sum = sums[static_cast<std::size_t>(i)];
       result = beta == T(0) ? alpha * sum : alpha * sum + beta * result;
     }
   }

@@ -42,18 +42,29 @@ def add_arguments(parser):
     parser.add_argument("--child", action="store_true", help="run the calls in this process, as the suite itself does")
 
 
-def child(script, words, build=None, report=True, audit=False, **settings):
-    """Runs the script with --child, with the drop-in preloaded if `build` is given, and beside it the audit library; returns its
-    document and the report, if that is asked for, which costs time in each call."""
+def library_path(build, folder):
+    """A folder in which the drop-in has the name of cuBLAS; it is filled by the program kintsugi."""
+    words = [pathlib.Path(build) / "kintsugi", "run", "--library-path", folder, "--cublas", pathlib.Path(cublas()).parent, "--json", "--", "true"]
+    subprocess.run(words, check=True, capture_output=True)
+    return folder
+
+
+def child(script, words, build=None, report=True, audit=False, library_path=None, variables=None, **settings):
+    """Runs the script with --child, with the drop-in preloaded if `build` is given, and beside it the audit library; or with a
+    library path. Returns its document and the report, if that is asked for, which costs time in each call."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("KINTSUGI_") or name == "KINTSUGI_CUBLAS"}
-    environment |= {f"KINTSUGI_{name.upper()}": str(value) for name, value in settings.items()}
+    environment |= {f"KINTSUGI_{name.upper()}": str(value) for name, value in settings.items()} | (variables or {})
     with tempfile.TemporaryDirectory() as folder:
         file = pathlib.Path(folder) / "report.json"
         if build:
             if audit:
                 environment["LD_AUDIT"] = str(pathlib.Path(drop_in(build)).parent / "libkintsugi_cublas_audit.so")
             before = environment.get("LD_PRELOAD", "").split()
-            environment |= {"LD_PRELOAD": " ".join([drop_in(build), *before])} | ({"KINTSUGI_REPORT": str(file)} if report else {})
+            environment["LD_PRELOAD"] = " ".join([drop_in(build), *before])
+        if library_path:
+            environment["LD_LIBRARY_PATH"] = str(library_path)
+        if report and (build or library_path):
+            environment["KINTSUGI_REPORT"] = str(file)
         result = subprocess.run([sys.executable, script, "--child", *words], env=environment, capture_output=True, text=True)
         if result.returncode not in (0, 1) or not result.stdout.strip():
             sys.exit(f"{script} {' '.join(words)} ended with {result.returncode}:\n{result.stdout[-1000:]}{result.stderr[-1500:]}")

@@ -30,7 +30,7 @@ def test_forwarded_calls_pass():
     document = fuzz("--policy", "native", "--calls", "700", "--seed", "4")
     assert document["passed"] and document["products"] > 500 and document["wrong_arguments"] > 70
     assert abs(document["microseconds_of_a_forwarded_call"]) < 1000
-    assert document["report"]["emulated"] == 0 and len(document["report"]["native"]) == 45
+    assert document["report"]["emulated"] == 0 and len(document["report"]["native"]) == 51
 
 
 @pytest.mark.skipif(not (BUILD / "device_architectures.cmake").is_file(), reason="built without device code")
@@ -54,7 +54,31 @@ def test_level3_products_that_are_not_computed_are_found():
     assert any("times the bound" in failure and failure.endswith("cuBLAS: right") for failure in document["failures"])
 
 
-@pytest.mark.parametrize("script", ["fuzz", "pytorch", "cupy_products", "level3", "linalg", "jax_products"])
+@pytest.mark.parametrize("script", ["fuzz", "pytorch", "cupy_products", "level3", "linalg", "jax_products", "ways_in", "cholmod"])
 def test_help_has_an_example(script):
     text = subprocess.run([sys.executable, FOLDER / script, "--help"], capture_output=True, text=True, check=True).stdout
     assert f"example: tests/suites/cublas/{script} " in text
+
+
+def test_a_missing_program_is_named(tmp_path):
+    result = subprocess.run([sys.executable, FOLDER / "cholmod", "--build", tmp_path], capture_output=True, text=True)
+    assert result.returncode == 1 and "programs/make_cholmod builds it" in result.stderr
+    help_text = subprocess.run([FOLDER / "programs/make_cholmod", "--help"], capture_output=True, text=True, check=True).stdout
+    assert "cholmod_l_demo" in help_text
+
+
+def test_the_cube_of_the_sparse_matrix(tmp_path):
+    """Every point has its diagonal element, and every pair of neighbours one element below it."""
+    import importlib.machinery
+    import types
+
+    loader = importlib.machinery.SourceFileLoader("cholmod", str(FOLDER / "cholmod"))
+    sys.path.insert(0, str(FOLDER))
+    module = types.ModuleType("cholmod")
+    loader.exec_module(module)
+    for is_complex, words in ((False, 3), (True, 4)):
+        module.write_laplacian(tmp_path / "cube.mtx", 3, is_complex)
+        lines = (tmp_path / "cube.mtx").read_text().splitlines()
+        assert lines[1] == "27 27 81" and len(lines) == 2 + 81 and all(len(line.split()) == words for line in lines[2:])
+        places = {tuple(map(int, line.split()[:2])) for line in lines[2:]}
+        assert len(places) == 81 and all(row - column in (0, 1, 3, 9) for row, column in places)

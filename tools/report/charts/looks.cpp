@@ -14,7 +14,7 @@ std::string label_of(const std::string& name, const Json& row) {
 
 std::string engine_of(const Json& row) { return cell(row, "engine") + cell(row, "accumulator"); }
 
-// Returns the index of a name in the list, to which it appends a new name.
+// Returns the index of a name in the list. Appends the name if the list lacks it.
 int find_or_append(std::vector<std::string>& names, const std::string& name) {
   const auto found = std::find(names.begin(), names.end(), name);
   const auto index = static_cast<int>(found - names.begin());

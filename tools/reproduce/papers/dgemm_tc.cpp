@@ -61,8 +61,9 @@ Measured by_range(const std::string& suffix,
   return measured;
 }
 
-// Returns a series for each size, native product and range: geometric means over seeds, since the maximum
-// relative error is that of the element that cancels most and differs much from seed to seed.
+// Returns a series for each size, native product and range. Its values are geometric means over seeds. A
+// single seed says little: the maximum relative error is the error of the element that cancels most, and this
+// error differs much from seed to seed.
 Measured errors_over_native(const Evidence& evidence) {
   Measured measured;
   for (const double k : evidence.lengths(from_k(min_k_of_paper))) {

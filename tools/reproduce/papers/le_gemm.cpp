@@ -68,8 +68,8 @@ constexpr Baseline baselines[] = {{"wmma", "fp16",
                                    "weighs more in Markidis's one accumulator."},
                                   {"ooto", "ootomo", escapes_truncation}};
 
-// Adds the claims about a baseline's errors over le-gemm's: their average on the A800, that le-gemm's are
-// smaller, and the average on the MI210.
+// Adds three claims about the ratios of a baseline's errors to le-gemm's errors. The claims are their average
+// on the A800, that they exceed 1 there, and their average on the MI210.
 void add_reduction_claims(std::vector<Claim>& claims, const Baseline& baseline, const char* measure_name,
                           const char* measure) {
   const std::string id = fmt::format("le-gemm-{}-{}", measure_name, baseline.id);

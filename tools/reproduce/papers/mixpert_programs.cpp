@@ -59,9 +59,9 @@ void add_errors(Json& rows, const char* name, const std::vector<std::int64_t>& s
       const Program program(n, operands.distribution);
       Products fp32;
       const Matrix reference = program.run(fp32);
-      for (const NamedMethod& one : methods()) {
-        Products products(one.method);
-        rows.push_back(error_row(name, n, operands, one.name,
+      for (const NamedMethod& method : methods()) {
+        Products products(method.method);
+        rows.push_back(error_row(name, n, operands, method.name,
                                  programs::frobenius_error(program.run(products), reference)));
       }
     }
@@ -73,9 +73,9 @@ void add_residuals(Json& rows, const std::vector<std::int64_t>& sizes) {
   all.push_back({"FP32", programs::native});
   for (const Operands& operands : all_operands) {
     for (const std::int64_t n : sizes) {
-      for (const NamedMethod& one : all) {
-        Products products(one.method);
-        rows.push_back(error_row("HPL-AI", n, operands, one.name,
+      for (const NamedMethod& method : all) {
+        Products products(method.method);
+        rows.push_back(error_row("HPL-AI", n, operands, method.name,
                                  programs::hpl_ai_residual(n, operands.distribution, products)));
       }
     }
@@ -212,10 +212,10 @@ Measured residuals(const Evidence& evidence, bool relative_to_native) {
   Measured measured;
   for (const Operands& operands : all_operands) {
     const std::vector<double> fp32 = errors_of(evidence, "HPL-AI", operands.name, "FP32");
-    for (const NamedMethod& one : methods()) {
-      std::vector<double> values = errors_of(evidence, "HPL-AI", operands.name, one.name);
+    for (const NamedMethod& method : methods()) {
+      std::vector<double> values = errors_of(evidence, "HPL-AI", operands.name, method.name);
       for (std::size_t i = 0; relative_to_native && i < values.size(); ++i) values[i] /= fp32.at(i);
-      measured.push_back({fmt::format("{}, {}", operands.name, one.name), values});
+      measured.push_back({fmt::format("{}, {}", operands.name, method.name), values});
     }
   }
   return measured;
@@ -278,10 +278,10 @@ Chart error_chart(const Json& document, const std::string& program) {
               .x_label = "n",
               .y_label = program == "HPL-AI" ? "scaled residual" : "Frobenius error beside FP32"};
   int colour = 0;
-  for (const NamedMethod& one : methods()) {
-    Series series{.label = one.name, .colour = colour++, .points = {}};
+  for (const NamedMethod& method : methods()) {
+    Series series{.label = method.name, .colour = colour++, .points = {}};
     for (const Json& row : document.at("rows"))
-      if (!is_search(row) && row.at("program") == program && row.at("method") == one.name &&
+      if (!is_search(row) && row.at("program") == program && row.at("method") == method.name &&
           row.at("operands") == all_operands[0].name)
         series.points.emplace_back(row.at("n").get<double>(), read_number(row.at("error")));
     chart.series.push_back(std::move(series));

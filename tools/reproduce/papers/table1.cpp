@@ -66,8 +66,8 @@ std::vector<Figure> draw_document(const Json& document) {
   return {{"Bits of the splits of Table 1", {{.chart = chart, .name = "bits"}}}};
 }
 
-// Retained bits of the numbers inside the window. Bits are counted by the error, places as in a cut: the
-// figure's conditions define both.
+// Retained bits of the numbers inside the window. The error decides the number of bits, and a cut decides the
+// number of places. The figure's conditions define both numbers.
 struct Kept {
   int fewest = fp32_bits;
   int fewest_places = fp32_bits;

@@ -98,9 +98,9 @@ class FloatTile {
     const std::int64_t k = task_.a.k;
     const std::int64_t segment = schedule_.segment_length(k);
     double* segment_sums = sums_ + tile_elements;
-    add_segment(sum, 0, std::min(segment, k), sums_);
+    compute_segment(sum, 0, std::min(segment, k), sums_);
     for (std::int64_t begin = segment; begin < k; begin += segment) {
-      add_segment(sum, begin, std::min(segment, k - begin), segment_sums);
+      compute_segment(sum, begin, std::min(segment, k - begin), segment_sums);
       add_sums(segment_sums, sums_);
     }
     for_each_panel_column<float>(sum, store_floats);
@@ -108,7 +108,7 @@ class FloatTile {
 
   void add_in_integers(int sum) {
     for (std::int64_t begin = 0; begin < task_.a.k; begin += exact_length) {
-      add_segment(sum, begin, std::min(exact_length, task_.a.k - begin), sums_);
+      compute_segment(sum, begin, std::min(exact_length, task_.a.k - begin), sums_);
       for_each_panel_column<std::int64_t>(
           sum, [&](const double* source, std::int64_t count, std::int64_t* target) {
             const bool is_first = begin == 0;
@@ -119,7 +119,7 @@ class FloatTile {
 
   // Computes the sums over one segment. Sums begin with -0, because -0 + x is x for every x, -0 included.
   // Sums of joint groups begin with 0.
-  void add_segment(int sum, std::int64_t first, std::int64_t length, double* sums) const {
+  void compute_segment(int sum, std::int64_t first, std::int64_t length, double* sums) const {
     std::fill_n(sums, tile_elements, schedule_.joint ? 0.0 : -0.0);
     const std::int64_t block = schedule_.block_length(task_.a.k);
     const int groups = schedule_.joint ? schedule_.groups : 1;
@@ -130,7 +130,7 @@ class FloatTile {
   }
 
   void add_block(int group, std::int64_t begin, std::int64_t length, double* sums) const {
-    const GroupTerms terms(task_, group);
+    const GroupTerms group_terms(task_, group);
     const FloatBlock block{
         .a = task_.a.vector<float>(0, row_) + begin * float_panel,
         .b = task_.b.vector<float>(0, column_) + begin * float_panel,
@@ -139,8 +139,8 @@ class FloatTile {
         .columns = columns_,
         .length = length,
         .step = schedule_.k_step == 0 ? length : schedule_.k_step,
-        .terms = terms.terms.data(),
-        .term_count = terms.count,
+        .terms = group_terms.terms.data(),
+        .term_count = group_terms.count,
         .rescale = std::ldexp(1.0F, schedule_.rescale_exponent),
         .weight = schedule_.joint ? std::ldexp(1.0, schedule_.group_exponents[group]) : 1.0,
         .normal_products = has_normal_products(*task_.a.format)};

@@ -19,7 +19,6 @@ class Fields {
   void add(std::string name, double& value, CostScaling scaling) {
     fields_.push_back({std::move(name), &value, scaling});
   }
-  // Adds the times of the first `count` tiles.
   template <std::size_t N>
   void add_tiles(std::string_view name, std::array<TileTimes, N>& tiles, std::size_t count = N) {
     for (std::size_t i = 0; i < count; ++i) {

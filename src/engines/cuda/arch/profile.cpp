@@ -44,7 +44,6 @@ double distance(const DeviceTraits& x, const DeviceTraits& y) {
          std::abs(std::log(x.memory_gb_per_s / y.memory_gb_per_s));
 }
 
-// Cost on device `to`, if the cost on device `from` is `value`.
 double scaled(double value, CostScaling scaling, const DeviceTraits& from, const DeviceTraits& to) {
   const double clock = to.clock_mhz / from.clock_mhz;
   const double memory = to.memory_gb_per_s / from.memory_gb_per_s;
@@ -242,26 +241,26 @@ const ProfileInForce* profile_in_force() {
   if (driver().devices == 0) return nullptr;
   const Device device = device_in_use();
   auto& found = profiles_found[static_cast<std::size_t>(number_of(device))];
-  const ProfileInForce* profile = found.load(std::memory_order_acquire);
-  if (profile == nullptr) {
+  const ProfileInForce* in_force = found.load(std::memory_order_acquire);
+  if (in_force == nullptr) {
     const auto lock = lock_shared_state();
     const DeviceTraits traits = traits_of(device);
     const std::vector<Profile> shipped = shipped_for(traits);
     if (shipped.empty()) {
-      profile = &none;
+      in_force = &none;
     } else {
       all_profiles_found.push_back(std::make_unique<const ProfileInForce>(find_profile(traits, shipped)));
-      profile = all_profiles_found.back().get();
+      in_force = all_profiles_found.back().get();
     }
-    found.store(profile, std::memory_order_release);
+    found.store(in_force, std::memory_order_release);
   }
-  return profile == &none ? nullptr : profile;
+  return in_force == &none ? nullptr : in_force;
 }
 
 const Costs& current_costs() {
-  const ProfileInForce* profile = profile_in_force();
-  if (profile == nullptr) fail(Status::internal, "there are no costs of a device that has no profile");
-  return profile->profile.costs;
+  const ProfileInForce* in_force = profile_in_force();
+  if (in_force == nullptr) fail(Status::internal, "there are no costs of a device that has no profile");
+  return in_force->profile.costs;
 }
 
 void reread_profiles() {

@@ -19,8 +19,8 @@ const std::array<MultiTermKernels, 3> multi_term_kernels{
       .format = FormatId::fp16,
       .tiles = joined_tiles,
       .tile_times = &MultiTermCosts::joined_tiles,
-      .kernels = {KINTSUGI_KERNEL("fp16_terms_192"), KINTSUGI_KERNEL("fp16_terms_128"),
-                  KINTSUGI_KERNEL("fp16_terms_64")},
+      .cluster_kernels = {KINTSUGI_KERNEL("fp16_terms_192"), KINTSUGI_KERNEL("fp16_terms_128"),
+                          KINTSUGI_KERNEL("fp16_terms_64")},
       .small_tiles = small_tiles,
       .small_kernels = {KINTSUGI_SMALL_KERNEL("fp16_small_tiles_32"),
                         KINTSUGI_SMALL_KERNEL("fp16_small_tiles_64"),
@@ -32,8 +32,9 @@ const std::array<MultiTermKernels, 3> multi_term_kernels{
       .format = FormatId::fp16,
       .tiles = rescaled_tiles,
       .tile_times = &MultiTermCosts::rescaled_tiles,
-      .kernels = {KINTSUGI_KERNEL("fp16_rescaled_terms_192"), KINTSUGI_KERNEL("fp16_rescaled_terms_128"),
-                  KINTSUGI_KERNEL("fp16_rescaled_terms_64")},
+      .cluster_kernels = {KINTSUGI_KERNEL("fp16_rescaled_terms_192"),
+                          KINTSUGI_KERNEL("fp16_rescaled_terms_128"),
+                          KINTSUGI_KERNEL("fp16_rescaled_terms_64")},
       .small_tiles = small_tiles,
       .small_kernels = {KINTSUGI_SMALL_KERNEL("fp16_rescaled_small_tiles_32"),
                         KINTSUGI_SMALL_KERNEL("fp16_rescaled_small_tiles_64"),
@@ -45,8 +46,8 @@ const std::array<MultiTermKernels, 3> multi_term_kernels{
       .format = FormatId::bf16,
       .tiles = six_term_tiles,
       .tile_times = &MultiTermCosts::six_term_tiles,
-      .kernels = {KINTSUGI_KERNEL("bf16_six_terms_128"), KINTSUGI_KERNEL("bf16_six_terms_64"),
-                  KINTSUGI_KERNEL("")},  // there is no third tile; empty names fill the arrays
+      .cluster_kernels = {KINTSUGI_KERNEL("bf16_six_terms_128"), KINTSUGI_KERNEL("bf16_six_terms_64"),
+                          KINTSUGI_KERNEL("")},  // there is no third tile; empty names fill the arrays
       .small_tiles = {},
       .small_kernels = {KINTSUGI_KERNEL(""), KINTSUGI_KERNEL(""), KINTSUGI_KERNEL("")},
       .segmented_kernels = {KINTSUGI_KERNEL(""), KINTSUGI_KERNEL(""), KINTSUGI_KERNEL("")}}}};

@@ -7,7 +7,7 @@
 
 namespace kintsugi::core::cuda {
 
-// Constants of the moduli for constant memory. The host's are in tables of its own.
+// Constants of the moduli in constant memory. The host has tables of its own.
 struct ModulusTable {
   ByteModulus byte_moduli[max_moduli];
   std::int32_t modulus[max_moduli];

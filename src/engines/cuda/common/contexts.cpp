@@ -19,7 +19,6 @@ Context regular_context(Stream stream) {
   return regular;
 }
 
-// Number of the device that a context belongs to.
 int device_number_of(Context context) {
   check(driver().context_push(context), "cuCtxPushCurrent");
   Device device = 0;

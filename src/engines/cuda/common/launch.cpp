@@ -92,7 +92,7 @@ Launch make_launch(const KernelName& kernel, const Extent& grid, std::int64_t th
   kernel.prefer_shared_memory();
   if (shared_bytes > 0) kernel.allow_shared_bytes(shared_bytes);
   const auto size = [](std::int64_t value) { return static_cast<unsigned>(value); };
-  return {.name = &kernel,
+  return {.kernel_name = &kernel,
           .kernel = kernel.get(),
           .grid = {size(grid.x), size(grid.y), size(grid.z)},
           .threads = size(threads),
@@ -116,8 +116,8 @@ void launch_now(const Launch& launch, void* stream, void** arguments) {
   if (result == 0) return;
   check(result,
         fmt::format("launch of kernel {}, {} x {} x {} blocks of {} threads and {} bytes of shared memory",
-                    launch.name->name(), launch.grid[0], launch.grid[1], launch.grid[2], launch.threads,
-                    launch.shared_bytes)
+                    launch.kernel_name->name(), launch.grid[0], launch.grid[1], launch.grid[2],
+                    launch.threads, launch.shared_bytes)
             .c_str());
 }
 

@@ -72,7 +72,7 @@ struct LaunchArgument {
 
 // A launch whose kernel is loaded and has the shared memory that it needs.
 struct Launch {
-  const KernelName* name = nullptr;
+  const KernelName* kernel_name = nullptr;
   Kernel kernel = nullptr;
   unsigned grid[3] = {};
   unsigned threads = 0;

@@ -120,7 +120,8 @@ class LaunchGraph {
            std::ranges::equal(fixed_, recorded.launches(), {}, {}, fixed_properties);
   }
 
-  // Executes the launches as a graph. Returns false, and does nothing, if there is no graph or none yet.
+  // Counts the call and executes the launches as a graph. Returns false, and executes nothing, if there is no
+  // graph or none yet.
   bool launch(const RecordedLaunches& recorded) {
     const std::lock_guard lock(mutex_);
     if (++calls_ < min_calls) return false;
@@ -138,7 +139,7 @@ class LaunchGraph {
   static constexpr int min_calls = 3;
 
   struct Node {
-    GraphNode node;
+    GraphNode graph_node;
     Launch launch;
     std::vector<std::byte> arguments;
   };
@@ -173,13 +174,13 @@ class LaunchGraph {
     node.arguments.assign(bytes.begin(), bytes.end());
     auto pointers = recorded.pointers(i, node.arguments.data());
     const KernelNode updated = node_of(launch, pointers.data());
-    return driver().graph_exec_set_kernel(exec_, node.node, &updated) == 0;
+    return driver().graph_exec_set_kernel(exec_, node.graph_node, &updated) == 0;
   }
 
   std::string description() const {
     std::string kernels;
     for (const Node& node : nodes_)
-      kernels += (kernels.empty() ? "" : ", ") + std::string(node.launch.name->name());
+      kernels += (kernels.empty() ? "" : ", ") + std::string(node.launch.kernel_name->name());
     return "launch of a graph of the kernels " + kernels;
   }
 

@@ -16,14 +16,21 @@ namespace kintsugi::core::cuda {
 namespace {
 
 constexpr std::array file_names{"libcublas.so.13", "libcublas.so.12"};
+// Names that cuBLAS has where libraries of the drop-in bear its own (docs/CUBLAS-DROP-IN.md, library path).
+constexpr std::array names_behind_drop_in{"libcublas_real.so.13", "libcublas_real.so.12"};
+
+// Opens the library of that name if it is loaded already; returns nullptr if it is not.
+void* open_loaded(const char* name) { return ::dlopen(name, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD); }
 
 // Opens a copy that is loaded already, or else the file that the setting names. The setting's default is the
 // first of file_names and stands for all of them. Sets `file` to the name of the opened file, or of the last
 // one that was tried.
 void* open_library(std::string& file) {
-  for (const char* name : file_names) {
-    file = name;
-    if (void* library = ::dlopen(name, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD)) return library;
+  for (const auto& names : {names_behind_drop_in, file_names}) {
+    for (const char* name : names) {
+      file = name;
+      if (void* library = open_loaded(name)) return library;
+    }
   }
   const auto lock = lock_environment();
   const std::string setting = environment_only_value(SettingId::cublas);

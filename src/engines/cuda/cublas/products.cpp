@@ -93,9 +93,9 @@ struct SliceType {
   DataType sums = DataType::f32;
 };
 
-// Types for slices of a format. Only FP64 slices may need a pedantic type, because cuBLAS emulates no
-// products of other slices: it emulates FP32 and FP64 data alone, and TF32 slices, which are stored as FP32,
-// have a compute type of their own.
+// Types for slices of a format. FP64 slices may need a pedantic type, because cuBLAS can emulate FP64
+// products. It can emulate FP32 products as well, but no slices are FP32 data. TF32 slices are stored as FP32
+// and have a compute type of their own.
 SliceType type_of(const Format& format, BlasHandle handle) {
   switch (format.id) {
     case FormatId::fp16: return {DataType::f16, ComputeType::f32};

@@ -9,9 +9,10 @@
 
 namespace kintsugi::core::cuda {
 
-inline constexpr int gemm_cluster_size = 2;  // thread blocks per cluster
-inline constexpr int term_tile_rows = 256;   // rows of C per cluster
-inline constexpr int term_block = 64;        // inner indices of a k-block; a pipeline stage holds one
+inline constexpr int gemm_cluster_size = 2;                          // thread blocks per cluster
+inline constexpr int all_of_cluster = (1 << gemm_cluster_size) - 1;  // mask of a cluster's thread blocks
+inline constexpr int term_tile_rows = 256;                           // rows of C per cluster
+inline constexpr int term_block = 64;  // inner indices of a k-block; a pipeline stage holds one
 // Schedule::k_segment, before it is shortened, of all structures that have kernels.
 inline constexpr int term_segment = 8192;
 inline constexpr int term_threads = 384;
@@ -90,10 +91,10 @@ struct SmallTile {
 };
 
 struct SmallTileParams {
-  DeviceTile tile;                  // MultiTermParams::tile
-  std::int32_t row_pairs = 0;       // pairs of rows of tiles
-  std::int32_t columns = 0;         // columns of tiles
-  std::int32_t blocks = 0;          // number of k-blocks
+  DeviceTile tile;             // MultiTermParams::tile
+  std::int32_t row_pairs = 0;  // pairs of rows of tiles
+  std::int32_t columns = 0;    // columns of tiles
+  std::int32_t k_blocks = 0;
   std::int32_t segment_blocks = 0;  // MultiTermParams::segment_blocks
   std::int32_t segments = 1;        // number of segments of k that are computed in parallel; 1: one by one
   std::int32_t sub_blocks = 1;      // sub-blocks of a k-block: 1, 2 or 4

@@ -16,7 +16,6 @@ struct WorkTile {
   std::int32_t k_part = 0;
 };
 
-// Coordinates of a tile.
 struct TileCoord {
   std::int32_t item = 0;  // batch item
   std::int32_t row = 0;   // row of tiles

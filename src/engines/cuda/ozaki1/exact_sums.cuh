@@ -24,8 +24,8 @@ class ExactSums {
   // Sum for row i and vector v of the tile. Its unit is that of the product of the two last slices.
   __device__ ExactNumber<DeviceProductSums::limbs> sum_of(std::int64_t i, std::int64_t v) const {
     const int last = sums_.slices - 1;
-    return signed_number(exact_sum(sums_, i, v),
-                         exponent_at(sums_.rows, last, i) + exponent_at(sums_.vectors, last, v));
+    return signed_number(exact_sum(sums_, i, v), exponent_at(sums_.row_exponents, last, i) +
+                                                     exponent_at(sums_.vector_exponents, last, v));
   }
 
   const DeviceProductSums& sums_;

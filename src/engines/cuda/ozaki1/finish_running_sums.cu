@@ -26,7 +26,8 @@ class RunningSums {
  private:
   // Exponent of the unit of the sum of row i and vector v.
   __device__ int exponent(std::int64_t i, std::int64_t v) const {
-    return exponent_at(sums_.rows, 0, i) + exponent_at(sums_.vectors, 0, v) - running_exponent;
+    return exponent_at(sums_.row_exponents, 0, i) + exponent_at(sums_.vector_exponents, 0, v) -
+           running_exponent;
   }
   // The value of that sum: a real or imaginary part of an element.
   __device__ double part(std::int64_t i, std::int64_t v) const {

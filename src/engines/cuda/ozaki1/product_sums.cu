@@ -43,10 +43,11 @@ extern "C" __global__ void __launch_bounds__(elements_threads)
     double& target = running_sum(sums, i, v);
     double sum = is_first(groups) ? 0.0 : target;
     // Exponent of the product of the two first slices, minus the exponent of slice groups.b of B.
-    const std::int32_t exponent = exponent_at(sums.vectors, 0, v) - exponent_at(sums.vectors, groups.b, v) +
-                                  exponent_at(sums.rows, 0, i);
+    const std::int32_t exponent = exponent_at(sums.vector_exponents, 0, v) -
+                                  exponent_at(sums.vector_exponents, groups.b, v) +
+                                  exponent_at(sums.row_exponents, 0, i);
     for_each_product(sums, groups, i, v, [&](std::int64_t integer, int a) {
-      sum += running_term(integer, exponent - exponent_at(sums.rows, a, i));
+      sum += running_term(integer, exponent - exponent_at(sums.row_exponents, a, i));
     });
     target = sum;
   });
@@ -60,10 +61,11 @@ extern "C" __global__ void __launch_bounds__(elements_threads)
     if (!is_first(groups)) sum = exact_sum(sums, i, v);
     const int last = sums.slices - 1;
     // Exponent of slice groups.b of B, minus the exponent of the product of the two last slices.
-    const std::int32_t exponent = exponent_at(sums.vectors, groups.b, v) -
-                                  exponent_at(sums.vectors, last, v) - exponent_at(sums.rows, last, i);
+    const std::int32_t exponent = exponent_at(sums.vector_exponents, groups.b, v) -
+                                  exponent_at(sums.vector_exponents, last, v) -
+                                  exponent_at(sums.row_exponents, last, i);
     for_each_product(sums, groups, i, v, [&](std::int64_t integer, int a) {
-      add_product(sum, integer, exponent + exponent_at(sums.rows, a, i));
+      add_product(sum, integer, exponent + exponent_at(sums.row_exponents, a, i));
     });
     set_exact_sum(sums, i, v, sum);
   });

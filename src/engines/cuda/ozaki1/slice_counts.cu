@@ -119,7 +119,7 @@ class RowSliceCounts {
           return Residual{slice_element(task_.slices, s, row_, p), 0};
         },
         weights, task_.slices.length);
-    if (sum.fraction != 0) sum.exponent += task_.exponents.exponents[s * task_.exponents.stride + row_];
+    if (sum.fraction != 0) sum.exponent += task_.exponents.values[s * task_.exponents.stride + row_];
     return sum;
   }
 

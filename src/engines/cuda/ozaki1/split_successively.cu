@@ -89,7 +89,7 @@ class VectorSplit {
     if (s == 0) first_grid_ = grid_;
     if (position_.lane != 0) return;
     shared_.grids[position_.v][s] = grid_;
-    if (vector_ < task_.vectors) task_.exponents.exponents[s * task_.exponents.stride + vector_] = grid_;
+    if (vector_ < task_.vectors) task_.exponents.values[s * task_.exponents.stride + vector_] = grid_;
   }
 
   // Writes slice s and returns the top of the residuals that it leaves.

@@ -9,12 +9,11 @@ namespace kintsugi::core::cuda {
 
 using ExactSumOfProducts = WideInteger<DeviceProductSums::limbs>;
 
-// Exponent of slice s of vector v.
-__device__ inline std::int32_t exponent_at(const DeviceSliceExponents& slices, int s, std::int64_t v) {
-  return slices.exponents[s * slices.stride + v];
+__device__ inline std::int32_t exponent_at(const DeviceSliceExponents& exponents, int s, std::int64_t v) {
+  return exponents.values[s * exponents.stride + v];
 }
 
-// Slices of which the sum of row i and vector v of the tile has the products.
+// Numbers of slices whose products the sum of row i and vector v of the tile has.
 __device__ inline SliceDepth depth_at(const DeviceProductSums& sums, std::int64_t i, std::int64_t v) {
   const DeviceBlockSliceCounts& slice_counts = sums.slice_counts;
   if (slice_counts.counts == nullptr) return {sums.slices, sums.slices, sums.fast};
@@ -26,14 +25,14 @@ __device__ inline SliceDepth depth_at(const DeviceProductSums& sums, std::int64_
 
 // FP64 sum of row i and vector v of the tile.
 __device__ inline double& running_sum(const DeviceProductSums& sums, std::int64_t i, std::int64_t v) {
-  return reinterpret_cast<double*>(sums.sums)[i + v * sums.stride];
+  return reinterpret_cast<double*>(sums.data)[i + v * sums.stride];
 }
 
 // Limb number `limb` of the exact sum of row i and vector v. Each limb has a matrix of its own, so that
 // neighboring threads access neighboring words.
 __device__ inline std::uint64_t& limb_of_sum(const DeviceProductSums& sums, std::int64_t i, std::int64_t v,
                                              int limb) {
-  return reinterpret_cast<std::uint64_t*>(sums.sums)[i + (v + limb * sums.columns) * sums.stride];
+  return reinterpret_cast<std::uint64_t*>(sums.data)[i + (v + limb * sums.columns) * sums.stride];
 }
 __device__ inline ExactSumOfProducts exact_sum(const DeviceProductSums& sums, std::int64_t i,
                                                std::int64_t v) {

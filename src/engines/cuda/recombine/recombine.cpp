@@ -14,7 +14,6 @@ namespace kintsugi::core::cuda {
 
 namespace {
 
-// A kernel for each element type.
 using KernelsOfTypes = std::array<KernelName, 4>;
 
 // Kernels named `stem`, element type, `ending`. Those for real elements are in image `file`, all others in

@@ -105,7 +105,7 @@ __device__ void for_each_column(const TileBlock<T>& block, const Source& source,
   const std::uint8_t* residues = residues_at<T>(source, block.row_in_tile(), block.column_in_tile(0));
 #pragma unroll 1
   for (int e = 0; e < TileBlock<T>::columns_each; ++e) {
-    if (block.has(e)) visit(e, residues);
+    if (block.has_element(e)) visit(e, residues);
     residues += block_warps * residue_columns<T>(source) * source.sums.rows;
   }
 }

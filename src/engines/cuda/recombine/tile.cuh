@@ -20,7 +20,6 @@ __device__ inline bool holds(const DeviceCondition& condition, std::int64_t item
          __ldcg(&condition.selection[item].candidate) == condition.candidate;
 }
 
-// View of batch item `item` of a matrix.
 template <class T>
 __device__ MatrixView<T> view_of(const DeviceMatrix& matrix, std::int64_t item) {
   T* data = matrix.pointers ? static_cast<T* const*>(const_cast<void*>(matrix.data))[item]
@@ -91,9 +90,9 @@ class TileBlock {
   static constexpr int columns_each = columns / block_warps;  // per thread
 
   __device__ explicit TileBlock(const DeviceTile& tile) {
-    const auto blocks = static_cast<unsigned>(divide_up(tile.rows, block_rows));
-    first_row_ = std::int64_t{blockIdx.x % blocks} * block_rows;
-    first_column_ = std::int64_t{blockIdx.x / blocks} * columns;
+    const auto blocks_along_rows = static_cast<unsigned>(divide_up(tile.rows, block_rows));
+    first_row_ = std::int64_t{blockIdx.x % blocks_along_rows} * block_rows;
+    first_column_ = std::int64_t{blockIdx.x / blocks_along_rows} * columns;
     c_ = view_of<T>(tile.c, tile.item)
              .block(tile.first_row + first_row_, tile.first_column + first_column_,
                     std::min<std::int64_t>(block_rows, tile.rows - first_row_),
@@ -109,7 +108,9 @@ class TileBlock {
   __device__ static int column_in_block(int e) { return warp() + block_warps * e; }
   __device__ bool has_column(int e) const { return column_in_block(e) < static_cast<int>(c_.columns); }
   // True if the thread has an element of C in its e-th column.
-  __device__ bool has(int e) const { return row_in_block() < static_cast<int>(c_.rows) && has_column(e); }
+  __device__ bool has_element(int e) const {
+    return row_in_block() < static_cast<int>(c_.rows) && has_column(e);
+  }
   __device__ int rows() const { return static_cast<int>(c_.rows); }
   __device__ std::int64_t first_row_in_tile() const { return first_row_; }
   // Address of the element of C in row i of the block and the thread's e-th column.
@@ -124,20 +125,21 @@ class TileBlock {
     return first_column_ + (column_in_block(e) < static_cast<int>(c_.columns) ? column_in_block(e) : 0);
   }
 
-  // True if the block is ordinary: all its vectors are finite, and |exponent()| of every element is at most
-  // max_ordinary_exponent. Also stores the scales that exponent() reads. All threads must call it together.
-  __device__ bool is_ordinary(const DeviceTile& tile) const {
+  // Loads the scales that exponent() reads. Returns true if the block is ordinary: all its vectors are
+  // finite, and |exponent()| of every element is at most max_ordinary_exponent. All threads must call it
+  // together.
+  __device__ bool load_scales(const DeviceTile& tile) const {
     static_assert(block_rows + parts * columns <= block_threads);
     const auto thread = static_cast<int>(threadIdx.x);
-    bool ordinary = true;
+    bool is_ordinary = true;
     if (thread < block_rows + parts * columns) {
       constexpr int max_scale = max_ordinary_exponent / 2;
       const VectorRange& range = range_of(tile, thread);
       const int scale = range.scale;
       scales()[thread] = scale;
-      ordinary = range.finite() && -max_scale <= scale && scale <= max_scale;
+      is_ordinary = range.finite() && -max_scale <= scale && scale <= max_scale;
     }
-    return __syncthreads_and(ordinary ? 1 : 0) != 0;
+    return __syncthreads_and(is_ordinary ? 1 : 0) != 0;
   }
   // Exponent that undoes the scales of the thread's row r and part p of column e.
   __device__ int exponent(int r, int e, int p) const {
@@ -263,7 +265,7 @@ __device__ void write_any_element(const DeviceTile& tile, const Recombination& r
 }
 
 // Recombines a tile. If Recombination::takes() is true for the scalars, Recombination::write_block() writes
-// an ordinary block (TileBlock::is_ordinary). All other elements are written one by one:
+// an ordinary block (TileBlock::load_scales). All other elements are written one by one:
 // Recombination::write_finite() writes an element whose vectors are finite.
 template <class T, class Recombination>
 __device__ void recombine_tile(const DeviceTile& tile, const Recombination& recombination) {
@@ -271,7 +273,8 @@ __device__ void recombine_tile(const DeviceTile& tile, const Recombination& reco
   const Scalars<T> scalars(tile.scalars);
   if (scalars.alpha == T(0) && scalars.beta == T(1)) return;
   const TileBlock<T> block(tile);
-  if (block.is_ordinary(tile) && Recombination::takes(scalars)) {
+  const bool is_ordinary = block.load_scales(tile);
+  if (is_ordinary && Recombination::takes(scalars)) {
     block.begin(scalars.beta != T(0));
     recombination.write_block(block, scalars);
     block.end();

@@ -28,7 +28,7 @@ class Weighted {
       add_up(block, first, sums);
 #pragma unroll
       for (int e = 0; e < columns_together; ++e) {
-        if (block.has(first + e)) write_column(block, first + e, sums[e], scalars);
+        if (block.has_element(first + e)) write_column(block, first + e, sums[e], scalars);
       }
     }
   }
@@ -103,7 +103,6 @@ class Weighted {
     }
   }
 
-  // Writes the thread's rows of its e-th column.
   __device__ static void write_column(const TileBlock<T>& block, int e, const Sum (&sums)[parts][rows_each],
                                       const Scalars<T>& scalars) {
     RowsOfThread<T> elements{};

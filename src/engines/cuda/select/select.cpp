@@ -22,15 +22,15 @@ RangesTask ranges_task(const DeviceSide& side, std::int64_t first_item) {
           divide_up(vectors, ranges_vectors)};
 }
 
-RoundingBoundsTask rounding_bounds_task(const DeviceRoundingBounds& bounds) {
-  const DeviceSide& side = bounds.side;
+RoundingBoundsTask rounding_bounds_task(const DeviceRoundingBounds& operand) {
+  const DeviceSide& side = operand.side;
   return {side.matrix,
           side.item,
           side.ranges,
-          bounds.top_exponent,
-          bounds.bounds,
-          bounds.first,
-          divide_up(bounds.vectors, ranges_vectors)};
+          operand.top_exponent,
+          operand.bounds,
+          operand.first,
+          divide_up(operand.vectors, ranges_vectors)};
 }
 
 // Launches find_ranges or find_norms for sides with equally many items.

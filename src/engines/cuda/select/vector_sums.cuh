@@ -1,10 +1,10 @@
 // Sums over each vector of an operand, in either memory layout.
 //
-// The template parameter Summation defines what is summed. It has - begin(v), the empty sum to which a thread
-// adds elements of vector v; the sum's type has add(x) for several elements
-//   and add(sum) for another sum;
-// - add_over_lanes(sum, lane_bits), which adds sums over the lanes whose numbers differ in these bits only; -
-// end(v, sum), which gets the sum over all of vector v.
+// The template parameter Summation defines what is summed. It has
+// - begin(v), the empty sum to which a thread adds elements of vector v; the sum's type has add(x) for
+//   several elements and add(sum) for another sum;
+// - add_over_lanes(sum, lane_bits), which adds sums over the lanes whose numbers differ in these bits only;
+// - end(v, sum), which gets the sum over all of vector v.
 #pragma once
 
 #include "engines/cuda/common/operands.cuh"

@@ -179,7 +179,7 @@ class FusedCall {
     for_each_block(blocking_, plan_.problem.m, plan_.problem.n, [&](const ResultBlock& block) {
       const FusedSlices made = split(candidate, items, block, conditions);
       if (needs_split_of_rows(block, blocking_, plan_.problem.m)) slices.a = made.a;
-      if (needs_split_of_columns(block)) slices.b = made.b;
+      if (needs_split_of_columns(block, blocking_, plan_.problem.m)) slices.b = made.b;
       multiply(candidate, items, slices, block, conditions.conditional);
     });
   }
@@ -237,7 +237,7 @@ class FusedCall {
       slices.a = plan_split(a_, program.split_a, slices.a, items, {block.row, block.rows},
                             conditions.ranges_known, splits);
     }
-    if (needs_split_of_columns(block)) {
+    if (needs_split_of_columns(block, blocking_, plan_.problem.m)) {
       slices.b = plan_split(b_, program.split_b, slices.b, items, {block.column, block.columns},
                             conditions.ranges_known, splits);
     }

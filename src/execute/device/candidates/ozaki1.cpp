@@ -28,7 +28,7 @@ class DeviceOzaki1Product {
     engine_.clear(task_.queue, memory_.unreachable, sizeof(std::int32_t));
     if (slice_counts_.counts != nullptr) find_slice_counts();
     for_each_block(task_.blocking, task_.c.rows, task_.c.columns, [&](const ResultBlock& block) {
-      if (needs_split_of_columns(block)) split_b({block.column, block.columns});
+      if (needs_split_of_columns(block, task_.blocking, task_.c.rows)) split_b({block.column, block.columns});
       if (!a_is_split_) split_a({block.row, block.rows});
       multiply_block(block);
     });
@@ -112,12 +112,12 @@ class DeviceOzaki1Product {
     Accumulators products = ozaki1_products(plan_, tile.rows, tile.columns);
     products.data = memory_.products;
     const DeviceProductSums sums{.tile = tile,
-                                 .rows = memory_.exponents_a.from(row),
-                                 .vectors = memory_.exponents_b.from(vector),
+                                 .row_exponents = memory_.exponents_a.from(row),
+                                 .vector_exponents = memory_.exponents_b.from(vector),
                                  .slices = memory_.a.count,
                                  .fast = program_.ozaki1.fast && !is_exact_ozaki1(plan_),
                                  .exact = is_exact_ozaki1(plan_),
-                                 .sums = memory_.sums,
+                                 .data = memory_.sums,
                                  .stride = products.rows,
                                  .columns = products.columns,
                                  .slice_counts = slice_counts_};

@@ -3,19 +3,25 @@
 #include <cstring>
 
 #include "base/status.hpp"
+#include "base/stopwatch.hpp"
+#include "base/streaming_copy.hpp"
 
 namespace kintsugi::core {
 
 namespace {
 
+using CopyBytes = void (*)(std::byte* target, const std::byte* source, std::size_t bytes);
+
+void copy_bytes(std::byte* target, const std::byte* source, std::size_t bytes) {
+  std::memcpy(target, source, bytes);
+}
+
 void copy_lines(std::byte* target, std::size_t target_pitch, const std::byte* source,
-                std::size_t source_pitch, const CopyPiece& piece) {
-  if (target_pitch == piece.line_bytes && source_pitch == piece.line_bytes) {
-    std::memcpy(target, source, piece.bytes());
-    return;
-  }
+                std::size_t source_pitch, const CopyPiece& piece, CopyBytes copy) {
+  if (target_pitch == piece.line_bytes && source_pitch == piece.line_bytes)
+    return copy(target, source, piece.bytes());
   for (std::size_t line = 0; line < piece.lines; ++line)
-    std::memcpy(target + line * target_pitch, source + line * source_pitch, piece.line_bytes);
+    copy(target + line * target_pitch, source + line * source_pitch, piece.line_bytes);
 }
 
 }  // namespace
@@ -27,6 +33,7 @@ CopyWorkers::CopyWorkers(const DeviceTransfers& transfers, const DeviceContexts&
   const auto count = static_cast<std::size_t>(threads);
   for (std::size_t chunk = 0; chunk < count * chunks_of_thread; ++chunk)
     chunks_.push_back({PinnedChunk(transfers_), OwnedEvent(transfers_)});
+  times_.resize(count);
   try {
     for (std::size_t thread = 0; thread < count; ++thread)
       threads_.emplace_back([this, thread] { run(thread); });
@@ -36,18 +43,30 @@ CopyWorkers::CopyWorkers(const DeviceTransfers& transfers, const DeviceContexts&
 }
 
 CopyWorkers::~CopyWorkers() {
+  end();
+  for (const Chunk& chunk : chunks_) {
+    try {
+      if (chunk.is_in_use) chunk.is_done.wait();
+    } catch (const Error&) {  // the device has failed, and uses nothing any more
+    }
+  }
+}
+
+void CopyWorkers::end() {
   {
     const std::lock_guard lock(mutex_);
     ends_ = true;
   }
   has_work_.notify_all();
   for (std::thread& thread : threads_) thread.join();
-  for (const Chunk& chunk : chunks_) {
-    try {
-      if (chunk.is_in_use) chunk.was_read.wait();
-    } catch (const Error&) {  // The device has failed, so it no longer reads the chunk.
-    }
-  }
+  threads_.clear();
+}
+
+OffloadCopyTimes CopyWorkers::times() {
+  end();
+  OffloadCopyTimes all;
+  for (const OffloadCopyTimes& times : times_) all.add(times);
+  return all;
 }
 
 void CopyWorkers::add(CopyGroup& group) {
@@ -66,32 +85,11 @@ void CopyWorkers::wait_for(CopyGroup& group) {
   if (failure_ != nullptr) std::rethrow_exception(failure_);
 }
 
-// Waits for a piece. Returns false if the thread must end.
-bool CopyWorkers::take_piece(CopyGroup*& group, std::size_t& piece) {
-  std::unique_lock lock(mutex_);
-  has_work_.wait(lock, [&] { return ends_ || failure_ != nullptr || !groups_.empty(); });
-  if (ends_ || failure_ != nullptr) return false;
-  group = groups_.front();
-  piece = group->started++;
-  if (group->started == group->pieces.size()) groups_.pop_front();
-  return true;
-}
-
 void CopyWorkers::run(std::size_t thread) {
-  CopyGroup* group = nullptr;
-  std::size_t piece = 0;
-  std::size_t turn = 0;
   try {
     const ContextScope scope(contexts_, context_);
     if (!scope.entered()) fail(Status::device_error, "the device's context is gone");
-    while (take_piece(group, piece)) {
-      Chunk& chunk = chunks_[thread * chunks_of_thread + turn++ % chunks_of_thread];
-      copy(*group, group->pieces[piece], chunk);
-      const std::lock_guard lock(mutex_);
-      group->is_copied[piece] = 1;
-      ++group->finished;
-      has_finished_.notify_all();
-    }
+    copy_pieces(thread);
   } catch (...) {
     const std::lock_guard lock(mutex_);
     if (failure_ == nullptr) failure_ = std::current_exception();
@@ -100,40 +98,94 @@ void CopyWorkers::run(std::size_t thread) {
   }
 }
 
-void CopyWorkers::copy(const CopyGroup& group, const CopyPiece& piece, Chunk& chunk) {
-  if (group.is_pinned) return copy_pinned(piece, chunk);
-  if (direction_ == CopyDirection::to_device) return copy_to_device(piece, chunk);
-  copy_to_host(piece, chunk);
-}
-
-void CopyWorkers::copy_to_device(const CopyPiece& piece, Chunk& chunk) {
-  if (chunk.is_in_use) chunk.was_read.wait();
-  chunk.is_in_use = true;
-  copy_lines(chunk.memory.data(), piece.line_bytes, piece.host, piece.host_pitch, piece);
-  transfers_.copy_lines_to_device(queue_, {piece.device, piece.device_pitch},
-                                  {chunk.memory.data(), piece.line_bytes}, piece.line_bytes, piece.lines);
-  chunk.was_read.record(queue_);
-}
-
-void CopyWorkers::copy_to_host(const CopyPiece& piece, Chunk& chunk) {
-  transfers_.copy_lines_to_host(queue_, {chunk.memory.data(), piece.line_bytes},
-                                {piece.device, piece.device_pitch}, piece.line_bytes, piece.lines);
-  chunk.was_read.record(queue_);
-  chunk.was_read.wait();
-  copy_lines(piece.host, piece.host_pitch, chunk.memory.data(), piece.line_bytes, piece);
-}
-
-// The chunk's event alone is used.
-void CopyWorkers::copy_pinned(const CopyPiece& piece, Chunk& chunk) {
-  if (direction_ == CopyDirection::to_device) {
-    transfers_.copy_lines_to_device(queue_, {piece.device, piece.device_pitch},
-                                    {piece.host, piece.host_pitch}, piece.line_bytes, piece.lines);
-    return;
+// The thread begins a piece before it completes the one before, so that the device copies meanwhile.
+void CopyWorkers::copy_pieces(std::size_t thread) {
+  OffloadCopyTimes& times = times_[thread];
+  times.threads = 1;
+  std::optional<Taken> begun;
+  for (std::size_t turn = 0;; ++turn) {
+    std::optional<Taken> next = take_piece(!begun);
+    if (!next && !begun) return;
+    if (next) {
+      next->chunk = &chunks_[thread * chunks_of_thread + turn % chunks_of_thread];
+      begin(*next, times);
+      // The device writes pinned memory of the caller: a piece there is never left half done.
+      if (next->group->is_pinned) {
+        complete(*next, times);
+        next.reset();
+      }
+    }
+    if (begun) complete(*begun, times);
+    begun = next;
   }
-  transfers_.copy_lines_to_host(queue_, {piece.host, piece.host_pitch}, {piece.device, piece.device_pitch},
-                                piece.line_bytes, piece.lines);
-  chunk.was_read.record(queue_);
-  chunk.was_read.wait();
+}
+
+// Returns nothing if there is no piece and the thread should not wait for one, or is to end.
+std::optional<CopyWorkers::Taken> CopyWorkers::take_piece(bool may_wait) {
+  std::unique_lock lock(mutex_);
+  if (may_wait) has_work_.wait(lock, [&] { return ends_ || failure_ != nullptr || !groups_.empty(); });
+  if (ends_ || failure_ != nullptr || groups_.empty()) return {};
+  CopyGroup& group = *groups_.front();
+  if (group.started == 0 && group.after != nullptr) group.after->make_wait(queue_);
+  const std::size_t number = group.started++;
+  if (group.started == group.pieces.size()) groups_.pop_front();
+  return Taken{&group, number};
+}
+
+// A piece for the device is copied when its copy is in the queue: events that are recorded later wait for it.
+void CopyWorkers::begin(const Taken& taken, OffloadCopyTimes& times) {
+  Chunk& chunk = *taken.chunk;
+  const CopyPiece& piece = taken.piece();
+  if (direction_ == CopyDirection::to_device && !taken.group->is_pinned) {
+    if (chunk.is_in_use) wait_for(chunk, times);
+    const Stopwatch watch(times.copying);
+    copy_lines(chunk.memory.data(), piece.chunk_pitch(), piece.host, piece.host_pitch, piece, copy_bytes);
+  }
+  queue_copy(taken, times);
+  if (direction_ == CopyDirection::to_device) mark_copied(taken);
+}
+
+void CopyWorkers::complete(const Taken& taken, OffloadCopyTimes& times) {
+  if (direction_ == CopyDirection::to_device) return;
+  wait_for(*taken.chunk, times);
+  if (!taken.group->is_pinned) {
+    const CopyPiece& piece = taken.piece();
+    const Stopwatch watch(times.copying);
+    copy_lines(piece.host, piece.host_pitch, taken.chunk->memory.data(), piece.chunk_pitch(), piece,
+               streaming_copy);
+  }
+  mark_copied(taken);
+}
+
+// A pinned matrix needs the chunk's event alone.
+void CopyWorkers::queue_copy(const Taken& taken, OffloadCopyTimes& times) {
+  const Stopwatch watch(times.queueing);
+  const CopyPiece& piece = taken.piece();
+  const bool is_pinned = taken.group->is_pinned;
+  const Lines<std::byte> host = is_pinned ? Lines<std::byte>{piece.host, piece.host_pitch}
+                                          : Lines<std::byte>{taken.chunk->memory.data(), piece.chunk_pitch()};
+  const Lines<std::byte> device{piece.device, piece.device_pitch};
+  const bool is_one_line = !is_pinned && piece.is_one_line();
+  const std::size_t line_bytes = is_one_line ? piece.bytes_of_one_line() : piece.line_bytes;
+  const std::size_t lines = is_one_line ? 1 : piece.lines;
+  if (direction_ == CopyDirection::to_device)
+    transfers_.copy_lines_to_device(queue_, device, {host.first, host.pitch}, line_bytes, lines);
+  else
+    transfers_.copy_lines_to_host(queue_, host, {device.first, device.pitch}, line_bytes, lines);
+  taken.chunk->is_in_use = true;
+  taken.chunk->is_done.record(queue_);
+}
+
+void CopyWorkers::wait_for(Chunk& chunk, OffloadCopyTimes& times) {
+  const Stopwatch watch(times.waiting);
+  chunk.is_done.wait();
+  chunk.is_in_use = false;
+}
+
+void CopyWorkers::mark_copied(const Taken& taken) {
+  const std::lock_guard lock(mutex_);
+  taken.group->is_copied[taken.number] = 1;
+  if (++taken.group->finished == taken.group->pieces.size()) has_finished_.notify_all();
 }
 
 }  // namespace kintsugi::core

@@ -6,6 +6,7 @@
 #include <deque>
 #include <exception>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -14,6 +15,7 @@
 #include "execute/device/offload/owned.hpp"
 #include "execute/device/offload/pieces.hpp"
 #include "execute/device/offload/pinned_chunks.hpp"
+#include "execute/report.hpp"
 
 namespace kintsugi::core {
 
@@ -22,9 +24,10 @@ enum class CopyDirection { to_device, to_host };
 // Pieces that wait_for() waits for together.
 struct CopyGroup {
   std::vector<CopyPiece> pieces{};
-  bool is_pinned = false;  // true: the host's matrix is pinned, so the device copies it without a chunk
-  std::vector<char> is_copied{};  // one flag for each piece
-  std::size_t started = 0;        // number of pieces that threads have taken
+  bool is_pinned = false;         // the host's matrix is: the device copies it without a chunk
+  const OwnedEvent* after{};      // the queue waits for it before the first piece; nullptr: for nothing
+  std::vector<char> is_copied{};  // for each piece
+  std::size_t started = 0;        // pieces that a thread took
   std::size_t finished = 0;
 };
 
@@ -39,27 +42,42 @@ class CopyWorkers {
   // Waits for pieces that were started. Other pieces are not copied.
   ~CopyWorkers();
 
-  // `group` must live until wait_for(group) has returned, or as long as the workers.
+  // The group lives until the workers' end, or until it was waited for. Groups are started in their order.
   void add(CopyGroup& group);
   // Waits until all copies of the group are in the queue (direction to_device), or until all pieces are in
   // host memory (to_host). Throws the first error of any piece of these workers.
   void wait_for(CopyGroup& group);
 
+  // Ends the threads, and returns their times together.
+  OffloadCopyTimes times();
+
  private:
-  // Pinned memory, and an event that is complete when the device has read it.
+  // Pinned memory, and an event that is complete when the device has read or filled it.
   struct Chunk {
     PinnedChunk memory;
-    OwnedEvent was_read;
+    OwnedEvent is_done;
     bool is_in_use = false;
   };
-  static constexpr std::size_t chunks_of_thread = 2;  // one chunk is filled while the other one is read
+  static constexpr std::size_t chunks_of_thread = 2;  // the device works on one, the thread on the other
 
+  // A piece that a thread copies.
+  struct Taken {
+    CopyGroup* group = nullptr;
+    std::size_t number = 0;
+    Chunk* chunk = nullptr;
+
+    const CopyPiece& piece() const { return group->pieces[number]; }
+  };
+
+  void end();
   void run(std::size_t thread);
-  bool take_piece(CopyGroup*& group, std::size_t& piece);
-  void copy(const CopyGroup& group, const CopyPiece& piece, Chunk& chunk);
-  void copy_to_device(const CopyPiece& piece, Chunk& chunk);
-  void copy_to_host(const CopyPiece& piece, Chunk& chunk);
-  void copy_pinned(const CopyPiece& piece, Chunk& chunk);
+  void copy_pieces(std::size_t thread);
+  std::optional<Taken> take_piece(bool may_wait);
+  void begin(const Taken& taken, OffloadCopyTimes& times);
+  void complete(const Taken& taken, OffloadCopyTimes& times);
+  void queue_copy(const Taken& taken, OffloadCopyTimes& times);
+  static void wait_for(Chunk& chunk, OffloadCopyTimes& times);
+  void mark_copied(const Taken& taken);
 
   const DeviceTransfers& transfers_;
   const DeviceContexts& contexts_;
@@ -73,6 +91,7 @@ class CopyWorkers {
   std::deque<CopyGroup*> groups_;  // groups with pieces that no thread has taken
   std::exception_ptr failure_;
   bool ends_ = false;
+  std::vector<OffloadCopyTimes> times_;  // a thread's own until it has ended
   std::vector<std::thread> threads_;
 };
 

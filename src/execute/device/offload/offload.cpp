@@ -88,6 +88,7 @@ void add_report(Report& report, const Report& part) {
   all.inner_parts = std::max(all.inner_parts, part.offload->inner_parts);
   all.uploaded_bytes += part.offload->uploaded_bytes;
   all.downloaded_bytes += part.offload->downloaded_bytes;
+  all.seconds.add(part.offload->seconds);
   all.device_bytes = std::max(all.device_bytes, part.offload->device_bytes);
 }
 
@@ -96,21 +97,27 @@ void multiply_on_host(const Plan& plan, const Operands& operands, const OffloadP
   Problem problem = plan.problem;
   problem.m = part.rows.count;
   problem.n = part.columns.count;
+  problem.batch_count = 1;
+  problem.batch_kind = BatchKind::strided;
   Settings settings = plan.host_plan->settings;
   settings.reset(SettingId::offload);
   const Plan host = make_plan(problem, settings, plan.allocator);
-  const HostMatrices matrices = host_matrices(plan.problem, operands);
   Operands of_part = operands;
   of_part.workspace = nullptr;
-  of_part.a = matrices.a.at(part.rows.first, 0);
-  of_part.b = matrices.b.at(part.columns.first, 0);
-  of_part.c = matrices.c.at(part.rows.first, part.columns.first);
-  Report found;
-  execute(host, of_part, found);
-  report.recomputed_elements += found.recomputed_elements;
-  report.items_with_special_values += found.items_with_special_values;
-  report.offload->host_elements += part.rows.count * part.columns.count;
+  for (std::int64_t item = part.items.first; item < part.items.end(); ++item) {
+    const HostMatrices matrices = host_matrices(plan.problem, operands, item);
+    of_part.a = matrices.a.at(part.rows.first, 0);
+    of_part.b = matrices.b.at(part.columns.first, 0);
+    of_part.c = matrices.c.at(part.rows.first, part.columns.first);
+    Report found;
+    execute(host, of_part, found);
+    report.recomputed_elements += found.recomputed_elements;
+    report.items_with_special_values += found.items_with_special_values;
+  }
+  report.offload->host_elements += part.elements();
 }
+
+std::int64_t elements_of(const Problem& problem) { return problem.m * problem.n * problem.batch_count; }
 
 void multiply_all_on_host(const Plan& plan, const Operands& operands, const std::string& reason,
                           Report& report) {
@@ -120,14 +127,14 @@ void multiply_all_on_host(const Plan& plan, const Operands& operands, const std:
   execute(*plan.host_plan, on_host, found);
   report = std::move(found);
   report.is_of_host_plan = true;
-  report.offload.emplace().host_elements = plan.problem.m * plan.problem.n;
+  report.offload.emplace().host_elements = elements_of(plan.problem);
   report.offload->host_reason = reason;
 }
 
 bool covers_all(const Problem& problem, const std::vector<OffloadPart>& parts) {
   std::int64_t elements = 0;
-  for (const OffloadPart& part : parts) elements += part.rows.count * part.columns.count;
-  return elements == problem.m * problem.n;
+  for (const OffloadPart& part : parts) elements += part.elements();
+  return elements == elements_of(problem);
 }
 
 // Returns the reason why devices cannot be used in this process or for these operands; "" if they can.
@@ -146,8 +153,9 @@ void offload(const Plan& plan, const Operands& operands, Report& report) {
   const std::vector<int> devices = devices_of(plan);
   const std::vector<OffloadPart> parts = offload_parts(problem, static_cast<int>(devices.size()));
   const auto element_bytes = static_cast<std::int64_t>(problem.element_bytes());
-  const CopyThreads threads = copy_threads(plan.host_plan->threads, parts.size(),
-                                           element_bytes * (problem.m + problem.n) * problem.k);
+  const CopyThreads threads =
+      copy_threads(plan.host_plan->threads, parts.size(),
+                   element_bytes * (problem.m + problem.n) * problem.k * problem.batch_count);
   std::deque<OffloadPipeline> pipelines;
   for (std::size_t i = 0; i < parts.size(); ++i)
     pipelines.emplace_back(plan, operands, parts[i], devices[i], threads);

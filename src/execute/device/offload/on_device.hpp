@@ -2,6 +2,7 @@
 #pragma once
 
 #include <deque>
+#include <list>
 #include <map>
 #include <optional>
 #include <tuple>
@@ -9,60 +10,76 @@
 
 #include "engines/device_engine.hpp"
 #include "execute/device/memory.hpp"
+#include "execute/device/offload/kept_operands.hpp"
 #include "execute/device/offload/owned.hpp"
 #include "execute/device/offload/pipeline.hpp"
 
 namespace kintsugi::core {
 
-// The three matrices of a call as they are stored on the host.
+// The three matrices of a batch item as they are stored on the host.
 struct HostMatrices {
   StoredMatrix a;  // op(A): its rows are the vectors
   StoredMatrix b;  // op(B)^T
   StoredMatrix c;
 };
-HostMatrices host_matrices(const Problem& problem, const Operands& operands);
+HostMatrices host_matrices(const Problem& problem, const Operands& operands, std::int64_t item);
 
 // Works in the context that is current when the object is constructed.
 class OffloadPipeline::OnDevice {
  public:
   // Makes the plans of all steps and allocates what they need. Fails with out_of_memory or
   // workspace_too_small.
-  OnDevice(const Plan& plan, const Operands& operands, const OffloadLayout& layout,
+  OnDevice(const Plan& plan, const Operands& operands, const OffloadPart& part, const OffloadLayout& layout,
            const std::vector<OffloadStep>& steps, std::size_t max_bytes, const CopyThreads& threads);
   OnDevice(const OnDevice&) = delete;
   OnDevice& operator=(const OnDevice&) = delete;
   ~OnDevice();  // waits for all copies and products
 
-  // Starts the copies of a step's operands. multiply() has been called for all steps before, except possibly
-  // the last one, which must not use the strips that are overwritten.
-  void begin_loads(const OffloadStep& step);
-  // Starts the copy of the elements of C to which the step's product is added.
-  void begin_result_load(const OffloadStep& step);
-  // Makes the queue of products wait for all copies that were started.
-  void finish_loads();
+  // Starts the copies of the operands of step `number`. Steps that were not multiplied yet must not use the
+  // strips that it overwrites.
+  void begin_loads(const OffloadStep& step, std::size_t number);
+  // Starts the copy of the elements of C that a step's product is added to.
+  void begin_result_load(const OffloadStep& step, std::size_t number);
+  // Makes the queue of products wait for the copies that were started for steps up to `number`.
+  void finish_loads(std::size_t number);
   void multiply(const OffloadStep& step);
   // Starts the copy of a completed part of C to the host.
   void store(const OffloadStep& step, CopyGroup& result);
   void wait_for(CopyGroup& result) { downloads_->wait_for(result); }
 
+  // Keeps operands for later calls where the caller wants it; all products are done.
+  void keep_operands();
+
   // True if a load of `next` writes into a strip that `step` multiplies.
   static bool overwrites(const OffloadStep& next, const OffloadStep& step);
-  // Adds the reports of all products and the sizes of memory and copies. All products must have finished.
-  void add_to_report(Report& report) const;
+  // Adds what the products did, and the sizes of memory and copies; all products are done.
+  void add_to_report(Report& report, OffloadSeconds& seconds);
 
  private:
-  using Shape = std::tuple<std::int64_t, std::int64_t, std::int64_t>;  // m, n, k
+  using Shape = std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t>;  // m, n, k, items
 
   void make_plans(const std::vector<OffloadStep>& steps, const OffloadLayout& layout, std::size_t max_bytes);
   void lay_out(const OffloadLayout& layout, std::size_t steps);
+  void find_kept_operands(const OffloadPart& part, const OffloadLayout& layout,
+                          const std::vector<OffloadStep>& steps);
+  void find_kept_operand(Side side, const IndexRange& vectors, std::int64_t loads, StoredMatrix& strip);
   Problem problem_of(const OffloadStep& step) const;
-  void add_load(CopyGroup group, const void* host);
+  static Shape shape_of(const Problem& problem);
+  // The matrices of a step's product in device memory.
+  StoredMatrix matrix_a(const OffloadStep& step) const;
+  StoredMatrix matrix_b(const OffloadStep& step) const;
+  StoredMatrix matrix_c(const OffloadStep& step) const;
+  // Returns the copies of rows and columns of a matrix, for each of the items, from or to device memory.
+  CopyGroup copies(StoredMatrix HostMatrices::*matrix, const IndexRange& items, const IndexRange& rows,
+                   const IndexRange& columns, const StoredMatrix& on_device) const;
+  void add_load(CopyGroup group, std::size_t step);
 
   const Plan& plan_;
   const Operands& operands_;
   const DeviceEngine& device_;
   const DeviceTransfers& transfers_;
-  HostMatrices host_;
+  std::vector<HostMatrices> host_;                           // of all items
+  std::int64_t stride_a_ = 0, stride_b_ = 0, stride_c_ = 0;  // elements between items in strips
   OwnedQueue to_device_;
   OwnedQueue products_;
   OwnedQueue to_host_;
@@ -70,6 +87,9 @@ class OffloadPipeline::OnDevice {
   std::map<Shape, Plan> plans_;
   DeviceBuffer memory_;
   std::vector<StoredMatrix> strips_a_, strips_b_, strips_c_;
+  // Operands in memory of their own, which replace their strips.
+  std::optional<KeptOperand> kept_a_, kept_b_;
+  bool has_a_ = false, has_b_ = false;  // they are there from an earlier call
   std::byte* workspace_ = nullptr;
   std::size_t workspace_bytes_ = 0;
   std::byte* reports_ = nullptr;  // one aligned DeviceReport for each product
@@ -82,9 +102,12 @@ class OffloadPipeline::OnDevice {
   std::deque<OwnedEvent> events_;
   // For each strip of A and B: the event after the last product that read the strip; nullptr: there is none.
   std::vector<const OwnedEvent*> readers_a_, readers_b_;
-  std::vector<CopyGroup*> results_;  // for each strip of C: its last copy to the host; nullptr: there is none
-  std::deque<CopyGroup> loads_;      // copies to the device that were started
-  std::deque<CopyGroup> finished_loads_;
+  std::vector<CopyGroup*> results_;
+  struct Load {
+    std::size_t step;
+    CopyGroup group;
+  };
+  std::list<Load> loads_;  // that were started
   std::int64_t uploaded_bytes_ = 0;
   std::int64_t downloaded_bytes_ = 0;
   std::optional<CopyWorkers> uploads_;

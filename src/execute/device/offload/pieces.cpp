@@ -18,28 +18,28 @@ std::vector<IndexRange> parts_of_range(const IndexRange& range, std::int64_t cou
 
 std::vector<CopyPiece> cut_into_pieces(const StoredMatrix& host, const IndexRange& rows,
                                        const IndexRange& columns, const StoredMatrix& device,
-                                       std::int64_t row, std::int64_t column, std::size_t max_bytes) {
+                                       std::size_t max_bytes) {
   const IndexRange& lines = host.rows_are_lines ? rows : columns;
   const IndexRange& along = host.rows_are_lines ? columns : rows;
   const auto max_elements =
       std::max<std::int64_t>(static_cast<std::int64_t>(max_bytes / host.element_bytes), 1);
   const std::int64_t length = std::min(along.count, max_elements);
   const std::int64_t lines_of_piece =
-      std::max<std::int64_t>(max_elements / std::max<std::int64_t>(length, 1), 1);
+      std::max<std::int64_t>(max_elements / std::max<std::int64_t>(strip_pitch(length), 1), 1);
   std::vector<CopyPiece> pieces;
   for (const IndexRange& some_lines : parts_of_range(lines, lines_of_piece)) {
     for (const IndexRange& part : parts_of_range(along, std::max<std::int64_t>(length, 1))) {
       const IndexRange piece_rows = host.rows_are_lines ? some_lines : part;
       const IndexRange piece_columns = host.rows_are_lines ? part : some_lines;
-      pieces.push_back({.host = host.at(piece_rows.first, piece_columns.first),
-                        .device = device.at(row + piece_rows.first - rows.first,
-                                            column + piece_columns.first - columns.first),
-                        .host_pitch = host.pitch(),
-                        .device_pitch = device.pitch(),
-                        .line_bytes = static_cast<std::size_t>(part.count) * host.element_bytes,
-                        .lines = static_cast<std::size_t>(some_lines.count),
-                        .rows = piece_rows,
-                        .columns = piece_columns});
+      pieces.push_back(
+          {.host = host.at(piece_rows.first, piece_columns.first),
+           .device = device.at(piece_rows.first - rows.first, piece_columns.first - columns.first),
+           .host_pitch = host.pitch(),
+           .device_pitch = device.pitch(),
+           .line_bytes = static_cast<std::size_t>(part.count) * host.element_bytes,
+           .lines = static_cast<std::size_t>(some_lines.count),
+           .rows = piece_rows,
+           .columns = piece_columns});
     }
   }
   return pieces;

@@ -21,6 +21,11 @@ struct StoredMatrix {
     const std::int64_t index = rows_are_lines ? row * ld + column : column * ld + row;
     return data + index * static_cast<std::int64_t>(element_bytes);
   }
+  StoredMatrix after(std::int64_t elements) const {
+    StoredMatrix matrix = *this;
+    matrix.data += elements * static_cast<std::int64_t>(element_bytes);
+    return matrix;
+  }
   std::size_t pitch() const { return static_cast<std::size_t>(ld) * element_bytes; }
 };
 
@@ -34,14 +39,25 @@ struct CopyPiece {
   std::size_t lines = 0;
   IndexRange rows;  // rows of the host's matrix
   IndexRange columns;
+  std::int64_t item = 0;  // of a batch
 
   std::size_t bytes() const { return line_bytes * lines; }
+
+  // Distance of the lines in a chunk. Lines that are a few bytes apart on the device are so in the chunk too,
+  // and one copy without lines takes both: copies of lines of some kilobytes each slow the bus down to a
+  // half.
+  std::size_t chunk_pitch() const {
+    constexpr std::size_t max_padding = 256;
+    return device_pitch - line_bytes < max_padding ? device_pitch : line_bytes;
+  }
+  bool is_one_line() const { return lines == 1 || chunk_pitch() == device_pitch; }
+  std::size_t bytes_of_one_line() const { return chunk_pitch() * (lines - 1) + line_bytes; }
 };
 
-// Cuts the given rows and columns of the host's matrix into pieces. A piece has at most `max_bytes` bytes,
-// but at least one element. `row`, `column`: position of the first element in the device's matrix.
+// Returns the pieces of these rows and columns of the host's matrix, each of at most `max_bytes` bytes, or
+// one element. The device's matrix begins with the first of them.
 std::vector<CopyPiece> cut_into_pieces(const StoredMatrix& host, const IndexRange& rows,
                                        const IndexRange& columns, const StoredMatrix& device,
-                                       std::int64_t row, std::int64_t column, std::size_t max_bytes);
+                                       std::size_t max_bytes);
 
 }  // namespace kintsugi::core

@@ -37,7 +37,8 @@ class OffloadPipeline {
  private:
   class OnDevice;  // memory, queues and threads of a run
 
-  void run_steps(OnDevice& on_device);
+  void run_steps(OnDevice& on_device, OffloadSeconds& seconds);
+  std::size_t begin_loads(OnDevice& on_device, std::size_t begun, std::size_t present);
 
   const Plan& plan_;
   const Operands& operands_;

@@ -164,8 +164,8 @@ class DmmaBlock {
     constexpr int rows = Tile::row_fragments;
     constexpr int k_halves = 2 * Config.k_tiles;
     buffers_.full[state.stage].wait(state.parity);
-    load_b(sums, state.stage, 0);
-    load_a(sums, state.stage, 0, 0, 0);
+    load_b(sums, state.stage, /*k_half=*/0);
+    load_a(sums, state.stage, /*q=*/0, /*k_half=*/0, /*row=*/0);
 #pragma unroll 1
     for (int step = 1; step <= steps_; ++step) {
 #pragma unroll
@@ -183,8 +183,8 @@ class DmmaBlock {
           state.advance();
           if (step < steps_) {
             buffers_.full[state.stage].wait(state.parity);
-            load_b(sums, state.stage, 0);
-            load_a(sums, state.stage, 0, 0, 0);
+            load_b(sums, state.stage, /*k_half=*/0);
+            load_a(sums, state.stage, /*q=*/0, /*k_half=*/0, /*row=*/0);
           }
         }
         sums.multiply(row, q % 2, k_half % 2);
@@ -361,25 +361,28 @@ __device__ void multiply_tiles(const DmmaTask& task) {
   }
 }
 
+constexpr bool along_k = true;
+constexpr bool in_panels = false;
+
 }  // namespace
 
-// `blocks` is the least number of thread blocks per SM; `along_k` is AlongK of multiply_tiles().
-#define KINTSUGI_DMMA(name, T, config, blocks, along_k)                    \
+// `blocks` is the least number of thread blocks per SM. The last argument is AlongK of multiply_tiles().
+#define KINTSUGI_DMMA(name, T, config, blocks, storage)                    \
   extern "C" __global__ void __launch_bounds__((config).threads(), blocks) \
       name(const __grid_constant__ DmmaTask task) {                        \
-    multiply_tiles<T, config, along_k>(task);                              \
+    multiply_tiles<T, config, storage>(task);                              \
   }
-KINTSUGI_DMMA(dmma_f64_128x128_k, double, dmma_configs_f64[0], 1, true)
-KINTSUGI_DMMA(dmma_f64_128x64_k, double, dmma_configs_f64[1], 1, true)
-KINTSUGI_DMMA(dmma_f64_64x64_k, double, dmma_configs_f64[2], 2, true)
-KINTSUGI_DMMA(dmma_f64_32x32_k, double, dmma_configs_f64[3], 2, true)
-KINTSUGI_DMMA(dmma_f64_128x128_n, double, dmma_configs_f64[0], 1, false)
-KINTSUGI_DMMA(dmma_f64_128x64_n, double, dmma_configs_f64[1], 1, false)
-KINTSUGI_DMMA(dmma_f64_64x64_n, double, dmma_configs_f64[2], 2, false)
-KINTSUGI_DMMA(dmma_f64_32x32_n, double, dmma_configs_f64[3], 2, false)
-KINTSUGI_DMMA(dmma_c64_128x64, Complex<double>, dmma_configs_c64[0], 1, true)
-KINTSUGI_DMMA(dmma_c64_64x32, Complex<double>, dmma_configs_c64[1], 2, true)
-KINTSUGI_DMMA(dmma_c64_32x32, Complex<double>, dmma_configs_c64[2], 2, true)
+KINTSUGI_DMMA(dmma_f64_128x128_k, double, dmma_configs_f64[0], 1, along_k)
+KINTSUGI_DMMA(dmma_f64_128x64_k, double, dmma_configs_f64[1], 1, along_k)
+KINTSUGI_DMMA(dmma_f64_64x64_k, double, dmma_configs_f64[2], 2, along_k)
+KINTSUGI_DMMA(dmma_f64_32x32_k, double, dmma_configs_f64[3], 2, along_k)
+KINTSUGI_DMMA(dmma_f64_128x128_n, double, dmma_configs_f64[0], 1, in_panels)
+KINTSUGI_DMMA(dmma_f64_128x64_n, double, dmma_configs_f64[1], 1, in_panels)
+KINTSUGI_DMMA(dmma_f64_64x64_n, double, dmma_configs_f64[2], 2, in_panels)
+KINTSUGI_DMMA(dmma_f64_32x32_n, double, dmma_configs_f64[3], 2, in_panels)
+KINTSUGI_DMMA(dmma_c64_128x64, Complex<double>, dmma_configs_c64[0], 1, along_k)
+KINTSUGI_DMMA(dmma_c64_64x32, Complex<double>, dmma_configs_c64[1], 2, along_k)
+KINTSUGI_DMMA(dmma_c64_32x32, Complex<double>, dmma_configs_c64[2], 2, along_k)
 #undef KINTSUGI_DMMA
 
 }  // namespace kintsugi::core::cuda

@@ -135,10 +135,10 @@ class OperandCopies<double, Vectors, AlongK> {
   template <bool Whole>
   __device__ static void copy_chunk(std::uint32_t target, const char* from, int existing) {
     if (Whole || existing >= 2) {
-      copy_16_bytes(target, from, true);
+      copy_16_bytes(target, from, /*exists=*/true);
     } else {
       copy_8_bytes(target, from, existing == 1);
-      copy_8_bytes(target + 8, from, false);
+      copy_8_bytes(target + 8, from, /*exists=*/false);
     }
   }
 

@@ -148,7 +148,6 @@ class WarpTile<Complex<double>, Rows, Columns, true> : public WarpShape<Rows, Co
       : a_(a + (row + vector_of(g())) * dmma_line_bytes), b_(b + (column + vector_of(g())) * dmma_line_bytes),
         offset_{swizzled_chunk_offset(vector_of(g()), t()), swizzled_chunk_offset(vector_of(g()), 4 + t())} {}
 
-  // Sets the signs for operands that are conjugated or not.
   __device__ void set_conjugation(bool a_is_conjugated, bool b_is_conjugated) {
     constexpr unsigned sign = 1U << 31;
     real_part_signs_[1] = a_is_conjugated == b_is_conjugated ? sign : 0;

@@ -85,7 +85,8 @@ class Int8PipelineState {
 };
 
 // Loads a k-block of `Vectors` vectors of a slice. If `IsShared`, both thread blocks of the cluster need the
-// same vectors, and each loads half of them to both. Otherwise each loads all of its own vectors to itself.
+// same vectors, and each thread block loads one half of them, into both. Otherwise each thread block loads
+// its own vectors.
 template <int Vectors, bool IsShared>
 __device__ void load_vectors(std::uint32_t target, const TensorMap& map, Mbarrier& barrier, int k_block,
                              int first, int slice) {
@@ -94,7 +95,7 @@ __device__ void load_vectors(std::uint32_t target, const TensorMap& map, Mbarrie
   const int rank = block_rank_in_cluster();
   if constexpr (IsShared) {
     tma_load_multicast(target + rank * half * Int8Tile::block_k, map, barrier, k, first + rank * half, slice,
-                       (1 << gemm_cluster_size) - 1);
+                       all_of_cluster);
   } else {
     tma_load(target, map, barrier, k, first + rank * Vectors, slice);
   }
@@ -139,16 +140,18 @@ __device__ void multiply_k_block(Int8Sums<Config>& sums, const Int8PipelineState
   pipeline.wait_full();
   wgmma_fence();
 #pragma unroll
-  for (int step = 0; step < Int8Tile::block_k / 32; ++step) {
+  for (int step = 0; step < Int8Tile::block_k / step_bytes; ++step) {
 #pragma unroll
     for (int i = 0; i < Config::instructions; ++i)
-      wgmma(sums[i], columns + i * 64 * Int8Tile::block_k + step * 32, rows + step * 32, keep || step > 0);
+      wgmma(sums[i], columns + i * 64 * Int8Tile::block_k + step * step_bytes, rows + step * step_bytes,
+            keep || step > 0);
   }
   wgmma_commit_group();
 }
 
-// Multiplies `k_blocks` k-blocks. `keep` applies to the first one. The instructions of a k-block are issued
-// while those of the one before it run; then the stage of the earlier one is freed.
+// Multiplies `k_blocks` k-blocks; `keep` is that of multiply_k_block() for the first one. The instructions of
+// a k-block are issued while those of the previous k-block run. Then the stage of the previous k-block is
+// freed.
 template <class Config>
 __device__ void multiply_k_blocks(Int8Sums<Config>& sums, Int8PipelineState<Config>& pipeline, int consumer,
                                   int k_blocks, bool keep) {

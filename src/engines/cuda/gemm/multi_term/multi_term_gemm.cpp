@@ -127,7 +127,6 @@ float rescale_of(const DeviceFusedProduct& product) {
   return std::ldexp(1.0F, product.schedule->rescale_exponent);
 }
 
-// k-blocks of a segment of k.
 std::int32_t segment_blocks_of(const Schedule& schedule, std::int64_t k) {
   return static_cast<std::int32_t>(schedule.segment_length(k) / term_block);
 }
@@ -151,7 +150,7 @@ void launch_variant(const ClusterTileVariant& variant, const DeviceFusedProduct&
   // The counter clusters_begun lies directly behind those of k_parts_added, so one call clears both.
   if (params.schedule.k_parts > 1 && !product.has_cleared_counters)
     clear(queue, params.k_parts_added, counter_bytes);
-  launch(kernels.kernels[variant.tile],
+  launch(kernels.cluster_kernels[variant.tile],
          {gemm_cluster_size * std::int64_t{params.schedule.clusters}, 1, 1, gemm_cluster_size}, term_threads,
          tile.shared_bytes(), queue,
          tensor_map(product.a, product.shares_a ? 1 : product.items, term_tile_rows / gemm_cluster_size),
@@ -185,7 +184,7 @@ void launch_variant(const SmallTileVariant& variant, const DeviceFusedProduct& p
   params.row_pairs = variant.row_pairs;
   params.columns = variant.columns;
   // The stride of vectors is k, padded to whole k-blocks.
-  params.blocks = static_cast<std::int32_t>(product.a.vector_stride() / term_block);
+  params.k_blocks = static_cast<std::int32_t>(product.a.vector_stride() / term_block);
   params.segment_blocks = segment_blocks_of(*product.schedule, product.a.vector_stride());
   params.segments = variant.segments;
   params.sub_blocks = sub_blocks(*product.schedule);

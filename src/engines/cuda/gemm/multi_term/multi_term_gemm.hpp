@@ -41,7 +41,6 @@ double expected_split_time(const DeviceShape& shape, const CallCosts& costs);
 // Expected time of cuBLAS's FP32 product for shapes that suit cuBLAS. Other shapes take up to twice as long.
 double expected_vendor_time(const DeviceShape& shape, const CallCosts& costs);
 
-// Expected times of a call on a device with these costs.
 DeviceTimes expected_multi_term_times(const DeviceShape& shape, const Costs& costs);
 
 }  // namespace kintsugi::core::cuda

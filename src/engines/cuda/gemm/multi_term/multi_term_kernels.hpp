@@ -18,7 +18,7 @@ struct MultiTermKernels {
   FormatId format;
   std::span<const MultiTermTile> tiles;
   std::array<TileTimes, 3> MultiTermCosts::*tile_times;  // where a device's costs have the times of `tiles`
-  std::array<KernelName, 3> kernels;
+  std::array<KernelName, 3> cluster_kernels;
   std::span<const SmallTile> small_tiles;
   std::array<KernelName, 3> small_kernels;
   std::array<KernelName, 3> segmented_kernels;  // small tiles whose segments are computed in parallel

@@ -169,8 +169,7 @@ __device__ void load_slice(const TensorMap& a, const TensorMap& b, const MultiTe
   tma_load(pipeline.a(slice), a, full, k_block * block_k,
            (coord.row * gemm_cluster_size + rank) * block_tile_rows, slice_a);
   tma_load_multicast(pipeline.b(slice) + rank * columns_per_block * block_k * 2, b, full, k_block * block_k,
-                     coord.column * Config::columns + rank * columns_per_block, slice_b,
-                     (1 << gemm_cluster_size) - 1);
+                     coord.column * Config::columns + rank * columns_per_block, slice_b, all_of_cluster);
 }
 
 // Loads all slices of all work tiles of the cluster. The producer, one thread of each thread block, calls

@@ -21,6 +21,7 @@ struct SmallTileConfig {
       std::ranges::any_of(structure.terms, [](const Term& term) { return term.rescales; });
   static constexpr int sums = columns / 2;  // per thread
   static constexpr int threads = 128;       // threads that multiply
+  static constexpr int barrier = 1;         // named barrier of these threads; 0 is that of __syncthreads()
   static_assert(threads + 32 == small_tile_threads);
 
   static constexpr int a_bytes = small_tile_rows * term_block * 2;  // of one slice's tile of A
@@ -57,9 +58,9 @@ struct SmallTileCoord {
 
   // The numbering of clusters gives clusters that run at the same time the same segment of neighboring tiles.
   __device__ explicit SmallTileCoord(const SmallTileParams& params) {
-    const int tiles = params.row_pairs * params.columns;
-    item = cluster_index() / tiles;
-    const int tile_pair = cluster_index() % tiles;
+    const int tile_pairs = params.row_pairs * params.columns;
+    item = cluster_index() / tile_pairs;  // with parallel segments: counts segments of items
+    const int tile_pair = cluster_index() % tile_pairs;
     if constexpr (Config::parallel_segments) {
       segment = item % params.segments;
       item /= params.segments;
@@ -70,8 +71,8 @@ struct SmallTileCoord {
   }
 
   __device__ int end_block(const SmallTileParams& params) const {
-    return Config::parallel_segments ? min(params.blocks, first_block + params.segment_blocks)
-                                     : params.blocks;
+    return Config::parallel_segments ? min(params.k_blocks, first_block + params.segment_blocks)
+                                     : params.k_blocks;
   }
   // Index of the tile among those of all batch items.
   __device__ int tile(const SmallTileParams& params) const {
@@ -136,7 +137,7 @@ __device__ void fill_stages(const TensorMap& a, const TensorMap& b, const SmallT
                first_a + slice);
       tma_load_multicast(stages.b(slice) + rank * columns_per_block * term_block * 2, b, stages.full(),
                          k_block * term_block, coord.column * Config::columns + rank * columns_per_block,
-                         first_b + slice, (1 << gemm_cluster_size) - 1);
+                         first_b + slice, all_of_cluster);
     }
   }
 }

@@ -178,10 +178,10 @@ __device__ __forceinline__ void add_segments(SegmentSums<Config, Count>& segment
   } else {
     float total[Config::sums] = {};
 #pragma unroll 1
-    for (int k_block = 0; k_block < params.blocks; k_block += params.segment_blocks) {
+    for (int k_block = 0; k_block < params.k_blocks; k_block += params.segment_blocks) {
 #pragma unroll
       for (float& sum : segment.sums) sum = 0;
-      segment.add_blocks(min(params.blocks - k_block, params.segment_blocks));
+      segment.add_blocks(min(params.k_blocks - k_block, params.segment_blocks));
 #pragma unroll
       for (int i = 0; i < Config::sums; ++i) total[i] += segment.sums[i];
     }
@@ -208,12 +208,12 @@ __device__ bool reduce_if_last_segment(float (&sums)[Config::sums], const SmallT
   const int thread = static_cast<int>(threadIdx.x);
   save_sums(sums_of_segment<Config>(params, coord, coord.segment), sums, thread);
   __threadfence();
-  named_barrier_sync(1, Config::threads);
+  named_barrier_sync(Config::barrier, Config::threads);
   if (thread == 0) {
     shared.segments_before = atomicAdd(params.segments_done + coord.tile(params), 1U);
     __threadfence();
   }
-  named_barrier_sync(1, Config::threads);
+  named_barrier_sync(Config::barrier, Config::threads);
   if (shared.segments_before + 1 < static_cast<std::uint32_t>(params.segments)) return false;
 #pragma unroll
   for (float& sum : sums) sum = 0;
@@ -235,7 +235,7 @@ __device__ void compute_tile(const SmallTileParams& params, SmallTileSharedStora
   shared.epilogue.load(params.tile, {params.shares_a, params.shares_b}, coord.item,
                        {std::int64_t{coord.row} * small_tile_rows, small_tile_rows},
                        {std::int64_t{coord.column} * Config::columns, Config::columns}, thread);
-  named_barrier_sync(1, Config::threads);
+  named_barrier_sync(Config::barrier, Config::threads);
   float sums[Config::sums];
   const auto multiply = [&](auto count) {
     SegmentSums<Config, count> segment(params, stages);

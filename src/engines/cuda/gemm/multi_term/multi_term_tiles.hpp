@@ -12,7 +12,6 @@
 
 namespace kintsugi::core::cuda {
 
-// Product by tiles of whole clusters.
 struct ClusterTileVariant {
   std::size_t tile = 0;  // index
   TileSchedule schedule;
@@ -48,7 +47,6 @@ constexpr ClusterTileVariant choose_tile_schedule(const MultiTermTile& tile, std
   return {index, schedule, costs.launch + k_blocks_of_cluster * block_time + waves * times.tile};
 }
 
-// Product by small tiles.
 struct SmallTileVariant {
   std::size_t tile = 0;        // index
   bool swapped = false;        // the kernel computes C transposed
@@ -81,9 +79,9 @@ constexpr SmallTileVariant choose_small_tile(const SmallTile& tile, std::size_t 
                                              std::int32_t segments = 1) {
   constexpr std::int64_t shared_bytes = 227 << 10;  // limit of a thread block; an SM has 1 KiB more
   const double cache_rate = tile.columns > 32 ? costs.cache_rate : costs.narrow_cache_rate;
-  const std::int64_t blocks = divide_up(k, term_block);
+  const std::int64_t k_blocks = divide_up(k, term_block);
   const std::int64_t vector_bytes = slices * term_block * 2;  // of all slices of a vector in a k-block
-  const double operand_bytes = static_cast<double>(items * (rows + columns) * blocks * vector_bytes);
+  const double operand_bytes = static_cast<double>(items * (rows + columns) * k_blocks * vector_bytes);
   if (swapped) std::swap(rows, columns);
   SmallTileVariant variant{.tile = index, .swapped = swapped};
   variant.row_pairs = static_cast<std::int32_t>(divide_up(rows, small_tile_rows * gemm_cluster_size));
@@ -96,12 +94,12 @@ constexpr SmallTileVariant choose_small_tile(const SmallTile& tile, std::size_t 
   };
   variant.stages = stages_in(tiles > sm_count ? shared_bytes / 2 : shared_bytes);
   const auto tiles_per_sm = static_cast<double>(divide_up(tiles, sm_count));
-  const std::int64_t tile_blocks = divide_up(blocks, segments);
-  const double loaded_bytes = static_cast<double>(tiles * tile_blocks * vector_bytes) *
+  const std::int64_t tile_k_blocks = divide_up(k_blocks, segments);
+  const double loaded_bytes = static_cast<double>(tiles * tile_k_blocks * vector_bytes) *
                               (small_tile_rows + tile.columns / static_cast<double>(gemm_cluster_size));
   const SmallTileTimes& times = costs.small_tiles[index];
   const double block_time = tiles_per_sm > 1 ? tiles_per_sm * times.shared : times.alone;
-  const double computed_time = static_cast<double>(tile_blocks) * block_time *
+  const double computed_time = static_cast<double>(tile_k_blocks) * block_time *
                                block_factor(tile, sub_blocks, tiles_per_sm <= 1, costs);
   // The sums of segments are written once and read once.
   const double sum_bytes =

@@ -43,10 +43,10 @@ std::int64_t tiles_of(std::int64_t rows, std::int64_t columns, const SimtTile& t
 // relative times of SimtTile, because the profile's times may be those of DMMA tiles; relative times suffice
 // to compare tiles.
 std::array<double, 4> times_of(std::size_t type, std::span<const SimtTile> tiles) {
-  const ProfileInForce* profile = profile_in_force();
+  const ProfileInForce* in_force = profile_in_force();
   const bool is_fp32 = type == static_cast<std::size_t>(ElementType::f32) ||
                        type == static_cast<std::size_t>(ElementType::c32);
-  if (profile != nullptr && is_fp32) return profile->profile.costs.native[type].tile_index;
+  if (in_force != nullptr && is_fp32) return in_force->profile.costs.native[type].tile_index;
   std::array<double, 4> times{};
   std::ranges::transform(tiles, times.begin(), [](const SimtTile& tile) { return double{tile.time}; });
   return times;
@@ -68,7 +68,7 @@ double time_of_whole_tiles(const NativeShape& shape, const Costs& costs) {
 }
 
 // A way to divide the inner indices of FP32 products among the thread blocks of clusters.
-struct Split {
+struct Division {
   std::int64_t blocks = 1;  // thread blocks per tile; 1: the indices are not divided
   double time = std::numeric_limits<double>::infinity();
 };
@@ -83,9 +83,9 @@ std::int64_t resident_clusters(std::int64_t blocks) {
 // Returns the fastest division of k; its time is infinite if there is none. A wave counts as if all SMs had
 // all their thread blocks. A thread block with an SM to itself is no faster, because with its short part of k
 // it mostly waits for memory.
-Split fastest_split(const NativeShape& shape, const Costs& costs) {
+Division fastest_division(const NativeShape& shape, const Costs& costs) {
   constexpr double sums_time = 0.5;  // microseconds in which a cluster adds its parts of a tile
-  Split best;
+  Division best;
   if (shape.type != ElementType::f32 || shape.k == 0 || !current_architecture().has_simt_split()) return best;
   const std::int64_t tiles = tiles_of(shape.m, shape.n, simt_tiles_f32[simt_split_tile]) * shape.items;
   for (std::int64_t blocks = 2; blocks <= simt_split_blocks; ++blocks) {
@@ -100,7 +100,7 @@ Split fastest_split(const NativeShape& shape, const Costs& costs) {
   return best;
 }
 
-void multiply_split(const Queue& queue, const DeviceTile& tile, std::int64_t blocks) {
+void multiply_with_divided_k(const Queue& queue, const DeviceTile& tile, std::int64_t blocks) {
   static const KernelName kernel{"simt_split_sm90a", "simt_split_f32", waits_for_grid_dependency};
   const std::int64_t tiles = tiles_of(tile.rows, tile.columns, simt_tiles_f32[simt_split_tile]);
   for_each_launch(tile.items, [&](std::int64_t first, std::int64_t items) {
@@ -120,29 +120,29 @@ ChosenTile choose_tile(const DeviceTile& tile) {
 
 }  // namespace
 
-// k is divided in neither of two cases: in a fallback chain, so that its native product has the bits of
-// select_or_multiply_unsliced(); and without a profile, because no costs of clusters are known then.
+// k is not divided in two cases. In a fallback chain, the native product must have the bits of
+// select_or_multiply_unsliced(). Without a profile, no costs of clusters are known.
 std::int64_t blocks_per_tile(const DeviceTile& tile) {
-  const ProfileInForce* profile = profile_in_force();
-  if (profile == nullptr || tile.condition.selection != nullptr) return 1;
+  const ProfileInForce* in_force = profile_in_force();
+  if (in_force == nullptr || tile.condition.selection != nullptr) return 1;
   const NativeShape shape{.type = tile.c.type,
                           .m = tile.rows,
                           .n = tile.columns,
                           .k = tile.a.matrix.columns,
                           .items = tile.items};
-  const Split split = fastest_split(shape, profile->profile.costs);
-  return split.time < time_of_whole_tiles(shape, profile->profile.costs) ? split.blocks : 1;
+  const Division division = fastest_division(shape, in_force->profile.costs);
+  return division.time < time_of_whole_tiles(shape, in_force->profile.costs) ? division.blocks : 1;
 }
 
 double simt_time(const NativeShape& shape, const Costs& costs) {
-  return std::min(time_of_whole_tiles(shape, costs), fastest_split(shape, costs).time);
+  return std::min(time_of_whole_tiles(shape, costs), fastest_division(shape, costs).time);
 }
 
 void multiply_unsliced(const Queue& queue, const DeviceTile& tile) {
   if (const DmmaKernels* dmma = current_architecture().available_dmma(tile.c.type); dmma != nullptr)
     return multiply_by_dmma(queue, *dmma, tile);
   if (const std::int64_t blocks = blocks_per_tile(tile); blocks > 1)
-    return multiply_split(queue, tile, blocks);
+    return multiply_with_divided_k(queue, tile, blocks);
   const ChosenTile chosen = choose_tile(tile);
   const KernelName& kernel = kernels_of_types[static_cast<std::size_t>(tile.c.type)][chosen.index];
   for_each_launch(tile.items, [&](std::int64_t first, std::int64_t items) {

@@ -11,9 +11,9 @@ namespace {
 template <class T, int Tile>
 __device__ void multiply_tile(const DeviceTile& tile, KTiles<T, Tile>& tiles) {
   constexpr int side = Tile;
-  const std::int64_t blocks = divide_up(tile.rows, side);
-  const std::int64_t first_row = blockIdx.x % blocks * side;
-  const std::int64_t first_column = blockIdx.x / blocks * side;
+  const std::int64_t row_tiles = divide_up(tile.rows, side);
+  const std::int64_t first_row = blockIdx.x % row_tiles * side;
+  const std::int64_t first_column = blockIdx.x / row_tiles * side;
   const MatrixView<T> c = view_of<T>(tile.c, tile.item + blockIdx.y)
                               .block(tile.first_row + first_row, tile.first_column + first_column,
                                      std::min<std::int64_t>(side, tile.rows - first_row),

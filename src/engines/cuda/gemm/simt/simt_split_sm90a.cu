@@ -45,7 +45,6 @@ __device__ float sum_of_parts(std::uint32_t address, int blocks) {
   return sum;
 }
 
-// The tile of C that a cluster computes.
 struct ClusterTile {
   std::int64_t first_row;
   std::int64_t first_column;

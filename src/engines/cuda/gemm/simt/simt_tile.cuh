@@ -65,8 +65,7 @@ class Loader {
  public:
   using Step = KTile<T, Tile>;
 
-  // Loads the vectors from `first` on, `vectors` of them, and of these the inner indices from `first_inner`
-  // on.
+  // Loads `vectors` vectors from vector `first` on, and their elements from inner index `first_inner` on.
   __device__ Loader(const DeviceSide& side, std::int64_t first, std::int64_t vectors,
                     std::int64_t first_inner)
       : matrix_(side.matrix), is_whole_(vectors >= Tile) {
@@ -111,13 +110,13 @@ class Loader {
   }
 
  private:
-  // Copies of a thread in a step: how many vectors and inner indices they are apart, and their number.
+  // Copies of a thread in a step: their distance in vectors and in inner indices, and their number.
   template <SimtCopyPattern Pattern>
   struct Copies {
     static constexpr bool chunks = Pattern == SimtCopyPattern::chunks_along_vectors;
     static constexpr bool along_k = Pattern == SimtCopyPattern::elements_along_k;
-    static constexpr int vectors = along_k ? simt_threads / Step::depth : 0;
-    static constexpr int inner = along_k ? 0 : simt_threads * (chunks ? Step::chunk : 1) / Tile;
+    static constexpr int vector_step = along_k ? simt_threads / Step::depth : 0;
+    static constexpr int inner_step = along_k ? 0 : simt_threads * (chunks ? Step::chunk : 1) / Tile;
     static constexpr int count = Tile * Step::depth / simt_threads / (chunks ? Step::chunk : 1);
   };
 
@@ -133,23 +132,24 @@ class Loader {
   // are left from the thread's first one on.
   template <SimtCopyPattern Pattern, bool Whole>
   __device__ void load(Step& step, int inner_left) {
-    using Pace = Copies<Pattern>;
-    const std::int64_t source_step =
-        Pace::along_k ? Pace::vectors * matrix_.row_stride : Pace::inner * matrix_.column_stride;
+    using ThreadCopies = Copies<Pattern>;
+    const std::int64_t source_step = ThreadCopies::along_k ? ThreadCopies::vector_step * matrix_.row_stride
+                                                           : ThreadCopies::inner_step * matrix_.column_stride;
     T* target = step.at(0, 0) + offset_;
     const T* source = source_;
 #pragma unroll
-    for (int e = 0; e < Pace::count; ++e, source += source_step, target += target_step<Pattern>) {
-      const int vectors = e * Pace::inner < inner_left ? vectors_left_ - e * Pace::vectors : 0;
+    for (int e = 0; e < ThreadCopies::count; ++e, source += source_step, target += target_step<Pattern>) {
+      const int existing =
+          e * ThreadCopies::inner_step < inner_left ? vectors_left_ - e * ThreadCopies::vector_step : 0;
       if constexpr (is_complex<T>) {
-        element_[e] = Whole || vectors > 0 ? *source : T(0);
+        element_[e] = Whole || existing > 0 ? *source : T(0);
         if (matrix_.conjugated) element_[e] = {element_[e].real(), -element_[e].imag()};
-      } else if constexpr (!Pace::chunks) {
-        copy_element(target, source, Whole || vectors > 0);
-      } else if (Whole || vectors >= Step::chunk) {
+      } else if constexpr (!ThreadCopies::chunks) {
+        copy_element(target, source, Whole || existing > 0);
+      } else if (Whole || existing >= Step::chunk) {
         copy_aligned(target, source, 16);
       } else {
-        copy_unaligned(target, source, vectors * static_cast<int>(sizeof(T)));
+        copy_unaligned(target, source, existing * static_cast<int>(sizeof(T)));
       }
     }
   }
@@ -168,7 +168,7 @@ class Loader {
     }
   }
   template <SimtCopyPattern Pattern>
-  static constexpr int target_step = Copies<Pattern>::inner* Step::pitch + Copies<Pattern>::vectors;
+  static constexpr int target_step = Copies<Pattern>::inner_step* Step::pitch + Copies<Pattern>::vector_step;
 
   const DeviceMatrix& matrix_;
   const T* source_;

@@ -97,7 +97,6 @@ class WeightedTilePipelineState {
   unsigned parity_ = 0;
 };
 
-// Tensor maps of slices and of weights.
 struct WeightedTileMaps {
   const TensorMap& a;
   const TensorMap& b;
@@ -131,7 +130,7 @@ __device__ void load_stage(const WeightedTileMaps& maps, const WeightedTileParam
   for (int slice = 0; slice < Config::slices_b; ++slice) {
     tma_load_multicast(pipeline.b() + slice * tile.b_bytes() + rank * columns_per_block * WeightedTile::block,
                        maps.b, full, k, coord.column * tile.columns + rank * columns_per_block,
-                       item_b * Config::slices_b + slice, (1 << gemm_cluster_size) - 1);
+                       item_b * Config::slices_b + slice, all_of_cluster);
   }
   tma_load(pipeline.row_weights(), maps.weights_a, full, row * WeightedTile::row_panels, k / Config::depth,
            item_a);

@@ -42,14 +42,14 @@ class CheckedResidues {
                              const DeviceOpenElements& open)
       : tile_(tile), source_(source), check_(check), open_(open) {}
 
-  // Writes all elements of an ordinary block (TileBlock::is_ordinary), for alpha = 1 and beta = 0. Marks
+  // Writes all elements of an ordinary block (TileBlock::load_scales), for alpha = 1 and beta = 0. Marks
   // those as open that the check does not prove, and returns how many of them the thread counts. Open
   // elements may be written, because C is not read if beta is 0. Each part is rounded and checked by itself.
   __device__ unsigned write_block(const TileBlock<T>& block) const {
     unsigned open_elements = 0;
 #pragma unroll 1
     for (int e = 0; e < TileBlock<T>::columns_each; ++e) {
-      const unsigned open_rows = block.has(e) ? write_column(block, e) : 0U;
+      const unsigned open_rows = block.has_element(e) ? write_column(block, e) : 0U;
       if (block.has_column(e)) open_elements += store_open_rows(block, e, open_rows);
     }
     return open_elements;
@@ -85,7 +85,6 @@ class CheckedResidues {
  private:
   static constexpr int block_masks_per_column = block_rows / warp_size;  // masks of the thread block's rows
 
-  // Masks of the block's rows of column e.
   __device__ std::uint32_t* masks_of_column(const TileBlock<T>& block, int e) const {
     return open_.masks + block.first_row_in_tile() / warp_size +
            block.column_in_tile(e) * open_.masks_per_column;
@@ -217,7 +216,8 @@ __device__ void recombine_checked_tile(const DeviceTile& tile, const Source& sou
   const TileBlock<T> block(tile);
   const CheckedResidues<T, Limbs, Source> recombination(tile, source, check, open);
   unsigned open_of_thread = 0;
-  if (block.is_ordinary(tile) && scalars.alpha == T(1) && scalars.beta == T(0)) {
+  const bool is_ordinary = block.load_scales(tile);
+  if (is_ordinary && scalars.alpha == T(1) && scalars.beta == T(0)) {
     open_of_thread = recombination.write_block(block);
     block.end();  // without begin(), because C is not read
   } else {

@@ -50,7 +50,6 @@ __device__ bool cannot_underflow_or_overflow(const VectorRange& row, const Vecto
          row.largest + column.largest + 2 + sum_bits < Limits::max_exponent;
 }
 
-// Number of products in an element's sum.
 __device__ std::int64_t products_of_sum(const DeviceTile& tile) { return tile.a.matrix.length(); }
 
 // True if element (i, j) of the whole matrix may be summed by fused multiply-add in its own type.
@@ -62,7 +61,7 @@ __device__ bool can_use_own_arithmetic(const DeviceTile& tile, std::int64_t i, s
 
 // True if few_digits hold all sums of element (i, j) of the whole matrix.
 template <class T>
-__device__ bool needs_few_digits(const DeviceTile& tile, std::int64_t i, std::int64_t j) {
+__device__ bool fits_few_digits(const DeviceTile& tile, std::int64_t i, std::int64_t j) {
   if constexpr (few_digits<T> == all_digits<T>) return true;
   bool fits = true;
 #pragma unroll
@@ -220,7 +219,6 @@ __device__ ExactLanes<T, Digits>& clear_lanes(int warp) {
   return *reinterpret_cast<ExactLanes<T, Digits>*>(digits);
 }
 
-// Computes all elements of a tile exactly.
 template <class T>
 __device__ void compute_elements(const DeviceTile& tile) {
   if (!holds(tile.condition)) return;
@@ -301,7 +299,7 @@ __device__ void recompute_wide_elements(const DeviceTile& tile, const DeviceOpen
   const MatrixView<T> c = view_of<T>(tile.c, tile.item);
   taken.for_each(warp, warps, [&](std::uint32_t mask_index, int bit) {
     const OpenPosition position(tile, open, mask_index, bit);
-    if (!needs_few_digits<T>(tile, position.i, position.j))
+    if (!fits_few_digits<T>(tile, position.i, position.j))
       summation.recompute(position.i, position.j, c(position.i, position.j));
   });
 }
@@ -325,7 +323,7 @@ __device__ void recompute_listed_elements(const DeviceTile& tile, const DeviceOp
     bool has_wide_elements = false;
     taken.for_each(warp, exact_warps, [&](std::uint32_t mask_index, int bit) {
       const OpenPosition position(tile, open, mask_index, bit);
-      if (needs_few_digits<T>(tile, position.i, position.j)) {
+      if (fits_few_digits<T>(tile, position.i, position.j)) {
         summation.recompute(position.i, position.j, c(position.i, position.j));
       } else {
         has_wide_elements = true;

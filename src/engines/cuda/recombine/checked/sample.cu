@@ -111,8 +111,9 @@ __device__ void add_chances(const SampleTask& task, std::int64_t pair) {
   }
 }
 
-// True in all threads of the thread block that calls it last. For that thread block the chances are complete.
-__device__ bool is_last_block(DeviceCheckState& state) {
+// Counts this thread block as finished. Returns true, in all of its threads, if no other thread block is
+// left. The chances are then complete.
+__device__ bool finishes_last(DeviceCheckState& state) {
   __shared__ bool last;
   __threadfence();
   __syncthreads();
@@ -159,7 +160,7 @@ extern "C" __global__ void __launch_bounds__(sample_threads)
       add_chances<float>(task, pair);
     }
   }
-  if (is_last_block(*task.state) && threadIdx.x == 0) select_cheapest(task);
+  if (finishes_last(*task.state) && threadIdx.x == 0) select_cheapest(task);
 }
 
 }  // namespace kintsugi::core::cuda

@@ -17,7 +17,6 @@ const KernelName begin_norms{"range_parts", "begin_norm_parts", waits_for_grid_d
 const KernelName add_norms{"range_parts", "add_norm_parts", waits_for_grid_dependency};
 const KernelName end_norms{"range_parts", "end_norm_parts", waits_for_grid_dependency};
 
-// True if the kernels read the matrix along k.
 bool is_along_k(const DeviceMatrix& matrix) {
   return std::abs(matrix.column_stride) <= std::abs(matrix.row_stride);
 }

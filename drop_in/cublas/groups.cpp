@@ -1,0 +1,137 @@
+#include "groups.hpp"
+
+#include <exception>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "record/record.hpp"
+#include "settings.hpp"
+#include "sites/site.hpp"
+
+namespace kintsugi::cublas {
+
+namespace {
+
+class GroupsAnswer {
+ public:
+  GroupsAnswer(const Symbol& symbol, Handle handle, std::vector<Call>& groups, const ForwardGroups& forward)
+      : symbol_(symbol), origin_(handle), groups_(groups), forward_(forward) {
+    const Site* const site = current_site();
+    for (Call& group : groups) group.site = site;
+  }
+
+  int run() {
+    if (const char* reason = reason_for_all()) return forward_all(reason);
+    std::size_t emulated = 0;
+    try {
+      for (const Call& group : groups_) {
+        choices_.push_back(choice_of(group));
+        if (choices_.back().emulates()) ++emulated;
+      }
+    } catch (const std::exception&) {  // No memory; nothing is enqueued yet.
+      return forward_(0, groups_.size());
+    }
+    if (emulated == 0) {
+      for (std::size_t i = 0; i < groups_.size(); ++i) note(i, choices_[i].why);
+      return forward_(0, groups_.size());
+    }
+    return run_choices();
+  }
+
+ private:
+  // Decision on a group.
+  struct Choice {
+    std::optional<Decided> decision = {};  // set if the group is emulated
+    std::string why = {};                  // why cuBLAS multiplies, else
+
+    bool emulates() const { return decision.has_value(); }
+  };
+
+  // Returns the reason for which cuBLAS must answer the whole call; nullptr: there is none.
+  const char* reason_for_all() {
+    if (!groups_[0].type) return reason_to_forward(groups_[0]);
+    for (const Call& group : groups_)
+      if (const char* reason = reason_to_forward(group); reason != nullptr && !is_empty(group)) return reason;
+    if (settings().policy == Policy::native && groups_[0].site == nullptr)
+      return "policy native forwards every call";
+    if (const char* reason = read_state(origin_, state_)) return reason;
+    if (state_.pointer_mode != KINTSUGI_SCALARS_ON_HOST) return "scalars of groups in device memory";
+    return origin_.reason_in_arithmetic(*groups_[0].type);
+  }
+
+  Choice choice_of(const Call& group) const {
+    if (const char* reason = reason_to_forward(group)) return {.why = reason};
+    Decided decision = decide(group, state_);
+    if (!decision->emulates) {
+      if (decision->candidates.empty()) report_if_forced(symbol_.name(), decision->why);
+      return {.why = decision->why};
+    }
+    if (const char* reason = reason_in_scalars(group, state_)) return {.why = reason};
+    return {.decision = std::move(decision)};
+  }
+
+  // Enqueues emulated groups one by one, and those between them by one call of cuBLAS.
+  int run_choices() const {
+    std::size_t first = 0;  // of the groups that are left to cuBLAS and not enqueued yet
+    for (std::size_t i = 0; i <= groups_.size(); ++i) {
+      if (i < groups_.size() && !choices_[i].emulates()) {
+        note(i, choices_[i].why);
+        continue;
+      }
+      if (const int status = first < i ? forward_(first, i - first) : success; status != success)
+        return status;
+      if (i == groups_.size()) break;
+      if (const int status = run_emulated(i); status != success) return status;
+      first = i + 1;
+    }
+    return success;
+  }
+
+  int run_emulated(std::size_t i) const try {
+    const Decision& decision = **choices_[i].decision;
+    CallSample sample(symbol_.name(), groups_[i], state_.stream);
+    const std::string failure = emulate(decision, groups_[i], state_, sample.handle());
+    if (failure.empty()) {
+      sample.note_execution();
+      if (records_calls())
+        record({.candidates = decision.candidates, .why = decision.why, .failed = false}, i);
+      return success;
+    }
+    report_if_forced(symbol_.name(), failure);
+    if (records_calls()) record({.candidates = "", .why = failure, .failed = true}, i);
+    return forward_(i, 1);
+  } catch (const std::exception&) {  // No memory; C is as it was.
+    return forward_(i, 1);
+  }
+
+  int forward_all(std::string_view why) const {
+    for (std::size_t i = 0; i < groups_.size(); ++i) note(i, why);
+    return forward_(0, groups_.size());
+  }
+
+  void note(std::size_t i, std::string_view why) const {
+    if (records_calls()) record({.candidates = "", .why = std::string(why), .failed = false}, i);
+  }
+  void record(const CallOutcome& outcome, std::size_t i) const noexcept try {
+    record_call(symbol_.name(), groups_[i], outcome);
+  } catch (const std::exception&) {  // The record lacks the group.
+  }
+
+  const Symbol& symbol_;
+  const HandleOrigin origin_;
+  std::vector<Call>& groups_;
+  const ForwardGroups& forward_;
+  CallState state_;
+  std::vector<Choice> choices_;
+};
+
+}  // namespace
+
+int answer_groups(const Symbol& symbol, Handle handle, std::vector<Call>& groups,
+                  const ForwardGroups& forward) {
+  const CallUnderWay under_way;
+  return GroupsAnswer(symbol, handle, groups, forward).run();
+}
+
+}  // namespace kintsugi::cublas
