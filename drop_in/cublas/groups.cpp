@@ -42,8 +42,8 @@ class GroupsAnswer {
  private:
   // Decision on a group.
   struct Choice {
-    std::optional<Decided> decision = {};  // set if the group is emulated
-    std::string why = {};                  // why cuBLAS multiplies, else
+    std::optional<DecisionPointer> decision = {};  // set if the group is emulated
+    std::string why = {};                          // why cuBLAS multiplies, else
 
     bool emulates() const { return decision.has_value(); }
   };
@@ -62,7 +62,7 @@ class GroupsAnswer {
 
   Choice choice_of(const Call& group) const {
     if (const char* reason = reason_to_forward(group)) return {.why = reason};
-    Decided decision = decide(group, state_);
+    DecisionPointer decision = decide(group, state_);
     if (!decision->emulates) {
       if (decision->candidates.empty()) report_if_forced(symbol_.name(), decision->why);
       return {.why = decision->why};
@@ -71,9 +71,9 @@ class GroupsAnswer {
     return {.decision = std::move(decision)};
   }
 
-  // Enqueues emulated groups one by one, and those between them by one call of cuBLAS.
+  // Enqueues emulated groups one by one. The groups between two emulated groups go to cuBLAS in one call.
   int run_choices() const {
-    std::size_t first = 0;  // of the groups that are left to cuBLAS and not enqueued yet
+    std::size_t first = 0;  // the first group that is not enqueued yet
     for (std::size_t i = 0; i <= groups_.size(); ++i) {
       if (i < groups_.size() && !choices_[i].emulates()) {
         note(i, choices_[i].why);
@@ -101,7 +101,7 @@ class GroupsAnswer {
     report_if_forced(symbol_.name(), failure);
     if (records_calls()) record({.candidates = "", .why = failure, .failed = true}, i);
     return forward_(i, 1);
-  } catch (const std::exception&) {  // No memory; C is as it was.
+  } catch (const std::exception&) {  // No memory; C is not written yet.
     return forward_(i, 1);
   }
 

@@ -1,4 +1,5 @@
-// Answer to a grouped batch: groups of products, of which each has its own shape and scalars.
+// Answer to a grouped batch. A grouped batch has groups of products; each group has its own shape and
+// scalars.
 #pragma once
 
 #include <cstddef>
@@ -8,8 +9,8 @@
 
 namespace kintsugi::cublas {
 
-// Reference to a callable that calls the real function for `count` groups from group `first` on; it must
-// outlive this object.
+// Reference to a callable that calls the real function for `count` groups from group `first` on. The callable
+// must outlive this object.
 class ForwardGroups {
  public:
   template <class Callable>
@@ -24,9 +25,9 @@ class ForwardGroups {
   int (*call_)(const void*, std::size_t first, std::size_t count);
 };
 
-// Answers the call and returns its status. Each group is a batch by pointers; groups that are not emulated
-// go to cuBLAS in as few calls as their order allows, all of them in the caller's own call if none is
-// emulated. Enqueues work in the handle's stream and never waits for the device.
+// Answers the call and returns its status. Each group is a batch by pointers. Groups that are not emulated go
+// to cuBLAS in as few calls as the order of the groups allows. If no group is emulated, they go to cuBLAS in
+// a single call. Enqueues work in the handle's stream and never waits for the device.
 int answer_groups(const Symbol& symbol, Handle handle, std::vector<Call>& groups,
                   const ForwardGroups& forward);
 

@@ -11,7 +11,8 @@ namespace kintsugi::cublas {
 
 namespace {
 
-// True for the names of cuBLAS, also those that it has where stubs of this library bear its own (path.c).
+// True for the file names of cuBLAS. cuBLAS has the names with _real where stubs of this library have the
+// names of cuBLAS (path.c).
 bool is_cublas(std::string_view path) {
   const std::string_view file = path.substr(path.rfind('/') + 1);
   for (const char* name : {"libcublas.so", "libcublasLt.so", "libcublas_real.so", "libcublasLt_real.so"})

@@ -121,8 +121,9 @@ std::string_view value_for_library(const SettingDescription& setting, std::strin
   return setting.id == SettingId::policy && value == "force" ? "emulate" : value;
 }
 
-// Returns the process's list of variables. Programs have a copy of `environ` if they name it, and a library
-// that was loaded with RTLD_DEEPBIND would read libc's own one, which is then never set.
+// Returns the list of the process's variables. A program that names `environ` has a copy of that variable,
+// and libc's own `environ` is then never set. A library loaded with RTLD_DEEPBIND would read libc's, so the
+// address of the program's is looked up.
 char** environment() {
   static char*** const address = [] {
     void* program = ::dlopen(nullptr, RTLD_LAZY);

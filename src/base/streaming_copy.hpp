@@ -5,8 +5,8 @@
 
 namespace kintsugi::core {
 
-// Copies like memcpy, past the caches: the target's lines are not read first. Four threads of a Xeon copy
-// 2 MiB chunks at 45 GB/s in place of 25.
+// Copies like memcpy, but past the caches: the cache lines of the target are not read first. Four threads of
+// a Xeon copy chunks of 2 MiB at 45 GB/s; with memcpy they reach 25 GB/s.
 void streaming_copy(std::byte* target, const std::byte* source, std::size_t bytes);
 
 }  // namespace kintsugi::core

@@ -88,11 +88,11 @@ class DeviceSplits {
  public:
   virtual ~DeviceSplits() = default;
 
-  // Finds exponents and flags of all vectors of all batch items; for a side with norms also typical
-  // exponents. Does not set the scales: split() does.
+  // Finds exponents and flags of all vectors of all batch items, and depths for a side with norms; split()
+  // sets the scales.
   virtual void find_ranges(const Queue& queue, const DeviceSide& a, const DeviceSide& b,
                            const DeviceScalars& scalars) const = 0;
-  // Finds norms of all vectors. Their ranges and typical exponents must be known.
+  // Finds norms of all vectors, whose ranges are known.
   virtual void find_norms(const Queue& queue, const DeviceSide& a, const DeviceSide& b,
                           const DeviceScalars& scalars) const = 0;
   // Summarizes the ranges of each batch item of a side. A selection by ranges alone then reads the summaries

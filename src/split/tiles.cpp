@@ -112,10 +112,10 @@ struct TileElements {
     }
   }
 
-  TileExponentSum exponents(int segments) const {
-    TileExponentSum exponents;
-    for (std::int64_t v = 0; v < vectors; ++v) add_exponents(elements[v], depth, segments, exponents);
-    return exponents;
+  TileExponentSum exponent_sum(int segments) const {
+    TileExponentSum sum;
+    for (std::int64_t v = 0; v < vectors; ++v) add_exponents(elements[v], depth, segments, sum);
+    return sum;
   }
 };
 
@@ -156,7 +156,7 @@ void split_block_into_tiles(const View& operand, const SplitRule& rule, std::spa
     const std::int64_t panel_exponent = -ranges[v].scale;
     for (std::int64_t begin = 0; begin < slices.k; begin += rule.tile_depth) {
       tile.load(operand, v, vectors, begin, std::min<std::int64_t>(rule.tile_depth, slices.k - begin));
-      const TileExponentSum exponents = tile.exponents(rule.slices);
+      const TileExponentSum exponents = tile.exponent_sum(rule.slices);
       TileExponent& exponent = slices.tile(v, begin / rule.tile_depth);
       exponent = {};
       if (exponents.elements != 0) {

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <numeric>
@@ -31,22 +32,11 @@ struct Side {
 
   void add(const Vector& vector, int sum_bits) {
     VectorRange range;
-    std::int64_t exponents = 0;
-    std::int64_t elements = 0;
-    for (const double x : vector) {
-      extend(range, x);
-      if (x == 0) continue;
-      exponents += std::ilogb(x);
-      ++elements;
-    }
-    const bool zero = elements == 0;
-    const auto typical = zero ? 0
-                              : static_cast<std::int32_t>(std::floor(static_cast<double>(exponents) /
-                                                                     static_cast<double>(elements)));
-    const NormScaling scaling = norm_scaling(range, typical);
+    for (const double x : vector) extend(range, x);
+    const bool zero = std::all_of(vector.begin(), vector.end(), [](double x) { return x == 0; });
     NormSums sums;
-    for (const double x : vector) sums.add(x, scaling);
-    const VectorNorm norm = sums.norm(typical, scaling, static_cast<std::int64_t>(vector.size()));
+    for (const double x : vector) sums.add(x, norm_scaling(range));
+    const VectorNorm norm = sums.norm(static_cast<std::int64_t>(vector.size()));
     norms.push_back(norm);
     tops.push_back(norm_top(5, sum_bits, norm.bits));
     zeros.push_back(zero);
@@ -55,11 +45,19 @@ struct Side {
     for (const double x : vector) integer.push_back(std::nearbyint(std::ldexp(x, scales.back())));
     integers.push_back(integer);
   }
-  Extremes extremes(double coefficient) const {
+  std::int64_t length() const { return static_cast<std::int64_t>(vectors.front().size()); }
+  std::int64_t least_elements() const {
+    std::int64_t least = length();
+    for (std::size_t v = 0; v < norms.size(); ++v) {
+      if (!zeros[v]) least = std::min<std::int64_t>(least, norms[v].elements);
+    }
+    return least;
+  }
+  Extremes extremes(const NormTerms& terms, double coefficient) const {
     Extremes result;
     for (std::size_t v = 0; v < norms.size(); ++v) {
       const std::int32_t top[1] = {tops[v]};
-      if (!zeros[v]) result.add(norms[v], top, coefficient);
+      if (!zeros[v]) result.add(norms[v], top, terms, coefficient);
     }
     return result;
   }
@@ -67,7 +65,8 @@ struct Side {
 
 // True if norms prove all pairs for that coefficient.
 bool proves(const Side& a, const Side& b, double coefficient) {
-  return proves(a.extremes(coefficient), b.extremes(coefficient), 0, coefficient);
+  const NormTerms terms = NormTerms::of(a.length(), a.least_elements(), b.least_elements());
+  return proves(a.extremes(terms, coefficient), b.extremes(terms, coefficient), 0, terms, coefficient);
 }
 
 // The smallest power of two that is a proved coefficient for all elements.
@@ -203,8 +202,8 @@ TEST_F(NormProof, TypicalErrorOf115BitsIsASixteenthOfFp64sUnit) {
   EXPECT_GT(largest, 0x1p-53 / 64);
 }
 
-// The candidates have 15, 17 and 20 moduli because these operands are accepted with them, and are not with
-// three or four moduli less.
+// 15 moduli (115 bits) are enough for operands up to phi = 1, and 17 (130 bits) for phi = 2; the bits that
+// are too few are those of about one modulus less than these operands take.
 TEST_F(NormProof, NeedsTheBitsOfTheCandidates) {
   struct Case {
     double phi;
@@ -212,7 +211,7 @@ TEST_F(NormProof, NeedsTheBitsOfTheCandidates) {
     int too_few;
   };
   for (const Case& test :
-       {Case{0, 117, 93}, Case{0.5, 117, 93}, Case{1, 117, 101}, Case{2, 140, 117}, Case{3, 155, 125}}) {
+       {Case{0, 101, 93}, Case{0.5, 102, 93}, Case{1, 107, 97}, Case{2, 125, 115}, Case{3, 155, 141}}) {
     const auto element = [&] { return spread(test.phi); };
     const std::vector<Vector> a = draw(100, 4096, element);
     const std::vector<Vector> b = draw(100, 4096, element);
@@ -233,12 +232,12 @@ TEST_F(NormProof, IsRuledOutByOneVector) {
   const Side narrow(a, 115);
   EXPECT_TRUE(proves(narrow, Side(b, 115), contract));
   for (std::size_t v = 0; v < a.size(); ++v)
-    EXPECT_FALSE(rules_proof_out(narrow.norms[v], narrow.tops[v], contract));
+    EXPECT_FALSE(rules_proof_out(narrow.norms[v], narrow.tops[v], 300, contract));
   a.push_back(draw(1, 300, [&] { return spread(4); }).front());
   const Side with_wide_vector(a, 115);
-  EXPECT_TRUE(rules_proof_out(with_wide_vector.norms.back(), with_wide_vector.tops.back(), contract));
+  EXPECT_TRUE(rules_proof_out(with_wide_vector.norms.back(), with_wide_vector.tops.back(), 300, contract));
   EXPECT_FALSE(proves(with_wide_vector, Side(b, 115), contract));
-  EXPECT_EQ(with_wide_vector.extremes(contract).grid[0], INFINITY);
+  EXPECT_EQ(with_wide_vector.extremes({300, 300}, contract).grid[0], INFINITY);
 }
 
 TEST_F(NormProof, LeavesOutVectorsOfZeros) {

@@ -37,4 +37,23 @@ class DevicePlan : public OverFakes {
 
 using Names = std::vector<std::string>;
 
+// Product of square matrices with `k` inner indices, and the moduli of its candidates.
+struct CaseOfModuli {
+  kintsugi_type type;
+  std::int64_t size;
+  std::int64_t k;
+  std::vector<int> moduli;
+
+  void set(kintsugi_problem& problem) const {
+    problem.m = problem.n = problem.lda = problem.ldc = size;
+    problem.k = problem.ldb = k;
+    problem.type_a = problem.type_b = problem.type_c = problem.type_scalar = type;
+  }
+  Names names(const std::string& ending) const {
+    Names result;
+    for (const int count : moduli) result.push_back("ozaki2:moduli=" + std::to_string(count) + ending);
+    return result;
+  }
+};
+
 }  // namespace kintsugi::test

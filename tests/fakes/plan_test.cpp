@@ -235,15 +235,22 @@ TEST_F(DevicePlan, ContractsThatNoWindowProvesHaveCheckedOrNativeCandidates) {
   }
 }
 
-// Candidates have as many moduli as uniform numbers need, two more and five more; the native kernel takes all
-// other operands.
+// The first candidate has as many moduli as uniform numbers need; the longer a product, the more candidates
+// follow. The native kernel takes all other operands.
 TEST_F(DevicePlan, Fp64BeginsWithFewModuli) {
   Call call(64, 64, 8192, stream_);
-  call.problem.type_a = call.problem.type_b = call.problem.type_c = call.problem.type_scalar = KINTSUGI_F64;
   call.options.policy = "emulate";
+  using Case = CaseOfModuli;
+  for (const Case& test : {Case{KINTSUGI_F64, 1290, 1290, {15}}, Case{KINTSUGI_F64, 1291, 1291, {15, 17}},
+                           Case{KINTSUGI_F64, 4096, 4096, {15, 17}}, Case{KINTSUGI_F64, 16384, 512, {15, 17}},
+                           Case{KINTSUGI_F64, 8192, 8192, {15, 17, 19}},
+                           Case{KINTSUGI_C64, 1290, 1290, {15, 17}}, Case{KINTSUGI_F64, 64, 8192, {15}}}) {
+    test.set(call.problem);
+    Names names = test.names(":scale=norm");
+    names.push_back("native");
+    EXPECT_EQ(schemes(planned(call)), names) << test.size << ", k = " << test.k;
+  }
   const json plan = planned(call);
-  EXPECT_EQ(schemes(plan), (Names{"ozaki2:moduli=15:scale=norm", "ozaki2:moduli=17:scale=norm",
-                                  "ozaki2:moduli=20:scale=norm", "native"}));
   EXPECT_THAT(plan.at("words").dump(),
               HasSubstr("the norms of A's rows and B's columns prove every element"));
   // The plan has as many moduli as the contract needs for any operands.
@@ -272,12 +279,7 @@ TEST_F(DevicePlan, CheckedIntegersHaveBitsToSpare) {
 
 // Every candidate costs launches, so small products have few.
 TEST_F(DevicePlan, LongExactProductsHaveSeveralCheckedCandidates) {
-  struct Case {
-    kintsugi_type type;
-    std::int64_t size;
-    std::int64_t k;
-    std::vector<int> moduli;
-  };
+  using Case = CaseOfModuli;
   for (const Case& test :
        {Case{KINTSUGI_F64, 256, 256, {23}}, Case{KINTSUGI_F64, 1024, 1024, {20, 24}},
         Case{KINTSUGI_F64, 1536, 1536, {20, 24, 36}},
@@ -285,12 +287,9 @@ TEST_F(DevicePlan, LongExactProductsHaveSeveralCheckedCandidates) {
         Case{KINTSUGI_F64, 8192, 8192, {20, 22, 25, 36}}, Case{KINTSUGI_F64, 1024, 1000000, {21, 23, 26, 37}},
         Case{KINTSUGI_F32, 8192, 8192, {13, 15, 17, 29}}}) {
     Call call(8, 8, 8, stream_);
-    call.problem.m = call.problem.n = call.problem.lda = call.problem.ldc = test.size;
-    call.problem.k = call.problem.ldb = test.k;
-    call.problem.type_a = call.problem.type_b = call.problem.type_c = call.problem.type_scalar = test.type;
+    test.set(call.problem);
     call.options.accuracy = "exact";
-    Names names;
-    for (const int moduli : test.moduli) names.push_back("ozaki2:moduli=" + std::to_string(moduli));
+    Names names = test.names("");
     names.push_back("superaccumulator");
     EXPECT_EQ(schemes(planned(call)), names);
   }

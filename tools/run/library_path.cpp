@@ -14,7 +14,7 @@ namespace fs = std::filesystem;
 
 constexpr const char* flag = "--library-path";
 
-// Makes a link, or makes an existing one point to `target`.
+// Makes the link `place` to `target`. Replaces an existing link.
 void link(const fs::path& target, const fs::path& place) {
   std::error_code error;
   if (fs::is_symlink(fs::symlink_status(place, error))) fs::remove(place, error);
@@ -22,7 +22,8 @@ void link(const fs::path& target, const fs::path& place) {
   if (error) fail(flag, "cannot make {}: {}", place.string(), error.message());
 }
 
-// Links the stub of one library and the real one behind it; false if the real one is not there.
+// Makes links to the stub of a library and to the real library. Returns false and does nothing if there is no
+// real library of this version.
 bool link_library(const fs::path& folder, const fs::path& stubs, const fs::path& cublas,
                   const std::string& name, int version) {
   const std::string suffix = fmt::format(".so.{}", version);
@@ -35,7 +36,8 @@ bool link_library(const fs::path& folder, const fs::path& stubs, const fs::path&
   return true;
 }
 
-// Returns the folder of the real cuBLAS: the option, else that of KINTSUGI_CUBLAS, else the toolkit's.
+// Returns the folder of the real cuBLAS. The option names the folder; without it, KINTSUGI_CUBLAS names a
+// file in the folder; without both, the folder is the toolkit's.
 fs::path folder_of_cublas(const std::string& option) {
   if (!option.empty()) return option;
   const char* setting = std::getenv("KINTSUGI_CUBLAS");

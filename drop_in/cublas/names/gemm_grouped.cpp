@@ -16,7 +16,7 @@ namespace kintsugi::cublas {
 
 namespace {
 
-// Arguments of a grouped batch but for its types.
+// Arguments of a grouped batch, without types.
 template <class Int>
 struct Groups {
   const int* op_a;
@@ -35,7 +35,7 @@ struct Groups {
   Int count;
   const Int* sizes;
 
-  // True if an array is null, or if there is no group, or one with a negative number of products.
+  // True if an array is null, if there is no group, or if a group has a negative number of products.
   bool is_invalid_or_empty() const {
     for (const void* array :
          {static_cast<const void*>(op_a), static_cast<const void*>(op_b), static_cast<const void*>(m),
@@ -46,7 +46,7 @@ struct Groups {
     return count <= 0 || std::any_of(sizes, sizes + count, [](Int size) { return size < 0; });
   }
 
-  // Returns the groups from `first` on. Their products begin `products` after those of the first group.
+  // Returns the groups from `first` on. `products`: number of products in the groups before `first`.
   Groups from(std::size_t first, std::int64_t products, std::size_t scalar_bytes, Int new_count) const {
     const auto scalar_at = [&](const void* scalars) {
       return static_cast<const char*>(scalars) + first * scalar_bytes;
@@ -81,7 +81,7 @@ template <class Int, class Real>
 int answer_grouped(const Symbol& symbol, std::optional<kintsugi_type> type, Handle handle,
                    const Groups<Int>& groups, const Real& real) {
   if (!intercepts() || groups.is_invalid_or_empty()) return real(groups);
-  const bool is_real = type && !drop_in::is_complex(*type);  // cuBLAS has no others
+  const bool is_real = type && !drop_in::is_complex(*type);  // cuBLAS has no grouped batch of complex types
   const std::size_t scalar_bytes = is_real && drop_in::is_single(*type) ? sizeof(float) : sizeof(double);
   const auto part = [&](std::size_t first, std::size_t count) {
     const std::int64_t before = std::accumulate(groups.sizes, groups.sizes + first, std::int64_t{0});

@@ -1,21 +1,26 @@
 // Acceptance test of residues that are scaled by norms. It decides from a few sums over each vector whether
 // every element of the product keeps the contract.
 //
-// Units: elements of a vector are in units of 2^(e - norm_digits), where e is the vector's largest exponent.
-// D_p and d_p bound |a_p| from above and from below: D_p are the digits of the norm, d_p is |a_p| clipped and
-// rounded down. M and m are the means of D and d. g is the grid of the scaled vector's integers. r_i^2 is
-// (mean of d_i^2) / m_i^2 - 1. S is the product of the scaled integers. Then
+// Elements of a vector are in units of 2^(e - norm_digits), e the vector's largest exponent: |a_p| <= D_p,
+// the digits of its norm, and |a_p| < 2^norm_top_binade. M is the mean of D, g is the grid of the scaled
+// vector's integers, and S is the product of the scaled integers:
 //
 //   |AB - S|_ij  <=  sum over p of g_i |b_p| / 2 + g_j |a_p| / 2 + g_i g_j / 4
 //                <=  k (g_i M_j / 2 + g_j M_i / 2 + g_i g_j / 4)
-//   |A||B|_ij    >=  sum over p of d_ip d_pj  >=  k m_i m_j (1 - r_i r_j)
-//                >=  k m_i m_j (1 - (r_i^2 + r_j^2) / 2)
 //
-// 1 - r_i r_j comes from the inequality of Cauchy and Schwarz for d_i - m_i and d_j - m_j. Vectors are
-// clipped a little above their typical element, because larger elements would increase r more than m.
+// The depth of a vector is the sum of log2(2^norm_top_binade / |a_p|) over its elements that are not zero (or
+// so small that they do not count). If n elements of both vectors meet, the inequality of arithmetic and
+// geometric means gives
+//
+//   |A||B|_ij    >=  n 2^(2 norm_top_binade - (depth_i + depth_j) / n),
+//
+// since elements that meet zeros only add to a depth. The right side grows with n, so that any smaller number
+// may stand for n: the least counts of elements of both operands, less k. For lognormal elements no bound
+// from sums over single vectors is better, since those may meet in the opposite order.
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -27,28 +32,21 @@
 
 namespace kintsugi::core {
 
+// Elements are smaller than 2^norm_top_binade units.
+inline constexpr int norm_top_binade = norm_digits + 1;
+
 struct VectorNorm {
-  std::int32_t typical = 0;  // mean of the exponents of finite non-zero elements, rounded down
-  std::int32_t bits = 0;     // the least L with sum of D^2 <= 2^L
-  double mean = 0;           // M
-  double least = 0;          // m
-  double spread = 0;         // r^2
+  std::int32_t elements = 0;  // elements that count in the depth
+  std::int32_t bits = 0;      // the least L with sum of D^2 <= 2^L
+  double mean = 0;            // M
+  double mean_exponent = 0;   // log2(M), from above
+  double depth = 0;           // from above
 };
 
-// Scale factors of a vector's D and d. Elements are clipped two binades above the typical exponent. This
-// proves the smallest contracts for uniform numbers, for normal deviates, and for such deviates times exp(phi
-// randn) up to phi = 2. One binade more or less costs a factor of two.
-struct NormScaling {
-  TwoFactors digits{1, 1};
-  std::int32_t below_largest = 0;  // binades below 2^largest at which |a_p| is clipped
-  // Factor from units of D to units of d. The unit of d is norm_digits binades below the clip.
-  double clipped = 1;
-};
-
-KINTSUGI_HOST_DEVICE inline NormScaling norm_scaling(const VectorRange& range, std::int32_t typical) {
-  if ((range.flags & VectorRange::all_zero) != 0) return {};
-  const std::int32_t below_largest = std::clamp(range.largest - typical - 2, -1, 500);
-  return {two_factors(norm_digits - range.largest), below_largest, power_of_two(below_largest)};
+// Scale factors of a vector's D.
+KINTSUGI_HOST_DEVICE inline TwoFactors norm_scaling(const VectorRange& range) {
+  if ((range.flags & VectorRange::all_zero) != 0) return {1, 1};
+  return two_factors(norm_digits - range.largest);
 }
 
 namespace norm_detail {
@@ -62,12 +60,36 @@ KINTSUGI_HOST_DEVICE inline std::uint32_t ceiling(double x) {
   return static_cast<std::uint32_t>(std::ceil(x));
 #endif
 }
-KINTSUGI_HOST_DEVICE inline std::uint32_t floor(double x) {
+// Upper half of a number's bits: sign, biased exponent and 20 bits of the significand.
+KINTSUGI_HOST_DEVICE inline std::uint32_t upper_half(double x) {
 #ifdef __CUDA_ARCH__
-  return static_cast<std::uint32_t>(__double2loint(__dadd_rz(x, 0x1p52)));
+  return static_cast<std::uint32_t>(__double2hiint(x));
 #else
-  return static_cast<std::uint32_t>(x);
+  return static_cast<std::uint32_t>(std::bit_cast<std::uint64_t>(x) >> 32);
 #endif
+}
+
+// upper_half() of a normal number is at least this.
+inline constexpr std::uint32_t upper_half_of_normal = 1U << 20;
+
+// log2 of a positive normal number from below, by a straight line in each binade; `upper` is the upper half
+// of its bits, or the sum of `count` such halves.
+KINTSUGI_HOST_DEVICE inline double logarithm_below(std::uint64_t upper, double count) {
+  return static_cast<double>(upper) * 0x1p-20 - 1023 * count;
+}
+// Largest difference between log2 and that line, and the 20 bits, from above.
+inline constexpr double logarithm_error = 0.08608;
+
+// Returns 2^x from above, by at most 2^-15 of it; the same bits on all machines.
+KINTSUGI_HOST_DEVICE inline double power_above(double x) {
+  constexpr double most = 1000;
+  if (!(x < most)) return std::numeric_limits<double>::infinity();
+  const double whole = std::floor(x < -most ? -most : x);
+  const double y = (x < -most ? 0 : x - whole) * 0.6931471805599454;
+  constexpr double inverses[] = {1.0 / 8, 1.0 / 7, 1.0 / 6, 1.0 / 5, 1.0 / 4, 1.0 / 3, 1.0 / 2, 1};
+  double power = 1;  // exp(y) by its series, whose rest is less than 2^-17
+  for (const double inverse : inverses) power = 1 + power * y * inverse;
+  return power * (1 + 0x1p-16) * power_of_two(static_cast<int>(whole));
 }
 
 }  // namespace norm_detail
@@ -76,98 +98,128 @@ KINTSUGI_HOST_DEVICE inline std::uint32_t floor(double x) {
 struct NormSums {
   std::uint64_t squares = 0;     // sum of D^2
   std::uint64_t magnitudes = 0;  // sum of D
-  std::uint64_t clipped = 0;     // sum of d
-  std::uint64_t clipped_squares = 0;
+  std::uint64_t logarithms = 0;  // sum of the upper halves of the elements' bits
+  std::uint64_t elements = 0;    // number of these
 
-  // Adds an element. NaN and infinities count as zero.
-  KINTSUGI_HOST_DEVICE void add(double x, const NormScaling& scaling) {
+  // Adds an element; NaN and infinities count as zeros.
+  KINTSUGI_HOST_DEVICE void add(double x, const TwoFactors& scaling) {
     const double magnitude = x - x == 0 ? std::fabs(x) : 0;
-    const double scaled = magnitude * scaling.digits.first * scaling.digits.second;
+    const double scaled = magnitude * scaling.first * scaling.second;
     // A non-zero element far below 1 may underflow to zero when it is scaled.
     const std::uint32_t above = std::max(norm_detail::ceiling(scaled), magnitude != 0 ? 1U : 0U);
-    const std::uint32_t below =
-        norm_detail::floor(std::min(scaled * scaling.clipped, power_of_two(norm_digits)));
+    const std::uint32_t upper = norm_detail::upper_half(scaled);
+    const bool is_normal = upper >= norm_detail::upper_half_of_normal;
     squares += static_cast<std::uint64_t>(above) * above;
     magnitudes += above;
-    clipped += below;
-    clipped_squares += static_cast<std::uint64_t>(below) * below;
+    logarithms += is_normal ? upper : 0U;
+    elements += is_normal ? 1U : 0U;
   }
   KINTSUGI_HOST_DEVICE void add(const NormSums& other) {
     squares += other.squares;
     magnitudes += other.magnitudes;
-    clipped += other.clipped;
-    clipped_squares += other.clipped_squares;
+    logarithms += other.logarithms;
+    elements += other.elements;
   }
 
-  KINTSUGI_HOST_DEVICE VectorNorm norm(std::int32_t typical, const NormScaling& scaling,
-                                       std::int64_t length) const {
-    const auto count = static_cast<double>(length);
-    const auto sum = static_cast<double>(clipped);
-    const double spread = static_cast<double>(clipped_squares) * count / (sum * sum) - 1;
-    return {typical, bits_of_sum(squares), static_cast<double>(magnitudes) / count,
-            sum / count * power_of_two(-scaling.below_largest),
-            clipped == 0 ? std::numeric_limits<double>::infinity() : spread};
+  KINTSUGI_HOST_DEVICE VectorNorm norm(std::int64_t length) const {
+    constexpr std::uint64_t most = std::numeric_limits<std::int32_t>::max();
+    const auto count = static_cast<double>(elements);
+    const double mean = static_cast<double>(magnitudes) / static_cast<double>(length);
+    const double mean_exponent = norm_detail::logarithm_below(norm_detail::upper_half(mean), 1);
+    const double depth = norm_top_binade * count - norm_detail::logarithm_below(logarithms, count);
+    return {static_cast<std::int32_t>(std::min(elements, most)), bits_of_sum(squares), mean,
+            mean_exponent + norm_detail::logarithm_error, depth};
+  }
+};
+
+// Inner indices of a product, and how many of them at least have elements of both vectors that count in their
+// depths.
+struct NormTerms {
+  std::int64_t length = 0;
+  std::int64_t common = 0;
+
+  // least_a, least_b: least number of elements of a vector of either operand.
+  KINTSUGI_HOST_DEVICE static constexpr NormTerms of(std::int64_t length, std::int64_t least_a,
+                                                     std::int64_t least_b) {
+    return {length, least_a + least_b - length};
   }
 };
 
 namespace norm_detail {
 
-// True if `deviation` is at most `coefficient` times the lower bound of |A||B|, both in units of k m_i m_j.
-// The slack covers the rounding errors of both sides.
-KINTSUGI_HOST_DEVICE inline bool is_proved(double deviation, double spread, double coefficient) {
-  constexpr double rounding_slack = 1 + 0x1p-20;
-  return deviation * rounding_slack <= coefficient * (1 - rounding_slack * spread);
+// log2 of the geometric mean by which an element of the vector enters the lower bound of |A||B|, in units.
+KINTSUGI_HOST_DEVICE inline double mean_bound(const VectorNorm& norm, const NormTerms& terms) {
+  return norm_top_binade - norm.depth / static_cast<double>(terms.common);
+}
+
+// log2 of the largest grid g with which the vector beside a vector like itself deviates by at most four
+// times what is proved; -infinity if there is none. A grid of at most M / 16 adds less than 2^0.023 to the
+// deviation by its square.
+KINTSUGI_HOST_DEVICE inline double largest_grid(const VectorNorm& norm, std::int64_t length,
+                                                double coefficient) {
+  const NormTerms terms = NormTerms::of(length, norm.elements, norm.elements);
+  if (terms.common <= 0) return -std::numeric_limits<double>::infinity();
+  const double share = static_cast<double>(terms.common) / static_cast<double>(length);
+  constexpr double margin = 2;
+  const double limit = logarithm_below(upper_half(coefficient * share), 1) + (margin - 0.023);
+  return std::min(limit + 2 * mean_bound(norm, terms) - norm.mean_exponent, norm.mean_exponent - 4.1);
 }
 
 }  // namespace norm_detail
 
-// True if a vector fails the proof even beside another vector like itself. `top` is the exponent to which its
-// largest magnitude is scaled. Few products of such a vector could be proved, so none of them counts as
-// proved. The split then leaves out the slices of such a vector, because nothing multiplies them. The split
-// and the selector kernel must decide alike, bit for bit. Both are compiled with -fmad=false, so no
-// multiplication is fused with an addition.
+// True if a vector whose largest magnitude is scaled to the exponent `top` fails the proof by more than a
+// factor of four even beside another vector like itself. Then none of its products count as proved: few of
+// them would be, and the split can leave out slices that will not be multiplied. (A single large element
+// raises g and M alike, so that the vector may well be proved beside others.) Split and selector kernel
+// must decide alike, bit for bit, so that no multiplication is fused with an addition (-fmad=false).
 KINTSUGI_HOST_DEVICE inline bool rules_proof_out(const VectorNorm& norm, std::int32_t top,
-                                                 double coefficient) {
-  const double grid = power_of_two(norm_digits - top) / norm.least;
-  const double deviation = grid * (norm.mean / norm.least) + grid * grid / 4;
-  return !norm_detail::is_proved(deviation, norm.spread, coefficient);
+                                                 std::int64_t length, double coefficient) {
+  return norm_digits - top > norm_detail::largest_grid(norm, length, coefficient);
 }
 
-// Maxima over an operand's vectors, for each candidate's scales; the order of vectors does not change them.
-// Two kinds of vectors are not added: vectors of zeros, because their products are exact, and vectors with
-// special values, because their elements of C are computed apart.
+// The worst values of an operand's vectors for each candidate's scales, as logarithms: maxima, which do not
+// depend on the order. Vectors of zeros, whose products are exact, and vectors with special values, whose
+// elements of C are computed apart, add nothing.
 template <int Candidates>
 struct NormExtremes {
-  double grid[Candidates] = {};  // g / m; infinite if a vector rules the proof out
-  double mean = 1;               // M / m
-  double spread = 0;
+  static constexpr double none = -std::numeric_limits<double>::infinity();
 
-  // tops[r] is the exponent to which candidate r scales the vector's largest magnitude.
+  double grid[Candidates];  // g by the mean bound; infinite where a vector rules the proof out
+  double mean = none;       // M by the mean bound
+
+  KINTSUGI_HOST_DEVICE NormExtremes() {
+    for (double& each : grid) each = none;
+  }
+
+  // tops[r]: exponent to which candidate r scales the vector's largest magnitude. `terms`: of the product.
   KINTSUGI_HOST_DEVICE void add(const VectorNorm& norm, const std::int32_t (&tops)[Candidates],
-                                double coefficient) {
+                                const NormTerms& terms, double coefficient) {
+    const double bound = norm_detail::mean_bound(norm, terms);
+    const double largest_grid = norm_detail::largest_grid(norm, terms.length, coefficient);
     for (int r = 0; r < Candidates; ++r) {
-      const double vector_grid = rules_proof_out(norm, tops[r], coefficient)
-                                     ? std::numeric_limits<double>::infinity()
-                                     : power_of_two(norm_digits - tops[r]) / norm.least;
-      grid[r] = std::max(grid[r], vector_grid);
+      const double vector_grid = norm_digits - tops[r];
+      grid[r] = std::max(grid[r], vector_grid > largest_grid ? -none : vector_grid - bound);
     }
-    mean = std::max(mean, norm.mean / norm.least);
-    spread = std::max(spread, norm.spread);
+    mean = std::max(mean, norm.mean_exponent - bound);
   }
   KINTSUGI_HOST_DEVICE void add(const NormExtremes& other) {
     for (int r = 0; r < Candidates; ++r) grid[r] = std::max(grid[r], other.grid[r]);
     mean = std::max(mean, other.mean);
-    spread = std::max(spread, other.spread);
   }
 };
 
-// True if |AB - S| <= coefficient |A||B| is proved for all pairs of vectors.
+// True if |AB - S| <= coefficient |A||B| for all pairs of vectors; there is room for roundings.
 template <int Candidates>
 KINTSUGI_HOST_DEVICE bool proves(const NormExtremes<Candidates>& a, const NormExtremes<Candidates>& b,
-                                 int candidate, double coefficient) {
-  const double deviation = (a.grid[candidate] * b.mean + b.grid[candidate] * a.mean) / 2 +
-                           a.grid[candidate] * b.grid[candidate] / 4;
-  return norm_detail::is_proved(deviation, (a.spread + b.spread) / 2, coefficient);
+                                 int candidate, const NormTerms& terms, double coefficient) {
+  if (terms.common <= 0) return false;
+  const double grid_a = a.grid[candidate];
+  const double grid_b = b.grid[candidate];
+  const double deviation =
+      (norm_detail::power_above(grid_a + b.mean) + norm_detail::power_above(grid_b + a.mean)) / 2 +
+      norm_detail::power_above(grid_a + grid_b) / 4;
+  return deviation * static_cast<double>(terms.length) <=
+         coefficient * static_cast<double>(terms.common) * (1 - 0x1p-20);
 }
 
 }  // namespace kintsugi::core

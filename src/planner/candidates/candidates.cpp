@@ -25,9 +25,9 @@ double split_limit(const Contract& contract) {
 }
 
 // Shortens a fallback chain of increasing dynamic ranges to `max_candidates` candidates. If a native
-// candidate follows, the widest candidates are removed, since native accepts their operands, too. Otherwise
-// the widest candidate must stay. Then a candidate is removed whose successor has the same cost; if there is
-// none, the last one before the widest.
+// candidate follows, the widest candidates are removed, since native accepts their operands, too. If none
+// follows, the widest candidate must stay. A candidate whose successor has the same cost is then removed
+// first. If no candidate has such a successor, the last candidate before the widest one is removed.
 void shorten(std::vector<Candidate>& chain, const Engine& engine, std::size_t max_candidates,
              bool native_follows) {
   while (chain.size() > max_candidates) {

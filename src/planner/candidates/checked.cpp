@@ -113,9 +113,9 @@ bool needs_checks(const Plan& plan) {
   return coefficient >= unit_roundoff(plan.problem.type) && !windows_suffice;
 }
 
-// Under a contract of a type, the first candidate has as many moduli as the type needs. Norms then prove
-// operands of the distribution (rand - 0.5) exp(phi randn) up to phi = 1. The second candidate has two more
-// moduli, for phi = 2 (measurements: docs/design/selection.md).
+// For a contract of the type the least number of moduli is that which elements of the type need: norms then
+// prove operands of the distribution (rand - 0.5) exp(phi randn) up to phi = 1.5. One or two more serve phi =
+// 2 (measurements: docs/design/selection.md).
 //
 // The number of moduli does not follow from the contract's coefficient. The coefficient grows with k, so for
 // long sums it would allow coarse splits, with errors that a native product never has: with random signs, a
@@ -125,9 +125,9 @@ bool needs_checks(const Plan& plan) {
 //
 //   E |AB - S|^2 <= k (g_i^2 |b_j|^2 + g_j^2 |a_i|^2) / 12 = 4/3 |a_i|^2 |b_j|^2 / 2^R.
 //
-// R = 2 (bits + 4) + 1 gives a deviation below u / 16 |a_i| |b_j|, with u = 2^-bits. A tolerance decides R by
-// itself, since the caller has chosen it.
-std::vector<Candidate> norm_emulations(const Plan& plan, int third_moduli) {
+// below u / 16 |a_i| |b_j| for R = 2 (bits + 4) + 1, with u = 2^-bits. A tolerance is taken as it is, since
+// the caller chose it.
+std::vector<Candidate> norm_emulations(const Plan& plan, const std::vector<int>& more_moduli) {
   const DeviceEngine* device = plan.engine->device();
   const Contract& contract = plan.contract;
   if (device == nullptr || contract.checked_coefficient == 0) return {};
@@ -138,11 +138,9 @@ std::vector<Candidate> norm_emulations(const Plan& plan, int third_moduli) {
                         ? moduli_for(2 * (bits + 4) + 1, 1)
                         : moduli_for(5 - 2 * std::ilogb(contract.coefficient), plan.problem.products());
   if (first == 0) return {};
-  std::vector<int> counts{first, first + 2};
-  if (third_moduli > first + 2) counts.push_back(third_moduli);
   std::vector<Candidate> chain;
-  for (const int count : counts) {
-    auto candidate = offered(plan, ozaki2_variant(count, ScaleRule::norm));
+  for (const int more : more_moduli) {
+    auto candidate = offered(plan, ozaki2_variant(first + more, ScaleRule::norm));
     if (!candidate || !device->skips(candidate->program.schedule, candidate->program.format().id)) break;
     candidate->acceptance.norm_bits = candidate->program.split_a.sum_bits;
     candidate->acceptance.norm_top_exponent = candidate->program.split_a.top_exponent;
@@ -170,7 +168,15 @@ std::vector<Candidate> exact_on_device(const Plan& plan, int first) {
   return chain;
 }
 
-// Returns the checked candidates. On a device, candidates that norms prove precede them.
+// Returns the candidates that norms prove, for a chain in which one with `count` moduli checks its elements.
+std::vector<Candidate> norms_before_checks(const Plan& plan, int count) {
+  std::vector<Candidate> chain = norm_emulations(plan);
+  if (chain.empty()) return chain;
+  const int more = count + 1 - chain.front().parameters.moduli;
+  return more > 2 ? norm_emulations(plan, {0, 2, more}) : chain;
+}
+
+// Returns the checked candidates and, on a device, before them those that norms prove.
 std::vector<Candidate> checked_products(const Plan& plan) {
   std::vector<Candidate> chain;
   for (const int bits : checked_bits(plan)) {
@@ -182,7 +188,7 @@ std::vector<Candidate> checked_products(const Plan& plan) {
       chain = exact_on_device(plan, count);
       if (!chain.empty()) return chain;
     }
-    if (chain.empty()) chain = norm_emulations(plan, count + 1);
+    if (chain.empty()) chain = norms_before_checks(plan, count);
     chain.push_back(*candidate);
     chain.back().checked = true;
   }

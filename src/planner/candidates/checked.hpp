@@ -22,10 +22,10 @@ bool needs_checks(const Plan& plan);
 // library's, under a contract that native meets.
 bool has_native_fallback(const Plan& plan);
 
-// Returns two candidates by residues of few moduli, which are scaled and proved by norms. A third candidate
-// with `third_moduli` moduli follows if that is more than the second one has. Returns none if the device's
-// kernels do not exit early when another candidate is selected.
-std::vector<Candidate> norm_emulations(const Plan& plan, int third_moduli = 0);
+// Returns candidates by residues of few moduli, which norms scale and prove; none unless the device's kernels
+// exit early if their candidate is not selected. `more_moduli` has, for each candidate, how many moduli it
+// has besides the least number.
+std::vector<Candidate> norm_emulations(const Plan& plan, const std::vector<int>& more_moduli = {0, 2});
 
 // Returns the checked candidates followed by the superaccumulator. All accept any dynamic range. On a device,
 // candidates that norms prove precede them.

@@ -64,9 +64,9 @@ class StripContents {
   int current_ = -1;
 };
 
-// Steps of a part that the device holds as a whole. The side with fewer vectors is loaded first, then the
-// other one in parts, each of which is multiplied by all of the first: operands and results of a step are
-// contiguous.
+// Returns the steps of a part that the device holds as a whole. The operand with fewer vectors is loaded
+// first. Then the other operand is loaded in several loads, and each load is multiplied by all of the first
+// operand. Operands and results of a step are therefore contiguous.
 std::vector<OffloadStep> growing_steps(const OffloadPart& part, const IndexRange& inner) {
   const bool begins_with_a = part.rows.count <= part.columns.count;
   const IndexRange& whole = begins_with_a ? part.rows : part.columns;
@@ -87,8 +87,8 @@ std::vector<OffloadStep> growing_steps(const OffloadPart& part, const IndexRange
   return steps;
 }
 
-// Makes steps in strips, item by item of a batch. Rows of strips are taken in turns from left to right and
-// from right to left, so that the last strip of B serves the next rows too.
+// Makes steps in strips, one batch item after the other. Columns run from left to right for one strip of
+// rows, and from right to left for the next one, so that the last strip of B is used again.
 class StripSteps {
  public:
   StripSteps(const Problem& problem, const OffloadPart& part, const OffloadLayout& layout)
@@ -165,7 +165,11 @@ OffloadLayout widest_layout(const Problem& problem, const OffloadPart& part, std
   while (too_wide - fitting > 1) {
     const std::int64_t middle = fitting + (too_wide - fitting) / 2;
     const OffloadLayout layout = layout_of(problem, part, middle * edge_multiple, inner);
-    (strip_bytes(problem, layout) <= bytes ? fitting : too_wide) = middle;
+    if (strip_bytes(problem, layout) <= bytes) {
+      fitting = middle;
+    } else {
+      too_wide = middle;
+    }
   }
   return fitting == 0 ? OffloadLayout{} : layout_of(problem, part, fitting * edge_multiple, inner);
 }
@@ -179,8 +183,8 @@ std::vector<OffloadPart> parts_of_batch(const Problem& problem, int devices) {
   return parts;
 }
 
-// Items of a batch that one step copies and multiplies together, so that copies are long enough for the bus
-// and products for the device.
+// Returns the number of batch items that one step copies and multiplies together. With enough items, copies
+// are long enough for the bus, and products are large enough for the device.
 std::int64_t items_of_strips(const Problem& problem, const OffloadPart& part, const OffloadLayout& layout,
                              std::size_t bytes) {
   constexpr std::size_t wanted_bytes = std::size_t{64} << 20;

@@ -18,15 +18,15 @@ struct IndexRange {
   friend bool operator==(const IndexRange&, const IndexRange&) = default;
 };
 
-// Device memory of an offloaded product. A strip of A holds up to `rows` rows of op(A), one of B up to
-// `columns` columns of op(B), over `inner` inner indices; a strip of C holds rows x columns elements. A side
-// that fits has one strip. Otherwise, and in a batch, it has two: one is filled while the other is
-// multiplied.
+// Device memory of an offloaded product. A strip of A holds up to `rows` rows of op(A), and a strip of B up
+// to `columns` columns of op(B), each with `inner` inner indices. A strip of C holds rows x columns elements.
+// An operand that fits the device has one strip. Other operands, and the operands of a batch, have two
+// strips, so that one strip is filled while the other is multiplied.
 struct OffloadLayout {
   std::int64_t rows = 0;
   std::int64_t columns = 0;
   std::int64_t inner = 0;
-  std::int64_t items = 1;  // of a batch, whose matrices each strip holds
+  std::int64_t items = 1;  // batch items whose matrices each strip holds
   int strips_a = 0;
   int strips_b = 0;
   int strips_c = 0;
@@ -43,21 +43,21 @@ struct OffloadLoad {
   bool replaces = false;      // true: the load overwrites vectors that earlier steps multiply
 };
 
-// Loads and then a product, whose operands are those of whole loads.
+// Loads, and then a product. Its operands consist of whole loads.
 struct OffloadStep {
   std::vector<OffloadLoad> loads{};
   IndexRange rows{};     // rows of C
   IndexRange columns{};  // columns of C
   IndexRange inner{};
-  IndexRange items{0, 1};  // of a batch
+  IndexRange items{0, 1};  // batch items
   int strip_a = 0;
   int strip_b = 0;
   int strip_c = 0;
-  std::int64_t row = 0;       // vectors before those of A in its strip; rows before those of C
-  std::int64_t column = 0;    // the same of B, and columns
-  bool is_first = true;       // the first inner indices of these elements of C: beta applies
-  bool is_last = true;        // the last ones: C is complete
-  bool begins_strip = false;  // the first product in a strip of C, which may have had other elements before
+  std::int64_t row = 0;       // position of the first row in the strips of A and C
+  std::int64_t column = 0;    // position of the first column in the strips of B and C
+  bool is_first = true;       // true: the step has the first inner indices, so that beta applies
+  bool is_last = true;        // true: the step has the last inner indices, so that C is complete after it
+  bool begins_strip = false;  // true: the first step in its strip of C, which may hold older elements
 };
 
 // Rows and columns of C, and items of a batch, that one device computes.
@@ -69,25 +69,26 @@ struct OffloadPart {
   std::int64_t elements() const { return rows.count * columns.count * items.count; }
 };
 
-// Divides the items of a batch between devices. One product is divided along the longer side of C, at
-// multiples of 128; its parts have at least 1024 rows or columns, so a small C has fewer of them.
+// Divides the items of a batch between devices. A single product is divided along the longer side of C, at
+// multiples of 128. Each part has at least 1024 rows or columns, so a small C has fewer parts than there are
+// devices.
 std::vector<OffloadPart> offload_parts(const Problem& problem, int devices);
 
 // Returns the distance of a strip's lines in device memory, in elements, if `length` is the longest line.
 std::int64_t strip_pitch(std::int64_t length);
 
-// Elements from one item of a batch to the next in a strip of A, B or C.
+// Returns the number of elements from one batch item to the next in a strip of A, B or C.
 std::int64_t strip_stride(std::int64_t rows, std::int64_t columns);
 
-// Bytes of all strips in device memory.
+// Returns the bytes of all strips in device memory.
 std::size_t strip_bytes(const Problem& problem, const OffloadLayout& layout);
 
 // Returns the layout for a part of C whose strips take at most `bytes`; a layout with rows = 0 if nothing
 // fits. k is cut only if `may_cut_k` is true and strips with all inner indices would be narrow.
 OffloadLayout fit_layout(const Problem& problem, const OffloadPart& part, std::size_t bytes, bool may_cut_k);
 
-// Returns the steps for a part of C. Where it fits the device, one side is loaded as a whole and the other in
-// parts, of which the last is small, so that little is left to multiply after it.
+// Returns the steps for a part of C. If the part fits the device, one operand is loaded as a whole, and the
+// other one in several loads. The last load is small, so that little is left to multiply after it.
 std::vector<OffloadStep> offload_steps(const Problem& problem, const OffloadPart& part,
                                        const OffloadLayout& layout);
 

@@ -66,8 +66,8 @@ KINTSUGI_HOST_DEVICE double magnitude_below(const WideInteger<Limbs>& x) {
   return times_power_of_two(static_cast<double>(x.bits_from(drop)), drop);
 }
 
-// Compares words one by one. std::array's operator== calls memcmp, for which nvcc 13.0 generates no code. It
-// treats the code after that call as unreachable.
+// Compares words one by one. std::array's operator== calls memcmp. nvcc 13.0 generates no code for memcmp,
+// and treats the code after the call as unreachable.
 template <class T>
 KINTSUGI_HOST_DEVICE bool same_bits(const T& x, const T& y) {
   using Bits = std::conditional_t<sizeof(RealOf<T>) == 4, std::uint32_t, std::uint64_t>;

@@ -267,7 +267,8 @@ std::int64_t finish_tile(const NativeCheck<T>& check, const UnderflowLimits& lim
   TileCheck<T> elements(check, limits);
   const bool all_valid = elements.are_valid(sums);
   if (all_valid && is_real(factor) && sums.data == check.c.data) {
-    scale(check.c, std::real(factor), 1);
+    constexpr int one_thread = 1;
+    scale(check.c, std::real(factor), one_thread);
     return 0;
   }
   std::int64_t recomputed_count = 0;

@@ -161,8 +161,8 @@ TEST(Bytes, HaveTheResiduesOfTheirInteger) {
     std::int64_t integer = random.integer(-(std::int64_t{1} << bits), std::int64_t{1} << bits);
     if (round % 10 == 0) integer = (round % 20 == 0 ? -1 : 1) * (std::int64_t{1} << bits);
     for (int t = 0; t < max_moduli; ++t) {
-      const auto residue =
-          static_cast<std::int8_t>(byte_residue(balanced_digits(integer), byte_modulus(moduli[t])));
+      const auto residue = static_cast<std::int8_t>(
+          byte_residue(balanced_digits(integer), float_modulus(byte_modulus(moduli[t]))));
       ASSERT_EQ((integer - residue) % moduli[t], 0)
           << integer << " modulo " << moduli[t] << ": " << int{residue};
       ASSERT_GE(residue, min_residue(moduli[t]));
@@ -173,11 +173,11 @@ TEST(Bytes, HaveTheResiduesOfTheirInteger) {
 
 TEST(Bytes, HaveTheResiduesOfEverySumInFloat) {
   for (const int m : moduli) {
-    const ByteModulus modulus = byte_modulus(m);
-    const int max_sum = max_sum_of_digits(modulus);
+    const FloatModulus modulus = float_modulus(byte_modulus(m));
+    const int max_sum = max_sum_of_digits(modulus.low, modulus.high);
     int expected = min_residue(m) + (m - (max_sum + min_residue(m)) % m) % m;  // of -max_sum
     for (int sum = -max_sum; sum <= max_sum; ++sum) {
-      const auto residue = static_cast<std::int8_t>(residue_by_float(modulus.float_start + sum, modulus));
+      const auto residue = static_cast<std::int8_t>(residue_by_float(modulus.start + sum, modulus));
       ASSERT_EQ(residue, expected) << sum << " modulo " << m;
       expected += expected == min_residue(m) + m - 1 ? 1 - m : 1;
     }
@@ -224,21 +224,22 @@ TEST(Bytes, HaveTheDigitsOfTheGrid) {
 }
 
 // Checks residues of complex numbers, for all moduli of complex products, against the host's.
-template <class Digits, class ToDigits>
-void check_complex_residues(double largest, const ToDigits& to_digits) {
+template <class ToDigits, class Constants>
+void check_complex_residues(double largest, const ToDigits& to_digits, const Constants& constants) {
   __extension__ using Wide = __int128;
   lab::Random random(23);
   for (int t = 0; t < residue_detail::complex_moduli.count; ++t) {
     const int m = residue_detail::complex_moduli.all[t];
     const int root = residue_detail::complex_constants.roots[t];
-    const ComplexByteModulus modulus = complex_byte_modulus(m, root);
+    const ComplexByteModulus weights = complex_byte_modulus(m, root);
+    const auto modulus = constants(weights);
     for (int draw = 0; draw < 2000; ++draw) {
       const auto integer = [&] {
         return draw < 4 ? (draw % 2 == 0 ? largest : -largest) : std::nearbyint(random.symmetric() * largest);
       };
       const double re = integer();
       const double im = draw < 2 ? -re : integer();
-      std::int32_t residues[3];
+      std::uint32_t residues[3];
       complex_residues(to_digits(re), to_digits(im), modulus, root != 0, residues);
       const auto small = [m](double x) { return small_residue(x, m, 1.0 / m); };
       const std::int32_t a = small(static_cast<double>(static_cast<Wide>(re) % m));
@@ -247,15 +248,33 @@ void check_complex_residues(double largest, const ToDigits& to_digits) {
           root != 0 ? std::array{small(a + root * b), small(a - root * b), 0}
                     : std::array{a, b, small(a + b)};
       for (int s = 0; s < 3; ++s)
-        ASSERT_EQ(residues[s], expected[s]) << re << " + i " << im << " modulo " << m;
+        ASSERT_EQ(static_cast<std::int8_t>(residues[s]), static_cast<std::int8_t>(expected[s]))
+            << re << " + i " << im << " modulo " << m;
     }
   }
 }
 
 TEST(ComplexElements, HaveTheResiduesOfTheHost) {
-  check_complex_residues<ByteDigits>(0x1p61,
-                                     [](double x) { return balanced_digits(static_cast<std::int64_t>(x)); });
-  check_complex_residues<WideByteDigits>(0x1p93, [](double x) { return wide_balanced_digits(x); });
+  check_complex_residues(
+      0x1p61, [](double x) { return balanced_digits(static_cast<std::int64_t>(x)); },
+      [](const ComplexByteModulus& weights) { return complex_float_modulus(weights); });
+  check_complex_residues(
+      0x1p93, [](double x) { return wide_balanced_digits(x); },
+      [](const ComplexByteModulus& weights) { return weights; });
+}
+
+TEST(ComplexElements, HaveTheResiduesOfEverySumInFloat) {
+  for (int t = 0; t < residue_detail::complex_moduli.count; ++t) {
+    const int m = residue_detail::complex_moduli.all[t];
+    const ComplexByteModulus weights = complex_byte_modulus(m, residue_detail::complex_constants.roots[t]);
+    const FloatModulus modulus = complex_float_modulus(weights).real;
+    const int max_sum =
+        max_sum_of_digits(weights.real.low, weights.real.high) + max_sum_of_digits(weights.low, weights.high);
+    for (int sum = -max_sum; sum <= max_sum; ++sum) {
+      const auto residue = static_cast<std::int8_t>(residue_by_float(modulus.start + sum, modulus));
+      ASSERT_EQ(residue, small_residue(sum % m, m, 1.0 / m)) << sum << " modulo " << m;
+    }
+  }
 }
 
 }  // namespace

@@ -18,24 +18,12 @@ TYPED_TEST_SUITE(NormsOf, EveryType);
 // Norms of all vectors, whose ranges are known.
 template <class View>
 std::vector<VectorNorm> norms_on_host(const View& view, const std::vector<VectorRange>& ranges) {
-  using Real = std::decay_t<decltype(view(0, 0))>;
-  constexpr int subnormal = std::numeric_limits<Real>::min_exponent - 2;
   std::vector<VectorNorm> norms;
   for (std::int64_t v = 0; v < view.rows; ++v) {
-    std::int64_t exponents = 0;
-    std::int64_t elements = 0;
-    for (std::int64_t p = 0; p < view.columns; ++p) {
-      const Real x = view(v, p);
-      if (x == 0 || x - x != 0) continue;
-      exponents += std::max(exponent_of(x), subnormal) - subnormal;
-      ++elements;
-    }
-    const std::int64_t typical = elements == 0 ? 0 : exponents / elements + subnormal;
-    const NormScaling scaling =
-        norm_scaling(ranges[static_cast<std::size_t>(v)], static_cast<std::int32_t>(typical));
+    const TwoFactors scaling = norm_scaling(ranges[static_cast<std::size_t>(v)]);
     NormSums sums;
     for (std::int64_t p = 0; p < view.columns; ++p) sums.add(view(v, p), scaling);
-    norms.push_back(sums.norm(static_cast<std::int32_t>(typical), scaling, view.columns));
+    norms.push_back(sums.norm(view.columns));
   }
   return norms;
 }
@@ -78,11 +66,11 @@ void expect_norms_of_host(const std::vector<std::array<std::int64_t, 2>>& length
       const std::vector<VectorNorm> wanted = norms_on_host(drawn->operand.view(), drawn->ranges);
       const std::vector<VectorNorm> got = drawn->norms.host();
       for (std::size_t v = 0; v < wanted.size(); ++v) {
-        ASSERT_EQ(got[v].typical, wanted[v].typical) << text << ", vector " << v;
+        ASSERT_EQ(got[v].elements, wanted[v].elements) << text << ", vector " << v;
         ASSERT_EQ(got[v].bits, wanted[v].bits) << text << ", vector " << v;
         ASSERT_EQ(got[v].mean, wanted[v].mean) << text << ", vector " << v;
-        ASSERT_EQ(got[v].least, wanted[v].least) << text << ", vector " << v;
-        ASSERT_EQ(got[v].spread, wanted[v].spread) << text << ", vector " << v;
+        ASSERT_EQ(got[v].mean_exponent, wanted[v].mean_exponent) << text << ", vector " << v;
+        ASSERT_EQ(got[v].depth, wanted[v].depth) << text << ", vector " << v;
       }
     }
   }
@@ -130,7 +118,8 @@ bool rules_proof_out(const NormedOperand& operand, double coefficient) {
   for (std::size_t v = 0; v < ranges.size(); ++v) {
     const bool has_norm = ranges[v].finite() && (ranges[v].flags & VectorRange::all_zero) == 0;
     const std::int32_t top = norm_top(rule.top_exponent, rule.sum_bits, norms[v].bits);
-    if (has_norm && core::rules_proof_out(norms[v], top, coefficient)) return true;
+    if (has_norm && core::rules_proof_out(norms[v], top, operand.operand.view().columns, coefficient))
+      return true;
   }
   return false;
 }
@@ -280,19 +269,23 @@ TEST(SplitsByNorms, AreSkippedIfAlphaIsZeroInSmallCases) {
 
 using Extremes = NormExtremes<DeviceReport::max_candidates>;
 
+bool counts(const VectorRange& range) { return range.finite() && (range.flags & VectorRange::all_zero) == 0; }
+
 Extremes extremes_of(const std::vector<VectorRange>& ranges, const std::vector<VectorNorm>& norms,
-                     const DeviceCandidates& candidates) {
+                     const NormTerms& terms, const DeviceCandidates& candidates) {
   Extremes extremes;
   for (std::size_t v = 0; v < ranges.size(); ++v) {
-    if (!ranges[v].finite() || (ranges[v].flags & VectorRange::all_zero) != 0) continue;
+    if (!counts(ranges[v])) continue;
     std::int32_t tops[DeviceReport::max_candidates];
     for (int r = 0; r < DeviceReport::max_candidates; ++r)
       tops[r] = norm_top(candidates.acceptances[r].norm_top_exponent, candidates.acceptances[r].norm_bits,
                          norms[v].bits);
-    extremes.add(norms[v], tops, candidates.coefficient);
+    extremes.add(norms[v], tops, terms, candidates.coefficient);
   }
   return extremes;
 }
+
+constexpr std::int64_t norm_length = 1000;  // of the vectors that have drawn norms
 
 // All vectors have different norms, so that a thread, warp or round that is missed shows.
 std::vector<VectorNorm> draw_norms(Random& random, std::size_t vectors, std::int64_t unevenness) {
@@ -301,8 +294,9 @@ std::vector<VectorNorm> draw_norms(Random& random, std::size_t vectors, std::int
     const auto share = [&](std::int64_t max) { return static_cast<double>(random.integer(0, max)) / 1024; };
     norm.bits = static_cast<std::int32_t>(random.integer(30, 41));
     norm.mean = 2000 + share(1024 * 1000);
-    norm.least = norm.mean / (1 + share(1024 * unevenness));
-    norm.spread = share(100 * unevenness);
+    norm.mean_exponent = std::log2(norm.mean);
+    norm.elements = static_cast<std::int32_t>(norm_length - random.integer(0, unevenness * 10));
+    norm.depth = norm.elements * (4 + share(1024 * unevenness));
   }
   return norms;
 }
@@ -326,8 +320,16 @@ struct DrawnNorms {
     return drawn;
   }
   DeviceSide side() const {
-    const DeviceMatrix matrix{.rows = static_cast<std::int64_t>(host_ranges.size()), .columns = 1};
+    const DeviceMatrix matrix{.rows = static_cast<std::int64_t>(host_ranges.size()), .columns = norm_length};
     return {matrix, 0, ranges.data(), 1, norms.data()};
+  }
+
+  std::int64_t least_elements() const {
+    std::int64_t least = norm_length;
+    for (std::size_t v = 0; v < host_norms.size(); ++v) {
+      if (counts(host_ranges[v])) least = std::min<std::int64_t>(least, host_norms[v].elements);
+    }
+    return least;
   }
 
   std::vector<VectorRange> host_ranges;
@@ -358,12 +360,14 @@ TEST(Selection, TakesTheFirstCandidateThatNormsProve) {
     const DrawnNorms b(random, round);
     const DeviceArray<DeviceSelection> selection(1);
     device_engine().select({}, a.side(), b.side(), {}, candidates, selection.data(), {});
-    const Extremes extremes_a = extremes_of(a.host_ranges, a.host_norms, candidates);
-    const Extremes extremes_b = extremes_of(b.host_ranges, b.host_norms, candidates);
+    const NormTerms terms = NormTerms::of(norm_length, a.least_elements(), b.least_elements());
+    const Extremes extremes_a = extremes_of(a.host_ranges, a.host_norms, terms, candidates);
+    const Extremes extremes_b = extremes_of(b.host_ranges, b.host_norms, terms, candidates);
     const std::int32_t range =
         std::max(summarize(a.host_ranges).dynamic_range, summarize(b.host_ranges).dynamic_range);
     std::int32_t candidate = 0;
-    while (candidate < 3 && !proves(extremes_a, extremes_b, candidate, candidates.coefficient)) ++candidate;
+    while (candidate < 3 && !proves(extremes_a, extremes_b, candidate, terms, candidates.coefficient))
+      ++candidate;
     if (candidate == 3 && range > 60) candidate = DeviceSelection::none;
     ASSERT_EQ(selection.host()[0].candidate, candidate) << "seed " << seed << ", round " << round;
     ++taken[static_cast<std::size_t>(candidate == DeviceSelection::none ? 4 : candidate)];

@@ -1,10 +1,12 @@
 """The device suites over the fakes: the fuzzer passes where cuBLAS computes, and finds what is not computed."""
 
+import importlib.machinery
 import json
 import os
 import pathlib
 import subprocess
 import sys
+import types
 
 import pytest
 
@@ -67,15 +69,26 @@ def test_a_missing_program_is_named(tmp_path):
     assert "cholmod_l_demo" in help_text
 
 
+def module_of(script):
+    loader = importlib.machinery.SourceFileLoader(script, str(FOLDER / script))
+    sys.path.insert(0, str(FOLDER))
+    module = types.ModuleType(script)
+    loader.exec_module(module)
+    return module
+
+
+def test_losses_farther_from_fp64_than_cublas_are_found():
+    check, exact = module_of("pytorch").check_training, {"model": [4.0, 2.0, 1.0]}
+    stocks = [{"model": [4.0, 2.0, 1.001]}, {"model": [4.0, 1.998, 1.0]}]
+    failures, distances = check(exact, stocks, {"model": [4.0, 2.0, 0.9995]})
+    assert not failures and distances["model"]["cublas_from_fp64"] == pytest.approx(1e-3)
+    assert "differ from those of FP64" in check(exact, stocks, {"model": [4.0, 2.0, 1.002]})[0][0]
+    assert "the loss went from" in check(exact, [{"model": [4.0, 4.0]}], {"model": [4.0, 3.9]})[0][-1]
+
+
 def test_the_cube_of_the_sparse_matrix(tmp_path):
     """Every point has its diagonal element, and every pair of neighbours one element below it."""
-    import importlib.machinery
-    import types
-
-    loader = importlib.machinery.SourceFileLoader("cholmod", str(FOLDER / "cholmod"))
-    sys.path.insert(0, str(FOLDER))
-    module = types.ModuleType("cholmod")
-    loader.exec_module(module)
+    module = module_of("cholmod")
     for is_complex, words in ((False, 3), (True, 4)):
         module.write_laplacian(tmp_path / "cube.mtx", 3, is_complex)
         lines = (tmp_path / "cube.mtx").read_text().splitlines()

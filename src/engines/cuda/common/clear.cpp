@@ -14,7 +14,7 @@ void clear(const Queue& queue, void* target, std::size_t bytes) {
     LaunchRecording::issue_recorded();  // cuMemset is not recorded; earlier launches must come first
     return check(driver().set_bytes_async(address, 0, bytes, queue.stream), "cuMemsetD8Async");
   }
-  launch(kernel, {}, threads, 0, queue, address, static_cast<std::int32_t>(bytes));
+  launch(kernel, {}, threads, no_shared_bytes, queue, address, static_cast<std::int32_t>(bytes));
 }
 
 }  // namespace kintsugi::core::cuda

@@ -101,6 +101,9 @@ void for_each_launch(std::int64_t items, const Visit& visit) {
     visit(first, std::min(max_launched_items, items - first));
 }
 
+// Number of bytes of dynamic shared memory of kernels that use none.
+inline constexpr std::int64_t no_shared_bytes = 0;
+
 // launch_arguments() with the arguments as parameters.
 template <class... Arguments>
 void launch(const KernelName& kernel, const Extent& grid, std::int64_t threads, std::int64_t shared_bytes,

@@ -16,7 +16,8 @@ namespace kintsugi::core::cuda {
 namespace {
 
 constexpr std::array file_names{"libcublas.so.13", "libcublas.so.12"};
-// Names that cuBLAS has where libraries of the drop-in bear its own (docs/CUBLAS-DROP-IN.md, library path).
+// Names of cuBLAS's files where the drop-in's libraries have cuBLAS's own names (docs/CUBLAS-DROP-IN.md,
+// library path).
 constexpr std::array names_behind_drop_in{"libcublas_real.so.13", "libcublas_real.so.12"};
 
 // Opens the library of that name if it is loaded already; returns nullptr if it is not.

@@ -52,7 +52,7 @@ class CudaOzaki1 final : public DeviceOzaki1 {
       tasks.task[i] = task_of(splits[i]);
       blocks += tasks.task[i].blocks;
     }
-    launch(kernel, {blocks}, successive_threads, 0, queue, tasks);
+    launch(kernel, {blocks}, successive_threads, no_shared_bytes, queue, tasks);
   }
 
   void weigh_inner_indices(const Queue& queue, const DeviceSide& b,
@@ -61,7 +61,7 @@ class CudaOzaki1 final : public DeviceOzaki1 {
     static const KernelName kernel{"slice_counts", "weigh_inner_indices"};
     const WeighingTask task{b, slice_counts, weights, condition};
     launch(kernel, {divide_up(b.matrix.length(), weighed_indices), slice_counts.blocks_n},
-           weighed_indices * weighing_parts, 0, queue, task);
+           weighed_indices * weighing_parts, no_shared_bytes, queue, task);
   }
 
   void find_slice_counts(const Queue& queue, const DeviceRowSliceCounts& rows,
@@ -76,7 +76,7 @@ class CudaOzaki1 final : public DeviceOzaki1 {
                                   .slice_counts = rows.slice_counts,
                                   .unreachable = rows.unreachable,
                                   .condition = condition};
-    launch(kernel, {rows.slices.vectors}, slice_count_threads, 0, queue, task);
+    launch(kernel, {rows.slices.vectors}, slice_count_threads, no_shared_bytes, queue, task);
   }
 
   void add_products(const Queue& queue, const DeviceProductSums& sums, const Accumulators& products,
@@ -85,8 +85,8 @@ class CudaOzaki1 final : public DeviceOzaki1 {
     static const KernelName exact{"product_sums", "add_exact_products"};
     const std::int64_t vectors = sums.tile.columns * (sums.tile.c.complex() ? 2 : 1);
     const ProductGroups groups = groups_of(products, first_a, slice_b);
-    launch(sums.exact ? exact : running, grid_of(sums.tile, vectors), elements_threads, 0, queue, sums,
-           groups);
+    launch(sums.exact ? exact : running, grid_of(sums.tile, vectors), elements_threads, no_shared_bytes,
+           queue, sums, groups);
   }
 
   void multiply_counted(const Queue& queue, const DeviceProductSums& sums, const Slices& a, const Slices& b,
@@ -94,7 +94,7 @@ class CudaOzaki1 final : public DeviceOzaki1 {
     static const KernelName kernel{"counted_products", "multiply_counted_slices"};
     launch(kernel,
            {divide_up(sums.stride, integer_tile), divide_up(sums.columns, integer_tile), products.groups},
-           integer_threads, 0, queue, sums, slice_array(a), slice_array(b),
+           integer_threads, no_shared_bytes, queue, sums, slice_array(a), slice_array(b),
            groups_of(products, first_a, slice_b));
   }
 
@@ -108,12 +108,12 @@ class CudaOzaki1 final : public DeviceOzaki1 {
                                                  KernelName{"finish_exact_complex_sums", "finish_exact_c32"},
                                                  KernelName{"finish_exact_complex_sums", "finish_exact_c64"}};
     launch((sums.exact ? exact : running)[static_cast<std::size_t>(sums.tile.c.type)],
-           grid_of(sums.tile, sums.tile.columns), elements_threads, 0, queue, sums);
+           grid_of(sums.tile, sums.tile.columns), elements_threads, no_shared_bytes, queue, sums);
   }
 
   void finish_item(const Queue& queue, const DeviceOzaki1Item& item) const override {
     static const KernelName kernel{"slice_counts", "finish_item"};
-    launch(kernel, {}, slice_count_threads, 0, queue, item);
+    launch(kernel, {}, slice_count_threads, no_shared_bytes, queue, item);
   }
 };
 

@@ -38,8 +38,8 @@ template <int Limbs>
 void launch_residues(const KernelsOfTypes& kernels, const Queue& queue, const ResidueSums& sums,
                      const ResidueSystem& system, const DeviceTile& tile) {
   const auto launch_with = [&](const auto& source) {
-    launch(kernel_of_type(kernels, tile.c.type), {thread_blocks_of(tile)}, block_threads, 0, queue, tile,
-           source);
+    launch(kernel_of_type(kernels, tile.c.type), {thread_blocks_of(tile)}, block_threads, no_shared_bytes,
+           queue, tile, source);
   };
   if (system.basis.empty()) {
     launch_with(ResiduesOfParts<Limbs>{sums, remainder_table<Limbs>(system.real_count)});
@@ -54,7 +54,8 @@ void recombine_words(const Queue& queue, const WeightedSums& sums, const DeviceT
   static const KernelsOfTypes in_2 KINTSUGI_KERNELS("words_in_2", "words_in_2", "words_in_2", "");
   static const KernelsOfTypes in_7 KINTSUGI_KERNELS("words_in_7", "complex_words_in_7", "words_in_7", "");
   launch(kernel_of_type(sums.groups == 1 ? in_2 : in_7, tile.c.type),
-         {divide_up(tile.rows, elements_threads), tile.columns}, elements_threads, 0, queue, tile, sums);
+         {divide_up(tile.rows, elements_threads), tile.columns}, elements_threads, no_shared_bytes, queue,
+         tile, sums);
 }
 
 }  // namespace
@@ -79,7 +80,7 @@ void recombine_weighted(const Queue& queue, const Accumulators& sums, std::span<
                  [](int exponent) { return static_cast<std::int16_t>(exponent); });
   if (sums.type == SumType::i128) return recombine_words(queue, weighted, tile);
   launch(kernel_of_type(sums.type == SumType::f32 ? weighted_floats : weighted_integers, tile.c.type),
-         {thread_blocks_of(tile)}, block_threads, 0, queue, tile, weighted);
+         {thread_blocks_of(tile)}, block_threads, no_shared_bytes, queue, tile, weighted);
 }
 
 bool recombines(const ComplexBasis& basis) {
@@ -121,7 +122,7 @@ void scale(const Queue& queue, const DeviceMatrix& c, std::int64_t item, const D
     std::swap(matrix.c.row_stride, matrix.c.column_stride);
   }
   launch(kernel_of_type(kernels, c.type), {divide_up(matrix.c.rows, scaled_rows) * matrix.c.columns}, threads,
-         0, queue, matrix);
+         no_shared_bytes, queue, matrix);
 }
 
 void add_outside(const Queue& queue, const std::int32_t* inside, std::int64_t elements, int modulus,
@@ -130,13 +131,13 @@ void add_outside(const Queue& queue, const std::int32_t* inside, std::int64_t el
   static const KernelName as_residues{"add_outside", "add_as_residues"};
   const Extent grid{divide_up(elements, elements_of_thread * threads)};
   if (modulus == 0) {
-    launch(as_integers, grid, threads, 0, queue, inside, elements, is_first_k_block, outside);
+    launch(as_integers, grid, threads, no_shared_bytes, queue, inside, elements, is_first_k_block, outside);
     return;
   }
   const auto divisor = static_cast<std::uint32_t>(modulus);
   const auto reciprocal = static_cast<std::uint32_t>((std::uint64_t{1} << 32) / divisor);
-  launch(as_residues, grid, threads, 0, queue, inside, elements, is_first_k_block, outside, divisor,
-         reciprocal);
+  launch(as_residues, grid, threads, no_shared_bytes, queue, inside, elements, is_first_k_block, outside,
+         divisor, reciprocal);
 }
 
 void add_exact_sums_outside(const Queue& queue, const void* inside, bool inside_is_fp64,
@@ -144,7 +145,7 @@ void add_exact_sums_outside(const Queue& queue, const void* inside, bool inside_
   static const KernelName add_floats{"add_outside", "add_floats_as_integers"};
   static const KernelName add_doubles{"add_outside", "add_doubles_as_integers"};
   launch(inside_is_fp64 ? add_doubles : add_floats, {divide_up(elements, elements_of_thread * threads)},
-         threads, 0, queue, inside, elements, is_first_k_block, outside);
+         threads, no_shared_bytes, queue, inside, elements, is_first_k_block, outside);
 }
 
 }  // namespace kintsugi::core::cuda

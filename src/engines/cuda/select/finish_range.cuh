@@ -47,7 +47,7 @@ __device__ inline Scaling finish_norm(const SplitTask& task, std::int64_t vector
   volatile std::uint32_t* ruled_out = task.found_norms.ruled_out;
   const bool can_rule_out = range.finite() && !is_zero;
   if (can_rule_out && rules_proof_out(norm, norm_top(rule.top_exponent, rule.sum_bits, norm.bits),
-                                      task.found_norms.coefficient))
+                                      task.length, task.found_norms.coefficient))
     *ruled_out = 1;
   scaling.left_out = *ruled_out != 0;
   return scaling;

@@ -1,4 +1,4 @@
-// Sums from which ranges, typical exponents and norms of vectors are found, and their addition over lanes.
+// Sums from which ranges and norms of vectors are found, and their addition over lanes.
 #pragma once
 
 #include <bit>
@@ -64,12 +64,6 @@ struct MagnitudesAndExponents : Magnitudes<T> {
     return result;
   }
 
-  // Typical exponent: the mean exponent, rounded down.
-  __device__ std::int32_t typical() const {
-    constexpr int lowest = std::numeric_limits<T>::min_exponent - 2;  // exponent of biased exponent 0
-    return elements == 0 ? 0 : static_cast<std::int32_t>(exponents / elements) + lowest;
-  }
-
  private:
   // Adds an element's biased exponent, and 1 to the number of elements. A zero adds nothing to either. With
   // `is_known_finite` the test for NaN and infinities is left out.
@@ -103,7 +97,7 @@ __device__ inline void add_over_lanes(NormSums& sums, unsigned lane_bits) {
     if ((lane_bits & lane) == 0) continue;
     const NormSums other{
         __shfl_xor_sync(~0U, sums.squares, lane), __shfl_xor_sync(~0U, sums.magnitudes, lane),
-        __shfl_xor_sync(~0U, sums.clipped, lane), __shfl_xor_sync(~0U, sums.clipped_squares, lane)};
+        __shfl_xor_sync(~0U, sums.logarithms, lane), __shfl_xor_sync(~0U, sums.elements, lane)};
     sums.add(other);
   }
 }

@@ -11,7 +11,7 @@ namespace {
 
 // Sums of a norm, and the scaling of the elements that are added.
 struct NormSum {
-  NormScaling scaling;
+  TwoFactors scaling;
   NormSums sums;
 
   template <class T, int count>
@@ -31,14 +31,13 @@ struct NormOfVector {
     return item_of_block() * task.matrix.vectors() + vector;
   }
   __device__ NormSum begin(std::int64_t vector) const {
-    return {norm_scaling(task.ranges[index_of(vector)], task.norms[index_of(vector)].typical), {}};
+    return {norm_scaling(task.ranges[index_of(vector)]), {}};
   }
   __device__ static void add_over_lanes(NormSum& sum, unsigned lane_bits) {
     cuda::add_over_lanes(sum.sums, lane_bits);
   }
   __device__ void end(std::int64_t vector, const NormSum& sum) const {
-    VectorNorm& norm = task.norms[index_of(vector)];
-    norm = sum.sums.norm(norm.typical, sum.scaling, task.matrix.length());
+    task.norms[index_of(vector)] = sum.sums.norm(task.matrix.length());
   }
 };
 

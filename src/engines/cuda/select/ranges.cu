@@ -26,9 +26,9 @@ struct RangeOfVector {
   }
 };
 
-// Summation (vector_sums.cuh) that finds ranges and typical exponents.
+// Summation (vector_sums.cuh) that finds ranges with depths.
 template <class T>
-struct RangeAndExponentOfVector {
+struct RangeAndDepthOfVector {
   const RangesTask& task;
 
   __device__ MagnitudesAndExponents<T> begin(std::int64_t) const { return {}; }
@@ -37,7 +37,6 @@ struct RangeAndExponentOfVector {
   }
   __device__ void end(std::int64_t vector, const MagnitudesAndExponents<T>& sum) const {
     task.ranges[item_of_block() * task.matrix.vectors() + vector] = sum.range();
-    task.norms[item_of_block() * task.matrix.vectors() + vector].typical = sum.typical();
   }
 };
 
@@ -48,7 +47,7 @@ __device__ void find_ranges_of(const RangesTask& task, std::int64_t first_vector
   if (task.norms == nullptr) {
     sum_vectors<T>(task.matrix, item, first_vector, RangeOfVector<T>{task});
   } else {
-    sum_vectors<T>(task.matrix, item, first_vector, RangeAndExponentOfVector<T>{task});
+    sum_vectors<T>(task.matrix, item, first_vector, RangeAndDepthOfVector<T>{task});
   }
 }
 

@@ -14,7 +14,7 @@ struct RangesTask {
   DeviceMatrix matrix;
   std::int64_t item = 0;
   VectorRange* ranges = nullptr;
-  VectorNorm* norms = nullptr;  // nullptr: find_ranges finds no typical exponents
+  VectorNorm* norms = nullptr;  // nullptr: find_ranges finds no depths
   std::int64_t blocks = 0;      // thread blocks per item
 };
 

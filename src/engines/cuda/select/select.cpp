@@ -40,7 +40,7 @@ void launch_ranges(const KernelName& kernel, const Queue& queue, const DeviceSid
     const RangesTasks tasks{{ranges_task(a, first), ranges_task(b, first)}, alpha};
     launch(kernel,
            {tasks.task[0].blocks + tasks.task[1].blocks, std::min(a.items - first, max_launched_items)},
-           ranges_threads, 0, queue, tasks);
+           ranges_threads, no_shared_bytes, queue, tasks);
   }
 }
 
@@ -90,7 +90,8 @@ void find_rounding_bounds(const Queue& queue, const DeviceRoundingBounds& a, con
                           const DeviceCondition& condition) {
   static const KernelName kernel{"rounding_bounds", "find_rounding_bounds"};
   const RoundingBoundsTasks tasks{{rounding_bounds_task(a), rounding_bounds_task(b)}, condition};
-  launch(kernel, {tasks.task[0].blocks + tasks.task[1].blocks}, ranges_threads, 0, queue, tasks);
+  launch(kernel, {tasks.task[0].blocks + tasks.task[1].blocks}, ranges_threads, no_shared_bytes, queue,
+         tasks);
 }
 
 void summarize(const Queue& queue, const DeviceSide& side, MergedSummary* summaries) {
@@ -100,7 +101,7 @@ void summarize(const Queue& queue, const DeviceSide& side, MergedSummary* summar
   clear(queue, summaries, static_cast<std::size_t>(side.items) * sizeof(MergedSummary));
   for (std::int64_t first = 0; first < side.items; first += max_launched_items) {
     launch(kernel, {divide_up(vectors, vectors_per_block), std::min(side.items - first, max_launched_items)},
-           selection_threads, 0, queue,
+           selection_threads, no_shared_bytes, queue,
            SummaryTask{side.ranges + first * vectors, vectors, vectors_per_block, summaries + first});
   }
 }
@@ -123,7 +124,8 @@ SelectionTask selection_task(const DeviceSide& a, const DeviceSide& b, const Dev
 void select(const Queue& queue, const SelectionTask& task, std::int64_t items) {
   static const KernelName by_ranges{"selector", "select_candidate", waits_for_grid_dependency};
   static const KernelName by_norms{"selector", "select_candidate_by_norms", waits_for_grid_dependency};
-  launch(task.candidates.needs_norms() ? by_norms : by_ranges, {items}, selection_threads, 0, queue, task);
+  launch(task.candidates.needs_norms() ? by_norms : by_ranges, {items}, selection_threads, no_shared_bytes,
+         queue, task);
 }
 
 }  // namespace kintsugi::core::cuda

@@ -11,60 +11,108 @@ constexpr int warps = selection_threads / 32;
 
 using NormsOfSide = NormExtremes<DeviceReport::max_candidates>;
 
-// Combines the lanes' extremes. All lanes get the result.
-__device__ void max_over_warp(NormsOfSide& extremes) {
-  const auto max_over_lanes = [](double& x) {
-    for (int lane = 1; lane < 32; lane <<= 1) x = max(x, __shfl_xor_sync(~0U, x, lane));
-  };
-  for (double& grid : extremes.grid) max_over_lanes(grid);
-  max_over_lanes(extremes.mean);
-  max_over_lanes(extremes.spread);
+constexpr int candidates = DeviceReport::max_candidates;
+constexpr int warps_per_side = warps / 2;
+static_assert(2 * warps_per_side <= 32 && candidates <= 32);
+
+// The operand whose vectors this thread visits: the first half of the warps A, the second half B.
+__device__ int side_of_thread() { return static_cast<int>(threadIdx.x) / (selection_threads / 2); }
+
+// Calls visit(norm) for the thread's share of the norms of its operand's vectors, but for those of vectors of
+// zeros and vectors with special values.
+template <class Visit>
+__device__ void visit_norms(const SelectionTask& task, std::int64_t item, const Visit& visit) {
+  const int side = side_of_thread();
+  const std::int64_t first = task.is_shared[side] ? 0 : item * task.vectors[side];
+  for (std::int64_t v = threadIdx.x % (selection_threads / 2); v < task.vectors[side];
+       v += selection_threads / 2) {
+    const VectorNorm norm = task.norms[side][first + v];
+    const VectorRange& range = task.ranges[side][first + v];
+    if (range.finite() && (range.flags & VectorRange::all_zero) == 0) visit(norm);
+  }
 }
 
-// Extremes of one operand's norms for the scales of each candidate. They are complete in thread 0.
-__device__ NormsOfSide norm_extremes_by_block(const SelectionTask& task, int side, std::int64_t item) {
-  constexpr int candidates = DeviceReport::max_candidates;
-  __shared__ double warp_extremes[warps][candidates + 2];
+// Returns to all threads how many inner indices have elements of any two vectors that count in their depths.
+__device__ NormTerms terms_by_block(const SelectionTask& task, std::int64_t item) {
+  __shared__ int least[2];
+  constexpr std::int64_t most = INT_MAX;
+  if (threadIdx.x < 2) least[threadIdx.x] = static_cast<int>(min(task.length, most));
+  __syncthreads();
+  int elements = INT_MAX;
+  visit_norms(task, item, [&](const VectorNorm& norm) { elements = min(elements, norm.elements); });
+  elements = __reduce_min_sync(~0U, elements);
+  if (threadIdx.x % 32 == 0) atomicMin(&least[side_of_thread()], elements);
+  __syncthreads();
+  return NormTerms::of(task.length, least[0], least[1]);
+}
+
+// Combines the extremes of `lanes` neighboring lanes, a power of two; all of them get the result.
+__device__ void max_over_lanes(NormsOfSide& extremes, int lanes) {
+  const auto max_of = [lanes](double& x) {
+    for (int lane = 1; lane < lanes; lane <<= 1) x = max(x, __shfl_xor_sync(~0U, x, lane));
+  };
+  for (double& grid : extremes.grid) max_of(grid);
+  max_of(extremes.mean);
+}
+
+// Extremes in shared memory.
+struct StoredExtremes {
+  double grid[candidates];
+  double mean;
+
+  __device__ void store(const NormsOfSide& extremes) {
+    for (int c = 0; c < candidates; ++c) grid[c] = extremes.grid[c];
+    mean = extremes.mean;
+  }
+  __device__ NormsOfSide load() const {
+    NormsOfSide extremes;
+    for (int c = 0; c < candidates; ++c) extremes.grid[c] = grid[c];
+    extremes.mean = mean;
+    return extremes;
+  }
+  // Those for one candidate.
+  __device__ NormExtremes<1> load(int candidate) const {
+    NormExtremes<1> extremes;
+    extremes.grid[0] = grid[candidate];
+    extremes.mean = mean;
+    return extremes;
+  }
+};
+
+// Finds the extremes of both operands' norms under the scales of all candidates: stored[0] and stored[1] have
+// them for the first warp.
+__device__ void find_extremes(const SelectionTask& task, std::int64_t item, const NormTerms& terms,
+                              StoredExtremes (&stored)[warps]) {
   NormsOfSide extremes;
-  const std::int64_t first = task.is_shared[side] ? 0 : item * task.vectors[side];
-  for (std::int64_t v = first + threadIdx.x; v < first + task.vectors[side]; v += selection_threads) {
-    const VectorRange& range = task.ranges[side][v];
-    if (!range.finite() || (range.flags & VectorRange::all_zero) != 0) continue;
-    const VectorNorm norm = task.norms[side][v];
+  visit_norms(task, item, [&](const VectorNorm& norm) {
     std::int32_t tops[candidates];
     for (int c = 0; c < candidates; ++c)
       tops[c] = norm_top(task.candidates.acceptances[c].norm_top_exponent,
                          task.candidates.acceptances[c].norm_bits, norm.bits);
-    extremes.add(norm, tops, task.candidates.coefficient);
-  }
-  max_over_warp(extremes);
-  __syncthreads();  // all threads have read the other operand's warp_extremes
-  if (threadIdx.x % 32 == 0) {
-    double* target = warp_extremes[threadIdx.x / 32];
-    for (int c = 0; c < candidates; ++c) target[c] = extremes.grid[c];
-    target[candidates] = extremes.mean;
-    target[candidates + 1] = extremes.spread;
-  }
+    extremes.add(norm, tops, terms, task.candidates.coefficient);
+  });
+  max_over_lanes(extremes, 32);
+  if (threadIdx.x % 32 == 0) stored[threadIdx.x / 32].store(extremes);
   __syncthreads();
-  for (int warp = 1; threadIdx.x == 0 && warp < warps; ++warp) {
-    NormsOfSide other;
-    for (int c = 0; c < candidates; ++c) other.grid[c] = warp_extremes[warp][c];
-    other.mean = warp_extremes[warp][candidates];
-    other.spread = warp_extremes[warp][candidates + 1];
-    extremes.add(other);
-  }
-  return extremes;
+  if (threadIdx.x >= 32) return;
+  extremes = stored[threadIdx.x % warps].load();
+  max_over_lanes(extremes, warps_per_side);
+  __syncwarp();
+  if (threadIdx.x < warps && threadIdx.x % warps_per_side == 0)
+    stored[threadIdx.x / warps_per_side].store(extremes);
+  __syncwarp();
 }
 
-// Returns a bit for each candidate that norms prove. The bits are complete in thread 0.
+// Returns a bit for each candidate that norms prove, complete in the first warp, whose lanes have a candidate
+// each.
 __device__ unsigned proved_candidates(const SelectionTask& task, std::int64_t item) {
-  const NormsOfSide a = norm_extremes_by_block(task, 0, item);
-  const NormsOfSide b = norm_extremes_by_block(task, 1, item);
-  unsigned proved = 0;
-#pragma unroll
-  for (int c = 0; c < DeviceReport::max_candidates; ++c)
-    proved |= proves(a, b, c, task.candidates.coefficient) ? 1U << c : 0U;
-  return proved;
+  __shared__ StoredExtremes stored[warps];
+  const NormTerms terms = terms_by_block(task, item);
+  find_extremes(task, item, terms, stored);
+  const int candidate = min(static_cast<int>(threadIdx.x), candidates - 1);
+  const bool is_proved =
+      proves(stored[0].load(candidate), stored[1].load(candidate), 0, terms, task.candidates.coefficient);
+  return __ballot_sync(~0U, is_proved) & ((1U << candidates) - 1);
 }
 
 // Fit of the residuals to the item's largest exponent.

@@ -77,14 +77,14 @@ __device__ void find_scaling(const SplitTask& task, int vector, int thread, cons
 // memory for the vector.
 template <class Source>
 __device__ void find_scaling_by_norms(const SplitTask& task, int vector, int thread, const Source* row,
-                                      Scaling& scaling, NormScaling& norm_scaling_of_vector) {
+                                      Scaling& scaling, TwoFactors& norm_scaling_of_vector) {
   MagnitudesAndExponents<Source> sum;
   const bool exists = vector < task.vectors;
   if (exists) visit_vector(task, thread, row, [&](const auto& x) { sum.add(x); });
   sum = whole_sum(task, thread, sum);
-  if (thread == 0) norm_scaling_of_vector = norm_scaling(sum.range(), sum.typical());
+  if (thread == 0) norm_scaling_of_vector = norm_scaling(sum.range());
   __syncthreads();
-  const NormScaling& norms = norm_scaling_of_vector;
+  const TwoFactors& norms = norm_scaling_of_vector;
   NormSums norm_sums;
   if (exists) {
     visit_vector(task, thread, row, [&](const auto& x) {
@@ -93,8 +93,7 @@ __device__ void find_scaling_by_norms(const SplitTask& task, int vector, int thr
     });
   }
   norm_sums = whole_sum(task, thread, norm_sums);
-  if (exists && thread == 0)
-    scaling = finish_norm(task, vector, sum.range(), norm_sums.norm(sum.typical(), norms, task.length));
+  if (exists && thread == 0) scaling = finish_norm(task, vector, sum.range(), norm_sums.norm(task.length));
 }
 
 // Writes the slices of the vector, unless they will not be used.
@@ -132,7 +131,7 @@ __device__ void split_rows(const SplitTask& task, std::int64_t block) {
     rows::load_vector(source, task, thread, row);
   }
   if constexpr (kind == ElementKind::residues_by_norms) {
-    __shared__ NormScaling norm_scalings[rows_threads / 32];
+    __shared__ TwoFactors norm_scalings[rows_threads / 32];
     rows::find_scaling_by_norms(task, vector, thread, row, scalings[v], norm_scalings[v]);
   } else {
     rows::find_scaling<kind>(task, vector, thread, row, scalings[v]);

@@ -52,8 +52,8 @@ __device__ void add_shared(MagnitudesAndExponents<Source>& target,
 __device__ inline void add_shared(NormSums& target, const NormSums& sums) {
   add_shared(target.squares, sums.squares);
   add_shared(target.magnitudes, sums.magnitudes);
-  add_shared(target.clipped, sums.clipped);
-  add_shared(target.clipped_squares, sums.clipped_squares);
+  add_shared(target.logarithms, sums.logarithms);
+  add_shared(target.elements, sums.elements);
 }
 
 // Adds this thread's sums to the sums over the thread block's part. A thread has one sum for each vector
@@ -177,10 +177,10 @@ __device__ void find_scalings(const SplitTask& task, const StripPart& part, cons
 // norm_exchange.part_sums.
 template <class Shape, class Source>
 __device__ void gather_norms(const StripPart& part, const Source* shared,
-                             const NormScaling (&norm_scalings)[Shape::width],
+                             const TwoFactors (&norm_scalings)[Shape::width],
                              const Exchange<NormSums, Shape::width>& norm_exchange) {
   NormSums sums[Shape::chunk];
-  const NormScaling* const thread_scalings = norm_scalings + loaded_vector<Shape>();
+  const TwoFactors* const thread_scalings = norm_scalings + loaded_vector<Shape>();
   visit_part<Shape>(part.length, shared, [&](const auto& x) {
 #pragma unroll
     for (int i = 0; i < Shape::chunk; ++i) sums[i].add(x[i], thread_scalings[i]);
@@ -188,8 +188,8 @@ __device__ void gather_norms(const StripPart& part, const Source* shared,
   gather<Shape>(sums, norm_exchange);
 }
 
-// Finds the scalings of the strip's vectors from their norms, in two exchanges of messages: ranges and
-// typical exponents first, then norms.
+// Finds the scalings of the strip's vectors from their norms. A first exchange of messages finds ranges,
+// a second one norms.
 template <class Shape, class Source>
 __device__ void find_scalings_by_norms(const SplitTask& task, const StripPart& part, const Source* shared,
                                        std::byte* messages, Scaling* scalings) {
@@ -203,8 +203,7 @@ __device__ void find_scalings_by_norms(const SplitTask& task, const StripPart& p
   __shared__ Mailbox mailbox;
   __shared__ Mailbox norm_mailbox;
   __shared__ VectorRange ranges[Shape::width];
-  __shared__ std::int32_t typical[Shape::width];
-  __shared__ NormScaling norm_scalings[Shape::width];
+  __shared__ TwoFactors norm_scalings[Shape::width];
   const Exchange<Sum, Shape::width> exchange{part_sums, mailbox};
   const Exchange<NormSums, Shape::width> norm_exchange{part_norms, norm_mailbox};
   const auto* received = reinterpret_cast<const Message*>(messages);
@@ -213,8 +212,7 @@ __device__ void find_scalings_by_norms(const SplitTask& task, const StripPart& p
   send_first_sums<Shape>(part, shared, exchange, received);
   finish_sums(exchange, received, [&](int v, const Sum& sum) {
     ranges[v] = sum.range();
-    typical[v] = sum.typical();
-    norm_scalings[v] = norm_scaling(ranges[v], typical[v]);
+    norm_scalings[v] = norm_scaling(ranges[v]);
   });
   __syncthreads();
   cluster_arrive();  // the first exchange's messages are read; those of the second may overwrite them
@@ -225,8 +223,8 @@ __device__ void find_scalings_by_norms(const SplitTask& task, const StripPart& p
   finish_sums(norm_exchange, received_norms, [&](int v, const NormSums& vector_norms) {
     const int vector = part.first_vector + v;
     if (vector >= task.vectors) return;
-    const VectorNorm norm = vector_norms.norm(typical[v], norm_scalings[v], task.length);
-    scalings[v] = finish_norm(task, vector, ranges[v], norm, block_rank_in_cluster() == 0);
+    scalings[v] =
+        finish_norm(task, vector, ranges[v], vector_norms.norm(task.length), block_rank_in_cluster() == 0);
   });
 }
 

@@ -12,6 +12,7 @@ namespace {
 constexpr int moduli_count = residue_detail::complex_moduli.count;
 
 struct ComplexModulusTable {
+  ComplexFloatModulus float_moduli[moduli_count];
   ComplexByteModulus moduli[moduli_count];
 };
 
@@ -20,9 +21,20 @@ __constant__ constexpr ComplexModulusTable complex_modulus_table = [] {
   for (int t = 0; t < moduli_count; ++t) {
     table.moduli[t] = complex_byte_modulus(residue_detail::complex_moduli.all[t],
                                            residue_detail::complex_constants.roots[t]);
+    table.float_moduli[t] = complex_float_modulus(table.moduli[t]);
   }
   return table;
 }();
+
+// Constants of modulus `index` for integers with such digits.
+template <class Digits>
+__device__ const auto& complex_modulus(int index) {
+  if constexpr (std::is_same_v<Digits, ByteDigits>) {
+    return complex_modulus_table.float_moduli[index];
+  } else {
+    return complex_modulus_table.moduli[index];
+  }
+}
 
 constexpr int elements_per_thread = 4;
 constexpr int lanes_of_vector = tile_length / elements_per_thread;
@@ -88,15 +100,15 @@ __device__ void write_elements(const SplitTask& task, const Scaling& scaling, st
   const ComplexBasis& basis = task.rule.complex_basis;
   std::byte* target = slices_of(task) + offset;
   for (int t = 0; t < basis.count(); ++t) {
-    const ComplexByteModulus& modulus = complex_modulus_table.moduli[basis.modulus_index(t)];
+    const auto& modulus = complex_modulus<Digits>(basis.modulus_index(t));
     const bool has_root = basis.has_root(t);
     std::uint32_t integers[3][elements_per_thread];
 #pragma unroll
     for (int i = 0; i < elements_per_thread; ++i) {
-      std::int32_t residues[3];
+      std::uint32_t residues[3];
       complex_residues(digits[0][i], digits[1][i], modulus, has_root, residues);
 #pragma unroll
-      for (int s = 0; s < 3; ++s) integers[s][i] = static_cast<std::uint32_t>(residues[s]);
+      for (int s = 0; s < 3; ++s) integers[s][i] = residues[s];
     }
     store_bytes(target, integers[0]);
     store_bytes(target + task.slice_stride, integers[1]);

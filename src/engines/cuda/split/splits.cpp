@@ -213,7 +213,7 @@ void find_long_ranges(const Queue& queue, std::span<DeviceSplit> splits) {
     const KernelOfKind* kernel = find_kernel(split, /*by_norms=*/false);
     if (split.ranges_known || !choose_traversal(kernel, split).shares_vectors()) continue;
     long_splits.push_back(split);
-    long_splits.back().side.norms = nullptr;  // no typical exponents are needed
+    long_splits.back().side.norms = nullptr;  // no depths are needed
     split.ranges_known = true;
   }
   const std::vector<VectorsOfSide> sides = sides_of(long_splits);

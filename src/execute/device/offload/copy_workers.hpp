@@ -24,8 +24,8 @@ enum class CopyDirection { to_device, to_host };
 // Pieces that wait_for() waits for together.
 struct CopyGroup {
   std::vector<CopyPiece> pieces{};
-  bool is_pinned = false;         // the host's matrix is: the device copies it without a chunk
-  const OwnedEvent* after{};      // the queue waits for it before the first piece; nullptr: for nothing
+  bool is_pinned = false;         // true: the host's matrix is pinned; the device copies it without a chunk
+  const OwnedEvent* after{};      // event for which the queue waits before the first piece, if not nullptr
   std::vector<char> is_copied{};  // for each piece
   std::size_t started = 0;        // pieces that a thread took
   std::size_t finished = 0;
@@ -42,13 +42,14 @@ class CopyWorkers {
   // Waits for pieces that were started. Other pieces are not copied.
   ~CopyWorkers();
 
-  // The group lives until the workers' end, or until it was waited for. Groups are started in their order.
+  // The group must live until wait_for() has returned for it, or until the workers have ended. Groups are
+  // started in the order of the calls of add().
   void add(CopyGroup& group);
   // Waits until all copies of the group are in the queue (direction to_device), or until all pieces are in
   // host memory (to_host). Throws the first error of any piece of these workers.
   void wait_for(CopyGroup& group);
 
-  // Ends the threads, and returns their times together.
+  // Ends the threads, and returns the sums of their times.
   OffloadCopyTimes times();
 
  private:
@@ -58,7 +59,7 @@ class CopyWorkers {
     OwnedEvent is_done;
     bool is_in_use = false;
   };
-  static constexpr std::size_t chunks_of_thread = 2;  // the device works on one, the thread on the other
+  static constexpr std::size_t chunks_of_thread = 2;  // the device works on one chunk, the thread on another
 
   // A piece that a thread copies.
   struct Taken {

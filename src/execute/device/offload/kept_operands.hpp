@@ -10,7 +10,7 @@
 
 namespace kintsugi::core {
 
-// Tells a kept operand from others: which elements of the host it is a copy of, and where the copy is.
+// Identifies a kept operand: the elements of the host that were copied, and the device with the copy.
 struct KeptOperandKey {
   const void* host = nullptr;
   std::int64_t ld = 0;
@@ -18,22 +18,24 @@ struct KeptOperandKey {
   std::size_t element_bytes = 0;
   IndexRange vectors;
   std::int64_t inner = 0;
-  std::int64_t parts = 1;  // that are stored one behind the other
+  std::int64_t parts = 1;  // parts of the operand that are stored one behind the other
   DeviceContext context;
 
   friend bool operator==(const KeptOperandKey&, const KeptOperandKey&) = default;
 };
 
-// An operand as a whole, as a strip is stored.
+// A copy of a whole operand, stored like a strip.
 struct KeptOperand {
   KeptOperandKey key;
   DeviceBuffer memory;
 };
 
-// Takes the operand out of those that are kept; nothing: it is not there, or another call uses it.
+// Takes the operand out of the kept operands. Returns nothing if the operand is not kept, or if another call
+// uses it.
 std::optional<KeptOperand> take_kept_operand(const KeptOperandKey& key);
 
-// Keeps an operand for later calls, in place of an older copy. No work on the device uses it any more.
+// Keeps an operand for later calls, in place of an older copy. Precondition: no work on the device uses the
+// operand any more.
 void keep_operand(KeptOperand operand);
 
 // Frees the operands that no call uses. Returns false if there were none.

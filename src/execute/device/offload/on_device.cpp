@@ -16,7 +16,8 @@ namespace {
 // is only read.
 std::byte* bytes_of(const void* data) { return static_cast<std::byte*>(const_cast<void*>(data)); }
 
-// Part of a matrix that a strip holds contiguously, behind parts of `row` rows, or of `column` columns.
+// A part of a matrix that a strip holds contiguously. Earlier parts of the strip, with together `row` rows or
+// `column` columns, lie before this part.
 struct PartOfStrip {
   std::int64_t row, column;
   std::int64_t rows, columns;
@@ -180,7 +181,7 @@ void OffloadPipeline::OnDevice::lay_out(const OffloadLayout& layout, std::size_t
   reports_ = memory.take(steps * report_bytes);
 }
 
-// Only operands that are on the device as a whole are kept: each of their elements is copied once then.
+// Only operands that are on the device as a whole are kept, since each of their elements is copied once.
 void OffloadPipeline::OnDevice::find_kept_operands(const OffloadPart& part, const OffloadLayout& layout,
                                                    const std::vector<OffloadStep>& steps) {
   std::int64_t loads_a = 0;
@@ -194,7 +195,7 @@ void OffloadPipeline::OnDevice::find_kept_operands(const OffloadPart& part, cons
     find_kept_operand(Side::b, part.columns, loads_b, strips_b_.front());
 }
 
-// Without memory for it the operand is copied into its strip, and not kept.
+// If there is no memory for a kept operand, the operand is copied into its strip and is not kept.
 void OffloadPipeline::OnDevice::find_kept_operand(Side side, const IndexRange& vectors, std::int64_t loads,
                                                   StoredMatrix& strip) {
   const bool is_a = side == Side::a;
@@ -252,7 +253,8 @@ void OffloadPipeline::OnDevice::add_load(CopyGroup group, std::size_t step) {
   uploads_->add(loads_.emplace_back(step, std::move(group)).group);
 }
 
-// A product that a load waits for has all its operands in the queue already: it needs no copy behind it.
+// If a load waits for a product, all operands of that product are in the queue already. The product never
+// waits for a copy behind the load.
 void OffloadPipeline::OnDevice::begin_loads(const OffloadStep& step, std::size_t number) {
   for (const OffloadLoad& load : step.loads) {
     const bool is_a = load.side == Side::a;

@@ -36,7 +36,7 @@ class OffloadPipeline::OnDevice {
   ~OnDevice();  // waits for all copies and products
 
   // Starts the copies of the operands of step `number`. Steps that were not multiplied yet must not use the
-  // strips that it overwrites.
+  // strips that these copies overwrite.
   void begin_loads(const OffloadStep& step, std::size_t number);
   // Starts the copy of the elements of C that a step's product is added to.
   void begin_result_load(const OffloadStep& step, std::size_t number);
@@ -47,12 +47,13 @@ class OffloadPipeline::OnDevice {
   void store(const OffloadStep& step, CopyGroup& result);
   void wait_for(CopyGroup& result) { downloads_->wait_for(result); }
 
-  // Keeps operands for later calls where the caller wants it; all products are done.
+  // Keeps the operands that the caller wants to be kept for later calls. Precondition: all products are done.
   void keep_operands();
 
   // True if a load of `next` writes into a strip that `step` multiplies.
   static bool overwrites(const OffloadStep& next, const OffloadStep& step);
-  // Adds what the products did, and the sizes of memory and copies; all products are done.
+  // Adds the reports of the products, and the sizes of memory and copies. Precondition: all products are
+  // done.
   void add_to_report(Report& report, OffloadSeconds& seconds);
 
  private:
@@ -89,7 +90,7 @@ class OffloadPipeline::OnDevice {
   std::vector<StoredMatrix> strips_a_, strips_b_, strips_c_;
   // Operands in memory of their own, which replace their strips.
   std::optional<KeptOperand> kept_a_, kept_b_;
-  bool has_a_ = false, has_b_ = false;  // they are there from an earlier call
+  bool has_a_ = false, has_b_ = false;  // true: the kept operand was copied by an earlier call
   std::byte* workspace_ = nullptr;
   std::size_t workspace_bytes_ = 0;
   std::byte* reports_ = nullptr;  // one aligned DeviceReport for each product
@@ -107,7 +108,7 @@ class OffloadPipeline::OnDevice {
     std::size_t step;
     CopyGroup group;
   };
-  std::list<Load> loads_;  // that were started
+  std::list<Load> loads_;  // loads that were started
   std::int64_t uploaded_bytes_ = 0;
   std::int64_t downloaded_bytes_ = 0;
   std::optional<CopyWorkers> uploads_;

@@ -39,13 +39,13 @@ struct CopyPiece {
   std::size_t lines = 0;
   IndexRange rows;  // rows of the host's matrix
   IndexRange columns;
-  std::int64_t item = 0;  // of a batch
+  std::int64_t item = 0;  // batch item
 
   std::size_t bytes() const { return line_bytes * lines; }
 
-  // Distance of the lines in a chunk. Lines that are a few bytes apart on the device are so in the chunk too,
-  // and one copy without lines takes both: copies of lines of some kilobytes each slow the bus down to a
-  // half.
+  // Returns the distance of the lines in a chunk. Lines that are a few bytes apart on the device have the
+  // same distance in the chunk, so that a single copy takes all lines. Copies of single lines of some
+  // kilobytes halve the rate of the bus.
   std::size_t chunk_pitch() const {
     constexpr std::size_t max_padding = 256;
     return device_pitch - line_bytes < max_padding ? device_pitch : line_bytes;
@@ -55,7 +55,7 @@ struct CopyPiece {
 };
 
 // Returns the pieces of these rows and columns of the host's matrix, each of at most `max_bytes` bytes, or
-// one element. The device's matrix begins with the first of them.
+// one element. The device's matrix begins with the first of these elements.
 std::vector<CopyPiece> cut_into_pieces(const StoredMatrix& host, const IndexRange& rows,
                                        const IndexRange& columns, const StoredMatrix& device,
                                        std::size_t max_bytes);

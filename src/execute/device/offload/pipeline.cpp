@@ -21,8 +21,8 @@ std::size_t usable_bytes(const Plan& plan) {
   return plan.engine->device()->transfers()->free_memory() / 10 * 9;
 }
 
-// Returns the layout whose strips leave a quarter of the memory to workspaces. Operands of earlier calls that
-// are kept go first.
+// Returns the layout whose strips leave a quarter of the memory to workspaces. If the operands do not fit,
+// kept operands of earlier calls are freed first.
 OffloadLayout layout_for(const Plan& plan, const OffloadPart& part, std::size_t& bytes) {
   const auto fit = [&] { return fit_layout(plan.problem, part, bytes / 4 * 3, may_cut_k(plan)); };
   OffloadLayout layout = fit();
@@ -85,8 +85,8 @@ void OffloadPipeline::run_steps(OnDevice& on_device, OffloadSeconds& seconds) {
   for (CopyGroup& result : results_) on_device.wait_for(result);
 }
 
-// Begins the copies for the step `present` and for those after it whose strips no step before them needs any
-// more, so that the threads always have pieces to copy. Returns the number of steps that are begun.
+// Begins the copies for step `present`, and for later steps as long as no earlier step needs their strips any
+// more. The threads then always have pieces to copy. Returns the number of steps whose copies have begun.
 std::size_t OffloadPipeline::begin_loads(OnDevice& on_device, std::size_t begun, std::size_t present) {
   for (; begun < steps_.size(); ++begun) {
     const auto needs = [&](const OffloadStep& step) { return OnDevice::overwrites(steps_[begun], step); };

@@ -30,7 +30,7 @@ void multiply_words(const Queue& queue, const Schedule& schedule, const Slices& 
                               .rows = sums.rows,
                               .columns = sums.columns};
   launch(kernel, {divide_up(sums.rows, integer_tile), divide_up(sums.columns, integer_tile), schedule.groups},
-         integer_threads, 0, queue, products);
+         integer_threads, no_shared_bytes, queue, products);
 }
 
 }  // namespace kintsugi::core::cuda

@@ -104,7 +104,7 @@ void multiply_with_divided_k(const Queue& queue, const DeviceTile& tile, std::in
   static const KernelName kernel{"simt_split_sm90a", "simt_split_f32", waits_for_grid_dependency};
   const std::int64_t tiles = tiles_of(tile.rows, tile.columns, simt_tiles_f32[simt_split_tile]);
   for_each_launch(tile.items, [&](std::int64_t first, std::int64_t items) {
-    launch(kernel, {.x = tiles * blocks, .y = items, .cluster = blocks}, simt_threads, 0, queue,
+    launch(kernel, {.x = tiles * blocks, .y = items, .cluster = blocks}, simt_threads, no_shared_bytes, queue,
            from_item(tile, first));
   });
 }
@@ -146,7 +146,7 @@ void multiply_unsliced(const Queue& queue, const DeviceTile& tile) {
   const ChosenTile chosen = choose_tile(tile);
   const KernelName& kernel = kernels_of_types[static_cast<std::size_t>(tile.c.type)][chosen.index];
   for_each_launch(tile.items, [&](std::int64_t first, std::int64_t items) {
-    launch(kernel, {chosen.blocks, items}, simt_threads, 0, queue, from_item(tile, first));
+    launch(kernel, {chosen.blocks, items}, simt_threads, no_shared_bytes, queue, from_item(tile, first));
   });
 }
 
@@ -166,7 +166,8 @@ bool selects_and_multiplies(const DeviceTile& tile, const SelectionTask& task) {
 
 void select_or_multiply_unsliced(const Queue& queue, const DeviceTile& tile, const SelectionTask& task) {
   const ChosenTile chosen = choose_tile(tile);
-  launch(selecting_kernels[chosen.index], {chosen.blocks, tile.items}, simt_threads, 0, queue, tile, task);
+  launch(selecting_kernels[chosen.index], {chosen.blocks, tile.items}, simt_threads, no_shared_bytes, queue,
+         tile, task);
 }
 
 }  // namespace kintsugi::core::cuda

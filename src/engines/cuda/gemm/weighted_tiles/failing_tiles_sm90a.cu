@@ -1,9 +1,10 @@
 // Products of tiles that fail Eq. 9 (docs/schemes/mixpert.md, section 4). This kernel runs before the GEMM
-// kernel of the other tiles, whose epilogue adds the sums. A thread block has 64 rows and 64 columns of C,
-// each of its two warps 32 columns of them. A warp decodes the elements of a failing tile and of the tiles
-// that are multiplied by it into the registers in which mma.sync reads them, 32 inner indices at a time. So
-// warps exchange nothing, and while one waits for elements, others decode or multiply. Numbers of failing
-// tiles differ from warp to warp: a thread block of more warps would often wait for one of them.
+// kernel of the other tiles, whose epilogue adds the sums of this kernel. A thread block has 64 rows and 64
+// columns of C. Each of its two warps has all of these rows and 32 of the columns. For a failing tile, a warp
+// decodes the elements of the tile and of the tiles that are multiplied by it, 32 inner indices at a time,
+// into the registers in which mma.sync reads them. So warps exchange nothing, and while one warp waits for
+// elements, others decode or multiply. The number of failing tiles differs from warp to warp, so the warps of
+// a larger thread block would often wait for one of them.
 #include "engines/cuda/common/operands.cuh"
 #include "engines/cuda/gemm/epilogue.cuh"
 #include "engines/cuda/gemm/weighted_tiles/failing_sums.cuh"
@@ -20,7 +21,8 @@ constexpr int row_panels = failing_rows / weighted_tile_rows;
 constexpr int column_panels = failing_columns / weighted_tile_columns;
 static_assert(row_panels == warp_panels && column_panels == warps * warp_panels);
 
-// Panels of a warp that fail, one bit each: its rows, and from bit warp_panels on its columns.
+// A warp's panels that fail, one bit each. Panels of rows have the first bits, and those of columns follow
+// from bit warp_panels on.
 using PanelMask = std::uint32_t;
 
 // Vectors of one operand that a thread block multiplies.
@@ -35,16 +37,16 @@ struct FailingSide {
 };
 
 struct FailingStorage {
-  // Sums of each warp's panels of rows and columns; FailingSums::offset().
+  // Sums of each warp's panels of rows and of columns, in the order of FailingSums::offset().
   float sums[warps][warp_panels][warp_panels][4][32];
   int row_scales[failing_rows];
   int column_scales[failing_columns];
-  FailingSide a;  // here, since registers are few
+  FailingSide a;  // in shared memory because registers are few
   FailingSide b;
 };
 static_assert(sizeof(FailingStorage) <= failing_shared_bytes);
 
-// Bits of the panels whose number of failing tiles is not 0. Every warp calls it.
+// Bits of the panels that have failing tiles. Every warp must call this function.
 template <int Panels>
 __device__ unsigned find_failing_panels(const std::int32_t* failures, int count, int panel_vectors) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
@@ -85,7 +87,8 @@ __device__ FailingSide columns_of(const WeightedTileParams& params, std::int64_t
                                              weighted_tile_columns)};
 }
 
-// The scale of a vector with NaN or infinities is replaced by 0: no element of C uses that vector's sums.
+// Loads the scales of vectors. The scale of a vector with NaN or infinities is replaced by 0, because no
+// element of C uses that vector's sums.
 __device__ void load_scales(const FailingSide& side, int* scales, int vectors) {
   for (int v = static_cast<int>(threadIdx.x); v < vectors; v += failing_threads) {
     const int scale = v < side.count ? scale_of(side.ranges[v]) : 0;
@@ -93,7 +96,7 @@ __device__ void load_scales(const FailingSide& side, int* scales, int vectors) {
   }
 }
 
-// The warp's panels, from `first_panel` on, whose tile `tile` fails, which its weight -0 says.
+// Bits of the panels, from `first_panel` on, whose tile `tile` fails. A tile that fails has the weight -0.
 __device__ unsigned failing_panels_of_tile(const FailingSide& side, int first_panel, std::int64_t tile) {
   const auto* weights = reinterpret_cast<const float4*>(side.weights + tile * side.panels + first_panel);
   const float4 weight = __ldcg(weights);
@@ -126,8 +129,8 @@ __device__ void read_elements(const FailingSide& side, int v, std::int64_t piece
   }
 }
 
-// Number of the first panel of a mask; negative if it has none.
-__device__ int first_panel(unsigned panels) { return __ffs(static_cast<int>(panels)) - 1; }
+// Number of the first panel of a mask; -1 if the mask is empty.
+__device__ int lowest_panel(unsigned panels) { return __ffs(static_cast<int>(panels)) - 1; }
 
 // Rows and columns of a warp. Its panels of rows are those of the thread block.
 struct WarpPart {
@@ -151,8 +154,8 @@ struct WarpPart {
   }
 };
 
-// A thread's elements of a panel of rows, in which it has the rows g and g + 8, g = lane / 4, and of a panel
-// of columns, in which it has column g: those of the fragments of mma.sync.
+// A thread's elements of a panel, as in the fragments of mma.sync. In a panel of rows the thread has the rows
+// g and g + 8, where g = lane / 4. In a panel of columns it has column g.
 struct RowElements {
   float low[half_elements];
   float high[half_elements];
@@ -191,8 +194,8 @@ __device__ HalfVectorScale column_scale(const ColumnElements& columns, const Fai
   return HalfVectorScale(columns.each, -scale);
 }
 
-// Multiplies a failing tile of rows by all of the warp's columns. Elements of the next panel of columns are
-// read while one is multiplied.
+// Multiplies a failing tile of rows by all of the warp's columns. While one panel of columns is multiplied,
+// the elements of the next panel are read.
 __device__ void multiply_rows(const WarpPart& part, int row, std::int64_t piece, FailingStorage& storage) {
   float(&sums)[warp_panels][4][32] = storage.sums[threadIdx.x / 32][row];
   RowElements elements;
@@ -221,7 +224,7 @@ __device__ void multiply_columns(const WarpPart& part, int column, unsigned rows
   ColumnElements elements;
   RowElements next;
   elements.read(storage.b, part.first_column_panel + column, piece);
-  int row = first_panel(rows);
+  int row = lowest_panel(rows);
   next.read(storage.a, row, piece);
   const HalfVectorScale vector = column_scale(elements, storage, part.first_column_panel + column);
   const Fp16Columns first(elements.each, vector.scale, 0);
@@ -234,7 +237,7 @@ __device__ void multiply_columns(const WarpPart& part, int column, unsigned rows
     const Fp16Rows rest(next.low, next.high, scales.low.scale, scales.high.scale, 1);
     float(&sums)[4][32] = storage.sums[threadIdx.x / 32][row][column];
     rows &= rows - 1;
-    row = first_panel(rows);
+    row = lowest_panel(rows);
     if (row >= 0) next.read(storage.a, row, piece);
     digit_sums.add(rest, second);
     digit_sums.add_to(sums, scales.low.weight, scales.high.weight, vector.weight);
@@ -250,11 +253,11 @@ __device__ void multiply_tile(const WarpPart& part, PanelMask panels, int tile, 
     if (piece >= storage.a.elements.columns) return;
 #pragma unroll 1
     for (unsigned left = part.row_mask(panels); left != 0; left &= left - 1)
-      multiply_rows(part, first_panel(left), piece, storage);
+      multiply_rows(part, lowest_panel(left), piece, storage);
     const unsigned other_rows = ((1U << part.rows) - 1) & ~part.row_mask(panels);
 #pragma unroll 1
     for (unsigned left = part.column_mask(panels); left != 0; left &= left - 1)
-      multiply_columns(part, first_panel(left), other_rows, piece, storage);
+      multiply_columns(part, lowest_panel(left), other_rows, piece, storage);
   }
 }
 
@@ -270,7 +273,7 @@ __device__ void multiply_tiles(const WarpPart& part, int tiles, int depth, Faili
                 failing_panels_of_tile(storage.b, part.first_column_panel, first + lane) << warp_panels;
 #pragma unroll 1
     for (unsigned left = __ballot_sync(~0U, of_lane != 0 ? 1 : 0); left != 0; left &= left - 1) {
-      const int tile = first_panel(left);
+      const int tile = lowest_panel(left);
       multiply_tile(part, __shfl_sync(~0U, of_lane, tile), first + tile, depth, storage);
     }
   }

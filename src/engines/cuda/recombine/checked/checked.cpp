@@ -24,7 +24,7 @@ void launch_checked(const CheckedKernels& kernels, const Queue& queue, const Sou
                     const DeviceCheck& check, const DeviceTile& tile, const DeviceOpenElements& open) {
   launch(kernels[static_cast<std::size_t>(tile.c.type)],
          {divide_up(tile.rows, block_rows) * divide_up(tile.columns, block_columns(tile.c.type))},
-         block_threads, 0, queue, tile, source, check, open);
+         block_threads, no_shared_bytes, queue, tile, source, check, open);
 }
 
 }  // namespace
@@ -99,8 +99,8 @@ void recompute(const Queue& queue, const DeviceTile& block, const DeviceOpenElem
       ExactKernel{{"exact_products", "recompute_c32"}, recompute_shared_bytes<Complex<float>>},
       ExactKernel{{"exact_products", "recompute_c64"}, recompute_shared_bytes<Complex<double>>}};
   const std::int64_t masks = open.masks_per_column * block.columns;
-  launch(list_masks, {std::min(divide_up(masks, list_threads), max_list_blocks)}, list_threads, 0, queue,
-         open, masks);
+  launch(list_masks, {std::min(divide_up(masks, list_threads), max_list_blocks)}, list_threads,
+         no_shared_bytes, queue, open, masks);
   const ExactKernel& kernel = kernels[static_cast<std::size_t>(block.c.type)];
   launch(kernel.name, {exact_blocks(block)}, exact_warps * exact_lanes, kernel.shared_bytes, queue, block,
          open, report);
@@ -125,18 +125,18 @@ void choose_checked(const Queue& queue, const DeviceSide& a, const DeviceSide& b
       .report = report};
   clear(queue, state, sizeof *state);
   launch(kernel, {divide_up(task.vectors[0] * task.vectors[1] * warp_size, sample_threads)}, sample_threads,
-         0, queue, task);
+         no_shared_bytes, queue, task);
 }
 
 void begin_checks(const Queue& queue, const DeviceSelection* selection, DeviceCheckState* state) {
   static const KernelName kernel{"chain", "begin_checks", waits_for_grid_dependency};
-  launch(kernel, {}, warp_size, 0, queue, selection, state);
+  launch(kernel, {}, warp_size, no_shared_bytes, queue, selection, state);
 }
 
 void advance_checks(const Queue& queue, const DeviceCheckedChain& chain, int index, std::int64_t elements,
                     DeviceCheckState* state) {
   static const KernelName kernel{"chain", "advance_checks", waits_for_grid_dependency};
-  launch(kernel, {}, warp_size, 0, queue, chain, index, static_cast<double>(elements), state);
+  launch(kernel, {}, warp_size, no_shared_bytes, queue, chain, index, static_cast<double>(elements), state);
 }
 
 }  // namespace kintsugi::core::cuda

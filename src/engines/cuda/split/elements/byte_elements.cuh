@@ -2,6 +2,8 @@
 // residues. `offset` is the index of the first element in each slice.
 #pragma once
 
+#include <type_traits>
+
 #include "engines/cuda/common/any_element.cuh"
 #include "engines/cuda/split/scaling.hpp"
 
@@ -85,7 +87,17 @@ __device__ void to_digits(const Scaling& scaling, const Source (&x)[count], Wide
   }
 }
 
-// Writes slices of residues, which are computed from the digits of the elements' integers.
+// Constants of modulus t for integers with such digits.
+template <class Digits>
+__device__ auto modulus_of_digits(int t) {
+  if constexpr (std::is_same_v<Digits, ByteDigits>) {
+    return modulus_table.float_moduli[t];
+  } else {
+    return modulus_table.byte_moduli[t];
+  }
+}
+
+// Writes slices of residues, which follow from the digits of the elements' integers.
 template <class Digits, class Source, int count>
 __device__ void write_residues(const SplitTask& task, const Scaling& scaling, const Source (&x)[count],
                                std::int64_t offset) {
@@ -93,7 +105,7 @@ __device__ void write_residues(const SplitTask& task, const Scaling& scaling, co
   to_digits(scaling, x, digits);
   std::byte* target = slices_of(task) + offset;
   for (int t = 0; t < task.rule.slices; ++t) {
-    const ByteModulus modulus = modulus_table.byte_moduli[t];
+    const auto modulus = modulus_of_digits<Digits>(t);
     std::uint32_t integers[count];
 #pragma unroll
     for (int i = 0; i < count; ++i) integers[i] = byte_residue(digits[i], modulus);

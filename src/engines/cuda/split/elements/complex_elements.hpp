@@ -31,29 +31,54 @@ constexpr ComplexByteModulus complex_byte_modulus(int modulus, int root) {
   return result;
 }
 
-// Sum of the products of digits and their weights.
+// The same for integers of eight digits, whose sums an FP32 quotient reduces.
+struct ComplexFloatModulus {
+  FloatModulus real;
+  std::uint32_t low = 0;
+  std::uint32_t high = 0;
+};
+
+constexpr ComplexFloatModulus complex_float_modulus(const ComplexByteModulus& weights) {
+  const int max_sum =
+      max_sum_of_digits(weights.real.low, weights.real.high) + max_sum_of_digits(weights.low, weights.high);
+  return {float_modulus(weights.real, max_sum), weights.low, weights.high};
+}
+
+// Sum of the products of digits and weights.
 KINTSUGI_HOST_DEVICE constexpr std::int32_t weighted_sum(ByteDigits digits, std::uint32_t low,
-                                                         std::uint32_t high, std::uint32_t) {
+                                                         std::uint32_t high) {
   return add_byte_products(digits.high, high, add_byte_products(digits.low, low, 0));
 }
 KINTSUGI_HOST_DEVICE constexpr std::int32_t weighted_sum(const WideByteDigits& digits, std::uint32_t low,
                                                          std::uint32_t high, std::uint32_t top) {
-  return add_byte_products(digits.top, top, weighted_sum(digits.low, low, high, top));
+  return add_byte_products(digits.top, top, weighted_sum(digits.low, low, high));
 }
 
 // Residues that stand for a complex integer a + i b modulo m: a + w b and a - w b if -1 has a root w modulo
-// m; a, b and a + b otherwise. Quotients are exact, because sums are below 2^21 and 2^21 (inverse modulus -
-// 2^32) < 2^32.
-template <class Digits>
-KINTSUGI_HOST_DEVICE constexpr void complex_residues(const Digits& re, const Digits& im,
+// m, else a, b and a + b; the low bytes of the integers have them. Quotients are exact, because sums are
+// below 2^21 and 2^21 (inverse modulus - 2^32) < 2^32.
+KINTSUGI_HOST_DEVICE constexpr void complex_residues(const WideByteDigits& re, const WideByteDigits& im,
                                                      const ComplexByteModulus& modulus, bool has_root,
-                                                     std::int32_t (&residues)[3]) {
+                                                     std::uint32_t (&residues)[3]) {
   const ByteModulus& real = modulus.real;
   const std::int32_t a = weighted_sum(re, real.low, real.high, real.top) + real.offset;
   const std::int32_t b = weighted_sum(im, modulus.low, modulus.high, modulus.top);  // w b if there is a root
-  residues[0] = residue_of_bytes(has_root ? a + b : a, real);
-  residues[1] = residue_of_bytes(has_root ? a - b : b + real.offset, real);
-  residues[2] = has_root ? 0 : residue_of_bytes(a + b, real);
+  const auto residue = [&](std::int32_t sum) {
+    return static_cast<std::uint32_t>(residue_of_bytes(sum, real));
+  };
+  residues[0] = residue(has_root ? a + b : a);
+  residues[1] = residue(has_root ? a - b : b + real.offset);
+  residues[2] = has_root ? 0 : residue(a + b);
+}
+KINTSUGI_HOST_DEVICE inline void complex_residues(ByteDigits re, ByteDigits im,
+                                                  const ComplexFloatModulus& modulus, bool has_root,
+                                                  std::uint32_t (&residues)[3]) {
+  const FloatModulus& real = modulus.real;
+  const std::int32_t a = sum_of_bytes(re, real, real.start);
+  const std::int32_t b = weighted_sum(im, modulus.low, modulus.high);
+  residues[0] = residue_by_float(has_root ? a + b : a, real);
+  residues[1] = residue_by_float(has_root ? a - b : b + real.start, real);
+  residues[2] = has_root ? 0 : residue_by_float(a + b, real);
 }
 
 }  // namespace kintsugi::core::cuda

@@ -58,11 +58,17 @@ struct ByteModulus {
   std::int32_t offset = 0;    // a multiple of the modulus that makes sums positive
   // Added to the product of a sum and `inverse`. With it the remainders are the residues of small_residue().
   std::uint64_t shift = 0;
-  // Constants of residue_by_float(), which reduces sums of eight products. A sum that starts with
-  // `float_start` is, read as an FP32 number, an integer in 2^23 ... 2^24.
-  std::int32_t float_start = 0;
-  float float_inverse = 0;
-  float float_rounding = 0;  // adding it rounds to an integer and puts that into the low bits
+};
+
+// Constants of one modulus for integers of eight digits, whose sums of products an FP32 quotient reduces.
+// They are apart from those of ByteModulus, since constant memory is read slowly for the first time.
+struct FloatModulus {
+  std::uint32_t low = 0;  // weights as in ByteModulus
+  std::uint32_t high = 0;
+  std::int32_t modulus = 0;
+  std::int32_t start = 0;  // sums that start with it are, read as FP32 numbers, integers in 2^23 ... 2^24
+  float inverse = 0;
+  float rounding = 0;  // adding it rounds to an integer, which is in the low bits
 };
 
 // Least residue that small_residue() returns. It adds the modulus to remainders below 128 - modulus;
@@ -76,11 +82,11 @@ constexpr std::int32_t min_residue(int modulus) {
 // than the least residue.
 constexpr std::int32_t residue_offset(int modulus, int max_sum) { return (max_sum / modulus + 2) * modulus; }
 
-// Largest magnitude of the sum of the products of eight digits and the modulus's weights.
-constexpr int max_sum_of_digits(const ByteModulus& modulus) {
+// Largest magnitude of a sum of products of eight digits and weights, which `low` and `high` have.
+constexpr int max_sum_of_digits(std::uint32_t low, std::uint32_t high) {
   int result = 0;
   for (int i = 0; i < 32; i += 8) {
-    for (const std::uint32_t word : {modulus.low, modulus.high}) {
+    for (const std::uint32_t word : {low, high}) {
       const int weight = static_cast<std::int8_t>(word >> i);
       result += weight < 0 ? -weight : weight;
     }
@@ -88,28 +94,30 @@ constexpr int max_sum_of_digits(const ByteModulus& modulus) {
   return 128 * result;
 }
 
-// Sets the constants of residue_by_float(). That function reduces a sum s modulo m to s - q m, where q is (s
-// + centre) / m rounded to nearest. `centre` makes the remainders those of small_residue(); without it they
-// would be those nearest to zero.
+// Constants of residue_by_float(), which reduces a sum s modulo m to s - q m, q being (s + centre) / m
+// rounded to nearest. `centre` moves the remainders from those nearest to zero to those of small_residue().
 //
-// A sum starts at float_start. Its bits, read as an FP32 number, are the number quotient * m + centre + s,
-// which is positive and at least 2^23. The function multiplies this number by 1 / m and adds float_rounding,
-// which subtracts `quotient` and adds `correction`. The sum also contains `start`. The low byte of `start`
-// disappears, because subtracting m times the larger quotient subtracts `correction` times m.
-//
-// `start` is as small as the sums allow, because rounding errors grow with it: if it is 2^17 larger, some
-// quotients by 255 are wrong.
-constexpr void set_float_constants(ByteModulus& result) {
+// Sums begin with `start`, so that they are, as FP32 numbers, quotient * m + centre + s, positive and at
+// least 2^23. After the multiplication by 1 / m, `rounding` subtracts `quotient` again and adds `correction`:
+// a quotient that is larger by `correction` cancels the low byte of `start`, which is in the sum too. The
+// start is as near to 2^23 as the sums allow, since rounding errors grow with it: with a start that is 2^17
+// higher some quotients by 255 are wrong. `max_sum` is the largest magnitude of a sum.
+constexpr FloatModulus float_modulus(const ByteModulus& weights, int max_sum) {
   constexpr int float_unit = 1 << 23;
-  const int modulus = result.modulus;
+  const int modulus = weights.modulus;
+  FloatModulus result{.low = weights.low, .high = weights.high, .modulus = modulus};
   const int centre = -min_residue(modulus) - modulus / 2;
-  const int quotient = (float_unit + max_sum_of_digits(result)) / modulus + 2;
+  const int quotient = (float_unit + max_sum) / modulus + 2;
   const int start = quotient * modulus - float_unit + centre;
   int correction = 0;
   while (correction < 255 && ((start - correction * modulus) & 0xff) != 0) ++correction;
-  result.float_start = std::bit_cast<std::int32_t>(static_cast<float>(float_unit)) + start;
-  result.float_inverse = 1.0F / static_cast<float>(modulus);
-  result.float_rounding = static_cast<float>(float_unit / 2 * 3 + correction - quotient);
+  result.start = std::bit_cast<std::int32_t>(static_cast<float>(float_unit)) + start;
+  result.inverse = 1.0F / static_cast<float>(modulus);
+  result.rounding = static_cast<float>(float_unit / 2 * 3 + correction - quotient);
+  return result;
+}
+constexpr FloatModulus float_modulus(const ByteModulus& weights) {
+  return float_modulus(weights, max_sum_of_digits(weights.low, weights.high));
 }
 
 constexpr ByteModulus byte_modulus(int modulus) {
@@ -126,7 +134,6 @@ constexpr ByteModulus byte_modulus(int modulus) {
   result.inverse = static_cast<std::uint32_t>(((std::uint64_t{1} << 32) + modulus - 1) / modulus);
   result.shift = static_cast<std::uint64_t>(-std::int64_t{min_residue(modulus)}) * result.inverse;
   result.offset = residue_offset(modulus, max_sum);
-  set_float_constants(result);
   return result;
 }
 
@@ -151,28 +158,29 @@ KINTSUGI_HOST_DEVICE constexpr std::int32_t residue_of_bytes(std::int32_t sum, c
 }
 
 // `start` plus the products of eight digits and their weights.
-KINTSUGI_HOST_DEVICE constexpr std::int32_t sum_of_bytes(ByteDigits digits, const ByteModulus& modulus,
+template <class Modulus>
+KINTSUGI_HOST_DEVICE constexpr std::int32_t sum_of_bytes(ByteDigits digits, const Modulus& modulus,
                                                          std::int32_t start) {
   return add_byte_products(digits.high, modulus.high, add_byte_products(digits.low, modulus.low, start));
 }
 
-// Returns an integer whose low byte is the residue of `sum`, a sum of eight digit products and float_start.
+// Returns an integer whose low byte is the residue of a sum of eight digit products and FloatModulus::start.
 // tests/engines/cuda/split_elements_test.cpp shows for every modulus and sum that the FP32 quotient is the
 // nearest integer.
-KINTSUGI_HOST_DEVICE inline std::uint32_t residue_by_float(std::int32_t sum, const ByteModulus& modulus) {
+KINTSUGI_HOST_DEVICE inline std::uint32_t residue_by_float(std::int32_t sum, const FloatModulus& modulus) {
 #ifdef __CUDA_ARCH__
   const std::uint32_t quotient =
-      __float_as_uint(__fmaf_rn(__int_as_float(sum), modulus.float_inverse, modulus.float_rounding));
+      __float_as_uint(__fmaf_rn(__int_as_float(sum), modulus.inverse, modulus.rounding));
 #else
-  const auto quotient = std::bit_cast<std::uint32_t>(
-      std::fma(std::bit_cast<float>(sum), modulus.float_inverse, modulus.float_rounding));
+  const auto quotient =
+      std::bit_cast<std::uint32_t>(std::fma(std::bit_cast<float>(sum), modulus.inverse, modulus.rounding));
 #endif
   return static_cast<std::uint32_t>(sum) - quotient * static_cast<std::uint32_t>(modulus.modulus);
 }
 
 // Returns an integer whose low byte is the residue of the digits' integer.
-KINTSUGI_HOST_DEVICE inline std::uint32_t byte_residue(ByteDigits digits, const ByteModulus& modulus) {
-  return residue_by_float(sum_of_bytes(digits, modulus, modulus.float_start), modulus);
+KINTSUGI_HOST_DEVICE inline std::uint32_t byte_residue(ByteDigits digits, const FloatModulus& modulus) {
+  return residue_by_float(sum_of_bytes(digits, modulus, modulus.start), modulus);
 }
 KINTSUGI_HOST_DEVICE constexpr std::uint32_t byte_residue(const WideByteDigits& digits,
                                                           const ByteModulus& modulus) {

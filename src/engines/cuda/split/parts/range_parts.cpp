@@ -42,7 +42,7 @@ PartsTask task_of(const VectorsOfSide& vectors, std::int64_t first_item) {
               : divide_up(vectors.count, parts_strip_bytes / (is_fp64 ? 8 : 4)) * task.parts_per_vector;
   task.part_blocks = vectors.count == 0 ? 0 : blocks;
   task.vector_blocks = divide_up(vectors.count, parts_threads);
-  // FP64: exponents are only summed for norms, which need typical exponents. Depths follow from these sums.
+  // FP64: exponents are only summed for norms, and depths follow from these sums.
   task.finds_depth = is_fp64 ? side.norms != nullptr : vectors.finds_depth;
   task.sums_exponents = task.finds_depth || side.norms != nullptr;
   if (vectors.rule != nullptr) {
@@ -60,9 +60,9 @@ void launch_steps(const Queue& queue, std::span<const VectorsOfSide> sides, Part
     for (std::size_t i = 0; i < sides.size(); ++i) tasks.task[i] = task_of(sides[i], first);
     const std::int64_t vector_blocks = tasks.task[0].vector_blocks + tasks.task[1].vector_blocks;
     const std::int64_t part_blocks = tasks.task[0].part_blocks + tasks.task[1].part_blocks;
-    launch(begin, {vector_blocks, items}, parts_threads, 0, queue, tasks);
-    launch(add, {part_blocks, items}, parts_threads, 0, queue, tasks);
-    launch(end, {vector_blocks, items}, parts_threads, 0, queue, tasks);
+    launch(begin, {vector_blocks, items}, parts_threads, no_shared_bytes, queue, tasks);
+    launch(add, {part_blocks, items}, parts_threads, no_shared_bytes, queue, tasks);
+    launch(end, {vector_blocks, items}, parts_threads, no_shared_bytes, queue, tasks);
   });
 }
 

@@ -31,9 +31,8 @@ __device__ Counter* exponents_of(const PartsTask& task, std::int64_t vector) {
 }
 __device__ unsigned* exponents_of(VectorRange& range) { return reinterpret_cast<unsigned*>(&range.depth); }
 
-// Sums of a norm, stored in the norm's memory. Meanwhile the norm's typical exponent is kept in the range's
-// `scale`. The same memory must not be accessed as two types; so kernels read and write the norm itself as
-// the 64-bit words of the sums.
+// Sums of a norm, stored in the norm's memory. The norm itself is written as the 64-bit words of the sums,
+// since the same memory must not be accessed as two types.
 static_assert(sizeof(VectorNorm) == sizeof(NormSums) && alignof(VectorNorm) == alignof(NormSums));
 __device__ NormSums& norm_sums_of(const PartsTask& task, std::int64_t vector) {
   return reinterpret_cast<NormSums&>(norm_of(task, vector));
@@ -42,11 +41,6 @@ __device__ NormSums words_of(const VectorNorm& norm) {
   NormSums words;
   memcpy(&words, &norm, sizeof words);
   return words;
-}
-__device__ VectorNorm norm_of_words(const NormSums& words) {
-  VectorNorm norm;
-  memcpy(&norm, &words, sizeof norm);
-  return norm;
 }
 __device__ void add_atomically(std::uint64_t& target, std::uint64_t term) {
   atomicAdd(reinterpret_cast<Counter*>(&target), static_cast<Counter>(term));
@@ -94,7 +88,7 @@ struct RangeOfPart {
 
 // Sums of a norm, and the scaling of the elements that are added.
 struct NormSum {
-  NormScaling scaling;
+  TwoFactors scaling;
   NormSums sums;
 
   __device__ void add(const NormSum& other) { sums.add(other.sums); }
@@ -114,10 +108,7 @@ struct NormOfPart {
   // registers.
   static constexpr int max_adjacent = sizeof(T) == 8 ? 2 : 1;
 
-  __device__ Sum begin(std::int64_t vector) const {
-    const VectorRange& range = range_of(task, vector);
-    return {norm_scaling(range, range.scale), {}};
-  }
+  __device__ Sum begin(std::int64_t vector) const { return {norm_scaling(range_of(task, vector)), {}}; }
   template <int count>
   __device__ static void add(Sum& sum, const T (&x)[count]) {
 #pragma unroll
@@ -132,8 +123,8 @@ struct NormOfPart {
     NormSums& vector_sums = norm_sums_of(task, vector);
     add_atomically(vector_sums.squares, sum.sums.squares);
     add_atomically(vector_sums.magnitudes, sum.sums.magnitudes);
-    add_atomically(vector_sums.clipped, sum.sums.clipped);
-    add_atomically(vector_sums.clipped_squares, sum.sums.clipped_squares);
+    add_atomically(vector_sums.logarithms, sum.sums.logarithms);
+    add_atomically(vector_sums.elements, sum.sums.elements);
   }
 };
 
@@ -160,8 +151,8 @@ __device__ void visit_vector(const PartsTasks& tasks, const Visit& visit) {
   if (vector < task.vectors) visit(task, vector);
 }
 
-// Completes a vector's range from the sum of biased exponents, and its norm's typical exponent. The results
-// are those of MagnitudesAndExponents::range() and typical().
+// Completes a vector's range from the sum of biased exponents. It computes what
+// MagnitudesAndExponents::range() computes.
 template <class T>
 __device__ void end_range(const PartsTask& task, std::int64_t vector) {
   using Limits = std::numeric_limits<T>;
@@ -178,10 +169,6 @@ __device__ void end_range(const PartsTask& task, std::int64_t vector) {
       task.finds_depth && elements <= max_elements && depth < VectorRange::unknown_depth && has_no_subnormal;
   range.elements = depth_is_known ? static_cast<std::int32_t>(elements) : 0;
   range.depth = depth_is_known ? static_cast<std::int32_t>(depth) : VectorRange::unknown_depth;
-  if (task.norms != nullptr) {
-    norm_of(task, vector).typical =
-        elements == 0 ? 0 : static_cast<std::int32_t>(exponents / elements) + lowest;
-  }
 }
 
 }  // namespace
@@ -231,10 +218,7 @@ extern "C" __global__ void __launch_bounds__(parts_threads)
     begin_norm_parts(const __grid_constant__ PartsTasks tasks) {
   begin_dependent_kernel();
   if (is_zero(tasks.alpha)) return;
-  visit_vector(tasks, [](const PartsTask& task, std::int64_t vector) {
-    range_of(task, vector).scale = norm_of_words(norm_sums_of(task, vector)).typical;
-    norm_sums_of(task, vector) = {};
-  });
+  visit_vector(tasks, [](const PartsTask& task, std::int64_t vector) { norm_sums_of(task, vector) = {}; });
 }
 
 extern "C" __global__ void __launch_bounds__(parts_threads, 3)
@@ -258,16 +242,13 @@ extern "C" __global__ void __launch_bounds__(parts_threads)
   if (is_zero(tasks.alpha)) return;
   const NormFindings& findings = tasks.found_norms;
   visit_vector(tasks, [&](const PartsTask& task, std::int64_t vector) {
-    VectorRange& range = range_of(task, vector);
-    const NormSums sums = norm_sums_of(task, vector);
-    const std::int32_t typical = range.scale;
-    const VectorNorm norm = sums.norm(typical, norm_scaling(range, typical), task.matrix.length());
+    const VectorRange& range = range_of(task, vector);
+    const VectorNorm norm = norm_sums_of(task, vector).norm(task.matrix.length());
     norm_sums_of(task, vector) = words_of(norm);
-    range.scale = 0;
     const bool can_rule_out = range.finite() && (range.flags & VectorRange::all_zero) == 0;
     if (findings.ruled_out == nullptr || !can_rule_out) return;
-    if (rules_proof_out(norm, norm_top(task.top_exponent, task.sum_bits, norm.bits), findings.coefficient))
-      *findings.ruled_out = 1;
+    const int top = norm_top(task.top_exponent, task.sum_bits, norm.bits);
+    if (rules_proof_out(norm, top, task.matrix.length(), findings.coefficient)) *findings.ruled_out = 1;
   });
 }
 

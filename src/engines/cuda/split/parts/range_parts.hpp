@@ -24,11 +24,11 @@ struct VectorsOfSide {
 // elements, or more than 4096 and are so few that thread blocks with whole vectors would not fill the device.
 bool reads_by_parts(const DeviceSide& a, const DeviceSide& b);
 
-// Finds ranges of one or two sides of equally many batch items. For a side that has norms, also finds typical
-// exponents.
+// Finds ranges of one or two sides of equally many batch items, and depths for a side that has norms.
 void find_ranges_by_parts(const Queue& queue, std::span<const VectorsOfSide> sides, const Alpha& alpha);
 
-// Finds norms. find_ranges_by_parts() must have found ranges and typical exponents. `findings` may be empty.
+// Finds norms, once find_ranges_by_parts() has found ranges. `findings` has the flag that is set if a vector
+// rules the proof out; it may be empty.
 void find_norms_by_parts(const Queue& queue, std::span<const VectorsOfSide> sides, const Alpha& alpha,
                          const NormFindings& findings);
 

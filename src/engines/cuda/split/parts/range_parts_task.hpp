@@ -13,7 +13,7 @@ struct PartsTask {
   DeviceMatrix matrix;
   std::int64_t item = 0;
   VectorRange* ranges = nullptr;  // starts with vector `first`
-  VectorNorm* norms = nullptr;    // starts with vector `first`; nullptr: no step needs typical exponents
+  VectorNorm* norms = nullptr;    // starts with vector `first`; nullptr: no step needs norms
   std::int64_t item_vectors = 0;  // number of ranges, and of norms, per item
   std::int64_t first = 0;
   std::int64_t vectors = 0;
@@ -21,7 +21,7 @@ struct PartsTask {
   std::int64_t part_length = 0;    // elements; a multiple of 512
   std::int64_t part_blocks = 0;    // thread blocks that read parts
   std::int64_t vector_blocks = 0;  // thread blocks with a thread for each vector
-  bool sums_exponents = false;     // true if depths or typical exponents are wanted
+  bool sums_exponents = false;     // true if depths are wanted
   bool finds_depth = false;
   std::int32_t top_exponent = 0;  // top_exponent and sum_bits of the rule whose proof a vector's norm may
   std::int32_t sum_bits = 0;      // rule out

@@ -73,7 +73,7 @@ void pack(const Queue& queue, const DeviceSplit& split, const DeviceCondition& c
   clear(queue, task.failures, static_cast<std::size_t>(items * task.panels) * sizeof(std::int32_t));
   const std::int64_t blocks = task.vector_groups * divide_up(task.vector_stride, pack_length);
   for_each_launch(items, [&](std::int64_t, std::int64_t launched_items) {
-    launch(kernel, {blocks, launched_items}, pack_threads, 0, queue, task);
+    launch(kernel, {blocks, launched_items}, pack_threads, no_shared_bytes, queue, task);
     advance(task, launched_items);
   });
 }
@@ -103,7 +103,7 @@ void count_tiles(const Queue& queue, const DeviceTileCount& count, DeviceReport*
                  .condition = count.condition,
                  .report = report};
   for_each_launch(count.items, [&](std::int64_t, std::int64_t items) {
-    launch(kernel, {1, items}, count_threads, 0, queue, task);
+    launch(kernel, {1, items}, count_threads, no_shared_bytes, queue, task);
     task.a.failures += task.a.failures == nullptr ? 0 : items * task.a.item_panels;
     task.b.failures += task.b.failures == nullptr ? 0 : items * task.b.item_panels;
     if (task.condition.selection != nullptr) task.condition.selection += items;
