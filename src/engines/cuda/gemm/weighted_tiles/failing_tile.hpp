@@ -7,6 +7,6 @@ inline constexpr int failing_rows = 64;
 inline constexpr int failing_columns = 64;
 inline constexpr int failing_threads = 64;
 inline constexpr int failing_blocks = 8;  // per SM
-inline constexpr int failing_shared_bytes = 24 * 1024;
+inline constexpr int failing_shared_bytes = 17 * 1024;
 
 }  // namespace kintsugi::core::cuda

@@ -36,37 +36,13 @@ struct FailingSide {
   unsigned failing_panels;
 };
 
-// Rows and columns of a thread block. Successive thread blocks go through groups of 32 blocks of rows. So
-// thread blocks that run at the same time share rows and columns in the L2 cache.
-struct BlockPlace {
-  TileRange rows{0, failing_rows};
-  TileRange columns{0, failing_columns};
-
-  __device__ explicit BlockPlace(const WeightedTileParams& params) {
-    constexpr std::int64_t group_rows = 32;
-    const std::int64_t blocks_of_rows = divide_up(params.tile.rows, failing_rows);
-    const std::int64_t blocks_of_columns = divide_up(params.tile.columns, failing_columns);
-    const std::int64_t group = blockIdx.x / (group_rows * blocks_of_columns);
-    const std::int64_t index = blockIdx.x - group * group_rows * blocks_of_columns;
-    const std::int64_t height = min(group_rows, blocks_of_rows - group * group_rows);
-    rows.first = (group * group_rows + index % height) * failing_rows;
-    columns.first = index / height * failing_columns;
-  }
-};
-
 struct FailingStorage {
   // Sums of each warp's panels of rows and of columns, in the order of FailingSums::offset().
   float sums[warps][warp_panels][warp_panels][4][32];
   int row_scales[failing_rows];
   int column_scales[failing_columns];
-  // The following members are in shared memory because registers are few.
-  uint4 row_digits[warps][half_digits][32];  // digits of Fp16Rows for the second instruction, by lane
-  PanelMask panels[warps][32];               // of 32 successive pieces of k
-  BlockPlace place;
-  FailingSide a;
+  FailingSide a;  // in shared memory because registers are few
   FailingSide b;
-  int rows;            // number of panels of rows inside the region of C
-  int columns[warps];  // number of panels of each warp's columns inside the region of C
 };
 static_assert(sizeof(FailingStorage) <= failing_shared_bytes);
 
@@ -131,18 +107,16 @@ __device__ unsigned failing_panels_of_tile(const FailingSide& side, int first_pa
   return mask & side.failing_panels >> first_panel;
 }
 
-// Reads the thread's elements of vector v in a piece. Elements beyond the operand are zero.
-__device__ void read_elements(const FailingSide& side, int v, int piece, float (&elements)[half_elements]) {
-  const std::int64_t begin = std::int64_t{piece} * half_piece + threadIdx.x % 4 * half_elements;
-  const bool exists = v < side.count;
-  const auto inside = static_cast<int>(
-      exists ? max(std::int64_t{0}, min(side.elements.columns - begin, std::int64_t{half_elements})) : 0);
+// Reads the thread's elements of vector v in the piece that begins at inner index `piece`; zeros beyond the
+// operand.
+__device__ void read_elements(const FailingSide& side, int v, std::int64_t piece,
+                              float (&elements)[half_elements]) {
+  const std::int64_t begin = piece + threadIdx.x % 4 * half_elements;
+  const std::int64_t left = v < side.count ? side.elements.columns - begin : 0;
   const std::int64_t stride = side.elements.column_stride;
-  const float* source = &side.elements(side.first + (exists ? v : 0), 0) + begin * stride;
-  if (inside < half_elements) {
-#pragma unroll
-    for (int e = 0; e < half_elements; ++e) elements[e] = e < inside ? source[e * stride] : 0.0F;
-  } else if (stride == 1 && reinterpret_cast<std::uintptr_t>(source) % sizeof(float4) == 0) {
+  const float* source = &side.elements(side.first + (v < side.count ? v : 0), 0) + begin * stride;
+  if (stride == 1 && left >= half_elements &&
+      reinterpret_cast<std::uintptr_t>(source) % sizeof(float4) == 0) {
     const auto* fours = reinterpret_cast<const float4*>(source);
     const float4 low = fours[0];
     const float4 high = fours[1];
@@ -151,24 +125,34 @@ __device__ void read_elements(const FailingSide& side, int v, int piece, float (
     for (int e = 0; e < half_elements; ++e) elements[e] = all[e];
   } else {
 #pragma unroll
-    for (int e = 0; e < half_elements; ++e, source += stride) elements[e] = *source;
+    for (int e = 0; e < half_elements; ++e) elements[e] = e < left ? source[e * stride] : 0.0F;
   }
 }
 
 // Number of the first panel of a mask; -1 if the mask is empty.
 __device__ int lowest_panel(unsigned panels) { return __ffs(static_cast<int>(panels)) - 1; }
 
-// Number of the warp's first panel of columns among those of the thread block.
-__device__ int first_column_panel() { return static_cast<int>(threadIdx.x) / 32 * warp_panels; }
+// Rows and columns of a warp. Its panels of rows are those of the thread block.
+struct WarpPart {
+  int first_column_panel;  // of the thread block's
+  int rows;                // panels of rows that are inside the region of C
+  int columns;
 
-// The panels of rows, or those of columns, in a mask.
-__device__ unsigned row_mask(PanelMask panels) { return panels & ((1U << warp_panels) - 1); }
-__device__ unsigned column_mask(PanelMask panels) { return panels >> warp_panels; }
+  __device__ WarpPart(const FailingSide& a, const FailingSide& b) {
+    first_column_panel = static_cast<int>(threadIdx.x) / 32 * warp_panels;
+    rows = inside(a.count, weighted_tile_rows, 0);
+    columns = inside(b.count, weighted_tile_columns, first_column_panel);
+  }
 
-// Number of the warp's panels, from `first_panel` on, that have at least one of the first `count` vectors.
-__device__ int panels_inside(int count, int panel_vectors, int first_panel) {
-  return max(0, min((count + panel_vectors - 1) / panel_vectors - first_panel, warp_panels));
-}
+  // Bits of the panels of rows, or of columns, in a mask.
+  __device__ static unsigned row_mask(PanelMask panels) { return panels & ((1U << warp_panels) - 1); }
+  __device__ static unsigned column_mask(PanelMask panels) { return panels >> warp_panels; }
+
+ private:
+  __device__ static int inside(int count, int panel_vectors, int first_panel) {
+    return max(0, min((count + panel_vectors - 1) / panel_vectors - first_panel, warp_panels));
+  }
+};
 
 // A thread's elements of a panel, as in the fragments of mma.sync. In a panel of rows the thread has the rows
 // g and g + 8, where g = lane / 4. In a panel of columns it has column g.
@@ -176,7 +160,7 @@ struct RowElements {
   float low[half_elements];
   float high[half_elements];
 
-  __device__ void read(const FailingSide& a, int panel, int piece) {
+  __device__ void read(const FailingSide& a, int panel, std::int64_t piece) {
     const int v = panel * weighted_tile_rows + static_cast<int>(threadIdx.x) % 32 / 4;
     read_elements(a, v, piece, low);
     read_elements(a, v + 8, piece, high);
@@ -185,7 +169,7 @@ struct RowElements {
 struct ColumnElements {
   float each[half_elements];
 
-  __device__ void read(const FailingSide& b, int panel, int piece) {
+  __device__ void read(const FailingSide& b, int panel, std::int64_t piece) {
     read_elements(b, panel * weighted_tile_columns + static_cast<int>(threadIdx.x) % 32 / 4, piece, each);
   }
 };
@@ -212,39 +196,37 @@ __device__ HalfVectorScale column_scale(const ColumnElements& columns, const Fai
 
 // Multiplies a failing tile of rows by all of the warp's columns. While one panel of columns is multiplied,
 // the elements of the next panel are read.
-__device__ void multiply_rows(int row, int piece, FailingStorage& storage) {
+__device__ void multiply_rows(const WarpPart& part, int row, std::int64_t piece, FailingStorage& storage) {
   float(&sums)[warp_panels][4][32] = storage.sums[threadIdx.x / 32][row];
   RowElements elements;
   ColumnElements next;
   elements.read(storage.a, row, piece);
-  next.read(storage.b, first_column_panel(), piece);
+  next.read(storage.b, part.first_column_panel, piece);
   const RowScales scales(elements, storage, row);
   const Fp16Rows first(elements.low, elements.high, scales.low.scale, scales.high.scale, 0);
-  uint4(&digits)[half_digits][32] = storage.row_digits[threadIdx.x / 32];
-  Fp16Rows(elements.low, elements.high, scales.low.scale, scales.high.scale, 1).store(digits);
+  const Fp16Rows second(elements.low, elements.high, scales.low.scale, scales.high.scale, 1);
 #pragma unroll 1
-  for (int column = 0; column < storage.columns[threadIdx.x / 32]; ++column) {
+  for (int column = 0; column < part.columns; ++column) {
     const ColumnElements present = next;
-    if (column + 1 < storage.columns[threadIdx.x / 32])
-      next.read(storage.b, first_column_panel() + column + 1, piece);
-    const HalfVectorScale vector = column_scale(present, storage, first_column_panel() + column);
+    if (column + 1 < part.columns) next.read(storage.b, part.first_column_panel + column + 1, piece);
+    const HalfVectorScale vector = column_scale(present, storage, part.first_column_panel + column);
     DigitSums digit_sums;
     digit_sums.add(first, Fp16Columns(present.each, vector.scale, 0));
-    digit_sums.add(Fp16Rows(digits), Fp16Columns(present.each, vector.scale, 1));
+    digit_sums.add(second, Fp16Columns(present.each, vector.scale, 1));
     digit_sums.add_to(sums[column], scales.low.weight, scales.high.weight, vector.weight);
   }
 }
 
-// Multiplies a failing tile of columns by those panels of the warp's rows that do not fail.
-__device__ void multiply_columns(int column, int piece, FailingStorage& storage) {
-  unsigned rows = ((1U << storage.rows) - 1) & ~row_mask(storage.panels[threadIdx.x / 32][piece % 32]);
+// Multiplies a failing tile of columns by those panels of the warp's rows that `rows` names.
+__device__ void multiply_columns(const WarpPart& part, int column, unsigned rows, std::int64_t piece,
+                                 FailingStorage& storage) {
   if (rows == 0) return;
   ColumnElements elements;
   RowElements next;
-  elements.read(storage.b, first_column_panel() + column, piece);
+  elements.read(storage.b, part.first_column_panel + column, piece);
   int row = lowest_panel(rows);
   next.read(storage.a, row, piece);
-  const HalfVectorScale vector = column_scale(elements, storage, first_column_panel() + column);
+  const HalfVectorScale vector = column_scale(elements, storage, part.first_column_panel + column);
   const Fp16Columns first(elements.each, vector.scale, 0);
   const Fp16Columns second(elements.each, vector.scale, 1);
 #pragma unroll 1
@@ -262,31 +244,38 @@ __device__ void multiply_columns(int column, int piece, FailingStorage& storage)
   }
 }
 
-// Finds the failing panels of 32 pieces of k, from piece `first` on. Each lane finds those of one piece.
-__device__ void find_panels_of_pieces(int first, int tiles, int depth, FailingStorage& storage) {
-  const int tile = (first + static_cast<int>(threadIdx.x) % 32) / (depth / half_piece);
-  PanelMask panels = 0;
-  if (tile < tiles)
-    panels = failing_panels_of_tile(storage.a, 0, tile) |
-             failing_panels_of_tile(storage.b, first_column_panel(), tile) << warp_panels;
-  __syncwarp();
-  storage.panels[threadIdx.x / 32][threadIdx.x % 32] = panels;
-  __syncwarp();
+// Multiplies the warp's part of a tile along k in which these panels fail.
+__device__ void multiply_tile(const WarpPart& part, PanelMask panels, int tile, int depth,
+                              FailingStorage& storage) {
+#pragma unroll 1
+  for (int offset = 0; offset < depth; offset += half_piece) {
+    const std::int64_t piece = std::int64_t{tile} * depth + offset;
+    if (piece >= storage.a.elements.columns) return;
+#pragma unroll 1
+    for (unsigned left = part.row_mask(panels); left != 0; left &= left - 1)
+      multiply_rows(part, lowest_panel(left), piece, storage);
+    const unsigned other_rows = ((1U << part.rows) - 1) & ~part.row_mask(panels);
+#pragma unroll 1
+    for (unsigned left = part.column_mask(panels); left != 0; left &= left - 1)
+      multiply_columns(part, lowest_panel(left), other_rows, piece, storage);
+  }
 }
 
-// Multiplies the warp's part of all failing tiles, in ascending order of k.
-__device__ void multiply_tiles(int tiles, int depth, FailingStorage& storage) {
-  const auto pieces = static_cast<int>(divide_up(storage.a.elements.columns, std::int64_t{half_piece}));
-  const PanelMask(&panels)[32] = storage.panels[threadIdx.x / 32];
+// Multiplies the warp's part of all failing tiles, in ascending order of k. A lane finds the panels that fail
+// in one of 32 tiles along k.
+__device__ void multiply_tiles(const WarpPart& part, int tiles, int depth, FailingStorage& storage) {
+  const auto lane = static_cast<int>(threadIdx.x) % 32;
 #pragma unroll 1
-  for (int piece = 0; piece < pieces; ++piece) {
-    if (piece % 32 == 0) find_panels_of_pieces(piece, tiles, depth, storage);
+  for (int first = 0; first < tiles; first += 32) {
+    PanelMask of_lane = 0;
+    if (first + lane < tiles)
+      of_lane = failing_panels_of_tile(storage.a, 0, first + lane) |
+                failing_panels_of_tile(storage.b, part.first_column_panel, first + lane) << warp_panels;
 #pragma unroll 1
-    for (unsigned left = row_mask(panels[piece % 32]); left != 0; left &= left - 1)
-      multiply_rows(lowest_panel(left), piece, storage);
-#pragma unroll 1
-    for (unsigned left = column_mask(panels[piece % 32]); left != 0; left &= left - 1)
-      multiply_columns(lowest_panel(left), piece, storage);
+    for (unsigned left = __ballot_sync(~0U, of_lane != 0 ? 1 : 0); left != 0; left &= left - 1) {
+      const int tile = lowest_panel(left);
+      multiply_tile(part, __shfl_sync(~0U, of_lane, tile), first + tile, depth, storage);
+    }
   }
 }
 
@@ -297,23 +286,43 @@ __device__ void clear_sums(FailingStorage& storage) {
 }
 
 // Stores the warp's sums of panels that have failing tiles.
-__device__ void store_failing_sums(const WeightedTileParams& params, const FailingStorage& storage) {
+__device__ void store_failing_sums(const WeightedTileParams& params, const WarpPart& part,
+                                   const TileRange& rows, const TileRange& columns,
+                                   const FailingStorage& storage) {
   const auto lane = static_cast<int>(threadIdx.x) % 32;
   const FailingSums target(params, item_of_block());
 #pragma unroll 1
-  for (int pair = 0; pair < storage.rows * warp_panels; ++pair) {
+  for (int pair = 0; pair < part.rows * warp_panels; ++pair) {
     const int row = pair / warp_panels;
-    const int column = first_column_panel() + pair % warp_panels;
-    if (pair % warp_panels >= storage.columns[threadIdx.x / 32]) continue;
+    const int column = part.first_column_panel + pair % warp_panels;
+    if (pair % warp_panels >= part.columns) continue;
     if ((storage.a.failing_panels >> row & 1U) == 0 && (storage.b.failing_panels >> column & 1U) == 0)
       continue;
-    float* first = target.first(storage.place.rows.first / weighted_tile_rows + row,
-                                storage.place.columns.first / weighted_tile_columns + column, lane);
+    float* first = target.first(rows.first / weighted_tile_rows + row,
+                                columns.first / weighted_tile_columns + column, lane);
     const float(&sums)[4][32] = storage.sums[threadIdx.x / 32][row][pair % warp_panels];
 #pragma unroll
     for (int i = 0; i < 4; ++i) first[FailingSums::offset(i)] = sums[i][lane];
   }
 }
+
+// First row and column of a thread block. Successive ones have groups of 32 blocks of rows, so that those
+// which run at the same time share rows and columns in the L2 cache.
+struct BlockPlace {
+  std::int64_t row;
+  std::int64_t column;
+
+  __device__ explicit BlockPlace(const WeightedTileParams& params) {
+    constexpr std::int64_t group_rows = 32;
+    const std::int64_t blocks_of_rows = divide_up(params.tile.rows, failing_rows);
+    const std::int64_t blocks_of_columns = divide_up(params.tile.columns, failing_columns);
+    const std::int64_t group = blockIdx.x / (group_rows * blocks_of_columns);
+    const std::int64_t index = blockIdx.x - group * group_rows * blocks_of_columns;
+    const std::int64_t height = min(group_rows, blocks_of_rows - group * group_rows);
+    row = (group * group_rows + index % height) * failing_rows;
+    column = index / height * failing_columns;
+  }
+};
 
 }  // namespace
 
@@ -323,23 +332,23 @@ extern "C" __global__ void __launch_bounds__(failing_threads, failing_blocks)
   begin_dependent_kernel();
   if (!holds(params.tile.condition, item_of_block())) return;
   const BlockPlace place(params);
-  const FailingSide a = rows_of(params, item_of_block(), place.rows);
-  const FailingSide b = columns_of(params, item_of_block(), place.columns);
+  const TileRange rows{place.row, failing_rows};
+  const TileRange columns{place.column, failing_columns};
+  const FailingSide a = rows_of(params, item_of_block(), rows);
+  const FailingSide b = columns_of(params, item_of_block(), columns);
   if ((a.failing_panels | b.failing_panels) == 0) return;
   FailingStorage& storage = *reinterpret_cast<FailingStorage*>(memory);
+  const WarpPart part(a, b);
   if (threadIdx.x == 0) {
-    storage.place = place;
     storage.a = a;
     storage.b = b;
-    storage.rows = panels_inside(a.count, weighted_tile_rows, 0);
   }
-  storage.columns[threadIdx.x / 32] = panels_inside(b.count, weighted_tile_columns, first_column_panel());
   load_scales(a, storage.row_scales, failing_rows);
   load_scales(b, storage.column_scales, failing_columns);
   clear_sums(storage);
   __syncthreads();
-  multiply_tiles(params.tiles_of_vector, depth, storage);
-  store_failing_sums(params, storage);
+  multiply_tiles(part, params.tiles_of_vector, depth, storage);
+  store_failing_sums(params, part, rows, columns, storage);
 }
 
 }  // namespace kintsugi::core::cuda

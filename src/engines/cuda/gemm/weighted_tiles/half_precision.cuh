@@ -17,62 +17,64 @@ inline constexpr int half_elements = half_piece / 4;
 // products of two digits are in units of 2^-48.
 inline constexpr float units_of_digit_sums = 0x1p48F;
 
-// The integers of a vector's elements (half_integer() of arith/tile_arithmetic.hpp) in three parts of 16
-// bits. They are computed by FP32 operations: an SM issues twice as many of them as of integer operations.
+// Shift of 64 bits by any number.
+__device__ inline std::uint64_t shift_right(std::uint64_t bits, int shift) {
+  std::uint64_t result;
+  asm("shr.b64 %0, %1, %2;" : "=l"(result) : "l"(bits), "r"(shift));
+  return result;
+}
+
+// The integers of a vector's elements (half_integer() of arith/tile_arithmetic.hpp) in FP32: elements are
+// scaled so that the piece's largest exponent becomes 7, or less where 2^126 does not suffice for that.
 class HalfScale {
  public:
   __device__ explicit HalfScale(float largest) {
-    constexpr int leading_exponent = 15;  // of the vector's largest element, scaled
-    constexpr int max_shift = 127;
-    const int shift = leading_exponent - exponent_of(largest);
-    const int first_shift = min(shift, max_shift);
-    first_factor_ = __int_as_float((first_shift + 127) << 23);
-    second_factor_ = __int_as_float((shift - first_shift + 127) << 23);
+    constexpr int leading_bits = 7;
+    constexpr int max_shift = 126;
+    const int exponent = exponent_of(largest);
+    const int shift = min(leading_bits - exponent, max_shift);
+    factor_ = __int_as_float((shift + 127) << 23);
+    const int scaled_exponent = exponent + shift;
+    rounding_limit_ = __int_as_float((scaled_exponent - 24 + 127) << 23);
+    biased_exponent_ = scaled_exponent + 127;
   }
 
-  // The low 16 bits of each part are two digits. Adding 2^23 makes the part's unit that of its last bit, and
-  // all differences are exact. The last part is rounded and can become 2^16. Fp16Pair then increases the part
-  // before it, which is below 2^8.
-  struct Parts {
-    std::uint32_t high;
-    std::uint32_t middle;
-    std::uint32_t low;
-  };
-  __device__ Parts parts(float x) const {
-    constexpr float unit = 0x1p23F;
-    constexpr float part = 0x1p16F;
-    const float scaled = __fmul_rn(fabsf(x), first_factor_);
-    const float high = __fmaf_rz(scaled, second_factor_, unit);
-    const float after_high = __fmaf_rn(scaled, second_factor_, -__fsub_rn(high, unit));
-    const float middle = __fmaf_rz(after_high, part, unit);
-    const float after_middle = __fmaf_rn(after_high, part, -__fsub_rn(middle, unit));
-    const float low = __fmaf_rn(after_middle, part, unit);
-    return {__float_as_uint(high), __float_as_uint(middle), __float_as_uint(low)};
+  // Returns half_integer(x, exponent) * 2^8, with the sign of x as bit 63. Elements that have bits below the
+  // integer's unit lie below rounding_limit_, where the unit is that of FP32's additions.
+  __device__ std::uint64_t integer(float x) const {
+    float scaled = __fmul_rn(fabsf(x), factor_);
+    if (scaled < rounding_limit_) scaled = __fadd_rn(scaled, rounding_limit_) - rounding_limit_;
+    const std::uint32_t bits = __float_as_uint(scaled);
+    const std::uint32_t significand = (bits & 0x7fffffU) | 0x800000U;
+    const int shift = biased_exponent_ - static_cast<int>(bits >> 23);  // more than 64 for zero
+    const std::uint64_t sign = __float_as_uint(x) & 0x80000000U;
+    return shift_right(std::uint64_t{significand} << 32, shift) | sign << 32;
   }
 
  private:
-  float first_factor_;   // both together scale the largest exponent to leading_exponent;
-  float second_factor_;  // more than 2^127 is no FP32 number
+  float factor_;
+  float rounding_limit_;
+  int biased_exponent_;
 };
 
-// Words of two elements' digits 0 to 5: the high byte of each half of a word has the sign, the low byte the
-// digit.
+// Words of two elements' digits 0 to 5, from HalfScale::integer() of both: the high byte of each half of a
+// word has the sign, the low byte the digit.
 struct Fp16Pair {
   std::uint32_t words[half_digits];
 
-  __device__ Fp16Pair(const HalfScale& scale, float x, float y) {
-    const HalfScale::Parts parts_x = scale.parts(x);
-    const HalfScale::Parts parts_y = scale.parts(y);
-    const std::uint32_t signs = __byte_perm(__float_as_uint(x), __float_as_uint(y), 0x7030) & 0x80008000U;
-    const std::uint32_t carries = __byte_perm(parts_x.low, parts_y.low, 0x7632) & 0x00010001U;
-    const std::uint32_t pairs[half_digits / 2]{__byte_perm(parts_x.high, parts_y.high, 0x5410),
-                                               __byte_perm(parts_x.middle, parts_y.middle, 0x5410) + carries,
-                                               __byte_perm(parts_x.low, parts_y.low, 0x5410)};
-#pragma unroll
-    for (int part = 0; part < half_digits / 2; ++part) {
-      words[2 * part] = __byte_perm(pairs[part], signs, 0x7351);
-      words[2 * part + 1] = __byte_perm(pairs[part], signs, 0x7250);
-    }
+  __device__ Fp16Pair(std::uint64_t x, std::uint64_t y) {
+    const auto high_x = static_cast<std::uint32_t>(x >> 32);  // sign, digits 0, 1 and 2
+    const auto high_y = static_cast<std::uint32_t>(y >> 32);
+    const auto low_x = static_cast<std::uint32_t>(x);  // digits 3, 4 and 5, and zeros
+    const auto low_y = static_cast<std::uint32_t>(y);
+    const std::uint32_t signs = __byte_perm(high_x, high_y, 0x0073);
+    const std::uint32_t low = __byte_perm(low_x, low_y, 0x7632);
+    words[0] = __byte_perm(high_x, high_y, 0x7632);
+    words[1] = __byte_perm(high_x, high_y, 0x7531);
+    words[2] = __byte_perm(high_x, high_y, 0x7430);
+    words[3] = __byte_perm(low, signs, 0x5341);
+    words[4] = __byte_perm(low, signs, 0x5240);
+    words[5] = __byte_perm(__byte_perm(low_x, low_y, 0x0051), signs, 0x5140);
   }
 };
 
@@ -108,31 +110,14 @@ struct Fp16Rows {
 #pragma unroll
     for (int pair = 0; pair < 2; ++pair) {
       const int e = 4 * instruction + 2 * pair;
-      const Fp16Pair of_low(low_scale, low[e], low[e + 1]);
-      const Fp16Pair of_high(high_scale, high[e], high[e + 1]);
+      const Fp16Pair of_low(low_scale.integer(low[e]), low_scale.integer(low[e + 1]));
+      const Fp16Pair of_high(high_scale.integer(high[e]), high_scale.integer(high[e + 1]));
 #pragma unroll
       for (int s = 0; s < half_digits; ++s) {
         digits[s][2 * pair] = of_low.words[s];
         digits[s][2 * pair + 1] = of_high.words[s];
       }
     }
-  }
-
-  // Shared memory holds the digits of each lane.
-  __device__ explicit Fp16Rows(const uint4 (&stored)[half_digits][32]) {
-#pragma unroll
-    for (int s = 0; s < half_digits; ++s) {
-      const uint4 four = stored[s][threadIdx.x % 32];
-      digits[s][0] = four.x;
-      digits[s][1] = four.y;
-      digits[s][2] = four.z;
-      digits[s][3] = four.w;
-    }
-  }
-  __device__ void store(uint4 (&stored)[half_digits][32]) const {
-#pragma unroll
-    for (int s = 0; s < half_digits; ++s)
-      stored[s][threadIdx.x % 32] = {digits[s][0], digits[s][1], digits[s][2], digits[s][3]};
   }
 };
 
@@ -144,7 +129,7 @@ struct Fp16Columns {
 #pragma unroll
     for (int pair = 0; pair < 2; ++pair) {
       const int e = 4 * instruction + 2 * pair;
-      const Fp16Pair of_pair(scale, elements[e], elements[e + 1]);
+      const Fp16Pair of_pair(scale.integer(elements[e]), scale.integer(elements[e + 1]));
 #pragma unroll
       for (int s = 0; s < half_digits; ++s) digits[s][pair] = of_pair.words[s];
     }

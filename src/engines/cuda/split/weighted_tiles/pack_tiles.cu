@@ -175,8 +175,8 @@ __device__ int panel_of(int step, int tile_vectors) {
   return tile_vectors == 8 ? step * vectors_at_once / 8 : step * vectors_at_once / 16;
 }
 
-// Exponent that |x| has after it is rounded to the segments, from the bits of |x|, which is not zero. `half`
-// is half a unit of the last segment in the significand. Subnormal numbers take rounded_exponent().
+// Exponent of |x|, not zero, rounded to the segments; `magnitude` has the bits of |x|, and `half` is half a
+// unit of the last segment in the significand. For subnormal numbers rounded_exponent() finds it.
 __device__ int exponent_of_bits(float x, std::uint32_t magnitude, std::uint32_t half, int segments) {
   constexpr std::uint32_t smallest_normal = 0x800000;
   if (magnitude < smallest_normal) return rounded_exponent(x, segments);
