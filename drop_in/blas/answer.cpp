@@ -16,19 +16,6 @@ namespace kintsugi::blas {
 
 namespace {
 
-// Depth of nested calls of this library in this thread. Nested calls come from the next BLAS, or from the
-// OpenBLAS of Kintsugi, which call routines by exported name. The variable is in static TLS, since every call
-// reads it.
-__attribute__((tls_model("initial-exec"))) constinit thread_local int calls_under_way = 0;
-
-class CallUnderWay {
- public:
-  CallUnderWay() { ++calls_under_way; }
-  ~CallUnderWay() { --calls_under_way; }
-  CallUnderWay(const CallUnderWay&) = delete;
-  CallUnderWay& operator=(const CallUnderWay&) = delete;
-};
-
 class Stopwatch {
  public:
   double seconds() const {
@@ -166,7 +153,21 @@ bool Batch::add(const Group& group) noexcept try {
   return false;
 }
 
-bool intercepts() { return calls_under_way == 0 && !settings().forwards_all(); }
+namespace in_force {
+
+constinit std::atomic<Interception> interception = Interception::unknown;
+constinit thread_local int calls_under_way = 0;
+
+Interception read_interception() {
+  const Settings& read = settings();
+  const Interception found = read.forwards_all()                   ? Interception::none
+                             : read.sites && !read.records_calls() ? Interception::by_site
+                                                                   : Interception::all;
+  interception.store(found, std::memory_order_relaxed);
+  return found;
+}
+
+}  // namespace in_force
 
 void answer(const Invocation& invocation, const Call& call, Forward forward) {
   const CallUnderWay under_way;

@@ -1,6 +1,7 @@
 // Answers a call: checks its arguments, then emulates it, computes it by several products, or forwards it.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <vector>
 
@@ -8,13 +9,52 @@
 #include "check.hpp"
 #include "multiply.hpp"
 #include "next_blas/next.hpp"
+#include "sites/compiled_site.hpp"
+#include "sites/native_sites.hpp"
 
 namespace kintsugi::blas {
 
-// True if calls of this thread may be emulated now. False if the settings forward all calls. False, too,
-// while this thread is inside a call of this library: then the call comes from the library's own native
-// product.
-bool intercepts();
+// Calls that may be emulated, as the settings have it.
+enum class Interception : std::uint8_t {
+  unknown,  // the settings have not been read
+  none,
+  by_site,  // those of sites that are not native; no call is recorded
+  all,
+};
+
+namespace in_force {
+
+extern constinit std::atomic<Interception> interception;
+
+// Depth of nested calls of this library in this thread. Nested calls come from the next BLAS, or from the
+// OpenBLAS of Kintsugi, which call routines by exported name. The variable is in static TLS, since every call
+// reads it.
+extern __attribute__((tls_model("initial-exec"))) constinit thread_local int calls_under_way;
+
+// Reads the settings at the program's first call.
+Interception read_interception();
+
+}  // namespace in_force
+
+class CallUnderWay {
+ public:
+  CallUnderWay() { ++in_force::calls_under_way; }
+  ~CallUnderWay() { --in_force::calls_under_way; }
+  CallUnderWay(const CallUnderWay&) = delete;
+  CallUnderWay& operator=(const CallUnderWay&) = delete;
+};
+
+// True if a call of this thread that returns to `return_address` may be emulated now. False if the settings,
+// or the rule of the call's site, forward it. False, too, while this thread is inside a call of this library:
+// then the call comes from the library's own native product.
+inline bool intercepts(const void* return_address) {
+  if (in_force::calls_under_way != 0) return false;
+  Interception interception = in_force::interception.load(std::memory_order_relaxed);
+  if (interception == Interception::unknown) interception = in_force::read_interception();
+  if (interception != Interception::by_site) return interception == Interception::all;
+  const void* const compiled_site = announced_site();
+  return !is_known_native(compiled_site != nullptr ? compiled_site : return_address);
+}
 
 void answer(const Invocation& invocation, const Call& call, Forward forward);
 

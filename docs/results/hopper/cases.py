@@ -140,6 +140,11 @@ def of_application(name, shapes, seconds, *more):
     return bench("programs", name, "auto fp16x3 legemm", ",".join(map(shape_text, shapes)), seconds, *more)
 
 
+def of_errors(name, shapes, seconds, distribution="uniform"):
+    return Case("programs", name, ("kintsugi", "accuracy", "--engines", "cuda", "--schemes", "native,fp16,fp16x3,legemm", "--seeds", "1,2,3",
+                                   "--distributions", distribution, "--shapes", ",".join(map(shape_text, shapes))), seconds)
+
+
 PROGRAMS = [
     of_mixpert("mixpert-paper", "nearest-neighbours k-means perceptron bert-feed-forward query-key-value correlation", 120,
                "--size", "paper", "--schemes", MEASURED_SCHEMES),
@@ -151,6 +156,9 @@ PROGRAMS = [
     of_application("programs-k-means", K_MEANS, 20),
     of_application("programs-feed-forward", FEED_FORWARD, 20),
     of_application("programs-language-models", LANGUAGE_MODELS, 30, "--distribution", "language-model"),
+    of_errors("programs-errors-k-means", K_MEANS[:-1], 40),
+    of_errors("programs-errors-feed-forward", FEED_FORWARD, 20),
+    of_errors("programs-errors-language-models", LANGUAGE_MODELS, 30, "language-model"),
     Case("programs", "programs-trade", ("python3", "docs/results/hopper/cublas_modes.py", "--sizes", "1024,2048,4096,8192"), 30),
 ]
 CASES = {case.name: case for case in SGEMM + FP64 + PROGRAMS}

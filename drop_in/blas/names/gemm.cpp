@@ -13,7 +13,7 @@ void fortran_gemm(const Invocation& invocation, const char* op_a, const char* op
     return call_next(invocation.symbol, op_a, op_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc, length,
                      length);
   };
-  if (forward_unless_intercepted(call_next_library)) return;
+  if (forward_unless_intercepted(invocation, call_next_library)) return;
   const Call call = with_matrices({.type = Type::type,
                                    .convention = Convention::fortran,
                                    .op_a = op_of_letter(*op_a),
@@ -33,7 +33,7 @@ void cblas_gemm(const Invocation& invocation, int layout, int op_a, int op_b, In
   const auto call_next_library = [&] {
     return call_next(invocation.symbol, layout, op_a, op_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
   };
-  if (forward_unless_intercepted(call_next_library)) return;
+  if (forward_unless_intercepted(invocation, call_next_library)) return;
   const Call call = with_matrices({.type = Type::type,
                                    .convention = Convention::cblas,
                                    .layout = layout_of_number(layout),
@@ -55,7 +55,7 @@ void fortran_gemmt(const Invocation& invocation, const char* uplo, const char* o
     return call_next(invocation.symbol, uplo, op_a, op_b, n, k, alpha, a, lda, b, ldb, beta, c, ldc, length,
                      length, length);
   };
-  if (forward_unless_intercepted(call_next_library)) return;
+  if (forward_unless_intercepted(invocation, call_next_library)) return;
   const Call call = with_matrices({.routine = Routine::gemmt,
                                    .type = Type::type,
                                    .convention = Convention::fortran,
@@ -77,7 +77,7 @@ void cblas_gemmt(const Invocation& invocation, int layout, int uplo, int op_a, i
   const auto call_next_library = [&] {
     return call_next(invocation.symbol, layout, uplo, op_a, op_b, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
   };
-  if (forward_unless_intercepted(call_next_library)) return;
+  if (forward_unless_intercepted(invocation, call_next_library)) return;
   const Call call = with_matrices({.routine = Routine::gemmt,
                                    .type = Type::type,
                                    .convention = Convention::cblas,

@@ -83,7 +83,7 @@ void fortran_gemm_batch(const Invocation& invocation, const char* op_a, const ch
     return call_next(invocation.symbol, op_a, op_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc, group_count,
                      group_size, length, length);
   };
-  if (forward_unless_intercepted(call_next_library)) return;
+  if (forward_unless_intercepted(invocation, call_next_library)) return;
   const Arrays<Type, Int> arrays{m, n, k, alpha, a, lda, b, ldb, beta, c, ldc, *group_count, group_size};
   answer(invocation,
          batch_of(
@@ -102,7 +102,7 @@ void cblas_gemm_batch(const Invocation& invocation, int layout, const int* op_a,
     return call_next(invocation.symbol, layout, op_a, op_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc,
                      group_count, group_size);
   };
-  if (forward_unless_intercepted(call_next_library)) return;
+  if (forward_unless_intercepted(invocation, call_next_library)) return;
   const Arrays<Type, Int> arrays{m, n, k, alpha, a, lda, b, ldb, beta, c, ldc, group_count, group_size};
   const auto set_op_a = [op_a](Int g, Call& product) {
     product.op_a = op_of_number(op_a[g]);
@@ -146,7 +146,7 @@ void fortran_gemm_batch_strided(const Invocation& invocation, const char* op_a, 
     return call_next(invocation.symbol, op_a, op_b, m, n, k, alpha, a, lda, stride_a, b, ldb, stride_b, beta,
                      c, ldc, stride_c, count, length, length);
   };
-  if (forward_unless_intercepted(call_next_library)) return;
+  if (forward_unless_intercepted(invocation, call_next_library)) return;
   const Call product = with_matrices({.type = Type::type,
                                       .convention = Convention::fortran,
                                       .op_a = op_of_letter(*op_a),
@@ -171,7 +171,7 @@ void cblas_gemm_batch_strided(const Invocation& invocation, int layout, int op_a
     return call_next(invocation.symbol, layout, op_a, op_b, m, n, k, alpha, a, lda, stride_a, b, ldb,
                      stride_b, beta, c, ldc, stride_c, count);
   };
-  if (forward_unless_intercepted(call_next_library)) return;
+  if (forward_unless_intercepted(invocation, call_next_library)) return;
   const Call product = with_matrices({.type = Type::type,
                                       .convention = Convention::cblas,
                                       .layout = layout_of_number(layout),

@@ -82,11 +82,13 @@ bool call_next(Symbol& symbol, Arguments... arguments) {
   return true;
 }
 
-// Calls the next BLAS if the call is not intercepted. Returns false if Kintsugi must answer the call: because
-// the call is intercepted, or because there is no next BLAS.
+// Calls the next BLAS if the call is not intercepted, before arguments are read. Returns false if Kintsugi
+// must answer the call: because the call is intercepted, or because there is no next BLAS.
 template <class CallNextLibrary>
-bool forward_unless_intercepted(const CallNextLibrary& call_next_library) {
-  return !intercepts() && call_next_library();
+bool forward_unless_intercepted(const Invocation& invocation, const CallNextLibrary& call_next_library) {
+  if (intercepts(invocation.return_address)) return false;
+  const CallUnderWay under_way;
+  return call_next_library();
 }
 
 // Name of a routine as xerbla spells it: upper case, padded to at least six characters.

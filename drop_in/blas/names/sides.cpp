@@ -13,7 +13,7 @@ void fortran_symm(const Invocation& invocation, const char* side, const char* up
     return call_next(invocation.symbol, side, uplo, m, n, alpha, a, lda, b, ldb, beta, c, ldc, length,
                      length);
   };
-  if (forward_unless_intercepted(call_next_library)) return;
+  if (forward_unless_intercepted(invocation, call_next_library)) return;
   const Side known = side_of_letter(*side);
   const Call call = with_matrices({.routine = routine,
                                    .type = Type::type,
@@ -35,7 +35,7 @@ void cblas_symm(const Invocation& invocation, int layout, int side, int uplo, In
   const auto call_next_library = [&] {
     return call_next(invocation.symbol, layout, side, uplo, m, n, alpha, a, lda, b, ldb, beta, c, ldc);
   };
-  if (forward_unless_intercepted(call_next_library)) return;
+  if (forward_unless_intercepted(invocation, call_next_library)) return;
   const Side known = side_of_number(side);
   const Call call = with_matrices({.routine = routine,
                                    .type = Type::type,
@@ -59,7 +59,7 @@ void fortran_trmm(const Invocation& invocation, const char* side, const char* up
     return call_next(invocation.symbol, side, uplo, op, diag, m, n, alpha, a, lda, b, ldb, length, length,
                      length, length);
   };
-  if (forward_unless_intercepted(call_next_library)) return;
+  if (forward_unless_intercepted(invocation, call_next_library)) return;
   const Side known = side_of_letter(*side);
   const Call call{.routine = routine,
                   .type = Type::type,
@@ -86,7 +86,7 @@ void cblas_trmm(const Invocation& invocation, int layout, int side, int uplo, in
   const auto call_next_library = [&] {
     return call_next(invocation.symbol, layout, side, uplo, op, diag, m, n, alpha, a, lda, b, ldb);
   };
-  if (forward_unless_intercepted(call_next_library)) return;
+  if (forward_unless_intercepted(invocation, call_next_library)) return;
   const Side known = side_of_number(side);
   const Call call{.routine = routine,
                   .type = Type::type,

@@ -12,7 +12,7 @@ void fortran_syrk(const Invocation& invocation, const char* uplo, const char* op
   const auto call_next_library = [&] {
     return call_next(invocation.symbol, uplo, op, n, k, alpha, a, lda, beta, c, ldc, length, length);
   };
-  if (forward_unless_intercepted(call_next_library)) return;
+  if (forward_unless_intercepted(invocation, call_next_library)) return;
   const Call call{.routine = routine,
                   .type = Type::type,
                   .convention = Convention::fortran,
@@ -37,7 +37,7 @@ void cblas_syrk(const Invocation& invocation, int layout, int uplo, int op, Int 
   const auto call_next_library = [&] {
     return call_next(invocation.symbol, layout, uplo, op, n, k, alpha, a, lda, beta, c, ldc);
   };
-  if (forward_unless_intercepted(call_next_library)) return;
+  if (forward_unless_intercepted(invocation, call_next_library)) return;
   const Call call{.routine = routine,
                   .type = Type::type,
                   .convention = Convention::cblas,
@@ -64,7 +64,7 @@ void fortran_syr2k(const Invocation& invocation, const char* uplo, const char* o
   const auto call_next_library = [&] {
     return call_next(invocation.symbol, uplo, op, n, k, alpha, a, lda, b, ldb, beta, c, ldc, length, length);
   };
-  if (forward_unless_intercepted(call_next_library)) return;
+  if (forward_unless_intercepted(invocation, call_next_library)) return;
   const Call call = with_matrices({.routine = routine,
                                    .type = Type::type,
                                    .convention = Convention::fortran,
@@ -85,7 +85,7 @@ void cblas_syr2k(const Invocation& invocation, int layout, int uplo, int op, Int
   const auto call_next_library = [&] {
     return call_next(invocation.symbol, layout, uplo, op, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
   };
-  if (forward_unless_intercepted(call_next_library)) return;
+  if (forward_unless_intercepted(invocation, call_next_library)) return;
   const Call call = with_matrices({.routine = routine,
                                    .type = Type::type,
                                    .convention = Convention::cblas,

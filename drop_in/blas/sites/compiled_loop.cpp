@@ -106,7 +106,7 @@ void record_loop(const RunningLoop& loop) {
 
 // Computes the product if its site is emulated. Returns false if the program's loops must run.
 bool multiply(const LoopProduct& product, const void* record) try {
-  if (!intercepts() || !has_sites() || product.m < 1 || product.n < 1 || product.k < 1) return false;
+  if (!intercepts(nullptr) || !has_sites() || product.m < 1 || product.n < 1 || product.k < 1) return false;
   std::optional<Call> call = gemm_of(product);
   if (!call) return false;
   call->site = site_of(nullptr, record);

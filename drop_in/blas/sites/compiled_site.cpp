@@ -13,9 +13,6 @@ namespace kintsugi::blas {
 
 namespace {
 
-// The variable is in static TLS, because every call of BLAS reads it: a read takes two instructions there.
-__attribute__((tls_model("initial-exec"))) constinit thread_local const void* current_site = nullptr;
-
 // Returns the table of call sites of a loaded file; an empty table if the file cannot be read. Tables are
 // kept by the file's base address.
 const std::vector<sites::TableSite>& table_of(const link_map& file) {
@@ -39,9 +36,15 @@ bool has_hash(const link_map& file, std::uint64_t address) {
 
 }  // namespace
 
-void announce_compiled_site(const void* record) { current_site = record; }
+namespace in_force {
 
-const void* take_compiled_site() { return std::exchange(current_site, nullptr); }
+constinit thread_local const void* site_record = nullptr;
+
+}  // namespace in_force
+
+void announce_compiled_site(const void* record) { in_force::site_record = record; }
+
+const void* take_compiled_site() { return std::exchange(in_force::site_record, nullptr); }
 
 std::unique_ptr<Site> new_compiled_site(const void* record) {
   const auto decoded = sites::decode(static_cast<const char*>(record));
@@ -65,8 +68,10 @@ std::unique_ptr<Site> new_compiled_site(const void* record) {
 
 // Called by programs that were compiled with the pass.
 extern "C" __attribute__((visibility("default"))) void kintsugi_site_begin(const void* record) {
-  current_site = record;
+  in_force::site_record = record;
 }
-extern "C" __attribute__((visibility("default"))) void kintsugi_site_end() { current_site = nullptr; }
+extern "C" __attribute__((visibility("default"))) void kintsugi_site_end() {
+  in_force::site_record = nullptr;
+}
 
 }  // namespace kintsugi::blas

@@ -11,6 +11,17 @@ namespace kintsugi::blas {
 // Stores the record of the site from which this thread's next call of BLAS comes.
 void announce_compiled_site(const void* record);
 
+namespace in_force {
+
+// Record of the site from which this thread's next call of BLAS comes. The variable is in static TLS, because
+// every call of BLAS reads it: a read takes two instructions there.
+extern __attribute__((tls_model("initial-exec"))) constinit thread_local const void* site_record;
+
+}  // namespace in_force
+
+// Returns the record that is stored for this thread, and keeps it.
+inline const void* announced_site() { return in_force::site_record; }
+
 // Returns the record that is stored for this thread, and removes it. Returns nullptr if the caller was not
 // compiled with the pass.
 const void* take_compiled_site();

@@ -10,6 +10,7 @@
 #include "blas/mutexes.hpp"
 #include "blas/settings.hpp"
 #include "compiled_site.hpp"
+#include "native_sites.hpp"
 
 namespace kintsugi::blas {
 
@@ -64,6 +65,21 @@ __attribute__((tls_model("initial-exec"))) constinit thread_local LastSite last_
 
 }  // namespace
 
+namespace in_force {
+
+constinit std::array<std::atomic<const void*>, native_places> native_addresses{};
+
+}  // namespace in_force
+
+void note_native(const void* address) {
+  for (std::size_t probe = 0; probe < in_force::most_probes; ++probe) {
+    std::atomic<const void*>& place = in_force::native_addresses[in_force::place_of(address, probe)];
+    if (place.load(std::memory_order_relaxed) != nullptr) continue;
+    place.store(address, std::memory_order_relaxed);
+    return;
+  }
+}
+
 const Site* site_of(const void* return_address, const void* compiled_site) try {
   const auto& file = settings().sites;
   if (!file) return nullptr;
@@ -80,6 +96,7 @@ const Site* site_of(const void* return_address, const void* compiled_site) try {
   if (made == nullptr) made = new_site(return_address);
   const Site* const site = site_with_rule(all, std::move(made), *file);
   all.of_address[address] = site;
+  if (site->rule.is_native()) note_native(address);
   last_site = {address, site};
   return site;
 } catch (const std::exception&) {  // No memory.
