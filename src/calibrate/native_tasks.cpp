@@ -47,8 +47,8 @@ class NativeProduct {
   void multiply_by_vendor_and_test(const Queue& queue, int step, bool tests_operands) const {
     multiply_by_vendor(queue, step);
     bench_.engine().finish_native(queue, tile(step), tile(step).c,
-                                  tests_operands ? bench_.scratch() : nullptr,
-                                  tests_operands ? bench_.engine().native_scratch_bytes() : 0);
+                                  tests_operands ? NativeTest::operands : NativeTest::sums, bench_.scratch(),
+                                  bench_.engine().native_scratch_bytes());
   }
   void multiply_by_own_kernel(const Queue& queue, int step) const {
     bench_.engine().multiply_unsliced(queue, tile(step));

@@ -13,6 +13,10 @@
 
 namespace kintsugi::core {
 
+// Numbers that a test of the vendor library's sums reads: the sums, or first the operands, whose magnitudes
+// may prove all sums.
+enum class NativeTest : std::uint8_t { sums, operands };
+
 class DeviceOzaki1;
 class DeviceTransfers;
 
@@ -163,10 +167,11 @@ class DeviceProducts {
   virtual bool native(const Queue& queue, const DeviceBlasProduct& product, std::byte* scratch) const = 0;
   // Last step of native sums under a contract: C = alpha sums + beta C of the tile's batch items. `sums` has
   // A B of these items; or it is C itself, which then has alpha A B, with beta = 0. Elements that underflow
-  // or intermediate overflow may have spoiled are recomputed. `scratch`: memory for the operands' magnitudes,
-  // which are found first and may prove all sums; nullptr, with no bytes: the sums are tested without them.
+  // or intermediate overflow may have spoiled are recomputed. `scratch`: memory for the magnitudes of
+  // operands or sums, which are found first where that is faster and may prove all sums; nullptr, with no
+  // bytes: none.
   virtual void finish_native(const Queue& queue, const DeviceTile& tile, const DeviceMatrix& sums,
-                             std::byte* scratch, std::size_t scratch_bytes) const = 0;
+                             NativeTest test, std::byte* scratch, std::size_t scratch_bytes) const = 0;
 };
 
 // Checked candidates of a fallback chain. They compute a block of C one after the other, until few of its

@@ -32,6 +32,9 @@ struct DeviceSplit {
   // True if the split also finds `elements` and `depth` of the ranges. It can only do so for FP32 vectors
   // with fp16 slices and unknown ranges.
   bool finds_depth = false;
+  // False if nothing reads vectors of padding: tensor maps end with the operand, and the copies after its end
+  // are zeros. Then long vectors of padding are not written.
+  bool needs_padding = true;
   DeviceCounters cleared{};  // counters of a later product of one batch item, which the split sets to 0
 };
 

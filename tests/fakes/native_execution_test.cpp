@@ -84,7 +84,7 @@ TEST_F(Execution, MagnitudesOfOperandsAreReadWhereKIsShort) {
     return events_with("cuLaunchKernel");
   };
   EXPECT_THAT(kernels_of(32, 1), ElementsAre(HasSubstr("find_magnitudes_f32 256x1x1 "),
-                                             HasSubstr("finish_native_f32 528x1x1 ")));
+                                             HasSubstr("finish_native_f32 264x1x1 ")));
   EXPECT_THAT(kernels_of(8192, 1), ElementsAre(HasSubstr("finish_native_f32 4096x1x1 ")));
   EXPECT_THAT(kernels_of(32, std::numeric_limits<double>::infinity()),
               ElementsAre(HasSubstr("finish_native_f32 4096x1x1 ")));

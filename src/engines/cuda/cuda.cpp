@@ -332,9 +332,9 @@ class CudaEngine final : public Engine, public DeviceEngine {
   void multiply_exactly(const Queue& queue, const DeviceTile& tile) const override {
     cuda::multiply_exactly(queue, tile);
   }
-  void finish_native(const Queue& queue, const DeviceTile& tile, const DeviceMatrix& sums, std::byte* scratch,
-                     std::size_t scratch_bytes) const override {
-    cuda::finish_native(queue, tile, sums, scratch, scratch_bytes);
+  void finish_native(const Queue& queue, const DeviceTile& tile, const DeviceMatrix& sums, NativeTest test,
+                     std::byte* scratch, std::size_t scratch_bytes) const override {
+    cuda::finish_native(queue, tile, sums, test, scratch, scratch_bytes);
   }
   void multiply_unsliced(const Queue& queue, const DeviceTile& tile) const override {
     cuda::multiply_unsliced(queue, tile);

@@ -17,7 +17,8 @@ TEST(DeviceChain, RangesSelectTheCandidateInSmallCases) {
   } cases[] = {{"language-model", "fp16x3"},
                {"graded-inner:60", "bf16x6"},
                {"graded-inner:110", "bf16x6"},
-               {"subnormal-mixed", "native"}};
+               {"subnormal-mixed", "bf16x6"},
+               {"span:200", "native"}};
   for (const auto& [distribution, scheme] : cases) {
     GemmCase test{.m = 100, .n = 90, .k = 600, .batch = 2, .distribution = distribution, .policy = "emulate"};
     SCOPED_TRACE(describe(test));
@@ -175,7 +176,7 @@ TEST(DeviceChain, TheEmulationsOfAutoAreReplacedByNative) {
       named.scheme = scheme;
       EXPECT_EQ(bits_of(uniform.result()), device_bits<float>(named));
 
-      test.distribution = "subnormal-mixed";
+      test.distribution = "span:200";
       GemmDataOf<float> deep(test);
       GemmDataOf<float> before(test);
       DeviceGemm<float> deep_on_device(deep);

@@ -251,22 +251,22 @@ std::int64_t slice_vectors(const View& view, const SplitRule& rule) {
   return view.rows;
 }
 
-// Finds numbers of elements and depths by their definitions (VectorRange).
+// Finds numbers of elements and depths, with subnormal elements by set_depth() (tests/arith/range_test.cpp).
 template <class View>
 void find_depths(const View& view, std::vector<VectorRange>& ranges) {
+  using T = std::decay_t<decltype(view(0, 0))>;
+  constexpr int lowest = std::numeric_limits<T>::min_exponent - 2;
   for (std::size_t v = 0; v < ranges.size(); ++v) {
     VectorRange& range = ranges[v];
-    std::int64_t depth = 0;
-    bool normal = true;
+    std::int64_t biased = 0;  // sum of biased exponents
     for (std::int64_t p = 0; p < view.columns; ++p) {
       const auto x = view(static_cast<std::int64_t>(v), p);
       if (x == 0 || !std::isfinite(x)) continue;
       ++range.elements;
-      normal = normal && std::isnormal(x);
-      depth += range.largest - std::ilogb(x);
+      biased += std::max(std::ilogb(x) - lowest, 0);
     }
-    range.depth = normal ? static_cast<std::int32_t>(depth) : VectorRange::unknown_depth;
-    if (!normal) range.elements = 0;
+    range.depth = static_cast<std::int32_t>(std::int64_t{range.elements} * (range.largest - lowest) - biased);
+    if (range.smallest <= lowest) set_depth<T>(range, static_cast<std::uint32_t>(range.elements), biased);
   }
 }
 

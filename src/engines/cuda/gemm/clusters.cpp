@@ -29,7 +29,7 @@ TensorMap tensor_map(const Slices& slices, std::int64_t items, std::int64_t rows
   TensorMap map;
   const auto element_bytes = static_cast<std::uint64_t>(slices.element_bytes());
   const auto length = static_cast<std::uint64_t>(slices.vector_stride());
-  const auto vectors = static_cast<std::uint64_t>(slices.padded_vectors());
+  const auto vectors = static_cast<std::uint64_t>(slices.vectors);  // copies after them are zeros
   const std::uint64_t lengths[3]{length, vectors, static_cast<std::uint64_t>(slices.count * items)};
   const std::uint64_t strides[2]{length * element_bytes,
                                  static_cast<std::uint64_t>(slices.slice_stride()) * element_bytes};

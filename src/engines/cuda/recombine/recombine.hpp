@@ -4,7 +4,7 @@
 
 #include <span>
 
-#include "engines/device_checks.hpp"
+#include "engines/device_engine.hpp"
 
 namespace kintsugi::core::cuda {
 
@@ -26,8 +26,8 @@ void recompute(const Queue& queue, const DeviceTile& block, const DeviceOpenElem
                DeviceReport* report);
 void multiply_exactly(const Queue& queue, const DeviceTile& tile);
 void multiply_unsliced(const Queue& queue, const DeviceTile& tile);
-void finish_native(const Queue& queue, const DeviceTile& tile, const DeviceMatrix& sums, std::byte* scratch,
-                   std::size_t scratch_bytes);
+void finish_native(const Queue& queue, const DeviceTile& tile, const DeviceMatrix& sums, NativeTest test,
+                   std::byte* scratch, std::size_t scratch_bytes);
 void scale(const Queue& queue, const DeviceMatrix& c, std::int64_t item, const DeviceScalars& scalars,
            const DeviceCondition& condition);
 

@@ -50,17 +50,10 @@ struct MagnitudesAndExponents : Magnitudes<T> {
     exponents += other.exponents;
   }
 
-  // Range of the vector, with its number of elements and its depth if 32 bits hold the depth. For vectors
-  // with subnormal elements the depth stays unknown, since subnormal numbers of all magnitudes have the same
-  // biased exponent.
+  // Range of the vector, with its number of elements and its depth if 32 bits hold the depth.
   __device__ VectorRange range() const {
     VectorRange result = Magnitudes<T>::range();
-    constexpr std::uint32_t max_elements = 1U << 24;
-    const std::uint64_t depth = std::uint64_t{elements} * (this->largest >> (digits - 1)) - exponents;
-    const bool normal = elements == 0 || this->smallest_minus_1 + 1 >= Bits{1} << (digits - 1);
-    if (elements > max_elements || depth >= VectorRange::unknown_depth || !normal) return result;
-    result.elements = static_cast<std::int32_t>(elements);
-    result.depth = static_cast<std::int32_t>(depth);
+    set_depth<T>(result, elements, exponents);
     return result;
   }
 

@@ -49,7 +49,7 @@ SplitTask task_of(const SplitTraversal& traversal, std::int64_t blocks, const Sp
           .norms = split.side.norms == nullptr ? nullptr : split.side.norms + split.first,
           .first = split.first,
           .vectors = slices.vectors,
-          .padded_vectors = slices.padded_vectors(),
+          .padded_vectors = traversal.written_vectors(),
           .length = slices.k,
           .vector_stride = slices.vector_stride(),
           .slice_stride = slices.slice_stride(),

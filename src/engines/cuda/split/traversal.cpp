@@ -95,7 +95,7 @@ std::int64_t SplitTraversal::shared_bytes(const KernelOfKind& kernel, std::int64
 }
 
 std::int64_t SplitTraversal::blocks(const KernelOfKind* kernel, std::int64_t threads) const {
-  const std::int64_t vectors = split->slices.padded_vectors();
+  const std::int64_t vectors = written_vectors();
   switch (traversal) {
     case Traversal::tiles:
       return vectors / tile_vectors * std::max<std::int64_t>(divide_up(stride(), part_length()), 1);
@@ -125,6 +125,12 @@ bool SplitTraversal::by_rows() const { return split->side.matrix.column_stride =
 
 bool SplitTraversal::shares_vectors() const {
   return traversal == Traversal::parts || (traversal == Traversal::tiles && stride() > long_stride);
+}
+
+std::int64_t SplitTraversal::written_vectors() const {
+  if (split->needs_padding || traversal != Traversal::parts) return split->slices.padded_vectors();
+  constexpr std::int64_t vectors_of_strip = strip_bytes / 4;  // of FP32, and a multiple of those of FP64
+  return round_up(split->slices.vectors, vectors_of_strip);
 }
 
 std::int64_t SplitTraversal::part_length() const {

@@ -25,6 +25,9 @@ struct SplitTraversal {
   // Bytes of shared memory per thread block, and number of thread blocks, for `threads` threads per block.
   std::int64_t shared_bytes(const KernelOfKind& kernel, std::int64_t threads) const;
   std::int64_t blocks(const KernelOfKind* kernel, std::int64_t threads) const;
+  // Vectors that the split writes: those of the operand, and vectors of padding that are read or share a
+  // thread block with them.
+  std::int64_t written_vectors() const;
   // Largest number of thread blocks of a launch. If it is less than blocks(), thread blocks loop over the
   // split. `conditional` is true if the kernel exits early unless its candidate was selected.
   std::int64_t max_launched(bool conditional) const;

@@ -241,7 +241,10 @@ class FusedCall {
       slices.b = plan_split(b_, program.split_b, slices.b, items, {block.column, block.columns},
                             conditions.ranges_known, splits);
     }
-    for (DeviceSplit& split : splits) split.unlikely = candidate > 0 && has_small_items();
+    for (DeviceSplit& split : splits) {
+      split.unlikely = candidate > 0 && has_small_items();
+      split.needs_padding = false;
+    }
     if (candidate == 0 && clears_counters(items)) splits.front().cleared = memory_.counters;
     if (!splits.empty()) engine_.split(queue_, splits, on_candidate(conditions.conditional, candidate));
     count_tiles(program, items, slices, block, on_candidate(conditions.conditional, candidate));

@@ -62,9 +62,9 @@ class NativeProducts {
     } else if (!multiply_by_vendor(whole(), call_.c, scalars)) {
       multiply_by_own_kernel(whole());
     } else if (has_contract) {
-      const bool tests_operands = way == NativeWay::vendor_operands;
-      engine_.finish_native(call_.queue, tile_of(whole()), call_.c, tests_operands ? scratch_ : nullptr,
-                            tests_operands ? call_.blocking.native_scratch_bytes : 0);
+      const NativeTest test = way == NativeWay::vendor_operands ? NativeTest::operands : NativeTest::sums;
+      engine_.finish_native(call_.queue, tile_of(whole()), call_.c, test, scratch_,
+                            call_.blocking.native_scratch_bytes);
     }
   }
 
@@ -96,8 +96,8 @@ class NativeProducts {
                                 std::min(columns, call_.c.columns - j)};
         const DeviceMatrix sums = sums_of(panel);
         if (multiply_by_vendor(panel, sums, {})) {
-          constexpr std::byte* no_scratch = nullptr;  // not needed, since the operands are not tested
-          engine_.finish_native(call_.queue, tile_of(panel), sums, no_scratch, 0);
+          constexpr std::byte* no_scratch = nullptr;  // every sum is tested, as it is added to C
+          engine_.finish_native(call_.queue, tile_of(panel), sums, NativeTest::sums, no_scratch, 0);
         } else {
           multiply_by_own_kernel(panel);
         }

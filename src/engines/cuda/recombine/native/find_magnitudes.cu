@@ -1,5 +1,8 @@
-// Least and largest magnitudes of both operands of a native product, which may prove that no sum underflows
-// or overflows. With few inner indices the operands are read in less time than the sums.
+// Least and largest magnitudes of both operands of a native product, or of its sums. They may prove that no
+// sum underflowed or overflowed. With few inner indices the operands are read in less time than the sums;
+// sums are read here if the tiles of finish_native would leave many threads idle.
+#include <limits>
+
 #include "base/view.hpp"
 #include "engines/cuda/ptx/griddepcontrol.cuh"
 #include "engines/cuda/recombine/native/finish_task.hpp"
@@ -9,6 +12,7 @@ namespace kintsugi::core::cuda {
 namespace {
 
 constexpr int loads_in_flight = 8;
+constexpr int load_bytes = 16;  // of a load from aligned memory; other loads read one number
 
 // Bits of a number's magnitude as an integer; these integers are ordered as the magnitudes are.
 template <class Real>
@@ -38,9 +42,9 @@ struct MagnitudeExtremes {
   Bits largest;
   int has_special;
 
-  __device__ void add(Real x) {
+  __device__ void add(Real x, bool zero_is_special) {
     const Bits bits = MagnitudeBits<Real>::of(x);
-    if (bits >= infinity) {
+    if (bits >= infinity || (bits == 0 && zero_is_special)) {
       has_special = 1;
     } else if (bits != 0) {
       least = min(least, bits);
@@ -59,44 +63,109 @@ struct MagnitudeExtremes {
   }
 };
 
-// Threads of a thread block that read one line together; the block reads threads / threads_per_line() lines
-// at once.
-__device__ int threads_per_line(std::int64_t length) {
+// Threads of a thread block that read one line of `loads` loads together; the block reads threads /
+// threads_per_line() lines at once.
+__device__ int threads_per_line(std::int64_t loads) {
   int result = 32;
-  while (result < MagnitudesTask::threads && result < length) result *= 2;
+  while (result < MagnitudesTask::threads && result < loads) result *= 2;
   return result;
 }
 
-// Extremes of the thread's share of an operand that thread blocks 0 ... blocks - 1 read together, this one
-// being `block`.
 template <class Real>
-__device__ MagnitudeExtremes<Real> extremes_of_thread(const OperandLines& operand, int block, int blocks) {
-  const int width = threads_per_line(operand.length);
-  const int lines_at_once = MagnitudesTask::threads / width;
-  const std::int64_t chunk = std::int64_t{width} * loads_in_flight;
-  const std::int64_t chunks = divide_up(operand.length, chunk);
-  const std::int64_t line_groups = divide_up(operand.lines, std::int64_t{lines_at_once});
-  const int lane = static_cast<int>(threadIdx.x) % width;
-  const int line_in_group = static_cast<int>(threadIdx.x) / width;
+__device__ bool is_aligned(const OperandLines& operand) {
+  constexpr std::int64_t numbers = load_bytes / sizeof(Real);
+  return reinterpret_cast<std::uintptr_t>(operand.data) % load_bytes == 0 &&
+         (operand.lines == 1 || operand.stride % numbers == 0) &&
+         (operand.items == 1 || operand.item_stride % numbers == 0);
+}
+
+// Reads Count numbers, of which the first `left` exist; the others become `missing`.
+template <int Count, class Real>
+__device__ void load_numbers(const Real* source, std::int64_t left, Real missing, Real (&numbers)[Count]) {
+  if constexpr (Count > 1) {
+    if (left >= Count) {
+      const uint4 bits = __ldg(reinterpret_cast<const uint4*>(source));
+      static_assert(sizeof numbers == sizeof bits);
+      memcpy(numbers, &bits, sizeof bits);
+      return;
+    }
+  }
+#pragma unroll
+  for (int i = 0; i < Count; ++i) numbers[i] = i < left ? source[i] : missing;
+}
+
+// Order in which the threads of a thread block read an operand, `Count` numbers in a load.
+template <int Count>
+struct ReadingOrder {
+  int width;            // threads that read a line together
+  int lines_at_once;    // lines that the block reads with one load of each thread
+  int loads_of_line;    // loads with which the threads of a line read all of it, at most loads_in_flight
+  int lines_of_thread;  // lines that a thread reads in a visit; more than one if lines are short
+  std::int64_t parts;   // visits that share a long line
+  std::int64_t groups;  // groups of lines, each for one visit or `parts` of them
+
+  __device__ explicit ReadingOrder(const OperandLines& operand) {
+    width = threads_per_line(divide_up(operand.length, std::int64_t{Count}));
+    lines_at_once = MagnitudesTask::threads / width;
+    const std::int64_t loads = divide_up(operand.length, std::int64_t{Count} * width);
+    loads_of_line = static_cast<int>(min(loads, std::int64_t{loads_in_flight}));
+    lines_of_thread = loads_in_flight / loads_of_line;
+    parts = divide_up(loads, std::int64_t{loads_in_flight});
+    groups = divide_up(operand.lines, std::int64_t{lines_at_once} * lines_of_thread);
+  }
+};
+
+// Loads the thread's numbers of a visit. Visits are numbered by parts of lines, then groups of lines, then
+// batch items.
+template <class Real, int Count>
+__device__ void load_visit(const OperandLines& operand, const ReadingOrder<Count>& order, std::int64_t visit,
+                           Real missing, Real (&numbers)[loads_in_flight][Count]) {
+  const int lane = static_cast<int>(threadIdx.x) % order.width;
+  const int line_of_thread = static_cast<int>(threadIdx.x) / order.width;
+  const std::int64_t item = visit / (order.parts * order.groups);
+  const std::int64_t group = visit / order.parts % order.groups;
+  const std::int64_t begin = (visit % order.parts * loads_in_flight * order.width + lane) * Count;
+  std::int64_t line = group * order.lines_at_once * order.lines_of_thread + line_of_thread;
+  const Real* line_source =
+      static_cast<const Real*>(operand.data) + item * operand.item_stride + line * operand.stride + begin;
+  const Real* source = line_source;
+  std::int64_t left = operand.length - begin;
+  int loads_left_of_line = order.loads_of_line;
+#pragma unroll
+  for (int i = 0; i < loads_in_flight; ++i) {
+    const bool exists = i < order.loads_of_line * order.lines_of_thread && line < operand.lines;
+    load_numbers<Count>(source, exists ? left : 0, missing, numbers[i]);
+    source += order.width * Count;
+    left -= order.width * Count;
+    if (--loads_left_of_line > 0) continue;
+    line += order.lines_at_once;
+    line_source += order.lines_at_once * operand.stride;
+    source = line_source;
+    left = operand.length - begin;
+    loads_left_of_line = order.loads_of_line;
+  }
+}
+
+// Extremes of the thread's share of an operand that thread blocks 0 ... blocks - 1 read together, this one
+// being `block`. Thread blocks take visits in turn, the last one first, because the product may have left the
+// operand's end in L2.
+template <class Real, int Count>
+__device__ MagnitudeExtremes<Real> extremes_of_thread(const OperandLines& operand, bool zeros_are_special,
+                                                      int block, int blocks) {
+  // Numbers after the end do not change the least magnitude, nor for operands the largest.
+  const Real missing = zeros_are_special ? std::numeric_limits<Real>::max() : Real(0);
+  const ReadingOrder<Count> order(operand);
   MagnitudeExtremes<Real> extremes{MagnitudeExtremes<Real>::infinity, 0, 0};
-  // Thread blocks take chunks in turn: first all chunks of a group of lines, then those of the next group,
-  // then those of the next batch item.
 #pragma unroll 1
-  for (std::int64_t index = block; index < chunks * line_groups * operand.items; index += blocks) {
-    const std::int64_t line = index / chunks % line_groups * lines_at_once + line_in_group;
-    if (line >= operand.lines) continue;
-    const std::int64_t begin = index % chunks * chunk + lane;
-    const std::int64_t item = index / (chunks * line_groups);
-    const Real* first_number =
-        static_cast<const Real*>(operand.data) + item * operand.item_stride + line * operand.stride;
-    Real numbers[loads_in_flight];
+  for (std::int64_t visit = order.parts * order.groups * operand.items - 1 - block; visit >= 0;
+       visit -= blocks) {
+    Real numbers[loads_in_flight][Count];
+    load_visit(operand, order, visit, missing, numbers);
 #pragma unroll
     for (int i = 0; i < loads_in_flight; ++i) {
-      const std::int64_t position = begin + i * width;
-      numbers[i] = position < operand.length ? first_number[position] : Real(0);
-    }
 #pragma unroll
-    for (const Real x : numbers) extremes.add(x);
+      for (const Real x : numbers[i]) extremes.add(x, zeros_are_special);
+    }
   }
   return extremes;
 }
@@ -109,10 +178,14 @@ __device__ void find_magnitudes(const MagnitudesTask& task) {
   __shared__ MagnitudeExtremes<Real> warp_extremes[warps];
   const int block = static_cast<int>(blockIdx.x);
   const bool reads_a = block < task.blocks_of_a;
+  const OperandLines& operand = task.operands[reads_a ? 0 : 1];
+  const int first = reads_a ? 0 : task.blocks_of_a;
+  const int blocks = reads_a ? task.blocks_of_a : MagnitudesTask::blocks - task.blocks_of_a;
+  constexpr int aligned_count = load_bytes / sizeof(Real);
   MagnitudeExtremes<Real> extremes =
-      reads_a ? extremes_of_thread<Real>(task.operands[0], block, task.blocks_of_a)
-              : extremes_of_thread<Real>(task.operands[1], block - task.blocks_of_a,
-                                         MagnitudesTask::blocks - task.blocks_of_a);
+      is_aligned<Real>(operand)
+          ? extremes_of_thread<Real, aligned_count>(operand, task.zeros_are_special, block - first, blocks)
+          : extremes_of_thread<Real, 1>(operand, task.zeros_are_special, block - first, blocks);
 #pragma unroll
   for (int lane_mask = 1; lane_mask < 32; lane_mask *= 2) extremes.add(extremes.of_partner(lane_mask));
   if (threadIdx.x % 32 == 0) warp_extremes[threadIdx.x / 32] = extremes;

@@ -55,6 +55,7 @@ FinishTask finish_task(const DeviceTile& tile, bool in_place) {
       is_fp32 ? double{std::numeric_limits<float>::max()} : std::numeric_limits<double>::max();
   FinishTask task;
   task.min_sum = in_place ? limits.sum * std::fmax(alpha, 1) : limits.sum;
+  if (is_fp32) task.min_sum = static_cast<float>(task.min_sum);  // as the kernels compare
   task.min_product = limits.product;
   task.tile = finish_tile(tile);
   const bool lines_are_rows = tile.c.column_stride < tile.c.row_stride;
@@ -95,27 +96,62 @@ double count_numbers(const OperandLines& operand) {
          static_cast<double>(operand.items);
 }
 
-// True if the operands' magnitudes can prove sums that lie in C, and the scratch memory suffices to find
-// them.
-bool can_look_at_operands(const DeviceTile& tile, std::size_t scratch_bytes) {
+// Bytes of sums that a copy would read in the time that the test loses because C's shape leaves threads idle.
+double bytes_lost_to_shape(const DeviceTile& tile, const FinishTask& task) {
+  constexpr int max_elements_of_thread = 32;
+  const bool lines_are_rows = tile.c.column_stride < tile.c.row_stride;
+  const std::int64_t lines = lines_are_rows ? tile.rows : tile.columns;
+  const std::int64_t tile_lines = std::min<std::int64_t>(task.tile.lines, lines);
+  // A thread reads 64 bytes at a time. A tile begins and ends in the time of about one such read.
+  const auto reads_of = [&](std::int64_t elements_of_thread) {
+    const std::int64_t elements_of_read = 64 / static_cast<std::int64_t>(element_bytes(tile.c.type));
+    return static_cast<double>(1 + divide_up(elements_of_thread, elements_of_read));
+  };
+  const double time = static_cast<double>(task.tiles * tile.items) *
+                      reads_of(divide_up(tile_lines, task.tile.lines_at_once()));
+  const double elements =
+      static_cast<double>(tile.rows) * static_cast<double>(tile.columns) * static_cast<double>(tile.items);
+  const double least_time =
+      elements / (native_threads * max_elements_of_thread) * reads_of(max_elements_of_thread);
+  return elements * static_cast<double>(element_bytes(tile.c.type)) * (time / least_time - 1);
+}
+
+// True if a kernel that reads all sums as one array would take less time than their test in tiles. Such a
+// kernel, and a test that need not read them, take as long as reading some 8 MiB.
+bool reads_sums_first(const DeviceTile& tile, const FinishTask& task) {
+  constexpr double bytes_of_launches = 8 << 20;
+  return bytes_lost_to_shape(tile, task) > bytes_of_launches;
+}
+
+// True if magnitudes can prove sums that lie in C, and the scratch memory suffices to find them.
+bool can_find_magnitudes(const DeviceTile& tile, std::size_t scratch_bytes) {
   constexpr std::size_t bytes = MagnitudesTask::blocks * sizeof(MagnitudeRecord);
   const double alpha = magnitude_bound(tile.scalars.alpha);
   return scratch_bytes >= bytes && tile.a.matrix.columns > 0 && !tile.scalars.on_device() && alpha > 0 &&
          std::isfinite(alpha);
 }
 
-// Launches the kernel that finds the magnitudes of both operands and makes the kernels of `task` read them.
-// Returns false, with nothing done, if the layout of an operand does not allow that.
-bool find_magnitudes(const Queue& queue, const DeviceTile& tile, std::byte* scratch, FinishTask& task) {
+// Launches the kernel that finds the magnitudes of both operands, or of the sums, and makes the kernels of
+// `task` read them. Returns false, with nothing done, if the layout of a matrix does not allow that.
+bool find_magnitudes(const Queue& queue, const DeviceTile& tile, NativeTest test, std::byte* scratch,
+                     FinishTask& task) {
   static const KernelName fp32_kernel{"find_magnitudes", "find_magnitudes_f32", waits_for_grid_dependency};
   static const KernelName fp64_kernel{"find_magnitudes", "find_magnitudes_f64", waits_for_grid_dependency};
-  MagnitudesTask magnitudes{
-      {lines_of(tile.a.matrix, tile.a.item, tile.items), lines_of(tile.b.matrix, tile.b.item, tile.items)}};
-  if (magnitudes.operands[0].data == nullptr || magnitudes.operands[1].data == nullptr) return false;
-  const double share_of_a = count_numbers(magnitudes.operands[0]) /
-                            (count_numbers(magnitudes.operands[0]) + count_numbers(magnitudes.operands[1]));
-  magnitudes.blocks_of_a =
-      std::clamp(static_cast<int>(share_of_a * MagnitudesTask::blocks), 1, MagnitudesTask::blocks - 1);
+  MagnitudesTask magnitudes;
+  if (test == NativeTest::operands) {
+    magnitudes.operands[0] = lines_of(tile.a.matrix, tile.a.item, tile.items);
+    magnitudes.operands[1] = lines_of(tile.b.matrix, tile.b.item, tile.items);
+    const double share_of_a = count_numbers(magnitudes.operands[0]) /
+                              (count_numbers(magnitudes.operands[0]) + count_numbers(magnitudes.operands[1]));
+    magnitudes.blocks_of_a =
+        std::clamp(static_cast<int>(share_of_a * MagnitudesTask::blocks), 1, MagnitudesTask::blocks - 1);
+    if (magnitudes.operands[1].data == nullptr) return false;
+  } else {
+    magnitudes.operands[0] = lines_of(tile.c, tile.item, tile.items);
+    magnitudes.blocks_of_a = MagnitudesTask::blocks;
+    magnitudes.zeros_are_special = task.records_are_of_sums = true;
+  }
+  if (magnitudes.operands[0].data == nullptr) return false;
   magnitudes.records = reinterpret_cast<MagnitudeRecord*>(scratch);
   task.records = magnitudes.records;
   task.records_of_a = magnitudes.blocks_of_a;
@@ -126,8 +162,8 @@ bool find_magnitudes(const Queue& queue, const DeviceTile& tile, std::byte* scra
 
 }  // namespace
 
-void finish_native(const Queue& queue, const DeviceTile& tile, const DeviceMatrix& sums, std::byte* scratch,
-                   std::size_t scratch_bytes) {
+void finish_native(const Queue& queue, const DeviceTile& tile, const DeviceMatrix& sums, NativeTest test,
+                   std::byte* scratch, std::size_t scratch_bytes) {
 #define KINTSUGI_FINISH(name) \
   KernelName { "finish_native", name, waits_for_grid_dependency }
   static const std::array<KernelName, 4> kernels{
@@ -137,10 +173,12 @@ void finish_native(const Queue& queue, const DeviceTile& tile, const DeviceMatri
   const bool in_place = sums.data == tile.c.data;
   FinishTask task = finish_task(tile, in_place);
   std::int64_t blocks = task.tiles;
-  if (in_place && can_look_at_operands(tile, scratch_bytes) && find_magnitudes(queue, tile, scratch, task)) {
+  const bool wants_magnitudes = in_place && can_find_magnitudes(tile, scratch_bytes) &&
+                                (test == NativeTest::operands || reads_sums_first(tile, task));
+  if (wants_magnitudes && find_magnitudes(queue, tile, test, scratch, task)) {
     // If the magnitudes prove all sums, thread blocks only read the records and exit, so there should be few
-    // of them. Four on each SM are enough to use the whole memory bandwidth if the sums have to be read.
-    constexpr std::int64_t blocks_per_sm = 4;
+    // of them: as many as the device holds at once.
+    constexpr std::int64_t blocks_per_sm = 2;
     blocks = std::min(blocks, blocks_per_sm * sm_count());
   }
   for_each_launch(tile.items, [&](std::int64_t first, std::int64_t items) {

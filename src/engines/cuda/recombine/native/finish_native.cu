@@ -330,8 +330,8 @@ class NativeTile {
   int element_count_;  // number of elements of the thread
 };
 
-// True if the operands' magnitudes prove all sums. All threads of the block call it together.
-__device__ bool operands_prove_sums(const FinishTask& task) {
+// True if magnitudes, of operands or sums, prove all sums. All threads of the block call it together.
+__device__ bool magnitudes_prove_sums(const FinishTask& task) {
   constexpr int warps = native_threads / warp_size;
   __shared__ double least[2][warps];  // of the records that each warp read: of A, of B
   __shared__ double largest[2][warps];
@@ -366,6 +366,7 @@ __device__ bool operands_prove_sums(const FinishTask& task) {
       high[operand] = fmax(high[operand], largest[operand][warp]);
     }
   }
+  if (task.records_are_of_sums) return low[0] >= task.min_sum;
   return low[0] * low[1] >= task.min_proved_product && high[0] * high[1] <= task.max_proved_product;
 }
 
@@ -373,7 +374,7 @@ template <class T>
 __device__ void finish_tiles(const DeviceTile& tile, const DeviceMatrix& sums, const FinishTask& task) {
   launch_dependents();
   grid_dependency_wait();
-  if (task.records != nullptr && operands_prove_sums(task)) return;
+  if (task.records != nullptr && magnitudes_prove_sums(task)) return;
   __shared__ TileRanges ranges;
 #pragma unroll 1
   for (std::int64_t index = blockIdx.x; index < task.tiles; index += gridDim.x)

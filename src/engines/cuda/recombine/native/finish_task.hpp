@@ -12,7 +12,7 @@ inline constexpr int native_threads = 256;
 struct MagnitudeRecord {
   double least;
   double largest;
-  std::int64_t has_special;  // 1 if a number is NaN or infinite
+  std::int64_t has_special;  // 1 if a number is NaN or infinite, or a zero that counts as special
 };
 
 // An operand as lines of numbers that are contiguous in memory.
@@ -25,14 +25,16 @@ struct OperandLines {
   std::int64_t item_stride = 0;
 };
 
-// Parameters of find_magnitudes. Each of its thread blocks leaves a record; in finish_native_* thread t of
-// every thread block reads record t, so there are as many records as threads.
+// Parameters of find_magnitudes, which reads both operands, or the sums as operand 0 alone. Each of its
+// thread blocks leaves a record; in finish_native_* thread t of every thread block reads record t, so there
+// are as many records as threads.
 struct MagnitudesTask {
   static constexpr int blocks = native_threads;
   static constexpr int threads = 256;
 
   OperandLines operands[2];
-  int blocks_of_a = 0;  // the others find the magnitudes of B
+  int blocks_of_a = 0;             // the others find the magnitudes of B
+  bool zeros_are_special = false;  // true for sums: a zero may be the result of underflow
   MagnitudeRecord* records = nullptr;
 };
 
@@ -61,6 +63,7 @@ struct FinishTask {
   // Records of find_magnitudes, first those of A; nullptr if the magnitudes are not known. If they prove all
   // sums, the kernel reads none of these.
   const MagnitudeRecord* records = nullptr;
+  bool records_are_of_sums = false;
   int records_of_a = 0;
   // Limits of the magnitudes of products of two elements. If all products are within them, no sum underflows
   // or overflows, with or without alpha.

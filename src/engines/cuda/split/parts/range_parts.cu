@@ -155,20 +155,15 @@ __device__ void visit_vector(const PartsTasks& tasks, const Visit& visit) {
 // MagnitudesAndExponents::range().
 template <class T>
 __device__ void end_range(const PartsTask& task, std::int64_t vector) {
-  using Limits = std::numeric_limits<T>;
-  constexpr std::uint32_t max_elements = 1U << 24;
-  constexpr int lowest = Limits::min_exponent - 2;  // exponent of biased exponent 0
   VectorRange& range = range_of(task, vector);
   const auto elements = static_cast<std::uint32_t>(range.elements);
   const std::uint64_t exponents = task.norms != nullptr ? *exponents_of(task, vector) : *exponents_of(range);
-  const bool is_zero = (range.flags & VectorRange::all_zero) != 0;
-  const std::uint64_t largest = is_zero ? 0 : static_cast<std::uint64_t>(range.largest - lowest);
-  const std::uint64_t depth = elements * largest - exponents;
-  const bool has_no_subnormal = is_zero || range.smallest > lowest;
-  const bool depth_is_known =
-      task.finds_depth && elements <= max_elements && depth < VectorRange::unknown_depth && has_no_subnormal;
-  range.elements = depth_is_known ? static_cast<std::int32_t>(elements) : 0;
-  range.depth = depth_is_known ? static_cast<std::int32_t>(depth) : VectorRange::unknown_depth;
+  if (task.finds_depth) {
+    set_depth<T>(range, elements, exponents);
+  } else {
+    range.elements = 0;
+    range.depth = VectorRange::unknown_depth;
+  }
 }
 
 }  // namespace
