@@ -100,6 +100,8 @@ TEST(DevicePrepared, BatchItemsHaveTheirOwnSelectionInSmallCases) {
     data.a(1)(3, p) *= 0x1p-60F;
     data.b(2)(p, 7) *= 0x1p-50F;
     data.b(3)(p, 7) *= 0x1p-120F;
+    data.a(3)(3, p) = 0;  // where one factor is zero, no depth counts
+    if (p > 0) data.b(3)(p + 1, 7) = 0;
   }
   const auto [bits, candidates] = run_on_copies(data, 0);
   std::vector<std::string> schemes;
