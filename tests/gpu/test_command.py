@@ -121,15 +121,16 @@ def test_sanitizer_failures_and_timings_are_reported(bundle, tmp_path):
     assert [case["passed"] for name, case in cases.items() if name.startswith("kintsugi bench")] == [True, True]
 
 
-def test_suites_that_lack_a_module_are_skipped(bundle, tmp_path):
+def test_suites_that_lack_a_module_or_program_are_skipped(bundle, tmp_path):
     """The bundle here has no drop-in, so that suites whose module is there fail."""
     result = run("--bundle", bundle, "--json", tmp_path / "results", "--suites")
     cases = {name.split()[0]: case for name, case in cases_of(tmp_path / "results").items()}
-    modules = {"ways_in": "numpy", "fuzz": "numpy", "level3": "numpy", "cholmod": "cholmod_l_demo", "pytorch": "torch", "linalg": "torch", "cupy_products": "cupy", "jax_products": "jax"}
+    modules = {"ways_in": "numpy", "fuzz": "numpy", "level3": "numpy", "cholmod": "cholmod_l_demo", "pytorch": "torch",
+               "linalg": "torch", "cupy_products": "cupy", "jax_products": "jax"}
     assert set(cases) == set(modules)
     for name, module in modules.items():
         if subprocess.run(["python3", "-c", f"import {module}"], capture_output=True).returncode != 0:
-            assert cases[name]["skipped"] and cases[name]["message"] == f"there is no module {module}"
+            assert cases[name]["skipped"] and cases[name]["message"] == f"there is no module or program {module}"
         else:
             assert result.returncode == 1 and "has no libkintsugi_cublas.so" in cases[name]["message"]
 

@@ -261,7 +261,7 @@ class FusedCall {
     count.items = items.count;
     count.condition = condition;
     if (block.column == 0) count.a = slices.a;
-    if (block.row == 0) count.b = slices.b;
+    if (needs_split_of_columns(block, blocking_, plan_.problem.m)) count.b = slices.b;
     if (count.a.data != nullptr || count.b.data != nullptr)
       engine_.count_tiles(queue_, count, operands_.report);
   }
