@@ -115,8 +115,8 @@ struct Products {
     return found;
   }
 
-  // Sums of rows and columns beyond those of the operands are zero. cuBLAS computes them from the elements that
-  // follow a block in memory.
+  // Sums of rows and columns beyond those of the operands are zero. cuBLAS computes them from the elements
+  // that follow a block in memory.
   void clear_padding(std::vector<std::uint8_t>& found) const {
     const auto bytes = static_cast<std::int64_t>(sums.element_bytes());
     for (int g = 0; g < sums.groups; ++g) {
