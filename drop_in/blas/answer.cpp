@@ -73,7 +73,7 @@ void answer_natively(const Symbol& symbol, const Call& call, const Forward& forw
 void answer_unrecorded(const Symbol& symbol, const Call& call, const Forward& forward, CallOutcome& outcome) {
   try {
     answer_as_decided(symbol, call, forward, outcome);
-  } catch (const std::exception&) {  // No memory; C is as it was.
+  } catch (const std::exception&) {  // No memory. multiply() and compose() throw only before C is written.
     answer_natively(symbol, call, forward);
   }
 }

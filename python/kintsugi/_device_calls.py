@@ -84,8 +84,8 @@ def strided(array: np.ndarray, dtype: np.dtype) -> Matrices | None:
 
 
 def _check_both_prepared(a: Any, b: Any) -> None:
-    """Raises ValueError if both operands are prepared on a device and there is no `out`, since no tensor then tells the
-    library of the result. Also raises it if the operands were prepared in different memories."""
+    """Raises ValueError if both operands are prepared on a device and there is no `out`, since nothing then says whether the
+    result is a tensor of torch or CuPy. Also raises it if the operands were prepared in different memories."""
     if not (isinstance(a, Prepared) and isinstance(b, Prepared)):
         return
     if a.on_device != b.on_device:

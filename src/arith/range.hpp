@@ -53,8 +53,8 @@ KINTSUGI_HOST_DEVICE constexpr void extend(VectorRange& range, T x) {
   if (exponent < range.smallest) range.smallest = exponent;
 }
 
-// Mean depth that a vector with subnormal elements has at least, as set_depth() counts: more than any scheme
-// with fp16 slices accepts (44 at k = 2^20). bf16x6 accepts up to about 170 for both operands.
+// Lower limit of the mean depth that set_depth() gives to a vector with subnormal elements. Schemes with fp16
+// slices accept less: at most 44 at k = 2^20. bf16x6 accepts about 170 for both operands together.
 inline constexpr std::uint64_t least_subnormal_depth = 64;
 
 // Sets the number of elements and the depth of a vector of elements of type T whose range is known.
@@ -66,7 +66,7 @@ KINTSUGI_HOST_DEVICE constexpr void set_depth(VectorRange& range, std::uint32_t 
                                               std::uint64_t exponents) {
   constexpr std::uint32_t max_elements = 1U << 24;
   constexpr int lowest = std::numeric_limits<T>::min_exponent - 2;  // exponent of biased exponent 0
-  using Sum = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;  // holds a known depth's sum
+  using Sum = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;  // 32 bits hold 2^24 * 254
   range.elements = 0;
   range.depth = VectorRange::unknown_depth;
   if (elements > max_elements) return;
@@ -74,7 +74,7 @@ KINTSUGI_HOST_DEVICE constexpr void set_depth(VectorRange& range, std::uint32_t 
   const auto largest = static_cast<Sum>(is_zero || range.largest < lowest ? 0 : range.largest - lowest);
   std::uint64_t depth = std::uint64_t{elements} * largest - exponents;
   if (!is_zero && range.smallest <= lowest) {
-    // The sum has at least this many addends: one for each normal element.
+    // A lower bound of the number of normal elements: none adds more than `largest` to `exponents`.
     const Sum normal = largest == 0 ? 0 : (static_cast<Sum>(exponents) - 1) / largest + 1;
     depth += (elements - normal) * static_cast<std::uint64_t>(lowest - range.smallest);
     if (depth < elements * least_subnormal_depth) depth = elements * least_subnormal_depth;

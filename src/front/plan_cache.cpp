@@ -39,7 +39,7 @@ PlanCache::Position PlanCache::find_position(const PlanKey& key, std::size_t has
   return found == last ? plans_.end() : found->second;
 }
 
-// The lock of lock_shared_state() is free during a fork(), so that the lists are consistent in the child.
+// A fork() waits for the lock of lock_shared_state(), so that the lists are consistent in the child.
 std::shared_ptr<const Plan> PlanCache::find(const PlanKey& key) {
   const auto lock = lock_shared_state();
   if (!plans_.empty() && plans_.front().key == key) return plans_.front().plan;

@@ -46,8 +46,8 @@ double amx_error(std::int64_t n, double q) {
 //  - 2^emax <= M: a product's exponent before normalisation is the sum of its factors', and
 //    normal significands are at least 1, so |x| >= 2^exponent. (Subnormal factors: accumulation_floor.)
 //  - Each addend loses less than 2^(emax - 23 - e) <= 2^-(23 + e) M. The one that sets emax loses
-//    nothing: fp32 has 23 fraction bits, and products have 20 or 14. So at most as many addends
-//    are truncated as the instruction has products: n over the whole run.
+//    nothing: fp32 has 23 fraction bits, and products have 20 or 14. So at most b of the b + 1
+//    addends are truncated: n over the whole run.
 //  - The sum T of the truncated addends is exact, |T| <= M, and truncation to fp32 loses less than
 //    one unit in the last place, at most 2^-23 |T|.
 // Every step rounds towards zero, so |accumulator| never exceeds |sum_0| + sum |products so far|: M of
@@ -70,8 +70,8 @@ double vendor_error(FormatId format, std::int64_t n) {
 
 // A tensor core treats a subnormal factor as if it had the exponent of the smallest normal number. Then
 // 2^emax is at most 2^min_exponent times the other factor; for two subnormal factors 2^(2 min_exponent); for
-// a subnormal accumulator 2^-126. Every product can lose one unit of this grid, and every result can be
-// rounded to a multiple of 2^-149.
+// a subnormal accumulator 2^-126. Every product can lose 2^(emax - 23 - e), and every result can be rounded
+// to a multiple of 2^-149.
 double tensor_core_floor(Accumulator accumulator, FormatId id, std::int64_t n, double largest_operand) {
   const Format& format = *formats[static_cast<std::size_t>(id)];
   const double smallest = power_of_two(format.min_exponent);

@@ -19,10 +19,10 @@ struct Roofline {
 constexpr double to_tera = 1e-12;
 
 // Returns the point of a row: operations per byte, and 10^12 operations per second.
-std::pair<double, double> point_of(const Json& bench) {
-  const Json& products = bench.at("products");
-  const double operations = (products.is_null() ? 1 : read_number(products)) * read_number(bench.at("rate"));
-  return {operations / read_number(bench.at("bandwidth")), to_tera * operations};
+std::pair<double, double> point_of(const Json& row) {
+  const Json& products = row.at("products");
+  const double rate = (products.is_null() ? 1 : read_number(products)) * read_number(row.at("rate"));
+  return {rate / read_number(row.at("bandwidth")), to_tera * rate};
 }
 
 Roofline& roofline_of(const Json& row, std::vector<Roofline>& rooflines) {

@@ -14,7 +14,7 @@ struct Triangular {
 
   explicit Triangular(const Call& call)
       : a(operand<T>(call.op_a, call.a, call.lda, order_of_a(call), order_of_a(call))),
-        b{static_cast<T*>(call.c), call.ldc, call.m, call.n},
+        b{static_cast<T*>(call.c), call.ldc, call.m, call.n},  // Call::c is the matrix that is written
         is_lower((call.uplo == Uplo::lower) == (call.op_a == Op::n)), is_unit(call.diag == Diag::unit) {
     if (call.side == Side::left) return;
     a = a.transposed();

@@ -126,6 +126,7 @@ struct Strides {
 Batch strided_batch_of(const Call& product, std::int64_t element_bytes, const Strides& strides,
                        std::int64_t count) {
   Batch batch{.convention = product.convention, .layout = product.layout, .bad = first_bad_argument(product)};
+  // The number of a bad enumerator is already that of the strided routine.
   if (batch.bad.enumerator == nullptr) batch.bad.number = argument_number_in_strided(batch.bad.number);
   if (batch.bad.number == 0 && count < 0) batch.bad = {batch_size_argument, nullptr, 0};
   batch.add({.product = product,

@@ -59,7 +59,7 @@ DeviceBuffer allocate_on_device(const Plan& plan, std::size_t bytes, const char*
 
 namespace {
 
-// Reports the program as the device fitted its residuals, if the fit differs from the plan.
+// Reports the program with the exponents of residuals that the device chose, if they differ from the plan's.
 void report_fit(const Plan& plan, const ResidualFit& fit, Report& report) {
   const Candidate& candidate = plan.candidates.front();
   if (candidate.scheme == nullptr || !candidate.scheme->fits_residuals()) return;

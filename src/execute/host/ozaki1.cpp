@@ -130,13 +130,14 @@ class Ozaki1Product {
     }
   }
 
-  // Returns the numbers of slices of A and B that a block of C needs.
+  // Returns the numbers of slices of A and B that a block of C needs. If neither mode nor parameters give
+  // them, this splits A by measure_rows(), as far as the workspace holds A's rows at once.
   SliceDepth find_depth(const Interval& rows, const Interval& columns) {
     if (parameters_.mode == Mode::cr)
       return {Ozaki1Parameters::max_slices, Ozaki1Parameters::max_slices, false};
     if (parameters_.slices != 0) return {parameters_.slices, parameters_.slices, parameters_.fast};
     {
-      const Stopwatch watch(counts_.split_a_seconds);
+      const Stopwatch watch(counts_.split_a_seconds);  // the sums decide how many slices A has
       sum_vectors(task_.b.vectors(columns.first, columns.count), ranges_of_columns(columns), memory_.weights,
                   threads_);
     }
@@ -153,9 +154,9 @@ class Ozaki1Product {
 
   void multiply_block(const Interval& rows, const Interval& columns) {
     const SliceDepth depth = find_depth(rows, columns);
-    // Algorithm 3 has already split A if the workspace holds all of its rows.
     const bool holds_all_rows = rows.count <= task_.blocking.m;
-    bool split_already = holds_all_rows && parameters_.mode != Mode::cr && parameters_.slices == 0;
+    const bool rows_were_measured = parameters_.mode != Mode::cr && parameters_.slices == 0;
+    bool split_already = holds_all_rows && rows_were_measured;
     int max_a = 0;
     int max_b = 0;
     for_each_interval(columns, parts * task_.blocking.n, [&](const Interval& columns_at_once) {

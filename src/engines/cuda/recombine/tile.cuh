@@ -204,9 +204,10 @@ class TileBlock {
     __shared__ int all[block_rows + parts * columns];
     return all;
   }
-  // Element of the copy of the block in shared memory. Elements that a warp accesses together are in
-  // different banks: row r of each lane's rows, consecutive rows, or one row of all columns. The memory is
-  // declared as bytes, because a shared variable may have no constructor, and elements have one.
+  // Element of the copy of the block in shared memory. A warp accesses one row of each lane's rows,
+  // consecutive rows of one column, or one row of all columns. In each of these cases the elements are in
+  // different banks. The memory is declared as bytes, because a shared variable may have no constructor, and
+  // elements have one.
   __device__ static T& staging(int row, int column) {
     constexpr int group = warp_size + warp_size / rows_each;
     constexpr int size = rows_each * group + 1;

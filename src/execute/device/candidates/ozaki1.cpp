@@ -124,7 +124,8 @@ class DeviceOzaki1Product {
     const Slices a = memory_.a.block(row, tile.rows);
     const Slices b = memory_.b.block(vector, vectors);
     for (int q = 0; q < b.count; ++q) {
-      // Fast mode leaves out the smallest products, except in blocks whose counts require them.
+      // Fast mode leaves out the smallest products. The numbers of slices that the device found can require
+      // them: multiply_counted() exits early in thread blocks that need none.
       const int always_multiplied = sums.fast ? a.count - q : a.count;
       add_slices(sums, 0, always_multiplied, q, products, [&](int p) { multiply(a, p, b, q, products); });
       if (slice_counts_.counts == nullptr) continue;

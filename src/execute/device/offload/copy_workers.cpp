@@ -63,7 +63,7 @@ void CopyWorkers::end() {
   threads_.clear();
 }
 
-OffloadCopyTimes CopyWorkers::times() {
+OffloadCopyTimes CopyWorkers::end_and_sum_times() {
   end();
   OffloadCopyTimes all;
   for (const OffloadCopyTimes& times : times_) all.add(times);

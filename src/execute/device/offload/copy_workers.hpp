@@ -50,7 +50,7 @@ class CopyWorkers {
   void wait_for(CopyGroup& group);
 
   // Ends the threads, and returns the sums of their times.
-  OffloadCopyTimes times();
+  OffloadCopyTimes end_and_sum_times();
 
  private:
   // Pinned memory, and an event that is complete when the device has read or filled it.

@@ -328,8 +328,8 @@ bool OffloadPipeline::OnDevice::overwrites(const OffloadStep& next, const Offloa
 }
 
 void OffloadPipeline::OnDevice::add_to_report(Report& report, OffloadSeconds& seconds) {
-  seconds.uploads = uploads_->times();
-  seconds.downloads = downloads_->times();
+  seconds.uploads = uploads_->end_and_sum_times();
+  seconds.downloads = downloads_->end_and_sum_times();
   for (const Product& product : made_) {
     Report found = product.report;
     found.plan = nullptr;

@@ -73,6 +73,7 @@ void OffloadPipeline::run_steps(OnDevice& on_device, OffloadSeconds& seconds) {
     const OffloadStep& step = steps_[i];
     {
       const Stopwatch watch(seconds.load_waits);
+      // The first step of a strip loads C only now: its memory is then free. begin_loads() begins the others.
       if (step.begins_strip) on_device.begin_result_load(step, i);
       begun = begin_loads(on_device, begun, i);
       on_device.finish_loads(i);

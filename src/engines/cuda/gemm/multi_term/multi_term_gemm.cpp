@@ -144,7 +144,7 @@ void launch_variant(const ClusterTileVariant& variant, const DeviceFusedProduct&
   params.sub_blocks = sub_blocks(*product.schedule);
   params.partial_sums = reinterpret_cast<float*>(scratch);
   params.k_parts_added = reinterpret_cast<std::uint32_t*>(scratch + aligned_size(partial_bytes));
-  params.clusters_begun = params.k_parts_added + k_part_counters;
+  params.clusters_begun = params.k_parts_added + k_part_counters;  // behind that many counters
   params.segment_sums = reinterpret_cast<float*>(scratch + segment_offset);
   params.rescale = rescale_of(product);
   // The counter clusters_begun lies directly behind those of k_parts_added, so one call clears both.
@@ -301,6 +301,8 @@ double expected_vendor_time(const DeviceShape& shape, const CallCosts& costs) {
   const double elements = product_of(shape.m, shape.k) + product_of(shape.k, shape.n) + elements_of_c;
   const auto items = static_cast<double>(shape.items);
   const double operations = items * 2 * elements_of_c * static_cast<double>(shape.k);
+  // native_launch was measured for a kernel that exits early. Here it stands for the launch of cuBLAS's
+  // kernel.
   return std::max(costs.native_ends + operations / multiply_rate,
                   costs.native_launch + items * 4 * elements / read_rate);
 }

@@ -140,8 +140,8 @@ struct WarpPart {
 
   __device__ WarpPart(const FailingSide& a, const FailingSide& b) {
     first_column_panel = static_cast<int>(threadIdx.x) / 32 * warp_panels;
-    rows = inside(a.count, weighted_tile_rows, 0);
-    columns = inside(b.count, weighted_tile_columns, first_column_panel);
+    rows = panels_in_c(a.count, weighted_tile_rows, 0);
+    columns = panels_in_c(b.count, weighted_tile_columns, first_column_panel);
   }
 
   // Bits of the panels of rows, or of columns, in a mask.
@@ -149,7 +149,7 @@ struct WarpPart {
   __device__ static unsigned column_mask(PanelMask panels) { return panels >> warp_panels; }
 
  private:
-  __device__ static int inside(int count, int panel_vectors, int first_panel) {
+  __device__ static int panels_in_c(int count, int panel_vectors, int first_panel) {
     return max(0, min((count + panel_vectors - 1) / panel_vectors - first_panel, warp_panels));
   }
 };
@@ -157,13 +157,13 @@ struct WarpPart {
 // A thread's elements of a panel, as in the fragments of mma.sync. In a panel of rows the thread has the rows
 // g and g + 8, where g = lane / 4. In a panel of columns it has column g.
 struct RowElements {
-  float low[half_elements];
-  float high[half_elements];
+  float row[half_elements];
+  float row_plus_8[half_elements];
 
   __device__ void read(const FailingSide& a, int panel, std::int64_t piece) {
     const int v = panel * weighted_tile_rows + static_cast<int>(threadIdx.x) % 32 / 4;
-    read_elements(a, v, piece, low);
-    read_elements(a, v + 8, piece, high);
+    read_elements(a, v, piece, row);
+    read_elements(a, v + 8, piece, row_plus_8);
   }
 };
 struct ColumnElements {
@@ -174,13 +174,15 @@ struct ColumnElements {
   }
 };
 
-// Scales of a thread's two rows in a piece.
+// Scales of a thread's two rows in a piece. The negated scale of a row is the exponent that undoes the row's
+// scaling by the split.
 struct RowScales {
-  HalfVectorScale low;
-  HalfVectorScale high;
+  HalfVectorScale row;
+  HalfVectorScale row_plus_8;
 
   __device__ RowScales(const RowElements& rows, const FailingStorage& storage, int panel)
-      : low(rows.low, -scales_of(storage, panel)[0]), high(rows.high, -scales_of(storage, panel)[8]) {}
+      : row(rows.row, -scales_of(storage, panel)[0]),
+        row_plus_8(rows.row_plus_8, -scales_of(storage, panel)[8]) {}
 
  private:
   __device__ static const int* scales_of(const FailingStorage& storage, int panel) {
@@ -203,8 +205,8 @@ __device__ void multiply_rows(const WarpPart& part, int row, std::int64_t piece,
   elements.read(storage.a, row, piece);
   next.read(storage.b, part.first_column_panel, piece);
   const RowScales scales(elements, storage, row);
-  const Fp16Rows first(elements.low, elements.high, scales.low.scale, scales.high.scale, 0);
-  const Fp16Rows second(elements.low, elements.high, scales.low.scale, scales.high.scale, 1);
+  const Fp16Rows first(elements.row, elements.row_plus_8, scales.row.scale, scales.row_plus_8.scale, 0);
+  const Fp16Rows second(elements.row, elements.row_plus_8, scales.row.scale, scales.row_plus_8.scale, 1);
 #pragma unroll 1
   for (int column = 0; column < part.columns; ++column) {
     const ColumnElements present = next;
@@ -213,7 +215,7 @@ __device__ void multiply_rows(const WarpPart& part, int row, std::int64_t piece,
     DigitSums digit_sums;
     digit_sums.add(first, Fp16Columns(present.each, vector.scale, 0));
     digit_sums.add(second, Fp16Columns(present.each, vector.scale, 1));
-    digit_sums.add_to(sums[column], scales.low.weight, scales.high.weight, vector.weight);
+    digit_sums.add_to(sums[column], scales.row.weight, scales.row_plus_8.weight, vector.weight);
   }
 }
 
@@ -233,14 +235,14 @@ __device__ void multiply_columns(const WarpPart& part, int column, unsigned rows
   while (row >= 0) {
     const RowScales scales(next, storage, row);
     DigitSums digit_sums;
-    digit_sums.add(Fp16Rows(next.low, next.high, scales.low.scale, scales.high.scale, 0), first);
-    const Fp16Rows rest(next.low, next.high, scales.low.scale, scales.high.scale, 1);
+    digit_sums.add(Fp16Rows(next.row, next.row_plus_8, scales.row.scale, scales.row_plus_8.scale, 0), first);
+    const Fp16Rows rest(next.row, next.row_plus_8, scales.row.scale, scales.row_plus_8.scale, 1);
     float(&sums)[4][32] = storage.sums[threadIdx.x / 32][row][column];
     rows &= rows - 1;
     row = lowest_panel(rows);
     if (row >= 0) next.read(storage.a, row, piece);
     digit_sums.add(rest, second);
-    digit_sums.add_to(sums, scales.low.weight, scales.high.weight, vector.weight);
+    digit_sums.add_to(sums, scales.row.weight, scales.row_plus_8.weight, vector.weight);
   }
 }
 

@@ -152,7 +152,8 @@ __device__ void load_visit(const OperandLines& operand, const ReadingOrder<Count
 template <class Real, int Count>
 __device__ MagnitudeExtremes<Real> extremes_of_thread(const OperandLines& operand, bool zeros_are_special,
                                                       int block, int blocks) {
-  // Numbers after the end do not change the least magnitude, nor for operands the largest.
+  // If zeros are special, the numbers are sums, of which only the least magnitude is used. Otherwise they are
+  // elements of operands. A number after the end must change no magnitude that is used.
   const Real missing = zeros_are_special ? std::numeric_limits<Real>::max() : Real(0);
   const ReadingOrder<Count> order(operand);
   MagnitudeExtremes<Real> extremes{MagnitudeExtremes<Real>::infinity, 0, 0};
