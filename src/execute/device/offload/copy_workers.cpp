@@ -109,9 +109,10 @@ void CopyWorkers::copy_pieces(std::size_t thread) {
     if (!next && !begun) return;
     if (next) {
       next->chunk = &chunks_[thread * chunks_of_thread + turn % chunks_of_thread];
-      begin(*next, times);
+      const bool is_pinned = next->group->is_pinned;
+      begin(*next, times);  // ends the life of a group whose last piece is copied to the device
       // The device writes pinned memory of the caller: a piece there is never left half done.
-      if (next->group->is_pinned) {
+      if (is_pinned) {
         complete(*next, times);
         next.reset();
       }
