@@ -8,6 +8,7 @@
 #include <string>
 
 #include "fakes/contexts.hpp"
+#include "support/effort.hpp"
 
 namespace kintsugi::test {
 namespace {
@@ -108,7 +109,7 @@ TEST_F(RandomOffloads, AreThoseOfTheHost) {
   int devices = 0;
   int cuts_of_k = 0;
   int on_host = 0;
-  constexpr int calls = 80;
+  constexpr int calls = thorough ? 80 : 20;
   for (int number = 0; number < calls; ++number) {
     const GemmCase test = next_case();
     SCOPED_TRACE(fmt::format("case {}: m {} n {} k {} ops {} {} layout {} limit {}", number, test.m, test.n,
