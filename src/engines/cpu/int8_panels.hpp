@@ -48,7 +48,7 @@ static inline void store_groups(const __m512i* rows, std::byte* target) {
 }
 
 // Packs one panel of vectors of `length` elements. Bits of the elements are flipped where `shift` has ones.
-// From `length` to the end of a chunk the panel has zeros, which are not flipped.
+// The panel's bytes after `length`, to the end of a chunk, are zeros, which are not flipped.
 static inline void pack_panel(const std::int8_t* vectors, std::int64_t stride, std::int64_t length,
                               __m512i shift, std::byte* panel) {
   for (std::int64_t p = 0; p < length; p += int8_chunk) {

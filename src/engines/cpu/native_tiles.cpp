@@ -9,9 +9,9 @@
 // 256, in any order (schemes/bound.hpp, native_coefficient()). Outside, sums are added in double. For T =
 // FP64 the errors of these additions are added as well (two_sum; Ogita, Rump and Oishi, Accurate sum and dot
 // product, 2005). The total is rounded once to T. native_coefficient() bounds the error in both cases:
-//   Up to two blocks: outside there is one addition in T. So the whole is a sum in some order, which loses
+//   One or two blocks have one addition in T outside. So the whole is a sum in some order, which loses
 //     k u |a||b|.
-//   From three blocks on, k > 512: the error is at most 256 u + (1 + 256 u)(u + 2^-60) <= 258 u, which is
+//   Three blocks or more (k > 512) have an error of at most 256 u + (1 + 256 u)(u + 2^-60) <= 258 u, which is
 //     less than k u.
 #include "engines/cpu/native_tiles.hpp"
 
