@@ -13,12 +13,8 @@ struct Shape {
 };
 
 inline Shape draw_shape(Random& random) {
-  const auto side = [&] {
-    return draw_side(random, {0, 1, 1, 2, 3, 5, 7, 13, 16, 17, 31, 33, 47});
-  };
-  const auto length = [&] {
-    return random() % 8 == 0 ? draw_side(random, {64, 65, 127, 200}) : side();
-  };
+  const auto side = [&] { return draw_side(random, {0, 1, 1, 2, 3, 5, 7, 13, 16, 17, 31, 33, 47}); };
+  const auto length = [&] { return random() % 8 == 0 ? draw_side(random, {64, 65, 127, 200}) : side(); };
   const std::int64_t m = side();
   const std::int64_t n = side();
   return {m, n, length()};

@@ -9,7 +9,8 @@
 #include <string.h>
 #include <time.h>
 
-typedef void (*gemm)(int, int, int, int, int, int, double, const double*, int, const double*, int, double, double*, int);
+typedef void (*gemm)(int, int, int, int, int, int, double, const double*, int, const double*, int, double,
+                     double*, int);
 
 enum { row_major = 101, column_major = 102, no_transpose = 111, most_pairs = 64 };
 
@@ -63,15 +64,16 @@ static void measure(gemm own, gemm next, int layout, int n, int pairs) {
     if (of_next < least_next) least_next = of_next;
   }
   qsort(ratios, (size_t)pairs, sizeof *ratios, compare);
-  printf("%d %s %.3f %.3f %.3f\n", n, layout == row_major ? "row" : "column", 1e3 * least_next, 1e3 * least_own,
-         ratios[pairs / 2]);
+  printf("%d %s %.3f %.3f %.3f\n", n, layout == row_major ? "row" : "column", 1e3 * least_next,
+         1e3 * least_own, ratios[pairs / 2]);
   fflush(stdout);
   free(a), free(b), free(c);
 }
 
 int main(int count, char** words) {
   const int pairs = count > 4 ? atoi(words[3]) : 0;
-  if (pairs < 1 || pairs > most_pairs) return fprintf(stderr, "usage: rates DROP-IN BLAS PAIRS ORDER...\n"), 2;
+  if (pairs < 1 || pairs > most_pairs)
+    return fprintf(stderr, "usage: rates DROP-IN BLAS PAIRS ORDER...\n"), 2;
   const gemm next = function_of(words[2]), own = function_of(words[1]);
   for (int i = 4; i < count; ++i) {
     measure(own, next, column_major, atoi(words[i]), pairs);
