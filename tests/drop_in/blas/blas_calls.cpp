@@ -53,7 +53,7 @@ int run_random(int count, char** words) {
 
 int run_special(int count, char** words) {
   const auto seed = static_cast<std::uint64_t>(value_of(count, words, "--seed", 1));
-  const long long cases = value_of(count, words, "--cases", kintsugi::test::thorough ? 10000 : 300);
+  const long long cases = value_of(count, words, "--cases", kintsugi::test::thorough ? 4000 : 300);
   return kintsugi::test::check_special_values(seed, cases, may_be_forwarded(count, words)) == 0 ? 0 : 1;
 }
 
