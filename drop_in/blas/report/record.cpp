@@ -77,6 +77,16 @@ void record_matrices(const Call& call) {
   if (!settings().sites->outputs.empty()) site.output.save(call);
 }
 
+std::int64_t number_of_sample(const Site& site) {
+  const std::lock_guard lock(record_mutex);
+  return the_record().sites[&site].errors.number_of_sample();
+}
+
+void record_error(const Site& site, std::int64_t number, const drop_in::CallNorms& norms) {
+  const std::lock_guard lock(record_mutex);
+  the_record().sites[&site].errors.add(number, norms, settings().sites->error_samples);
+}
+
 void forget_record() { record = nullptr; }
 
 namespace {

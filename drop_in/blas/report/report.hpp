@@ -10,6 +10,7 @@
 #include "blas/call.hpp"
 #include "blas/sites/flow.hpp"
 #include "blas/sites/output.hpp"
+#include "common/sites/call_errors.hpp"
 
 namespace kintsugi::blas {
 
@@ -47,6 +48,7 @@ struct SiteRecord {
   std::map<ProblemKey, ProblemRecord> problems;
   SiteInputs inputs;
   SiteOutput output;  // C of the last call; empty unless outputs are recorded
+  drop_in::CallErrors errors;
 };
 
 struct Record {

@@ -190,11 +190,22 @@ CallSample::~CallSample() {
 void record_call(const char* symbol, const Call& call, const CallOutcome& outcome) {
   const ProblemKey key = key_of(symbol, call);
   const std::lock_guard lock(record_mutex);
+  if (call.site != nullptr) the_record().sites.try_emplace(call.site);
   ProblemRecord* problem = find_or_add(key);
   if (problem == nullptr) return count_call(the_record().others, outcome);
   const bool is_first = problem->calls == 0;
   count_call(*problem, outcome);
   if (is_first && settings().explain) print_explanation(key, outcome);
+}
+
+std::int64_t number_of_sample(const Site& site) {
+  const std::lock_guard lock(record_mutex);
+  return the_record().sites[&site].number_of_sample();
+}
+
+void record_error(const Site& site, std::int64_t number, const drop_in::CallNorms& norms) {
+  const std::lock_guard lock(record_mutex);
+  the_record().sites[&site].add(number, norms, settings().sites->error_samples);
 }
 
 std::string current_report() {

@@ -48,6 +48,7 @@ struct ProblemRecord {
 
 struct Record {
   std::map<ProblemKey, ProblemRecord> problems;
+  std::map<const Site*, drop_in::CallErrors> sites;
   ProblemRecord others;  // calls of the problems that `problems` has no room for
   std::vector<void*> free_events;
   std::size_t handles = 0;
