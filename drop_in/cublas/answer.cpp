@@ -39,6 +39,7 @@ class Answer {
     if (const char* reason = reason_to_forward(call_)) return forward(reason);
     if (settings().policy == Policy::native && call_.site == nullptr) return forward_by_policy();
     if (const char* reason = read_state(origin_, state_)) return forward(reason);
+    reads_c_ = state_.pointer_mode != KINTSUGI_SCALARS_ON_HOST || !is_zero(call_.beta, *call_.type);
     const ExactComparison comparison(origin_, call_, state_);
     const int status = answer_as_decided(*decide(call_, state_));
     comparison.finish(status);
@@ -93,7 +94,8 @@ class Answer {
     return forward_();
   }
 
-  void note(const CallOutcome& outcome) const noexcept try {
+  void note(CallOutcome outcome) const noexcept try {
+    outcome.reads_c = reads_c_;
     record_call(symbol_.name(), call_, outcome);
   } catch (const std::exception&) {  // The record lacks the call.
   }
@@ -103,6 +105,7 @@ class Answer {
   Call call_;
   const Forward& forward_;
   CallState state_;
+  bool reads_c_ = true;  // beta is not known to be 0
 };
 
 }  // namespace

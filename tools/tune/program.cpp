@@ -67,14 +67,13 @@ std::string last_line(const std::string& path) {
 }
 
 // Returns the sites of a report of the cuBLAS drop-in in the format of the BLAS drop-in. The report of the
-// cuBLAS drop-in counts calls by problem, not by site. It has neither inputs nor outputs of sites.
+// cuBLAS drop-in counts calls by problem, not by site. It has no outputs of sites.
 Json sites_of_cublas(const Json& report) {
   std::map<std::string, Json> sites;
   for (Json site : report.value("sites", Json::array())) {
     site.update({{"calls", 0},
                  {"multiplications", 0.0},
                  {"seconds", 0.0},
-                 {"inputs", Json::array()},
                  {"output", nullptr},
                  {"problems", Json::array()}});
     sites[site.at("site")] = site;

@@ -2,6 +2,8 @@
 
 #include "blas/mutexes.hpp"
 #include "blas/settings.hpp"
+#include "blas/sites/region.hpp"
+#include "blas/sites/site.hpp"
 #include "blas/sites/site_report.hpp"
 #include "common/report_file.hpp"
 #include "report.hpp"
@@ -73,7 +75,7 @@ void record_matrices(const Call& call) {
   const std::lock_guard lock(record_mutex);
   Record& all = the_record();
   SiteRecord& site = all.sites[call.site];
-  all.flow.add(call, site.inputs);
+  all.flow.add(*call.site, inputs_of(call), output_of(call), site.inputs);
   if (!settings().sites->outputs.empty()) site.output.save(call);
 }
 

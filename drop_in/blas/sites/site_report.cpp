@@ -37,15 +37,6 @@ Json rule_json(const Site& site) {
   return rule;
 }
 
-Json inputs_json(const SiteInputs& inputs) {
-  std::vector<std::pair<std::string, std::int64_t>> named;
-  for (const auto& [site, calls] : inputs) named.emplace_back(site->name, calls);
-  std::sort(named.begin(), named.end());
-  Json json = Json::array();
-  for (const auto& [name, calls] : named) json.push_back({{"site", name}, {"calls", calls}});
-  return json;
-}
-
 Json source_json(const Site& site) {
   if (!site.source) return nullptr;
   return {{"file", site.source->file}, {"line", site.source->line}, {"callee", site.source->callee}};
@@ -65,7 +56,7 @@ Json site_json(const Site& site, std::size_t ordinal, const SiteRecord& record) 
   json.update(counts_json(record.all));
   json["why"] = record.all.why;
   json["multiplications"] = record.multiplications;
-  json["inputs"] = inputs_json(record.inputs);
+  json["inputs"] = drop_in::inputs_json(record.inputs);
   json["error"] = record.errors.json();
   json["output"] = record.output.is_empty() ? Json() : Json(output_name(ordinal));
   json["problems"] = Json::array();

@@ -15,6 +15,7 @@ struct CallOutcome {
   std::string candidates;  // names of the programs that the device selects from; "": cuBLAS multiplied
   std::string why;         // one sentence on the decision
   bool failed = false;     // the emulation failed, and cuBLAS multiplied
+  bool reads_c = true;     // beta is not known to be 0
 };
 
 // True if calls are recorded: the settings say so, or the program has asked for a report.

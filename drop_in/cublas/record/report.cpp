@@ -90,7 +90,7 @@ Json problem_json(const ProblemKey& key, const ProblemRecord& problem) {
 // Sites in the order of the BLAS drop-in's report: by module, then by offset.
 Json sites_json(const Record& record) {
   std::vector<const Site*> sites;
-  for (const auto& [site, errors] : record.sites) sites.push_back(site);
+  for (const auto& [site, calls] : record.sites) sites.push_back(site);
   std::sort(sites.begin(), sites.end(), [](const Site* one, const Site* other) {
     return std::tie(one->module, one->offset, one->name) <
            std::tie(other->module, other->offset, other->name);
@@ -103,7 +103,8 @@ Json sites_json(const Record& record) {
                     {"function", site->function},
                     {"offset", site->offset},
                     {"callers", drop_in::callers_json(site->callers)},
-                    {"error", record.sites.at(site).json()}});
+                    {"inputs", drop_in::inputs_json(record.sites.at(site).inputs)},
+                    {"error", record.sites.at(site).errors.json()}});
   return json;
 }
 
