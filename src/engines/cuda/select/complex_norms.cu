@@ -38,15 +38,14 @@ struct ComplexSum {
     imaginary_flags |= other.imaginary_flags;
   }
 
-  // Range of the real vector whose imaginary parts have their sign or, if `negated`, the other one.
-  __device__ VectorRange range(bool negated) const {
-    VectorRange result = numbers.range();
+  __device__ bool is_finite() const { return (numbers.flags | imaginary_flags) == 0; }
+  // Flags that imaginary parts give to the real vector in which they have their sign or, if `negated`, the
+  // other one.
+  __device__ std::uint32_t flags_of_imaginary_parts(bool negated) const {
     const std::uint32_t plus = imaginary_flags & VectorRange::has_plus_infinity;
     const std::uint32_t minus = imaginary_flags & VectorRange::has_minus_infinity;
     static_assert(VectorRange::has_minus_infinity == 2 * VectorRange::has_plus_infinity);
-    result.flags |= (imaginary_flags & VectorRange::has_nan) |
-                    (negated ? plus * 2 | minus / 2 : plus | minus);
-    return result;
+    return (imaginary_flags & VectorRange::has_nan) | (negated ? plus * 2 | minus / 2 : plus | minus);
   }
 };
 
@@ -112,66 +111,91 @@ class ThreadElements {
   bool is_aligned_;
 };
 
-// Adds up the sums of the threads that share a vector. The first `width` threads get the results.
+// Adds up the sums of the threads that share a vector. The first warp gets the results: lane l that of vector
+// l % width.
 template <class Sum>
-__device__ void add_over_block(Sum& sum, int width, Sum (&warp_sums)[warps][max_width]) {
+__device__ void add_over_block(Sum& sum, int width, Sum (&warp_sums)[warps * max_width]) {
   const int thread = static_cast<int>(threadIdx.x);
   add_over_lanes(sum, all_lane_bits & ~(width - 1U));
-  if (thread % 32 < width) warp_sums[thread / 32][thread % 32] = sum;
+  if (thread % 32 < width) warp_sums[thread / 32 * width + thread % 32] = sum;
   __syncthreads();
-  if (thread >= width) return;
+  if (thread >= 32) return;
+  sum = {};
 #pragma unroll 1
-  for (int warp = 1; warp < warps; ++warp) sum.add(warp_sums[warp][thread]);
+  for (int i = thread; i < warps * width; i += 32) sum.add(warp_sums[i]);
+  add_over_lanes(sum, all_lane_bits & ~(width - 1U));
 }
 
-// Stores ranges and norms of the real vectors that stand for a row or column.
+// Index of the first real vector of a row or column among all real vectors of the launch's items.
+__device__ std::int64_t first_real_vector(const RangesTask& task, std::int64_t vector) {
+  return item_of_block() * task.matrix.vectors() + (task.matrix.right ? 2 : 1) * vector;
+}
+
+// Stores the ranges of the real vectors that stand for a row or column.
 template <class T>
-__device__ void store(const RangesTask& task, std::int64_t vector, const ComplexSum<T>& sum,
-                      const VectorNorm& norm) {
+__device__ void store_ranges(const RangesTask& task, std::int64_t vector, const ComplexSum<T>& sum) {
   const DeviceMatrix& matrix = task.matrix;
-  const std::int64_t real_vectors = matrix.right ? 2 : 1;
-  const std::int64_t first = item_of_block() * matrix.vectors() + real_vectors * vector;
-  for (std::int64_t v = 0; v < real_vectors; ++v) {
-    const bool gives_real_part = matrix.right && v == 0;
-    task.ranges[first + v] = sum.range(matrix.conjugated != gives_real_part);
-    task.norms[first + v] = norm;
+  VectorRange* ranges = task.ranges + first_real_vector(task, vector);
+  VectorRange range = sum.numbers.range();
+  const std::uint32_t flags = range.flags;
+  range.flags = flags | sum.flags_of_imaginary_parts(matrix.conjugated != matrix.right);
+  ranges[0] = range;
+  if (!matrix.right) return;
+  range.flags = flags | sum.flags_of_imaginary_parts(matrix.conjugated);
+  ranges[1] = range;
+}
+
+// Adds the thread's elements of a vector to the sums of its norm, the chunk that it holds first.
+template <class T>
+__device__ void add_to_norm(const ThreadElements<T>& elements, bool is_finite, const TwoFactors& scaling,
+                            T (&x)[held_elements][2], NormSums& sums) {
+  const int last = elements.chunks() - 1;
+#pragma unroll 1
+  for (int chunk = last; chunk >= 0; --chunk) {
+    if (chunk != last) elements.load(chunk, x);
+    if (is_finite) {
+#pragma unroll
+      for (int i = 0; i < 2 * held_elements; ++i) sums.add_finite(x[i / 2][i % 2], scaling);
+    } else {
+#pragma unroll
+      for (int i = 0; i < 2 * held_elements; ++i) sums.add(x[i / 2][i % 2], scaling);
+    }
   }
 }
 
-// Finds ranges and norms of the `width` vectors of a thread block.
+// Finds ranges and norms of the `width` vectors of a thread block. The first threads finish one vector each.
 template <class T>
 __device__ void find_norms_of(const RangesTask& task, std::int64_t block, int width) {
-  __shared__ ComplexSum<T> warp_sums[warps][max_width];
-  __shared__ NormSums warp_norms[warps][max_width];
+  __shared__ ComplexSum<T> warp_sums[warps * max_width];
+  __shared__ NormSums warp_norms[warps * max_width];
   __shared__ TwoFactors scalings[max_width];
+  __shared__ bool is_finite[max_width];
   const ThreadElements<T> elements(task, block, width);
-  const int last = elements.chunks() - 1;
   const int thread = static_cast<int>(threadIdx.x);
+  const bool finishes = thread < width && elements.exists;
   T x[held_elements][2];
   ComplexSum<T> sum;
 #pragma unroll 1
-  for (int chunk = 0; chunk <= last; ++chunk) {
+  for (int chunk = 0; chunk < elements.chunks(); ++chunk) {
     elements.load(chunk, x);
 #pragma unroll
     for (int i = 0; i < held_elements; ++i) sum.add(x[i]);
   }
   add_over_block(sum, width, warp_sums);
-  if (thread < width) scalings[thread] = norm_scaling(sum.numbers.range());
-  __syncthreads();
-  const TwoFactors scaling = scalings[thread % width];
-  NormSums norm_sums;
-#pragma unroll 1
-  for (int chunk = last; chunk >= 0; --chunk) {
-    if (chunk != last) elements.load(chunk, x);
-#pragma unroll
-    for (int i = 0; i < held_elements; ++i) {
-      norm_sums.add(x[i][0], scaling);
-      norm_sums.add(x[i][1], scaling);
-    }
+  if (thread < width) {
+    scalings[thread] = norm_scaling(static_cast<const Magnitudes<T>&>(sum.numbers).range());
+    is_finite[thread] = sum.is_finite();
   }
+  __syncthreads();
+  if (finishes) store_ranges(task, elements.vector, sum);  // while other warps go on
+  NormSums norm_sums;
+  add_to_norm(elements, is_finite[thread % width], scalings[thread % width], x, norm_sums);
   add_over_block(norm_sums, width, warp_norms);
-  if (thread < width && elements.exists)
-    store(task, elements.vector, sum, norm_sums.norm(task.matrix.length()));
+  if (!finishes) return;
+  const VectorNorm norm = norm_sums.norm(task.matrix.length());
+  VectorNorm* norms = task.norms + first_real_vector(task, elements.vector);
+  norms[0] = norm;
+  if (task.matrix.right) norms[1] = norm;
 }
 
 }  // namespace

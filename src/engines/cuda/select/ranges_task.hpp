@@ -45,6 +45,8 @@ struct SelectionTask {
   DeviceCandidates candidates;
   DeviceSelection* selection = nullptr;
   DeviceReporting reporting;
+  // Distance of vectors whose norms are read: 2 for complex columns, whose two real vectors have one norm.
+  std::int64_t norm_step[2] = {1, 1};
 };
 
 // Vectors and threads per thread block of the kernels that find ranges and norms.

@@ -33,6 +33,9 @@ RoundingBoundsTask rounding_bounds_task(const DeviceRoundingBounds& operand) {
           divide_up(operand.vectors, ranges_vectors)};
 }
 
+// Number of real vectors of a row or column of the operand.
+std::int64_t real_vectors_of(const DeviceMatrix& matrix) { return matrix.complex() && matrix.right ? 2 : 1; }
+
 // Returns all vectors of both sides, for kernels that read them by parts.
 std::array<VectorsOfSide, 2> sides_of(const DeviceSide& a, const DeviceSide& b) {
   return {VectorsOfSide{.side = a, .count = a.matrix.vectors(), .finds_depth = true},
@@ -155,7 +158,8 @@ SelectionTask selection_task(const DeviceSide& a, const DeviceSide& b, const Dev
           .alpha = alpha_of(scalars, a, b),
           .candidates = candidates,
           .selection = selection,
-          .reporting = reporting};
+          .reporting = reporting,
+          .norm_step = {real_vectors_of(a.matrix), real_vectors_of(b.matrix)}};
 }
 
 void select(const Queue& queue, const SelectionTask& task, std::int64_t items) {

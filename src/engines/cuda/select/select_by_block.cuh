@@ -49,7 +49,7 @@ struct RangeExtremes {
 };
 
 inline constexpr int ranges_per_load = 64;                    // ranges that a warp loads together
-inline constexpr int many_loads = 4;                          // loads_in_flight of most kernels
+inline constexpr int loads_in_flight = 4;                     // number of such loads at the same time
 using LoadedRanges = int[ranges_per_load * range_ints / 32];  // one lane's share of a load
 
 // Loads up to `ranges_per_load` ranges. Neighboring lanes load neighboring ints. (A range is longer than one
@@ -91,8 +91,8 @@ __device__ inline void add_ranges(const LoadedRanges& loaded, std::int64_t count
 
 // Finds the extremes of the ranges of one operand (sides = 1) or of two operands (sides = 2). With two
 // operands, the first half of the warps must pass the ranges of one operand, and the second half those of the
-// other. The result is complete in thread 0. A warp has `loads_in_flight` loads at the same time.
-template <int threads, int loads_in_flight, int sides>
+// other. The result is complete in thread 0.
+template <int threads, int sides>
 __device__ void extremes_by_block(const VectorRange* ranges, std::int64_t vectors,
                                   RangeStaging<threads>& staging, RangeExtremes (&found)[sides]) {
   constexpr int warps_per_side = threads / 32 / sides;
@@ -174,21 +174,22 @@ struct SelectionSide {
   const VectorNorm* norms;
   const MergedSummary* summary;  // nullptr: the ranges are not summarized yet
   std::int64_t vectors;
+  std::int64_t norm_step;  // SelectionTask::norm_step
 
   __device__ SelectionSide(const SelectionTask& task, int side, std::int64_t item)
       : ranges(task.ranges[side]), norms(task.norms[side]), summary(task.summaries[side]),
-        vectors(task.vectors[side]) {
+        vectors(task.vectors[side]), norm_step(task.norm_step[side]) {
     if (task.is_shared[side]) return;
     ranges += item * vectors;
     if (norms != nullptr) norms += item * vectors;
     if (summary != nullptr) summary += item;
   }
   __device__ SelectionSide(const VectorRange* known_ranges, const VectorNorm* known_norms, std::int64_t count)
-      : ranges(known_ranges), norms(known_norms), summary(nullptr), vectors(count) {}
+      : ranges(known_ranges), norms(known_norms), summary(nullptr), vectors(count), norm_step(1) {}
 };
 
 // Sets selection.a and selection.b. They are complete in thread 0.
-template <int threads, int loads_in_flight>
+template <int threads>
 __device__ void summarize_sides(const SelectionSide& a, const SelectionSide& b,
                                 RangeStaging<threads>& staging, DeviceSelection& selection) {
   RangeSummary known_a;  // summaries that an earlier kernel made
@@ -199,7 +200,7 @@ __device__ void summarize_sides(const SelectionSide& a, const SelectionSide& b,
   const std::int64_t unknown_a = a.summary == nullptr ? a.vectors : 0;
   const std::int64_t unknown_b = b.summary == nullptr ? b.vectors : 0;
   RangeExtremes found[2];
-  extremes_by_block<threads, loads_in_flight>(is_of_a ? a.ranges : b.ranges, is_of_a ? unknown_a : unknown_b, staging, found);
+  extremes_by_block<threads>(is_of_a ? a.ranges : b.ranges, is_of_a ? unknown_a : unknown_b, staging, found);
   selection.a = a.summary == nullptr ? found[0].summary() : known_a;
   selection.b = b.summary == nullptr ? found[1].summary() : known_b;
 }
@@ -224,7 +225,7 @@ __device__ void select_by_block(const SelectionTask& task, std::int64_t item, Ra
     selection.candidate = DeviceSelection::scaled;
     return;
   }
-  summarize_sides<threads, many_loads>({task, 0, item}, {task, 1, item}, staging, selection);
+  summarize_sides<threads>({task, 0, item}, {task, 1, item}, staging, selection);
   constexpr unsigned none_proved = 0;  // by norms
   selection.candidate = first_candidate(task.candidates, selection.a, selection.b, task.length, none_proved);
 }

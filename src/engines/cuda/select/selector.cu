@@ -7,126 +7,128 @@ namespace kintsugi::core::cuda {
 
 namespace {
 
-constexpr int warps = selection_threads / 32;
-
-using NormsOfSide = NormExtremes<DeviceReport::max_candidates>;
-
 constexpr int candidates = DeviceReport::max_candidates;
-constexpr int warps_per_side = warps / 2;
-static_assert(2 * warps_per_side <= 32 && candidates <= 32);
 
-// Numbers of loads of ranges of a warp, and of norms of a thread, that are made at the same time. They need
-// few registers, so that the selection by norms begins beside thread blocks of the kernel before it.
-constexpr int few_loads = 2;
-constexpr int norms_in_flight = 2;
+// Extremes of one operand's ranges and norms. All of them are maxima of integers, which one instruction finds
+// over a warp. Numbers whose minimum is wanted are negative.
+struct SideExtremes {
+  enum Index : int { dynamic_range, largest, smallest, special, elements, depth, counted, mean, grid };
+  static constexpr int count = grid + candidates;
 
-// Calls visit(norm) for the thread's share of an operand's norms. Half of the thread block shares an operand.
-// Norms of vectors of zeros and of vectors with special values are left out. The loads bypass L1 for the
-// reason that load_ranges() gives.
-template <class Visit>
-__device__ void visit_norms(const SelectionSide& side, const Visit& visit) {
-  constexpr std::int64_t step = selection_threads / 2;
-#pragma unroll 1
-  for (std::int64_t v = threadIdx.x % step; v < side.vectors; v += norms_in_flight * step) {
-    VectorNorm norms[norms_in_flight];
-    std::uint32_t flags[norms_in_flight];
-#pragma unroll
-    for (int i = 0; i < norms_in_flight; ++i) {
-      flags[i] = VectorRange::all_zero;
-      if (v + i * step >= side.vectors) continue;
-      flags[i] = __ldcg(&side.ranges[v + i * step].flags);
-      const auto* words = reinterpret_cast<const uint4*>(side.norms + v + i * step);
-      const uint4 halves[] = {__ldcg(words), __ldcg(words + 1)};
-      static_assert(sizeof halves == sizeof(VectorNorm));
-      memcpy(&norms[i], halves, sizeof halves);
-    }
-#pragma unroll
-    for (int i = 0; i < norms_in_flight; ++i) {
-      if (flags[i] == 0) visit(norms[i]);
+  int maxima[count];
+
+  // Extremes of no vector.
+  __device__ static int none(int index, std::int64_t length) {
+    switch (index) {
+      case dynamic_range:
+      case special:
+      case depth: return 0;
+      case smallest:
+      case elements: return -INT_MAX;
+      case counted: return -static_cast<int>(min(length, std::int64_t{INT_MAX}));
+      default: return INT_MIN;
     }
   }
-}
+  __device__ explicit SideExtremes(std::int64_t length) {
+#pragma unroll
+    for (int i = 0; i < count; ++i) maxima[i] = none(i, length);
+  }
 
-// Combines the extremes of `lanes` neighboring lanes, a power of two. All of these lanes get the result.
-__device__ void max_over_lanes(NormsOfSide& extremes, int lanes) {
-  const auto max_of = [lanes](double& x) {
-    for (int lane = 1; lane < lanes; lane <<= 1) x = max(x, __shfl_xor_sync(~0U, x, lane));
-  };
-  for (double& grid : extremes.grid) max_of(grid);
-  max_of(extremes.mean);
-}
+  __device__ void raise(int index, int number) { maxima[index] = max(maxima[index], number); }
 
-// Extremes in shared memory.
+  __device__ void add(const VectorRange& range) {
+    raise(special, range.finite() ? 0 : 1);
+    if ((range.flags & VectorRange::all_zero) != 0) return;
+    raise(dynamic_range, range.dynamic_range());
+    raise(largest, range.largest);
+    raise(smallest, -range.smallest);
+    raise(elements, -range.elements);
+    raise(depth, range.depth);
+  }
+  __device__ void add(const VectorNorm& norm, const DeviceCandidates& chain, const NormTerms& terms) {
+    std::int32_t tops[candidates];
+#pragma unroll
+    for (int c = 0; c < candidates; ++c)
+      tops[c] = norm_top(chain.acceptances[c].norm_top_exponent, chain.acceptances[c].norm_bits, norm.bits);
+    NormExtremes<candidates> extremes;
+    extremes.add(norm, tops, terms, chain.coefficient);
+    raise(counted, -norm.elements);
+    raise(mean, extremes.mean);
+#pragma unroll
+    for (int c = 0; c < candidates; ++c) raise(grid + c, extremes.grid[c]);
+  }
+};
+
+// Extremes of one operand in shared memory.
 struct StoredExtremes {
-  double grid[candidates];
-  double mean;
+  int maxima[SideExtremes::count];
 
-  __device__ void store(const NormsOfSide& extremes) {
-    for (int c = 0; c < candidates; ++c) grid[c] = extremes.grid[c];
-    mean = extremes.mean;
+  __device__ RangeSummary summary() const {
+    return RangeExtremes{.dynamic_range = maxima[SideExtremes::dynamic_range],
+                         .largest = maxima[SideExtremes::largest],
+                         .smallest = -maxima[SideExtremes::smallest],
+                         .finite = maxima[SideExtremes::special] == 0,
+                         .elements = -maxima[SideExtremes::elements],
+                         .depth = maxima[SideExtremes::depth]}
+        .summary();
   }
-  __device__ NormsOfSide load() const {
-    NormsOfSide extremes;
-    for (int c = 0; c < candidates; ++c) extremes.grid[c] = grid[c];
-    extremes.mean = mean;
-    return extremes;
-  }
-  // Extremes for one candidate.
-  __device__ NormExtremes<1> load(int candidate) const {
+  __device__ NormExtremes<1> norms(int candidate) const {
     NormExtremes<1> extremes;
-    extremes.grid[0] = grid[candidate];
-    extremes.mean = mean;
+    extremes.grid[0] = maxima[SideExtremes::grid + candidate];
+    extremes.mean = maxima[SideExtremes::mean];
     return extremes;
   }
 };
 
-// Finds the extremes of both operands' norms for the scales of each candidate. The first warp may then read
-// them in stored[0] and stored[1]. Returns, for all threads, the terms that the least numbers of counted
-// elements give. The extremes are the product's if these are `terms`.
+// Finds the extremes of both operands. The first half of the threads visits the vectors of A, the second half
+// those of B; `side` is the operand of this thread's half. Returns, for all threads, the terms that the least
+// numbers of counted elements give. The extremes are the product's if these are `terms`.
 __device__ NormTerms find_extremes(const SelectionTask& task, const SelectionSide& side,
-                                   const NormTerms& terms, StoredExtremes (&stored)[warps]) {
-  __shared__ int least[warps];
-  NormsOfSide extremes;
-  int elements = static_cast<int>(min(task.length, std::int64_t{INT_MAX}));
-  visit_norms(side, [&](const VectorNorm& norm) {
-    std::int32_t tops[candidates];
-    for (int c = 0; c < candidates; ++c)
-      tops[c] = norm_top(task.candidates.acceptances[c].norm_top_exponent,
-                         task.candidates.acceptances[c].norm_bits, norm.bits);
-    extremes.add(norm, tops, terms, task.candidates.coefficient);
-    elements = min(elements, norm.elements);
-  });
-  max_over_lanes(extremes, 32);
-  elements = __reduce_min_sync(~0U, elements);
-  if (threadIdx.x % 32 == 0) {
-    stored[threadIdx.x / 32].store(extremes);
-    least[threadIdx.x / 32] = elements;
+                                   const NormTerms& terms, StoredExtremes (&stored)[2]) {
+  constexpr int threads_of_side = selection_threads / 2;
+  const int thread = static_cast<int>(threadIdx.x);
+  __syncthreads();  // the last extremes are read
+  if (thread < 2 * SideExtremes::count)
+    stored[thread / SideExtremes::count].maxima[thread % SideExtremes::count] =
+        SideExtremes::none(thread % SideExtremes::count, task.length);
+  __syncthreads();
+  SideExtremes extremes(task.length);
+  const std::int64_t step = threads_of_side * side.norm_step;
+  std::int64_t v = thread % threads_of_side * side.norm_step;
+  VectorRange range;
+  VectorNorm norm;
+  if (v < side.vectors) {
+    range = side.ranges[v];
+    norm = side.norms[v];
+  }
+#pragma unroll 1
+  while (v < side.vectors) {
+    const VectorRange current_range = range;
+    const VectorNorm current_norm = norm;
+    v += step;
+    if (v < side.vectors) {  // loads the next vector while it adds this one
+      range = side.ranges[v];
+      norm = side.norms[v];
+    }
+    extremes.add(current_range);
+    if (current_range.flags == 0) extremes.add(current_norm, task.candidates, terms);
+  }
+#pragma unroll
+  for (int i = 0; i < SideExtremes::count; ++i) {
+    const int most = __reduce_max_sync(~0U, extremes.maxima[i]);
+    if (thread % 32 == 0) atomicMax(&stored[thread / threads_of_side].maxima[i], most);
   }
   __syncthreads();
-  int least_a = least[0];
-  int least_b = least[warps_per_side];
-  for (int warp = 1; warp < warps_per_side; ++warp) {
-    least_a = min(least_a, least[warp]);
-    least_b = min(least_b, least[warps_per_side + warp]);
-  }
-  __syncthreads();  // another call may write
-  if (threadIdx.x < 32) {
-    extremes = stored[threadIdx.x % warps].load();
-    max_over_lanes(extremes, warps_per_side);
-    __syncwarp();
-    if (threadIdx.x < warps && threadIdx.x % warps_per_side == 0)
-      stored[threadIdx.x / warps_per_side].store(extremes);
-    __syncwarp();
-  }
-  return NormTerms::of(task.length, least_a, least_b);
+  return NormTerms::of(task.length, -stored[0].maxima[SideExtremes::counted],
+                       -stored[1].maxima[SideExtremes::counted]);
 }
 
-// Returns a bit for each candidate that norms prove. `side`: the operand whose norms this half of the thread
-// block visits. Each lane of the first warp tests one candidate, and the bits are complete in this warp.
-// Few operands have vectors with zeros. So the extremes are first found as if there were none, and again if
-// there are.
-__device__ unsigned proved_candidates(const SelectionTask& task, const SelectionSide& side) {
-  __shared__ StoredExtremes stored[warps];
+// Finds the summaries of both operands' ranges, and returns a bit for each candidate that norms prove. Each
+// lane of the first warp tests one candidate, and the bits are complete in this warp. Few operands have
+// vectors with zeros. So the extremes are first found as if there were none, and again if there are.
+__device__ unsigned summarize_and_prove(const SelectionTask& task, const SelectionSide& side,
+                                        DeviceSelection& selection) {
+  __shared__ StoredExtremes stored[2];
   NormTerms terms{task.length, task.length};
 #pragma unroll 1
   for (;;) {
@@ -134,8 +136,10 @@ __device__ unsigned proved_candidates(const SelectionTask& task, const Selection
     if (counted.common == terms.common) break;
     terms = counted;
   }
+  selection.a = stored[0].summary();
+  selection.b = stored[1].summary();
   const int candidate = min(static_cast<int>(threadIdx.x), candidates - 1);
-  const bool is_proved = threadIdx.x < 32 && proves(stored[0].load(candidate), stored[1].load(candidate), 0,
+  const bool is_proved = threadIdx.x < 32 && proves(stored[0].norms(candidate), stored[1].norms(candidate), 0,
                                                     terms, task.candidates.coefficient);
   return __ballot_sync(~0U, is_proved) & ((1U << candidates) - 1);
 }
@@ -148,26 +152,23 @@ __device__ VectorNorm no_norm{};
 //
 // The instructions run once, and fetching them takes longer than executing them. So they run twice: first on
 // a vector of no operand, while the kernels before this one still work, and then on the operands.
-__device__ void select_by_norms(const SelectionTask& task, RangeStaging<selection_threads>& staging,
-                                DeviceSelection& selection) {
+__device__ void select_by_norms(const SelectionTask& task, DeviceSelection& selection) {
   constexpr int last_pass = 1;
+  const int item = static_cast<int>(blockIdx.x);
+  const int side = threadIdx.x < selection_threads / 2 ? 0 : 1;
   int pass = 0;
   asm volatile("" : "+r"(pass));  // the compiler must not separate the passes
 #pragma unroll 1
   for (; pass <= last_pass; ++pass) {
-    SelectionSide a(&no_range, &no_norm, 1);
-    SelectionSide b = a;
+    SelectionSide vectors(&no_range, &no_norm, 1);
     if (pass == last_pass) {
       grid_dependency_wait();
       selection.candidate = DeviceSelection::scaled;
       if (is_zero(task.alpha)) return;
-      a = {task, 0, blockIdx.x};
-      b = {task, 1, blockIdx.x};
+      vectors = {task, side, item};
     }
-    summarize_sides<selection_threads, few_loads>(a, b, staging, selection);
-    const unsigned proved = proved_candidates(task, threadIdx.x < selection_threads / 2 ? a : b);
+    const unsigned proved = summarize_and_prove(task, vectors, selection);
     selection.candidate = first_candidate(task.candidates, selection.a, selection.b, task.length, proved);
-    __syncthreads();  // shared memory is used again
   }
 }
 
@@ -197,8 +198,8 @@ extern "C" __global__ void __launch_bounds__(selection_threads)
   const std::int64_t first_vector = blockIdx.x * task.vectors_per_block;
   const std::int64_t vectors = min(task.vectors_per_block, task.vectors - first_vector);
   RangeExtremes extremes[1];
-  extremes_by_block<selection_threads, many_loads>(task.ranges + blockIdx.y * task.vectors + first_vector,
-                                                   vectors, staging, extremes);
+  extremes_by_block<selection_threads>(task.ranges + blockIdx.y * task.vectors + first_vector, vectors,
+                                       staging, extremes);
   if (threadIdx.x == 0) merge(task.summaries + blockIdx.y, extremes[0]);
 }
 
@@ -220,9 +221,8 @@ extern "C" __global__ void __launch_bounds__(selection_threads)
 extern "C" __global__ void __launch_bounds__(selection_threads, 2)
     select_candidate_by_norms(const __grid_constant__ SelectionTask task) {
   launch_dependents();
-  __shared__ RangeStaging<selection_threads> staging;
   DeviceSelection selection;
-  select_by_norms(task, staging, selection);
+  select_by_norms(task, selection);
   if (threadIdx.x == 0) store(task, selection);
 }
 
