@@ -33,9 +33,9 @@ std::int64_t tiles_of(const DmmaTask& task) { return std::int64_t{task.row_tiles
 
 // Thread blocks per batch item. If k is short, a thread block computes several tiles; it copies the operands
 // of the next tile while it writes the sums of the last one. If k is long, each tile has its own thread
-// block, which begins as soon as an SM is free. A product with a condition follows emulations, of which one is
-// nearly always selected, so that it exits early: 4096 thread blocks take 8.5 us for that, as many as the
-// device holds four times take 2.
+// block, which begins as soon as an SM is free. A product with a condition follows emulations, of which one
+// is nearly always selected, so that it exits early: 4096 thread blocks take 8.5 us for that, four times as
+// many as the device holds take 3.5.
 std::int64_t blocks_of(const DmmaTask& task, const DmmaTile& tile) {
   constexpr std::int64_t long_k = 2048;
   const std::int64_t resident_blocks = std::int64_t{sm_count()} * tile.blocks_per_sm;
