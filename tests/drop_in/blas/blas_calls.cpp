@@ -39,13 +39,13 @@ bool has(int count, char** words, const char* flag) {
 int run_random(int count, char** words) {
   const auto seed = static_cast<std::uint64_t>(value_of(count, words, "--seed", 1));
   const long long first = value_of(count, words, "--first", 0);
-  const long long cases = value_of(count, words, "--cases", kintsugi::test::thorough ? 4800 : 480);
+  const long long cases = value_of(count, words, "--cases", kintsugi::test::thorough ? 4800 : 240);
   return kintsugi::test::check_random(seed, first, cases, has(count, words, "--forwarded")) == 0 ? 0 : 1;
 }
 
 int run_special(int count, char** words) {
   const auto seed = static_cast<std::uint64_t>(value_of(count, words, "--seed", 1));
-  const long long cases = value_of(count, words, "--cases", kintsugi::test::thorough ? 10000 : 1000);
+  const long long cases = value_of(count, words, "--cases", kintsugi::test::thorough ? 10000 : 300);
   return kintsugi::test::check_special_values(seed, cases, has(count, words, "--forwarded")) == 0 ? 0 : 1;
 }
 

@@ -46,7 +46,7 @@ int main(int count, char** words) {
   using namespace kintsugi::test;
   const char* command = count > 1 ? words[1] : "";
   const auto seed = static_cast<std::uint64_t>(value_of(count, words, "--seed", 1));
-  const long long cases = value_of(count, words, "--cases", thorough ? 8000 : 400);
+  const long long cases = value_of(count, words, "--cases", thorough ? 8000 : 200);
   const bool emulated = !has(count, words, "--forwarded");
   if (std::strcmp(command, "names") == 0) return print_names();
   if (std::strcmp(command, "semantics") == 0)
