@@ -102,7 +102,7 @@ const Site* site_of_address(const void* return_address, const void* compiled_sit
   return site;
 }
 
-// Entry of the map of stacks, which keeps its address, for the thread's last call if sites have several frames. A
+// Pair in the map of stacks, which keeps its address, for the thread's last call if sites have several frames. A
 // pointer, since the stack would be too large for the library's static storage of threads.
 constinit thread_local const std::pair<const drop_in::CallStack, const Site*>* last_stack = nullptr;
 
@@ -115,15 +115,15 @@ const Site* site_of_stack(const void* return_address, const void* compiled_site,
   if (last_stack != nullptr && last_stack->first == key) return last_stack->second;
   const std::lock_guard lock(sites_mutex);
   Sites& all = all_sites();
-  auto& entry = *all.of_stack.try_emplace(key, nullptr).first;
-  const Site*& site = entry.second;
+  auto& pair = *all.of_stack.try_emplace(key, nullptr).first;
+  const Site*& site = pair.second;
   if (site == nullptr) {
     std::unique_ptr<Site> made = new_site(return_address, compiled_site);
     if (made->function != "main") made->callers = drop_in::callers_of(stack);
     made->name = drop_in::name_with_callers(made->name, made->callers);
     site = site_with_rule(all, std::move(made), file);
   }
-  last_stack = &entry;
+  last_stack = &pair;
   return site;
 }
 
