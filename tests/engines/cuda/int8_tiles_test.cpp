@@ -68,8 +68,8 @@ TEST(Int8Tiles, PermutedRowsAreAPermutation) {
 TEST(Int8Tiles, DivisorsDivide) {
   std::mt19937 random(7);
   for (int draw = 0; draw < 20000; ++draw) {
-    const std::uint32_t number = random() >> (random() % 32);
-    const std::uint32_t divisor = std::max<std::uint32_t>(1, random() >> (random() % 32));
+    const auto number = static_cast<std::uint32_t>(random() >> (random() % 32));
+    const auto divisor = std::max(1U, static_cast<std::uint32_t>(random() >> (random() % 32)));
     std::uint32_t remainder = 0;
     EXPECT_EQ(Divisor(divisor).quotient(number, remainder), number / divisor);
     EXPECT_EQ(remainder, number % divisor);

@@ -70,9 +70,10 @@ struct Int8Params {
   }
   // Number of products of int8 in a sum of the group with the most terms, where a term has `k` of them.
   std::int64_t max_products(std::int64_t k) const {
-    int terms = 0;
-    for (int g = 0; g < schedule.items; ++g) terms = std::max(terms, first_term[g + 1] - first_term[g]);
-    return terms * k;
+    int most_terms = 0;
+    for (int g = 0; g < schedule.items; ++g)
+      most_terms = std::max(most_terms, first_term[g + 1] - first_term[g]);
+    return most_terms * k;
   }
 };
 
