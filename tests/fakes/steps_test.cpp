@@ -139,7 +139,7 @@ std::vector<std::string> steps_without_products() {
   std::vector<std::string> names = work();
   std::erase_if(names, [](const std::string& name) {
     return name == "cublasGemmEx" || name.ends_with("_as_integers") || name.ends_with("_as_residues") ||
-           name.starts_with("residue_products") || name.starts_with("integer_products");
+           name.ends_with("residue_products") || name == "integer_products";
   });
   return names;
 }
@@ -245,7 +245,7 @@ TEST_F(Steps, NormsOfComplexOperandsTakeOneLaunch) {
   call.run_in_workspace();
   EXPECT_THAT(work(), ElementsAre("find_complex_norms", "select_candidate_by_norms",
                                   "split_complex_double_residues", "split_complex_double_residues",
-                                  HasSubstr("residue_products_"), "residues_c64", HasSubstr("dmma_c64_")));
+                                  HasSubstr("residue_products"), "residues_c64", HasSubstr("dmma_c64_")));
 }
 
 // If products cannot be skipped, the checked candidate is the only one.
@@ -271,8 +271,7 @@ TEST_F(Steps, MagnitudesAreMultipliedBeforeTheResidues) {
   auto names = work();
   names.erase(names.begin(), std::find(names.begin(), names.end(), "find_rounding_bounds"));
   const auto index_of = [&](const std::string& name) {
-    return std::find_if(names.begin(), names.end(),
-                        [&](const std::string& n) { return n.starts_with(name); }) -
+    return std::find_if(names.begin(), names.end(), [&](const std::string& n) { return n.ends_with(name); }) -
            names.begin();
   };
   EXPECT_LT(index_of("integer_products"), index_of("residue_products"));

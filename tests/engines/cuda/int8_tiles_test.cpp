@@ -56,15 +56,6 @@ TEST(Int8Tiles, EveryTileOfEveryModulusIsComputedOnce) {
   }
 }
 
-// A row of each value of every digit lands where its thread finds it.
-TEST(Int8Tiles, PermutedRowsAreAPermutation) {
-  std::set<int> rows;
-  for (int place = 0; place < PermutedRows::rows; ++place)
-    rows.insert(place / 2 % 4 * PermutedRows::rows_of_thread + place / 8 * 2 + place % 2);
-  EXPECT_EQ(rows.size(), static_cast<std::size_t>(PermutedRows::rows));
-  EXPECT_EQ(*rows.rbegin(), PermutedRows::rows - 1);
-}
-
 TEST(Int8Tiles, DivisorsDivide) {
   std::mt19937 random(7);
   for (int draw = 0; draw < 20000; ++draw) {
