@@ -156,7 +156,7 @@ PROGRAMS = [
     of_application("programs-k-means", K_MEANS, 20),
     of_application("programs-feed-forward", FEED_FORWARD, 20),
     of_application("programs-language-models", LANGUAGE_MODELS, 30, "--distribution", "language-model"),
-    of_errors("programs-errors-k-means", K_MEANS[:-1], 40),
+    of_errors("programs-errors-k-means", K_MEANS, 60),
     of_errors("programs-errors-feed-forward", FEED_FORWARD, 20),
     of_errors("programs-errors-language-models", LANGUAGE_MODELS, 30, "language-model"),
     Case("programs", "programs-trade", ("python3", "docs/results/hopper/cublas_modes.py", "--sizes", "1024,2048,4096,8192"), 30),

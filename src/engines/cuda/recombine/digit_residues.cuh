@@ -12,7 +12,7 @@
 
 #include <utility>
 
-#include "engines/cuda/ptx/async_copy_groups.cuh"
+#include "engines/cuda/ptx/async_copy.cuh"
 #include "engines/cuda/ptx/mma_bytes.cuh"
 #include "engines/cuda/ptx/shared_memory.cuh"
 #include "engines/cuda/recombine/residues.cuh"
