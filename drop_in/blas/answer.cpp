@@ -7,6 +7,7 @@
 
 #include "blas/level3/compose.hpp"
 #include "decision.hpp"
+#include "last_forwarded.hpp"
 #include "next_blas/xerbla.hpp"
 #include "report/record.hpp"
 #include "settings.hpp"
@@ -56,12 +57,22 @@ void make_plan_before_timing(const Call& call) {
 
 // ------------------------------------------------------------------ one call
 
+// Remembers a call whose decision is to forward it. Sites have decisions of their own, records count every
+// call, and `force` says each time why it forwards.
+void remember_forwarded(const Call& call) {
+  if (has_sites() || settings().records_calls() || settings().policy == Policy::force) return;
+  in_force::last_forwarded = forwarded_problem(call);
+}
+
 // Decides on a routine of several products by its largest product.
 void answer_as_decided(const Symbol& symbol, const Call& call, const Forward& forward, CallOutcome& outcome) {
-  if (call.routine == Routine::gemm) return multiply(symbol, call, forward, outcome);
+  if (call.routine == Routine::gemm) {
+    if (!multiply(symbol, call, forward, outcome)) remember_forwarded(call);
+    return;
+  }
   const DecisionPointer decision = decide(largest_product(call));
   if (settings().records_calls()) outcome.why = decision->why;
-  if (!decision->emulates && settings().policy != Policy::force && forward()) return;
+  if (!decision->emulates && settings().policy != Policy::force && forward()) return remember_forwarded(call);
   Products products(symbol, call.site, outcome);
   compose(call, products);
 }
@@ -205,6 +216,7 @@ Interception read_interception() {
 
 void answer(const Invocation& invocation, const Call& call, Forward forward) {
   const CallUnderWay under_way;
+  if (was_forwarded(call) && forward()) return;
   // The site is taken before anything can fail. Otherwise the thread's next call would get this call's site.
   const void* const compiled_site = take_compiled_site();
   const Site* const site = has_sites() ? site_of(invocation.return_address, compiled_site) : nullptr;

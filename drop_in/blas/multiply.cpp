@@ -91,17 +91,18 @@ void report_failure_under_force(const Symbol& symbol, const std::string& message
 
 }  // namespace
 
-void multiply(const Symbol& symbol, const Call& call, const Forward& forward, CallOutcome& outcome) {
+bool multiply(const Symbol& symbol, const Call& call, const Forward& forward, CallOutcome& outcome) {
   const DecisionPointer decision = decide(call);
   if (settings().records_calls() || settings().policy == Policy::force) outcome.why = decision->why;
   if (decision->emulates) {
     const kintsugi_status status = execute(*decision, call, outcome);
-    if (status == KINTSUGI_SUCCESS) return;
+    if (status == KINTSUGI_SUCCESS) return true;
     outcome.failed = true;
     outcome.why = std::string(kintsugi_status_name(status)) + ": " + kintsugi_last_error();
   }
   report_failure_under_force(symbol, outcome.why);
   multiply_natively(symbol, call, forward);
+  return decision->emulates;
 }
 
 void multiply_natively(const Symbol& symbol, const Call& call, const Forward& forward) {

@@ -24,9 +24,9 @@ class Forward {
   bool (*call_)(const void*);
 };
 
-// Computes a gemm whose arguments are right, emulated or native as decide() says. Throws std::bad_alloc only
-// before C is written.
-void multiply(const Symbol& symbol, const Call& call, const Forward& forward, CallOutcome& outcome);
+// Computes a gemm whose arguments are right, emulated or native as decide() says. Returns false if the
+// decision is native. Throws std::bad_alloc only before C is written.
+bool multiply(const Symbol& symbol, const Call& call, const Forward& forward, CallOutcome& outcome);
 
 // Computes a gemm by the next BLAS; without a next BLAS, by Kintsugi's native product. Writes a line to
 // stderr if Kintsugi's product fails.

@@ -10,7 +10,7 @@ namespace {
 
 TEST_F(DevicePlan, AutoAndNativeAreTheVendorsProduct) {
   for (const char* policy : {"auto", "native"}) {
-    Call call(64, 64, 4096, stream_);
+    PlannedCall call(64, 64, 4096, stream_);
     call.options.policy = policy;
     const json plan = planned(call);
     EXPECT_EQ(schemes(plan), Names{"native"});
@@ -24,7 +24,7 @@ TEST_F(DevicePlan, AutoEmulatesIfThatIsFaster) {
   const FakeVariable measured("FAKE_CUDA_NAME", "NVIDIA H200");
   const auto planned_for = [&](std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t batch,
                                kintsugi_type type = KINTSUGI_F32) {
-    Call call(m, n, k, stream_);
+    PlannedCall call(m, n, k, stream_);
     call.problem.type_a = call.problem.type_b = call.problem.type_c = call.problem.type_scalar = type;
     call.problem.batch_count = batch;
     call.problem.stride_a = m * k;
@@ -56,7 +56,7 @@ TEST_F(DevicePlan, AutoEmulatesIfThatIsFaster) {
 // large.
 TEST_F(DevicePlan, AutoWantsALargerGainOnADeviceWithoutAProfile) {
   const auto planned_for = [&](std::int64_t n) {
-    Call call(n, n, n, stream_);
+    PlannedCall call(n, n, n, stream_);
     return schemes(planned(call));
   };
   const auto first_emulated = [&] {
@@ -86,7 +86,7 @@ TEST_F(DevicePlan, ASingleCandidateUnderAutoAcceptsByMeanDepth) {
 TEST_F(DevicePlan, TheWidestCandidateAcceptsDeepOperands) {
   const FakeVariable measured("FAKE_CUDA_NAME", "NVIDIA H200");
   for (const std::int64_t n : {896, 1024, 2048, 8192}) {
-    Call call(n, n, n, stream_);
+    PlannedCall call(n, n, n, stream_);
     const json plan = planned(call);
     const json& widest = plan.at("candidates").at(plan.at("candidates").size() - 2);
     EXPECT_EQ(widest.at("scheme"), "bf16x6") << n;
@@ -99,7 +99,7 @@ TEST_F(DevicePlan, TheWidestCandidateAcceptsDeepOperands) {
 TEST_F(DevicePlan, AutoCountsNoSplitOfPreparedOperands) {
   const FakeVariable measured("FAKE_CUDA_NAME", "NVIDIA H200");
   const auto first_candidate = [&](std::int64_t rows, std::int64_t n, bool transposed, bool prepared) {
-    Call call(transposed ? n : rows, transposed ? rows : n, n, stream_);
+    PlannedCall call(transposed ? n : rows, transposed ? rows : n, n, stream_);
     (transposed ? call.problem.prepared_a : call.problem.prepared_b) = prepared ? 1 : 0;
     return schemes(planned(call)).front();
   };
@@ -120,7 +120,7 @@ TEST_F(DevicePlan, AutoCountsNoSplitOfPreparedOperands) {
 TEST_F(DevicePlan, ComplexWeightsCountAsPreparedToo) {
   const FakeVariable measured("FAKE_CUDA_NAME", "NVIDIA H200");
   const auto planned_for = [&](std::int64_t m, std::int64_t n, bool prepared) {
-    Call call(m, n, n, stream_);
+    PlannedCall call(m, n, n, stream_);
     call.problem.type_a = call.problem.type_b = call.problem.type_c = call.problem.type_scalar = KINTSUGI_C32;
     call.problem.prepared_b = prepared ? 1 : 0;
     return schemes(planned(call));
@@ -137,7 +137,7 @@ TEST_F(DevicePlan, EmptyProblemsArePlanned) {
   const FakeVariable measured("FAKE_CUDA_NAME", "NVIDIA H200");
   for (const kintsugi_type type : {KINTSUGI_F32, KINTSUGI_C32, KINTSUGI_F64}) {
     for (int empty = 0; empty < 4; ++empty) {
-      Call call(512, 512, 4096, stream_);
+      PlannedCall call(512, 512, 4096, stream_);
       call.problem.type_a = call.problem.type_b = call.problem.type_c = call.problem.type_scalar = type;
       kintsugi_problem& problem = call.problem;
       *std::array{&problem.m, &problem.n, &problem.k, &problem.batch_count}[static_cast<std::size_t>(empty)] =
@@ -155,7 +155,7 @@ TEST_F(DevicePlan, EmptyProblemsArePlanned) {
 TEST_F(DevicePlan, ThreadsWithoutAContextCanPlan) {
   const FakeVariable measured("FAKE_CUDA_NAME", "NVIDIA H200");
   std::thread([&] {
-    Call call(1024, 1024, 1024, stream_);
+    PlannedCall call(1024, 1024, 1024, stream_);
     EXPECT_EQ(schemes(planned(call)), (Names{"fp16x3-wide", "bf16x6", "native"}));
   }).join();
 }

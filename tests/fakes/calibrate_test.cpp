@@ -153,13 +153,13 @@ class KnownCosts : public DevicePlan {
     Names names;
     for (const std::int64_t n : {4096, 8192}) {
       for (const std::int64_t rows : {1, 2, 3, 4, 8, 12, 16, 24, 32, 64, 128}) {
-        Call call(rows, n, n, stream_);
+        PlannedCall call(rows, n, n, stream_);
         call.problem.prepared_b = 1;
         names.push_back(fmt::format("{} by {}: {}", rows, n, schemes(planned(call)).front()));
       }
     }
     for (const std::int64_t n : {256, 512, 768, 2048, 4096}) {
-      Call call(n, n, n, stream_);
+      PlannedCall call(n, n, n, stream_);
       names.push_back(fmt::format("{}: {}", n, schemes(planned(call)).front()));
     }
     return names;

@@ -69,20 +69,22 @@ struct Call {
   };
   std::unique_ptr<void, Free> workspace;
 
-  Call(std::int64_t m, std::int64_t n, std::int64_t k, const Stream& on) : stream(on) {
+  Call(std::int64_t m, std::int64_t n, std::int64_t k, const Stream& on, bool is_executed = true)
+      : stream(on) {
     problem.m = problem.lda = problem.ldc = m;
     problem.n = n;
     problem.k = problem.ldb = k;
     problem.memory = KINTSUGI_DEVICE;
     options.queue = {KINTSUGI_QUEUE_CUDA, 0, stream.get()};
+    operands.alpha = &alpha;
+    operands.beta = &beta;
+    if (!is_executed) return;
     a.assign(static_cast<std::size_t>(m * k), 1);
     b.assign(static_cast<std::size_t>(k * n), 1);
     c.assign(static_cast<std::size_t>(m * n), 7);
     operands.a = a.data();
     operands.b = b.data();
     operands.c = c.data();
-    operands.alpha = &alpha;
-    operands.beta = &beta;
   }
   Call(const Call&) = delete;
   Call& operator=(const Call&) = delete;
@@ -119,6 +121,11 @@ struct Call {
     EXPECT_THAT(events_with("Alloc"), testing::IsEmpty());
     EXPECT_THAT(events_with("Free"), testing::IsEmpty());
   }
+};
+
+// A product of which only the plan is made. It has no matrices: some tests plan gigabytes.
+struct PlannedCall : Call {
+  PlannedCall(std::int64_t m, std::int64_t n, std::int64_t k, const Stream& on) : Call(m, n, k, on, false) {}
 };
 
 // Prepares an operand of a call, which must have a plan, without copying it.

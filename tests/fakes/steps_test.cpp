@@ -227,6 +227,27 @@ TEST_F(Steps, CandidatesByNormsComeBeforeTheCheckedOne) {
   EXPECT_THAT(work(), testing::ElementsAreArray(expected));
 }
 
+// One kernel finds ranges and norms of both complex operands.
+TEST_F(Steps, NormsOfComplexOperandsTakeOneLaunch) {
+  const Stream stream;
+  Call call(40, 30, 100, stream);
+  kintsugi_problem& problem = call.problem;
+  problem.type_a = problem.type_b = problem.type_c = problem.type_scalar = KINTSUGI_C64;
+  const std::vector<double> numbers(2 * 100 * 40, 1);
+  std::vector<double> c(2 * 40 * 30);
+  const double scalars[] = {1, 0, 0, 0};
+  call.options.accuracy = "fp64";
+  call.options.policy = "emulate";
+  call.operands.a = call.operands.b = numbers.data();
+  call.operands.c = c.data();
+  call.operands.alpha = scalars;
+  call.operands.beta = scalars + 2;
+  call.run_in_workspace();
+  EXPECT_THAT(work(), ElementsAre("find_complex_norms", "select_candidate_by_norms",
+                                  "split_complex_double_residues", "split_complex_double_residues",
+                                  HasSubstr("residue_products_"), "residues_c64", HasSubstr("dmma_c64_")));
+}
+
 // If products cannot be skipped, the checked candidate is the only one.
 TEST_F(Steps, OlderDevicesCheckAllElements) {
   KINTSUGI_SKIP_WITHOUT_CODE_FOR_80();

@@ -2,6 +2,7 @@
 // that are in their strips then.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <map>
 #include <random>
@@ -120,18 +121,41 @@ TEST(OffloadSteps, ComputeEveryElementOnceInAnyMemory) {
   EXPECT_GT(cut, 10);
 }
 
+// Loads of A and B alternate: after two of each, four of sixteen tiles of C are complete.
 TEST(OffloadSteps, GrowWhereAllFitsTheDevice) {
   Problem problem;
   problem.m = problem.n = problem.k = 4096;
   const OffloadPart part{{0, problem.m}, {0, problem.n}};
   const OffloadLayout layout = core::fit_layout(problem, part, std::size_t{1} << 40, false);
   const std::vector<OffloadStep> steps = core::offload_steps(problem, part, layout);
-  ASSERT_GT(steps.size(), 4U);
+  ASSERT_EQ(steps.size(), 16U);
   std::int64_t products = 0;
-  for (const OffloadStep& step : steps) products += step.rows.count * step.columns.count;
+  std::int64_t loaded = 0;
+  for (const OffloadStep& step : steps) {
+    for (const OffloadLoad& load : step.loads) loaded += load.vectors.count;
+    products += step.rows.count * step.columns.count;
+    // The share of C that is complete grows with the square of what was loaded, but for one load.
+    const std::int64_t complete = (loaded / 2 - 512) * (loaded / 2 - 512);
+    EXPECT_GE(products, std::min(complete, problem.m * problem.n / 16 * 15)) << loaded;
+  }
   EXPECT_EQ(products, problem.m * problem.n);
   EXPECT_LE(steps.back().rows.count * steps.back().columns.count, problem.m * problem.n / 8)
       << "little is left to multiply after the last load";
+}
+
+// A C with few rows: A is loaded as a whole.
+TEST(OffloadSteps, LoadTheShorterSideOfANarrowCAtOnce) {
+  Problem problem;
+  problem.m = 1000;
+  problem.n = 9000;
+  problem.k = 64;
+  const OffloadPart part{{0, problem.m}, {0, problem.n}};
+  const OffloadLayout layout = core::fit_layout(problem, part, std::size_t{1} << 40, false);
+  const std::vector<OffloadStep> steps = core::offload_steps(problem, part, layout);
+  ASSERT_GT(steps.size(), 4U);
+  EXPECT_EQ(steps.front().loads.size(), 2U);
+  for (const OffloadStep& step : steps) EXPECT_EQ(step.rows, part.rows);
+  EXPECT_LE(steps.back().columns.count, problem.n / 8);
 }
 
 TEST(OffloadParts, DivideTheLongerSideOfALargeC) {

@@ -64,28 +64,72 @@ class StripContents {
   int current_ = -1;
 };
 
-// Returns the steps of a part that the device holds as a whole. The operand with fewer vectors is loaded
-// first. Then the other operand is loaded in several loads, and each load is multiplied by all of the first
-// operand. Operands and results of a step are therefore contiguous.
-std::vector<OffloadStep> growing_steps(const OffloadPart& part, const IndexRange& inner) {
-  const bool begins_with_a = part.rows.count <= part.columns.count;
-  const IndexRange& whole = begins_with_a ? part.rows : part.columns;
-  const IndexRange& side = begins_with_a ? part.columns : part.rows;
-  std::vector<OffloadStep> steps;
-  for (const IndexRange& vectors : graded_parts(side)) {
-    OffloadStep step{.inner = inner, .items = part.items};
-    step.rows = begins_with_a ? whole : vectors;
-    step.columns = begins_with_a ? vectors : whole;
-    step.row = step.rows.first - part.rows.first;
-    step.column = step.columns.first - part.columns.first;
-    if (steps.empty())
-      step.loads.push_back({begins_with_a ? Side::a : Side::b, whole, inner, part.items, 0, 0, false});
-    step.loads.push_back({begins_with_a ? Side::b : Side::a, vectors, inner, part.items, 0,
-                          begins_with_a ? step.column : step.row, false});
-    steps.push_back(step);
-  }
-  return steps;
+// Cuts a side into four loads, or returns nothing if they would be too small.
+std::vector<IndexRange> quarters(const IndexRange& side) {
+  constexpr std::int64_t parts = 4;
+  constexpr std::int64_t min_part = 512;
+  if (side.count < parts * min_part) return {};
+  const std::int64_t count = round_up(divide_up(side.count, parts), edge_multiple);
+  std::vector<IndexRange> loads;
+  for (std::int64_t first = side.first; first < side.end(); first += count)
+    loads.push_back(part_of(side, first, count));
+  return loads;
 }
+
+// Makes the steps of a part that the device holds as a whole. Loads of A and B alternate, and each load is
+// multiplied by all loads of the other operand that are on the device. After the share x of both operands,
+// x * x of C is complete. If A were loaded first as a whole, no element would be complete before x = 0.5, and
+// 2 x - 1 of C afterwards, which is less.
+class GrowingSteps {
+ public:
+  GrowingSteps(const OffloadPart& part, const IndexRange& inner) : part_(part), inner_(inner) {
+    rows_ = quarters(part.rows);
+    columns_ = quarters(part.columns);
+    if (!rows_.empty() && !columns_.empty()) return;
+    // C is narrow: the shorter side is one load, and the other one has a small first and last load.
+    const bool has_fewer_rows = part.rows.count <= part.columns.count;
+    rows_ = has_fewer_rows ? std::vector{part.rows} : graded_parts(part.rows);
+    columns_ = has_fewer_rows ? graded_parts(part.columns) : std::vector{part.columns};
+  }
+
+  std::vector<OffloadStep> make() {
+    std::size_t a = 0;  // loads of A that the steps have so far
+    std::size_t b = 0;
+    while (a < rows_.size() || b < columns_.size()) {
+      // The operand with the smaller loaded share is next.
+      const bool is_a = b == columns_.size() || (a < rows_.size() && a * columns_.size() <= b * rows_.size());
+      if (is_a) {
+        load(Side::a, rows_[a], rows_[a].first - part_.rows.first);
+        for (std::size_t j = 0; j < b; ++j) multiply(rows_[a], columns_[j]);
+        ++a;
+      } else {
+        load(Side::b, columns_[b], columns_[b].first - part_.columns.first);
+        for (std::size_t i = 0; i < a; ++i) multiply(rows_[i], columns_[b]);
+        ++b;
+      }
+    }
+    return std::move(steps_);
+  }
+
+ private:
+  void load(Side side, const IndexRange& vectors, std::int64_t position) {
+    loads_.push_back({side, vectors, inner_, part_.items, 0, position, false});
+  }
+
+  void multiply(const IndexRange& rows, const IndexRange& columns) {
+    OffloadStep step{.rows = rows, .columns = columns, .inner = inner_, .items = part_.items};
+    step.loads = std::exchange(loads_, {});
+    step.row = rows.first - part_.rows.first;
+    step.column = columns.first - part_.columns.first;
+    steps_.push_back(std::move(step));
+  }
+
+  const OffloadPart& part_;
+  const IndexRange inner_;
+  std::vector<IndexRange> rows_, columns_;  // the loads of A and of B
+  std::vector<OffloadLoad> loads_;          // loads that no step has yet
+  std::vector<OffloadStep> steps_;
+};
 
 // Makes steps in strips, one batch item after the other. Columns run from left to right for one strip of
 // rows, and from right to left for the next one, so that the last strip of B is used again.
@@ -174,6 +218,16 @@ OffloadLayout widest_layout(const Problem& problem, const OffloadPart& part, std
   return fitting == 0 ? OffloadLayout{} : layout_of(problem, part, fitting * edge_multiple, inner);
 }
 
+// Returns the elements of A and B that are copied to the device for one item. Strips over all inner indices
+// stay for the products of a strip of rows; parts of k are copied again for every tile of C.
+double copied_elements(const Problem& problem, const OffloadPart& part, const OffloadLayout& layout) {
+  const std::int64_t row_strips = divide_up(part.rows.count, layout.rows);
+  const std::int64_t column_strips =
+      layout.inner < problem.k ? divide_up(part.columns.count, layout.columns) : 1;
+  return static_cast<double>(problem.k) *
+         static_cast<double>(part.rows.count * column_strips + part.columns.count * row_strips);
+}
+
 std::vector<OffloadPart> parts_of_batch(const Problem& problem, int devices) {
   const IndexRange items{0, problem.batch_count};
   const std::int64_t count = divide_up(problem.batch_count, devices);
@@ -234,17 +288,22 @@ std::size_t strip_bytes(const Problem& problem, const OffloadLayout& layout) {
 }
 
 OffloadLayout fit_layout(const Problem& problem, const OffloadPart& part, std::size_t bytes, bool may_cut_k) {
-  // Products of narrower strips wait for copies: an H200 multiplies FP64 strips of 2500 rows in the time of
-  // the next copy at 55 GB/s.
-  constexpr std::int64_t wide = 2048;
+  // Products of narrower strips wait for copies: an H100 multiplies FP64 strips of 5100 rows in the time of
+  // the next copy at 55 GB/s. k is cut for narrower ones where that saves a fifth of the copies at least, and
+  // into parts of less than 2048 only if nothing else fits: each part reads and writes all of a tile of C.
+  constexpr std::int64_t wide = 5120;
+  constexpr double max_share = 0.8;
+  constexpr std::int64_t min_useful_inner = 2048;
   constexpr std::int64_t min_inner = 128;
   const std::int64_t wide_enough = std::min(wide, std::max(part.rows.count, part.columns.count));
   OffloadLayout best;
   for (std::int64_t inner = problem.k;; inner = round_up(divide_up(inner, 2), min_inner)) {
     const OffloadLayout layout = widest_layout(problem, part, inner, bytes);
-    const auto edge = [](const OffloadLayout& of) { return std::max(of.rows, of.columns); };
-    if (edge(layout) > edge(best)) best = layout;
-    if (edge(best) >= wide_enough || !may_cut_k || inner <= min_inner) break;
+    if (best.rows == 0 || (layout.rows > 0 && copied_elements(problem, part, layout) <
+                                                  max_share * copied_elements(problem, part, best)))
+      best = layout;
+    const bool is_wide = best.inner == problem.k && std::max(best.rows, best.columns) >= wide_enough;
+    if (is_wide || !may_cut_k || inner <= (best.rows == 0 ? min_inner : min_useful_inner)) break;
   }
   best.items = best.rows == 0 ? 1 : items_of_strips(problem, part, best, bytes);
   return best;
@@ -253,7 +312,7 @@ OffloadLayout fit_layout(const Problem& problem, const OffloadPart& part, std::s
 std::vector<OffloadStep> offload_steps(const Problem& problem, const OffloadPart& part,
                                        const OffloadLayout& layout) {
   const bool fits = layout.strips_a == 1 && layout.strips_b == 1 && layout.strips_c == 1;
-  return fits ? growing_steps(part, {0, problem.k}) : StripSteps(problem, part, layout).make();
+  return fits ? GrowingSteps(part, {0, problem.k}).make() : StripSteps(problem, part, layout).make();
 }
 
 }  // namespace kintsugi::core

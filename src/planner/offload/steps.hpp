@@ -84,11 +84,12 @@ std::int64_t strip_stride(std::int64_t rows, std::int64_t columns);
 std::size_t strip_bytes(const Problem& problem, const OffloadLayout& layout);
 
 // Returns the layout for a part of C whose strips take at most `bytes`; a layout with rows = 0 if nothing
-// fits. k is cut only if `may_cut_k` is true and strips with all inner indices would be narrow.
+// fits. k is cut only if `may_cut_k` is true, strips with all inner indices would be narrow, and larger tiles
+// of C save copies.
 OffloadLayout fit_layout(const Problem& problem, const OffloadPart& part, std::size_t bytes, bool may_cut_k);
 
-// Returns the steps for a part of C. If the part fits the device, one operand is loaded as a whole, and the
-// other one in several loads. The last load is small, so that little is left to multiply after it.
+// Returns the steps for a part of C. If the part fits the device, each element is loaded once: loads of A and
+// B alternate, or of a narrow C the shorter side is loaded as a whole and the other one in parts.
 std::vector<OffloadStep> offload_steps(const Problem& problem, const OffloadPart& part,
                                        const OffloadLayout& layout);
 

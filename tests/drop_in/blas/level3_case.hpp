@@ -10,8 +10,8 @@ namespace kintsugi::test {
 
 // Triangles beyond 64 are computed in blocks.
 inline std::int64_t draw_order(Random& random) {
-  if (random() % 6 == 0) return one_of<std::int64_t>(random, {64, 65, 90, 129, 200});
-  return one_of<std::int64_t>(random, {0, 1, 1, 2, 3, 5, 7, 13, 16, 17, 31, 33, 47});
+  if (random() % 6 == 0) return draw_side(random, {64, 65, 90, 129, 200});
+  return draw_side(random, {0, 1, 1, 2, 3, 5, 7, 13, 16, 17, 31, 33, 47});
 }
 
 template <class T>
@@ -75,7 +75,7 @@ class Level3Case {
     x.n = draw_order(random);
     const bool is_square = is_update || entry.is("gemmt") || entry.is("gemmtr");
     x.m = is_square ? x.n : draw_order(random);
-    x.k = one_of<std::int64_t>(random, {0, 1, 2, 3, 7, 16, 33, 65});
+    x.k = draw_side(random, {0, 1, 2, 3, 7, 16, 33, 65});
     return x;
   }
 

@@ -46,6 +46,13 @@ Value one_of(Random& random, std::initializer_list<Value> values) {
   return values.begin()[random() % values.size()];
 }
 
+// Sides of random matrices are at most this. The fuzzer lowers it, since it is to make many calls.
+inline std::int64_t largest_side = 200;
+
+inline std::int64_t draw_side(Random& random, std::initializer_list<std::int64_t> sides) {
+  return std::min(one_of(random, sides), largest_side);
+}
+
 enum class Distribution { uniform, wide, integers, subnormal };
 
 template <class Real>

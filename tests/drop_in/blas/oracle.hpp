@@ -93,10 +93,11 @@ class ElementOracle {
   // Rounding errors are allowed as for a sum of so many terms, of which some are zero.
   void count_as(std::int64_t terms) { allowed_terms_ = terms; }
 
-  // alpha = 0, as k = 0, leaves A and B unread; beta = 0 leaves C unread.
-  Expected result(const T& alpha, const T& beta, const T& c) const {
+  // alpha = 0, as k = 0, leaves A and B unread; beta = 0 leaves C unread. `reads_for_zero`: alpha = 0
+  // multiplies the sum too, so that its NaN and infinities make NaN.
+  Expected result(const T& alpha, const T& beta, const T& c, bool reads_for_zero = false) const {
     constexpr long double unit = std::numeric_limits<Real>::epsilon() / 2;
-    const bool multiplies = terms_ > 0 && alpha != T(0);
+    const bool multiplies = terms_ > 0 && (alpha != T(0) || reads_for_zero);
     const bool adds = beta != T(0);
     const Wide scaled = multiplies ? times(wide(alpha), sum_) : Wide(0);
     const Wide added = adds ? times(wide(beta), wide(c)) : Wide(0);

@@ -13,12 +13,8 @@ struct Shape {
 };
 
 inline Shape draw_shape(Random& random) {
-  const auto side = [&] {
-    return one_of<std::int64_t>(random, {0, 1, 1, 2, 3, 5, 7, 13, 16, 17, 31, 33, 47});
-  };
-  const auto length = [&] {
-    return random() % 8 == 0 ? one_of<std::int64_t>(random, {64, 65, 127, 200}) : side();
-  };
+  const auto side = [&] { return draw_side(random, {0, 1, 1, 2, 3, 5, 7, 13, 16, 17, 31, 33, 47}); };
+  const auto length = [&] { return random() % 8 == 0 ? draw_side(random, {64, 65, 127, 200}) : side(); };
   const std::int64_t m = side();
   const std::int64_t n = side();
   return {m, n, length()};
@@ -45,13 +41,13 @@ class ProductCase {
  public:
   // `forwarded`: see check_random.
   ProductCase(Random& random, const Group<T>& group, bool forwarded)
-      : group_(group), a_(rows_of_a(group), columns_of_a(group), group.row_major, group.padding_a),
+      : group_(group), forwarded_(forwarded),
+        a_(rows_of_a(group), columns_of_a(group), group.row_major, group.padding_a),
         b_(rows_of_b(group), columns_of_b(group), group.row_major, group.padding_b),
         c_(group.shape.m, group.shape.n, group.row_major, group.padding_c), a_before_(a_), b_before_(b_),
         c_before_(c_) {
     const Distribution distribution = draw_distribution(random);
-    int specials = random() % 6 == 0 ? 1 + static_cast<int>(random() % 2) : 0;
-    if (forwarded && group_.alpha == T(0)) specials = 0;
+    const int specials = random() % 6 == 0 ? 1 + static_cast<int>(random() % 2) : 0;
     a_.fill(random, distribution, specials);
     b_.fill(random, distribution, random() % 2 == 0 ? specials : 0);
     c_.fill(random, distribution, 0);
@@ -136,13 +132,17 @@ class ProductCase {
         ElementOracle<T> oracle;
         oracle.add(rows[i], columns[j]);
         const Expected expected = oracle.result(group_.alpha, group_.beta, c_before_.at(i, j));
-        if (!meets(c_.at(i, j), expected)) return difference(i, j, wide(c_.at(i, j)), expected);
+        if (meets(c_.at(i, j), expected)) continue;
+        const Expected read_for_zero = oracle.result(group_.alpha, group_.beta, c_before_.at(i, j), true);
+        if (forwarded_ && meets(c_.at(i, j), read_for_zero)) continue;
+        return difference(i, j, wide(c_.at(i, j)), expected);
       }
     }
     return "";
   }
 
   Group<T> group_;
+  bool forwarded_;
   Matrix<T> a_, b_, c_, a_before_, b_before_, c_before_;
 };
 

@@ -14,8 +14,9 @@ std::string run_case(const Entry& entry, const Random& random, bool forwarded);
 
 // Calls all names in turn; a line for each failure, with what repeats it. Returns their number. `forwarded`:
 // another BLAS may compute, so that what only the emulation promises is not asked for: that NaN and
-// infinities in A and B are left alone where alpha = 0 (OpenBLAS 0.3.21's kernels for small products look at
-// them), and meet no element beside a triangle.
+// infinities in A and B meet no element beside a triangle, and are left alone where alpha = 0. There an
+// element of gemm may also have the class of 0 (A B) + beta C, since OpenBLAS 0.3.21's kernels for small
+// products compute that.
 int check_random(std::uint64_t seed, std::int64_t first, std::int64_t cases, bool forwarded);
 
 // Multiplies matrices with NaN and infinities at random places by every name of gemm. NaN and infinities of

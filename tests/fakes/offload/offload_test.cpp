@@ -75,10 +75,13 @@ class RandomOffloads : public OffloadedCalls {
   }
 
   GemmCase next_case() {
-    GemmCase test = native_case(1 + below(170), 1 + below(170), 1 + below(200));
-    if (below(5) == 0) test.k = 400 + below(600);  // k may be cut
+    GemmCase test = native_case(1 + below(140), 1 + below(140), 1 + below(90));
+    if (below(5) == 0) test = native_case(1 + below(60), 1 + below(60), 400 + below(600));  // k may be cut
     const std::int64_t kind = below(8);
-    if (kind < 2) test.n = 1100 + below(300);  // several devices
+    if (kind < 2) {  // several devices
+      test.m = 1 + test.m % 50;
+      test.n = 1100 + below(100);
+    }
     if (kind == 2) {
       test.batch = 2 + below(9);
       test.gap = below(4);
@@ -130,7 +133,9 @@ TEST_F(RandomOffloads, AreThoseOfTheHost) {
   EXPECT_GE(devices, calls / 20) << "calls on several devices";
   EXPECT_GE(cuts_of_k, calls / 20) << "calls with parts of k";
   // The first 20 calls happen to have 12 that do not fit.
-  if (thorough) EXPECT_LT(on_host, calls / 2) << "calls that do not fit the limit";
+  if (thorough) {
+    EXPECT_LT(on_host, calls / 2) << "calls that do not fit the limit";
+  }
 }
 
 // A C of 300 x 300 in strips of 128: nine products, whose operands are copied again.
@@ -149,6 +154,21 @@ TEST_F(OffloadedCalls, UseStripsThatFitTheLimit) {
   EXPECT_THAT(offload.at("device_bytes"), Lt(1'700'000));
   EXPECT_EQ(offload.at("host_elements"), 0);
   EXPECT_TRUE(offload.at("host_reason").is_null());
+}
+
+// Both operands are copied in quarters, and C in sixteenths, whose places on the device depend on the layout.
+TEST_F(OffloadedCalls, AreCutInBothDirectionsWhereCIsLarge) {
+  const FakeVariable one_of_its_kind("FAKE_CUDA_NAME", "NVIDIA Fake,Second,Third");
+  GemmCase test = native_case(2050, 2061, 2);
+  for (const kintsugi_layout layout : {KINTSUGI_COLUMN_MAJOR, KINTSUGI_ROW_MAJOR}) {
+    test.layout = layout;
+    test.op_a = layout == KINTSUGI_ROW_MAJOR ? KINTSUGI_OP_T : KINTSUGI_OP_N;
+    test.pad_c = 3;
+    expect_right<float>(test);
+    EXPECT_EQ(offload_of_report().at("devices"), 1);
+    EXPECT_EQ(offload_of_report().at("products"), 16);
+    EXPECT_EQ(offload_of_report().at("host_elements"), 0);
+  }
 }
 
 TEST_F(OffloadedCalls, CutKOnlyForTheAccuracyOfAType) {

@@ -7,6 +7,7 @@
 #include <omp.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <memory>
@@ -41,23 +42,36 @@ double least_seconds(int runs, const Run& run) {
 }
 
 struct CopyRates {
-  double up = 0, down = 0;  // bytes per second
+  double up = 0, down = 0;  // bytes per second of copies in one direction
+  double at_once = 0;       // seconds per byte of a matrix: two are copied up while one is copied down
 };
 
 CopyRates measure_pinned_copies() {
   constexpr std::size_t bytes = std::size_t{256} << 20;
-  void* host = nullptr;
-  check(driver().host_allocate(&host, bytes, 0), "cuMemHostAlloc");
-  const OwnedMemory device(bytes);
-  const OwnedStream stream;
-  CopyRates rates{INFINITY, INFINITY};
+  void* pinned = nullptr;
+  check(driver().host_allocate(&pinned, 2 * bytes, 0), "cuMemHostAlloc");
+  auto* const host = static_cast<std::byte*>(pinned);
+  const OwnedMemory device(2 * bytes);
+  const OwnedStream up, down;
+  const auto upload = [&] { up.upload(device.data(), host, bytes); };
+  const auto download = [&] { down.download(host + bytes, device.data() + bytes, bytes); };
+  const auto copy_at_once = [&] {
+    for (int matrix = 0; matrix < 4; ++matrix) {
+      upload();
+      if (matrix % 2 == 0) download();
+    }
+    up.synchronize();
+    down.synchronize();
+  };
+  double up_seconds = INFINITY;
+  double down_seconds = INFINITY;
   for (int i = 0; i < 3; ++i) {
-    rates.up = std::min(rates.up, stream.seconds_of([&] { stream.upload(device.data(), host, bytes); }));
-    rates.down =
-        std::min(rates.down, stream.seconds_of([&] { stream.download(host, device.data(), bytes); }));
+    up_seconds = std::min(up_seconds, up.seconds_of(upload));
+    down_seconds = std::min(down_seconds, down.seconds_of(download));
   }
-  driver().host_free(host);
-  return {bytes / rates.up, bytes / rates.down};
+  const double both_seconds = least_seconds(3, copy_at_once);
+  driver().host_free(pinned);
+  return {bytes / up_seconds, bytes / down_seconds, both_seconds / (2 * bytes)};
 }
 
 // A square matrix in pageable memory, whose pages exist.
@@ -126,8 +140,17 @@ double sampled_error(std::int64_t n, const Matrix& a, const Matrix& b, const Mat
   return largest;
 }
 
+// A hash of all bits, to compare runs: with other numbers of devices, under other limits.
+std::uint64_t hash_of(std::int64_t order, const Matrix& matrix) {
+  std::uint64_t hash = 0xcbf29ce484222325u;
+  for (std::int64_t i = 0; i < order * order; ++i)
+    hash = (hash ^ std::bit_cast<std::uint64_t>(matrix[i])) * 0x100000001b3u;
+  return hash;
+}
+
 struct Measured {
   double seconds = 0, first_seconds = 0, error = 0;
+  std::uint64_t hash = 0;
   OffloadReport report;
 };
 
@@ -158,6 +181,7 @@ Measured measure_offload(const Case& test, const Pattern<double>& pattern) {
   const int more = test.order > 20000 ? 1 : 5;
   for (int i = 0; i < more; ++i) multiply();
   measured.error = sampled_error(test.order, a, b, c);
+  measured.hash = hash_of(test.order, c);
   return measured;
 }
 
@@ -170,18 +194,22 @@ void print_copies(const char* name, const OffloadCopyTimes& times, std::int64_t 
 }
 
 nlohmann::json show(const Case& test, const Measured& measured, double alone, const CopyRates& rates) {
-  const double bound = std::max(alone, 2 * test.matrix_bytes() / rates.up);
+  const double up = 2 * test.matrix_bytes() / rates.up;
   const double down = test.matrix_bytes() / rates.down;
+  const double at_once = test.matrix_bytes() * rates.at_once;
   const OffloadReport& report = measured.report;
   const OffloadSeconds& parts = report.seconds;
+  const auto share = [&](double copies) { return 100 * std::max(alone, copies) / measured.seconds; };
   fmt::print(
-      "n {} limit {} GiB: {:.2f} ms (first {:.1f}), product alone {:.2f}, copies up {:.2f}, down {:.2f}: "
-      "{:.0f} % of max(product, up), {:.0f} % of max(product, up + down); error {:.2g}, {} products, {} parts of "
-      "k, {} elements by the host {}\n",
-      test.order, test.gib, 1e3 * measured.seconds, 1e3 * measured.first_seconds, 1e3 * alone,
-      2e3 * test.matrix_bytes() / rates.up, 1e3 * down, 100 * bound / measured.seconds,
-      100 * std::max(alone, 2 * test.matrix_bytes() / rates.up + down) / measured.seconds, measured.error,
-      report.products, report.inner_parts, report.host_elements, report.host_reason);
+      "n {} limit {} GiB: {:.2f} ms (first {:.1f}), product alone {:.2f}; pinned copies up {:.2f}, down {:.2f}, "
+      "at once {:.2f}: {:.0f} % of max(product, copies at once), {:.0f} % of max(product, up), {:.0f} % of "
+      "max(product, up + down)\n",
+      test.order, test.gib, 1e3 * measured.seconds, 1e3 * measured.first_seconds, 1e3 * alone, 1e3 * up,
+      1e3 * down, 1e3 * at_once, share(at_once), share(up), share(up + down));
+  fmt::print(
+      "  error {:.2g}, hash {:016x}; {} devices, {} products, {} parts of k, {} elements by the host {}\n",
+      measured.error, measured.hash, report.devices, report.products, report.inner_parts,
+      report.host_elements, report.host_reason);
   fmt::print(
       "  ms: preparation {:.2f}, waits for operands {:.2f}, launches {:.2f}, waits for C {:.2f}, end {:.2f}\n",
       1e3 * parts.preparation, 1e3 * parts.load_waits, 1e3 * parts.launches, 1e3 * parts.result_waits,
@@ -189,21 +217,19 @@ nlohmann::json show(const Case& test, const Measured& measured, double alone, co
   print_copies("up", parts.uploads, report.uploaded_bytes);
   print_copies("down", parts.downloads, report.downloaded_bytes);
   std::fflush(stdout);
-  return {{"order", test.order},
-          {"gib", test.gib},
-          {"seconds", measured.seconds},
-          {"product_seconds", alone},
-          {"up_bytes_per_s", rates.up},
-          {"down_bytes_per_s", rates.down},
-          {"share", bound / measured.seconds},
+  return {{"order", test.order},         {"gib", test.gib},
+          {"seconds", measured.seconds}, {"product_seconds", alone},
+          {"up_bytes_per_s", rates.up},  {"down_bytes_per_s", rates.down},
+          {"at_once_seconds", at_once},  {"share", share(at_once) / 100},
           {"error", measured.error}};
 }
 
 int run(const char* json_file, const std::vector<Case>& cases) {
   const CopyRates rates = measure_pinned_copies();
   const Pattern<double> pattern(7);
-  fmt::print("{}: pinned copies up {:.1f}, down {:.1f} GB/s; {} threads\n", lab::device_facts().name,
-             1e-9 * rates.up, 1e-9 * rates.down, omp_get_max_threads());
+  fmt::print("{}: pinned copies up {:.1f}, down {:.1f} GB/s, {:.1f} at once; {} threads\n",
+             lab::device_facts().name, 1e-9 * rates.up, 1e-9 * rates.down, 3e-9 / rates.at_once,
+             omp_get_max_threads());
   bool is_right = true;
   nlohmann::json rows;
   for (const Case& test : cases) {

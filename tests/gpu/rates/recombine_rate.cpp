@@ -278,7 +278,7 @@ void time_scans(Table& table, std::int64_t n) {
     move("ranges", [&] { engine().find_ranges({}, side, {}, {}); });
     side.norms = norms.data();
     move("ranges, exponents", [&] { engine().find_ranges({}, side, {}, {}); });
-    move("norms", [&] { engine().find_norms({}, side, {}, {}); });
+    move("ranges and norms", [&] { engine().find_norms({}, side, {}, {}); });
   }
 }
 

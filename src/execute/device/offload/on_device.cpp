@@ -16,20 +16,21 @@ namespace {
 // is only read.
 std::byte* bytes_of(const void* data) { return static_cast<std::byte*>(const_cast<void*>(data)); }
 
-// A part of a matrix that a strip holds contiguously. Earlier parts of the strip, with together `row` rows or
-// `column` columns, lie before this part.
+// A part of a matrix that a strip holds contiguously. It begins at this row and column of the strip; earlier
+// parts lie before it.
 struct PartOfStrip {
   std::int64_t row, column;
   std::int64_t rows, columns;
 };
 
-StoredMatrix stored_in(const StoredMatrix& strip, const PartOfStrip& part) {
+// `length`: the length of the strip's longest line. Parts beside each other share its lines; each begins at a
+// multiple of the lines' alignment.
+StoredMatrix stored_in(const StoredMatrix& strip, const PartOfStrip& part, std::int64_t length) {
   const bool rows_are_lines = strip.rows_are_lines;
-  const std::int64_t ld = strip_pitch(rows_are_lines ? part.columns : part.rows);
-  const std::int64_t before =
-      rows_are_lines ? part.row * ld + part.column * part.rows : part.column * ld + part.row * part.columns;
+  const std::int64_t before = rows_are_lines ? part.row * strip_pitch(length) + part.column * part.rows
+                                             : part.column * strip_pitch(length) + part.row * part.columns;
   StoredMatrix stored = strip.after(before);
-  stored.ld = ld;
+  stored.ld = strip_pitch(rows_are_lines ? part.columns : part.rows);
   return stored;
 }
 
@@ -62,9 +63,9 @@ HostMatrices host_matrices(const Problem& problem, const Operands& operands, std
 OffloadPipeline::OnDevice::OnDevice(const Plan& plan, const Operands& operands, const OffloadPart& part,
                                     const OffloadLayout& layout, const std::vector<OffloadStep>& steps,
                                     std::size_t max_bytes, const CopyThreads& threads)
-    : plan_(plan), operands_(operands), device_(*plan.engine->device()), transfers_(*device_.transfers()),
-      to_device_(transfers_, *plan.engine->contexts()), products_(transfers_, *plan.engine->contexts()),
-      to_host_(transfers_, *plan.engine->contexts()) {
+    : plan_(plan), operands_(operands), layout_(layout), device_(*plan.engine->device()),
+      transfers_(*device_.transfers()), to_device_(transfers_, *plan.engine->contexts()),
+      products_(transfers_, *plan.engine->contexts()), to_host_(transfers_, *plan.engine->contexts()) {
   device_.prepare();
   for (std::int64_t item = 0; item < plan.problem.batch_count; ++item)
     host_.push_back(host_matrices(plan.problem, operands, item));
@@ -119,17 +120,23 @@ Problem OffloadPipeline::OnDevice::problem_of(const OffloadStep& step) const {
   return problem;
 }
 
+StoredMatrix OffloadPipeline::OnDevice::part_of_operand(const StoredMatrix& strip, std::int64_t position,
+                                                        const IndexRange& vectors,
+                                                        const IndexRange& inner) const {
+  return stored_in(strip, {position, 0, vectors.count, inner.count}, layout_.inner);
+}
+
 StoredMatrix OffloadPipeline::OnDevice::matrix_a(const OffloadStep& step) const {
-  return stored_in(strips_a_[static_cast<std::size_t>(step.strip_a)],
-                   {step.row, 0, step.rows.count, step.inner.count});
+  return part_of_operand(strips_a_[static_cast<std::size_t>(step.strip_a)], step.row, step.rows, step.inner);
 }
 StoredMatrix OffloadPipeline::OnDevice::matrix_b(const OffloadStep& step) const {
-  return stored_in(strips_b_[static_cast<std::size_t>(step.strip_b)],
-                   {step.column, 0, step.columns.count, step.inner.count});
+  return part_of_operand(strips_b_[static_cast<std::size_t>(step.strip_b)], step.column, step.columns,
+                         step.inner);
 }
 StoredMatrix OffloadPipeline::OnDevice::matrix_c(const OffloadStep& step) const {
-  return stored_in(strips_c_[static_cast<std::size_t>(step.strip_c)],
-                   {step.row, step.column, step.rows.count, step.columns.count});
+  const StoredMatrix& strip = strips_c_[static_cast<std::size_t>(step.strip_c)];
+  return stored_in(strip, {step.row, step.column, step.rows.count, step.columns.count},
+                   strip.rows_are_lines ? layout_.columns : layout_.rows);
 }
 
 OffloadPipeline::OnDevice::Shape OffloadPipeline::OnDevice::shape_of(const Problem& problem) {
@@ -260,8 +267,8 @@ void OffloadPipeline::OnDevice::begin_loads(const OffloadStep& step, std::size_t
     const bool is_a = load.side == Side::a;
     if (is_a ? has_a_ : has_b_) continue;
     const auto strip = static_cast<std::size_t>(load.strip);
-    const StoredMatrix on_device = stored_in((is_a ? strips_a_ : strips_b_)[strip],
-                                             {load.position, 0, load.vectors.count, load.inner.count});
+    const StoredMatrix on_device =
+        part_of_operand((is_a ? strips_a_ : strips_b_)[strip], load.position, load.vectors, load.inner);
     CopyGroup group =
         copies(is_a ? &HostMatrices::a : &HostMatrices::b, load.items, load.vectors, load.inner, on_device);
     if (load.replaces) group.after = (is_a ? readers_a_ : readers_b_)[strip];

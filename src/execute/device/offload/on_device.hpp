@@ -66,6 +66,9 @@ class OffloadPipeline::OnDevice {
   void find_kept_operand(Side side, const IndexRange& vectors, std::int64_t loads, StoredMatrix& strip);
   Problem problem_of(const OffloadStep& step) const;
   static Shape shape_of(const Problem& problem);
+  // Vectors of A or B in a strip, of which the first one is at `position`.
+  StoredMatrix part_of_operand(const StoredMatrix& strip, std::int64_t position, const IndexRange& vectors,
+                               const IndexRange& inner) const;
   // The matrices of a step's product in device memory.
   StoredMatrix matrix_a(const OffloadStep& step) const;
   StoredMatrix matrix_b(const OffloadStep& step) const;
@@ -77,6 +80,7 @@ class OffloadPipeline::OnDevice {
 
   const Plan& plan_;
   const Operands& operands_;
+  OffloadLayout layout_;
   const DeviceEngine& device_;
   const DeviceTransfers& transfers_;
   std::vector<HostMatrices> host_;                           // of all items
