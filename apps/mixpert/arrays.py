@@ -34,6 +34,39 @@ class Cpu:
         out[...] = product
 
 
+    @staticmethod
+    def times_vector(matrix, x):
+        """matrix x in FP64, of an FP32 matrix in rows and an FP64 vector."""
+        rows = 2048  # at a time, so that no FP64 copy of the matrix is held
+        return numpy.concatenate([matrix[i:i + rows].astype("float64") @ x for i in range(0, matrix.shape[0], rows)])
+
+
+# y = A x in FP64 from FP32 elements of A, as they lie: A is read once. A thread block computes four rows, for which it
+# reads x once.
+TIMES_VECTOR = r"""
+extern "C" __global__ void times_vector(const float* a, const double* x, double* y, long long rows, long long columns) {
+  constexpr int block_rows = 4;
+  __shared__ double partial[block_rows][32];
+  const long long first = static_cast<long long>(blockIdx.x) * block_rows;
+  double sums[block_rows] = {};
+  for (long long column = threadIdx.x; column < columns; column += blockDim.x) {
+    const double factor = x[column];
+    for (int row = 0; row < block_rows; ++row)
+      if (first + row < rows) sums[row] += factor * a[(first + row) * columns + column];
+  }
+  for (int row = 0; row < block_rows; ++row) {
+    for (int lanes = 16; lanes > 0; lanes /= 2) sums[row] += __shfl_down_sync(0xffffffffu, sums[row], lanes);
+    if (threadIdx.x % 32 == 0) partial[row][threadIdx.x / 32] = sums[row];
+  }
+  __syncthreads();
+  if (threadIdx.x >= block_rows || first + threadIdx.x >= rows) return;
+  double sum = 0;
+  for (int warp = 0; warp < blockDim.x / 32; ++warp) sum += partial[threadIdx.x][warp];
+  y[first + threadIdx.x] = sum;
+}
+"""
+
+
 class Cuda:
     """CuPy, events of the current stream and cuBLAS's own calls in FP32 and FP64."""
 
@@ -44,6 +77,7 @@ class Cuda:
         self.xp = cupy
         # Without this cuBLAS might use TF32 where the environment asks for it.
         cupy.cuda.cublas.setMathMode(cupy.cuda.device.get_cublas_handle(), cupy.cuda.cublas.CUBLAS_DEFAULT_MATH)
+        self.times_vector_kernel = cupy.RawKernel(TIMES_VECTOR, "times_vector")
 
     def description(self):
         return self.xp.cuda.runtime.getDeviceProperties(self.xp.cuda.Device().id)["name"].decode()
@@ -56,6 +90,15 @@ class Cuda:
         end.record()
         end.synchronize()
         return self.xp.cuda.get_elapsed_time(begin, end) / 1e3, result
+
+    def times_vector(self, matrix, x):
+        """matrix x in FP64, of an FP32 matrix in rows and an FP64 vector."""
+        rows, columns = matrix.shape
+        y = self.xp.empty(rows, "float64")
+        block_rows, threads = 4, 512
+        self.times_vector_kernel(((rows + block_rows - 1) // block_rows,), (threads,),
+                                 (matrix, x, y, numpy.int64(rows), numpy.int64(columns)))
+        return y
 
     def native(self, a, b, alpha, beta, out):
         """out = alpha a b + beta out by cublasSgemm or cublasDgemm; row-major out is out^T = b^T a^T in column-major."""

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstdio>
 #include <exception>
+#include <optional>
 
 #include "blas/level3/compose.hpp"
 #include "decision.hpp"
@@ -11,6 +12,7 @@
 #include "report/record.hpp"
 #include "settings.hpp"
 #include "sites/compiled_site.hpp"
+#include "sites/exact_comparison.hpp"
 #include "sites/site.hpp"
 
 namespace kintsugi::blas {
@@ -94,21 +96,21 @@ void answer_unrecorded(const Symbol& symbol, const Call& call, const Forward& fo
 void answer_checked(const Symbol& symbol, const Call& call, const Forward& forward) {
   CallOutcome outcome;
   if (!settings().records_calls()) return answer_unrecorded(symbol, call, forward, outcome);
+  std::optional<ExactComparison> comparison = ExactComparison::begin(symbol, call);
   const Stopwatch stopwatch;
   answer_unrecorded(symbol, call, forward, outcome);
   outcome.seconds = stopwatch.seconds();
   record(symbol, call, outcome);
   note_matrices(call);
+  if (comparison) comparison->finish();
 }
 
 // ------------------------------------------------------------------ batches
 
 // Forwards a call whose site has the rule `native`, without checks or records. Returns false if the call must
 // be answered here.
-bool forward_native_site(const void* return_address, const void* compiled_site, const Forward& forward) {
-  if (!has_sites() || settings().records_calls()) return false;
-  const Site* const site = site_of(return_address, compiled_site);
-  return site != nullptr && site->rule.is_native() && forward();
+bool forward_native_site(const Site* site, const Forward& forward) {
+  return site != nullptr && site->rule.is_native() && !settings().records_calls() && forward();
 }
 
 bool emulates_any(const std::vector<Group>& groups) noexcept try {
@@ -126,6 +128,26 @@ double multiplications(const Group& group) {
   return all;
 }
 
+// The first product of a group whose error is measured.
+struct FirstProduct {
+  Call call;
+  std::optional<ExactComparison> comparison;
+};
+
+// Begins to measure the first product of each group of a batch that is forwarded.
+std::vector<FirstProduct> first_products(const Symbol& symbol, const std::vector<Group>& groups) noexcept
+    try {
+  std::vector<FirstProduct> measured(groups.size());
+  for (std::size_t i = 0; i < groups.size(); ++i) {
+    if (groups[i].count == 0) continue;
+    measured[i].call = groups[i].item(0);
+    measured[i].comparison = ExactComparison::begin(symbol, measured[i].call);
+  }
+  return measured;
+} catch (const std::exception&) {  // No memory: no error is measured.
+  return {};
+}
+
 // Records a forwarded batch. Each group gets a share of the time in proportion to its multiplications.
 void record_forwarded(const Symbol& symbol, const std::vector<Group>& groups, double seconds) noexcept try {
   if (!settings().records_calls()) return;
@@ -141,6 +163,18 @@ void record_forwarded(const Symbol& symbol, const std::vector<Group>& groups, do
     for (std::int64_t index = 0; index < group.count; ++index) note_matrices(group.item(index));
   }
 } catch (const std::exception&) {  // The record lacks the batch.
+}
+
+// Forwards the whole batch, and measures the error of each group's first product. Returns false if the next
+// BLAS lacks the routine.
+bool forward_batch(const Symbol& symbol, const std::vector<Group>& groups, const Forward& forward) {
+  std::vector<FirstProduct> measured = first_products(symbol, groups);
+  const Stopwatch stopwatch;
+  if (!forward()) return false;
+  record_forwarded(symbol, groups, stopwatch.seconds());
+  for (FirstProduct& first : measured)
+    if (first.comparison) first.comparison->finish();
+  return true;
 }
 
 }  // namespace
@@ -185,14 +219,15 @@ void answer(const Invocation& invocation, const Call& call, Forward forward) {
   if (was_forwarded(call) && forward()) return;
   // The site is taken before anything can fail. Otherwise the thread's next call would get this call's site.
   const void* const compiled_site = take_compiled_site();
-  if (forward_native_site(invocation.return_address, compiled_site, forward)) return;
+  const Site* const site = has_sites() ? site_of(invocation.return_address, compiled_site) : nullptr;
+  if (forward_native_site(site, forward)) return;
   const Symbol& symbol = invocation.symbol;
   if (has_conjugate_only_op(call) && forward()) return;
   if (const BadArgument bad = first_bad_argument(call); bad.number != 0)
     return report_bad_argument(symbol.routine(), call.convention, call.layout, bad);
   if (!has_sites()) return answer_checked(symbol, call, forward);
   Call located = call;
-  located.site = site_of(invocation.return_address, compiled_site);
+  located.site = site;
   make_plan_before_timing(located);
   answer_checked(symbol, located, forward);
 }
@@ -210,11 +245,11 @@ void answer(const Invocation& invocation, Batch batch, Forward forward) {
     if (!forward()) std::fprintf(stderr, "kintsugi: %s: out of memory, and no BLAS has it\n", symbol.name());
     return;
   }
-  if (has_sites())
-    for (Group& group : batch.groups) group.product.site = site_of(invocation.return_address, compiled_site);
-  const Stopwatch stopwatch;
-  if (!emulates_any(batch.groups) && forward())
-    return record_forwarded(symbol, batch.groups, stopwatch.seconds());
+  if (has_sites()) {
+    const Site* const site = site_of(invocation.return_address, compiled_site);
+    for (Group& group : batch.groups) group.product.site = site;
+  }
+  if (!emulates_any(batch.groups) && forward_batch(symbol, batch.groups, forward)) return;
   for (const Group& group : batch.groups) {
     for (std::int64_t index = 0; index < group.count; ++index) {
       const Call item = group.item(index);

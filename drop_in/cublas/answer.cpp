@@ -11,6 +11,7 @@
 #include "device/workspace.hpp"
 #include "record/record.hpp"
 #include "settings.hpp"
+#include "sites/exact_comparison.hpp"
 #include "sites/site.hpp"
 
 namespace kintsugi::cublas {
@@ -38,15 +39,22 @@ class Answer {
     if (const char* reason = reason_to_forward(call_)) return forward(reason);
     if (settings().policy == Policy::native && call_.site == nullptr) return forward_by_policy();
     if (const char* reason = read_state(origin_, state_)) return forward(reason);
-    const DecisionPointer decision = decide(call_, state_);
-    if (!decision->emulates) return forward_as_planned(*decision);
-    if (const char* reason = reason_in_scalars(call_, state_)) return forward(reason);
-    if (const char* reason = origin_.reason_in_arithmetic(*call_.type)) return forward(reason);
-    if (const char* reason = origin_.enqueue_before(state_)) return forward(reason);
-    return emulate(*decision);
+    reads_c_ = state_.pointer_mode != KINTSUGI_SCALARS_ON_HOST || !is_zero(call_.beta, *call_.type);
+    const ExactComparison comparison(origin_, call_, state_);
+    const int status = answer_as_decided(*decide(call_, state_));
+    comparison.finish(status);
+    return status;
   }
 
  private:
+  int answer_as_decided(const Decision& decision) const {
+    if (!decision.emulates) return forward_as_planned(decision);
+    if (const char* reason = reason_in_scalars(call_, state_)) return forward(reason);
+    if (const char* reason = origin_.reason_in_arithmetic(*call_.type)) return forward(reason);
+    if (const char* reason = origin_.enqueue_before(state_)) return forward(reason);
+    return emulate(decision);
+  }
+
   int emulate(const Decision& decision) const {
     CallSample sample(symbol_.name(), call_, state_.stream);
     const std::string failure = cublas::emulate(decision, call_, state_, sample.handle());
@@ -86,7 +94,8 @@ class Answer {
     return forward_();
   }
 
-  void note(const CallOutcome& outcome) const noexcept try {
+  void note(CallOutcome outcome) const noexcept try {
+    outcome.reads_c = reads_c_;
     record_call(symbol_.name(), call_, outcome);
   } catch (const std::exception&) {  // The record lacks the call.
   }
@@ -96,6 +105,7 @@ class Answer {
   Call call_;
   const Forward& forward_;
   CallState state_;
+  bool reads_c_ = true;  // beta is not known to be 0
 };
 
 }  // namespace

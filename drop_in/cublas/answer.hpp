@@ -46,6 +46,8 @@ class Origin {
   virtual const char* enqueue_before(const CallState& state) const = 0;
   // Enqueues the steps after an emulated product. If they fail, cuBLAS answers the call and overwrites C.
   virtual const char* enqueue_after(const CallState&) const { return nullptr; }
+  // True if the call is alpha A B + beta C without bias, activation or scales.
+  virtual bool computes_product(kintsugi_type type) const = 0;
 };
 
 // Origin of functions whose handle has the stream and the modes.
@@ -56,6 +58,7 @@ class HandleOrigin : public Origin {
   const char* read(CallState& state) const override;
   const char* reason_in_arithmetic(kintsugi_type type) const override;
   const char* enqueue_before(const CallState&) const override { return nullptr; }
+  bool computes_product(kintsugi_type) const override { return true; }
 
  private:
   Handle handle_;

@@ -96,7 +96,7 @@ class DeviceSplits {
   // set the scales: split() does.
   virtual void find_ranges(const Queue& queue, const DeviceSide& a, const DeviceSide& b,
                            const DeviceScalars& scalars) const = 0;
-  // Finds norms of all vectors. Their ranges must be known.
+  // Does the work of find_ranges(), and finds norms of all vectors.
   virtual void find_norms(const Queue& queue, const DeviceSide& a, const DeviceSide& b,
                           const DeviceScalars& scalars) const = 0;
   // Summarizes the ranges of each batch item of a side. A selection by ranges alone then reads the summaries
@@ -111,7 +111,7 @@ class DeviceSplits {
   // that scale by norms need norms.
   virtual void split(const Queue& queue, std::span<const DeviceSplit> splits,
                      const DeviceCondition& condition) const = 0;
-  // Does the work of find_ranges(), find_norms() and split() with one read of the operands, before the
+  // Does the work of find_norms() and split() with one read of the operands, before the
   // selection. For rules that scale by norms. A vector's norm can rule out a proof of `coefficient`
   // (rules_proof_out() of arith/residue/norm_proof.hpp). Then the candidate is not selected and its slices
   // are not used; thread blocks that know this stop writing slices.

@@ -237,7 +237,7 @@ TEST_F(NormProof, IsRuledOutByOneVector) {
   const Side with_wide_vector(a, 115);
   EXPECT_TRUE(rules_proof_out(with_wide_vector.norms.back(), with_wide_vector.tops.back(), 300, contract));
   EXPECT_FALSE(proves(with_wide_vector, Side(b, 115), contract));
-  EXPECT_EQ(with_wide_vector.extremes({300, 300}, contract).grid[0], INFINITY);
+  EXPECT_EQ(with_wide_vector.extremes({300, 300}, contract).grid[0], LogarithmAbove::infinite);
 }
 
 TEST_F(NormProof, LeavesOutVectorsOfZeros) {

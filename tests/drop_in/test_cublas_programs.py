@@ -376,6 +376,9 @@ class TestSites:
             document = json.loads(result.stdout)
             assert sorted(site["function"] for site in document["sites"]) == ["first_layer", "last_layer", "second_layer"]
             assert {site["level"] for site in document["sites"]} == {level} and document["steps"][0]["error"] == 0
+            functions = {site["site"]: site["function"] for site in document["sites"]}
+            assert {site["function"]: [functions[edge["site"]] for edge in site["inputs"]] for site in document["sites"]} == {
+                "first_layer": [], "second_layer": ["first_layer"], "last_layer": ["second_layer"]}
 
     def test_the_tuner_needs_a_result_outside_the_device(self, program):
         run = program(*LARGE, preload=False, command=[os.environ["TESTED_PROGRAM"], "tune-program", "--library", "cublas", "--limit", "0.1", "--"],

@@ -317,7 +317,10 @@ def test_random_flow(preloaded, tmp_path, seed):
 
 
 def test_every_name_at_a_site_of_its_own(preloaded):
-    """All routines and batches with random matrices, against naive loops: recorded, then as rules have them."""
+    """All routines and batches with random matrices, against naive loops: recorded, then as rules have them.
+
+    Measured calls give the program the same results, and exact ones have no error.
+    """
     outputs = preloaded.folder / "outputs"
     outputs.mkdir()
     words = [CALLS, "random", "--seed", "11", "--cases", "1000"]
@@ -330,8 +333,12 @@ def test_every_name_at_a_site_of_its_own(preloaded):
         numpy.load(path)
     rules = [{"policy": "emulate"}, {"accuracy": "exact", "policy": "emulate"}, {"policy": "auto", "accuracy": "exact"}]
     chosen = {site["site"]: random.Random(site["site"]).choice(rules) for site in sites}
-    ran = {site["site"]: site for site in preloaded.report(*words, sites=write_sites(preloaded, chosen))["sites"]}
+    ran = {site["site"]: site for site in preloaded.report(*words, sites=write_sites(preloaded, chosen, error_samples=2))["sites"]}
     assert ran.keys() == chosen.keys()
     for name, rule in chosen.items():
         assert ran[name]["rule"] == rule and ran[name]["failed_calls"] == 0
         assert ran[name]["native_calls"] == 0 or "accuracy" not in rule
+        error, problems = ran[name]["error"], ran[name]["problems"]
+        is_measured = "trsm" not in problems[0]["symbol"] and any(problem["m"] > 0 and problem["n"] > 0 for problem in problems)
+        assert (error is not None) == is_measured, name
+        assert error is None or error["relative"] == 0 or "accuracy" not in rule, name

@@ -60,7 +60,7 @@ EXTERNAL = {
     "src/calibrate": [],
     "src/front": ["nlohmann/*"],
     "tuner": ["elf.h", "llvm/*"],
-    "drop_in": ["nlohmann/*", "link.h"] + POSIX,
+    "drop_in": ["nlohmann/*", "link.h", "unwind.h"] + POSIX,
     "lab": ["gmp.h", "mpfr.h", "omp.h", "nlohmann/*", "fmt/*"] + POSIX,
     "tools": ["nlohmann/*", "fmt/*", "CLI/*", "omp.h"] + POSIX,
     "python": ["Python.h"],

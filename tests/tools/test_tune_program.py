@@ -138,7 +138,7 @@ def test_a_run_that_fails_is_beyond_the_limit(program):
 # ---------------------------------------------------------------- search
 
 def by_search(program, name, words, limit, *flags):
-    return {search: tune(program, limit, *flags, "--search", search, "-o", name, words=words)
+    return {search: tune(program, limit, *flags, "--error-samples", 0, "--search", search, "-o", name, words=words)
             for search in ("exhaustive", "greedy", "estimated")}
 
 
@@ -172,7 +172,7 @@ def test_the_limit_is_kept_whatever_the_errors(program, seed):
     (program.folder / "synthetic.py").write_text(SYNTHETIC)
     command = ["--metric", "command", "--command", f"{sys.executable} synthetic.py {seed}"]
     words = [APPS / "perceptron", 4, 4, 4, "Y.npy"]
-    all_steps = tune(program, 10, *command, "--search", "exhaustive", "-o", "random.json", words=words)["steps"]
+    all_steps = tune(program, 10, *command, "--error-samples", 0, "--search", "exhaustive", "-o", "random.json", words=words)["steps"]
     smallest = all_steps[0]["error"]
     assert smallest == min(step["error"] for step in all_steps)
     for factor in (1.001, 1.5, 3):
@@ -192,6 +192,65 @@ def test_sites_feed_each_other(program):
     names = {site["site"]: function for function, site in sites.items()}
     assert {function: [names[edge["site"]] for edge in site["inputs"]] for function, site in sites.items()} == {
         "first_layer": [], "second_layer": ["first_layer"], "last_layer": ["second_layer"]}
+
+
+def test_errors_of_calls_on_their_own_operands(program):
+    """Native calls have errors of their own, and those at the final levels; the last layer inherits an error that its own calls do not have."""
+    document = tune(program, 1, "--levels", "native@1,fp16@0.1", "--min-share", 0.35, weights=["--cost", "weights"])
+    sites = {site["function"]: site for site in document["sites"]}
+    assert {function: site["level"] for function, site in sites.items()} == {"first_layer": "native", "second_layer": "fp16", "last_layer": "native"}
+    for site in sites.values():
+        assert site["call_error"]["calls"] == site["native_call_error"]["calls"] == 1
+        assert 0 < site["native_call_error"]["relative"] == site["native_call_error"]["largest"] < 1e-6
+    assert sites["second_layer"]["call_error"]["relative"] > 1e-5
+    assert sites["last_layer"]["call_error"]["relative"] < 1e-6 < 1e-5 < sites["last_layer"]["error"]
+    text = (program.folder / "sites.report.html").read_text()
+    assert f"{sites['second_layer']['call_error']['relative']:.3g}" in text
+    again = tune(program, 1, "--levels", "native@1,fp16@0.1", "--min-share", 0.35, weights=["--cost", "weights"])
+    assert again["result"]["runs_of_the_program"] == 0 and again["sites"] == document["sites"]
+
+
+# One function calls BLAS for two others, whose results differ in what they tolerate.
+WRAPPED = r"""
+#include <stdio.h>
+#include <stdlib.h>
+void sgemm_(const char*, const char*, const int*, const int*, const int*, const float*, const float*, const int*,
+            const float*, const int*, const float*, float*, const int*);
+static float a[64], c[64], large[64], small[64];
+__attribute__((noinline)) static void multiply(float* into) {
+  static const int n = 8;
+  static const float one = 1, zero = 0;
+  sgemm_("N", "N", &n, &n, &n, &one, a, &n, a, &n, &zero, into, &n);
+  __asm__ volatile("" ::: "memory");
+}
+__attribute__((noinline)) static void coarse(void) { multiply(small); __asm__ volatile(""); }
+__attribute__((noinline)) static void fine(void) { multiply(large); __asm__ volatile(""); }
+int main(void) {
+  for (int i = 0; i < 64; ++i) a[i] = (float)((i * 37) % 64) / 63;
+  coarse();
+  fine();
+  FILE* file = fopen("error", "w");
+  double reference = 0;
+  for (int l = 0; l < 8; ++l) reference += (double)a[8 * l] * (double)a[l];
+  fprintf(file, "%g\n", (large[0] - reference) / reference + 1e-4 * (small[0] - reference) / reference);
+  return fclose(file);
+}
+"""
+
+
+def test_frames_tell_callers_apart(program):
+    (program.folder / "wrapped.c").write_text(WRAPPED)
+    subprocess.run([os.environ["TESTED_CC"], "-O2", "-o", program.folder / "wrapped", program.folder / "wrapped.c", "-lblas"], check=True)
+    command = ["--metric", "command", "--command", "cat error", "--levels", "native@1,fp16@0.1"]
+    flat = tune(program, 1e-5, *command, words=["./wrapped"], weights=["--cost", "weights"])
+    assert [site["level"] for site in flat["sites"]] == ["native"] and flat["sites"][0]["callers"] == []
+    told_apart = tune(program, 1e-5, *command, "--frames", 2, words=["./wrapped"], weights=["--cost", "weights"])
+    levels = {site["callers"][0]: site["level"] for site in told_apart["sites"]}
+    assert levels == {"coarse": "fp16", "fine": "native"}
+    assert "lower multiply < coarse" in {step["what"] for step in told_apart["steps"]}
+    assert json.loads((program.folder / "sites.json").read_text())["frames"] == 2
+    ran = program("run", "--blas", "--", "./wrapped", environment={"KINTSUGI_SITES": "sites.json"})
+    assert ran.status == 0 and ran.stderr == "" and abs(float((program.folder / "error").read_text())) == told_apart["result"]["error"]
 
 
 def test_measured_time_is_minimised(program):
@@ -241,7 +300,7 @@ def test_a_limit_that_does_not_hold_with_other_inputs(program):
 def test_an_interrupted_search_goes_on(program):
     """A program that takes long is interrupted in the midst of the search, by a signal to the tuner alone."""
     (program.folder / "slow.sh").write_text('sleep 0.3; echo run >> runs; "$@"\n')
-    flags = ["--limit", "1e-3", *WEIGHTS, "--json", "--", "sh", "slow.sh", *PERCEPTRON]
+    flags = ["--limit", "1e-3", *WEIGHTS, "--error-samples", "0", "--json", "--", "sh", "slow.sh", *PERCEPTRON]
     words = [PROGRAM, "tune-program", *[str(flag) for flag in flags]]
     process = subprocess.Popen(words, cwd=program.folder, env=program.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     runs, state = program.folder / "runs", program.folder / "sites.state.json"

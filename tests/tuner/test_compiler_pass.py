@@ -2,6 +2,7 @@
 
 import json
 import os
+import pathlib
 import random
 import re
 import shutil
@@ -9,6 +10,7 @@ import subprocess
 
 import pytest
 from conftest import BLAS, CLANG, PROGRAMS, SOURCE, compile, names, run, table
+from drop_in.conftest import Preloaded
 
 LEVELS = ["-O0", "-O1", "-O2", "-O3"]
 ONE_THREAD = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
@@ -76,6 +78,29 @@ def test_files_of_one_name_are_told_apart(tmp_path):
     found = names(tmp_path / "program")
     assert len(set(found)) == 3 and "main.c:main:dgemm_#1" in found
     assert all(re.fullmatch(r"util\.c~[0-9a-f]{8}:f:dgemm_#1|main.*", name) for name in found)
+
+
+def test_calls_of_cublas_have_names_that_stay(tmp_path):
+    """apps/perceptron_cublas over the fakes, under the drop-in for cuBLAS: unchanged results, and rules by name."""
+    if not os.environ.get("TESTED_CUBLAS"):
+        pytest.skip("configured without the drop-in for cuBLAS")
+    fakes = pathlib.Path(os.environ["TESTED_BUILD"]) / "tests/fakes"
+    libraries = [fakes / "libcublas.so.13", fakes / "libcuda.so.1", f"-Wl,-rpath,{fakes}"]
+    for level, name in (("-O0", "one"), ("-O2", "other")):
+        compile(level, "-std=c++20", SOURCE / "apps/perceptron_cublas.cpp", "-o", tmp_path / name, *libraries)
+    under = Preloaded(tmp_path)
+    under.environment |= {"FAKE_CUDA_MULTIPLY": "1", "FAKE_CUDA_NAME": "NVIDIA H200", "LD_PRELOAD": os.environ["TESTED_CUBLAS"]}
+    words = ("12", "10", "14", "Y.npy")
+    (tmp_path / "sites.json").write_text('{"format": "kintsugi.sites", "format_version": 1, "sites": {}}')
+    found = []
+    for name in ("one", "other"):
+        under.ok(tmp_path / name, *words, preload=False, sites="sites.json", report="report.json")
+        found.append({site["site"]: site["function"] for site in json.loads((tmp_path / "report.json").read_text())["sites"]})
+    assert found[0] == found[1] == {f"perceptron_cublas.cpp:{function}:cublasSgemm_v2#1": function for function in found[0].values()}
+    assert [sum(layer in function for function in found[0].values()) for layer in ("first_layer", "second_layer", "last_layer")] == [1, 1, 1]
+    rules = {name: {"policy": "native"} for name in found[0]}
+    (tmp_path / "rules.json").write_text(json.dumps({"format": "kintsugi.sites", "format_version": 1, "sites": rules}))
+    assert under.ok(tmp_path / "one", *words, preload=False, sites="rules.json").stderr == "", "every site has a rule"
 
 
 # ---------------------------------------------------------------- names, tables, data flow

@@ -122,6 +122,16 @@ void add_search_options(CLI::App& command, TuneRequest& request) {
   command
       .add_option("--validate", request.validate, "Runs of the result with KINTSUGI_TUNE_SEED = 1 ... N [0]")
       ->check(whole_number(0, 100000));
+  command
+      .add_option("--frames", request.frames,
+                  "Frames of the call stack that tell sites apart, for wrappers of BLAS")
+      ->check(whole_number(1, 64))
+      ->capture_default_str();
+  command
+      .add_option("--error-samples", request.error_samples,
+                  "Calls of each site that are compared with exact ones on the same operands, 0: none")
+      ->check(whole_number(0, 1 << 20))
+      ->capture_default_str();
   command.add_option("-o,--sites", request.sites_file, "The configuration, a file for KINTSUGI_SITES")
       ->capture_default_str();
   command.add_flag("--json", request.json, "Print one JSON document instead of text");

@@ -18,6 +18,10 @@ std::string levels_text(const Tuning& tuning, const Levels& levels) {
   return text;
 }
 
+std::string call_error_text(const Json& error) {
+  return error.is_null() ? "-" : fmt::format("{:.3g}", read_number(error.at("relative")));
+}
+
 std::size_t combinations_tried(const Tuning& tuning) {
   std::set<Levels> tried;
   for (const Step& step : tuning.result.steps) tried.insert(step.levels);
@@ -49,6 +53,9 @@ Json site_json(const Tuning& tuning, std::size_t i) {
           {"level", tuning.level(i).name},
           {"cost", tuning.result.outcome.site_cost[i]},
           {"error", tuning.site_errors.value(site.name, Json())},
+          {"call_error", tuning.call_errors.value(site.name, Json())},
+          {"native_call_error", site.call_error},
+          {"callers", site.callers},
           {"inputs", inputs}};
 }
 
@@ -61,10 +68,13 @@ Json step_json(const Tuning& tuning, const Step& step) {
 }
 
 Json arguments_json(const TuneRequest& request) {
-  return {{"library", request.library},     {"limit", request.limit},         {"metric", request.metric},
-          {"command", request.command},     {"reference", request.reference}, {"output", request.output},
-          {"search", request.search},       {"cost", request.cost},           {"repeat", request.repeat},
-          {"min_share", request.min_share}, {"program", request.program}};
+  return {{"library", request.library},     {"limit", request.limit},
+          {"metric", request.metric},       {"command", request.command},
+          {"reference", request.reference}, {"output", request.output},
+          {"search", request.search},       {"cost", request.cost},
+          {"repeat", request.repeat},       {"min_share", request.min_share},
+          {"frames", request.frames},       {"error_samples", request.error_samples},
+          {"program", request.program}};
 }
 
 }  // namespace
@@ -100,13 +110,12 @@ std::string tune_command(const TuneRequest& request) {
   if (!request.output.empty()) text += " --output " + quoted(request.output);
   if (!request.levels.empty()) text += fmt::format(" --levels {}", fmt::join(request.levels, ","));
   if (request.repeat != 1) text += fmt::format(" --repeat {}", request.repeat);
+  if (request.frames != 1) text += fmt::format(" --frames {}", request.frames);
   if (request.validate != 0) text += fmt::format(" --validate {}", request.validate);
   text += " -o " + quoted(request.sites_file) + " --";
   for (const std::string& word : request.program) text += " " + quoted(word);
   return text;
 }
-
-std::string site_label(const TunedSite& site) { return site.function.empty() ? site.name : site.function; }
 
 std::vector<std::string> site_heads(const TuneRequest& request) {
   return {"call site",
@@ -116,6 +125,8 @@ std::vector<std::string> site_heads(const TuneRequest& request) {
           "reads",
           "level",
           request.cost == "time" ? "time" : "cost",
+          "native calls' error",
+          "calls' error",
           "error of its last C"};
 }
 
@@ -127,13 +138,16 @@ std::vector<std::string> site_cells(const TuneRequest& request, const Tuning& tu
                                     [&name = name](const TunedSite& other) { return other.name == name; });
     inputs += (inputs.empty() ? "" : ", ") + (found == tuning.sites.end() ? name : site_label(*found));
   }
-  return {site.name,
+  constexpr std::size_t longest_name = 100;
+  return {site.name.size() <= longest_name ? site.name : site_label(site),
           site.type,
           std::to_string(site.calls),
           time_text(site.seconds),
           inputs,
           tuning.level(i).name + (tuning.is_searched[i] ? "" : " (not searched)"),
           cost_text(request, tuning.result.outcome.site_cost[i]),
+          call_error_text(site.call_error),
+          call_error_text(tuning.call_errors.value(site.name, Json())),
           tuning.site_errors.contains(site.name)
               ? fmt::format("{:.3g}", read_number(tuning.site_errors.at(site.name)))
               : "-"};

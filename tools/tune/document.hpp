@@ -21,6 +21,4 @@ std::vector<std::string> step_cells(const TuneRequest& request, const Tuning& tu
 // Returns sentences on the limit, the cost, the runs of the program and the validation.
 std::vector<std::string> tuning_sentences(const TuneRequest& request, const Tuning& tuning);
 
-std::string site_label(const TunedSite& site);
-
 }  // namespace kintsugi::tools

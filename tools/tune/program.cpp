@@ -67,24 +67,20 @@ std::string last_line(const std::string& path) {
 }
 
 // Returns the sites of a report of the cuBLAS drop-in in the format of the BLAS drop-in. The report of the
-// cuBLAS drop-in lists problems instead of sites. It has neither inputs nor outputs of sites.
-Json sites_of_problems(const Json& problems) {
+// cuBLAS drop-in counts calls by problem, not by site. It has no outputs of sites.
+Json sites_of_cublas(const Json& report) {
   std::map<std::string, Json> sites;
-  for (const Json& problem : problems) {
+  for (Json site : report.value("sites", Json::array())) {
+    site.update({{"calls", 0},
+                 {"multiplications", 0.0},
+                 {"seconds", 0.0},
+                 {"output", nullptr},
+                 {"problems", Json::array()}});
+    sites[site.at("site")] = site;
+  }
+  for (const Json& problem : report.at("problems")) {
     if (!problem.contains("site")) continue;
-    const std::string name = problem.at("site");
-    const auto colon = name.find(':'), at = name.rfind('@');
-    Json& site = sites[name];
-    if (site.is_null())
-      site = {{"site", name},
-              {"module", name.substr(0, colon)},
-              {"function", name.substr(colon + 1, at - colon - 1)},
-              {"calls", 0},
-              {"multiplications", 0.0},
-              {"seconds", 0.0},
-              {"inputs", Json::array()},
-              {"output", nullptr},
-              {"problems", Json::array()}};
+    Json& site = sites.at(problem.at("site"));
     double multiplications = problem.at("calls");
     for (const char* const size : {"m", "n", "k", "batch_count"})
       multiplications *= problem.at(size).get<double>();
@@ -95,7 +91,8 @@ Json sites_of_problems(const Json& problems) {
     site["problems"].push_back(problem);
   }
   Json all = Json::array();
-  for (auto& [name, site] : sites) all.push_back(std::move(site));
+  for (auto& [name, site] : sites)
+    if (!site.at("problems").empty()) all.push_back(std::move(site));
   return all;
 }
 
@@ -132,25 +129,30 @@ std::vector<std::string> Program::environment(std::optional<std::int64_t> seed) 
   return lines;
 }
 
-ProgramRun Program::run(const Json& rules, const std::string& outputs,
-                        std::optional<std::int64_t> seed) const {
+Json Program::sites_file(const Json& rules, const RunOptions& options) const {
   Json sites = {{"format", "kintsugi.sites"}, {"format_version", 1}, {"sites", rules}};
-  if (!outputs.empty()) {
-    std::filesystem::remove_all(work_file(outputs));
-    std::filesystem::create_directories(work_file(outputs));
-    sites["outputs"] = work_file(outputs);
+  if (!options.outputs.empty()) sites["outputs"] = work_file(options.outputs);
+  if (options.measures_errors) sites["error_samples"] = request_.error_samples;
+  if (request_.frames > 1) sites["frames"] = request_.frames;
+  return sites;
+}
+
+ProgramRun Program::run(const Json& rules, const RunOptions& options) const {
+  if (!options.outputs.empty()) {
+    std::filesystem::remove_all(work_file(options.outputs));
+    std::filesystem::create_directories(work_file(options.outputs));
   }
-  write_text(work_file("sites.json"), sites.dump(2) + "\n");
+  write_text(work_file("sites.json"), sites_file(rules, options).dump(2) + "\n");
   std::filesystem::remove(work_file("report.json"));
   // The output of an earlier run must not be mistaken for the output of this run.
   if (!request_.output.empty()) std::filesystem::remove(request_.output);
   ProgramRun run;
-  run.status = spawn(request_.program, environment(seed), work_file("log"));
+  run.status = spawn(request_.program, environment(options.seed), work_file("log"));
   run.output = last_line(work_file("log"));
   const Json report = read_json(work_file("report.json"));
-  if (report.is_object() && report.contains("sites")) run.sites = report.at("sites");
-  if (report.is_object() && report.value("format", "") == "kintsugi.cublas-report")
-    run.sites = sites_of_problems(report.at("problems"));
+  if (!report.is_object()) return run;
+  const bool is_of_cublas = report.value("format", "") == "kintsugi.cublas-report";
+  run.sites = is_of_cublas ? sites_of_cublas(report) : report.value("sites", Json());
   return run;
 }
 
@@ -179,9 +181,12 @@ TunedSite site_of(const Json& json) {
                  .calls = json.at("calls"),
                  .multiplications = json.at("multiplications"),
                  .seconds = json.at("seconds"),
+                 .callers = {},
+                 .call_error = json.at("error"),
                  .problems = json.at("problems"),
                  .inputs = {}};
   if (!site.problems.empty()) site.type = type_of(site.problems.front());
+  for (const Json& caller : json.at("callers")) site.callers.push_back(caller.at("function"));
   for (const Json& input : json.at("inputs")) site.inputs.emplace_back(input.at("site"), input.at("calls"));
   std::stable_sort(site.inputs.begin(), site.inputs.end(),
                    [](const auto& one, const auto& other) { return one.second > other.second; });
@@ -226,6 +231,13 @@ std::vector<TunedSite> sites_of(const Json& report_sites) {
   std::vector<TunedSite> sites;
   for (const Json& json : report_sites) sites.push_back(site_of(json));
   return sites;
+}
+
+std::string site_label(const TunedSite& site) {
+  if (site.function.empty()) return site.name;
+  std::string label = site.function;
+  for (const std::string& caller : site.callers) label += " < " + (caller.empty() ? "?" : caller);
+  return label;
 }
 
 Json rule_of(const Level& level) {

@@ -19,7 +19,9 @@ struct TunedSite {
   std::int64_t calls = 0;
   double multiplications = 0;
   double seconds = 0;
-  Json problems;                                             // problems of the report
+  std::vector<std::string> callers;  // functions of the callers, the nearest first
+  Json call_error;                   // error of its calls in the profiling run; null: not measured
+  Json problems;                     // problems of the report
   std::vector<std::pair<std::string, std::int64_t>> inputs;  // a site, and the calls that read its result
 };
 
@@ -29,20 +31,25 @@ struct ProgramRun {
   std::string output;  // last line of the program's text output, for messages
 };
 
+struct RunOptions {
+  std::string outputs;  // folder within the work folder for the sites' last outputs; "": outputs are not kept
+  std::optional<std::int64_t> seed;  // value of KINTSUGI_TUNE_SEED; nullopt: unchanged
+  bool measures_errors = false;      // calls of sites are compared with exact ones
+};
+
 class Program {
  public:
   explicit Program(const TuneRequest& request);
 
-  // Runs the program. `rules`: member `sites` of the sites file. `outputs`: folder within the work folder for
-  // the sites' last outputs; "": outputs are not kept. `seed`: value of KINTSUGI_TUNE_SEED; nullopt:
-  // unchanged.
-  ProgramRun run(const Json& rules, const std::string& outputs, std::optional<std::int64_t> seed) const;
+  // Runs the program. `rules`: member `sites` of the sites file.
+  ProgramRun run(const Json& rules, const RunOptions& options) const;
 
   // Returns the absolute path of a file in the work folder. Makes the folder if it does not exist.
   std::string work_file(const std::string& name) const;
   void remove_work() const;
 
  private:
+  Json sites_file(const Json& rules, const RunOptions& options) const;
   std::vector<std::string> environment(std::optional<std::int64_t> seed) const;
 
   const TuneRequest& request_;
@@ -51,6 +58,9 @@ class Program {
 };
 
 std::vector<TunedSite> sites_of(const Json& report_sites);
+
+// Functions of the call and of its callers; the site's name if the file has no symbol for the call.
+std::string site_label(const TunedSite& site);
 
 // Returns the rule for a level, as a sites file has it.
 Json rule_of(const Level& level);

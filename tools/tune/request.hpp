@@ -26,6 +26,8 @@ struct TuneRequest {
   double min_share = 0.01;           // sites with a smaller share of the multiplications keep the first level
   std::int64_t repeat = 1;
   std::int64_t validate = 0;
+  std::int64_t frames = 1;         // frames of the call stack that tell sites apart
+  std::int64_t error_samples = 4;  // calls of each site that are compared with exact ones; 0: none
   std::string sites_file = "sites.json";
   bool json = false;
   std::vector<std::string> program;

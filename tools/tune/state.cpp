@@ -48,6 +48,8 @@ Json key_of(const TuneRequest& request) {
           {"reference", request.reference},
           {"output", request.output},
           {"repeat", request.repeat},
+          {"frames", request.frames},
+          {"error_samples", request.error_samples},
           {"library", kintsugi_version()},
           {"commit", commit()}};
 }

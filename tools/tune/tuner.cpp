@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <functional>
 #include <limits>
 
 #include "io/interruption.hpp"
@@ -25,10 +26,10 @@ class Tuner {
     prepare();
     const Evaluate evaluate = [this](const Levels& levels) { return outcome_of(levels); };
     std::vector<std::string> names;
-    for (const TunedSite& site : tuning_.sites)
-      names.push_back(site.function.empty() ? site.name : site.function);
+    for (const TunedSite& site : tuning_.sites) names.push_back(site_label(site));
     tuning_.result = search(names, evaluate);
     tuning_.site_errors = state_.find(key_of(tuning_.result.levels))->value("site_errors", Json::object());
+    measure_call_errors();
     for (std::int64_t seed = 1; seed <= request_.validate; ++seed) validate(seed);
     program_.remove_work();
     return std::move(tuning_);
@@ -43,9 +44,9 @@ class Tuner {
 
   // ---------------------------------------------------------------- runs
 
-  ProgramRun run_program(const Json& rules, const std::string& outputs, std::optional<std::int64_t> seed) {
-    const bool keeps_outputs = has_reference() && request_.has_site_outputs();
-    ProgramRun run = program_.run(rules, keeps_outputs ? outputs : "", seed);
+  ProgramRun run_program(const Json& rules, RunOptions options) {
+    if (!has_reference() || !request_.has_site_outputs()) options.outputs.clear();
+    ProgramRun run = program_.run(rules, options);
     progress_.show(++tuning_.runs_made, expected_runs());
     // The same ^C has ended the program, so the run's result is not kept.
     if (watch_.signal() != 0)
@@ -67,9 +68,8 @@ class Tuner {
   bool has_reference() const { return request_.metric != "command"; }
 
   // Runs the program. Fails if the run ends with an error, or makes no call that the drop-in answers.
-  ProgramRun required_run(const Json& rules, const std::string& outputs, std::optional<std::int64_t> seed,
-                          const char* what) {
-    ProgramRun run = run_program(rules, outputs, seed);
+  ProgramRun required_run(const Json& rules, const RunOptions& options, const char* what) {
+    ProgramRun run = run_program(rules, options);
     if (run.status != 0)
       fail(request_.program.front(), "the {} ended with status {}: {}", what, run.status, run.output);
     if (run.sites.is_null() || run.sites.empty())
@@ -79,9 +79,28 @@ class Tuner {
   }
 
   void profile() {
+    const RunOptions options{"outputs", std::nullopt, request_.error_samples > 0};
     if (state_.profile().is_null())
-      state_.keep_profile(required_run(Json::object(), "outputs", std::nullopt, "profiling run").sites);
+      state_.keep_profile(required_run(Json::object(), options, "profiling run").sites);
     tuning_.sites = sites_of(state_.profile());
+  }
+
+  // Runs the program with the final levels once more, and compares calls of sites with exact ones. The runs
+  // of the search are without, since they are timed.
+  void measure_call_errors() {
+    tuning_.call_errors = Json::object();
+    if (request_.error_samples == 0) return;
+    const std::string key = key_of(tuning_.result.levels);
+    Json run = *state_.find(key);
+    if (!run.contains("call_errors")) {
+      const ProgramRun measured =
+          run_program(rules_of(tuning_.result.levels), {"outputs", std::nullopt, true});
+      run["call_errors"] = Json::object();
+      if (!measured.sites.is_null())
+        for (const Json& site : measured.sites) run["call_errors"][site.at("site")] = site.at("error");
+      state_.keep(key, run);
+    }
+    tuning_.call_errors = run.at("call_errors");
   }
 
   Json reference_rules() const {
@@ -94,7 +113,7 @@ class Tuner {
   void make_reference(std::optional<std::int64_t> seed) {
     const std::string finished = reference_folder(seed);
     if (!has_reference() || std::filesystem::exists(finished)) return;
-    const ProgramRun run = required_run(reference_rules(), "making", seed, "reference run");
+    const ProgramRun run = required_run(reference_rules(), {"making", seed, false}, "reference run");
     const std::string made = program_.work_file("making");
     std::filesystem::create_directories(made);
     if (!request_.output.empty()) {
@@ -117,8 +136,9 @@ class Tuner {
   static std::string file_name(std::string site) {
     std::replace(site.begin(), site.end(), '/', '_');
     constexpr std::size_t longest = 200;
-    if (site.size() > longest) site = site.substr(site.size() - longest);
-    return site + ".npy";
+    if (site.size() <= longest) return site + ".npy";
+    // Sites with the same innermost frames have the same beginning.
+    return fmt::format("{}-{:016x}.npy", site.substr(0, longest), std::hash<std::string>()(site));
   }
 
   // ---------------------------------------------------------------- errors and costs
@@ -183,7 +203,7 @@ class Tuner {
     Json seconds = Json::object(), errors;
     double error = 0;
     for (std::int64_t repeat = 0; repeat < request_.repeat; ++repeat) {
-      const ProgramRun run = run_program(rules_of(levels), "outputs", no_seed);
+      const ProgramRun run = run_program(rules_of(levels), {"outputs", no_seed, false});
       const Json found_errors = site_errors(run, no_seed);
       const double found_error = error_of(run, found_errors, no_seed);
       if (repeat == 0 || found_error > error) {
@@ -256,7 +276,7 @@ class Tuner {
 
   void validate(std::int64_t seed) {
     make_reference(seed);
-    const ProgramRun run = run_program(rules_of(tuning_.result.levels), "outputs", seed);
+    const ProgramRun run = run_program(rules_of(tuning_.result.levels), {"outputs", seed, false});
     const double error = error_of(run, site_errors(run, seed), seed);
     tuning_.validations.push_back({seed, error, error <= request_.limit});
     std::filesystem::remove_all(reference_folder(seed));
@@ -282,16 +302,12 @@ Json configuration(const TuneRequest& request, const Tuning& tuning) {
   Json rules = Json::object();
   for (std::size_t site = 0; site < tuning.sites.size(); ++site)
     rules[tuning.sites[site].name] = rule_of(tuning.level(site));
-  return {{"format", "kintsugi.sites"},
-          {"format_version", 1},
-          {"sites", rules},
-          {"tuned",
-           {{"limit", request.limit},
-            {"error", number(tuning.result.outcome.error)},
-            {"metric", request.metric},
-            {"reference", request.reference},
-            {"program", request.program},
-            {"held", tuning.held()}}}};
+  Json sites = {{"format", "kintsugi.sites"}, {"format_version", 1}, {"sites", rules}};
+  if (request.frames > 1) sites["frames"] = request.frames;
+  sites["tuned"] = {{"limit", request.limit},     {"error", number(tuning.result.outcome.error)},
+                    {"metric", request.metric},   {"reference", request.reference},
+                    {"program", request.program}, {"held", tuning.held()}};
+  return sites;
 }
 
 }  // namespace kintsugi::tools

@@ -23,6 +23,7 @@ struct Tuning {
   SearchProblem problem;
   SearchResult result;
   Json site_errors;            // site name -> error of the site's last output with the final levels
+  Json call_errors;            // site name -> error of its calls with the final levels; {}: not measured
   std::int64_t runs_made = 0;  // runs of the program in this call, including the profile
   std::vector<Validation> validations;
 

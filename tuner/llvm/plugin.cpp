@@ -72,7 +72,8 @@ class SitesPass : public llvm::PassInfoMixin<SitesPass> {
     for (const CallSite& site : one.sites) {
       remark_found(remarks, site);
       records.push_back(make_record(*one.function->getParent(), site.record));
-      mark_found(route(*site.call, *records.back()));
+      const bool is_of_cublas = llvm::StringRef(site.record.callee).startswith("cublas");
+      mark_found(route(*site.call, is_of_cublas, *records.back()));
     }
   }
 

@@ -11,8 +11,13 @@ namespace kintsugi::pass {
 
 namespace {
 
-constexpr const char* begin_symbol = "kintsugi_site_begin";
-constexpr const char* end_symbol = "kintsugi_site_end";
+// Functions of a drop-in, which are called before and after a call of its library.
+struct Announcement {
+  const char* begin;
+  const char* end;
+};
+constexpr Announcement of_blas{"kintsugi_site_begin", "kintsugi_site_end"};
+constexpr Announcement of_cublas{"kintsugi_cublas_site_begin", "kintsugi_cublas_site_end"};
 
 // Inserts `if (symbol != nullptr) symbol(argument);` before an instruction. If `argument` is nullptr, the
 // function is called without an argument.
@@ -42,13 +47,13 @@ void call_if_defined(llvm::Instruction* before, const llvm::DebugLoc& location, 
     builder.CreateCall(callee);
 }
 
-void end_after_invoke(llvm::InvokeInst& invoke, const llvm::DebugLoc& location) {
+void end_after_invoke(llvm::InvokeInst& invoke, const llvm::DebugLoc& location, const char* end) {
   llvm::BasicBlock* const normal = llvm::SplitEdge(invoke.getParent(), invoke.getNormalDest());
-  call_if_defined(&*normal->getFirstInsertionPt(), location, end_symbol, nullptr);
-  // Other calls may share this landing pad. kintsugi_site_end() has no effect after such a call, since no
-  // site has begun.
+  call_if_defined(&*normal->getFirstInsertionPt(), location, end, nullptr);
+  // Other calls may share this landing pad. The function has no effect after such a call, since no site has
+  // begun.
   llvm::BasicBlock* const unwind = invoke.getUnwindDest();
-  call_if_defined(&*unwind->getFirstInsertionPt(), location, end_symbol, nullptr);
+  call_if_defined(&*unwind->getFirstInsertionPt(), location, end, nullptr);
 }
 
 // Returns the personality routine of the function, or the one that it would have.
@@ -91,19 +96,20 @@ bool can_route(const llvm::CallBase& call) {
   return !call.isMustTailCall() && llvm::isa<llvm::CallInst, llvm::InvokeInst>(call);
 }
 
-llvm::CallBase& route(llvm::CallBase& call, llvm::GlobalVariable& record) {
+llvm::CallBase& route(llvm::CallBase& call, bool is_of_cublas, llvm::GlobalVariable& record) {
   const llvm::DebugLoc location = call.getDebugLoc();
-  call_if_defined(&call, location, begin_symbol, &record);
+  const Announcement& announcement = is_of_cublas ? of_cublas : of_blas;
+  call_if_defined(&call, location, announcement.begin, &record);
   if (auto* const plain = llvm::dyn_cast<llvm::CallInst>(&call)) {
     if (call.doesNotThrow() || call.getFunction()->doesNotThrow()) {
-      call_if_defined(call.getNextNode(), location, end_symbol, nullptr);
+      call_if_defined(call.getNextNode(), location, announcement.end, nullptr);
       return call;
     }
     llvm::InvokeInst& invoke = as_invoke(*plain);
-    end_after_invoke(invoke, location);
+    end_after_invoke(invoke, location, announcement.end);
     return invoke;
   }
-  end_after_invoke(*llvm::cast<llvm::InvokeInst>(&call), location);
+  end_after_invoke(*llvm::cast<llvm::InvokeInst>(&call), location, announcement.end);
   return call;
 }
 

@@ -1,4 +1,4 @@
-// Inserts code that tells the BLAS drop-in, if one is loaded, from which site a call comes.
+// Inserts code that tells the library's drop-in, if it is loaded, from which site a call comes.
 #pragma once
 
 #include <llvm/IR/GlobalVariable.h>
@@ -10,8 +10,8 @@ namespace kintsugi::pass {
 bool can_route(const llvm::CallBase& call);
 
 // Inserts kintsugi_site_begin(record) before the call and kintsugi_site_end() after it, also on the path of
-// an exception. Both functions are weak symbols; an undefined one is not called. Returns the call, or the
-// invoke that has replaced it.
-llvm::CallBase& route(llvm::CallBase& call, llvm::GlobalVariable& record);
+// an exception; for a call of cuBLAS kintsugi_cublas_site_begin and kintsugi_cublas_site_end. The functions
+// are weak symbols; an undefined one is not called. Returns the call, or the invoke that has replaced it.
+llvm::CallBase& route(llvm::CallBase& call, bool is_of_cublas, llvm::GlobalVariable& record);
 
 }  // namespace kintsugi::pass

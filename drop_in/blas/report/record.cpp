@@ -2,6 +2,8 @@
 
 #include "blas/mutexes.hpp"
 #include "blas/settings.hpp"
+#include "blas/sites/region.hpp"
+#include "blas/sites/site.hpp"
 #include "blas/sites/site_report.hpp"
 #include "common/report_file.hpp"
 #include "report.hpp"
@@ -73,8 +75,18 @@ void record_matrices(const Call& call) {
   const std::lock_guard lock(record_mutex);
   Record& all = the_record();
   SiteRecord& site = all.sites[call.site];
-  all.flow.add(call, site.inputs);
+  all.flow.add(*call.site, inputs_of(call), output_of(call), site.inputs);
   if (!settings().sites->outputs.empty()) site.output.save(call);
+}
+
+std::int64_t number_of_sample(const Site& site) {
+  const std::lock_guard lock(record_mutex);
+  return the_record().sites[&site].errors.number_of_sample();
+}
+
+void record_error(const Site& site, std::int64_t number, const drop_in::CallNorms& norms) {
+  const std::lock_guard lock(record_mutex);
+  the_record().sites[&site].errors.add(number, norms, settings().sites->error_samples);
 }
 
 void forget_record() { record = nullptr; }

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "blas/call.hpp"
+#include "common/sites/call_errors.hpp"
 
 namespace kintsugi::blas {
 
@@ -31,6 +32,12 @@ void record_call(const char* symbol, const Call& call, const CallOutcome& outcom
 // Records the matrices of a call with a site: which sites' results the call read, and the C that it wrote.
 // record_call() must have recorded the call.
 void record_matrices(const Call& call);
+
+// Counts a call of a site whose errors are measured. Returns the call's number if it must be measured, else
+// -1.
+std::int64_t number_of_sample(const Site& site);
+// Records the error of that call.
+void record_error(const Site& site, std::int64_t number, const drop_in::CallNorms& norms);
 
 // Empties the record, in the child of a fork. The caller must hold record_mutex.
 void forget_record();

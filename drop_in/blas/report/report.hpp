@@ -8,8 +8,9 @@
 #include <string_view>
 
 #include "blas/call.hpp"
-#include "blas/sites/flow.hpp"
 #include "blas/sites/output.hpp"
+#include "common/sites/call_errors.hpp"
+#include "common/sites/flow.hpp"
 
 namespace kintsugi::blas {
 
@@ -45,15 +46,16 @@ struct SiteRecord {
   ProblemRecord all;
   double multiplications = 0;  // sum of m n k over all calls
   std::map<ProblemKey, ProblemRecord> problems;
-  SiteInputs inputs;
+  drop_in::SiteInputs inputs;
   SiteOutput output;  // C of the last call; empty unless outputs are recorded
+  drop_in::CallErrors errors;
 };
 
 struct Record {
   std::map<ProblemKey, ProblemRecord> problems;
   ProblemRecord others;  // calls of the problems that `problems` has no room for
   std::map<const Site*, SiteRecord> sites;
-  Flow flow;
+  drop_in::Flow flow;
 };
 
 void print_explanation(const ProblemKey& key, const ProblemRecord& problem);

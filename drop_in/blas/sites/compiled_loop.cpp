@@ -10,6 +10,7 @@
 #include "blas/report/record.hpp"
 #include "blas/settings.hpp"
 #include "compiled_site.hpp"
+#include "exact_comparison.hpp"
 #include "region.hpp"
 #include "site.hpp"
 
@@ -92,32 +93,42 @@ Symbol& gemm_symbol(kintsugi_type type) { return is_single(type) ? sgemm : dgemm
 // runs at most one.
 struct RunningLoop {
   Call call;
+  std::optional<ExactComparison> comparison;
   std::chrono::steady_clock::time_point start;
 };
 thread_local std::optional<RunningLoop> running_loop;
 
-void record_loop(const RunningLoop& loop) {
+void record_loop(RunningLoop& loop) {
   CallOutcome outcome;
   outcome.why = "the program's own loops";
   outcome.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - loop.start).count();
   record_call(gemm_symbol(loop.call.type).name(), loop.call, outcome);
   record_matrices(loop.call);
+  if (!loop.comparison) return;
+  const CallUnderWay under_way;
+  loop.comparison->finish();
+}
+
+void begin_loop(const Call& call) {
+  running_loop.emplace();
+  running_loop->call = call;
+  running_loop->comparison = ExactComparison::begin(gemm_symbol(call.type), running_loop->call);
+  running_loop->start = std::chrono::steady_clock::now();
 }
 
 // Computes the product if its site is emulated. Returns false if the program's loops must run.
-bool multiply(const LoopProduct& product, const void* record) try {
+bool multiply(const LoopProduct& product, const void* record, const void* return_address) try {
   if (!intercepts(nullptr) || !has_sites() || product.m < 1 || product.n < 1 || product.k < 1) return false;
   std::optional<Call> call = gemm_of(product);
   if (!call) return false;
-  call->site = site_of(nullptr, record);
+  call->site = site_of(return_address, record);
   if (!is_emulated(*call)) {
-    if (call->site != nullptr && settings().records_calls())
-      running_loop = RunningLoop{*call, std::chrono::steady_clock::now()};
+    if (call->site != nullptr && settings().records_calls()) begin_loop(*call);
     return false;
   }
   const auto forward = [&call] { return call_next_gemm(*call); };
   announce_compiled_site(record);
-  answer({gemm_symbol(product.type), nullptr}, *call, Forward(forward));
+  answer({gemm_symbol(product.type), return_address}, *call, Forward(forward));
   return true;
 } catch (const std::exception&) {  // No memory; C is not written yet.
   return false;
@@ -140,7 +151,7 @@ extern "C" __attribute__((visibility("default"))) std::int32_t kintsugi_site_mul
                             .a = {a, a_row_stride, a_column_stride},
                             .b = {b, b_row_stride, b_column_stride},
                             .c = {c, c_row_stride, c_column_stride}};
-  return multiply(product, record) ? 1 : 0;
+  return multiply(product, record, __builtin_return_address(0)) ? 1 : 0;
 }
 
 // Called after a nest that ran because kintsugi_site_multiply() returned 0.

@@ -6,9 +6,11 @@
 #include <memory>
 #include <mutex>
 #include <unordered_map>
+#include <utility>
 
 #include "blas/mutexes.hpp"
 #include "blas/settings.hpp"
+#include "common/sites/call_stack.hpp"
 #include "compiled_site.hpp"
 #include "native_sites.hpp"
 
@@ -20,6 +22,7 @@ namespace {
 // may share one site, if the name of the site is the same.
 struct Sites {
   std::unordered_map<const void*, const Site*> of_address;  // return address or record of the compiler pass
+  std::unordered_map<drop_in::CallStack, const Site*, drop_in::CallStackHash> of_stack;
   std::map<std::string, std::unique_ptr<Site>> of_name;
 };
 Sites& all_sites() {
@@ -27,8 +30,10 @@ Sites& all_sites() {
   return *all;
 }
 
-std::unique_ptr<Site> new_site(const void* return_address) {
-  auto site = std::make_unique<Site>();
+std::unique_ptr<Site> new_site(const void* return_address, const void* compiled_site) {
+  std::unique_ptr<Site> site = compiled_site != nullptr ? new_compiled_site(compiled_site) : nullptr;
+  if (site != nullptr) return site;
+  site = std::make_unique<Site>();
   static_cast<drop_in::Place&>(*site) = drop_in::place_of(return_address);
   return site;
 }
@@ -45,8 +50,8 @@ void note_unknown(const Site& site, const drop_in::SitesFile& file) {
 const Site* site_with_rule(Sites& all, std::unique_ptr<Site> made, const drop_in::SitesFile& file) {
   const auto [place, is_new] = all.of_name.try_emplace(made->name, nullptr);
   if (is_new) {
-    if (const auto rule = file.rules.find(made->name); rule != file.rules.end()) {
-      made->rule = rule->second;
+    if (const drop_in::SiteRule* const rule = file.rule_for(made->name)) {
+      made->rule = *rule;
       made->has_rule = true;
     }
     place->second = std::move(made);
@@ -80,25 +85,55 @@ void note_native(const void* address) {
   }
 }
 
-const Site* site_of(const void* return_address, const void* compiled_site) try {
-  const auto& file = settings().sites;
-  if (!file) return nullptr;
+namespace {
+
+const Site* site_of_address(const void* return_address, const void* compiled_site,
+                            const drop_in::SitesFile& file) {
   const void* const address = compiled_site != nullptr ? compiled_site : return_address;
   if (last_site.site != nullptr && last_site.address == address) return last_site.site;
   const std::lock_guard lock(sites_mutex);
   Sites& all = all_sites();
-  const auto found = all.of_address.find(address);
-  if (found != all.of_address.end()) {
-    last_site = {address, found->second};
-    return found->second;
+  const Site*& site = all.of_address[address];
+  if (site == nullptr) {
+    site = site_with_rule(all, new_site(return_address, compiled_site), file);
+    if (site->rule.is_native()) note_native(address);
   }
-  std::unique_ptr<Site> made = compiled_site != nullptr ? new_compiled_site(compiled_site) : nullptr;
-  if (made == nullptr) made = new_site(return_address);
-  const Site* const site = site_with_rule(all, std::move(made), *file);
-  all.of_address[address] = site;
-  if (site->rule.is_native()) note_native(address);
   last_site = {address, site};
   return site;
+}
+
+// The map's pair of the thread's last call, if sites have several frames; pairs keep their addresses. The stack
+// itself would be too large for the library's static storage of threads.
+constinit thread_local const std::pair<const drop_in::CallStack, const Site*>* last_stack = nullptr;
+
+// Finds the site by the whole stack. The record of the compiler pass takes the place of the innermost frame.
+const Site* site_of_stack(const void* return_address, const void* compiled_site,
+                          const drop_in::SitesFile& file) {
+  const drop_in::CallStack stack = drop_in::read_stack(return_address, file.frames);
+  drop_in::CallStack key = stack;
+  if (compiled_site != nullptr) key.frames[0] = compiled_site;
+  if (last_stack != nullptr && last_stack->first == key) return last_stack->second;
+  const std::lock_guard lock(sites_mutex);
+  Sites& all = all_sites();
+  auto& pair = *all.of_stack.try_emplace(key, nullptr).first;
+  const Site*& site = pair.second;
+  if (site == nullptr) {
+    std::unique_ptr<Site> made = new_site(return_address, compiled_site);
+    if (made->function != "main") made->callers = drop_in::callers_of(stack);
+    made->name = drop_in::name_with_callers(made->name, made->callers);
+    site = site_with_rule(all, std::move(made), file);
+  }
+  last_stack = &pair;
+  return site;
+}
+
+}  // namespace
+
+const Site* site_of(const void* return_address, const void* compiled_site) try {
+  const auto& file = settings().sites;
+  if (!file) return nullptr;
+  return file->frames == 1 ? site_of_address(return_address, compiled_site, *file)
+                           : site_of_stack(return_address, compiled_site, *file);
 } catch (const std::exception&) {  // No memory.
   return nullptr;
 }

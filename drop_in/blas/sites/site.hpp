@@ -1,30 +1,24 @@
 // Call sites: the places in the program and its libraries that call a routine of BLAS. The record of the
-// compiler pass identifies a site; in code that was not compiled with the pass the return address does.
+// compiler pass identifies a site; in code that was not compiled with the pass the return address does. If
+// the sites file asks for several frames, the return addresses of the callers belong to it too.
 #pragma once
 
 #include <atomic>
-#include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
+#include "common/sites/compiled_place.hpp"
 #include "common/sites/place.hpp"
 #include "common/sites/rules.hpp"
 
 namespace kintsugi::blas {
 
-// The position of a site in the source, as the compiler pass recorded it.
-struct CompiledSource {
-  std::string file;  // without folders; "" for an inline function
-  std::uint32_t line = 0;
-  std::string callee;  // "loop" for a loop nest that the pass proved to be a product
-
-  bool is_loop() const { return callee == "loop"; }
-};
-
 // Site of a call. A site with a record of the compiler pass has the name "file:function:callee#ordinal" and
-// the offset of the record.
+// the offset of the record. Callers' names follow in the name.
 struct Site : drop_in::Place {
-  std::optional<CompiledSource> source;  // nullopt: no record of the compiler pass
+  std::vector<drop_in::Place> callers;  // the nearest first; empty unless the sites file asks for frames
+  std::optional<drop_in::CompiledSource> source;  // nullopt: no record of the compiler pass
   drop_in::SiteRule rule;
   bool has_rule = false;                         // false: the sites file does not name the site
   mutable std::atomic<bool> has_failed = false;  // true: a failure of the rule has been written to stderr

@@ -9,6 +9,7 @@
 
 #include "blas/settings.hpp"
 #include "common/report_file.hpp"
+#include "common/sites/call_stack.hpp"
 #include "site.hpp"
 
 namespace kintsugi::blas {
@@ -21,7 +22,8 @@ std::vector<const Site*> in_order(const Record& record) {
   std::vector<const Site*> sites;
   for (const auto& [site, calls] : record.sites) sites.push_back(site);
   std::sort(sites.begin(), sites.end(), [](const Site* one, const Site* other) {
-    return std::tie(one->module, one->offset) < std::tie(other->module, other->offset);
+    return std::tie(one->module, one->offset, one->name) <
+           std::tie(other->module, other->offset, other->name);
   });
   return sites;
 }
@@ -35,15 +37,6 @@ Json rule_json(const Site& site) {
   return rule;
 }
 
-Json inputs_json(const SiteInputs& inputs) {
-  std::vector<std::pair<std::string, std::int64_t>> named;
-  for (const auto& [site, calls] : inputs) named.emplace_back(site->name, calls);
-  std::sort(named.begin(), named.end());
-  Json json = Json::array();
-  for (const auto& [name, calls] : named) json.push_back({{"site", name}, {"calls", calls}});
-  return json;
-}
-
 Json source_json(const Site& site) {
   if (!site.source) return nullptr;
   return {{"file", site.source->file}, {"line", site.source->line}, {"callee", site.source->callee}};
@@ -52,13 +45,19 @@ Json source_json(const Site& site) {
 std::string output_name(std::size_t ordinal) { return std::to_string(ordinal) + ".npy"; }
 
 Json site_json(const Site& site, std::size_t ordinal, const SiteRecord& record) {
-  Json json = {{"site", site.name},         {"ordinal", ordinal},    {"module", site.module},
-               {"function", site.function}, {"offset", site.offset}, {"source", source_json(site)},
+  Json json = {{"site", site.name},
+               {"ordinal", ordinal},
+               {"module", site.module},
+               {"function", site.function},
+               {"offset", site.offset},
+               {"source", source_json(site)},
+               {"callers", drop_in::callers_json(site.callers)},
                {"rule", rule_json(site)}};
   json.update(counts_json(record.all));
   json["why"] = record.all.why;
   json["multiplications"] = record.multiplications;
-  json["inputs"] = inputs_json(record.inputs);
+  json["inputs"] = drop_in::inputs_json(record.inputs);
+  json["error"] = record.errors.json();
   json["output"] = record.output.is_empty() ? Json() : Json(output_name(ordinal));
   json["problems"] = Json::array();
   for (const auto& [key, problem] : record.problems) json["problems"].push_back(problem_json(key, problem));

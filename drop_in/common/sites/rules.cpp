@@ -1,11 +1,14 @@
 #include "rules.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
+
+#include "call_stack.hpp"
 
 namespace kintsugi::drop_in {
 
@@ -60,6 +63,17 @@ SiteRule rule_of(const Json& json, const std::string& site) {
   return rule;
 }
 
+// Returns the member of that name, a whole number from `least` to `most`; `otherwise` if there is none.
+std::int64_t number_of(const Json& json, const char* member, std::int64_t least, std::int64_t most,
+                       std::int64_t otherwise) {
+  if (!json.contains(member)) return otherwise;
+  const Json& value = json.at(member);
+  const bool fits = value.is_number_integer() && value >= least && value <= most;
+  require(fits, std::string(member) + " = " + value.dump() + " is not in " + std::to_string(least) + " ... " +
+                    std::to_string(most));
+  return value.get<std::int64_t>();
+}
+
 SitesFile sites_of(const Json& json) {
   require(json.is_object() && json.contains("format") && json.at("format") == "kintsugi.sites",
           "format is not kintsugi.sites");
@@ -67,7 +81,14 @@ SitesFile sites_of(const Json& json) {
   require(json.contains("sites") && json.at("sites").is_object(), "sites is no object");
   SitesFile file;
   if (json.contains("outputs")) file.outputs = text_of(json.at("outputs"), "outputs");
-  for (const auto& [site, rule] : json.at("sites").items()) file.rules[site] = rule_of(rule, site);
+  constexpr std::int64_t most_samples = 1 << 20;
+  file.error_samples = number_of(json, "error_samples", 0, most_samples, 0);
+  file.frames = static_cast<std::size_t>(number_of(json, "frames", 1, CallStack::most_frames, 1));
+  for (const auto& [site, rule] : json.at("sites").items()) {
+    file.rules[site] = rule_of(rule, site);
+    // A rule with more frames than sites have would never hold.
+    file.frames = std::clamp(frames_in(site), file.frames, CallStack::most_frames);
+  }
   return file;
 }
 
@@ -84,6 +105,13 @@ std::optional<SitesFile> read_sites_file(const std::string& path, std::string& m
 }
 
 }  // namespace
+
+const SiteRule* SitesFile::rule_for(std::string site) const {
+  do {
+    if (const auto rule = rules.find(site); rule != rules.end()) return &rule->second;
+  } while (drop_outermost_frame(site));
+  return nullptr;
+}
 
 bool read_sites(const CommonSettings& settings, std::optional<SitesFile>& sites, std::string& message) {
   const std::string path = variable("KINTSUGI_SITES");

@@ -1,6 +1,8 @@
 // The sites file, which says what each call site runs.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
@@ -24,6 +26,12 @@ struct SiteRule {
 struct SitesFile {
   std::map<std::string, SiteRule> rules;  // key: the site's name
   std::string outputs;                    // folder for the last C of each site; "": none is written
+  std::size_t frames = 1;                 // frames of the call stack in a site's name
+  std::int64_t error_samples = 0;         // calls of each site whose error is measured; 0: none
+
+  // Returns the rule for a site. If the file does not name the site, returns the rule for its innermost
+  // frames, as many as the file names. Returns nullptr if there is no rule.
+  const SiteRule* rule_for(std::string site) const;
 };
 
 // Reads the file that KINTSUGI_SITES names into `sites`; does nothing if KINTSUGI_SITES is not set. If the

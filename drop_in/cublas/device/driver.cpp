@@ -22,6 +22,7 @@ struct Copy2d {
     void* array = nullptr;
     std::size_t pitch = 0;
   };
+  static constexpr int host_memory = 1;    // CU_MEMORYTYPE_HOST
   static constexpr int device_memory = 2;  // CU_MEMORYTYPE_DEVICE
 
   Side source, target;
@@ -44,23 +45,24 @@ constexpr int release_threshold = 4;  // CU_MEMPOOL_ATTR_RELEASE_THRESHOLD
 
 // Functions of the driver: KINTSUGI_CUBLAS_DRIVER(f) expands f(name here, name in the driver, parameters) for
 // each. clang-format off
-#define KINTSUGI_CUBLAS_DRIVER(function)                                                             \
-  function(context_device, "cuCtxGetDevice", (int*))                                                 \
-      function(device_total_memory, "cuDeviceTotalMem_v2", (std::size_t*, int))                      \
-          function(is_capturing, "cuStreamIsCapturing", (void*, int*))                               \
-              function(copy_2d, "cuMemcpy2DAsync_v2", (const Copy2d*, void*)) function(              \
-                  set_bytes, "cuMemsetD8Async", (std::uintptr_t, unsigned char, std::size_t, void*)) \
-                  function(pool_create, "cuMemPoolCreate", (void**, const PoolProperties*))          \
-                      function(pool_set_attribute, "cuMemPoolSetAttribute", (void*, int, void*))     \
-                          function(pool_trim, "cuMemPoolTrimTo", (void*, std::size_t))               \
-                              function(pool_allocate, "cuMemAllocFromPoolAsync",                     \
-                                       (std::uintptr_t*, std::size_t, void*, void*))                 \
-                                  function(memory_free, "cuMemFreeAsync", (std::uintptr_t, void*))   \
-                                      function(event_create, "cuEventCreate", (void**, unsigned))    \
-                                          function(event_record, "cuEventRecord", (void*, void*))    \
-                                              function(event_query, "cuEventQuery", (void*))         \
-                                                  function(event_elapsed, "cuEventElapsedTime",      \
-                                                           (float*, void*, void*))
+#define KINTSUGI_CUBLAS_DRIVER(function)                                                               \
+  function(context_device, "cuCtxGetDevice", (int*))                                                   \
+      function(device_total_memory, "cuDeviceTotalMem_v2", (std::size_t*, int))                        \
+          function(is_capturing, "cuStreamIsCapturing", (void*, int*))                                 \
+              function(copy_2d, "cuMemcpy2DAsync_v2", (const Copy2d*, void*)) function(                \
+                  set_bytes, "cuMemsetD8Async", (std::uintptr_t, unsigned char, std::size_t, void*))   \
+                  function(pool_create, "cuMemPoolCreate", (void**, const PoolProperties*))            \
+                      function(pool_set_attribute, "cuMemPoolSetAttribute", (void*, int, void*))       \
+                          function(pool_trim, "cuMemPoolTrimTo", (void*, std::size_t))                 \
+                              function(pool_allocate, "cuMemAllocFromPoolAsync",                       \
+                                       (std::uintptr_t*, std::size_t, void*, void*))                   \
+                                  function(memory_free, "cuMemFreeAsync", (std::uintptr_t, void*))     \
+                                      function(event_create, "cuEventCreate", (void**, unsigned))      \
+                                          function(stream_synchronize, "cuStreamSynchronize", (void*)) \
+                                              function(event_record, "cuEventRecord", (void*, void*))  \
+                                                  function(event_query, "cuEventQuery", (void*))       \
+                                                      function(event_elapsed, "cuEventElapsedTime",    \
+                                                               (float*, void*, void*))
 // clang-format on
 
 // The functions; null if the driver lacks one.
@@ -154,6 +156,41 @@ bool set_to_zero(void* memory, std::size_t bytes, void* stream) {
   const Driver& driver = driver_once.get();
   return driver.set_bytes != nullptr &&
          driver.set_bytes(reinterpret_cast<std::uintptr_t>(memory), 0, bytes, stream) == 0;
+}
+
+namespace {
+
+bool copy_rows(const DeviceRows& rows, const Copy2d::Side& target, void* stream) {
+  const Driver& driver = driver_once.get();
+  if (driver.copy_2d == nullptr) return false;
+  Copy2d copy;
+  copy.source.device = reinterpret_cast<std::uintptr_t>(rows.first);
+  copy.source.pitch = rows.pitch;
+  copy.target = target;
+  copy.target.pitch = rows.bytes;
+  copy.width_bytes = rows.bytes;
+  copy.height = rows.count;
+  return driver.copy_2d(&copy, stream) == 0;
+}
+
+}  // namespace
+
+bool copy_on_device(const DeviceRows& rows, void* target, void* stream) {
+  Copy2d::Side side;
+  side.device = reinterpret_cast<std::uintptr_t>(target);
+  return copy_rows(rows, side, stream);
+}
+
+bool copy_to_host(const DeviceRows& rows, void* target, void* stream) {
+  Copy2d::Side side;
+  side.memory_type = Copy2d::host_memory;
+  side.host = target;
+  return copy_rows(rows, side, stream);
+}
+
+bool synchronize(void* stream) {
+  const Driver& driver = driver_once.get();
+  return driver.stream_synchronize != nullptr && driver.stream_synchronize(stream) == 0;
 }
 
 bool fill_rows(const void* row, const DeviceRows& rows, void* stream) {

@@ -47,6 +47,14 @@ struct DeviceRows {
   std::size_t count;
 };
 
+// Enqueues copies of rows to memory in which they have no gaps. Returns false if the driver refuses; some
+// rows may then be copied.
+bool copy_on_device(const DeviceRows& rows, void* target, void* stream);
+bool copy_to_host(const DeviceRows& rows, void* target, void* stream);
+
+// Waits for the work in the stream; false if the driver reports an error.
+bool synchronize(void* stream);
+
 // Enqueues copies of `row` into all rows. Each copy doubles the number of filled rows. Returns false if the
 // driver refuses; some rows may then be overwritten.
 bool fill_rows(const void* row, const DeviceRows& rows, void* stream);

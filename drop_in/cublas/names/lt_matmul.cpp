@@ -173,6 +173,10 @@ class MatmulOrigin : public Origin {
                            .device = state.device});
   }
 
+  bool computes_product(kintsugi_type type) const override {
+    return bias_ == nullptr && !has_epilogue_after_ && reason_in_arithmetic(type) == nullptr;
+  }
+
  private:
   void read_descriptors() {
     const Layout a(matmul_.layout_a), b(matmul_.layout_b), d(matmul_.layout_d);

@@ -13,6 +13,6 @@
 #define KINTSUGI_CUBLAS_DEFINE(symbol_, parameters, function, ...)           \
   extern "C" __attribute__((visibility("default"))) int symbol_ parameters { \
     static constinit Symbol symbol(#symbol_);                                \
-    return_address = __builtin_return_address(0);                            \
+    note_return_address(__builtin_return_address(0));                        \
     return function(symbol, __VA_ARGS__);                                    \
   }

@@ -13,6 +13,7 @@
 #include "cublas/mutexes.hpp"
 #include "cublas/record/report.hpp"
 #include "cublas/settings.hpp"
+#include "cublas/sites/call_regions.hpp"
 #include "cublas/sites/site.hpp"
 
 namespace kintsugi::cublas {
@@ -190,11 +191,24 @@ CallSample::~CallSample() {
 void record_call(const char* symbol, const Call& call, const CallOutcome& outcome) {
   const ProblemKey key = key_of(symbol, call);
   const std::lock_guard lock(record_mutex);
+  if (call.site != nullptr)
+    the_record().flow.add(*call.site, inputs_of(call, outcome.reads_c), output_of(call),
+                          the_record().sites[call.site].inputs);
   ProblemRecord* problem = find_or_add(key);
   if (problem == nullptr) return count_call(the_record().others, outcome);
   const bool is_first = problem->calls == 0;
   count_call(*problem, outcome);
   if (is_first && settings().explain) print_explanation(key, outcome);
+}
+
+std::int64_t number_of_sample(const Site& site) {
+  const std::lock_guard lock(record_mutex);
+  return the_record().sites[&site].errors.number_of_sample();
+}
+
+void record_error(const Site& site, std::int64_t number, const drop_in::CallNorms& norms) {
+  const std::lock_guard lock(record_mutex);
+  the_record().sites[&site].errors.add(number, norms, settings().sites->error_samples);
 }
 
 std::string current_report() {

@@ -3,8 +3,10 @@
 
 #include <kintsugi/kintsugi.h>
 
+#include <cstdint>
 #include <string>
 
+#include "common/sites/call_errors.hpp"
 #include "cublas/call.hpp"
 
 namespace kintsugi::cublas {
@@ -13,6 +15,7 @@ struct CallOutcome {
   std::string candidates;  // names of the programs that the device selects from; "": cuBLAS multiplied
   std::string why;         // one sentence on the decision
   bool failed = false;     // the emulation failed, and cuBLAS multiplied
+  bool reads_c = true;     // beta is not known to be 0
 };
 
 // True if calls are recorded: the settings say so, or the program has asked for a report.
@@ -48,6 +51,12 @@ class CallSample {
 // Records a call. With KINTSUGI_EXPLAIN=1, prints a line on stderr for the first call of each problem.
 // `symbol` must live as long as the program.
 void record_call(const char* symbol, const Call& call, const CallOutcome& outcome);
+
+// Counts a call of a site whose errors are measured. Returns the call's number if it must be measured, else
+// -1.
+std::int64_t number_of_sample(const Site& site);
+// Records the error of that call.
+void record_error(const Site& site, std::int64_t number, const drop_in::CallNorms& norms);
 
 // Returns the JSON document on the calls so far. Waits for the device.
 std::string current_report();

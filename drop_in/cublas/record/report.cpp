@@ -3,12 +3,16 @@
 #include <kintsugi/kintsugi.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <nlohmann/json.hpp>
+#include <tuple>
 
 #include "common/report_file.hpp"
+#include "common/sites/call_stack.hpp"
 #include "cublas/real.hpp"
 #include "cublas/settings.hpp"
+#include "cublas/sites/site.hpp"
 
 namespace kintsugi::cublas {
 
@@ -83,6 +87,27 @@ Json problem_json(const ProblemKey& key, const ProblemRecord& problem) {
   return json;
 }
 
+// Sites in the order of the BLAS drop-in's report: by module, then by offset.
+Json sites_json(const Record& record) {
+  std::vector<const Site*> sites;
+  for (const auto& [site, calls] : record.sites) sites.push_back(site);
+  std::sort(sites.begin(), sites.end(), [](const Site* one, const Site* other) {
+    return std::tie(one->module, one->offset, one->name) <
+           std::tie(other->module, other->offset, other->name);
+  });
+  Json json = Json::array();
+  for (const Site* site : sites)
+    json.push_back({{"site", site->name},
+                    {"ordinal", json.size() + 1},
+                    {"module", site->module},
+                    {"function", site->function},
+                    {"offset", site->offset},
+                    {"callers", drop_in::callers_json(site->callers)},
+                    {"inputs", drop_in::inputs_json(record.sites.at(site).inputs)},
+                    {"error", record.sites.at(site).errors.json()}});
+  return json;
+}
+
 std::string seconds_text(const ProblemRecord& problem) {
   const Json seconds = device_seconds(problem);
   if (seconds.is_null()) return "-";
@@ -124,6 +149,7 @@ std::string report_document(const Record& record) {
   json["problems"] = Json::array();
   for (const auto& [key, problem] : record.problems) json["problems"].push_back(problem_json(key, problem));
   json["other_problems"] = counts_json(record.others);
+  if (settings().sites) json["sites"] = sites_json(record);
   return json.dump(2) + "\n";
 }
 

@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "common/documents.hpp"
+#include "common/sites/call_errors.hpp"
+#include "common/sites/flow.hpp"
 #include "cublas/record/record.hpp"
 
 namespace kintsugi::cublas {
@@ -46,8 +48,16 @@ struct ProblemRecord {
   std::optional<drop_in::ExecutionSummary> last_execution;
 };
 
+// Calls of one call site.
+struct SiteRecord {
+  drop_in::CallErrors errors;
+  drop_in::SiteInputs inputs;
+};
+
 struct Record {
   std::map<ProblemKey, ProblemRecord> problems;
+  std::map<const Site*, SiteRecord> sites;
+  drop_in::Flow flow;
   ProblemRecord others;  // calls of the problems that `problems` has no room for
   std::vector<void*> free_events;
   std::size_t handles = 0;

@@ -6,7 +6,10 @@
 #include <memory>
 #include <mutex>
 #include <unordered_map>
+#include <utility>
 
+#include "common/sites/call_stack.hpp"
+#include "common/sites/compiled_place.hpp"
 #include "cublas/mutexes.hpp"
 #include "cublas/settings.hpp"
 
@@ -18,6 +21,7 @@ namespace {
 // call at the same offset.
 struct Sites {
   std::unordered_map<const void*, const Site*> of_address;
+  std::unordered_map<drop_in::CallStack, const Site*, drop_in::CallStackHash> of_stack;
   std::map<std::string, std::unique_ptr<Site>> of_name;
 };
 // Never destroyed, since calls may come from other libraries' destructors.
@@ -26,14 +30,19 @@ Sites& all_sites() {
   return *all;
 }
 
-// Returns the site of a return address that was not seen before.
-const Site* site_of_new_address(Sites& all, const void* address, const drop_in::SitesFile& file) {
+// Returns the site of a stack that was not seen before. A stack of one frame is a return address. `record`:
+// record of the compiler pass; nullptr: none.
+const Site* site_of_new_stack(Sites& all, const drop_in::CallStack& stack, const void* record,
+                              const drop_in::SitesFile& file) {
   auto site = std::make_unique<Site>();
-  static_cast<drop_in::Place&>(*site) = drop_in::place_of(address);
+  const auto compiled = record != nullptr ? drop_in::compiled_place_of(record) : std::nullopt;
+  static_cast<drop_in::Place&>(*site) = compiled ? compiled->place : drop_in::place_of(stack.frames[0]);
+  if (site->function != "main") site->callers = drop_in::callers_of(stack);
+  site->name = drop_in::name_with_callers(site->name, site->callers);
   const auto [named_site, is_new] = all.of_name.try_emplace(site->name, nullptr);
   if (!is_new) return named_site->second.get();
-  if (const auto rule = file.rules.find(site->name); rule != file.rules.end()) {
-    site->rule = rule->second;
+  if (const drop_in::SiteRule* const rule = file.rule_for(site->name)) {
+    site->rule = *rule;
     site->has_rule = true;
   }
   // A file without rules asks for a profile, in which sites are only recorded.
@@ -43,34 +52,67 @@ const Site* site_of_new_address(Sites& all, const void* address, const drop_in::
   return named_site->second.get();
 }
 
-}  // namespace
-
-constinit thread_local const void* return_address = nullptr;
-
-namespace {
-
-// The site that a thread called from last: a call from there again takes neither lock nor look-up.
-struct LastSite {
-  const void* address;
-  const Site* site;
+// The thread's call, and the site that it called from last. A call from the same place takes neither lock nor
+// look-up.
+struct ThreadSites {
+  const void* announced = nullptr;  // record of the compiler pass for the next call
+  const void* record = nullptr;     // record of the thread's call; nullptr: none
+  const void* return_address = nullptr;
+  bool is_stack_read = false;  // true: `site` is that of the thread's call, by its stack
+  const void* address = nullptr;
+  const Site* site = nullptr;
 };
-constinit thread_local LastSite last_site{nullptr, nullptr};
+constinit thread_local ThreadSites thread_sites;
+
+const Site* site_of_address(const drop_in::SitesFile& file) {
+  const void* const address =
+      thread_sites.record != nullptr ? thread_sites.record : thread_sites.return_address;
+  if (thread_sites.site != nullptr && thread_sites.address == address) return thread_sites.site;
+  const std::lock_guard lock(sites_mutex);
+  Sites& all = all_sites();
+  const Site*& site = all.of_address[address];
+  if (site == nullptr)
+    site = site_of_new_stack(all, drop_in::read_stack(thread_sites.return_address, 1), thread_sites.record,
+                             file);
+  thread_sites.address = address;
+  thread_sites.site = site;
+  return site;
+}
+
+const Site* site_of_stack(const drop_in::SitesFile& file) {
+  if (thread_sites.is_stack_read) return thread_sites.site;
+  const drop_in::CallStack stack = drop_in::read_stack(thread_sites.return_address, file.frames);
+  drop_in::CallStack key = stack;
+  if (thread_sites.record != nullptr) key.frames[0] = thread_sites.record;
+  const std::lock_guard lock(sites_mutex);
+  Sites& all = all_sites();
+  const Site*& site = all.of_stack[key];
+  if (site == nullptr) site = site_of_new_stack(all, stack, thread_sites.record, file);
+  thread_sites.site = site;
+  thread_sites.is_stack_read = true;
+  return site;
+}
 
 }  // namespace
+
+void note_return_address(const void* address) {
+  thread_sites.record = std::exchange(thread_sites.announced, nullptr);
+  thread_sites.return_address = address;
+  thread_sites.is_stack_read = false;
+}
+
+// Called by programs that were compiled with the pass, before and after a call of cuBLAS.
+extern "C" __attribute__((visibility("default"))) void kintsugi_cublas_site_begin(const void* record) {
+  thread_sites.announced = record;
+}
+extern "C" __attribute__((visibility("default"))) void kintsugi_cublas_site_end() {
+  thread_sites.announced = nullptr;
+}
 
 const Site* current_site() try {
   const auto& file = settings().sites;
   if (!file) return nullptr;
-  const void* const address = return_address;
-  if (last_site.site != nullptr && last_site.address == address) return last_site.site;
-  const std::lock_guard lock(sites_mutex);
-  Sites& all = all_sites();
-  const auto found = all.of_address.find(address);
-  const Site* const site = found != all.of_address.end()
-                               ? found->second
-                               : (all.of_address[address] = site_of_new_address(all, address, *file));
-  last_site = {address, site};
-  return site;
+  return file->frames == 1 ? site_of_address(*file) : site_of_stack(*file);
 } catch (const std::exception&) {  // No memory.
   return nullptr;
 }

@@ -104,7 +104,10 @@ struct NormSums {
 
   // Adds an element. NaN and infinities count as zeros.
   KINTSUGI_HOST_DEVICE void add(double x, const TwoFactors& scaling) {
-    const double magnitude = x - x == 0 ? std::fabs(x) : 0;
+    add_finite(x - x == 0 ? x : 0, scaling);
+  }
+  KINTSUGI_HOST_DEVICE void add_finite(double x, const TwoFactors& scaling) {
+    const double magnitude = std::fabs(x);
     const double scaled = magnitude * scaling.first * scaling.second;
     // A non-zero element far below 1 may underflow to zero when it is scaled.
     const std::uint32_t above = std::max(norm_detail::ceiling(scaled), magnitude != 0 ? 1U : 0U);
@@ -155,15 +158,24 @@ KINTSUGI_HOST_DEVICE inline double mean_bound(const VectorNorm& norm, const Norm
 
 // log2 of the largest grid g of a vector beside a vector like itself for which the deviation is at most four
 // times what is proved; -infinity if there is none. A grid of at most M / 16 adds less than 2^0.023 to the
-// deviation by its square.
+// deviation by its square. `known_bound` is the vector's mean bound with `known_terms`. Neither division is
+// needed for a vector without zeros in a product without zeros.
+KINTSUGI_HOST_DEVICE inline double largest_grid(const VectorNorm& norm, std::int64_t length,
+                                                double coefficient, const NormTerms& known_terms,
+                                                double known_bound) {
+  const NormTerms terms = NormTerms::of(length, norm.elements, norm.elements);
+  if (terms.common <= 0) return -std::numeric_limits<double>::infinity();
+  const double share =
+      terms.common == length ? 1 : static_cast<double>(terms.common) / static_cast<double>(length);
+  const double bound = terms.common == known_terms.common ? known_bound : mean_bound(norm, terms);
+  constexpr double margin = 2;
+  const double limit = logarithm_below(upper_half(coefficient * share), 1) + (margin - 0.023);
+  return std::min(limit + 2 * bound - norm.mean_exponent, norm.mean_exponent - 4.1);
+}
 KINTSUGI_HOST_DEVICE inline double largest_grid(const VectorNorm& norm, std::int64_t length,
                                                 double coefficient) {
   const NormTerms terms = NormTerms::of(length, norm.elements, norm.elements);
-  if (terms.common <= 0) return -std::numeric_limits<double>::infinity();
-  const double share = static_cast<double>(terms.common) / static_cast<double>(length);
-  constexpr double margin = 2;
-  const double limit = logarithm_below(upper_half(coefficient * share), 1) + (margin - 0.023);
-  return std::min(limit + 2 * mean_bound(norm, terms) - norm.mean_exponent, norm.mean_exponent - 4.1);
+  return largest_grid(norm, length, coefficient, terms, mean_bound(norm, terms));
 }
 
 }  // namespace norm_detail
@@ -179,18 +191,35 @@ KINTSUGI_HOST_DEVICE inline bool rules_proof_out(const VectorNorm& norm, std::in
   return norm_digits - top > norm_detail::largest_grid(norm, length, coefficient);
 }
 
+// Logarithms in units of 2^-16, rounded up. Integers are combined by single instructions.
+struct LogarithmAbove {
+  static constexpr std::int32_t none = std::numeric_limits<std::int32_t>::min();      // -infinity
+  static constexpr std::int32_t infinite = std::numeric_limits<std::int32_t>::max();  // infinity
+  static constexpr std::int32_t unit_exponent = 16;
+  static constexpr std::int32_t most = 1 << 14;  // larger magnitudes of a logarithm are not counted
+
+  // Least number of units that is at least x.
+  KINTSUGI_HOST_DEVICE static std::int32_t of(double x) {
+    if (!(x < most)) return infinite;
+    return static_cast<std::int32_t>(std::ceil(std::max<double>(x, -most) * (1 << unit_exponent)));
+  }
+  KINTSUGI_HOST_DEVICE static double value(std::int32_t units) {
+    constexpr double infinity = std::numeric_limits<double>::infinity();
+    if (units == none) return -infinity;
+    return units == infinite ? infinity : static_cast<double>(units) / (1 << unit_exponent);
+  }
+};
+
 // Maxima over an operand's vectors, as logarithms, for each candidate's scales. The order of vectors does not
 // change them. Two kinds of vectors are not added: vectors of zeros, because their products are exact, and
 // vectors with special values, because their elements of C are computed apart.
 template <int Candidates>
 struct NormExtremes {
-  static constexpr double none = -std::numeric_limits<double>::infinity();
-
-  double grid[Candidates];  // g by the mean bound; infinite where a vector rules the proof out
-  double mean = none;       // M by the mean bound
+  std::int32_t grid[Candidates];  // g by the mean bound; infinite where a vector rules the proof out
+  std::int32_t mean = LogarithmAbove::none;  // M by the mean bound
 
   KINTSUGI_HOST_DEVICE NormExtremes() {
-    for (double& each : grid) each = none;
+    for (std::int32_t& each : grid) each = LogarithmAbove::none;
   }
 
   // tops[r] is the exponent to which candidate r scales the vector's largest magnitude. `terms` is the
@@ -198,12 +227,19 @@ struct NormExtremes {
   KINTSUGI_HOST_DEVICE void add(const VectorNorm& norm, const std::int32_t (&tops)[Candidates],
                                 const NormTerms& terms, double coefficient) {
     const double bound = norm_detail::mean_bound(norm, terms);
-    const double largest_grid = norm_detail::largest_grid(norm, terms.length, coefficient);
+    const double largest = norm_detail::largest_grid(norm, terms.length, coefficient, terms, bound);
+    constexpr double most = LogarithmAbove::most;
+    const auto largest_grid = static_cast<std::int32_t>(std::floor(std::max(-most, std::min(largest, most))));
+    const std::int32_t above_bound = LogarithmAbove::of(-bound);
     for (int r = 0; r < Candidates; ++r) {
-      const double vector_grid = norm_digits - tops[r];
-      grid[r] = std::max(grid[r], vector_grid > largest_grid ? -none : vector_grid - bound);
+      const std::int32_t vector_grid = norm_digits - tops[r];
+      const bool is_infinite = vector_grid > largest_grid || above_bound == LogarithmAbove::infinite;
+      const std::int32_t units = is_infinite
+                                     ? LogarithmAbove::infinite
+                                     : vector_grid * (1 << LogarithmAbove::unit_exponent) + above_bound;
+      grid[r] = std::max(grid[r], units);
     }
-    mean = std::max(mean, norm.mean_exponent - bound);
+    mean = std::max(mean, LogarithmAbove::of(norm.mean_exponent - bound));
   }
   KINTSUGI_HOST_DEVICE void add(const NormExtremes& other) {
     for (int r = 0; r < Candidates; ++r) grid[r] = std::max(grid[r], other.grid[r]);
@@ -217,11 +253,12 @@ template <int Candidates>
 KINTSUGI_HOST_DEVICE bool proves(const NormExtremes<Candidates>& a, const NormExtremes<Candidates>& b,
                                  int candidate, const NormTerms& terms, double coefficient) {
   if (terms.common <= 0) return false;
-  const double grid_a = a.grid[candidate];
-  const double grid_b = b.grid[candidate];
-  const double deviation =
-      (norm_detail::power_above(grid_a + b.mean) + norm_detail::power_above(grid_b + a.mean)) / 2 +
-      norm_detail::power_above(grid_a + grid_b) / 4;
+  const double grid_a = LogarithmAbove::value(a.grid[candidate]);
+  const double grid_b = LogarithmAbove::value(b.grid[candidate]);
+  const double deviation = (norm_detail::power_above(grid_a + LogarithmAbove::value(b.mean)) +
+                            norm_detail::power_above(grid_b + LogarithmAbove::value(a.mean))) /
+                               2 +
+                           norm_detail::power_above(grid_a + grid_b) / 4;
   return deviation * static_cast<double>(terms.length) <=
          coefficient * static_cast<double>(terms.common) * (1 - 0x1p-20);
 }

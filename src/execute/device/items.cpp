@@ -139,8 +139,11 @@ class ItemSteps {
   void find_ranges(const Item& item) const {
     const DeviceSide a = side_without_ranges(item.a);
     const DeviceSide b = side_without_ranges(item.b);
-    engine_.find_ranges(queue_, a, b, scalars_);
-    if (needs_norms(plan_)) engine_.find_norms(queue_, a, b, scalars_);
+    if (needs_norms(plan_)) {
+      engine_.find_norms(queue_, a, b, scalars_);
+    } else {
+      engine_.find_ranges(queue_, a, b, scalars_);
+    }
   }
 
   void select(const Item& item) const {
@@ -169,10 +172,12 @@ class ItemSteps {
     return first_candidate().scheme->fits_residuals() ? &item.selection->fit : nullptr;
   }
 
-  // Returns the condition of a candidate's kernels: they exit early unless the candidate is selected.
+  // Returns the condition of a candidate's kernels: they exit early unless the candidate is selected. The
+  // selection precedes the first candidate's products, so that kernels of later candidates may read it while
+  // the preceding kernel runs.
   DeviceCondition on_candidate(const Item& item, std::int32_t candidate) const {
     if (item.checked) return item.checked->condition();
-    return {item.selected_ahead ? item.selection : nullptr, candidate};
+    return {item.selected_ahead ? item.selection : nullptr, candidate, item.selected_ahead && candidate > 0};
   }
 
   // Puts the steps for all selections except emulations into the queue: beta C if alpha is 0, the native

@@ -81,8 +81,11 @@ void split_items(const Plan& plan, std::int64_t count, const DevicePrepared::Ite
   const bool by_norms = prepared.rule.scales == ScaleRule::norm;
   // For FP32 the ranges must contain mean depths. find_ranges() always finds them, split() does not.
   const bool finds_ranges_first = by_norms || prepared.matrix.type == ElementType::f32 || !can_split(plan);
-  if (finds_ranges_first) engine.find_ranges(plan.queue, operand, {}, {});
-  if (by_norms) engine.find_norms(plan.queue, operand, {}, {});
+  if (by_norms) {
+    engine.find_norms(plan.queue, operand, {}, {});
+  } else if (finds_ranges_first) {
+    engine.find_ranges(plan.queue, operand, {}, {});
+  }
   if (can_split(plan)) {
     const DeviceSplit split{
         .side = operand, .rule = &prepared.rule, .slices = first.slices, .ranges_known = finds_ranges_first};

@@ -25,17 +25,22 @@ struct Emulations {
 
 // Returns for each candidate for FP64 how many moduli it has more than the first, which has as many as
 // norms need for most operands. A candidate that is not selected costs the launches of its kernels, 7 us
-// at n = 1024 and 20 us at 4096, so that short products have few; with still more moduli they take longer
-// than the native product.
+// at n = 1024 and 15 us at 4096, so that short products have few; with still more moduli they take longer
+// than the native product. Sixteen moduli take a tenth less time than seventeen, whose integers have three
+// limbs; they are a candidate if C is one tile, since kernels of each tile exit early. For the longest
+// products operands of wider range are worth more.
 std::vector<int> more_moduli(const Problem& problem) {
   constexpr double short_products = 0x1p31;
+  constexpr double medium_products = 0x1p36;
   constexpr double long_products = 0x1p38;
+  constexpr double elements_of_tile = 0x1p24;
   const double parts = problem.complex ? 2 : 1;
-  const double products = static_cast<double>(problem.m) * static_cast<double>(problem.vectors_b()) *
-                          static_cast<double>(problem.k) * parts;
+  const double elements = static_cast<double>(problem.m) * static_cast<double>(problem.n);
+  const double products = elements * static_cast<double>(problem.k) * parts * parts;
   if (products < short_products) return {0};
-  if (products < long_products) return {0, 2};
-  return {0, 2, 4};
+  if (products >= long_products) return {0, 2, 4};
+  if (products < medium_products || elements > elements_of_tile) return {0, 2};
+  return {0, 1, 2};
 }
 
 Emulations emulations_by_norms(const Plan& plan) {

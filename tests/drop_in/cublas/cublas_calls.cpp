@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "tests/drop_in/cublas/entries.hpp"
+#include "tests/drop_in/cublas/errors.hpp"
 #include "tests/drop_in/cublas/level3.hpp"
 #include "tests/drop_in/cublas/random.hpp"
 #include "tests/drop_in/cublas/semantics.hpp"
@@ -13,13 +14,14 @@
 namespace {
 
 constexpr const char* usage =
-    "cublas_calls names | semantics | random [--forwarded] [--seed S] [--cases N] | threads ... | level3 "
+    "cublas_calls names | semantics | errors | random [--forwarded] [--seed S] [--cases N] | threads ... | level3 "
     "...\n"
     "  names      lists the names of the table\n"
     "  semantics  calls that must go to cuBLAS or to Kintsugi, under the policy emulate\n"
     "  random     calls each with random matrices; --forwarded says that cuBLAS must compute; example:\n"
     "             KINTSUGI_POLICY=emulate FAKE_CUDA_MULTIPLY=1 cublas_calls random --seed 1 --cases 600\n"
     "  level3     the same for syrk, herk, symm, hemm and trsm\n"
+    "  errors     prints the errors of products with rounding errors, by caller\n"
     "  threads    a quarter of the cases from each of four threads at once\n";
 
 long long value_of(int count, char** words, const char* flag, long long otherwise) {
@@ -51,6 +53,7 @@ int main(int count, char** words) {
   if (std::strcmp(command, "names") == 0) return print_names();
   if (std::strcmp(command, "semantics") == 0)
     return check_semantics() + check_level3_semantics() == 0 ? 0 : 1;
+  if (std::strcmp(command, "errors") == 0) return print_errors();
   if (std::strcmp(command, "random") == 0) return check_random(seed, cases, emulated) == 0 ? 0 : 1;
   if (std::strcmp(command, "threads") == 0) return check_threads(seed, cases / 4, emulated) == 0 ? 0 : 1;
   if (std::strcmp(command, "level3") == 0) return check_level3(seed, cases, emulated) == 0 ? 0 : 1;

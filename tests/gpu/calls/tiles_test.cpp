@@ -106,6 +106,35 @@ TEST_F(DeviceTiles, EdgesOfTilesHaveTheReferencesBitsInSmallCases) {
   }
 }
 
+constexpr float special_values[] = {std::numeric_limits<float>::quiet_NaN(),
+                                    std::numeric_limits<float>::infinity(),
+                                    -std::numeric_limits<float>::infinity(),
+                                    0,
+                                    -0.0F,
+                                    FLT_TRUE_MIN,
+                                    FLT_MIN,
+                                    FLT_MAX,
+                                    -FLT_MAX,
+                                    0x1.fffffcp0F};
+
+// Puts up to `most` of these values into A, B and C of every item.
+void put_special_values(GemmDataOf<float>& data, const GemmCase& test, std::int64_t most) {
+  std::mt19937_64 random(test.seed);
+  const auto put = [&](const MatrixView<float>& matrix) {
+    const std::int64_t count = below(random, most + 1);
+    for (std::int64_t i = 0; i < count; ++i) {
+      const auto row = below(random, matrix.rows);
+      matrix(row, below(random, matrix.columns)) = special_values[below(random, std::size(special_values))];
+    }
+  };
+  for (std::int64_t t = 0; t < test.batch; ++t) {
+    put(data.a(t));
+    put(data.b(t));
+    put(data.c(t));
+  }
+}
+
+// A third of the cases has special values: a few, or many.
 void expect_random_cases(int cases, std::int64_t max_size, std::int64_t max_k) {
   constexpr const char* distributions[] = {"uniform",   "phi:2",   "subnormal", "offset:100",
                                            "graded:40", "span:60", "phi:4"};
@@ -119,7 +148,9 @@ void expect_random_cases(int cases, std::int64_t max_size, std::int64_t max_k) {
     test.alpha = below(random, 3) == 0 ? -0.75 : 1;
     test.beta = below(random, 3) == 0 ? 1.5 : 0;
     test.batch = 1 + below(random, 3);
-    expect_reference(test, {.offset = random() % 2, .pointers = i % 2 == 1, .device_scalars = i % 3 == 2});
+    const std::int64_t special = below(random, 3) != 0 ? 0 : below(random, 2) == 0 ? 5 : test.m + test.n;
+    expect_reference(test, {.offset = random() % 2, .pointers = i % 2 == 1, .device_scalars = i % 3 == 2},
+                     [&](GemmDataOf<float>& data) { put_special_values(data, test, special); });
     if (testing::Test::HasFailure()) return;
   }
 }

@@ -58,7 +58,6 @@ void expect_norms_of_host(const std::vector<std::array<std::int64_t, 2>>& length
   for (std::size_t round = 0; round < lengths.size() && !testing::Test::HasFailure(); ++round) {
     const DrawnOperand<T> a(random, lengths[round][0]);
     const DrawnOperand<T> b(random, lengths[round][1]);
-    device_engine().find_ranges({}, a.side(), b.side(), {});
     device_engine().find_norms({}, a.side(), b.side(), {});
     for (const auto* drawn : {&a, &b}) {
       const std::string text = fmt::format("{}, seed {}, round {}", drawn->operand.text(), seed, round);
@@ -170,7 +169,6 @@ Operand<double> draw_operand(Random& random, std::int64_t vectors, std::int64_t 
 
 void split_in_steps(const NormedOperand& operand) {
   DeviceSplit split = operand.split();
-  device_engine().find_ranges({}, split.side, {}, {});
   device_engine().find_norms({}, split.side, {}, {});
   split.ranges_known = true;
   device_engine().split({}, {&split, 1}, {});

@@ -27,4 +27,13 @@ __device__ inline void copy_16_bytes(std::uint32_t target, const void* source, b
 // Returns when all copies that this thread has begun are complete.
 __device__ inline void await_copies() { asm volatile("cp.async.wait_all;" ::: "memory"); }
 
+// Makes a group of the copies that this thread has begun since the last call.
+__device__ inline void commit_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+
+// Returns when at most the last `groups` groups of this thread are incomplete.
+template <int groups>
+__device__ void await_copies_but() {
+  asm volatile("cp.async.wait_group %0;" ::"n"(groups) : "memory");
+}
+
 }  // namespace kintsugi::core::cuda

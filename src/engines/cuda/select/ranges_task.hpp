@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "arith/host_device.hpp"
 #include "engines/cuda/select/alpha.hpp"
 #include "engines/device.hpp"
 
@@ -44,11 +45,22 @@ struct SelectionTask {
   DeviceCandidates candidates;
   DeviceSelection* selection = nullptr;
   DeviceReporting reporting;
+  // Distance of vectors whose norms are read: 2 for complex columns, whose two real vectors have one norm.
+  std::int64_t norm_step[2] = {1, 1};
 };
 
 // Vectors and threads per thread block of the kernels that find ranges and norms.
 inline constexpr std::int64_t ranges_vectors = 16;
 inline constexpr std::int64_t ranges_threads = 256;
 inline constexpr std::int64_t selection_threads = 512;  // threads per block of the other kernels
+
+// Threads per block of find_complex_norms, and the number of its vectors if vectors are adjacent in memory.
+inline constexpr int complex_norms_threads = 512;
+inline constexpr int complex_norms_strip = 4;
+
+// Number of vectors of a thread block of find_complex_norms.
+KINTSUGI_HOST_DEVICE constexpr int complex_norms_width(const DeviceMatrix& matrix) {
+  return matrix.column_stride == 1 ? 1 : complex_norms_strip;
+}
 
 }  // namespace kintsugi::core::cuda

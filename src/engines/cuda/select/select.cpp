@@ -33,6 +33,15 @@ RoundingBoundsTask rounding_bounds_task(const DeviceRoundingBounds& operand) {
           divide_up(operand.vectors, ranges_vectors)};
 }
 
+// Number of real vectors of a row or column of the operand.
+std::int64_t real_vectors_of(const DeviceMatrix& matrix) { return matrix.complex() && matrix.right ? 2 : 1; }
+
+// Returns all vectors of both sides, for kernels that read them by parts.
+std::array<VectorsOfSide, 2> sides_of(const DeviceSide& a, const DeviceSide& b) {
+  return {VectorsOfSide{.side = a, .count = a.matrix.vectors(), .finds_depth = true},
+          VectorsOfSide{.side = b, .count = b.matrix.vectors(), .finds_depth = true}};
+}
+
 // Launches find_ranges or find_norms for sides with equally many items.
 void launch_ranges(const KernelName& kernel, const Queue& queue, const DeviceSide& a, const DeviceSide& b,
                    const Alpha& alpha) {
@@ -47,27 +56,54 @@ void launch_ranges(const KernelName& kernel, const Queue& queue, const DeviceSid
 const KernelName ranges_kernel{"ranges", "find_ranges", waits_for_grid_dependency};
 const KernelName norms_kernel{"norms", "find_norms", waits_for_grid_dependency};
 
-// Quantity of each vector that find() finds.
-enum class Quantity : std::uint8_t { ranges, norms };
-
-// Finds the quantity for sides with equally many items; by parts if reads_by_parts().
-void find_together(Quantity quantity, const Queue& queue, const DeviceSide& a, const DeviceSide& b,
-                   const Alpha& alpha) {
-  if (!reads_by_parts(a, b))
-    return launch_ranges(quantity == Quantity::ranges ? ranges_kernel : norms_kernel, queue, a, b, alpha);
-  const std::array sides{VectorsOfSide{.side = a, .count = a.matrix.vectors(), .finds_depth = true},
-                         VectorsOfSide{.side = b, .count = b.matrix.vectors(), .finds_depth = true}};
-  if (quantity == Quantity::ranges) return find_ranges_by_parts(queue, sides, alpha);
-  const NormFindings no_findings{};
-  find_norms_by_parts(queue, sides, alpha, no_findings);
+// Finds ranges for sides with equally many items; by parts if reads_by_parts().
+void find_ranges_together(const Queue& queue, const DeviceSide& a, const DeviceSide& b, const Alpha& alpha) {
+  if (!reads_by_parts(a, b)) return launch_ranges(ranges_kernel, queue, a, b, alpha);
+  find_ranges_by_parts(queue, sides_of(a, b), alpha);
 }
 
-// Finds the quantity for any two sides.
-void find(Quantity quantity, const Queue& queue, const DeviceSide& a, const DeviceSide& b,
-          const DeviceScalars& scalars) {
+// True if find_complex_norms reads the side in little time: a thread block reads all of a vector. Longer
+// vectors are not worse if they are many.
+bool is_for_complex_kernel(const DeviceSide& side) {
+  constexpr std::int64_t short_vector = 8192;
+  constexpr std::int64_t longest_vector = std::int64_t{1} << 18;
+  constexpr std::int64_t many_vectors = 512;
+  const DeviceMatrix& matrix = side.matrix;
+  if (matrix.vectors() == 0) return true;
+  if (!matrix.complex() || (matrix.row_stride != 1 && matrix.column_stride != 1)) return false;
+  return matrix.columns <= (matrix.rows * side.items < many_vectors ? short_vector : longest_vector);
+}
+
+// Finds ranges and norms of complex operands with equally many items.
+void launch_complex_norms(const Queue& queue, const DeviceSide& a, const DeviceSide& b, const Alpha& alpha) {
+  static const KernelName kernel{"complex_norms", "find_complex_norms", waits_for_grid_dependency};
+  for_each_launch(a.items, [&](std::int64_t first, std::int64_t items) {
+    RangesTasks tasks{{ranges_task(a, first), ranges_task(b, first)}, alpha};
+    std::int64_t blocks = 0;
+    for (RangesTask& task : tasks.task) {
+      task.blocks = divide_up(task.matrix.rows, std::int64_t{complex_norms_width(task.matrix)});
+      blocks += task.blocks;
+    }
+    launch(kernel, {blocks, items}, complex_norms_threads, no_shared_bytes, queue, tasks);
+  });
+}
+
+// Finds ranges and norms for sides with equally many items.
+void find_norms_together(const Queue& queue, const DeviceSide& a, const DeviceSide& b, const Alpha& alpha) {
+  if (is_for_complex_kernel(a) && is_for_complex_kernel(b)) return launch_complex_norms(queue, a, b, alpha);
+  find_ranges_together(queue, a, b, alpha);
+  if (!reads_by_parts(a, b)) return launch_ranges(norms_kernel, queue, a, b, alpha);
+  const NormFindings no_findings{};
+  find_norms_by_parts(queue, sides_of(a, b), alpha, no_findings);
+}
+
+// Calls find(a, b, alpha) with sides that have equally many items.
+template <class Find>
+void with_equal_items(const DeviceSide& a, const DeviceSide& b, const DeviceScalars& scalars,
+                      const Find& find) {
   const Alpha alpha = alpha_of(scalars, a, b);
-  if (a.items == b.items) return find_together(quantity, queue, a, b, alpha);
-  for (const DeviceSide& side : {a, b}) find_together(quantity, queue, side, no_side(side.items), alpha);
+  if (a.items == b.items) return find(a, b, alpha);
+  for (const DeviceSide& side : {a, b}) find(side, no_side(side.items), alpha);
 }
 
 }  // namespace
@@ -79,11 +115,15 @@ Alpha alpha_of(const DeviceScalars& scalars, const DeviceSide& a, const DeviceSi
 }
 
 void find_ranges(const Queue& queue, const DeviceSide& a, const DeviceSide& b, const DeviceScalars& scalars) {
-  find(Quantity::ranges, queue, a, b, scalars);
+  with_equal_items(a, b, scalars, [&](const DeviceSide& x, const DeviceSide& y, const Alpha& alpha) {
+    find_ranges_together(queue, x, y, alpha);
+  });
 }
 
 void find_norms(const Queue& queue, const DeviceSide& a, const DeviceSide& b, const DeviceScalars& scalars) {
-  find(Quantity::norms, queue, a, b, scalars);
+  with_equal_items(a, b, scalars, [&](const DeviceSide& x, const DeviceSide& y, const Alpha& alpha) {
+    find_norms_together(queue, x, y, alpha);
+  });
 }
 
 void find_rounding_bounds(const Queue& queue, const DeviceRoundingBounds& a, const DeviceRoundingBounds& b,
@@ -118,7 +158,8 @@ SelectionTask selection_task(const DeviceSide& a, const DeviceSide& b, const Dev
           .alpha = alpha_of(scalars, a, b),
           .candidates = candidates,
           .selection = selection,
-          .reporting = reporting};
+          .reporting = reporting,
+          .norm_step = {real_vectors_of(a.matrix), real_vectors_of(b.matrix)}};
 }
 
 void select(const Queue& queue, const SelectionTask& task, std::int64_t items) {

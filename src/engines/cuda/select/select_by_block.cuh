@@ -168,24 +168,41 @@ __device__ inline RangeSummary load(const MergedSummary* source) {
   return extremes.summary();
 }
 
+// One operand of a batch item whose candidate is selected.
+struct SelectionSide {
+  const VectorRange* ranges;
+  const VectorNorm* norms;
+  const MergedSummary* summary;  // nullptr: the ranges are not summarized yet
+  std::int64_t vectors;
+  std::int64_t norm_step;  // SelectionTask::norm_step
+
+  __device__ SelectionSide(const SelectionTask& task, int side, std::int64_t item)
+      : ranges(task.ranges[side]), norms(task.norms[side]), summary(task.summaries[side]),
+        vectors(task.vectors[side]), norm_step(task.norm_step[side]) {
+    if (task.is_shared[side]) return;
+    ranges += item * vectors;
+    if (norms != nullptr) norms += item * vectors;
+    if (summary != nullptr) summary += item;
+  }
+  __device__ SelectionSide(const VectorRange* known_ranges, const VectorNorm* known_norms, std::int64_t count)
+      : ranges(known_ranges), norms(known_norms), summary(nullptr), vectors(count), norm_step(1) {}
+};
+
 // Sets selection.a and selection.b. They are complete in thread 0.
 template <int threads>
-__device__ void summarize_sides(const SelectionTask& task, std::int64_t item, RangeStaging<threads>& staging,
-                                DeviceSelection& selection) {
-  const auto item_of = [&](int side) { return task.is_shared[side] ? 0 : item; };
-  RangeSummary known[2];  // summaries that an earlier kernel made
-#pragma unroll
-  for (int side = 0; side < 2; ++side) {
-    if (threadIdx.x == 0 && task.summaries[side] != nullptr)
-      known[side] = load(task.summaries[side] + item_of(side));
-  }
-  const int side_of_thread = static_cast<int>(threadIdx.x) / (threads / 2);
+__device__ void summarize_sides(const SelectionSide& a, const SelectionSide& b,
+                                RangeStaging<threads>& staging, DeviceSelection& selection) {
+  RangeSummary known_a;  // summaries that an earlier kernel made
+  RangeSummary known_b;
+  if (threadIdx.x == 0 && a.summary != nullptr) known_a = load(a.summary);
+  if (threadIdx.x == 0 && b.summary != nullptr) known_b = load(b.summary);
+  const bool is_of_a = threadIdx.x < threads / 2;
+  const std::int64_t unknown_a = a.summary == nullptr ? a.vectors : 0;
+  const std::int64_t unknown_b = b.summary == nullptr ? b.vectors : 0;
   RangeExtremes found[2];
-  extremes_by_block<threads>(
-      task.ranges[side_of_thread] + item_of(side_of_thread) * task.vectors[side_of_thread],
-      task.summaries[side_of_thread] == nullptr ? task.vectors[side_of_thread] : 0, staging, found);
-  selection.a = task.summaries[0] == nullptr ? found[0].summary() : known[0];
-  selection.b = task.summaries[1] == nullptr ? found[1].summary() : known[1];
+  extremes_by_block<threads>(is_of_a ? a.ranges : b.ranges, is_of_a ? unknown_a : unknown_b, staging, found);
+  selection.a = a.summary == nullptr ? found[0].summary() : known_a;
+  selection.b = b.summary == nullptr ? found[1].summary() : known_b;
 }
 
 // Returns the first candidate that accepts the operands, or DeviceSelection::none. Bit i of `proved` must be
@@ -199,18 +216,18 @@ __device__ inline std::int32_t first_candidate(const DeviceCandidates& candidate
   return DeviceSelection::none;
 }
 
-// Sets the selection's candidate and summaries. They are complete in thread 0. proved() must return the bits
-// of the candidates that norms prove, for first_candidate(). All threads must call select_by_block()
-// together.
-template <int threads, class Proved>
+// Sets the selection's candidate and summaries by the operands' ranges. They are complete in thread 0. All
+// threads must call it together.
+template <int threads>
 __device__ void select_by_block(const SelectionTask& task, std::int64_t item, RangeStaging<threads>& staging,
-                                DeviceSelection& selection, const Proved& proved) {
+                                DeviceSelection& selection) {
   if (is_zero(task.alpha)) {
     selection.candidate = DeviceSelection::scaled;
     return;
   }
-  summarize_sides<threads>(task, item, staging, selection);
-  selection.candidate = first_candidate(task.candidates, selection.a, selection.b, task.length, proved());
+  summarize_sides<threads>({task, 0, item}, {task, 1, item}, staging, selection);
+  constexpr unsigned none_proved = 0;  // by norms
+  selection.candidate = first_candidate(task.candidates, selection.a, selection.b, task.length, none_proved);
 }
 
 // Adds the selection to the report. `fits` is true if the item's residuals were fitted. One thread must call

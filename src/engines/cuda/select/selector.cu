@@ -7,113 +7,169 @@ namespace kintsugi::core::cuda {
 
 namespace {
 
-constexpr int warps = selection_threads / 32;
-
-using NormsOfSide = NormExtremes<DeviceReport::max_candidates>;
-
 constexpr int candidates = DeviceReport::max_candidates;
-constexpr int warps_per_side = warps / 2;
-static_assert(2 * warps_per_side <= 32 && candidates <= 32);
 
-// Operand whose vectors this thread visits. The first half of the warps visits A, the second half B.
-__device__ int side_of_thread() { return static_cast<int>(threadIdx.x) / (selection_threads / 2); }
+// Extremes of one operand's ranges and norms. All of them are maxima of integers, which one instruction finds
+// over a warp. Numbers whose minimum is wanted are negative.
+struct SideExtremes {
+  enum Index : int { dynamic_range, largest, smallest, special, elements, depth, counted, mean, grid };
+  static constexpr int count = grid + candidates;
 
-// Calls visit(norm) for the thread's share of the norms of its operand. Norms of vectors of zeros and of
-// vectors with special values are left out.
-template <class Visit>
-__device__ void visit_norms(const SelectionTask& task, std::int64_t item, const Visit& visit) {
-  const int side = side_of_thread();
-  const std::int64_t first = task.is_shared[side] ? 0 : item * task.vectors[side];
-  for (std::int64_t v = threadIdx.x % (selection_threads / 2); v < task.vectors[side];
-       v += selection_threads / 2) {
-    const VectorNorm norm = task.norms[side][first + v];
-    const VectorRange& range = task.ranges[side][first + v];
-    if (range.finite() && (range.flags & VectorRange::all_zero) == 0) visit(norm);
+  int maxima[count];
+
+  // Extremes of no vector.
+  __device__ static int none(int index, std::int64_t length) {
+    switch (index) {
+      case dynamic_range:
+      case special:
+      case depth: return 0;
+      case smallest:
+      case elements: return -INT_MAX;
+      case counted: return -static_cast<int>(min(length, std::int64_t{INT_MAX}));
+      default: return INT_MIN;
+    }
   }
-}
+  __device__ explicit SideExtremes(std::int64_t length) {
+#pragma unroll
+    for (int i = 0; i < count; ++i) maxima[i] = none(i, length);
+  }
 
-// Finds the number of inner indices at which the elements of any two vectors count (NormTerms), for all
-// threads.
-__device__ NormTerms terms_by_block(const SelectionTask& task, std::int64_t item) {
-  __shared__ int least[2];
-  constexpr std::int64_t most = INT_MAX;
-  if (threadIdx.x < 2) least[threadIdx.x] = static_cast<int>(min(task.length, most));
-  __syncthreads();
-  int elements = INT_MAX;
-  visit_norms(task, item, [&](const VectorNorm& norm) { elements = min(elements, norm.elements); });
-  elements = __reduce_min_sync(~0U, elements);
-  if (threadIdx.x % 32 == 0) atomicMin(&least[side_of_thread()], elements);
-  __syncthreads();
-  return NormTerms::of(task.length, least[0], least[1]);
-}
+  __device__ void raise(int index, int number) { maxima[index] = max(maxima[index], number); }
 
-// Combines the extremes of `lanes` neighboring lanes, a power of two. All of these lanes get the result.
-__device__ void max_over_lanes(NormsOfSide& extremes, int lanes) {
-  const auto max_of = [lanes](double& x) {
-    for (int lane = 1; lane < lanes; lane <<= 1) x = max(x, __shfl_xor_sync(~0U, x, lane));
-  };
-  for (double& grid : extremes.grid) max_of(grid);
-  max_of(extremes.mean);
-}
+  __device__ void add(const VectorRange& range) {
+    raise(special, range.finite() ? 0 : 1);
+    if ((range.flags & VectorRange::all_zero) != 0) return;
+    raise(dynamic_range, range.dynamic_range());
+    raise(largest, range.largest);
+    raise(smallest, -range.smallest);
+    raise(elements, -range.elements);
+    raise(depth, range.depth);
+  }
+  __device__ void add(const VectorNorm& norm, const DeviceCandidates& chain, const NormTerms& terms) {
+    std::int32_t tops[candidates];
+#pragma unroll
+    for (int c = 0; c < candidates; ++c)
+      tops[c] = norm_top(chain.acceptances[c].norm_top_exponent, chain.acceptances[c].norm_bits, norm.bits);
+    NormExtremes<candidates> extremes;
+    extremes.add(norm, tops, terms, chain.coefficient);
+    raise(counted, -norm.elements);
+    raise(mean, extremes.mean);
+#pragma unroll
+    for (int c = 0; c < candidates; ++c) raise(grid + c, extremes.grid[c]);
+  }
+};
 
-// Extremes in shared memory.
+// Extremes of one operand in shared memory.
 struct StoredExtremes {
-  double grid[candidates];
-  double mean;
+  int maxima[SideExtremes::count];
 
-  __device__ void store(const NormsOfSide& extremes) {
-    for (int c = 0; c < candidates; ++c) grid[c] = extremes.grid[c];
-    mean = extremes.mean;
+  __device__ RangeSummary summary() const {
+    return RangeExtremes{.dynamic_range = maxima[SideExtremes::dynamic_range],
+                         .largest = maxima[SideExtremes::largest],
+                         .smallest = -maxima[SideExtremes::smallest],
+                         .finite = maxima[SideExtremes::special] == 0,
+                         .elements = -maxima[SideExtremes::elements],
+                         .depth = maxima[SideExtremes::depth]}
+        .summary();
   }
-  __device__ NormsOfSide load() const {
-    NormsOfSide extremes;
-    for (int c = 0; c < candidates; ++c) extremes.grid[c] = grid[c];
-    extremes.mean = mean;
-    return extremes;
-  }
-  // Extremes for one candidate.
-  __device__ NormExtremes<1> load(int candidate) const {
+  __device__ NormExtremes<1> norms(int candidate) const {
     NormExtremes<1> extremes;
-    extremes.grid[0] = grid[candidate];
-    extremes.mean = mean;
+    extremes.grid[0] = maxima[SideExtremes::grid + candidate];
+    extremes.mean = maxima[SideExtremes::mean];
     return extremes;
   }
 };
 
-// Finds the extremes of both operands' norms for the scales of each candidate. The first warp may then read
-// them in stored[0] and stored[1].
-__device__ void find_extremes(const SelectionTask& task, std::int64_t item, const NormTerms& terms,
-                              StoredExtremes (&stored)[warps]) {
-  NormsOfSide extremes;
-  visit_norms(task, item, [&](const VectorNorm& norm) {
-    std::int32_t tops[candidates];
-    for (int c = 0; c < candidates; ++c)
-      tops[c] = norm_top(task.candidates.acceptances[c].norm_top_exponent,
-                         task.candidates.acceptances[c].norm_bits, norm.bits);
-    extremes.add(norm, tops, terms, task.candidates.coefficient);
-  });
-  max_over_lanes(extremes, 32);
-  if (threadIdx.x % 32 == 0) stored[threadIdx.x / 32].store(extremes);
+// Finds the extremes of both operands. The first half of the threads visits the vectors of A, the second half
+// those of B; `side` is the operand of this thread's half. Returns, for all threads, the terms that the least
+// numbers of counted elements give. The extremes are the product's if these are `terms`.
+__device__ NormTerms find_extremes(const SelectionTask& task, const SelectionSide& side,
+                                   const NormTerms& terms, StoredExtremes (&stored)[2]) {
+  constexpr int threads_of_side = selection_threads / 2;
+  const int thread = static_cast<int>(threadIdx.x);
+  __syncthreads();  // the last extremes are read
+  if (thread < 2 * SideExtremes::count)
+    stored[thread / SideExtremes::count].maxima[thread % SideExtremes::count] =
+        SideExtremes::none(thread % SideExtremes::count, task.length);
   __syncthreads();
-  if (threadIdx.x >= 32) return;
-  extremes = stored[threadIdx.x % warps].load();
-  max_over_lanes(extremes, warps_per_side);
-  __syncwarp();
-  if (threadIdx.x < warps && threadIdx.x % warps_per_side == 0)
-    stored[threadIdx.x / warps_per_side].store(extremes);
-  __syncwarp();
+  SideExtremes extremes(task.length);
+  const std::int64_t step = threads_of_side * side.norm_step;
+  std::int64_t v = thread % threads_of_side * side.norm_step;
+  VectorRange range;
+  VectorNorm norm;
+  if (v < side.vectors) {
+    range = side.ranges[v];
+    norm = side.norms[v];
+  }
+#pragma unroll 1
+  while (v < side.vectors) {
+    const VectorRange current_range = range;
+    const VectorNorm current_norm = norm;
+    v += step;
+    if (v < side.vectors) {  // loads the next vector while it adds this one
+      range = side.ranges[v];
+      norm = side.norms[v];
+    }
+    extremes.add(current_range);
+    if (current_range.flags == 0) extremes.add(current_norm, task.candidates, terms);
+  }
+#pragma unroll
+  for (int i = 0; i < SideExtremes::count; ++i) {
+    const int most = __reduce_max_sync(~0U, extremes.maxima[i]);
+    if (thread % 32 == 0) atomicMax(&stored[thread / threads_of_side].maxima[i], most);
+  }
+  __syncthreads();
+  return NormTerms::of(task.length, -stored[0].maxima[SideExtremes::counted],
+                       -stored[1].maxima[SideExtremes::counted]);
 }
 
-// Returns a bit for each candidate that norms prove. Each lane of the first warp tests one candidate, and the
-// bits are complete in this warp.
-__device__ unsigned proved_candidates(const SelectionTask& task, std::int64_t item) {
-  __shared__ StoredExtremes stored[warps];
-  const NormTerms terms = terms_by_block(task, item);
-  find_extremes(task, item, terms, stored);
+// Finds the summaries of both operands' ranges, and returns a bit for each candidate that norms prove. Each
+// lane of the first warp tests one candidate, and the bits are complete in this warp. Few operands have
+// vectors with zeros. So the extremes are first found as if there were none, and again if there are.
+__device__ unsigned summarize_and_prove(const SelectionTask& task, const SelectionSide& side,
+                                        DeviceSelection& selection) {
+  __shared__ StoredExtremes stored[2];
+  NormTerms terms{task.length, task.length};
+#pragma unroll 1
+  for (;;) {
+    const NormTerms counted = find_extremes(task, side, terms, stored);
+    if (counted.common == terms.common) break;
+    terms = counted;
+  }
+  selection.a = stored[0].summary();
+  selection.b = stored[1].summary();
   const int candidate = min(static_cast<int>(threadIdx.x), candidates - 1);
-  const bool is_proved =
-      proves(stored[0].load(candidate), stored[1].load(candidate), 0, terms, task.candidates.coefficient);
+  const bool is_proved = threadIdx.x < 32 && proves(stored[0].norms(candidate), stored[1].norms(candidate), 0,
+                                                    terms, task.candidates.coefficient);
   return __ballot_sync(~0U, is_proved) & ((1U << candidates) - 1);
+}
+
+// A vector that is not of any operand.
+__device__ VectorRange no_range{.flags = 0};
+__device__ VectorNorm no_norm{};
+
+// Sets the selection's candidate and summaries by norms. They are complete in thread 0.
+//
+// The instructions run once, and fetching them takes longer than executing them. So they run twice: first on
+// a vector of no operand, while the kernels before this one still work, and then on the operands.
+__device__ void select_by_norms(const SelectionTask& task, DeviceSelection& selection) {
+  constexpr int last_pass = 1;
+  const int item = static_cast<int>(blockIdx.x);
+  const int side = threadIdx.x < selection_threads / 2 ? 0 : 1;
+  int pass = 0;
+  asm volatile("" : "+r"(pass));  // the compiler must not separate the passes
+#pragma unroll 1
+  for (; pass <= last_pass; ++pass) {
+    SelectionSide vectors(&no_range, &no_norm, 1);
+    if (pass == last_pass) {
+      grid_dependency_wait();
+      selection.candidate = DeviceSelection::scaled;
+      if (is_zero(task.alpha)) return;
+      vectors = {task, side, item};
+    }
+    const unsigned proved = summarize_and_prove(task, vectors, selection);
+    selection.candidate = first_candidate(task.candidates, selection.a, selection.b, task.length, proved);
+  }
 }
 
 // Fit of the residuals to the item's largest exponent.
@@ -125,24 +181,13 @@ __device__ DeviceFit fit_of(const DeviceCandidates& candidates, const DeviceSele
   return fit;
 }
 
-// Selects the candidate of the thread block's batch item, stores the selection and adds it to the report.
-template <bool by_norms>
-__device__ void select(const SelectionTask& task) {
+// Stores the selection of the thread block's batch item and adds it to the report. One thread must call it.
+__device__ void store(const SelectionTask& task, DeviceSelection& selection) {
   const DeviceReporting& reporting = task.reporting;
-  launch_dependents();
-  if (!reporting.overlaps_products) grid_dependency_wait();
-  __shared__ RangeStaging<selection_threads> staging;
-  DeviceSelection selection;
-  select_by_block<selection_threads>(task, blockIdx.x, staging, selection,
-                                     [&] { return by_norms ? proved_candidates(task, blockIdx.x) : 0U; });
-  if (threadIdx.x != 0) return;
   const bool fits = task.candidates.fits && selection.candidate >= 0;
   if (fits) selection.fit = fit_of(task.candidates, selection);
   task.selection[blockIdx.x] = selection;
   if (reporting.report != nullptr) report(reporting, selection, fits);
-  // This kernel may have overlapped the products. It ends after them, because kernels that wait for this one
-  // must also wait for the products.
-  if (reporting.overlaps_products) grid_dependency_wait();
 }
 
 }  // namespace
@@ -160,12 +205,25 @@ extern "C" __global__ void __launch_bounds__(selection_threads)
 
 extern "C" __global__ void __launch_bounds__(selection_threads)
     select_candidate(const __grid_constant__ SelectionTask task) {
-  select</*by_norms=*/false>(task);
+  const bool overlaps_products = task.reporting.overlaps_products;
+  launch_dependents();
+  if (!overlaps_products) grid_dependency_wait();
+  __shared__ RangeStaging<selection_threads> staging;
+  DeviceSelection selection;
+  select_by_block<selection_threads>(task, blockIdx.x, staging, selection);
+  if (threadIdx.x != 0) return;
+  store(task, selection);
+  // This kernel may have overlapped the products. It ends after them, because kernels that wait for this one
+  // must also wait for the products.
+  if (overlaps_products) grid_dependency_wait();
 }
 
-extern "C" __global__ void __launch_bounds__(selection_threads)
+extern "C" __global__ void __launch_bounds__(selection_threads, 2)
     select_candidate_by_norms(const __grid_constant__ SelectionTask task) {
-  select</*by_norms=*/true>(task);
+  launch_dependents();
+  DeviceSelection selection;
+  select_by_norms(task, selection);
+  if (threadIdx.x == 0) store(task, selection);
 }
 
 }  // namespace kintsugi::core::cuda

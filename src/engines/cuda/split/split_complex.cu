@@ -40,37 +40,65 @@ constexpr int elements_per_thread = 4;
 constexpr int lanes_of_vector = tile_length / elements_per_thread;
 static_assert(lanes_of_vector * tile_vectors == tile_threads);
 
+// A tile in shared memory, as it is in the operand. Every group of elements that a thread writes is followed
+// by the room of one element, and so is every vector: then neither copies nor reads of a warp meet in one
+// bank.
 template <class Source>
 struct Tile {
-  Source re[tile_vectors][tile_length + 1];
-  Source im[tile_vectors][tile_length + 1];
+  static constexpr int pitch = lanes_of_vector * (elements_per_thread + 1) + 1;
+
+  Source elements[tile_vectors][pitch][2];
+
+  __device__ Source (&element(int v, int p))[2] { return elements[v][p + p / elements_per_thread]; }
 };
 
-// Loads a tile. Elements beyond the operand, NaN and infinities become zero. Neighboring threads read along
-// the smaller stride.
+// Copies an element to shared memory, or writes zeros.
 template <class Source>
-__device__ void load_tile(const SplitTask& task, std::int64_t first_vector, std::int64_t first_element,
-                          Tile<Source>& tile) {
+__device__ void copy_element(Source (&element)[2], const Source* source, bool is_aligned, bool exists) {
+  const auto target = static_cast<std::uint32_t>(__cvta_generic_to_shared(&element));
+  if constexpr (sizeof(Source) == 8) {
+    if (is_aligned) return copy_16_bytes(target, source, exists);
+    copy_8_bytes(target, source, exists);
+    copy_8_bytes(target + 8, source + 1, exists);
+  } else {
+    if (is_aligned) return copy_8_bytes(target, source, exists);
+    copy_4_bytes(target, source, exists);
+    copy_4_bytes(target + 4, source + 1, exists);
+  }
+}
+
+// Starts copies of a tile to shared memory, with zeros beyond the operand. Neighboring threads copy along the
+// smaller stride.
+template <class Source>
+__device__ void start_loading(const SplitTask& task, std::int64_t first_vector, std::int64_t first_element,
+                              Tile<Source>& tile) {
   const DeviceMatrix& matrix = task.matrix;
   const Source* start = reinterpret_cast<const Source*>(
       matrix_start<std::complex<Source>>(matrix, task.item + item_of_block()));
+  const bool is_aligned = reinterpret_cast<std::uintptr_t>(start) % (2 * sizeof(Source)) == 0;
   const bool along_k = abs(matrix.column_stride) <= abs(matrix.row_stride);
-  const auto finite = [](Source x) { return x - x == 0 ? x : Source(0); };
 #pragma unroll
   for (int i = 0; i < elements_per_thread; ++i) {
     const int e = static_cast<int>(threadIdx.x) + i * static_cast<int>(tile_threads);
     const int v = along_k ? e / tile_length : e % tile_vectors;
     const int p = along_k ? e % tile_length : e / tile_vectors;
-    Source re = 0;
-    Source im = 0;
-    if (first_vector + v < task.vectors && first_element + p < task.length) {
-      const Source* element = start + 2 * ((task.first + first_vector + v) * matrix.row_stride +
-                                           (first_element + p) * matrix.column_stride);
-      re = finite(element[0]);
-      im = finite(element[1]);
-    }
-    tile.re[v][p] = re;
-    tile.im[v][p] = matrix.conjugated ? -im : im;
+    const bool exists = first_vector + v < task.vectors && first_element + p < task.length;
+    const std::int64_t element =
+        (task.first + first_vector + v) * matrix.row_stride + (first_element + p) * matrix.column_stride;
+    copy_element(tile.element(v, p), start + (exists ? 2 * element : 0), is_aligned, exists);
+  }
+}
+
+// Reads the parts of the thread's elements. NaN and infinities become zero.
+template <class Source>
+__device__ void read_elements(Tile<Source>& tile, int v, int p, bool conjugated,
+                              Source (&parts)[2][elements_per_thread]) {
+  const auto finite = [](Source x) { return x - x == 0 ? x : Source(0); };
+#pragma unroll
+  for (int i = 0; i < elements_per_thread; ++i) {
+    const auto& element = tile.element(v, p + i);
+    parts[0][i] = finite(element[0]);
+    parts[1][i] = finite(conjugated ? -element[1] : element[1]);
   }
 }
 
@@ -87,13 +115,7 @@ __device__ Scaling finish_ranges(const SplitTask& task, ElementKind kind, std::i
 // without one.
 template <class Digits, class Source>
 __device__ void write_elements(const SplitTask& task, const Scaling& scaling, std::int64_t offset,
-                               const Source* re, const Source* im) {
-  Source parts[2][elements_per_thread];
-#pragma unroll
-  for (int i = 0; i < elements_per_thread; ++i) {
-    parts[0][i] = re[i];
-    parts[1][i] = im[i];
-  }
+                               const Source (&parts)[2][elements_per_thread]) {
   Digits digits[2][elements_per_thread];
   to_digits(scaling, parts[0], digits[0]);
   to_digits(scaling, parts[1], digits[1]);
@@ -120,7 +142,7 @@ __device__ void write_elements(const SplitTask& task, const Scaling& scaling, st
 template <class Source, class Digits>
 __device__ void split_complex(const SplitTasks& tasks, ElementKind kind) {
   if (!begin_split(tasks)) return;
-  __shared__ Tile<Source> tile;
+  __shared__ __align__(sizeof(uint4)) Tile<Source> tiles[2];  // one is copied while the other is split
   __shared__ Scaling scalings[tile_vectors];
   std::int64_t block = blockIdx.x;
   const SplitTask& task = enter_task(tasks, block);
@@ -129,13 +151,21 @@ __device__ void split_complex(const SplitTasks& tasks, ElementKind kind) {
   const int v = static_cast<int>(threadIdx.x) / lanes_of_vector;
   const int p = static_cast<int>(threadIdx.x) % lanes_of_vector * elements_per_thread;
   const std::int64_t vector = first_vector + v;
+  start_loading(task, first_vector, part.begin, tiles[0]);
+  commit_copies();
   if (p == 0 && vector < task.vectors) scalings[v] = finish_ranges(task, kind, vector);
-  for (std::int64_t begin = part.begin; begin < part.end; begin += tile_length) {
-    load_tile(task, first_vector, begin, tile);
+  int current = 0;
+  for (std::int64_t begin = part.begin; begin < part.end; begin += tile_length, current ^= 1) {
+    if (begin + tile_length < part.end)
+      start_loading(task, first_vector, begin + tile_length, tiles[current ^ 1]);
+    commit_copies();
+    await_copies_but<1>();
     __syncthreads();
     const std::int64_t offset = vector * task.vector_stride + begin + p;
     if (vector < task.vectors) {
-      write_elements<Digits>(task, scalings[v], offset, &tile.re[v][p], &tile.im[v][p]);
+      Source parts[2][elements_per_thread];
+      read_elements(tiles[current], v, p, task.matrix.conjugated, parts);
+      write_elements<Digits>(task, scalings[v], offset, parts);
     } else {
       write_zeros<elements_per_thread>(task, offset);
     }

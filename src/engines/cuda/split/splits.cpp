@@ -175,7 +175,10 @@ void split_complex(const Queue& queue, DeviceSplit split, const DeviceCondition&
   tasks.condition = condition;
   const SplitTraversal traversal{&split, Traversal::tiles};
   const std::int64_t first_vector = (side.matrix.right ? 2 : 1) * split.first;
-  tasks.task[0] = task_of(traversal, traversal.blocks(nullptr, tile_threads), {condition});
+  const std::int64_t groups = traversal.written_vectors() / tile_vectors;
+  const std::int64_t parts = divide_up(split.slices.vector_stride(), complex_part_length);
+  tasks.task[0] = task_of(traversal, groups * parts, {condition});
+  tasks.task[0].part_length = complex_part_length;
   tasks.task[0].ranges = side.ranges + first_vector;
   tasks.task[0].norms = side.norms == nullptr ? nullptr : side.norms + first_vector;
   launch_items(queue, complex_kernels[kernel_index], {tasks.task[0].blocks, side.items}, tile_threads, 0,

@@ -33,13 +33,18 @@ std::int64_t tiles_of(const DmmaTask& task) { return std::int64_t{task.row_tiles
 
 // Thread blocks per batch item. If k is short, a thread block computes several tiles; it copies the operands
 // of the next tile while it writes the sums of the last one. If k is long, each tile has its own thread
-// block, which begins as soon as an SM is free.
+// block, which begins as soon as an SM is free. A product with a condition follows emulations, of which one
+// is nearly always selected, so that it exits early: 4096 thread blocks take 8.5 us for that, four times as
+// many as the device holds take 3.5.
 std::int64_t blocks_of(const DmmaTask& task, const DmmaTile& tile) {
   constexpr std::int64_t long_k = 2048;
   const std::int64_t resident_blocks = std::int64_t{sm_count()} * tile.blocks_per_sm;
   const std::int64_t k = std::max<std::int64_t>(1, task.tile.a.matrix.columns);
   const std::int64_t waves = std::max<std::int64_t>(1, tiles_of(task) * task.tile.items / resident_blocks);
-  return divide_up(tiles_of(task), std::min(waves, std::max<std::int64_t>(1, long_k / k)));
+  const std::int64_t blocks =
+      divide_up(tiles_of(task), std::min(waves, std::max<std::int64_t>(1, long_k / k)));
+  if (task.tile.condition.selection == nullptr) return blocks;
+  return std::min(blocks, std::max<std::int64_t>(1, 4 * resident_blocks / task.tile.items));
 }
 
 // Returns the fastest tile, and the time per inner index that is expected. The times were measured in short

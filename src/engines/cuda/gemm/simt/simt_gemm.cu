@@ -54,8 +54,7 @@ __device__ void select_or_multiply(const DeviceTile& tile, const SelectionTask& 
   launch_dependents();
   const std::int64_t item = blockIdx.y;
   DeviceSelection selection;
-  select_by_block<simt_threads>(task, item, *reinterpret_cast<Staging*>(memory.staging), selection,
-                                [] { return 0U; });  // no candidate is proved by norms
+  select_by_block<simt_threads>(task, item, *reinterpret_cast<Staging*>(memory.staging), selection);
   if (threadIdx.x == 0) {
     selected = selection.candidate == tile.condition.candidate;
     if (blockIdx.x == 0) {

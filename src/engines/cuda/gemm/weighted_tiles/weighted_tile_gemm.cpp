@@ -49,7 +49,6 @@ WeightedTileParams params_of(const DeviceFusedProduct& product, const WeightedTi
     return static_cast<std::int32_t>(divide_up(length, side));
   };
   const std::int32_t k_blocks = count(product.a.vector_stride(), WeightedTile::block);
-  params.k_tiles = k_blocks * WeightedTile::block_k_tiles(kernel.depth);
   params.schedule =
       make_whole_tile_schedule(count(product.tile.rows, gemm_cluster_size * WeightedTile::rows),
                                count(product.tile.columns, kernel.tile.columns),

@@ -66,7 +66,6 @@ struct WeightedTileParams {
   TileSchedule schedule;
   bool shares_a = false;  // all batch items have the same slices
   bool shares_b = false;
-  std::int32_t k_tiles = 0;  // tiles along k in the pipeline's k-blocks, padding included
   // Slices::tile_weights and Slices::tile_failures, from the first row or column of the region of C on. The
   // distance of weights is panels_a or panels_b from a tile to the next tile along k, and tiles_of_vector
   // times as much from a batch item to the next one.

@@ -151,19 +151,25 @@ __device__ __forceinline__ void add_values(float (&sums)[Config::sums], const fl
 // Adds one tile along k. `tile` is its number in the k-block.
 template <class Config>
 __device__ __forceinline__ void add_k_tile(float (&sums)[Config::sums],
-                                           WeightedTilePipelineState<Config>& pipeline, int tile,
+                                           const WeightedTilePipelineState<Config>& pipeline, int tile,
                                            int consumer) {
-  if (tile == 0) pipeline.wait_full();
   const TileOperands<Config> operands(pipeline, tile, consumer);
   float high[Config::sums];
   multiply_half<Config, 0>(high, operands, consumer);
   float low[Config::sums];
   multiply_half<Config, 2>(low, operands, consumer);
   add_values<Config>(sums, high, low, pipeline, tile);
-  if (tile + 1 == Config::block_k_tiles) {
-    pipeline.release();
-    pipeline.advance();
-  }
+}
+
+// Adds the tiles of one k-block. An unrolled loop needs more registers than there are.
+template <class Config>
+__device__ __forceinline__ void add_k_block(float (&sums)[Config::sums],
+                                            WeightedTilePipelineState<Config>& pipeline, int consumer) {
+  pipeline.wait_full();
+#pragma unroll 1
+  for (int tile = 0; tile < Config::block_k_tiles; ++tile) add_k_tile<Config>(sums, pipeline, tile, consumer);
+  pipeline.release();
+  pipeline.advance();
 }
 
 // Sums of both kernels, added as FloatingSum adds them (arith/weighted_sum.hpp). The sum of failing tiles is
@@ -208,12 +214,8 @@ __device__ void multiply_work_tiles(const WeightedTileParams& params,
   while (scheduler.next(cluster_index(), work_tile)) {
     if (is_not_selected(params, work_tile)) continue;
     float sums[Config::sums] = {};
-    int tile = 0;
 #pragma unroll 1
-    for (int left = params.k_tiles; left > 0; --left) {
-      add_k_tile<Config>(sums, pipeline, tile, consumer);
-      tile = tile + 1 == Config::block_k_tiles ? 0 : tile + 1;
-    }
+    for (int left = params.schedule.k_blocks; left > 0; --left) add_k_block<Config>(sums, pipeline, consumer);
     shared.epilogue_ready.wait(epilogue_parity);
     store_general_tile(SumsOfPrograms<Config>(sums, params, shared, params.schedule.coord(work_tile)),
                        params.tile, shared.epilogue, consumer * 64, thread_number() - warpgroup,

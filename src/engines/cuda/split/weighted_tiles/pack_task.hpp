@@ -13,24 +13,26 @@ namespace kintsugi::core::cuda {
 struct PackTask {
   DeviceMatrix matrix;
   std::int64_t item = 0;
-  VectorRange* ranges = nullptr;  // starts with vector `first`
+  VectorRange* ranges = nullptr;  // begin with vector `first`
   std::int64_t item_ranges = 0;   // number of ranges per item
   std::int64_t first = 0;
   std::int64_t vectors = 0;
   std::int64_t vector_groups = 0;  // groups of pack_vectors vectors, padding included
+  std::int64_t parts = 0;          // parts of a vector, of pack_length inner indices
   std::int64_t length = 0;
   std::int64_t vector_stride = 0;
   std::int64_t slice_stride = 0;
   std::int8_t* slices = nullptr;
   std::int64_t item_bytes = 0;       // bytes of slices per item
-  float* weights = nullptr;          // Slices::tile_weights
-  std::int32_t* failures = nullptr;  // Slices::tile_failures
+  std::int32_t* weights = nullptr;   // bits of Slices::tile_weights
+  std::int32_t* failures = nullptr;  // Slices::tile_failures, zeros at first
   std::int64_t panels = 0;
   std::int64_t tiles = 0;  // number of tiles per vector
   std::int32_t segments = 0;
   std::int32_t tile_vectors = 0;
   std::int32_t tile_depth = 0;        // inner indices of a tile
   std::int32_t mean_depth_limit = 0;  // SplitRule::mean_depth_limit
+  bool ranges_known = false;          // otherwise all bytes of the ranges are zero at first
   DeviceCondition condition;
   std::int64_t served_items = 1;  // SplitTasks::served_items
 };

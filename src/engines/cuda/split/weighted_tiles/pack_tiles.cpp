@@ -12,18 +12,6 @@ namespace kintsugi::core::cuda {
 
 namespace {
 
-// Finds the unknown ranges. If the operands have equally many items, one launch finds those of both.
-void find_unknown_ranges(const Queue& queue, std::span<const DeviceSplit> splits) {
-  const auto side_to_read = [](const DeviceSplit& split) {
-    return split.ranges_known ? no_side(split.side.items) : split.side;
-  };
-  if (splits.size() == 2 && splits[0].side.items == splits[1].side.items)
-    return find_ranges(queue, side_to_read(splits[0]), side_to_read(splits[1]), {});
-  for (const DeviceSplit& split : splits) {
-    if (!split.ranges_known) find_ranges(queue, split.side, no_side(split.side.items), {});
-  }
-}
-
 PackTask task_of(const DeviceSplit& split, const DeviceCondition& condition, std::int64_t served_items) {
   const Slices& slices = split.slices;
   const SplitRule& rule = *split.rule;
@@ -34,12 +22,13 @@ PackTask task_of(const DeviceSplit& split, const DeviceCondition& condition, std
           .first = split.first,
           .vectors = slices.vectors,
           .vector_groups = slices.padded_vectors() / pack_vectors,
+          .parts = divide_up(slices.vector_stride(), pack_length),
           .length = slices.k,
           .vector_stride = slices.vector_stride(),
           .slice_stride = slices.slice_stride(),
           .slices = reinterpret_cast<std::int8_t*>(slices.data),
           .item_bytes = static_cast<std::int64_t>(slices.slice_bytes()),
-          .weights = slices.tile_weights,
+          .weights = reinterpret_cast<std::int32_t*>(slices.tile_weights),
           .failures = slices.tile_failures,
           .panels = slices.tile_panels(),
           .tiles = slices.tiles_of_vector(),
@@ -47,6 +36,7 @@ PackTask task_of(const DeviceSplit& split, const DeviceCondition& condition, std
           .tile_vectors = rule.tile_vectors,
           .tile_depth = rule.tile_depth,
           .mean_depth_limit = rule.mean_depth_limit,
+          .ranges_known = split.ranges_known || split.finds_depth,
           .condition = condition,
           .served_items = served_items};
 }
@@ -61,6 +51,13 @@ void advance(PackTask& task, std::int64_t items) {
   if (task.condition.selection != nullptr) task.condition.selection += items;
 }
 
+// Clears the ranges of all vectors that a split reads. If these are not all vectors of an item, there is one
+// item only.
+void clear_ranges(const Queue& queue, const PackTask& task, std::int64_t items) {
+  const std::int64_t vectors = items == 1 ? task.vectors : items * task.item_ranges;
+  clear(queue, task.ranges, static_cast<std::size_t>(vectors) * sizeof(VectorRange));
+}
+
 // Splits one operand. `served_items` is the number of batch items of the call.
 void pack(const Queue& queue, const DeviceSplit& split, const DeviceCondition& condition,
           std::int64_t served_items) {
@@ -71,7 +68,8 @@ void pack(const Queue& queue, const DeviceSplit& split, const DeviceCondition& c
   const std::int64_t items = split.side.items;
   PackTask task = task_of(split, condition, items == 1 ? served_items : 1);
   clear(queue, task.failures, static_cast<std::size_t>(items * task.panels) * sizeof(std::int32_t));
-  const std::int64_t blocks = task.vector_groups * divide_up(task.vector_stride, pack_length);
+  if (!task.ranges_known) clear_ranges(queue, task, items);
+  const std::int64_t blocks = task.vector_groups * task.parts;
   for_each_launch(items, [&](std::int64_t, std::int64_t launched_items) {
     launch(kernel, {blocks, launched_items}, pack_threads, no_shared_bytes, queue, task);
     advance(task, launched_items);
@@ -90,7 +88,11 @@ CountedPanels counted_panels(const Slices& slices, bool shared) {
 }  // namespace
 
 void pack_tiles(const Queue& queue, std::span<const DeviceSplit> splits, const DeviceCondition& condition) {
-  find_unknown_ranges(queue, splits);
+  // The packer finds ranges without depths.
+  for (const DeviceSplit& split : splits) {
+    if (split.finds_depth && !split.ranges_known)
+      find_ranges(queue, split.side, no_side(split.side.items), {});
+  }
   std::int64_t items = 1;
   for (const DeviceSplit& split : splits) items = std::max(items, split.side.items);
   for (const DeviceSplit& split : splits) pack(queue, split, condition, items);

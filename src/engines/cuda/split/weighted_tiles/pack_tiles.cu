@@ -1,13 +1,18 @@
 // Split into int8 segments with exponents per tile (docs/schemes/mixpert.md, sections 1 and 2). The operand
-// may have any layout; its ranges must be known. A thread block reads 256 inner indices of 32 vectors once,
-// each warp 32 of these indices, into registers; elements pass through shared memory if lanes cannot read
-// four of them at once. Then it finds the exponents of the tiles and writes all segments, four inner indices
-// of a vector at a time.
+// may have any layout, and it is read once. A thread block has 256 inner indices of 32 vectors, each warp 32
+// of these indices, in registers; elements pass through shared memory if lanes cannot read four of them at
+// once. The thread block finds the exponents of its tiles and writes all segments, four inner indices of a
+// vector at a time.
+//
+// Weights of tiles are relative to the exponents of panels, and those are known only after all of the panels'
+// elements have been read. So thread blocks store exponents of tiles, and add to the ranges of their vectors
+// by atomic operations. The last thread block of 32 vectors replaces the exponents by weights.
 #include "arith/tile_arithmetic.hpp"
 #include "engines/cuda/common/operands.cuh"
 #include "engines/cuda/recombine/tile.cuh"
 #include "engines/cuda/select/report.cuh"
-#include "engines/cuda/split/weighted_tiles/pack_task.hpp"
+#include "engines/cuda/split/weighted_tiles/pack_ranges.cuh"
+#include "engines/cuda/split/weighted_tiles/pack_segments.cuh"
 
 namespace kintsugi::core::cuda {
 
@@ -24,29 +29,25 @@ constexpr int indices_of_lane = 4;
 constexpr int steps = pack_vectors / vectors_at_once;
 
 // A lane's elements: those of vector 4 step + lane / 8 at the inner indices 4 (lane % 8) + e of its warp.
+// After find_magnitudes() they are magnitudes, and zeros in place of NaN and infinities.
 struct LaneElements {
   float of_step[steps][indices_of_lane];
+  std::uint32_t signs[steps];  // a byte for each element: 0xff if it is negative, else 0
 };
 
 struct PackStorage {
   // A vector has four elements of padding, so that accesses of 16 bytes along vectors and across them have no
   // bank conflicts.
   alignas(16) float element[warps][pack_vectors][warp_length + 4];
-  // Largest exponent, sum of exponents and number of non-zero elements, for each warp's inner indices and
-  // each panel.
+  VectorMagnitudes vector[warps][pack_vectors];  // of each warp's inner indices
+  std::uint32_t special[warps][pack_vectors];    // flags of VectorRange: NaN and infinities
+  // Largest exponent and depth sum (DepthSum) for each warp's inner indices and each panel.
   std::int32_t largest[warps][max_panels];
-  std::int32_t sum[warps][max_panels];
-  std::int32_t elements[warps][max_panels];
+  std::uint32_t depth[warps][max_panels];
+  float factor[warps][max_panels];  // segment_factor() of the tile of the warp's inner indices
   std::int32_t panel_exponent[max_panels];
-  // Exponent of the tile of the warp's inner indices. TileExponent::none: its segments are zero.
-  std::int32_t exponent[warps][max_panels];
-};
-
-// Part of an operand that a thread block splits: pack_length inner indices from `begin` on, of pack_vectors
-// vectors.
-struct PackPart {
-  std::int64_t first_vector;
-  std::int64_t begin;
+  std::int32_t failing[max_panels];
+  bool is_last;  // all other thread blocks of these vectors have ended
 };
 
 // True if none of the batch items that the split serves has selected the split's candidate.
@@ -76,10 +77,12 @@ struct WarpElements {
     indices = clamp(task.length - begin, warp_length);
   }
 
+  // True if all vectors and inner indices of the warp are inside the operand.
+  __device__ bool is_whole() const { return vectors == pack_vectors && indices == warp_length; }
   // True if each lane can read its four elements at once.
   __device__ bool has_aligned_fours() const {
-    return index_stride == 1 && vector_stride % indices_of_lane == 0 && vectors == pack_vectors &&
-           indices == warp_length && reinterpret_cast<std::uintptr_t>(first) % sizeof(float4) == 0;
+    return index_stride == 1 && vector_stride % indices_of_lane == 0 && is_whole() &&
+           reinterpret_cast<std::uintptr_t>(first) % sizeof(float4) == 0;
   }
 
  private:
@@ -88,33 +91,34 @@ struct WarpElements {
   }
 };
 
-__device__ void store_four(const float4& four, float (&elements)[indices_of_lane]) {
+__device__ __forceinline__ void store_four(const float4& four, float (&elements)[indices_of_lane]) {
   elements[0] = four.x;
   elements[1] = four.y;
   elements[2] = four.z;
   elements[3] = four.w;
 }
 
-__device__ void load_fours(const WarpElements& source, LaneElements& elements) {
+__device__ __forceinline__ void load_fours(const WarpElements& source, LaneElements& elements) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const float* first = source.first + lane / 8 * source.vector_stride + lane % 8 * indices_of_lane;
 #pragma unroll
   for (int step = 0; step < steps; ++step) {
-    store_four(*reinterpret_cast<const float4*>(first), elements.of_step[step]);
+    store_four(__ldg(reinterpret_cast<const float4*>(first)), elements.of_step[step]);
     first += vectors_at_once * source.vector_stride;
   }
 }
 
 // Loads elements in the order of memory and passes them through shared memory; those beyond the operand are
-// zero. Neighboring lanes read along the smaller stride.
+// zero. Neighboring lanes read along the smaller stride. IsWhole: all elements are inside the operand.
+template <bool IsWhole>
 __device__ void load_by_lanes(const WarpElements& source, float (&shared)[pack_vectors][warp_length + 4]) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const bool along_k = abs(source.index_stride) <= abs(source.vector_stride);
   if (along_k) {
     const float* element = source.first + lane * source.index_stride;
-#pragma unroll 8
+#pragma unroll 16
     for (int v = 0; v < pack_vectors; ++v, element += source.vector_stride)
-      shared[v][lane] = v < source.vectors && lane < source.indices ? *element : 0.0F;
+      shared[v][lane] = IsWhole || (v < source.vectors && lane < source.indices) ? __ldg(element) : 0.0F;
     return;
   }
   const float* element = source.first + lane * source.vector_stride;
@@ -123,21 +127,25 @@ __device__ void load_by_lanes(const WarpElements& source, float (&shared)[pack_v
     float four[indices_of_lane];
 #pragma unroll
     for (int e = 0; e < indices_of_lane; ++e, element += source.index_stride)
-      four[e] = lane < source.vectors && p + e < source.indices ? *element : 0.0F;
+      four[e] = IsWhole || (lane < source.vectors && p + e < source.indices) ? __ldg(element) : 0.0F;
     *reinterpret_cast<float4*>(&shared[lane][p]) = {four[0], four[1], four[2], four[3]};
   }
 }
 
-// Loads the warp's elements; those beyond the operand, NaN and infinities become zero.
-__device__ void load_elements(const PackTask& task, const PackPart& part, PackStorage& storage,
-                              LaneElements& elements) {
+// Loads the warp's elements; those beyond the operand become zero.
+__device__ __forceinline__ void load_elements(const PackTask& task, const PackPart& part,
+                                              PackStorage& storage, LaneElements& elements) {
   const WarpElements source(task, part);
   if (source.has_aligned_fours()) {
     load_fours(source, elements);
   } else {
     const int lane = static_cast<int>(threadIdx.x) % 32;
     auto& shared = storage.element[threadIdx.x / 32];
-    load_by_lanes(source, shared);
+    if (source.is_whole()) {
+      load_by_lanes<true>(source, shared);
+    } else {
+      load_by_lanes<false>(source, shared);
+    }
     __syncwarp();
 #pragma unroll
     for (int step = 0; step < steps; ++step)
@@ -145,29 +153,6 @@ __device__ void load_elements(const PackTask& task, const PackPart& part, PackSt
                      &shared[step * vectors_at_once + lane / 8][lane % 8 * indices_of_lane]),
                  elements.of_step[step]);
   }
-#pragma unroll
-  for (auto& four : elements.of_step) {
-#pragma unroll
-    for (float& x : four) x = x - x == 0.0F ? x : 0.0F;
-  }
-}
-
-// Finds the exponents of the part's panels. If the part has the vectors' first elements, also stores the
-// vectors' scales. The first warp calls it, with a lane for each vector.
-__device__ void find_panel_exponents(const PackTask& task, const PackPart& part, PackStorage& storage) {
-  constexpr int none = std::numeric_limits<std::int32_t>::min();
-  const auto v = static_cast<int>(threadIdx.x);
-  const bool inside = part.first_vector + v < task.vectors;
-  VectorRange* range = task.ranges + item_of_block() * task.item_ranges + part.first_vector + v;
-  int exponent = inside && (range->flags & VectorRange::all_zero) == 0 ? range->raised : none;
-#pragma unroll
-  for (int distance = 1; distance < 16; distance *= 2) {
-    const int other = __shfl_xor_sync(~0U, exponent, distance);
-    if (distance < task.tile_vectors) exponent = max(exponent, other);
-  }
-  if (exponent == none) exponent = 0;
-  if (v % task.tile_vectors == 0) storage.panel_exponent[v / task.tile_vectors] = exponent;
-  if (inside && part.begin == 0) range->scale = -exponent;
 }
 
 // Panel of a step's vectors. Tiles have 8 vectors or 16.
@@ -175,136 +160,151 @@ __device__ int panel_of(int step, int tile_vectors) {
   return tile_vectors == 8 ? step * vectors_at_once / 8 : step * vectors_at_once / 16;
 }
 
-// Exponent of |x|, not zero, rounded to the segments; `magnitude` has the bits of |x|, and `half` is half a
-// unit of the last segment in the significand. For subnormal numbers rounded_exponent() finds it.
-__device__ int exponent_of_bits(float x, std::uint32_t magnitude, std::uint32_t half, int segments) {
-  constexpr std::uint32_t smallest_normal = 0x800000;
-  if (magnitude < smallest_normal) return rounded_exponent(x, segments);
-  return static_cast<int>((magnitude + half) >> 23) - 127;
-}
-
-// Finds the warp's contribution to the depth of each tile (TileExponentSum), panel by panel.
-__device__ void find_depths(const PackTask& task, const LaneElements& lane_elements, PackStorage& storage) {
-  const int warp = static_cast<int>(threadIdx.x) / 32;
-  const int dropped = 24 - task.segments * segment_bits;
-  const std::uint32_t half = dropped > 0 ? 1U << (dropped - 1) : 0U;
-  int largest = TileExponent::none;
-  int sum = 0;
-  int elements = 0;
+// Finds the magnitudes and signs of a lane's four elements, and adds them to the depth sum of their panel.
+// NaN and infinities become zero and set the vector's flags.
+__device__ __forceinline__ VectorMagnitudes find_magnitudes(float (&elements)[indices_of_lane],
+                                                            std::uint32_t& signs, const ExponentRule& rule,
+                                                            DepthSum& depth, std::uint32_t& special) {
+  signs = sign_bytes(elements);
 #pragma unroll
-  for (int step = 0; step < steps; ++step) {
+  for (int e = 0; e < indices_of_lane; ++e) elements[e] = fabsf(elements[e]);
+  VectorMagnitudes all = magnitudes_of(elements);
+  if (all.largest >= infinity_bits) {
+    std::uint32_t flags = 0;
 #pragma unroll
-    for (const float x : lane_elements.of_step[step]) {
-      const std::uint32_t magnitude = __float_as_uint(x) & 0x7fffffffU;
-      if (magnitude == 0) continue;
-      const int exponent = exponent_of_bits(x, magnitude, half, task.segments);
-      largest = max(largest, exponent);
-      sum += exponent;
-      ++elements;
+    for (int e = 0; e < indices_of_lane; ++e) {
+      const std::uint32_t bits = __float_as_uint(elements[e]);
+      const std::uint32_t infinity =
+          (signs >> (8 * e) & 1U) != 0 ? VectorRange::has_minus_infinity : VectorRange::has_plus_infinity;
+      flags |= bits > infinity_bits ? VectorRange::has_nan : bits == infinity_bits ? infinity : 0U;
+      elements[e] = bits >= infinity_bits ? 0.0F : elements[e];
     }
-    if (((step + 1) * vectors_at_once & (task.tile_vectors - 1)) != 0) continue;
-    largest = __reduce_max_sync(~0U, largest);
-    sum = __reduce_add_sync(~0U, sum);
-    elements = __reduce_add_sync(~0U, elements);
-    if (threadIdx.x % 32 == 0) {
-      const int panel = panel_of(step, task.tile_vectors);
-      storage.largest[warp][panel] = largest;
-      storage.sum[warp][panel] = sum;
-      storage.elements[warp][panel] = elements;
-    }
-    largest = TileExponent::none;
-    sum = 0;
-    elements = 0;
+    atomicOr(&special, flags);
+    all = magnitudes_of(elements);
   }
+  if (all.smallest >= smallest_normal_bits) {
+    depth.add_normal(elements, rule);
+  } else {
+    depth.add_any(elements, rule);
+    all.smallest = smallest_nonzero(elements);
+  }
+  return all;
 }
 
-// Finds the exponent and the weight of one tile and tests Eq. 9. One thread calls it. tile_index and panel
-// are counted from the part's first tile and panel. A tile that fails Eq. 9 gets the weight -0; an empty tile
-// gets +0.
+// Finds the magnitudes of the warp's vectors, and each panel's exponent and depth sum.
+__device__ __forceinline__ void find_magnitudes(const PackTask& task, LaneElements& elements,
+                                                PackStorage& storage) {
+  const int warp = static_cast<int>(threadIdx.x) / 32;
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const ExponentRule rule(task.segments);
+  DepthSum depth;
+  VectorMagnitudes of_halves[2];
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    VectorMagnitudes of_step[steps / 2];
+#pragma unroll
+    for (int i = 0; i < steps / 2; ++i) {
+      const int step = half * (steps / 2) + i;
+      of_step[i] = find_magnitudes(elements.of_step[step], elements.signs[step], rule, depth,
+                                   storage.special[warp][step * vectors_at_once + lane / 8]);
+      if (((step + 1) * vectors_at_once & (task.tile_vectors - 1)) != 0) continue;
+      const std::uint32_t sum = __reduce_add_sync(~0U, depth.packed);
+      if (lane == 0) storage.depth[warp][panel_of(step, task.tile_vectors)] = sum;
+      depth = {};
+    }
+    of_halves[half] = reduce_steps(of_step);
+  }
+  const VectorMagnitudes mine = select((lane & 1) != 0, of_halves[1], of_halves[0]);
+  const int step = step_of_lane(lane);
+  storage.vector[warp][step * vectors_at_once + lane / 8] = mine;
+  const std::uint32_t largest = largest_of_panel(mine.largest, task.tile_vectors);
+  if ((lane & panel_lane_bits(task.tile_vectors)) == 0)
+    storage.largest[warp][panel_of(step, task.tile_vectors)] =
+        largest == 0 ? TileExponent::none : rule.exponent(__uint_as_float(largest));
+}
+
+// Finds the exponent of one tile and tests Eq. 9. One thread calls it. tile_index and panel are counted from
+// the part's first tile and panel.
 __device__ void finish_tile(const PackTask& task, const PackPart& part, PackStorage& storage, int tile_index,
                             int panel) {
   const int tile_warps = task.tile_depth / warp_length;
   TileExponentSum depth;
   for (int w = tile_index * tile_warps; w < (tile_index + 1) * tile_warps; ++w) {
     depth.largest = max(depth.largest, storage.largest[w][panel]);
-    depth.sum += storage.sum[w][panel];
-    depth.elements += storage.elements[w][panel];
+    DepthSum{storage.depth[w][panel]}.add_to(depth);
   }
   const bool fails = depth.elements > 0 && depth.exceeds(task.mean_depth_limit);
-  const int exponent = depth.elements == 0 || fails ? TileExponent::none : depth.largest;
+  const bool is_zero = depth.elements == 0 || fails;
   for (int w = tile_index * tile_warps; w < (tile_index + 1) * tile_warps; ++w)
-    storage.exponent[w][panel] = exponent;
+    storage.factor[w][panel] = is_zero ? 0.0F : segment_factor(depth.largest, task.segments);
   const std::int64_t tile = part.begin / task.tile_depth + tile_index;
   if (tile >= task.tiles) return;
   const std::int64_t panel_index = part.first_vector / task.tile_vectors + panel;
-  const float weight =
-      exponent == TileExponent::none ? 0.0F : tile_weight(exponent - storage.panel_exponent[panel]);
-  task.weights[(item_of_block() * task.tiles + tile) * task.panels + panel_index] = fails ? -0.0F : weight;
-  if (fails) atomicAdd(task.failures + item_of_block() * task.panels + panel_index, 1);
+  weight_of(task, tile, panel_index) = fails ? failing_tile : is_zero ? 0 : stored_exponent(depth.largest);
 }
 
-// |x| 2^shift, rounded to nearest, ties to even, with the result of tile_integer(). x is multiplied by two
-// factors of 2^shift that are normal numbers, so only the conversion rounds. (A subnormal product is rounded
-// before, but the conversion gives 0 for it anyway.)
-__device__ std::uint32_t scaled_integer(float x, int shift) {
-  const int first = min(shift, 127);
-  const float scaled = fabsf(x) * __int_as_float((first + 127) << 23);
-  return __float2uint_rn(scaled * __int_as_float((shift - first + 127) << 23));
-}
-
-// Segments of four neighboring elements of a vector, one word for each segment, the leading one first.
-template <int Segments>
-struct SegmentWords {
-  std::uint32_t words[Segments];
-
-  // `integers` are the elements' tile integers. Bytes are gathered from all four, and those of negative
-  // elements negated, all bytes of a word at once: a byte is at most 127, so that no carry leaves it.
-  __device__ SegmentWords(const std::uint32_t (&integers)[4], const float (&elements)[4]) {
-    std::uint32_t spread[4];
+// Adds the thread block's magnitudes to the ranges of its vectors. A warp calls it, with a lane for each
+// vector.
+__device__ void add_to_ranges(const PackTask& task, const PackPart& part, const PackStorage& storage) {
+  const auto v = static_cast<int>(threadIdx.x) % 32;
+  if (part.first_vector + v >= task.vectors) return;
+  VectorMagnitudes all;
+  std::uint32_t special = 0;
 #pragma unroll
-    for (int e = 0; e < 4; ++e) spread[e] = spread_segments(integers[e]);
-    const std::uint32_t low_x = __byte_perm(spread[0], spread[1], 0x5140);
-    const std::uint32_t low_y = __byte_perm(spread[2], spread[3], 0x5140);
-    words[Segments - 1] = __byte_perm(low_x, low_y, 0x5410);
-    words[Segments - 2] = __byte_perm(low_x, low_y, 0x7632);
-    if constexpr (Segments > 2) {
-      const std::uint32_t high_x = __byte_perm(spread[0], spread[1], 0x7362);
-      const std::uint32_t high_y = __byte_perm(spread[2], spread[3], 0x7362);
-      words[Segments - 3] = __byte_perm(high_x, high_y, 0x5410);
-      if constexpr (Segments > 3) words[0] = __byte_perm(high_x, high_y, 0x7632);
+  for (int w = 0; w < warps; ++w) {
+    all.add(storage.vector[w][v]);
+    special |= storage.special[w][v];
+  }
+  add_to_range(range_of(task, part.first_vector + v), all, special);
+}
+
+// Counts the thread block as one that has stored exponents and ranges of these vectors. One thread calls it,
+// after a barrier.
+__device__ bool is_last_of_vectors(const PackTask& task, const PackPart& part) {
+  __threadfence();
+  std::int32_t* counter = &failures_of(task, part.first_vector / task.tile_vectors);
+  const bool is_last = atomicAdd(counter, 1) + 1 == task.parts;
+  __threadfence();
+  return is_last;
+}
+
+// Replaces the stored exponents of all tiles of the vectors by weights, and counts the tiles that fail. All
+// threads of the last thread block call it.
+__device__ void finish_vectors(const PackTask& task, const PackPart& part, PackStorage& storage) {
+  const auto thread = static_cast<int>(threadIdx.x);
+  const int panels = pack_vectors / task.tile_vectors;
+  if (thread < 32) finish_ranges(task, part, storage.panel_exponent);
+  if (thread < max_panels) storage.failing[thread] = 0;
+  __syncthreads();
+  constexpr int tiles_at_once = 4;
+  const int panel = thread % panels;
+  const std::int64_t panel_index = part.first_vector / task.tile_vectors + panel;
+  const int tile_step = pack_threads / panels;
+  int failing = 0;
+  for (std::int64_t first = thread / panels; first < task.tiles; first += tiles_at_once * tile_step) {
+    std::int32_t stored[tiles_at_once];
+#pragma unroll
+    for (int i = 0; i < tiles_at_once; ++i) {
+      const std::int64_t tile = first + i * tile_step;
+      stored[i] = tile < task.tiles ? __ldcg(&weight_of(task, tile, panel_index)) : 0;
     }
-    const std::uint32_t signs = sign_bytes(elements);
 #pragma unroll
-    for (std::uint32_t& word : words)
-      word = (((word ^ signs) & 0x7f7f7f7fU) + (signs & 0x01010101U)) ^ (signs & 0x80808080U);
+    for (int i = 0; i < tiles_at_once; ++i) {
+      if (stored[i] == failing_tile) ++failing;
+      if (stored[i] <= 0) continue;
+      const float weight = tile_weight(exponent_of_stored(stored[i]) - storage.panel_exponent[panel]);
+      weight_of(task, first + i * tile_step, panel_index) = __float_as_int(weight);
+    }
   }
-
- private:
-  // Segments in bytes, the last one in byte 0.
-  __device__ static std::uint32_t spread_segments(std::uint32_t integer) {
-    std::uint32_t bytes = (integer & 0x7fU) | (integer << 1 & 0x7f00U);
-    if constexpr (Segments > 2) bytes |= integer << 2 & 0x7f0000U;
-    if constexpr (Segments > 3) bytes |= integer << 3 & 0x7f000000U;
-    return bytes;
-  }
-
-  // Bytes that are 0xff where the element is negative, else 0.
-  __device__ static std::uint32_t sign_bytes(const float (&elements)[4]) {
-    return __byte_perm(signs_of(elements[0], elements[1]), signs_of(elements[2], elements[3]), 0x5410);
-  }
-
-  // Bytes 0 and 1 are the signs of x and y, eight times each.
-  __device__ static std::uint32_t signs_of(float x, float y) {
-    std::uint32_t signs;
-    asm("prmt.b32 %0, %1, %2, 0x00fb;" : "=r"(signs) : "r"(__float_as_uint(x)), "r"(__float_as_uint(y)));
-    return signs;
-  }
-};
+  if (failing != 0) atomicAdd(&storage.failing[panel], failing);
+  __syncthreads();
+  if (thread < panels) failures_of(task, panel_index) = storage.failing[panel];
+}
 
 // Writes the segments of all vectors of the part, for the warp's inner indices.
 template <int Segments>
-__device__ void write_segments(const PackTask& task, const PackPart& part, const LaneElements& elements,
-                               const PackStorage& storage) {
+__device__ __forceinline__ void write_segments(const PackTask& task, const PackPart& part,
+                                               LaneElements& elements, const PackStorage& storage) {
   const int warp = static_cast<int>(threadIdx.x) / 32;
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int p = warp * warp_length + lane % 8 * indices_of_lane;
@@ -313,14 +313,8 @@ __device__ void write_segments(const PackTask& task, const PackPart& part, const
                         (part.first_vector + lane / 8) * task.vector_stride + part.begin + p;
 #pragma unroll
   for (int step = 0; step < steps; ++step, target += vectors_at_once * task.vector_stride) {
-    const int exponent = storage.exponent[warp][panel_of(step, task.tile_vectors)];
-    const bool is_zero = exponent == TileExponent::none;
-    const int shift = Segments * segment_bits - 1 - (is_zero ? 0 : exponent);
-    std::uint32_t integers[indices_of_lane];
-#pragma unroll
-    for (int e = 0; e < indices_of_lane; ++e)
-      integers[e] = is_zero ? 0U : scaled_integer(elements.of_step[step][e], shift);
-    const SegmentWords<Segments> segments(integers, elements.of_step[step]);
+    const float factor = storage.factor[warp][panel_of(step, task.tile_vectors)];
+    const SegmentWords<Segments> segments(elements.of_step[step], elements.signs[step], factor);
     std::int8_t* slice = target;
 #pragma unroll
     for (const std::uint32_t word : segments.words) {
@@ -343,26 +337,30 @@ __device__ void add_panels(const CountedPanels& counted, TileCounts& counts) {
 
 }  // namespace
 
-extern "C" __global__ void __launch_bounds__(pack_threads, 4)
+extern "C" __global__ void __launch_bounds__(pack_threads, 3)
     pack_tiles(const __grid_constant__ PackTask task) {
   begin_dependent_kernel();
   if (is_unneeded(task)) return;
   __shared__ PackStorage storage;
-  const auto block = static_cast<std::int64_t>(blockIdx.x);
-  const PackPart part{block % task.vector_groups * pack_vectors, block / task.vector_groups * pack_length};
+  const auto thread = static_cast<int>(threadIdx.x);
+  const PackPart part(task);
   LaneElements elements;
+  storage.special[thread / 32][thread % 32] = 0;
   load_elements(task, part, storage, elements);
-  if (threadIdx.x < 32) find_panel_exponents(task, part, storage);
-  find_depths(task, elements, storage);
+  __syncwarp();
+  find_magnitudes(task, elements, storage);
   __syncthreads();
   const int panels = pack_vectors / task.tile_vectors;
-  const auto thread = static_cast<int>(threadIdx.x);
   if (thread < panels * (pack_length / task.tile_depth))
     finish_tile(task, part, storage, thread / panels, thread % panels);
+  if (!task.ranges_known && thread / 32 == 1) add_to_ranges(task, part, storage);
   __syncthreads();
+  if (thread == 0) storage.is_last = is_last_of_vectors(task, part);
   if (task.segments == 2) write_segments<2>(task, part, elements, storage);
   if (task.segments == 3) write_segments<3>(task, part, elements, storage);
   if (task.segments == 4) write_segments<4>(task, part, elements, storage);
+  __syncthreads();
+  if (storage.is_last) finish_vectors(task, part, storage);
 }
 
 extern "C" __global__ void __launch_bounds__(count_threads)

@@ -7,7 +7,8 @@
 
 namespace kintsugi::core::cuda {
 
-// DeviceEngine::split() for rules of SplitKind::tiles. Finds unknown ranges, then reads each operand once.
+// DeviceEngine::split() for rules of SplitKind::tiles. Reads each operand once, and finds its ranges
+// unless they are known.
 void pack_tiles(const Queue& queue, std::span<const DeviceSplit> splits, const DeviceCondition& condition);
 
 // DeviceEngine::count_tiles().

@@ -4,30 +4,36 @@
 
 #include <cstdint>
 #include <map>
+#include <nlohmann/json_fwd.hpp>
 #include <vector>
 
+#include "place.hpp"
 #include "region.hpp"
 
-namespace kintsugi::blas {
+namespace kintsugi::drop_in {
 
 // Inputs of one site: for each site whose results it has read, the number of calls that read them.
-using SiteInputs = std::map<const Site*, std::int64_t>;
+using SiteInputs = std::map<const Place*, std::int64_t>;
 
 // Outputs of the latest calls. Flow does not see what the program does between calls: it does not follow
 // copies, and memory that the program has reused for other data still counts as the output.
 class Flow {
  public:
-  // Adds the sites whose outputs the call reads to `inputs`, then notes the call's output.
-  void add(const Call& call, SiteInputs& inputs);
+  // Adds the sites whose outputs a call of `site` reads to `found`, then notes the call's output. The site
+  // must live as long as the object.
+  void add(const Place& site, const std::vector<Region>& inputs, const Region& output, SiteInputs& found);
 
  private:
   struct Output {
     Region region;
-    const Site* site;
+    const Place* site;
   };
   // Largest number of outputs that are kept. The oldest one is dropped first.
   static constexpr std::size_t most_outputs = 4096;
   std::vector<Output> outputs_;  // the oldest first; without outputs that a later output covers
 };
 
-}  // namespace kintsugi::blas
+// Returns the member `inputs` of a site in the reports.
+nlohmann::ordered_json inputs_json(const SiteInputs& inputs);
+
+}  // namespace kintsugi::drop_in
