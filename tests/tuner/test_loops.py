@@ -56,6 +56,9 @@ def test_loops_are_tuned(tmp_path, sites):
         assert set(levels) == {site for site in SITES if "every_second" not in site}, "all that BLAS could multiply"
         assert levels["loops.c:in_variable:loop#1"] == expected
         assert all(site["profiled_seconds"] > 0 and site["multiplications"] > 0 for site in document["sites"])
+        assert all(0 < site["native_call_error"]["relative"] < 1e-6 for site in document["sites"]), "loops have errors of their own"
+        (error,) = [site["call_error"]["relative"] for site in document["sites"] if "in_variable" in site["site"]]
+        assert (error > 1e-5) == (expected == "fp16")
 
 
 def loop(body, header="size_t k = 0; k < n; ++k", before="", after=""):

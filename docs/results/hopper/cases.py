@@ -129,7 +129,9 @@ FP64 = [
 K_MEANS = tuple((points, 1024, 256) for points in (4096, 8192, 16384, 32768, 65536))
 FEED_FORWARD = tuple((tokens, *layer) for layer in ((3072, 768), (768, 3072)) for tokens in (512, 2048, 8192))
 LANGUAGE_MODELS = tuple((2048, width, width) for width in (1024, 2048, 4096, 8192))
-MEASURED_SCHEMES = "fp16,bf16,tf32,fp16x3,fp16x3-wide,bf16x6"
+MIXPERT_LEVELS = "mixpert-4,mixpert-3,mixpert-2,mixpert-1"
+# Schemes of FP32 with kernels of their own on Hopper.
+MEASURED_SCHEMES = "fp16,bf16,tf32,fp16x3,fp16x3-wide,bf16x6,mixpert-1,mixpert-2,mixpert-3,mixpert-4,mixpert-full,int8x6"
 
 
 def of_mixpert(name, programs, seconds, *more):
@@ -149,6 +151,8 @@ PROGRAMS = [
     of_mixpert("mixpert-paper", "nearest-neighbours k-means perceptron bert-feed-forward query-key-value correlation", 120,
                "--size", "paper", "--schemes", MEASURED_SCHEMES),
     of_mixpert("mixpert-factorizations", "hpl-ai cholesky", 90, "--size", "paper", "--schemes", MEASURED_SCHEMES),
+    of_mixpert("mixpert-levels-cholesky", "cholesky", 60, "--size", "paper", "--levels", MIXPERT_LEVELS),
+    of_mixpert("mixpert-levels-perceptron", "perceptron", 40, "--size", "paper", "--levels", MIXPERT_LEVELS),
     of_mixpert("mixpert-cholesky-search", "cholesky", 90, "--size", "16384", "--search", "exhaustive", "--validate", "20"),
     of_mixpert("mixpert-perceptron-4096", "perceptron", 60, "--size", "4096", "--search", "exhaustive", "--validate", "20"),
     Case("programs", "mixpert-processes", ("python3", "-m", "mixpert.processes", "--device", "cuda", "--size", "8192x32768",

@@ -15,6 +15,9 @@ APPLICATIONS = {"k-means": ("programs-k-means", K_MEANS), "feed-forward": ("prog
                 "language models": ("programs-language-models", LANGUAGE_MODELS)}
 # What stands here for the paper's methods: APE multiplies six BF16 products, CUTLASS's three of TF32 have no fused kernel.
 APE = "bf16x6"
+# MixPert's levels IV to I, the most accurate first.
+LEVELS = ("mixpert-4", "mixpert-3", "mixpert-2", "mixpert-1")
+LEVEL_SEARCHES = ("mixpert-levels-cholesky", "mixpert-levels-perceptron")
 MODES = ("32F", "32F_FAST_16F", "64F", "fp16x3", "legemm")
 
 
@@ -51,13 +54,13 @@ def programs(results):
     def line(row):
         tuned = row["tuned"]
         return [f"`{row['program']}`", " x ".join(map(str, row["sizes"])), number(native_seconds(row)), times(row["speedup_auto"]),
-                times(speed_of(row, APE)), times(row["speedup"]), number(row["native"]["error"], 2), number(row["auto"]["error"], 2),
+                times(speed_of(row, APE)), times(speed_of(row, LEVELS[0])), times(row["speedup"]), number(row["native"]["error"], 2), number(row["auto"]["error"], 2),
                 number(tuned["error"], 2), number(row["limit"], 1), ", ".join(sorted(set(tuned["levels"].values())))]
     rows = program_rows(results)
     body = "".join(f"`{'`, `'.join(row['program'] for row in results.rows(case))}`: {results.documents[case]['machine']}. "
                    for case in PAPER_SIZES if case in results.documents) + "Seconds with cuBLAS FP32, and speeds beside it. The error is that of the result beside the same program with FP64 " \
            "products, of `hpl-ai` its scaled residual.\n\n"
-    body += table(["program", "size", "native s", "`auto`", f"`{APE}`", "tuned", "native's error", "`auto`'s", "tuned's", "limit", "levels"],
+    body += table(["program", "size", "native s", "`auto`", f"`{APE}`", f"`{LEVELS[0]}`", "tuned", "native's error", "`auto`'s", "tuned's", "limit", "levels"],
                   map(line, rows))
     body += "\n" + claims(program_claims(results))
     return section("MixPert's programs", "How much faster are whole programs, and within which error? Paper: mixpert Figs. 8 and 9.",
@@ -68,7 +71,8 @@ def program_claims(results):
     rows = program_rows(results)
     speed = geometric_mean(row["speedup"] for row in rows)
     hpl, genes = program_row(results, "hpl-ai"), program_row(results, "correlation")
-    return [Finding("mixpert-speed", {"Hopper, tuned": one(speed), f"Hopper, {APE}": one(geometric_mean(speed_of(row, APE) for row in rows))}),
+    return [Finding("mixpert-speed", {"Hopper, tuned": one(speed), f"Hopper, {LEVELS[0]}": one(geometric_mean(speed_of(row, LEVELS[0]) for row in rows)),
+                                      f"Hopper, {APE}": one(geometric_mean(speed_of(row, APE) for row in rows))}),
             Finding("mixpert-sparkler", {"Hopper, tuned": one(genes and genes["speedup"])}),
             Finding("own-programs-speed", {"geometric mean": one(speed)}),
             Finding("own-programs-never-slower", {"tuned": [row["speedup"] for row in rows]}),
@@ -98,11 +102,27 @@ def searches(results):
                    results, SEARCHES, body + "\n" + claims(search_claims(results)))
 
 
+def level_searches(results):
+    """The search over MixPert's own levels, and each level at all sites, of the two programs of the figure."""
+    def line(row):
+        whole = program_row(results, row["program"])
+        return [f"`{row['program']}`", row["sizes"][0], *(times(speed_of(whole, level)) for level in LEVELS), times(row["speedup"]),
+                number(row["tuned"]["error"], 2), number(row["limit"], 1), row["tuned"]["runs"],
+                " ".join(level.removeprefix("mixpert-") for level in row["tuned"]["levels"].values())]
+    body = machine_of(results, LEVEL_SEARCHES[0]) + "Speeds beside native with one level at all sites, and tuned.\n\n"
+    body += table(["program", "n", *(f"`{level}`" for level in LEVELS), "tuned", "error", "limit", "runs", "levels"],
+                  [line(row) for case in LEVEL_SEARCHES for row in results.rows(case)])
+    return section("MixPert's levels", "What does the tuner make of MixPert's own levels IV to I? Paper: mixpert Fig. 10.", results, LEVEL_SEARCHES, body)
+
+
 def search_claims(results):
     rows = search_rows(results)
     cholesky = program_row(results, "cholesky")
     gain = None if cholesky is None else over(speed_of(cholesky, "fp16"), speed_of(cholesky, "fp16x3"))
-    return [Finding("mixpert-tuner", {"H200, fp16 over fp16x3": one(None if gain is None else gain - 1)}),
+    tuned = next(iter(results.rows(LEVEL_SEARCHES[0])), None)
+    level_gain = None if None in (cholesky, tuned) else over(tuned["speedup"], speed_of(cholesky, LEVELS[0]))
+    return [Finding("mixpert-tuner", {"H100, fp16 over fp16x3": one(None if gain is None else gain - 1),
+                                      "H100, tuned over mixpert-4": one(None if level_gain is None else level_gain - 1)}),
             Finding("own-tuner-optimum", {"both": [found_over_best(row) for row in rows]}),
             Finding("own-tuner-runs", {"both": [row["tuned"]["runs"] / row["exhaustive"]["runs"] for row in rows]}),
             Finding("own-tuner-inputs", {"both": [max(row["validated"]) / row["limit"] for row in rows]})]
@@ -224,5 +244,5 @@ def findings(results):
 
 
 def page(results):
-    parts = (programs, searches, processes, applications, application_errors, trade)
+    parts = (programs, searches, level_searches, processes, applications, application_errors, trade)
     return wrapped(head(TITLE, PART, results) + "".join(part(results) for part in parts).rstrip("\n") + "\n")

@@ -245,29 +245,4 @@ KINTSUGI_HOST_DEVICE constexpr std::uint32_t residue_of_sum(std::int32_t sum, st
   return sum < 0 && remainder != 0 ? modulus - remainder : remainder;
 }
 
-// residue_of_sum() in fewer instructions, for sums of at most 131,071 products of int8. A multiple of the
-// modulus is added first, which makes every such sum positive.
-class SumReduction {
- public:
-  KINTSUGI_HOST_DEVICE constexpr explicit SumReduction(std::uint32_t modulus)
-      : modulus_(modulus), reciprocal_(~0U / modulus),
-        multiple_((largest_sum + modulus - 1) / modulus * modulus) {}
-
-  KINTSUGI_HOST_DEVICE constexpr std::uint32_t operator()(std::int32_t sum) const {
-    const std::uint32_t positive = static_cast<std::uint32_t>(sum) + multiple_;
-    const std::uint32_t quotient =
-        static_cast<std::uint32_t>(std::uint64_t{positive} * reciprocal_ >> 32);  // right or one too small
-    const std::uint32_t remainder = positive - quotient * modulus_;
-    const std::uint32_t less = remainder - modulus_;
-    return remainder < less ? remainder : less;
-  }
-
-  static constexpr std::uint32_t largest_sum = 131071U << 14;
-
- private:
-  std::uint32_t modulus_;
-  std::uint32_t reciprocal_;
-  std::uint32_t multiple_;
-};
-
 }  // namespace kintsugi::core
