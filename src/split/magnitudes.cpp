@@ -14,11 +14,14 @@ inline MagnitudeBits<T> magnitude_of(T x) {
   return std::bit_cast<Bits>(x) & (~Bits{0} >> 1);
 }
 
+// The two loops must be inlined into the functions that are compiled for every instruction set: GCC 12 called
+// a copy for the oldest one instead, which took a twentieth of a reproducible product of n = 1024.
+
 // Extends the two numbers by the elements of one contiguous vector. The loop uses local copies, so that the
 // compiler can vectorise it.
 template <class T>
-inline void extend_along(const T* vector, std::int64_t length, MagnitudeBits<T>& largest,
-                         MagnitudeBits<T>& below_smallest) {
+[[gnu::always_inline]] inline void extend_along(const T* vector, std::int64_t length,
+                                                MagnitudeBits<T>& largest, MagnitudeBits<T>& below_smallest) {
   MagnitudeBits<T> new_largest = largest;
   MagnitudeBits<T> new_below_smallest = below_smallest;
   for (std::int64_t p = 0; p < length; ++p) {
@@ -33,8 +36,8 @@ inline void extend_along(const T* vector, std::int64_t length, MagnitudeBits<T>&
 // Extends `magnitudes` by `count` interleaved vectors. The elements of one inner index are contiguous. The
 // elements of the next inner index follow at a distance of `step` elements.
 template <class T>
-inline void extend_across(const T* elements, std::int64_t step, std::int64_t count, std::int64_t length,
-                          Magnitudes<T>& magnitudes) {
+[[gnu::always_inline]] inline void extend_across(const T* elements, std::int64_t step, std::int64_t count,
+                                                 std::int64_t length, Magnitudes<T>& magnitudes) {
   Magnitudes<T> found = magnitudes;
   for (std::int64_t p = 0; p < length; ++p) {
     for (std::int64_t v = 0; v < count; ++v) {

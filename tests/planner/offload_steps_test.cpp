@@ -124,7 +124,8 @@ TEST(OffloadSteps, ComputeEveryElementOnceInAnyMemory) {
 // Loads of A and B alternate: after two of each, four of sixteen tiles of C are complete.
 TEST(OffloadSteps, GrowWhereAllFitsTheDevice) {
   Problem problem;
-  problem.m = problem.n = problem.k = 4096;
+  problem.type = core::OperandType::f64;
+  problem.m = problem.n = problem.k = 16384;
   const OffloadPart part{{0, problem.m}, {0, problem.n}};
   const OffloadLayout layout = core::fit_layout(problem, part, std::size_t{1} << 40, false);
   const std::vector<OffloadStep> steps = core::offload_steps(problem, part, layout);
@@ -135,7 +136,7 @@ TEST(OffloadSteps, GrowWhereAllFitsTheDevice) {
     for (const OffloadLoad& load : step.loads) loaded += load.vectors.count;
     products += step.rows.count * step.columns.count;
     // The share of C that is complete grows with the square of what was loaded, but for one load.
-    const std::int64_t complete = (loaded / 2 - 512) * (loaded / 2 - 512);
+    const std::int64_t complete = (loaded / 2 - 2048) * (loaded / 2 - 2048);
     EXPECT_GE(products, std::min(complete, problem.m * problem.n / 16 * 15)) << loaded;
   }
   EXPECT_EQ(products, problem.m * problem.n);
@@ -143,10 +144,9 @@ TEST(OffloadSteps, GrowWhereAllFitsTheDevice) {
       << "little is left to multiply after the last load";
 }
 
-// A C with few rows: A is loaded as a whole.
-TEST(OffloadSteps, LoadTheShorterSideOfANarrowCAtOnce) {
+TEST(OffloadSteps, LoadTheShorterSideOfASmallCAtOnce) {
   Problem problem;
-  problem.m = 1000;
+  problem.m = 8000;
   problem.n = 9000;
   problem.k = 64;
   const OffloadPart part{{0, problem.m}, {0, problem.n}};

@@ -65,11 +65,14 @@ class StripContents {
 };
 
 // Cuts a side into four loads, or returns nothing if they would be too small.
-std::vector<IndexRange> quarters(const IndexRange& side) {
+std::vector<IndexRange> quarters(const IndexRange& side, std::size_t element_bytes) {
+  // Lines of C, or of an operand whose vectors are not contiguous, become as short as a load. On the host
+  // lines of 16 KiB and less are copied so much slower that n = 8192 took 35 to 41 ms in quarters and 33 with
+  // a whole A; n = 16384 took 155 to 167 ms and 174 (FP64, H100).
   constexpr std::int64_t parts = 4;
-  constexpr std::int64_t min_part = 512;
-  if (side.count < parts * min_part) return {};
+  constexpr std::size_t min_bytes = std::size_t{32} << 10;
   const std::int64_t count = round_up(divide_up(side.count, parts), edge_multiple);
+  if (static_cast<std::size_t>(count) * element_bytes < min_bytes) return {};
   std::vector<IndexRange> loads;
   for (std::int64_t first = side.first; first < side.end(); first += count)
     loads.push_back(part_of(side, first, count));
@@ -82,11 +85,12 @@ std::vector<IndexRange> quarters(const IndexRange& side) {
 // 2 x - 1 of C afterwards, which is less.
 class GrowingSteps {
  public:
-  GrowingSteps(const OffloadPart& part, const IndexRange& inner) : part_(part), inner_(inner) {
-    rows_ = quarters(part.rows);
-    columns_ = quarters(part.columns);
+  GrowingSteps(const OffloadPart& part, const IndexRange& inner, std::size_t element_bytes)
+      : part_(part), inner_(inner) {
+    rows_ = quarters(part.rows, element_bytes);
+    columns_ = quarters(part.columns, element_bytes);
     if (!rows_.empty() && !columns_.empty()) return;
-    // C is narrow: the shorter side is one load, and the other one has a small first and last load.
+    // C is small: the shorter side is one load, and the other one has a small first and last load.
     const bool has_fewer_rows = part.rows.count <= part.columns.count;
     rows_ = has_fewer_rows ? std::vector{part.rows} : graded_parts(part.rows);
     columns_ = has_fewer_rows ? graded_parts(part.columns) : std::vector{part.columns};
@@ -312,7 +316,8 @@ OffloadLayout fit_layout(const Problem& problem, const OffloadPart& part, std::s
 std::vector<OffloadStep> offload_steps(const Problem& problem, const OffloadPart& part,
                                        const OffloadLayout& layout) {
   const bool fits = layout.strips_a == 1 && layout.strips_b == 1 && layout.strips_c == 1;
-  return fits ? GrowingSteps(part, {0, problem.k}).make() : StripSteps(problem, part, layout).make();
+  return fits ? GrowingSteps(part, {0, problem.k}, problem.element_bytes()).make()
+              : StripSteps(problem, part, layout).make();
 }
 
 }  // namespace kintsugi::core

@@ -156,21 +156,6 @@ TEST_F(OffloadedCalls, UseStripsThatFitTheLimit) {
   EXPECT_TRUE(offload.at("host_reason").is_null());
 }
 
-// Both operands are copied in quarters, and C in sixteenths, whose places on the device depend on the layout.
-TEST_F(OffloadedCalls, AreCutInBothDirectionsWhereCIsLarge) {
-  const FakeVariable one_of_its_kind("FAKE_CUDA_NAME", "NVIDIA Fake,Second,Third");
-  GemmCase test = native_case(2050, 2061, 2);
-  for (const kintsugi_layout layout : {KINTSUGI_COLUMN_MAJOR, KINTSUGI_ROW_MAJOR}) {
-    test.layout = layout;
-    test.op_a = layout == KINTSUGI_ROW_MAJOR ? KINTSUGI_OP_T : KINTSUGI_OP_N;
-    test.pad_c = 3;
-    expect_right<float>(test);
-    EXPECT_EQ(offload_of_report().at("devices"), 1);
-    EXPECT_EQ(offload_of_report().at("products"), 16);
-    EXPECT_EQ(offload_of_report().at("host_elements"), 0);
-  }
-}
-
 TEST_F(OffloadedCalls, CutKOnlyForTheAccuracyOfAType) {
   GemmCase test = native_case(64, 64, 3000);
   limit_memory(400'000);

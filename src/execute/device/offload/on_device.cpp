@@ -16,24 +16,6 @@ namespace {
 // is only read.
 std::byte* bytes_of(const void* data) { return static_cast<std::byte*>(const_cast<void*>(data)); }
 
-// A part of a matrix that a strip holds contiguously. It begins at this row and column of the strip; earlier
-// parts lie before it.
-struct PartOfStrip {
-  std::int64_t row, column;
-  std::int64_t rows, columns;
-};
-
-// `length`: the length of the strip's longest line. Parts beside each other share its lines; each begins at a
-// multiple of the lines' alignment.
-StoredMatrix stored_in(const StoredMatrix& strip, const PartOfStrip& part, std::int64_t length) {
-  const bool rows_are_lines = strip.rows_are_lines;
-  const std::int64_t before = rows_are_lines ? part.row * strip_pitch(length) + part.column * part.rows
-                                             : part.column * strip_pitch(length) + part.row * part.columns;
-  StoredMatrix stored = strip.after(before);
-  stored.ld = strip_pitch(rows_are_lines ? part.columns : part.rows);
-  return stored;
-}
-
 void synchronize_quietly(const DeviceEngine& device, const Queue& queue) {
   try {
     device.synchronize(queue);

@@ -16,6 +16,15 @@ std::vector<IndexRange> parts_of_range(const IndexRange& range, std::int64_t cou
 
 }  // namespace
 
+StoredMatrix stored_in(const StoredMatrix& strip, const PartOfStrip& part, std::int64_t length) {
+  const bool rows_are_lines = strip.rows_are_lines;
+  const std::int64_t before = rows_are_lines ? part.row * strip_pitch(length) + part.column * part.rows
+                                             : part.column * strip_pitch(length) + part.row * part.columns;
+  StoredMatrix stored = strip.after(before);
+  stored.ld = strip_pitch(rows_are_lines ? part.columns : part.rows);
+  return stored;
+}
+
 std::vector<CopyPiece> cut_into_pieces(const StoredMatrix& host, const IndexRange& rows,
                                        const IndexRange& columns, const StoredMatrix& device,
                                        std::size_t max_bytes) {

@@ -29,6 +29,17 @@ struct StoredMatrix {
   std::size_t pitch() const { return static_cast<std::size_t>(ld) * element_bytes; }
 };
 
+// A part of a matrix that a strip holds contiguously. It begins at this row and column of the strip; earlier
+// parts lie before it.
+struct PartOfStrip {
+  std::int64_t row, column;
+  std::int64_t rows, columns;
+};
+
+// Returns the part in the strip's memory. `length`: the length of the strip's longest line. Parts beside each
+// other share its lines; each begins at a multiple of the lines' alignment.
+StoredMatrix stored_in(const StoredMatrix& strip, const PartOfStrip& part, std::int64_t length);
+
 // Part of a matrix that one copy takes.
 struct CopyPiece {
   std::byte* host = nullptr;
