@@ -2,10 +2,12 @@
 """Times FP64 products of Kintsugi and of cuBLAS, native and by its fixed-point emulation, in one process and in both orders of
 turns, with the error of each beside its rate. --tables prints the tables of docs/results/peers.md from the file.
 
+--write replaces the tables of the page by these.
+
 Needs a GPU, numpy, libkintsugi, and a libcublas whose eager emulation runs there (13.10 on compute capability 9.0).
 
 example: docs/results/peers.py --kintsugi build/libkintsugi.so.0 --cublas libcublas.so.13 --json peers-fp64.json
-         docs/results/peers.py --tables docs/results/hopper/peers-fp64.json
+         docs/results/peers.py --tables docs/results/hopper/peers-fp64.json --write
 """
 
 import argparse
@@ -25,6 +27,7 @@ KINTSUGI = {"ozaki2:moduli=15": {"scheme": b"ozaki2:moduli=15"}, "ozaki2:moduli=
 BITS = {"cuBLAS fixed 55": 55, "cuBLAS fixed 63": 63}
 NATIVE = "cuBLAS native"
 CONTESTANTS = [NATIVE, *BITS, *KINTSUGI]
+PAGE = pathlib.Path(__file__).with_name("peers.md")
 F64, C64 = 1, 3  # kintsugi_type
 FIXED_POINT_MATH, EAGER, FIXED = 8, 2, 1  # cublasMath_t, cublasEmulationStrategy_t, cudaEmulationMantissaControl
 
@@ -260,22 +263,31 @@ def describe(case):
 
 
 def tables(document):
-    """One table for each type, phi and beta: TFLOP/s and errors of each contestant by shape."""
-    lines = []
+    """{title: table} for each type, phi and beta: TFLOP/s and errors of each contestant by shape."""
+    result = {}
     groups = dict.fromkeys((case["type"], case["phi"], case["beta"]) for case in document["cases"])
     for kind, phi, beta in groups:
         found = [case for case in document["cases"] if (case["type"], case["phi"], case["beta"]) == (kind, phi, beta)]
         names = [name for name in CONTESTANTS if any(row["name"] == name for case in found for row in case["rows"])]
-        lines += [f"{'ZGEMM' if kind == 'c64' else 'DGEMM'}, phi = {phi:g}, beta = {beta}:", "",
-                  "| | " + " | ".join(shape_text(case["shape"]) for case in found) + " |", "|---" * (len(found) + 1) + "|"]
+        lines = ["| | " + " | ".join(shape_text(case["shape"]) for case in found) + " |", "|---" * (len(found) + 1) + "|"]
         for name in names:
             cells = []
             for case in found:
                 row = next((row for row in case["rows"] if row["name"] == name), None)
                 cells.append(f"{row['tflops']:.1f} ({row['error']:.1e})" if row else "")
             lines.append(f"| {name} | " + " | ".join(cells) + " |")
-        lines.append("")
-    return "\n".join(lines)
+        result[f"{'ZGEMM' if kind == 'c64' else 'DGEMM'}, phi = {phi:g}, beta = {beta}:"] = "\n".join(lines)
+    return result
+
+
+def with_tables(page, new_tables):
+    """The page with each table in place of the one that follows the same title."""
+    for title, table in new_tables.items():
+        before, found, after = page.partition(f"\n{title}\n\n| |")
+        if not found:
+            sys.exit(f"peers: {PAGE.name} has no table {title!r}")
+        page = f"{before}\n{title}\n\n{table}\n\n{after.partition(chr(10) * 2)[2]}"
+    return page
 
 
 def main():
@@ -286,9 +298,16 @@ def main():
     parser.add_argument("--rounds", type=int, default=4, help="rounds, in both orders of turns [4]")
     parser.add_argument("--quick", action="store_true", help="sizes up to 4096 alone")
     parser.add_argument("--tables", type=pathlib.Path, metavar="FILE", help="measure nothing; print the tables of this file")
+    parser.add_argument("--write", action="store_true", help="with --tables: write them into docs/results/peers.md")
     words = parser.parse_args()
+    if words.write and not words.tables:
+        parser.error("--write needs --tables FILE")
     if words.tables:
-        print(tables(json.loads(words.tables.read_text())))
+        new_tables = tables(json.loads(words.tables.read_text()))
+        if words.write:
+            PAGE.write_text(with_tables(PAGE.read_text(), new_tables))
+        else:
+            print("\n\n".join(f"{title}\n\n{table}" for title, table in new_tables.items()))
     else:
         measure(words)
 

@@ -1,8 +1,6 @@
 #include <array>
 
-#include "base/text/format_text.hpp"
 #include "calibrate/tasks.hpp"
-#include "engines/cuda/arch/architecture.hpp"
 #include "engines/cuda/arch/profile.hpp"
 #include "engines/cuda/gemm/clusters.hpp"
 #include "engines/cuda/gemm/int8/int8_gemm.hpp"
@@ -20,31 +18,22 @@ Slices random_slices(Workbench& bench, int count, std::int64_t vectors, std::int
   return slices;
 }
 
-// Measures the products of a shape with every tile.
 void measure(Workbench& bench, const Schedule& schedule, const Shape& shape,
              std::vector<Measurement>& measurements) {
   bench.fill(ElementType::f32);
   Accumulators sums = make_accumulators(SumType::residue, shape.m, shape.n, schedule.groups);
   sums.data = bench.results();
-  const auto tiles = cuda::current_architecture().int8->tiles;
-  const std::int32_t clusters = cuda::clusters_of_device();
-  for (std::size_t tile = 0; tile < tiles.size(); ++tile) {
-    const cuda::Int8Shape modelled{shape.m, shape.n, shape.k, schedule.groups,
-                                   static_cast<int>(schedule.terms.size())};
-    // `schedule_by` returns the variant with this tile. The variant contains its expected time.
-    const auto schedule_by = [modelled, tile, tiles, clusters](const cuda::Costs& costs) {
-      return cuda::schedule_int8_tile(tiles[tile], tile, costs.int8_tiles[tile], modelled, clusters);
-    };
-    const cuda::Int8TileVariant variant = schedule_by(cuda::current_costs());
-    const double measured = bench.microseconds(variant.microseconds, [&](const Queue& queue, int step) {
-      cuda::int8_gemm(queue, schedule, random_slices(bench, schedule.slices_a, shape.m, shape.k, 2 * step),
-                      random_slices(bench, schedule.slices_b, shape.n, shape.k, 2 * step + 1), sums, {},
-                      variant);
-    });
-    measurements.push_back(
-        {"int8", fmt::format("{}, tile {}", shape.text(), tile), measured,
-         [schedule_by](const cuda::Costs& costs) { return schedule_by(costs).microseconds; }});
-  }
+  const cuda::Int8Shape modelled{shape.m, shape.n, shape.k, schedule.groups,
+                                 static_cast<int>(schedule.terms.size())};
+  const auto expected = [modelled, clusters = cuda::clusters_of_device()](const cuda::Costs& costs) {
+    return cuda::int8_microseconds(modelled, costs.int8_tile, clusters);
+  };
+  const double measured =
+      bench.microseconds(expected(cuda::current_costs()), [&](const Queue& queue, int step) {
+        cuda::int8_gemm(queue, schedule, random_slices(bench, schedule.slices_a, shape.m, shape.k, 2 * step),
+                        random_slices(bench, schedule.slices_b, shape.n, shape.k, 2 * step + 1), sums, {});
+      });
+  measurements.push_back({"int8", shape.text(), measured, expected});
 }
 
 }  // namespace

@@ -26,12 +26,17 @@ ExactNumber<2> draw_integer(std::mt19937_64& random) {
           random() % 2 == 0};
 }
 
-WideInteger<2> in_twos_complement(const ExactNumber<2>& x) {
-  WideInteger<2> result;
-  if (!x.negative) return x.magnitude;
-  result.limb[0] = 0 - x.magnitude.limb[0];
-  result.limb[1] = 0 - x.magnitude.limb[1] - (x.magnitude.limb[0] != 0 ? 1 : 0);
-  return result;
+// The integer in parts that overlap, as they come from residues.
+IntegerParts overlapping_parts(std::mt19937_64& random, const ExactNumber<2>& x) {
+  constexpr std::uint64_t mask = (std::uint64_t{1} << 40) - 1;
+  const double sign = x.negative ? -1 : 1;
+  const auto part = [&](int shift, std::uint64_t bits) {
+    return sign * static_cast<double>(x.magnitude.bits_from(shift) & bits) * power_of_two(shift);
+  };
+  const double moved_up = static_cast<double>(random() % 3) - 1;
+  const double moved_down = static_cast<double>(random() % 128) - 64;
+  return {part(80, ~std::uint64_t{0}) + moved_up * 0x1p80,
+          part(40, mask) - moved_up * 0x1p80 + moved_down * 0x1p40, part(0, mask) - moved_down * 0x1p40};
 }
 
 double draw_significand(std::mt19937_64& random) {
@@ -72,7 +77,7 @@ TEST(IntegerUpdate, IsTheExactSumRoundedOnce) {
     const ExactNumber<2> x = draw_integer(random);
     const double alpha = random() % 2 == 0 ? 1 : -1;
     const double unit = alpha * power_of_two(x.exponent);
-    const WideInteger<2> integer = in_twos_complement(x);
+    const IntegerParts integer = overlapping_parts(random, x);
     expect_bits(rounded_product(integer, unit), exact_epilogue<double>(x, alpha, 0, nullptr), x, alpha, 0);
     const double old = draw_old(random, x, alpha);
     expect_bits(rounded_update(integer, unit, 1 / unit, old), exact_epilogue<double>(x, alpha, 1, &old), x,
@@ -82,8 +87,8 @@ TEST(IntegerUpdate, IsTheExactSumRoundedOnce) {
 
 TEST(IntegerUpdate, KeepsOldElementsThatAreNotFinite) {
   constexpr double infinity = std::numeric_limits<double>::infinity();
-  for (const std::uint64_t low : {0U, 5U}) {
-    const WideInteger<2> integer{{low, 0}};
+  for (const double low : {0, 5}) {
+    const IntegerParts integer{0, 0, low};
     EXPECT_EQ(rounded_update(integer, 1, 1, infinity), infinity);
     EXPECT_EQ(rounded_update(integer, 1, 1, -infinity), -infinity);
     EXPECT_TRUE(std::isnan(rounded_update(integer, 1, 1, std::numeric_limits<double>::quiet_NaN())));

@@ -152,27 +152,5 @@ TEST(Remainder, ResiduesOfSumsEqualThoseOfDivision) {
   }
 }
 
-TEST(Remainder, SumsAreReducedAsByDivision) {
-  constexpr auto largest = static_cast<std::int32_t>(SumReduction::largest_sum);
-  std::mt19937_64 random(9);
-  for (int modulus = 2; modulus <= 256; ++modulus) {
-    const SumReduction reduction(static_cast<std::uint32_t>(modulus));
-    const auto check = [&](std::int32_t sum) {
-      const std::int64_t remainder = std::int64_t{sum} % modulus;
-      ASSERT_EQ(reduction(sum), remainder < 0 ? remainder + modulus : remainder)
-          << sum << " modulo " << modulus;
-    };
-    for (std::int32_t sum = -1000; sum < 1000; ++sum) check(sum);
-    for (std::int32_t less = 0; less < 1000; ++less) {
-      check(largest - less);
-      check(less - largest);
-    }
-    for (int draw = 0; draw < 5000; ++draw) {
-      const auto sum = static_cast<std::int32_t>(random());
-      if (-largest <= sum && sum <= largest) check(sum);
-    }
-  }
-}
-
 }  // namespace
 }  // namespace kintsugi::core

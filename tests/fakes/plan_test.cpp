@@ -243,7 +243,7 @@ TEST_F(DevicePlan, Fp64BeginsWithFewModuli) {
   using Case = CaseOfModuli;
   for (const Case& test :
        {Case{KINTSUGI_F64, 1290, 1290, {15}}, Case{KINTSUGI_F64, 1291, 1291, {15, 17}},
-        Case{KINTSUGI_F64, 3250, 3250, {15, 17}}, Case{KINTSUGI_F64, 4096, 4096, {15, 16, 17}},
+        Case{KINTSUGI_F64, 4095, 4095, {15, 17}}, Case{KINTSUGI_F64, 4096, 4096, {15, 16, 17}},
         Case{KINTSUGI_F64, 16384, 512, {15, 17}}, Case{KINTSUGI_F64, 8192, 8192, {15, 17, 19}},
         Case{KINTSUGI_C64, 1290, 1290, {15, 17}}, Case{KINTSUGI_F64, 64, 8192, {15}}}) {
     test.set(call.problem);

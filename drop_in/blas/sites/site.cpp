@@ -6,6 +6,7 @@
 #include <memory>
 #include <mutex>
 #include <unordered_map>
+#include <utility>
 
 #include "blas/mutexes.hpp"
 #include "blas/settings.hpp"
@@ -101,12 +102,9 @@ const Site* site_of_address(const void* return_address, const void* compiled_sit
   return site;
 }
 
-// The site of the thread's last call if sites have several frames. It is too large for static TLS.
-struct LastStack {
-  drop_in::CallStack key;
-  const Site* site = nullptr;
-};
-thread_local LastStack last_stack;
+// The map's pair of the thread's last call, if sites have several frames; pairs keep their addresses. The stack
+// itself would be too large for the library's static storage of threads.
+constinit thread_local const std::pair<const drop_in::CallStack, const Site*>* last_stack = nullptr;
 
 // Finds the site by the whole stack. The record of the compiler pass takes the place of the innermost frame.
 const Site* site_of_stack(const void* return_address, const void* compiled_site,
@@ -114,17 +112,18 @@ const Site* site_of_stack(const void* return_address, const void* compiled_site,
   const drop_in::CallStack stack = drop_in::read_stack(return_address, file.frames);
   drop_in::CallStack key = stack;
   if (compiled_site != nullptr) key.frames[0] = compiled_site;
-  if (last_stack.site != nullptr && last_stack.key == key) return last_stack.site;
+  if (last_stack != nullptr && last_stack->first == key) return last_stack->second;
   const std::lock_guard lock(sites_mutex);
   Sites& all = all_sites();
-  const Site*& site = all.of_stack[key];
+  auto& pair = *all.of_stack.try_emplace(key, nullptr).first;
+  const Site*& site = pair.second;
   if (site == nullptr) {
     std::unique_ptr<Site> made = new_site(return_address, compiled_site);
     if (made->function != "main") made->callers = drop_in::callers_of(stack);
     made->name = drop_in::name_with_callers(made->name, made->callers);
     site = site_with_rule(all, std::move(made), file);
   }
-  last_stack = {key, site};
+  last_stack = &pair;
   return site;
 }
 

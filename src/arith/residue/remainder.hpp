@@ -155,20 +155,26 @@ constexpr RemainderTable<Limbs> remainder_table(int count) {
 inline constexpr int max_complex_slices = 64;
 constexpr int remainder_limbs(const ComplexBasis& basis) { return (residue_bits(basis) + 3 + 63) / 64; }
 
+// The sums of all slices of a basis as residues of a part of an element (part 0: real, part 1: imaginary).
+// Only the first basis.slices() elements are set.
+constexpr std::array<WeightedResidue, max_complex_slices> part_residues(const ComplexBasis& basis,
+                                                                        std::int64_t part) {
+  std::array<WeightedResidue, max_complex_slices> residues;
+  for (int t = 0; t < basis.count(); ++t) {
+    const auto weights = basis.part_weights(part, t);
+    for (int s = 0; s < (basis.has_root(t) ? 2 : 3); ++s)
+      residues[basis.first_slice(t) + s] = {t, weights[s]};
+  }
+  return residues;
+}
+
 // Tables of an element's real part (0) and imaginary part (1), from the sums of all slices of the basis.
 template <int Limbs>
 constexpr std::array<RemainderTable<Limbs, max_complex_slices>, 2> part_tables(const ComplexBasis& basis) {
-  std::array<std::array<WeightedResidue, max_complex_slices>, 2> residues;
-  for (int t = 0; t < basis.count(); ++t) {
-    for (std::int64_t part = 0; part < 2; ++part) {
-      const auto weights = basis.part_weights(part, t);
-      for (int s = 0; s < (basis.has_root(t) ? 2 : 3); ++s)
-        residues[part][basis.first_slice(t) + s] = {t, weights[s]};
-    }
-  }
-  const auto table = [&](int part) {
+  const auto table = [&](std::int64_t part) {
+    const auto residues = part_residues(basis, part);
     return remainder_table<Limbs, max_complex_slices>(ResidueSystem{0, basis},
-                                                      std::span(residues[part]).first(basis.slices()));
+                                                      std::span(residues).first(basis.slices()));
   };
   return {table(0), table(1)};
 }
@@ -238,30 +244,5 @@ KINTSUGI_HOST_DEVICE constexpr std::uint32_t residue_of_sum(std::int32_t sum, st
   remainder -= remainder >= modulus ? modulus : 0;
   return sum < 0 && remainder != 0 ? modulus - remainder : remainder;
 }
-
-// residue_of_sum() in fewer instructions, for sums of at most 131,071 products of int8. A multiple of the
-// modulus is added first, which makes every such sum positive.
-class SumReduction {
- public:
-  KINTSUGI_HOST_DEVICE constexpr explicit SumReduction(std::uint32_t modulus)
-      : modulus_(modulus), reciprocal_(~0U / modulus),
-        multiple_((largest_sum + modulus - 1) / modulus * modulus) {}
-
-  KINTSUGI_HOST_DEVICE constexpr std::uint32_t operator()(std::int32_t sum) const {
-    const std::uint32_t positive = static_cast<std::uint32_t>(sum) + multiple_;
-    const std::uint32_t quotient =
-        static_cast<std::uint32_t>(std::uint64_t{positive} * reciprocal_ >> 32);  // right or one too small
-    const std::uint32_t remainder = positive - quotient * modulus_;
-    const std::uint32_t less = remainder - modulus_;
-    return remainder < less ? remainder : less;
-  }
-
-  static constexpr std::uint32_t largest_sum = 131071U << 14;
-
- private:
-  std::uint32_t modulus_;
-  std::uint32_t reciprocal_;
-  std::uint32_t multiple_;
-};
 
 }  // namespace kintsugi::core

@@ -31,7 +31,7 @@ struct Emulations {
 // products operands of wider range are worth more.
 std::vector<int> more_moduli(const Problem& problem) {
   constexpr double short_products = 0x1p31;
-  constexpr double medium_products = 0x1p35;
+  constexpr double medium_products = 0x1p36;
   constexpr double long_products = 0x1p38;
   constexpr double elements_of_tile = 0x1p24;
   const double parts = problem.complex ? 2 : 1;

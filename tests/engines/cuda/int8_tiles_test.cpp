@@ -1,10 +1,11 @@
-// Tests which tile a product of int8 slices gets, and that clusters compute every tile of every group once.
+// Tests that clusters compute every tile of every group of a product of int8 slices once, and the expected
+// time of their turns.
 #include "engines/cuda/gemm/int8/int8_tiles.hpp"
-
-#include "engines/cuda/arch/profile.hpp"
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <random>
 #include <set>
 #include <tuple>
 
@@ -14,58 +15,69 @@ namespace {
 constexpr std::int32_t h200_clusters = 66;  // of an H200
 
 TEST(Int8Tiles, FitTheSharedMemoryOfABlock) {
-  for (const Int8Tile& tile : int8_tiles) {
-    EXPECT_LE(tile.shared_bytes() + 1024, 227 * 1024) << "with barriers";
-    EXPECT_EQ(tile.block_rows % 64, 0) << "a thread stores parts of 64 rows";
-    EXPECT_EQ(tile.block_columns % 128, 0) << "each of two warpgroups multiplies a multiple of 64 columns";
-    EXPECT_LE(tile.copied_rows(), 256) << "limit of a TMA box";
-    EXPECT_LE(tile.copied_columns(), 256);
-  }
+  EXPECT_LE(Int8Tile::shared_bytes + 1024, 227 * 1024) << "with barriers";
+  EXPECT_EQ(Int8Tile::copied_rows % PermutedRows::copied_rows, 0);
+  EXPECT_EQ(Int8Tile::rows % PermutedRows::rows, 0) << "a thread stores parts of its 16 rows of 64";
+  EXPECT_EQ(Int8Tile::block_columns % 64, 0) << "an instruction multiplies 64 columns";
+  EXPECT_LE(Int8Tile::block_columns, 256) << "limit of a TMA box";
 }
 
 TEST(Int8Tiles, EveryTileOfEveryModulusIsComputedOnce) {
-  for (const std::int64_t rows : {16, 256, 272, 800, 4096}) {
-    for (const std::int64_t columns : {16, 384, 400, 3000}) {
-      for (const int moduli : {2, 16, 49}) {
-        for (const Int8Tile& tile : int8_tiles) {
-          const TileSchedule schedule =
-              int8_tile_schedule(tile, {rows, columns, 300, moduli, moduli}, h200_clusters);
-          EXPECT_EQ(schedule.k_blocks, 3);
-          EXPECT_LE(schedule.clusters, h200_clusters);
-          std::set<std::tuple<int, int, int>> computed;
-          for (int cluster = 0; cluster < schedule.clusters; ++cluster) {
-            WholeTileScheduler tiles(schedule);
-            for (WorkTile work_tile; tiles.next(cluster, work_tile);) {
-              const TileCoord coord = schedule.coord(work_tile);
-              EXPECT_LT(std::int64_t{coord.row} * tile.rows(), rows);
-              EXPECT_LT(std::int64_t{coord.column} * tile.columns(), columns);
-              EXPECT_LT(coord.item, moduli);
-              EXPECT_EQ(schedule.k_parts_of(work_tile), 1);
-              EXPECT_TRUE(computed.emplace(coord.item, coord.row, coord.column).second);
-            }
-          }
-          EXPECT_EQ(static_cast<std::int64_t>(computed.size()), schedule.tiles());
-          EXPECT_GE(std::int64_t{schedule.rows} * tile.rows(), rows);
-          EXPECT_GE(std::int64_t{schedule.columns} * tile.columns(), columns);
-        }
+  std::mt19937 random(31);
+  for (int draw = 0; draw < 200; ++draw) {
+    const auto below = [&](std::uint32_t bound) { return static_cast<int>(random() % bound); };
+    const std::int64_t rows = 16 * (1 + below(draw % 4 == 0 ? 1024 : 100));
+    const std::int64_t columns = 16 * (1 + below(draw % 4 == 1 ? 1024 : 100));
+    const int moduli = 1 + below(49);
+    const TileSchedule schedule = int8_tile_schedule({rows, columns, 300, moduli, moduli},
+                                                     draw % 3 == 0 ? 1 + below(128) : h200_clusters);
+    EXPECT_EQ(schedule.k_blocks, 3);
+    std::set<std::tuple<int, int, int>> computed;
+    for (int cluster = 0; cluster < schedule.clusters; ++cluster) {
+      WholeTileScheduler tiles(schedule);
+      Int8TileOrder order(schedule, cluster);
+      for (WorkTile work_tile; tiles.next(cluster, work_tile); order.advance()) {
+        const TileCoord coord = schedule.coord(work_tile);
+        ASSERT_TRUE(order.has_tile());
+        const TileCoord found = order.coord();
+        ASSERT_EQ(std::tuple(found.item, found.row, found.column),
+                  std::tuple(coord.item, coord.row, coord.column));
+        EXPECT_EQ(order.item(), coord.item);
+        EXPECT_LT(std::int64_t{coord.row} * Int8Tile::rows, rows);
+        EXPECT_LT(std::int64_t{coord.column} * Int8Tile::columns, columns);
+        EXPECT_LT(coord.item, moduli);
+        EXPECT_TRUE(computed.emplace(coord.item, coord.row, coord.column).second);
       }
+      EXPECT_FALSE(order.has_tile());
     }
+    EXPECT_EQ(static_cast<std::int64_t>(computed.size()), schedule.tiles());
+    EXPECT_GE(std::int64_t{schedule.rows} * Int8Tile::rows, rows);
+    EXPECT_GE(std::int64_t{schedule.columns} * Int8Tile::columns, columns);
   }
 }
 
-// Measured with 16 moduli on an H200: small products need more clusters, and the narrow tile wins where it
-// divides C better.
-TEST(Int8Tiles, SmallProductsTakeNarrowTiles) {
-  const auto chosen = [](std::int64_t n) {
-    return int8_tiles[choose_int8_tile(int8_tiles, shipped_profiles().back().costs.int8_tiles,
-                                       {n, n, n, 16, 16}, h200_clusters)
-                          .tile]
-        .block_columns;
+TEST(Int8Tiles, DivisorsDivide) {
+  std::mt19937 random(7);
+  for (int draw = 0; draw < 20000; ++draw) {
+    const auto number = static_cast<std::uint32_t>(random() >> (random() % 32));
+    const auto divisor = std::max(1U, static_cast<std::uint32_t>(random() >> (random() % 32)));
+    std::uint32_t remainder = 0;
+    EXPECT_EQ(Divisor(divisor).quotient(number, remainder), number / divisor);
+    EXPECT_EQ(remainder, number % divisor);
+  }
+}
+
+TEST(Int8Tiles, TheLongerOfProductsAndReductionSetsTheTimeOfTurns) {
+  constexpr TileTimes times{.block = 1, .tile = 4};
+  const auto microseconds = [&](std::int64_t k, int tiles_of_cluster) {
+    return int8_microseconds({Int8Tile::rows, Int8Tile::columns, k, tiles_of_cluster, tiles_of_cluster},
+                             times, 1);
   };
-  EXPECT_EQ(chosen(256), 128);
-  EXPECT_EQ(chosen(1024), 128);
-  EXPECT_EQ(chosen(2048), 128);
-  EXPECT_EQ(chosen(8192), 256);
+  EXPECT_EQ(microseconds(128, 1), 1 + 4);
+  EXPECT_EQ(microseconds(128, 2), 1 + 1 + 4) << "the second warpgroup begins after the first one's products";
+  EXPECT_EQ(microseconds(128, 3), (1 + 4) + 1 + 4)
+      << "the first one begins again when it has stored its tile";
+  EXPECT_EQ(microseconds(1024, 3), 3 * 8 + 4) << "products hide reductions";
 }
 
 }  // namespace

@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "engines/cuda/cublas/products.hpp"
-#include "engines/cuda/gemm/clusters.hpp"
 #include "engines/cuda/gemm/int8/int8_gemm.hpp"
 #include "schemes/int8x6.hpp"
 #include "schemes/ozaki2.hpp"
@@ -85,16 +84,10 @@ void time_products(nlohmann::json& rows, const std::string& scheme, const Progra
   const auto expected = time_kernel(rows, scheme, product, "vendor", [&](int) {
     cuda::multiply({}, product.schedule, product.a, product.b, product.sums, product.scratch.data(), nullptr);
   });
-  for (std::size_t t = 0; t < cuda::int8_tiles.size(); ++t) {
-    const cuda::Int8TileVariant choice{
-        t, cuda::int8_tile_schedule(cuda::int8_tiles[t],
-                                    cuda::int8_shape(product.schedule, product.a, product.sums),
-                                    cuda::clusters_of_device())};
-    const auto found = time_kernel(rows, scheme, product, fmt::format("tile {}", t), [&](int) {
-      cuda::int8_gemm({}, product.schedule, product.a, product.b, product.sums, {}, choice);
-    });
-    if (found != expected) fmt::print("  the sums DIFFER from those of cuBLAS\n");
-  }
+  const auto found = time_kernel(rows, scheme, product, "own", [&](int) {
+    cuda::int8_gemm({}, product.schedule, product.a, product.b, product.sums, {});
+  });
+  if (found != expected) fmt::print("  the sums DIFFER from those of cuBLAS\n");
 }
 
 int run(const char* file) {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <complex>
 #include <cstring>
 #include <functional>
 #include <nlohmann/json.hpp>
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include "arith/epilogue.hpp"
+#include "base/embedding.hpp"
 #include "engines/cuda/recombine/recombine.hpp"
 #include "tests/gpu/rates/rate.hpp"
 
@@ -101,9 +103,12 @@ std::vector<T> small_integers(std::int64_t count) {
 template <class T>
 struct Square {
   explicit Square(std::int64_t size, bool by_rows = false)
-      : n(size), ranges(std::vector<VectorRange>(static_cast<std::size_t>(size), VectorRange{.scale = 1})),
+      : n(size),
+        ranges(std::vector<VectorRange>(static_cast<std::size_t>(2 * size), VectorRange{.scale = 1})),
         c(size * size) {
-    constexpr ElementType type = sizeof(T) == 4 ? ElementType::f32 : ElementType::f64;
+    constexpr ElementType type = is_complex<T>    ? ElementType::c64
+                                 : sizeof(T) == 4 ? ElementType::f32
+                                                  : ElementType::f64;
     const DeviceMatrix result{.data = c.data(),
                               .type = type,
                               .rows = n,
@@ -144,27 +149,66 @@ void time_weighted(Table& table, std::int64_t n, int groups, bool by_rows) {
   }
 }
 
-void time_residues(Table& table, std::int64_t n, int count, bool updates) {
-  Square<double> square(n);
-  if (updates) square.tile.scalars = {.alpha = -1, .beta = 1};
-  const std::vector<int> integers = small_integers<int>(n * n);
+// Residues of integers modulo the moduli of all slices. `modulus_of`: modulus of each slice, 0 for one of zeros.
+std::vector<std::uint8_t> residues_of(const std::vector<int>& integers, const std::vector<int>& modulus_of) {
   std::vector<std::uint8_t> residues;
-  for (int t = 0; t < count; ++t) {
+  for (const int modulus : modulus_of) {
     std::transform(integers.begin(), integers.end(), std::back_inserter(residues), [&](int x) {
-      return static_cast<std::uint8_t>(x < 0 ? x + moduli[static_cast<std::size_t>(t)] : x);
+      return static_cast<std::uint8_t>(modulus == 0 ? 0 : x < 0 ? x + modulus : x);
     });
   }
-  const Array<std::uint8_t> sums(residues);
-  Accumulators accumulators = make_accumulators(SumType::residue, n, n, count);
+  return residues;
+}
+
+// Recombination into C = AB, by columns or rows, or into C - AB.
+enum class Target : std::uint8_t { columns, rows, sum };
+
+template <class T>
+void time_recombination(Table& table, std::int64_t n, const ResidueSystem& system,
+                        const std::vector<int>& modulus_of, Target target) {
+  Square<T> square(n, target == Target::rows);
+  if (target == Target::sum) square.tile.scalars = {.alpha = -1, .beta = 1};
+  const auto slices = static_cast<int>(modulus_of.size());
+  const std::vector<int> integers = small_integers<int>(n * n);
+  const Array<std::uint8_t> sums(residues_of(integers, modulus_of));
+  Accumulators accumulators = make_accumulators(SumType::residue, n, n, slices);
   accumulators.data = reinterpret_cast<std::byte*>(sums.data());
   const std::string name =
-      fmt::format("residues f64, {} moduli, {} x {}{}", count, n, n, updates ? ", added to C" : "");
-  table.add_transfer(name, static_cast<double>(n * n) * (count + (updates ? 16 : 8)), [&] {
-    engine().recombine_residues({}, accumulators, {.real_count = count}, square.tile);
-  });
-  if (updates) return;  // C has the sum of all runs
-  for (const std::int64_t e : {std::int64_t{0}, n * n / 3, n * n - 1})
-    expect(square.c.host(e), integers[static_cast<std::size_t>(e)] * 0.25, name);
+      fmt::format("residues {}, {} slices, {} x {}{}", is_complex<T> ? "c64" : "f64", slices, n, n,
+                  target == Target::sum    ? ", added to C"
+                  : target == Target::rows ? ", by rows"
+                                           : "");
+  const double bytes = slices + static_cast<double>(sizeof(T)) * (target == Target::sum ? 2 : 1);
+  table.add_transfer(name, static_cast<double>(n * n) * bytes,
+                     [&] { engine().recombine_residues({}, accumulators, system, square.tile); });
+  if (target == Target::sum) return;  // C has the sum of all runs
+  for (const std::int64_t e : {std::int64_t{0}, n * n / 3, n * n - 1}) {
+    const T found = square.c.host(target == Target::rows ? e % n * n + e / n : e);
+    expect(std::real(found), integers[static_cast<std::size_t>(e)] * 0.25, name);
+    expect(std::imag(found), 0, name);
+  }
+}
+
+void time_residues(Table& table, std::int64_t n, int count) {
+  const std::vector<int> modulus_of(moduli.begin(), moduli.begin() + count);
+  for (const Target target : {Target::columns, Target::rows, Target::sum})
+    time_recombination<double>(table, n, {.real_count = count}, modulus_of, target);
+}
+
+// Elements of complex matrices whose imaginary parts are zero.
+void time_complex_residues(Table& table, std::int64_t n, int count) {
+  const ComplexBasis basis = cheapest_basis(residue_bits(count));
+  std::vector<int> modulus_of;
+  for (int t = 0; t < basis.count(); ++t) {
+    const int modulus = basis.modulus(t);
+    if (basis.has_root(t)) {
+      modulus_of.insert(modulus_of.end(), {modulus, modulus});
+    } else {
+      modulus_of.insert(modulus_of.end(), {modulus, 0, modulus});
+    }
+  }
+  for (const Target target : {Target::columns, Target::rows, Target::sum})
+    time_recombination<std::complex<double>>(table, n, {.basis = basis}, modulus_of, target);
 }
 
 void time_additions_of_k_blocks(Table& table, std::int64_t n, int modulus) {
@@ -290,9 +334,9 @@ int run(const char* file) {
       time_weighted(table, n, 3, by_rows);
     }
   }
-  for (const int count : {8, 15, 20, 49}) {
-    for (const bool updates : {false, true}) time_residues(table, 4096, count, updates);
-  }
+  for (const int count : {8, 15, 16, 20, 49}) time_residues(table, 4096, count);
+  time_residues(table, 8192, 15);
+  for (const int count : {15, 16}) time_complex_residues(table, 4096, count);
   time_checked(table, 4096, 19, 0, 0);
   time_checked(table, 4096, 19, 3, 0);
   time_checked(table, 4096, 19, 3, 0x1p-50);

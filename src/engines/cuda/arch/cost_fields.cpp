@@ -21,10 +21,11 @@ class Fields {
   }
   template <std::size_t N>
   void add_tiles(std::string_view name, std::array<TileTimes, N>& tiles, std::size_t count = N) {
-    for (std::size_t i = 0; i < count; ++i) {
-      add(fmt::format("{}.{}.block", name, i), tiles[i].block, clock_time);
-      add(fmt::format("{}.{}.tile", name, i), tiles[i].tile, clock_time);
-    }
+    for (std::size_t i = 0; i < count; ++i) add_tile(fmt::format("{}.{}", name, i), tiles[i]);
+  }
+  void add_tile(std::string_view name, TileTimes& tile) {
+    add(fmt::format("{}.block", name), tile.block, clock_time);
+    add(fmt::format("{}.tile", name), tile.tile, clock_time);
   }
   std::vector<CostField> take() { return std::move(fields_); }
 
@@ -105,7 +106,7 @@ std::vector<CostField> cost_fields(Costs& costs) {
   Fields fields;
   add_multi_term(fields, costs.multi_term);
   add_call(fields, costs.call);
-  fields.add_tiles("int8_tiles", costs.int8_tiles);
+  fields.add_tile("int8_tile", costs.int8_tile);
   add_native(fields, costs);
   return fields.take();
 }

@@ -88,7 +88,7 @@ struct ResidueCosts {
 struct Costs {
   MultiTermCosts multi_term;
   CallCosts call;
-  std::array<TileTimes, 2> int8_tiles;  // indexed like int8_tiles (gemm/int8/int8_tiles.hpp)
+  TileTimes int8_tile;  // of the int8 GEMM kernels; used by int8_microseconds()
   NativeCallCosts native_call;
   std::array<NativeCosts, 4> native;  // native and residues are indexed by ElementType
   std::array<ResidueCosts, 4> residues;

@@ -56,11 +56,9 @@ const std::array<MultiTermKernels, 3> multi_term_kernels{
 #undef KINTSUGI_SEGMENTED_KERNEL
 
 const Int8Kernels int8_kernels{
-    .tiles = int8_tiles,
-    .residues = {KernelName{"int8_sm90a", "residue_products_256", waits_for_grid_dependency},
-                 KernelName{"int8_sm90a", "residue_products_128", waits_for_grid_dependency}},
-    .integers = {KernelName{"int8_sm90a", "integer_products_256", waits_for_grid_dependency},
-                 KernelName{"int8_sm90a", "integer_products_128", waits_for_grid_dependency}}};
+    .residues = {"int8_sm90a", "residue_products", waits_for_grid_dependency},
+    .short_residues = {"int8_sm90a", "short_residue_products", waits_for_grid_dependency},
+    .integers = {"int8_sm90a", "integer_products", waits_for_grid_dependency}};
 
 #define KINTSUGI_WEIGHTED_TILES(slices_a, slices_b, depth)                          \
   {                                                                                 \

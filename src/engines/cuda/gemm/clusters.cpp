@@ -42,4 +42,16 @@ TensorMap tensor_map(const Slices& slices, std::int64_t items, std::int64_t rows
   return map;
 }
 
+TensorMap byte_tensor_map(std::byte* data, const std::array<std::uint64_t, 5>& lengths,
+                          const std::array<std::uint64_t, 4>& strides,
+                          const std::array<std::uint32_t, 5>& box) {
+  TensorMap map;
+  const std::array<std::uint32_t, 5> steps{1, 1, 1, 1, 1};
+  check(
+      driver().tensor_map_encode(&map, tensor_map_bytes, 5, data, lengths.data(), strides.data(), box.data(),
+                                 steps.data(), 0, tensor_map_swizzle_128, tensor_map_promotion_256, 0),
+      "cuTensorMapEncodeTiled");
+  return map;
+}
+
 }  // namespace kintsugi::core::cuda

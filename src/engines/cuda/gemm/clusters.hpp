@@ -1,6 +1,8 @@
 // Numbers of SMs and clusters, and tensor maps, for launches with clusters.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 
 #include "engines/cuda/gemm/kernel_params.hpp"
@@ -18,5 +20,11 @@ std::int32_t clusters_of_device();
 // Tensor map of the slices of `items` batch items. A box has 128 bytes along k of `rows` vectors of one
 // slice.
 TensorMap tensor_map(const Slices& slices, std::int64_t items, std::int64_t rows);
+
+// Tensor map of bytes with five dimensions. `lengths` and `box` are those of the dimensions, `strides` in
+// bytes those of all but the first one. The first length of the box is 128.
+TensorMap byte_tensor_map(std::byte* data, const std::array<std::uint64_t, 5>& lengths,
+                          const std::array<std::uint64_t, 4>& strides,
+                          const std::array<std::uint32_t, 5>& box);
 
 }  // namespace kintsugi::core::cuda

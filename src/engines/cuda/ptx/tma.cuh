@@ -30,4 +30,20 @@ __device__ inline void tma_load_multicast(std::uint32_t target, const TensorMap&
       : "memory");
 }
 
+// Coordinates of a box in a tensor map of five dimensions.
+struct BoxCoord {
+  int x[5];
+};
+
+// tma_load_multicast() for a tensor map of five dimensions.
+__device__ inline void tma_load_multicast(std::uint32_t target, const TensorMap& map, const Mbarrier& barrier,
+                                          const BoxCoord& box, std::uint16_t blocks) {
+  asm volatile(
+      "cp.async.bulk.tensor.5d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster"
+      " [%0], [%1, {%3, %4, %5, %6, %7}], [%2], %8;" ::"r"(target),
+      "l"(&map), "r"(barrier.address()), "r"(box.x[0]), "r"(box.x[1]), "r"(box.x[2]), "r"(box.x[3]),
+      "r"(box.x[4]), "h"(blocks)
+      : "memory");
+}
+
 }  // namespace kintsugi::core::cuda

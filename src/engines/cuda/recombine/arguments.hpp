@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 
+#include "arith/residue/digit_sums.hpp"
 #include "arith/residue/remainder.hpp"
 #include "engines/device.hpp"
 #include "schedule/schedule.hpp"
@@ -22,7 +23,7 @@ struct WeightedSums {
   std::int16_t exponents[max_groups];
 };
 
-// Residues of sums. Each group has the residues modulo one modulus.
+// Residues of sums. Each group has the residues modulo one modulus. Columns are aligned to 16 bytes.
 struct ResidueSums {
   const std::uint8_t* data;
   std::int64_t rows;          // number of residues per column
@@ -43,6 +44,26 @@ struct ResiduesOfElements {
   ResidueSums sums;
   std::array<RemainderTable<Limbs, max_complex_slices>, 2> table;
 };
+
+// Largest numbers of residues of an element in FP64 that are recombined by sums of digits, if their moduli's
+// product fits into digit_limbs limbs. Two columns of 36 residues a warp leave the shared memory of a thread
+// block below 99 KB, which is all that some devices have; more than 35 are not needed (cheapest_basis()).
+inline constexpr int digit_limbs = 2;
+inline constexpr int max_real_digit_residues = moduli_in_limbs(digit_limbs);
+inline constexpr int max_complex_digit_residues = 36;
+static_assert(max_real_digit_residues == 16);
+
+// Residues for which tables and instructions have room: a multiple of the residues that an instruction takes.
+constexpr int padded_digit_residues(int count) { return (count + 7) / 8 * 8; }
+
+// Tables for sums of digits, one for each part of an element.
+template <int parts, int MaxResidues>
+struct DigitTables {
+  std::array<DigitTable<MaxResidues>, parts> table;
+  std::int32_t block_columns;  // columns of C of a thread block
+};
+using RealDigitTables = DigitTables<1, padded_digit_residues(max_real_digit_residues)>;
+using ComplexDigitTables = DigitTables<2, padded_digit_residues(max_complex_digit_residues)>;
 
 // Largest number of limbs for which there are kernels for residues of complex elements (ResiduesOfElements).
 // Integers of more limbs are found from residues of the elements' parts (ResiduesOfParts).
@@ -73,6 +94,21 @@ constexpr int block_columns(ElementType type) { return type == ElementType::c64 
 inline constexpr int warp_size = 32;
 inline constexpr int block_warps = 8;
 inline constexpr int block_threads = warp_size * block_warps;
+
+// Columns of C of a thread block that recombines by sums of digits: at most this many, so that one thread loads
+// the scale of each vector, and fewer where C would give too few thread blocks.
+constexpr int most_digit_columns(ElementType type) { return 4 * block_columns(type); }
+
+// Columns of residues that a warp of these kernels has in shared memory or under way to it, the residues of each
+// row, and the bytes of a column.
+constexpr int digit_stages(ElementType type) { return type == ElementType::c64 ? 2 : 3; }
+constexpr int stored_digit_residues(ElementType type) {
+  return type == ElementType::c64 ? max_complex_digit_residues : max_real_digit_residues;
+}
+constexpr int digit_stage_bytes(ElementType type) { return stored_digit_residues(type) * block_rows; }
+constexpr std::int64_t digit_shared_bytes(ElementType type) {
+  return block_warps * digit_stages(type) * digit_stage_bytes(type);
+}
 
 // Threads per block of the kernels that recombine one element per thread. A thread block has neighboring rows
 // of one column of the tile.

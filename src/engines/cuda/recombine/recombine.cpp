@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "arith/residue/remainder.hpp"
 #include "base/status.hpp"
@@ -46,6 +47,72 @@ void launch_residues(const KernelsOfTypes& kernels, const Queue& queue, const Re
   } else {
     launch_with(ResiduesOfElements<Limbs>{sums, part_tables<Limbs>(system.basis)});
   }
+}
+
+// Returns make(), or what it returned for the same system at the thread's last call, since tables take longer to
+// make than a kernel to launch.
+template <class Tables, class Make>
+const Tables& tables_of(const ResidueSystem& system, const Make& make) {
+  struct Last {
+    ResidueSystem system;
+    Tables tables;
+  };
+  thread_local Last last{system, make()};
+  if (last.system.real_count != system.real_count || last.system.basis != system.basis)
+    last = {system, make()};
+  return last.tables;
+}
+
+// Columns of C of a thread block that recombines by sums of digits. More columns hide the thread block's start
+// better, where C is read or passes through shared memory, or elements are complex; else fewer leave less work for
+// the last thread blocks (docs/results/log/2026-11-26-recombination-on-tensor-cores.md).
+int digit_columns(const DeviceTile& tile) {
+  constexpr std::int64_t enough_blocks = 256;
+  const ElementType type = tile.c.type;
+  const bool only_writes_columns = type == ElementType::f64 && tile.c.row_stride == 1 &&
+                                   tile.scalars.device_beta == nullptr && tile.scalars.beta == 0.0;
+  int columns = most_digit_columns(type) / (only_writes_columns ? 2 : 1);
+  while (columns > block_columns(type) &&
+         divide_up(tile.rows, block_rows) * divide_up(tile.columns, columns) < enough_blocks)
+    columns /= 2;
+  return columns;
+}
+
+// True if an element of this type is recombined by sums of digits.
+bool takes_digits(const ResidueSystem& system, ElementType type) {
+  if (type == ElementType::f64) return system.real_count <= max_real_digit_residues;
+  return type == ElementType::c64 && !system.basis.empty() && remainder_limbs(system.basis) <= digit_limbs &&
+         system.basis.slices() <= max_complex_digit_residues;
+}
+
+void launch_digit_residues(const Queue& queue, const ResidueSums& sums, const ResidueSystem& system,
+                           const DeviceTile& tile) {
+  static const KernelName f64{"digit_residues", "digit_residues_f64"};
+  static const KernelName c64{"digit_residues", "digit_residues_c64"};
+  const auto launch_with = [&](const KernelName& kernel, auto source, auto tables) {
+    source.sums = sums;
+    tables.block_columns = digit_columns(tile);
+    launch(kernel, {divide_up(tile.rows, block_rows) * divide_up(tile.columns, tables.block_columns)},
+           block_threads, digit_shared_bytes(tile.c.type), queue, tile, source, tables);
+  };
+  if (tile.c.type == ElementType::f64) {
+    using Tables = std::pair<ResiduesOfParts<digit_limbs>, RealDigitTables>;
+    const auto& [source, tables] = tables_of<Tables>(system, [&] {
+      return Tables{{{}, remainder_table<digit_limbs>(system.real_count)},
+                    {{digit_table<padded_digit_residues(max_real_digit_residues)>(system.real_count)}, {}}};
+    });
+    return launch_with(f64, source, tables);
+  }
+  using Tables = std::pair<ResiduesOfElements<digit_limbs>, ComplexDigitTables>;
+  const auto& [source, tables] = tables_of<Tables>(system, [&] {
+    const auto table = [&](std::int64_t part) {
+      const auto residues = part_residues(system.basis, part);
+      return digit_table<padded_digit_residues(max_complex_digit_residues)>(
+          system, std::span(residues).first(system.basis.slices()));
+    };
+    return Tables{{{}, part_tables<digit_limbs>(system.basis)}, {{table(0), table(1)}, {}}};
+  });
+  launch_with(c64, source, tables);
 }
 
 // Recombines sums of 52-bit words. If there is a single group, it has products of one word of A and one word
@@ -96,12 +163,15 @@ void recombine_residues(const Queue& queue, const Accumulators& sums, const Resi
     fail(Status::internal, "engine cuda got sums of type {} for residues", static_cast<int>(sums.type));
   const ResidueSums residues{reinterpret_cast<const std::uint8_t*>(sums.data), sums.rows,
                              sums.group_stride()};
+  if (takes_digits(system, tile.c.type)) return launch_digit_residues(queue, residues, system, tile);
   // Kernels for residues of the parts of complex elements always have 6 limbs.
   const int limbs = !system.basis.empty() ? remainder_limbs(system.basis)
                     : tile.c.complex()    ? 6
                                           : remainder_limbs(system.real_count);
-  if (limbs <= 2) return launch_residues<2>(in_2, queue, residues, system, tile);
-  if (limbs == 3) return launch_residues<3>(in_3, queue, residues, system, tile);
+  // For two limbs there are only kernels of FP32; complex bases of many moduli may need them in FP64.
+  const bool needs_3 = limbs <= 2 && tile.c.type == ElementType::c64;
+  if (limbs <= 2 && !needs_3) return launch_residues<2>(in_2, queue, residues, system, tile);
+  if (limbs <= 3) return launch_residues<3>(in_3, queue, residues, system, tile);
   launch_residues<6>(in_6, queue, residues, system, tile);
 }
 

@@ -4,6 +4,9 @@
 
 namespace kintsugi::core::cuda {
 
-KINTSUGI_REAL_RESIDUES(KINTSUGI_LIMBS, KINTSUGI_BLOCKS)
+KINTSUGI_RESIDUES(residues_f32, float, KINTSUGI_LIMBS, KINTSUGI_BLOCKS, ResiduesOfParts)
+#if KINTSUGI_LIMBS > 2  // for fewer limbs: digit_residues.cu
+KINTSUGI_RESIDUES(residues_f64, double, KINTSUGI_LIMBS, KINTSUGI_BLOCKS, ResiduesOfParts)
+#endif
 
 }  // namespace kintsugi::core::cuda

@@ -3,7 +3,6 @@
 // they take long to compile.
 #pragma once
 
-#include "arith/residue/integer_update.hpp"
 #include "arith/residue/remainder.hpp"
 #include "engines/cuda/recombine/arguments.hpp"
 #include "engines/cuda/recombine/general_element.cuh"
@@ -114,25 +113,14 @@ template <class T, int Limbs, class Source>
 class Residues {
  public:
   static constexpr int parts = static_cast<int>(parts_of<T>);
-  // True if write_block() takes alpha = ±1 and beta = 0 or ±1, and rounds the sum of AB and beta C once
-  // (arith/residue/integer_update.hpp). Otherwise it takes only alpha = 1 and beta = 0.
-  static constexpr bool updates = std::is_same_v<T, double> && Limbs == 2;
-
   __device__ explicit Residues(const Source& source) : source_(source) {}
 
   __device__ static bool takes(const Scalars<T>& scalars) {
-    if constexpr (updates) {
-      return (scalars.alpha == 1 || scalars.alpha == -1) &&
-             (scalars.beta == 0 || scalars.beta == 1 || scalars.beta == -1);
-    } else {
-      return scalars.alpha == T(1) && scalars.beta == T(0);
-    }
+    return scalars.alpha == T(1) && scalars.beta == T(0);
   }
 
-  __device__ void write_block(const TileBlock<T>& block, const Scalars<T>& scalars) const {
-    if constexpr (updates) {
-      if (scalars.alpha != 1 || scalars.beta != 0) return update_block(block, scalars);
-    }
+  __device__ void write_block(const TileBlock<T>& block, const Scalars<T>&) const {
+    block.begin(false);
     for_each_column(block, source_, [&](int e, const std::uint8_t* residues) {
       RowsOfThread<T> elements;
       if constexpr (is_complex<T>) {
@@ -146,6 +134,7 @@ class Residues {
       }
       block.write(e, elements);
     });
+    block.end();
   }
 
   __device__ void write_finite(std::int64_t i, std::int64_t j, int row_scale, const VectorRange* column,
@@ -161,34 +150,6 @@ class Residues {
   }
 
  private:
-  __device__ void update_block(const TileBlock<T>& block, const Scalars<T>& scalars) const {
-    for_each_column(block, source_, [&](int e, const std::uint8_t* residues) {
-      RowsOfThread<T> elements;
-      if (scalars.beta != 0) elements = block.read(e);
-      update(block, residues, e, scalars, elements.rows);
-      block.write(e, elements);
-    });
-  }
-
-  // Sets the thread's rows of its e-th column to alpha AB + beta C. `elements` must be those of C if beta is
-  // not 0.
-  __device__ void update(const TileBlock<T>& block, const std::uint8_t* residues, int e,
-                         const Scalars<T>& scalars, T (&elements)[rows_each]) const {
-    RemainderSum<Limbs> sums[rows_each];
-    add_up_part<T, std::uint32_t>(source_, residues, 0, sums);
-#pragma unroll
-    for (int r = 0; r < rows_each; ++r) {
-      const auto integer = sums[r].integer(table_of(source_, 0));
-      const int exponent = block.exponent(r, e, 0);
-      const double unit = scalars.alpha * core::power_of_two(exponent);
-      // The third argument of rounded_update() is 1 / unit, since alpha is 1 or -1.
-      elements[r] = scalars.beta == 0
-                        ? rounded_product(integer, unit)
-                        : rounded_update(integer, unit, scalars.alpha * core::power_of_two(-exponent),
-                                         scalars.beta * elements[r]);
-    }
-  }
-
   // Rounds part p of the thread's rows of its e-th column.
   __device__ void round_part(const TileBlock<T>& block, const std::uint8_t* residues, int e, int p,
                              RealOf<T> (&result)[rows_each]) const {
@@ -209,13 +170,5 @@ class Residues {
       name(const __grid_constant__ DeviceTile tile, const __grid_constant__ Source<limbs> source) { \
     recombine_tile<T>(tile, Residues<T, limbs, Source<limbs>>(source));                             \
   }
-
-#define KINTSUGI_REAL_RESIDUES(limbs, blocks)                            \
-  KINTSUGI_RESIDUES(residues_f32, float, limbs, blocks, ResiduesOfParts) \
-  KINTSUGI_RESIDUES(residues_f64, double, limbs, blocks, ResiduesOfParts)
-
-#define KINTSUGI_COMPLEX_RESIDUES(limbs, blocks, Source)                 \
-  KINTSUGI_RESIDUES(residues_c32, Complex<float>, limbs, blocks, Source) \
-  KINTSUGI_RESIDUES(residues_c64, Complex<double>, limbs, blocks, Source)
 
 }  // namespace kintsugi::core::cuda

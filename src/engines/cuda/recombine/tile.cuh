@@ -81,22 +81,26 @@ constexpr ElementType element_type() {
   return sizeof(T) == 4 ? ElementType::f32 : ElementType::f64;
 }
 
-// Block of a tile of C that a thread block recombines. `e` is an index of the thread's columns.
-template <class T>
+// Block of a tile of C that a thread block recombines. `e` is an index of the thread's columns. The block has up
+// to `columns` columns, of which `staged_columns` at a time pass through shared memory if they must.
+template <class T, int max_columns = block_columns(element_type<T>()), int staged_columns = max_columns>
 class TileBlock {
  public:
   static constexpr int parts = static_cast<int>(parts_of<T>);
-  static constexpr int columns = block_columns(element_type<T>());
+  static constexpr int columns = max_columns;
   static constexpr int columns_each = columns / block_warps;  // per thread
+  static constexpr int columns_staged =
+      staged_columns / block_warps;  // per thread, of those staged at a time
 
-  __device__ explicit TileBlock(const DeviceTile& tile) {
+  // `count`: number of columns of a thread block's share of the tile.
+  __device__ explicit TileBlock(const DeviceTile& tile, int count = columns) {
     const auto blocks_along_rows = static_cast<unsigned>(divide_up(tile.rows, block_rows));
     first_row_ = std::int64_t{blockIdx.x % blocks_along_rows} * block_rows;
-    first_column_ = std::int64_t{blockIdx.x / blocks_along_rows} * columns;
+    first_column_ = std::int64_t{blockIdx.x / blocks_along_rows} * count;
     c_ = view_of<T>(tile.c, tile.item)
              .block(tile.first_row + first_row_, tile.first_column + first_column_,
                     std::min<std::int64_t>(block_rows, tile.rows - first_row_),
-                    std::min<std::int64_t>(columns, tile.columns - first_column_));
+                    std::min<std::int64_t>(count, tile.columns - first_column_));
     constexpr std::int64_t elements_of_16_bytes = std::max<std::int64_t>(1, 16 / sizeof(T));
     staged_ = c_.row_stride != 1 || c_.rows % rows_each != 0 ||
               reinterpret_cast<std::uintptr_t>(c_.data) % 16 != 0 ||
@@ -106,6 +110,8 @@ class TileBlock {
   // The thread's first row and its e-th column, counted from the first row and column of the block.
   __device__ static int row_in_block() { return rows_each * lane(); }
   __device__ static int column_in_block(int e) { return warp() + block_warps * e; }
+  // True if some warp of the thread block has an e-th column.
+  __device__ bool has_any_column(int e) const { return block_warps * e < static_cast<int>(c_.columns); }
   __device__ bool has_column(int e) const { return column_in_block(e) < static_cast<int>(c_.columns); }
   // True if the thread has an element of C in its e-th column.
   __device__ bool has_element(int e) const {
@@ -147,18 +153,22 @@ class TileBlock {
   }
 
   // read() and write() access C itself, or a copy in shared memory if the threads' accesses do not suit C's
-  // layout. begin() copies the block there if C is read; end() copies written elements back to C. All threads
-  // must call begin() before the first element is read, and end() after the last one is written.
-  __device__ void begin(bool reads_c) const {
-    if (!staged_ || !reads_c) return;
-    for_each_staged([](T& staged, T& element) { staged = element; });
+  // layout. begin() copies columns `first` ... `first` + staged_columns - 1 there if C is read; end() copies
+  // written elements back to C. All threads must call begin() before the first element is read, and end() after
+  // the last one is written.
+  __device__ void begin(bool reads_c, int first = 0) const {
+    if (!staged_) return;
+    if (first != 0) __syncthreads();  // the columns before were copied to C
+    if (!reads_c) return;
+    for_each_staged(first, [](T& staged, T& element) { staged = element; });
     __syncthreads();
   }
-  __device__ void end() const {
+  __device__ void end(int first = 0) const {
     if (!staged_) return;
     __syncthreads();
-    for_each_staged([](T& staged, T& element) { element = staged; });
+    for_each_staged(first, [](T& staged, T& element) { element = staged; });
   }
+  __device__ bool is_staged() const { return staged_; }
   __device__ RowsOfThread<T> read(int e) const {
     if (!staged_) return *reinterpret_cast<const RowsOfThread<T>*>(&c_(row_in_block(), column_in_block(e)));
     RowsOfThread<T> elements;
@@ -211,19 +221,20 @@ class TileBlock {
   __device__ static T& staging(int row, int column) {
     constexpr int group = warp_size + warp_size / rows_each;
     constexpr int size = rows_each * group + 1;
-    alignas(16) __shared__ unsigned char bytes[columns * size * sizeof(T)];
-    return reinterpret_cast<T*>(bytes)[column * size + row % rows_each * group + row / rows_each];
+    alignas(16) __shared__ unsigned char bytes[staged_columns * size * sizeof(T)];
+    return reinterpret_cast<T*>(
+        bytes)[column % staged_columns * size + row % rows_each * group + row / rows_each];
   }
 
-  // Calls visit(staged element, element of C) for the thread's share of the block's elements. Neighboring
-  // lanes have neighboring elements of C.
+  // Calls visit(staged element, element of C) for the thread's share of the elements of columns `first` ...
+  // `first` + staged_columns - 1. Neighboring lanes have neighboring elements of C.
   template <class Visit>
-  __device__ void for_each_staged(const Visit& visit) const {
+  __device__ void for_each_staged(int first, const Visit& visit) const {
     const bool by_rows = c_.column_stride < c_.row_stride;
 #pragma unroll 4
-    for (int e = static_cast<int>(threadIdx.x); e < block_rows * columns; e += block_threads) {
-      const int i = by_rows ? e / columns : e % block_rows;
-      const int j = by_rows ? e % columns : e / block_rows;
+    for (int e = static_cast<int>(threadIdx.x); e < block_rows * staged_columns; e += block_threads) {
+      const int i = by_rows ? e / staged_columns : e % block_rows;
+      const int j = first + (by_rows ? e % staged_columns : e / block_rows);
       if (i < c_.rows && j < c_.columns) visit(staging(i, j), c_(i, j));
     }
   }
@@ -265,25 +276,31 @@ __device__ void write_any_element(const DeviceTile& tile, const Recombination& r
   }
 }
 
-// Recombines a tile. If Recombination::takes() is true for the scalars, Recombination::write_block() writes
-// an ordinary block (TileBlock::load_scales). All other elements are written one by one:
-// Recombination::write_finite() writes an element whose vectors are finite.
-template <class T, class Recombination>
-__device__ void recombine_tile(const DeviceTile& tile, const Recombination& recombination) {
+// Recombines a block of a tile. `Block` is its TileBlock, constructed of the tile and `arguments`. If
+// Recombination::takes() is true for the scalars, Recombination::write_block() writes an ordinary block
+// (TileBlock::load_scales). All other elements are written one by one: Recombination::write_finite() writes an
+// element whose vectors are finite.
+template <class T, class Block, class Recombination, class... Arguments>
+__device__ void recombine_block(const DeviceTile& tile, const Recombination& recombination,
+                                Arguments... arguments) {
   if (!holds(tile.condition)) return;
   const Scalars<T> scalars(tile.scalars);
   if (scalars.alpha == T(0) && scalars.beta == T(1)) return;
-  const TileBlock<T> block(tile);
+  const Block block(tile, arguments...);
   const bool is_ordinary = block.load_scales(tile);
   if (is_ordinary && Recombination::takes(scalars)) {
-    block.begin(scalars.beta != T(0));
     recombination.write_block(block, scalars);
-    block.end();
   } else {
     block.for_each_element([&](std::int64_t i, std::int64_t j, T* element) {
       write_any_element(tile, recombination, scalars, i, j, element);
     });
   }
+}
+
+// Recombines a tile, block by block.
+template <class T, class Recombination>
+__device__ void recombine_tile(const DeviceTile& tile, const Recombination& recombination) {
+  recombine_block<T, TileBlock<T>>(tile, recombination);
 }
 
 }  // namespace kintsugi::core::cuda

@@ -22,6 +22,7 @@ class Weighted {
   __device__ static bool takes(const Scalars<T>& scalars) { return scalars.alpha != T(0); }
 
   __device__ void write_block(const TileBlock<T>& block, const Scalars<T>& scalars) const {
+    block.begin(scalars.beta != T(0));
 #pragma unroll 1
     for (int first = 0; first < TileBlock<T>::columns_each; first += columns_together) {
       Sum sums[columns_together][parts][rows_each];
@@ -31,6 +32,7 @@ class Weighted {
         if (block.has_element(first + e)) write_column(block, first + e, sums[e], scalars);
       }
     }
+    block.end();
   }
 
   __device__ void write_finite(std::int64_t i, std::int64_t j, int row_scale, const VectorRange* column,

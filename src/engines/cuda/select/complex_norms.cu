@@ -80,6 +80,9 @@ class ThreadElements {
   // Number of chunks of a vector. A thread holds one chunk of its elements.
   __device__ int chunks() const { return static_cast<int>(divide_up(length_, lines_ * held_elements)); }
 
+  // True if some thread's i-th element of a chunk exists.
+  __device__ bool has(int chunk, int i) const { return (chunk * held_elements + i) * lines_ < length_; }
+
   // Loads the thread's elements of a chunk, zeros after the end.
   __device__ void load(int chunk, T (&x)[held_elements][2]) const {
 #pragma unroll
@@ -153,12 +156,17 @@ __device__ void add_to_norm(const ThreadElements<T>& elements, bool is_finite, c
 #pragma unroll 1
   for (int chunk = last; chunk >= 0; --chunk) {
     if (chunk != last) elements.load(chunk, x);
-    if (is_finite) {
 #pragma unroll
-      for (int i = 0; i < 2 * held_elements; ++i) sums.add_finite(x[i / 2][i % 2], scaling);
-    } else {
+    for (int i = 0; i < held_elements; ++i) {
+      if (!elements.has(chunk, i)) continue;
 #pragma unroll
-      for (int i = 0; i < 2 * held_elements; ++i) sums.add(x[i / 2][i % 2], scaling);
+      for (int part = 0; part < 2; ++part) {
+        if (is_finite) {
+          sums.add_finite(x[i][part], scaling);
+        } else {
+          sums.add(x[i][part], scaling);
+        }
+      }
     }
   }
 }
@@ -179,7 +187,9 @@ __device__ void find_norms_of(const RangesTask& task, std::int64_t block, int wi
   for (int chunk = 0; chunk < elements.chunks(); ++chunk) {
     elements.load(chunk, x);
 #pragma unroll
-    for (int i = 0; i < held_elements; ++i) sum.add(x[i]);
+    for (int i = 0; i < held_elements; ++i) {
+      if (elements.has(chunk, i)) sum.add(x[i]);
+    }
   }
   add_over_block(sum, width, warp_sums);
   if (thread < width) {

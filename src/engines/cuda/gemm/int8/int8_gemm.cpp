@@ -1,5 +1,7 @@
 #include "engines/cuda/gemm/int8/int8_gemm.hpp"
 
+#include <array>
+
 #include "engines/cuda/arch/architecture.hpp"
 #include "engines/cuda/arch/profile.hpp"
 #include "engines/cuda/common/launch.hpp"
@@ -23,6 +25,31 @@ void set_terms(const Schedule& schedule, Int8Params& params) {
   params.first_term[schedule.groups] = count;
 }
 
+// Tensor map of slices whose rows a copy permutes (PermutedRows). Its dimensions are k, e, the 16 rows of a
+// thread, p, and the slices; a box has the copied_rows rows of one copy. Slices have memory for whole groups
+// of 16 rows.
+TensorMap permuted_tensor_map(const Slices& slices) {
+  using Rows = PermutedRows;
+  static_assert(Slices::vector_multiple % Rows::rows_of_thread == 0);
+  const auto length = static_cast<std::uint64_t>(slices.vector_stride());
+  const auto groups_of_rows =
+      static_cast<std::uint64_t>(divide_up(slices.vectors, std::int64_t{Rows::rows_of_thread}));
+  const std::array<std::uint64_t, 5> lengths{length, 2, groups_of_rows, Rows::pairs_of_thread,
+                                             static_cast<std::uint64_t>(slices.count)};
+  const std::array<std::uint64_t, 4> strides{length, Rows::rows_of_thread * length, 2 * length,
+                                             static_cast<std::uint64_t>(slices.slice_stride())};
+  constexpr std::array<std::uint32_t, 5> box{Int8Tile::block_k, 2, Rows::threads, Rows::copied_pairs, 1};
+  return byte_tensor_map(slices.data, lengths, strides, box);
+}
+
+// Kernel for sums of at most `products` products of int8.
+const KernelName& kernel_for(const Int8Kernels& kernels, SumType type, std::int64_t products) {
+  constexpr std::int64_t largest_product = 1 << 14;
+  constexpr std::int64_t largest_int25 = (1 << 24) - 1;
+  if (type != SumType::residue) return kernels.integers;
+  return products * largest_product <= largest_int25 ? kernels.short_residues : kernels.residues;
+}
+
 }  // namespace
 
 bool has_int8_gemm(const Schedule& schedule, FormatId format) {
@@ -38,30 +65,23 @@ Int8Shape int8_shape(const Schedule& schedule, const Slices& a, const Accumulato
 
 void int8_gemm(const Queue& queue, const Schedule& schedule, const Slices& a, const Slices& b,
                const Accumulators& sums, const DeviceCondition& condition) {
-  int8_gemm(queue, schedule, a, b, sums, condition,
-            choose_int8_tile(current_architecture().int8->tiles, current_costs().int8_tiles,
-                             int8_shape(schedule, a, sums), clusters_of_device()));
-}
-
-void int8_gemm(const Queue& queue, const Schedule& schedule, const Slices& a, const Slices& b,
-               const Accumulators& sums, const DeviceCondition& condition, const Int8TileVariant& choice) {
   const Int8Kernels& kernels = *current_architecture().int8;
-  const Int8Tile& tile = kernels.tiles[choice.tile];
+  const bool reduces = sums.type == SumType::residue;
   Int8Params params;
-  params.schedule = choice.schedule;
+  params.schedule = int8_tile_schedule(int8_shape(schedule, a, sums), clusters_of_device());
   params.condition = condition;
   params.sums = sums.data;
   params.rows = sums.rows;
   params.columns = sums.columns;
   set_terms(schedule, params);
-  launch((sums.type == SumType::residue ? kernels.residues : kernels.integers)[choice.tile],
-         {gemm_cluster_size * std::int64_t{choice.schedule.clusters}, 1, 1, gemm_cluster_size},
-         Int8Tile::threads, tile.shared_bytes(), queue, tensor_map(a, 1, tile.copied_rows()),
-         tensor_map(b, 1, tile.copied_columns()), params);
+  launch(kernel_for(kernels, sums.type, params.max_products(a.vector_stride())),
+         {gemm_cluster_size * std::int64_t{params.schedule.clusters}, 1, 1, gemm_cluster_size},
+         Int8Tile::threads, Int8Tile::shared_bytes, queue,
+         reduces ? permuted_tensor_map(a) : tensor_map(a, 1, Int8Tile::copied_rows),
+         tensor_map(b, 1, Int8Tile::block_columns), params);
 }
 
 DeviceTimes expected_residue_times(const DeviceShape& shape, const Costs& costs) {
-  const Architecture& architecture = current_architecture();
   const auto type = static_cast<std::size_t>(shape.type);
   const ResidueCosts& residue_costs = costs.residues[type];
   const auto product_of = [](std::int64_t x, std::int64_t y) {
@@ -72,9 +92,7 @@ DeviceTimes expected_residue_times(const DeviceShape& shape, const Costs& costs)
                           (shape.prepared_b ? 0 : product_of(shape.k, shape.n)) + elements_of_c;
   const int groups = shape.schedule.groups;
   const double product_time =
-      choose_int8_tile(architecture.int8->tiles, costs.int8_tiles,
-                       {shape.m, shape.n, shape.k, groups, groups}, clusters_of_device())
-          .microseconds;
+      int8_microseconds({shape.m, shape.n, shape.k, groups, groups}, costs.int8_tile, clusters_of_device());
   const bool is_complex = shape.type == ElementType::c32 || shape.type == ElementType::c64;
   const double operations = (is_complex ? 8 : 2) * elements_of_c * static_cast<double>(shape.k);
   const auto items = static_cast<double>(shape.items);

@@ -14,9 +14,6 @@ bool has_int8_gemm(const Schedule& schedule, FormatId format);
 // memory.
 void int8_gemm(const Queue& queue, const Schedule& schedule, const Slices& a, const Slices& b,
                const Accumulators& sums, const DeviceCondition& condition);
-// int8_gemm() with a given tile.
-void int8_gemm(const Queue& queue, const Schedule& schedule, const Slices& a, const Slices& b,
-               const Accumulators& sums, const DeviceCondition& condition, const Int8TileVariant& choice);
 
 // Expected times of a call by residues, on a device with these costs.
 DeviceTimes expected_residue_times(const DeviceShape& shape, const Costs& costs);

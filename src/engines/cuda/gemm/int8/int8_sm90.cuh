@@ -1,12 +1,16 @@
 // int8 GEMM for Hopper. One launch computes all accumulator groups of a schedule. The terms of a group are
 // added in int32. Sums are stored as 64-bit integers, or are reduced in registers and stored as residues of
-// one byte. The two thread blocks of a cluster share the slices of C's rows or columns by multicast. In each
-// thread block one thread loads tiles, and two warpgroups multiply. The k-blocks of a group are divided into
-// runs that are so short that int32 holds the sum of each.
+// one byte. The two thread blocks of a cluster share the slices of C's rows by multicast. In each thread
+// block one thread loads tiles, and two warpgroups multiply tiles in turn. The k-blocks of a group are
+// divided into runs that are so short that int32 holds the sum of each.
 #pragma once
 
-#include "arith/residue/remainder.hpp"
+#include <algorithm>
+#include <array>
+
+#include "arith/residue/sum_reduction.hpp"
 #include "engines/cuda/gemm/int8/int8_tiles.hpp"
+#include "engines/cuda/gemm/order_barriers.cuh"
 #include "engines/cuda/gemm/warp_specialization.cuh"
 #include "engines/cuda/ptx/wgmma.cuh"
 #include "engines/cuda/recombine/tile.cuh"
@@ -15,15 +19,13 @@
 
 namespace kintsugi::core::cuda {
 
-template <Int8Tile Tile, SumType Type>
+template <SumType Type, SumRange Range = SumRange::int32>
 struct Int8Config {
-  static constexpr Int8Tile tile = Tile;
   static constexpr bool reduces = Type == SumType::residue;  // true: sums are stored as residues
-  static constexpr int consumers = 2;                        // number of warpgroups that multiply
+  static constexpr SumRange range = Range;                   // range of the sums
   static_assert(Int8Tile::threads == warpgroup * (1 + consumers));
-  static constexpr int columns = tile.block_columns / consumers;  // columns per warpgroup
-  static constexpr int instructions = columns / 64;               // instructions per 32 inner indices
-  static constexpr int sums = tile.block_rows / 2;                // sums per thread and instruction
+  static constexpr int instructions = Int8Tile::block_columns / 64;  // instructions per 32 inner indices
+  static constexpr int sums = Int8Tile::rows / 2;                    // sums per thread and instruction
 
   // Registers per consumer thread. With those of the producer they fill the SM's register file.
   static constexpr int consumer_registers = 232;
@@ -40,34 +42,38 @@ using Int8Sums = std::int32_t[Config::instructions][Config::sums];
 
 // Barriers of the pipeline stages. `full`: the slices of a stage have arrived. `free`: a stage may be filled
 // again.
-template <class Config>
 struct Int8SharedStorage {
-  Mbarrier full[Config::tile.stages];
-  Mbarrier free[Config::tile.stages];  // counts the consumer warpgroups of both thread blocks
+  Mbarrier full[Int8Tile::stages];
+  Mbarrier free[Int8Tile::stages];  // counts the warpgroups, of both thread blocks, that multiplied the stage
 
   __device__ void initialise() {
-    for (int stage = 0; stage < Config::tile.stages; ++stage) {
+    for (int stage = 0; stage < Int8Tile::stages; ++stage) {
       full[stage].initialise(1);
-      free[stage].initialise(Config::consumers * gemm_cluster_size);
+      free[stage].initialise(gemm_cluster_size);
     }
   }
 };
 
 // Pipeline state: stage index and mbarrier phase.
-template <class Config>
 class Int8PipelineState {
  public:
-  __device__ Int8PipelineState(Int8SharedStorage<Config>& shared, std::uint32_t tiles)
+  __device__ Int8PipelineState(Int8SharedStorage& shared, std::uint32_t tiles)
       : shared_(shared), tiles_(tiles) {}
 
   __device__ void advance() {
-    if (++stage_ < Config::tile.stages) return;
+    if (++stage_ < Int8Tile::stages) return;
     stage_ = 0;
     parity_ ^= 1;
   }
+  // Skips the k-blocks of the other warpgroup's tile.
+  __device__ void advance(int k_blocks) {
+    const auto next = static_cast<unsigned>(stage_ + k_blocks);
+    parity_ ^= next / Int8Tile::stages % 2;
+    stage_ = static_cast<int>(next % Int8Tile::stages);
+  }
   __device__ int stage() const { return stage_; }
-  __device__ std::uint32_t rows() const { return tiles_ + stage_ * Config::tile.stage_bytes(); }
-  __device__ std::uint32_t columns() const { return rows() + Config::tile.block_rows * Int8Tile::block_k; }
+  __device__ std::uint32_t rows() const { return tiles_ + stage_ * Int8Tile::stage_bytes; }
+  __device__ std::uint32_t columns() const { return rows() + Int8Tile::rows * Int8Tile::block_k; }
   __device__ Mbarrier& full() const { return shared_.full[stage_]; }
   __device__ void wait_full() const { full().wait(parity_); }
   __device__ void wait_free() const { shared_.free[stage_].wait(parity_ ^ 1); }
@@ -78,53 +84,57 @@ class Int8PipelineState {
   }
 
  private:
-  Int8SharedStorage<Config>& shared_;
+  Int8SharedStorage& shared_;
   std::uint32_t tiles_;
   int stage_ = 0;
   unsigned parity_ = 0;
 };
 
-// Loads a k-block of `Vectors` vectors of a slice. If `IsShared`, both thread blocks of the cluster need the
-// same vectors, and each thread block loads one half of them, into both. Otherwise each thread block loads
-// its own vectors.
-template <int Vectors, bool IsShared>
-__device__ void load_vectors(std::uint32_t target, const TensorMap& map, Mbarrier& barrier, int k_block,
-                             int first, int slice) {
-  constexpr int half = Vectors / gemm_cluster_size;
-  const int k = k_block * Int8Tile::block_k;
+// Loads a k-block of the tile's rows of C. Each thread block loads one half, to both thread blocks.
+template <class Config>
+__device__ void load_rows(const Int8PipelineState& pipeline, const TensorMap& map, int k, int row,
+                          int slice) {
   const int rank = block_rank_in_cluster();
-  if constexpr (IsShared) {
-    tma_load_multicast(target + rank * half * Int8Tile::block_k, map, barrier, k, first + rank * half, slice,
-                       all_of_cluster);
+  if constexpr (Config::reduces) {
+    using Rows = PermutedRows;
+    constexpr int copies = Int8Tile::copied_rows / Rows::copied_rows;
+    constexpr int copies_of_rows = Rows::rows / Rows::copied_rows;
+#pragma unroll
+    for (int i = 0; i < copies; ++i) {
+      const int copy = rank * copies + i;
+      const int first_row = row + copy / copies_of_rows * Rows::rows;
+      tma_load_multicast(
+          pipeline.rows() + copy * Rows::copied_rows * Int8Tile::block_k, map, pipeline.full(),
+          BoxCoord{k, 0, first_row / Rows::rows_of_thread, copy % copies_of_rows * Rows::copied_pairs, slice},
+          all_of_cluster);
+    }
   } else {
-    tma_load(target, map, barrier, k, first + rank * Vectors, slice);
+    constexpr int half = Int8Tile::copied_rows;
+    tma_load_multicast(pipeline.rows() + rank * half * Int8Tile::block_k, map, pipeline.full(), k,
+                       row + rank * half, slice, all_of_cluster);
   }
 }
 
-// Loads all k-blocks of all work tiles of the cluster. One thread of each thread block, the producer, must
-// call it.
+// Loads all k-blocks of all tiles of the cluster. One thread of each thread block, the producer, must call
+// it.
 template <class Config>
 __device__ void load_slices(const TensorMap& a, const TensorMap& b, const Int8Params& params,
-                            Int8SharedStorage<Config>& shared, std::uint32_t tiles) {
-  constexpr Int8Tile tile = Config::tile;
-  Int8PipelineState<Config> pipeline(shared, tiles);
-  WholeTileScheduler scheduler(params.schedule);
-  WorkTile work_tile;
-  while (scheduler.next(cluster_index(), work_tile)) {
-    const TileCoord coord = params.schedule.coord(work_tile);
-    const int row = coord.row * tile.rows();
-    const int column = coord.column * tile.columns();
-    const int group = params.group(coord);
+                            Int8SharedStorage& shared, std::uint32_t tiles) {
+  Int8PipelineState pipeline(shared, tiles);
+  for (Int8TileOrder order(params.schedule, cluster_index()); order.has_tile(); order.advance()) {
+    const TileCoord coord = order.coord();
+    const int row = coord.row * Int8Tile::rows;
+    const int column = coord.column * Int8Tile::columns + block_rank_in_cluster() * Int8Tile::block_columns;
+    const int group = params.group(coord.item);
     for (int t = params.first_term[group]; t < params.first_term[group + 1]; ++t) {
       const Int8Term term = params.terms[t];
 #pragma unroll 1
       for (int k_block = 0; k_block < params.schedule.k_blocks; ++k_block, pipeline.advance()) {
+        const int k = k_block * Int8Tile::block_k;
         pipeline.wait_free();
-        pipeline.full().arrive_expect_tx(tile.stage_bytes());
-        load_vectors<tile.block_rows, tile.shares_rows>(pipeline.rows(), a, pipeline.full(), k_block, row,
-                                                        term.a);
-        load_vectors<tile.block_columns, !tile.shares_rows>(pipeline.columns(), b, pipeline.full(), k_block,
-                                                            column, term.b);
+        pipeline.full().arrive_expect_tx(Int8Tile::stage_bytes);
+        load_rows<Config>(pipeline, a, k, row, term.a);
+        tma_load(pipeline.columns(), b, pipeline.full(), k, column, term.b);
       }
     }
   }
@@ -133,10 +143,9 @@ __device__ void load_slices(const TensorMap& a, const TensorMap& b, const Int8Pa
 // Issues the instructions of one k-block. If `keep` is true, the products are added to `sums`; else they
 // begin new sums.
 template <class Config>
-__device__ void multiply_k_block(Int8Sums<Config>& sums, const Int8PipelineState<Config>& pipeline,
-                                 int consumer, bool keep) {
+__device__ void multiply_k_block(Int8Sums<Config>& sums, const Int8PipelineState& pipeline, bool keep) {
   const MatrixDescriptor rows(pipeline.rows());
-  const MatrixDescriptor columns(pipeline.columns() + consumer * Config::columns * Int8Tile::block_k);
+  const MatrixDescriptor columns(pipeline.columns());
   pipeline.wait_full();
   wgmma_fence();
 #pragma unroll
@@ -151,38 +160,25 @@ __device__ void multiply_k_block(Int8Sums<Config>& sums, const Int8PipelineState
 
 // Multiplies `k_blocks` k-blocks; `keep` is that of multiply_k_block() for the first one. The instructions of
 // a k-block are issued while those of the previous k-block run. Then the stage of the previous k-block is
-// freed.
-template <class Config>
-__device__ void multiply_k_blocks(Int8Sums<Config>& sums, Int8PipelineState<Config>& pipeline, int consumer,
-                                  int k_blocks, bool keep) {
-  multiply_k_block<Config>(sums, pipeline, consumer, keep);
+// freed. Calls `issued` when all instructions have been issued.
+template <class Config, class Issued>
+__device__ void multiply_k_blocks(Int8Sums<Config>& sums, Int8PipelineState& pipeline, int k_blocks,
+                                  bool keep, const Issued& issued) {
+  multiply_k_block<Config>(sums, pipeline, keep);
   int previous_stage = pipeline.stage();
   pipeline.advance();
 #pragma unroll 1
   for (int left = k_blocks - 1; left > 0; --left, pipeline.advance()) {
-    multiply_k_block<Config>(sums, pipeline, consumer, /*keep=*/true);
+    multiply_k_block<Config>(sums, pipeline, /*keep=*/true);
     wgmma_wait_group<1>();
     pipeline.release(previous_stage);
     previous_stage = pipeline.stage();
   }
+  issued();
   wgmma_wait_group<0>();
 #pragma unroll
   for (auto& instruction_sums : sums) warpgroup_fence_operand(instruction_sums);
   pipeline.release(previous_stage);
-}
-
-// Transposes the words of four neighboring threads: thread t gets word t of each of them.
-__device__ inline void transpose_words(std::uint32_t (&words)[4], int thread) {
-#pragma unroll
-  for (int bit = 1; bit <= 2; bit *= 2) {
-    const bool has_bit = (thread & bit) != 0;
-#pragma unroll
-    for (int w = 0; w < 4; ++w) {
-      if ((w & bit) != 0) continue;
-      const std::uint32_t received = __shfl_xor_sync(~0U, has_bit ? words[w] : words[w + bit], bit);
-      (has_bit ? words[w] : words[w + bit]) = received;
-    }
-  }
 }
 
 // Sums of a group in device memory. Rows and columns are multiples of 16.
@@ -197,32 +193,32 @@ struct GroupSums {
         columns(params.columns) {}
 };
 
-// Stores a warpgroup's residues of all rows and 64 columns, one byte each. A thread has two adjacent rows of
-// every eight (PTX ISA: fragment of D of wgmma, here transposed). Four threads exchange residues; then each
-// stores sixteen adjacent ones. The unused parameter gives the function the signature of the one for
-// integers.
-template <int Sums>
-__device__ void store_sums(const std::int32_t (&residues)[Sums], const GroupSums<std::uint8_t>& group, bool,
-                           std::int64_t first_row, std::int64_t first_column, int thread) {
-  const std::int64_t row = first_row + thread % 4 * 16;
+// Tables of reductions in constant memory.
+__constant__ const auto device_int32_reductions = int32_reductions;
+__constant__ const auto device_int25_reductions = int25_reductions;
+
+// Reduces a warpgroup's sums of all rows and 64 columns, and stores the residues, one byte each. A thread has
+// 16 adjacent rows of every 64 (PermutedRows) of two columns.
+template <int Sums, class Reduction>
+__device__ void store_residues(const std::int32_t (&sums)[Sums], const Reduction& reduction,
+                               const GroupSums<std::uint8_t>& group, std::int64_t first_row,
+                               std::int64_t first_column, int thread) {
+  const std::int64_t row = first_row + thread % 4 * PermutedRows::rows_of_thread;
   const std::int64_t column = first_column + thread / 32 * 16 + thread % 32 / 4;
   std::uint8_t* target = group.data + column * group.rows + row;
 #pragma unroll
   for (int c = 0; c < 2; ++c, target += 8 * group.rows) {
 #pragma unroll
-    for (int offset = 0; offset < 2 * Sums; offset += 64) {
+    for (int offset = 0; offset < 2 * Sums; offset += PermutedRows::rows) {
       std::uint32_t words[4];
 #pragma unroll
       for (int w = 0; w < 4; ++w) {
-        const std::int32_t* four = residues + offset / 2 + 8 * w + 2 * c;
-        words[w] =
-            __byte_perm(__byte_perm(four[0], four[1], 0x0040), __byte_perm(four[4], four[5], 0x0040), 0x5410);
+        const std::int32_t* four = sums + offset / 2 + 8 * w + 2 * c;
+        words[w] = __byte_perm(__byte_perm(reduction(four[0]), reduction(four[1]), 0x0040),
+                               __byte_perm(reduction(four[4]), reduction(four[5]), 0x0040), 0x5410);
       }
-      transpose_words(words, thread);
-      const uint4 sixteen{__byte_perm(words[0], words[1], 0x5410), __byte_perm(words[2], words[3], 0x5410),
-                          __byte_perm(words[0], words[1], 0x7632), __byte_perm(words[2], words[3], 0x7632)};
       if (row + offset < group.rows && column + 8 * c < group.columns)
-        __stcs(reinterpret_cast<uint4*>(target + offset), sixteen);
+        __stcs(reinterpret_cast<uint4*>(target + offset), uint4{words[0], words[1], words[2], words[3]});
     }
   }
 }
@@ -230,8 +226,9 @@ __device__ void store_sums(const std::int32_t (&residues)[Sums], const GroupSums
 // Stores int32 sums as 64-bit integers in the first run, and adds them to the stored integers in later runs.
 // A thread has pairs of adjacent rows.
 template <int Sums>
-__device__ void store_sums(const std::int32_t (&sums)[Sums], const GroupSums<long long>& group,
-                           bool is_first_run, std::int64_t first_row, std::int64_t first_column, int thread) {
+__device__ void store_integers(const std::int32_t (&sums)[Sums], bool is_first_run,
+                               const GroupSums<long long>& group, std::int64_t first_row,
+                               std::int64_t first_column, int thread) {
   const std::int64_t row = first_row + thread % 4 * 2;
   const std::int64_t column = first_column + thread / 32 * 16 + thread % 32 / 4;
   long long* target = group.data + column * group.rows + row;
@@ -253,71 +250,122 @@ __device__ void store_sums(const std::int32_t (&sums)[Sums], const GroupSums<lon
   }
 }
 
-// Stores the accumulators of instructions I, I + 1 and so on.
-template <class Config, int I = 0, class T>
-__device__ void store_tile(const Int8Sums<Config>& sums, const GroupSums<T>& group, bool is_first_run,
-                           const TileCoord& coord, int consumer, int thread) {
+// Calls store(accumulators, first column) for instructions I, I + 1 and so on of a tile.
+template <class Config, int I = 0, class Store>
+__device__ void store_tile(const Int8Sums<Config>& sums, std::int64_t first_column, const Store& store) {
   if constexpr (I < Config::instructions) {
-    constexpr Int8Tile tile = Config::tile;
-    const int rank = block_rank_in_cluster();
-    const std::int64_t row =
-        std::int64_t{coord.row} * tile.rows() + (tile.shares_rows ? 0 : rank * tile.block_rows);
-    const std::int64_t column = std::int64_t{coord.column} * tile.columns() +
-                                (tile.shares_rows ? rank * tile.block_columns : 0) +
-                                consumer * Config::columns + I * 64;
-    store_sums(sums[I], group, is_first_run, row, column, thread);
-    store_tile<Config, I + 1>(sums, group, is_first_run, coord, consumer, thread);
+    store(sums[I], first_column + 64 * I);
+    store_tile<Config, I + 1>(sums, first_column, store);
   }
 }
 
 // Replaces the sums by their residues.
 template <class Config>
-__device__ void reduce(Int8Sums<Config>& sums, const SumReduction& reduction) {
+__device__ void reduce(Int8Sums<Config>& sums, const SumReduction<SumRange::int32>& reduction) {
 #pragma unroll
   for (auto& instruction_sums : sums) {
 #pragma unroll
-    for (std::int32_t& sum : instruction_sums) sum = static_cast<std::int32_t>(reduction(sum));
+    for (std::int32_t& sum : instruction_sums) sum = static_cast<std::int32_t>(reduction(sum) & 0xffU);
   }
 }
 
-// Multiplies the work tiles of the cluster. Residues stay in registers between runs and are stored after the
-// last run. Integers are stored, or added to stored ones, after each run.
+// Place of a thread block's tile in the sums.
+struct Int8Place {
+  int group;
+  std::int64_t row;
+  std::int64_t column;
+
+  __device__ Int8Place(const Int8Params& params, const TileCoord& coord)
+      : group(params.group(coord.item)), row(std::int64_t{coord.row} * Int8Tile::rows),
+        column(std::int64_t{coord.column} * Int8Tile::columns +
+               block_rank_in_cluster() * Int8Tile::block_columns) {}
+};
+
+// Reduces the sums of a tile and stores the residues.
 template <class Config>
-__device__ void multiply_work_tiles(const Int8Params& params, Int8SharedStorage<Config>& shared,
-                                    std::uint32_t tiles) {
-  const int consumer = uniform(static_cast<int>(threadIdx.x) / warpgroup - 1);
+__device__ void store_residues_of_tile(const Int8Sums<Config>& sums, const Int8Params& params,
+                                       const Int8Place& place) {
   const int thread = static_cast<int>(threadIdx.x) % warpgroup;
-  Int8PipelineState<Config> pipeline(shared, tiles);
-  WholeTileScheduler scheduler(params.schedule);
-  WorkTile work_tile;
+  const GroupSums<std::uint8_t> target(params, place.group);
+  const std::uint32_t modulus = params.moduli[place.group];
+  const auto store_by = [&](const auto& reduction) {
+    store_tile<Config>(sums, place.column, [&](const auto& instruction_sums, std::int64_t first_column) {
+      store_residues(instruction_sums, reduction, target, place.row, first_column, thread);
+    });
+  };
+  if constexpr (Config::range == SumRange::int25) {
+    if (reduces_int25(modulus)) {
+      store_by(device_int25_reductions[modulus - 2]);
+      return;
+    }
+  }
+  store_by(device_int32_reductions[modulus - 2]);
+}
+
+// Stores the sums of a run of a tile, or adds them to stored ones.
+template <class Config>
+__device__ void store_integers_of_tile(const Int8Sums<Config>& sums, const Int8Params& params,
+                                       const Int8Place& place, bool is_first_run) {
+  const int thread = static_cast<int>(threadIdx.x) % warpgroup;
+  const GroupSums<long long> target(params, place.group);
+  store_tile<Config>(sums, place.column, [&](const auto& instruction_sums, std::int64_t first_column) {
+    store_integers(instruction_sums, is_first_run, target, place.row, first_column, thread);
+  });
+}
+
+// Multiplies and stores a tile. Residues of all runs but the last one stay in registers. Integers are stored,
+// or added to stored ones, after each run. Calls `issued` when all instructions have been issued.
+template <class Config, class Issued>
+__device__ void compute_tile(const Int8Params& params, Int8PipelineState& pipeline, const Int8Place& place,
+                             const Issued& issued) {
   Int8Sums<Config> sums;
-  while (scheduler.next(cluster_index(), work_tile)) {
-    const TileCoord coord = params.schedule.coord(work_tile);
-    const int group = params.group(coord);
-    const int k_blocks = params.k_blocks(group);
+  bool is_first_run = true;
+  int left = params.k_blocks(place.group);
 #pragma unroll 1
-    for (int left = k_blocks; left > 0; left -= Config::longest_run) {
-      const bool is_first_run = left == k_blocks;
-      const int run = left < Config::longest_run ? left : Config::longest_run;
-      const bool keeps_residues = Config::reduces && !is_first_run;
-      multiply_k_blocks<Config>(sums, pipeline, consumer, run, keeps_residues);
-      if constexpr (Config::reduces) {
-        reduce<Config>(sums, SumReduction(params.moduli[group]));
-      } else {
-        store_tile<Config>(sums, GroupSums<long long>(params, group), is_first_run, coord, consumer, thread);
-      }
-    }
+  for (; left > Config::longest_run; left -= Config::longest_run, is_first_run = false) {
+    multiply_k_blocks<Config>(sums, pipeline, Config::longest_run, Config::reduces && !is_first_run, [] {});
     if constexpr (Config::reduces) {
-      constexpr bool is_first_run = true;  // nothing was stored before
-      store_tile<Config>(sums, GroupSums<std::uint8_t>(params, group), is_first_run, coord, consumer, thread);
+      reduce<Config>(sums, device_int32_reductions[params.moduli[place.group] - 2]);
+    } else {
+      store_integers_of_tile<Config>(sums, params, place, is_first_run);
     }
+  }
+  multiply_k_blocks<Config>(sums, pipeline, left, Config::reduces && !is_first_run, issued);
+  if constexpr (Config::reduces) {
+    store_residues_of_tile<Config>(sums, params, place);
+  } else {
+    store_integers_of_tile<Config>(sums, params, place, is_first_run);
+  }
+}
+
+// Computes the cluster's tiles in turn with the other consumer warpgroup. A warpgroup begins to multiply when
+// the other one has issued its last instruction. Its slices arrive after those of the other one, so it never
+// waits for a stage whose previous phase is open.
+template <class Config>
+__device__ void compute_tiles(const Int8Params& params, Int8SharedStorage& shared, std::uint32_t tiles) {
+  const int consumer = uniform(static_cast<int>(threadIdx.x) / warpgroup - 1);
+  Int8PipelineState pipeline(shared, tiles);
+  Int8TileOrder order(params.schedule, cluster_index());
+  if (consumer == 1) order_barrier_arrive(consumer);  // the first turn is that of warpgroup 0
+  for (int turn = 0; order.has_tile(); turn ^= 1) {
+    if (turn != consumer) {
+      pipeline.advance(params.k_blocks(params.group(order.item())));
+      order.advance();
+      continue;
+    }
+    const Int8Place place(params, order.coord());
+    order.advance();
+    order_barrier_wait(consumer);
+    compute_tile<Config>(params, pipeline, place, [&] {
+      if (order.has_tile()) order_barrier_arrive(consumer);
+    });
   }
 }
 
 template <class Config>
 __device__ void int8_gemm(const TensorMap& a, const TensorMap& b, const Int8Params& params) {
   extern __shared__ unsigned char memory[];
-  __shared__ Int8SharedStorage<Config> shared;
+  __shared__ Int8SharedStorage shared;
   const std::uint32_t tiles = aligned_tiles(memory);
   begin_cluster(shared);
   if (!holds(params.condition)) return;
@@ -325,7 +373,7 @@ __device__ void int8_gemm(const TensorMap& a, const TensorMap& b, const Int8Para
       [&] {
         if (threadIdx.x == 0) load_slices<Config>(a, b, params, shared, tiles);
       },
-      [&] { multiply_work_tiles<Config>(params, shared, tiles); });
+      [&] { compute_tiles<Config>(params, shared, tiles); });
 }
 
 }  // namespace kintsugi::core::cuda

@@ -3,16 +3,15 @@
 
 namespace kintsugi::core::cuda {
 
-#define KINTSUGI_INT8(name, tile, sum_type)                                                               \
-  extern "C" __global__ void __cluster_dims__(gemm_cluster_size, 1, 1) __launch_bounds__(tile.threads, 1) \
-      name(const __grid_constant__ TensorMap a, const __grid_constant__ TensorMap b,                      \
-           const __grid_constant__ Int8Params params) {                                                   \
-    int8_gemm<Int8Config<tile, SumType::sum_type>>(a, b, params);                                         \
+#define KINTSUGI_INT8(name, ...)                                                                           \
+  extern "C" __global__ void __cluster_dims__(gemm_cluster_size, 1, 1) __launch_bounds__(                  \
+      Int8Tile::threads, 1) name(const __grid_constant__ TensorMap a, const __grid_constant__ TensorMap b, \
+                                 const __grid_constant__ Int8Params params) {                              \
+    int8_gemm<Int8Config<__VA_ARGS__>>(a, b, params);                                                      \
   }
-KINTSUGI_INT8(residue_products_256, int8_tiles[0], residue)
-KINTSUGI_INT8(residue_products_128, int8_tiles[1], residue)
-KINTSUGI_INT8(integer_products_256, int8_tiles[0], i64)
-KINTSUGI_INT8(integer_products_128, int8_tiles[1], i64)
+KINTSUGI_INT8(residue_products, SumType::residue)
+KINTSUGI_INT8(short_residue_products, SumType::residue, SumRange::int25)
+KINTSUGI_INT8(integer_products, SumType::i64)
 #undef KINTSUGI_INT8
 
 }  // namespace kintsugi::core::cuda

@@ -1,10 +1,9 @@
-// Tiles and parameters of the int8 GEMM kernels, and the choice of a tile.
+// Tile and parameters of the int8 GEMM kernels, and the order of a cluster's tiles.
 #pragma once
 
-#include <array>
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <span>
 
 #include "base/memory.hpp"
 #include "engines/cuda/arch/costs.hpp"
@@ -14,34 +13,37 @@
 
 namespace kintsugi::core::cuda {
 
-// Tile of a cluster. Its two thread blocks have the same rows of C or the same columns. Each loads half of
-// the shared slices, to both thread blocks. In a thread block two warpgroups multiply; each takes all rows
-// and half of the columns. The rows of C are operand B of the instruction, which makes a thread's
-// accumulators adjacent in memory.
+// Tile of a cluster. Its two thread blocks have the same rows of C. Each loads half of the slices of these
+// rows, to both thread blocks. A thread block has two consumer warpgroups, which compute tiles in turn
+// (ping-pong): while one multiplies, the other one reduces and stores its sums. The rows of C are operand B
+// of the instruction, so a thread's accumulators are adjacent in memory.
+//
+// Shared memory transfers 128 bytes per cycle. At the full rate of the matrix unit products read 85 bytes per
+// cycle and copies write 53.
 struct Int8Tile {
-  int block_rows;  // rows of C per thread block
-  int block_columns;
-  bool shares_rows;  // true: both thread blocks have the same rows; false: the same columns
-
+  static constexpr int rows = 192;  // rows of C of both thread blocks
+  static constexpr int block_columns = 128;
+  static constexpr int columns = block_columns * gemm_cluster_size;
   static constexpr int block_k = 128;  // inner indices of a k-block, which a pipeline stage holds
-  static constexpr int stages = 4;
+  static constexpr int stages = 5;
   static constexpr int threads = 384;
-
-  constexpr int rows() const { return block_rows * (shares_rows ? 1 : gemm_cluster_size); }
-  constexpr int columns() const { return block_columns * (shares_rows ? gemm_cluster_size : 1); }
-  // Number of vectors of A, and of B, that a thread block loads.
-  constexpr int copied_rows() const { return block_rows / (shares_rows ? gemm_cluster_size : 1); }
-  constexpr int copied_columns() const { return block_columns / (shares_rows ? 1 : gemm_cluster_size); }
-  constexpr int stage_bytes() const { return (block_rows + block_columns) * block_k; }
-  constexpr int shared_bytes() const { return stages * stage_bytes() + 1024; }
+  static constexpr int stage_bytes = (rows + block_columns) * block_k;
+  static constexpr int shared_bytes = stages * stage_bytes + 1024;
+  static constexpr int copied_rows = rows / gemm_cluster_size;  // vectors of A that a thread block loads
 };
 
-// Shared memory transfers 128 bytes per cycle. With the wide tile, products read 85 bytes per cycle and
-// copies write 37. With the narrow tile they are 80 and 48; it is for products that do not fill the wide
-// tile.
-inline constexpr std::array int8_tiles{
-    Int8Tile{.block_rows = 192, .block_columns = 256, .shares_rows = false},
-    Int8Tile{.block_rows = 256, .block_columns = 128, .shares_rows = true}};
+// Order of the rows of C in shared memory, for sums that are stored as residues: row 8 p + 2 t + e of 64 rows
+// has row 16 t + 2 p + e of C, where p < 8, t < 4 and e < 2. An instruction gives a thread two rows of every
+// eight, those with its t (PTX ISA: fragment of D of wgmma). So a thread gets 16 adjacent rows of C, which it
+// stores without exchanging any with other threads. A copy has the rows with four values of p.
+struct PermutedRows {
+  static constexpr int rows_of_thread = 16;
+  static constexpr int threads = 4;
+  static constexpr int pairs_of_thread = rows_of_thread / 2;
+  static constexpr int copied_pairs = 4;
+  static constexpr int rows = rows_of_thread * threads;
+  static constexpr int copied_rows = 2 * threads * copied_pairs;
+};
 
 // Slices of a term of the schedule. The terms of a group share an accumulator.
 struct Int8Term {
@@ -61,10 +63,17 @@ struct Int8Params {
   std::uint16_t first_term[max_groups + 1] = {};  // first term of each group; then the number of terms
   Int8Term terms[max_groups] = {};
 
-  KINTSUGI_HOST_DEVICE int group(const TileCoord& coord) const { return schedule.items - 1 - coord.item; }
+  KINTSUGI_HOST_DEVICE int group(std::int32_t item) const { return schedule.items - 1 - item; }
   // Number of k-blocks of all terms of a group.
   KINTSUGI_HOST_DEVICE int k_blocks(int group) const {
     return schedule.k_blocks * (first_term[group + 1] - first_term[group]);
+  }
+  // Number of products of int8 in a sum of the group with the most terms, where a term has `k` of them.
+  std::int64_t max_products(std::int64_t k) const {
+    int most_terms = 0;
+    for (int g = 0; g < schedule.items; ++g)
+      most_terms = std::max(most_terms, first_term[g + 1] - first_term[g]);
+    return most_terms * k;
   }
 };
 
@@ -77,40 +86,92 @@ struct Int8Shape {
   int terms;
 };
 
-// A tile with its schedule and expected time.
-struct Int8TileVariant {
-  std::size_t tile = 0;  // index of the tile
-  TileSchedule schedule;
-  double microseconds = 0;
-};
-
-constexpr TileSchedule int8_tile_schedule(const Int8Tile& tile, const Int8Shape& shape,
-                                          std::int32_t clusters) {
+constexpr TileSchedule int8_tile_schedule(const Int8Shape& shape, std::int32_t clusters) {
   const auto count = [](std::int64_t length, std::int64_t side) {
     return static_cast<std::int32_t>(divide_up(length, side));
   };
-  return make_whole_tile_schedule(count(shape.rows, tile.rows()), count(shape.columns, tile.columns()),
+  return make_whole_tile_schedule(count(shape.rows, Int8Tile::rows), count(shape.columns, Int8Tile::columns),
                                   shape.groups, count(shape.k, Int8Tile::block_k), clusters);
 }
 
-// Schedule and expected time of tile `index` on a device that holds `clusters` clusters.
-constexpr Int8TileVariant schedule_int8_tile(const Int8Tile& tile, std::size_t index, const TileTimes& times,
-                                             const Int8Shape& shape, std::int32_t clusters) {
-  const TileSchedule schedule = int8_tile_schedule(tile, shape, clusters);
-  const int waves = schedule.waves + (schedule.split_tiles() > 0 ? 1 : 0);
-  const double k_blocks = static_cast<double>(schedule.k_blocks) * shape.terms / shape.groups;  // per tile
-  return {index, schedule, waves * (k_blocks * times.block + times.tile)};
+// Expected time of the products of a shape. A warpgroup begins its next tile when it has stored its last one
+// and the other warpgroup has multiplied. So two tiles take the time of their products, or of the products of
+// one tile and its reduction, whichever is longer.
+constexpr double int8_microseconds(const Int8Shape& shape, const TileTimes& times, std::int32_t clusters) {
+  const TileSchedule schedule = int8_tile_schedule(shape, clusters);
+  const std::int64_t tiles = divide_up(schedule.tiles(), std::int64_t{schedule.clusters});  // of a cluster
+  const double k_blocks = static_cast<double>(schedule.k_blocks) * shape.terms / shape.groups;  // of a tile
+  const double products = k_blocks * times.block;
+  const double two_tiles = products + std::max(products, times.tile);
+  const std::int64_t earlier = tiles - 1;
+  return static_cast<double>(earlier / 2) * two_tiles + static_cast<double>(earlier % 2) * products +
+         products + times.tile;
 }
 
-// Variant with the shortest expected time. `times` are those of the tiles.
-constexpr Int8TileVariant choose_int8_tile(std::span<const Int8Tile> tiles, std::span<const TileTimes> times,
-                                           const Int8Shape& shape, std::int32_t clusters) {
-  Int8TileVariant best;
-  for (std::size_t i = 0; i < tiles.size(); ++i) {
-    const Int8TileVariant choice = schedule_int8_tile(tiles[i], i, times[i], shape, clusters);
-    if (i == 0 || choice.microseconds < best.microseconds) best = choice;
+// Division by a number that is the same for many dividends.
+class Divisor {
+ public:
+  KINTSUGI_HOST_DEVICE constexpr explicit Divisor(std::uint32_t divisor)
+      : divisor_(divisor), reciprocal_(~0U / divisor) {}
+
+  KINTSUGI_HOST_DEVICE constexpr std::uint32_t quotient(std::uint32_t dividend,
+                                                        std::uint32_t& remainder) const {
+    auto quotient = static_cast<std::uint32_t>(std::uint64_t{dividend} * reciprocal_ >> 32);
+    remainder = dividend - quotient * divisor_;
+    if (remainder >= divisor_) {  // the reciprocal is rounded down: the quotient is right or one too small
+      remainder -= divisor_;
+      ++quotient;
+    }
+    return quotient;
   }
-  return best;
-}
+
+ private:
+  std::uint32_t divisor_;
+  std::uint32_t reciprocal_;
+};
+
+// Iterates over the tiles of one cluster, in the order of WholeTileScheduler and with the coordinates of
+// TileSchedule::coord(), without divisions: these would take as long as a fifth of a tile's reduction.
+class Int8TileOrder {
+ public:
+  KINTSUGI_HOST_DEVICE constexpr Int8TileOrder(const TileSchedule& schedule, std::int32_t cluster)
+      : items_(schedule.items), columns_(schedule.columns), tiles_of_item_(schedule.rows * schedule.columns),
+        item_step_(schedule.clusters / tiles_of_item_), step_(schedule.clusters % tiles_of_item_),
+        item_(cluster / tiles_of_item_), index_(cluster % tiles_of_item_),
+        group_(static_cast<std::uint32_t>(TileSchedule::group * schedule.rows)),
+        last_width_(static_cast<std::uint32_t>((columns_ - 1) % TileSchedule::group + 1)) {}
+
+  KINTSUGI_HOST_DEVICE constexpr bool has_tile() const { return item_ < items_; }
+  KINTSUGI_HOST_DEVICE constexpr std::int32_t item() const { return item_; }
+  KINTSUGI_HOST_DEVICE constexpr void advance() {
+    item_ += item_step_;
+    index_ += step_;
+    if (index_ < tiles_of_item_) return;
+    index_ -= tiles_of_item_;
+    ++item_;
+  }
+  KINTSUGI_HOST_DEVICE constexpr TileCoord coord() const {
+    constexpr auto width = static_cast<std::uint32_t>(TileSchedule::group);
+    std::uint32_t index_in_group = 0;
+    const std::uint32_t first_column =
+        group_.quotient(static_cast<std::uint32_t>(index_), index_in_group) * width;
+    std::uint32_t row = index_in_group / width;
+    std::uint32_t column = index_in_group % width;
+    if (first_column + width > static_cast<std::uint32_t>(columns_))
+      row = last_width_.quotient(index_in_group, column);
+    return {item_, static_cast<std::int32_t>(row), static_cast<std::int32_t>(first_column + column)};
+  }
+
+ private:
+  std::int32_t items_;
+  std::int32_t columns_;
+  std::int32_t tiles_of_item_;
+  std::int32_t item_step_;  // advance() adds item_step_ items and step_ tiles
+  std::int32_t step_;
+  std::int32_t item_;
+  std::int32_t index_;  // index among the item's tiles
+  Divisor group_;       // tiles of a group of columns
+  Divisor last_width_;  // columns of the last group
+};
 
 }  // namespace kintsugi::core::cuda

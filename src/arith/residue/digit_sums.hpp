@@ -1,0 +1,112 @@
+// The Chinese remainder theorem by sums of digits, for matrix units that multiply 8-bit integers.
+//
+// Residue r_t has the weight W_t = 2^s (M / m_t) (w_t / (M / m_t) modulo m_t), where M is the product of the
+// moduli and w_t is 1, or a factor of the part of a complex element. The integer N, |N| < M / 4, satisfies
+//   2^s N = sum over t of r_t W_t  modulo 2^s M.
+// A weight has 16 digits of 8 bits, so the sum of r_t times digit d of W_t over all t is an element of a
+// product of two matrices of bytes. s is as large as 16 digits allow.
+//
+// Four neighboring digit sums make a piece: sum over t of r_t (W_t / 2^(32 j) modulo 2^32), j = 0 ... 3. With
+// up to 64 residues it is below 64 * 255 * 2^32 < 2^46, exact in a double. The number of times q that 2^s M
+// is subtracted is the topmost piece times 2^96 / (2^s M), rounded to nearest: the other pieces, below 2^111
+// together, are less than 2^-15 of 2^s M >= 2^127, and the quotient is 2^s N / (2^s M) = N / M, |N / M| < 1/4,
+// away from an integer. q is at most 64 * 255 < 2^14. So each piece less q times 32 bits of 2^s M is exact.
+#pragma once
+
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <span>
+
+#include "arith/host_device.hpp"
+#include "arith/residue/integer_update.hpp"
+#include "arith/residue/remainder.hpp"
+
+namespace kintsugi::core {
+
+inline constexpr int weight_digits = 16;
+inline constexpr int digits_of_piece = 4;
+inline constexpr int weight_pieces = weight_digits / digits_of_piece;
+
+// Weights of up to MaxResidues residues.
+template <int MaxResidues>
+struct DigitTable {
+  static_assert(MaxResidues % 4 == 0 && MaxResidues <= 64);
+
+  // Word [d][t] has digit d of the weights of residues 4 t ... 4 t + 3, the first of them in its lowest byte.
+  // Digit 0 is the lowest. Zeros follow the last residue.
+  std::array<std::array<std::uint32_t, MaxResidues / 4>, weight_digits> digits{};
+  std::array<double, weight_pieces> product{};  // bits 32 j ... 32 j + 31 of 2^s M, as a multiple of 2^(32 j)
+  double inverse = 0;                           // 1 / (2^s M), rounded
+  int shift = 0;                                // s
+  int count = 0;                                // number of residues
+};
+
+// Table of the given residues in the given order. M must be below 2^128.
+template <int MaxResidues>
+constexpr DigitTable<MaxResidues> digit_table(const ResidueSystem& system,
+                                              std::span<const WeightedResidue> residues) {
+  using namespace residue_detail;
+  using Integer = WideInteger<2>;
+  DigitTable<MaxResidues> table;
+  const Integer product = product_of_moduli<2>(system, no_modulus, no_modulus);
+  table.count = static_cast<int>(residues.size());
+  table.shift = Integer::bits - product.length();
+  for (std::size_t t = 0; t < residues.size(); ++t) {
+    const int modulus = system.modulus(residues[t].modulus);
+    const auto inverse = static_cast<std::uint32_t>(inverse_of_cofactor(system, residues[t].modulus));
+    Integer weight;
+    weight.add_multiple(product_of_moduli<2>(system, residues[t].modulus, no_modulus),
+                        residues[t].weight * inverse % static_cast<std::uint32_t>(modulus));
+    weight = Integer::shifted(weight, table.shift);
+    for (int d = 0; d < weight_digits; ++d)
+      table.digits[d][t / 4] |= static_cast<std::uint32_t>(weight.bits_from(8 * d) & 0xffU) << 8 * (t % 4);
+  }
+  const Integer shifted = Integer::shifted(product, table.shift);
+  double sum = 0;
+  for (int j = weight_pieces - 1; j >= 0; --j) {
+    table.product[j] = static_cast<double>(shifted.bits_from(32 * j) & 0xffffffffU) * power_of_two(32 * j);
+    sum += table.product[j];
+  }
+  table.inverse = 1 / sum;
+  return table;
+}
+
+// Table of the first `count` real moduli.
+template <int MaxResidues>
+constexpr DigitTable<MaxResidues> digit_table(int count) {
+  std::array<WeightedResidue, max_moduli> residues;
+  for (int t = 0; t < count; ++t) residues[t] = {t, 1};
+  return digit_table<MaxResidues>(ResidueSystem{count}, std::span(residues).first(count));
+}
+
+// Piece j from the sums of its four digits, the lowest first: the double 2^(52 + 32 j) plus the piece. The
+// piece is put into the significand, whose last bit has the value 2^(32 j).
+template <int j>
+KINTSUGI_HOST_DEVICE constexpr double shifted_piece(std::uint32_t d0, std::uint32_t d1, std::uint32_t d2,
+                                                    std::uint32_t d3) {
+  constexpr std::uint32_t exponent = static_cast<std::uint32_t>(1075 + 32 * j) << 20;
+  return std::bit_cast<double>(both_words(exponent, d0 + 256 * d1) + std::uint64_t{d2 + 256 * d3} * 65536);
+}
+
+// Returns 2^s N from its pieces.
+template <int MaxResidues>
+KINTSUGI_HOST_DEVICE inline IntegerParts parts_of_pieces(const double (&pieces)[weight_pieces],
+                                                         const DigitTable<MaxResidues>& table) {
+  using namespace update_detail;
+  double p0 = pieces[0] - 0x1p52;
+  double p1 = pieces[1] - 0x1p84;
+  double p2 = pieces[2] - 0x1p116;
+  double p3 = pieces[3] - 0x1p148;
+  constexpr double to_integer = 0x1.8p52;
+  const double minus_quotient = to_integer - std::fma(p3, table.inverse, to_integer);
+  p0 = std::fma(minus_quotient, table.product[0], p0);
+  p1 = std::fma(minus_quotient, table.product[1], p1);
+  p2 = std::fma(minus_quotient, table.product[2], p2);
+  p3 = std::fma(minus_quotient, table.product[3], p3);
+  const double above_80 = nearest_multiple<80>(p2);
+  const double above_40 = nearest_multiple<40>(p1);
+  return {p3 + above_80, (p2 - above_80) + above_40, p0 + (p1 - above_40)};
+}
+
+}  // namespace kintsugi::core

@@ -1,0 +1,345 @@
+// Recombination of residues in FP64 by the matrix unit: sums of digits of the residues' weights
+// (arith/residue/digit_sums.hpp).
+//
+// A lane has four rows of a column, and all residues of their elements. An instruction of the matrix unit
+// (PTX ISA, mma.m16n8k32) multiplies 16 rows and 8 columns over 32 inner indices. Lane l holds 8 inner indices
+// of rows l / 4 and l / 4 + 8 of its left operand, and gets columns 2 (l % 4) and 2 (l % 4) + 1 of these rows of
+// the product. Here the four lanes of a row hold residues of different elements. The right operand has zeros
+// where the inner indices of one lane meet the columns of another. So each lane gets two sums of digits of its
+// own two elements from 8 residues, and no data is exchanged. Three quarters of the products are by zero, but the
+// matrix unit is idle otherwise.
+#pragma once
+
+#include <utility>
+
+#include "engines/cuda/ptx/async_copy.cuh"
+#include "engines/cuda/ptx/mma_bytes.cuh"
+#include "engines/cuda/ptx/shared_memory.cuh"
+#include "engines/cuda/recombine/residues.cuh"
+
+namespace kintsugi::core::cuda {
+
+inline constexpr int residues_of_word = 4;
+inline constexpr int residues_of_step = 8;  // residues that an instruction multiplies
+
+// The residues of a thread's four rows. Each word has residues of one row.
+template <int steps>
+struct RowResidues {
+  static constexpr int words = steps * residues_of_step / residues_of_word;
+
+  std::uint32_t word[words][rows_each];
+
+  // `column` has block_rows residues modulo each of `moduli` moduli. Beyond the last, those of the last stand for
+  // residues of weight 0.
+  template <int moduli>
+  __device__ static RowResidues of_column(const unsigned char* column) {
+    RowResidues result;
+    static_assert(rows_each == 4);
+    const unsigned char* rows = column + rows_each * (threadIdx.x % warp_size);
+#pragma unroll
+    for (int w = 0; w < words; ++w) {
+      std::uint32_t four[residues_of_word];
+#pragma unroll
+      for (int t = 0; t < residues_of_word; ++t)
+        four[t] = *reinterpret_cast<const std::uint32_t*>(
+            rows + std::min(w * residues_of_word + t, moduli - 1) * block_rows);
+      const std::uint32_t first_01 = __byte_perm(four[0], four[1], 0x5140);  // of rows 0 and 1
+      const std::uint32_t first_23 = __byte_perm(four[0], four[1], 0x7362);
+      const std::uint32_t last_01 = __byte_perm(four[2], four[3], 0x5140);
+      const std::uint32_t last_23 = __byte_perm(four[2], four[3], 0x7362);
+      result.word[w][0] = __byte_perm(first_01, last_01, 0x5410);
+      result.word[w][1] = __byte_perm(first_01, last_01, 0x7632);
+      result.word[w][2] = __byte_perm(first_23, last_23, 0x5410);
+      result.word[w][3] = __byte_perm(first_23, last_23, 0x7632);
+    }
+    return result;
+  }
+};
+
+// Digits of weights in shared memory, followed by as many zeros.
+template <int parts, int MaxResidues>
+struct SharedDigits {
+  static constexpr int words_of_digit = MaxResidues / residues_of_word;
+  static constexpr int words_of_part = weight_digits * words_of_digit;
+  static constexpr int words = parts * words_of_part;
+
+  // Fills the memory. All threads must call it together, and synchronize before they read.
+  __device__ static void fill(const DigitTables<parts, MaxResidues>& tables) {
+    for (int i = static_cast<int>(threadIdx.x); i < words; i += block_threads) {
+      memory()[i] =
+          tables.table[i / words_of_part].digits[i / words_of_digit % weight_digits][i % words_of_digit];
+      memory()[words + i] = 0;
+    }
+  }
+
+  // The lane's words of digit 0 or 1 of a part, for its column of the right operand: zeros if the lane holds
+  // the inner indices of other lanes than get this column. Words of later digits of the same column follow
+  // after two digits each.
+  __device__ static const std::uint32_t* of_lane(int part) {
+    const auto lane = static_cast<int>(threadIdx.x % warp_size);
+    const int column = lane / 4;
+    const bool is_own = column / 2 == lane % 4;
+    return memory() + (is_own ? 0 : words) + part * words_of_part + column % 2 * words_of_digit;
+  }
+
+  // Loads the two words of a step. The compiler may keep those of real elements in registers; those of complex
+  // elements are too many for that.
+  __device__ static void load(const std::uint32_t* words, std::uint32_t (&two)[2]) {
+    using Address = std::conditional_t<parts == 1, const std::uint64_t*, const volatile std::uint64_t*>;
+    const std::uint64_t both = *reinterpret_cast<Address>(words);
+    two[0] = low_word(both);
+    two[1] = high_word(both);
+  }
+
+ private:
+  __device__ static std::uint32_t* memory() {
+    alignas(16) __shared__ std::uint32_t digits[2 * words];
+    return digits;
+  }
+};
+
+// Columns of residues of a warp on their way through shared memory. A column has block_rows residues for each
+// modulus.
+template <class T>
+class ResidueColumns {
+ public:
+  static constexpr int stages = digit_stages(element_type<T>());
+  static constexpr int stage_bytes = digit_stage_bytes(element_type<T>());
+  static constexpr int residues = stored_digit_residues(element_type<T>());
+
+  // `source`: residues of the block's first row and the warp's first column modulo the first modulus. `stride`
+  // is the distance from one modulus to the next, `column_stride` from one of the warp's columns to the next.
+  __device__ ResidueColumns(const std::uint8_t* source, std::int64_t stride, std::int64_t column_stride,
+                            int moduli, int rows)
+      : stride_(stride), column_stride_(column_stride) {
+    extern __shared__ __align__(16) unsigned char shared[];
+    const auto lane = static_cast<int>(threadIdx.x % warp_size);
+    const int row = lane % copies_of_modulus * copy_bytes;
+    const int modulus = lane / copies_of_modulus;
+    stages_ = shared + threadIdx.x / warp_size * (stages * stage_bytes);
+    target_ = shared_address(stages_) + lane * copy_bytes;
+    source_ = source + modulus * stride + row;
+    copies_ = row < rows ? divide_up(moduli - modulus, moduli_at_once) : 0;
+  }
+
+  // Starts the copies of the next column.
+  template <int moduli>
+  __device__ void start(bool exists) {
+    const std::uint8_t* source = source_;
+#pragma unroll
+    for (int i = 0; i < moduli / moduli_at_once; ++i) {
+      if (exists && i < copies_)
+        copy_16_bytes(target_ + started_ * stage_bytes + i * warp_size * copy_bytes, source, true);
+      source += moduli_at_once * stride_;
+    }
+    commit_copies();
+    source_ += column_stride_;
+    started_ = started_ + 1 == stages ? 0 : started_ + 1;
+  }
+
+  // Waits for the next column and returns it. Its memory is used again after stages - 1 more calls of start().
+  __device__ const unsigned char* next() {
+    await_copies_but<stages - 2>();
+    __syncwarp();
+    const unsigned char* column = stages_ + taken_ * stage_bytes;
+    taken_ = taken_ + 1 == stages ? 0 : taken_ + 1;
+    return column;
+  }
+
+ private:
+  static constexpr int copy_bytes = 16;
+  static constexpr int copies_of_modulus = block_rows / copy_bytes;
+  static constexpr int moduli_at_once = warp_size / copies_of_modulus;
+
+  unsigned char* stages_;
+  std::uint32_t target_;
+  const std::uint8_t* source_;
+  std::int64_t stride_;
+  std::int64_t column_stride_;
+  int copies_;  // of a column, by this lane
+  int started_ = 0;
+  int taken_ = 0;
+};
+
+template <class Z>
+__device__ double real_of(const Z& z) {
+  if constexpr (is_complex<Z>) {
+    return z.real();
+  } else {
+    return z;
+  }
+}
+template <class Z>
+__device__ double imaginary_of(const Z& z) {
+  if constexpr (is_complex<Z>) {
+    return z.imag();
+  } else {
+    return 0;
+  }
+}
+
+// Sign bit of a scalar, in its place in a double's upper word.
+__device__ inline std::uint32_t sign_of(double x) {
+  return high_word(std::bit_cast<std::uint64_t>(x)) & 1U << 31;
+}
+// x with its sign changed if `sign` is set: x times a scalar of magnitude 1.
+__device__ inline double with_sign(double x, std::uint32_t sign) {
+  return std::bit_cast<double>(std::bit_cast<std::uint64_t>(x) ^ both_words(sign, 0));
+}
+
+// Recombination (tile.cuh) by sums of digits. It writes blocks for alpha = ±1 and beta = 0 or ±1, and rounds
+// the sum of AB and beta C once (arith/residue/integer_update.hpp).
+template <class T, class Source, int MaxResidues>
+class DigitResidues : public Residues<T, digit_limbs, Source> {
+ public:
+  static constexpr int parts = static_cast<int>(parts_of<T>);
+  static constexpr int max_steps = MaxResidues / residues_of_step;
+  static constexpr int staged_columns = is_complex<T> ? 8 : 32;
+  // Rows whose digits are summed together. Digits of weights of complex elements are loaded for all rows at
+  // once; those of real elements stay in registers.
+  static constexpr int rows_together = is_complex<T> ? 4 : 2;
+  using Block = TileBlock<T, most_digit_columns(element_type<T>()), staged_columns>;
+  using Digits = SharedDigits<parts, MaxResidues>;
+  using Tables = DigitTables<parts, MaxResidues>;
+
+  __device__ DigitResidues(const Source& source, const Tables& tables)
+      : Residues<T, digit_limbs, Source>(source), source_(source), tables_(tables) {}
+
+  __device__ static bool takes(const Scalars<T>& scalars) {
+    const auto is_unit = [](double x) { return x == 1 || x == -1; };
+    return is_unit(real_of(scalars.alpha)) && imaginary_of(scalars.alpha) == 0 &&
+           (real_of(scalars.beta) == 0 || is_unit(real_of(scalars.beta))) && imaginary_of(scalars.beta) == 0;
+  }
+
+  __device__ void write_block(const Block& block, const Scalars<T>& scalars) const {
+    Digits::fill(tables_);
+    __syncthreads();
+    if constexpr (is_complex<T>) {
+      if (tables_.table[0].count <= (max_steps - 1) * residues_of_step)
+        return write_columns<max_steps - 1>(block, scalars);
+    }
+    write_columns<max_steps>(block, scalars);
+  }
+
+ private:
+  template <int steps>
+  __device__ void write_columns(const Block& block, const Scalars<T>& scalars) const {
+    if (real_of(scalars.beta) == 0) {
+      write_columns<steps, false>(block, scalars);
+    } else {
+      write_columns<steps, true>(block, scalars);
+    }
+  }
+
+  // Writes the thread's columns from `steps` times 8 residues. `adds`: beta is not 0.
+  template <int steps, bool adds>
+  __device__ void write_columns(const Block& block, const Scalars<T>& scalars) const {
+    constexpr int moduli = steps * residues_of_step;
+    ResidueColumns<T> columns(residues_at<T>(source_, block.first_row_in_tile(), block.column_in_tile(0)),
+                              source_.sums.group_stride,
+                              block_warps * residue_columns<T>(source_) * source_.sums.rows,
+                              tables_.table[0].count, block.rows());
+#pragma unroll
+    for (int e = 0; e < ResidueColumns<T>::stages - 1; ++e)
+      columns.template start<moduli>(block.has_column(e));
+    // Elements of C of the next column; those of complex matrices would need too many registers.
+    constexpr bool loads_ahead = adds && !is_complex<T>;
+    RowsOfThread<T> next;
+    if (loads_ahead && !block.is_staged() && block.has_element(0)) next = block.read(0);
+#pragma unroll 1
+    for (int first = 0; block.has_any_column(first); first += Block::columns_staged) {
+      block.begin(adds, block_warps * first);
+#pragma unroll 1
+      for (int e = first; e < first + Block::columns_staged && block.has_column(e); ++e) {
+        RowsOfThread<T> elements = next;
+        const bool has_element = block.has_element(e);
+        if (adds && has_element && (!loads_ahead || block.is_staged())) elements = block.read(e);
+        if (loads_ahead && !block.is_staged() && block.has_element(e + 1)) next = block.read(e + 1);
+        const auto residues =
+            RowResidues<steps>::template of_column<ResidueColumns<T>::residues>(columns.next());
+        columns.template start<moduli>(block.has_column(e + ResidueColumns<T>::stages - 1));
+#pragma unroll
+        for (int p = 0; p < parts; ++p) recombine_part<adds>(block, residues, e, p, scalars, elements.rows);
+        if (has_element) block.write(e, elements);
+      }
+      block.end(block_warps * first);
+    }
+  }
+
+  // Recombines part p of the thread's rows of its e-th column.
+  template <bool adds, int steps>
+  __device__ void recombine_part(const Block& block, const RowResidues<steps>& residues, int e, int p,
+                                 const Scalars<T>& scalars, T (&elements)[rows_each]) const {
+    const auto& table = tables_.table[p];
+    const std::uint32_t alpha_sign = sign_of(real_of(scalars.alpha));
+    const std::uint32_t beta_sign = sign_of(real_of(scalars.beta));
+#pragma unroll
+    for (int first = 0; first < rows_each; first += rows_together) {
+      double pieces[rows_together][weight_pieces];
+      sum_up(residues, first, p, pieces);
+#pragma unroll
+      for (int i = 0; i < rows_together; ++i) {
+        const int r = first + i;
+        const IntegerParts integer = parts_of_pieces(pieces[i], table);
+        const int exponent = block.exponent(r, e, p) - table.shift;
+        const double unit = with_sign(core::power_of_two(exponent), alpha_sign);
+        double& element = reinterpret_cast<double*>(elements + r)[p];
+        if constexpr (adds) {
+          // The third argument of rounded_update() is 1 / unit, since alpha is 1 or -1.
+          element = rounded_update(integer, unit, with_sign(core::power_of_two(-exponent), alpha_sign),
+                                   with_sign(element, beta_sign));
+        } else {
+          element = rounded_product(integer, unit);
+        }
+      }
+    }
+  }
+
+  // Computes the pieces of part p of rows_together rows, beginning with row `first`.
+  template <int steps>
+  __device__ void sum_up(const RowResidues<steps>& residues, int first, int p,
+                         double (&pieces)[rows_together][weight_pieces]) const {
+    const std::uint32_t* const digits = Digits::of_lane(p);
+    const auto sum_piece = [&]<int j>() {
+      std::uint32_t sums[2][rows_together / 2][4]{};  // of digits 4 j and 4 j + 1, and of 4 j + 2 and 4 j + 3
+#pragma unroll
+      for (int step = 0; step < steps; ++step) {
+#pragma unroll
+        for (int pair = 0; pair < 2; ++pair) {
+          std::uint32_t right[2];
+          Digits::load(digits + (digits_of_piece * j + 2 * pair) * Digits::words_of_digit + 2 * step, right);
+#pragma unroll
+          for (int i = 0; i < rows_together; i += 2) {
+            const auto& low = residues.word[2 * step];
+            const auto& high = residues.word[2 * step + 1];
+            const std::uint32_t left[4]{low[first + i], low[first + i + 1], high[first + i],
+                                        high[first + i + 1]};
+            mma_bytes(sums[pair][i / 2], left, right);
+          }
+        }
+      }
+#pragma unroll
+      for (int i = 0; i < rows_together; ++i) {
+        const auto& low = sums[0][i / 2];
+        const auto& high = sums[1][i / 2];
+        const int own = i % 2 * 2;
+        pieces[i][j] = shifted_piece<j>(low[own], low[own + 1], high[own], high[own + 1]);
+      }
+    };
+    [&]<int... j>(std::integer_sequence<int, j...>) { (sum_piece.template operator()<j>(), ...); }
+    (std::make_integer_sequence<int, weight_pieces>());
+  }
+
+  const Source& source_;
+  const Tables& tables_;
+};
+
+#define KINTSUGI_DIGIT_RESIDUES(name, T, Source, residues)                                               \
+  extern "C" __global__ void __launch_bounds__(block_threads, 2)                                         \
+      name(const __grid_constant__ DeviceTile tile, const __grid_constant__ Source source,               \
+           const __grid_constant__ DigitTables<static_cast<int>(parts_of<T>), residues> tables) {        \
+    using Recombination = DigitResidues<T, Source, residues>;                                            \
+    recombine_block<T, Recombination::Block>(tile, Recombination(source, tables), tables.block_columns); \
+  }
+
+}  // namespace kintsugi::core::cuda
