@@ -81,8 +81,8 @@ TEST(DigitSums, GiveTheIntegerOfTheResidues) {
   }
 }
 
-// Every part of a complex element is a sum of all slices with the weights of the part. Slices are random: only
-// their weighted sum modulo each modulus counts.
+// Every part of a complex element is a sum of all slices with the weights of the part. Slices are random:
+// only their weighted sum modulo each modulus counts.
 TEST(DigitSums, GivePartsOfComplexElements) {
   std::mt19937_64 random(41);
   for (int bits = 20; bits <= 124; bits += 8) {

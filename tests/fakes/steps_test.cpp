@@ -243,9 +243,10 @@ TEST_F(Steps, NormsOfComplexOperandsTakeOneLaunch) {
   call.operands.alpha = scalars;
   call.operands.beta = scalars + 2;
   call.run_in_workspace();
-  EXPECT_THAT(work(), ElementsAre("find_complex_norms", "select_candidate_by_norms",
-                                  "split_complex_double_residues", "split_complex_double_residues",
-                                  HasSubstr("residue_products"), "residues_c64", HasSubstr("dmma_c64_")));
+  EXPECT_THAT(work(),
+              ElementsAre("find_complex_norms", "select_candidate_by_norms", "split_complex_double_residues",
+                          "split_complex_double_residues", HasSubstr("residue_products"),
+                          "digit_residues_c64", HasSubstr("dmma_c64_")));
 }
 
 // If products cannot be skipped, the checked candidate is the only one.

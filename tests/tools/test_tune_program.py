@@ -95,8 +95,10 @@ def test_errors_are_numpys(program, metric, seed):
 
 def test_the_worst_site_counts_without_a_file(program):
     """The last layer alone is lowered, so that only its own output differs: by what the file differs."""
-    whole = tune(program, 1, "--search", "exhaustive")
-    file = tune(program, 1, "--search", "exhaustive", "--output", "Y.npy", "-o", "other.json")
+    flags = ["--search", "exhaustive", "--error-samples", 0]
+    weights = ["--cost", "weights", "--levels", "native@1,tf32@0.3,fp16@0.15"]
+    whole = tune(program, 1, *flags, weights=weights)
+    file = tune(program, 1, *flags, "--output", "Y.npy", "-o", "other.json", weights=weights)
     of_levels = lambda document: {tuple(step["levels"]): step["error"] for step in document["steps"]}
     assert of_levels(whole)["native", "native", "fp16"] == pytest.approx(of_levels(file)["native", "native", "fp16"], rel=1e-12)
     assert all(error >= of_levels(file)[levels] * (1 - 1e-12) for levels, error in of_levels(whole).items())

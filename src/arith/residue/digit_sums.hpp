@@ -9,8 +9,9 @@
 // Four neighboring digit sums make a piece: sum over t of r_t (W_t / 2^(32 j) modulo 2^32), j = 0 ... 3. With
 // up to 64 residues it is below 64 * 255 * 2^32 < 2^46, exact in a double. The number of times q that 2^s M
 // is subtracted is the topmost piece times 2^96 / (2^s M), rounded to nearest: the other pieces, below 2^111
-// together, are less than 2^-15 of 2^s M >= 2^127, and the quotient is 2^s N / (2^s M) = N / M, |N / M| < 1/4,
-// away from an integer. q is at most 64 * 255 < 2^14. So each piece less q times 32 bits of 2^s M is exact.
+// together, are less than 2^-15 of 2^s M >= 2^127, and the quotient is 2^s N / (2^s M) = N / M, |N / M| <
+// 1/4, away from an integer. q is at most 64 * 255 < 2^14. So each piece less q times 32 bits of 2^s M is
+// exact.
 #pragma once
 
 #include <array>

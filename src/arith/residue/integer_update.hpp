@@ -1,5 +1,6 @@
 // X u + c rounded once, in double arithmetic. X is a signed integer of up to 126 bits from the Chinese
-// remainder theorem (digit_sums.hpp), u is a power of two with a sign, and c is beta times the old element of C.
+// remainder theorem (digit_sums.hpp), u is a power of two with a sign, and c is beta times the old element of
+// C.
 //
 // X is the sum of three doubles, multiples of 2^80, 2^40 and 1. So neither the sign nor the leading bit of X
 // has to be found. If c / u has a similar magnitude as X, it is cut at the same bits, and added part by part.
@@ -9,9 +10,9 @@
 // sum is inexact. This sum is added to the double with rounding to nearest. The result is the exact one,
 // rounded once (Boldo and Melquiond, Emulation of FMA and correctly rounded sums, IEEE Trans. Comput. 57,
 // 2008), because the sum rounded to odd is exact or has bits below those of the result: if the error is zero,
-// the sum is the lowest part. Else the double is at least 2^92, and the error at most half of its last bit. The
-// lowest part is below 2^48, so an inexact sum of more than 53 bits is one of at least 2^53 whose error is at
-// least 2^52, and the last bit of the sum is 2^51 times below that of the double.
+// the sum is the lowest part. Else the double is at least 2^92, and the error at most half of its last bit.
+// The lowest part is below 2^48, so an inexact sum of more than 53 bits is one of at least 2^53 whose error
+// is at least 2^52, and the last bit of the sum is 2^51 times below that of the double.
 //
 // The code needs rounding to nearest and no contraction to fused operations.
 #pragma once

@@ -95,12 +95,12 @@ inline constexpr int warp_size = 32;
 inline constexpr int block_warps = 8;
 inline constexpr int block_threads = warp_size * block_warps;
 
-// Columns of C of a thread block that recombines by sums of digits: at most this many, so that one thread loads
-// the scale of each vector, and fewer where C would give too few thread blocks.
+// Columns of C of a thread block that recombines by sums of digits: at most this many, so that one thread
+// loads the scale of each vector, and fewer where C would give too few thread blocks.
 constexpr int most_digit_columns(ElementType type) { return 4 * block_columns(type); }
 
-// Columns of residues that a warp of these kernels has in shared memory or under way to it, the residues of each
-// row, and the bytes of a column.
+// Columns of residues that a warp of these kernels has in shared memory or under way to it, the residues of
+// each row, and the bytes of a column.
 constexpr int digit_stages(ElementType type) { return type == ElementType::c64 ? 2 : 3; }
 constexpr int stored_digit_residues(ElementType type) {
   return type == ElementType::c64 ? max_complex_digit_residues : max_real_digit_residues;

@@ -2,18 +2,18 @@
 // (arith/residue/digit_sums.hpp).
 //
 // A lane has four rows of a column, and all residues of their elements. An instruction of the matrix unit
-// (PTX ISA, mma.m16n8k32) multiplies 16 rows and 8 columns over 32 inner indices. Lane l holds 8 inner indices
-// of rows l / 4 and l / 4 + 8 of its left operand, and gets columns 2 (l % 4) and 2 (l % 4) + 1 of these rows of
-// the product. Here the four lanes of a row hold residues of different elements. The right operand has zeros
-// where the inner indices of one lane meet the columns of another. So each lane gets two sums of digits of its
-// own two elements from 8 residues, and no data is exchanged. Three quarters of the products are by zero, but the
-// matrix unit is idle otherwise.
+// (PTX ISA, mma.m16n8k32) multiplies 16 rows and 8 columns over 32 inner indices. Lane l holds 8 inner
+// indices of rows l / 4 and l / 4 + 8 of its left operand, and gets columns 2 (l % 4) and 2 (l % 4) + 1 of
+// these rows of the product. Here the four lanes of a row hold residues of different elements. The right
+// operand has zeros where the inner indices of one lane meet the columns of another. So each lane gets two
+// sums of digits of its own two elements from 8 residues, and no data is exchanged. Three quarters of the
+// products are by zero, but the matrix unit is idle otherwise.
 #pragma once
 
 #include <utility>
 
 #include "engines/cuda/ptx/async_copy.cuh"
-#include "engines/cuda/ptx/mma_bytes.cuh"
+#include "engines/cuda/ptx/integer_mma.cuh"
 #include "engines/cuda/ptx/shared_memory.cuh"
 #include "engines/cuda/recombine/residues.cuh"
 
@@ -29,8 +29,8 @@ struct RowResidues {
 
   std::uint32_t word[words][rows_each];
 
-  // `column` has block_rows residues modulo each of `moduli` moduli. Beyond the last, those of the last stand for
-  // residues of weight 0.
+  // `column` has block_rows residues modulo each of `moduli` moduli. Beyond the last, those of the last stand
+  // for residues of weight 0.
   template <int moduli>
   __device__ static RowResidues of_column(const unsigned char* column) {
     RowResidues result;
@@ -82,8 +82,8 @@ struct SharedDigits {
     return memory() + (is_own ? 0 : words) + part * words_of_part + column % 2 * words_of_digit;
   }
 
-  // Loads the two words of a step. The compiler may keep those of real elements in registers; those of complex
-  // elements are too many for that.
+  // Loads the two words of a step. The compiler may keep those of real elements in registers; those of
+  // complex elements are too many for that.
   __device__ static void load(const std::uint32_t* words, std::uint32_t (&two)[2]) {
     using Address = std::conditional_t<parts == 1, const std::uint64_t*, const volatile std::uint64_t*>;
     const std::uint64_t both = *reinterpret_cast<Address>(words);
@@ -107,8 +107,9 @@ class ResidueColumns {
   static constexpr int stage_bytes = digit_stage_bytes(element_type<T>());
   static constexpr int residues = stored_digit_residues(element_type<T>());
 
-  // `source`: residues of the block's first row and the warp's first column modulo the first modulus. `stride`
-  // is the distance from one modulus to the next, `column_stride` from one of the warp's columns to the next.
+  // `source`: residues of the block's first row and the warp's first column modulo the first modulus.
+  // `stride` is the distance from one modulus to the next, `column_stride` from one of the warp's columns to
+  // the next.
   __device__ ResidueColumns(const std::uint8_t* source, std::int64_t stride, std::int64_t column_stride,
                             int moduli, int rows)
       : stride_(stride), column_stride_(column_stride) {
@@ -137,7 +138,8 @@ class ResidueColumns {
     started_ = started_ + 1 == stages ? 0 : started_ + 1;
   }
 
-  // Waits for the next column and returns it. Its memory is used again after stages - 1 more calls of start().
+  // Waits for the next column and returns it. Its memory is used again after stages - 1 more calls of
+  // start().
   __device__ const unsigned char* next() {
     await_copies_but<stages - 2>();
     __syncwarp();

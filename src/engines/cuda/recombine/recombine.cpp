@@ -49,8 +49,8 @@ void launch_residues(const KernelsOfTypes& kernels, const Queue& queue, const Re
   }
 }
 
-// Returns make(), or what it returned for the same system at the thread's last call, since tables take longer to
-// make than a kernel to launch.
+// Returns make(), or what it returned for the same system at the thread's last call, since tables take longer
+// to make than a kernel to launch.
 template <class Tables, class Make>
 const Tables& tables_of(const ResidueSystem& system, const Make& make) {
   struct Last {
@@ -63,9 +63,9 @@ const Tables& tables_of(const ResidueSystem& system, const Make& make) {
   return last.tables;
 }
 
-// Columns of C of a thread block that recombines by sums of digits. More columns hide the thread block's start
-// better, where C is read or passes through shared memory, or elements are complex; else fewer leave less work for
-// the last thread blocks (docs/results/log/2026-11-26-recombination-on-tensor-cores.md).
+// Columns of C of a thread block that recombines by sums of digits. More columns hide the thread block's
+// start better, where C is read or passes through shared memory, or elements are complex; else fewer leave
+// less work for the last thread blocks (docs/results/log/2026-11-26-recombination-on-tensor-cores.md).
 int digit_columns(const DeviceTile& tile) {
   constexpr std::int64_t enough_blocks = 256;
   const ElementType type = tile.c.type;

@@ -81,8 +81,8 @@ constexpr ElementType element_type() {
   return sizeof(T) == 4 ? ElementType::f32 : ElementType::f64;
 }
 
-// Block of a tile of C that a thread block recombines. `e` is an index of the thread's columns. The block has up
-// to `columns` columns, of which `staged_columns` at a time pass through shared memory if they must.
+// Block of a tile of C that a thread block recombines. `e` is an index of the thread's columns. The block has
+// up to `columns` columns, of which `staged_columns` at a time pass through shared memory if they must.
 template <class T, int max_columns = block_columns(element_type<T>()), int staged_columns = max_columns>
 class TileBlock {
  public:
@@ -154,8 +154,8 @@ class TileBlock {
 
   // read() and write() access C itself, or a copy in shared memory if the threads' accesses do not suit C's
   // layout. begin() copies columns `first` ... `first` + staged_columns - 1 there if C is read; end() copies
-  // written elements back to C. All threads must call begin() before the first element is read, and end() after
-  // the last one is written.
+  // written elements back to C. All threads must call begin() before the first element is read, and end()
+  // after the last one is written.
   __device__ void begin(bool reads_c, int first = 0) const {
     if (!staged_) return;
     if (first != 0) __syncthreads();  // the columns before were copied to C
@@ -278,8 +278,8 @@ __device__ void write_any_element(const DeviceTile& tile, const Recombination& r
 
 // Recombines a block of a tile. `Block` is its TileBlock, constructed of the tile and `arguments`. If
 // Recombination::takes() is true for the scalars, Recombination::write_block() writes an ordinary block
-// (TileBlock::load_scales). All other elements are written one by one: Recombination::write_finite() writes an
-// element whose vectors are finite.
+// (TileBlock::load_scales). All other elements are written one by one: Recombination::write_finite() writes
+// an element whose vectors are finite.
 template <class T, class Block, class Recombination, class... Arguments>
 __device__ void recombine_block(const DeviceTile& tile, const Recombination& recombination,
                                 Arguments... arguments) {
