@@ -9,24 +9,13 @@
 #include "blas/report/record.hpp"
 #include "blas/settings.hpp"
 #include "common/sites/call_errors.hpp"
+#include "common/sites/rules.hpp"
 #include "region.hpp"
 #include "site.hpp"
 
 namespace kintsugi::blas {
 
 namespace {
-
-// The site whose rule makes a call exact. Never destroyed, like all sites.
-const Site* exact_site() {
-  static const Site* const site = [] {
-    auto* made = new Site;
-    made->name = "the exact call of a measured one";
-    made->rule = {.scheme = "", .accuracy = "exact", .policy = "emulate"};
-    made->has_rule = true;
-    return made;
-  }();
-  return site;
-}
 
 // Elements of a line of C that the call writes: all, or those of a triangle.
 struct Part {
@@ -61,7 +50,7 @@ ExactComparison::ExactComparison(const Symbol& symbol, const Call& call, std::in
 
 bool ExactComparison::compute_exactly() {
   Call exact = *call_;
-  exact.site = exact_site();
+  exact.site = drop_in::exact_site<Site>();
   exact.c = c_.data();
   exact.ldc = call_->layout == Layout::row_major ? call_->n : call_->m;
   bool has_failed = false;

@@ -34,6 +34,20 @@ struct SitesFile {
   const SiteRule* rule_for(std::string site) const;
 };
 
+// The site whose rule makes a call exact, for measuring another call's error. Never destroyed, like all
+// sites. `Site` is the drop-in's type of sites.
+template <class Site>
+const Site* exact_site() {
+  static const Site* const site = [] {
+    auto* made = new Site;
+    made->name = "the exact call of a measured one";
+    made->rule = {.scheme = "", .accuracy = "exact", .policy = "emulate"};
+    made->has_rule = true;
+    return made;
+  }();
+  return site;
+}
+
 // Reads the file that KINTSUGI_SITES names into `sites`; does nothing if KINTSUGI_SITES is not set. If the
 // file cannot be read, is no sites file, or contradicts a setting, sets `message` and returns false.
 bool read_sites(const CommonSettings& settings, std::optional<SitesFile>& sites, std::string& message);

@@ -6,6 +6,7 @@
 
 #include "common/accuracy.hpp"
 #include "common/sites/call_errors.hpp"
+#include "common/sites/rules.hpp"
 #include "cublas/device/driver.hpp"
 #include "cublas/record/record.hpp"
 #include "cublas/settings.hpp"
@@ -14,18 +15,6 @@
 namespace kintsugi::cublas {
 
 namespace {
-
-// The site whose rule makes a call exact. Never destroyed, like all sites.
-const Site* exact_site() {
-  static const Site* const site = [] {
-    auto* made = new Site;
-    made->name = "the exact call of a measured one";
-    made->rule = {.scheme = "", .accuracy = "exact", .policy = "emulate"};
-    made->has_rule = true;
-    return made;
-  }();
-  return site;
-}
 
 bool is_measurable(const Origin& origin, const Call& call, const CallState& state) {
   return call.site != nullptr && settings().sites->error_samples > 0 && records_calls() && !is_empty(call) &&
@@ -80,7 +69,7 @@ ExactComparison::ExactComparison(const Origin& origin, const Call& call, const C
 
 bool ExactComparison::compute_exactly() const {
   Call exact = call_;
-  exact.site = exact_site();
+  exact.site = drop_in::exact_site<Site>();
   exact.batch = BatchKind::single;
   exact.count = 1;
   exact.stride_a = exact.stride_b = exact.stride_c = 0;
