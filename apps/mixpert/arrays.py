@@ -36,13 +36,13 @@ class Cpu:
 
     @staticmethod
     def times_vector(matrix, x):
-        """matrix x in FP64, of an FP32 matrix in rows and an FP64 vector."""
+        """Product of a row-major FP32 matrix and an FP64 vector, in FP64."""
         rows = 2048  # at a time, so that no FP64 copy of the matrix is held
         return numpy.concatenate([matrix[i:i + rows].astype("float64") @ x for i in range(0, matrix.shape[0], rows)])
 
 
-# y = A x in FP64 from FP32 elements of A, as they lie: A is read once. A thread block computes four rows, for which it
-# reads x once.
+# y = A x in FP64 for a row-major FP32 matrix A, which is read once without an FP64 copy. A thread block computes four
+# elements of y, for which it reads x once.
 TIMES_VECTOR = r"""
 extern "C" __global__ void times_vector(const float* a, const double* x, double* y, long long rows, long long columns) {
   constexpr int block_rows = 4;
@@ -92,7 +92,7 @@ class Cuda:
         return self.xp.cuda.get_elapsed_time(begin, end) / 1e3, result
 
     def times_vector(self, matrix, x):
-        """matrix x in FP64, of an FP32 matrix in rows and an FP64 vector."""
+        """Product of a row-major FP32 matrix and an FP64 vector, in FP64."""
         rows, columns = matrix.shape
         y = self.xp.empty(rows, "float64")
         block_rows, threads = 4, 512

@@ -281,7 +281,7 @@ def tables(document):
 
 
 def with_tables(page, new_tables):
-    """The page with each table in place of the one that follows the same title."""
+    """The page, in which each table has replaced the one under the same title."""
     for title, table in new_tables.items():
         before, found, after = page.partition(f"\n{title}\n\n| |")
         if not found:

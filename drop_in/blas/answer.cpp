@@ -57,8 +57,8 @@ void make_plan_before_timing(const Call& call) {
 
 // ------------------------------------------------------------------ one call
 
-// Remembers a call whose decision is to forward it. Sites have decisions of their own, records count every
-// call, and `force` says each time why it forwards.
+// Remembers the problem of a forwarded call, unless later calls of it need more than forwarding: sites have
+// decisions of their own, records count every call, and `force` says each time why it forwards.
 void remember_forwarded(const Call& call) {
   if (has_sites() || settings().records_calls() || settings().policy == Policy::force) return;
   in_force::last_forwarded = forwarded_problem(call);
@@ -134,7 +134,7 @@ struct FirstProduct {
   std::optional<ExactComparison> comparison;
 };
 
-// Begins to measure the first product of each group of a batch that is forwarded.
+// Begins to measure the first product of each group of a forwarded batch.
 std::vector<FirstProduct> first_products(const Symbol& symbol, const std::vector<Group>& groups) noexcept
     try {
   std::vector<FirstProduct> measured(groups.size());

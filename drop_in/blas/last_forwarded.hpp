@@ -1,5 +1,5 @@
-// The problem that a thread has forwarded last. A call of the same problem is forwarded without checks and
-// without a look-up: then a small product keeps the cache lines that those would take from it.
+// The problem that a thread forwarded last. A call of the same problem is forwarded without checks and
+// without a look-up, which would evict cache lines that a small product needs.
 #pragma once
 
 #include <cstdint>

@@ -35,7 +35,7 @@ Natural draw_magnitude(std::mt19937_64& random, Natural largest) {
   return magnitude % (largest + 1);
 }
 
-// Parts of 2^s N, by the table's digits, from the residues in the table's order.
+// Parts of 2^s N, computed with the table's digits. The residues are in the table's order.
 IntegerParts parts_of(const DigitTable<max_residues>& table, const std::vector<std::uint32_t>& residues) {
   std::array<std::uint32_t, weight_digits> sums{};
   for (int d = 0; d < weight_digits; ++d) {
@@ -99,7 +99,7 @@ TEST(DigitSums, GivePartsOfComplexElements) {
         for (int t = 0; t < basis.count(); ++t) {
           const auto modulus = static_cast<std::uint32_t>(basis.modulus(t));
           const auto weight = basis.part_weights(part, t);
-          // The last residue but those of weight 0 makes the weighted sum that of the number.
+          // Slice 0 is chosen so that the weighted sum of the slices is the number's residue.
           const int slices = basis.has_root(t) ? 2 : 3;
           std::array<std::uint32_t, 3> slice{};
           for (int s = 0; s < slices; ++s) slice[s] = static_cast<std::uint32_t>(random() % modulus);

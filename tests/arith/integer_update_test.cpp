@@ -26,7 +26,7 @@ ExactNumber<2> draw_integer(std::mt19937_64& random) {
           random() % 2 == 0};
 }
 
-// The integer in parts that overlap, as they come from residues.
+// The integer in overlapping parts, as the sums of digits give them.
 IntegerParts overlapping_parts(std::mt19937_64& random, const ExactNumber<2>& x) {
   constexpr std::uint64_t mask = (std::uint64_t{1} << 40) - 1;
   const double sign = x.negative ? -1 : 1;

@@ -1,4 +1,4 @@
-// Tests that sums are reduced as by division.
+// Tests that reductions of sums give the remainders of a division.
 #include "arith/residue/sum_reduction.hpp"
 
 #include <gtest/gtest.h>

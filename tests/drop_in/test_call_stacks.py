@@ -10,7 +10,7 @@ import pytest
 from conftest import LIBRARY
 from test_sites import write_sites
 
-# A library with the only call of BLAS, as wrappers of BLAS have it.
+# A library that wraps BLAS, with the only call of it.
 WRAPPER = r"""
 void sgemm_(const char*, const char*, const int*, const int*, const int*, const float*, const float*, const int*,
             const float*, const int*, const float*, float*, const int*);
@@ -26,7 +26,7 @@ FRAMES = ["-O2", "-fomit-frame-pointer", "-fno-optimize-sibling-calls"]
 
 
 def random_tree(generator):
-    """For each of the functions main, f1, ... whom it calls, in order: later functions or the wrapper."""
+    """For each of the functions main, f1, ... the functions that it calls, in order: later ones or the wrapper."""
     count = generator.randint(3, 7)
     calls = [[generator.choice([*range(i + 1, count), "wrapper"]) for _ in range(generator.randint(1, 3))] for i in range(count)]
     calls[0].append(generator.choice([*range(1, count)]))

@@ -1,4 +1,4 @@
-"""Results that feed calls of cuBLAS, at random: device memory is the fakes' host memory."""
+"""Flow of results between random calls of cuBLAS. The fakes' device memory is host memory."""
 
 import os
 import random

@@ -1,4 +1,4 @@
-"""Errors of call sites: calls beside exact ones on the same operands (MixPert, Eq. 10), and which calls are measured."""
+"""Errors of call sites: calls compared with exact ones on the same operands (MixPert, Eq. 10), and which calls are measured."""
 
 import json
 import os
@@ -22,7 +22,7 @@ def fractions(array):
 
 
 def exact_result(call, pool):
-    """alpha A B + beta C of a call with alpha = 1, rounded once: every part of an element."""
+    """A B + C, or A B if beta = 0, of a call with alpha = 1. Each real or imaginary part is rounded once."""
     kind = numpy.dtype(call["type"])
 
     def matrix(offset, rows, columns, ld):
@@ -101,7 +101,7 @@ int main(int count, char** words) {
 
 
 def held(calls, samples):
-    """Calls at equal distances, of which there are fewer than twice the samples."""
+    """Number of measured calls: every d-th call, d the smallest power of two for which they are fewer than twice the samples."""
     distance = 1
     while len(range(0, calls, distance)) >= 2 * samples:
         distance *= 2
@@ -132,7 +132,7 @@ def test_bad_members(preloaded, member, value, expected):
 
 
 def with_fakes(preloaded, *words, rules, **members):
-    """Sites of a run of cublas_calls by name, and its result. The fake cuBLAS multiplies."""
+    """Sites of a run of cublas_calls by name, and the lines that it printed. The fake cuBLAS multiplies."""
     if not CUBLAS_CALLS:
         pytest.skip("configured without the drop-in for cuBLAS")
     preloaded.environment |= {"FAKE_CUDA_MULTIPLY": "1", "OMP_WAIT_POLICY": "passive"}
@@ -147,7 +147,7 @@ def test_all_functions_of_cublas(preloaded):
     measured = {name for name, site in native.items() if site["error"]}
     assert len(measured) > 10
     exact, lines = with_fakes(preloaded, *words, rules={name: {"accuracy": "exact", "policy": "emulate"} for name in native}, error_samples=8)
-    # The program counts the executions of Kintsugi, which the exact calls are too.
+    # The program also counts the exact calls as executions of Kintsugi.
     assert [line for line in lines if line.startswith("FAILED") and "calls reached Kintsugi" not in line] == []
     assert {site["error"]["relative"] for site in exact.values() if site["error"]} == {0}
     assert {name for name, site in exact.items() if site["error"]} == measured

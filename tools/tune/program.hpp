@@ -59,7 +59,8 @@ class Program {
 
 std::vector<TunedSite> sites_of(const Json& report_sites);
 
-// Functions of the call and of its callers; the site's name if the file has no symbol for the call.
+// Returns the functions of the call and of its callers; the site's name if the file has no symbol for the
+// call.
 std::string site_label(const TunedSite& site);
 
 // Returns the rule for a level, as a sites file has it.

@@ -85,8 +85,8 @@ class Tuner {
     tuning_.sites = sites_of(state_.profile());
   }
 
-  // Runs the program with the final levels once more, and compares calls of sites with exact ones. The runs
-  // of the search are without, since they are timed.
+  // Runs the program with the final levels once more, and compares calls of sites with exact ones. Runs of
+  // the search do not compare, since they are timed.
   void measure_call_errors() {
     tuning_.call_errors = Json::object();
     if (request_.error_samples == 0) return;
@@ -137,7 +137,7 @@ class Tuner {
     std::replace(site.begin(), site.end(), '/', '_');
     constexpr std::size_t longest = 200;
     if (site.size() <= longest) return site + ".npy";
-    // Sites with the same innermost frames have the same beginning.
+    // The hash tells sites apart whose names begin with the same innermost frames.
     return fmt::format("{}-{:016x}.npy", site.substr(0, longest), std::hash<std::string>()(site));
   }
 

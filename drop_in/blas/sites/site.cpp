@@ -102,8 +102,8 @@ const Site* site_of_address(const void* return_address, const void* compiled_sit
   return site;
 }
 
-// The map's pair of the thread's last call, if sites have several frames; pairs keep their addresses. The
-// stack itself would be too large for the library's static storage of threads.
+// Element of Sites::of_stack for the thread's last call, if sites have several frames. Elements of the map
+// keep their addresses. A copy of the stack would be too large for the library's static TLS.
 constinit thread_local const std::pair<const drop_in::CallStack, const Site*>* last_stack = nullptr;
 
 // Finds the site by the whole stack. The record of the compiler pass takes the place of the innermost frame.

@@ -20,13 +20,13 @@ struct CallNorms {
 void add_elements(CallNorms& norms, kintsugi_type type, const void* computed, const void* exact,
                   std::int64_t count);
 
-// Relative error in the Frobenius norm (MixPert, Eq. 10): |computed - exact| / |exact|. 0 if both norms are
-// 0.
+// Relative error in the Frobenius norm (MixPert, Eq. 10): |computed - exact| / |exact|. 0 if both norms
+// are 0, infinite if only the second one is.
 double relative_error(const CallNorms& norms);
 
-// Selects the calls of a site that are measured, and holds their norms. Measured calls have equal distances:
-// at first all calls are measured. Whenever twice `samples` calls are held, every other one is dropped, and
-// the distance doubles.
+// Selects the calls of a site that are measured, and holds their norms. Every d-th call is measured, the
+// first one included: d is 1 at first. Whenever twice `samples` calls are held, every other one is
+// dropped, and d doubles.
 class CallErrors {
  public:
   // Counts a call. Returns its number if it must be measured, else -1.

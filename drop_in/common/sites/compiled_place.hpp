@@ -24,8 +24,8 @@ struct CompiledPlace {
   CompiledSource source;
 };
 
-// Returns the place of a record of the compiler pass; nullopt if `record` is not such a record. Calls must
-// not overlap.
+// Returns the place of a record of the compiler pass; nullopt if `record` is not such a record. Not
+// thread-safe.
 std::optional<CompiledPlace> compiled_place_of(const void* record);
 
 }  // namespace kintsugi::drop_in

@@ -63,7 +63,8 @@ SiteRule rule_of(const Json& json, const std::string& site) {
   return rule;
 }
 
-// Returns the member of that name, a whole number from `least` to `most`; `otherwise` if there is none.
+// Returns the value of `member`, a whole number from `least` to `most`; `otherwise` if there is no such
+// member.
 std::int64_t number_of(const Json& json, const char* member, std::int64_t least, std::int64_t most,
                        std::int64_t otherwise) {
   if (!json.contains(member)) return otherwise;

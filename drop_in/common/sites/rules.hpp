@@ -29,8 +29,8 @@ struct SitesFile {
   std::size_t frames = 1;                 // frames of the call stack in a site's name
   std::int64_t error_samples = 0;         // calls of each site whose error is measured; 0: none
 
-  // Returns the rule for a site. If the file does not name the site, returns the rule for its innermost
-  // frames, as many as the file names. Returns nullptr if there is no rule.
+  // Returns the rule for a site: that of the longest name in the file that the site's name begins with, by
+  // whole frames. Returns nullptr if there is no rule.
   const SiteRule* rule_for(std::string site) const;
 };
 

@@ -52,7 +52,7 @@ struct DeviceRows {
 bool copy_on_device(const DeviceRows& rows, void* target, void* stream);
 bool copy_to_host(const DeviceRows& rows, void* target, void* stream);
 
-// Waits for the work in the stream; false if the driver reports an error.
+// Waits for the work in the stream. Returns false if the driver reports an error.
 bool synchronize(void* stream);
 
 // Enqueues copies of `row` into all rows. Each copy doubles the number of filled rows. Returns false if the

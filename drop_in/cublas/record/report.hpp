@@ -48,7 +48,7 @@ struct ProblemRecord {
   std::optional<drop_in::ExecutionSummary> last_execution;
 };
 
-// Calls of one call site.
+// Errors and inputs of one call site.
 struct SiteRecord {
   drop_in::CallErrors errors;
   drop_in::SiteInputs inputs;

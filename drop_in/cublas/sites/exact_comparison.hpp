@@ -9,8 +9,8 @@
 
 namespace kintsugi::cublas {
 
-// A call whose error is measured: of a strided batch, its first product. Made before the call, it keeps a
-// copy of C in device memory, as the call reads it.
+// A call whose error is measured; of a strided batch, its first product alone. Made before the call, it
+// keeps a copy of C in device memory, as the call reads it.
 class ExactComparison {
  public:
   // Begins a comparison if the sites file asks for errors and this call of the site is to be measured. Does

@@ -30,8 +30,8 @@ Sites& all_sites() {
   return *all;
 }
 
-// Returns the site of a stack that was not seen before. A stack of one frame is a return address. `record`:
-// record of the compiler pass; nullptr: none.
+// Returns the site of a stack that was not seen before. A stack of one frame is a return address.
+// `record`: the compiler pass's record of the call; nullptr: none.
 const Site* site_of_new_stack(Sites& all, const drop_in::CallStack& stack, const void* record,
                               const drop_in::SitesFile& file) {
   auto site = std::make_unique<Site>();
@@ -52,13 +52,13 @@ const Site* site_of_new_stack(Sites& all, const drop_in::CallStack& stack, const
   return named_site->second.get();
 }
 
-// The thread's call, and the site that it called from last. A call from the same place takes neither lock nor
-// look-up.
+// The thread's current call, and the site of its last one. With one frame, a call from the same place as the
+// last one takes neither lock nor look-up.
 struct ThreadSites {
   const void* announced = nullptr;  // record of the compiler pass for the next call
   const void* record = nullptr;     // record of the thread's call; nullptr: none
   const void* return_address = nullptr;
-  bool is_stack_read = false;  // true: `site` is that of the thread's call, by its stack
+  bool is_stack_read = false;  // true: `site` was found by the stack of the thread's call
   const void* address = nullptr;
   const Site* site = nullptr;
 };

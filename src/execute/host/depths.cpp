@@ -58,7 +58,8 @@ KINTSUGI_VECTORIZED void count_contiguous(const double* vector, std::int64_t len
   has_others = of_vector[2];
 }
 
-// Vectors whose elements of one inner index are contiguous; those of the next one are `step` elements behind.
+// Counts in vectors whose elements at one inner index are contiguous. The elements at the next inner index
+// follow `step` elements later.
 KINTSUGI_VECTORIZED void count_interleaved(const double* elements, std::int64_t step, std::int64_t length,
                                            BlockCounts& counts) {
   BlockCounts found;
@@ -69,7 +70,7 @@ KINTSUGI_VECTORIZED void count_interleaved(const double* elements, std::int64_t 
   counts = found;
 }
 
-// Returns false if the block needs the loop for all numbers.
+// Returns false if the block needs count_all(), which takes every number and every storage.
 template <class View>
 bool count_normal(const View&, std::int64_t, std::int64_t, std::array<ExponentSum, vectors_per_block>&) {
   return false;

@@ -27,8 +27,8 @@ struct Emulations {
 // norms need for most operands. A candidate that is not selected costs the launches of its kernels, 7 us
 // at n = 1024 and 15 us at 4096, so that short products have few; with still more moduli they take longer
 // than the native product. Sixteen moduli take a tenth less time than seventeen, whose integers have three
-// limbs; they are a candidate if C is one tile, since kernels of each tile exit early. For the longest
-// products operands of wider range are worth more.
+// limbs. They are a candidate if C is one block, since each block of C costs the launches once more. For the
+// longest products it pays to accept operands of wider range.
 std::vector<int> more_moduli(const Problem& problem) {
   constexpr double short_products = 0x1p31;
   constexpr double medium_products = 0x1p36;

@@ -80,9 +80,9 @@ std::vector<IndexRange> quarters(const IndexRange& side, std::size_t element_byt
 }
 
 // Makes the steps of a part that the device holds as a whole. Loads of A and B alternate, and each load is
-// multiplied by all loads of the other operand that are on the device. After the share x of both operands,
-// x * x of C is complete. If A were loaded first as a whole, no element would be complete before x = 0.5, and
-// 2 x - 1 of C afterwards, which is less.
+// multiplied by all loads of the other operand that are on the device. Once the share x of each operand is
+// loaded, x * x of C is complete. If all of A were loaded first, nothing would be complete until the share
+// x = 0.5 of both together is loaded, and 2 x - 1 of C from then on, which is less.
 class GrowingSteps {
  public:
   GrowingSteps(const OffloadPart& part, const IndexRange& inner, std::size_t element_bytes)

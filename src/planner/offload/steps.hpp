@@ -88,8 +88,8 @@ std::size_t strip_bytes(const Problem& problem, const OffloadLayout& layout);
 // of C save copies.
 OffloadLayout fit_layout(const Problem& problem, const OffloadPart& part, std::size_t bytes, bool may_cut_k);
 
-// Returns the steps for a part of C. If the part fits the device, each element is loaded once: of a large
-// C loads of A and B alternate; else the shorter side is loaded as a whole, and the other one in parts.
+// Returns the steps for a part of C. If the part fits the device, each element is loaded once: loads of A
+// and B alternate if C is large; else the shorter side is loaded as a whole, and the other one in parts.
 std::vector<OffloadStep> offload_steps(const Problem& problem, const OffloadPart& part,
                                        const OffloadLayout& layout);
 

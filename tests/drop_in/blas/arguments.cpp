@@ -249,7 +249,7 @@ bool holds(const Entry& entry, const WrongCase& wrong, bool row_major) {
               .beta = is_single ? static_cast<const void*>(&scalars.one_single) : &scalars.one_double,
               .c = c.data(),
               .ldc = 6};
-  call(entry, x);  // a right call before: the drop-in remembers the problem that it forwarded last
+  call(entry, x);  // with right arguments: the drop-in remembers the problem that it forwarded last
   c.assign(64, 7);
   wrong.spoil(x);
   last_routine.clear();

@@ -14,7 +14,7 @@ namespace {
 
 using kintsugi::test::BlasHandle;
 
-// C := alpha A B + beta C, column-major, with columns of C that lie apart.
+// C := alpha A B + beta C, column-major, with gaps between the columns of C.
 struct Product {
   int m, n, k, ldc;
   float alpha = 1.5F, beta = 0.75F;
@@ -41,7 +41,7 @@ struct Squares {
   double difference = 0, exact = 0;
 };
 
-// Adds those of the product's C beside the exact result, from C as it was before.
+// Adds the squares of a product. `before`: C before the call, from which the exact result is computed.
 void add_squares(Squares& all, const Product& product, const std::vector<float>& before) {
   const auto at = [](const std::vector<float>& matrix, int row, int column, int ld) {
     return matrix[static_cast<std::size_t>(row) +
@@ -65,7 +65,7 @@ void add_squares(Squares& all, const Product& product, const std::vector<float>&
 
 }  // namespace
 
-// Functions with names of C, which stay as they are in names of sites.
+// Functions with C linkage, since names of sites have the mangled names of C++ functions.
 extern "C" {
 
 __attribute__((noinline)) int errors_wrapper(BlasHandle handle, Product* product) {

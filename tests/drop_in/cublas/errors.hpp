@@ -1,4 +1,5 @@
-// Products with rounding errors, whose Eq. 10 (MixPert) is computed beside the drop-in's report.
+// Products with rounding errors. The program computes their Eq. 10 (MixPert) itself, to compare the
+// drop-in's report with it.
 #pragma once
 
 namespace kintsugi::test {

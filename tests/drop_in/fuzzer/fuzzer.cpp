@@ -13,7 +13,7 @@ extern "C" __attribute__((visibility("default"))) void xerbla_(const char* routi
   std::abort();
 }
 
-// Beyond the blocks of 64 in which triangles are computed.
+// Limits sides to 66, just beyond the blocks of 64 in which triangles are computed.
 extern "C" int LLVMFuzzerInitialize(int*, char***) {
   kintsugi::test::largest_side = 66;
   return 0;

@@ -149,7 +149,7 @@ void time_weighted(Table& table, std::int64_t n, int groups, bool by_rows) {
   }
 }
 
-// Residues of integers modulo the moduli of all slices. `modulus_of`: modulus of each slice, 0 for one of
+// Residues of integers modulo the moduli of all slices. `modulus_of`: modulus of each slice; 0: a slice of
 // zeros.
 std::vector<std::uint8_t> residues_of(const std::vector<int>& integers, const std::vector<int>& modulus_of) {
   std::vector<std::uint8_t> residues;

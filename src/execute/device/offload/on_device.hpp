@@ -66,7 +66,7 @@ class OffloadPipeline::OnDevice {
   void find_kept_operand(Side side, const IndexRange& vectors, std::int64_t loads, StoredMatrix& strip);
   Problem problem_of(const OffloadStep& step) const;
   static Shape shape_of(const Problem& problem);
-  // Vectors of A or B in a strip, of which the first one is at `position`.
+  // Returns the part of a strip of A or B whose first vector is at `position` in the strip.
   StoredMatrix part_of_operand(const StoredMatrix& strip, std::int64_t position, const IndexRange& vectors,
                                const IndexRange& inner) const;
   // The matrices of a step's product in device memory.

@@ -36,8 +36,8 @@ struct PartOfStrip {
   std::int64_t rows, columns;
 };
 
-// Returns the part in the strip's memory. `length`: the length of the strip's longest line. Parts beside each
-// other share its lines; each begins at a multiple of the lines' alignment.
+// Returns the part in the strip's memory. `length`: length of the strip's longest line. Parts beside each
+// other divide the memory of the lines; each part begins at a multiple of the lines' alignment.
 StoredMatrix stored_in(const StoredMatrix& strip, const PartOfStrip& part, std::int64_t length);
 
 // Part of a matrix that one copy takes.
