@@ -51,6 +51,7 @@ kintsugi_calibration quick_calibration(const char* file, Reports& reports) {
 class Calibration : public OverFakes {};
 
 TEST_F(Calibration, WritesAProfile) {
+  if (!thorough) GTEST_SKIP() << "two minutes under the sanitizers";
   const std::string file = testing::TempDir() + "/calibration/profile.json";
   Reports reports;
   const kintsugi_calibration calibration = quick_calibration(file.c_str(), reports);

@@ -115,7 +115,7 @@ TEST(Int52Products, BitsDoNotDependOnThreads) {
   const auto operands = filled_operands(schedule, 390, 530, 70, Fill::random);
   for (const Int52Kernels* kernels : int52_families()) {
     const std::vector<std::byte> single_thread = operands.by(*kernels, 1);
-    for (int threads = 2; threads <= 8; ++threads) {
+    for (const int threads : test::a_part_of({2, 7, 3, 4, 5, 6, 8})) {
       EXPECT_TRUE(operands.by(*kernels, threads) == single_thread) << kernels->name << " " << threads;
     }
   }

@@ -12,6 +12,7 @@
 #include "formats/formats.hpp"
 #include "lab/generators/random.hpp"
 #include "tests/engines/cpu/family_operands.hpp"
+#include "tests/support/effort.hpp"
 
 namespace kintsugi::core {
 namespace {
@@ -85,7 +86,7 @@ TEST(Int8, BitsDoNotDependOnThreads) {
   const auto operands = random_operands(schedule, 390, 260, 70, 3);
   for (const Int8Kernels* kernels : int8_families()) {
     const std::vector<std::byte> single_thread = operands.by(*kernels, 1);
-    for (int threads = 2; threads <= 8; ++threads) {
+    for (const int threads : test::a_part_of({2, 7, 3, 4, 5, 6, 8})) {
       EXPECT_TRUE(operands.by(*kernels, threads) == single_thread) << kernels->name << " " << threads;
     }
   }

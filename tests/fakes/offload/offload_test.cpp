@@ -187,7 +187,7 @@ TEST_F(OffloadedCalls, ContinueOnTheHostAfterAFailedAllocation) {
 TEST_F(OffloadedCalls, ContinueOnTheHostAfterAFailedProduct) {
   GemmCase test = native_case(300, 300, 200);
   limit_memory(1'700'000);
-  for (int number = 1; number <= 10; ++number) {
+  for (const int number : a_part_of({1, 8, 10, 2, 3, 4, 5, 6, 7, 9})) {
     const FakeVariable failing("FAKE_CUDA_FAIL_PRODUCT", std::to_string(number));
     expect_right<double>(test);
     const json report = handle.report();
