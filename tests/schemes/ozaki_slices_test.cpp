@@ -128,17 +128,17 @@ TEST(Ozaki, RowsWithoutAResidualKeepAllProducts) {
 }
 
 TEST(Ozaki, ParametersSetSlicesProductsAndBlocks) {
-  GemmCase test{.m = 75, .n = 50, .k = 8, .engine = "reference"};
+  GemmCase test{.m = 258, .n = 130, .k = 8, .engine = "reference"};
   test.scheme = "ozaki-fp16:slices=5";
   json counts = counts_of(test);
   EXPECT_EQ(counts.at("slices_a"), 5);
   EXPECT_EQ(counts.at("slices_b"), 5);
   EXPECT_EQ(counts.at("products"), 15);
   EXPECT_EQ(counts.at("blocks"), 1);
-  test.scheme = "ozaki-fp16:slices=5:fast=off:block=32";
+  test.scheme = "ozaki-fp16:slices=5:fast=off:block=128";
   counts = counts_of(test);
   EXPECT_EQ(counts.at("products"), 25);
-  EXPECT_EQ(counts.at("blocks"), 6);  // 3 x 2 blocks of 25 x 25
+  EXPECT_EQ(counts.at("blocks"), 6);  // 3 x 2 blocks of 86 x 65
   EXPECT_EQ(counts.at("fast_blocks"), 0);
   EXPECT_GE(counts.at("seconds").at("products"), 0);
 }
