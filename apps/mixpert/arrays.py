@@ -41,8 +41,8 @@ class Cpu:
         return numpy.concatenate([matrix[i:i + rows].astype("float64") @ x for i in range(0, matrix.shape[0], rows)])
 
 
-# y = A x in FP64 for a row-major FP32 matrix A, which is read once without an FP64 copy. A thread block computes four
-# elements of y, for which it reads x once.
+# y = A x in FP64 for a row-major FP32 matrix A, which is read once without an FP64 copy. A thread block
+# computes four elements of y, for which it reads x once.
 TIMES_VECTOR = r"""
 extern "C" __global__ void times_vector(const float* a, const double* x, double* y, long long rows, long long columns) {
   constexpr int block_rows = 4;

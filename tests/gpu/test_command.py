@@ -24,7 +24,7 @@ for test in "${tests[@]}"; do
     *Passes) echo "[ RUN      ] A.DISABLED_Child"; echo "[       OK ] $test (1 ms)" ;;
     *Crashes) echo "an illegal address on GPU $CUDA_VISIBLE_DEVICES"; exit 134 ;;
     *Fails) echo "file.cpp:1: Failure on GPU $CUDA_VISIBLE_DEVICES"; echo "[  FAILED  ] $test (1 ms)" ;;
-    *Skips) echo "[  SKIPPED ] $test (1 ms)" ;;
+    *Skips) echo "/made/here/tests/gpu/b.cpp:7: Skipped"; echo "[  SKIPPED ] $test (1 ms)" ;;
   esac
 done
 """
@@ -93,6 +93,7 @@ def test_checks_go_on_after_a_crash(bundle, tmp_path):
     assert passed == {"A.Passes": True, "A.Crashes": False, "A.Fails": False, "B/0.Skips": True}
     assert "an illegal address" in cases["A.Crashes"]["message"] and "status 134" in cases["A.Crashes"]["message"]
     assert "file.cpp:1" in cases["A.Fails"]["message"] and cases["B/0.Skips"]["skipped"]
+    assert cases["B/0.Skips"]["message"] == "tests/gpu/b.cpp:7: Skipped\n", "without the folder of the build"
     assert result.stdout.splitlines()[-3:-1] == ["FAILED  checks: A.Crashes", "FAILED  checks: A.Fails"]
 
 
