@@ -54,13 +54,25 @@ inline constexpr std::int64_t ranges_vectors = 16;
 inline constexpr std::int64_t ranges_threads = 256;
 inline constexpr std::int64_t selection_threads = 512;  // threads per block of the other kernels
 
-// Threads per block of find_complex_norms, and the number of its vectors if vectors are adjacent in memory.
-inline constexpr int complex_norms_threads = 512;
-inline constexpr int complex_norms_strip = 4;
+// Threads per block of find_complex_norms, which stay on an SM each, and elements that they copy at once.
+inline constexpr int complex_norms_threads = 1024;
+inline constexpr int complex_norms_chunk = 4096;
+inline constexpr std::int64_t complex_norms_kept_bytes = 8 * complex_norms_chunk;  // of a chunk that is kept
+inline constexpr int complex_norms_strip = 4;  // vectors of a work item if vectors are adjacent in memory
 
-// Number of vectors of a thread block of find_complex_norms.
+// Number of vectors of a work item of find_complex_norms: several rows if they are short.
 KINTSUGI_HOST_DEVICE constexpr int complex_norms_width(const DeviceMatrix& matrix) {
-  return matrix.column_stride == 1 ? 1 : complex_norms_strip;
+  if (matrix.column_stride != 1) return complex_norms_strip;
+  int width = 1;
+  while (width < 8 && 2 * width * matrix.columns <= complex_norms_chunk) width *= 2;
+  return width;
 }
+
+// Parameters of find_complex_norms.
+struct ComplexNormsTasks {
+  RangesTasks ranges;            // `blocks` counts the work items of a batch item
+  std::uint32_t work_items = 0;  // of all batch items
+  std::int32_t kept_chunks = 0;  // chunks of a work item for which there is shared memory
+};
 
 }  // namespace kintsugi::core::cuda

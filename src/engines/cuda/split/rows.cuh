@@ -7,6 +7,7 @@
 #include "engines/cuda/select/finish_range.cuh"
 #include "engines/cuda/select/norm_sums.cuh"
 #include "engines/cuda/split/elements/elements.cuh"
+#include "engines/cuda/split/norm_sums_of_part.cuh"
 
 namespace kintsugi::core::cuda {
 
@@ -39,6 +40,7 @@ template <class Source, class Visit>
 __device__ void visit_vector(const SplitTask& task, int thread, const Source* row, const Visit& visit) {
   constexpr int chunk = sizeof(uint4) / sizeof(Source);
   const int stride = static_cast<int>(task.vector_stride);
+#pragma unroll 4
   for (int p = thread * chunk; p < stride; p += task.vector_threads * chunk) {
     Source x[chunk];
     read_chunk(row + p, x);
@@ -73,10 +75,10 @@ __device__ void find_scaling(const SplitTask& task, int vector, int thread, cons
   if (exists && thread == 0) scaling = finish_range(task, kind, vector, sum.range());
 }
 
-// find_scaling() by the vector's norm, which this function finds as well. `norm_scaling_of_vector` is shared
-// memory for the vector.
+// find_scaling() by the vector's norm, which this function finds as well, whatever the elements are.
+// `norm_scaling_of_vector` is shared memory for the vector.
 template <class Source>
-__device__ void find_scaling_by_norms(const SplitTask& task, int vector, int thread, const Source* row,
+__device__ __noinline__ void find_general_scaling_by_norms(const SplitTask& task, int vector, int thread, const Source* row,
                                       Scaling& scaling, TwoFactors& norm_scaling_of_vector) {
   MagnitudesAndExponents<Source> sum;
   const bool exists = vector < task.vectors;
@@ -94,6 +96,58 @@ __device__ void find_scaling_by_norms(const SplitTask& task, int vector, int thr
   }
   norm_sums = whole_sum(task, thread, norm_sums);
   if (exists && thread == 0) scaling = finish_norm(task, vector, sum.range(), norm_sums.norm(task.length));
+}
+
+// Adds this warp's words to those of its vector in shared memory, which begin at zero.
+__device__ inline void add_extremes_of_warp(const UpperSums& sums, VectorWords& words) {
+  const std::uint32_t largest = __reduce_max_sync(~0U, sums.largest);
+  const std::uint32_t complement = __reduce_max_sync(~0U, sums.complement());
+  const unsigned lane = threadIdx.x % 32;
+  if (lane < 2) atomicMax(&words.extremes[lane], lane == 0 ? largest : complement);
+}
+__device__ inline void add_words_of_warp(const UpperSums& sums, const IntegerSums& integers,
+                                         VectorWords& words) {
+  std::uint32_t added[vector_words];
+  get_words(sums, integers.squares, integers.magnitudes, added);
+  std::uint32_t mine = 0;
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+#pragma unroll
+  for (int i = 0; i < vector_words; ++i) {
+    const std::uint32_t word = __reduce_add_sync(~0U, added[i]);
+    if (lane == i) mine = word;
+  }
+  if (lane < vector_words) atomicAdd(&words.words[lane], mine);
+}
+
+// find_scaling() by the vector's norm, which this function finds as well. `vector_words` is shared memory for
+// the vector, cleared.
+template <class Source>
+__device__ void find_scaling_by_norms(const SplitTask& task, int vector, int thread, const Source* row,
+                                      Scaling& scaling, VectorWords& words) {
+  UpperSums sums;
+  const bool exists = vector < task.vectors;
+  if (exists) visit_vector(task, thread, row, [&](const auto& x) { sums.add(x); });
+  __syncthreads();  // the words are cleared
+  add_extremes_of_warp(sums, words);
+  __syncthreads();
+  const double factor = words.factor<double>();
+  IntegerSums integers;
+  if (exists) {
+    visit_vector(task, thread, row, [&](const auto& x) {
+#pragma unroll
+      for (const Source element : x) integers.add(element, factor);
+    });
+  }
+  add_words_of_warp(sums, integers, words);
+  if (__syncthreads_or(words.is_general<double>() ? 1 : 0) != 0) {
+    __shared__ TwoFactors norm_scalings[rows_threads / 32];
+    return find_general_scaling_by_norms(task, vector, thread, row, scaling,
+                                         norm_scalings[threadIdx.x / task.vector_threads]);
+  }
+  if (!exists || thread != 0) return;
+  const auto numbers = static_cast<std::uint32_t>(task.vector_stride);
+  scaling = finish_norm(task, vector, words.magnitudes<double>(numbers).range(),
+                        words.norm_sums<double>(numbers).norm(task.length));
 }
 
 // Writes the slices of the vector, unless they will not be used.
@@ -131,8 +185,9 @@ __device__ void split_rows(const SplitTask& task, std::int64_t block) {
     rows::load_vector(source, task, thread, row);
   }
   if constexpr (kind == ElementKind::residues_by_norms) {
-    __shared__ TwoFactors norm_scalings[rows_threads / 32];
-    rows::find_scaling_by_norms(task, vector, thread, row, scalings[v], norm_scalings[v]);
+    __shared__ VectorWords words[rows_threads / 32];
+    if (thread == 0) words[v] = {};
+    rows::find_scaling_by_norms(task, vector, thread, row, scalings[v], words[v]);
   } else {
     rows::find_scaling<kind>(task, vector, thread, row, scalings[v]);
   }

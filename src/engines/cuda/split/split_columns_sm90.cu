@@ -188,10 +188,10 @@ __device__ void gather_norms(const StripPart& part, const Source* shared,
   gather<Shape>(sums, norm_exchange);
 }
 
-// Finds the scalings of the strip's vectors from their norms, in two exchanges of messages: ranges first,
-// then norms.
+// Finds the scalings of the strip's vectors from their norms, whatever their elements are, in two exchanges of
+// messages: ranges first, then norms.
 template <class Shape, class Source>
-__device__ void find_scalings_by_norms(const SplitTask& task, const StripPart& part, const Source* shared,
+__device__ __noinline__ void find_general_scalings_by_norms(const SplitTask& task, const StripPart& part, const Source* shared,
                                        std::byte* messages, Scaling* scalings) {
   using Sum = MagnitudesAndExponents<Source>;
   using Message = typename Exchange<Sum, Shape::width>::Message;
@@ -226,6 +226,202 @@ __device__ void find_scalings_by_norms(const SplitTask& task, const StripPart& p
     scalings[v] =
         finish_norm(task, vector, ranges[v], vector_norms.norm(task.length), block_rank_in_cluster() == 0);
   });
+}
+
+// Reduces words over the 8 lanes of a warp that have the same vectors. Each of these lanes gets count / 8 of the
+// results, or one if there are fewer, as the first elements of `words`. Returns the index of the first of them.
+template <class Shape, int count, class Operation>
+__device__ int scatter_over_lanes(std::uint32_t (&words)[count], const Operation& operation) {
+  static_assert(Shape::lanes == 4);
+  int first = 0;
+  int kept = count;
+#pragma unroll
+  for (int lane = 16; lane >= Shape::lanes; lane /= 2) {
+    const bool takes_upper = (threadIdx.x & lane) != 0;
+    if (kept == 1) {
+      words[0] = operation(words[0], __shfl_xor_sync(~0U, words[0], lane));
+      continue;
+    }
+    kept /= 2;
+    if (takes_upper) first += kept;
+#pragma unroll
+    for (int i = 0; i < count / 2; ++i) {
+      if (i >= kept) break;
+      const std::uint32_t given = takes_upper ? words[i] : words[i + kept];
+      const std::uint32_t own = takes_upper ? words[i + kept] : words[i];
+      words[i] = operation(own, __shfl_xor_sync(~0U, given, lane));
+    }
+  }
+  return first;
+}
+
+// A strip's sums for norms. All members are in shared memory.
+template <int width>
+struct NormExchange {
+  struct alignas(sizeof(uint4)) Extremes {
+    std::uint32_t extremes[2];
+  };
+  struct alignas(sizeof(uint4)) Words {
+    std::uint32_t words[vector_words];
+  };
+
+  VectorWords (&part_words)[width];  // of this thread block's part
+  Mailbox& extremes_mailbox;
+  Mailbox& words_mailbox;
+  const Extremes* received_extremes;  // one message of every thread block for each vector
+  const Words* received_words;
+};
+
+// Adds the thread's extremes to those of the thread block's part.
+template <class Shape>
+__device__ void gather_extremes(const UpperSums (&sums)[Shape::chunk], VectorWords* part_words) {
+  constexpr int count = 2 * Shape::chunk;
+  std::uint32_t words[count];
+#pragma unroll
+  for (int i = 0; i < Shape::chunk; ++i) {
+    words[2 * i] = sums[i].largest;
+    words[2 * i + 1] = sums[i].complement();
+  }
+  const int word =
+      scatter_over_lanes<Shape>(words, [](std::uint32_t a, std::uint32_t b) { return max(a, b); });
+  if ((threadIdx.x & Shape::lanes) == 0)
+    atomicMax(&part_words[loaded_vector<Shape>() + word / 2].extremes[word % 2], words[0]);
+}
+
+// Adds the thread's words to those of the thread block's part.
+template <class Shape>
+__device__ void gather_words(const UpperSums (&sums)[Shape::chunk],
+                             const IntegerSums (&integers)[Shape::chunk], VectorWords* part_words) {
+  constexpr int count = vector_words * Shape::chunk;
+  std::uint32_t words[count];
+#pragma unroll
+  for (int i = 0; i < Shape::chunk; ++i)
+    get_words(sums[i], integers[i].squares, integers[i].magnitudes, words + vector_words * i);
+  const int first = scatter_over_lanes<Shape>(words, [](std::uint32_t a, std::uint32_t b) { return a + b; });
+#pragma unroll
+  for (int i = 0; i < count / 8; ++i) {
+    const int word = first + i;
+    atomicAdd(&part_words[loaded_vector<Shape>() + word / vector_words].words[word % vector_words],
+              words[i]);
+  }
+}
+
+// Sends a message about every vector to every thread block of the cluster. Neighboring threads send the same
+// vector's message to different thread blocks. A cluster of one thread block keeps it.
+template <int width, class Message, class MessageOf>
+__device__ void send_messages(const Mailbox& mailbox, const Message* received, const MessageOf& message_of) {
+  const int blocks = cluster_size();
+  const int sender = block_rank_in_cluster();
+  for (int i = static_cast<int>(threadIdx.x); i < width * blocks; i += static_cast<int>(blockDim.x)) {
+    const int v = i / blocks;
+    mailbox.send(message_of(v), received[v * blocks + sender], i % blocks);
+  }
+}
+
+// Extremes of a vector over the whole cluster.
+template <int width>
+__device__ VectorWords extremes_of(const NormExchange<width>& exchange, int v) {
+  VectorWords words;
+  const int blocks = cluster_size();
+  for (int i = 0; i < blocks; ++i) {
+    const auto& message = exchange.received_extremes[v * blocks + i];
+    words.extremes[0] = max(words.extremes[0], message.extremes[0]);
+    words.extremes[1] = max(words.extremes[1], message.extremes[1]);
+  }
+  return words;
+}
+
+// Clears the thread block's words, initializes its mailboxes and sets the number of bytes for which they wait.
+// Arrives at the cluster's barrier; before they send, thread blocks wait there.
+template <int width>
+__device__ void begin(const NormExchange<width>& exchange) {
+  using Exchange = NormExchange<width>;
+  if (threadIdx.x < width) exchange.part_words[threadIdx.x] = {};
+  if (threadIdx.x == 0) {
+    exchange.extremes_mailbox.initialise();
+    exchange.words_mailbox.initialise();
+  }
+  __syncthreads();
+  cluster_arrive_relaxed();
+  if (threadIdx.x != 0) return;
+  const unsigned messages = width * cluster_size();
+  exchange.extremes_mailbox.expect(messages * sizeof(typename Exchange::Extremes));
+  exchange.words_mailbox.expect(messages * sizeof(typename Exchange::Words));
+}
+
+// Finds the thread's vectors' extremes over the cluster, and the sums of the thread block's part.
+// Returns true if the sums do not hold for a vector of the thread's.
+template <class Shape, class Source>
+__device__ bool find_part_words(const StripPart& part, const Source* shared,
+                                const NormExchange<Shape::width>& exchange) {
+  using Exchange = NormExchange<Shape::width>;
+  UpperSums sums[Shape::chunk];
+  visit_part<Shape>(part.length, shared,
+                    [&](const auto& x) { UpperSums::add_each(sums[0], x[0], sums[1], x[1]); });
+  gather_extremes<Shape>(sums, exchange.part_words);
+  __syncthreads();
+  cluster_wait();  // the other thread blocks' mailboxes are initialized
+  send_messages<Shape::width>(exchange.extremes_mailbox, exchange.received_extremes, [&](int v) {
+    const VectorWords& words = exchange.part_words[v];
+    return typename Exchange::Extremes{{words.extremes[0], words.extremes[1]}};
+  });
+  exchange.extremes_mailbox.wait();
+  IntegerSums integers[Shape::chunk];
+  double factors[Shape::chunk];
+  bool is_general = false;
+#pragma unroll
+  for (int i = 0; i < Shape::chunk; ++i) {
+    const VectorWords words = extremes_of(exchange, loaded_vector<Shape>() + i);
+    factors[i] = words.factor<double>();
+    is_general = is_general || words.is_general<double>();
+  }
+  visit_part<Shape>(part.length, shared, [&](const auto& x) {
+#pragma unroll
+    for (int i = 0; i < Shape::chunk; ++i) integers[i].add(x[i], factors[i]);
+  });
+  gather_words<Shape>(sums, integers, exchange.part_words);
+  return is_general;
+}
+
+// Finds the scalings of the strip's vectors from their norms, in two exchanges of messages: extremes first,
+// then sums.
+template <class Shape, class Source>
+__device__ void find_scalings_by_norms(const SplitTask& task, const StripPart& part, const Source* shared,
+                                       std::byte* messages, Scaling* scalings) {
+  constexpr int width = Shape::width;
+  using Exchange = NormExchange<width>;
+  static_assert(sizeof(typename Exchange::Words) ==
+                strip_message_bytes(sizeof(Source), ElementKind::residues_by_norms));
+  __shared__ VectorWords part_words[width];
+  __shared__ Mailbox extremes_mailbox;
+  __shared__ Mailbox words_mailbox;
+  __shared__ typename Exchange::Extremes received_extremes[width * largest_cluster];
+  const Exchange exchange{part_words, extremes_mailbox, words_mailbox, received_extremes,
+                          reinterpret_cast<const typename Exchange::Words*>(messages)};
+  begin(exchange);
+  await_copies();
+  const bool is_general = find_part_words<Shape>(part, shared, exchange);
+  if (__syncthreads_or(is_general ? 1 : 0) != 0)  // the same in all thread blocks of the cluster
+    return find_general_scalings_by_norms<Shape>(task, part, shared, messages, scalings);
+  send_messages<width>(words_mailbox, exchange.received_words, [&](int v) {
+    typename Exchange::Words message;
+#pragma unroll
+    for (int i = 0; i < vector_words; ++i) message.words[i] = part_words[v].words[i];
+    return message;
+  });
+  words_mailbox.wait();
+  const int v = static_cast<int>(threadIdx.x);
+  const int vector = part.first_vector + v;
+  if (v >= width || vector >= task.vectors) return;
+  VectorWords words = extremes_of(exchange, v);
+  const int blocks = cluster_size();
+  for (int i = 0; i < blocks; ++i) {
+#pragma unroll
+    for (int j = 0; j < vector_words; ++j) words.words[j] += exchange.received_words[v * blocks + i].words[j];
+  }
+  const auto numbers = static_cast<std::uint32_t>(task.vector_stride);
+  scalings[v] = finish_norm(task, vector, words.magnitudes<double>(numbers).range(),
+                            words.norm_sums<double>(numbers).norm(task.length), block_rank_in_cluster() == 0);
 }
 
 // Splits the thread block's part of a strip. `block` is its index among the task's thread blocks.

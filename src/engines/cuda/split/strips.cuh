@@ -13,7 +13,7 @@ struct Strip {
   static constexpr int width = strip_bytes / sizeof(Source);    // vectors
   static constexpr int chunk = sizeof(uint4) / sizeof(Source);  // elements that a thread reads at once
   static constexpr int lanes = width / chunk;                   // threads that read a line
-  static constexpr int group_pitch = strip_group * width + strip_gap;
+  static constexpr int group_pitch = strip_group * width + strip_gap_bytes / sizeof(Source);
 
   // Offset of element p of vector v in shared memory.
   __device__ static int shared_offset(int v, int p) {
@@ -81,13 +81,13 @@ __device__ void visit_part(int length, const Source* shared, const Visit& visit)
   }
 }
 
-// Writes the part's slices. Four neighboring threads write the same group of elements of four vectors, and
-// the next four threads write the next group. So a warp writes eight neighboring groups of a vector, which
-// for fp16 is a whole cache line.
+// Writes the part's slices. Neighboring threads write the same group of elements of four vectors (FP64: two),
+// and the next threads write the next group. So a warp writes eight or sixteen neighboring groups of a
+// vector, a whole cache line of fp16 or of the bytes of FP64.
 template <class Shape, ElementKind kind, class Source>
 __device__ void write_part(const SplitTask& task, const StripPart& part, const Source* shared,
                            const Scaling* scalings) {
-  constexpr int vectors_together = 4;
+  constexpr int vectors_together = sizeof(Source) == 8 ? 2 : 4;
   constexpr int warps_across = Shape::width / vectors_together;  // a divisor of the number of warps
   constexpr int groups_of_warp = 32 / vectors_together;
   const int warp = static_cast<int>(threadIdx.x) / 32;
