@@ -12,35 +12,41 @@ namespace kintsugi::core::cuda {
 namespace {
 
 constexpr int threads = complex_norms_threads;
+constexpr int warps = threads / 32;
 constexpr int thread_elements = complex_norms_chunk / threads;  // of a chunk
 
 // Vectors of a work item.
 struct WorkItem {
   const RangesTask& task;
-  std::int64_t item;
+  int width_bits;  // log2 of their number
+  std::uint32_t item;
   std::int64_t first_vector;
 
   __device__ WorkItem(const ComplexNormsTasks& tasks, std::uint32_t work)
-      : WorkItem(tasks, work / items_work(tasks), work % items_work(tasks)) {}
+      : WorkItem(tasks, work, static_cast<std::uint32_t>(tasks.ranges.task[0].blocks),
+                 static_cast<std::uint32_t>(tasks.ranges.task[0].blocks + tasks.ranges.task[1].blocks)) {}
 
-  __device__ int width() const { return complex_norms_width(task.matrix); }
-  // Threads that share a vector.
-  __device__ int lines() const { return threads / width(); }
+  __device__ int width() const { return 1 << width_bits; }
+  // log2 of the number of threads that share a vector.
+  __device__ int line_bits() const { return std::countr_zero(static_cast<unsigned>(threads)) - width_bits; }
   __device__ bool is_by_rows() const { return task.matrix.column_stride == 1; }
-  // Number of chunks of a vector. A thread holds one chunk of its elements.
+  // Number of chunks of a vector.
   __device__ int chunks() const {
-    return max(static_cast<int>(divide_up(task.matrix.columns, lines() * thread_elements)), 1);
+    const int length = thread_elements << line_bits();  // of a chunk
+    return max((static_cast<int>(task.matrix.columns) + length - 1) / length, 1);
   }
   __device__ ComplexVector vector(std::uint32_t index) const { return {task, item, first_vector + index}; }
 
  private:
-  __device__ static std::uint32_t items_work(const ComplexNormsTasks& tasks) {
-    return static_cast<std::uint32_t>(tasks.ranges.task[0].blocks + tasks.ranges.task[1].blocks);
-  }
-  __device__ WorkItem(const ComplexNormsTasks& tasks, std::uint32_t batch_item, std::uint32_t block)
-      : task(tasks.ranges.task[block < tasks.ranges.task[0].blocks ? 0 : 1]), item(batch_item),
-        first_vector((block - (block < tasks.ranges.task[0].blocks ? 0 : tasks.ranges.task[0].blocks)) *
-                     complex_norms_width(task.matrix)) {}
+  __device__ WorkItem(const ComplexNormsTasks& tasks, std::uint32_t work, std::uint32_t blocks,
+                      std::uint32_t all_blocks)
+      : WorkItem(tasks, work < all_blocks ? 0 : work / all_blocks, work < all_blocks ? work : work % all_blocks,
+                 blocks, 0) {}
+  __device__ WorkItem(const ComplexNormsTasks& tasks, std::uint32_t batch_item, std::uint32_t block,
+                      std::uint32_t blocks, int)
+      : task(tasks.ranges.task[block < blocks ? 0 : 1]), width_bits(tasks.width_bits[block < blocks ? 0 : 1]),
+        item(batch_item),
+        first_vector(static_cast<std::int64_t>(block < blocks ? block : block - blocks) << width_bits) {}
 };
 
 // The elements of a work item that the thread reads, all of one vector.
@@ -52,46 +58,51 @@ class ThreadElements {
   __device__ explicit ThreadElements(const WorkItem& work) {
     const DeviceMatrix& matrix = work.task.matrix;
     const int thread = static_cast<int>(threadIdx.x);
-    const int lines = work.lines();
-    index = work.is_by_rows() ? thread / lines : thread % work.width();
-    const int line = work.is_by_rows() ? thread % lines : thread / work.width();
+    const int line_bits = work.line_bits();
+    index = work.is_by_rows() ? thread >> line_bits : thread & (work.width() - 1);
+    const int line = work.is_by_rows() ? thread & ((1 << line_bits) - 1) : thread >> work.width_bits;
     const auto* start = matrix_start<std::complex<T>>(matrix, work.task.item + work.item);
     is_aligned_ = reinterpret_cast<std::uintptr_t>(start) % sizeof(Pair) == 0;
     exists = work.first_vector + index < matrix.rows;
     const int after = static_cast<int>(matrix.columns) - line;
-    count_ = exists && after > 0 ? (after + lines - 1) / lines : 0;
+    count_ = exists && after > 0 ? ((after - 1) >> line_bits) + 1 : 0;
     const std::int64_t first =
         (work.first_vector + index) * matrix.row_stride + line * matrix.column_stride;
     start_ = reinterpret_cast<const T*>(start + (count_ > 0 ? first : 0));
-    step_ = 2 * lines * matrix.column_stride;
+    step_ = (2 * matrix.column_stride) << line_bits;
   }
 
   // Starts copies of the thread's elements of a chunk to shared memory, zeros after the end.
   __device__ void start_copies(int chunk, Pair* stage) const {
+    const T* element = start_ + chunk * thread_elements * step_;
+    const int count = count_ - chunk * thread_elements;
+    const auto target = static_cast<std::uint32_t>(__cvta_generic_to_shared(stage));
+    constexpr auto step = static_cast<std::uint32_t>(threads * sizeof(Pair));
+    if (is_aligned_) {
 #pragma unroll
-    for (int i = 0; i < thread_elements; ++i) {
-      const int e = chunk * thread_elements + i;
-      const bool has = e < count_;
-      const T* element = start_ + (has ? e * step_ : 0);
-      const auto target = static_cast<std::uint32_t>(__cvta_generic_to_shared(stage + i * threads));
-      if constexpr (sizeof(T) == 8) {
-        if (is_aligned_) {
-          copy_16_bytes(target, element, has);
+      for (int i = 0; i < thread_elements; ++i, element += step_) {
+        if constexpr (sizeof(T) == 8) {
+          copy_16_bytes(target + i * step, i < count ? element : start_, i < count);
         } else {
-          copy_8_bytes(target, element, has);
-          copy_8_bytes(target + sizeof(T), element + 1, has);
+          copy_8_bytes(target + i * step, i < count ? element : start_, i < count);
         }
-      } else if (is_aligned_) {
-        copy_8_bytes(target, element, has);
+      }
+      return;
+    }
+#pragma unroll 1
+    for (int i = 0; i < thread_elements; ++i, element += step_) {
+      const T* source = i < count ? element : start_;
+      if constexpr (sizeof(T) == 8) {
+        copy_8_bytes(target + i * step, source, i < count);
+        copy_8_bytes(target + i * step + sizeof(T), source + 1, i < count);
       } else {
-        copy_4_bytes(target, element, has);
-        copy_4_bytes(target + sizeof(T), element + 1, has);
+        copy_4_bytes(target + i * step, source, i < count);
+        copy_4_bytes(target + i * step + sizeof(T), source + 1, i < count);
       }
     }
   }
-  // Loads element i of a chunk, zeros after the end.
-  __device__ void load(int chunk, int i, T (&x)[2]) const {
-    const int e = chunk * thread_elements + i;
+  // Loads the thread's e-th element, zeros after the end.
+  __device__ void load(int e, T (&x)[2]) const {
     x[0] = x[1] = 0;
     if (e >= count_) return;
     const T* element = start_ + e * step_;
@@ -131,7 +142,7 @@ __device__ void store_ring(const ComplexNormsTasks& tasks, VectorSums (&ring)[Ri
   ring[threadIdx.x % 32] = {};
   if (sums.work == VectorSums::none || sums.is_general<T>()) return;
   const WorkItem work(tasks, sums.work);
-  const auto numbers = static_cast<std::uint32_t>(2 * work.chunks() * work.lines() * thread_elements);
+  const auto numbers = static_cast<std::uint32_t>(2 * work.chunks() * thread_elements << work.line_bits());
   const ComplexVector vector = work.vector(sums.index);
   vector.store_ranges(ComplexSum<T>{sums.magnitudes<T>(numbers)});
   vector.store_norm(sums.norm_sums<T>(numbers));
@@ -169,6 +180,59 @@ struct Lanes {
     if (place < vector_words) atomicAdd(&sums.words[place], mine);
   }
 };
+
+// Adds up the sums of the threads that share a vector. All of them get the result. All threads of the thread
+// block must call it together.
+template <class Sum>
+__device__ Sum add_over_vector(const WorkItem& work, int index, Sum sum) {
+  __shared__ Sum warp_sums[warps][complex_norms_strip];
+  const Lanes lanes(work);
+  const int warp = static_cast<int>(threadIdx.x) / 32;
+  add_over_lanes(sum, lanes.bits);
+  __syncthreads();  // the sums of an earlier call are read
+  const int place = work.is_by_rows() ? 0 : index;
+  if (lanes.place == 0) warp_sums[warp][place] = sum;
+  __syncthreads();
+  const int vector_warps = work.is_by_rows() ? warps >> work.width_bits : warps;
+  const int first_warp = work.is_by_rows() ? index * vector_warps : 0;
+  Sum total;
+#pragma unroll 1
+  for (int i = 0; i < vector_warps; ++i) total.add(warp_sums[first_warp + i][place]);
+  return total;
+}
+
+// Finds ranges and norms of the vectors of a work item, whatever their elements are, and stores those for
+// which VectorWords do not hold.
+template <class T>
+__device__ __noinline__ void find_general_norms(const ComplexNormsTasks& tasks, std::uint32_t work_index,
+                                                const VectorSums* sums) {
+  const WorkItem work(tasks, work_index);
+  const ThreadElements<T> elements(work);
+  const int count = work.chunks() * thread_elements;
+  ComplexSum<T> sum;
+#pragma unroll 4
+  for (int e = 0; e < count; ++e) {
+    T x[2];
+    elements.load(e, x);
+    sum.add(x);
+  }
+  sum = add_over_vector(work, elements.index, sum);
+  const TwoFactors scaling = norm_scaling(static_cast<const Magnitudes<T>&>(sum.numbers).range());
+  NormSums norm_sums;
+#pragma unroll 4
+  for (int e = 0; e < count; ++e) {
+    T x[2];
+    elements.load(e, x);
+    norm_sums.add(x[0], scaling);
+    norm_sums.add(x[1], scaling);
+  }
+  norm_sums = add_over_vector(work, elements.index, norm_sums);
+  const int line = static_cast<int>(work.is_by_rows() ? threadIdx.x & ((1U << work.line_bits()) - 1)
+                                                      : threadIdx.x >> work.width_bits);
+  if (line != 0 || !elements.exists || !sums[elements.index].template is_general<T>()) return;
+  work.vector(elements.index).store_ranges(sum);
+  work.vector(elements.index).store_norm(norm_sums);
+}
 
 // The thread's elements in shared memory: those of the chunk that is copied, and the heads of the parts of
 // earlier ones.
@@ -213,7 +277,7 @@ __device__ void add_integers(const ThreadElements<T>& elements, const ThreadMemo
         heads[i] = memory.head(chunk, i);
       } else {
         T x[2];
-        elements.load(chunk, i, x);
+        elements.load(chunk * thread_elements + i, x);
         heads[i] = make_uint2(Head<T>(x[0]).bits, Head<T>(x[1]).bits);
       }
     }
@@ -274,9 +338,9 @@ __device__ void find_norms(const ComplexNormsTasks& tasks) {
     __syncthreads();
     if (is_pending && threadIdx.x < 32) store_ring<T>(tasks, rings.sums[ring ^ 1]);
     is_pending = false;
-    for (int v = 0; v < work.width(); ++v) {
-      if (first[v].work == i && first[v].template is_general<T>()) find_general_norm<T>(work.vector(v));
-    }
+    bool is_general = false;  // the same in all threads
+    for (int v = 0; v < work.width(); ++v) is_general = is_general || first[v].template is_general<T>();
+    if (is_general) find_general_norms<T>(tasks, i, first);
     std::uint64_t squares = 0;
     std::uint32_t magnitudes = 0;
     add_integers(elements, memory, chunks, tasks.kept_chunks, sums.template factor<T>(), squares, magnitudes);

@@ -1,5 +1,4 @@
-// Ranges and norms of any vectors of complex elements, special values and subnormal numbers included. Few
-// vectors need this: complex_norms.cu finds those of the others.
+// Sums over vectors of complex elements of any kind, and where their ranges and norms are stored.
 #pragma once
 
 #include "engines/cuda/common/operands.cuh"
@@ -80,46 +79,5 @@ struct ComplexVector {
     if (task.matrix.right) norms[1] = norm;
   }
 };
-
-// Adds up the sums of the thread block's warps. All threads get the result.
-template <class Sum>
-__device__ Sum add_over_block(Sum sum) {
-  constexpr int warps = complex_norms_threads / 32;
-  __shared__ Sum warp_sums[warps];
-  add_over_lanes(sum, all_lane_bits);
-  __syncthreads();  // the sums of an earlier call are read
-  if (threadIdx.x % 32 == 0) warp_sums[threadIdx.x / 32] = sum;
-  __syncthreads();
-  Sum total;
-#pragma unroll 1
-  for (const Sum& each : warp_sums) total.add(each);
-  return total;
-}
-
-// Finds and stores range and norm of a vector by all threads of the thread block. They read it twice.
-template <class T>
-__device__ __noinline__ void find_general_norm(const ComplexVector& vector) {
-  const DeviceMatrix& matrix = vector.task.matrix;
-  const auto* elements = matrix_start<std::complex<T>>(matrix, vector.task.item + vector.item);
-  const T* start = reinterpret_cast<const T*>(elements + vector.vector * matrix.row_stride);
-  ComplexSum<T> sum;
-#pragma unroll 1
-  for (std::int64_t p = threadIdx.x; p < matrix.columns; p += complex_norms_threads) {
-    const T* element = start + 2 * p * matrix.column_stride;
-    sum.add({__ldg(element), __ldg(element + 1)});
-  }
-  sum = add_over_block(sum);
-  if (threadIdx.x == 0) vector.store_ranges(sum);
-  const TwoFactors scaling = norm_scaling(static_cast<const Magnitudes<T>&>(sum.numbers).range());
-  NormSums sums;
-#pragma unroll 1
-  for (std::int64_t p = threadIdx.x; p < matrix.columns; p += complex_norms_threads) {
-    const T* element = start + 2 * p * matrix.column_stride;
-    sums.add(__ldg(element), scaling);
-    sums.add(__ldg(element + 1), scaling);
-  }
-  sums = add_over_block(sums);
-  if (threadIdx.x == 0) vector.store_norm(sums);
-}
 
 }  // namespace kintsugi::core::cuda

@@ -79,10 +79,10 @@ bool is_for_complex_kernel(const DeviceSide& side) {
 // Chunks of a work item of find_complex_norms for which a thread block has shared memory, beside the chunk of
 // `chunk_bytes` that it copies. The other ones are read again.
 std::int64_t kept_complex_chunks(const RangesTasks& tasks, std::int64_t chunk_bytes) {
-  constexpr std::int64_t static_bytes = 10 * 1024;
+  constexpr std::int64_t static_bytes = 14 * 1024;
   std::int64_t chunks = 0;
   for (const RangesTask& task : tasks.task)
-    chunks = std::max(chunks, divide_up(task.matrix.columns * complex_norms_width(task.matrix),
+    chunks = std::max(chunks, divide_up(task.matrix.columns << complex_norms_width_bits(task.matrix),
                                         std::int64_t{complex_norms_chunk}));
   const std::int64_t most_bytes = device_attribute(shared_bytes_of_block, current_device());
   return std::clamp<std::int64_t>((most_bytes - static_bytes - chunk_bytes) / complex_norms_kept_bytes, 0,
@@ -98,8 +98,10 @@ void launch_complex_norms(const Queue& queue, const DeviceSide& a, const DeviceS
   for_each_launch(a.items, [&](std::int64_t first, std::int64_t items) {
     ComplexNormsTasks tasks{.ranges = {{ranges_task(a, first), ranges_task(b, first)}, alpha}};
     std::int64_t blocks = 0;
-    for (RangesTask& task : tasks.ranges.task) {
-      task.blocks = divide_up(task.matrix.rows, std::int64_t{complex_norms_width(task.matrix)});
+    for (int i = 0; i < 2; ++i) {
+      RangesTask& task = tasks.ranges.task[i];
+      tasks.width_bits[i] = complex_norms_width_bits(task.matrix);
+      task.blocks = divide_up(task.matrix.rows, std::int64_t{1} << tasks.width_bits[i]);
       blocks += task.blocks;
     }
     const std::int64_t kept_chunks = kept_complex_chunks(tasks.ranges, chunk_bytes);

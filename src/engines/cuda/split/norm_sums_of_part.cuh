@@ -21,21 +21,7 @@ struct UpperSums {
     return static_cast<std::uint32_t>(__double2hiint(x)) & 0x7fffffffU;
   }
 
-  // Adds two numbers, each to the sums of its vector.
-  __device__ static void add_each(UpperSums& a, double x, UpperSums& b, double y) {
-    const std::uint32_t upper_x = upper_of(x);
-    const std::uint32_t upper_y = upper_of(y);
-    a.add_upper(upper_x);
-    b.add_upper(upper_y);
-    if (min(upper_x, upper_y) >= normal) {
-      a.smallest = min(a.smallest, upper_x);
-      b.smallest = min(b.smallest, upper_y);
-    } else {
-      a.add_small(x);
-      b.add_small(y);
-    }
-  }
-  // Adds numbers of the same vector.
+  // Adds numbers. Where one is zero or subnormal, all are looked at again.
   template <int count>
   __device__ void add(const double (&x)[count]) {
     std::uint32_t least = ~0U;

@@ -20,32 +20,59 @@ constexpr int elements_per_write = 8;
 template <class Source>
 __device__ void load_vector(const Source* source, const SplitTask& task, int thread, Source* row) {
   constexpr int chunk = sizeof(uint4) / sizeof(Source);
-  const bool aligned = reinterpret_cast<std::uintptr_t>(source) % sizeof(uint4) == 0;
   const int stride = static_cast<int>(task.vector_stride);
   const int length = static_cast<int>(task.length);
   const int step = task.vector_threads * chunk;
-  for (int p = thread * chunk; p < stride; p += step) {
-    const int bytes = max(min(length - p, chunk), 0) * static_cast<int>(sizeof(Source));  // before the end
-    if (aligned && bytes % sizeof(uint4) == 0) {
-      copy_aligned(row + p, source + p, bytes);
-    } else {
-      copy_unaligned(row + p, source + p, bytes);
-    }
+  const bool aligned =
+      reinterpret_cast<std::uintptr_t>(source) % sizeof(uint4) == 0 && length % chunk == 0;
+  source += thread * chunk;
+  row += thread * chunk;
+  if (aligned) {
+#pragma unroll 4
+    for (int p = thread * chunk; p < stride; p += step, source += step, row += step)
+      copy_aligned(row, source, p < length ? static_cast<int>(sizeof(uint4)) : 0);
+  } else {
+    for (int p = thread * chunk; p < stride; p += step, source += step, row += step)
+      copy_unaligned(row, source, max(min(length - p, chunk), 0) * static_cast<int>(sizeof(Source)));
   }
   await_copies();
 }
 
 // Calls visit(elements) for the elements that this thread loaded, sixteen bytes at a time.
 template <class Source, class Visit>
-__device__ void visit_vector(const SplitTask& task, int thread, const Source* row, const Visit& visit) {
+__device__ void visit_vector(const SplitTask& task, int thread, const Source* row, const Visit& visit,
+                             int first = 0) {
   constexpr int chunk = sizeof(uint4) / sizeof(Source);
   const int stride = static_cast<int>(task.vector_stride);
-#pragma unroll 4
-  for (int p = thread * chunk; p < stride; p += task.vector_threads * chunk) {
+  for (int p = thread * chunk + first; p < stride; p += task.vector_threads * chunk) {
     Source x[chunk];
     read_chunk(row + p, x);
     visit(x);
   }
+}
+
+// visit_vector() with more elements at a time, whose reads do not wait for each other.
+template <class Source, class Visit>
+__device__ void visit_vector_by_groups(const SplitTask& task, int thread, const Source* row,
+                                       const Visit& visit) {
+  constexpr int chunk = sizeof(uint4) / sizeof(Source);
+  constexpr int chunks = 4;
+  const int step = task.vector_threads * chunk;
+  const int groups = static_cast<int>(task.vector_stride) / (chunks * step);
+  const Source* group = row + thread * chunk;
+#pragma unroll 1
+  for (int g = 0; g < groups; ++g, group += chunks * step) {
+    Source x[chunks * chunk];
+#pragma unroll
+    for (int c = 0; c < chunks; ++c) {
+      Source elements[chunk];
+      read_chunk(group + c * step, elements);
+#pragma unroll
+      for (int i = 0; i < chunk; ++i) x[chunk * c + i] = elements[i];
+    }
+    visit(x);
+  }
+  visit_vector(task, thread, row, visit, groups * chunks * step);
 }
 
 // Adds the sums of a vector's threads. The result is complete in the vector's first thread. All threads of
@@ -126,14 +153,14 @@ __device__ void find_scaling_by_norms(const SplitTask& task, int vector, int thr
                                       Scaling& scaling, VectorWords& words) {
   UpperSums sums;
   const bool exists = vector < task.vectors;
-  if (exists) visit_vector(task, thread, row, [&](const auto& x) { sums.add(x); });
+  if (exists) visit_vector_by_groups(task, thread, row, [&](const auto& x) { sums.add(x); });
   __syncthreads();  // the words are cleared
   add_extremes_of_warp(sums, words);
   __syncthreads();
   const double factor = words.factor<double>();
   IntegerSums integers;
   if (exists) {
-    visit_vector(task, thread, row, [&](const auto& x) {
+    visit_vector_by_groups(task, thread, row, [&](const auto& x) {
 #pragma unroll
       for (const Source element : x) integers.add(element, factor);
     });

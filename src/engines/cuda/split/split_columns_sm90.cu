@@ -268,8 +268,8 @@ struct NormExchange {
   VectorWords (&part_words)[width];  // of this thread block's part
   Mailbox& extremes_mailbox;
   Mailbox& words_mailbox;
-  const Extremes* received_extremes;  // one message of every thread block for each vector
-  const Words* received_words;
+  Extremes* received_extremes;  // one message of every thread block for each vector
+  Words* received_words;
 };
 
 // Adds the thread's extremes to those of the thread block's part.
@@ -306,16 +306,22 @@ __device__ void gather_words(const UpperSums (&sums)[Shape::chunk],
   }
 }
 
-// Sends a message about every vector to every thread block of the cluster. Neighboring threads send the same
-// vector's message to different thread blocks. A cluster of one thread block keeps it.
+// Sends a message about every vector to every thread block of the cluster, and returns when those of the other
+// thread blocks have arrived. Neighboring threads send the same vector's message to different thread blocks.
 template <int width, class Message, class MessageOf>
-__device__ void send_messages(const Mailbox& mailbox, const Message* received, const MessageOf& message_of) {
+__device__ void exchange_messages(const Mailbox& mailbox, Message* received, const MessageOf& message_of) {
   const int blocks = cluster_size();
+  if (blocks == 1) {
+    if (threadIdx.x < width) received[threadIdx.x] = message_of(static_cast<int>(threadIdx.x));
+    __syncthreads();
+    return;
+  }
   const int sender = block_rank_in_cluster();
   for (int i = static_cast<int>(threadIdx.x); i < width * blocks; i += static_cast<int>(blockDim.x)) {
     const int v = i / blocks;
     mailbox.send(message_of(v), received[v * blocks + sender], i % blocks);
   }
+  mailbox.wait();
 }
 
 // Extremes of a vector over the whole cluster.
@@ -356,16 +362,17 @@ __device__ bool find_part_words(const StripPart& part, const Source* shared,
                                 const NormExchange<Shape::width>& exchange) {
   using Exchange = NormExchange<Shape::width>;
   UpperSums sums[Shape::chunk];
-  visit_part<Shape>(part.length, shared,
-                    [&](const auto& x) { UpperSums::add_each(sums[0], x[0], sums[1], x[1]); });
+  visit_part_by_groups<Shape>(part.length, shared, [&](const auto& x) {
+#pragma unroll
+    for (int i = 0; i < Shape::chunk; ++i) sums[i].add(x[i]);
+  });
   gather_extremes<Shape>(sums, exchange.part_words);
   __syncthreads();
   cluster_wait();  // the other thread blocks' mailboxes are initialized
-  send_messages<Shape::width>(exchange.extremes_mailbox, exchange.received_extremes, [&](int v) {
+  exchange_messages<Shape::width>(exchange.extremes_mailbox, exchange.received_extremes, [&](int v) {
     const VectorWords& words = exchange.part_words[v];
     return typename Exchange::Extremes{{words.extremes[0], words.extremes[1]}};
   });
-  exchange.extremes_mailbox.wait();
   IntegerSums integers[Shape::chunk];
   double factors[Shape::chunk];
   bool is_general = false;
@@ -375,9 +382,12 @@ __device__ bool find_part_words(const StripPart& part, const Source* shared,
     factors[i] = words.factor<double>();
     is_general = is_general || words.is_general<double>();
   }
-  visit_part<Shape>(part.length, shared, [&](const auto& x) {
+  visit_part_by_groups<Shape>(part.length, shared, [&](const auto& x) {
 #pragma unroll
-    for (int i = 0; i < Shape::chunk; ++i) integers[i].add(x[i], factors[i]);
+    for (int i = 0; i < Shape::chunk; ++i) {
+#pragma unroll
+      for (const double element : x[i]) integers[i].add(element, factors[i]);
+    }
   });
   gather_words<Shape>(sums, integers, exchange.part_words);
   return is_general;
@@ -397,19 +407,18 @@ __device__ void find_scalings_by_norms(const SplitTask& task, const StripPart& p
   __shared__ Mailbox words_mailbox;
   __shared__ typename Exchange::Extremes received_extremes[width * largest_cluster];
   const Exchange exchange{part_words, extremes_mailbox, words_mailbox, received_extremes,
-                          reinterpret_cast<const typename Exchange::Words*>(messages)};
+                          reinterpret_cast<typename Exchange::Words*>(messages)};
   begin(exchange);
   await_copies();
   const bool is_general = find_part_words<Shape>(part, shared, exchange);
   if (__syncthreads_or(is_general ? 1 : 0) != 0)  // the same in all thread blocks of the cluster
     return find_general_scalings_by_norms<Shape>(task, part, shared, messages, scalings);
-  send_messages<width>(words_mailbox, exchange.received_words, [&](int v) {
+  exchange_messages<width>(words_mailbox, exchange.received_words, [&](int v) {
     typename Exchange::Words message;
 #pragma unroll
     for (int i = 0; i < vector_words; ++i) message.words[i] = part_words[v].words[i];
     return message;
   });
-  words_mailbox.wait();
   const int v = static_cast<int>(threadIdx.x);
   const int vector = part.first_vector + v;
   if (v >= width || vector >= task.vectors) return;

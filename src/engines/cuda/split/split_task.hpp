@@ -86,10 +86,10 @@ inline constexpr std::int64_t cluster_threads = 256;  // most threads per block
 inline constexpr std::int64_t strip_bytes = 64;
 inline constexpr std::int64_t strip_group = 8;  // elements of a vector that a thread writes at once
 
-// Bytes of padding after every eight lines of a strip in shared memory; a line has one element of each
-// vector. With this padding the threads of a warp, which read groups of elements of a few vectors, access all
-// banks.
-inline constexpr std::int64_t strip_gap_bytes = 16;
+// Elements of padding after every eight lines of a strip in shared memory; a line has one element of each
+// vector. With this padding the threads of a warp, which read eight groups of elements of four vectors,
+// access all banks.
+inline constexpr std::int64_t strip_gap = 4;
 
 // Constants of the kernels that split vectors in parts. The ranges must be known. Vectors of up to
 // long_stride elements are never divided. The length of a part depends on the traversal.
@@ -127,7 +127,7 @@ constexpr std::int64_t strip_part_bytes(std::int64_t element_bytes, std::int64_t
                                         std::int64_t blocks, ElementKind kind) {
   const std::int64_t width = strip_bytes / element_bytes;
   const std::int64_t groups = vector_stride / (blocks * strip_group);  // of eight lines
-  return groups * (strip_group * width * element_bytes + strip_gap_bytes) +
+  return groups * (strip_group * width + strip_gap) * element_bytes +
          width * blocks * strip_message_bytes(element_bytes, kind);
 }
 

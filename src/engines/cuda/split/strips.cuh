@@ -13,7 +13,7 @@ struct Strip {
   static constexpr int width = strip_bytes / sizeof(Source);    // vectors
   static constexpr int chunk = sizeof(uint4) / sizeof(Source);  // elements that a thread reads at once
   static constexpr int lanes = width / chunk;                   // threads that read a line
-  static constexpr int group_pitch = strip_group * width + strip_gap_bytes / sizeof(Source);
+  static constexpr int group_pitch = strip_group * width + strip_gap;
 
   // Offset of element p of vector v in shared memory.
   __device__ static int shared_offset(int v, int p) {
@@ -51,6 +51,7 @@ __device__ void start_loading(const SplitTask& task, const StripPart& part, Sour
   const std::int64_t source_step = step * stride;
   Source* target = shared + Shape::shared_offset(v, first);
   if (aligned) {
+#pragma unroll 4
     for (int p = first; p < part.length; p += step, source += source_step, target += shared_step)
       copy_aligned(target, source, p < existing ? bytes : 0);
   } else {
@@ -81,13 +82,46 @@ __device__ void visit_part(int length, const Source* shared, const Visit& visit)
   }
 }
 
-// Writes the part's slices. Neighboring threads write the same group of elements of four vectors (FP64: two),
-// and the next threads write the next group. So a warp writes eight or sixteen neighboring groups of a
-// vector, a whole cache line of fp16 or of the bytes of FP64.
+// visit_part() with the elements of several inner indices at a time, whose reads do not wait for each other:
+// visit(elements) gets an array of the elements of each of the thread's vectors.
+template <class Shape, class Source, class Visit>
+__device__ void visit_part_by_groups(int length, const Source* shared, const Visit& visit) {
+  constexpr int lines = 4;
+  const int step = static_cast<int>(blockDim.x) / Shape::lanes;
+  const int first = static_cast<int>(threadIdx.x) / Shape::lanes;
+  const int shared_step = Shape::shared_offset(0, step);
+  const Source* source = shared + Shape::shared_offset(loaded_vector<Shape>(), first);
+  int p = first;
+#pragma unroll 1
+  for (; p + (lines - 1) * step < length; p += lines * step, source += lines * shared_step) {
+    Source x[Shape::chunk][lines];
+#pragma unroll
+    for (int line = 0; line < lines; ++line) {
+      Source elements[Shape::chunk];
+      read_chunk(source + line * shared_step, elements);
+#pragma unroll
+      for (int i = 0; i < Shape::chunk; ++i) x[i][line] = elements[i];
+    }
+    visit(x);
+  }
+#pragma unroll 1
+  for (; p < length; p += step, source += shared_step) {
+    Source elements[Shape::chunk];
+    read_chunk(source, elements);
+    Source x[Shape::chunk][1];
+#pragma unroll
+    for (int i = 0; i < Shape::chunk; ++i) x[i][0] = elements[i];
+    visit(x);
+  }
+}
+
+// Writes the part's slices. Four neighboring threads write the same group of elements of four vectors, and
+// the next four threads write the next group. So a warp writes eight neighboring groups of a vector, which
+// for fp16 is a whole cache line.
 template <class Shape, ElementKind kind, class Source>
 __device__ void write_part(const SplitTask& task, const StripPart& part, const Source* shared,
                            const Scaling* scalings) {
-  constexpr int vectors_together = sizeof(Source) == 8 ? 2 : 4;
+  constexpr int vectors_together = 4;
   constexpr int warps_across = Shape::width / vectors_together;  // a divisor of the number of warps
   constexpr int groups_of_warp = 32 / vectors_together;
   const int warp = static_cast<int>(threadIdx.x) / 32;

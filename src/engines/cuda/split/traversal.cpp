@@ -85,7 +85,7 @@ std::int64_t SplitTraversal::shared_bytes(const KernelOfKind& kernel, std::int64
     case Traversal::tiles:
     case Traversal::short_vectors: return 0;
     case Traversal::parts: {
-      const std::int64_t line_bytes = strip_bytes + strip_gap_bytes / strip_group;
+      const std::int64_t line_bytes = strip_bytes + strip_gap * element_bytes(kernel) / strip_group;
       return by_rows() ? 0 : part_length() * line_bytes;
     }
     case Traversal::rows: return threads / threads_per_vector(stride()) * stride() * element_bytes(kernel);
