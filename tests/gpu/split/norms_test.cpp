@@ -50,6 +50,18 @@ struct DrawnOperand {
   std::vector<VectorRange> ranges;
 };
 
+// Compares a vector's norm with the host's.
+void expect_same_norms(const VectorNorm* got, const std::vector<VectorNorm>& wanted,
+                       const std::string& text) {
+  for (std::size_t v = 0; v < wanted.size(); ++v) {
+    ASSERT_EQ(got[v].elements, wanted[v].elements) << text << ", vector " << v;
+    ASSERT_EQ(got[v].bits, wanted[v].bits) << text << ", vector " << v;
+    ASSERT_EQ(got[v].mean, wanted[v].mean) << text << ", vector " << v;
+    ASSERT_EQ(got[v].mean_exponent, wanted[v].mean_exponent) << text << ", vector " << v;
+    ASSERT_EQ(got[v].depth, wanted[v].depth) << text << ", vector " << v;
+  }
+}
+
 // `lengths` has the largest lengths of A's and B's vectors for each round.
 template <class T>
 void expect_norms_of_host(const std::vector<std::array<std::int64_t, 2>>& lengths) {
@@ -63,14 +75,7 @@ void expect_norms_of_host(const std::vector<std::array<std::int64_t, 2>>& length
       const std::string text = fmt::format("{}, seed {}, round {}", drawn->operand.text(), seed, round);
       expect_same_ranges(drawn->device.ranges.host(), drawn->ranges, text, false);
       const std::vector<VectorNorm> wanted = norms_on_host(drawn->operand.view(), drawn->ranges);
-      const std::vector<VectorNorm> got = drawn->norms.host();
-      for (std::size_t v = 0; v < wanted.size(); ++v) {
-        ASSERT_EQ(got[v].elements, wanted[v].elements) << text << ", vector " << v;
-        ASSERT_EQ(got[v].bits, wanted[v].bits) << text << ", vector " << v;
-        ASSERT_EQ(got[v].mean, wanted[v].mean) << text << ", vector " << v;
-        ASSERT_EQ(got[v].mean_exponent, wanted[v].mean_exponent) << text << ", vector " << v;
-        ASSERT_EQ(got[v].depth, wanted[v].depth) << text << ", vector " << v;
-      }
+      expect_same_norms(drawn->norms.host().data(), wanted, text);
     }
   }
 }
@@ -78,7 +83,72 @@ void expect_norms_of_host(const std::vector<std::array<std::int64_t, 2>>& length
 TYPED_TEST(NormsOf, EqualTheHostsInSmallCases) {
   std::vector<std::array<std::int64_t, 2>> lengths(25, {200, 200});
   lengths.insert(lengths.end(), 5, {5000, 200});
+  // Thread blocks find the norms of one, two, four or eight rows of complex elements at once.
+  lengths.insert(lengths.end(), 5, {600, 1200});
+  lengths.insert(lengths.end(), 5, {2300, 4700});
   expect_norms_of_host<TypeParam>(lengths);
+}
+
+// Operands of a batch of which every item has the strides of the first.
+template <class T>
+struct DrawnBatch {
+  DrawnBatch(Random& random, std::int64_t items)
+      : operands(draw_operands(random, items)), values(values_of(operands)), matrix(operands.front().matrix),
+        ranges(operands.size() * static_cast<std::size_t>(matrix.vectors())), norms(ranges.size()) {
+    matrix.data = values.data();
+    matrix.batch_stride = static_cast<std::int64_t>(operands.front().values.size());
+  }
+  DeviceSide side() const {
+    return {matrix, 0, ranges.data(), static_cast<std::int64_t>(operands.size()), norms.data()};
+  }
+  void expect_host(const std::string& test) const {
+    const auto vectors = static_cast<std::size_t>(matrix.vectors());
+    const std::vector<VectorRange> all_ranges = ranges.host();
+    const std::vector<VectorNorm> all_norms = norms.host();
+    for (std::size_t item = 0; item < operands.size(); ++item) {
+      const std::string text = fmt::format("{}, {}, item {}", operands[item].text(), test, item);
+      std::vector<VectorRange> wanted(vectors);
+      find_ranges(operands[item].view(), DrawnOperand<T>::rule(), wanted, 1);
+      find_depths(operands[item].view(), wanted);
+      const auto first = all_ranges.begin() + static_cast<std::ptrdiff_t>(item * vectors);
+      expect_same_ranges({first, first + static_cast<std::ptrdiff_t>(vectors)}, wanted, text, false);
+      expect_same_norms(all_norms.data() + item * vectors, norms_on_host(operands[item].view(), wanted),
+                        text);
+    }
+  }
+
+  std::vector<Operand<T>> operands;
+  DeviceArray<T> values;
+  DeviceMatrix matrix;
+  DeviceArray<VectorRange> ranges;
+  DeviceArray<VectorNorm> norms;
+
+ private:
+  static std::vector<Operand<T>> draw_operands(Random& random, std::int64_t items) {
+    const Operand<T> first(random.integer(1, 60), random.integer(1, 1500),
+                           layouts[static_cast<std::size_t>(random.integer(0, 2))], 0, random.bits());
+    std::vector<Operand<T>> drawn(static_cast<std::size_t>(items), first);
+    for (Operand<T>& operand : drawn) operand.draw_values(random);
+    return drawn;
+  }
+  static std::vector<T> values_of(const std::vector<Operand<T>>& operands) {
+    std::vector<T> all;
+    for (const Operand<T>& operand : operands)
+      all.insert(all.end(), operand.values.begin(), operand.values.end());
+    return all;
+  }
+};
+
+TYPED_TEST(NormsOf, BatchItemsHaveTheHostsNorms) {
+  const std::uint64_t seed = fresh_seed();
+  Random random(seed);
+  for (int round = 0; round < 6 && !testing::Test::HasFailure(); ++round) {
+    const std::int64_t items = random.integer(2, 5);
+    const DrawnBatch<TypeParam> a(random, items);
+    const DrawnBatch<TypeParam> b(random, items);
+    device_engine().find_norms({}, a.side(), b.side(), {});
+    for (const auto* batch : {&a, &b}) batch->expect_host(fmt::format("seed {}, round {}", seed, round));
+  }
 }
 
 // The device adds up the norms of parts of long vectors.

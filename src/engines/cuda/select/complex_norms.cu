@@ -1,124 +1,15 @@
 // Ranges and norms of complex operands, each element read once from memory. Thread blocks that stay on their
 // SM go through the work items: a few rows or columns each. While they find a vector's norm, the first
 // elements of the next one are on their way to shared memory.
-#include "engines/cuda/common/operands.cuh"
 #include "engines/cuda/ptx/griddepcontrol.cuh"
 #include "engines/cuda/select/alpha.cuh"
-#include "engines/cuda/select/head_sums.cuh"
-#include "engines/cuda/select/general_complex_norms.cuh"
+#include "engines/cuda/select/complex_vectors.cuh"
 
 namespace kintsugi::core::cuda {
 
 namespace {
 
-constexpr int threads = complex_norms_threads;
-constexpr int warps = threads / 32;
-constexpr int thread_elements = complex_norms_chunk / threads;  // of a chunk
-
-// Vectors of a work item.
-struct WorkItem {
-  const RangesTask& task;
-  int width_bits;  // log2 of their number
-  std::uint32_t item;
-  std::int64_t first_vector;
-
-  __device__ WorkItem(const ComplexNormsTasks& tasks, std::uint32_t work)
-      : WorkItem(tasks, work, static_cast<std::uint32_t>(tasks.ranges.task[0].blocks),
-                 static_cast<std::uint32_t>(tasks.ranges.task[0].blocks + tasks.ranges.task[1].blocks)) {}
-
-  __device__ int width() const { return 1 << width_bits; }
-  // log2 of the number of threads that share a vector.
-  __device__ int line_bits() const { return std::countr_zero(static_cast<unsigned>(threads)) - width_bits; }
-  __device__ bool is_by_rows() const { return task.matrix.column_stride == 1; }
-  // Number of chunks of a vector.
-  __device__ int chunks() const {
-    const int length = thread_elements << line_bits();  // of a chunk
-    return max((static_cast<int>(task.matrix.columns) + length - 1) / length, 1);
-  }
-  __device__ ComplexVector vector(std::uint32_t index) const { return {task, item, first_vector + index}; }
-
- private:
-  __device__ WorkItem(const ComplexNormsTasks& tasks, std::uint32_t work, std::uint32_t blocks,
-                      std::uint32_t all_blocks)
-      : WorkItem(tasks, work < all_blocks ? 0 : work / all_blocks, work < all_blocks ? work : work % all_blocks,
-                 blocks, 0) {}
-  __device__ WorkItem(const ComplexNormsTasks& tasks, std::uint32_t batch_item, std::uint32_t block,
-                      std::uint32_t blocks, int)
-      : task(tasks.ranges.task[block < blocks ? 0 : 1]), width_bits(tasks.width_bits[block < blocks ? 0 : 1]),
-        item(batch_item),
-        first_vector(static_cast<std::int64_t>(block < blocks ? block : block - blocks) << width_bits) {}
-};
-
-// The elements of a work item that the thread reads, all of one vector.
-template <class T>
-class ThreadElements {
- public:
-  using Pair = std::conditional_t<sizeof(T) == 8, double2, float2>;
-
-  __device__ explicit ThreadElements(const WorkItem& work) {
-    const DeviceMatrix& matrix = work.task.matrix;
-    const int thread = static_cast<int>(threadIdx.x);
-    const int line_bits = work.line_bits();
-    index = work.is_by_rows() ? thread >> line_bits : thread & (work.width() - 1);
-    const int line = work.is_by_rows() ? thread & ((1 << line_bits) - 1) : thread >> work.width_bits;
-    const auto* start = matrix_start<std::complex<T>>(matrix, work.task.item + work.item);
-    is_aligned_ = reinterpret_cast<std::uintptr_t>(start) % sizeof(Pair) == 0;
-    exists = work.first_vector + index < matrix.rows;
-    const int after = static_cast<int>(matrix.columns) - line;
-    count_ = exists && after > 0 ? ((after - 1) >> line_bits) + 1 : 0;
-    const std::int64_t first =
-        (work.first_vector + index) * matrix.row_stride + line * matrix.column_stride;
-    start_ = reinterpret_cast<const T*>(start + (count_ > 0 ? first : 0));
-    step_ = (2 * matrix.column_stride) << line_bits;
-  }
-
-  // Starts copies of the thread's elements of a chunk to shared memory, zeros after the end.
-  __device__ void start_copies(int chunk, Pair* stage) const {
-    const T* element = start_ + chunk * thread_elements * step_;
-    const int count = count_ - chunk * thread_elements;
-    const auto target = static_cast<std::uint32_t>(__cvta_generic_to_shared(stage));
-    constexpr auto step = static_cast<std::uint32_t>(threads * sizeof(Pair));
-    if (is_aligned_) {
-#pragma unroll
-      for (int i = 0; i < thread_elements; ++i, element += step_) {
-        if constexpr (sizeof(T) == 8) {
-          copy_16_bytes(target + i * step, i < count ? element : start_, i < count);
-        } else {
-          copy_8_bytes(target + i * step, i < count ? element : start_, i < count);
-        }
-      }
-      return;
-    }
-#pragma unroll 1
-    for (int i = 0; i < thread_elements; ++i, element += step_) {
-      const T* source = i < count ? element : start_;
-      if constexpr (sizeof(T) == 8) {
-        copy_8_bytes(target + i * step, source, i < count);
-        copy_8_bytes(target + i * step + sizeof(T), source + 1, i < count);
-      } else {
-        copy_4_bytes(target + i * step, source, i < count);
-        copy_4_bytes(target + i * step + sizeof(T), source + 1, i < count);
-      }
-    }
-  }
-  // Loads the thread's e-th element, zeros after the end.
-  __device__ void load(int e, T (&x)[2]) const {
-    x[0] = x[1] = 0;
-    if (e >= count_) return;
-    const T* element = start_ + e * step_;
-    x[0] = __ldg(element);
-    x[1] = __ldg(element + 1);
-  }
-
-  int index;  // of the vector in the work item
-  bool exists;
-
- private:
-  const T* start_;
-  std::int64_t step_;  // distance of the thread's elements, in numbers of type T
-  int count_;
-  bool is_aligned_;
-};
+using namespace complex_norms;
 
 // Sums over a vector in shared memory.
 struct VectorSums : VectorWords {
@@ -128,16 +19,11 @@ struct VectorSums : VectorWords {
   std::uint32_t index = 0;    // of the vector in its work item
 };
 
-// Sums of vectors whose ranges and norms are stored together. While one ring is stored, the other is filled.
-struct Rings {
-  static constexpr int size = 32;  // a lane stores one vector
-
-  VectorSums sums[2][size];
-};
+constexpr int ring_size = 32;  // vectors whose ranges and norms are stored together, one by each lane
 
 // Stores range and norm of each vector of a ring and clears the ring. One warp calls it.
 template <class T>
-__device__ void store_ring(const ComplexNormsTasks& tasks, VectorSums (&ring)[Rings::size]) {
+__device__ void store_ring(const ComplexNormsTasks& tasks, VectorSums (&ring)[ring_size]) {
   const VectorSums sums = ring[threadIdx.x % 32];
   ring[threadIdx.x % 32] = {};
   if (sums.work == VectorSums::none || sums.is_general<T>()) return;
@@ -147,39 +33,6 @@ __device__ void store_ring(const ComplexNormsTasks& tasks, VectorSums (&ring)[Ri
   vector.store_ranges(ComplexSum<T>{sums.magnitudes<T>(numbers)});
   vector.store_norm(sums.norm_sums<T>(numbers));
 }
-
-// Lanes of a warp that have the same vector, and what they add to the vector's sums.
-struct Lanes {
-  unsigned bits;  // in which these lanes differ
-  int place;      // of the lane among them
-
-  __device__ explicit Lanes(const WorkItem& work) {
-    const unsigned lane = threadIdx.x % 32;
-    const unsigned adjacent = work.is_by_rows() ? 1 : work.width();  // vectors
-    bits = all_lane_bits & ~(adjacent - 1);
-    place = static_cast<int>(lane / adjacent);
-  }
-
-  template <class T>
-  __device__ void add_extremes(const HeadSums<T>& heads, VectorSums& sums) const {
-    const std::uint32_t largest = max_over_lanes(heads.largest, bits);
-    const std::uint32_t smallest = max_over_lanes(~heads.smallest_minus_1, bits);
-    if (place < 2) atomicMax(&sums.extremes[place], place == 0 ? largest : smallest);
-  }
-  template <class T>
-  __device__ void add(const HeadSums<T>& heads, std::uint64_t squares, std::uint32_t magnitudes,
-                      VectorSums& sums) const {
-    std::uint32_t words[vector_words];
-    get_words(heads, squares, magnitudes, words);
-    std::uint32_t mine = 0;
-#pragma unroll
-    for (int i = 0; i < vector_words; ++i) {
-      const std::uint32_t word = sum_over_lanes(words[i], bits);
-      if (place == i) mine = word;
-    }
-    if (place < vector_words) atomicAdd(&sums.words[place], mine);
-  }
-};
 
 // Adds up the sums of the threads that share a vector. All of them get the result. All threads of the thread
 // block must call it together.
@@ -292,63 +145,98 @@ __device__ void add_integers(const ThreadElements<T>& elements, const ThreadMemo
   }
 }
 
-// Finds the norms of the thread block's work items.
+// Finds the norms of a thread block's work items one after the other.
 template <class T>
-__device__ void find_norms(const ComplexNormsTasks& tasks) {
-  extern __shared__ __align__(sizeof(uint4)) unsigned char shared[];
-  __shared__ Rings rings;
-  const ThreadMemory<T> memory(shared);
-  if (threadIdx.x < 2 * Rings::size) rings.sums[threadIdx.x / Rings::size][threadIdx.x % Rings::size] = {};
-  __syncthreads();
-  int ring = 0;
-  int used = 0;             // sums of the ring
-  bool is_pending = false;  // true: the other ring is to be stored
-  ThreadElements<T> next(WorkItem(tasks, blockIdx.x));
-  next.start_copies(0, memory.stage);
+class NormFinder {
+ public:
+  __device__ NormFinder(const ComplexNormsTasks& tasks, unsigned char* memory,
+                        VectorSums (&rings)[2][ring_size])
+      : tasks_(tasks), memory_(memory), rings_(rings) {}
+
+  __device__ void find_all() {
+    ThreadElements<T> next(WorkItem(tasks_, blockIdx.x));
+    next.start_copies(0, memory_.stage);
 #pragma unroll 1
-  for (std::uint32_t i = blockIdx.x; i < tasks.work_items; i += gridDim.x) {
-    const WorkItem work(tasks, i);
-    const ThreadElements<T> elements = next;
-    if (used + work.width() > Rings::size) {
-      ring ^= 1;
-      used = 0;
-      is_pending = true;
+    for (std::uint32_t i = blockIdx.x; i < tasks_.work_items; i += gridDim.x) {
+      const ThreadElements<T> elements = next;
+      find(i, elements, next);
     }
-    VectorSums* const first = rings.sums[ring] + used;
+    __syncthreads();
+    if (threadIdx.x < 32) store_ring<T>(tasks_, rings_[ring_]);
+  }
+
+ private:
+  // Finds the norms of a work item. Sets `next` to the elements of the thread block's next one.
+  __device__ void find(std::uint32_t index, const ThreadElements<T>& elements, ThreadElements<T>& next) {
+    const WorkItem work(tasks_, index);
+    VectorSums* const first = take_sums(work.width());
     VectorSums& sums = first[elements.index];
     const Lanes lanes(work);
     const int chunks = work.chunks();
+    const HeadSums<T> heads = add_heads(index, elements, chunks, next);
+    lanes.add_extremes(heads, sums);
+    if (elements.exists && lanes.place == 0) {
+      sums.work = index;
+      sums.index = elements.index;
+    }
+    __syncthreads();
+    if (is_pending_ && threadIdx.x < 32) store_ring<T>(tasks_, rings_[ring_ ^ 1]);
+    is_pending_ = false;
+    bool is_general = false;  // the same in all threads
+    for (int v = 0; v < work.width(); ++v) is_general = is_general || first[v].template is_general<T>();
+    if (is_general) find_general_norms<T>(tasks_, index, first);
+    std::uint64_t squares = 0;
+    std::uint32_t magnitudes = 0;
+    add_integers(elements, memory_, chunks, tasks_.kept_chunks, sums.template factor<T>(), squares,
+                 magnitudes);
+    lanes.add(heads, squares, magnitudes, sums);
+  }
+
+  // Returns memory for the sums of a work item's vectors. If the ring is full, it will be stored when all
+  // threads have added to it.
+  __device__ VectorSums* take_sums(int width) {
+    if (used_ + width > ring_size) {
+      ring_ ^= 1;
+      used_ = 0;
+      is_pending_ = true;
+    }
+    used_ += width;
+    return rings_[ring_] + used_ - width;
+  }
+
+  // Adds up the thread's elements of a work item. Copies of the elements after a chunk start when it was read.
+  __device__ HeadSums<T> add_heads(std::uint32_t index, const ThreadElements<T>& elements, int chunks,
+                                   ThreadElements<T>& next) {
     HeadSums<T> heads;
 #pragma unroll 1
     for (int chunk = 0; chunk < chunks; ++chunk) {
       await_copies();
-      add_chunk(memory, chunk, chunk < tasks.kept_chunks, heads);
+      add_chunk(memory_, chunk, chunk < tasks_.kept_chunks, heads);
       if (chunk + 1 < chunks) {
-        elements.start_copies(chunk + 1, memory.stage);
-      } else if (i + gridDim.x < tasks.work_items) {
-        next = ThreadElements<T>(WorkItem(tasks, i + gridDim.x));
-        next.start_copies(0, memory.stage);
+        elements.start_copies(chunk + 1, memory_.stage);
+      } else if (index + gridDim.x < tasks_.work_items) {
+        next = ThreadElements<T>(WorkItem(tasks_, index + gridDim.x));
+        next.start_copies(0, memory_.stage);
       }
     }
-    lanes.add_extremes(heads, sums);
-    if (elements.exists && lanes.place == 0) {
-      sums.work = i;
-      sums.index = elements.index;
-    }
-    __syncthreads();
-    if (is_pending && threadIdx.x < 32) store_ring<T>(tasks, rings.sums[ring ^ 1]);
-    is_pending = false;
-    bool is_general = false;  // the same in all threads
-    for (int v = 0; v < work.width(); ++v) is_general = is_general || first[v].template is_general<T>();
-    if (is_general) find_general_norms<T>(tasks, i, first);
-    std::uint64_t squares = 0;
-    std::uint32_t magnitudes = 0;
-    add_integers(elements, memory, chunks, tasks.kept_chunks, sums.template factor<T>(), squares, magnitudes);
-    lanes.add(heads, squares, magnitudes, sums);
-    used += work.width();
+    return heads;
   }
+
+  const ComplexNormsTasks& tasks_;
+  const ThreadMemory<T> memory_;
+  VectorSums (&rings_)[2][ring_size];  // while one is stored, the other is filled
+  int ring_ = 0;                       // that is filled
+  int used_ = 0;                       // sums of this ring
+  bool is_pending_ = false;            // true: the other ring is to be stored
+};
+
+template <class T>
+__device__ void find_norms(const ComplexNormsTasks& tasks) {
+  extern __shared__ __align__(sizeof(uint4)) unsigned char shared[];
+  __shared__ VectorSums rings[2][ring_size];
+  if (threadIdx.x < 2 * ring_size) rings[threadIdx.x / ring_size][threadIdx.x % ring_size] = {};
   __syncthreads();
-  if (threadIdx.x < 32) store_ring<T>(tasks, rings.sums[ring]);
+  NormFinder<T>(tasks, shared, rings).find_all();
 }
 
 }  // namespace

@@ -15,14 +15,13 @@ struct Head {
   static constexpr int shift = sizeof(T) == 8 ? 20 : 23;  // the bits below are the significand
   static constexpr int bias = sizeof(T) == 8 ? 1023 : 127;
   static constexpr std::uint32_t infinity = sizeof(T) == 8 ? 0x7ff00000U : 0x7f800000U;
-  static constexpr std::uint32_t normal = 1U << shift;  // that of the least normal number
+  static constexpr std::uint32_t normal = 1U << shift;            // that of the least normal number
   static constexpr int most_scale = sizeof(T) == 8 ? 1000 : 127;  // 2^most_scale is a normal number
 
   std::uint32_t bits;
   std::uint32_t upper;  // upper half of the magnitude in FP64; for FP32 less than that by a constant
 
-  __device__ explicit Head(double x)
-      : upper(static_cast<std::uint32_t>(__double2hiint(x)) & 0x7fffffffU) {
+  __device__ explicit Head(double x) : upper(static_cast<std::uint32_t>(__double2hiint(x)) & 0x7fffffffU) {
     bits = upper | min(static_cast<std::uint32_t>(__double2loint(x)), 1U);
   }
   __device__ explicit Head(float x) : bits(__float_as_uint(x) & 0x7fffffffU), upper(bits >> 3) {}
@@ -46,14 +45,15 @@ enum VectorWord : int {
   exponent_word,     // biased exponents
   significand_word,  // lower 16 bits of threads' sums of the 20 leading bits of significands; the others follow
   zeros_word = 3,
-  squares_word,  // lower 20 bits of threads' sums of squares; the others follow
+  squares_word,         // lower 20 bits of threads' sums of squares; the others follow
   magnitudes_word = 6,  // lower 16 bits of threads' sums of magnitudes; the others follow
   vector_words = 8
 };
 
 // Sums over a vector.
 struct VectorWords {
-  std::uint32_t extremes[2] = {};  // largest head; complement of the least head of a non-zero number, less one
+  std::uint32_t extremes[2] =
+      {};  // largest head; complement of the least head of a non-zero number, less one
   std::uint32_t words[vector_words] = {};
 
   __device__ std::uint32_t largest() const { return extremes[0]; }

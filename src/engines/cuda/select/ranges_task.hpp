@@ -71,10 +71,10 @@ static_assert(complex_norms_strip == 1 << 2);
 
 // Parameters of find_complex_norms.
 struct ComplexNormsTasks {
-  RangesTasks ranges;            // `blocks` counts the work items of a batch item
+  RangesTasks ranges;               // `blocks` counts the work items of a batch item
   std::int32_t width_bits[2] = {};  // log2 of the vectors of each task's work items
-  std::uint32_t work_items = 0;  // of all batch items
-  std::int32_t kept_chunks = 0;  // chunks of a work item for which there is shared memory
+  std::uint32_t work_items = 0;     // of all batch items
+  std::int32_t kept_chunks = 0;     // chunks of a work item for which there is shared memory
 };
 
 }  // namespace kintsugi::core::cuda

@@ -93,8 +93,7 @@ std::int64_t kept_complex_chunks(const RangesTasks& tasks, std::int64_t chunk_by
 void launch_complex_norms(const Queue& queue, const DeviceSide& a, const DeviceSide& b, const Alpha& alpha) {
   static const KernelName kernel{"complex_norms", "find_complex_norms", waits_for_grid_dependency};
   const DeviceSide& side = a.matrix.rows > 0 ? a : b;
-  const auto chunk_bytes =
-      complex_norms_chunk * static_cast<std::int64_t>(element_bytes(side.matrix.type));
+  const auto chunk_bytes = complex_norms_chunk * static_cast<std::int64_t>(element_bytes(side.matrix.type));
   for_each_launch(a.items, [&](std::int64_t first, std::int64_t items) {
     ComplexNormsTasks tasks{.ranges = {{ranges_task(a, first), ranges_task(b, first)}, alpha}};
     std::int64_t blocks = 0;

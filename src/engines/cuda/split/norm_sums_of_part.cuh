@@ -11,7 +11,7 @@ namespace kintsugi::core::cuda {
 struct UpperSums {
   static constexpr std::uint32_t normal = Head<double>::normal;
 
-  std::uint32_t largest = 0;  // upper half of the largest magnitude
+  std::uint32_t largest = 0;     // upper half of the largest magnitude
   std::uint32_t smallest = ~0U;  // of the smallest one that is not zero
   std::uint32_t exponents = 0;
   std::uint32_t uppers = 0;  // modulo 2^32
@@ -65,8 +65,7 @@ struct IntegerSums {
   std::uint32_t magnitudes = 0;
 
   __device__ void add(double x, double factor) {
-    const auto integer =
-        static_cast<std::uint32_t>(__double2loint(__fma_ru(fabs(x), factor, 0x1p52)));
+    const auto integer = static_cast<std::uint32_t>(__double2loint(__fma_ru(fabs(x), factor, 0x1p52)));
     squares += static_cast<std::uint64_t>(integer) * integer;
     magnitudes += integer;
   }

@@ -23,8 +23,7 @@ __device__ void load_vector(const Source* source, const SplitTask& task, int thr
   const int stride = static_cast<int>(task.vector_stride);
   const int length = static_cast<int>(task.length);
   const int step = task.vector_threads * chunk;
-  const bool aligned =
-      reinterpret_cast<std::uintptr_t>(source) % sizeof(uint4) == 0 && length % chunk == 0;
+  const bool aligned = reinterpret_cast<std::uintptr_t>(source) % sizeof(uint4) == 0 && length % chunk == 0;
   source += thread * chunk;
   row += thread * chunk;
   if (aligned) {
@@ -105,8 +104,9 @@ __device__ void find_scaling(const SplitTask& task, int vector, int thread, cons
 // find_scaling() by the vector's norm, which this function finds as well, whatever the elements are.
 // `norm_scaling_of_vector` is shared memory for the vector.
 template <class Source>
-__device__ __noinline__ void find_general_scaling_by_norms(const SplitTask& task, int vector, int thread, const Source* row,
-                                      Scaling& scaling, TwoFactors& norm_scaling_of_vector) {
+__device__ __noinline__ void find_general_scaling_by_norms(const SplitTask& task, int vector, int thread,
+                                                           const Source* row, Scaling& scaling,
+                                                           TwoFactors& norm_scaling_of_vector) {
   MagnitudesAndExponents<Source> sum;
   const bool exists = vector < task.vectors;
   if (exists) visit_vector(task, thread, row, [&](const auto& x) { sum.add(x); });

@@ -88,8 +88,9 @@ __device__ void start_loading(const SplitTask& task, std::int64_t first_vector, 
   const std::int64_t elements = task.length - first_element - p;
   const bool has_some = vectors > 0 && elements > 0;
   const int count = !has_some ? 0
-                    : along_k ? static_cast<int>(divide_up(min(vectors, tile_vectors), vectors_step))
-                              : static_cast<int>(divide_up(min(elements, complex_tile_length), elements_step));
+                    : along_k
+                        ? static_cast<int>(divide_up(min(vectors, tile_vectors), vectors_step))
+                        : static_cast<int>(divide_up(min(elements, complex_tile_length), elements_step));
   const std::int64_t element =
       (task.first + first_vector + v) * matrix.row_stride + (first_element + p) * matrix.column_stride;
   const std::int64_t step = along_k ? vectors_step * matrix.row_stride : elements_step * matrix.column_stride;
@@ -134,8 +135,7 @@ __device__ Scaling finish_ranges(const SplitTask& task, ElementKind kind, std::i
 // Writes the slices of a modulus: two if it has a root of -1, else three. Its constants become part of the
 // instructions if `modulus` is known when they are compiled.
 template <bool has_root, class Modulus, class Digits>
-__device__ __forceinline__ void write_modulus(const Modulus& modulus,
-                                              const ElementDigits<Digits>& digits,
+__device__ __forceinline__ void write_modulus(const Modulus& modulus, const ElementDigits<Digits>& digits,
                                               std::int64_t slice_stride, std::byte* target) {
   constexpr int slices = has_root ? 2 : 3;
   std::uint32_t integers[3][elements_per_thread];
@@ -157,8 +157,8 @@ __device__ __forceinline__ void write_first_moduli(std::integer_sequence<int, in
                                                    std::int64_t slice_stride, std::byte* target) {
   const auto write = [&]<int t>(std::integral_constant<int, t>) {
     if (t >= count) return false;
-    constexpr ComplexFloatModulus modulus = complex_float_modulus(
-        complex_byte_modulus(residue_detail::complex_moduli.all[t], residue_detail::complex_constants.roots[t]));
+    constexpr ComplexFloatModulus modulus = complex_float_modulus(complex_byte_modulus(
+        residue_detail::complex_moduli.all[t], residue_detail::complex_constants.roots[t]));
     constexpr bool has_root = true;
     write_modulus<has_root>(modulus, digits, slice_stride, target);
     target += 2 * slice_stride;

@@ -181,8 +181,7 @@ void split_complex(const Queue& queue, DeviceSplit split, const DeviceCondition&
   tasks.task[0].part_length = complex_part_length;
   tasks.task[0].ranges = side.ranges + first_vector;
   tasks.task[0].norms = side.norms == nullptr ? nullptr : side.norms + first_vector;
-  const auto shared_bytes =
-      complex_tiles_bytes(static_cast<std::int64_t>(element_bytes(side.matrix.type)));
+  const auto shared_bytes = complex_tiles_bytes(static_cast<std::int64_t>(element_bytes(side.matrix.type)));
   launch_items(queue, complex_kernels[kernel_index], {tasks.task[0].blocks, side.items}, tile_threads,
                shared_bytes, tasks);
 }
