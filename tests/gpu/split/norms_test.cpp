@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "gpu/split/norm_cases.hpp"
 #include "gpu/split/split_cases.hpp"
 #include "schemes/ozaki2.hpp"
 #include "split/ranges.hpp"
@@ -15,33 +16,16 @@ template <class T>
 class NormsOf : public testing::Test {};
 TYPED_TEST_SUITE(NormsOf, EveryType);
 
-// Norms of all vectors, whose ranges are known.
-template <class View>
-std::vector<VectorNorm> norms_on_host(const View& view, const std::vector<VectorRange>& ranges) {
-  std::vector<VectorNorm> norms;
-  for (std::int64_t v = 0; v < view.rows; ++v) {
-    const TwoFactors scaling = norm_scaling(ranges[static_cast<std::size_t>(v)]);
-    NormSums sums;
-    for (std::int64_t p = 0; p < view.columns; ++p) sums.add(view(v, p), scaling);
-    norms.push_back(sums.norm(view.columns));
-  }
-  return norms;
-}
-
 template <class T>
 struct DrawnOperand {
   DrawnOperand(Random& random, std::int64_t longest)
       : operand(random.integer(1, 60), random.integer(1, longest),
                 layouts[static_cast<std::size_t>(random.integer(0, 2))], 0, random.bits()),
-        device(operand, rule(), 0), norms(device.ranges.host().size()), ranges(norms.host().size()) {
-    find_ranges(operand.view(), rule(), ranges, 1);
+        device(operand, rule_of_norms(), 0), norms(device.ranges.host().size()), ranges(norms.host().size()) {
+    find_ranges(operand.view(), rule_of_norms(), ranges, 1);
     find_depths(operand.view(), ranges);
   }
 
-  static const SplitRule& rule() {
-    static const SplitRule rule = find_scheme("ozaki2:moduli=16")->program.split_a;
-    return rule;
-  }
   DeviceSide side() const { return {device.matrix, 0, device.ranges.data(), 1, norms.data()}; }
 
   Operand<T> operand;
@@ -49,18 +33,6 @@ struct DrawnOperand {
   DeviceArray<VectorNorm> norms;
   std::vector<VectorRange> ranges;
 };
-
-// Compares a vector's norm with the host's.
-void expect_same_norms(const VectorNorm* got, const std::vector<VectorNorm>& wanted,
-                       const std::string& text) {
-  for (std::size_t v = 0; v < wanted.size(); ++v) {
-    ASSERT_EQ(got[v].elements, wanted[v].elements) << text << ", vector " << v;
-    ASSERT_EQ(got[v].bits, wanted[v].bits) << text << ", vector " << v;
-    ASSERT_EQ(got[v].mean, wanted[v].mean) << text << ", vector " << v;
-    ASSERT_EQ(got[v].mean_exponent, wanted[v].mean_exponent) << text << ", vector " << v;
-    ASSERT_EQ(got[v].depth, wanted[v].depth) << text << ", vector " << v;
-  }
-}
 
 // `lengths` has the largest lengths of A's and B's vectors for each round.
 template <class T>
@@ -87,68 +59,6 @@ TYPED_TEST(NormsOf, EqualTheHostsInSmallCases) {
   lengths.insert(lengths.end(), 5, {600, 1200});
   lengths.insert(lengths.end(), 5, {2300, 4700});
   expect_norms_of_host<TypeParam>(lengths);
-}
-
-// Operands of a batch of which every item has the strides of the first.
-template <class T>
-struct DrawnBatch {
-  DrawnBatch(Random& random, std::int64_t items)
-      : operands(draw_operands(random, items)), values(values_of(operands)), matrix(operands.front().matrix),
-        ranges(operands.size() * static_cast<std::size_t>(matrix.vectors())), norms(ranges.size()) {
-    matrix.data = values.data();
-    matrix.batch_stride = static_cast<std::int64_t>(operands.front().values.size());
-  }
-  DeviceSide side() const {
-    return {matrix, 0, ranges.data(), static_cast<std::int64_t>(operands.size()), norms.data()};
-  }
-  void expect_host(const std::string& test) const {
-    const auto vectors = static_cast<std::size_t>(matrix.vectors());
-    const std::vector<VectorRange> all_ranges = ranges.host();
-    const std::vector<VectorNorm> all_norms = norms.host();
-    for (std::size_t item = 0; item < operands.size(); ++item) {
-      const std::string text = fmt::format("{}, {}, item {}", operands[item].text(), test, item);
-      std::vector<VectorRange> wanted(vectors);
-      find_ranges(operands[item].view(), DrawnOperand<T>::rule(), wanted, 1);
-      find_depths(operands[item].view(), wanted);
-      const auto first = all_ranges.begin() + static_cast<std::ptrdiff_t>(item * vectors);
-      expect_same_ranges({first, first + static_cast<std::ptrdiff_t>(vectors)}, wanted, text, false);
-      expect_same_norms(all_norms.data() + item * vectors, norms_on_host(operands[item].view(), wanted),
-                        text);
-    }
-  }
-
-  std::vector<Operand<T>> operands;
-  DeviceArray<T> values;
-  DeviceMatrix matrix;
-  DeviceArray<VectorRange> ranges;
-  DeviceArray<VectorNorm> norms;
-
- private:
-  static std::vector<Operand<T>> draw_operands(Random& random, std::int64_t items) {
-    const Operand<T> first(random.integer(1, 60), random.integer(1, 1500),
-                           layouts[static_cast<std::size_t>(random.integer(0, 2))], 0, random.bits());
-    std::vector<Operand<T>> drawn(static_cast<std::size_t>(items), first);
-    for (Operand<T>& operand : drawn) operand.draw_values(random);
-    return drawn;
-  }
-  static std::vector<T> values_of(const std::vector<Operand<T>>& operands) {
-    std::vector<T> all;
-    for (const Operand<T>& operand : operands)
-      all.insert(all.end(), operand.values.begin(), operand.values.end());
-    return all;
-  }
-};
-
-TYPED_TEST(NormsOf, BatchItemsHaveTheHostsNorms) {
-  const std::uint64_t seed = fresh_seed();
-  Random random(seed);
-  for (int round = 0; round < 6 && !testing::Test::HasFailure(); ++round) {
-    const std::int64_t items = random.integer(2, 5);
-    const DrawnBatch<TypeParam> a(random, items);
-    const DrawnBatch<TypeParam> b(random, items);
-    device_engine().find_norms({}, a.side(), b.side(), {});
-    for (const auto* batch : {&a, &b}) batch->expect_host(fmt::format("seed {}, round {}", seed, round));
-  }
 }
 
 // The device adds up the norms of parts of long vectors.

@@ -204,7 +204,8 @@ class NormFinder {
     return rings_[ring_] + used_ - width;
   }
 
-  // Adds up the thread's elements of a work item. Copies of the elements after a chunk start when it was read.
+  // Adds up the thread's elements of a work item. Copies of the elements after a chunk start when it was
+  // read.
   __device__ HeadSums<T> add_heads(std::uint32_t index, const ThreadElements<T>& elements, int chunks,
                                    ThreadElements<T>& next) {
     HeadSums<T> heads;

@@ -1,6 +1,6 @@
-// Sums from which ranges and norms of vectors follow, in few instructions: nearly all of them have 32 bits, and
-// the first pass over the numbers finds the logarithms that the norm needs. They hold for vectors of zeros and
-// normal numbers (is_general()).
+// Sums from which ranges and norms of vectors follow, in few instructions: nearly all of them have 32 bits,
+// and the first pass over the numbers finds the logarithms that the norm needs. They hold for vectors of
+// zeros and normal numbers (is_general()).
 #pragma once
 
 #include "engines/cuda/select/norm_sums.cuh"
@@ -43,7 +43,7 @@ __device__ std::uint32_t scaled_above(std::uint32_t head, T factor) {
 // 2^19.
 enum VectorWord : int {
   exponent_word,     // biased exponents
-  significand_word,  // lower 16 bits of threads' sums of the 20 leading bits of significands; the others follow
+  significand_word,  // lower 16 bits of threads' sums of 20 leading bits of significands; the others follow
   zeros_word = 3,
   squares_word,         // lower 20 bits of threads' sums of squares; the others follow
   magnitudes_word = 6,  // lower 16 bits of threads' sums of magnitudes; the others follow

@@ -14,27 +14,34 @@ namespace kintsugi::core::cuda {
 namespace rows {
 
 constexpr int elements_per_write = 8;
+constexpr int chunks_of_group = 4;  // sixteen bytes each, of a thread
 
 // Copies the vector to shared memory, with zeros after its end. The thread starts all of its copies before it
-// waits.
+// waits. Copies are committed in groups of chunks_of_group.
 template <class Source>
-__device__ void load_vector(const Source* source, const SplitTask& task, int thread, Source* row) {
+__device__ void start_loading_vector(const Source* source, const SplitTask& task, int thread, Source* row) {
   constexpr int chunk = sizeof(uint4) / sizeof(Source);
   const int stride = static_cast<int>(task.vector_stride);
   const int length = static_cast<int>(task.length);
   const int step = task.vector_threads * chunk;
   const bool aligned = reinterpret_cast<std::uintptr_t>(source) % sizeof(uint4) == 0 && length % chunk == 0;
-  source += thread * chunk;
-  row += thread * chunk;
-  if (aligned) {
-#pragma unroll 4
-    for (int p = thread * chunk; p < stride; p += step, source += step, row += step)
-      copy_aligned(row, source, p < length ? static_cast<int>(sizeof(uint4)) : 0);
-  } else {
-    for (int p = thread * chunk; p < stride; p += step, source += step, row += step)
-      copy_unaligned(row, source, max(min(length - p, chunk), 0) * static_cast<int>(sizeof(Source)));
+  int p = thread * chunk;
+  const auto copy = [&](int i) {
+    const int element = p + i * step;
+    if (aligned) {
+      copy_aligned(row + element, source + element, element < length ? static_cast<int>(sizeof(uint4)) : 0);
+    } else {
+      copy_unaligned(row + element, source + element,
+                     max(min(length - element, chunk), 0) * static_cast<int>(sizeof(Source)));
+    }
+  };
+#pragma unroll 1
+  for (int groups = stride / (chunks_of_group * step); groups > 0; --groups, p += chunks_of_group * step) {
+#pragma unroll
+    for (int i = 0; i < chunks_of_group; ++i) copy(i);
+    commit_copies();
   }
-  await_copies();
+  for (; p < stride; p += step) copy(0);
 }
 
 // Calls visit(elements) for the elements that this thread loaded, sixteen bytes at a time.
@@ -50,17 +57,19 @@ __device__ void visit_vector(const SplitTask& task, int thread, const Source* ro
   }
 }
 
-// visit_vector() with more elements at a time, whose reads do not wait for each other.
-template <class Source, class Visit>
+// visit_vector() with more elements at a time, whose reads do not wait for each other. With `awaits` each group
+// of elements is visited as soon as its copies are complete.
+template <bool awaits, class Source, class Visit>
 __device__ void visit_vector_by_groups(const SplitTask& task, int thread, const Source* row,
                                        const Visit& visit) {
   constexpr int chunk = sizeof(uint4) / sizeof(Source);
-  constexpr int chunks = 4;
+  constexpr int chunks = chunks_of_group;
   const int step = task.vector_threads * chunk;
   const int groups = static_cast<int>(task.vector_stride) / (chunks * step);
   const Source* group = row + thread * chunk;
 #pragma unroll 1
   for (int g = 0; g < groups; ++g, group += chunks * step) {
+    if constexpr (awaits) await_copies_before(groups - 1 - g);
     Source x[chunks * chunk];
 #pragma unroll
     for (int c = 0; c < chunks; ++c) {
@@ -71,6 +80,7 @@ __device__ void visit_vector_by_groups(const SplitTask& task, int thread, const 
     }
     visit(x);
   }
+  if constexpr (awaits) await_copies();
   visit_vector(task, thread, row, visit, groups * chunks * step);
 }
 
@@ -153,14 +163,14 @@ __device__ void find_scaling_by_norms(const SplitTask& task, int vector, int thr
                                       Scaling& scaling, VectorWords& words) {
   UpperSums sums;
   const bool exists = vector < task.vectors;
-  if (exists) visit_vector_by_groups(task, thread, row, [&](const auto& x) { sums.add(x); });
+  if (exists) visit_vector_by_groups<true>(task, thread, row, [&](const auto& x) { sums.add(x); });
   __syncthreads();  // the words are cleared
   add_extremes_of_warp(sums, words);
   __syncthreads();
   const double factor = words.factor<double>();
   IntegerSums integers;
   if (exists) {
-    visit_vector_by_groups(task, thread, row, [&](const auto& x) {
+    visit_vector_by_groups<false>(task, thread, row, [&](const auto& x) {
 #pragma unroll
       for (const Source element : x) integers.add(element, factor);
     });
@@ -209,13 +219,14 @@ __device__ void split_rows(const SplitTask& task, std::int64_t block) {
   Source* row = reinterpret_cast<Source*>(memory) + v * static_cast<int>(task.vector_stride);
   if (exists) {
     const Source* source = matrix_start<Source>(task) + (task.first + vector) * task.matrix.row_stride;
-    rows::load_vector(source, task, thread, row);
+    rows::start_loading_vector(source, task, thread, row);
   }
   if constexpr (kind == ElementKind::residues_by_norms) {
     __shared__ VectorWords words[rows_threads / 32];
     if (thread == 0) words[v] = {};
     rows::find_scaling_by_norms(task, vector, thread, row, scalings[v], words[v]);
   } else {
+    await_copies();
     rows::find_scaling<kind>(task, vector, thread, row, scalings[v]);
   }
   __syncthreads();

@@ -189,8 +189,8 @@ __device__ void gather_norms(const StripPart& part, const Source* shared,
   gather<Shape>(sums, norm_exchange);
 }
 
-// Finds the scalings of the strip's vectors from their norms, whatever their elements are, in two exchanges of
-// messages: ranges first, then norms.
+// Finds the scalings of the strip's vectors from their norms, whatever their elements are, in two exchanges
+// of messages: ranges first, then norms.
 template <class Shape, class Source>
 __device__ __noinline__ void find_general_scalings_by_norms(const SplitTask& task, const StripPart& part,
                                                             const Source* shared, std::byte* messages,
@@ -246,7 +246,6 @@ __device__ void find_scalings_by_norms(const SplitTask& task, const StripPart& p
   const Exchange exchange{part_words, extremes_mailbox, words_mailbox, received_extremes,
                           reinterpret_cast<typename Exchange::Words*>(messages)};
   begin_norms(exchange);
-  await_copies();
   const bool is_general = find_part_words<Shape>(part, shared, exchange);
   if (__syncthreads_or(is_general ? 1 : 0) != 0)  // the same in all thread blocks of the cluster
     return find_general_scalings_by_norms<Shape>(task, part, shared, messages, scalings);

@@ -98,8 +98,8 @@ __device__ auto modulus_of_digits(int t) {
   }
 }
 
-// Writes slice t of residues. Its constants become part of the instructions if `modulus` is known when they are
-// compiled.
+// Writes slice t of residues. Its constants become part of the instructions if `modulus` is known when they
+// are compiled.
 template <class Modulus, class Digits, int count>
 __device__ __forceinline__ void write_residue(const Modulus& modulus, const Digits (&digits)[count],
                                               std::byte* target) {
