@@ -39,8 +39,8 @@ __device__ std::uint32_t scaled_above(std::uint32_t head, T factor) {
   }
 }
 
-// Words of the sums over a vector that are added. A thread adds at most 2^11 numbers, a vector has at most
-// 2^19.
+// Words of the sums over a vector that are added. A thread adds at most 2^12 numbers, a vector has at most
+// 2^19 beside zeros.
 enum VectorWord : int {
   exponent_word,     // biased exponents
   significand_word,  // lower 16 bits of threads' sums of 20 leading bits of significands; the others follow

@@ -57,8 +57,8 @@ __device__ void visit_vector(const SplitTask& task, int thread, const Source* ro
   }
 }
 
-// visit_vector() with more elements at a time, whose reads do not wait for each other. With `awaits` each group
-// of elements is visited as soon as its copies are complete.
+// visit_vector() with more elements at a time, whose reads do not wait for each other. With `awaits` each
+// group of elements is visited as soon as its copies are complete.
 template <bool awaits, class Source, class Visit>
 __device__ void visit_vector_by_groups(const SplitTask& task, int thread, const Source* row,
                                        const Visit& visit) {

@@ -1,5 +1,5 @@
-// Norms of the FP64 vectors of a strip that a cluster holds, from the sums of head_sums.cuh. The thread blocks of
-// the cluster exchange them in two messages for each vector: extremes first, then sums.
+// Norms of the FP64 vectors of a strip that a cluster holds, from the sums of head_sums.cuh. The thread blocks
+// of the cluster exchange them in two messages for each vector: extremes first, then sums.
 #pragma once
 
 #include "engines/cuda/split/mailbox.cuh"
@@ -8,8 +8,9 @@
 
 namespace kintsugi::core::cuda {
 
-// Reduces words over the 8 lanes of a warp that have the same vectors. Each of these lanes gets count / 8 of the
-// results, or one if there are fewer, as the first elements of `words`. Returns the index of the first of them.
+// Reduces words over the 8 lanes of a warp that have the same vectors. Each of these lanes gets count / 8 of
+// the results, or one if there are fewer, as the first elements of `words`. Returns the index of the first of
+// them.
 template <class Shape, int count, class Operation>
 __device__ int scatter_over_lanes(std::uint32_t (&words)[count], const Operation& operation) {
   static_assert(Shape::lanes == 4);
@@ -116,8 +117,8 @@ __device__ VectorWords extremes_of(const NormExchange<width>& exchange, int v) {
   return words;
 }
 
-// Clears the thread block's words, initializes its mailboxes and sets the number of bytes for which they wait.
-// Arrives at the cluster's barrier; before they send, thread blocks wait there.
+// Clears the thread block's words, initializes its mailboxes and sets the number of bytes for which they
+// wait. Arrives at the cluster's barrier; before they send, thread blocks wait there.
 template <int width>
 __device__ void begin_norms(const NormExchange<width>& exchange) {
   using Exchange = NormExchange<width>;
