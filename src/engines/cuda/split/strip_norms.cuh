@@ -86,8 +86,9 @@ __device__ void gather_words(const UpperSums (&sums)[Shape::chunk],
   }
 }
 
-// Sends a message about every vector to every thread block of the cluster, and returns when those of the other
-// thread blocks have arrived. Neighboring threads send the same vector's message to different thread blocks.
+// Sends a message about every vector to every thread block of the cluster, and returns when those of the
+// other thread blocks have arrived. Neighboring threads send the same vector's message to different thread
+// blocks.
 template <int width, class Message, class MessageOf>
 __device__ void exchange_messages(const Mailbox& mailbox, Message* received, const MessageOf& message_of) {
   const int blocks = cluster_size();
