@@ -117,7 +117,7 @@ class ProfileFile {
 std::vector<Task> calibrate::all_tasks(Workbench& bench) {
   std::vector<Task> tasks;
   for (const auto& tasks_of_kind : {split_tasks, multi_term_tasks, vendor_tasks, native_tasks, int8_tasks,
-                                    call_tasks, prepared_call_tasks})
+                                    weighted_tile_tasks, call_tasks, prepared_call_tasks})
     std::ranges::move(tasks_of_kind(bench), std::back_inserter(tasks));
   return tasks;
 }

@@ -8,8 +8,7 @@
 #include "base/text/format_text.hpp"
 #include "calibrate/tasks.hpp"
 #include "engines/cuda/arch/profile.hpp"
-#include "engines/cuda/gemm/int8/int8_gemm.hpp"
-#include "engines/cuda/gemm/multi_term/multi_term_gemm.hpp"
+#include "engines/cuda/gemm/emulation_times.hpp"
 #include "execute/execute.hpp"
 #include "planner/element_type.hpp"
 #include "planner/plan.hpp"
@@ -104,9 +103,7 @@ std::function<double(const cuda::Costs&)> expected_time(const std::shared_ptr<co
                           .prepared_a = problem.prepared_a,
                           .prepared_b = problem.prepared_b};
   return [plan, shape](const cuda::Costs& costs) {
-    return (shape.format == FormatId::int8 ? cuda::expected_residue_times(shape, costs)
-                                           : cuda::expected_multi_term_times(shape, costs))
-        .emulated;
+    return cuda::expected_emulation_times(shape, costs).emulated;
   };
 }
 

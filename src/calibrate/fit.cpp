@@ -37,6 +37,8 @@ constexpr std::array fitted_kinds{
     FittedKind{"vendor_c64", {"native.c64.vendor_rate", "native.c64.unaligned_rate"}},
     FittedKind{"tested_native", {"native_call.vendor_launch", "native_call.test_"}},
     FittedKind{"int8", {"int8_tile."}},
+    FittedKind{"packing", {"packing."}},
+    FittedKind{"weighted_tiles", {"weighted_tiles."}},
     FittedKind{"calls", {"call.selection", "call.throttling", "call.throttled_product", "call.result"}},
     FittedKind{"prepared_calls", {"call.prepared_selection"}},
     FittedKind{"residues_f64", {"residues.f64."}},

@@ -5,6 +5,7 @@
 
 #include "base/status.hpp"
 #include "base/text/format_text.hpp"
+#include "calibrate/fused_products.hpp"
 #include "calibrate/tasks.hpp"
 #include "engines/cuda/arch/profile.hpp"
 #include "engines/cuda/gemm/multi_term/multi_term_gemm.hpp"
@@ -15,73 +16,6 @@ namespace kintsugi::core::calibrate {
 namespace {
 
 using cuda::MultiTermVariant;
-
-// Slices and ranges of one operand, which is matrix `index` of the workbench.
-class SplitOperand {
- public:
-  SplitOperand(Workbench& bench, const SplitRule& rule, std::int64_t vectors, std::int64_t k, int index)
-      : ranges_(static_cast<std::size_t>(vectors) * sizeof(VectorRange)),
-        slices_(make_slices(*rule.format, SliceStorage::packed, rule.slices, vectors, k)),
-        memory_(slices_.bytes()) {
-    const std::size_t bytes = static_cast<std::size_t>(vectors * k) * sizeof(float);
-    slices_.data = memory_.data();
-    side_.matrix = {.data = bench.matrix(bytes, index),
-                    .rows = vectors,
-                    .columns = k,
-                    .row_stride = k,
-                    .column_stride = 1};
-    side_.ranges = reinterpret_cast<VectorRange*>(ranges_.data());
-    const DeviceSplit split{.side = side_, .rule = &rule, .slices = slices_};
-    bench.engine().split({}, {&split, 1}, {});
-  }
-
-  const DeviceSide& side() const { return side_; }
-  const Slices& slices() const { return slices_; }
-
- private:
-  cuda::OwnedMemory ranges_;
-  Slices slices_;
-  cuda::OwnedMemory memory_;
-  DeviceSide side_;
-};
-
-// Several products of the same shape, each with operands of its own. There are so many that a product's
-// operands are no longer in a cache when it is computed again.
-class FusedProducts {
- public:
-  FusedProducts(Workbench& bench, const Program& program, const Shape& shape) : program_(program) {
-    const std::size_t slice_bytes =
-        static_cast<std::size_t>((shape.m + shape.n) * shape.k) * sizeof(std::uint16_t) * 2;
-    for (int i = 0; i < std::max(2, matrices_beyond_caches(slice_bytes)); ++i) {
-      a_.push_back(std::make_unique<SplitOperand>(bench, program_.split_a, shape.m, shape.k, 2 * i));
-      b_.push_back(std::make_unique<SplitOperand>(bench, program_.split_b, shape.n, shape.k, 2 * i + 1));
-      products_.push_back({.schedule = &program_.schedule,
-                           .a = a_.back()->slices(),
-                           .b = b_.back()->slices(),
-                           .tile = {.a = a_.back()->side(),
-                                    .b = b_.back()->side(),
-                                    .c = {.data = bench.results(),
-                                          .rows = shape.m,
-                                          .columns = shape.n,
-                                          .row_stride = shape.n,
-                                          .column_stride = 1},
-                                    .rows = shape.m,
-                                    .columns = shape.n,
-                                    .scalars = {},
-                                    .condition = {}}});
-    }
-  }
-
-  // Returns the product for step `i`.
-  const DeviceFusedProduct& at(int i) const {
-    return products_[static_cast<std::size_t>(i) % products_.size()];
-  }
-
- private:
-  const Program& program_;
-  std::vector<std::unique_ptr<SplitOperand>> a_, b_;
-  std::vector<DeviceFusedProduct> products_;
-};
 
 // Returns C of the first product by this variant. C is filled with NaN before, so that an element that the
 // kernel does not write is detected.

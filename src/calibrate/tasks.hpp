@@ -20,6 +20,8 @@ std::vector<Task> native_tasks(Workbench& bench);
 // int8 GEMM kernels in every tile, from residues of A and B to residues of C, without split and
 // recombination.
 std::vector<Task> int8_tasks(Workbench& bench);
+// Packing of FP32 operands into int8 slices with exponents per tile, and the GEMM kernels for such slices.
+std::vector<Task> weighted_tile_tasks(Workbench& bench);
 // Whole emulated calls: FP32 calls, and those of other types by residues.
 std::vector<Task> call_tasks(Workbench& bench);
 // Whole emulated FP32 calls with a prepared B.

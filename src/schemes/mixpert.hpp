@@ -71,14 +71,19 @@ constexpr Program mixpert_program(const Structure<TermCount>& structure) {
   return program;
 }
 
+// Sets the number of inner indices that share an exponent: 32, 64, 128 or 256.
+inline void set_tile_depth(Program& program, int depth) {
+  program.split_a.tile_depth = program.split_b.tile_depth = depth;
+  program.schedule.k_block = program.schedule.tiles.depth = depth;
+}
+
 // Sets the parameters. Returns the first one that the scheme refuses; nullptr if there is none.
 inline const Parameter* configure_mixpert(Program& program, std::span<const Parameter> parameters) {
   for (const Parameter& parameter : parameters) {
     if (parameter.key == "tile") {
       const auto depth = parse_parameter(parameter.value, mixpert_depth, deepest_tile);
       if (!depth || !std::has_single_bit(static_cast<unsigned>(*depth))) return &parameter;
-      program.split_a.tile_depth = program.split_b.tile_depth = *depth;
-      program.schedule.k_block = program.schedule.tiles.depth = *depth;
+      set_tile_depth(program, *depth);
     } else if (parameter.key == "exponent" && (parameter.value == "pair" || parameter.value == "operand")) {
       program.schedule.tiles.pair_exponent = parameter.value == "pair";
     } else {
@@ -108,8 +113,8 @@ constexpr Scheme mixpert_scheme(std::string_view name, std::string_view summary,
           "multiplied by a half-precision program",
       .source = "MixPert sections 3.2 and 3.3, Eqs. 2-4 and 7-9",
       .parameters =
-          "tile=32, 64, 128 or 256 inner indices with one exponent, on GPUs 32 or 128; exponent=operand, "
-          "or pair for one exponent of both tiles of a product",
+          "tile=32, 64, 128 or 256 inner indices with one exponent, on GPUs not 256; exponent=operand, "
+          "or pair for one exponent of both tiles of a product, which GPUs do not have",
       .configure = configure_mixpert,
       .fit = fit_mixpert,
   };

@@ -203,6 +203,7 @@ struct SchemeParameters {
   int moduli = 0;  // 0: not set
   ScaleRule scale = ScaleRule::exponent;
   int block = 0;  // 0: not set
+  int tile = 0;   // 0: not set
 };
 
 // Returns the name by which a caller can request a scheme with these parameters:

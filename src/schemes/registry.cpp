@@ -149,6 +149,7 @@ std::string scheme_name(const Scheme& scheme, const SchemeParameters& parameters
   if (parameters.scale != ScaleRule::exponent)
     name += fmt::format(":scale={}", scale_rule_name(parameters.scale));
   if (parameters.block != 0) name += fmt::format(":block={}", parameters.block);
+  if (parameters.tile != 0) name += fmt::format(":tile={}", parameters.tile);
   return name;
 }
 

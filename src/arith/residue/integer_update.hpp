@@ -22,6 +22,7 @@
 #include <cstdint>
 #include <limits>
 
+#include "arith/exact/double_sum.hpp"
 #include "arith/exact/exact_rounding.hpp"
 #include "arith/exact/wide_integer.hpp"
 #include "arith/host_device.hpp"
@@ -38,19 +39,6 @@ KINTSUGI_HOST_DEVICE constexpr double nearest_multiple(double x) {
   return (x + offset) - offset;
 }
 
-KINTSUGI_HOST_DEVICE inline double sum_to_odd(double x, double y) {
-#ifdef __CUDA_ARCH__
-  // The sums rounded down and up are the same or neighbors, one of which is odd.
-  const double down = __dadd_rd(x, y);
-  return (__double2loint(down) & 1) != 0 ? down : __dadd_ru(x, y);
-#else
-  const ValueAndError<double> sum = two_sum(x, y);
-  const auto pattern = std::bit_cast<std::uint64_t>(sum.value);
-  const std::uint64_t odd = (sum.error > 0) == (sum.value > 0) ? pattern + 1 : pattern - 1;
-  return std::bit_cast<double>(sum.error == 0 || (pattern & 1U) != 0 ? pattern : odd);
-#endif
-}
-
 }  // namespace update_detail
 
 // X, or X + c / u, as the sum of three doubles.
@@ -63,7 +51,7 @@ struct IntegerParts {
   // Rounding error of high(). high() + error() is upper + middle exactly: if high() is not exact, it is at
   // least 2^93, so that |upper| > |middle|.
   KINTSUGI_HOST_DEVICE double error() const { return middle - (high() - upper); }
-  KINTSUGI_HOST_DEVICE double rounded() const { return high() + update_detail::sum_to_odd(error(), lowest); }
+  KINTSUGI_HOST_DEVICE double rounded() const { return high() + sum_to_odd(error(), lowest); }
 
   // The same number with a lowest part of at most 2^39 in magnitude.
   KINTSUGI_HOST_DEVICE IntegerParts with_small_lowest() const {
@@ -71,6 +59,13 @@ struct IntegerParts {
     return {upper, middle + excess, lowest - excess};
   }
 };
+
+// Adds X * factor to the sum. The factor must be at least 2^-700 in magnitude.
+KINTSUGI_HOST_DEVICE inline void add_multiple(DoubleSum& sum, const IntegerParts& x, double factor) {
+  sum.add_product(x.upper, factor);
+  sum.add_product(x.middle, factor);
+  sum.add_product(x.lowest, factor);
+}
 
 namespace update_detail {
 

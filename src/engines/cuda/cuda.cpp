@@ -20,6 +20,7 @@
 #include "engines/cuda/common/transfers.hpp"
 #include "engines/cuda/cublas/library.hpp"
 #include "engines/cuda/cublas/products.hpp"
+#include "engines/cuda/gemm/emulation_times.hpp"
 #include "engines/cuda/gemm/int52/int52_gemm.hpp"
 #include "engines/cuda/gemm/int8/int8_gemm.hpp"
 #include "engines/cuda/gemm/multi_term/multi_term_gemm.hpp"
@@ -182,8 +183,7 @@ class CudaEngine final : public Engine, public DeviceEngine {
     const ProfileInForce* in_force = profile_in_force();
     if (in_force == nullptr || !current_architecture().has_gemm_kernels()) return std::nullopt;
     const Costs& costs = in_force->profile.costs;
-    DeviceTimes times = shape.format == FormatId::int8 ? expected_residue_times(shape, costs)
-                                                       : expected_multi_term_times(shape, costs);
+    DeviceTimes times = expected_emulation_times(shape, costs);
     // A native product under a contract is computed by one of the library's kernels, or by cuBLAS with a test
     // of its sums.
     const NativeTimes native =

@@ -146,8 +146,6 @@ Schedule schedule_of(const Problem& problem, const Candidate& candidate) {
 
 std::optional<Candidate> offered(const Plan& plan, const SchemeVariant& variant) {
   if (!variant.scheme->operands.contains(plan.problem.type)) return std::nullopt;
-  // On a device, programs with exponents per tile run only if the caller names them.
-  if (has_tiles(variant.program) && plan.engine->device() != nullptr) return std::nullopt;
   Candidate candidate{.scheme = variant.scheme,
                       .acceptance = accepts_all,
                       .program = fitted_program(plan, variant),
@@ -208,6 +206,7 @@ std::optional<Proved> prove(const Plan& plan, const Candidate& candidate) {
 std::vector<Candidate> proved_emulations(const Plan& plan, EmulationFilter filter) {
   std::vector<Proved> proved;
   for (const Scheme* scheme : all_schemes()) {
+    if (has_tiles(scheme->program) && plan.engine->device() != nullptr) continue;
     const auto candidate = offered(plan, with_window(*scheme, plan.problem.type));
     if (!candidate || !(filter.include_slower || is_expected_faster(plan, candidate->program))) continue;
     if (auto proof = prove(plan, *candidate)) {

@@ -78,7 +78,9 @@ struct EmulationFilter {
   bool native_follows = false;  // true: the native product will be the last candidate
 };
 
-// Returns the emulations that are proved to meet the contract and pass the filter, cheapest first.
+// Returns the emulations that are proved to meet the contract and pass the filter, cheapest first. On a
+// device those with exponents per tile are not among them: whether one of them pays depends on the shape
+// (levels.hpp).
 std::vector<Candidate> proved_emulations(const Plan& plan, EmulationFilter filter);
 
 }  // namespace kintsugi::core

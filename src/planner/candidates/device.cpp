@@ -5,15 +5,18 @@
 #include "engines/device_engine.hpp"
 #include "planner/candidates/candidates.hpp"
 #include "planner/candidates/checked.hpp"
-#include "planner/element_type.hpp"
+#include "planner/candidates/device_times.hpp"
+#include "planner/candidates/levels.hpp"
 #include "schemes/k_block.hpp"
 #include "schemes/ozaki2.hpp"
+#include "schemes/tile_bound.hpp"
 
 namespace kintsugi::core {
 
 namespace {
 
-// Emulations of a fallback chain: first `by_mean_depth`, if there is one, then `others`.
+// Emulations of a fallback chain: first `by_mean_depth`, if there is one, then `others`. Only one of
+// `by_mean_depth` and a level of MixPert, which is then the first of `others`, is in a chain.
 struct Emulations {
   // Candidate that accepts operands by mean depth. It is faster than others.front() but accepts fewer
   // operands.
@@ -100,13 +103,52 @@ Candidate in_larger_blocks(const Plan& plan, const Candidate& candidate) {
              : candidate;
 }
 
+// True if one operand is prepared and the other operand has few real vectors. Every candidate except the
+// first would have to split the prepared operand again. Even if that split is not needed, the early exits of
+// its thousands of thread blocks take up to a tenth of the product's time. False for batches, which were not
+// measured.
+bool multiplies_prepared_by_few(const Problem& problem, std::int64_t few) {
+  if (problem.complex || problem.batch_count > 1) return false;
+  return (problem.prepared_b && problem.m <= few) || (problem.prepared_a && problem.n <= few);
+}
+
+// Returns the candidate that accepts by mean depth and may precede the emulations of a chain.
+std::optional<Candidate> before_others(const Plan& plan, const Candidate& first) {
+  if (plan.problem.prepared_a || plan.problem.prepared_b) return std::nullopt;
+  const auto fastest = fastest_at_depth(plan);
+  const bool precedes = fastest && fastest->scheme != first.scheme && have_equal_cost(plan, *fastest, first);
+  return precedes ? fastest : std::nullopt;
+}
+
+std::vector<Candidate> followed_by(const Candidate& first, const std::vector<Candidate>& others) {
+  std::vector<Candidate> all{first};
+  all.insert(all.end(), others.begin(), others.end());
+  return all;
+}
+
+// Returns the chain with a level of MixPert as its first emulation, if that pays, or else with the candidate
+// that accepts by mean depth, if there is one.
+Emulations with_fastest(const Plan& plan, Emulations chain) {
+  const Candidate& first = chain.others.front();
+  chain.by_mean_depth = before_others(plan, first);
+  const std::int64_t few = plan.engine->device()->thresholds().few_vectors;
+  // With few vectors beside a prepared operand, the chain will have one emulation, which should be wide.
+  const auto level = multiplies_prepared_by_few(plan.problem, few)
+                         ? std::nullopt
+                         : level_that_pays(plan, chain.by_mean_depth ? *chain.by_mean_depth : first, first);
+  if (level) chain = {.by_mean_depth = std::nullopt, .others = followed_by(*level, chain.others)};
+  // One place in the report is needed for the native candidate, which is added later.
+  if (chain.size() == DeviceReport::max_candidates) chain.others.pop_back();
+  return chain;
+}
+
 // Returns the emulations of FP32 operands, before the policy drops some.
 //
 // - Complex operands are split into residues of their elements if possible. In other formats the split of the
 //   embedding takes longer than all products.
 // - Otherwise the chain has the emulations that the device computes in one kernel, which exits early if
 //   another candidate is selected. Among candidates of equal cost, the one with the widest dynamic range
-//   stays. A candidate that accepts by mean depth may precede them.
+//   stays. A candidate that accepts by mean depth, or a level of MixPert, may precede them.
 // - If the device has no such kernels, the chain has a single emulation, in the k-blocks that the engine runs
 //   fastest. Its products always run, since calls of the vendor library cannot be made conditional in a
 //   stream.
@@ -130,25 +172,7 @@ Emulations emulations_of(const Plan& plan) {
     only.acceptance.mean_depth = 0;  // this candidate's splits do not compute mean depths
     return {.by_mean_depth = std::nullopt, .others = {only}};
   }
-  Emulations chain{.by_mean_depth = std::nullopt, .others = std::move(fused)};
-  if (plan.problem.prepared_a || plan.problem.prepared_b) return chain;
-  const auto fastest = fastest_at_depth(plan);
-  const Candidate& first = chain.others.front();
-  if (fastest && fastest->scheme != first.scheme && have_equal_cost(plan, *fastest, first)) {
-    chain.by_mean_depth = fastest;
-    // One place in the report is needed for the native candidate, which is added later.
-    if (chain.size() == DeviceReport::max_candidates) chain.others.pop_back();
-  }
-  return chain;
-}
-
-// True if one operand is prepared and the other operand has few real vectors. Every candidate except the
-// first would have to split the prepared operand again. Even if that split is not needed, the early exits of
-// its thousands of thread blocks take up to a tenth of the product's time. False for batches, which were not
-// measured.
-bool multiplies_prepared_by_few(const Problem& problem, std::int64_t few) {
-  if (problem.complex || problem.batch_count > 1) return false;
-  return (problem.prepared_b && problem.m <= few) || (problem.prepared_a && problem.n <= few);
+  return with_fastest(plan, {.by_mean_depth = std::nullopt, .others = std::move(fused)});
 }
 
 // Removes candidates whose early exits cost more time than the candidates save.
@@ -170,9 +194,11 @@ void drop_candidates(Emulations& chain, double microseconds, const Problem& prob
 // split or the split itself computes the ranges. The kernel always computes mean depths; the split computes
 // mean depths only if the first candidate has fp16 slices. The place of the scalars and the workspace limit
 // decide whether the kernel is used. They must not influence the selection, since the selection decides the
-// bits of C.
+// bits of C. If the first candidate has exponents per tile, the kernel is used whenever a candidate accepts
+// by mean depth.
 void drop_unreliable_mean_depths(std::vector<Candidate>& chain) {
   const Candidate& first = chain.front();
+  if (has_tiles(first.program)) return;
   if (first.acceptance.mean_depth > 0 && first.program.format().id == FormatId::fp16) return;
   for (Candidate& candidate : chain) candidate.acceptance.mean_depth = 0;
 }
@@ -196,22 +222,8 @@ DeviceFallbackChain faster_emulations(const Plan& plan, Emulations chain) {
   const Problem& problem = plan.problem;
   if (std::min({problem.m, problem.n, problem.k, problem.batch_count}) == 0) return {};
   const Candidate for_prepared = chain.others.front();
-  const Program& program = for_prepared.program;
-  const bool has_measured_times =
-      is_fused(plan, for_prepared) || program.multiplies_elements() || for_prepared.acceptance.by_norms();
-  if (!has_measured_times) return {};
-  const DeviceEngine& device = *plan.engine->device();
-  const DeviceThresholds thresholds = device.thresholds();
-  const auto times = device.expected_times({.schedule = program.schedule,
-                                            .format = program.format().id,
-                                            .type = element_type(problem),
-                                            .m = problem.m,
-                                            .n = problem.n,
-                                            .k = problem.k,
-                                            .items = problem.batch_count,
-                                            .prepared_a = problem.prepared_a,
-                                            .prepared_b = problem.prepared_b,
-                                            .is_aligned = has_aligned_lines(problem)});
+  const DeviceThresholds thresholds = plan.engine->device()->thresholds();
+  const auto times = expected_device_times(plan, for_prepared);
   if (!times) return {};
   const bool is_fast = times->emulated < thresholds.two_candidates_time &&
                        !multiplies_prepared_by_few(problem, thresholds.few_vectors);

@@ -1,15 +1,61 @@
 #include "planner/candidates/named.hpp"
 
 #include <algorithm>
+#include <string>
+#include <vector>
 
 #include "base/status.hpp"
 #include "base/text/nearest_name.hpp"
+#include "engines/device_engine.hpp"
 #include "planner/candidates/candidates.hpp"
 #include "planner/element_type.hpp"
+#include "schemes/mixpert.hpp"
+#include "schemes/tile_bound.hpp"
 
 namespace kintsugi::core {
 
 namespace {
+
+// Depths of tiles that the device multiplies with the program's slices of real FP32 elements, as text:
+// "32, 64 and 128".
+std::string depths_on_device(const DeviceEngine& device, Program program) {
+  std::vector<std::string> depths;
+  program.schedule.tiles.pair_exponent = false;
+  for (int depth = schemes::mixpert_depth; depth <= deepest_tile; depth *= 2) {
+    schemes::set_tile_depth(program, depth);
+    if (device.fuses(program.schedule, program.format().id, Accumulator::int32, ElementType::f32))
+      depths.push_back(std::to_string(depth));
+  }
+  std::string text;
+  for (std::size_t i = 0; i < depths.size(); ++i)
+    text += (i == 0 ? "" : i + 1 == depths.size() ? " and " : ", ") + depths[i];
+  return text;
+}
+
+// Fails with not_supported, because the engine does not multiply the program's slices, which have exponents
+// per tile. The message says which programs of the scheme the engine multiplies.
+[[noreturn]] void fail_for_tiles(const Plan& plan, const Program& program) {
+  const std::string_view engine = plan.engine->name();
+  const std::string& scheme = plan.request.scheme;
+  constexpr const char* hosts = "the engines reference and cpu have it";
+  const DeviceEngine* device = plan.engine->device();
+  const std::string depths = device == nullptr ? std::string() : depths_on_device(*device, program);
+  if (depths.empty())
+    fail(Status::not_supported,
+         "engine {} does not multiply slices with exponents per tile here, which scheme {} asks for; {}",
+         engine, scheme, hosts);
+  if (program.schedule.tiles.pair_exponent)
+    fail(Status::not_supported,
+         "engine {} multiplies by exponent=operand alone, and scheme {} asks for exponent=pair; {}", engine,
+         scheme, hosts);
+  if (plan.problem.complex)
+    fail(Status::not_supported,
+         "engine {} multiplies slices with exponents per tile of real matrices alone, and the operands of "
+         "scheme {} are complex; {} for them, and ozaki2 runs here",
+         engine, scheme, hosts);
+  fail(Status::not_supported, "engine {} has tiles of {} inner indices, and scheme {} asks for tile={}; {}",
+       engine, depths, scheme, program.schedule.tiles.depth, hosts);
+}
 
 // Returns the accumulator for a named scheme. Fails with not_supported if the engine offers none, or if it
 // does not offer the accumulator that the caller named.
@@ -17,15 +63,7 @@ Accumulator select_accumulator(const Plan& plan, const Program& program) {
   const Engine& engine = *plan.engine;
   const Format& format = program.format();
   const auto accumulators = accumulators_of(engine, program, element_type(plan.problem));
-  if (accumulators.empty() && program.schedule.tiles.pair_exponent && engine.device() != nullptr) {
-    fail(Status::not_supported,
-         "engine {} multiplies by exponent=operand alone, and scheme {} asks for exponent=pair, which the "
-         "engines reference and cpu have",
-         engine.name(), plan.request.scheme);
-  }
-  if (accumulators.empty() && program.schedule.tiles.depth > 0) {
-    fail(Status::not_supported, "engine {} does not multiply slices with exponents per tile", engine.name());
-  }
+  if (accumulators.empty() && has_tiles(program)) fail_for_tiles(plan, program);
   if (accumulators.empty()) {
     fail(Status::not_supported, "engine {} does not multiply {}", engine.name(), format.name);
   }

@@ -7,6 +7,7 @@
 #include <limits>
 #include <random>
 
+#include "fakes/profiles/profile_in_force.hpp"
 #include "gpu/calls/planned.hpp"
 
 namespace kintsugi::test {
@@ -15,7 +16,7 @@ namespace {
 using testing::HasSubstr;
 
 const char* const levels[] = {"mixpert-1", "mixpert-2", "mixpert-3", "mixpert-4", "mixpert-full"};
-constexpr int depths[] = {32, 128};
+constexpr int depths[] = {32, 64, 128};
 
 std::string scheme_of(const std::string& level, int depth) {
   return level + ":tile=" + std::to_string(depth);
@@ -98,7 +99,7 @@ TEST_F(DeviceTiles, EdgesOfTilesHaveTheReferencesBitsInSmallCases) {
   for (const std::int64_t m : {1, 64, 129, 257}) {
     for (const std::int64_t n : {1, 63, 130}) {
       for (const std::int64_t k : {1, 33, 129, 300}) {
-        const int depth = depths[(m + n + k) % 2];
+        const int depth = depths[(m + n + k) % 3];
         expect_reference({.m = m, .n = n, .k = k, .scheme = scheme_of("mixpert-4", depth)});
         if (HasFailure()) return;
       }
@@ -143,7 +144,7 @@ void expect_random_cases(int cases, std::int64_t max_size, std::int64_t max_k) {
   std::mt19937_64 random(seed);
   for (int i = 0; i < cases; ++i) {
     GemmCase test = random_shape(random, max_size, max_size, max_k);
-    test.scheme = scheme_of(levels[i % 5], depths[below(random, 2)]);
+    test.scheme = scheme_of(levels[i % 5], depths[below(random, 3)]);
     test.distribution = distributions[below(random, std::size(distributions))];
     test.alpha = below(random, 3) == 0 ? -0.75 : 1;
     test.beta = below(random, 3) == 0 ? 1.5 : 0;
@@ -303,13 +304,89 @@ TEST_F(DeviceTiles, ReportsOfHostMatricesCountTilesInSmallCases) {
   EXPECT_EQ(found.tiles, expected.tiles);
 }
 
+// Fills items with 1, 1.5, 2 and 3 of either sign, a range of two binades; every second item if `mixed`.
+void fill_narrowly(GemmDataOf<float>& data, std::int64_t items, bool mixed) {
+  constexpr float values[] = {1, 1.5, 2, 3, -1, -1.5, -2, -3};
+  std::mt19937_64 random(17);
+  for (std::int64_t t = 0; t < items; t += mixed ? 2 : 1) {
+    for (const MatrixView<float>& matrix : {data.a(t), data.b(t)}) {
+      for (std::int64_t i = 0; i < matrix.rows; ++i) {
+        for (std::int64_t j = 0; j < matrix.columns; ++j) matrix(i, j) = values[random() % std::size(values)];
+      }
+    }
+  }
+}
+
+// C of a batch, some of whose items have a narrow range, and the call's report.
+struct BatchResult {
+  BatchResult(const GemmCase& test, bool mixed, int prepared_sides) : data(test) {
+    fill_narrowly(data, test.batch, mixed);
+    DeviceGemm<float> device(data);
+    const Handle handle;
+    const Planned planned(device.problem(), device.options(), handle);
+    const PreparedOperands prepared(planned.plan, device.operands());
+    const kintsugi_operands operands = prepared.add_to(device.operands(), prepared_sides);
+    EXPECT_EQ(kintsugi_plan_execute(handle, planned.plan, &operands), KINTSUGI_SUCCESS)
+        << kintsugi_last_error();
+    device.fetch();
+    report = handle.report();
+  }
+  std::uint32_t bits(std::int64_t item, std::int64_t i, std::int64_t j) {
+    return std::bit_cast<std::uint32_t>(data.c(item)(i, j));
+  }
+
+  GemmDataOf<float> data;
+  json report;
+};
+
+// A chain whose first candidate is a level: items that it accepts have its bits, and the others have those of
+// the next candidate.
+TEST_F(DeviceTiles, LevelsInAChainHaveTheirBitsInSmallCases) {
+  core::cuda::Costs costs = shipped("NVIDIA H200").costs;
+  costs.weighted_tiles.product = costs.weighted_tiles.conversion_128 = 1e-3;
+  costs.weighted_tiles.launch = costs.weighted_tiles.tile = costs.packing.launch = 1e-3;
+  for (const char* level : {"mixpert-1", "mixpert-1:tile=128"}) {
+    costs.weighted_tiles.conversion_32 = std::string(level).ends_with("128") ? 1 : 1e-5;
+    const ProfileInForce profile(costs);
+    for (const int prepared_sides : {0, 2}) {
+      for (const bool mixed : {false, true}) {
+        GemmCase test{.m = 260,
+                      .n = 190,
+                      .k = 500,
+                      .batch = 4,
+                      .engine = "cuda",
+                      .policy = "emulate",
+                      .accuracy = "1e-2"};
+        SCOPED_TRACE(describe(test));
+        BatchResult chain(test, mixed, prepared_sides);
+        EXPECT_EQ(chain.report["candidates"][0]["scheme"], level) << chain.report;
+        EXPECT_EQ(chain.report["candidates"][0]["items"], mixed ? 2 : 4) << chain.report;
+        test.policy.clear();
+        test.accuracy.clear();
+        test.scheme = level;
+        BatchResult accepted(test, mixed, 0);
+        test.scheme = "fp16x3-wide";
+        BatchResult refused(test, mixed, 0);
+        std::int64_t wrong = 0;
+        for (std::int64_t t = 0; t < test.batch; ++t) {
+          BatchResult& expected = mixed && t % 2 == 1 ? refused : accepted;
+          for (std::int64_t i = 0; i < test.m; ++i) {
+            for (std::int64_t j = 0; j < test.n; ++j) wrong += chain.bits(t, i, j) != expected.bits(t, i, j);
+          }
+        }
+        EXPECT_EQ(wrong, 0);
+      }
+    }
+  }
+}
+
 TEST_F(DeviceTiles, SchemesWithoutKernelsAreRefusedInSmallCases) {
   GemmDataOf<float> pair({.m = 4, .n = 4, .k = 4, .scheme = "mixpert-4:exponent=pair", .engine = "cuda"});
   EXPECT_EQ(DeviceGemm<float>(pair).run(), KINTSUGI_NOT_SUPPORTED);
   EXPECT_THAT(kintsugi_last_error(), HasSubstr("exponent=operand alone"));
   GemmDataOf<std::complex<float>> parts({.m = 4, .n = 4, .k = 4, .scheme = "mixpert-4", .engine = "cuda"});
   EXPECT_EQ(DeviceGemm<std::complex<float>>(parts).run(), KINTSUGI_NOT_SUPPORTED);
-  EXPECT_THAT(kintsugi_last_error(), HasSubstr("exponents per tile"));
+  EXPECT_THAT(kintsugi_last_error(), HasSubstr("of real matrices alone"));
 }
 
 }  // namespace

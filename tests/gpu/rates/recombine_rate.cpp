@@ -161,14 +161,16 @@ std::vector<std::uint8_t> residues_of(const std::vector<int>& integers, const st
   return residues;
 }
 
-// Recombination into C = AB, by columns or rows, or into C - AB.
-enum class Target : std::uint8_t { columns, rows, sum };
+// Recombination into C = AB, by columns or rows, into C - AB, or into 0.7 AB + 0.3 C.
+enum class Target : std::uint8_t { columns, rows, sum, scaled_sum };
 
 template <class T>
 void time_recombination(Table& table, std::int64_t n, const ResidueSystem& system,
                         const std::vector<int>& modulus_of, Target target) {
   Square<T> square(n, target == Target::rows);
+  const bool adds = target == Target::sum || target == Target::scaled_sum;
   if (target == Target::sum) square.tile.scalars = {.alpha = -1, .beta = 1};
+  if (target == Target::scaled_sum) square.tile.scalars = {.alpha = 0.7, .beta = 0.3};
   const auto slices = static_cast<int>(modulus_of.size());
   const std::vector<int> integers = small_integers<int>(n * n);
   const Array<std::uint8_t> sums(residues_of(integers, modulus_of));
@@ -176,13 +178,14 @@ void time_recombination(Table& table, std::int64_t n, const ResidueSystem& syste
   accumulators.data = reinterpret_cast<std::byte*>(sums.data());
   const std::string name =
       fmt::format("residues {}, {} slices, {} x {}{}", is_complex<T> ? "c64" : "f64", slices, n, n,
-                  target == Target::sum    ? ", added to C"
-                  : target == Target::rows ? ", by rows"
-                                           : "");
-  const double bytes = slices + static_cast<double>(sizeof(T)) * (target == Target::sum ? 2 : 1);
+                  target == Target::sum          ? ", added to C"
+                  : target == Target::scaled_sum ? ", 0.7 AB + 0.3 C"
+                  : target == Target::rows       ? ", by rows"
+                                                 : "");
+  const double bytes = slices + static_cast<double>(sizeof(T)) * (adds ? 2 : 1);
   table.add_transfer(name, static_cast<double>(n * n) * bytes,
                      [&] { engine().recombine_residues({}, accumulators, system, square.tile); });
-  if (target == Target::sum) return;  // C has the sum of all runs
+  if (adds) return;  // C has the sum of all runs
   for (const std::int64_t e : {std::int64_t{0}, n * n / 3, n * n - 1}) {
     const T found = square.c.host(target == Target::rows ? e % n * n + e / n : e);
     expect(std::real(found), integers[static_cast<std::size_t>(e)] * 0.25, name);
@@ -192,7 +195,7 @@ void time_recombination(Table& table, std::int64_t n, const ResidueSystem& syste
 
 void time_residues(Table& table, std::int64_t n, int count) {
   const std::vector<int> modulus_of(moduli.begin(), moduli.begin() + count);
-  for (const Target target : {Target::columns, Target::rows, Target::sum})
+  for (const Target target : {Target::columns, Target::rows, Target::sum, Target::scaled_sum})
     time_recombination<double>(table, n, {.real_count = count}, modulus_of, target);
 }
 
@@ -208,7 +211,7 @@ void time_complex_residues(Table& table, std::int64_t n, int count) {
       modulus_of.insert(modulus_of.end(), {modulus, 0, modulus});
     }
   }
-  for (const Target target : {Target::columns, Target::rows, Target::sum})
+  for (const Target target : {Target::columns, Target::rows, Target::sum, Target::scaled_sum})
     time_recombination<std::complex<double>>(table, n, {.basis = basis}, modulus_of, target);
 }
 

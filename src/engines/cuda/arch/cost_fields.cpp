@@ -73,6 +73,17 @@ void add_call(Fields& fields, CallCosts& costs) {
   fields.add("call.throttled_product", costs.throttled_product, none);
 }
 
+void add_weighted_tiles(Fields& fields, Costs& costs) {
+  fields.add("weighted_tiles.launch", costs.weighted_tiles.launch, none);
+  fields.add("weighted_tiles.failing_rate", costs.weighted_tiles.failing_rate, compute_rate);
+  fields.add("weighted_tiles.product", costs.weighted_tiles.product, clock_time);
+  fields.add("weighted_tiles.conversion_32", costs.weighted_tiles.conversion_32, clock_time);
+  fields.add("weighted_tiles.conversion_128", costs.weighted_tiles.conversion_128, clock_time);
+  fields.add("weighted_tiles.tile", costs.weighted_tiles.tile, clock_time);
+  fields.add("packing.launch", costs.packing.launch, none);
+  fields.add("packing.rate", costs.packing.rate, none);
+}
+
 void add_native(Fields& fields, Costs& costs) {
   fields.add("native_call.own_launch", costs.native_call.own_launch, none);
   fields.add("native_call.tile_ends", costs.native_call.tile_ends, none);
@@ -107,6 +118,7 @@ std::vector<CostField> cost_fields(Costs& costs) {
   add_multi_term(fields, costs.multi_term);
   add_call(fields, costs.call);
   fields.add_tile("int8_tile", costs.int8_tile);
+  add_weighted_tiles(fields, costs);
   add_native(fields, costs);
   return fields.take();
 }

@@ -85,10 +85,29 @@ struct ResidueCosts {
   double element_slice;  // time of ranges, split and recombination per element and slice
 };
 
+// Costs of the GEMM kernels for int8 slices with exponents per tile, and of packing operands into such
+// slices. Times are those of a cluster's tile of C with 128 columns.
+struct WeightedTileCosts {
+  double launch;        // time of both kernels in addition to the tiles of C
+  double failing_rate;  // thread blocks that look for failing tiles and find none
+  double product;       // time of a product of two slices over 128 inner indices
+  // Time to convert the sums of one tile along k, for tiles of 32 inner indices and for deeper ones.
+  double conversion_32;
+  double conversion_128;
+  double tile;  // time of a tile of C in addition to its k-blocks
+};
+
+struct PackingCosts {
+  double launch;  // time to launch the packing of one operand
+  double rate;    // bytes that are read and written, as a fraction of copy_rate
+};
+
 struct Costs {
   MultiTermCosts multi_term;
   CallCosts call;
   TileTimes int8_tile;  // of the int8 GEMM kernels; used by int8_microseconds()
+  WeightedTileCosts weighted_tiles;
+  PackingCosts packing;
   NativeCallCosts native_call;
   std::array<NativeCosts, 4> native;  // native and residues are indexed by ElementType
   std::array<ResidueCosts, 4> residues;

@@ -189,8 +189,11 @@ __device__ inline double with_sign(double x, std::uint32_t sign) {
   return std::bit_cast<double>(std::bit_cast<std::uint64_t>(x) ^ both_words(sign, 0));
 }
 
-// Recombination (tile.cuh) by sums of digits. It writes blocks for alpha = ±1 and beta = 0 or ±1, and rounds
-// the sum of AB and beta C once (arith/residue/integer_update.hpp).
+// What is added to AB. For alpha = ±1 and beta = ±1 fewer operations suffice.
+enum class Update { none, of_units, of_any_scalars };
+
+// Recombination (tile.cuh) by sums of digits. It rounds the sum of alpha AB and beta C once
+// (arith/residue/integer_update.hpp, any_scalars.cuh).
 template <class T, class Source, int MaxResidues>
 class DigitResidues : public Residues<T, digit_limbs, Source> {
  public:
@@ -201,41 +204,40 @@ class DigitResidues : public Residues<T, digit_limbs, Source> {
   // once; those of real elements stay in registers.
   static constexpr int rows_together = is_complex<T> ? 4 : 2;
   using Block = TileBlock<T, most_digit_columns(element_type<T>()), staged_columns>;
+  using Elements = typename Block::Elements;
   using Digits = SharedDigits<parts, MaxResidues>;
   using Tables = DigitTables<parts, MaxResidues>;
 
   __device__ DigitResidues(const Source& source, const Tables& tables)
       : Residues<T, digit_limbs, Source>(source), source_(source), tables_(tables) {}
 
-  __device__ static bool takes(const Scalars<T>& scalars) {
-    const auto is_unit = [](double x) { return x == 1 || x == -1; };
-    return is_unit(real_of(scalars.alpha)) && imaginary_of(scalars.alpha) == 0 &&
-           (real_of(scalars.beta) == 0 || is_unit(real_of(scalars.beta))) && imaginary_of(scalars.beta) == 0;
-  }
-
-  __device__ void write_block(const Block& block, const Scalars<T>& scalars) const {
+  __device__ Elements write_block(const Block& block, const Scalars<T>& scalars) const {
     Digits::fill(tables_);
     __syncthreads();
     if constexpr (is_complex<T>) {
       if (tables_.table[0].count <= (max_steps - 1) * residues_of_step)
         return write_columns<max_steps - 1>(block, scalars);
     }
-    write_columns<max_steps>(block, scalars);
+    return write_columns<max_steps>(block, scalars);
   }
 
  private:
-  template <int steps>
-  __device__ void write_columns(const Block& block, const Scalars<T>& scalars) const {
-    if (real_of(scalars.beta) == 0) {
-      write_columns<steps, false>(block, scalars);
-    } else {
-      write_columns<steps, true>(block, scalars);
-    }
+  __device__ static bool is_unit(const T& x) {
+    return (real_of(x) == 1 || real_of(x) == -1) && imaginary_of(x) == 0;
   }
 
-  // Writes the thread's columns from `steps` times 8 residues. `adds`: beta is not 0.
-  template <int steps, bool adds>
-  __device__ void write_columns(const Block& block, const Scalars<T>& scalars) const {
+  template <int steps>
+  __device__ Elements write_columns(const Block& block, const Scalars<T>& scalars) const {
+    const bool adds = scalars.beta != T(0);
+    if (!is_unit(scalars.alpha) || (adds && !is_unit(scalars.beta)))
+      return write_columns<steps, Update::of_any_scalars>(block, scalars);
+    if (adds) return write_columns<steps, Update::of_units>(block, scalars);
+    return write_columns<steps, Update::none>(block, scalars);
+  }
+
+  // Writes the thread's columns from `steps` times 8 residues. Returns the elements that are not written.
+  template <int steps, Update update>
+  __device__ Elements write_columns(const Block& block, const Scalars<T>& scalars) const {
     constexpr int moduli = steps * residues_of_step;
     ResidueColumns<T> columns(residues_at<T>(source_, block.first_row_in_tile(), block.column_in_tile(0)),
                               source_.sums.group_stride,
@@ -245,8 +247,11 @@ class DigitResidues : public Residues<T, digit_limbs, Source> {
     for (int e = 0; e < ResidueColumns<T>::stages - 1; ++e)
       columns.template start<moduli>(block.has_column(e));
     // Elements of C of the next column; those of complex matrices would need too many registers.
-    constexpr bool loads_ahead = adds && !is_complex<T>;
-    RowsOfThread<T> next;
+    constexpr bool loads_ahead = update == Update::of_units && !is_complex<T>;
+    const bool adds =
+        update == Update::of_units || (update == Update::of_any_scalars && scalars.beta != T(0));
+    Elements left = 0;
+    RowsOfThread<T> next{};
     if (loads_ahead && !block.is_staged() && block.has_element(0)) next = block.read(0);
 #pragma unroll 1
     for (int first = 0; block.has_any_column(first); first += Block::columns_staged) {
@@ -260,16 +265,51 @@ class DigitResidues : public Residues<T, digit_limbs, Source> {
         const auto residues =
             RowResidues<steps>::template of_column<ResidueColumns<T>::residues>(columns.next());
         columns.template start<moduli>(block.has_column(e + ResidueColumns<T>::stages - 1));
+        if constexpr (update == Update::of_any_scalars) {
+          const unsigned rows_left = recombine_rows(block, residues, e, scalars, elements.rows);
+          if (has_element) left |= Block::elements_of_column(rows_left, e);
+        } else {
 #pragma unroll
-        for (int p = 0; p < parts; ++p) recombine_part<adds>(block, residues, e, p, scalars, elements.rows);
+          for (int p = 0; p < parts; ++p)
+            recombine_part<update>(block, residues, e, p, scalars, elements.rows);
+        }
         if (has_element) block.write(e, elements);
       }
       block.end(block_warps * first);
     }
+    return left;
   }
 
-  // Recombines part p of the thread's rows of its e-th column.
-  template <bool adds, int steps>
+  // Recombines the thread's rows of its e-th column for any scalars. Returns a bit for each row that is not
+  // changed.
+  template <int steps>
+  __device__ unsigned recombine_rows(const Block& block, const RowResidues<steps>& residues, int e,
+                                     const Scalars<T>& scalars, T (&elements)[rows_each]) const {
+    unsigned left = 0;
+#pragma unroll
+    for (int first = 0; first < rows_each; first += rows_together) {
+      IntegerParts integers[rows_together][parts];
+#pragma unroll
+      for (int p = 0; p < parts; ++p) {
+        double pieces[rows_together][weight_pieces];
+        sum_up(residues, first, p, pieces);
+#pragma unroll
+        for (int i = 0; i < rows_together; ++i) integers[i][p] = parts_of_pieces(pieces[i], tables_.table[p]);
+      }
+#pragma unroll
+      for (int i = 0; i < rows_together; ++i) {
+        const int r = first + i;
+        int exponent[parts];
+#pragma unroll
+        for (int p = 0; p < parts; ++p) exponent[p] = block.exponent(r, e, p) - tables_.table[p].shift;
+        if (!update_element(integers[i], exponent, scalars, elements[r])) left |= 1U << r;
+      }
+    }
+    return left;
+  }
+
+  // Recombines part p of the thread's rows of its e-th column for scalars that are 1, -1 or 0.
+  template <Update update, int steps>
   __device__ void recombine_part(const Block& block, const RowResidues<steps>& residues, int e, int p,
                                  const Scalars<T>& scalars, T (&elements)[rows_each]) const {
     const auto& table = tables_.table[p];
@@ -286,7 +326,7 @@ class DigitResidues : public Residues<T, digit_limbs, Source> {
         const int exponent = block.exponent(r, e, p) - table.shift;
         const double unit = with_sign(core::power_of_two(exponent), alpha_sign);
         double& element = reinterpret_cast<double*>(elements + r)[p];
-        if constexpr (adds) {
+        if constexpr (update == Update::of_units) {
           // The third argument of rounded_update() is 1 / unit, since alpha is 1 or -1.
           element = rounded_update(integer, unit, with_sign(core::power_of_two(-exponent), alpha_sign),
                                    with_sign(element, beta_sign));

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "arith/residue/remainder.hpp"
+#include "engines/cuda/recombine/any_scalars.cuh"
 #include "engines/cuda/recombine/arguments.hpp"
 #include "engines/cuda/recombine/general_element.cuh"
 #include "engines/cuda/recombine/tile.cuh"
@@ -115,11 +116,13 @@ class Residues {
   static constexpr int parts = static_cast<int>(parts_of<T>);
   __device__ explicit Residues(const Source& source) : source_(source) {}
 
-  __device__ static bool takes(const Scalars<T>& scalars) {
-    return scalars.alpha == T(1) && scalars.beta == T(0);
-  }
+  using Elements = typename TileBlock<T>::Elements;
 
-  __device__ void write_block(const TileBlock<T>& block, const Scalars<T>&) const {
+  __device__ static bool takes(const Scalars<T>& scalars) { return are_moderate(scalars); }
+
+  __device__ Elements write_block(const TileBlock<T>& block, const Scalars<T>& scalars) const {
+    const bool adds = scalars.beta != T(0);
+    if (scalars.alpha != T(1) || adds) return write_updates(block, scalars, adds);
     block.begin(false);
     for_each_column(block, source_, [&](int e, const std::uint8_t* residues) {
       RowsOfThread<T> elements;
@@ -135,6 +138,7 @@ class Residues {
       block.write(e, elements);
     });
     block.end();
+    return 0;
   }
 
   __device__ void write_finite(std::int64_t i, std::int64_t j, int row_scale, const VectorRange* column,
@@ -150,6 +154,37 @@ class Residues {
   }
 
  private:
+  // Writes the block for other scalars. Returns the elements that are not written.
+  __device__ Elements write_updates(const TileBlock<T>& block, const Scalars<T>& scalars, bool adds) const {
+    Elements left = 0;
+    block.begin(adds);
+    for_each_column(block, source_, [&](int e, const std::uint8_t* residues) {
+      RowsOfThread<T> elements{};
+      if (adds) elements = block.read(e);
+      ExactNumber<Limbs> exact[rows_each][parts];
+      int exponent[rows_each][parts];
+#pragma unroll
+      for (int p = 0; p < parts; ++p) {
+        RemainderSum<Limbs> sums[rows_each];
+        add_up_part<T, std::uint32_t>(source_, residues, p, sums);
+#pragma unroll
+        for (int r = 0; r < rows_each; ++r) {
+          exact[r][p] = sums[r].number(table_of(source_, p), 0);
+          exponent[r][p] = block.exponent(r, e, p);
+        }
+      }
+      unsigned rows_left = 0;
+#pragma unroll
+      for (int r = 0; r < rows_each; ++r) {
+        if (!update_element(exact[r], exponent[r], scalars, elements.rows[r])) rows_left |= 1U << r;
+      }
+      block.write(e, elements);
+      left |= block.elements_of_column(rows_left, e);
+    });
+    block.end();
+    return left;
+  }
+
   // Rounds part p of the thread's rows of its e-th column.
   __device__ void round_part(const TileBlock<T>& block, const std::uint8_t* residues, int e, int p,
                              RealOf<T> (&result)[rows_each]) const {

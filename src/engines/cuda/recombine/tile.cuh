@@ -185,15 +185,24 @@ class TileBlock {
     for (int r = 0; r < rows_each; ++r) staging(row_in_block() + r, column_in_block(e)) = elements.rows[r];
   }
 
-  // Calls visit(i, j, element) for every 32nd row of the columns of the thread's warp. i and j are counted
-  // from the tile's first row and column. It serves blocks that are not ordinary, which are too rare to need
+  // A set of the thread's elements: bit rows_each e + r stands for row r of its e-th column.
+  using Elements = std::uint64_t;
+  static constexpr Elements all_elements = ~Elements{0} >> (64 - rows_each * columns_each);
+  __device__ static constexpr Elements elements_of_column(unsigned rows, int e) {
+    return Elements{rows} << rows_each * e;
+  }
+
+  // Calls visit(i, j, element) for some of the thread's elements. i and j are counted from the tile's first
+  // row and column. It serves blocks that are not ordinary, and single elements, which are too rare to need
   // speed.
   template <class Visit>
-  __device__ void for_each_element(const Visit& visit) const {
+  __device__ void for_each_element(Elements elements, const Visit& visit) const {
 #pragma unroll 1
-    for (int j = warp(); j < c_.columns; j += block_warps) {
-#pragma unroll 1
-      for (int i = lane(); i < c_.rows; i += warp_size) visit(first_row_ + i, first_column_ + j, &c_(i, j));
+    for (; elements != 0; elements &= elements - 1) {
+      const int index = __ffsll(static_cast<long long>(elements)) - 1;
+      const int i = row_in_block() + index % rows_each;
+      const int j = column_in_block(index / rows_each);
+      if (i < c_.rows && j < c_.columns) visit(first_row_ + i, first_column_ + j, &c_(i, j));
     }
   }
 
@@ -278,8 +287,8 @@ __device__ void write_any_element(const DeviceTile& tile, const Recombination& r
 
 // Recombines a block of a tile. `Block` is its TileBlock, constructed of the tile and `arguments`. If
 // Recombination::takes() is true for the scalars, Recombination::write_block() writes an ordinary block
-// (TileBlock::load_scales). All other elements are written one by one: Recombination::write_finite() writes
-// an element whose vectors are finite.
+// (TileBlock::load_scales), and returns which elements it has left as they were. These and all other elements
+// are written one by one: Recombination::write_finite() writes an element whose vectors are finite.
 template <class T, class Block, class Recombination, class... Arguments>
 __device__ void recombine_block(const DeviceTile& tile, const Recombination& recombination,
                                 Arguments... arguments) {
@@ -287,14 +296,14 @@ __device__ void recombine_block(const DeviceTile& tile, const Recombination& rec
   const Scalars<T> scalars(tile.scalars);
   if (scalars.alpha == T(0) && scalars.beta == T(1)) return;
   const Block block(tile, arguments...);
-  const bool is_ordinary = block.load_scales(tile);
-  if (is_ordinary && Recombination::takes(scalars)) {
-    recombination.write_block(block, scalars);
-  } else {
-    block.for_each_element([&](std::int64_t i, std::int64_t j, T* element) {
-      write_any_element(tile, recombination, scalars, i, j, element);
-    });
+  auto left = Block::all_elements;
+  if (block.load_scales(tile) && Recombination::takes(scalars)) {
+    left = recombination.write_block(block, scalars);
+    if (block.is_staged()) __syncthreads();  // other threads have copied elements to C
   }
+  block.for_each_element(left, [&](std::int64_t i, std::int64_t j, T* element) {
+    write_any_element(tile, recombination, scalars, i, j, element);
+  });
 }
 
 // Recombines a tile, block by block.

@@ -21,7 +21,8 @@ class Weighted {
 
   __device__ static bool takes(const Scalars<T>& scalars) { return scalars.alpha != T(0); }
 
-  __device__ void write_block(const TileBlock<T>& block, const Scalars<T>& scalars) const {
+  __device__ typename TileBlock<T>::Elements write_block(const TileBlock<T>& block,
+                                                         const Scalars<T>& scalars) const {
     block.begin(scalars.beta != T(0));
 #pragma unroll 1
     for (int first = 0; first < TileBlock<T>::columns_each; first += columns_together) {
@@ -33,6 +34,7 @@ class Weighted {
       }
     }
     block.end();
+    return 0;
   }
 
   __device__ void write_finite(std::int64_t i, std::int64_t j, int row_scale, const VectorRange* column,

@@ -213,8 +213,13 @@ class FusedCall {
                       .rule = &rule,
                       .slices = slices,
                       .ranges_known = ranges_known && side.prepared == nullptr,
-                      .finds_depth = !ranges_known && plan_.candidates.front().acceptance.mean_depth > 0});
+                      .finds_depth = !ranges_known && accepts_by_mean_depth()});
     return slices;
+  }
+
+  bool accepts_by_mean_depth() const {
+    return std::ranges::any_of(
+        plan_.candidates, [](const Candidate& candidate) { return candidate.acceptance.mean_depth > 0; });
   }
 
   const Program& program_of(int candidate) const {

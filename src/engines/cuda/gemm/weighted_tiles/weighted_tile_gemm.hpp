@@ -2,6 +2,7 @@
 // launch leads from slices to C.
 #pragma once
 
+#include "engines/cuda/arch/costs.hpp"
 #include "engines/device.hpp"
 
 namespace kintsugi::core::cuda {
@@ -16,5 +17,14 @@ std::size_t weighted_tile_scratch_bytes(const DeviceShape& shape);
 // DeviceEngine::multiply_fused() of such a schedule. `scratch` has weighted_tile_scratch_bytes() of a shape
 // that is at least as large.
 void weighted_tile_gemm(const Queue& queue, const DeviceFusedProduct& product, std::byte* scratch);
+
+// Expected time in microseconds of weighted_tile_gemm() if no tile fails Eq. 9.
+double expected_weighted_tile_gemm_time(const DeviceShape& shape, const WeightedTileCosts& costs);
+
+// Expected time in microseconds to pack the operands of the shape that are not prepared.
+double expected_packing_time(const DeviceShape& shape, const Costs& costs);
+
+// Expected times of a call in which no tile fails Eq. 9, and of a native product.
+DeviceTimes expected_weighted_tile_times(const DeviceShape& shape, const Costs& costs);
 
 }  // namespace kintsugi::core::cuda

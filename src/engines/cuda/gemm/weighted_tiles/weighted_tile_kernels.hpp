@@ -10,6 +10,12 @@ struct WeightedTileKernel {
   WeightedTile tile;
   int depth;  // inner indices of a tile along k
   KernelName kernel;
+
+  // True if the kernel multiplies tiles of `tile_depth` inner indices. A kernel for tiles of a whole k-block
+  // also multiplies tiles of half a k-block.
+  constexpr bool takes(int tile_depth) const {
+    return tile_depth == depth || (depth == WeightedTile::block && tile_depth == depth / 2);
+  }
 };
 
 }  // namespace kintsugi::core::cuda

@@ -76,6 +76,7 @@ struct WeightedTileParams {
   std::int64_t panels_a = 0;
   std::int64_t panels_b = 0;
   std::int32_t tiles_of_vector = 0;
+  std::int32_t block_k_tiles = 0;  // tiles along k in a k-block
   // Sums of products of tiles that fail Eq. 9 (FailingSums), for panels that have such tiles.
   float* failing_sums = nullptr;
 };

@@ -24,10 +24,12 @@ struct WeightedTileConfig {
   // Tiles of depth 32 have an accumulator for each of the two weights of a half, so one wait serves both.
   // Deeper tiles have one accumulator and two waits, which take a smaller part of the tile's time.
   static constexpr bool has_two_accumulators = Depth == 32;
-  static constexpr int depth = Depth;
   static constexpr int block_k_tiles = Tile.block_k_tiles(Depth);
   // Number of wgmma instructions along k for one tile.
   static constexpr int tile_steps = WeightedTile::block / step_bytes / block_k_tiles;
+  // Kernels for tiles of 128 inner indices also multiply tiles of 64. The launch says which.
+  static constexpr bool has_half_depth = Depth == WeightedTile::block;
+  using OfHalfDepth = WeightedTileConfig<Tile, Depth / 2>;
 
   // The registers of all consumer threads and of the producer's warpgroup fill the SM's register file.
   static constexpr int consumer_registers = 224;
@@ -38,13 +40,13 @@ struct WeightedTileConfig {
   static constexpr bool has_weight(int weight) { return weight <= slices_a + slices_b - 2; }
 };
 
-template <class Config>
+template <WeightedTile Tile>
 struct WeightedTileSharedStorage {
-  static constexpr int stages = Config::tile.stages();
+  static constexpr int stages = Tile.stages();
 
   Mbarrier full[stages];
   Mbarrier free[stages];  // counts the consumer warps of both thread blocks
-  EpilogueParams<WeightedTile::rows, Config::columns, warpgroup / 32 - 1> epilogue;
+  EpilogueParams<WeightedTile::rows, Tile.columns, warpgroup / 32 - 1> epilogue;
   Mbarrier epilogue_ready;  // the epilogue's parameters have been loaded
   Mbarrier epilogue_read;   // the epilogue's parameters have been read and may be overwritten
   unsigned failing_panels;  // bit p: a tile of panel p of has_failures() fails Eq. 9
@@ -60,12 +62,12 @@ struct WeightedTileSharedStorage {
 };
 
 // Pipeline state: stage index and mbarrier phase.
-template <class Config>
+template <WeightedTile Tile>
 class WeightedTilePipelineState {
  public:
-  static constexpr int stages = Config::tile.stages();
+  static constexpr int stages = Tile.stages();
 
-  __device__ WeightedTilePipelineState(WeightedTileSharedStorage<Config>& shared, std::uint32_t tiles)
+  __device__ WeightedTilePipelineState(WeightedTileSharedStorage<Tile>& shared, std::uint32_t tiles)
       : shared_(shared), tiles_(tiles) {}
 
   __device__ void advance() {
@@ -73,10 +75,10 @@ class WeightedTilePipelineState {
     stage_ = 0;
     parity_ ^= 1;
   }
-  __device__ std::uint32_t a() const { return tiles_ + stage_ * Config::tile.stage_bytes(); }
-  __device__ std::uint32_t b() const { return a() + Config::slices_a * Config::tile.a_bytes(); }
+  __device__ std::uint32_t a() const { return tiles_ + stage_ * Tile.stage_bytes(); }
+  __device__ std::uint32_t b() const { return a() + Tile.slices_a * Tile.a_bytes(); }
   __device__ std::uint32_t row_weights() const {
-    return tiles_ + stages * Config::tile.stage_bytes() + stage_ * WeightedTile::weight_bytes;
+    return tiles_ + stages * Tile.stage_bytes() + stage_ * WeightedTile::weight_bytes;
   }
   __device__ std::uint32_t column_weights() const { return row_weights() + WeightedTile::column_weights; }
   __device__ Mbarrier& full() const { return shared_.full[stage_]; }
@@ -91,7 +93,7 @@ class WeightedTilePipelineState {
   }
 
  private:
-  WeightedTileSharedStorage<Config>& shared_;
+  WeightedTileSharedStorage<Tile>& shared_;
   std::uint32_t tiles_;
   int stage_ = 0;
   unsigned parity_ = 0;
@@ -108,7 +110,7 @@ struct WeightedTileMaps {
 // one half of the tile of B, into both thread blocks.
 template <class Config>
 __device__ void load_stage(const WeightedTileMaps& maps, const WeightedTileParams& params,
-                           const WeightedTilePipelineState<Config>& pipeline, const TileCoord& coord,
+                           const WeightedTilePipelineState<Config::tile>& pipeline, const TileCoord& coord,
                            int block) {
   constexpr WeightedTile tile = Config::tile;
   constexpr int columns_per_block = tile.columns / gemm_cluster_size;
@@ -120,7 +122,7 @@ __device__ void load_stage(const WeightedTileMaps& maps, const WeightedTileParam
   const int k = block * WeightedTile::block;
   Mbarrier& full = pipeline.full();
   pipeline.wait_free();
-  full.arrive_expect_tx(tile.stage_bytes() + Config::block_k_tiles * weight_row);
+  full.arrive_expect_tx(tile.stage_bytes() + params.block_k_tiles * weight_row);
 #pragma unroll
   for (int slice = 0; slice < Config::slices_a; ++slice) {
     tma_load(pipeline.a() + slice * tile.a_bytes(), maps.a, full, k, row * WeightedTile::rows,
@@ -132,18 +134,18 @@ __device__ void load_stage(const WeightedTileMaps& maps, const WeightedTileParam
                        maps.b, full, k, coord.column * tile.columns + rank * columns_per_block,
                        item_b * Config::slices_b + slice, all_of_cluster);
   }
-  tma_load(pipeline.row_weights(), maps.weights_a, full, row * WeightedTile::row_panels, k / Config::depth,
-           item_a);
-  tma_load(pipeline.column_weights(), maps.weights_b, full, coord.column * tile.column_panels(),
-           k / Config::depth, item_b);
+  const int first_tile = block * params.block_k_tiles;
+  tma_load(pipeline.row_weights(), maps.weights_a, full, row * WeightedTile::row_panels, first_tile, item_a);
+  tma_load(pipeline.column_weights(), maps.weights_b, full, coord.column * tile.column_panels(), first_tile,
+           item_b);
 }
 
 // Loads all k-blocks of all work tiles of the cluster. The producer, one thread of each thread block, calls
 // this function.
 template <class Config>
 __device__ void load_slices(const WeightedTileMaps& maps, const WeightedTileParams& params,
-                            WeightedTileSharedStorage<Config>& shared, std::uint32_t tiles) {
-  WeightedTilePipelineState<Config> pipeline(shared, tiles);
+                            WeightedTileSharedStorage<Config::tile>& shared, std::uint32_t tiles) {
+  WeightedTilePipelineState<Config::tile> pipeline(shared, tiles);
   WholeTileScheduler scheduler(params.schedule);
   WorkTile work_tile;
   while (scheduler.next(cluster_index(), work_tile)) {
@@ -188,7 +190,7 @@ __device__ bool has_failures(const WeightedTileParams& params, const TileCoord& 
 // warps of the producer's warpgroup except the first call this function.
 template <class Config>
 __device__ void load_epilogue_params(const WeightedTileParams& params,
-                                     WeightedTileSharedStorage<Config>& shared) {
+                                     WeightedTileSharedStorage<Config::tile>& shared) {
   constexpr int panels = WeightedTile::row_panels + Config::fragments;
   static_assert(panels <= 32);
   const int thread = static_cast<int>(threadIdx.x) - 32;

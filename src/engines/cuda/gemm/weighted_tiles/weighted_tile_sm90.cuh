@@ -65,7 +65,7 @@ struct TileOperands {
   MatrixDescriptor a;
   MatrixDescriptor b;
 
-  __device__ TileOperands(const WeightedTilePipelineState<Config>& stage, int tile, int consumer)
+  __device__ TileOperands(const WeightedTilePipelineState<Config::tile>& stage, int tile, int consumer)
       : a(stage.a() + consumer * 64 * WeightedTile::block + tile * Config::tile_steps * step_bytes),
         b(stage.b() + tile * Config::tile_steps * step_bytes) {}
 };
@@ -128,7 +128,8 @@ __device__ __forceinline__ void multiply_half(float (&values)[Config::sums],
 template <class Config>
 __device__ __forceinline__ void add_values(float (&sums)[Config::sums], const float (&high)[Config::sums],
                                            const float (&low)[Config::sums],
-                                           const WeightedTilePipelineState<Config>& pipeline, int tile) {
+                                           const WeightedTilePipelineState<Config::tile>& pipeline,
+                                           int tile) {
   const int warp = (thread_number() - warpgroup) / 32;
   const float row = load_shared(pipeline.row_weights() +
                                 (tile * WeightedTile::row_panels + warp) * static_cast<int>(sizeof(float)));
@@ -151,7 +152,7 @@ __device__ __forceinline__ void add_values(float (&sums)[Config::sums], const fl
 // Adds one tile along k. `tile` is its number in the k-block.
 template <class Config>
 __device__ __forceinline__ void add_k_tile(float (&sums)[Config::sums],
-                                           const WeightedTilePipelineState<Config>& pipeline, int tile,
+                                           const WeightedTilePipelineState<Config::tile>& pipeline, int tile,
                                            int consumer) {
   const TileOperands<Config> operands(pipeline, tile, consumer);
   float high[Config::sums];
@@ -161,15 +162,32 @@ __device__ __forceinline__ void add_k_tile(float (&sums)[Config::sums],
   add_values<Config>(sums, high, low, pipeline, tile);
 }
 
-// Adds the tiles of one k-block. An unrolled loop needs more registers than there are.
+// Adds the tiles of some k-blocks. An unrolled loop needs more registers than there are.
 template <class Config>
-__device__ __forceinline__ void add_k_block(float (&sums)[Config::sums],
-                                            WeightedTilePipelineState<Config>& pipeline, int consumer) {
-  pipeline.wait_full();
+__device__ __forceinline__ void add_k_blocks(float (&sums)[Config::sums],
+                                             WeightedTilePipelineState<Config::tile>& pipeline, int blocks,
+                                             int consumer) {
 #pragma unroll 1
-  for (int tile = 0; tile < Config::block_k_tiles; ++tile) add_k_tile<Config>(sums, pipeline, tile, consumer);
-  pipeline.release();
-  pipeline.advance();
+  for (int left = blocks; left > 0; --left) {
+    pipeline.wait_full();
+#pragma unroll 1
+    for (int tile = 0; tile < Config::block_k_tiles; ++tile)
+      add_k_tile<Config>(sums, pipeline, tile, consumer);
+    pipeline.release();
+    pipeline.advance();
+  }
+}
+
+// Adds the tiles of all k-blocks, in the depth that the launch says.
+template <class Config>
+__device__ __forceinline__ void add_all_k_blocks(float (&sums)[Config::sums],
+                                                 WeightedTilePipelineState<Config::tile>& pipeline,
+                                                 const WeightedTileParams& params, int consumer) {
+  if constexpr (Config::has_half_depth) {
+    if (params.block_k_tiles != Config::block_k_tiles)
+      return add_k_blocks<typename Config::OfHalfDepth>(sums, pipeline, params.schedule.k_blocks, consumer);
+  }
+  add_k_blocks<Config>(sums, pipeline, params.schedule.k_blocks, consumer);
 }
 
 // Sums of both kernels, added as FloatingSum adds them (arith/weighted_sum.hpp). The sum of failing tiles is
@@ -182,7 +200,7 @@ struct SumsOfPrograms {
   unsigned failing_columns;   // bit f says that fragment f has products of failing tiles
 
   __device__ SumsOfPrograms(const float (&sums)[Config::sums], const WeightedTileParams& params,
-                            const WeightedTileSharedStorage<Config>& shared, const TileCoord& coord)
+                            const WeightedTileSharedStorage<Config::tile>& shared, const TileCoord& coord)
       : tiles(sums) {
     const int thread = thread_number() - warpgroup;
     const WeightedTileRegion<Config> region(coord);
@@ -204,9 +222,9 @@ struct SumsOfPrograms {
 // Computes the work tiles of the cluster. The consumer warpgroups call this function.
 template <class Config>
 __device__ void multiply_work_tiles(const WeightedTileParams& params,
-                                    WeightedTileSharedStorage<Config>& shared, std::uint32_t tiles) {
+                                    WeightedTileSharedStorage<Config::tile>& shared, std::uint32_t tiles) {
   const int consumer = uniform(static_cast<int>(threadIdx.x) / warpgroup - 1);
-  WeightedTilePipelineState<Config> pipeline(shared, tiles);
+  WeightedTilePipelineState<Config::tile> pipeline(shared, tiles);
   WholeTileScheduler scheduler(params.schedule);
   WorkTile work_tile;
   unsigned epilogue_parity = 0;
@@ -214,8 +232,7 @@ __device__ void multiply_work_tiles(const WeightedTileParams& params,
   while (scheduler.next(cluster_index(), work_tile)) {
     if (is_not_selected(params, work_tile)) continue;
     float sums[Config::sums] = {};
-#pragma unroll 1
-    for (int left = params.schedule.k_blocks; left > 0; --left) add_k_block<Config>(sums, pipeline, consumer);
+    add_all_k_blocks<Config>(sums, pipeline, params, consumer);
     shared.epilogue_ready.wait(epilogue_parity);
     store_general_tile(SumsOfPrograms<Config>(sums, params, shared, params.schedule.coord(work_tile)),
                        params.tile, shared.epilogue, consumer * 64, thread_number() - warpgroup,
@@ -229,7 +246,7 @@ __device__ void multiply_work_tiles(const WeightedTileParams& params,
 template <class Config>
 __device__ void weighted_tile_gemm(const WeightedTileMaps& maps, const WeightedTileParams& params) {
   extern __shared__ unsigned char memory[];
-  __shared__ WeightedTileSharedStorage<Config> shared;
+  __shared__ WeightedTileSharedStorage<Config::tile> shared;
   static_assert(sizeof shared <= WeightedTile::max_static_bytes);
   const std::uint32_t tiles = aligned_tiles(memory);
   begin_cluster(shared);
@@ -238,7 +255,7 @@ __device__ void weighted_tile_gemm(const WeightedTileMaps& maps, const WeightedT
         if (threadIdx.x == 0) {
           load_slices<Config>(maps, params, shared, tiles);
         } else if (threadIdx.x >= 32) {
-          load_epilogue_params(params, shared);
+          load_epilogue_params<Config>(params, shared);
         }
       },
       [&] { multiply_work_tiles<Config>(params, shared, tiles); });

@@ -19,6 +19,7 @@
 #include "engines/cuda/arch/cost_fields.hpp"
 #include "engines/registry.hpp"
 #include "fakes/device_plan.hpp"
+#include "fakes/profiles/profile_in_force.hpp"
 #include "kintsugi/kintsugi.h"
 #include "support/effort.hpp"
 
@@ -65,7 +66,7 @@ TEST_F(Calibration, WritesAProfile) {
   const core::cuda::Profile profile = core::cuda::read_profile(text, file);
   EXPECT_EQ(profile.device.name, "NVIDIA Fake");
   EXPECT_EQ(profile.device.sm_count, 132);
-  EXPECT_EQ(profile.fits.size(), 19U);
+  EXPECT_EQ(profile.fits.size(), 21U);
   std::filesystem::remove_all(std::filesystem::path(file).parent_path());
 }
 
@@ -96,13 +97,6 @@ TEST_F(Calibration, ADeviceWithoutProductKernelsIsRefused) {
 using core::calibrate::Measurement;
 using core::cuda::Costs;
 
-const core::cuda::Profile& shipped(const std::string& name) {
-  for (const core::cuda::Profile& profile : core::cuda::shipped_profiles()) {
-    if (profile.device.name == name) return profile;
-  }
-  throw std::runtime_error("no shipped profile of " + name);
-}
-
 // Returns the measurements of a whole calibration, with the fake device's times.
 std::vector<Measurement> all_measurements() {
   core::calibrate::Workbench bench(*core::find_engine("cuda")->device(), true);
@@ -118,33 +112,6 @@ void measure_by(const Costs& truth, std::vector<Measurement>& measurements) {
   for (Measurement& measurement : measurements)
     measurement.microseconds = measurement.expected(truth) * noise(random);
 }
-
-// Writes a profile of the fake device with these costs where calls look for it, for the lifetime of the
-// object.
-class ProfileInForce {
- public:
-  explicit ProfileInForce(const Costs& costs) : folder_(testing::TempDir() + "/profile-in-force") {
-    ::setenv("XDG_CONFIG_HOME", folder_.c_str(), 1);
-    core::cuda::Profile profile = core::cuda::profile_in_force()->profile;
-    profile.library_version = core::library_version;
-    profile.driver_version = core::cuda::driver().version;
-    profile.costs = costs;
-    const std::filesystem::path file = core::cuda::profile_file(profile.device);
-    std::filesystem::create_directories(file.parent_path());
-    std::ofstream(file) << core::cuda::profile_text(profile);
-    core::cuda::reread_profiles();
-  }
-  ProfileInForce(const ProfileInForce&) = delete;
-  ProfileInForce& operator=(const ProfileInForce&) = delete;
-  ~ProfileInForce() {
-    ::unsetenv("XDG_CONFIG_HOME");
-    std::filesystem::remove_all(folder_);
-    core::cuda::reread_profiles();
-  }
-
- private:
-  std::string folder_;
-};
 
 class KnownCosts : public DevicePlan {
  protected:

@@ -1,0 +1,21 @@
+// Expected times of a candidate on a device.
+#pragma once
+
+#include <optional>
+
+#include "engines/device_engine.hpp"
+#include "planner/plan.hpp"
+
+namespace kintsugi::core {
+
+// Returns the expected times of a call that the candidate computes, on the plan's device. Returns nothing if
+// the device's times, or the candidate's, were not measured. Precondition: no extent of the problem is 0.
+std::optional<DeviceTimes> expected_device_times(const Plan& plan, const Candidate& candidate);
+
+// Does the same for a call in which both operands have slices of the candidate already, or in which neither
+// has, whatever the problem says.
+enum class Slicing : bool { none_prepared, both_prepared };
+std::optional<DeviceTimes> expected_device_times(const Plan& plan, const Candidate& candidate,
+                                                 Slicing slicing);
+
+}  // namespace kintsugi::core

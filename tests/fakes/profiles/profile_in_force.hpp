@@ -1,0 +1,52 @@
+// Profiles of costs that a test sets.
+#pragma once
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <stdexcept>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "base/version.hpp"
+#include "engines/cuda/arch/profile.hpp"
+
+namespace kintsugi::test {
+
+inline const core::cuda::Profile& shipped(const std::string& name) {
+  for (const core::cuda::Profile& profile : core::cuda::shipped_profiles()) {
+    if (profile.device.name == name) return profile;
+  }
+  throw std::runtime_error("no shipped profile of " + name);
+}
+
+// Writes a profile of the fake device with these costs where calls look for it, for the lifetime of the
+// object.
+class ProfileInForce {
+ public:
+  explicit ProfileInForce(const core::cuda::Costs& costs)
+      : folder_(testing::TempDir() + "/profile-in-force") {
+    ::setenv("XDG_CONFIG_HOME", folder_.c_str(), 1);
+    core::cuda::Profile profile = core::cuda::profile_in_force()->profile;
+    profile.library_version = core::library_version;
+    profile.driver_version = core::cuda::driver().version;
+    profile.costs = costs;
+    const std::filesystem::path file = core::cuda::profile_file(profile.device);
+    std::filesystem::create_directories(file.parent_path());
+    std::ofstream(file) << core::cuda::profile_text(profile);
+    core::cuda::reread_profiles();
+  }
+  ProfileInForce(const ProfileInForce&) = delete;
+  ProfileInForce& operator=(const ProfileInForce&) = delete;
+  ~ProfileInForce() {
+    ::unsetenv("XDG_CONFIG_HOME");
+    std::filesystem::remove_all(folder_);
+    core::cuda::reread_profiles();
+  }
+
+ private:
+  std::string folder_;
+};
+
+}  // namespace kintsugi::test
