@@ -1,5 +1,5 @@
-// Norms of the FP64 vectors of a strip that a cluster holds, from the sums of head_sums.cuh. The thread blocks
-// of the cluster exchange them in two messages for each vector: extremes first, then sums.
+// Norms of the FP64 vectors of a strip that a cluster holds, from the sums of head_sums.cuh. The thread
+// blocks of the cluster exchange them in two messages for each vector: extremes first, then sums.
 #pragma once
 
 #include "engines/cuda/split/mailbox.cuh"
