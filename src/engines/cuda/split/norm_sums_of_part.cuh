@@ -54,7 +54,9 @@ struct UpperSums {
     if (x == 0) {
       ++zeros;
     } else {
-      smallest = min(smallest, max(upper_of(x), 1U));
+      const std::uint32_t upper = max(upper_of(x), 1U);
+      smallest = min(smallest, upper);
+      largest = max(largest, upper);  // else a vector of such numbers would count as zero
     }
   }
 };
