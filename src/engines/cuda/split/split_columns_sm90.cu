@@ -246,6 +246,7 @@ __device__ void find_scalings_by_norms(const SplitTask& task, const StripPart& p
   const Exchange exchange{part_words, extremes_mailbox, words_mailbox, received_extremes,
                           reinterpret_cast<typename Exchange::Words*>(messages)};
   begin_norms(exchange);
+  await_copies();
   const bool is_general = find_part_words<Shape>(part, shared, exchange);
   if (__syncthreads_or(is_general ? 1 : 0) != 0)  // the same in all thread blocks of the cluster
     return find_general_scalings_by_norms<Shape>(task, part, shared, messages, scalings);

@@ -143,7 +143,7 @@ __device__ bool find_part_words(const StripPart& part, const Source* shared,
                                 const NormExchange<Shape::width>& exchange) {
   using Exchange = NormExchange<Shape::width>;
   UpperSums sums[Shape::chunk];
-  visit_part_by_groups<Shape, true>(part.length, shared, [&](const auto& x) {
+  visit_part_by_groups<Shape>(part.length, shared, [&](const auto& x) {
 #pragma unroll
     for (int i = 0; i < Shape::chunk; ++i) sums[i].add(x[i]);
   });
@@ -163,7 +163,7 @@ __device__ bool find_part_words(const StripPart& part, const Source* shared,
     factors[i] = words.factor<double>();
     is_general = is_general || words.is_general<double>();
   }
-  visit_part_by_groups<Shape, false>(part.length, shared, [&](const auto& x) {
+  visit_part_by_groups<Shape>(part.length, shared, [&](const auto& x) {
 #pragma unroll
     for (int i = 0; i < Shape::chunk; ++i) {
 #pragma unroll

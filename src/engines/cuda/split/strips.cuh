@@ -28,9 +28,6 @@ struct StripPart {
   int length;
 };
 
-// Number of lines whose copies a thread commits together.
-inline constexpr int lines_of_group = 4;
-
 // Starts copies of the thread block's part to shared memory, with zeros beyond the operand. Each thread
 // copies elements of the same vectors in every step.
 template <class Shape, class Source>
@@ -53,25 +50,14 @@ __device__ void start_loading(const SplitTask& task, const StripPart& part, Sour
   const int shared_step = Shape::shared_offset(0, step);
   const std::int64_t source_step = step * stride;
   Source* target = shared + Shape::shared_offset(v, first);
-  int p = first;
-  const auto copy = [&] {
-    if (aligned) {
+  if (aligned) {
+#pragma unroll 4
+    for (int p = first; p < part.length; p += step, source += source_step, target += shared_step)
       copy_aligned(target, source, p < existing ? bytes : 0);
-    } else {
+  } else {
+    for (int p = first; p < part.length; p += step, source += source_step, target += shared_step)
       copy_unaligned(target, source, p < existing ? bytes : 0);
-    }
-    p += step;
-    source += source_step;
-    target += shared_step;
-  };
-#pragma unroll 1
-  while (p + (lines_of_group - 1) * step < part.length) {
-#pragma unroll
-    for (int i = 0; i < lines_of_group; ++i) copy();
-    commit_copies();
   }
-#pragma unroll 1
-  while (p < part.length) copy();
 }
 
 // First of the vectors whose elements this thread loaded.
@@ -97,20 +83,17 @@ __device__ void visit_part(int length, const Source* shared, const Visit& visit)
 }
 
 // visit_part() with the elements of several inner indices at a time, whose reads do not wait for each other:
-// visit(elements) gets an array of the elements of each of the thread's vectors. With `awaits` each group of
-// lines is visited as soon as its copies are complete.
-template <class Shape, bool awaits, class Source, class Visit>
+// visit(elements) gets an array of the elements of each of the thread's vectors.
+template <class Shape, class Source, class Visit>
 __device__ void visit_part_by_groups(int length, const Source* shared, const Visit& visit) {
-  constexpr int lines = lines_of_group;
+  constexpr int lines = 4;
   const int step = static_cast<int>(blockDim.x) / Shape::lanes;
   const int first = static_cast<int>(threadIdx.x) / Shape::lanes;
   const int shared_step = Shape::shared_offset(0, step);
   const Source* source = shared + Shape::shared_offset(loaded_vector<Shape>(), first);
   int p = first;
-  int groups = (length - first + step - 1) / step / lines;  // that follow, with this one
 #pragma unroll 1
-  for (; groups > 0; --groups, p += lines * step, source += lines * shared_step) {
-    if constexpr (awaits) await_copies_before(groups - 1);
+  for (; p + (lines - 1) * step < length; p += lines * step, source += lines * shared_step) {
     Source x[Shape::chunk][lines];
 #pragma unroll
     for (int line = 0; line < lines; ++line) {
@@ -121,7 +104,6 @@ __device__ void visit_part_by_groups(int length, const Source* shared, const Vis
     }
     visit(x);
   }
-  if constexpr (awaits) await_copies();
 #pragma unroll 1
   for (; p < length; p += step, source += shared_step) {
     Source elements[Shape::chunk];
