@@ -36,17 +36,4 @@ __device__ void await_copies_but() {
   asm volatile("cp.async.wait_group %0;" ::"n"(groups) : "memory");
 }
 
-// Returns when at most the last `groups` groups of this thread are incomplete, or earlier groups than these.
-__device__ inline void await_copies_before(int groups) {
-  if (groups >= 3) {
-    await_copies_but<3>();
-  } else if (groups == 2) {
-    await_copies_but<2>();
-  } else if (groups == 1) {
-    await_copies_but<1>();
-  } else {
-    await_copies_but<0>();
-  }
-}
-
 }  // namespace kintsugi::core::cuda

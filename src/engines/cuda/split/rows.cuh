@@ -16,6 +16,19 @@ namespace rows {
 constexpr int elements_per_write = 8;
 constexpr int chunks_of_group = 4;  // sixteen bytes each, of a thread
 
+// Returns when at most the last `groups` groups of this thread's copies are incomplete.
+__device__ inline void await_copies_before(int groups) {
+  if (groups >= 3) {
+    await_copies_but<3>();
+  } else if (groups == 2) {
+    await_copies_but<2>();
+  } else if (groups == 1) {
+    await_copies_but<1>();
+  } else {
+    await_copies_but<0>();
+  }
+}
+
 // Copies the vector to shared memory, with zeros after its end. The thread starts all of its copies before it
 // waits. Copies are committed in groups of chunks_of_group.
 template <class Source>

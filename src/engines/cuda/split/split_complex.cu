@@ -4,6 +4,7 @@
 
 #include "engines/cuda/ptx/griddepcontrol.cuh"
 #include "engines/cuda/select/finish_range.cuh"
+#include "engines/cuda/split/complex_tiles.hpp"
 #include "engines/cuda/split/elements/complex_elements.hpp"
 #include "engines/cuda/split/elements/elements.cuh"
 

@@ -100,15 +100,6 @@ inline constexpr std::int64_t strip_part_length = 1024;
 inline constexpr std::int64_t tiles_part_length = 4096;
 inline constexpr std::int64_t complex_part_length = 1024;  // of complex elements, always by tiles
 
-// Constants of the kernels for complex elements. In shared memory each group of eight elements and each
-// vector of a tile is followed by the room of one element.
-inline constexpr std::int64_t complex_tile_length = 128;
-inline constexpr std::int64_t complex_tile_pitch = complex_tile_length / 8 * 9 + 1;
-// Bytes of shared memory of a thread block, which has two tiles.
-constexpr std::int64_t complex_tiles_bytes(std::int64_t element_bytes) {
-  return 2 * tile_vectors * complex_tile_pitch * element_bytes;
-}
-
 // Constants of the kernels for many short vectors.
 inline constexpr std::int64_t short_threads = 256;   // per thread block
 inline constexpr std::int64_t short_blocks = 3;      // thread blocks per SM

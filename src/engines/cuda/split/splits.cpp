@@ -10,6 +10,7 @@
 #include "engines/cuda/common/launch.hpp"
 #include "engines/cuda/select/alpha.hpp"
 #include "engines/cuda/select/select.hpp"
+#include "engines/cuda/split/complex_tiles.hpp"
 #include "engines/cuda/split/parts/range_parts.hpp"
 #include "engines/cuda/split/scaling.hpp"
 #include "engines/cuda/split/traversal.hpp"
