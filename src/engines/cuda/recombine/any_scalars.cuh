@@ -1,4 +1,5 @@
-// alpha X + beta C rounded once, in double arithmetic, for nearly any alpha and beta (arith/exact/double_sum.hpp).
+// alpha X + beta C, rounded once in double arithmetic for nearly any alpha and beta
+// (arith/exact/double_sum.hpp).
 #pragma once
 
 #include "arith/exact/double_sum.hpp"

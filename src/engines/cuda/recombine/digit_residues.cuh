@@ -189,7 +189,7 @@ __device__ inline double with_sign(double x, std::uint32_t sign) {
   return std::bit_cast<double>(std::bit_cast<std::uint64_t>(x) ^ both_words(sign, 0));
 }
 
-// What is added to AB. For alpha = ±1 and beta = ±1 fewer operations suffice.
+// The term that is added to AB. Fewer operations suffice for alpha = ±1 and beta = ±1.
 enum class Update { none, of_units, of_any_scalars };
 
 // Recombination (tile.cuh) by sums of digits. It rounds the sum of alpha AB and beta C once
@@ -265,19 +265,26 @@ class DigitResidues : public Residues<T, digit_limbs, Source> {
         const auto residues =
             RowResidues<steps>::template of_column<ResidueColumns<T>::residues>(columns.next());
         columns.template start<moduli>(block.has_column(e + ResidueColumns<T>::stages - 1));
-        if constexpr (update == Update::of_any_scalars) {
-          const unsigned rows_left = recombine_rows(block, residues, e, scalars, elements.rows);
-          if (has_element) left |= Block::elements_of_column(rows_left, e);
-        } else {
-#pragma unroll
-          for (int p = 0; p < parts; ++p)
-            recombine_part<update>(block, residues, e, p, scalars, elements.rows);
+        const unsigned rows_left = recombine_column<update>(block, residues, e, scalars, elements.rows);
+        if (has_element) {
+          left |= Block::elements_of_column(rows_left, e);
+          block.write(e, elements);
         }
-        if (has_element) block.write(e, elements);
       }
       block.end(block_warps * first);
     }
     return left;
+  }
+
+  // Recombines the thread's rows of its e-th column. Returns a bit for each row that is not changed.
+  template <Update update, int steps>
+  __device__ unsigned recombine_column(const Block& block, const RowResidues<steps>& residues, int e,
+                                       const Scalars<T>& scalars, T (&elements)[rows_each]) const {
+    if constexpr (update == Update::of_any_scalars)
+      return recombine_rows(block, residues, e, scalars, elements);
+#pragma unroll
+    for (int p = 0; p < parts; ++p) recombine_part<update>(block, residues, e, p, scalars, elements);
+    return 0;
   }
 
   // Recombines the thread's rows of its e-th column for any scalars. Returns a bit for each row that is not
