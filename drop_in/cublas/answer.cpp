@@ -49,7 +49,6 @@ class Answer {
  private:
   int answer_as_decided(const Decision& decision) const {
     if (!decision.emulates) return forward_as_planned(decision);
-    if (const char* reason = reason_in_scalars(call_, state_)) return forward(reason);
     if (const char* reason = origin_.reason_in_arithmetic(*call_.type)) return forward(reason);
     if (const char* reason = origin_.enqueue_before(state_)) return forward(reason);
     return emulate(decision);

@@ -1,7 +1,5 @@
 #include "decision.hpp"
 
-#include <algorithm>
-#include <cmath>
 #include <cstddef>
 
 #include "common/accuracy.hpp"
@@ -86,21 +84,6 @@ bool is_temporary(kintsugi_status status) {
   return status == KINTSUGI_OUT_OF_MEMORY || status == KINTSUGI_DEVICE_ERROR;
 }
 
-// True for FP64 products if no setting and no rule of the sites file asks for emulation. Then speed alone
-// decides.
-bool is_fp64_by_default(const Call& call) {
-  return call.site == nullptr && settings().policy == Policy::automatic && settings().scheme.empty() &&
-         settings().accuracy.empty() && !drop_in::is_single(*call.type);
-}
-
-// True for FP64 products that are too small to gain while other work runs on the device. An emulation
-// occupies all SMs. At k = 2048 it gains 5 % on an idle H200, but cuSOLVER's Cholesky factorization (n =
-// 32768), which overlaps products with other kernels, took 1.49 times as long.
-bool gains_too_little(const Call& call) {
-  constexpr std::int64_t min_side = 3072;
-  return is_fp64_by_default(call) && std::min({call.m, call.n, call.k}) < min_side;
-}
-
 // Makes a plan by the rule of the call's site; by the settings if the call has no site.
 kintsugi_status make_plan(const Call& call, const CallState& state, kintsugi_options options,
                           kintsugi_plan* plan) {
@@ -153,11 +136,6 @@ Decision new_decision(const Call& call, const CallState& state) {
   decision.why = summary.why;
   decision.candidates = summary.candidates;
   decision.emulates = !summary.is_native || !leaves_native_to_cublas(call);
-  if (decision.emulates && gains_too_little(call)) {
-    decision.emulates = false;
-    decision.candidates.clear();
-    decision.why = "FP64 products with a side below 3072 gain too little beside other work of the device";
-  }
   if (!decision.emulates) decision.plan.reset();
   if (decision.emulates) kintsugi_plan_workspace_size(plan, &decision.workspace_bytes);
   return decision;
@@ -165,24 +143,7 @@ Decision new_decision(const Call& call, const CallState& state) {
 
 constinit drop_in::Kept<Key, Decision, KeyHash> decisions(decisions_mutex);
 
-// True if a scalar in host memory, real or complex FP64, is 1 or -1.
-bool is_unit(const void* scalar, kintsugi_type type) {
-  const auto* parts = static_cast<const double*>(scalar);
-  return std::abs(parts[0]) == 1 && (!drop_in::is_complex(type) || parts[1] == 0);
-}
-
 }  // namespace
-
-// Leaves FP64 products with beta != 0 to cuBLAS unless alpha and beta are 1 or -1. Other scalars need a
-// longer epilogue, which costs more than the emulation gains: 4096 x 8192 x 4096 takes 5.2 ms on an H200, and
-// 4.9 ms by cuBLAS. Scalars in device memory count as other scalars, since their values are not known here.
-const char* reason_in_scalars(const Call& call, const CallState& state) {
-  if (!is_fp64_by_default(call)) return nullptr;
-  const kintsugi_type type = *call.type;
-  const bool is_cheap = state.pointer_mode == KINTSUGI_SCALARS_ON_HOST &&
-                        (is_zero(call.beta, type) || (is_unit(call.alpha, type) && is_unit(call.beta, type)));
-  return is_cheap ? nullptr : "FP64 products that add to C gain too little for scalars other than 1 and -1";
-}
 
 DecisionPointer decide(const Call& call, const CallState& state) {
   const auto is_final = [](const Decision& decision) { return decision.is_final; };

@@ -35,10 +35,6 @@ struct CallState {
 
 using DecisionPointer = drop_in::ValuePointer<Decision>;
 
-// Returns the reason why alpha and beta leave a call to cuBLAS although its decision is to emulate; nullptr:
-// there is none.
-const char* reason_in_scalars(const Call& call, const CallState& state);
-
 // Returns the decision on a call for which reason_to_forward() has no reason.
 DecisionPointer decide(const Call& call, const CallState& state);
 

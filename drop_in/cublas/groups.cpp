@@ -67,7 +67,6 @@ class GroupsAnswer {
       if (decision->candidates.empty()) report_if_forced(symbol_.name(), decision->why);
       return {.why = decision->why};
     }
-    if (const char* reason = reason_in_scalars(group, state_)) return {.why = reason};
     return {.decision = std::move(decision)};
   }
 

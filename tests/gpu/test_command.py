@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import types
 
@@ -227,3 +228,21 @@ def test_a_bundle_without_device_code_is_refused(tmp_path):
     (tmp_path / "device_architectures.cmake").write_text("")
     result = subprocess.run(words, capture_output=True, text=True)
     assert result.returncode == 1 and "/nowhere/gpu_test is not built" in result.stderr
+
+
+@pytest.mark.parametrize("has_cholmod", [False, True])
+def test_a_bundle_has_what_the_suites_need(tmp_path, has_cholmod):
+    """Stubs for library paths in their folders, and CHOLMOD's program if it is built."""
+    program = shutil.which("true")
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests/gpu_programs.txt").write_text(f"{program}\n")
+    (tmp_path / "device_architectures.cmake").write_text("")
+    for version, name in ((12, "libcublas.so.12"), (13, "libcublas.so.13"), (13, "libcublasLt.so.13")):
+        (tmp_path / f"cublas_path/{version}").mkdir(parents=True, exist_ok=True)
+        shutil.copy(program, tmp_path / f"cublas_path/{version}/{name}")
+    if has_cholmod:
+        shutil.copy(program, tmp_path / "cholmod_l_demo")
+    result = subprocess.run([SOURCE / "scripts/gpu_bundle", tmp_path], capture_output=True, text=True, check=True)
+    names = {file.relative_to(tmp_path / "gpu").as_posix() for file in (tmp_path / "gpu").rglob("*") if file.is_file()}
+    assert {"true", "sources.txt", "cublas_path/12/libcublas.so.12", "cublas_path/13/libcublas.so.13", "cublas_path/13/libcublasLt.so.13"} <= names
+    assert ("cholmod_l_demo" in names) == has_cholmod and ("make_cholmod" in result.stdout) == (not has_cholmod)

@@ -61,12 +61,12 @@ class RoutineAnswer {
     try {
       steps.add(call_);
       if (records_calls())
-        outcome_ = {.candidates = steps.first_decision().candidates, .why = steps.why(), .failed = false};
+        outcome_ = {.candidates = steps.first_decision().candidates, .why = steps.first_decision().why, .failed = false};
     } catch (const std::exception&) {  // No memory; C is as it was.
       return forward_(call_);
     }
     const bool is_undivided = steps.all().size() == 1;
-    return is_undivided ? forward(steps.why()) : run_steps(steps);
+    return is_undivided ? forward(steps.first_decision().why) : run_steps(steps);
   }
 
  private:

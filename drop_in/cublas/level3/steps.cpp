@@ -166,19 +166,15 @@ void Steps::add_native(const RoutineCall& call) { steps_.push_back({.native = ca
 
 void Steps::add_product(const Call& product) {
   DecisionPointer decision = decide(product, state_);
-  const bool emulates = decision->emulates && reason_in_scalars(product, state_) == nullptr;
+  const bool emulates = decision->emulates;
   steps_.push_back(
       {.native = std::nullopt, .product = product, .decision = std::move(decision), .emulates = emulates});
 }
 
 bool Steps::decide_emulation(const Call& product) {
   DecisionPointer decision = decide(product, state_);
-  const char* reason = decision->emulates ? reason_in_scalars(product, state_) : nullptr;
-  const bool emulates = decision->emulates && reason == nullptr;
-  if (!first_decision_) {
-    why_ = reason != nullptr ? reason : decision->why;
-    first_decision_.emplace(std::move(decision));
-  }
+  const bool emulates = decision->emulates;
+  if (!first_decision_) first_decision_.emplace(std::move(decision));
   return emulates;
 }
 

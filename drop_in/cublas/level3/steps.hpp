@@ -6,7 +6,6 @@
 #include <array>
 #include <cstddef>
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "cublas/call.hpp"
@@ -47,8 +46,6 @@ class Steps {
   const std::vector<Step>& all() const { return steps_; }
   // Returns the decision on the largest product. add() decides on that product first.
   const Decision& first_decision() const { return **first_decision_; }
-  // Returns the reason for the first decision.
-  const std::string& why() const { return why_; }
 
  private:
   void add_update(const RoutineCall& call);
@@ -65,7 +62,6 @@ class Steps {
   std::int64_t min_order_;
   std::vector<Step> steps_;
   std::optional<DecisionPointer> first_decision_;
-  std::string why_;
 };
 
 }  // namespace kintsugi::cublas

@@ -316,13 +316,14 @@ class ItemSteps {
   // Splits and multiplies block after block by the item's candidate, which is not checked.
   void multiply_blocks(Item item) const {
     const bool is_already_split = item.candidate == 0 && item.split_ahead;
+    const Blocking blocking = candidate_blocking(plan_, candidate_of(item), blocking_);
     Slices a;
     Slices b;
-    for_each_block(blocking_, c_.rows, c_.columns, [&](const ResultBlock& block) {
+    for_each_block(blocking, c_.rows, c_.columns, [&](const ResultBlock& block) {
       std::vector<DeviceSplit> splits;
       splits.reserve(2);
-      if (needs_split_of_columns(block, blocking_, c_.rows)) b = plan_split_b(item, block, splits);
-      if (needs_split_of_rows(block, blocking_, c_.rows)) a = plan_split_a(item, block, splits);
+      if (needs_split_of_columns(block, blocking, c_.rows)) b = plan_split_b(item, block, splits);
+      if (needs_split_of_rows(block, blocking, c_.rows)) a = plan_split_a(item, block, splits);
       if (!splits.empty() && !is_already_split)
         engine_.split(queue_, splits, on_candidate(item, item.candidate));
       multiply_tiles(item, a, b, block, block);

@@ -101,12 +101,28 @@ std::size_t block_bytes(const Plan& plan, const Candidate& candidate, const Bloc
   return bytes_of_layout([&](Workspace& workspace) { lay_out_block(plan, candidate, blocking, workspace); });
 }
 
+// Returns the rows of equal blocks that have as many columns as `blocking` and need at most `max_bytes`;
+// blocking.m if there are none.
+std::int64_t rows_within(const Plan& plan, const Candidate& candidate, const Blocking& blocking,
+                         std::size_t max_bytes) {
+  const std::int64_t multiple = block_multiple(plan);
+  for (std::int64_t blocks = divide_up(plan.problem.m, blocking.m);; ++blocks) {
+    const std::int64_t rows = round_up(divide_up(plan.problem.m, blocks), multiple);
+    if (block_bytes(plan, candidate, {rows, blocking.n}) <= max_bytes) return rows;
+    if (rows == multiple) return blocking.m;
+  }
+}
+
 }  // namespace
 
 Blocking candidate_blocking(const Plan& plan, const Candidate& candidate, const Blocking& blocking) {
-  if (!candidate.checked) return blocking;
-  const std::size_t max_bytes = block_bytes(plan, *plan.checked_candidate(), blocking) / 2 * 3;
+  const bool is_cut = blocking.m < plan.problem.m || blocking.n < plan.problem.n;
+  if (!candidate.checked && !(needs_norms(plan) && is_cut)) return blocking;
+  const std::size_t max_bytes = candidate.checked
+                                    ? block_bytes(plan, *plan.checked_candidate(), blocking) / 2 * 3
+                                    : block_bytes(plan, plan.candidates.front(), blocking);
   Blocking divided = blocking;
+  if (!candidate.checked) divided.m = rows_within(plan, candidate, blocking, max_bytes);
   while (block_bytes(plan, candidate, divided) > max_bytes) {
     const Blocking smaller = smaller_blocking(divided, block_multiple(plan));
     if (smaller == divided) break;

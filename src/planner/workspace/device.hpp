@@ -62,9 +62,13 @@ struct DeviceBlockMemory {
 DeviceBlockMemory lay_out_block(const Plan& plan, const Candidate& candidate, const Blocking& blocking,
                                 Workspace& workspace);
 
-// Returns the size of the blocks into which a candidate divides a block of the plan. Checked candidates after
-// the first one seldom run. Such a candidate divides the block until it needs at most 1.5 times the memory of
-// the first checked candidate, or until the block cannot be divided further.
+// Returns the size of the blocks of a candidate. Candidates after the first one seldom run, so their slices
+// must not make the first one's blocks smaller.
+//
+// - A checked candidate divides a block of the plan until it needs at most 1.5 times the memory of the first
+//   checked candidate, or until the block cannot be divided further.
+// - Of candidates that norms prove, the first one has the plan's blocks if C has several. Blocks of the
+//   others need at most as much memory as these; if possible they have as many columns.
 Blocking candidate_blocking(const Plan& plan, const Candidate& candidate, const Blocking& blocking);
 
 // Returns the bytes of a block for the candidate that needs most.

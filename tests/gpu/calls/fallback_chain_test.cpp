@@ -33,6 +33,27 @@ TEST(DeviceChain, RangesSelectTheCandidateInSmallCases) {
   }
 }
 
+// Candidates have blocks of C of their own if a limit cuts it.
+TEST(DeviceChain, BlocksOfFp64CandidatesDoNotChangeBits) {
+  int later_candidates = 0;
+  for (const char* distribution : {"phi:0.5", "phi:1.5", "phi:2", "phi:2.5", "phi:3"}) {
+    GemmCase test{.m = 1500, .n = 1300, .k = 1200, .alpha = -1, .beta = 1, .distribution = distribution};
+    test.policy = "emulate";
+    const auto bits = device_bits<double>(test);
+    test.workspace_limit = std::int64_t{50} << 20;
+    SCOPED_TRACE(describe(test));
+    const Handle handle;
+    GemmDataOf<double> data(test);
+    DeviceGemm<double>(data).run_well(handle);
+    const json candidates = handle.report()["candidates"];
+    ASSERT_EQ(candidates.size(), 1U) << candidates;
+    const std::string scheme = candidates[0]["scheme"];
+    later_candidates += scheme.starts_with("ozaki2") && !scheme.starts_with("ozaki2:moduli=15") ? 1 : 0;
+    EXPECT_EQ(bits_of(data.result()), bits) << candidates;
+  }
+  EXPECT_GT(later_candidates, 0);
+}
+
 // Shapes have few and many vectors with both strides; split kernels of the fourth have 48 KB of shared
 // memory.
 TEST(DeviceChain, LaterCandidatesHaveTheBitsOfTheirSchemes) {

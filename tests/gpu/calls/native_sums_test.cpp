@@ -5,6 +5,7 @@
 #include <cmath>
 #include <complex>
 #include <limits>
+#include <random>
 
 #include "gpu/calls/contract_bound.hpp"
 #include "gpu/calls/device_stream.hpp"
@@ -83,6 +84,42 @@ TEST(NativeSums, KeepZerosAndSpecialValues) {
       }
     }
   }
+}
+
+// A case of triangular operands with a range that no emulation accepts, so that many sums are zero.
+GemmDataOf<double> triangles(double beta) {
+  GemmCase test{.m = 300, .n = 270, .k = 280, .beta = beta, .engine = "cuda", .policy = "emulate"};
+  GemmDataOf<double> data(test);
+  std::mt19937_64 random(5);
+  const auto draw = [&] {
+    return std::ldexp(static_cast<double>(random() % 1000 + 1), -200 + static_cast<int>(random() % 400));
+  };
+  for (std::int64_t p = 0; p < test.k; ++p) {
+    for (std::int64_t i = 0; i < test.m; ++i) data.a()(i, p) = i >= p ? draw() : 0;
+    for (std::int64_t j = 0; j < test.n; ++j) data.b()(p, j) = p <= j ? 0 : draw();
+  }
+  for (std::int64_t j = 0; j < test.n; ++j) {
+    for (std::int64_t i = 0; i < test.m; ++i) data.c()(i, j) = (i + j) % 3 == 0 ? 0 : (i + j) % 3 - 1.5;
+  }
+  return data;
+}
+
+TEST(NativeSums, SumsOfZeroAreAddedToC) {
+  GemmDataOf<double> product = triangles(0);
+  GemmDataOf<double> update = triangles(1);
+  const Handle handle;
+  DeviceGemm<double>(product).run_well(handle);
+  EXPECT_EQ(handle.report()["candidates"][0]["scheme"], "native");
+  GemmDataOf<double> expected = triangles(1);
+  DeviceGemm<double>(update).run_well();
+  int zeros = 0;
+  for (std::int64_t j = 0; j < 270; ++j) {
+    for (std::int64_t i = 0; i < 300; ++i) {
+      ASSERT_EQ(update.c()(i, j), product.c()(i, j) + expected.c()(i, j)) << i << " " << j;
+      zeros += update.c()(i, j) == 0 ? 1 : 0;
+    }
+  }
+  EXPECT_GT(zeros, 1000);
 }
 
 template <class T>

@@ -57,8 +57,22 @@ class FuzzSession::Worker {
   kintsugi_handle handle_ = nullptr;
 };
 
+namespace {
+
+// Values and alignment are drawn for a type, so one that the request gives must be known before.
+FuzzChoices choices_of(const FuzzRequest& request) {
+  FuzzChoices choices = device_choices(request.limits);
+  FuzzCase given;
+  given.type.clear();
+  given = read_case(request.with, given);
+  if (!given.type.empty()) choices.types = {given.type};
+  return choices;
+}
+
+}  // namespace
+
 FuzzSession::FuzzSession(const FuzzRequest& request)
-    : request_(request), choices_(device_choices(request.limits)), tally_(command_of(request)),
+    : request_(request), choices_(choices_of(request)), tally_(command_of(request)),
       device_(request.limits.on_host ? "host" : lab::device_facts().name) {
   for (int worker = 0; worker < request.threads; ++worker) running_.push_back(std::make_unique<Running>());
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "gpu/split/norm_cases.hpp"
 #include "gpu/split/split_cases.hpp"
 #include "schemes/ozaki2.hpp"
 #include "split/ranges.hpp"
@@ -15,33 +16,16 @@ template <class T>
 class NormsOf : public testing::Test {};
 TYPED_TEST_SUITE(NormsOf, EveryType);
 
-// Norms of all vectors, whose ranges are known.
-template <class View>
-std::vector<VectorNorm> norms_on_host(const View& view, const std::vector<VectorRange>& ranges) {
-  std::vector<VectorNorm> norms;
-  for (std::int64_t v = 0; v < view.rows; ++v) {
-    const TwoFactors scaling = norm_scaling(ranges[static_cast<std::size_t>(v)]);
-    NormSums sums;
-    for (std::int64_t p = 0; p < view.columns; ++p) sums.add(view(v, p), scaling);
-    norms.push_back(sums.norm(view.columns));
-  }
-  return norms;
-}
-
 template <class T>
 struct DrawnOperand {
   DrawnOperand(Random& random, std::int64_t longest)
       : operand(random.integer(1, 60), random.integer(1, longest),
                 layouts[static_cast<std::size_t>(random.integer(0, 2))], 0, random.bits()),
-        device(operand, rule(), 0), norms(device.ranges.host().size()), ranges(norms.host().size()) {
-    find_ranges(operand.view(), rule(), ranges, 1);
+        device(operand, rule_of_norms(), 0), norms(device.ranges.host().size()), ranges(norms.host().size()) {
+    find_ranges(operand.view(), rule_of_norms(), ranges, 1);
     find_depths(operand.view(), ranges);
   }
 
-  static const SplitRule& rule() {
-    static const SplitRule rule = find_scheme("ozaki2:moduli=16")->program.split_a;
-    return rule;
-  }
   DeviceSide side() const { return {device.matrix, 0, device.ranges.data(), 1, norms.data()}; }
 
   Operand<T> operand;
@@ -63,14 +47,7 @@ void expect_norms_of_host(const std::vector<std::array<std::int64_t, 2>>& length
       const std::string text = fmt::format("{}, seed {}, round {}", drawn->operand.text(), seed, round);
       expect_same_ranges(drawn->device.ranges.host(), drawn->ranges, text, false);
       const std::vector<VectorNorm> wanted = norms_on_host(drawn->operand.view(), drawn->ranges);
-      const std::vector<VectorNorm> got = drawn->norms.host();
-      for (std::size_t v = 0; v < wanted.size(); ++v) {
-        ASSERT_EQ(got[v].elements, wanted[v].elements) << text << ", vector " << v;
-        ASSERT_EQ(got[v].bits, wanted[v].bits) << text << ", vector " << v;
-        ASSERT_EQ(got[v].mean, wanted[v].mean) << text << ", vector " << v;
-        ASSERT_EQ(got[v].mean_exponent, wanted[v].mean_exponent) << text << ", vector " << v;
-        ASSERT_EQ(got[v].depth, wanted[v].depth) << text << ", vector " << v;
-      }
+      expect_same_norms(drawn->norms.host().data(), wanted, text);
     }
   }
 }
@@ -78,6 +55,9 @@ void expect_norms_of_host(const std::vector<std::array<std::int64_t, 2>>& length
 TYPED_TEST(NormsOf, EqualTheHostsInSmallCases) {
   std::vector<std::array<std::int64_t, 2>> lengths(25, {200, 200});
   lengths.insert(lengths.end(), 5, {5000, 200});
+  // Thread blocks find the norms of one, two, four or eight rows of complex elements at once.
+  lengths.insert(lengths.end(), 5, {600, 1200});
+  lengths.insert(lengths.end(), 5, {2300, 4700});
   expect_norms_of_host<TypeParam>(lengths);
 }
 

@@ -41,6 +41,41 @@ __device__ inline const VectorRange* ranges_of(const DeviceSide& side, std::int6
   return side.ranges == nullptr ? nullptr : side.ranges + (side.items == 1 ? 0 : blockIdx.y * vectors);
 }
 
+// Joins the ranges of `count` vectors, `step` ranges apart. All lanes of a warp must call it together; all
+// get the result.
+__device__ inline VectorRange joined_range(const VectorRange* ranges, std::int64_t count, int step) {
+  constexpr int lanes = 32;
+  VectorRange joined;
+  std::uint32_t non_zero = 0;
+#pragma unroll 1
+  for (std::int64_t v = threadIdx.x % lanes; v < count; v += lanes) {
+    const VectorRange& range = ranges[v * step];
+    joined.flags |= range.flags;
+    if ((range.flags & VectorRange::all_zero) != 0) continue;
+    non_zero = VectorRange::all_zero;
+    joined.smallest = min(joined.smallest, range.smallest);
+    joined.largest = max(joined.largest, range.largest);
+  }
+  joined.smallest = __reduce_min_sync(~0U, joined.smallest);
+  joined.largest = __reduce_max_sync(~0U, joined.largest);
+  joined.flags = __reduce_or_sync(~0U, joined.flags) & ~__reduce_or_sync(~0U, non_zero);
+  return joined;
+}
+
+// True if the ranges of all vectors of a part of C prove all of its sums (is_reliable_by_ranges). The part
+// begins at (row, column) of C. All lanes of a warp must call it together.
+template <class T>
+__device__ bool ranges_prove_part(const DeviceTile& tile, std::int64_t row, std::int64_t column,
+                                  std::int64_t rows, std::int64_t columns) {
+  const std::int64_t products = parts_of<T> * tile.a.matrix.columns;
+  const VectorRange* ranges_a = ranges_of(tile.a, tile.a.matrix.rows);
+  const VectorRange* ranges_b = ranges_of(tile.b, parts_of<T> * tile.b.matrix.rows);
+  if (ranges_a == nullptr || ranges_b == nullptr) return false;
+  return is_reliable_by_ranges<RealOf<T>>(joined_range(ranges_a + row, rows, 1),
+                                          joined_range(ranges_b + parts_of<T> * column, columns, parts_of<T>),
+                                          products);
+}
+
 template <class T>
 __device__ T nan_element() {
   constexpr RealOf<T> nan = std::numeric_limits<RealOf<T>>::quiet_NaN();
@@ -91,22 +126,16 @@ struct UnreliableSums {
   std::uint64_t zeros = 0;       // sums that are zero
 };
 
-template <class T>
-__device__ bool has_zero_part(const T& x) {
-  if constexpr (is_complex<T>) {
-    return x.real() == 0 || x.imag() == 0;
-  } else {
-    return x == 0;
-  }
-}
-
-// Replaces an element, which has the old C, by the result for a sum that is zero, as ranges prove. Returns
-// false and does nothing if the sign of that zero decides the sign or value of the result.
+// Replaces an element, which has the old C, by the result for a sum that is zero, as ranges prove. Sums that
+// are zero are +0. Returns false and does nothing if alpha times such a sum is not zero.
 template <class T>
 __device__ bool add_zero_sum(const Scalars<T>& scalars, T& element) {
-  const T scaled = times(scalars.beta, element);
-  if (!(times(scalars.alpha, T(0)) == T(0)) || has_zero_part(scaled)) return false;
-  element = scaled;
+  if (!(times(scalars.alpha, T(0)) == T(0))) return false;
+  if constexpr (is_complex<T>) {
+    element = epilogue(Complex<double>(0, 0), scalars.alpha, scalars.beta, &element);
+  } else {
+    element = epilogue(0.0, scalars.alpha, scalars.beta, &element);
+  }
   return true;
 }
 

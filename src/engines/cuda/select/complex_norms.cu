@@ -1,227 +1,256 @@
-// Ranges and norms of complex operands. A thread block reads the elements of some vectors, finds their ranges
-// and then their norms. Its threads hold as many elements as their registers have room for, and read the
-// others again; few thread blocks run at the same time, so that these are still in L2.
-#include "engines/cuda/common/operands.cuh"
+// Ranges and norms of complex operands, each element read once from memory. Thread blocks that stay on their
+// SM go through the work items: a few rows or columns each. While they find a vector's norm, the first
+// elements of the next one are on their way to shared memory.
 #include "engines/cuda/ptx/griddepcontrol.cuh"
 #include "engines/cuda/select/alpha.cuh"
-#include "engines/cuda/select/norm_sums.cuh"
-#include "engines/cuda/select/ranges_task.hpp"
+#include "engines/cuda/select/complex_vectors.cuh"
 
 namespace kintsugi::core::cuda {
 
 namespace {
 
-constexpr int held_elements = 8;  // of a thread
-constexpr int warps = complex_norms_threads / 32;
-constexpr int max_width = complex_norms_strip;  // largest number of vectors of a thread block
+using namespace complex_norms;
 
-// Sums over a row or column of complex elements, from which the ranges of its real vectors follow. These have
-// the same numbers, but imaginary parts of either sign (base/embedding.hpp).
-template <class T>
-struct ComplexSum {
-  MagnitudesAndExponents<T> numbers;  // its flags are those of real parts
-  std::uint32_t imaginary_flags = 0;
+// Sums over a vector in shared memory.
+struct VectorSums : VectorWords {
+  static constexpr std::uint32_t none = ~0U;
 
-  __device__ void add(const T (&x)[2]) {
-    const auto magnitude = std::bit_cast<typename Magnitudes<T>::Bits>(x[1]) & Magnitudes<T>::without_sign;
-    if (magnitude < Magnitudes<T>::infinity) {
-      numbers.add(x);
-      return;
-    }
-    numbers.add(x[0]);
-    VectorRange special;
-    extend(special, x[1]);
-    imaginary_flags |= special.flags & ~static_cast<std::uint32_t>(VectorRange::all_zero);
-  }
-  __device__ void add(const ComplexSum& other) {
-    numbers.add(other.numbers);
-    imaginary_flags |= other.imaginary_flags;
-  }
-
-  __device__ bool is_finite() const { return (numbers.flags | imaginary_flags) == 0; }
-  // Flags that imaginary parts give to the real vector in which they have their sign or, if `negated`, the
-  // other one.
-  __device__ std::uint32_t flags_of_imaginary_parts(bool negated) const {
-    const std::uint32_t plus = imaginary_flags & VectorRange::has_plus_infinity;
-    const std::uint32_t minus = imaginary_flags & VectorRange::has_minus_infinity;
-    static_assert(VectorRange::has_minus_infinity == 2 * VectorRange::has_plus_infinity);
-    return (imaginary_flags & VectorRange::has_nan) | (negated ? plus * 2 | minus / 2 : plus | minus);
-  }
+  std::uint32_t work = none;  // work item of the vector; none: there is no vector
+  std::uint32_t index = 0;    // of the vector in its work item
 };
 
+constexpr int ring_size = 32;  // vectors whose ranges and norms are stored together, one by each lane
+
+// Stores range and norm of each vector of a ring and clears the ring. One warp calls it.
 template <class T>
-__device__ void add_over_lanes(ComplexSum<T>& sum, unsigned lane_bits) {
-  cuda::add_over_lanes(sum.numbers, lane_bits);
-  for (unsigned lane = 1; lane < 32; lane <<= 1) {
-    if ((lane_bits & lane) != 0) sum.imaginary_flags |= __shfl_xor_sync(~0U, sum.imaginary_flags, lane);
-  }
-}
-__device__ inline void add_over_lanes(NormSums& sums, unsigned lane_bits) {
-  cuda::add_over_lanes(sums, lane_bits);
+__device__ void store_ring(const ComplexNormsTasks& tasks, VectorSums (&ring)[ring_size]) {
+  const VectorSums sums = ring[threadIdx.x % 32];
+  ring[threadIdx.x % 32] = {};
+  if (sums.work == VectorSums::none || sums.is_general<T>()) return;
+  const WorkItem work(tasks, sums.work);
+  const auto numbers = static_cast<std::uint32_t>(2 * work.chunks() * thread_elements << work.line_bits());
+  const ComplexVector vector = work.vector(sums.index);
+  vector.store_ranges(ComplexSum<T>{sums.magnitudes<T>(numbers)});
+  vector.store_norm(sums.norm_sums<T>(numbers));
 }
 
-// The thread's vector of the thread block, and the elements that the thread reads.
+// Adds up the sums of the threads that share a vector. All of them get the result. All threads of the thread
+// block must call it together.
+template <class Sum>
+__device__ Sum add_over_vector(const WorkItem& work, int index, Sum sum) {
+  __shared__ Sum warp_sums[warps][complex_norms_strip];
+  const Lanes lanes(work);
+  const int warp = static_cast<int>(threadIdx.x) / 32;
+  add_over_lanes(sum, lanes.bits);
+  __syncthreads();  // the sums of an earlier call are read
+  const int place = work.is_by_rows() ? 0 : index;
+  if (lanes.place == 0) warp_sums[warp][place] = sum;
+  __syncthreads();
+  const int vector_warps = work.is_by_rows() ? warps >> work.width_bits : warps;
+  const int first_warp = work.is_by_rows() ? index * vector_warps : 0;
+  Sum total;
+#pragma unroll 1
+  for (int i = 0; i < vector_warps; ++i) total.add(warp_sums[first_warp + i][place]);
+  return total;
+}
+
+// Finds ranges and norms of the vectors of a work item, whatever their elements are, and stores those for
+// which VectorWords do not hold.
 template <class T>
-class ThreadElements {
- public:
-  using Pair = std::conditional_t<sizeof(T) == 8, double2, float2>;
-
-  __device__ ThreadElements(const RangesTask& task, std::int64_t block, int width)
-      : lines_(complex_norms_threads / width), length_(static_cast<int>(task.matrix.columns)),
-        stride_(task.matrix.column_stride) {
-    vector = block * width + static_cast<int>(threadIdx.x) % width;
-    exists = vector < task.matrix.rows;
-    line_ = static_cast<int>(threadIdx.x) / width;
-    const auto* start = matrix_start<std::complex<T>>(task.matrix, task.item + item_of_block());
-    start_ = reinterpret_cast<const T*>(start + (exists ? vector : 0) * task.matrix.row_stride);
-    is_aligned_ = reinterpret_cast<std::uintptr_t>(start) % sizeof(Pair) == 0;
+__device__ __noinline__ void find_general_norms(const ComplexNormsTasks& tasks, std::uint32_t work_index,
+                                                const VectorSums* sums) {
+  const WorkItem work(tasks, work_index);
+  const ThreadElements<T> elements(work);
+  const int count = work.chunks() * thread_elements;
+  ComplexSum<T> sum;
+#pragma unroll 4
+  for (int e = 0; e < count; ++e) {
+    T x[2];
+    elements.load(e, x);
+    sum.add(x);
   }
+  sum = add_over_vector(work, elements.index, sum);
+  const TwoFactors scaling = norm_scaling(static_cast<const Magnitudes<T>&>(sum.numbers).range());
+  NormSums norm_sums;
+#pragma unroll 4
+  for (int e = 0; e < count; ++e) {
+    T x[2];
+    elements.load(e, x);
+    norm_sums.add(x[0], scaling);
+    norm_sums.add(x[1], scaling);
+  }
+  norm_sums = add_over_vector(work, elements.index, norm_sums);
+  const int line = static_cast<int>(work.is_by_rows() ? threadIdx.x & ((1U << work.line_bits()) - 1)
+                                                      : threadIdx.x >> work.width_bits);
+  if (line != 0 || !elements.exists || !sums[elements.index].template is_general<T>()) return;
+  work.vector(elements.index).store_ranges(sum);
+  work.vector(elements.index).store_norm(norm_sums);
+}
 
-  // Number of chunks of a vector. A thread holds one chunk of its elements.
-  __device__ int chunks() const { return static_cast<int>(divide_up(length_, lines_ * held_elements)); }
+// The thread's elements in shared memory: those of the chunk that is copied, and the heads of the parts of
+// earlier ones.
+template <class T>
+struct ThreadMemory {
+  using Pair = typename ThreadElements<T>::Pair;
 
-  // True if some thread's i-th element of a chunk exists.
-  __device__ bool has(int chunk, int i) const { return (chunk * held_elements + i) * lines_ < length_; }
+  Pair* stage;
+  uint2* heads;
 
-  // Loads the thread's elements of a chunk, zeros after the end.
-  __device__ void load(int chunk, T (&x)[held_elements][2]) const {
+  __device__ explicit ThreadMemory(unsigned char* memory)
+      : stage(reinterpret_cast<Pair*>(memory) + threadIdx.x),
+        heads(reinterpret_cast<uint2*>(memory + complex_norms_chunk * sizeof(Pair)) + threadIdx.x) {}
+
+  __device__ uint2& head(int chunk, int i) const { return heads[(chunk * thread_elements + i) * threads]; }
+};
+
+// Adds the thread's elements of the chunk that was copied, and keeps their heads if `keeps` says so.
+template <class T>
+__device__ void add_chunk(const ThreadMemory<T>& memory, int chunk, bool keeps, HeadSums<T>& sums) {
 #pragma unroll
-    for (int i = 0; i < held_elements; ++i) {
-      const int p = (chunk * held_elements + i) * lines_ + line_;
-      x[i][0] = x[i][1] = 0;
-      if (!exists || p >= length_) continue;
-      const T* element = start_ + 2 * (p * stride_);
-      if (is_aligned_) {
-        const Pair pair = __ldg(reinterpret_cast<const Pair*>(element));
-        x[i][0] = pair.x;
-        x[i][1] = pair.y;
+  for (int i = 0; i < thread_elements; ++i) {
+    const auto element = memory.stage[i * threads];
+    const Head<T> re(element.x);
+    const Head<T> im(element.y);
+    if (keeps) memory.head(chunk, i) = make_uint2(re.bits, im.bits);
+    sums.add(re);
+    sums.add(im);
+  }
+}
+
+// Adds squares and magnitudes of the integers of the thread's elements of a vector.
+template <class T>
+__device__ void add_integers(const ThreadElements<T>& elements, const ThreadMemory<T>& memory, int chunks,
+                             int kept_chunks, T factor, std::uint64_t& squares, std::uint32_t& magnitudes) {
+#pragma unroll 1
+  for (int chunk = 0; chunk < chunks; ++chunk) {
+    uint2 heads[thread_elements];
+#pragma unroll
+    for (int i = 0; i < thread_elements; ++i) {
+      if (chunk < kept_chunks) {
+        heads[i] = memory.head(chunk, i);
       } else {
-        x[i][0] = __ldg(element);
-        x[i][1] = __ldg(element + 1);
+        T x[2];
+        elements.load(chunk * thread_elements + i, x);
+        heads[i] = make_uint2(Head<T>(x[0]).bits, Head<T>(x[1]).bits);
       }
     }
+#pragma unroll
+    for (const uint2& head : heads) {
+      const std::uint32_t re = scaled_above(head.x, factor);
+      const std::uint32_t im = scaled_above(head.y, factor);
+      squares += static_cast<std::uint64_t>(re) * re;
+      squares += static_cast<std::uint64_t>(im) * im;
+      magnitudes += re + im;
+    }
   }
+}
 
-  std::int64_t vector;
-  bool exists;
+// Finds the norms of a thread block's work items one after the other.
+template <class T>
+class NormFinder {
+ public:
+  __device__ NormFinder(const ComplexNormsTasks& tasks, unsigned char* memory,
+                        VectorSums (&rings)[2][ring_size])
+      : tasks_(tasks), memory_(memory), rings_(rings) {}
+
+  __device__ void find_all() {
+    ThreadElements<T> next(WorkItem(tasks_, blockIdx.x));
+    next.start_copies(0, memory_.stage);
+#pragma unroll 1
+    for (std::uint32_t i = blockIdx.x; i < tasks_.work_items; i += gridDim.x) {
+      const ThreadElements<T> elements = next;
+      find(i, elements, next);
+    }
+    __syncthreads();
+    if (threadIdx.x < 32) store_ring<T>(tasks_, rings_[ring_]);
+  }
 
  private:
-  int lines_;  // threads that share a vector
-  int length_;
-  std::int64_t stride_;
-  int line_;
-  const T* start_;
-  bool is_aligned_;
-};
+  // Finds the norms of a work item. Sets `next` to the elements of the thread block's next one.
+  __device__ void find(std::uint32_t index, const ThreadElements<T>& elements, ThreadElements<T>& next) {
+    const WorkItem work(tasks_, index);
+    VectorSums* const first = take_sums(work.width());
+    VectorSums& sums = first[elements.index];
+    const Lanes lanes(work);
+    const int chunks = work.chunks();
+    const HeadSums<T> heads = add_heads(index, elements, chunks, next);
+    lanes.add_extremes(heads, sums);
+    if (elements.exists && lanes.place == 0) {
+      sums.work = index;
+      sums.index = elements.index;
+    }
+    __syncthreads();
+    if (is_pending_ && threadIdx.x < 32) store_ring<T>(tasks_, rings_[ring_ ^ 1]);
+    is_pending_ = false;
+    bool is_general = false;  // the same in all threads
+    for (int v = 0; v < work.width(); ++v) is_general = is_general || first[v].template is_general<T>();
+    if (is_general) find_general_norms<T>(tasks_, index, first);
+    std::uint64_t squares = 0;
+    std::uint32_t magnitudes = 0;
+    add_integers(elements, memory_, chunks, tasks_.kept_chunks, sums.template factor<T>(), squares,
+                 magnitudes);
+    lanes.add(heads, squares, magnitudes, sums);
+  }
 
-// Adds up the sums of the threads that share a vector. The first warp gets the results: lane l that of vector
-// l % width.
-template <class Sum>
-__device__ void add_over_block(Sum& sum, int width, Sum (&warp_sums)[warps * max_width]) {
-  const int thread = static_cast<int>(threadIdx.x);
-  add_over_lanes(sum, all_lane_bits & ~(width - 1U));
-  if (thread % 32 < width) warp_sums[thread / 32 * width + thread % 32] = sum;
-  __syncthreads();
-  if (thread >= 32) return;
-  sum = {};
+  // Returns memory for the sums of a work item's vectors. If the ring is full, it will be stored when all
+  // threads have added to it.
+  __device__ VectorSums* take_sums(int width) {
+    if (used_ + width > ring_size) {
+      ring_ ^= 1;
+      used_ = 0;
+      is_pending_ = true;
+    }
+    used_ += width;
+    return rings_[ring_] + used_ - width;
+  }
+
+  // Adds up the thread's elements of a work item. Copies of the elements after a chunk start when it was
+  // read.
+  __device__ HeadSums<T> add_heads(std::uint32_t index, const ThreadElements<T>& elements, int chunks,
+                                   ThreadElements<T>& next) {
+    HeadSums<T> heads;
 #pragma unroll 1
-  for (int i = thread; i < warps * width; i += 32) sum.add(warp_sums[i]);
-  add_over_lanes(sum, all_lane_bits & ~(width - 1U));
-}
-
-// Index of the first real vector of a row or column among all real vectors of the launch's items.
-__device__ std::int64_t first_real_vector(const RangesTask& task, std::int64_t vector) {
-  return item_of_block() * task.matrix.vectors() + (task.matrix.right ? 2 : 1) * vector;
-}
-
-// Stores the ranges of the real vectors that stand for a row or column.
-template <class T>
-__device__ void store_ranges(const RangesTask& task, std::int64_t vector, const ComplexSum<T>& sum) {
-  const DeviceMatrix& matrix = task.matrix;
-  VectorRange* ranges = task.ranges + first_real_vector(task, vector);
-  VectorRange range = sum.numbers.range();
-  const std::uint32_t flags = range.flags;
-  range.flags = flags | sum.flags_of_imaginary_parts(matrix.conjugated != matrix.right);
-  ranges[0] = range;
-  if (!matrix.right) return;
-  range.flags = flags | sum.flags_of_imaginary_parts(matrix.conjugated);
-  ranges[1] = range;
-}
-
-// Adds the thread's elements of a vector to the sums of its norm, the chunk that it holds first.
-template <class T>
-__device__ void add_to_norm(const ThreadElements<T>& elements, bool is_finite, const TwoFactors& scaling,
-                            T (&x)[held_elements][2], NormSums& sums) {
-  const int last = elements.chunks() - 1;
-#pragma unroll 1
-  for (int chunk = last; chunk >= 0; --chunk) {
-    if (chunk != last) elements.load(chunk, x);
-#pragma unroll
-    for (int i = 0; i < held_elements; ++i) {
-      if (!elements.has(chunk, i)) continue;
-#pragma unroll
-      for (int part = 0; part < 2; ++part) {
-        if (is_finite) {
-          sums.add_finite(x[i][part], scaling);
-        } else {
-          sums.add(x[i][part], scaling);
-        }
+    for (int chunk = 0; chunk < chunks; ++chunk) {
+      await_copies();
+      add_chunk(memory_, chunk, chunk < tasks_.kept_chunks, heads);
+      if (chunk + 1 < chunks) {
+        elements.start_copies(chunk + 1, memory_.stage);
+      } else if (index + gridDim.x < tasks_.work_items) {
+        next = ThreadElements<T>(WorkItem(tasks_, index + gridDim.x));
+        next.start_copies(0, memory_.stage);
       }
     }
+    return heads;
   }
-}
 
-// Finds ranges and norms of the `width` vectors of a thread block. The first threads finish one vector each.
+  const ComplexNormsTasks& tasks_;
+  const ThreadMemory<T> memory_;
+  VectorSums (&rings_)[2][ring_size];  // while one is stored, the other is filled
+  int ring_ = 0;                       // that is filled
+  int used_ = 0;                       // sums of this ring
+  bool is_pending_ = false;            // true: the other ring is to be stored
+};
+
 template <class T>
-__device__ void find_norms_of(const RangesTask& task, std::int64_t block, int width) {
-  __shared__ ComplexSum<T> warp_sums[warps * max_width];
-  __shared__ NormSums warp_norms[warps * max_width];
-  __shared__ TwoFactors scalings[max_width];
-  __shared__ bool is_finite[max_width];
-  const ThreadElements<T> elements(task, block, width);
-  const int thread = static_cast<int>(threadIdx.x);
-  const bool finishes = thread < width && elements.exists;
-  T x[held_elements][2];
-  ComplexSum<T> sum;
-#pragma unroll 1
-  for (int chunk = 0; chunk < elements.chunks(); ++chunk) {
-    elements.load(chunk, x);
-#pragma unroll
-    for (int i = 0; i < held_elements; ++i) {
-      if (elements.has(chunk, i)) sum.add(x[i]);
-    }
-  }
-  add_over_block(sum, width, warp_sums);
-  if (thread < width) {
-    scalings[thread] = norm_scaling(static_cast<const Magnitudes<T>&>(sum.numbers).range());
-    is_finite[thread] = sum.is_finite();
-  }
+__device__ void find_norms(const ComplexNormsTasks& tasks) {
+  extern __shared__ __align__(sizeof(uint4)) unsigned char shared[];
+  __shared__ VectorSums rings[2][ring_size];
+  if (threadIdx.x < 2 * ring_size) rings[threadIdx.x / ring_size][threadIdx.x % ring_size] = {};
   __syncthreads();
-  if (finishes) store_ranges(task, elements.vector, sum);  // while other warps go on
-  NormSums norm_sums;
-  add_to_norm(elements, is_finite[thread % width], scalings[thread % width], x, norm_sums);
-  add_over_block(norm_sums, width, warp_norms);
-  if (!finishes) return;
-  const VectorNorm norm = norm_sums.norm(task.matrix.length());
-  VectorNorm* norms = task.norms + first_real_vector(task, elements.vector);
-  norms[0] = norm;
-  if (task.matrix.right) norms[1] = norm;
+  NormFinder<T>(tasks, shared, rings).find_all();
 }
 
 }  // namespace
 
-extern "C" __global__ void __launch_bounds__(complex_norms_threads, 2)
-    find_complex_norms(const __grid_constant__ RangesTasks tasks) {
+extern "C" __global__ void __launch_bounds__(complex_norms_threads, 1)
+    find_complex_norms(const __grid_constant__ ComplexNormsTasks tasks) {
   begin_dependent_kernel();
-  if (is_zero(tasks.alpha)) return;
-  const bool is_of_second_task = blockIdx.x >= tasks.task[0].blocks;
-  const RangesTask& task = tasks.task[is_of_second_task ? 1 : 0];
-  const std::int64_t block = blockIdx.x - (is_of_second_task ? tasks.task[0].blocks : 0);  // in the task
-  const int width = complex_norms_width(task.matrix);
+  if (is_zero(tasks.ranges.alpha)) return;
+  const RangesTask& task = tasks.ranges.task[tasks.ranges.task[0].blocks > 0 ? 0 : 1];
   if (task.matrix.type == ElementType::c64) {
-    find_norms_of<double>(task, block, width);
+    find_norms<double>(tasks);
   } else {
-    find_norms_of<float>(task, block, width);
+    find_norms<float>(tasks);
   }
 }
 

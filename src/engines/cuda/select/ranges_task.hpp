@@ -54,13 +54,27 @@ inline constexpr std::int64_t ranges_vectors = 16;
 inline constexpr std::int64_t ranges_threads = 256;
 inline constexpr std::int64_t selection_threads = 512;  // threads per block of the other kernels
 
-// Threads per block of find_complex_norms, and the number of its vectors if vectors are adjacent in memory.
+// Threads per block of find_complex_norms, which stay on an SM each, and elements that they copy at once.
 inline constexpr int complex_norms_threads = 512;
-inline constexpr int complex_norms_strip = 4;
+inline constexpr int complex_norms_chunk = 4096;
+inline constexpr std::int64_t complex_norms_kept_bytes = 8 * complex_norms_chunk;  // of a chunk that is kept
+inline constexpr int complex_norms_strip = 4;  // vectors of a work item if vectors are adjacent in memory
 
-// Number of vectors of a thread block of find_complex_norms.
-KINTSUGI_HOST_DEVICE constexpr int complex_norms_width(const DeviceMatrix& matrix) {
-  return matrix.column_stride == 1 ? 1 : complex_norms_strip;
+// log2 of the number of vectors of a work item of find_complex_norms: several rows if they are short.
+constexpr int complex_norms_width_bits(const DeviceMatrix& matrix) {
+  if (matrix.column_stride != 1) return 2;
+  int bits = 0;
+  while (bits < 3 && matrix.columns << (bits + 1) <= complex_norms_chunk) ++bits;
+  return bits;
 }
+static_assert(complex_norms_strip == 1 << 2);
+
+// Parameters of find_complex_norms.
+struct ComplexNormsTasks {
+  RangesTasks ranges;               // `blocks` counts the work items of a batch item
+  std::int32_t width_bits[2] = {};  // log2 of the vectors of each task's work items
+  std::uint32_t work_items = 0;     // of all batch items
+  std::int32_t kept_chunks = 0;     // chunks of a work item for which there is shared memory
+};
 
 }  // namespace kintsugi::core::cuda

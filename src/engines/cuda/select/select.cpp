@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <array>
 
+#include "base/cuda/cuda_driver.hpp"
 #include "engines/cuda/common/clear.hpp"
 #include "engines/cuda/common/launch.hpp"
+#include "engines/cuda/gemm/clusters.hpp"
 #include "engines/cuda/select/ranges_task.hpp"
 #include "engines/cuda/select/rounding_bounds_task.hpp"
 #include "engines/cuda/split/parts/range_parts.hpp"
@@ -74,17 +76,38 @@ bool is_for_complex_kernel(const DeviceSide& side) {
   return matrix.columns <= (matrix.rows * side.items < many_vectors ? short_vector : longest_vector);
 }
 
+// Chunks of a work item of find_complex_norms for which a thread block has shared memory, beside the chunk of
+// `chunk_bytes` that it copies. The other ones are read again.
+std::int64_t kept_complex_chunks(const RangesTasks& tasks, std::int64_t chunk_bytes) {
+  constexpr std::int64_t static_bytes = 14 * 1024;
+  std::int64_t chunks = 0;
+  for (const RangesTask& task : tasks.task)
+    chunks = std::max(chunks, divide_up(task.matrix.columns << complex_norms_width_bits(task.matrix),
+                                        std::int64_t{complex_norms_chunk}));
+  const std::int64_t most_bytes = device_attribute(shared_bytes_of_block, current_device());
+  return std::clamp<std::int64_t>((most_bytes - static_bytes - chunk_bytes) / complex_norms_kept_bytes, 0,
+                                  chunks);
+}
+
 // Finds ranges and norms of complex operands with equally many items.
 void launch_complex_norms(const Queue& queue, const DeviceSide& a, const DeviceSide& b, const Alpha& alpha) {
   static const KernelName kernel{"complex_norms", "find_complex_norms", waits_for_grid_dependency};
+  const DeviceSide& side = a.matrix.rows > 0 ? a : b;
+  const auto chunk_bytes = complex_norms_chunk * static_cast<std::int64_t>(element_bytes(side.matrix.type));
   for_each_launch(a.items, [&](std::int64_t first, std::int64_t items) {
-    RangesTasks tasks{{ranges_task(a, first), ranges_task(b, first)}, alpha};
+    ComplexNormsTasks tasks{.ranges = {{ranges_task(a, first), ranges_task(b, first)}, alpha}};
     std::int64_t blocks = 0;
-    for (RangesTask& task : tasks.task) {
-      task.blocks = divide_up(task.matrix.rows, std::int64_t{complex_norms_width(task.matrix)});
+    for (int i = 0; i < 2; ++i) {
+      RangesTask& task = tasks.ranges.task[i];
+      tasks.width_bits[i] = complex_norms_width_bits(task.matrix);
+      task.blocks = divide_up(task.matrix.rows, std::int64_t{1} << tasks.width_bits[i]);
       blocks += task.blocks;
     }
-    launch(kernel, {blocks, items}, complex_norms_threads, no_shared_bytes, queue, tasks);
+    const std::int64_t kept_chunks = kept_complex_chunks(tasks.ranges, chunk_bytes);
+    tasks.work_items = static_cast<std::uint32_t>(blocks * items);
+    tasks.kept_chunks = static_cast<std::int32_t>(kept_chunks);
+    launch(kernel, {std::min<std::int64_t>(blocks * items, sm_count())}, complex_norms_threads,
+           chunk_bytes + kept_chunks * complex_norms_kept_bytes, queue, tasks);
   });
 }
 

@@ -7,43 +7,94 @@
 #include "engines/cuda/select/finish_range.cuh"
 #include "engines/cuda/select/norm_sums.cuh"
 #include "engines/cuda/split/elements/elements.cuh"
+#include "engines/cuda/split/norm_sums_of_part.cuh"
 
 namespace kintsugi::core::cuda {
 
 namespace rows {
 
 constexpr int elements_per_write = 8;
+constexpr int chunks_of_group = 4;  // sixteen bytes each, of a thread
+
+// Returns when at most the last `groups` groups of this thread's copies are incomplete.
+__device__ inline void await_copies_before(int groups) {
+  if (groups >= 3) {
+    await_copies_but<3>();
+  } else if (groups == 2) {
+    await_copies_but<2>();
+  } else if (groups == 1) {
+    await_copies_but<1>();
+  } else {
+    await_copies_but<0>();
+  }
+}
 
 // Copies the vector to shared memory, with zeros after its end. The thread starts all of its copies before it
-// waits.
+// waits. Copies are committed in groups of chunks_of_group.
 template <class Source>
-__device__ void load_vector(const Source* source, const SplitTask& task, int thread, Source* row) {
+__device__ void start_loading_vector(const Source* source, const SplitTask& task, int thread, Source* row) {
   constexpr int chunk = sizeof(uint4) / sizeof(Source);
-  const bool aligned = reinterpret_cast<std::uintptr_t>(source) % sizeof(uint4) == 0;
   const int stride = static_cast<int>(task.vector_stride);
   const int length = static_cast<int>(task.length);
   const int step = task.vector_threads * chunk;
-  for (int p = thread * chunk; p < stride; p += step) {
-    const int bytes = max(min(length - p, chunk), 0) * static_cast<int>(sizeof(Source));  // before the end
-    if (aligned && bytes % sizeof(uint4) == 0) {
-      copy_aligned(row + p, source + p, bytes);
+  const bool aligned = reinterpret_cast<std::uintptr_t>(source) % sizeof(uint4) == 0 && length % chunk == 0;
+  int p = thread * chunk;
+  const auto copy = [&](int i) {
+    const int element = p + i * step;
+    if (aligned) {
+      copy_aligned(row + element, source + element, element < length ? static_cast<int>(sizeof(uint4)) : 0);
     } else {
-      copy_unaligned(row + p, source + p, bytes);
+      copy_unaligned(row + element, source + element,
+                     max(min(length - element, chunk), 0) * static_cast<int>(sizeof(Source)));
     }
+  };
+#pragma unroll 1
+  for (int groups = stride / (chunks_of_group * step); groups > 0; --groups, p += chunks_of_group * step) {
+#pragma unroll
+    for (int i = 0; i < chunks_of_group; ++i) copy(i);
+    commit_copies();
   }
-  await_copies();
+  for (; p < stride; p += step) copy(0);
 }
 
 // Calls visit(elements) for the elements that this thread loaded, sixteen bytes at a time.
 template <class Source, class Visit>
-__device__ void visit_vector(const SplitTask& task, int thread, const Source* row, const Visit& visit) {
+__device__ void visit_vector(const SplitTask& task, int thread, const Source* row, const Visit& visit,
+                             int first = 0) {
   constexpr int chunk = sizeof(uint4) / sizeof(Source);
   const int stride = static_cast<int>(task.vector_stride);
-  for (int p = thread * chunk; p < stride; p += task.vector_threads * chunk) {
+  for (int p = thread * chunk + first; p < stride; p += task.vector_threads * chunk) {
     Source x[chunk];
     read_chunk(row + p, x);
     visit(x);
   }
+}
+
+// visit_vector() with more elements at a time, whose reads do not wait for each other. With `awaits` each
+// group of elements is visited as soon as its copies are complete.
+template <bool awaits, class Source, class Visit>
+__device__ void visit_vector_by_groups(const SplitTask& task, int thread, const Source* row,
+                                       const Visit& visit) {
+  constexpr int chunk = sizeof(uint4) / sizeof(Source);
+  constexpr int chunks = chunks_of_group;
+  const int step = task.vector_threads * chunk;
+  const int groups = static_cast<int>(task.vector_stride) / (chunks * step);
+  const Source* group = row + thread * chunk;
+#pragma unroll 1
+  for (int g = 0; g < groups; ++g, group += chunks * step) {
+    if constexpr (awaits) await_copies_before(groups - 1 - g);
+    Source x[chunks * chunk];
+#pragma unroll
+    for (int c = 0; c < chunks; ++c) {
+      Source elements[chunk];
+      read_chunk(group + c * step, elements);
+#pragma unroll
+      for (int i = 0; i < chunk; ++i) x[chunk * c + i] = elements[i];
+    }
+    visit(x);
+  }
+  if constexpr (awaits) await_copies();
+  visit_vector(task, thread, row, visit, groups * chunks * step);
 }
 
 // Adds the sums of a vector's threads. The result is complete in the vector's first thread. All threads of
@@ -73,11 +124,12 @@ __device__ void find_scaling(const SplitTask& task, int vector, int thread, cons
   if (exists && thread == 0) scaling = finish_range(task, kind, vector, sum.range());
 }
 
-// find_scaling() by the vector's norm, which this function finds as well. `norm_scaling_of_vector` is shared
-// memory for the vector.
+// find_scaling() by the vector's norm, which this function finds as well, whatever the elements are.
+// `norm_scaling_of_vector` is shared memory for the vector.
 template <class Source>
-__device__ void find_scaling_by_norms(const SplitTask& task, int vector, int thread, const Source* row,
-                                      Scaling& scaling, TwoFactors& norm_scaling_of_vector) {
+__device__ __noinline__ void find_general_scaling_by_norms(const SplitTask& task, int vector, int thread,
+                                                           const Source* row, Scaling& scaling,
+                                                           TwoFactors& norm_scaling_of_vector) {
   MagnitudesAndExponents<Source> sum;
   const bool exists = vector < task.vectors;
   if (exists) visit_vector(task, thread, row, [&](const auto& x) { sum.add(x); });
@@ -94,6 +146,58 @@ __device__ void find_scaling_by_norms(const SplitTask& task, int vector, int thr
   }
   norm_sums = whole_sum(task, thread, norm_sums);
   if (exists && thread == 0) scaling = finish_norm(task, vector, sum.range(), norm_sums.norm(task.length));
+}
+
+// Adds this warp's words to those of its vector in shared memory, which begin at zero.
+__device__ inline void add_extremes_of_warp(const UpperSums& sums, VectorWords& words) {
+  const std::uint32_t largest = __reduce_max_sync(~0U, sums.largest);
+  const std::uint32_t complement = __reduce_max_sync(~0U, sums.complement());
+  const unsigned lane = threadIdx.x % 32;
+  if (lane < 2) atomicMax(&words.extremes[lane], lane == 0 ? largest : complement);
+}
+__device__ inline void add_words_of_warp(const UpperSums& sums, const IntegerSums& integers,
+                                         VectorWords& words) {
+  std::uint32_t added[vector_words];
+  get_words(sums, integers.squares, integers.magnitudes, added);
+  std::uint32_t mine = 0;
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+#pragma unroll
+  for (int i = 0; i < vector_words; ++i) {
+    const std::uint32_t word = __reduce_add_sync(~0U, added[i]);
+    if (lane == i) mine = word;
+  }
+  if (lane < vector_words) atomicAdd(&words.words[lane], mine);
+}
+
+// find_scaling() by the vector's norm, which this function finds as well. `vector_words` is shared memory for
+// the vector, cleared.
+template <class Source>
+__device__ void find_scaling_by_norms(const SplitTask& task, int vector, int thread, const Source* row,
+                                      Scaling& scaling, VectorWords& words) {
+  UpperSums sums;
+  const bool exists = vector < task.vectors;
+  if (exists) visit_vector_by_groups<true>(task, thread, row, [&](const auto& x) { sums.add(x); });
+  __syncthreads();  // the words are cleared
+  add_extremes_of_warp(sums, words);
+  __syncthreads();
+  const double factor = words.factor<double>();
+  IntegerSums integers;
+  if (exists) {
+    visit_vector_by_groups<false>(task, thread, row, [&](const auto& x) {
+#pragma unroll
+      for (const Source element : x) integers.add(element, factor);
+    });
+  }
+  add_words_of_warp(sums, integers, words);
+  if (__syncthreads_or(words.is_general<double>() ? 1 : 0) != 0) {
+    __shared__ TwoFactors norm_scalings[rows_threads / 32];
+    return find_general_scaling_by_norms(task, vector, thread, row, scaling,
+                                         norm_scalings[threadIdx.x / task.vector_threads]);
+  }
+  if (!exists || thread != 0) return;
+  const auto numbers = static_cast<std::uint32_t>(task.vector_stride);
+  scaling = finish_norm(task, vector, words.magnitudes<double>(numbers).range(),
+                        words.norm_sums<double>(numbers).norm(task.length));
 }
 
 // Writes the slices of the vector, unless they will not be used.
@@ -128,12 +232,14 @@ __device__ void split_rows(const SplitTask& task, std::int64_t block) {
   Source* row = reinterpret_cast<Source*>(memory) + v * static_cast<int>(task.vector_stride);
   if (exists) {
     const Source* source = matrix_start<Source>(task) + (task.first + vector) * task.matrix.row_stride;
-    rows::load_vector(source, task, thread, row);
+    rows::start_loading_vector(source, task, thread, row);
   }
   if constexpr (kind == ElementKind::residues_by_norms) {
-    __shared__ TwoFactors norm_scalings[rows_threads / 32];
-    rows::find_scaling_by_norms(task, vector, thread, row, scalings[v], norm_scalings[v]);
+    __shared__ VectorWords words[rows_threads / 32];
+    if (thread == 0) words[v] = {};
+    rows::find_scaling_by_norms(task, vector, thread, row, scalings[v], words[v]);
   } else {
+    await_copies();
     rows::find_scaling<kind>(task, vector, thread, row, scalings[v]);
   }
   __syncthreads();

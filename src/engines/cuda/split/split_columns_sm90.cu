@@ -7,6 +7,7 @@
 #include "engines/cuda/select/norm_sums.cuh"
 #include "engines/cuda/split/mailbox.cuh"
 #include "engines/cuda/split/rows.cuh"
+#include "engines/cuda/split/strip_norms.cuh"
 #include "engines/cuda/split/strips.cuh"
 
 namespace kintsugi::core::cuda {
@@ -188,11 +189,12 @@ __device__ void gather_norms(const StripPart& part, const Source* shared,
   gather<Shape>(sums, norm_exchange);
 }
 
-// Finds the scalings of the strip's vectors from their norms, in two exchanges of messages: ranges first,
-// then norms.
+// Finds the scalings of the strip's vectors from their norms, whatever their elements are, in two exchanges
+// of messages: ranges first, then norms.
 template <class Shape, class Source>
-__device__ void find_scalings_by_norms(const SplitTask& task, const StripPart& part, const Source* shared,
-                                       std::byte* messages, Scaling* scalings) {
+__device__ __noinline__ void find_general_scalings_by_norms(const SplitTask& task, const StripPart& part,
+                                                            const Source* shared, std::byte* messages,
+                                                            Scaling* scalings) {
   using Sum = MagnitudesAndExponents<Source>;
   using Message = typename Exchange<Sum, Shape::width>::Message;
   using NormMessage = typename Exchange<NormSums, Shape::width>::Message;
@@ -226,6 +228,46 @@ __device__ void find_scalings_by_norms(const SplitTask& task, const StripPart& p
     scalings[v] =
         finish_norm(task, vector, ranges[v], vector_norms.norm(task.length), block_rank_in_cluster() == 0);
   });
+}
+
+// Finds the scalings of the strip's vectors from their norms, in two exchanges of messages: extremes first,
+// then sums.
+template <class Shape, class Source>
+__device__ void find_scalings_by_norms(const SplitTask& task, const StripPart& part, const Source* shared,
+                                       std::byte* messages, Scaling* scalings) {
+  constexpr int width = Shape::width;
+  using Exchange = NormExchange<width>;
+  static_assert(sizeof(typename Exchange::Words) ==
+                strip_message_bytes(sizeof(Source), ElementKind::residues_by_norms));
+  __shared__ VectorWords part_words[width];
+  __shared__ Mailbox extremes_mailbox;
+  __shared__ Mailbox words_mailbox;
+  __shared__ typename Exchange::Extremes received_extremes[width * largest_cluster];
+  const Exchange exchange{part_words, extremes_mailbox, words_mailbox, received_extremes,
+                          reinterpret_cast<typename Exchange::Words*>(messages)};
+  begin_norms(exchange);
+  await_copies();
+  const bool is_general = find_part_words<Shape>(part, shared, exchange);
+  if (__syncthreads_or(is_general ? 1 : 0) != 0)  // the same in all thread blocks of the cluster
+    return find_general_scalings_by_norms<Shape>(task, part, shared, messages, scalings);
+  exchange_messages<width>(words_mailbox, exchange.received_words, [&](int v) {
+    typename Exchange::Words message;
+#pragma unroll
+    for (int i = 0; i < vector_words; ++i) message.words[i] = part_words[v].words[i];
+    return message;
+  });
+  const int v = static_cast<int>(threadIdx.x);
+  const int vector = part.first_vector + v;
+  if (v >= width || vector >= task.vectors) return;
+  VectorWords words = extremes_of(exchange, v);
+  const int blocks = cluster_size();
+  for (int i = 0; i < blocks; ++i) {
+#pragma unroll
+    for (int j = 0; j < vector_words; ++j) words.words[j] += exchange.received_words[v * blocks + i].words[j];
+  }
+  const auto numbers = static_cast<std::uint32_t>(task.vector_stride);
+  scalings[v] = finish_norm(task, vector, words.magnitudes<double>(numbers).range(),
+                            words.norm_sums<double>(numbers).norm(task.length), block_rank_in_cluster() == 0);
 }
 
 // Splits the thread block's part of a strip. `block` is its index among the task's thread blocks.

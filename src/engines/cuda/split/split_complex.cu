@@ -1,7 +1,10 @@
 // Splits of complex operands into residues of complex elements. The ranges are known. A thread block reads
 // its vectors tile by tile.
+#include <utility>
+
 #include "engines/cuda/ptx/griddepcontrol.cuh"
 #include "engines/cuda/select/finish_range.cuh"
+#include "engines/cuda/split/complex_tiles.hpp"
 #include "engines/cuda/split/elements/complex_elements.hpp"
 #include "engines/cuda/split/elements/elements.cuh"
 
@@ -36,8 +39,8 @@ __device__ const auto& complex_modulus(int index) {
   }
 }
 
-constexpr int elements_per_thread = 4;
-constexpr int lanes_of_vector = tile_length / elements_per_thread;
+constexpr int elements_per_thread = 8;
+constexpr int lanes_of_vector = complex_tile_length / elements_per_thread;
 static_assert(lanes_of_vector * tile_vectors == tile_threads);
 
 // A tile in shared memory, as it is in the operand. Every group of elements that a thread writes is followed
@@ -45,9 +48,7 @@ static_assert(lanes_of_vector * tile_vectors == tile_threads);
 // bank.
 template <class Source>
 struct Tile {
-  static constexpr int pitch = lanes_of_vector * (elements_per_thread + 1) + 1;
-
-  Source elements[tile_vectors][pitch][2];
+  Source elements[tile_vectors][complex_tile_pitch][2];
 
   __device__ Source (&element(int v, int p))[2] { return elements[v][p + p / elements_per_thread]; }
 };
@@ -72,33 +73,54 @@ __device__ void copy_element(Source (&element)[2], const Source* source, bool is
 template <class Source>
 __device__ void start_loading(const SplitTask& task, std::int64_t first_vector, std::int64_t first_element,
                               Tile<Source>& tile) {
+  constexpr int length = complex_tile_length;
+  constexpr int vectors_step = tile_threads / length;  // from one copy of a thread to the next
+  constexpr int elements_step = tile_threads / tile_vectors;
+  static_assert(elements_step % elements_per_thread == 0);
   const DeviceMatrix& matrix = task.matrix;
   const Source* start = reinterpret_cast<const Source*>(
       matrix_start<std::complex<Source>>(matrix, task.item + item_of_block()));
   const bool is_aligned = reinterpret_cast<std::uintptr_t>(start) % (2 * sizeof(Source)) == 0;
   const bool along_k = abs(matrix.column_stride) <= abs(matrix.row_stride);
+  const int thread = static_cast<int>(threadIdx.x);
+  const int v = along_k ? thread / length : thread % tile_vectors;
+  const int p = along_k ? thread % length : thread / tile_vectors;
+  const std::int64_t vectors = task.vectors - first_vector - v;  // that follow, with this one
+  const std::int64_t elements = task.length - first_element - p;
+  const bool has_some = vectors > 0 && elements > 0;
+  const int count = !has_some ? 0
+                    : along_k
+                        ? static_cast<int>(divide_up(min(vectors, tile_vectors), vectors_step))
+                        : static_cast<int>(divide_up(min(elements, complex_tile_length), elements_step));
+  const std::int64_t element =
+      (task.first + first_vector + v) * matrix.row_stride + (first_element + p) * matrix.column_stride;
+  const std::int64_t step = along_k ? vectors_step * matrix.row_stride : elements_step * matrix.column_stride;
+  const int tile_step = along_k ? vectors_step * complex_tile_pitch
+                                : elements_step / elements_per_thread * (elements_per_thread + 1);
+  const Source* source = start + 2 * element;
+  auto* target = &tile.element(v, p);
 #pragma unroll
-  for (int i = 0; i < elements_per_thread; ++i) {
-    const int e = static_cast<int>(threadIdx.x) + i * static_cast<int>(tile_threads);
-    const int v = along_k ? e / tile_length : e % tile_vectors;
-    const int p = along_k ? e % tile_length : e / tile_vectors;
-    const bool exists = first_vector + v < task.vectors && first_element + p < task.length;
-    const std::int64_t element =
-        (task.first + first_vector + v) * matrix.row_stride + (first_element + p) * matrix.column_stride;
-    copy_element(tile.element(v, p), start + (exists ? 2 * element : 0), is_aligned, exists);
-  }
+  for (int i = 0; i < elements_per_thread; ++i, source += 2 * step, target += tile_step)
+    copy_element(*target, i < count ? source : start, is_aligned, i < count);
 }
 
-// Reads the parts of the thread's elements. NaN and infinities become zero.
-template <class Source>
-__device__ void read_elements(Tile<Source>& tile, int v, int p, bool conjugated,
-                              Source (&parts)[2][elements_per_thread]) {
+// Digits of the scaled parts of the thread's elements: real parts, then imaginary ones.
+template <class Digits>
+using ElementDigits = Digits[2][elements_per_thread];
+
+// Reads the thread's elements. NaN and infinities become zero.
+template <class Digits, class Source>
+__device__ void read_digits(Tile<Source>& tile, int v, int p, bool conjugated, const Scaling& scaling,
+                            ElementDigits<Digits>& digits) {
   const auto finite = [](Source x) { return x - x == 0 ? x : Source(0); };
 #pragma unroll
   for (int i = 0; i < elements_per_thread; ++i) {
     const auto& element = tile.element(v, p + i);
-    parts[0][i] = finite(element[0]);
-    parts[1][i] = finite(conjugated ? -element[1] : element[1]);
+    const Source parts[2] = {finite(element[0]), finite(conjugated ? -element[1] : element[1])};
+    Digits of_element[2];
+    to_digits(scaling, parts, of_element);
+    digits[0][i] = of_element[0];
+    digits[1][i] = of_element[1];
   }
 }
 
@@ -111,38 +133,69 @@ __device__ Scaling finish_ranges(const SplitTask& task, ElementKind kind, std::i
   return finish_range(task, kind, real_vectors * vector, {});
 }
 
-// Writes all slices of the thread's elements: two for a modulus with a root of -1, three for a modulus
-// without one.
-template <class Digits, class Source>
-__device__ void write_elements(const SplitTask& task, const Scaling& scaling, std::int64_t offset,
-                               const Source (&parts)[2][elements_per_thread]) {
-  Digits digits[2][elements_per_thread];
-  to_digits(scaling, parts[0], digits[0]);
-  to_digits(scaling, parts[1], digits[1]);
+// Writes the slices of a modulus: two if it has a root of -1, else three. Its constants become part of the
+// instructions if `modulus` is known when they are compiled.
+template <bool has_root, class Modulus, class Digits>
+__device__ __forceinline__ void write_modulus(const Modulus& modulus, const ElementDigits<Digits>& digits,
+                                              std::int64_t slice_stride, std::byte* target) {
+  constexpr int slices = has_root ? 2 : 3;
+  std::uint32_t integers[3][elements_per_thread];
+#pragma unroll
+  for (int i = 0; i < elements_per_thread; ++i) {
+    std::uint32_t residues[3];
+    complex_residues(digits[0][i], digits[1][i], modulus, has_root, residues);
+#pragma unroll
+    for (int s = 0; s < slices; ++s) integers[s][i] = residues[s];
+  }
+#pragma unroll
+  for (int s = 0; s < slices; ++s) store_bytes(target + s * slice_stride, integers[s]);
+}
+
+// Writes the slices of the first `count` moduli, all of which have a root of -1.
+template <int... index>
+__device__ __forceinline__ void write_first_moduli(std::integer_sequence<int, index...>, int count,
+                                                   const ElementDigits<ByteDigits>& digits,
+                                                   std::int64_t slice_stride, std::byte* target) {
+  const auto write = [&]<int t>(std::integral_constant<int, t>) {
+    if (t >= count) return false;
+    constexpr ComplexFloatModulus modulus = complex_float_modulus(complex_byte_modulus(
+        residue_detail::complex_moduli.all[t], residue_detail::complex_constants.roots[t]));
+    constexpr bool has_root = true;
+    write_modulus<has_root>(modulus, digits, slice_stride, target);
+    target += 2 * slice_stride;
+    return true;
+  };
+  (write(std::integral_constant<int, index>{}) && ...);
+}
+
+// Writes all slices of the thread's elements.
+template <class Digits>
+__device__ void write_elements(const SplitTask& task, const ElementDigits<Digits>& digits,
+                               std::int64_t offset) {
+  constexpr int unrolled_moduli = residue_detail::complex_moduli.with_root;
   const ComplexBasis& basis = task.rule.complex_basis;
   std::byte* target = slices_of(task) + offset;
-  for (int t = 0; t < basis.count(); ++t) {
-    const auto& modulus = complex_modulus<Digits>(basis.modulus_index(t));
-    const bool has_root = basis.has_root(t);
-    std::uint32_t integers[3][elements_per_thread];
-#pragma unroll
-    for (int i = 0; i < elements_per_thread; ++i) {
-      std::uint32_t residues[3];
-      complex_residues(digits[0][i], digits[1][i], modulus, has_root, residues);
-#pragma unroll
-      for (int s = 0; s < 3; ++s) integers[s][i] = residues[s];
-    }
-    store_bytes(target, integers[0]);
-    store_bytes(target + task.slice_stride, integers[1]);
-    if (!has_root) store_bytes(target + 2 * task.slice_stride, integers[2]);
-    target += (has_root ? 2 : 3) * task.slice_stride;
+  if constexpr (std::is_same_v<Digits, ByteDigits>) {
+    write_first_moduli(std::make_integer_sequence<int, unrolled_moduli>{}, basis.with_root, digits,
+                       task.slice_stride, target);
+    target += 2 * basis.with_root * task.slice_stride;
+  } else {
+#pragma unroll 1
+    for (int t = 0; t < basis.with_root; ++t, target += 2 * task.slice_stride)
+      write_modulus</*has_root=*/true>(complex_modulus<Digits>(basis.modulus_index(t)), digits,
+                                       task.slice_stride, target);
   }
+#pragma unroll 1
+  for (int t = basis.with_root; t < basis.count(); ++t, target += 3 * task.slice_stride)
+    write_modulus</*has_root=*/false>(complex_modulus<Digits>(basis.modulus_index(t)), digits,
+                                      task.slice_stride, target);
 }
 
 template <class Source, class Digits>
 __device__ void split_complex(const SplitTasks& tasks, ElementKind kind) {
   if (!begin_split(tasks)) return;
-  __shared__ __align__(sizeof(uint4)) Tile<Source> tiles[2];  // one is copied while the other is split
+  extern __shared__ __align__(sizeof(uint4)) unsigned char memory[];
+  auto* tiles = reinterpret_cast<Tile<Source>*>(memory);  // two: one is copied while the other is split
   __shared__ Scaling scalings[tile_vectors];
   std::int64_t block = blockIdx.x;
   const SplitTask& task = enter_task(tasks, block);
@@ -155,17 +208,19 @@ __device__ void split_complex(const SplitTasks& tasks, ElementKind kind) {
   commit_copies();
   if (p == 0 && vector < task.vectors) scalings[v] = finish_ranges(task, kind, vector);
   int current = 0;
-  for (std::int64_t begin = part.begin; begin < part.end; begin += tile_length, current ^= 1) {
-    if (begin + tile_length < part.end)
-      start_loading(task, first_vector, begin + tile_length, tiles[current ^ 1]);
+  for (std::int64_t begin = part.begin; begin < part.end; begin += complex_tile_length, current ^= 1) {
+    if (begin + complex_tile_length < part.end)
+      start_loading(task, first_vector, begin + complex_tile_length, tiles[current ^ 1]);
     commit_copies();
     await_copies_but<1>();
     __syncthreads();
     const std::int64_t offset = vector * task.vector_stride + begin + p;
-    if (vector < task.vectors) {
-      Source parts[2][elements_per_thread];
-      read_elements(tiles[current], v, p, task.matrix.conjugated, parts);
-      write_elements<Digits>(task, scalings[v], offset, parts);
+    if (begin + p >= part.end) {
+      // the vectors end within the tile
+    } else if (vector < task.vectors) {
+      ElementDigits<Digits> digits;
+      read_digits(tiles[current], v, p, task.matrix.conjugated, scalings[v], digits);
+      write_elements<Digits>(task, digits, offset);
     } else {
       write_zeros<elements_per_thread>(task, offset);
     }

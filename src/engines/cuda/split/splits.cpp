@@ -10,6 +10,7 @@
 #include "engines/cuda/common/launch.hpp"
 #include "engines/cuda/select/alpha.hpp"
 #include "engines/cuda/select/select.hpp"
+#include "engines/cuda/split/complex_tiles.hpp"
 #include "engines/cuda/split/parts/range_parts.hpp"
 #include "engines/cuda/split/scaling.hpp"
 #include "engines/cuda/split/traversal.hpp"
@@ -181,8 +182,9 @@ void split_complex(const Queue& queue, DeviceSplit split, const DeviceCondition&
   tasks.task[0].part_length = complex_part_length;
   tasks.task[0].ranges = side.ranges + first_vector;
   tasks.task[0].norms = side.norms == nullptr ? nullptr : side.norms + first_vector;
-  launch_items(queue, complex_kernels[kernel_index], {tasks.task[0].blocks, side.items}, tile_threads, 0,
-               tasks);
+  const auto shared_bytes = complex_tiles_bytes(static_cast<std::int64_t>(element_bytes(side.matrix.type)));
+  launch_items(queue, complex_kernels[kernel_index], {tasks.task[0].blocks, side.items}, tile_threads,
+               shared_bytes, tasks);
 }
 
 // Splits operands, in one launch if possible. An operand with a single item serves all items of the other

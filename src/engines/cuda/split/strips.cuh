@@ -51,6 +51,7 @@ __device__ void start_loading(const SplitTask& task, const StripPart& part, Sour
   const std::int64_t source_step = step * stride;
   Source* target = shared + Shape::shared_offset(v, first);
   if (aligned) {
+#pragma unroll 4
     for (int p = first; p < part.length; p += step, source += source_step, target += shared_step)
       copy_aligned(target, source, p < existing ? bytes : 0);
   } else {
@@ -78,6 +79,39 @@ __device__ void visit_part(int length, const Source* shared, const Visit& visit)
     read_chunk(source, x);
     visit(x);
     source += shared_step;
+  }
+}
+
+// visit_part() with the elements of several inner indices at a time, whose reads do not wait for each other:
+// visit(elements) gets an array of the elements of each of the thread's vectors.
+template <class Shape, class Source, class Visit>
+__device__ void visit_part_by_groups(int length, const Source* shared, const Visit& visit) {
+  constexpr int lines = 4;
+  const int step = static_cast<int>(blockDim.x) / Shape::lanes;
+  const int first = static_cast<int>(threadIdx.x) / Shape::lanes;
+  const int shared_step = Shape::shared_offset(0, step);
+  const Source* source = shared + Shape::shared_offset(loaded_vector<Shape>(), first);
+  int p = first;
+#pragma unroll 1
+  for (; p + (lines - 1) * step < length; p += lines * step, source += lines * shared_step) {
+    Source x[Shape::chunk][lines];
+#pragma unroll
+    for (int line = 0; line < lines; ++line) {
+      Source elements[Shape::chunk];
+      read_chunk(source + line * shared_step, elements);
+#pragma unroll
+      for (int i = 0; i < Shape::chunk; ++i) x[i][line] = elements[i];
+    }
+    visit(x);
+  }
+#pragma unroll 1
+  for (; p < length; p += step, source += shared_step) {
+    Source elements[Shape::chunk];
+    read_chunk(source, elements);
+    Source x[Shape::chunk][1];
+#pragma unroll
+    for (int i = 0; i < Shape::chunk; ++i) x[i][0] = elements[i];
+    visit(x);
   }
 }
 

@@ -207,34 +207,40 @@ class DmmaBlock {
 
   // Writes the elements of the warp's tile, which begins at (row, column) of problem_.c.
   __device__ void write(const Tile& sums, std::int64_t row, std::int64_t column) const {
-    const DeviceTile& tile = task_.tile;
-    const Scalars<T> scalars(tile.scalars);
     const std::int64_t rows = std::min<std::int64_t>(Config.warp_rows, problem_.c.rows - row);
     const std::int64_t columns = std::min<std::int64_t>(Config.warp_columns, problem_.c.columns - column);
     if (rows <= 0 || columns <= 0) return;
+    const double min_sum = least_reliable(sums, row, column, rows, columns);
+    const Scalars<T> scalars(task_.tile.scalars);
     const MatrixView<T> c = problem_.c.block(row, column, rows, columns);
-    const auto min_sum =
-        static_cast<double>(underflow_limits<double>(parts_of<T> * DmmaProblem<T>::k(task_)).sum);
     const std::uint64_t unreliable = scalars.beta == T(0)
                                          ? store_elements</*AddsBetaC=*/false>(sums, c, scalars, min_sum)
                                          : store_elements</*AddsBetaC=*/true>(sums, c, scalars, min_sum);
-    recompute(row, column, c, scalars, {unreliable, unreliable == 0 ? 0 : zeros(sums)});
+    recompute(row, column, c, scalars, {unreliable, unreliable == 0 ? 0 : zero_sums(sums)});
   }
 
-  // Returns a bit for each sum that is zero.
-  __device__ static std::uint64_t zeros(const Tile& sums) {
-    std::uint64_t found = 0;
-#pragma unroll
-    for (int j = 0; j < Tile::column_fragments; ++j) {
-#pragma unroll
-      for (int i = 0; i < Tile::row_fragments; ++i) {
-#pragma unroll
-        for (int e = 0; e < 4; ++e) {
-          if (sums.sum(i, j, e) == T(0)) found |= std::uint64_t{1} << bit_of(i, j, e);
-        }
-      }
+  // Returns the least magnitude of a reliable sum: 0 if ranges prove all sums of the warp. Complex elements
+  // do without that proof, for which the kernels have too few registers.
+  __device__ double least_reliable(const Tile& sums, std::int64_t row, std::int64_t column, std::int64_t rows,
+                                   std::int64_t columns) const {
+    const double min_sum = underflow_limits<double>(parts_of<T> * DmmaProblem<T>::k(task_)).sum;
+    if constexpr (is_complex<T>) {
+      return min_sum;
+    } else {
+      const bool is_proved =
+          __any_sync(~0U, has_unreliable(sums, min_sum)) && ranges_prove_all(row, column, rows, columns);
+      return is_proved ? 0 : min_sum;
     }
-    return found;
+  }
+
+  // True if the ranges of the warp's part of C prove all of its sums. Without this test operands with many
+  // zeros, such as triangular matrices, would be slow: each sum of zero is tested alone, or recomputed.
+  __device__ bool ranges_prove_all(std::int64_t row, std::int64_t column, std::int64_t rows,
+                                   std::int64_t columns) const {
+    const DeviceTile& tile = task_.tile;
+    return task_.swapped
+               ? ranges_prove_part<T>(tile, tile.first_row + column, tile.first_column + row, columns, rows)
+               : ranges_prove_part<T>(tile, tile.first_row + row, tile.first_column + column, rows, columns);
   }
 
   // Writes the elements and returns a bit for each sum that is not reliable. If beta is not 0 (`AddsBetaC`),
@@ -267,7 +273,7 @@ class DmmaBlock {
           if (!exists(c, i, j, e)) continue;
           const T sum = sums.sum(i, j, e);
           if (!is_reliable(sum, min_sum)) {
-            unreliable |= std::uint64_t{1} << bit_of(i, j, e);
+            unreliable |= std::uint64_t{1} << bit_of<Tile>(i, j, e);
             if constexpr (AddsBetaC) continue;
           }
           const T product = times(scalars.alpha, sum);
@@ -282,12 +288,6 @@ class DmmaBlock {
   __device__ static bool exists(const MatrixView<T>& c, int i, int j, int e) {
     return Tile::row(i, e) < c.rows && Tile::column(j, e) < c.columns;
   }
-  // Bit that stands for element e of fragment (i, j).
-  __device__ static constexpr int bit_of(int i, int j, int e) {
-    static_assert(Tile::row_fragments * Tile::column_fragments * 4 <= 64);
-    return (j * Tile::row_fragments + i) * 4 + e;
-  }
-
   // Recomputes the elements of unreliable sums in the warp's tile `c`. The tile begins at (row, column) of
   // problem_.c.
   __device__ void recompute(std::int64_t row, std::int64_t column, const MatrixView<T>& c,

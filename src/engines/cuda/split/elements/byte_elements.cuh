@@ -3,6 +3,7 @@
 #pragma once
 
 #include <type_traits>
+#include <utility>
 
 #include "engines/cuda/common/any_element.cuh"
 #include "engines/cuda/split/scaling.hpp"
@@ -97,6 +98,35 @@ __device__ auto modulus_of_digits(int t) {
   }
 }
 
+// Writes slice t of residues. Its constants become part of the instructions if `modulus` is known when they
+// are compiled.
+template <class Modulus, class Digits, int count>
+__device__ __forceinline__ void write_residue(const Modulus& modulus, const Digits (&digits)[count],
+                                              std::byte* target) {
+  std::uint32_t integers[count];
+#pragma unroll
+  for (int i = 0; i < count; ++i) integers[i] = byte_residue(digits[i], modulus);
+  store_bytes(target, integers);
+}
+
+// Number of slices whose constants are part of the instructions: all that FP64 results need.
+inline constexpr int unrolled_residues = 16;
+
+// Writes the slices of the first `slices` of these moduli.
+template <int... moduli_index, int count>
+__device__ __forceinline__ void write_first_residues(std::integer_sequence<int, moduli_index...>, int slices,
+                                                     std::int64_t slice_stride,
+                                                     const ByteDigits (&digits)[count], std::byte* target) {
+  const auto write = [&]<int t>(std::integral_constant<int, t>) {
+    if (t >= slices) return false;
+    constexpr FloatModulus modulus = float_modulus(byte_modulus(moduli[t]));
+    write_residue(modulus, digits, target);
+    target += slice_stride;
+    return true;
+  };
+  (write(std::integral_constant<int, moduli_index>{}) && ...);
+}
+
 // Writes slices of residues, which are computed from the digits of the elements' integers.
 template <class Digits, class Source, int count>
 __device__ void write_residues(const SplitTask& task, const Scaling& scaling, const Source (&x)[count],
@@ -104,14 +134,16 @@ __device__ void write_residues(const SplitTask& task, const Scaling& scaling, co
   Digits digits[count];
   to_digits(scaling, x, digits);
   std::byte* target = slices_of(task) + offset;
-  for (int t = 0; t < task.rule.slices; ++t) {
-    const auto modulus = modulus_of_digits<Digits>(t);
-    std::uint32_t integers[count];
-#pragma unroll
-    for (int i = 0; i < count; ++i) integers[i] = byte_residue(digits[i], modulus);
-    store_bytes(target, integers);
-    target += task.slice_stride;
+  int t = 0;
+  if constexpr (std::is_same_v<Digits, ByteDigits>) {
+    write_first_residues(std::make_integer_sequence<int, unrolled_residues>{}, task.rule.slices,
+                         task.slice_stride, digits, target);
+    t = unrolled_residues;
+    target += unrolled_residues * task.slice_stride;
   }
+#pragma unroll 1
+  for (; t < task.rule.slices; ++t, target += task.slice_stride)
+    write_residue(modulus_of_digits<Digits>(t), digits, target);
 }
 
 }  // namespace kintsugi::core::cuda

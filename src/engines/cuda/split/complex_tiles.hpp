@@ -1,0 +1,18 @@
+// Tiles of the kernels that split complex operands.
+#pragma once
+
+#include "engines/cuda/split/split_task.hpp"
+
+namespace kintsugi::core::cuda {
+
+// Elements of a vector in a tile. In shared memory each group of eight elements and each vector of a tile is
+// followed by the room of one element.
+inline constexpr std::int64_t complex_tile_length = 128;
+inline constexpr std::int64_t complex_tile_pitch = complex_tile_length / 8 * 9 + 1;
+
+// Bytes of shared memory of a thread block, which has two tiles.
+constexpr std::int64_t complex_tiles_bytes(std::int64_t element_bytes) {
+  return 2 * tile_vectors * complex_tile_pitch * element_bytes;
+}
+
+}  // namespace kintsugi::core::cuda
