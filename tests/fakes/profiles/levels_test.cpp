@@ -13,20 +13,6 @@ using testing::HasSubstr;
 
 constexpr const char* coarse = "1e-2";  // accuracy for which level I is proved
 
-Costs costs_of_h200() { return shipped("NVIDIA H200").costs; }
-
-// Costs of a device on which int8 slices are packed, multiplied and converted in little time, and the
-// candidates after a level are as fast as the first one without it.
-Costs costs_for_levels() {
-  Costs costs = costs_of_h200();
-  costs.multi_term.rescaled_tiles = costs.multi_term.joined_tiles;
-  costs.packing = {.launch = 0.1, .rate = 10};
-  costs.weighted_tiles.launch = costs.weighted_tiles.tile = 0.1;
-  costs.weighted_tiles.product = costs.weighted_tiles.conversion_32 = 1e-3;
-  costs.weighted_tiles.conversion_128 = 0.1;
-  return costs;
-}
-
 class Levels : public DevicePlan {
  protected:
   json planned_by(const Costs& costs, const char* accuracy, std::int64_t k = 4096,
@@ -113,6 +99,26 @@ TEST_F(Levels, OtherTypesAndEmptyProductsHaveNone) {
   empty.problem.ldb = 1;
   empty.options.accuracy = coarse;
   EXPECT_THAT(schemes(planned(empty)), testing::Each(testing::Not(HasSubstr("mixpert"))));
+}
+
+// The batch and the costs of tests/gpu/calls/tiles_test.cpp.
+TEST_F(Levels, SmallBatchesHaveOne) {
+  Costs costs = costs_for_levels();
+  for (const char* level : {"mixpert-1", "mixpert-1:tile=128"}) {
+    costs.weighted_tiles.conversion_32 = std::string(level).ends_with("128") ? 0.2 : 1e-3;
+    const ProfileInForce profile(costs);
+    for (const int prepared_b : {0, 1}) {
+      PlannedCall call(260, 190, 500, stream_);
+      call.problem.batch_count = 4;
+      call.problem.stride_a = 260 * 500;
+      call.problem.stride_b = 500 * 190;
+      call.problem.stride_c = 260 * 190;
+      call.problem.prepared_b = prepared_b;
+      call.options.accuracy = coarse;
+      call.options.policy = "emulate";
+      EXPECT_EQ(schemes(planned(call)), (Names{level, "fp16x3-wide", "native"})) << prepared_b;
+    }
+  }
 }
 
 // Kernels of the level pack both operands before the selection, whose ranges have mean depths, and exit early

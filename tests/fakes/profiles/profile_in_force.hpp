@@ -49,4 +49,20 @@ class ProfileInForce {
   std::string folder_;
 };
 
+inline core::cuda::Costs costs_of_h200() { return shipped("NVIDIA H200").costs; }
+
+// Costs of a device on which int8 slices are packed, multiplied and converted in little time, and the
+// candidates after a level are as fast as the first one without it. So a level pays for products of any size.
+inline core::cuda::Costs costs_for_levels() {
+  core::cuda::Costs costs = costs_of_h200();
+  costs.multi_term.rescaled_tiles = costs.multi_term.joined_tiles;
+  costs.multi_term.launch += 50;
+  costs.packing = {.launch = 0.1, .rate = 10};
+  costs.weighted_tiles.launch = costs.weighted_tiles.tile = 0.1;
+  costs.weighted_tiles.failing_rate = 1e6;
+  costs.weighted_tiles.product = costs.weighted_tiles.conversion_32 = 1e-3;
+  costs.weighted_tiles.conversion_128 = 0.1;
+  return costs;
+}
+
 }  // namespace kintsugi::test

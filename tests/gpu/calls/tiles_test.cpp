@@ -342,11 +342,9 @@ struct BatchResult {
 // A chain whose first candidate is a level: items that it accepts have its bits, and the others have those of
 // the next candidate.
 TEST_F(DeviceTiles, LevelsInAChainHaveTheirBitsInSmallCases) {
-  core::cuda::Costs costs = shipped("NVIDIA H200").costs;
-  costs.weighted_tiles.product = costs.weighted_tiles.conversion_128 = 1e-3;
-  costs.weighted_tiles.launch = costs.weighted_tiles.tile = costs.packing.launch = 1e-3;
+  core::cuda::Costs costs = costs_for_levels();
   for (const char* level : {"mixpert-1", "mixpert-1:tile=128"}) {
-    costs.weighted_tiles.conversion_32 = std::string(level).ends_with("128") ? 1 : 1e-5;
+    costs.weighted_tiles.conversion_32 = std::string(level).ends_with("128") ? 0.2 : 1e-3;
     const ProfileInForce profile(costs);
     for (const int prepared_sides : {0, 2}) {
       for (const bool mixed : {false, true}) {

@@ -190,33 +190,61 @@ __device__ __forceinline__ void add_all_k_blocks(float (&sums)[Config::sums],
   add_k_blocks<Config>(sums, pipeline, params.schedule.k_blocks, consumer);
 }
 
+// Loads a sum of failing tiles if `fails`; else returns 0. Inline assembly keeps all loads of a thread ahead
+// of its stores, so that they are in flight together.
+__device__ __forceinline__ float load_failing_sum(const float* sum, bool fails) {
+  float value;
+  asm volatile(
+      "{\n"
+      ".reg .pred fails;\n"
+      "setp.ne.u32 fails, %2, 0;\n"
+      "mov.f32 %0, 0f00000000;\n"
+      "@fails ld.global.cg.f32 %0, [%1];\n"
+      "}"
+      : "=f"(value)
+      : "l"(sum), "r"(fails ? 1 : 0));
+  return value;
+}
+
 // Sums of both kernels, added as FloatingSum adds them (arith/weighted_sum.hpp). The sum of failing tiles is
 // read only if the panel of the element's row or column has such a tile. The units 2^-19 and 2^-14 are those
 // of tile_value() and half_value() (schemes/mixpert.hpp).
 template <class Config>
-struct SumsOfPrograms {
-  const float (&tiles)[Config::sums];
-  const float* failing_sums;  // the thread's sums in the warp's first fragment
-  unsigned failing_columns;   // bit f says that fragment f has products of failing tiles
-
+class SumsOfPrograms {
+ public:
   __device__ SumsOfPrograms(const float (&sums)[Config::sums], const WeightedTileParams& params,
                             const WeightedTileSharedStorage<Config::tile>& shared, const TileCoord& coord)
-      : tiles(sums) {
+      : tiles_(sums) {
     const int thread = thread_number() - warpgroup;
     const WeightedTileRegion<Config> region(coord);
     const FailingSums layout(params, coord.item);
     const int warp = thread / 32;
-    failing_sums = layout.first(region.rows.first / weighted_tile_rows + warp,
-                                region.columns.first / weighted_tile_columns, thread % 32);
-    const bool row_fails = (shared.failing_panels >> warp & 1U) != 0;
-    failing_columns = row_fails ? ~0U : shared.failing_panels >> WeightedTile::row_panels;
+    const float* first = layout.first(region.rows.first / weighted_tile_rows + warp,
+                                      region.columns.first / weighted_tile_columns, thread % 32);
+    const unsigned fragments = failing_fragments(shared, warp);
+#pragma unroll
+    for (int i = 0; i < Config::sums; ++i)
+      failing_[i] = load_failing_sum(first + FailingSums::offset(i), (fragments >> (i / 4) & 1U) != 0);
   }
 
   __device__ double operator[](int i) const {
-    const bool fails = (failing_columns >> (i / 4) & 1U) != 0;
-    const float failing_sum = fails ? __ldcg(failing_sums + FailingSums::offset(i)) : 0.0F;
-    return 0x1p-19 * static_cast<double>(tiles[i]) + 0x1p-14 * static_cast<double>(failing_sum);
+    return 0x1p-19 * static_cast<double>(tiles_[i]) + 0x1p-14 * static_cast<double>(failing_[i]);
   }
+
+ private:
+  // Bit f says that the warp's fragment f is inside C and has products of failing tiles. There are no sums of
+  // panels outside C.
+  __device__ static unsigned failing_fragments(const WeightedTileSharedStorage<Config::tile>& shared,
+                                               int warp) {
+    if (warp * weighted_tile_rows >= shared.epilogue.rows) return 0;
+    const int inside = (shared.epilogue.columns + weighted_tile_columns - 1) / weighted_tile_columns;
+    const unsigned all = (1U << inside) - 1;
+    const bool row_fails = (shared.failing_panels >> warp & 1U) != 0;
+    return row_fails ? all : shared.failing_panels >> WeightedTile::row_panels & all;
+  }
+
+  const float (&tiles_)[Config::sums];
+  float failing_[Config::sums];  // in the registers that the values of a tile along k had
 };
 
 // Computes the work tiles of the cluster. The consumer warpgroups call this function.
