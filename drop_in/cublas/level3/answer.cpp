@@ -61,7 +61,9 @@ class RoutineAnswer {
     try {
       steps.add(call_);
       if (records_calls())
-        outcome_ = {.candidates = steps.first_decision().candidates, .why = steps.first_decision().why, .failed = false};
+        outcome_ = {.candidates = steps.first_decision().candidates,
+                    .why = steps.first_decision().why,
+                    .failed = false};
     } catch (const std::exception&) {  // No memory; C is as it was.
       return forward_(call_);
     }
