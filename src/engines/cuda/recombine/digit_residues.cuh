@@ -280,11 +280,13 @@ class DigitResidues : public Residues<T, digit_limbs, Source> {
   template <Update update, int steps>
   __device__ unsigned recombine_column(const Block& block, const RowResidues<steps>& residues, int e,
                                        const Scalars<T>& scalars, T (&elements)[rows_each]) const {
-    if constexpr (update == Update::of_any_scalars)
+    if constexpr (update == Update::of_any_scalars) {
       return recombine_rows(block, residues, e, scalars, elements);
+    } else {
 #pragma unroll
-    for (int p = 0; p < parts; ++p) recombine_part<update>(block, residues, e, p, scalars, elements);
-    return 0;
+      for (int p = 0; p < parts; ++p) recombine_part<update>(block, residues, e, p, scalars, elements);
+      return 0;
+    }
   }
 
   // Recombines the thread's rows of its e-th column for any scalars. Returns a bit for each row that is not
