@@ -38,7 +38,7 @@ std::vector<double> draw_terms(std::mt19937_64& random, int exponents) {
 template <class T>
 void expect_certain_sums_right(unsigned seed) {
   std::mt19937_64 random(seed);
-  constexpr int draws = 200000;
+  constexpr int draws = 60000;
   for (int draw = 0; draw < draws; ++draw) {
     const bool fits_into_three = random() % 2 == 0;  // the sum
     const std::vector<double> terms = draw_terms(random, fits_into_three ? 40 : 1200);
@@ -104,7 +104,7 @@ template <int Limbs>
 void expect_updates_right(unsigned seed) {
   std::mt19937_64 random(seed);
   int certain = 0;
-  constexpr int draws = 100000;
+  constexpr int draws = 40000;
   for (int draw = 0; draw < draws; ++draw) {
     ExactNumber<Limbs> x = draw_number<Limbs>(random);
     const int exponent = static_cast<int>(random() % 801) - 400;
