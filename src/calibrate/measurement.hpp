@@ -8,6 +8,8 @@
 
 #include "base/text/format_text.hpp"
 #include "engines/cuda/arch/costs.hpp"
+#include "engines/device.hpp"
+#include "schemes/program.hpp"
 
 namespace kintsugi::core::calibrate {
 
@@ -16,6 +18,20 @@ struct Shape {
 
   std::string text() const { return fmt::format("{} x {} x {}", m, n, k); }
 };
+
+// Returns the shape of one FP32 product by the program's slices, where A is not prepared. The program must
+// outlive it.
+inline DeviceShape device_shape(const Program& program, const Shape& shape, bool prepared_b = false) {
+  return {.schedule = program.schedule,
+          .format = program.format().id,
+          .type = ElementType::f32,
+          .m = shape.m,
+          .n = shape.n,
+          .k = shape.k,
+          .items = 1,
+          .prepared_a = false,
+          .prepared_b = prepared_b};
+}
 
 struct Measurement {
   std::string kind;  // measurements of one kind determine the same costs (fit.cpp)

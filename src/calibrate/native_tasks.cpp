@@ -112,15 +112,7 @@ void measure_vendor(Workbench& bench, const Shape& shape, std::vector<Measuremen
   const NativeProduct product(bench, ElementType::f32, shape);
   const double measured = bench.microseconds(
       guess(product), [&](const Queue& queue, int step) { product.multiply_by_vendor(queue, step); });
-  const DeviceShape modelled{.schedule = program.schedule,
-                             .format = FormatId::fp16,
-                             .type = ElementType::f32,
-                             .m = shape.m,
-                             .n = shape.n,
-                             .k = shape.k,
-                             .items = 1,
-                             .prepared_a = false,
-                             .prepared_b = false};
+  const DeviceShape modelled = device_shape(program, shape);
   measurements.push_back({"vendor", product.text(), measured, [modelled](const cuda::Costs& costs) {
                             return cuda::expected_vendor_time(modelled, costs.call);
                           }});

@@ -49,15 +49,7 @@ DeviceSplit split_of(Workbench& bench, const SplitRule& rule, std::int64_t vecto
 // vectors are contiguous.
 void measure_splits(Workbench& bench, const Program& program, const SplitShape& shape,
                     std::vector<Measurement>& measurements) {
-  const DeviceShape modelled{.schedule = program.schedule,
-                             .format = program.format().id,
-                             .type = ElementType::f32,
-                             .m = shape.m,
-                             .n = shape.n,
-                             .k = shape.k,
-                             .items = 1,
-                             .prepared_a = false,
-                             .prepared_b = shape.splits_only_a};
+  const DeviceShape modelled = device_shape(program, shape, shape.splits_only_a);
   bench.fill(ElementType::f32);
   const double expected = cuda::expected_split_time(modelled, cuda::current_costs().call);
   const double measured = bench.microseconds(expected, [&](const Queue& queue, int step) {

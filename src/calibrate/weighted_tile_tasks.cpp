@@ -16,18 +16,6 @@ Program program_of(const std::string& scheme, std::int64_t k) {
   return fitted_program(*find_scheme(scheme), OperandType::f32, k);
 }
 
-DeviceShape device_shape(const Program& program, const Shape& shape, bool prepared_b) {
-  return {.schedule = program.schedule,
-          .format = program.format().id,
-          .type = ElementType::f32,
-          .m = shape.m,
-          .n = shape.n,
-          .k = shape.k,
-          .items = 1,
-          .prepared_a = false,
-          .prepared_b = prepared_b};
-}
-
 // Measures the packing of one operand, whose vectors are contiguous.
 void measure_packing(Workbench& bench, const std::string& scheme, const Shape& shape,
                      std::vector<Measurement>& measurements) {
@@ -52,7 +40,7 @@ void measure_products(Workbench& bench, const std::string& scheme, const Shape& 
   const auto program = std::make_shared<const Program>(program_of(scheme, shape.k));
   const FusedProducts products(bench, *program, shape);
   const auto expected = [program, shape](const cuda::Costs& costs) {
-    return cuda::expected_weighted_tile_gemm_time(device_shape(*program, shape, false), costs.weighted_tiles);
+    return cuda::expected_weighted_tile_gemm_time(device_shape(*program, shape), costs.weighted_tiles);
   };
   const double measured =
       bench.microseconds(expected(cuda::current_costs()), [&](const Queue& queue, int step) {
