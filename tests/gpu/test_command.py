@@ -232,7 +232,7 @@ def test_a_bundle_without_device_code_is_refused(tmp_path):
 
 @pytest.mark.parametrize("has_cholmod", [False, True])
 def test_a_bundle_has_what_the_suites_need(tmp_path, has_cholmod):
-    """Stubs for library paths in their folders, and CHOLMOD's program if it is built."""
+    """Libraries of the library path in their folders, and CHOLMOD's program if it is built."""
     program = shutil.which("true")
     (tmp_path / "tests").mkdir()
     (tmp_path / "tests/gpu_programs.txt").write_text(f"{program}\n")
