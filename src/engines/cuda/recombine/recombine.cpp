@@ -154,6 +154,8 @@ bool recombines(const ComplexBasis& basis) {
   return remainder_limbs(basis) <= max_element_limbs && basis.slices() <= max_complex_slices;
 }
 
+int max_strassen_moduli() { return max_real_digit_residues; }
+
 void recombine_residues(const Queue& queue, const Accumulators& sums, const ResidueSystem& system,
                         const DeviceTile& tile) {
   static const KernelsOfTypes in_2 KINTSUGI_KERNELS("residues_in_2", "complex_residues_in_2", "residues", "");

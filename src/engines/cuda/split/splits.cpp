@@ -6,6 +6,7 @@
 
 #include "base/cuda/cuda_driver.hpp"
 #include "base/status.hpp"
+#include "engines/cuda/arch/architecture.hpp"
 #include "engines/cuda/common/clear.hpp"
 #include "engines/cuda/common/launch.hpp"
 #include "engines/cuda/select/alpha.hpp"
@@ -254,6 +255,9 @@ void split_by_norms(const Queue& queue, std::span<const DeviceSplit> splits, con
   for (DeviceSplit& split : long_splits) split.ranges_known = true;
   split_all(queue, long_splits, call);
 }
+
+// The kernels hold whole vectors in the shared memory of a thread block, or of a cluster.
+std::int64_t longest_strassen_sum() { return current_architecture().has_clusters ? 16384 : 0; }
 
 bool splits_complex(const SplitRule& rule) {
   const ElementKind kind = kind_of(rule);
