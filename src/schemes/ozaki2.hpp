@@ -112,8 +112,8 @@ inline void fit_ozaki2(Program& program, OperandType type, std::int64_t k) {
 // Products of slice s of A and slice s of B, each with a sum of its own, for programs with several products a
 // modulus.
 inline constexpr auto ozaki2_products = [] {
-  std::array<Term, 3 * max_moduli> terms{};
-  for (int t = 0; t < 3 * max_moduli; ++t) {
+  std::array<Term, max_groups> terms{};
+  for (int t = 0; t < max_groups; ++t) {
     const auto index = static_cast<std::int16_t>(t);
     terms[t] = {.a = index, .b = index, .group = index};
   }
@@ -137,15 +137,15 @@ inline void multiply_elements_by_ozaki2(Program& program) {
   }
 }
 
-// Changes a program for real elements to one step of Strassen's algorithm (arith/residue/strassen.hpp). The
-// residues of C, and so its bits, stay the same.
+// Changes a program to one step of Strassen's algorithm (arith/residue/strassen.hpp). The residues of C, and so
+// its bits, stay the same.
 inline void multiply_by_strassen(Program& program) {
-  const int count = program.split_a.slices;
-  const int products = strassen_products * count;
+  const int slices = program.split_a.slices;
+  const int products = strassen_products * slices;
   Schedule& schedule = program.schedule;
   schedule.terms = std::span(ozaki2_products).first(static_cast<std::size_t>(products));
   schedule.slices_a = schedule.slices_b = schedule.groups = products;
-  for (int g = 0; g < products; ++g) schedule.group_moduli[g] = static_cast<std::int16_t>(moduli[g % count]);
+  for (int g = slices; g < products; ++g) schedule.group_moduli[g] = schedule.group_moduli[g - slices];
   program.split_a.slices = program.split_b.slices = products;
   schedule.strassen = program.split_a.strassen = program.split_b.strassen = true;
 }

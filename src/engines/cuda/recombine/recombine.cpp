@@ -154,7 +154,9 @@ bool recombines(const ComplexBasis& basis) {
   return remainder_limbs(basis) <= max_element_limbs && basis.slices() <= max_complex_slices;
 }
 
-int max_strassen_moduli() { return max_real_digit_residues; }
+bool recombines_strassen(ElementType type, const SplitRule& rule) {
+  return type == ElementType::f64 && takes_digits({rule.slices, rule.complex_basis}, type);
+}
 
 void recombine_residues(const Queue& queue, const Accumulators& sums, const ResidueSystem& system,
                         const DeviceTile& tile) {

@@ -256,8 +256,12 @@ void split_by_norms(const Queue& queue, std::span<const DeviceSplit> splits, con
   split_all(queue, long_splits, call);
 }
 
-// The kernels hold whole vectors in the shared memory of a thread block, or of a cluster.
-std::int64_t longest_strassen_sum() { return current_architecture().has_clusters ? 16384 : 0; }
+// The kernels for real elements hold whole vectors in the shared memory of a thread block, or of a cluster.
+bool splits_for_strassen(ElementType type, const SplitRule& rule, std::int64_t k) {
+  constexpr std::int64_t longest = 16384;
+  return type == ElementType::f64 && kind_of(rule) == ElementKind::residues && k <= longest &&
+         current_architecture().has_clusters;
+}
 
 bool splits_complex(const SplitRule& rule) {
   const ElementKind kind = kind_of(rule);
