@@ -2,6 +2,8 @@
 
 #include <array>
 
+#include "arith/residue/strassen.hpp"
+#include "engines/cuda/arch/architecture.hpp"
 #include "formats/formats.hpp"
 
 namespace kintsugi::core::cuda {
@@ -46,6 +48,16 @@ const KernelOfKind norms_and_residues{
     {"split_parts", "split_parts_double_residues", waits_for_grid_dependency},
     {"", ""},
     {"", ""}};
+
+// Kernel for one step of Strassen's algorithm. Both kinds of vectors are split by the same kernel, with norms
+// that it finds or with known ranges.
+const KernelOfKind strassen_kernel{ElementType::f64,
+                                   ElementKind::residues_by_norms,
+                                   {"split_strassen_sm90", "split_strassen", waits_for_grid_dependency},
+                                   {"split_strassen_sm90", "split_strassen", waits_for_grid_dependency},
+                                   {"", ""},
+                                   {"", ""},
+                                   {"", ""}};
 
 // Kernel of fitted splits. They take little time compared with their products; so there is only a kernel for
 // tiles.
@@ -103,6 +115,10 @@ const KernelOfKind* find_kernel(const DeviceSplit& split, bool by_norms) {
   const bool aligned = reinterpret_cast<std::uintptr_t>(split.slices.data) % 16 == 0;
   ElementKind kind = kind_of(*split.rule);
   if (split.finds_depth && kind == ElementKind::fp16) kind = ElementKind::fp16_with_depth;
+  if (split.rule->strassen) {
+    const bool fits = aligned && splits_for_strassen(split.side.matrix.type, *split.rule);
+    return fits ? &strassen_kernel : nullptr;
+  }
   if (by_norms) {
     const bool fits = aligned && kind == ElementKind::residues && split.side.matrix.type == ElementType::f64;
     return fits ? &norms_and_residues : nullptr;
@@ -115,6 +131,12 @@ const KernelOfKind* find_kernel(const DeviceSplit& split, bool by_norms) {
     if (aligned && kernel.kind == kind && kernel.type == split.side.matrix.type) return &kernel;
   }
   return nullptr;
+}
+
+bool splits_for_strassen(ElementType type, const SplitRule& rule) {
+  const int slices = rule.strassen ? rule.slices / strassen_products : rule.slices;
+  return type == ElementType::f64 && kind_of(rule) == ElementKind::residues && rule.complex_basis.empty() &&
+         slices <= strassen_moduli && current_architecture().has_clusters;
 }
 
 const KernelName& kernel_name(const KernelOfKind* kernel, Traversal traversal) {
