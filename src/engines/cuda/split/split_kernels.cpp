@@ -49,12 +49,13 @@ const KernelOfKind norms_and_residues{
     {"", ""},
     {"", ""}};
 
-// Kernel for one step of Strassen's algorithm. Both kinds of vectors are split by the same kernel, with norms
-// that it finds or with known ranges.
+// Kernel for one step of Strassen's algorithm. It splits rows and columns, with norms that it finds or with
+// known ranges. One KernelName has to stand for both, because it remembers how much shared memory the kernel
+// was allowed.
 const KernelOfKind strassen_kernel{ElementType::f64,
                                    ElementKind::residues_by_norms,
                                    {"split_strassen_sm90", "split_strassen", waits_for_grid_dependency},
-                                   {"split_strassen_sm90", "split_strassen", waits_for_grid_dependency},
+                                   {"", ""},
                                    {"", ""},
                                    {"", ""},
                                    {"", ""}};
@@ -141,6 +142,7 @@ bool splits_for_strassen(ElementType type, const SplitRule& rule) {
 
 const KernelName& kernel_name(const KernelOfKind* kernel, Traversal traversal) {
   if (kernel == nullptr) return any_kernel;
+  if (kernel == &strassen_kernel) return kernel->rows;
   switch (traversal) {
     case Traversal::tiles: return kernel->tiles;
     case Traversal::rows: return kernel->rows;

@@ -277,7 +277,7 @@ void split_by_norms(const Queue& queue, std::span<const DeviceSplit> splits, con
 
 // The kernels for real elements hold whole vectors in the shared memory of a thread block, or of a cluster.
 bool splits_for_strassen(ElementType type, const SplitRule& rule, std::int64_t k) {
-  constexpr std::int64_t longest = 16384;
+  constexpr std::int64_t longest = 13056;  // of columns that a cluster on four SMs holds
   return k <= longest && splits_for_strassen(type, rule);
 }
 
