@@ -131,7 +131,7 @@ TEST_F(StrassenRecombine, RefusesWhatItHasNoKernelFor) {
   TestTile<double> tile(random, 20, 20, 5, false);
   TestTile<float> floats(random, 20, 20, 5, false);
   const TestSums<std::uint8_t> sums(core::SumType::residue, 12, 12, 7 * (max_count + 1),
-                                    [](int, std::int64_t) { return 0; });
+                                    [](int, std::int64_t) { return std::uint8_t{0}; });
   const auto status_of = [&](int count, const core::DeviceTile& device_tile) {
     try {
       device_engine().recombine_residues({}, sums.device(), {.real_count = count, .strassen = true},
