@@ -15,6 +15,7 @@
 #include "planner/candidates/host.hpp"
 #include "planner/candidates/named.hpp"
 #include "planner/candidates/reproducible.hpp"
+#include "planner/candidates/strassen.hpp"
 #include "planner/offload/offload.hpp"
 #include "planner/select_engine.hpp"
 #include "schemes/bound.hpp"
@@ -162,6 +163,7 @@ Plan plan_with(const Problem& problem, const Settings& given, const Allocator& a
   }
   plan.contract = contract_of(plan.request, problem);
   select_candidates(plan);
+  multiply_by_strassen_if_faster(plan);
   limit_threads(plan);
   set_workspace(plan);
   return plan;

@@ -88,7 +88,7 @@ struct Schedule {
   // Residues: the modulus of each group's sums.
   std::array<std::int16_t, max_groups> group_moduli{};
   // Residues: true if the groups are the seven products of one step of Strassen's algorithm, of half the size in
-  // all dimensions (arith/residue/strassen.hpp). Group q (groups / 7) + t belongs to product q and modulus t.
+  // all dimensions (arith/residue/strassen.hpp): first all groups of the first product, then those of the second.
   bool strassen = false;
   TileSums tiles{};
 

@@ -19,6 +19,7 @@
 
 #include "arith/residue/residue.hpp"
 #include "arith/residue/residue_scale.hpp"
+#include "arith/residue/strassen.hpp"
 #include "base/status.hpp"
 #include "schemes/program.hpp"
 
@@ -108,9 +109,11 @@ inline void fit_ozaki2(Program& program, OperandType type, std::int64_t k) {
   program.split_a.sum_bits = program.split_b.sum_bits = residue_bits(count);
 }
 
-inline constexpr auto ozaki2_complex_terms = [] {
-  std::array<Term, 3 * max_moduli> terms{};
-  for (int t = 0; t < 3 * max_moduli; ++t) {
+// Products of slice s of A and slice s of B, each with a sum of its own, for programs with several products a
+// modulus.
+inline constexpr auto ozaki2_products = [] {
+  std::array<Term, max_groups> terms{};
+  for (int t = 0; t < max_groups; ++t) {
     const auto index = static_cast<std::int16_t>(t);
     terms[t] = {.a = index, .b = index, .group = index};
   }
@@ -126,12 +129,25 @@ inline void multiply_elements_by_ozaki2(Program& program) {
   program.split_a.complex_basis = program.split_b.complex_basis = basis;
   program.split_a.slices = program.split_b.slices = basis.slices();
   Schedule& schedule = program.schedule;
-  schedule.terms = std::span(ozaki2_complex_terms).first(static_cast<std::size_t>(basis.slices()));
+  schedule.terms = std::span(ozaki2_products).first(static_cast<std::size_t>(basis.slices()));
   schedule.slices_a = schedule.slices_b = schedule.groups = basis.slices();
   for (int t = 0; t < basis.count(); ++t) {
     for (int s = basis.first_slice(t); s < basis.first_slice(t) + (basis.has_root(t) ? 2 : 3); ++s)
       schedule.group_moduli[s] = static_cast<std::int16_t>(basis.modulus(t));
   }
+}
+
+// Changes a program to one step of Strassen's algorithm (arith/residue/strassen.hpp). The residues of C, and so
+// its bits, stay the same.
+inline void multiply_by_strassen(Program& program) {
+  const int slices = program.split_a.slices;
+  const int products = strassen_products * slices;
+  Schedule& schedule = program.schedule;
+  schedule.terms = std::span(ozaki2_products).first(static_cast<std::size_t>(products));
+  schedule.slices_a = schedule.slices_b = schedule.groups = products;
+  for (int g = slices; g < products; ++g) schedule.group_moduli[g] = schedule.group_moduli[g - slices];
+  program.split_a.slices = program.split_b.slices = products;
+  schedule.strassen = program.split_a.strassen = program.split_b.strassen = true;
 }
 
 // Reduces the moduli to the fewest that determine sums of magnitudes up to 2^bits. Never adds moduli.

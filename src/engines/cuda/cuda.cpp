@@ -296,6 +296,9 @@ class CudaEngine final : public Engine, public DeviceEngine {
   bool takes_complex_elements(const SplitRule& rule) const override {
     return cuda::splits_complex(rule) && cuda::recombines(rule.complex_basis);
   }
+  bool takes_strassen(ElementType type, const SplitRule& rule, std::int64_t k) const override {
+    return splits_for_strassen(type, rule, k) && recombines_strassen(type, rule);
+  }
   int max_checked_moduli() const override { return cuda::max_checked_moduli(); }
   void recombine_residues(const Queue& queue, const Accumulators& sums, const ResidueSystem& system,
                           const DeviceTile& tile) const override {

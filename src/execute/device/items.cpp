@@ -10,19 +10,13 @@
 #include "execute/blocks.hpp"
 #include "execute/device/candidates/checked.hpp"
 #include "execute/device/candidates/ozaki1.hpp"
+#include "execute/device/item_side.hpp"
 #include "execute/device/selection.hpp"
 #include "planner/workspace/device.hpp"
 
 namespace kintsugi::core {
 
 namespace {
-
-// One side of a batch item.
-struct ItemSide {
-  DeviceSide side;
-  VectorRange* ranges = nullptr;  // this call's memory for ranges, not the prepared operand's
-  const DevicePrepared::Item* prepared = nullptr;  // prepared operand whose slices this side uses
-};
 
 // One batch item, and a candidate that may multiply it.
 struct Item {
@@ -36,32 +30,10 @@ struct Item {
   std::optional<DeviceChecked> checked;  // additional steps of a checked candidate
 };
 
-// Returns the prepared operand of a batch item if it was prepared by the rule; else nullptr.
-const DevicePrepared::Item* usable(const DevicePrepared* prepared, const SplitRule& rule,
-                                   std::int64_t index) {
-  if (prepared == nullptr || prepared->items.empty() || !(prepared->rule == rule)) return nullptr;
-  return &prepared->items[prepared->items.size() == 1 ? 0 : static_cast<std::size_t>(index)];
-}
-
-ItemSide item_side(const DeviceMatrix& matrix, std::int64_t index, const DevicePrepared::Item* prepared,
-                   VectorRange* ranges, VectorNorm* norms) {
-  if (prepared == nullptr) {
-    return {.side = {.matrix = matrix, .item = index, .ranges = ranges, .norms = norms},
-            .ranges = ranges,
-            .prepared = nullptr};
-  }
-  return {.side = {.matrix = matrix,
-                   .item = index,
-                   .ranges = prepared->ranges,
-                   .norms = prepared->norms,
-                   .summaries = prepared->summary},
-          .ranges = ranges,
-          .prepared = prepared};
-}
-
-// Returns the side if its ranges must be found; an empty side if a prepared operand has them.
-DeviceSide side_without_ranges(const ItemSide& side) {
-  return side.prepared == nullptr ? side.side : DeviceSide{};
+// Returns the vectors of the candidate's slices that belong to vectors of an operand.
+Interval slices_of(const Candidate& candidate, const Interval& vectors) {
+  return {candidate.program.extent_of_slices(vectors.first),
+          candidate.program.extent_of_slices(vectors.count)};
 }
 
 // Returns the candidate's schedule. Groups whose weights the device sets, since it fits their residuals to
@@ -294,11 +266,12 @@ class ItemSteps {
     if (side.prepared != nullptr && side.prepared->slices.data != nullptr)
       return side.prepared->slices.block(vectors.first, vectors.count);
     Slices slices = memory;
-    slices.vectors = vectors.count;
+    slices.vectors = candidate_of(item).program.extent_of_slices(vectors.count);
     splits.push_back({.side = side.side,
                       .first = vectors.first,
                       .rule = &rule,
                       .slices = slices,
+                      .vectors = vectors.count,
                       .ranges_known = item.selected_ahead,
                       .fit = fit_of(item)});
     return slices;
@@ -339,17 +312,19 @@ class ItemSteps {
     const std::int64_t parts = plan_.problem.parts();
     const std::int64_t per_column = vectors_per_column(plan_, candidate);
     for_each_block(tiles, block.rows, block.columns, [&](const ResultBlock& inner) {
+      const Interval rows = slices_of(candidate, {inner.row, inner.rows});
+      const Interval columns = slices_of(candidate, {per_column * inner.column, per_column * inner.columns});
       Accumulators sums = item.block.sums;
-      sums.rows = round_up(inner.rows, sums_multiple);
-      sums.columns = round_up(per_column * inner.columns, sums_multiple);
+      sums.rows = round_up(rows.count, sums_multiple);
+      sums.columns = round_up(columns.count, sums_multiple);
       const DeviceTile tile = tile_of(item, block.in_matrix(inner), item.candidate);
       if (item.checked) {
         item.checked->multiply_magnitudes(inner.row, inner.rows, parts * inner.column, parts * inner.columns,
                                           item.block.scratch);
       }
-      engine_.multiply(queue_, schedule_to_fit(candidate), a.block(inner.row, inner.rows),
-                       b.block(per_column * inner.column, per_column * inner.columns), sums,
-                       item.block.scratch, fit_of(item), on_candidate(item, item.candidate));
+      engine_.multiply(queue_, schedule_to_fit(candidate), a.block(rows.first, rows.count),
+                       b.block(columns.first, columns.count), sums, item.block.scratch, fit_of(item),
+                       on_candidate(item, item.candidate));
       if (item.checked) {
         item.checked->recombine(sums, tile, checked_block);
       } else {

@@ -17,7 +17,9 @@ const char* rounding_words(Rounding rounding) {
 
 std::string split_words(const SplitRule& rule) {
   if (rule.kind == SplitKind::residues) {
-    const int count = rule.complex_basis.empty() ? rule.slices : rule.complex_basis.count();
+    const int count = !rule.complex_basis.empty() ? rule.complex_basis.count()
+                      : rule.strassen             ? rule.slices / strassen_products
+                                                  : rule.slices;
     if (rule.scales != ScaleRule::exponent)
       return fmt::format(
           "residues modulo {} numbers, rows and columns scaled by {} so that sums stay below 2^{}", count,
@@ -54,6 +56,8 @@ std::string split_words(const SplitRule& rule) {
 std::string term_words(const Program& program) {
   if (program.multiplies_elements())
     return "two of complex elements a modulus where -1 is a square, three a modulus elsewhere";
+  if (program.schedule.strassen)
+    return "seven of half the size a modulus, by one step of Strassen's algorithm on residues";
   if (program.recombination == Recombination::residues) return "one a modulus";
   if (program.recombination == Recombination::ozaki1) return "at most, for each slice of B";
   const Schedule& schedule = program.schedule;

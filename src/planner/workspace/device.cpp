@@ -14,8 +14,11 @@ namespace {
 // Returns the size of the sums of one tile. A column of C has `sums_per_column` columns of sums.
 DeviceTileSize tile_size(const Plan& plan, const Candidate& candidate, const Blocking& blocking,
                          std::int64_t sums_per_column) {
-  return {round_up(std::min(blocking.m, plan.engine->device()->tile()), sums_multiple),
-          round_up(sums_per_column * std::min(blocking.n, tile_columns(plan, candidate)), sums_multiple)};
+  const Program& program = candidate.program;
+  const std::int64_t rows = std::min(blocking.m, plan.engine->device()->tile());
+  const std::int64_t columns = sums_per_column * std::min(blocking.n, tile_columns(plan, candidate));
+  return {round_up(program.extent_of_slices(rows), sums_multiple),
+          round_up(program.extent_of_slices(columns), sums_multiple)};
 }
 
 }  // namespace
@@ -75,7 +78,8 @@ DeviceBlockMemory lay_out_block(const Plan& plan, const Candidate& candidate, co
   const Program& program = candidate.program;
   const std::int64_t k = program.multiplies_elements() ? plan.problem.k : plan.problem.products();
   const auto take_slices = [&](const SplitRule& rule, std::int64_t vectors) {
-    Slices slices = make_slices(*rule.format, SliceStorage::packed, rule.slices, vectors, k);
+    Slices slices = make_slices(*rule.format, SliceStorage::packed, rule.slices,
+                                program.extent_of_slices(vectors), program.extent_of_slices(k));
     slices.data = workspace.take(slices.bytes());
     return slices;
   };

@@ -176,6 +176,10 @@ bool recombines(const ComplexBasis& basis) {
   return remainder_limbs(basis) <= max_element_limbs && basis.slices() <= max_complex_slices;
 }
 
+bool recombines_strassen(ElementType type, const SplitRule& rule) {
+  return type == ElementType::f64 && takes_digits({rule.slices, rule.complex_basis}, type);
+}
+
 void recombine_residues(const Queue& queue, const Accumulators& sums, const ResidueSystem& system,
                         const DeviceTile& tile) {
   static const KernelsOfTypes in_2 KINTSUGI_KERNELS("residues_in_2", "complex_residues_in_2", "residues", "");

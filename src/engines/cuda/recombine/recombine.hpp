@@ -13,6 +13,7 @@ void recombine_weighted(const Queue& queue, const Accumulators& sums, std::span<
 bool recombines(const ComplexBasis& basis);
 void recombine_residues(const Queue& queue, const Accumulators& sums, const ResidueSystem& system,
                         const DeviceTile& tile);
+bool recombines_strassen(ElementType type, const SplitRule& rule);
 int max_checked_moduli();
 void recombine_checked(const Queue& queue, const Accumulators& sums, const ResidueSystem& system,
                        const DeviceCheck& check, const DeviceTile& tile, const DeviceOpenElements& open);

@@ -6,6 +6,7 @@
 
 #include "base/cuda/cuda_driver.hpp"
 #include "base/status.hpp"
+#include "engines/cuda/arch/architecture.hpp"
 #include "engines/cuda/common/clear.hpp"
 #include "engines/cuda/common/launch.hpp"
 #include "engines/cuda/select/alpha.hpp"
@@ -253,6 +254,13 @@ void split_by_norms(const Queue& queue, std::span<const DeviceSplit> splits, con
   find_norms_by_parts(queue, sides, call.alpha, call.norms);
   for (DeviceSplit& split : long_splits) split.ranges_known = true;
   split_all(queue, long_splits, call);
+}
+
+// The kernels for real elements hold whole vectors in the shared memory of a thread block, or of a cluster.
+bool splits_for_strassen(ElementType type, const SplitRule& rule, std::int64_t k) {
+  constexpr std::int64_t longest = 16384;
+  return type == ElementType::f64 && kind_of(rule) == ElementKind::residues && k <= longest &&
+         current_architecture().has_clusters;
 }
 
 bool splits_complex(const SplitRule& rule) {

@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "arith/residue/strassen.hpp"
 #include "engines/cuda/arch/architecture.hpp"
 #include "engines/cuda/arch/profile.hpp"
 #include "engines/cuda/common/launch.hpp"
@@ -81,23 +82,47 @@ void int8_gemm(const Queue& queue, const Schedule& schedule, const Slices& a, co
          tensor_map(b, 1, Int8Tile::block_columns), params);
 }
 
+namespace {
+
+double product_of(std::int64_t x, std::int64_t y) { return static_cast<double>(x) * static_cast<double>(y); }
+
+// Expected time in microseconds of the products of residues modulo all moduli.
+double residue_products_time(const DeviceShape& shape, const Costs& costs) {
+  const int groups = shape.schedule.groups;
+  const std::int32_t clusters = clusters_of_device();
+  if (!shape.schedule.strassen)
+    return int8_microseconds({shape.m, shape.n, shape.k, groups, groups}, costs.int8_tile, clusters);
+  return int8_microseconds(
+      {strassen_half(shape.m), strassen_half(shape.n), strassen_half(shape.k), groups, groups},
+      costs.int8_tile, clusters);
+}
+
+// Expected time in microseconds of the bytes that a step of Strassen's algorithm reads and writes beyond those
+// of other products: there are seven slices and sums of half the size where others have four quarters. Splits
+// write slices, products write sums, and recombination reads them.
+double strassen_bytes_time(const DeviceShape& shape, int moduli, const Costs& costs) {
+  const double elements =
+      product_of(shape.m, shape.k) + product_of(shape.k, shape.n) + 2 * product_of(shape.m, shape.n);
+  return 0.75 * moduli * elements / costs.call.copy_rate;
+}
+
+}  // namespace
+
 DeviceTimes expected_residue_times(const DeviceShape& shape, const Costs& costs) {
   const auto type = static_cast<std::size_t>(shape.type);
   const ResidueCosts& residue_costs = costs.residues[type];
-  const auto product_of = [](std::int64_t x, std::int64_t y) {
-    return static_cast<double>(x) * static_cast<double>(y);
-  };
   const double elements_of_c = product_of(shape.m, shape.n);
   const double elements = (shape.prepared_a ? 0 : product_of(shape.m, shape.k)) +
                           (shape.prepared_b ? 0 : product_of(shape.k, shape.n)) + elements_of_c;
-  const int groups = shape.schedule.groups;
-  const double product_time =
-      int8_microseconds({shape.m, shape.n, shape.k, groups, groups}, costs.int8_tile, clusters_of_device());
+  const bool strassen = shape.schedule.strassen;
+  const int slices = shape.schedule.groups / (strassen ? strassen_products : 1);
+  const double emulated = residue_costs.launches + residue_products_time(shape, costs) +
+                          residue_costs.element_slice * slices * elements +
+                          (strassen ? strassen_bytes_time(shape, slices, costs) : 0);
   const bool is_complex = shape.type == ElementType::c32 || shape.type == ElementType::c64;
   const double operations = (is_complex ? 8 : 2) * elements_of_c * static_cast<double>(shape.k);
   const auto items = static_cast<double>(shape.items);
-  return {items * (residue_costs.launches + product_time + residue_costs.element_slice * groups * elements),
-          items * operations / vendor_rate(costs.native[type], shape.is_aligned)};
+  return {items * emulated, items * operations / vendor_rate(costs.native[type], shape.is_aligned)};
 }
 
 }  // namespace kintsugi::core::cuda

@@ -1,0 +1,41 @@
+#include "planner/candidates/strassen.hpp"
+
+#include <optional>
+
+#include "engines/device_engine.hpp"
+#include "planner/candidates/device_times.hpp"
+#include "planner/element_type.hpp"
+#include "schemes/ozaki2.hpp"
+
+namespace kintsugi::core {
+
+namespace {
+
+// Returns the candidate with products by Strassen's algorithm, if it is expected to take less time so.
+std::optional<Candidate> faster_by_strassen(const Plan& plan, const Candidate& candidate) {
+  const Problem& problem = plan.problem;
+  if (!candidate.acceptance.by_norms() || candidate.checked ||
+      !plan.engine->device()->takes_strassen(element_type(problem), candidate.program.split_a, problem.k))
+    return std::nullopt;
+  Candidate divided = candidate;
+  schemes::multiply_by_strassen(divided.program);
+  const auto time = expected_device_times(plan, candidate);
+  const auto divided_time = expected_device_times(plan, divided);
+  if (!time || !divided_time || divided_time->emulated >= time->emulated) return std::nullopt;
+  return divided;
+}
+
+}  // namespace
+
+void multiply_by_strassen_if_faster(Plan& plan) {
+  const Problem& problem = plan.problem;
+  if (plan.engine->device() == nullptr || problem.prepared_a || problem.prepared_b) return;
+  const std::vector<Candidate> candidates = plan.candidates;
+  for (Candidate& candidate : plan.candidates) {
+    if (auto faster = faster_by_strassen(plan, candidate)) candidate = *std::move(faster);
+  }
+  const std::size_t limit = plan.request.workspace_limit;
+  if (limit != 0 && workspace_bytes(plan, {problem.m, problem.n}) > limit) plan.candidates = candidates;
+}
+
+}  // namespace kintsugi::core
