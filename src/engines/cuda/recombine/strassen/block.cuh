@@ -6,6 +6,8 @@
 #pragma once
 
 #include "arith/residue/strassen.hpp"
+#include "engines/cuda/ptx/async_copy.cuh"
+#include "engines/cuda/ptx/shared_memory.cuh"
 #include "engines/cuda/recombine/tile.cuh"
 
 namespace kintsugi::core::cuda {
@@ -86,8 +88,11 @@ class StrassenBlock {
     return -(scales()[row_in_block(u) + r] + scales()[block_rows + column_in_block(e)]);
   }
 
-  // As in TileBlock: read() and write() access C itself, or a copy in shared memory of the columns of all
-  // warps' e-th columns, between begin(..., e) and end(e).
+  // read() reads a copy of the element in shared memory. If the lanes' accesses suit C's layout, the lane has
+  // copied it there by fetch(e), which starts the copies of its elements of the e-th column; the last ones
+  // must have been read. They are complete when the lane has awaited them. write() then writes to C. Otherwise
+  // all threads call begin(), which copies the columns of all warps' e-th columns if C is read, and end(e),
+  // which copies written elements back to C.
   __device__ void begin(bool reads_c, int e) const {
     if (!staged_) return;
     if (e != 0) __syncthreads();  // the columns before were copied to C
@@ -101,8 +106,25 @@ class StrassenBlock {
     for_each_staged(e, [](double& staged, double& element) { element = staged; });
   }
   __device__ bool is_staged() const { return staged_; }
-  __device__ PairOfRows read(int u, int e) const { return *pair(u, e); }
-  __device__ void write(int u, int e, const PairOfRows& elements) const { *pair(u, e) = elements; }
+  __device__ void fetch(int e) const {
+    if (staged_) return;
+#pragma unroll
+    for (int u = 0; u < units; ++u) {
+      if (has_element(u, e)) {
+        const int row = row_in_block(u);
+        const int column = column_in_block(e);
+        copy_16_bytes(shared_address(&staging(row, column)), &c_(row, column), true);
+      }
+    }
+  }
+  __device__ PairOfRows read(int u, int e) const {
+    return reinterpret_cast<const PairOfRows&>(staging(row_in_block(u), column_in_block(e)));
+  }
+  __device__ void write(int u, int e, const PairOfRows& elements) const {
+    const int row = row_in_block(u);
+    const int column = column_in_block(e);
+    reinterpret_cast<PairOfRows&>(staged_ ? staging(row, column) : c_(row, column)) = elements;
+  }
 
   // A set of the lane's elements: bit 2 (units e + u) + r stands for row r of unit u of the e-th column.
   using Elements = std::uint64_t;
@@ -140,10 +162,6 @@ class StrassenBlock {
   __device__ static int* scales() {
     __shared__ int all[block_rows + columns];
     return all;
-  }
-  __device__ PairOfRows* pair(int u, int e) const {
-    return reinterpret_cast<PairOfRows*>(staged_ ? &staging(row_in_block(u), column_in_block(e))
-                                                 : &c_(row_in_block(u), column_in_block(e)));
   }
   // Element of the copy of the block in shared memory. Eight neighboring lanes access eight rows of two
   // columns, four columns apart, in different banks.

@@ -56,10 +56,14 @@ class ProductColumns {
     source_ += column_stride_;
   }
 
-  // Waits for the column whose copies were started last and loads it.
-  __device__ void load(ProductResidues& residues) const {
+  // Waits for all copies that were started.
+  __device__ static void await() {
     await_copies();
     __syncwarp();
+  }
+
+  // Loads the column whose copies were started last. All lanes have then loaded what they have read before.
+  __device__ void load(ProductResidues& residues) const {
 #pragma unroll
     for (int q = 0; q < strassen_products; ++q) {
 #pragma unroll

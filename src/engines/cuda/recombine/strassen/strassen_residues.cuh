@@ -100,18 +100,21 @@ class StrassenResidues {
     const PieceExchange exchange;
     const bool adds = update == Update::of_units || (update == Update::of_any_scalars && scalars.beta != 0);
     Elements left = 0;
+    if (adds) block.fetch(0);
     columns.start(block.has_column(0));
 #pragma unroll 1
     for (int e = 0; block.has_any_column(e); ++e) {
       block.begin(adds, e);
       if (block.has_column(e)) {
+        ProductColumns::await();
         PairOfRows elements[StrassenBlock::units]{};
+        if (adds) {
 #pragma unroll
-        for (int u = 0; u < StrassenBlock::units; ++u) {
-          if (adds && block.has_element(u, e)) elements[u] = block.read(u, e);
+          for (int u = 0; u < StrassenBlock::units; ++u) elements[u] = block.read(u, e);
         }
         ProductResidues residues;
         columns.load(residues);
+        if (adds) block.fetch(e + 1);
         columns.start(block.has_column(e + 1));
 #pragma unroll
         for (int u = 0; u < StrassenBlock::units; ++u) {
