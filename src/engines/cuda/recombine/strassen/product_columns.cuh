@@ -46,8 +46,8 @@ class ProductColumns {
 #pragma unroll
         for (int i = 0; i < max_real_digit_residues / moduli_at_once; ++i) {
           if (i < copies_)
-            copy_16_bytes(target_ + q * product_bytes + i * warp_size * chunk_rows,
-                          source + i * moduli_at_once * stride_, true);
+            copy_16_bytes_of_line(target_ + q * product_bytes + i * warp_size * chunk_rows,
+                                  source + i * moduli_at_once * stride_);
         }
         source += moduli_ * stride_;
       }
