@@ -74,13 +74,11 @@ class DeviceCapabilities {
   // True if complex elements can be split by this rule of residues and recombined. Otherwise they are
   // multiplied as an embedding (base/embedding.hpp).
   virtual bool takes_complex_elements(const SplitRule& rule) const = 0;
-  // True if operands of this type and length k, which `rule` splits into residues, can be split and recombined
-  // for one step of Strassen's algorithm (arith/residue/strassen.hpp).
+  // True if operands of this type and length k, which `rule` splits into residues, can be split and
+  // recombined for one step of Strassen's algorithm (arith/residue/strassen.hpp).
   virtual bool takes_strassen(ElementType type, const SplitRule& rule, std::int64_t k) const = 0;
   // Largest number of real moduli that recombine_checked() takes.
   virtual int max_checked_moduli() const = 0;
-  // True if split_by_norms() takes this split of one batch item.
-  virtual bool finds_norms(const DeviceSplit& split) const = 0;
   // Nothing if the device was never measured.
   virtual std::optional<DeviceTimes> expected_times(const DeviceShape& shape) const = 0;
   virtual DeviceThresholds thresholds() const = 0;
@@ -114,6 +112,8 @@ class DeviceSplits {
   // that scale by norms need norms.
   virtual void split(const Queue& queue, std::span<const DeviceSplit> splits,
                      const DeviceCondition& condition) const = 0;
+  // True if split_by_norms() takes this split of one batch item.
+  virtual bool finds_norms(const DeviceSplit& split) const = 0;
   // Does the work of find_norms() and split() with one read of the operands, before the
   // selection. For rules that scale by norms. A vector's norm can rule out a proof of `coefficient`
   // (rules_proof_out() of arith/residue/norm_proof.hpp). Then the candidate is not selected and its slices

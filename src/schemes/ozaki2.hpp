@@ -137,8 +137,8 @@ inline void multiply_elements_by_ozaki2(Program& program) {
   }
 }
 
-// Changes a program to one step of Strassen's algorithm (arith/residue/strassen.hpp). The residues of C, and so
-// its bits, stay the same.
+// Changes a program to one step of Strassen's algorithm (arith/residue/strassen.hpp). The residues of C,
+// and so its bits, stay the same.
 inline void multiply_by_strassen(Program& program) {
   const int slices = program.split_a.slices;
   const int products = strassen_products * slices;

@@ -150,8 +150,8 @@ struct Program {
   // sums; with an embedding it has two, one for each part.
   bool multiplies_elements() const { return !split_a.complex_basis.empty(); }
 
-  // Returns the number of rows, columns or inner indices that slices and sums have for `n` of the operands and
-  // of C.
+  // Returns the number of rows, columns or inner indices that slices and sums have for `n` of the operands
+  // and of C.
   std::int64_t extent_of_slices(std::int64_t n) const { return schedule.strassen ? strassen_half(n) : n; }
 
   // Sets the scale of both operands' residuals, and the inverse scale as the weight of each group of cross

@@ -1,11 +1,11 @@
-// One step of Strassen's algorithm, in Winograd's form, for products of residues: seven products of matrices of
-// half the size instead of eight. Residues are added and subtracted modulo the modulus, so the step is exact: it
-// changes no residue of the result.
+// One step of Strassen's algorithm, in Winograd's form, for products of residues: seven products of
+// matrices of half the size instead of eight. Residues are added and subtracted modulo the modulus, so the
+// step is exact: it changes no residue of the result.
 //
-// Rows of A, columns of B and inner indices are divided into two halves each. Groups of four consecutive indices
-// belong to the halves in turn, so that the indices of both halves that meet in a sum are close together in
-// memory. With A11 the elements of the first half of the rows and of k, A12 those of the first half of the rows
-// and the second half of k, and so on:
+// Rows of A, columns of B and inner indices are divided into two halves each. Groups of four consecutive
+// indices belong to the halves in turn, so that the indices of both halves that meet in a sum are close
+// together in memory. With A11 the elements of the first half of the rows and of k, A12 those of the first
+// half of the rows and the second half of k, and so on:
 //
 //   product   left operand              right operand
 //   0         A11                       B11
@@ -18,8 +18,8 @@
 //
 //   C11 = P0 + P1,  C12 = P0 + P5 + P4 + P2,  C21 = P0 + P5 + P6 + P3,  C22 = P0 + P5 + P6 + P4
 //
-// The operand of product 3 has the opposite sign of Winograd's, so that products are only added. (Winograd, "On
-// multiplication of 2 x 2 matrices", Linear Algebra and its Applications 4, 1971.)
+// The operand of product 3 has the opposite sign of Winograd's, so that products are only added. (Winograd,
+// "On multiplication of 2 x 2 matrices", Linear Algebra and its Applications 4, 1971.)
 #pragma once
 
 #include <array>

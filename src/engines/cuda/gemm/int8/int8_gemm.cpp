@@ -97,9 +97,9 @@ double residue_products_time(const DeviceShape& shape, const Costs& costs) {
       costs.int8_tile, clusters);
 }
 
-// Expected time in microseconds of the bytes that a step of Strassen's algorithm reads and writes beyond those
-// of other products: there are seven slices and sums of half the size where others have four quarters. Splits
-// write slices, products write sums, and recombination reads them.
+// Expected time in microseconds of the bytes that a step of Strassen's algorithm reads and writes beyond
+// those of other products: there are seven slices and sums of half the size where others have four
+// quarters. Splits write slices, products write sums, and recombination reads them.
 double strassen_bytes_time(const DeviceShape& shape, int moduli, const Costs& costs) {
   const double elements =
       product_of(shape.m, shape.k) + product_of(shape.k, shape.n) + 2 * product_of(shape.m, shape.n);
