@@ -32,12 +32,16 @@ struct SplitCall {
 };
 
 // Number of threads that split one vector; 0 if thread blocks do not hold whole vectors.
-std::int32_t vector_threads(Traversal traversal, const Slices& slices) {
-  const std::int64_t stride = slices.vector_stride();
+std::int32_t vector_threads(Traversal traversal, std::int64_t stride) {
   if (traversal == Traversal::rows) return static_cast<std::int32_t>(threads_per_vector(stride));
   if (traversal == Traversal::short_vectors)
     return static_cast<std::int32_t>(threads_per_short_vector(stride));
   return 0;
+}
+
+// Number of the operand's vectors that are split.
+std::int64_t vectors_of(const DeviceSplit& split) {
+  return split.rule->strassen && split.vectors > 0 ? split.vectors : split.slices.vectors;
 }
 
 // Parameters of a split whose traversal needs `blocks` thread blocks.
@@ -50,10 +54,10 @@ SplitTask task_of(const SplitTraversal& traversal, std::int64_t blocks, const Sp
           .item_ranges = split.side.matrix.vectors(),
           .norms = split.side.norms == nullptr ? nullptr : split.side.norms + split.first,
           .first = split.first,
-          .vectors = slices.vectors,
+          .vectors = vectors_of(split),
           .padded_vectors = traversal.written_vectors(),
-          .length = slices.k,
-          .vector_stride = slices.vector_stride(),
+          .length = split.rule->strassen ? split.side.matrix.length() : slices.k,
+          .vector_stride = traversal.stride(),
           .slice_stride = slices.slice_stride(),
           .slices = slices.data,
           .item_bytes = static_cast<std::int64_t>(slices.bytes()),
@@ -63,7 +67,7 @@ SplitTask task_of(const SplitTraversal& traversal, std::int64_t blocks, const Sp
           .found_norms = call.norms,
           .ranges_known = split.ranges_known,
           .fit = split.fit,
-          .vector_threads = vector_threads(traversal.traversal, slices),
+          .vector_threads = vector_threads(traversal.traversal, traversal.stride()),
           .part_length = traversal.part_length(),
           .blocks = blocks};
 }
@@ -228,6 +232,21 @@ void find_long_ranges(const Queue& queue, std::span<DeviceSplit> splits) {
   for (const VectorsOfSide& side : sides) find_ranges_by_parts(queue, {&side, 1}, {});
 }
 
+// Splits into the residues of a step of Strassen's algorithm. The ranges must be known.
+void split_strassen(const Queue& queue, std::span<const DeviceSplit> splits,
+                    const DeviceCondition& condition) {
+  for (const DeviceSplit& split : splits) {
+    const KernelOfKind* kernel = find_kernel(split, /*by_norms=*/false);
+    if (!split.ranges_known || choose_traversal(kernel, split).traversal == Traversal::tiles)
+      fail(Status::internal,
+           "engine cuda got an operand of vector length {} with strides {} and {}, ranges {}, to split for "
+           "Strassen's algorithm: it takes known ranges and vectors of FP64 numbers that a cluster holds",
+           split.side.matrix.length(), split.side.matrix.row_stride, split.side.matrix.column_stride,
+           split.ranges_known ? "known" : "unknown");
+  }
+  split_all(queue, splits, {condition});
+}
+
 }  // namespace
 
 bool finds_norms(const DeviceSplit& split) {
@@ -258,9 +277,8 @@ void split_by_norms(const Queue& queue, std::span<const DeviceSplit> splits, con
 
 // The kernels for real elements hold whole vectors in the shared memory of a thread block, or of a cluster.
 bool splits_for_strassen(ElementType type, const SplitRule& rule, std::int64_t k) {
-  constexpr std::int64_t longest = 16384;
-  return type == ElementType::f64 && kind_of(rule) == ElementKind::residues && k <= longest &&
-         current_architecture().has_clusters;
+  constexpr std::int64_t longest = 13056;  // of columns that a cluster on four SMs holds
+  return k <= longest && splits_for_strassen(type, rule);
 }
 
 bool splits_complex(const SplitRule& rule) {
@@ -273,6 +291,7 @@ void split(const Queue& queue, std::span<const DeviceSplit> splits, const Device
     for (const DeviceSplit& operand : splits) split_complex(queue, operand, condition);
     return;
   }
+  if (!splits.empty() && splits.front().rule->strassen) return split_strassen(queue, splits, condition);
   if (!splits.empty() && splits.front().rule->kind == SplitKind::tiles)
     return pack_tiles(queue, splits, condition);
   std::vector<DeviceSplit> with_ranges(splits.begin(), splits.end());
