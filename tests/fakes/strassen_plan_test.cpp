@@ -29,8 +29,6 @@ TEST_F(DevicePlan, LargeFp64ProductsTakeAStepOfStrassensAlgorithm) {
   call.problem.prepared_b = 1;
   EXPECT_EQ(program(0).at("products"), 15);
   call.problem.prepared_b = 0;
-  call.problem.k = call.problem.ldb = 16385;
-  EXPECT_EQ(program(0).at("products"), 15) << "longer than the splits take";
   call.problem.m = call.problem.n = call.problem.k = call.problem.lda = call.problem.ldb = call.problem.ldc =
       2048;
   EXPECT_EQ(program(0).at("products"), 15) << "bytes take more time than products save";

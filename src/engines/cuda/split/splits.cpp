@@ -210,7 +210,7 @@ std::vector<VectorsOfSide> sides_of(std::span<const DeviceSplit> splits) {
   std::vector<VectorsOfSide> sides;
   for (const DeviceSplit& split : splits) {
     const bool finds_depth = split.finds_depth && split.side.matrix.type == ElementType::f32;
-    sides.push_back({split.side, split.first, split.slices.vectors, finds_depth, split.rule});
+    sides.push_back({split.side, split.first, vectors_of(split), finds_depth, split.rule});
   }
   return sides;
 }
@@ -238,11 +238,12 @@ void split_strassen(const Queue& queue, std::span<const DeviceSplit> splits,
   for (const DeviceSplit& split : splits) {
     const KernelOfKind* kernel = find_kernel(split, /*by_norms=*/false);
     if (!split.ranges_known || choose_traversal(kernel, split).traversal == Traversal::tiles)
-      fail(Status::internal,
-           "engine cuda got an operand of vector length {} with strides {} and {}, ranges {}, to split for "
-           "Strassen's algorithm: it takes known ranges and vectors of FP64 numbers that a cluster holds",
-           split.side.matrix.length(), split.side.matrix.row_stride, split.side.matrix.column_stride,
-           split.ranges_known ? "known" : "unknown");
+      fail(
+          Status::internal,
+          "engine cuda got an operand of vector length {} with strides {} and {}, ranges {}, to split for "
+          "Strassen's algorithm: it takes known ranges and FP64 numbers that are adjacent along a row or a column",
+          split.side.matrix.length(), split.side.matrix.row_stride, split.side.matrix.column_stride,
+          split.ranges_known ? "known" : "unknown");
   }
   split_all(queue, splits, {condition});
 }
@@ -273,12 +274,6 @@ void split_by_norms(const Queue& queue, std::span<const DeviceSplit> splits, con
   find_norms_by_parts(queue, sides, call.alpha, call.norms);
   for (DeviceSplit& split : long_splits) split.ranges_known = true;
   split_all(queue, long_splits, call);
-}
-
-// The kernels for real elements hold whole vectors in the shared memory of a thread block, or of a cluster.
-bool splits_for_strassen(ElementType type, const SplitRule& rule, std::int64_t k) {
-  constexpr std::int64_t longest = 13056;  // of columns that a cluster on four SMs holds
-  return k <= longest && splits_for_strassen(type, rule);
 }
 
 bool splits_complex(const SplitRule& rule) {
