@@ -186,7 +186,7 @@ void split_complex_strassen(const Queue& queue, const DeviceSplit& split, const 
   task.length = side.matrix.columns;
   task.ranges = side.ranges + first_vector;
   task.norms = side.norms == nullptr ? nullptr : side.norms + first_vector;
-  const std::int64_t launched = std::min(blocks, traversal.max_launched(condition.selection != nullptr));
+  const std::int64_t launched = std::min(blocks, traversal.max_launched(split.unlikely));
   launch_items(queue, kernel, {launched, side.items}, complex_tile_threads, /*shared_bytes=*/0, tasks);
 }
 

@@ -147,6 +147,7 @@ __device__ void find_scalings(const SplitTask& task, std::int64_t first_vector,
 __device__ void split_tile(const SplitTask& task, int block) {
   __shared__ Scaling scalings[2 * complex_tile_pairs];
   const Position position = position_of(task, block);
+  static_assert(complex_tile_pairs % strassen_group == 0);  // the tile's vectors are adjacent
   const std::int64_t first_vector = position.pair / complex_tile_pairs * (2 * complex_tile_pairs);
   PairElements elements;
   read_elements(task, position, elements);
