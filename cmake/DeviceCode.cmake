@@ -25,7 +25,7 @@ set(device_flags -fatbin --compress-mode=size -c -std=c++20 -O3 -fmad=false --ex
 
 # Sets the variable `result` to the architecture, such as 100, from whose PTX ptxas makes the machine code of another. From
 # 10.0 on all share the PTX of the least of them, which differs in its target alone (tests/cmake/test_device_choice.py keeps
-# conditions for later ones out of the sources): nvcc spends two thirds of its time on compiling C++ to PTX.
+# conditions for later ones out of the sources): nvcc spends more than half of its time on compiling C++ to PTX.
 function(ptx_of architecture result)
   foreach(other IN LISTS device_architectures)
     if(other GREATER_EQUAL 100 AND other LESS architecture)
