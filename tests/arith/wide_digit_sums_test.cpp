@@ -6,8 +6,6 @@
 #include <random>
 #include <vector>
 
-#include "arith/epilogue.hpp"
-
 namespace kintsugi::core {
 namespace {
 
@@ -120,57 +118,9 @@ TEST(WideDigitSums, AddTheLargestResidues) {
     }
     const ExactNumber<3> number = sum.number(remainders, 0);
     if (number.magnitude.length() > product_of(system).length() - 3) continue;  // beyond M / 4
-    EXPECT_EQ(rounded_product(parts_of(table, residues), power_of_two(-table.shift)), rounded<double>(number));
+    EXPECT_EQ(rounded_product(parts_of(table, residues), power_of_two(-table.shift)),
+              rounded<double>(number));
   }
-}
-
-// An old element: one that cancels the integer nearly, or completes it to a tie, or one of any magnitude.
-double draw_old(std::mt19937_64& random, double product, double unit) {
-  const double sign = random() % 2 == 0 ? 1 : -1;
-  const double significand = 1 + static_cast<double>(random() >> 12) * 0x1p-52;
-  switch (random() % 4) {
-    case 0: return -product;
-    case 1: return std::nextafter(-product, random() % 2 == 0 ? 0 : sign * 1e300);
-    case 2: return std::ldexp(sign, static_cast<int>(random() % 160)) * unit;
-    default: return std::ldexp(sign * significand, static_cast<int>(random() % 170)) * unit;
-  }
-}
-
-TEST(WideDigitSums, AddOldElementsWithOneRounding) {
-  std::mt19937_64 random(44);
-  int taken = 0;
-  for (int count = 2; count <= most_moduli; ++count) {
-    const ResidueSystem system{count};
-    const auto table = digit_table<max_residues, wide_pieces>(count);
-    for (int i = 0; i < 4000; ++i) {
-      const Drawn x = draw(random, system, table);
-      const double old = draw_old(random, rounded<double>(x.number), x.unit);
-      if (!is_like_wide_integer(old, old / x.unit)) continue;
-      ++taken;
-      EXPECT_EQ(rounded_update(x.parts, x.unit, old / x.unit), exact_epilogue(x.number, 1.0, 1.0, &old))
-          << count << " moduli, " << old << " added to " << rounded<double>(x.number);
-    }
-    ASSERT_FALSE(testing::Test::HasFailure());
-  }
-  EXPECT_GT(taken, 30000);
-}
-
-TEST(WideDigitSums, AddAnyMultiplesWithOneRounding) {
-  std::mt19937_64 random(45);
-  const ResidueSystem system{19};
-  const auto table = digit_table<max_residues, wide_pieces>(19);
-  int certain = 0;
-  for (int i = 0; i < 20000; ++i) {
-    const Drawn x = draw(random, system, table);
-    const double factor = 1 + static_cast<double>(random() >> 12) * 0x1p-52;
-    DoubleSum sum;
-    add_multiple(sum, x.parts, factor);
-    const auto result = sum.rounded<double>(x.number.exponent - table.shift);
-    if (!result.is_certain) continue;
-    ++certain;
-    EXPECT_EQ(result.value, exact_epilogue(x.number, factor, 0.0, static_cast<const double*>(nullptr)));
-  }
-  EXPECT_GT(certain, 19900);
 }
 
 }  // namespace

@@ -39,9 +39,9 @@ struct DigitTable {
   // Digit 0 is the lowest. Zeros follow the last residue.
   std::array<std::array<std::uint32_t, MaxResidues / 4>, digits_of_weight> digits{};
   std::array<double, Pieces> product{};  // bits 32 j ... 32 j + 31 of 2^s M, as a multiple of 2^(32 j)
-  double inverse = 0;                           // 1 / (2^s M), rounded
-  int shift = 0;                                // s
-  int count = 0;                                // number of residues
+  double inverse = 0;                    // 1 / (2^s M), rounded
+  int shift = 0;                         // s
+  int count = 0;                         // number of residues
 };
 
 // Table of the given residues in the given order. M must be below 2^(32 * Pieces).

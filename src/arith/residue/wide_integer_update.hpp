@@ -1,8 +1,8 @@
-// X u + c rounded once, in double arithmetic, for integers X of up to 158 bits. integer_update.hpp has the
-// same for 126 bits.
+// X u rounded once, in double arithmetic, for integers X of up to 158 bits. integer_update.hpp has the same for
+// 126 bits.
 //
-// X is the sum of four doubles A + B + C + D, multiples of 2^120, 2^80, 2^40 and 2^-12, with |B| <= 2^119 +
-// 2^111, |C| <= 2^81 and |D| <= 2^47. They are added from the lowest to the uppermost, and every sum's
+// X is the sum of four doubles A + B + C + D, multiples of 2^120, 2^80, 2^40 and 1, with |B| <= 2^119 + 2^111,
+// |C| <= 2^81 and |D| <= 2^47. They are added from the lowest to the uppermost, and every sum's
 // rounding error is kept:
 //   c + d = C + D,  b + c' = B + c,  a + b' = A + b.
 // Each error takes three operations, because the first term of each sum is a multiple of the last bit of the
@@ -30,12 +30,12 @@
 
 namespace kintsugi::core {
 
-// X, or X + c / u, as the sum of four doubles.
+// X as the sum of four doubles.
 struct WideIntegerParts {
   double top;     // a multiple of 2^120
   double upper;   // a multiple of 2^80 of at most 2^119 + 2^111 in magnitude
   double middle;  // a multiple of 2^40 of at most 2^81 in magnitude
-  double lowest;  // a multiple of 2^-12 below 2^47 in magnitude
+  double lowest;  // an integer below 2^47 in magnitude
 
   KINTSUGI_HOST_DEVICE double rounded() const {
     const double c = middle + lowest;
@@ -48,41 +48,10 @@ struct WideIntegerParts {
   }
 };
 
-// Adds X * factor to the sum. The factor must be at least 2^-700 in magnitude.
-KINTSUGI_HOST_DEVICE inline void add_multiple(DoubleSum& sum, const WideIntegerParts& x, double factor) {
-  sum.add_product(x.top, factor);
-  sum.add_product(x.upper, factor);
-  sum.add_product(x.middle, factor);
-  sum.add_product(x.lowest, factor);
-}
-
 // Returns X u rounded once. If X is a multiple of 2^s, the exponent of u plus s must be at most
 // max_ordinary_exponent in magnitude.
 KINTSUGI_HOST_DEVICE inline double rounded_product(const WideIntegerParts& integer, double unit) {
   return std::fma(integer.rounded(), unit, 0.0);  // + 0.0 turns -0 into 0
-}
-
-// True if rounded_update() takes c and `old`, which is c / u or what underflow has left of it.
-KINTSUGI_HOST_DEVICE constexpr bool is_like_wide_integer(double c, double old) {
-  return c == 0 || update_detail::is_between<40, 160>(old);
-}
-
-// Returns X u + c rounded once, for the same u as rounded_product(). `old` is c / u, and
-// is_like_wide_integer(c, old) must be true. X's lowest part must be an integer.
-KINTSUGI_HOST_DEVICE inline double rounded_update(const WideIntegerParts& x, double unit, double old) {
-  using namespace update_detail;
-  // An `old` of 2^40 or more is a multiple of 2^-12. All sums of parts are exact: they have at most 53 bits.
-  const double old_top = nearest_multiple<120>(old);
-  const double below_120 = old - old_top;
-  const double old_upper = nearest_multiple<80>(below_120);
-  const double below_80 = below_120 - old_upper;
-  const double old_middle = nearest_multiple<40>(below_80);
-  const double excess = nearest_multiple<40>(x.lowest);  // the rest is at most 2^39
-  const double upper = x.upper + old_upper;
-  const double carry = nearest_multiple<120>(upper);  // the rest is at most 2^119
-  const WideIntegerParts sum{x.top + old_top + carry, upper - carry, x.middle + excess + old_middle,
-                             (x.lowest - excess) + (below_80 - old_middle)};
-  return std::fma(sum.rounded(), unit, 0.0);
 }
 
 }  // namespace kintsugi::core

@@ -1,4 +1,4 @@
-// Recombination of real FP64 residues of 17 to 20 moduli by sums of digits on the matrix unit
+// Recombination of real FP64 residues of 17 to 20 moduli into AB or -AB by sums of digits on the matrix unit
 // (arith/residue/wide_digit_sums.hpp). Lanes and the matrix unit's operands are those of digit_residues.cuh. A
 // product over 20 residues is two instructions of 8 residues a lane and one of 4.
 #pragma once
@@ -20,14 +20,16 @@ class WideDigitResidues : public Residues<double, wide_digit_limbs, ResiduesOfPa
   __device__ WideDigitResidues(const Source& source, const Tables& tables)
       : Residues<double, wide_digit_limbs, Source>(source), source_(source), tables_(tables) {}
 
+  // True for AB and -AB. Other elements are written one by one; the host selects another kernel for them.
+  __device__ static bool takes(const Scalars<double>& scalars) {
+    return std::fabs(scalars.alpha) == 1 && scalars.beta == 0;
+  }
+
   __device__ Elements write_block(const Block& block, const Scalars<double>& scalars) const {
     Digits::fill(tables_);
     __syncthreads();
-    const bool adds = scalars.beta != 0;
-    if (std::fabs(scalars.alpha) != 1 || (adds && std::fabs(scalars.beta) != 1))
-      return write_columns<Update::of_any_scalars>(block, scalars);
-    if (adds) return write_columns<Update::of_units>(block, scalars);
-    return write_columns<Update::none>(block, scalars);
+    write_columns(block, sign_of(scalars.alpha));
+    return 0;
   }
 
  private:
@@ -39,40 +41,27 @@ class WideDigitResidues : public Residues<double, wide_digit_limbs, ResiduesOfPa
     std::uint32_t word[words][rows_each];
   };
 
-  // Writes the thread's columns. Returns the elements that are not written.
-  template <Update update>
-  __device__ Elements write_columns(const Block& block, const Scalars<double>& scalars) const {
+  // Writes the thread's columns.
+  __device__ void write_columns(const Block& block, std::uint32_t alpha_sign) const {
     Columns columns(residues_at<double>(source_, block.first_row_in_tile(), block.column_in_tile(0)),
                     source_.sums.group_stride, block_warps * source_.sums.rows, tables_.table[0].count,
                     block.rows());
 #pragma unroll
     for (int e = 0; e < Columns::stages - 1; ++e)
       columns.template start<max_wide_digit_residues>(block.has_column(e));
-    constexpr bool loads_ahead = update == Update::of_units;  // elements of C of the next column
-    const bool adds = update == Update::of_units || (update == Update::of_any_scalars && scalars.beta != 0);
-    Elements left = 0;
-    RowsOfThread<double> next{};
-    if (loads_ahead && !block.is_staged() && block.has_element(0)) next = block.read(0);
 #pragma unroll 1
     for (int first = 0; block.has_any_column(first); first += Block::columns_staged) {
-      block.begin(adds, block_warps * first);
+      block.begin(false, block_warps * first);
 #pragma unroll 1
       for (int e = first; e < first + Block::columns_staged && block.has_column(e); ++e) {
-        RowsOfThread<double> elements = next;
-        const bool has_element = block.has_element(e);
-        if (adds && has_element && (!loads_ahead || block.is_staged())) elements = block.read(e);
-        if (loads_ahead && !block.is_staged() && block.has_element(e + 1)) next = block.read(e + 1);
         const Rows residues = residues_of(columns.next());
         columns.template start<max_wide_digit_residues>(block.has_column(e + Columns::stages - 1));
-        const unsigned rows_left = recombine_column<update>(block, residues, e, scalars, elements.rows);
-        if (has_element) {
-          left |= Block::elements_of_column(rows_left, e);
-          block.write(e, elements);
-        }
+        RowsOfThread<double> elements;
+        recombine_column(block, residues, e, alpha_sign, elements.rows);
+        if (block.has_element(e)) block.write(e, elements);
       }
       block.end(block_warps * first);
     }
-    return left;
   }
 
   // Residues of the thread's rows of a column. Beyond the last, those of the last stand for residues of weight
@@ -88,56 +77,21 @@ class WideDigitResidues : public Residues<double, wide_digit_limbs, ResiduesOfPa
     return result;
   }
 
-  // Recombines the thread's rows of its e-th column. Returns a bit for each row that is not changed.
-  template <Update update>
-  __device__ unsigned recombine_column(const Block& block, const Rows& residues, int e,
-                                       const Scalars<double>& scalars, double (&elements)[rows_each]) const {
+  // Recombines the thread's rows of its e-th column.
+  __device__ void recombine_column(const Block& block, const Rows& residues, int e, std::uint32_t alpha_sign,
+                                   double (&elements)[rows_each]) const {
     const auto& table = tables_.table[0];
-    const std::uint32_t alpha_sign = sign_of(scalars.alpha);
-    unsigned left = 0;
 #pragma unroll
     for (int first = 0; first < rows_each; first += rows_together) {
       double pieces[rows_together][wide_pieces];
       sum_up(residues, first, pieces);
 #pragma unroll
       for (int i = 0; i < rows_together; ++i) {
-        const int r = first + i;
-        const WideIntegerParts integer = parts_of_pieces(pieces[i], table);
-        const int exponent = block.exponent(r, e, 0) - table.shift;
-        if constexpr (update == Update::of_any_scalars) {
-          if (!update_in_doubles(integer, exponent, scalars, elements[r])) left |= 1U << r;
-        } else {
-          const double unit = with_sign(core::power_of_two(exponent), alpha_sign);
-          if constexpr (update == Update::none) {
-            elements[r] = rounded_product(integer, unit);
-          } else {
-            // 1 / unit times beta C: alpha and beta are 1 or -1.
-            const double inverse = with_sign(core::power_of_two(-exponent), alpha_sign);
-            const double old = with_sign(elements[r], sign_of(scalars.beta)) * inverse;
-            if (is_like_wide_integer(elements[r], old)) {
-              elements[r] = rounded_update(integer, unit, old);
-            } else if (!update_in_doubles_apart(integer, exponent, scalars, elements[r])) {
-              left |= 1U << r;
-            }
-          }
-        }
+        const int exponent = block.exponent(first + i, e, 0) - table.shift;
+        const double unit = with_sign(core::power_of_two(exponent), alpha_sign);
+        elements[first + i] = rounded_product(parts_of_pieces(pieces[i], table), unit);
       }
     }
-    return left;
-  }
-
-  // Replaces an element by alpha X 2^exponent + beta C. Returns false if doubles cannot tell how it is rounded.
-  __device__ static bool update_in_doubles(const WideIntegerParts& x, int exponent,
-                                           const Scalars<double>& scalars, double& element) {
-    const WideIntegerParts integer[1]{x};
-    const int exponents[1]{exponent};
-    return update_element(integer, exponents, scalars, element);
-  }
-  // The same, not inlined, for elements of C far larger or smaller than AB.
-  __device__ __noinline__ static bool update_in_doubles_apart(const WideIntegerParts& x, int exponent,
-                                                              const Scalars<double>& scalars,
-                                                              double& element) {
-    return update_in_doubles(x, exponent, scalars, element);
   }
 
   // Computes the pieces of rows_together rows, beginning with row `first`.
