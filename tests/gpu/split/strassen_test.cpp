@@ -180,14 +180,12 @@ TEST(SplitsForStrassen, HaveTheHostsResiduesInSmallCases) {
 }
 TEST(SplitsForStrassen, OfLongVectorsHaveTheHostsResidues) {
   expect_splits(12, 300, 5000, 10);
-  expect_splits(12, 5000, 13056, 8);
+  expect_splits(12, 5000, 13056, 6);
+  expect_splits(12, 13057, 17000, 4);  // columns by parts, rows as a whole
+  expect_splits(12, 28300, 30000, 3);  // rows and columns by parts
 }
 
-// Vectors that neither a thread block nor a cluster can hold, and rules and elements without kernels.
 TEST(SplitsForStrassen, AreRefusedIfNoKernelTakesThem) {
-  const Operand<double> longest(8, 40000, Layout::along_k, 0, 1);
-  const StrassenOperand long_rows(longest, rule_by_norms(15, 40000), 0);
-  EXPECT_FALSE(device_engine().finds_norms(long_rows.split()));
   const Operand<double> strided(8, 100, Layout::free, 0, 1);
   const StrassenOperand free(strided, rule_by_norms(15, 100), 0);
   EXPECT_FALSE(device_engine().finds_norms(free.split()));

@@ -52,13 +52,14 @@ const KernelOfKind norms_and_residues{
 // Kernel for one step of Strassen's algorithm. It splits rows and columns, with norms that it finds or with
 // known ranges. One KernelName has to stand for both, because it remembers how much shared memory the kernel
 // was allowed.
-const KernelOfKind strassen_kernel{ElementType::f64,
-                                   ElementKind::residues_by_norms,
-                                   {"split_strassen_sm90", "split_strassen", waits_for_grid_dependency},
-                                   {"", ""},
-                                   {"", ""},
-                                   {"", ""},
-                                   {"", ""}};
+const KernelOfKind strassen_kernel{
+    ElementType::f64,
+    ElementKind::residues_by_norms,
+    {"split_strassen_sm90", "split_strassen", waits_for_grid_dependency},
+    {"", ""},
+    {"split_strassen_parts_sm90", "split_strassen_parts", waits_for_grid_dependency},
+    {"", ""},
+    {"", ""}};
 
 // Kernel of fitted splits. They take little time compared with their products; so there is only a kernel for
 // tiles.
@@ -142,7 +143,7 @@ bool splits_for_strassen(ElementType type, const SplitRule& rule) {
 
 const KernelName& kernel_name(const KernelOfKind* kernel, Traversal traversal) {
   if (kernel == nullptr) return any_kernel;
-  if (kernel == &strassen_kernel) return kernel->rows;
+  if (kernel == &strassen_kernel && traversal == Traversal::columns) return kernel->rows;
   switch (traversal) {
     case Traversal::tiles: return kernel->tiles;
     case Traversal::rows: return kernel->rows;

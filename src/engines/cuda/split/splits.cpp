@@ -4,6 +4,7 @@
 #include <array>
 #include <vector>
 
+#include "arith/residue/strassen.hpp"
 #include "base/cuda/cuda_driver.hpp"
 #include "base/status.hpp"
 #include "engines/cuda/arch/architecture.hpp"
@@ -14,6 +15,7 @@
 #include "engines/cuda/split/complex_tiles.hpp"
 #include "engines/cuda/split/parts/range_parts.hpp"
 #include "engines/cuda/split/scaling.hpp"
+#include "engines/cuda/split/strassen/complex_strassen.hpp"
 #include "engines/cuda/split/traversal.hpp"
 #include "engines/cuda/split/weighted_tiles/pack_tiles.hpp"
 
@@ -160,6 +162,33 @@ bool split_together(const Queue& queue, std::span<const DeviceSplit> splits, con
   return true;
 }
 
+// Splits complex elements into the residues of one step of Strassen's algorithm. The ranges must be known.
+void split_complex_strassen(const Queue& queue, const DeviceSplit& split, const DeviceCondition& condition) {
+  using namespace strassen;
+  static const KernelName kernel{"complex_strassen", "split_complex_strassen", waits_for_grid_dependency};
+  const DeviceSide& side = split.side;
+  const SplitRule& rule = *split.rule;
+  if (side.matrix.type != ElementType::c64 || kind_of(rule) != ElementKind::residues ||
+      rule.slices != strassen_products * rule.complex_basis.slices())
+    fail(
+        Status::internal,
+        "engine cuda got complex elements of {} bytes to split into {} slices of integers of {} bits, {} for "
+        "each operand of Strassen's algorithm; it takes 16 bytes, {} slices and at most 62 bits",
+        element_bytes(side.matrix.type), rule.slices, rule.integer_bits(), rule.complex_basis.slices(),
+        strassen_products * rule.complex_basis.slices());
+  SplitTasks tasks;
+  tasks.condition = condition;
+  const std::int64_t first_vector = (side.matrix.right ? 2 : 1) * split.first;
+  const std::int64_t blocks = divide_up(split.slices.padded_vectors(), complex_tile_pairs) *
+                              divide_up(split.slices.vector_stride(), complex_tile_groups * strassen_group);
+  SplitTask& task = tasks.task[0] = task_of({&split, Traversal::tiles}, blocks, {condition});
+  task.vectors = split.vectors;
+  task.length = side.matrix.columns;
+  task.ranges = side.ranges + first_vector;
+  task.norms = side.norms == nullptr ? nullptr : side.norms + first_vector;
+  launch_items(queue, kernel, {blocks, side.items}, complex_tile_threads, /*shared_bytes=*/0, tasks);
+}
+
 // Splits complex elements into residues. Elements have the ranges of the real vectors to which they belong.
 // These ranges are found first if they are not known. Thread blocks have the same parts as for a real
 // operand.
@@ -177,6 +206,7 @@ void split_complex(const Queue& queue, DeviceSplit split, const DeviceCondition&
                                    (kind_of(*split.rule) == ElementKind::wide_residues ? 1U : 0U);
   if (!split.ranges_known) find_ranges(queue, side, no_side(side.items), {});
   split.ranges_known = true;
+  if (split.rule->strassen) return split_complex_strassen(queue, split, condition);
   SplitTasks tasks;
   tasks.condition = condition;
   const SplitTraversal traversal{&split, Traversal::tiles};
@@ -210,7 +240,7 @@ std::vector<VectorsOfSide> sides_of(std::span<const DeviceSplit> splits) {
   std::vector<VectorsOfSide> sides;
   for (const DeviceSplit& split : splits) {
     const bool finds_depth = split.finds_depth && split.side.matrix.type == ElementType::f32;
-    sides.push_back({split.side, split.first, split.slices.vectors, finds_depth, split.rule});
+    sides.push_back({split.side, split.first, vectors_of(split), finds_depth, split.rule});
   }
   return sides;
 }
@@ -238,11 +268,12 @@ void split_strassen(const Queue& queue, std::span<const DeviceSplit> splits,
   for (const DeviceSplit& split : splits) {
     const KernelOfKind* kernel = find_kernel(split, /*by_norms=*/false);
     if (!split.ranges_known || choose_traversal(kernel, split).traversal == Traversal::tiles)
-      fail(Status::internal,
-           "engine cuda got an operand of vector length {} with strides {} and {}, ranges {}, to split for "
-           "Strassen's algorithm: it takes known ranges and vectors of FP64 numbers that a cluster holds",
-           split.side.matrix.length(), split.side.matrix.row_stride, split.side.matrix.column_stride,
-           split.ranges_known ? "known" : "unknown");
+      fail(
+          Status::internal,
+          "engine cuda got an operand of vector length {} with strides {} and {}, ranges {}, to split for "
+          "Strassen's algorithm: it takes known ranges and FP64 numbers that are adjacent along a row or a column",
+          split.side.matrix.length(), split.side.matrix.row_stride, split.side.matrix.column_stride,
+          split.ranges_known ? "known" : "unknown");
   }
   split_all(queue, splits, {condition});
 }
@@ -262,7 +293,8 @@ void split_by_norms(const Queue& queue, std::span<const DeviceSplit> splits, con
   clear(queue, &selection->ruled_out, sizeof(selection->ruled_out));
   std::vector<DeviceSplit> whole_splits;  // kernels that hold whole vectors find the norms themselves
   std::vector<DeviceSplit> long_splits;   // several thread blocks share a vector
-  for (const DeviceSplit& split : splits) {
+  for (DeviceSplit split : splits) {
+    split.ranges_known = false;  // these splits find them, whatever later steps will know
     const KernelOfKind* kernel = find_kernel(split, /*by_norms=*/true);
     (choose_traversal(kernel, split).shares_vectors() ? long_splits : whole_splits).push_back(split);
   }
@@ -273,12 +305,6 @@ void split_by_norms(const Queue& queue, std::span<const DeviceSplit> splits, con
   find_norms_by_parts(queue, sides, call.alpha, call.norms);
   for (DeviceSplit& split : long_splits) split.ranges_known = true;
   split_all(queue, long_splits, call);
-}
-
-// The kernels for real elements hold whole vectors in the shared memory of a thread block, or of a cluster.
-bool splits_for_strassen(ElementType type, const SplitRule& rule, std::int64_t k) {
-  constexpr std::int64_t longest = 13056;  // of columns that a cluster on four SMs holds
-  return k <= longest && splits_for_strassen(type, rule);
 }
 
 bool splits_complex(const SplitRule& rule) {

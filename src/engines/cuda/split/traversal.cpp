@@ -108,7 +108,9 @@ std::int64_t SplitTraversal::blocks(const KernelOfKind* kernel, std::int64_t thr
     case Traversal::tiles:
       return vectors / tile_vectors * std::max<std::int64_t>(divide_up(stride(), part_length()), 1);
     case Traversal::parts: {
-      const std::int64_t vectors_per_block = by_rows() ? 1 : strip_bytes / element_bytes(*kernel);
+      const std::int64_t rows_per_block = split->rule->strassen ? 2 : 1;
+      const std::int64_t vectors_per_block =
+          by_rows() ? rows_per_block : strip_bytes / element_bytes(*kernel);
       return vectors / vectors_per_block * divide_up(stride(), part_length());
     }
     case Traversal::short_vectors: return vectors / (short_threads / threads_per_short_vector(stride()));
@@ -138,7 +140,7 @@ bool SplitTraversal::shares_vectors() const {
 std::int64_t SplitTraversal::written_vectors() const {
   if (split->needs_padding || traversal != Traversal::parts) return padded_vectors_of(*split);
   constexpr std::int64_t vectors_of_strip = strip_bytes / 4;  // of FP32, and a multiple of those of FP64
-  return round_up(split->slices.vectors, vectors_of_strip);
+  return round_up((split->rule->strassen ? 2 : 1) * split->slices.vectors, vectors_of_strip);
 }
 
 std::int64_t SplitTraversal::part_length() const {
@@ -147,8 +149,9 @@ std::int64_t SplitTraversal::part_length() const {
   return takes_whole_vectors ? std::max<std::int64_t>(stride(), 1) : tiles_part_length;
 }
 
-// Traversal for a step of Strassen's algorithm. Clusters have at least two thread blocks, since a pair of rows
-// may be in two. Traversal::tiles stands for operands that no kernel splits.
+// Traversal for a step of Strassen's algorithm. Clusters have at least two thread blocks, since a pair of
+// rows may be in two. Longer vectors are split by parts. Traversal::tiles stands for operands that no
+// kernel splits.
 SplitTraversal choose_strassen_traversal(const KernelOfKind* kernel, const DeviceSplit& split,
                                          std::int64_t max_bytes) {
   constexpr std::int64_t smallest_cluster = 2;
@@ -156,10 +159,13 @@ SplitTraversal choose_strassen_traversal(const KernelOfKind* kernel, const Devic
   if (kernel == nullptr) return none;
   const DeviceMatrix& matrix = split.side.matrix;
   const SplitTraversal rows{&split, Traversal::rows, smallest_cluster};
+  const SplitTraversal parts{&split, Traversal::parts};
   if (matrix.column_stride == 1)
-    return rows.shared_bytes(*kernel, rows.min_threads(kernel)) <= max_bytes ? rows : none;
-  const std::int64_t cluster = matrix.row_stride == 1 ? choose_cluster(*kernel, split, max_bytes) : 0;
-  return cluster > 0 ? SplitTraversal{&split, Traversal::columns, std::max(cluster, smallest_cluster)} : none;
+    return rows.shared_bytes(*kernel, rows.min_threads(kernel)) <= max_bytes ? rows : parts;
+  if (matrix.row_stride != 1) return none;
+  const std::int64_t cluster = choose_cluster(*kernel, split, max_bytes);
+  return cluster > 0 ? SplitTraversal{&split, Traversal::columns, std::max(cluster, smallest_cluster)}
+                     : parts;
 }
 
 SplitTraversal choose_traversal(const KernelOfKind* kernel, const DeviceSplit& split) {

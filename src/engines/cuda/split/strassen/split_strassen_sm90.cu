@@ -1,7 +1,8 @@
-// Splits of FP64 operands into the residues of the seven operands of one step of Strassen's algorithm. Vectors
-// are read as by split_rows.cu and split_columns_sm90.cu; ranges, norms and scales are the same as well.
+// Splits of FP64 operands into the residues of the seven operands of one step of Strassen's algorithm.
+// Vectors are read as by split_rows.cu and split_columns_sm90.cu; ranges, norms and scales are the same as
+// well.
 #include "engines/cuda/split/rows.cuh"
-#include "engines/cuda/split/strassen/quads.cuh"
+#include "engines/cuda/split/strassen/strip_pairs.cuh"
 #include "engines/cuda/split/strips/strip_scalings.cuh"
 
 namespace kintsugi::core::cuda {
@@ -9,36 +10,6 @@ namespace kintsugi::core::cuda {
 namespace {
 
 using namespace strassen;
-
-// Splits a thread block's part of a strip. It holds the part of four pairs.
-template <bool right>
-__device__ void write_strip(const SplitTask& task, const StripPart& part, const double* shared,
-                            const Scaling* scalings) {
-  using Shape = Strip<double>;
-  static_assert(Shape::width == 2 * quads_of_group && strip_group == group_length);
-  constexpr int pairs = Shape::width / 2;
-  const int v = static_cast<int>(threadIdx.x) % pairs;
-  const int pair = part.first_vector / 2 + v;
-  const int first_group = part.first_element / group_length;
-  const Scaling of_pair[2] = {scalings[v], scalings[v + pairs]};
-  for (int g = static_cast<int>(threadIdx.x) / pairs; g < part.length / group_length;
-       g += static_cast<int>(blockDim.x) / pairs) {
-    const std::int64_t offset = offset_of_group(task, pair, first_group + g);
-    if (part.first_vector + v >= task.vectors) {
-      clear_group(task, offset);
-      continue;
-    }
-    const double* const line = shared + v + g * Shape::group_pitch;
-    double first[group_length];
-    double second[group_length];
-#pragma unroll
-    for (int i = 0; i < group_length; ++i) {
-      first[i] = line[i * Shape::width];
-      second[i] = line[i * Shape::width + pairs];
-    }
-    write_group<right>(task, of_pair, first, second, offset);
-  }
-}
 
 // Splits the thread block's part of a strip. `block` is its index among the task's thread blocks.
 __device__ void split_strip(const SplitTask& task, std::int64_t block) {
@@ -136,8 +107,8 @@ __device__ void find_row_scaling(const SplitTask& task, int vector, int thread, 
   rows::find_scaling_by_norms(task, vector, thread, row, scaling, words_of_vector);
 }
 
-// Splits the vectors of a thread block. Both vectors of a pair are next to each other in the order of `block`:
-// in one thread block or in two, which read each other's vector.
+// Splits the vectors of a thread block. Both vectors of a pair are next to each other in the order of
+// `block`: in one thread block or in two, which read each other's vector.
 __device__ void split_row_pairs(const SplitTask& task, std::int64_t block) {
   extern __shared__ __align__(sizeof(uint4)) unsigned char memory[];
   __shared__ Scaling scalings[rows_threads / 32];
