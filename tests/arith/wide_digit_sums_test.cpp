@@ -25,8 +25,8 @@ std::uint32_t remainder(const Integer& x, std::uint32_t modulus) {
   return static_cast<std::uint32_t>(rest);
 }
 
-// A magnitude below M / 4: the largest, a number of any length with any number of zeros below, or a tie of two
-// doubles or next to one.
+// A magnitude below M / 4: the largest, a number of any length with any number of zeros below, or a tie of
+// two doubles or next to one.
 Integer draw_magnitude(std::mt19937_64& random, const Integer& product) {
   const int length = std::max(product.length() - 3, 0);  // 2^length <= M / 4
   const Integer largest = Integer::shifted(product, -2);

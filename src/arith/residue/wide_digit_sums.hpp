@@ -1,5 +1,5 @@
-// The Chinese remainder theorem by sums of digits (digit_sums.hpp), for moduli whose product M is below 2^160:
-// weights of 20 digits in five pieces, and up to 24 residues.
+// The Chinese remainder theorem by sums of digits (digit_sums.hpp), for moduli whose product M is below
+// 2^160: weights of 20 digits in five pieces, and up to 24 residues.
 //
 // A piece is below 24 * 255 * 2^32 < 2^45, as a multiple of 2^(32 j). The four lower pieces are below 2^142
 // together, less than 2^-17 of 2^s M >= 2^159. So the topmost piece alone gives the quotient q, at most 24 *
@@ -13,8 +13,8 @@ namespace kintsugi::core {
 
 inline constexpr int wide_pieces = 5;
 
-// Returns 2^s N, |2^s N| < 2^158, from its pieces. Piece j has 2^(52 + 32 j) added (shifted_piece()). The lowest
-// part of the result is an integer of at most 2^46 in magnitude.
+// Returns 2^s N, |2^s N| < 2^158, from its pieces. Piece j has 2^(52 + 32 j) added (shifted_piece()). The
+// lowest part of the result is an integer of at most 2^46 in magnitude.
 template <int MaxResidues>
 KINTSUGI_HOST_DEVICE inline WideIntegerParts parts_of_pieces(
     const double (&pieces)[wide_pieces], const DigitTable<MaxResidues, wide_pieces>& table) {

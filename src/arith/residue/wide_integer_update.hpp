@@ -1,8 +1,8 @@
-// X u rounded once, in double arithmetic, for integers X of up to 158 bits. integer_update.hpp has the same for
-// 126 bits.
+// X u rounded once, in double arithmetic, for integers X of up to 158 bits. integer_update.hpp has the same
+// for 126 bits.
 //
-// X is the sum of four doubles A + B + C + D, multiples of 2^120, 2^80, 2^40 and 1, with |B| <= 2^119 + 2^111,
-// |C| <= 2^81 and |D| <= 2^47. They are added from the lowest to the uppermost, and every sum's
+// X is the sum of four doubles A + B + C + D, multiples of 2^120, 2^80, 2^40 and 1, with |B| <= 2^119 +
+// 2^111, |C| <= 2^81 and |D| <= 2^47. They are added from the lowest to the uppermost, and every sum's
 // rounding error is kept:
 //   c + d = C + D,  b + c' = B + c,  a + b' = A + b.
 // Each error takes three operations, because the first term of each sum is a multiple of the last bit of the
@@ -11,11 +11,11 @@
 //   a + odd(b' + odd(c' + d)),
 // where odd() rounds to odd. It is the exact one rounded once:
 // - t = odd(c' + d). If c' is 0, t is d. Else c' is a multiple of the last bit of c, so |d| <= |c'| / 2, and
-//   |t| <= 3/4 of the last bit of b. If t is inexact, its last bit g is set, all numbers that t stands for lie
-//   between the same multiples of 2 g, and the last bit of b is at least 2^52 g.
-// - |A + b| >= |b| / 4, because A is 0 or at least 2^120 and |b| < 0.76 * 2^120. So the last bit of the result
-//   is at least 2^49 g: doubles and ties of two doubles are multiples of 2 g there, as are b' and a. It does
-//   not matter which of those numbers t is.
+//   |t| <= 3/4 of the last bit of b. If t is inexact, its last bit g is set, all numbers that t stands for
+//   lie between the same multiples of 2 g, and the last bit of b is at least 2^52 g.
+// - |A + b| >= |b| / 4, because A is 0 or at least 2^120 and |b| < 0.76 * 2^120. So the last bit of the
+//   result is at least 2^49 g: doubles and ties of two doubles are multiples of 2 g there, as are b' and a.
+//   It does not matter which of those numbers t is.
 // - v = odd(b' + t). If b' is 0, it is t. Else a is inexact, |a| >= 2^118, and its last bit is at least 2^66.
 //   |b'| is at most half of that, and |t| is less, so v is exact, or its last bit is at most 2^-51 times
 //   that of a, far below ties of a + v.

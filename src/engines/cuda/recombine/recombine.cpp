@@ -124,8 +124,8 @@ void launch_digit_residues(const Queue& queue, const ResidueSums& sums, const Re
   launch_digits(c64, shared_bytes, queue, sums, tile, source, tables);
 }
 
-// True if a tile becomes AB or -AB of real elements of up to max_wide_digit_residues moduli. Updates are faster
-// by pairs of residues (docs/results/log/2026-11-26-recombination-on-tensor-cores.md).
+// True if a tile becomes AB or -AB of real elements of up to max_wide_digit_residues moduli. Updates are
+// faster by pairs of residues (docs/results/log/2026-11-26-recombination-on-tensor-cores.md).
 bool takes_wide_digits(const ResidueSystem& system, const DeviceTile& tile) {
   const DeviceScalars& scalars = tile.scalars;
   return tile.c.type == ElementType::f64 && system.real_count <= max_wide_digit_residues &&

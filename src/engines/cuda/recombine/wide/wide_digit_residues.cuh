@@ -1,6 +1,6 @@
 // Recombination of real FP64 residues of 17 to 20 moduli into AB or -AB by sums of digits on the matrix unit
-// (arith/residue/wide_digit_sums.hpp). Lanes and the matrix unit's operands are those of digit_residues.cuh. A
-// product over 20 residues is two instructions of 8 residues a lane and one of 4.
+// (arith/residue/wide_digit_sums.hpp). Lanes and the matrix unit's operands are those of digit_residues.cuh.
+// A product over 20 residues is two instructions of 8 residues a lane and one of 4.
 #pragma once
 
 #include "engines/cuda/recombine/digit_residues.cuh"
@@ -64,8 +64,8 @@ class WideDigitResidues : public Residues<double, wide_digit_limbs, ResiduesOfPa
     }
   }
 
-  // Residues of the thread's rows of a column. Beyond the last, those of the last stand for residues of weight
-  // 0, as in RowResidues.
+  // Residues of the thread's rows of a column. Beyond the last, those of the last stand for residues of
+  // weight 0, as in RowResidues.
   __device__ static Rows residues_of(const unsigned char* column) {
     const auto both = RowResidues<divide_up(words, 2)>::template of_column<max_wide_digit_residues>(column);
     Rows result;
