@@ -293,7 +293,8 @@ void split_by_norms(const Queue& queue, std::span<const DeviceSplit> splits, con
   clear(queue, &selection->ruled_out, sizeof(selection->ruled_out));
   std::vector<DeviceSplit> whole_splits;  // kernels that hold whole vectors find the norms themselves
   std::vector<DeviceSplit> long_splits;   // several thread blocks share a vector
-  for (const DeviceSplit& split : splits) {
+  for (DeviceSplit split : splits) {
+    split.ranges_known = false;  // these splits find them, whatever later steps will know
     const KernelOfKind* kernel = find_kernel(split, /*by_norms=*/true);
     (choose_traversal(kernel, split).shares_vectors() ? long_splits : whole_splits).push_back(split);
   }
