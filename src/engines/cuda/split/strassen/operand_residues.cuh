@@ -1,11 +1,11 @@
-// Residues of the seven operands of one step of Strassen's algorithm, from pairs of vectors v and v + 4 of which
-// v is in the first half of the vectors. A group are eight inner indices of a pair, of which the first four are
-// in the first half of k: four quads.
+// Residues of the seven operands of one step of Strassen's algorithm, from pairs of vectors v and v + 4 of
+// which v is in the first half of the vectors. A group are eight inner indices of a pair, of which the
+// first four are in the first half of k: four quads.
 //
-// A warp takes 16 groups at once. Lane 4 g + e holds element e of the quads of groups 2 g and 2 g + 1, as eight
-// digits. That is how mma.sync expects the first factor: a row is a quad, its 32 inner indices are the digits of
-// four elements. The second factor are the weights of operand_weights.hpp. So one instruction adds up the
-// products of digits and combines the elements to an operand, for 16 quads and eight moduli.
+// A warp takes 16 groups at once. Lane 4 g + e holds element e of the quads of groups 2 g and 2 g + 1, as
+// eight digits. That is how mma.sync expects the first factor: a row is a quad, its 32 inner indices are
+// the digits of four elements. The second factor are the weights of operand_weights.hpp. So one instruction
+// adds up the products of digits and combines the elements to an operand, for 16 quads and eight moduli.
 #pragma once
 
 #include "engines/cuda/ptx/integer_mma.cuh"
@@ -32,8 +32,8 @@ __device__ inline int group_of_lane() { return lane_of_warp() / 4 * groups_of_la
 // A lane's elements of its groups.
 using LaneElements = double[groups_of_lane][quads_of_group];
 
-// Quads in the rows of first factors: rows 0 ... 7 of fragment [j][h] are quads 2 h of the lanes' groups j, rows
-// 8 ... 15 are quads 2 h + 1.
+// Quads in the rows of first factors: rows 0 ... 7 of fragment [j][h] are quads 2 h of the lanes' groups j,
+// rows 8 ... 15 are quads 2 h + 1.
 using QuadFragments = std::uint32_t[groups_of_lane][2][4];
 
 // Turns a lane's elements into digits. Elements that are not finite count as zero.
@@ -93,8 +93,9 @@ __device__ __forceinline__ void store_if(bool condition, std::byte* target,
                : "memory");
 }
 
-// Writes the slices of a warp's groups of a pair. `offset` is the index in each slice of the first byte of the
-// lane's groups. All lanes must call this together; those whose groups do not exist have `writes` false.
+// Writes the slices of a warp's groups of a pair. `offset` is the index in each slice of the first byte of
+// the lane's groups. All lanes must call this together; those whose groups do not exist have `writes`
+// false.
 __device__ __forceinline__ void write_groups(const SplitTask& task, const Scaling& scaling, LaneElements& x,
                                              std::int64_t offset, bool writes) {
   QuadFragments fragments;

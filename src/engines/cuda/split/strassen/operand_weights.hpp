@@ -15,8 +15,8 @@ namespace kintsugi::core::cuda::strassen {
 inline constexpr int moduli_of_product = 8;
 inline constexpr int modulus_sets = strassen_moduli / moduli_of_product;
 
-// Constants of a modulus for sums of up to four integers. tests/engines/cuda/strassen_weights_test.cpp shows for
-// every modulus and sum that quotients are exact.
+// Constants of a modulus for sums of up to four integers. tests/engines/cuda/strassen_weights_test.cpp
+// shows for every modulus and sum that quotients are exact.
 constexpr FloatModulus sum_modulus(const ByteModulus& weights) {
   return float_modulus(weights, 4 * max_sum_of_digits(weights.low, weights.high));
 }

@@ -20,8 +20,8 @@ __device__ Scaling known_scaling(const SplitTask& task, int vector, bool stores)
   return scaling;
 }
 
-// Loads elements p ... p + 3 of a vector of `length` contiguous elements, with zeros after its end. `aligned`:
-// source + p is aligned to sixteen bytes.
+// Loads elements p ... p + 3 of a vector of `length` contiguous elements, with zeros after its end.
+// `aligned`: source + p is aligned to sixteen bytes.
 __device__ void load_quads(const double* source, std::int64_t p, std::int64_t length, bool aligned,
                            double (&x)[quads_of_group]) {
   if (aligned && p + quads_of_group <= length) {

@@ -47,7 +47,8 @@ __device__ const T* in_block(const T* variable, unsigned block) {
   return result;
 }
 
-// Writes the slices of a pair. `row` is the lane's vector of the pair, `warp` counts the warps of both vectors.
+// Writes the slices of a pair. `row` is the lane's vector of the pair, `warp` counts the warps of both
+// vectors.
 __device__ void write_pair(const SplitTask& task, int pair, int warp, const double* row,
                            const Scaling& scaling) {
   const bool exists = pair / strassen_group * 2 * strassen_group + pair % strassen_group < task.vectors;
