@@ -74,9 +74,9 @@ class DeviceCapabilities {
   // True if complex elements can be split by this rule of residues and recombined. Otherwise they are
   // multiplied as an embedding (base/embedding.hpp).
   virtual bool takes_complex_elements(const SplitRule& rule) const = 0;
-  // True if operands of this type and length k, which `rule` splits into residues, can be split and
-  // recombined for one step of Strassen's algorithm (arith/residue/strassen.hpp).
-  virtual bool takes_strassen(ElementType type, const SplitRule& rule, std::int64_t k) const = 0;
+  // True if operands of this type, which `rule` splits into residues, can be split and recombined for one
+  // step of Strassen's algorithm (arith/residue/strassen.hpp).
+  virtual bool takes_strassen(ElementType type, const SplitRule& rule) const = 0;
   // Largest number of real moduli that recombine_checked() takes.
   virtual int max_checked_moduli() const = 0;
   // Nothing if the device was never measured.

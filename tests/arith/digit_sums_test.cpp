@@ -81,6 +81,34 @@ TEST(DigitSums, GiveTheIntegerOfTheResidues) {
   }
 }
 
+// Sums of four products' residues have up to four times as large digit sums. Residues of three products are
+// drawn, those of the fourth are such that the sum has the integer's residues. Any byte may stand for a
+// residue.
+TEST(DigitSums, GiveTheIntegerOfSumsOfFourProducts) {
+  std::mt19937_64 random(42);
+  for (int count = 1; count <= moduli_in_limbs(2); ++count) {
+    const ResidueSystem system{count};
+    const auto table = digit_table<max_residues>(count);
+    for (int draw = 0; draw < 1000; ++draw) {
+      const Natural magnitude = draw_magnitude(random, largest_magnitude(system));
+      std::vector<std::uint32_t> residues;
+      for (int t = 0; t < count; ++t) {
+        const auto modulus = static_cast<std::uint32_t>(system.modulus(t));
+        std::uint32_t sum = 0;
+        for (int q = 0; q < 3; ++q) sum += draw % 4 == 0 ? 255 : static_cast<std::uint32_t>(random() % 256);
+        std::uint32_t last = 255;
+        while ((sum + last) % modulus != static_cast<std::uint32_t>(magnitude % modulus)) --last;
+        residues.push_back(sum + last);
+      }
+      expect_rounded(table, residues,
+                     {{{static_cast<std::uint64_t>(magnitude), static_cast<std::uint64_t>(magnitude >> 64)}},
+                      static_cast<int>(random() % 1700) - 850,
+                      false});
+    }
+    ASSERT_FALSE(testing::Test::HasFailure());
+  }
+}
+
 // Every part of a complex element is a sum of all slices with the weights of the part. Slices are random:
 // only their weighted sum modulo each modulus counts.
 TEST(DigitSums, GivePartsOfComplexElements) {

@@ -6,8 +6,8 @@ namespace {
 
 using testing::HasSubstr;
 
-// A step of Strassen's algorithm has seven products of half the size a modulus. Candidates whose recombination
-// does not take the step, prepared operands and a small workspace have one product a modulus.
+// A step of Strassen's algorithm has seven products of half the size a modulus. Candidates whose
+// recombination does not take the step, prepared operands and a small workspace have one product a modulus.
 TEST_F(DevicePlan, LargeFp64ProductsTakeAStepOfStrassensAlgorithm) {
   Call call(16384, 16384, 16384, stream_);
   call.problem.type_a = call.problem.type_b = call.problem.type_c = call.problem.type_scalar = KINTSUGI_F64;
@@ -29,8 +29,6 @@ TEST_F(DevicePlan, LargeFp64ProductsTakeAStepOfStrassensAlgorithm) {
   call.problem.prepared_b = 1;
   EXPECT_EQ(program(0).at("products"), 15);
   call.problem.prepared_b = 0;
-  call.problem.k = call.problem.ldb = 16385;
-  EXPECT_EQ(program(0).at("products"), 15) << "longer than the splits take";
   call.problem.m = call.problem.n = call.problem.k = call.problem.lda = call.problem.ldb = call.problem.ldc =
       2048;
   EXPECT_EQ(program(0).at("products"), 15) << "bytes take more time than products save";

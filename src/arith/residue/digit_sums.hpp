@@ -83,11 +83,15 @@ constexpr DigitTable<MaxResidues> digit_table(int count) {
 
 // Piece j from the sums of its four digits, the lowest first: the double 2^(52 + 32 j) plus the piece. The
 // piece is put into the significand, whose last bit has the value 2^(32 j).
+KINTSUGI_HOST_DEVICE constexpr double shifted_piece(int j, std::uint32_t d0, std::uint32_t d1,
+                                                    std::uint32_t d2, std::uint32_t d3) {
+  const std::uint32_t exponent = static_cast<std::uint32_t>(1075 + 32 * j) << 20;
+  return std::bit_cast<double>(both_words(exponent, d0 + 256 * d1) + std::uint64_t{d2 + 256 * d3} * 65536);
+}
 template <int j>
 KINTSUGI_HOST_DEVICE constexpr double shifted_piece(std::uint32_t d0, std::uint32_t d1, std::uint32_t d2,
                                                     std::uint32_t d3) {
-  constexpr std::uint32_t exponent = static_cast<std::uint32_t>(1075 + 32 * j) << 20;
-  return std::bit_cast<double>(both_words(exponent, d0 + 256 * d1) + std::uint64_t{d2 + 256 * d3} * 65536);
+  return shifted_piece(j, d0, d1, d2, d3);
 }
 
 // Returns 2^s N from its pieces.

@@ -63,4 +63,10 @@ KINTSUGI_HOST_DEVICE constexpr std::array<Number, strassen_products> right_opera
   return {x11, x21, x22, x21 - sum, difference, sum, x22 - x12};
 }
 
+// True if product q is a term of a quadrant of C: 2 (half of the rows) + half of the columns.
+KINTSUGI_HOST_DEVICE constexpr bool is_in_quadrant(int q, int quadrant) {
+  constexpr std::uint32_t products[4]{0b0000011, 0b0110101, 0b1101001, 0b1110001};
+  return (products[quadrant] >> q & 1) != 0;
+}
+
 }  // namespace kintsugi::core

@@ -30,6 +30,7 @@
 #include "engines/cuda/ozaki1/ozaki1.hpp"
 #include "engines/cuda/recombine/recombine.hpp"
 #include "engines/cuda/select/select.hpp"
+#include "engines/cuda/split/split_kernels.hpp"
 #include "engines/cuda/split/splits.hpp"
 #include "engines/cuda/split/weighted_tiles/pack_tiles.hpp"
 #include "engines/device_engine.hpp"
@@ -296,8 +297,8 @@ class CudaEngine final : public Engine, public DeviceEngine {
   bool takes_complex_elements(const SplitRule& rule) const override {
     return cuda::splits_complex(rule) && cuda::recombines(rule.complex_basis);
   }
-  bool takes_strassen(ElementType type, const SplitRule& rule, std::int64_t k) const override {
-    return splits_for_strassen(type, rule, k) && recombines_strassen(type, rule);
+  bool takes_strassen(ElementType type, const SplitRule& rule) const override {
+    return splits_for_strassen(type, rule) && recombines_strassen(type, rule);
   }
   int max_checked_moduli() const override { return cuda::max_checked_moduli(); }
   void recombine_residues(const Queue& queue, const Accumulators& sums, const ResidueSystem& system,

@@ -15,7 +15,7 @@ namespace {
 std::optional<Candidate> faster_by_strassen(const Plan& plan, const Candidate& candidate) {
   const Problem& problem = plan.problem;
   if (!candidate.acceptance.by_norms() || candidate.checked ||
-      !plan.engine->device()->takes_strassen(element_type(problem), candidate.program.split_a, problem.k))
+      !plan.engine->device()->takes_strassen(element_type(problem), candidate.program.split_a))
     return std::nullopt;
   Candidate divided = candidate;
   schemes::multiply_by_strassen(divided.program);

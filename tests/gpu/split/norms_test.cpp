@@ -6,7 +6,6 @@
 
 #include "gpu/split/norm_cases.hpp"
 #include "gpu/split/split_cases.hpp"
-#include "schemes/ozaki2.hpp"
 #include "split/ranges.hpp"
 
 namespace kintsugi::test {
@@ -66,43 +65,6 @@ TYPED_TEST(NormsOf, LongVectorsHaveTheHostsNorms) {
   expect_norms_of_host<TypeParam>({{20000, 20000}, {20000, 200}, {200, 20000}, {40000, 9000}});
 }
 
-// An operand, and the memory that a split by norms writes.
-struct NormedOperand {
-  NormedOperand(const Operand<double>& host, const SplitRule& rule)
-      : operand(host), device(host, rule, 0), norms(device.ranges.host().size()) {}
-
-  DeviceSplit split() const {
-    DeviceSplit split = device.split();
-    split.side.norms = norms.data();
-    return split;
-  }
-
-  const Operand<double>& operand;
-  DeviceOperand<double> device;
-  DeviceArray<VectorNorm> norms;
-};
-
-std::vector<std::byte> bytes_of(const DeviceArray<VectorNorm>& norms) {
-  const std::vector<VectorNorm> host = norms.host();
-  std::vector<std::byte> bytes(host.size() * sizeof(VectorNorm));
-  std::memcpy(bytes.data(), host.data(), bytes.size());
-  return bytes;
-}
-
-// True if a vector of the operand rules the proof by norms out.
-bool rules_proof_out(const NormedOperand& operand, double coefficient) {
-  const std::vector<VectorRange> ranges = operand.device.ranges.host();
-  const std::vector<VectorNorm> norms = operand.norms.host();
-  const SplitRule& rule = *operand.split().rule;
-  for (std::size_t v = 0; v < ranges.size(); ++v) {
-    const bool has_norm = ranges[v].finite() && (ranges[v].flags & VectorRange::all_zero) == 0;
-    const std::int32_t top = norm_top(rule.top_exponent, rule.sum_bits, norms[v].bits);
-    if (has_norm && core::rules_proof_out(norms[v], top, operand.operand.view().columns, coefficient))
-      return true;
-  }
-  return false;
-}
-
 // Compares a split by norms with one whose ranges and norms were found before. If the proof is ruled out,
 // slices may be missing.
 void expect_split_by_norms(const NormedOperand& by_norms, const NormedOperand& known, bool ruled_out,
@@ -120,31 +82,6 @@ void expect_split_by_norms(const NormedOperand& by_norms, const NormedOperand& k
     ASSERT_TRUE(got[i] == wanted[i] || got[i] == std::byte{DeviceArray<std::byte>::poison})
         << text << ", byte " << i;
   }
-}
-
-// Redraws the vectors so that no proof is ruled out: elements of similar magnitude, zeros, some with a NaN.
-void make_even(Operand<double>& operand, Random& random) {
-  for (std::int64_t i = 0; i < operand.matrix.rows; ++i) {
-    const std::int64_t kind = random.integer(0, 9);
-    for (std::int64_t j = 0; j < operand.matrix.columns; ++j) {
-      const auto index =
-          static_cast<std::size_t>(i * operand.matrix.row_stride + j * operand.matrix.column_stride);
-      operand.values[index] = kind == 0 ? 0 : kind == 1 && j == 0 ? NAN : random.symmetric();
-    }
-  }
-}
-
-SplitRule rule_by_norms(int moduli, std::int64_t length) {
-  Program program = find_scheme(fmt::format("ozaki2:moduli={}:scale=norm", moduli))->program;
-  schemes::fit_ozaki2(program, OperandType::f64, length);
-  return program.split_a;
-}
-
-Operand<double> draw_operand(Random& random, std::int64_t vectors, std::int64_t length, bool even) {
-  Operand<double> operand(random.integer(4, vectors), length,
-                          random.flip() ? Layout::along_k : Layout::across, 0, random.bits());
-  if (even) make_even(operand, random);
-  return operand;
 }
 
 void split_in_steps(const NormedOperand& operand) {

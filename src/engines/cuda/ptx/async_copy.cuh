@@ -24,6 +24,12 @@ __device__ inline void copy_16_bytes(std::uint32_t target, const void* source, b
                : "memory");
 }
 
+// Starts a copy of sixteen bytes whose neighbors in the same 128 bytes are copied soon, perhaps by other
+// thread blocks: the L2 cache loads all of them.
+__device__ inline void copy_16_bytes_of_line(std::uint32_t target, const void* source) {
+  asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16;" ::"r"(target), "l"(source) : "memory");
+}
+
 // Returns when all copies that this thread has begun are complete.
 __device__ inline void await_copies() { asm volatile("cp.async.wait_all;" ::: "memory"); }
 

@@ -6,6 +6,7 @@
 
 #include "arith/residue/digit_sums.hpp"
 #include "arith/residue/remainder.hpp"
+#include "arith/residue/strassen.hpp"
 #include "engines/device.hpp"
 #include "schedule/schedule.hpp"
 
@@ -109,6 +110,14 @@ constexpr int digit_stage_bytes(ElementType type) { return stored_digit_residues
 constexpr std::int64_t digit_shared_bytes(ElementType type) {
   return block_warps * digit_stages(type) * digit_stage_bytes(type);
 }
+
+// Rows of Strassen's products that a warp recombines at a time, bytes of shared memory for a warp's column of
+// the seven products, and for pieces of 64 elements of C that its lanes exchange.
+inline constexpr int strassen_unit_rows = 16;
+inline constexpr int strassen_column_bytes = strassen_products * max_real_digit_residues * block_rows / 2;
+inline constexpr int strassen_exchange_bytes = 4 * strassen_unit_rows * weight_pieces * int{sizeof(double)};
+inline constexpr std::int64_t strassen_shared_bytes =
+    block_warps * (strassen_column_bytes + strassen_exchange_bytes);
 
 // Threads per block of the kernels that recombine one element per thread. A thread block has neighboring rows
 // of one column of the tile.

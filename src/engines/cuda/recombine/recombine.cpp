@@ -85,23 +85,32 @@ bool takes_digits(const ResidueSystem& system, ElementType type) {
          system.basis.slices() <= max_complex_digit_residues;
 }
 
+// Source and tables of a kernel for residues of real moduli by sums of digits.
+using RealDigits = std::pair<ResiduesOfParts<digit_limbs>, RealDigitTables>;
+const RealDigits& real_digits(const ResidueSystem& system) {
+  return tables_of<RealDigits>(system, [&] {
+    return RealDigits{{{}, remainder_table<digit_limbs>(system.real_count)},
+                      {{digit_table<padded_digit_residues(max_real_digit_residues)>(system.real_count)}, {}}};
+  });
+}
+
+template <class Source, class Tables>
+void launch_digits(const KernelName& kernel, std::int64_t shared_bytes, const Queue& queue,
+                   const ResidueSums& sums, const DeviceTile& tile, Source source, Tables tables) {
+  source.sums = sums;
+  tables.block_columns = digit_columns(tile);
+  launch(kernel, {divide_up(tile.rows, block_rows) * divide_up(tile.columns, tables.block_columns)},
+         block_threads, shared_bytes, queue, tile, source, tables);
+}
+
 void launch_digit_residues(const Queue& queue, const ResidueSums& sums, const ResidueSystem& system,
                            const DeviceTile& tile) {
   static const KernelName f64{"digit_residues", "digit_residues_f64"};
   static const KernelName c64{"digit_residues", "digit_residues_c64"};
-  const auto launch_with = [&](const KernelName& kernel, auto source, auto tables) {
-    source.sums = sums;
-    tables.block_columns = digit_columns(tile);
-    launch(kernel, {divide_up(tile.rows, block_rows) * divide_up(tile.columns, tables.block_columns)},
-           block_threads, digit_shared_bytes(tile.c.type), queue, tile, source, tables);
-  };
+  const std::int64_t shared_bytes = digit_shared_bytes(tile.c.type);
   if (tile.c.type == ElementType::f64) {
-    using Tables = std::pair<ResiduesOfParts<digit_limbs>, RealDigitTables>;
-    const auto& [source, tables] = tables_of<Tables>(system, [&] {
-      return Tables{{{}, remainder_table<digit_limbs>(system.real_count)},
-                    {{digit_table<padded_digit_residues(max_real_digit_residues)>(system.real_count)}, {}}};
-    });
-    return launch_with(f64, source, tables);
+    const auto& [source, tables] = real_digits(system);
+    return launch_digits(f64, shared_bytes, queue, sums, tile, source, tables);
   }
   using Tables = std::pair<ResiduesOfElements<digit_limbs>, ComplexDigitTables>;
   const auto& [source, tables] = tables_of<Tables>(system, [&] {
@@ -112,7 +121,20 @@ void launch_digit_residues(const Queue& queue, const ResidueSums& sums, const Re
     };
     return Tables{{{}, part_tables<digit_limbs>(system.basis)}, {{table(0), table(1)}, {}}};
   });
-  launch_with(c64, source, tables);
+  launch_digits(c64, shared_bytes, queue, sums, tile, source, tables);
+}
+
+// Recombines residues of Strassen's seven products.
+void launch_strassen_residues(const Queue& queue, const ResidueSums& sums, const ResidueSystem& system,
+                              const DeviceTile& tile) {
+  static const KernelName f64{"strassen_residues", "strassen_residues_f64"};
+  if (!system.basis.empty() || system.real_count > max_real_digit_residues || tile.c.type != ElementType::f64)
+    fail(Status::internal,
+         "engine cuda got residues of Strassen's products modulo {} moduli for elements of type {}; it takes "
+         "up to {} real moduli and FP64",
+         system.count(), static_cast<int>(tile.c.type), max_real_digit_residues);
+  const auto& [source, tables] = real_digits(system);
+  launch_digits(f64, strassen_shared_bytes, queue, sums, tile, source, tables);
 }
 
 // Recombines sums of 52-bit words. If there is a single group, it has products of one word of A and one word
@@ -167,6 +189,7 @@ void recombine_residues(const Queue& queue, const Accumulators& sums, const Resi
     fail(Status::internal, "engine cuda got sums of type {} for residues", static_cast<int>(sums.type));
   const ResidueSums residues{reinterpret_cast<const std::uint8_t*>(sums.data), sums.rows,
                              sums.group_stride()};
+  if (system.strassen) return launch_strassen_residues(queue, residues, system, tile);
   if (takes_digits(system, tile.c.type)) return launch_digit_residues(queue, residues, system, tile);
   // Kernels for residues of the parts of complex elements always have 6 limbs.
   const int limbs = !system.basis.empty() ? remainder_limbs(system.basis)

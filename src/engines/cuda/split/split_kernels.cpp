@@ -2,6 +2,8 @@
 
 #include <array>
 
+#include "arith/residue/strassen.hpp"
+#include "engines/cuda/arch/architecture.hpp"
 #include "formats/formats.hpp"
 
 namespace kintsugi::core::cuda {
@@ -44,6 +46,18 @@ const KernelOfKind norms_and_residues{
     {"split_rows", "split_rows_double_residues_by_norms", waits_for_grid_dependency},
     {"split_columns_sm90", "split_columns_double_residues_by_norms", waits_for_grid_dependency},
     {"split_parts", "split_parts_double_residues", waits_for_grid_dependency},
+    {"", ""},
+    {"", ""}};
+
+// Kernel for one step of Strassen's algorithm. It splits rows and columns, with norms that it finds or with
+// known ranges. One KernelName has to stand for both, because it remembers how much shared memory the kernel
+// was allowed.
+const KernelOfKind strassen_kernel{
+    ElementType::f64,
+    ElementKind::residues_by_norms,
+    {"split_strassen_sm90", "split_strassen", waits_for_grid_dependency},
+    {"", ""},
+    {"split_strassen_parts_sm90", "split_strassen_parts", waits_for_grid_dependency},
     {"", ""},
     {"", ""}};
 
@@ -103,6 +117,10 @@ const KernelOfKind* find_kernel(const DeviceSplit& split, bool by_norms) {
   const bool aligned = reinterpret_cast<std::uintptr_t>(split.slices.data) % 16 == 0;
   ElementKind kind = kind_of(*split.rule);
   if (split.finds_depth && kind == ElementKind::fp16) kind = ElementKind::fp16_with_depth;
+  if (split.rule->strassen) {
+    const bool fits = aligned && splits_for_strassen(split.side.matrix.type, *split.rule);
+    return fits ? &strassen_kernel : nullptr;
+  }
   if (by_norms) {
     const bool fits = aligned && kind == ElementKind::residues && split.side.matrix.type == ElementType::f64;
     return fits ? &norms_and_residues : nullptr;
@@ -117,8 +135,15 @@ const KernelOfKind* find_kernel(const DeviceSplit& split, bool by_norms) {
   return nullptr;
 }
 
+bool splits_for_strassen(ElementType type, const SplitRule& rule) {
+  const int slices = rule.strassen ? rule.slices / strassen_products : rule.slices;
+  return type == ElementType::f64 && kind_of(rule) == ElementKind::residues && rule.complex_basis.empty() &&
+         slices <= strassen_moduli && current_architecture().has_clusters;
+}
+
 const KernelName& kernel_name(const KernelOfKind* kernel, Traversal traversal) {
   if (kernel == nullptr) return any_kernel;
+  if (kernel == &strassen_kernel && traversal == Traversal::columns) return kernel->rows;
   switch (traversal) {
     case Traversal::tiles: return kernel->tiles;
     case Traversal::rows: return kernel->rows;

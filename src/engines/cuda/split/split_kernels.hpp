@@ -29,8 +29,12 @@ struct KernelOfKind {
 ElementKind kind_of(const SplitRule& rule);
 
 // Kernels for the split's kind of element; nullptr if there are none. `by_norms` asks for kernels that find
-// norms.
+// norms; that of a rule with `strassen` also splits with known ranges.
 const KernelOfKind* find_kernel(const DeviceSplit& split, bool by_norms);
+
+// True if there is a kernel that splits elements of the type into the residues of a step of Strassen's
+// algorithm. `rule` is the one for that step, or the one without it.
+bool splits_for_strassen(ElementType type, const SplitRule& rule);
 
 // Kernel for a traversal. For kernel = nullptr it is the one that splits any operand by any rule.
 const KernelName& kernel_name(const KernelOfKind* kernel, Traversal traversal);

@@ -4,6 +4,7 @@
 #include <array>
 #include <vector>
 
+#include "arith/residue/strassen.hpp"
 #include "base/cuda/cuda_driver.hpp"
 #include "base/status.hpp"
 #include "engines/cuda/arch/architecture.hpp"
@@ -14,6 +15,7 @@
 #include "engines/cuda/split/complex_tiles.hpp"
 #include "engines/cuda/split/parts/range_parts.hpp"
 #include "engines/cuda/split/scaling.hpp"
+#include "engines/cuda/split/strassen/complex_strassen.hpp"
 #include "engines/cuda/split/traversal.hpp"
 #include "engines/cuda/split/weighted_tiles/pack_tiles.hpp"
 
@@ -32,12 +34,16 @@ struct SplitCall {
 };
 
 // Number of threads that split one vector; 0 if thread blocks do not hold whole vectors.
-std::int32_t vector_threads(Traversal traversal, const Slices& slices) {
-  const std::int64_t stride = slices.vector_stride();
+std::int32_t vector_threads(Traversal traversal, std::int64_t stride) {
   if (traversal == Traversal::rows) return static_cast<std::int32_t>(threads_per_vector(stride));
   if (traversal == Traversal::short_vectors)
     return static_cast<std::int32_t>(threads_per_short_vector(stride));
   return 0;
+}
+
+// Number of the operand's vectors that are split.
+std::int64_t vectors_of(const DeviceSplit& split) {
+  return split.rule->strassen && split.vectors > 0 ? split.vectors : split.slices.vectors;
 }
 
 // Parameters of a split whose traversal needs `blocks` thread blocks.
@@ -50,10 +56,10 @@ SplitTask task_of(const SplitTraversal& traversal, std::int64_t blocks, const Sp
           .item_ranges = split.side.matrix.vectors(),
           .norms = split.side.norms == nullptr ? nullptr : split.side.norms + split.first,
           .first = split.first,
-          .vectors = slices.vectors,
+          .vectors = vectors_of(split),
           .padded_vectors = traversal.written_vectors(),
-          .length = slices.k,
-          .vector_stride = slices.vector_stride(),
+          .length = split.rule->strassen ? split.side.matrix.length() : slices.k,
+          .vector_stride = traversal.stride(),
           .slice_stride = slices.slice_stride(),
           .slices = slices.data,
           .item_bytes = static_cast<std::int64_t>(slices.bytes()),
@@ -63,7 +69,7 @@ SplitTask task_of(const SplitTraversal& traversal, std::int64_t blocks, const Sp
           .found_norms = call.norms,
           .ranges_known = split.ranges_known,
           .fit = split.fit,
-          .vector_threads = vector_threads(traversal.traversal, slices),
+          .vector_threads = vector_threads(traversal.traversal, traversal.stride()),
           .part_length = traversal.part_length(),
           .blocks = blocks};
 }
@@ -156,6 +162,33 @@ bool split_together(const Queue& queue, std::span<const DeviceSplit> splits, con
   return true;
 }
 
+// Splits complex elements into the residues of one step of Strassen's algorithm. The ranges must be known.
+void split_complex_strassen(const Queue& queue, const DeviceSplit& split, const DeviceCondition& condition) {
+  using namespace strassen;
+  static const KernelName kernel{"complex_strassen", "split_complex_strassen", waits_for_grid_dependency};
+  const DeviceSide& side = split.side;
+  const SplitRule& rule = *split.rule;
+  if (side.matrix.type != ElementType::c64 || kind_of(rule) != ElementKind::residues ||
+      rule.slices != strassen_products * rule.complex_basis.slices())
+    fail(
+        Status::internal,
+        "engine cuda got complex elements of {} bytes to split into {} slices of integers of {} bits, {} for "
+        "each operand of Strassen's algorithm; it takes 16 bytes, {} slices and at most 62 bits",
+        element_bytes(side.matrix.type), rule.slices, rule.integer_bits(), rule.complex_basis.slices(),
+        strassen_products * rule.complex_basis.slices());
+  SplitTasks tasks;
+  tasks.condition = condition;
+  const std::int64_t first_vector = (side.matrix.right ? 2 : 1) * split.first;
+  const std::int64_t blocks = divide_up(split.slices.padded_vectors(), complex_tile_pairs) *
+                              divide_up(split.slices.vector_stride(), complex_tile_groups * strassen_group);
+  SplitTask& task = tasks.task[0] = task_of({&split, Traversal::tiles}, blocks, {condition});
+  task.vectors = split.vectors;
+  task.length = side.matrix.columns;
+  task.ranges = side.ranges + first_vector;
+  task.norms = side.norms == nullptr ? nullptr : side.norms + first_vector;
+  launch_items(queue, kernel, {blocks, side.items}, complex_tile_threads, /*shared_bytes=*/0, tasks);
+}
+
 // Splits complex elements into residues. Elements have the ranges of the real vectors to which they belong.
 // These ranges are found first if they are not known. Thread blocks have the same parts as for a real
 // operand.
@@ -173,6 +206,7 @@ void split_complex(const Queue& queue, DeviceSplit split, const DeviceCondition&
                                    (kind_of(*split.rule) == ElementKind::wide_residues ? 1U : 0U);
   if (!split.ranges_known) find_ranges(queue, side, no_side(side.items), {});
   split.ranges_known = true;
+  if (split.rule->strassen) return split_complex_strassen(queue, split, condition);
   SplitTasks tasks;
   tasks.condition = condition;
   const SplitTraversal traversal{&split, Traversal::tiles};
@@ -206,7 +240,7 @@ std::vector<VectorsOfSide> sides_of(std::span<const DeviceSplit> splits) {
   std::vector<VectorsOfSide> sides;
   for (const DeviceSplit& split : splits) {
     const bool finds_depth = split.finds_depth && split.side.matrix.type == ElementType::f32;
-    sides.push_back({split.side, split.first, split.slices.vectors, finds_depth, split.rule});
+    sides.push_back({split.side, split.first, vectors_of(split), finds_depth, split.rule});
   }
   return sides;
 }
@@ -228,6 +262,22 @@ void find_long_ranges(const Queue& queue, std::span<DeviceSplit> splits) {
   for (const VectorsOfSide& side : sides) find_ranges_by_parts(queue, {&side, 1}, {});
 }
 
+// Splits into the residues of a step of Strassen's algorithm. The ranges must be known.
+void split_strassen(const Queue& queue, std::span<const DeviceSplit> splits,
+                    const DeviceCondition& condition) {
+  for (const DeviceSplit& split : splits) {
+    const KernelOfKind* kernel = find_kernel(split, /*by_norms=*/false);
+    if (!split.ranges_known || choose_traversal(kernel, split).traversal == Traversal::tiles)
+      fail(
+          Status::internal,
+          "engine cuda got an operand of vector length {} with strides {} and {}, ranges {}, to split for "
+          "Strassen's algorithm: it takes known ranges and FP64 numbers that are adjacent along a row or a column",
+          split.side.matrix.length(), split.side.matrix.row_stride, split.side.matrix.column_stride,
+          split.ranges_known ? "known" : "unknown");
+  }
+  split_all(queue, splits, {condition});
+}
+
 }  // namespace
 
 bool finds_norms(const DeviceSplit& split) {
@@ -243,7 +293,8 @@ void split_by_norms(const Queue& queue, std::span<const DeviceSplit> splits, con
   clear(queue, &selection->ruled_out, sizeof(selection->ruled_out));
   std::vector<DeviceSplit> whole_splits;  // kernels that hold whole vectors find the norms themselves
   std::vector<DeviceSplit> long_splits;   // several thread blocks share a vector
-  for (const DeviceSplit& split : splits) {
+  for (DeviceSplit split : splits) {
+    split.ranges_known = false;  // these splits find them, whatever later steps will know
     const KernelOfKind* kernel = find_kernel(split, /*by_norms=*/true);
     (choose_traversal(kernel, split).shares_vectors() ? long_splits : whole_splits).push_back(split);
   }
@@ -256,13 +307,6 @@ void split_by_norms(const Queue& queue, std::span<const DeviceSplit> splits, con
   split_all(queue, long_splits, call);
 }
 
-// The kernels for real elements hold whole vectors in the shared memory of a thread block, or of a cluster.
-bool splits_for_strassen(ElementType type, const SplitRule& rule, std::int64_t k) {
-  constexpr std::int64_t longest = 16384;
-  return type == ElementType::f64 && kind_of(rule) == ElementKind::residues && k <= longest &&
-         current_architecture().has_clusters;
-}
-
 bool splits_complex(const SplitRule& rule) {
   const ElementKind kind = kind_of(rule);
   return kind == ElementKind::residues || kind == ElementKind::wide_residues;
@@ -273,6 +317,7 @@ void split(const Queue& queue, std::span<const DeviceSplit> splits, const Device
     for (const DeviceSplit& operand : splits) split_complex(queue, operand, condition);
     return;
   }
+  if (!splits.empty() && splits.front().rule->strassen) return split_strassen(queue, splits, condition);
   if (!splits.empty() && splits.front().rule->kind == SplitKind::tiles)
     return pack_tiles(queue, splits, condition);
   std::vector<DeviceSplit> with_ranges(splits.begin(), splits.end());

@@ -10,7 +10,6 @@ namespace kintsugi::core::cuda {
 bool finds_norms(const DeviceSplit& split);
 void split_by_norms(const Queue& queue, std::span<const DeviceSplit> splits, const DeviceScalars& scalars,
                     double coefficient, DeviceSelection* selection);
-bool splits_for_strassen(ElementType type, const SplitRule& rule, std::int64_t k);
 bool splits_complex(const SplitRule& rule);
 void split(const Queue& queue, std::span<const DeviceSplit> splits, const DeviceCondition& condition);
 

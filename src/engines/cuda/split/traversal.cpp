@@ -38,9 +38,9 @@ std::int64_t sms_of_cluster(std::int64_t blocks, std::int64_t bytes, std::int64_
 std::int64_t choose_cluster(const KernelOfKind& kernel, const DeviceSplit& split, std::int64_t max_bytes) {
   constexpr std::int64_t enough_blocks = 512;
   constexpr std::int64_t max_sms = 4;
-  const std::int64_t stride = split.slices.vector_stride();
+  const std::int64_t stride = padded_length_of(split);
   const std::int64_t strips =
-      split.slices.padded_vectors() / (strip_bytes / element_bytes(kernel)) * split.side.items;
+      padded_vectors_of(split) / (strip_bytes / element_bytes(kernel)) * split.side.items;
   std::int64_t chosen = 0;
   bool has_room = false;
   for (std::int64_t blocks = 1; blocks <= largest_cluster && stride % (blocks * strip_group) == 0;
@@ -55,6 +55,14 @@ std::int64_t choose_cluster(const KernelOfKind& kernel, const DeviceSplit& split
 }
 
 }  // namespace
+
+std::int64_t padded_length_of(const DeviceSplit& split) {
+  return (split.rule->strassen ? 2 : 1) * split.slices.vector_stride();
+}
+
+std::int64_t padded_vectors_of(const DeviceSplit& split) {
+  return (split.rule->strassen ? 2 : 1) * split.slices.padded_vectors();
+}
 
 // A thread gets 16 to 32 elements of its vector if the vector is long enough. Half or twice as many threads
 // are slower (n = 4096: 39.7 and 40.5 us instead of 38.3).
@@ -100,7 +108,9 @@ std::int64_t SplitTraversal::blocks(const KernelOfKind* kernel, std::int64_t thr
     case Traversal::tiles:
       return vectors / tile_vectors * std::max<std::int64_t>(divide_up(stride(), part_length()), 1);
     case Traversal::parts: {
-      const std::int64_t vectors_per_block = by_rows() ? 1 : strip_bytes / element_bytes(*kernel);
+      const std::int64_t rows_per_block = split->rule->strassen ? 2 : 1;
+      const std::int64_t vectors_per_block =
+          by_rows() ? rows_per_block : strip_bytes / element_bytes(*kernel);
       return vectors / vectors_per_block * divide_up(stride(), part_length());
     }
     case Traversal::short_vectors: return vectors / (short_threads / threads_per_short_vector(stride()));
@@ -128,9 +138,9 @@ bool SplitTraversal::shares_vectors() const {
 }
 
 std::int64_t SplitTraversal::written_vectors() const {
-  if (split->needs_padding || traversal != Traversal::parts) return split->slices.padded_vectors();
+  if (split->needs_padding || traversal != Traversal::parts) return padded_vectors_of(*split);
   constexpr std::int64_t vectors_of_strip = strip_bytes / 4;  // of FP32, and a multiple of those of FP64
-  return round_up(split->slices.vectors, vectors_of_strip);
+  return round_up((split->rule->strassen ? 2 : 1) * split->slices.vectors, vectors_of_strip);
 }
 
 std::int64_t SplitTraversal::part_length() const {
@@ -139,7 +149,29 @@ std::int64_t SplitTraversal::part_length() const {
   return takes_whole_vectors ? std::max<std::int64_t>(stride(), 1) : tiles_part_length;
 }
 
+// Traversal for a step of Strassen's algorithm. Clusters have at least two thread blocks, since a pair of
+// rows may be in two. Longer vectors are split by parts. Traversal::tiles stands for operands that no
+// kernel splits.
+SplitTraversal choose_strassen_traversal(const KernelOfKind* kernel, const DeviceSplit& split,
+                                         std::int64_t max_bytes) {
+  constexpr std::int64_t smallest_cluster = 2;
+  const SplitTraversal none{&split, Traversal::tiles};
+  if (kernel == nullptr) return none;
+  const DeviceMatrix& matrix = split.side.matrix;
+  const SplitTraversal rows{&split, Traversal::rows, smallest_cluster};
+  const SplitTraversal parts{&split, Traversal::parts};
+  if (matrix.column_stride == 1)
+    return rows.shared_bytes(*kernel, rows.min_threads(kernel)) <= max_bytes ? rows : parts;
+  if (matrix.row_stride != 1) return none;
+  const std::int64_t cluster = choose_cluster(*kernel, split, max_bytes);
+  return cluster > 0 ? SplitTraversal{&split, Traversal::columns, std::max(cluster, smallest_cluster)}
+                     : parts;
+}
+
 SplitTraversal choose_traversal(const KernelOfKind* kernel, const DeviceSplit& split) {
+  // Largest dynamic shared memory. The kernels' static shared memory takes less than 6 KiB.
+  const std::int64_t max_bytes = device_attribute(shared_bytes_of_block, current_device()) - 6 * 1024;
+  if (split.rule->strassen) return choose_strassen_traversal(kernel, split, max_bytes);
   const DeviceMatrix& matrix = split.side.matrix;
   if (kernel == nullptr || kernel->kind == ElementKind::fitted) return {&split, Traversal::tiles};
   // The kernel for tiles exits early in the least time: it has by far the fewest thread blocks and no
@@ -148,8 +180,6 @@ SplitTraversal choose_traversal(const KernelOfKind* kernel, const DeviceSplit& s
   const bool by_norms = kernel->kind == ElementKind::residues_by_norms;
   if (!by_norms && split.slices.vector_stride() <= short_stride && split.slices.vectors >= many_vectors)
     return {&split, Traversal::short_vectors};
-  // Largest dynamic shared memory. The kernels' static shared memory takes less than 6 KiB.
-  const std::int64_t max_bytes = device_attribute(shared_bytes_of_block, current_device()) - 6 * 1024;
   const SplitTraversal rows{&split, Traversal::rows};
   const bool is_long = rows.stride() > long_stride;
   if (matrix.column_stride == 1) {

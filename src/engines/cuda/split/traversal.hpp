@@ -12,13 +12,19 @@ std::int64_t threads_per_vector(std::int64_t padded_length);
 // Number of threads that split one vector under Traversal::short_vectors.
 std::int64_t threads_per_short_vector(std::int64_t padded_length);
 
+// Number of elements to which a split pads vectors, and number of vectors, those of padding included. The
+// slices of a rule with `strassen` have half as many of each.
+std::int64_t padded_length_of(const DeviceSplit& split);
+std::int64_t padded_vectors_of(const DeviceSplit& split);
+
 // A split and its traversal through the operand.
 struct SplitTraversal {
   const DeviceSplit* split;
   Traversal traversal;
   std::int64_t cluster = 0;  // thread blocks per cluster; 0: no clusters
 
-  std::int64_t stride() const { return split->slices.vector_stride(); }
+  // Number of elements of a vector with which its slices are padded.
+  std::int64_t stride() const { return padded_length_of(*split); }
   // Fewest threads per block for this split. A launch for both operands takes the larger of their two
   // numbers.
   std::int64_t min_threads(const KernelOfKind* kernel) const;

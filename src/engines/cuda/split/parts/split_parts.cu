@@ -6,7 +6,7 @@
 #include "engines/cuda/ptx/griddepcontrol.cuh"
 #include "engines/cuda/select/finish_range.cuh"
 #include "engines/cuda/split/elements/row_elements.cuh"
-#include "engines/cuda/split/strips.cuh"
+#include "engines/cuda/split/strips/strips.cuh"
 
 namespace kintsugi::core::cuda {
 

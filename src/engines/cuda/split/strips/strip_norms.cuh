@@ -2,9 +2,9 @@
 // blocks of the cluster exchange them in two messages for each vector: extremes first, then sums.
 #pragma once
 
-#include "engines/cuda/split/mailbox.cuh"
 #include "engines/cuda/split/norm_sums_of_part.cuh"
-#include "engines/cuda/split/strips.cuh"
+#include "engines/cuda/split/strips/mailbox.cuh"
+#include "engines/cuda/split/strips/strips.cuh"
 
 namespace kintsugi::core::cuda {
 

@@ -1,0 +1,116 @@
+// Splits of vectors that no thread block or cluster holds into the residues of the seven operands of one step
+// of Strassen's algorithm, part by part. Ranges and norms must be known. Parts are split in the order of
+// split_parts.cu.
+#include "engines/cuda/ptx/griddepcontrol.cuh"
+#include "engines/cuda/select/finish_range.cuh"
+#include "engines/cuda/split/elements/row_elements.cuh"
+#include "engines/cuda/split/strassen/strip_pairs.cuh"
+
+namespace kintsugi::core::cuda {
+
+namespace {
+
+using namespace strassen;
+
+// Scaling of a vector whose range is known, or of a vector that does not exist. Several thread blocks compute
+// it; the one with `stores` stores the scale.
+__device__ Scaling known_scaling(const SplitTask& task, int vector, bool stores) {
+  Scaling scaling = vector < task.vectors ? finish_range(task, ElementKind::residues, vector, {}, stores)
+                                          : scaling_of_padding();
+  scaling.left_out = task.found_norms.ruled_out != nullptr && *task.found_norms.ruled_out != 0;
+  return scaling;
+}
+
+// Splits a part of a pair of vectors whose elements are contiguous. `block` is the index among the task's
+// thread blocks.
+template <bool right>
+__device__ void split_part_of_rows(const SplitTask& task, std::int64_t block) {
+  static_assert(elements_at_once == group_length);
+  __shared__ Scaling scalings[2];
+  const std::int64_t parts = (task.vector_stride + task.part_length - 1) / task.part_length;
+  const int pair = static_cast<int>(block / parts);
+  const int first_vector = pair / strassen_group * group_length + pair % strassen_group;
+  const std::int64_t begin = block % parts * task.part_length;
+  const std::int64_t end = min(begin + task.part_length, task.vector_stride);
+  if (threadIdx.x < 2)
+    scalings[threadIdx.x] = known_scaling(task, first_vector + static_cast<int>(threadIdx.x) * strassen_group,
+                                          /*stores=*/begin == 0);
+  __syncthreads();
+  if (scalings[0].left_out) return;
+  const double* const start = matrix_start<double>(task);
+  const double* sources[2];
+  std::int64_t lengths[2];  // 0: the vector does not exist
+  bool aligned[2];
+#pragma unroll
+  for (int v = 0; v < 2; ++v) {
+    const std::int64_t vector = first_vector + v * strassen_group;
+    sources[v] = start + (task.first + vector) * task.matrix.row_stride;
+    lengths[v] = vector < task.vectors ? task.length : 0;
+    aligned[v] = reinterpret_cast<std::uintptr_t>(sources[v]) % sizeof(uint4) == 0;
+  }
+  const std::int64_t step = std::int64_t{blockDim.x} * group_length;
+#pragma unroll 1
+  for (std::int64_t p = begin + std::int64_t{threadIdx.x} * group_length; p < end; p += step) {
+    const std::int64_t offset = offset_of_group(task, pair, static_cast<int>(p / group_length));
+    if (lengths[0] == 0) {
+      clear_group(task, offset);
+      continue;
+    }
+    double x[2][group_length];
+    load_elements(sources[0], p, lengths[0], aligned[0], x[0]);
+    load_elements(sources[1], p, lengths[1], aligned[1], x[1]);
+    write_group<right>(task, scalings, x[0], x[1], offset);
+  }
+}
+
+// Splits a part of a strip. Neighboring thread blocks have neighboring strips.
+template <bool right>
+__device__ void split_part_of_strip(const SplitTask& task, std::int64_t block) {
+  using Shape = Strip<double>;
+  extern __shared__ __align__(sizeof(uint4)) unsigned char memory[];
+  __shared__ Scaling scalings[Shape::width];
+  const std::int64_t strips = task.padded_vectors / Shape::width;
+  const std::int64_t begin = block / strips * task.part_length;
+  const StripPart part{.first_vector = static_cast<int>(block % strips) * Shape::width,
+                       .first_element = static_cast<int>(begin),
+                       .length = static_cast<int>(min(task.part_length, task.vector_stride - begin))};
+  auto* shared = reinterpret_cast<double*>(memory);
+  start_loading<Shape>(task, part, shared);
+  if (threadIdx.x < Shape::width)
+    scalings[threadIdx.x] = known_scaling(task, part.first_vector + static_cast<int>(threadIdx.x),
+                                          /*stores=*/begin == 0);
+  await_copies();
+  __syncthreads();
+  if (!scalings[0].left_out) write_strip<right>(task, part, shared, scalings);
+}
+
+template <bool right>
+__device__ void split_part(const SplitTask& task, std::int64_t block) {
+  if (task.matrix.column_stride == 1) {
+    split_part_of_rows<right>(task, block);
+  } else {
+    split_part_of_strip<right>(task, block);
+  }
+}
+
+}  // namespace
+
+extern "C" __global__ void __launch_bounds__(parts_split_threads, 2)
+    split_strassen_parts(const __grid_constant__ SplitTasks tasks) {
+  if (!begin_split(tasks)) return;
+  const std::int64_t parts = tasks.task[0].blocks + tasks.task[1].blocks;
+#pragma unroll 1
+  for (std::int64_t i = blockIdx.x; i < parts; i += gridDim.x) {
+    const bool norms_were_found = tasks.task[0].found_norms.ruled_out != nullptr;
+    std::int64_t block = norms_were_found ? i : parts - 1 - i;  // parts that were read last come first
+    const SplitTask& task = enter_task(tasks, block);
+    if (task.matrix.right) {
+      split_part<true>(task, block);
+    } else {
+      split_part<false>(task, block);
+    }
+    __syncthreads();
+  }
+}
+
+}  // namespace kintsugi::core::cuda
