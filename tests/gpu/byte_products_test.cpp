@@ -183,7 +183,8 @@ TEST_F(Int8Params, SumsEqualTheHostsInSmallCases) {
   }
 }
 
-// Rows and columns are about those of the tiles, and lengths about k-blocks. From 1024 on tiles may be narrow.
+// Rows and columns are about those of the tiles, and lengths about k-blocks. From 1024 on tiles may be
+// narrow.
 TEST_F(Int8Params, SumsOfEveryShapeEqualThoseOfCublas) {
   constexpr std::array<std::int64_t, 20> sides{1,   15,  16,  17,  64,  65,  127, 128, 129, 191,
                                                192, 193, 255, 256, 257, 383, 384, 385, 513, 800};

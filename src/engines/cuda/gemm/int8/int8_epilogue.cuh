@@ -31,8 +31,8 @@ struct Int8Config {
   // of runs ptxas orders the reduction worse: its stall counts add up to 1,754 cycles instead of about 1,000.
   static constexpr bool has_one_run = Range == SumRange::int25;
 
-  // True if tiles may be narrow. Each height has code of its own, since branches within the reduction cost more
-  // than narrow tiles gain. Sums of int25 have so few k-blocks that these gain nothing.
+  // True if tiles may be narrow. Each height has code of its own, since branches within the reduction cost
+  // more than narrow tiles gain. Sums of int25 have so few k-blocks that these gain nothing.
   static constexpr bool has_narrow_tiles = reduces && !has_one_run;
 };
 
