@@ -82,7 +82,8 @@ TEST(DigitSums, GiveTheIntegerOfTheResidues) {
 }
 
 // Sums of four products' residues have up to four times as large digit sums. Residues of three products are
-// drawn, those of the fourth are such that the sum has the integer's residues. Any byte may stand for a residue.
+// drawn, those of the fourth are such that the sum has the integer's residues. Any byte may stand for a
+// residue.
 TEST(DigitSums, GiveTheIntegerOfSumsOfFourProducts) {
   std::mt19937_64 random(42);
   for (int count = 1; count <= moduli_in_limbs(2); ++count) {

@@ -6,8 +6,8 @@ namespace {
 
 using testing::HasSubstr;
 
-// A step of Strassen's algorithm has seven products of half the size a modulus. Candidates whose recombination
-// does not take the step, prepared operands and a small workspace have one product a modulus.
+// A step of Strassen's algorithm has seven products of half the size a modulus. Candidates whose
+// recombination does not take the step, prepared operands and a small workspace have one product a modulus.
 TEST_F(DevicePlan, LargeFp64ProductsTakeAStepOfStrassensAlgorithm) {
   Call call(16384, 16384, 16384, stream_);
   call.problem.type_a = call.problem.type_b = call.problem.type_c = call.problem.type_scalar = KINTSUGI_F64;

@@ -11,8 +11,10 @@ namespace kintsugi::core {
 
 namespace {
 
-// Returns the candidate with products by Strassen's algorithm, if it is expected to take less time so.
+// Returns the candidate with products by Strassen's algorithm, if it is expected to take less time so. Splits
+// of lines that are not aligned lose more than the products gain.
 std::optional<Candidate> faster_by_strassen(const Plan& plan, const Candidate& candidate) {
+  constexpr double max_time_ratio = 0.97;  // expected times are no more exact than that
   const Problem& problem = plan.problem;
   if (!candidate.acceptance.by_norms() || candidate.checked ||
       !plan.engine->device()->takes_strassen(element_type(problem), candidate.program.split_a))
@@ -21,7 +23,7 @@ std::optional<Candidate> faster_by_strassen(const Plan& plan, const Candidate& c
   schemes::multiply_by_strassen(divided.program);
   const auto time = expected_device_times(plan, candidate);
   const auto divided_time = expected_device_times(plan, divided);
-  if (!time || !divided_time || divided_time->emulated >= time->emulated) return std::nullopt;
+  if (!time || !divided_time || divided_time->emulated > max_time_ratio * time->emulated) return std::nullopt;
   return divided;
 }
 
@@ -29,7 +31,9 @@ std::optional<Candidate> faster_by_strassen(const Plan& plan, const Candidate& c
 
 void multiply_by_strassen_if_faster(Plan& plan) {
   const Problem& problem = plan.problem;
-  if (plan.engine->device() == nullptr || problem.prepared_a || problem.prepared_b) return;
+  if (plan.engine->device() == nullptr || problem.prepared_a || problem.prepared_b ||
+      !has_aligned_lines(problem))
+    return;
   const std::vector<Candidate> candidates = plan.candidates;
   for (Candidate& candidate : plan.candidates) {
     if (auto faster = faster_by_strassen(plan, candidate)) candidate = *std::move(faster);

@@ -22,9 +22,9 @@ __device__ inline void load_shared(std::uint32_t address, float* four) {
                : "memory");
 }
 
-// Loads four matrices of 8 x 8 elements of two bytes, transposed (PTX ISA: ldmatrix.trans). Lane 8 m + r gives
-// the address of row r of matrix m, eight elements. Word m of lane l gets elements l / 4 of rows 2 (l % 4) and
-// 2 (l % 4) + 1 of matrix m.
+// Loads four matrices of 8 x 8 elements of two bytes, transposed (PTX ISA: ldmatrix.trans). Lane 8 m + r
+// gives the address of row r of matrix m, eight elements. Word m of lane l gets elements l / 4 of rows 2 (l
+// % 4) and 2 (l % 4) + 1 of matrix m.
 __device__ inline void load_transposed(std::uint32_t address, std::uint32_t (&words)[4]) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
                : "=r"(words[0]), "=r"(words[1]), "=r"(words[2]), "=r"(words[3])

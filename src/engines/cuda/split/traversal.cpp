@@ -149,8 +149,9 @@ std::int64_t SplitTraversal::part_length() const {
   return takes_whole_vectors ? std::max<std::int64_t>(stride(), 1) : tiles_part_length;
 }
 
-// Traversal for a step of Strassen's algorithm. Clusters have at least two thread blocks, since a pair of rows
-// may be in two. Longer vectors are split by parts. Traversal::tiles stands for operands that no kernel splits.
+// Traversal for a step of Strassen's algorithm. Clusters have at least two thread blocks, since a pair of
+// rows may be in two. Longer vectors are split by parts. Traversal::tiles stands for operands that no
+// kernel splits.
 SplitTraversal choose_strassen_traversal(const KernelOfKind* kernel, const DeviceSplit& split,
                                          std::int64_t max_bytes) {
   constexpr std::int64_t smallest_cluster = 2;

@@ -88,11 +88,11 @@ class StrassenBlock {
     return -(scales()[row_in_block(u) + r] + scales()[block_rows + column_in_block(e)]);
   }
 
-  // read() reads a copy of the element in shared memory. If the lanes' accesses suit C's layout, the lane has
-  // copied it there by fetch(e), which starts the copies of its elements of the e-th column; the last ones
-  // must have been read. They are complete when the lane has awaited them. write() then writes to C. Otherwise
-  // all threads call begin(), which copies the columns of all warps' e-th columns if C is read, and end(e),
-  // which copies written elements back to C.
+  // read() reads a copy of the element in shared memory. If the lanes' accesses suit C's layout, the lane
+  // has copied it there by fetch(e), which starts the copies of its elements of the e-th column; the last
+  // ones must have been read. They are complete when the lane has awaited them. write() then writes to C.
+  // Otherwise all threads call begin(), which copies the columns of all warps' e-th columns if C is read,
+  // and end(e), which copies written elements back to C.
   __device__ void begin(bool reads_c, int e) const {
     if (!staged_) return;
     if (e != 0) __syncthreads();  // the columns before were copied to C

@@ -1,10 +1,10 @@
 // Recombination of residues of Strassen's seven products in FP64, by sums of digits on the matrix unit
 // (arith/residue/digit_sums.hpp, strassen.hpp).
 //
-// The digit sums of an element of C are sums of those of two to four products. The matrix unit adds them: an
-// instruction multiplies the residues of two products, 16 rows of each, by eight digits of their weights. Of
-// the 16 digits, the four lanes of a row get those of one piece each. The lanes exchange pieces through shared
-// memory, so that each has all pieces of two elements of one quadrant of C.
+// The digit sums of an element of C are sums of those of two to four products. The matrix unit adds them:
+// an instruction multiplies the residues of two products, 16 rows of each, by eight digits of their
+// weights. Of the 16 digits, the four lanes of a row get those of one piece each. The lanes exchange pieces
+// through shared memory, so that each has all pieces of two elements of one quadrant of C.
 //
 // Digit sums of four products of 16 moduli are those of 64 residues, for which doubles have room.
 #pragma once
@@ -59,7 +59,8 @@ class StrassenResidues {
     return write_columns<Update::none>(block, scalars);
   }
 
-  // Sums of residues of up to four products are at most those of 64 residues, for which RemainderSum has room.
+  // Sums of residues of up to four products are at most those of 64 residues, for which RemainderSum has
+  // room.
   __device__ void write_finite(std::int64_t i, std::int64_t j, int row_scale, const VectorRange* column,
                                const Scalars<double>& scalars, double* element) const {
     const std::uint8_t* residues =

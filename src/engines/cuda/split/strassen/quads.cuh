@@ -1,7 +1,7 @@
 // Slices of the seven operands of one step of Strassen's algorithm (arith/residue/strassen.hpp). A pair of
 // vectors are vectors v and v + 4 of an operand, of which the first is in the first half of the vectors. A
-// group are eight inner indices, of which the first four are in the first half of k. A pair has four quads in a
-// group: elements of the four quadrants at the same indices.
+// group are eight inner indices, of which the first four are in the first half of k. A pair has four quads
+// in a group: elements of the four quadrants at the same indices.
 #pragma once
 
 #include <array>
@@ -15,8 +15,8 @@ namespace kintsugi::core::cuda::strassen {
 inline constexpr int quads_of_group = strassen_group;
 inline constexpr int group_length = 2 * strassen_group;
 
-// Constants of a modulus for sums of up to four integers. tests/engines/cuda/split_elements_test.cpp shows for
-// every modulus and sum that quotients are exact.
+// Constants of a modulus for sums of up to four integers. tests/engines/cuda/split_elements_test.cpp shows
+// for every modulus and sum that quotients are exact.
 constexpr FloatModulus sum_modulus(const ByteModulus& weights) {
   return float_modulus(weights, 4 * max_sum_of_digits(weights.low, weights.high));
 }
@@ -37,8 +37,8 @@ __device__ __forceinline__ std::array<Number, strassen_products> operands_of(Num
 }
 
 // Writes the slices of a modulus, four bytes of each operand. A quad's sums of digit products are combined
-// before they are reduced. Each combination must contain FloatModulus::start once: `starts` tells how often it
-// does if three of a left operand's elements and all of a right operand's begin with it.
+// before they are reduced. Each combination must contain FloatModulus::start once: `starts` tells how often
+// it does if three of a left operand's elements and all of a right operand's begin with it.
 template <bool right>
 __device__ __forceinline__ void write_modulus(const FloatModulus& modulus, const PairDigits& digits,
                                               std::byte* target, std::int64_t operand_stride) {

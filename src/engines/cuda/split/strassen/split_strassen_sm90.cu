@@ -1,5 +1,6 @@
-// Splits of FP64 operands into the residues of the seven operands of one step of Strassen's algorithm. Vectors
-// are read as by split_rows.cu and split_columns_sm90.cu; ranges, norms and scales are the same as well.
+// Splits of FP64 operands into the residues of the seven operands of one step of Strassen's algorithm.
+// Vectors are read as by split_rows.cu and split_columns_sm90.cu; ranges, norms and scales are the same as
+// well.
 #include "engines/cuda/split/rows.cuh"
 #include "engines/cuda/split/strassen/strip_pairs.cuh"
 #include "engines/cuda/split/strips/strip_scalings.cuh"
@@ -106,8 +107,8 @@ __device__ void find_row_scaling(const SplitTask& task, int vector, int thread, 
   rows::find_scaling_by_norms(task, vector, thread, row, scaling, words_of_vector);
 }
 
-// Splits the vectors of a thread block. Both vectors of a pair are next to each other in the order of `block`:
-// in one thread block or in two, which read each other's vector.
+// Splits the vectors of a thread block. Both vectors of a pair are next to each other in the order of
+// `block`: in one thread block or in two, which read each other's vector.
 __device__ void split_row_pairs(const SplitTask& task, std::int64_t block) {
   extern __shared__ __align__(sizeof(uint4)) unsigned char memory[];
   __shared__ Scaling scalings[rows_threads / 32];

@@ -1,5 +1,5 @@
-// Scalings of the vectors of a strip that a cluster holds. The cluster's thread blocks exchange what they find
-// in their parts of k.
+// Scalings of the vectors of a strip that a cluster holds. The cluster's thread blocks exchange what they
+// find in their parts of k.
 #pragma once
 
 #include "engines/cuda/select/finish_range.cuh"
