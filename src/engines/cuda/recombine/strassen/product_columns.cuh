@@ -64,8 +64,8 @@ class ProductColumns {
     __syncwarp();
   }
 
-  // Loads units `first` and first + 1 of the column whose copies were started last. All lanes have then loaded
-  // what they have read before.
+  // Loads units `first` and first + 1 of the column whose copies were started last. All lanes have then
+  // loaded what they have read before.
   __device__ void load(int first, ProductResidues& residues) const {
     const std::uint32_t operand = operand_ ^ static_cast<std::uint32_t>(first * chunk_rows);
 #pragma unroll
@@ -90,7 +90,7 @@ class ProductColumns {
   static_assert(chunk_rows == 16 && chunks == 4);
   static_assert(strassen_products * product_bytes == strassen_column_bytes);
 
-  // Where the residues of a chunk are in a product's memory. Eight moduli of a chunk are in different banks.
+  // Offset of the residues of a chunk in a product's memory. Eight moduli of a chunk are in different banks.
   __device__ static int place(int modulus, int chunk) {
     return (modulus * chunks + (chunk ^ (modulus / 2 % chunks))) * chunk_rows;
   }
