@@ -90,7 +90,7 @@ class ProductColumns {
   static_assert(chunk_rows == 16 && chunks == 4);
   static_assert(strassen_products * product_bytes == strassen_column_bytes);
 
-  // Offset of the residues of a chunk in a product's memory. Eight moduli of a chunk are in different banks.
+  // Place of the residues of a chunk in a product's memory. Eight moduli of a chunk are in different banks.
   __device__ static int place(int modulus, int chunk) {
     return (modulus * chunks + (chunk ^ (modulus / 2 % chunks))) * chunk_rows;
   }
