@@ -158,10 +158,9 @@ class StrassenResidues {
         const Pieces pieces = read_pieces(exchange);
         if (u + 1 < step) sum_up(residues, u + 1, digits_of_lane, exchange);
         const unsigned rows_left = recombine_unit<update>(block, pieces, first + u, e, scalars, of_step[u]);
-        if (block.has_element(first + u, e)) {
-          left |= StrassenBlock::elements_of_unit(rows_left, first + u, e);
-          block.write(first + u, e, of_step[u]);
-        }
+        if (!block.has_element(first + u, e)) continue;
+        left |= StrassenBlock::elements_of_unit(rows_left, first + u, e);
+        block.write(first + u, e, of_step[u]);
       }
     }
     return left;
