@@ -115,6 +115,9 @@ class StrassenResidues {
     return left;
   }
 
+  static constexpr int units = StrassenBlock::units;
+  static constexpr int step = ProductResidues::units;
+
   // Reads old elements of C of `count` units.
   template <int count>
   __device__ static void read_units(const StrassenBlock& block, int first, int e,
@@ -131,8 +134,6 @@ class StrassenResidues {
     // Old elements are read to registers at once, so that those of the next column can be fetched soon. The
     // code for any scalars is too long to be repeated for all units.
     constexpr bool reads_at_once = update == Update::of_units;
-    constexpr int units = StrassenBlock::units;
-    constexpr int step = ProductResidues::units;
     Elements left = 0;
     PairOfRows elements[reads_at_once ? units : step]{};
     ProductColumns::await();
