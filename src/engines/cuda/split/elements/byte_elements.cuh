@@ -10,6 +10,13 @@
 
 namespace kintsugi::core::cuda {
 
+// Returns a word of the low bytes of four integers.
+__device__ inline std::uint32_t low_bytes(const std::uint32_t (&integers)[4]) {
+  const std::uint32_t low = __byte_perm(integers[0], integers[1], 0x0040);
+  const std::uint32_t high = __byte_perm(integers[2], integers[3], 0x0040);
+  return __byte_perm(low, high, 0x5410);
+}
+
 // Stores the low byte of each integer. Four of these bytes are stored as one word.
 template <int count>
 __device__ void store_bytes(std::byte* target, const std::uint32_t (&integers)[count]) {

@@ -3,7 +3,6 @@
 // split_parts.cu.
 #include "engines/cuda/ptx/griddepcontrol.cuh"
 #include "engines/cuda/select/finish_range.cuh"
-#include "engines/cuda/split/elements/row_elements.cuh"
 #include "engines/cuda/split/strassen/strip_pairs.cuh"
 
 namespace kintsugi::core::cuda {
@@ -21,11 +20,25 @@ __device__ Scaling known_scaling(const SplitTask& task, int vector, bool stores)
   return scaling;
 }
 
+// Loads elements p ... p + 3 of a vector of `length` contiguous elements, with zeros after its end.
+// `aligned`: source + p is aligned to sixteen bytes.
+__device__ void load_quads(const double* source, std::int64_t p, std::int64_t length, bool aligned,
+                           double (&x)[quads_of_group]) {
+  if (aligned && p + quads_of_group <= length) {
+    uint4 words[quads_of_group / 2];
+#pragma unroll
+    for (int i = 0; i < quads_of_group / 2; ++i)
+      words[i] = __ldg(reinterpret_cast<const uint4*>(source + p) + i);
+    memcpy(x, words, sizeof words);
+    return;
+  }
+#pragma unroll
+  for (int i = 0; i < quads_of_group; ++i) x[i] = p + i < length ? __ldg(source + p + i) : 0.0;
+}
+
 // Splits a part of a pair of vectors whose elements are contiguous. `block` is the index among the task's
 // thread blocks.
-template <bool right>
 __device__ void split_part_of_rows(const SplitTask& task, std::int64_t block) {
-  static_assert(elements_at_once == group_length);
   __shared__ Scaling scalings[2];
   const std::int64_t parts = (task.vector_stride + task.part_length - 1) / task.part_length;
   const int pair = static_cast<int>(block / parts);
@@ -37,34 +50,30 @@ __device__ void split_part_of_rows(const SplitTask& task, std::int64_t block) {
                                           /*stores=*/begin == 0);
   __syncthreads();
   if (scalings[0].left_out) return;
-  const double* const start = matrix_start<double>(task);
-  const double* sources[2];
-  std::int64_t lengths[2];  // 0: the vector does not exist
-  bool aligned[2];
-#pragma unroll
-  for (int v = 0; v < 2; ++v) {
-    const std::int64_t vector = first_vector + v * strassen_group;
-    sources[v] = start + (task.first + vector) * task.matrix.row_stride;
-    lengths[v] = vector < task.vectors ? task.length : 0;
-    aligned[v] = reinterpret_cast<std::uintptr_t>(sources[v]) % sizeof(uint4) == 0;
-  }
-  const std::int64_t step = std::int64_t{blockDim.x} * group_length;
+  const std::int64_t vector = first_vector + vector_of_lane() * strassen_group;
+  const double* const source = matrix_start<double>(task) + (task.first + vector) * task.matrix.row_stride;
+  const std::int64_t length = vector < task.vectors ? task.length : 0;
+  const bool aligned = reinterpret_cast<std::uintptr_t>(source) % sizeof(uint4) == 0;
+  // The part's length is a multiple of a warp's groups.
+  constexpr std::int64_t warp_length = groups_of_warp * group_length;
 #pragma unroll 1
-  for (std::int64_t p = begin + std::int64_t{threadIdx.x} * group_length; p < end; p += step) {
-    const std::int64_t offset = offset_of_group(task, pair, static_cast<int>(p / group_length));
-    if (lengths[0] == 0) {
-      clear_group(task, offset);
+  for (std::int64_t p = begin + threadIdx.x / 32 * warp_length; p < end; p += blockDim.x / 32 * warp_length) {
+    const auto group = static_cast<int>(p / group_length) + group_of_lane();
+    const std::int64_t offset = offset_of_group(task, pair, group);
+    if (first_vector >= task.vectors) {
+      clear_groups(task, offset, true);
       continue;
     }
-    double x[2][group_length];
-    load_elements(sources[0], p, lengths[0], aligned[0], x[0]);
-    load_elements(sources[1], p, lengths[1], aligned[1], x[1]);
-    write_group<right>(task, scalings, x[0], x[1], offset);
+    LaneElements x;
+#pragma unroll
+    for (int j = 0; j < groups_of_lane; ++j)
+      load_quads(source, std::int64_t{group + j} * group_length + half_of_lane() * quads_of_group, length,
+                 aligned, x[j]);
+    write_groups(task, scalings[vector_of_lane()], x, offset, true);
   }
 }
 
 // Splits a part of a strip. Neighboring thread blocks have neighboring strips.
-template <bool right>
 __device__ void split_part_of_strip(const SplitTask& task, std::int64_t block) {
   using Shape = Strip<double>;
   extern __shared__ __align__(sizeof(uint4)) unsigned char memory[];
@@ -81,15 +90,14 @@ __device__ void split_part_of_strip(const SplitTask& task, std::int64_t block) {
                                           /*stores=*/begin == 0);
   await_copies();
   __syncthreads();
-  if (!scalings[0].left_out) write_strip<right>(task, part, shared, scalings);
+  if (!scalings[0].left_out) write_strip(task, part, shared, scalings);
 }
 
-template <bool right>
 __device__ void split_part(const SplitTask& task, std::int64_t block) {
   if (task.matrix.column_stride == 1) {
-    split_part_of_rows<right>(task, block);
+    split_part_of_rows(task, block);
   } else {
-    split_part_of_strip<right>(task, block);
+    split_part_of_strip(task, block);
   }
 }
 
@@ -104,11 +112,7 @@ extern "C" __global__ void __launch_bounds__(parts_split_threads, 2)
     const bool norms_were_found = tasks.task[0].found_norms.ruled_out != nullptr;
     std::int64_t block = norms_were_found ? i : parts - 1 - i;  // parts that were read last come first
     const SplitTask& task = enter_task(tasks, block);
-    if (task.matrix.right) {
-      split_part<true>(task, block);
-    } else {
-      split_part<false>(task, block);
-    }
+    split_part(task, block);
     __syncthreads();
   }
 }

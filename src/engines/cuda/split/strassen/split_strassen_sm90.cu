@@ -36,11 +36,7 @@ __device__ void split_strip(const SplitTask& task, std::int64_t block) {
   }
   __syncthreads();
   if (scalings[0].left_out) return;
-  if (task.matrix.right) {
-    write_strip<true>(task, part, shared, scalings);
-  } else {
-    write_strip<false>(task, part, shared, scalings);
-  }
+  write_strip(task, part, shared, scalings);
 }
 
 // Address of the same shared variable in another thread block of the cluster.
@@ -51,33 +47,31 @@ __device__ const T* in_block(const T* variable, unsigned block) {
   return result;
 }
 
-// Two vectors of a pair, in the shared memory of one thread block or of two.
-struct RowPair {
-  int pair;
-  const double* rows[2];
-  Scaling scalings[2];
-};
-
-// Writes the groups of a pair, of which thread `thread` of both vectors' threads takes its share.
-template <bool right>
-__device__ void write_rows(const SplitTask& task, const RowPair& rows, bool exists, int thread) {
-  const int groups = static_cast<int>(task.vector_stride) / group_length;
-  for (int g = thread; g < groups; g += 2 * task.vector_threads) {
-    const std::int64_t offset = offset_of_group(task, rows.pair, g);
+// Writes the slices of a pair. `row` is the lane's vector of the pair, `warp` counts the warps of both
+// vectors.
+__device__ void write_pair(const SplitTask& task, int pair, int warp, const double* row,
+                           const Scaling& scaling) {
+  const bool exists = pair / strassen_group * 2 * strassen_group + pair % strassen_group < task.vectors;
+  const int groups = static_cast<int>(task.vector_stride) / group_length;  // a multiple of groups_of_warp
+  for (int first = warp * groups_of_warp; first < groups;
+       first += 2 * task.vector_threads / 32 * groups_of_warp) {
+    const int group = first + group_of_lane();
+    const std::int64_t offset = offset_of_group(task, pair, group);
     if (!exists) {
-      clear_group(task, offset);
+      clear_groups(task, offset, true);
       continue;
     }
-    double x[2][group_length];
+    LaneElements x;
 #pragma unroll
-    for (int v = 0; v < 2; ++v) {
-      uint4 words[group_length / 2];
+    for (int j = 0; j < groups_of_lane; ++j) {
+      uint4 words[quads_of_group / 2];
 #pragma unroll
-      for (int i = 0; i < group_length / 2; ++i)
-        words[i] = reinterpret_cast<const uint4*>(rows.rows[v] + g * group_length)[i];
-      memcpy(x[v], words, sizeof words);
+      for (int i = 0; i < quads_of_group / 2; ++i)
+        words[i] = reinterpret_cast<const uint4*>(row + (group + j) * group_length +
+                                                  half_of_lane() * quads_of_group)[i];
+      memcpy(x[j], words, sizeof words);
     }
-    write_group<right>(task, rows.scalings, x[0], x[1], offset);
+    write_groups(task, scaling, x, offset, true);
   }
 }
 
@@ -133,17 +127,11 @@ __device__ void split_row_pairs(const SplitTask& task, std::int64_t block) {
   } else {
     __syncthreads();
   }
-  const RowPair rows{pair,
-                     {half == 0 ? row : other_row, half == 0 ? other_row : row},
-                     {half == 0 ? scalings[v] : *other_scaling, half == 0 ? *other_scaling : scalings[v]}};
-  if (!rows.scalings[0].left_out) {
-    const bool exists = first_vector < task.vectors;
-    if (task.matrix.right) {
-      write_rows<true>(task, rows, exists, half * task.vector_threads + thread);
-    } else {
-      write_rows<false>(task, rows, exists, half * task.vector_threads + thread);
-    }
-  }
+  const bool is_own = vector_of_lane() == half;
+  const Scaling scaling = is_own ? scalings[v] : *other_scaling;
+  const bool left_out = scalings[v].left_out || other_scaling->left_out;  // the same in all lanes of a warp
+  const int warp = (half * task.vector_threads + thread) / 32;
+  if (!left_out) write_pair(task, pair, warp, is_own ? row : other_row, scaling);
   if (vectors == 1) {
     cluster_arrive();  // the other thread block's vector is read
     cluster_wait();
