@@ -97,8 +97,7 @@ __device__ __forceinline__ void store_if(bool condition, std::byte* target,
 // the lane's groups. All lanes must call this together; those whose groups do not exist have `writes`
 // false.
 __device__ __forceinline__ void write_groups(const SplitTask& task, const Scaling& scaling, LaneElements& x,
-                                             std::int64_t offset, bool writes,
-                                             const SideWeights& weights) {
+                                             std::int64_t offset, bool writes, const SideWeights& weights) {
   QuadFragments fragments;
   make_fragments(scaling, x, fragments);
   __syncwarp();  // some vectors of a warp may be plain, others not

@@ -129,8 +129,8 @@ __device__ void split_row_pairs(const SplitTask& task, std::int64_t block) {
   } else {
     __syncthreads();
   }
-  auto& weights = *reinterpret_cast<SideWeights*>(
-      reinterpret_cast<double*>(memory) + vectors * static_cast<int>(task.vector_stride));
+  auto& weights = *reinterpret_cast<SideWeights*>(reinterpret_cast<double*>(memory) +
+                                                  vectors * static_cast<int>(task.vector_stride));
   load_weights(task, weights);
   const bool is_own = vector_of_lane() == half;
   const Scaling scaling = is_own ? scalings[v] : *other_scaling;
