@@ -23,6 +23,18 @@ message(NOTICE "Device code: ${device_code_summary}")
 set(device_flags -fatbin --compress-mode=size -c -std=c++20 -O3 -fmad=false --expt-relaxed-constexpr -DFMT_CONSTEVAL= -DFMT_HEADER_ONLY
                  -Werror all-warnings -Xptxas -v,-Werror -I ${PROJECT_SOURCE_DIR}/src)
 
+# Sets the variable `result` to the architecture, such as 100, from whose PTX ptxas makes the machine code of another. From
+# 10.0 on all share the PTX of the least of them, which differs in its target alone (tests/cmake/test_device_choice.py keeps
+# conditions for later ones out of the sources): nvcc spends more than half of its time on compiling C++ to PTX.
+function(ptx_of architecture result)
+  foreach(other IN LISTS device_architectures)
+    if(other GREATER_EQUAL 100 AND other LESS architecture)
+      set(architecture ${other})
+    endif()
+  endforeach()
+  set(${result} ${architecture} PARENT_SCOPE)
+endfunction()
+
 # The architectures of a file: its name says so where it is for one alone.
 function(device_architectures stem result)
   set(flags "")
@@ -30,7 +42,8 @@ function(device_architectures stem result)
     set(flags -gencode arch=compute_${CMAKE_MATCH_1},code=sm_${CMAKE_MATCH_1})
   else()
     foreach(architecture IN LISTS device_architectures)
-      list(APPEND flags -gencode arch=compute_${architecture},code=sm_${architecture})
+      ptx_of(${architecture} ptx)
+      list(APPEND flags -gencode arch=compute_${ptx},code=sm_${architecture})
     endforeach()
     list(APPEND flags -gencode arch=compute_${ptx_architecture},code=compute_${ptx_architecture})
   endif()

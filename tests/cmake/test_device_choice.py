@@ -56,6 +56,10 @@ class Project:
         """Returns the architectures that the compiler of device code is called with."""
         return set(re.findall(r"code=(\w+)", (self.build / "build.ninja").read_text()))
 
+    def pairs(self):
+        """Returns the pairs of PTX and machine code, such as ("100", "120"), of files for all architectures."""
+        return set(re.findall(r"arch=compute_(\d+),code=sm_(\d+) ", (self.build / "build.ninja").read_text()))
+
     def reason(self):
         """Returns what the library says of device code that it does not have."""
         return re.search(r'return \{"(.*)", \{arch', (self.build / "src/engine_images.cpp").read_text())[1]
@@ -99,6 +103,24 @@ def test_a_gpu_that_is_newer_than_the_toolkit_runs_ptx(project):
 def test_on_builds_all_without_a_gpu(project):
     assert project.summary(project.nvcc(), "-DKINTSUGI_DEVICE_CODE=ON").startswith(ALL)
     assert {"sm_80", "sm_90", "sm_90a", "sm_100", "sm_120", "compute_80"} <= project.architectures()
+
+
+@pytest.mark.parametrize("named,pairs", [
+    ("all", {("80", "80"), ("90", "90"), ("100", "100"), ("100", "120")}),
+    ("120", {("90", "90"), ("120", "120")}),  # kernels of splits are always built for 90
+    ("120;103;86", {("86", "86"), ("90", "90"), ("103", "103"), ("103", "120")}),
+])
+def test_architectures_from_10_0_on_share_ptx(project, named, pairs):
+    project.summary(project.nvcc(), f"-DCMAKE_CUDA_ARCHITECTURES={named}")
+    assert project.pairs() == pairs
+
+
+def test_no_source_tells_architectures_apart_that_share_ptx():
+    conditions = set()
+    for file in (SOURCE / "src").rglob("*"):
+        if file.suffix in (".cu", ".cuh", ".hpp"):
+            conditions |= set(re.findall(r"__CUDA_ARCH\w*[ <>=!]+\d+", file.read_text()))
+    assert {"__CUDA_ARCH__ >= 900", "__CUDA_ARCH__ >= 1000"} >= conditions > set()
 
 
 def test_auto_builds_named_architectures_without_a_gpu(project):

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "engines/device_engine.hpp"
+#include "engines/registry.hpp"
 #include "fakes/device_call.hpp"
 
 namespace kintsugi::test {
@@ -247,6 +249,25 @@ TEST_F(Steps, NormsOfComplexOperandsTakeOneLaunch) {
               ElementsAre("find_complex_norms", "select_candidate_by_norms", "split_complex_double_residues",
                           "split_complex_double_residues", HasSubstr("residue_products"),
                           "digit_residues_c64", HasSubstr("dmma_c64_")));
+}
+
+// A later candidate is rarely selected, so its recombination takes wider blocks of C: half as many thread
+// blocks exit early.
+TEST_F(Steps, RecombinationsOfLaterCandidatesHaveFewThreadBlocks) {
+  constexpr std::int64_t side = 4096;
+  const core::DeviceEngine& engine = *core::find_engine("cuda")->device();
+  const core::DeviceSelection selection;
+  core::DeviceTile tile;
+  tile.c.type = core::ElementType::f64;
+  tile.c.rows = tile.c.columns = tile.c.column_stride = tile.rows = tile.columns = side;
+  tile.c.row_stride = 1;
+  const core::Accumulators sums{.rows = side, .columns = side, .groups = 15, .type = core::SumType::residue};
+  tile.condition = {&selection, 0, false};
+  engine.recombine_residues({}, sums, {15}, tile);
+  tile.condition = {&selection, 1, true};
+  engine.recombine_residues({}, sums, {15}, tile);
+  EXPECT_THAT(events_with("cuLaunchKernel"), ElementsAre(HasSubstr(" digit_residues_f64 2048x1x1 "),
+                                                         HasSubstr(" digit_residues_f64 1024x1x1 ")));
 }
 
 // If products cannot be skipped, the checked candidate is the only one.

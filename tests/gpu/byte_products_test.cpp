@@ -183,11 +183,12 @@ TEST_F(Int8Params, SumsEqualTheHostsInSmallCases) {
   }
 }
 
-// Rows and columns are about those of the tiles, and lengths about k-blocks.
+// Rows and columns are about those of the tiles, and lengths about k-blocks. From 1024 on tiles may be
+// narrow.
 TEST_F(Int8Params, SumsOfEveryShapeEqualThoseOfCublas) {
   constexpr std::array<std::int64_t, 20> sides{1,   15,  16,  17,  64,  65,  127, 128, 129, 191,
                                                192, 193, 255, 256, 257, 383, 384, 385, 513, 800};
-  constexpr std::array<std::int64_t, 10> lengths{1, 31, 64, 65, 127, 128, 129, 500, 512, 1100};
+  constexpr std::array<std::int64_t, 12> lengths{1, 31, 64, 65, 127, 128, 129, 500, 512, 1024, 1100, 1300};
   for (const std::int64_t m : sides) {
     for (const std::int64_t n : sides) {
       const Shape shape{m, n, lengths[random_() % lengths.size()]};

@@ -29,43 +29,45 @@ inline constexpr int weight_digits = 16;
 inline constexpr int digits_of_piece = 4;
 inline constexpr int weight_pieces = weight_digits / digits_of_piece;
 
-// Weights of up to MaxResidues residues.
-template <int MaxResidues>
+// Weights of up to MaxResidues residues, of 32 * Pieces bits. wide_digit_sums.hpp has those of five pieces.
+template <int MaxResidues, int Pieces = weight_pieces>
 struct DigitTable {
   static_assert(MaxResidues % 4 == 0 && MaxResidues <= 64);
+  static constexpr int digits_of_weight = digits_of_piece * Pieces;
 
   // Word [d][t] has digit d of the weights of residues 4 t ... 4 t + 3, the first of them in its lowest byte.
   // Digit 0 is the lowest. Zeros follow the last residue.
-  std::array<std::array<std::uint32_t, MaxResidues / 4>, weight_digits> digits{};
-  std::array<double, weight_pieces> product{};  // bits 32 j ... 32 j + 31 of 2^s M, as a multiple of 2^(32 j)
-  double inverse = 0;                           // 1 / (2^s M), rounded
-  int shift = 0;                                // s
-  int count = 0;                                // number of residues
+  std::array<std::array<std::uint32_t, MaxResidues / 4>, digits_of_weight> digits{};
+  std::array<double, Pieces> product{};  // bits 32 j ... 32 j + 31 of 2^s M, as a multiple of 2^(32 j)
+  double inverse = 0;                    // 1 / (2^s M), rounded
+  int shift = 0;                         // s
+  int count = 0;                         // number of residues
 };
 
-// Table of the given residues in the given order. M must be below 2^128.
-template <int MaxResidues>
-constexpr DigitTable<MaxResidues> digit_table(const ResidueSystem& system,
-                                              std::span<const WeightedResidue> residues) {
+// Table of the given residues in the given order. M must be below 2^(32 * Pieces).
+template <int MaxResidues, int Pieces = weight_pieces>
+constexpr DigitTable<MaxResidues, Pieces> digit_table(const ResidueSystem& system,
+                                                      std::span<const WeightedResidue> residues) {
   using namespace residue_detail;
-  using Integer = WideInteger<2>;
-  DigitTable<MaxResidues> table;
-  const Integer product = product_of_moduli<2>(system, no_modulus, no_modulus);
+  constexpr int limbs = (Pieces + 1) / 2;
+  using Integer = WideInteger<limbs>;
+  DigitTable<MaxResidues, Pieces> table;
+  const Integer product = product_of_moduli<limbs>(system, no_modulus, no_modulus);
   table.count = static_cast<int>(residues.size());
-  table.shift = Integer::bits - product.length();
+  table.shift = 32 * Pieces - product.length();
   for (std::size_t t = 0; t < residues.size(); ++t) {
     const int modulus = system.modulus(residues[t].modulus);
     const auto inverse = static_cast<std::uint32_t>(inverse_of_cofactor(system, residues[t].modulus));
     Integer weight;
-    weight.add_multiple(product_of_moduli<2>(system, residues[t].modulus, no_modulus),
+    weight.add_multiple(product_of_moduli<limbs>(system, residues[t].modulus, no_modulus),
                         residues[t].weight * inverse % static_cast<std::uint32_t>(modulus));
     weight = Integer::shifted(weight, table.shift);
-    for (int d = 0; d < weight_digits; ++d)
+    for (int d = 0; d < table.digits_of_weight; ++d)
       table.digits[d][t / 4] |= static_cast<std::uint32_t>(weight.bits_from(8 * d) & 0xffU) << 8 * (t % 4);
   }
   const Integer shifted = Integer::shifted(product, table.shift);
   double sum = 0;
-  for (int j = weight_pieces - 1; j >= 0; --j) {
+  for (int j = Pieces - 1; j >= 0; --j) {
     table.product[j] = static_cast<double>(shifted.bits_from(32 * j) & 0xffffffffU) * power_of_two(32 * j);
     sum += table.product[j];
   }
@@ -74,11 +76,11 @@ constexpr DigitTable<MaxResidues> digit_table(const ResidueSystem& system,
 }
 
 // Table of the first `count` real moduli.
-template <int MaxResidues>
-constexpr DigitTable<MaxResidues> digit_table(int count) {
+template <int MaxResidues, int Pieces = weight_pieces>
+constexpr DigitTable<MaxResidues, Pieces> digit_table(int count) {
   std::array<WeightedResidue, max_moduli> residues;
   for (int t = 0; t < count; ++t) residues[t] = {t, 1};
-  return digit_table<MaxResidues>(ResidueSystem{count}, std::span(residues).first(count));
+  return digit_table<MaxResidues, Pieces>(ResidueSystem{count}, std::span(residues).first(count));
 }
 
 // Piece j from the sums of its four digits, the lowest first: the double 2^(52 + 32 j) plus the piece. The

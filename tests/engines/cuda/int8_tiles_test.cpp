@@ -56,6 +56,79 @@ TEST(Int8Tiles, EveryTileOfEveryModulusIsComputedOnce) {
   }
 }
 
+TEST(Int8Tiles, NarrowTilesDivideTheRows) {
+  std::mt19937 random(47);
+  for (int draw = 0; draw < 5000; ++draw) {
+    Int8Params params;
+    params.rows = 16 * (1 + static_cast<int>(random() % (draw % 4 == 0 ? 2000 : 60)));
+    const std::int64_t k = 1 + random() % 3000;
+    params.schedule = int8_tile_schedule({params.rows, 256, k, 1, 1}, h200_clusters);
+    params.full_tiles = full_int8_tiles(params.rows, k);
+    const int tiles = params.schedule.rows;
+    const bool is_divided = k > 1023;
+    std::int64_t next = 0;  // rows before it have been computed
+    for (int index = 0; index < tiles; ++index) {
+      const Int8TileRows tile = params.tile_rows(index);
+      EXPECT_EQ(tile.is_narrow, index >= params.full_tiles);
+      EXPECT_EQ(tile.first % PermutedRows::rows_of_thread, 0);
+      if (index + 1 < tiles || !tile.is_narrow) {
+        EXPECT_EQ(tile.first, next);
+      }
+      EXPECT_LE(tile.first, next);
+      EXPECT_GE(tile.first, 0);
+      next = tile.first + (tile.is_narrow ? Int8Tile::narrow_rows : Int8Tile::rows);
+      if (tile.is_narrow) {
+        EXPECT_LE(next, params.rows) << "copies of narrow tiles have no bound of rows";
+      }
+    }
+    EXPECT_GE(next, params.rows);
+    if (!is_divided) {
+      EXPECT_EQ(params.full_tiles, tiles);
+    } else if (params.full_tiles > 0 && params.rows >= Int8Tile::narrow_rows) {
+      EXPECT_EQ(next, params.rows) << "rows are left over only if all tiles are narrow";
+    }
+  }
+  EXPECT_EQ(full_int8_tiles(4096, 4096), 14) << "22 tiles: 14 of 192 rows, 8 of 176";
+  EXPECT_EQ(full_int8_tiles(4096, 1023), 22) << "the kernel of int25 sums has no narrow tiles";
+  EXPECT_EQ(full_int8_tiles(1536, 1536), 8);
+  EXPECT_EQ(full_int8_tiles(1024, 1024), 0);
+  EXPECT_EQ(full_int8_tiles(160, 1024), 1) << "a narrow tile has no rows that do not exist";
+}
+
+TEST(Int8Tiles, TheLastRowsOfNarrowTilesAreCopiedOnce) {
+  using Last = LastPermutedRows;
+  EXPECT_EQ(Last::offset + gemm_cluster_size * Last::copied_rows, Int8Tile::narrow_rows);
+  EXPECT_EQ(Last::offset % (gemm_cluster_size * PermutedRows::copied_rows), 0) << "halves are equal";
+  EXPECT_EQ(Last::copied_rows % 8, 0) << "shared memory is swizzled in groups of eight rows";
+  EXPECT_EQ(Last::rows_of_thread % 4, 0) << "a thread stores words";
+  for (int row = 0; row < 1024; row += 16) {
+    std::set<int> copied;
+    for (int p = 0; p < Last::pairs_of_thread; ++p) {
+      EXPECT_LT(row % Last::rows_of_thread / 2 + p, 2 * Last::pairs_of_thread - 1) << "length in the map";
+      for (int t = 0; t < PermutedRows::threads; ++t) {
+        for (int e = 0; e < 2; ++e)
+          copied.insert((row / Last::rows_of_thread + t) * Last::rows_of_thread +
+                        2 * (row % Last::rows_of_thread / 2 + p) + e);
+      }
+    }
+    EXPECT_EQ(static_cast<int>(copied.size()), Last::rows_of_thread * PermutedRows::threads);
+    EXPECT_EQ(*copied.begin(), row);
+    EXPECT_EQ(*copied.rbegin(), row + Last::rows_of_thread * PermutedRows::threads - 1);
+  }
+}
+
+TEST(Int8Tiles, NarrowTilesTakeTheTimeOfTheirRows) {
+  constexpr TileTimes times{.block = 12, .tile = 4};
+  constexpr std::int64_t k = 1024;
+  const auto microseconds = [&](std::int64_t rows) {
+    return int8_microseconds({rows, Int8Tile::columns, k, 1, 1}, times, 1);
+  };
+  EXPECT_DOUBLE_EQ(microseconds(Int8Tile::rows), 8 * 12 + 4);
+  EXPECT_DOUBLE_EQ(microseconds(Int8Tile::narrow_rows), 8 * 11 + 4);
+  EXPECT_DOUBLE_EQ(microseconds(Int8Tile::rows + Int8Tile::narrow_rows), 8 * (12 + 11) + 4);
+  EXPECT_DOUBLE_EQ(microseconds(4096), 8 * (14 * 12 + 8 * 11) + 4);
+}
+
 TEST(Int8Tiles, DivisorsDivide) {
   std::mt19937 random(7);
   for (int draw = 0; draw < 20000; ++draw) {

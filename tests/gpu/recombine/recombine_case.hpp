@@ -155,6 +155,13 @@ class TestScalars {
       : alpha(draw_scalar<T>(random)), beta(draw_scalar<T>(random)), on_device_(random() % 2 == 0),
         array_(std::vector<T>{alpha, beta}) {}
 
+  // Scalars in host memory.
+  void set(T new_alpha, T new_beta) {
+    alpha = new_alpha;
+    beta = new_beta;
+    on_device_ = false;
+  }
+
   core::DeviceScalars scalars() const {
     if (on_device_)
       return {.alpha = 7, .beta = 7, .device_alpha = array_.data(), .device_beta = array_.data() + 1};

@@ -119,8 +119,10 @@ TYPED_TEST(Recombine, ResiduesOfComplexElementsEqualTheHosts) {
 TYPED_TEST(Recombine, ResiduesOfEveryNumberOfModuliEqualTheHosts) {
   using T = TypeParam;
   for (int count = 1; count <= core::max_moduli; ++count) {
-    for (int draw = 0; draw < 4; ++draw) {
-      TestTile<T> tile(this->random, draw == 0 ? 150 : 70, draw % 2 == 0);
+    // Even draws: AB and -AB have kernels of their own.
+    for (int draw = 0; draw < 8; ++draw) {
+      TestTile<T> tile(this->random, draw == 0 ? 150 : 70, draw % 4 < 2);
+      if (draw % 2 == 0) tile.scalars.set(draw % 4 == 0 ? T(1) : T(-1), T(0));
       const DrawnIntegers integers(this->random, core::residue_bits(count),
                                    tile.rows * core::parts_of<T> * tile.columns);
       const TestSums<std::uint8_t> sums(

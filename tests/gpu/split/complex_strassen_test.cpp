@@ -1,6 +1,9 @@
 // Compares splits of complex operands for one step of Strassen's algorithm with residues of sums of the
 // host's integers.
 #include "arith/residue/strassen.hpp"
+
+#include <algorithm>
+
 #include "gpu/split/norm_cases.hpp"
 
 namespace kintsugi::test {
@@ -77,10 +80,10 @@ struct ComplexStrassenOperand {
     split_with_norms(split);
     return found.host();
   }
-  void split_with_norms(DeviceSplit& split) const {
+  void split_with_norms(DeviceSplit& split, const DeviceCondition& condition = {}) const {
     split.ranges_known = split.side.norms != nullptr;
     if (split.ranges_known) device_engine().find_norms({}, split.side, no_side(shape.items), {});
-    device_engine().split({}, {&split, 1}, {});
+    device_engine().split({}, {&split, 1}, condition);
   }
 
   std::string text() const {
@@ -236,6 +239,31 @@ TEST(ComplexSplitsForStrassen, OfManyVectorsAndOfLongOnesHaveTheHostsResidues) {
   for (int round = 0; round < 4 && !HasFailure(); ++round) {
     expect_splits(random, seed, random.integer(200, 700), random.integer(1, 30), 1);
     expect_splits(random, seed, random.integer(1, 10), random.integer(1000, 3000), 1);
+  }
+}
+
+// Thread blocks of a split that is unlikely loop over tiles: 1000 vectors of 3000 elements have 768 tiles,
+// more than thread blocks that an H200 holds at once.
+TEST(ComplexSplitsForStrassen, AreWrittenIfTheirCandidateWasSelected) {
+  const std::uint64_t seed = fresh_seed();
+  Random random(seed);
+  for (const Layout layout : {Layout::along_k, Layout::across}) {
+    const ComplexStrassenOperand operand(complex_rule(3, ScaleRule::norm, 4000),
+                                         {1, 1000, 3000, 0, layout, 0}, random.bits());
+    const std::string text = fmt::format("{}, seed {}", operand.text(), seed);
+    const std::vector<VectorRange> ranges = operand.plain_ranges();
+    DeviceSelection selected{};
+    selected.candidate = 1;
+    const DeviceArray<DeviceSelection> selection(std::vector<DeviceSelection>{selected});
+    DeviceSplit split = operand.split();
+    split.unlikely = true;
+    operand.split_with_norms(split, {selection.data(), 0});
+    const std::vector<std::byte> untouched = operand.slices.host();
+    const auto is_poison = [](std::byte x) { return x == std::byte{DeviceArray<std::byte>::poison}; };
+    EXPECT_TRUE(std::all_of(untouched.begin(), untouched.end(), is_poison)) << text;
+    operand.split_with_norms(split, {selection.data(), 1});
+    expect_ranges(operand, ranges, text);
+    expect_slices(operand, ranges, text);
   }
 }
 

@@ -180,10 +180,10 @@ TEST(SplitsForStrassen, HaveTheHostsResiduesInSmallCases) {
   EXPECT_LT(ruled_out, 21);
 }
 TEST(SplitsForStrassen, OfLongVectorsHaveTheHostsResidues) {
-  expect_splits(12, 300, 5000, 10);
-  expect_splits(12, 5000, 13056, 6);
-  expect_splits(12, 13057, 17000, 4);  // columns by parts, rows as a whole
-  expect_splits(12, 28300, 30000, 3);  // rows and columns by parts
+  expect_splits(12, 300, 5000, 6);
+  expect_splits(9, 5000, 13056, 2);
+  expect_splits(9, 13057, 17000, 2);  // columns by parts, rows as a whole
+  expect_splits(9, 28300, 30000, 1);  // rows and columns by parts
 }
 
 TEST(SplitsForStrassen, AreRefusedIfNoKernelTakesThem) {

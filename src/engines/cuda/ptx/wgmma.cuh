@@ -98,6 +98,7 @@ __device__ void warpgroup_fence_operand(std::int32_t (&sums)[Count]) {
 #define KINTSUGI_SUMS_OF_128 KINTSUGI_SUMS_8(0), KINTSUGI_SUMS_8(8), KINTSUGI_SUMS_8(16), KINTSUGI_SUMS_8(24), KINTSUGI_SUMS_8(32), KINTSUGI_SUMS_8(40), KINTSUGI_SUMS_8(48), KINTSUGI_SUMS_8(56)
 #define KINTSUGI_OPERANDS_OF_192 KINTSUGI_OPERANDS_0 ", " KINTSUGI_OPERANDS_1 ", " KINTSUGI_OPERANDS_2 ", " KINTSUGI_OPERANDS_3 ", " KINTSUGI_OPERANDS_4 ", " KINTSUGI_OPERANDS_5 ", " KINTSUGI_OPERANDS_6 ", " KINTSUGI_OPERANDS_7 ", " KINTSUGI_OPERANDS_8 ", " KINTSUGI_OPERANDS_9 ", " KINTSUGI_OPERANDS_10 ", " KINTSUGI_OPERANDS_11
 #define KINTSUGI_SUMS_OF_192 KINTSUGI_SUMS_8(0), KINTSUGI_SUMS_8(8), KINTSUGI_SUMS_8(16), KINTSUGI_SUMS_8(24), KINTSUGI_SUMS_8(32), KINTSUGI_SUMS_8(40), KINTSUGI_SUMS_8(48), KINTSUGI_SUMS_8(56), KINTSUGI_SUMS_8(64), KINTSUGI_SUMS_8(72), KINTSUGI_SUMS_8(80), KINTSUGI_SUMS_8(88)
+#define KINTSUGI_OPERANDS_OF_176 KINTSUGI_OPERANDS_OF_128 ", " KINTSUGI_OPERANDS_8 ", " KINTSUGI_OPERANDS_9 ", " KINTSUGI_OPERANDS_10
 #define KINTSUGI_OPERANDS_OF_256 KINTSUGI_OPERANDS_OF_192 ", " KINTSUGI_OPERANDS_12 ", " KINTSUGI_OPERANDS_13 ", " KINTSUGI_OPERANDS_14 ", " KINTSUGI_OPERANDS_15
 #define KINTSUGI_INTEGERS_8(i) \
   "+r"(sums[i]), "+r"(sums[i + 1]), "+r"(sums[i + 2]), "+r"(sums[i + 3]), "+r"(sums[i + 4]), \
@@ -112,6 +113,7 @@ __device__ void warpgroup_fence_operand(std::int32_t (&sums)[Count]) {
 #define KINTSUGI_INTEGERS_OF_96 KINTSUGI_INTEGERS_OF_64, KINTSUGI_INTEGERS_8(32), KINTSUGI_INTEGERS_8(40)
 #define KINTSUGI_NEW_INTEGERS_OF_128 KINTSUGI_NEW_INTEGERS_OF_96, KINTSUGI_NEW_INTEGERS_8(48), KINTSUGI_NEW_INTEGERS_8(56)
 #define KINTSUGI_INTEGERS_OF_128 KINTSUGI_INTEGERS_OF_96, KINTSUGI_INTEGERS_8(48), KINTSUGI_INTEGERS_8(56)
+#define KINTSUGI_INTEGERS_OF_176 KINTSUGI_INTEGERS_OF_128, KINTSUGI_INTEGERS_8(64), KINTSUGI_INTEGERS_8(72), KINTSUGI_INTEGERS_8(80)
 #define KINTSUGI_INTEGERS_OF_192 KINTSUGI_INTEGERS_8(0), KINTSUGI_INTEGERS_8(8), KINTSUGI_INTEGERS_8(16), KINTSUGI_INTEGERS_8(24), KINTSUGI_INTEGERS_8(32), KINTSUGI_INTEGERS_8(40), KINTSUGI_INTEGERS_8(48), KINTSUGI_INTEGERS_8(56), KINTSUGI_INTEGERS_8(64), KINTSUGI_INTEGERS_8(72), KINTSUGI_INTEGERS_8(80), KINTSUGI_INTEGERS_8(88)
 #define KINTSUGI_INTEGERS_OF_256 KINTSUGI_INTEGERS_OF_192, KINTSUGI_INTEGERS_8(96), KINTSUGI_INTEGERS_8(104), KINTSUGI_INTEGERS_8(112), KINTSUGI_INTEGERS_8(120)
 // clang-format on
@@ -152,21 +154,23 @@ __device__ inline void wgmma<FormatId::fp16, 192>(float (&sums)[96], const std::
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b.bits()), "r"(static_cast<int>(keep)));
 }
 
-// Issues the int8 product of 64 rows of A and 2 Count columns of B over 32 inner indices.
-template <int Count>
+// Issues the int8 product of 64 rows of A and `Columns` columns of B over 32 inner indices. Sums from index
+// Columns / 2 on are not used.
+template <int Columns, int Count>
 __device__ void wgmma(std::int32_t (&sums)[Count], MatrixDescriptor a, MatrixDescriptor b, bool keep);
 
-#define KINTSUGI_MULTIPLY(count, columns, a_number, b_number, keep_number)                         \
-  template <>                                                                                      \
-  __device__ inline void wgmma(std::int32_t(&sums)[count], MatrixDescriptor a, MatrixDescriptor b, \
-                               bool keep) {                                                        \
-    asm volatile("{\n.reg .pred keep;\nsetp.ne.b32 keep, %" keep_number                            \
-                 ", 0;\nwgmma.mma_async.sync.aligned.m64n" #columns                                \
-                 "k32.s32.s8.s8 {" KINTSUGI_OPERANDS_OF_##columns "}, %" a_number ", %" b_number   \
-                                                                  ", keep;\n}"                     \
-                 : KINTSUGI_INTEGERS_OF_##columns                                                  \
-                 : "l"(a.bits()), "l"(b.bits()), "r"(static_cast<int>(keep)));                     \
+#define KINTSUGI_MULTIPLY(count, columns, a_number, b_number, keep_number)                                  \
+  template <>                                                                                               \
+  __device__ inline void wgmma<columns>(std::int32_t(&sums)[count], MatrixDescriptor a, MatrixDescriptor b, \
+                                        bool keep) {                                                        \
+    asm volatile("{\n.reg .pred keep;\nsetp.ne.b32 keep, %" keep_number                                     \
+                 ", 0;\nwgmma.mma_async.sync.aligned.m64n" #columns                                         \
+                 "k32.s32.s8.s8 {" KINTSUGI_OPERANDS_OF_##columns "}, %" a_number ", %" b_number            \
+                                                                  ", keep;\n}"                              \
+                 : KINTSUGI_INTEGERS_OF_##columns                                                           \
+                 : "l"(a.bits()), "l"(b.bits()), "r"(static_cast<int>(keep)));                              \
   }
+KINTSUGI_MULTIPLY(96, 176, "88", "89", "90")
 KINTSUGI_MULTIPLY(96, 192, "96", "97", "98")
 KINTSUGI_MULTIPLY(128, 256, "128", "129", "130")
 #undef KINTSUGI_MULTIPLY

@@ -7,6 +7,7 @@
 #include "arith/residue/digit_sums.hpp"
 #include "arith/residue/remainder.hpp"
 #include "arith/residue/strassen.hpp"
+#include "arith/residue/wide_digit_sums.hpp"
 #include "engines/device.hpp"
 #include "schedule/schedule.hpp"
 
@@ -54,16 +55,22 @@ inline constexpr int max_real_digit_residues = moduli_in_limbs(digit_limbs);
 inline constexpr int max_complex_digit_residues = 36;
 static_assert(max_real_digit_residues == 16);
 
+// Real elements of more residues are recombined by sums of digits of wider weights, up to this number.
+inline constexpr int wide_digit_limbs = 3;
+inline constexpr int max_wide_digit_residues = 20;
+static_assert(residue_bits(max_wide_digit_residues) <= 32 * wide_pieces - 2);
+
 // Residues for which tables and instructions have room: a multiple of the residues that an instruction takes.
 constexpr int padded_digit_residues(int count) { return (count + 7) / 8 * 8; }
 
 // Tables for sums of digits, one for each part of an element.
-template <int parts, int MaxResidues>
+template <int parts, int MaxResidues, int Pieces = weight_pieces>
 struct DigitTables {
-  std::array<DigitTable<MaxResidues>, parts> table;
+  std::array<DigitTable<MaxResidues, Pieces>, parts> table;
   std::int32_t block_columns;  // columns of C of a thread block
 };
 using RealDigitTables = DigitTables<1, padded_digit_residues(max_real_digit_residues)>;
+using WideDigitTables = DigitTables<1, padded_digit_residues(max_wide_digit_residues), wide_pieces>;
 using ComplexDigitTables = DigitTables<2, padded_digit_residues(max_complex_digit_residues)>;
 
 // Largest number of limbs for which there are kernels for residues of complex elements (ResiduesOfElements).
@@ -110,6 +117,13 @@ constexpr int digit_stage_bytes(ElementType type) { return stored_digit_residues
 constexpr std::int64_t digit_shared_bytes(ElementType type) {
   return block_warps * digit_stages(type) * digit_stage_bytes(type);
 }
+
+// The same of the kernel for wide weights, and its columns of C that pass through shared memory together.
+// They are fewer than other kernels', so that a thread block needs less than 99 KB.
+inline constexpr int wide_digit_stages = 3;
+inline constexpr int wide_staged_columns = 16;
+inline constexpr std::int64_t wide_digit_shared_bytes =
+    block_warps * wide_digit_stages * max_wide_digit_residues * block_rows;
 
 // Rows of Strassen's products that a warp recombines at a time, bytes of shared memory for a warp's column of
 // the seven products, and for pieces of 64 elements of C that its lanes exchange.

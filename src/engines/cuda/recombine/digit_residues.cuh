@@ -57,17 +57,18 @@ struct RowResidues {
 };
 
 // Digits of weights in shared memory, followed by as many zeros.
-template <int parts, int MaxResidues>
+template <int parts, int MaxResidues, int Pieces = weight_pieces>
 struct SharedDigits {
+  static constexpr int digits_of_weight = digits_of_piece * Pieces;
   static constexpr int words_of_digit = MaxResidues / residues_of_word;
-  static constexpr int words_of_part = weight_digits * words_of_digit;
+  static constexpr int words_of_part = digits_of_weight * words_of_digit;
   static constexpr int words = parts * words_of_part;
 
   // Fills the memory. All threads must call it together, and synchronize before they read.
-  __device__ static void fill(const DigitTables<parts, MaxResidues>& tables) {
+  __device__ static void fill(const DigitTables<parts, MaxResidues, Pieces>& tables) {
     for (int i = static_cast<int>(threadIdx.x); i < words; i += block_threads) {
       memory()[i] =
-          tables.table[i / words_of_part].digits[i / words_of_digit % weight_digits][i % words_of_digit];
+          tables.table[i / words_of_part].digits[i / words_of_digit % digits_of_weight][i % words_of_digit];
       memory()[words + i] = 0;
     }
   }
@@ -100,12 +101,12 @@ struct SharedDigits {
 
 // Columns of residues of a warp on their way through shared memory. A column has block_rows residues for each
 // modulus.
-template <class T>
+template <class T, int stored_residues = stored_digit_residues(element_type<T>())>
 class ResidueColumns {
  public:
   static constexpr int stages = digit_stages(element_type<T>());
-  static constexpr int stage_bytes = digit_stage_bytes(element_type<T>());
-  static constexpr int residues = stored_digit_residues(element_type<T>());
+  static constexpr int stage_bytes = stored_residues * block_rows;
+  static constexpr int residues = stored_residues;
 
   // `source`: residues of the block's first row and the warp's first column modulo the first modulus.
   // `stride` is the distance from one modulus to the next, `column_stride` from one of the warp's columns to

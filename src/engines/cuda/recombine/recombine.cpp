@@ -65,13 +65,15 @@ const Tables& tables_of(const ResidueSystem& system, const Make& make) {
 
 // Columns of C of a thread block that recombines by sums of digits. More columns hide the thread block's
 // start better, where C is read or passes through shared memory, or elements are complex; else fewer leave
-// less work for the last thread blocks (docs/results/log/2026-11-26-recombination-on-tensor-cores.md).
+// less work for the last thread blocks (docs/results/log/2026-11-26-recombination-on-tensor-cores.md). Later
+// candidates are rarely selected, and fewer thread blocks exit early sooner.
 int digit_columns(const DeviceTile& tile) {
   constexpr std::int64_t enough_blocks = 256;
   const ElementType type = tile.c.type;
   const bool only_writes_columns = type == ElementType::f64 && tile.c.row_stride == 1 &&
                                    tile.scalars.device_beta == nullptr && tile.scalars.beta == 0.0;
-  int columns = most_digit_columns(type) / (only_writes_columns ? 2 : 1);
+  const bool is_first_candidate = !tile.condition.selected_earlier;
+  int columns = most_digit_columns(type) / (only_writes_columns && is_first_candidate ? 2 : 1);
   while (columns > block_columns(type) &&
          divide_up(tile.rows, block_rows) * divide_up(tile.columns, columns) < enough_blocks)
     columns /= 2;
@@ -122,6 +124,27 @@ void launch_digit_residues(const Queue& queue, const ResidueSums& sums, const Re
     return Tables{{{}, part_tables<digit_limbs>(system.basis)}, {{table(0), table(1)}, {}}};
   });
   launch_digits(c64, shared_bytes, queue, sums, tile, source, tables);
+}
+
+// True if a tile becomes AB or -AB of real elements of up to max_wide_digit_residues moduli. Updates are
+// faster by pairs of residues (docs/results/log/2026-11-26-recombination-on-tensor-cores.md).
+bool takes_wide_digits(const ResidueSystem& system, const DeviceTile& tile) {
+  const DeviceScalars& scalars = tile.scalars;
+  return tile.c.type == ElementType::f64 && system.real_count <= max_wide_digit_residues &&
+         scalars.device_alpha == nullptr && scalars.device_beta == nullptr && scalars.beta == 0.0 &&
+         std::fabs(scalars.alpha.real()) == 1;
+}
+
+void launch_wide_digit_residues(const Queue& queue, const ResidueSums& sums, const ResidueSystem& system,
+                                const DeviceTile& tile) {
+  static const KernelName f64{"wide_digit_residues", "wide_digit_residues_f64"};
+  using Tables = std::pair<ResiduesOfParts<wide_digit_limbs>, WideDigitTables>;
+  const auto& [source, tables] = tables_of<Tables>(system, [&] {
+    constexpr int residues = padded_digit_residues(max_wide_digit_residues);
+    return Tables{{{}, remainder_table<wide_digit_limbs>(system.real_count)},
+                  {{digit_table<residues, wide_pieces>(system.real_count)}, {}}};
+  });
+  launch_digits(f64, wide_digit_shared_bytes, queue, sums, tile, source, tables);
 }
 
 // Recombines residues of Strassen's seven products.
@@ -191,6 +214,7 @@ void recombine_residues(const Queue& queue, const Accumulators& sums, const Resi
                              sums.group_stride()};
   if (system.strassen) return launch_strassen_residues(queue, residues, system, tile);
   if (takes_digits(system, tile.c.type)) return launch_digit_residues(queue, residues, system, tile);
+  if (takes_wide_digits(system, tile)) return launch_wide_digit_residues(queue, residues, system, tile);
   // Kernels for residues of the parts of complex elements always have 6 limbs.
   const int limbs = !system.basis.empty() ? remainder_limbs(system.basis)
                     : tile.c.complex()    ? 6

@@ -179,14 +179,15 @@ void split_complex_strassen(const Queue& queue, const DeviceSplit& split, const 
   SplitTasks tasks;
   tasks.condition = condition;
   const std::int64_t first_vector = (side.matrix.right ? 2 : 1) * split.first;
+  const SplitTraversal traversal{&split, Traversal::tiles};
   const std::int64_t blocks = divide_up(split.slices.padded_vectors(), complex_tile_pairs) *
                               divide_up(split.slices.vector_stride(), complex_tile_groups * strassen_group);
-  SplitTask& task = tasks.task[0] = task_of({&split, Traversal::tiles}, blocks, {condition});
-  task.vectors = split.vectors;
+  SplitTask& task = tasks.task[0] = task_of(traversal, blocks, {condition});
   task.length = side.matrix.columns;
   task.ranges = side.ranges + first_vector;
   task.norms = side.norms == nullptr ? nullptr : side.norms + first_vector;
-  launch_items(queue, kernel, {blocks, side.items}, complex_tile_threads, /*shared_bytes=*/0, tasks);
+  const std::int64_t launched = std::min(blocks, traversal.max_launched(split.unlikely));
+  launch_items(queue, kernel, {launched, side.items}, complex_tile_threads, /*shared_bytes=*/0, tasks);
 }
 
 // Splits complex elements into residues. Elements have the ranges of the real vectors to which they belong.

@@ -26,29 +26,42 @@ void set_terms(const Schedule& schedule, Int8Params& params) {
   params.first_term[schedule.groups] = count;
 }
 
-// Tensor map of slices whose rows a copy permutes (PermutedRows). Its dimensions are k, e, the 16 rows of a
-// thread, p, and the slices; a box has the copied_rows rows of one copy. Slices have memory for whole groups
-// of 16 rows.
+// Tensor map of slices whose rows a copy permutes (PermutedRows, LastPermutedRows). Its dimensions are k, e,
+// groups of the adjacent rows of a thread, p, and the slices. p has `pairs` values. A box has the rows of one
+// copy. Slices have memory for whole groups of 16 rows.
+TensorMap permuted_tensor_map(const Slices& slices, int rows_of_thread, std::int64_t groups, int pairs,
+                              int copied_pairs) {
+  const auto extent = [](std::int64_t value) { return static_cast<std::uint64_t>(value); };
+  const std::uint64_t length = extent(slices.vector_stride());
+  const std::array<std::uint64_t, 5> lengths{length, 2, extent(groups), extent(pairs), extent(slices.count)};
+  const std::array<std::uint64_t, 4> strides{length, extent(rows_of_thread) * length, 2 * length,
+                                             extent(slices.slice_stride())};
+  return byte_tensor_map(
+      slices.data, lengths, strides,
+      {Int8Tile::block_k, 2, PermutedRows::threads, static_cast<std::uint32_t>(copied_pairs), 1});
+}
+
 TensorMap permuted_tensor_map(const Slices& slices) {
   using Rows = PermutedRows;
   static_assert(Slices::vector_multiple % Rows::rows_of_thread == 0);
-  const auto length = static_cast<std::uint64_t>(slices.vector_stride());
-  const auto groups_of_rows =
-      static_cast<std::uint64_t>(divide_up(slices.vectors, std::int64_t{Rows::rows_of_thread}));
-  const std::array<std::uint64_t, 5> lengths{length, 2, groups_of_rows, Rows::pairs_of_thread,
-                                             static_cast<std::uint64_t>(slices.count)};
-  const std::array<std::uint64_t, 4> strides{length, Rows::rows_of_thread * length, 2 * length,
-                                             static_cast<std::uint64_t>(slices.slice_stride())};
-  constexpr std::array<std::uint32_t, 5> box{Int8Tile::block_k, 2, Rows::threads, Rows::copied_pairs, 1};
-  return byte_tensor_map(slices.data, lengths, strides, box);
+  return permuted_tensor_map(slices, Rows::rows_of_thread,
+                             divide_up(slices.vectors, std::int64_t{Rows::rows_of_thread}),
+                             Rows::pairs_of_thread, Rows::copied_pairs);
+}
+
+// The same for the last rows of narrow tiles. These begin at any multiple of 16, which need not be one of 12:
+// then p begins at a value up to 5. Narrow tiles have no rows that do not exist.
+TensorMap last_rows_tensor_map(const Slices& slices) {
+  using Rows = LastPermutedRows;
+  const std::int64_t groups = slices.padded_vectors() / Rows::rows_of_thread;
+  return permuted_tensor_map(slices, Rows::rows_of_thread, groups, 2 * Rows::pairs_of_thread - 1,
+                             Rows::copied_pairs);
 }
 
 // Kernel for sums of at most `products` products of int8.
 const KernelName& kernel_for(const Int8Kernels& kernels, SumType type, std::int64_t products) {
-  constexpr std::int64_t largest_product = 1 << 14;
-  constexpr std::int64_t largest_int25 = (1 << 24) - 1;
   if (type != SumType::residue) return kernels.integers;
-  return products * largest_product <= largest_int25 ? kernels.short_residues : kernels.residues;
+  return are_int25_sums(products) ? kernels.short_residues : kernels.residues;
 }
 
 }  // namespace
@@ -75,10 +88,13 @@ void int8_gemm(const Queue& queue, const Schedule& schedule, const Slices& a, co
   params.rows = sums.rows;
   params.columns = sums.columns;
   set_terms(schedule, params);
-  launch(kernel_for(kernels, sums.type, params.max_products(a.vector_stride())),
+  const std::int64_t products = params.max_products(a.vector_stride());
+  params.full_tiles = reduces ? full_int8_tiles(sums.rows, products) : params.schedule.rows;
+  const TensorMap rows = reduces ? permuted_tensor_map(a) : tensor_map(a, 1, Int8Tile::copied_rows);
+  launch(kernel_for(kernels, sums.type, products),
          {gemm_cluster_size * std::int64_t{params.schedule.clusters}, 1, 1, gemm_cluster_size},
-         Int8Tile::threads, Int8Tile::shared_bytes, queue,
-         reduces ? permuted_tensor_map(a) : tensor_map(a, 1, Int8Tile::copied_rows),
+         Int8Tile::threads, Int8Tile::shared_bytes, queue, rows,
+         params.full_tiles < params.schedule.rows ? last_rows_tensor_map(a) : rows,
          tensor_map(b, 1, Int8Tile::block_columns), params);
 }
 
@@ -99,8 +115,8 @@ double residue_products_time(const DeviceShape& shape, const Costs& costs) {
 
 // Expected time in microseconds of the bytes that a step of Strassen's algorithm reads and writes beyond
 // those of other products: there are seven slices and sums of half the size where others have four
-// quarters. Splits write slices, products write sums, and recombination reads them. They have 0.74 of the rate
-// of a copy (docs/results/log/2026-11-27-strassen-on-residues.md).
+// quarters. Splits write slices, products write sums, and recombination reads them. They have 0.74 of the
+// rate of a copy (docs/results/log/2026-11-27-strassen-on-residues.md).
 double strassen_bytes_time(const DeviceShape& shape, int moduli, const Costs& costs) {
   constexpr double more_slices = 7.0 / 4 - 1;
   constexpr double rate = 0.74;

@@ -21,13 +21,15 @@ namespace kintsugi::core::cuda {
 // Shared memory transfers 128 bytes per cycle. At the full rate of the matrix unit products read 85 bytes per
 // cycle and copies write 53.
 struct Int8Tile {
-  static constexpr int rows = 192;  // rows of C of both thread blocks
+  static constexpr int rows = 192;         // rows of C of both thread blocks
+  static constexpr int narrow_rows = 176;  // the same of a narrow tile
   static constexpr int block_columns = 128;
   static constexpr int columns = block_columns * gemm_cluster_size;
   static constexpr int block_k = 128;  // inner indices of a k-block, which a pipeline stage holds
   static constexpr int stages = 5;
   static constexpr int threads = 384;
   static constexpr int stage_bytes = (rows + block_columns) * block_k;
+  static constexpr int narrow_stage_bytes = (narrow_rows + block_columns) * block_k;
   static constexpr int shared_bytes = stages * stage_bytes + 1024;
   static constexpr int copied_rows = rows / gemm_cluster_size;  // vectors of A that a thread block loads
 };
@@ -45,6 +47,22 @@ struct PermutedRows {
   static constexpr int copied_rows = 2 * threads * copied_pairs;
 };
 
+// Order of the last 48 rows of a narrow tile: row 8 p + 2 t + e has row 12 t + 2 p + e of C, where p < 6. A
+// copy has the rows with three values of p.
+struct LastPermutedRows {
+  static constexpr int offset = Int8Tile::narrow_rows / PermutedRows::rows * PermutedRows::rows;
+  static constexpr int rows_of_thread = (Int8Tile::narrow_rows - offset) / PermutedRows::threads;
+  static constexpr int pairs_of_thread = rows_of_thread / 2;
+  static constexpr int copied_pairs = pairs_of_thread / gemm_cluster_size;
+  static constexpr int copied_rows = 2 * PermutedRows::threads * copied_pairs;
+};
+
+// Rows of C of a tile.
+struct Int8TileRows {
+  int first;
+  bool is_narrow;  // true: narrow_rows of them
+};
+
 // Slices of a term of the schedule. The terms of a group share an accumulator.
 struct Int8Term {
   std::int16_t a;
@@ -59,11 +77,19 @@ struct Int8Params {
   std::byte* sums = nullptr;
   std::int64_t rows = 0;
   std::int64_t columns = 0;
+  std::int32_t full_tiles = 0;                    // tiles of a column before its narrow ones
   std::uint16_t moduli[max_groups] = {};          // moduli of the groups, if sums are residues
   std::uint16_t first_term[max_groups + 1] = {};  // first term of each group; then the number of terms
   Int8Term terms[max_groups] = {};
 
   KINTSUGI_HOST_DEVICE int group(std::int32_t item) const { return schedule.items - 1 - item; }
+  // Rows of tile `index` of a column. If fewer rows are left for the last narrow tile, it begins earlier and
+  // computes rows of its predecessor, too: both store the same residues.
+  KINTSUGI_HOST_DEVICE Int8TileRows tile_rows(int index) const {
+    if (index < full_tiles) return {index * Int8Tile::rows, false};
+    const int first = full_tiles * Int8Tile::rows + (index - full_tiles) * Int8Tile::narrow_rows;
+    return {std::min(first, static_cast<int>(rows) - Int8Tile::narrow_rows), true};
+  }
   // Number of k-blocks of all terms of a group.
   KINTSUGI_HOST_DEVICE int k_blocks(int group) const {
     return schedule.k_blocks * (first_term[group + 1] - first_term[group]);
@@ -86,6 +112,24 @@ struct Int8Shape {
   int terms;
 };
 
+// True if sums of `products` products of int8 are in the range SumRange::int25.
+constexpr bool are_int25_sums(std::int64_t products) {
+  constexpr std::int64_t largest_product = 1 << 14;
+  constexpr std::int64_t largest_int25 = (1 << 24) - 1;
+  return products * largest_product <= largest_int25;
+}
+
+// Number of tiles of a column that have Int8Tile::rows rows, for residues of sums of `products` products. The
+// tiles after them are narrow, as many as are needed for tiles without rows that do not exist. Tiles of int25
+// sums are all full: they have few k-blocks, so their time is that of their reduction.
+constexpr std::int32_t full_int8_tiles(std::int64_t rows, std::int64_t products) {
+  const std::int64_t tiles = divide_up(rows, std::int64_t{Int8Tile::rows});
+  constexpr int saved = Int8Tile::rows - Int8Tile::narrow_rows;
+  const bool may_be_narrow = rows >= Int8Tile::narrow_rows && !are_int25_sums(products);
+  const std::int64_t narrow = may_be_narrow ? std::min(tiles, (tiles * Int8Tile::rows - rows) / saved) : 0;
+  return static_cast<std::int32_t>(tiles - narrow);
+}
+
 constexpr TileSchedule int8_tile_schedule(const Int8Shape& shape, std::int32_t clusters) {
   const auto count = [](std::int64_t length, std::int64_t side) {
     return static_cast<std::int32_t>(divide_up(length, side));
@@ -96,12 +140,16 @@ constexpr TileSchedule int8_tile_schedule(const Int8Shape& shape, std::int32_t c
 
 // Expected time of the products of a shape. A warpgroup begins its next tile when it has stored its last one
 // and the other warpgroup has multiplied. So two tiles take the time of their products, or of the products of
-// one tile and its reduction, whichever is longer.
+// one tile and its reduction, whichever is longer. Clusters have nearly equal shares of the narrow tiles.
 constexpr double int8_microseconds(const Int8Shape& shape, const TileTimes& times, std::int32_t clusters) {
   const TileSchedule schedule = int8_tile_schedule(shape, clusters);
   const std::int64_t tiles = divide_up(schedule.tiles(), std::int64_t{schedule.clusters});  // of a cluster
   const double k_blocks = static_cast<double>(schedule.k_blocks) * shape.terms / shape.groups;  // of a tile
-  const double products = k_blocks * times.block;
+  const double narrow =
+      1.0 -
+      static_cast<double>(full_int8_tiles(shape.rows, shape.k * shape.terms / shape.groups)) / schedule.rows;
+  constexpr double saved = 1 - static_cast<double>(Int8Tile::narrow_rows) / Int8Tile::rows;
+  const double products = k_blocks * times.block * (1 - narrow * saved);
   const double two_tiles = products + std::max(products, times.tile);
   const std::int64_t earlier = tiles - 1;
   return static_cast<double>(earlier / 2) * two_tiles + static_cast<double>(earlier % 2) * products +

@@ -13,7 +13,9 @@ namespace kintsugi::core::cuda {
 // an operand are the even rows of a unit, rows 8 ... 15 the odd ones. Lane l has residues of rows l / 4 and
 // l / 4 + 8, modulo moduli 2 (l % 4), 2 (l % 4) + 1, 2 (l % 4) + 8 and 2 (l % 4) + 9.
 struct ProductResidues {
-  std::uint32_t word[strassen_products][StrassenBlock::units][2];
+  static constexpr int units = 2;
+
+  std::uint32_t word[strassen_products][units][2];
 };
 
 // Columns of the products that a warp copies to shared memory, one after the other.
@@ -62,19 +64,19 @@ class ProductColumns {
     __syncwarp();
   }
 
-  // Loads the column whose copies were started last. All lanes have then loaded what they have read before.
-  __device__ void load(ProductResidues& residues) const {
+  // Loads units `first` and first + 1 of the column whose copies were started last. All lanes have then
+  // loaded what they have read before.
+  __device__ void load(int first, ProductResidues& residues) const {
+    const std::uint32_t operand = operand_ ^ static_cast<std::uint32_t>(first * chunk_rows);
 #pragma unroll
     for (int q = 0; q < strassen_products; ++q) {
+      std::uint32_t
+          two[4];  // two moduli of two rows each: of the first unit, the upper moduli, of the next unit
+      load_transposed(operand + q * product_bytes, two);
 #pragma unroll
-      for (int u = 0; u < StrassenBlock::units; u += 2) {
-        std::uint32_t two[4];  // two moduli of two rows each: of unit u, the upper moduli, of unit u + 1
-        load_transposed((operand_ ^ static_cast<std::uint32_t>(u * chunk_rows)) + q * product_bytes, two);
-#pragma unroll
-        for (int i = 0; i < 2; ++i) {
-          residues.word[q][u + i][0] = __byte_perm(two[2 * i], two[2 * i + 1], 0x6420);
-          residues.word[q][u + i][1] = __byte_perm(two[2 * i], two[2 * i + 1], 0x7531);
-        }
+      for (int i = 0; i < 2; ++i) {
+        residues.word[q][i][0] = __byte_perm(two[2 * i], two[2 * i + 1], 0x6420);
+        residues.word[q][i][1] = __byte_perm(two[2 * i], two[2 * i + 1], 0x7531);
       }
     }
     __syncwarp();
@@ -88,7 +90,7 @@ class ProductColumns {
   static_assert(chunk_rows == 16 && chunks == 4);
   static_assert(strassen_products * product_bytes == strassen_column_bytes);
 
-  // Where the residues of a chunk are in a product's memory. Eight moduli of a chunk are in different banks.
+  // Place of the residues of a chunk in a product's memory. Eight moduli of a chunk are in different banks.
   __device__ static int place(int modulus, int chunk) {
     return (modulus * chunks + (chunk ^ (modulus / 2 % chunks))) * chunk_rows;
   }

@@ -5,6 +5,8 @@
 // an instruction multiplies the residues of two products, 16 rows of each, by eight digits of their
 // weights. Of the 16 digits, the four lanes of a row get those of one piece each. The lanes exchange pieces
 // through shared memory, so that each has all pieces of two elements of one quadrant of C.
+//
+// Digit sums of four products of 16 moduli are those of 64 residues, for which doubles have room.
 #pragma once
 
 #include "engines/cuda/recombine/digit_residues.cuh"
@@ -106,28 +108,59 @@ class StrassenResidues {
 #pragma unroll 1
     for (int e = 0; block.has_any_column(e); ++e) {
       block.begin(adds, e);
-      if (block.has_column(e)) {
-        ProductColumns::await();
-        PairOfRows elements[StrassenBlock::units]{};
-        if (adds) {
-#pragma unroll
-          for (int u = 0; u < StrassenBlock::units; ++u) elements[u] = block.read(u, e);
-        }
-        ProductResidues residues;
-        columns.load(residues);
-        if (adds) block.fetch(e + 1);
-        columns.start(block.has_column(e + 1));
-#pragma unroll
-        for (int u = 0; u < StrassenBlock::units; ++u) {
-          sum_up(residues, u, digits_of_lane, exchange);
-          const unsigned rows_left = recombine_unit<update>(block, exchange, u, e, scalars, elements[u]);
-          if (block.has_element(u, e)) {
-            left |= StrassenBlock::elements_of_unit(rows_left, u, e);
-            block.write(u, e, elements[u]);
-          }
-        }
-      }
+      if (block.has_column(e))
+        left |= write_column<update>(block, columns, e, digits_of_lane, exchange, scalars, adds);
       block.end(e);
+    }
+    return left;
+  }
+
+  // Reads old elements of C of `count` units.
+  template <int count>
+  __device__ static void read_units(const StrassenBlock& block, int first, int e,
+                                    PairOfRows (&elements)[count]) {
+#pragma unroll
+    for (int u = 0; u < count; ++u) elements[u] = block.read(first + u, e);
+  }
+
+  // Writes the warp's e-th column and starts the copies of the next one.
+  template <Update update>
+  __device__ Elements write_column(const StrassenBlock& block, ProductColumns& columns, int e,
+                                   const std::uint32_t (&digits_of_lane)[2], const PieceExchange& exchange,
+                                   const Scalars<double>& scalars, bool adds) const {
+    // Old elements are read to registers at once, so that those of the next column can be fetched soon. The
+    // code for any scalars is too long to be repeated for all units.
+    constexpr bool reads_at_once = update == Update::of_units;
+    constexpr int units = StrassenBlock::units;
+    constexpr int step = ProductResidues::units;
+    Elements left = 0;
+    PairOfRows elements[reads_at_once ? units : step]{};
+    ProductColumns::await();
+    if (reads_at_once) {
+      read_units(block, 0, e, elements);
+      block.fetch(e + 1);
+    }
+#pragma unroll(reads_at_once ? units / step : 1)
+    for (int first = 0; first < units; first += step) {
+      PairOfRows(&of_step)[step] = reinterpret_cast<PairOfRows(&)[step]>(elements[reads_at_once ? first : 0]);
+      if (adds && !reads_at_once) read_units(block, first, e, of_step);
+      ProductResidues residues;
+      columns.load(first, residues);
+      if (first + step == units) {
+        if (adds && !reads_at_once) block.fetch(e + 1);
+        columns.start(block.has_column(e + 1));
+      }
+      // The sums of a unit are computed while the elements of the unit before it are rounded.
+      sum_up(residues, 0, digits_of_lane, exchange);
+#pragma unroll
+      for (int u = 0; u < step; ++u) {
+        const Pieces pieces = read_pieces(exchange);
+        if (u + 1 < step) sum_up(residues, u + 1, digits_of_lane, exchange);
+        const unsigned rows_left = recombine_unit<update>(block, pieces, first + u, e, scalars, of_step[u]);
+        if (!block.has_element(first + u, e)) continue;
+        left |= StrassenBlock::elements_of_unit(rows_left, first + u, e);
+        block.write(first + u, e, of_step[u]);
+      }
     }
     return left;
   }
@@ -154,27 +187,37 @@ class StrassenResidues {
                                        sums.sum[1][2 * r + 1]);
       exchange.write(quadrant, pieces);
     };
-    __syncwarp();  // the pieces of the unit before were read
     write(0, plus({}, 0, 1));
     const Sums common = plus({}, 0, 5);
     write(1, plus(common, 4, 2));
     write(2, plus(common, 6, 3));
     write(3, plus(common, 6, 4));
+  }
+
+  // Pieces of the lane's rows of a unit.
+  struct Pieces {
+    PairOfRows piece[weight_pieces];
+  };
+
+  // Reads the pieces of the unit that was summed up last. All lanes have then read theirs.
+  __device__ static Pieces read_pieces(const PieceExchange& exchange) {
+    Pieces pieces;
     __syncwarp();
+#pragma unroll
+    for (int j = 0; j < weight_pieces; ++j) pieces.piece[j] = exchange.read(j);
+    __syncwarp();
+    return pieces;
   }
 
   // Recombines the lane's rows of unit u of its e-th column. Returns a bit for each row that is not changed.
   template <Update update>
-  __device__ unsigned recombine_unit(const StrassenBlock& block, const PieceExchange& exchange, int u, int e,
+  __device__ unsigned recombine_unit(const StrassenBlock& block, const Pieces& pieces, int u, int e,
                                      const Scalars<double>& scalars, PairOfRows& elements) const {
-    PairOfRows pieces[weight_pieces];
-#pragma unroll
-    for (int j = 0; j < weight_pieces; ++j) pieces[j] = exchange.read(j);
     unsigned left = 0;
 #pragma unroll
     for (int r = 0; r < PairOfRows::count; ++r) {
-      const double of_row[weight_pieces]{pieces[0].rows[r], pieces[1].rows[r], pieces[2].rows[r],
-                                         pieces[3].rows[r]};
+      const double of_row[weight_pieces]{pieces.piece[0].rows[r], pieces.piece[1].rows[r],
+                                         pieces.piece[2].rows[r], pieces.piece[3].rows[r]};
       const IntegerParts integer[1]{parts_of_pieces(of_row, table())};
       const int exponent[1]{block.exponent(r, u, e) - table().shift};
       double& element = elements.rows[r];

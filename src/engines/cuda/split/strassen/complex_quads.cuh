@@ -1,37 +1,19 @@
 // Residues of the seven operands of one step of Strassen's algorithm (arith/residue/strassen.hpp), of
-// complex elements. A pair is vectors v and v + 4 of an operand, the first of which is in the first half of
-// the vectors. A group is eight inner indices, the first four of which are in the first half of k. A pair has
-// four quads in a group: elements of the four quadrants at the same indices.
+// complex elements. Pairs, groups and quads are those of quads.cuh.
 #pragma once
 
 #include <array>
 
-#include "arith/residue/strassen.hpp"
-#include "engines/cuda/common/any_element.cuh"
 #include "engines/cuda/split/elements/complex_elements.hpp"
+#include "engines/cuda/split/strassen/quads.cuh"
 
 namespace kintsugi::core::cuda::strassen {
 
-inline constexpr int complex_group_length = 2 * strassen_group;
-
 // Digits of a pair's integers in a group: those of the first vector, then those of the second.
 struct ComplexPairDigits {
-  ByteDigits re[2][complex_group_length];
-  ByteDigits im[2][complex_group_length];
+  ByteDigits re[2][group_length];
+  ByteDigits im[2][group_length];
 };
-
-// The seven operands' elements from those of a quad: `along` is the element of the same vector in the second
-// half of k, `across` the one of the same inner index in the second vector.
-template <bool right, class Number>
-__device__ __forceinline__ std::array<Number, strassen_products> operands_of_quad(Number first, Number along,
-                                                                                  Number across,
-                                                                                  Number last) {
-  if constexpr (right) {
-    return right_operands(first, across, along, last);
-  } else {
-    return left_operands(first, along, across, last);
-  }
-}
 
 // Sums of the digits' products for the slices of one element: two if the modulus has a root of -1, else
 // three. Each sum begins with `start`.
@@ -65,9 +47,7 @@ template <bool right, bool has_root, int i>
 __device__ __forceinline__ void add_quad(const ComplexFloatModulus& modulus, const ComplexPairDigits& digits,
                                          OperandWords<has_root>& words) {
   constexpr std::uint32_t across_starts = right ? 1 : 0;
-  constexpr std::array<std::uint32_t, strassen_products> starts =
-      right ? right_operands<std::uint32_t>(1, across_starts, 1, 1)
-            : left_operands<std::uint32_t>(1, 1, across_starts, 1);
+  const auto starts = operands_of<right, std::uint32_t>(1, 1, across_starts, 1);
   const auto start = modulus.real.start;
   const auto sums_of = [&](int v, int p, std::int32_t begin) {
     return slice_sums<has_root>(digits.re[v][p], digits.im[v][p], modulus, begin);
@@ -78,7 +58,7 @@ __device__ __forceinline__ void add_quad(const ComplexFloatModulus& modulus, con
   const auto last = sums_of(1, i + strassen_group, start);
 #pragma unroll
   for (int s = 0; s < static_cast<int>(first.size()); ++s) {
-    const auto sums = operands_of_quad<right>(first[s], along[s], across[s], last[s]);
+    const auto sums = operands_of<right>(first[s], along[s], across[s], last[s]);
 #pragma unroll
     for (int q = 0; q < strassen_products; ++q) {
       const std::uint32_t sum = sums[q] + (1 - starts[q]) * static_cast<std::uint32_t>(start);

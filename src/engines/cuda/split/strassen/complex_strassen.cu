@@ -34,34 +34,32 @@ struct Position {
   int group;
   std::int64_t vector;
   std::int64_t element;
-
-  __device__ std::int64_t offset(const SplitTask& task) const {
-    return pair * task.vector_stride + group * strassen_group;
-  }
 };
 
-// Neighboring threads of a warp read neighboring elements, of one vector or of several.
-__device__ Position position_of(const SplitTask& task, std::int64_t block) {
-  const DeviceMatrix& matrix = task.matrix;
-  const int lanes = abs(matrix.column_stride) <= abs(matrix.row_stride) ? lanes_along_k : lanes_across;
-  const int thread = static_cast<int>(threadIdx.x);
-  const int lane = thread % 32;
+// Neighboring threads of a warp read neighboring elements, of one vector or of several, and so do neighboring
+// thread blocks.
+__device__ Position position_of(const SplitTask& task, int block) {
+  const bool along_k = abs(task.matrix.column_stride) <= abs(task.matrix.row_stride);
+  const int lanes = along_k ? lanes_along_k : lanes_across;
   const int pairs = 32 / lanes;  // of a warp
   const int warp_pairs = complex_tile_pairs / pairs;
-  const int warp = thread / 32;
-  const int tiles = static_cast<int>(divide_up(task.vector_stride, complex_tile_groups * strassen_group));
-  const int tile_of_pairs = static_cast<int>(block / tiles);
-  const int tile_of_k = static_cast<int>(block % tiles);
+  const int warp = static_cast<int>(threadIdx.x) / 32;
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const int groups = static_cast<int>(task.vector_stride) / group_length;
+  const int tiles_along_k = divide_up(groups, complex_tile_groups);
+  const int tiles_across = static_cast<int>(task.padded_vectors) / (2 * complex_tile_pairs);
+  const int tile_of_pairs = along_k ? block / tiles_along_k : block % tiles_across;
+  const int tile_of_groups = along_k ? block % tiles_along_k : block / tiles_across;
   Position position;
   position.pair = tile_of_pairs * complex_tile_pairs + warp % warp_pairs * pairs + lane / lanes;
-  position.group = tile_of_k * complex_tile_groups + warp / warp_pairs * lanes + lane % lanes;
+  position.group = tile_of_groups * complex_tile_groups + warp / warp_pairs * lanes + lane % lanes;
   position.vector = position.pair / strassen_group * (2 * strassen_group) + position.pair % strassen_group;
-  position.element = std::int64_t{position.group} * complex_group_length;
+  position.element = std::int64_t{position.group} * group_length;
   return position;
 }
 
 // Real and imaginary parts of a pair's elements in a group.
-using PairElements = double2[2][complex_group_length];
+using PairElements = double2[2][group_length];
 
 // Reads a pair's elements, and zeros beyond the operand.
 __device__ void read_elements(const SplitTask& task, const Position& position, PairElements& elements) {
@@ -77,7 +75,7 @@ __device__ void read_elements(const SplitTask& task, const Position& position, P
       const double* source =
           start + 2 * ((task.first + vector) * matrix.row_stride + position.element * matrix.column_stride);
 #pragma unroll
-      for (int i = 0; i < complex_group_length; ++i, source += 2 * matrix.column_stride)
+      for (int i = 0; i < group_length; ++i, source += 2 * matrix.column_stride)
         elements[v][i] = i < count ? load(source) : double2{0, 0};
     }
   };
@@ -98,7 +96,7 @@ __device__ void to_pair_digits(PairElements& elements, bool conjugated, const Sc
       for (double2& x : elements[v]) x = {x.x - x.x == 0 ? x.x : 0, x.y - x.y == 0 ? x.y : 0};
     }
 #pragma unroll
-    for (int i = 0; i < complex_group_length; ++i) {
+    for (int i = 0; i < group_length; ++i) {
       const double2 element = elements[v][i];
       const double parts[2] = {element.x, conjugated ? -element.y : element.y};
       ByteDigits of_element[2];
@@ -146,16 +144,17 @@ __device__ void find_scalings(const SplitTask& task, std::int64_t first_vector,
   scalings[threadIdx.x] = finish_range(task, ElementKind::residues, real_vectors * vector, {});
 }
 
-__device__ void split_tile(const SplitTask& task, std::int64_t block) {
+__device__ void split_tile(const SplitTask& task, int block) {
   __shared__ Scaling scalings[2 * complex_tile_pairs];
   const Position position = position_of(task, block);
+  static_assert(complex_tile_pairs % strassen_group == 0);  // the tile's vectors are adjacent
   const std::int64_t first_vector = position.pair / complex_tile_pairs * (2 * complex_tile_pairs);
   PairElements elements;
   read_elements(task, position, elements);
   find_scalings(task, first_vector, scalings);
   __syncthreads();
-  const std::int64_t offset = position.offset(task);
-  if (position.group * strassen_group >= task.vector_stride) return;
+  if (position.element >= task.vector_stride) return;
+  const std::int64_t offset = position.pair * (task.vector_stride / 2) + position.group * strassen_group;
   if (position.vector >= task.vectors || position.element >= task.length) return clear_slices(task, offset);
   const auto v = position.vector - first_vector;
   const Scaling of_pair[2] = {scalings[v], scalings[v + strassen_group]};
@@ -173,9 +172,12 @@ __device__ void split_tile(const SplitTask& task, std::int64_t block) {
 extern "C" __global__ void __launch_bounds__(complex_tile_threads, 2)
     split_complex_strassen(const __grid_constant__ SplitTasks tasks) {
   if (!begin_split(tasks)) return;
-  std::int64_t block = blockIdx.x;
-  const SplitTask& task = enter_task(tasks, block);
-  split_tile(task, block);
+  const SplitTask& task = tasks.task[0];
+  for (int block = static_cast<int>(blockIdx.x); block < static_cast<int>(task.blocks);
+       block += static_cast<int>(gridDim.x)) {
+    split_tile(task, block);
+    __syncthreads();  // all threads have read the scalings
+  }
 }
 
 }  // namespace kintsugi::core::cuda::strassen

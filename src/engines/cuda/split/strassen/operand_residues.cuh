@@ -1,6 +1,4 @@
-// Residues of the seven operands of one step of Strassen's algorithm, from pairs of vectors v and v + 4 of
-// which v is in the first half of the vectors. A group are eight inner indices of a pair, of which the
-// first four are in the first half of k: four quads.
+// Residues of the seven operands of one step of Strassen's algorithm, from pairs of vectors (quads.cuh).
 //
 // A warp takes 16 groups at once. Lane 4 g + e holds element e of the quads of groups 2 g and 2 g + 1, as
 // eight digits. That is how mma.sync expects the first factor: a row is a quad, its 32 inner indices are
@@ -11,11 +9,10 @@
 #include "engines/cuda/ptx/integer_mma.cuh"
 #include "engines/cuda/split/elements/byte_elements.cuh"
 #include "engines/cuda/split/strassen/operand_weights.hpp"
+#include "engines/cuda/split/strassen/quads.cuh"
 
 namespace kintsugi::core::cuda::strassen {
 
-inline constexpr int quads_of_group = strassen_group;
-inline constexpr int group_length = 2 * strassen_group;
 inline constexpr int groups_of_lane = 2;
 inline constexpr int groups_of_warp = 8 * groups_of_lane;
 
@@ -136,12 +133,6 @@ __device__ inline void clear_groups(const SplitTask& task, std::int64_t offset, 
   const std::uint32_t zeros[groups_of_lane] = {};
   for (int s = lane_of_warp() % lanes; s < task.rule.slices; s += lanes)
     store_words(slices_of(task) + offset + s * task.slice_stride, zeros);
-}
-
-// Index in each slice of the first byte of a group. `pair` is the index in the first half of the pair's first
-// vector.
-__device__ inline std::int64_t offset_of_group(const SplitTask& task, int pair, int group) {
-  return std::int64_t{pair} * (task.vector_stride / 2) + group * quads_of_group;
 }
 
 // Scaling of a vector that does not exist and whose elements are zeros in shared memory.

@@ -1,0 +1,14 @@
+// Kernel for residues of real FP64 matrices of 17 to 20 moduli, by sums of digits on the matrix unit.
+#include "engines/cuda/recombine/wide/wide_digit_residues.cuh"
+
+namespace kintsugi::core::cuda {
+
+extern "C" __global__ void __launch_bounds__(block_threads, 2)
+    wide_digit_residues_f64(const __grid_constant__ DeviceTile tile,
+                            const __grid_constant__ ResiduesOfParts<wide_digit_limbs> source,
+                            const __grid_constant__ WideDigitTables tables) {
+  recombine_block<double, WideDigitResidues::Block>(tile, WideDigitResidues(source, tables),
+                                                    tables.block_columns);
+}
+
+}  // namespace kintsugi::core::cuda

@@ -1,0 +1,148 @@
+// Recombination of real FP64 residues of 17 to 20 moduli into AB or -AB by sums of digits on the matrix unit
+// (arith/residue/wide_digit_sums.hpp). Lanes and the matrix unit's operands are those of digit_residues.cuh.
+// A product over 20 residues is two instructions of 8 residues a lane and one of 4.
+#pragma once
+
+#include "engines/cuda/recombine/digit_residues.cuh"
+
+namespace kintsugi::core::cuda {
+
+class WideDigitResidues : public Residues<double, wide_digit_limbs, ResiduesOfParts<wide_digit_limbs>> {
+ public:
+  using Source = ResiduesOfParts<wide_digit_limbs>;
+  using Block = TileBlock<double, most_digit_columns(ElementType::f64), wide_staged_columns>;
+  using Elements = typename Block::Elements;
+  using Tables = WideDigitTables;
+  using Columns = ResidueColumns<double, max_wide_digit_residues>;
+  using Digits = SharedDigits<1, padded_digit_residues(max_wide_digit_residues), wide_pieces>;
+  static_assert(Columns::stages == wide_digit_stages);
+
+  __device__ WideDigitResidues(const Source& source, const Tables& tables)
+      : Residues<double, wide_digit_limbs, Source>(source), source_(source), tables_(tables) {}
+
+  // True for AB and -AB. Other elements are written one by one; the host selects another kernel for them.
+  __device__ static bool takes(const Scalars<double>& scalars) {
+    return std::fabs(scalars.alpha) == 1 && scalars.beta == 0;
+  }
+
+  __device__ Elements write_block(const Block& block, const Scalars<double>& scalars) const {
+    Digits::fill(tables_);
+    __syncthreads();
+    write_columns(block, sign_of(scalars.alpha));
+    return 0;
+  }
+
+ private:
+  static constexpr int words = max_wide_digit_residues / residues_of_word;
+  static constexpr int rows_together = 2;
+
+  // Words of residues of the thread's four rows.
+  struct Rows {
+    std::uint32_t word[words][rows_each];
+  };
+
+  // Writes the thread's columns.
+  __device__ void write_columns(const Block& block, std::uint32_t alpha_sign) const {
+    Columns columns(residues_at<double>(source_, block.first_row_in_tile(), block.column_in_tile(0)),
+                    source_.sums.group_stride, block_warps * source_.sums.rows, tables_.table[0].count,
+                    block.rows());
+#pragma unroll
+    for (int e = 0; e < Columns::stages - 1; ++e)
+      columns.template start<max_wide_digit_residues>(block.has_column(e));
+#pragma unroll 1
+    for (int first = 0; block.has_any_column(first); first += Block::columns_staged) {
+      block.begin(false, block_warps * first);
+#pragma unroll 1
+      for (int e = first; e < first + Block::columns_staged && block.has_column(e); ++e) {
+        const Rows residues = residues_of(columns.next());
+        columns.template start<max_wide_digit_residues>(block.has_column(e + Columns::stages - 1));
+        RowsOfThread<double> elements;
+        recombine_column(block, residues, e, alpha_sign, elements.rows);
+        if (block.has_element(e)) block.write(e, elements);
+      }
+      block.end(block_warps * first);
+    }
+  }
+
+  // Residues of the thread's rows of a column. Beyond the last, those of the last stand for residues of
+  // weight 0, as in RowResidues.
+  __device__ static Rows residues_of(const unsigned char* column) {
+    const auto both = RowResidues<divide_up(words, 2)>::template of_column<max_wide_digit_residues>(column);
+    Rows result;
+#pragma unroll
+    for (int w = 0; w < words; ++w) {
+#pragma unroll
+      for (int r = 0; r < rows_each; ++r) result.word[w][r] = both.word[w][r];
+    }
+    return result;
+  }
+
+  // Recombines the thread's rows of its e-th column.
+  __device__ void recombine_column(const Block& block, const Rows& residues, int e, std::uint32_t alpha_sign,
+                                   double (&elements)[rows_each]) const {
+    const auto& table = tables_.table[0];
+#pragma unroll
+    for (int first = 0; first < rows_each; first += rows_together) {
+      double pieces[rows_together][wide_pieces];
+      sum_up(residues, first, pieces);
+#pragma unroll
+      for (int i = 0; i < rows_together; ++i) {
+        const int exponent = block.exponent(first + i, e, 0) - table.shift;
+        const double unit = with_sign(core::power_of_two(exponent), alpha_sign);
+        elements[first + i] = rounded_product(parts_of_pieces(pieces[i], table), unit);
+      }
+    }
+  }
+
+  // Computes the pieces of rows_together rows, beginning with row `first`.
+  __device__ static void sum_up(const Rows& residues, int first,
+                                double (&pieces)[rows_together][wide_pieces]) {
+    const std::uint32_t* const digits = Digits::of_lane(0);
+#pragma unroll
+    for (int j = 0; j < wide_pieces; ++j) {
+      std::uint32_t sums[2][rows_together / 2][4]{};  // of digits 4 j and 4 j + 1, and of 4 j + 2 and 4 j + 3
+#pragma unroll
+      for (int pair = 0; pair < 2; ++pair)
+        add_digits(digits + (digits_of_piece * j + 2 * pair) * Digits::words_of_digit, residues, first,
+                   sums[pair]);
+#pragma unroll
+      for (int i = 0; i < rows_together; ++i) {
+        const auto& low = sums[0][i / 2];
+        const auto& high = sums[1][i / 2];
+        const int own = i % 2 * 2;
+        pieces[i][j] = shifted_piece(j, low[own], low[own + 1], high[own], high[own + 1]);
+      }
+    }
+  }
+
+  // Adds the products of two digits of all weights and the residues of rows_together rows.
+  __device__ static void add_digits(const std::uint32_t* digits, const Rows& residues, int first,
+                                    std::uint32_t (&sums)[rows_together / 2][4]) {
+#pragma unroll
+    for (int w = 0; w < words; w += 2) {
+      if (w + 1 == words) {
+#pragma unroll
+        for (int i = 0; i < rows_together; i += 2) {
+          const std::uint32_t left[2]{residues.word[w][first + i], residues.word[w][first + i + 1]};
+          mma_bytes(sums[i / 2], left, digits[w]);
+        }
+      } else {
+        std::uint32_t right[2];
+        Digits::load(digits + w, right);
+#pragma unroll
+        for (int i = 0; i < rows_together; i += 2) {
+          const auto& low = residues.word[w];
+          const auto& high = residues.word[w + 1];
+          const std::uint32_t left[4]{low[first + i], low[first + i + 1], high[first + i],
+                                      high[first + i + 1]};
+          mma_bytes(sums[i / 2], left, right);
+        }
+      }
+    }
+  }
+
+  const Source& source_;
+  const Tables& tables_;
+};
+
+}  // namespace kintsugi::core::cuda
