@@ -16,8 +16,13 @@ std::int64_t element_bytes(const KernelOfKind& kernel) { return kernel.type == E
 
 // Bytes of shared memory per thread block of the kernels for columns. `cluster` is the number of thread
 // blocks per cluster.
-std::int64_t columns_bytes(const KernelOfKind& kernel, std::int64_t stride, std::int64_t cluster) {
-  return strip_part_bytes(element_bytes(kernel), stride, cluster, kernel.kind);
+std::int64_t columns_bytes(const KernelOfKind& kernel, const DeviceSplit& split, std::int64_t cluster) {
+  const std::int64_t bytes =
+      strip_part_bytes(element_bytes(kernel), padded_length_of(split), cluster, kernel.kind);
+  if (!split.rule->strassen) return bytes;
+  const std::int64_t message_bytes =
+      strip_bytes / element_bytes(kernel) * cluster * strip_message_bytes(element_bytes(kernel), kernel.kind);
+  return bytes + std::max<std::int64_t>(strassen_weights_bytes - message_bytes, 0);
 }
 
 // Number of SMs that a cluster of `blocks` thread blocks takes. The shared memory of an SM and the kernels'
@@ -45,7 +50,7 @@ std::int64_t choose_cluster(const KernelOfKind& kernel, const DeviceSplit& split
   bool has_room = false;
   for (std::int64_t blocks = 1; blocks <= largest_cluster && stride % (blocks * strip_group) == 0;
        blocks *= 2) {
-    const std::int64_t bytes = columns_bytes(kernel, stride, blocks);
+    const std::int64_t bytes = columns_bytes(kernel, split, blocks);
     if (bytes > max_bytes || sms_of_cluster(blocks, bytes, max_bytes) > max_sms) continue;
     if (has_room && strips * chosen >= enough_blocks) break;
     chosen = blocks;
@@ -83,7 +88,7 @@ std::int64_t SplitTraversal::min_threads(const KernelOfKind* kernel) const {
     case Traversal::short_vectors: return short_threads;
     case Traversal::rows: return std::max(threads_per_vector(stride()), min_rows_threads);
     case Traversal::columns:
-      return columns_bytes(*kernel, stride(), cluster) > 36 * 1024 ? cluster_threads : cluster_threads / 2;
+      return columns_bytes(*kernel, *split, cluster) > 36 * 1024 ? cluster_threads : cluster_threads / 2;
   }
   return 0;
 }
@@ -96,8 +101,10 @@ std::int64_t SplitTraversal::shared_bytes(const KernelOfKind& kernel, std::int64
       const std::int64_t line_bytes = strip_bytes + strip_gap * element_bytes(kernel) / strip_group;
       return by_rows() ? 0 : part_length() * line_bytes;
     }
-    case Traversal::rows: return threads / threads_per_vector(stride()) * stride() * element_bytes(kernel);
-    case Traversal::columns: return columns_bytes(kernel, stride(), cluster);
+    case Traversal::rows:
+      return threads / threads_per_vector(stride()) * stride() * element_bytes(kernel) +
+             (split->rule->strassen ? strassen_weights_bytes : 0);
+    case Traversal::columns: return columns_bytes(kernel, *split, cluster);
   }
   return 0;
 }

@@ -94,13 +94,12 @@ __device__ __forceinline__ void store_if(bool condition, std::byte* target,
 // the lane's groups. All lanes must call this together; those whose groups do not exist have `writes`
 // false.
 __device__ __forceinline__ void write_groups(const SplitTask& task, const Scaling& scaling, LaneElements& x,
-                                             std::int64_t offset, bool writes) {
+                                             std::int64_t offset, bool writes, const SideWeights& weights) {
   QuadFragments fragments;
   make_fragments(scaling, x, fragments);
   __syncwarp();  // some vectors of a warp may be plain, others not
   const int lane = lane_of_warp();
   const int count = task.rule.slices / strassen_products;
-  const int side = task.matrix.right ? 1 : 0;
   const std::int64_t operand_stride = count * task.slice_stride;
 #pragma unroll 1
   for (int set = 0; set * moduli_of_product < count; ++set) {
@@ -110,11 +109,21 @@ __device__ __forceinline__ void write_groups(const SplitTask& task, const Scalin
 #pragma unroll
     for (int q = 0; q < strassen_products; ++q, target += operand_stride) {
       std::uint32_t words[2][groups_of_lane];
-      multiply(fragments, operand_weights.weights[side][set][q][lane], lane_moduli, words);
+      multiply(fragments, weights[set][q][lane], lane_moduli, words);
       store_if(writes && t < count, target, words[0]);
       store_if(writes && t + 1 < count, target + task.slice_stride, words[1]);
     }
   }
+}
+
+// Copies the weights of the task's side to shared memory: L1 loses them to the operand. All threads of the
+// thread block must call it.
+__device__ inline void load_weights(const SplitTask& task, SideWeights& weights) {
+  constexpr int count = sizeof(SideWeights) / sizeof(uint4);
+  const auto* source = reinterpret_cast<const uint4*>(operand_weights.weights[task.matrix.right ? 1 : 0]);
+  for (int i = static_cast<int>(threadIdx.x); i < count; i += static_cast<int>(blockDim.x))
+    reinterpret_cast<uint4*>(weights)[i] = source[i];
+  __syncthreads();
 }
 
 // Writes zeros to a warp's groups of a pair of padding.

@@ -44,8 +44,10 @@ constexpr std::array<int, strassen_products> coefficients(bool right, int elemen
 }
 
 // Lane 4 g + e has the weights of element e for modulus g of a set.
-struct OperandWeights {
-  DigitWeights weights[2][modulus_sets][strassen_products][32];  // first of left operands, then of right ones
+using SideWeights = DigitWeights[modulus_sets][strassen_products][32];
+static_assert(sizeof(SideWeights) == strassen_weights_bytes);
+struct alignas(16) OperandWeights {
+  SideWeights weights[2];  // first of left operands, then of right ones
 };
 constexpr OperandWeights make_operand_weights() {
   OperandWeights result{};

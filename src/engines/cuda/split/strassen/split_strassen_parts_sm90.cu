@@ -38,7 +38,7 @@ __device__ void load_quads(const double* source, std::int64_t p, std::int64_t le
 
 // Splits a part of a pair of vectors whose elements are contiguous. `block` is the index among the task's
 // thread blocks.
-__device__ void split_part_of_rows(const SplitTask& task, std::int64_t block) {
+__device__ void split_part_of_rows(const SplitTask& task, std::int64_t block, const SideWeights& weights) {
   __shared__ Scaling scalings[2];
   const std::int64_t parts = (task.vector_stride + task.part_length - 1) / task.part_length;
   const int pair = static_cast<int>(block / parts);
@@ -69,12 +69,12 @@ __device__ void split_part_of_rows(const SplitTask& task, std::int64_t block) {
     for (int j = 0; j < groups_of_lane; ++j)
       load_quads(source, std::int64_t{group + j} * group_length + half_of_lane() * quads_of_group, length,
                  aligned, x[j]);
-    write_groups(task, scalings[vector_of_lane()], x, offset, true);
+    write_groups(task, scalings[vector_of_lane()], x, offset, true, weights);
   }
 }
 
 // Splits a part of a strip. Neighboring thread blocks have neighboring strips.
-__device__ void split_part_of_strip(const SplitTask& task, std::int64_t block) {
+__device__ void split_part_of_strip(const SplitTask& task, std::int64_t block, const SideWeights& weights) {
   using Shape = Strip<double>;
   extern __shared__ __align__(sizeof(uint4)) unsigned char memory[];
   __shared__ Scaling scalings[Shape::width];
@@ -90,14 +90,16 @@ __device__ void split_part_of_strip(const SplitTask& task, std::int64_t block) {
                                           /*stores=*/begin == 0);
   await_copies();
   __syncthreads();
-  if (!scalings[0].left_out) write_strip(task, part, shared, scalings);
+  if (!scalings[0].left_out) write_strip(task, part, shared, scalings, weights);
 }
 
 __device__ void split_part(const SplitTask& task, std::int64_t block) {
+  __shared__ SideWeights weights;
+  load_weights(task, weights);  // the previous part may have been of the other operand
   if (task.matrix.column_stride == 1) {
-    split_part_of_rows(task, block);
+    split_part_of_rows(task, block, weights);
   } else {
-    split_part_of_strip(task, block);
+    split_part_of_strip(task, block, weights);
   }
 }
 

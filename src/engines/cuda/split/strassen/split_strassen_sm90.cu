@@ -36,7 +36,9 @@ __device__ void split_strip(const SplitTask& task, std::int64_t block) {
   }
   __syncthreads();
   if (scalings[0].left_out) return;
-  write_strip(task, part, shared, scalings);
+  auto& weights = *reinterpret_cast<SideWeights*>(messages);  // in place of the messages, which are read
+  load_weights(task, weights);
+  write_strip(task, part, shared, scalings, weights);
 }
 
 // Address of the same shared variable in another thread block of the cluster.
@@ -50,7 +52,7 @@ __device__ const T* in_block(const T* variable, unsigned block) {
 // Writes the slices of a pair. `row` is the lane's vector of the pair, `warp` counts the warps of both
 // vectors.
 __device__ void write_pair(const SplitTask& task, int pair, int warp, const double* row,
-                           const Scaling& scaling) {
+                           const Scaling& scaling, const SideWeights& weights) {
   const bool exists = pair / strassen_group * 2 * strassen_group + pair % strassen_group < task.vectors;
   const int groups = static_cast<int>(task.vector_stride) / group_length;  // a multiple of groups_of_warp
   for (int first = warp * groups_of_warp; first < groups;
@@ -71,7 +73,7 @@ __device__ void write_pair(const SplitTask& task, int pair, int warp, const doub
                                                   half_of_lane() * quads_of_group)[i];
       memcpy(x[j], words, sizeof words);
     }
-    write_groups(task, scaling, x, offset, true);
+    write_groups(task, scaling, x, offset, true, weights);
   }
 }
 
@@ -127,11 +129,14 @@ __device__ void split_row_pairs(const SplitTask& task, std::int64_t block) {
   } else {
     __syncthreads();
   }
+  auto& weights = *reinterpret_cast<SideWeights*>(reinterpret_cast<double*>(memory) +
+                                                  vectors * static_cast<int>(task.vector_stride));
+  load_weights(task, weights);
   const bool is_own = vector_of_lane() == half;
   const Scaling scaling = is_own ? scalings[v] : *other_scaling;
   const bool left_out = scalings[v].left_out || other_scaling->left_out;  // the same in all lanes of a warp
   const int warp = (half * task.vector_threads + thread) / 32;
-  if (!left_out) write_pair(task, pair, warp, is_own ? row : other_row, scaling);
+  if (!left_out) write_pair(task, pair, warp, is_own ? row : other_row, scaling, weights);
   if (vectors == 1) {
     cluster_arrive();  // the other thread block's vector is read
     cluster_wait();

@@ -8,7 +8,7 @@ namespace kintsugi::core::cuda::strassen {
 
 // Writes the slices of a thread block's part of a strip, which has the part of four pairs.
 __device__ inline void write_strip(const SplitTask& task, const StripPart& part, const double* shared,
-                                   const Scaling* scalings) {
+                                   const Scaling* scalings, const SideWeights& weights) {
   using Shape = Strip<double>;
   static_assert(Shape::width == 2 * quads_of_group && strip_group == group_length);
   constexpr int pairs = Shape::width / 2;
@@ -35,7 +35,7 @@ __device__ inline void write_strip(const SplitTask& task, const StripPart& part,
 #pragma unroll
       for (int i = 0; i < quads_of_group; ++i) x[j][i] = line[j * Shape::group_pitch + i * Shape::width];
     }
-    write_groups(task, scalings[v + vector_of_lane() * pairs], x, offset, writes);
+    write_groups(task, scalings[v + vector_of_lane() * pairs], x, offset, writes, weights);
   }
 }
 
