@@ -7,6 +7,7 @@
 #include <vector>
 
 namespace kintsugi::core {
+namespace wide_digit_sums {
 namespace {
 
 constexpr int max_residues = 24;
@@ -124,4 +125,5 @@ TEST(WideDigitSums, AddTheLargestResidues) {
 }
 
 }  // namespace
+}  // namespace wide_digit_sums
 }  // namespace kintsugi::core

@@ -6,7 +6,7 @@
 namespace kintsugi::core::cuda {
 
 // Elements of a vector in a tile. In shared memory each group of eight elements and each vector of a tile is
-// followed by the room of one element.
+// followed by padding of one element.
 inline constexpr std::int64_t complex_tile_length = 128;
 inline constexpr std::int64_t complex_tile_pitch = complex_tile_length / 8 * 9 + 1;
 

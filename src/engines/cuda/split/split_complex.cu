@@ -44,7 +44,7 @@ constexpr int lanes_of_vector = complex_tile_length / elements_per_thread;
 static_assert(lanes_of_vector * tile_vectors == tile_threads);
 
 // A tile in shared memory, as it is in the operand. Every group of elements that a thread writes is followed
-// by the room of one element, and so is every vector: then neither copies nor reads of a warp meet in one
+// by padding of one element, and so is every vector: then neither copies nor reads of a warp meet in one
 // bank.
 template <class Source>
 struct Tile {

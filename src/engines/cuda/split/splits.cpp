@@ -15,7 +15,6 @@
 #include "engines/cuda/split/complex_tiles.hpp"
 #include "engines/cuda/split/parts/range_parts.hpp"
 #include "engines/cuda/split/scaling.hpp"
-#include "engines/cuda/split/strassen/complex_strassen.hpp"
 #include "engines/cuda/split/traversal.hpp"
 #include "engines/cuda/split/weighted_tiles/pack_tiles.hpp"
 
@@ -162,34 +161,6 @@ bool split_together(const Queue& queue, std::span<const DeviceSplit> splits, con
   return true;
 }
 
-// Splits complex elements into the residues of one step of Strassen's algorithm. The ranges must be known.
-void split_complex_strassen(const Queue& queue, const DeviceSplit& split, const DeviceCondition& condition) {
-  using namespace strassen;
-  static const KernelName kernel{"complex_strassen", "split_complex_strassen", waits_for_grid_dependency};
-  const DeviceSide& side = split.side;
-  const SplitRule& rule = *split.rule;
-  if (side.matrix.type != ElementType::c64 || kind_of(rule) != ElementKind::residues ||
-      rule.slices != strassen_products * rule.complex_basis.slices())
-    fail(
-        Status::internal,
-        "engine cuda got complex elements of {} bytes to split into {} slices of integers of {} bits, {} for "
-        "each operand of Strassen's algorithm; it takes 16 bytes, {} slices and at most 62 bits",
-        element_bytes(side.matrix.type), rule.slices, rule.integer_bits(), rule.complex_basis.slices(),
-        strassen_products * rule.complex_basis.slices());
-  SplitTasks tasks;
-  tasks.condition = condition;
-  const std::int64_t first_vector = (side.matrix.right ? 2 : 1) * split.first;
-  const SplitTraversal traversal{&split, Traversal::tiles};
-  const std::int64_t blocks = divide_up(split.slices.padded_vectors(), complex_tile_pairs) *
-                              divide_up(split.slices.vector_stride(), complex_tile_groups * strassen_group);
-  SplitTask& task = tasks.task[0] = task_of(traversal, blocks, {condition});
-  task.length = side.matrix.columns;
-  task.ranges = side.ranges + first_vector;
-  task.norms = side.norms == nullptr ? nullptr : side.norms + first_vector;
-  const std::int64_t launched = std::min(blocks, traversal.max_launched(split.unlikely));
-  launch_items(queue, kernel, {launched, side.items}, complex_tile_threads, /*shared_bytes=*/0, tasks);
-}
-
 // Splits complex elements into residues. Elements have the ranges of the real vectors to which they belong.
 // These ranges are found first if they are not known. Thread blocks have the same parts as for a real
 // operand.
@@ -207,7 +178,6 @@ void split_complex(const Queue& queue, DeviceSplit split, const DeviceCondition&
                                    (kind_of(*split.rule) == ElementKind::wide_residues ? 1U : 0U);
   if (!split.ranges_known) find_ranges(queue, side, no_side(side.items), {});
   split.ranges_known = true;
-  if (split.rule->strassen) return split_complex_strassen(queue, split, condition);
   SplitTasks tasks;
   tasks.condition = condition;
   const SplitTraversal traversal{&split, Traversal::tiles};

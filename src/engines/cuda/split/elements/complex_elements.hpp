@@ -38,18 +38,10 @@ struct ComplexFloatModulus {
   std::uint32_t high = 0;
 };
 
-// Largest magnitude of a sum of the products of one complex integer's digits.
-constexpr int max_sum_of_complex_digits(const ComplexByteModulus& weights) {
-  return max_sum_of_digits(weights.real.low, weights.real.high) +
-         max_sum_of_digits(weights.low, weights.high);
-}
-
-// Largest number of integers in a sum of one step of Strassen's algorithm (arith/residue/strassen.hpp).
-inline constexpr int max_strassen_terms = 4;
-
-// Constants for sums of up to `terms` complex integers.
-constexpr ComplexFloatModulus complex_float_modulus(const ComplexByteModulus& weights, int terms = 1) {
-  return {float_modulus(weights.real, terms * max_sum_of_complex_digits(weights)), weights.low, weights.high};
+constexpr ComplexFloatModulus complex_float_modulus(const ComplexByteModulus& weights) {
+  const int max_sum =
+      max_sum_of_digits(weights.real.low, weights.real.high) + max_sum_of_digits(weights.low, weights.high);
+  return {float_modulus(weights.real, max_sum), weights.low, weights.high};
 }
 
 // Sum of the products of digits and weights.

@@ -4,7 +4,6 @@
 // elements of the four quadrants at the same indices.
 #pragma once
 
-#include <array>
 #include <cstdint>
 
 #include "arith/residue/strassen.hpp"
@@ -19,18 +18,6 @@ inline constexpr int group_length = 2 * strassen_group;
 // vector.
 __device__ inline std::int64_t offset_of_group(const SplitTask& task, int pair, int group) {
   return std::int64_t{pair} * (task.vector_stride / 2) + group * quads_of_group;
-}
-
-// The seven operands' elements from a quad's: `along` is the element of the same vector in the second half of
-// k, `across` the one of the same inner index in the second vector.
-template <bool right, class Number>
-__device__ __forceinline__ std::array<Number, strassen_products> operands_of(Number first, Number along,
-                                                                             Number across, Number last) {
-  if constexpr (right) {
-    return right_operands(first, across, along, last);
-  } else {
-    return left_operands(first, along, across, last);
-  }
 }
 
 }  // namespace kintsugi::core::cuda::strassen
