@@ -9,7 +9,11 @@ using testing::HasSubstr;
 // A step of Strassen's algorithm has seven products of half the size a modulus. Candidates whose
 // recombination does not take the step, prepared operands and a small workspace have one product a modulus.
 TEST_F(DevicePlan, LargeFp64ProductsTakeAStepOfStrassensAlgorithm) {
-  Call call(16384, 16384, 16384, stream_);
+  const auto set_size = [](kintsugi_problem& problem, std::int64_t size) {
+    problem.m = problem.n = problem.k = problem.lda = problem.ldb = problem.ldc = size;
+  };
+  Call call(8, 8, 8, stream_);
+  set_size(call.problem, 16384);
   call.problem.type_a = call.problem.type_b = call.problem.type_c = call.problem.type_scalar = KINTSUGI_F64;
   call.options.policy = "emulate";
   const auto program = [&](std::size_t candidate) {
@@ -29,8 +33,9 @@ TEST_F(DevicePlan, LargeFp64ProductsTakeAStepOfStrassensAlgorithm) {
   call.problem.prepared_b = 1;
   EXPECT_EQ(program(0).at("products"), 15);
   call.problem.prepared_b = 0;
-  call.problem.m = call.problem.n = call.problem.k = call.problem.lda = call.problem.ldb = call.problem.ldc =
-      2048;
+  call.problem.lda = 16385;
+  EXPECT_EQ(program(0).at("products"), 15) << "lines that are not aligned";
+  set_size(call.problem, 2048);
   EXPECT_EQ(program(0).at("products"), 15) << "bytes take more time than products save";
 }
 
