@@ -63,7 +63,7 @@ TEST(Int8Tiles, NarrowTilesDivideTheRows) {
     params.rows = 16 * (1 + static_cast<int>(random() % (draw % 4 == 0 ? 2000 : 60)));
     const std::int64_t k = 1 + random() % 3000;
     params.schedule = int8_tile_schedule({params.rows, 256, k, 1, 1}, h200_clusters);
-    params.full_tiles = full_int8_tiles(params.rows, k);
+    params.full_tiles = full_int8_tiles(params.rows, k, 1);
     const int tiles = params.schedule.rows;
     const bool is_divided = k > 1023;
     std::int64_t next = 0;  // rows before it have been computed
@@ -88,11 +88,12 @@ TEST(Int8Tiles, NarrowTilesDivideTheRows) {
       EXPECT_EQ(next, params.rows) << "rows are left over only if all tiles are narrow";
     }
   }
-  EXPECT_EQ(full_int8_tiles(4096, 4096), 14) << "22 tiles: 14 of 192 rows, 8 of 176";
-  EXPECT_EQ(full_int8_tiles(4096, 1023), 22) << "the kernel of int25 sums has no narrow tiles";
-  EXPECT_EQ(full_int8_tiles(1536, 1536), 8);
-  EXPECT_EQ(full_int8_tiles(1024, 1024), 0);
-  EXPECT_EQ(full_int8_tiles(160, 1024), 1) << "a narrow tile has no rows that do not exist";
+  EXPECT_EQ(full_int8_tiles(4096, 4096, 15), 14) << "22 tiles: 14 of 192 rows, 8 of 176";
+  EXPECT_EQ(full_int8_tiles(4096, 1023, 15), 22) << "the kernel of int25 sums has no narrow tiles";
+  EXPECT_EQ(full_int8_tiles(4096, 4096, 105), 22) << "clusters with narrow tiles would run ahead";
+  EXPECT_EQ(full_int8_tiles(1536, 1536, 15), 8);
+  EXPECT_EQ(full_int8_tiles(1024, 1024, 15), 0);
+  EXPECT_EQ(full_int8_tiles(160, 1024, 15), 1) << "a narrow tile has no rows that do not exist";
 }
 
 TEST(Int8Tiles, TheLastRowsOfNarrowTilesAreCopiedOnce) {

@@ -1,6 +1,4 @@
 // Tests that products by a step of Strassen's algorithm have the bits of products without it.
-#include <nlohmann/json.hpp>
-
 #include "gpu/calls/planned.hpp"
 
 namespace kintsugi::test {
@@ -15,9 +13,8 @@ std::size_t workspace_by_strassen(const GemmCase& test) {
   const auto problem = device.problem();
   const auto options = device.options();
   const Planned planned(problem, options);
-  const std::string text = Handle::text(
+  const auto plan = Handle::text(
       [&](char* b, size_t c, size_t* n) { return kintsugi_plan_describe(planned.plan, b, c, n); });
-  const auto plan = nlohmann::json::parse(text);
   const bool strassen = plan.at("candidates").at(0).at("program").at("schedule").at("strassen");
   return strassen ? planned.workspace : 0;
 }

@@ -89,7 +89,7 @@ void int8_gemm(const Queue& queue, const Schedule& schedule, const Slices& a, co
   params.columns = sums.columns;
   set_terms(schedule, params);
   const std::int64_t products = params.max_products(a.vector_stride());
-  params.full_tiles = reduces ? full_int8_tiles(sums.rows, products) : params.schedule.rows;
+  params.full_tiles = reduces ? full_int8_tiles(sums.rows, products, schedule.groups) : params.schedule.rows;
   const TensorMap rows = reduces ? permuted_tensor_map(a) : tensor_map(a, 1, Int8Tile::copied_rows);
   launch(kernel_for(kernels, sums.type, products),
          {gemm_cluster_size * std::int64_t{params.schedule.clusters}, 1, 1, gemm_cluster_size},

@@ -119,13 +119,18 @@ constexpr bool are_int25_sums(std::int64_t products) {
   return products * largest_product <= largest_int25;
 }
 
-// Number of tiles of a column that have Int8Tile::rows rows, for residues of sums of `products` products. The
-// tiles after them are narrow, as many as are needed for tiles without rows that do not exist. Tiles of int25
-// sums are all full: they have few k-blocks, so their time is that of their reduction.
-constexpr std::int32_t full_int8_tiles(std::int64_t rows, std::int64_t products) {
+// Number of tiles of a column that have Int8Tile::rows rows, for `groups` groups of residues of sums of
+// `products` products. The tiles after them are narrow, as many as are needed for tiles without rows that do
+// not exist. Tiles of int25 sums are all full: they have few k-blocks, so their time is that of their
+// reduction. So are those of many groups: a cluster often has the same rows in all groups, and clusters with
+// narrow tiles would get so far ahead of the others that they no longer share slices in L2 (a tenth slower
+// with 105 groups; docs/results/log/2026-11-27-strassen-on-residues.md).
+constexpr std::int32_t full_int8_tiles(std::int64_t rows, std::int64_t products, int groups) {
+  constexpr int many_groups = 24;
   const std::int64_t tiles = divide_up(rows, std::int64_t{Int8Tile::rows});
   constexpr int saved = Int8Tile::rows - Int8Tile::narrow_rows;
-  const bool may_be_narrow = rows >= Int8Tile::narrow_rows && !are_int25_sums(products);
+  const bool may_be_narrow =
+      rows >= Int8Tile::narrow_rows && groups < many_groups && !are_int25_sums(products);
   const std::int64_t narrow = may_be_narrow ? std::min(tiles, (tiles * Int8Tile::rows - rows) / saved) : 0;
   return static_cast<std::int32_t>(tiles - narrow);
 }
@@ -145,9 +150,9 @@ constexpr double int8_microseconds(const Int8Shape& shape, const TileTimes& time
   const TileSchedule schedule = int8_tile_schedule(shape, clusters);
   const std::int64_t tiles = divide_up(schedule.tiles(), std::int64_t{schedule.clusters});  // of a cluster
   const double k_blocks = static_cast<double>(schedule.k_blocks) * shape.terms / shape.groups;  // of a tile
-  const double narrow =
-      1.0 -
-      static_cast<double>(full_int8_tiles(shape.rows, shape.k * shape.terms / shape.groups)) / schedule.rows;
+  const double narrow = 1.0 - static_cast<double>(full_int8_tiles(
+                                  shape.rows, shape.k * shape.terms / shape.groups, shape.groups)) /
+                                  schedule.rows;
   constexpr double saved = 1 - static_cast<double>(Int8Tile::narrow_rows) / Int8Tile::rows;
   const double products = k_blocks * times.block * (1 - narrow * saved);
   const double two_tiles = products + std::max(products, times.tile);
