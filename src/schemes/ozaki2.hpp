@@ -150,6 +150,16 @@ inline void multiply_by_strassen(Program& program) {
   schedule.strassen = program.split_a.strassen = program.split_b.strassen = true;
 }
 
+// Undoes multiply_by_strassen() for a program of real elements.
+inline void multiply_without_strassen(Program& program) {
+  const int slices = program.split_a.slices / strassen_products;
+  Schedule& schedule = program.schedule;
+  schedule.terms = schedule.terms.first(static_cast<std::size_t>(slices));
+  schedule.slices_a = schedule.slices_b = schedule.groups = slices;
+  program.split_a.slices = program.split_b.slices = slices;
+  schedule.strassen = program.split_a.strassen = program.split_b.strassen = false;
+}
+
 // Reduces the moduli to the fewest that determine sums of magnitudes up to 2^bits. Never adds moduli.
 inline void leave_out_moduli(Program& program, int bits) {
   const bool multiplies_elements = program.multiplies_elements();

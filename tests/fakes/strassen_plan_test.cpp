@@ -39,5 +39,26 @@ TEST_F(DevicePlan, LargeFp64ProductsTakeAStepOfStrassensAlgorithm) {
   EXPECT_EQ(program(0).at("products"), 15) << "bytes take more time than products save";
 }
 
+// Operands that are split for Strassen's step need more memory. If there is less, products go without it.
+TEST_F(DevicePlan, ProductsGoWithoutStrassensStepIfMemoryIsFull) {
+  Call call(8, 8, 8, stream_);
+  kintsugi_problem& problem = call.problem;
+  problem.m = problem.n = problem.k = problem.lda = problem.ldb = problem.ldc = 16384;
+  problem.type_a = problem.type_b = problem.type_c = problem.type_scalar = KINTSUGI_F64;
+  call.options.policy = "emulate";
+  call.make_plan();
+  ASSERT_EQ(call.execute(), KINTSUGI_SUCCESS) << kintsugi_last_error();
+  EXPECT_FALSE(events_with("cuLaunchKernel split_strassen").empty());
+  EXPECT_FALSE(events_with("cuLaunchKernel strassen_residues_f64").empty());
+  const FakeVariable steered("FAKE_CUDA_FAIL_ALLOCATION", "1");
+  ASSERT_EQ(call.execute(), KINTSUGI_SUCCESS) << kintsugi_last_error();
+  EXPECT_TRUE(events_with("cuLaunchKernel split_strassen").empty());
+  EXPECT_FALSE(events_with("cuLaunchKernel digit_residues_f64").empty());
+  const auto allocations = events_with("cuMemAllocFromPoolAsync");
+  ASSERT_EQ(allocations.size(), 2U);
+  const auto bytes = [](const std::string& event) { return std::stoll(event.substr(event.find(' '))); };
+  EXPECT_LT(bytes(allocations[1]), bytes(allocations[0]));
+}
+
 }  // namespace
 }  // namespace kintsugi::test

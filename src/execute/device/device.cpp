@@ -11,6 +11,7 @@
 #include "execute/device/matrix.hpp"
 #include "execute/device/memory.hpp"
 #include "execute/device/operands.hpp"
+#include "planner/candidates/strassen.hpp"
 #include "planner/workspace/device.hpp"
 #include "planner/workspace/fused.hpp"
 
@@ -64,7 +65,10 @@ void multiply_natively(const Plan& plan, const DeviceOperands& operands, const Q
 void run(const Plan& plan, const Operands& operands, const Queue& queue, Report& report) {
   const bool allocates = operands.workspace == nullptr;
   DeviceBuffer memory;
-  if (allocates) {
+  if (allocates && multiplies_by_strassen(plan)) {
+    memory = DeviceBuffer(plan, queue, workspace_bytes(plan, report.blocking));
+    if (memory.pointer() == nullptr) return run(without_strassen(plan), operands, queue, report);
+  } else if (allocates) {
     memory = allocate_workspace(plan, report.blocking, "the device's allocator",
                                 [&](std::size_t bytes) { return DeviceBuffer(plan, queue, bytes); });
   } else {

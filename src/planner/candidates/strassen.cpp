@@ -1,6 +1,8 @@
 #include "planner/candidates/strassen.hpp"
 
+#include <algorithm>
 #include <optional>
+#include <utility>
 
 #include "engines/device_engine.hpp"
 #include "planner/candidates/device_times.hpp"
@@ -29,17 +31,29 @@ std::optional<Candidate> faster_by_strassen(const Plan& plan, const Candidate& c
 
 }  // namespace
 
+bool multiplies_by_strassen(const Plan& plan) {
+  return std::ranges::any_of(plan.candidates,
+                             [](const Candidate& candidate) { return candidate.program.schedule.strassen; });
+}
+
+Plan without_strassen(Plan plan) {
+  for (Candidate& candidate : plan.candidates) {
+    if (candidate.program.schedule.strassen) schemes::multiply_without_strassen(candidate.program);
+  }
+  return plan;
+}
+
 void multiply_by_strassen_if_faster(Plan& plan) {
   const Problem& problem = plan.problem;
   if (plan.engine->device() == nullptr || problem.prepared_a || problem.prepared_b ||
       !has_aligned_lines(problem))
     return;
-  const std::vector<Candidate> candidates = plan.candidates;
   for (Candidate& candidate : plan.candidates) {
     if (auto faster = faster_by_strassen(plan, candidate)) candidate = *std::move(faster);
   }
   const std::size_t limit = plan.request.workspace_limit;
-  if (limit != 0 && workspace_bytes(plan, {problem.m, problem.n}) > limit) plan.candidates = candidates;
+  if (limit != 0 && workspace_bytes(plan, {problem.m, problem.n}) > limit)
+    plan = without_strassen(std::move(plan));
 }
 
 }  // namespace kintsugi::core

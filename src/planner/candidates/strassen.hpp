@@ -10,4 +10,10 @@ namespace kintsugi::core {
 // of prepared operands are not divided, and if the workspace would not hold the slices of whole operands.
 void multiply_by_strassen_if_faster(Plan& plan);
 
+// True if a candidate takes a step of Strassen's algorithm.
+bool multiplies_by_strassen(const Plan& plan);
+
+// Returns the plan without such steps. It needs less workspace, and C has the same bits.
+Plan without_strassen(Plan plan);
+
 }  // namespace kintsugi::core

@@ -8,6 +8,7 @@
 #include "engines/device_engine.hpp"
 #include "engines/device_transfers.hpp"
 #include "engines/registry.hpp"
+#include "planner/candidates/strassen.hpp"
 #include "planner/element_type.hpp"
 
 namespace kintsugi::core {
@@ -91,7 +92,8 @@ std::string obstacle_of_time(const Plan& host, const Plan& device) {
                      1e3 * times.device);
 }
 
-// Makes the device's plan, or returns the reason why there is none.
+// Makes the device's plan, or returns the reason why there is none. Offloaded products are limited by
+// copies and by the memory that they may take, so they have no step of Strassen's algorithm.
 std::string make_offloaded_plan(const Plan& host, const Engine& engine, Plan& device) {
   const DeviceEngine& memory = *engine.device();
   const ContextScope scope(*engine.contexts(), memory.transfers()->primary_context(0));
@@ -99,7 +101,7 @@ std::string make_offloaded_plan(const Plan& host, const Engine& engine, Plan& de
   Problem problem = host.problem;
   problem.memory = MemorySpace::device;
   problem.batch_kind = BatchKind::strided;  // as strips have the items
-  device = make_device_plan(problem, host.settings, engine);
+  device = without_strassen(make_device_plan(problem, host.settings, engine));
   if (std::string reason = obstacle_of_plan(device); !reason.empty()) return reason;
   return host.request.offload == Offload::automatic ? obstacle_of_time(host, device) : "";
 }
@@ -137,7 +139,7 @@ Plan plan_of_inner_indices(const Plan& plan, std::int64_t inner) {
   problem.memory = MemorySpace::device;
   problem.batch_kind = BatchKind::strided;
   problem.k = inner;
-  return make_device_plan(problem, plan.settings, *plan.engine);
+  return without_strassen(make_device_plan(problem, plan.settings, *plan.engine));
 }
 
 Plan plan_of_step(const Plan& plan, const Problem& problem, std::size_t workspace_limit) {
