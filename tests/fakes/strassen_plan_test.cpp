@@ -39,6 +39,23 @@ TEST_F(DevicePlan, LargeFp64ProductsTakeAStepOfStrassensAlgorithm) {
   EXPECT_EQ(program(0).at("products"), 15) << "bytes take more time than products save";
 }
 
+// Later calls use prepared operands without Strassen's step.
+TEST_F(DevicePlan, OperandsArePreparedWithoutStrassensStep) {
+  Call call(8, 8, 8, stream_);
+  kintsugi_problem& problem = call.problem;
+  problem.m = problem.n = problem.k = problem.lda = problem.ldb = problem.ldc = 16384;
+  problem.type_a = problem.type_b = problem.type_c = problem.type_scalar = KINTSUGI_F64;
+  call.options.policy = "emulate";
+  ASSERT_EQ(planned(call).at("candidates").at(0).at("program").at("schedule").at("strassen"), true);
+  kintsugi_prepared prepared = nullptr;
+  ASSERT_EQ(kintsugi_prepare_borrowed(nullptr, call.plan, KINTSUGI_B, call.operands.b, &prepared),
+            KINTSUGI_SUCCESS)
+      << kintsugi_last_error();
+  EXPECT_TRUE(events_with("cuLaunchKernel split_strassen").empty());
+  EXPECT_FALSE(events_with("cuLaunchKernel split_").empty());
+  kintsugi_prepared_destroy(prepared);
+}
+
 // Operands that are split for Strassen's step need more memory. If there is less, products go without it.
 TEST_F(DevicePlan, ProductsGoWithoutStrassensStepIfMemoryIsFull) {
   Call call(8, 8, 8, stream_);

@@ -48,9 +48,11 @@ void multiply_by_strassen_if_faster(Plan& plan) {
   if (plan.engine->device() == nullptr || problem.prepared_a || problem.prepared_b ||
       !has_aligned_lines(problem))
     return;
+  const Candidate for_prepared = plan.prepared_candidate();
   for (Candidate& candidate : plan.candidates) {
     if (auto faster = faster_by_strassen(plan, candidate)) candidate = *std::move(faster);
   }
+  if (plan.candidates.front().program.schedule.strassen) plan.candidate_when_prepared = for_prepared;
   const std::size_t limit = plan.request.workspace_limit;
   if (limit != 0 && workspace_bytes(plan, {problem.m, problem.n}) > limit)
     plan = without_strassen(std::move(plan));
