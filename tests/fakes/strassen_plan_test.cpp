@@ -62,6 +62,9 @@ TEST_F(DevicePlan, ProductsGoWithoutStrassensStepIfMemoryIsFull) {
   kintsugi_problem& problem = call.problem;
   problem.m = problem.n = problem.k = problem.lda = problem.ldb = problem.ldc = 16384;
   problem.type_a = problem.type_b = problem.type_c = problem.type_scalar = KINTSUGI_F64;
+  const double scalars[] = {1, 0};
+  call.operands.alpha = scalars;
+  call.operands.beta = scalars + 1;
   call.options.policy = "emulate";
   call.make_plan();
   ASSERT_EQ(call.execute(), KINTSUGI_SUCCESS) << kintsugi_last_error();
