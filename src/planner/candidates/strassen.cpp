@@ -13,8 +13,7 @@ namespace kintsugi::core {
 
 namespace {
 
-// Returns the candidate with products by Strassen's algorithm, if it is expected to take less time so. Splits
-// of lines that are not aligned lose more than the products gain.
+// Returns the candidate with products by Strassen's algorithm, if it is expected to take less time so.
 std::optional<Candidate> faster_by_strassen(const Plan& plan, const Candidate& candidate) {
   constexpr double max_time_ratio = 0.955;  // a larger workspace may have to be mapped for every call
   const Problem& problem = plan.problem;
@@ -45,6 +44,7 @@ Plan without_strassen(Plan plan) {
 
 void multiply_by_strassen_if_faster(Plan& plan) {
   const Problem& problem = plan.problem;
+  // Splits of lines that are not aligned lose more time than the products gain.
   if (plan.engine->device() == nullptr || problem.prepared_a || problem.prepared_b ||
       !has_aligned_lines(problem))
     return;
