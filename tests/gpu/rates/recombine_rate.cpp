@@ -104,7 +104,7 @@ template <class T>
 struct Square {
   explicit Square(std::int64_t size, bool by_rows = false)
       : n(size),
-        ranges(std::vector<VectorRange>(static_cast<std::size_t>(2 * size), VectorRange{.scale = 1})),
+        ranges(std::vector<VectorRange>(static_cast<std::size_t>(2 * size), VectorRange{.scale = 1, .largest = 63, .smallest = 0, .flags = 0})),
         c(size * size) {
     constexpr ElementType type = is_complex<T>    ? ElementType::c64
                                  : sizeof(T) == 4 ? ElementType::f32
@@ -267,8 +267,6 @@ void time_checked(Table& table, std::int64_t n, int count, double inexact, doubl
   const DeviceOpenElements open{state.data(), bits.data(), words, list.data()};
   const DeviceCheck check{.rows = bounds.data(),
                           .columns = bounds.data(),
-                          .largest_a = 0x1p65,
-                          .largest_b = 0x1p65,
                           .demand = {coefficient, 0x1p-53}};
   const std::string name = fmt::format("checked f64, {} moduli, {} x {}, {}", count, n, n,
                                        inexact == 0       ? "exact"
@@ -321,7 +319,7 @@ void time_scans(Table& table, std::int64_t n) {
                          8.0 * static_cast<double>(n * n), find);
     };
     move("rounding bounds", [&] {
-      engine().find_rounding_bounds({}, {side, 60, bounds.data(), 0, n}, {}, {});
+      engine().find_rounding_bounds({}, {side, bounds.data(), 0, n}, {}, {});
     });
     move("ranges", [&] { engine().find_ranges({}, side, {}, {}); });
     side.norms = norms.data();

@@ -32,7 +32,7 @@ TYPED_TEST(RoundingBoundsOf, EqualTheHostsInSmallCases) {
                                    ranges.size() * sizeof(VectorRange));
     const DeviceArray<RoundingBound> bounds(ranges.size());
     device_engine().find_rounding_bounds(
-        {}, {device.split().side, rule.top_exponent, bounds.data(), 0, device.split().side.matrix.vectors()},
+        {}, {device.split().side, bounds.data(), 0, device.split().side.matrix.vectors()},
         {}, {});
     const std::vector<RoundingBound> found = bounds.host();
     for (std::size_t v = 0; v < found.size(); ++v) {

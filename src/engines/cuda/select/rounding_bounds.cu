@@ -37,11 +37,10 @@ struct RoundingBoundSum {
 struct RoundingBoundOfVector {
   const RoundingBoundsTask& task;
 
-  // Returns an empty sum with the scale that the split will give the vector.
+  // Returns an empty sum with the scale that the split has given the vector.
   __device__ RoundingBoundSum begin(std::int64_t vector) const {
     const VectorRange& range = task.ranges[vector];
-    const bool is_zero = (range.flags & VectorRange::all_zero) != 0;
-    return {two_factors(is_zero ? 0 : task.top_exponent - range.largest)};
+    return {two_factors((range.flags & VectorRange::all_zero) != 0 ? 0 : range.scale)};
   }
   __device__ static void add_over_lanes(RoundingBoundSum& sum, unsigned lane_bits) {
     for (unsigned lane = 1; lane < 32; lane <<= 1) {

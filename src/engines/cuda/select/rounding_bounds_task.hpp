@@ -11,8 +11,7 @@ namespace kintsugi::core::cuda {
 struct RoundingBoundsTask {
   DeviceMatrix matrix;
   std::int64_t item = 0;
-  const VectorRange* ranges = nullptr;  // ranges of all vectors of the operand
-  int top_exponent = 0;                 // exponent of the largest integer to which elements are scaled
+  const VectorRange* ranges = nullptr;  // ranges of all vectors of the operand, with their scales
   RoundingBound* bounds = nullptr;      // bounds of all vectors of the operand
   std::int64_t first = 0;               // first vector whose bounds are found
   std::int64_t blocks = 0;              // thread blocks; each of them has ranges_vectors vectors

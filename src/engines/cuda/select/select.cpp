@@ -24,12 +24,11 @@ RangesTask ranges_task(const DeviceSide& side, std::int64_t first_item) {
           divide_up(vectors, ranges_vectors)};
 }
 
-RoundingBoundsTask rounding_bounds_task(const DeviceRoundingBounds& operand) {
+RoundingBoundsTask rounding_bounds_task(const DeviceVectorBounds& operand) {
   const DeviceSide& side = operand.side;
   return {side.matrix,
           side.item,
           side.ranges,
-          operand.top_exponent,
           operand.bounds,
           operand.first,
           divide_up(operand.vectors, ranges_vectors)};
@@ -120,6 +119,16 @@ void find_norms_together(const Queue& queue, const DeviceSide& a, const DeviceSi
   find_norms_by_parts(queue, sides_of(a, b), alpha, no_findings);
 }
 
+// Finds ranges and norms that give scales alone, for sides with equally many items.
+void find_scaling_norms_together(const Queue& queue, const DeviceSide& a, const DeviceSide& b,
+                                 const Alpha& alpha) {
+  static const KernelName kernel{"scaling_norms", "find_scaling_norms", waits_for_grid_dependency};
+  const DeviceMatrix& matrix = (a.matrix.vectors() > 0 ? a : b).matrix;
+  if (matrix.type != ElementType::f64 || reads_by_parts(a, b))
+    return find_norms_together(queue, a, b, alpha);
+  launch_ranges(kernel, queue, a, b, alpha);
+}
+
 // Calls find(a, b, alpha) with sides that have equally many items.
 template <class Find>
 void with_equal_items(const DeviceSide& a, const DeviceSide& b, const DeviceScalars& scalars,
@@ -149,7 +158,14 @@ void find_norms(const Queue& queue, const DeviceSide& a, const DeviceSide& b, co
   });
 }
 
-void find_rounding_bounds(const Queue& queue, const DeviceRoundingBounds& a, const DeviceRoundingBounds& b,
+void find_scaling_norms(const Queue& queue, const DeviceSide& a, const DeviceSide& b,
+                        const DeviceScalars& scalars) {
+  with_equal_items(a, b, scalars, [&](const DeviceSide& x, const DeviceSide& y, const Alpha& alpha) {
+    find_scaling_norms_together(queue, x, y, alpha);
+  });
+}
+
+void find_rounding_bounds(const Queue& queue, const DeviceVectorBounds& a, const DeviceVectorBounds& b,
                           const DeviceCondition& condition) {
   static const KernelName kernel{"rounding_bounds", "find_rounding_bounds"};
   const RoundingBoundsTasks tasks{{rounding_bounds_task(a), rounding_bounds_task(b)}, condition};

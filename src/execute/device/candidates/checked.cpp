@@ -34,6 +34,7 @@ DeviceCheckedChain DeviceChecked::chain() const {
     chain.terms[chain.count] = static_cast<double>(program.schedule.terms.size());
     chain.top_a[chain.count] = program.split_a.top_exponent;
     chain.top_b[chain.count] = program.split_b.top_exponent;
+    if (program.split_a.scales == ScaleRule::norm) chain.sum_bits[chain.count] = program.split_a.sum_bits;
     ++chain.count;
   }
   return chain;
@@ -51,12 +52,10 @@ void DeviceChecked::find_rounding_bounds(const ResultBlock& block) const {
   const std::int64_t parts = plan_.problem.parts();
   engine_.find_rounding_bounds(queue_,
                                {.side = a_,
-                                .top_exponent = program().split_a.top_exponent,
                                 .bounds = memory_.rounding_bounds_a,
                                 .first = block.row,
                                 .vectors = block.rows},
                                {.side = b_,
-                                .top_exponent = program().split_b.top_exponent,
                                 .bounds = memory_.rounding_bounds_b,
                                 .first = parts * block.column,
                                 .vectors = parts * block.columns},
@@ -100,8 +99,6 @@ DeviceCheck DeviceChecked::check() const {
       magnitude_program.split_a.top_exponent + magnitude_program.split_b.top_exponent;
   return {.rows = memory_.rounding_bounds_a,
           .columns = memory_.rounding_bounds_b,
-          .largest_a = power_of_two(program.split_a.top_exponent + 1),
-          .largest_b = power_of_two(program.split_b.top_exponent + 1),
           .demand = {plan_.contract.checked_coefficient, unit_roundoff(plan_.problem.type)},
           .magnitudes = reinterpret_cast<const std::int64_t*>(memory_.sums.data),
           // A sum of magnitudes times magnitude_unit has the scale of the candidate's sums.

@@ -1,7 +1,11 @@
 // Exact sums, rounded once, of all elements of a tile or of its open elements. The host's counterpart is
 // src/recombine/exact_sums.cpp. A warp computes one element at a time: each lane sums a share of the products
 // in its own digits, and the digits of all lanes are added at the end. Open elements may be summed in their
-// own type (FP32 or FP64) instead; the lanes have the same shares then.
+// own type (FP32 or FP64) instead; the lanes have the same shares then. Open real FP64 elements are first
+// summed in two doubles each, which settles nearly all of them.
+#include <type_traits>
+
+#include "arith/exact/compensated_sum.hpp"
 #include "engines/cuda/recombine/checked/exact_lanes.hpp"
 #include "engines/cuda/recombine/tile.cuh"
 #include "engines/device_checks.hpp"
@@ -19,17 +23,17 @@ __device__ Real sum_over_lanes(Real x) {
   return x;
 }
 
-// Calls visit(x, y) for the lane's share of the products x y of vector i of A and vector v of B. x and y are
-// zeros beyond the end of the vectors.
-template <class Real, class View, class Visit>
-__device__ void for_each_product(const View& a, const View& b, std::int64_t i, std::int64_t v, int lane,
+// Calls visit(x, y) for the share of thread `thread` of `threads` of the products x y of vector i of A and
+// vector v of B. x and y are zeros beyond the end of the vectors.
+template <class Real, int threads = exact_lanes, class View, class Visit>
+__device__ void for_each_product(const View& a, const View& b, std::int64_t i, std::int64_t v, int thread,
                                  const Visit& visit) {
-  for (std::int64_t begin = lane; begin < a.columns; begin += loads_in_flight * exact_lanes) {
+  for (std::int64_t begin = thread; begin < a.columns; begin += loads_in_flight * threads) {
     Real x[loads_in_flight];
     Real y[loads_in_flight];
 #pragma unroll
     for (int u = 0; u < loads_in_flight; ++u) {
-      const std::int64_t p = begin + u * exact_lanes;
+      const std::int64_t p = begin + u * threads;
       x[u] = p < a.columns ? a(i, p) : Real(0);
       y[u] = p < a.columns ? b(v, p) : Real(0);
     }
@@ -287,6 +291,58 @@ struct OpenPosition {
         j(tile.first_column + mask_index / open.masks_per_column) {}
 };
 
+// Sums of a thread block's warps, and whether the element is settled.
+struct PairSums {
+  CompensatedSum of_warps[exact_warps];
+};
+
+// Adds the sums of the thread block's threads. Thread 0 gets the sum. All threads must call it together.
+__device__ CompensatedSum sum_over_block(CompensatedSum sum) {
+  __shared__ std::aligned_storage_t<sizeof(PairSums), alignof(PairSums)> memory;
+  CompensatedSum* of_warps = reinterpret_cast<PairSums&>(memory).of_warps;
+  for (int lane = 1; lane < exact_lanes; lane <<= 1)
+    sum.add(sum.exchanged([&](double x) { return __shfl_xor_sync(all_lanes, x, lane); }));
+  __syncthreads();  // thread 0 has read the previous sums
+  if (threadIdx.x % exact_lanes == 0) of_warps[threadIdx.x / exact_lanes] = sum;
+  __syncthreads();
+  for (int warp = 1; warp < exact_warps && threadIdx.x == 0; ++warp) sum.add(of_warps[warp]);
+  return sum;
+}
+
+// Sums open elements of the masks in two doubles, and writes those whose rounded results are certain
+// (arith/exact/compensated_sum.hpp). Removes these from the masks. All threads of the block sum one element
+// together. Vectors whose products may overflow or lose bits to underflow are left.
+__device__ void recompute_in_pairs(const DeviceTile& tile, const DeviceOpenElements& open,
+                                   TakenMasks& taken) {
+  const OperandView<double> a = operand_view<double>(tile.a);
+  const OperandView<double> b = operand_view<double>(tile.b);
+  const Scalars<double> scalars(tile.scalars);
+  const MatrixView<double> c = view_of<double>(tile.c, tile.item);
+  for (unsigned mask = 0; mask < taken.count; ++mask) {
+    std::uint32_t undecided = taken.bits[mask];  // the same in all threads, but for bits that thread 0 clears
+    for (std::uint32_t open_rows = undecided; open_rows != 0; open_rows &= open_rows - 1) {
+      const int bit = __ffs(static_cast<int>(open_rows)) - 1;
+      const OpenPosition position(tile, open, taken.indices[mask], bit);
+      if (!can_use_own_arithmetic<double>(tile, position.i, position.j)) continue;
+      CompensatedSum sum;
+      for_each_product<double, exact_warps * exact_lanes>(
+          a, b, position.i, position.j, static_cast<int>(threadIdx.x),
+          [&](double x, double y) { sum.add_product(x, y); });
+      sum = sum_over_block(sum);
+      if (threadIdx.x != 0) continue;
+      double& element = c(position.i, position.j);
+      const auto rounded = sum.rounded(products_of_sum(tile), scalars.alpha, scalars.beta,
+                                       scalars.beta == 0 ? 0 : element);
+      if (!rounded.is_certain) continue;
+      element = rounded.value;
+      undecided &= ~(1U << bit);
+    }
+    __syncthreads();  // all threads have read the mask
+    if (threadIdx.x == 0) taken.bits[mask] = undecided;
+  }
+  __syncthreads();
+}
+
 // Recomputes those elements of the masks whose sums need all digits. Only warp 0 may call it, because all
 // digits take the shared memory of all warps.
 template <class T>
@@ -320,6 +376,9 @@ __device__ void recompute_listed_elements(const DeviceTile& tile, const DeviceOp
   const ExactSummation<T, digits> summation(tile, open.in_own_arithmetic, clear_lanes<T, digits>(warp));
   const MatrixView<T> c = view_of<T>(tile.c, tile.item);
   for (take_masks(open, listed, taken); taken.count > 0; take_masks(open, listed, taken)) {
+    if constexpr (std::is_same_v<T, double>) {
+      if (!open.in_own_arithmetic) recompute_in_pairs(tile, open, taken);
+    }
     bool has_wide_elements = false;
     taken.for_each(warp, exact_warps, [&](std::uint32_t mask_index, int bit) {
       const OpenPosition position(tile, open, mask_index, bit);

@@ -28,11 +28,18 @@ class WideDigitResidues : public Residues<double, wide_digit_limbs, ResiduesOfPa
   __device__ Elements write_block(const Block& block, const Scalars<double>& scalars) const {
     Digits::fill(tables_);
     __syncthreads();
-    write_columns(block, sign_of(scalars.alpha));
+    const std::uint32_t alpha_sign = sign_of(scalars.alpha);
+    write_columns(block, [&](int e, const Rows& residues, double (&elements)[rows_each]) {
+      const auto& table = tables_.table[0];
+      for_each_integer(residues, [&](int r, const WideIntegerParts& integer) {
+        const int exponent = block.exponent(r, e, 0) - table.shift;
+        elements[r] = rounded_product(integer, with_sign(core::power_of_two(exponent), alpha_sign));
+      });
+    });
     return 0;
   }
 
- private:
+ protected:
   static constexpr int words = max_wide_digit_residues / residues_of_word;
   static constexpr int rows_together = 2;
 
@@ -41,8 +48,10 @@ class WideDigitResidues : public Residues<double, wide_digit_limbs, ResiduesOfPa
     std::uint32_t word[words][rows_each];
   };
 
-  // Writes the thread's columns.
-  __device__ void write_columns(const Block& block, std::uint32_t alpha_sign) const {
+  // Calls compute(e, residues, elements) for the thread's columns, and writes the elements that it sets.
+  // `residues` are those of the thread's rows of its e-th column.
+  template <class Compute>
+  __device__ void write_columns(const Block& block, const Compute& compute) const {
     Columns columns(residues_at<double>(source_, block.first_row_in_tile(), block.column_in_tile(0)),
                     source_.sums.group_stride, block_warps * source_.sums.rows, tables_.table[0].count,
                     block.rows());
@@ -57,7 +66,7 @@ class WideDigitResidues : public Residues<double, wide_digit_limbs, ResiduesOfPa
         const Rows residues = residues_of(columns.next());
         columns.template start<max_wide_digit_residues>(block.has_column(e + Columns::stages - 1));
         RowsOfThread<double> elements;
-        recombine_column(block, residues, e, alpha_sign, elements.rows);
+        compute(e, residues, elements.rows);
         if (block.has_element(e)) block.write(e, elements);
       }
       block.end(block_warps * first);
@@ -77,23 +86,19 @@ class WideDigitResidues : public Residues<double, wide_digit_limbs, ResiduesOfPa
     return result;
   }
 
-  // Recombines the thread's rows of its e-th column.
-  __device__ void recombine_column(const Block& block, const Rows& residues, int e, std::uint32_t alpha_sign,
-                                   double (&elements)[rows_each]) const {
-    const auto& table = tables_.table[0];
+  // Calls visit(r, integer) for the thread's rows of a column. `integer` is 2^s times the integer of row r.
+  template <class Visit>
+  __device__ void for_each_integer(const Rows& residues, const Visit& visit) const {
 #pragma unroll
     for (int first = 0; first < rows_each; first += rows_together) {
       double pieces[rows_together][wide_pieces];
       sum_up(residues, first, pieces);
 #pragma unroll
-      for (int i = 0; i < rows_together; ++i) {
-        const int exponent = block.exponent(first + i, e, 0) - table.shift;
-        const double unit = with_sign(core::power_of_two(exponent), alpha_sign);
-        elements[first + i] = rounded_product(parts_of_pieces(pieces[i], table), unit);
-      }
+      for (int i = 0; i < rows_together; ++i) visit(first + i, parts_of_pieces(pieces[i], tables_.table[0]));
     }
   }
 
+ private:
   // Computes the pieces of rows_together rows, beginning with row `first`.
   __device__ static void sum_up(const Rows& residues, int first,
                                 double (&pieces)[rows_together][wide_pieces]) {
@@ -141,6 +146,7 @@ class WideDigitResidues : public Residues<double, wide_digit_limbs, ResiduesOfPa
     }
   }
 
+ protected:
   const Source& source_;
   const Tables& tables_;
 };
