@@ -6,6 +6,7 @@
 #include <limits>
 #include <utility>
 
+#include "arith/residue/leading_digit_sums.hpp"
 #include "arith/residue/remainder.hpp"
 #include "base/status.hpp"
 #include "engines/cuda/common/launch.hpp"
@@ -86,8 +87,11 @@ int digit_columns(const DeviceTile& tile) {
 const WideDigits& wide_digits(const ResidueSystem& system) {
   return tables_of<WideDigits>(system, [&] {
     constexpr int residues = padded_digit_residues(max_wide_digit_residues);
-    return WideDigits{{{}, remainder_table<wide_digit_limbs>(system.real_count)},
-                      {{digit_table<residues, wide_pieces>(system.real_count)}, {}}};
+    const int count = system.real_count;
+    return WideDigits{{{}, remainder_table<wide_digit_limbs>(count)},
+                      {{count <= max_wide_digit_residues ? digit_table<residues, wide_pieces>(count)
+                                                         : leading_digit_table<residues>(count)},
+                       {}}};
   });
 }
 

@@ -8,6 +8,7 @@
 #include "engines/cuda/common/launch.hpp"
 #include "engines/cuda/recombine/arguments.hpp"
 #include "engines/cuda/recombine/checked/chain_task.hpp"
+#include "engines/cuda/recombine/checked/checked_digits.hpp"
 #include "engines/cuda/recombine/checked/exact_lanes.hpp"
 #include "engines/cuda/recombine/digits.hpp"
 #include "engines/cuda/recombine/recombine.hpp"
@@ -32,19 +33,23 @@ void launch_checked(const CheckedKernels& kernels, const Queue& queue, const Sou
 // and no error is allowed.
 bool takes_digits(const ResidueSystem& system, const DeviceCheck& check, const DeviceTile& tile) {
   const DeviceScalars& scalars = tile.scalars;
-  return tile.c.type == ElementType::f64 && system.real_count <= max_wide_digit_residues &&
+  return tile.c.type == ElementType::f64 && system.real_count <= max_leading_digit_residues &&
          check.demand.coefficient == 0 && check.magnitudes == nullptr && scalars.device_alpha == nullptr &&
          scalars.device_beta == nullptr && scalars.beta == 0.0 && scalars.alpha == 1.0;
 }
 
 void launch_checked_digits(const Queue& queue, const ResidueSums& sums, const ResidueSystem& system,
                            const DeviceCheck& check, const DeviceTile& tile, const DeviceOpenElements& open) {
-  static const KernelName kernel{"checked_digits", "checked_digits_f64"};
+  static const KernelName all_digits{"checked_digits", "checked_digits_f64"};
+  static const KernelName leading_digits{"checked_digits", "checked_leading_digits_f64"};
+  const bool takes_all = system.real_count <= max_wide_digit_residues;
   auto [source, tables] = wide_digits(system);
   source.sums = sums;
   tables.block_columns = digit_columns(tile);
-  launch(kernel, {divide_up(tile.rows, block_rows) * divide_up(tile.columns, tables.block_columns)},
-         block_threads, wide_digit_shared_bytes, queue, tile, source, tables, check, open);
+  launch(takes_all ? all_digits : leading_digits,
+         {divide_up(tile.rows, block_rows) * divide_up(tile.columns, tables.block_columns)}, block_threads,
+         takes_all ? wide_digit_shared_bytes : leading_digit_shared_bytes, queue, tile, source, tables, check,
+         open);
 }
 
 }  // namespace

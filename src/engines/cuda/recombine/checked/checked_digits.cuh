@@ -1,21 +1,30 @@
-// Checked recombination of real FP64 residues of up to 20 moduli into AB by sums of digits on the matrix unit
+// Checked recombination of real FP64 residues of up to 24 moduli into AB by sums of digits on the matrix unit
 // (wide/wide_digit_residues.cuh). Nearly all elements are proved in double arithmetic
 // (arith/residue/certain_rounding.hpp). The others are checked one by one in wide integers, as by
-// CheckedResidues.
+// CheckedResidues. So the weights of more than 20 moduli need not be exact (leading_digit_table()).
 #pragma once
 
 #include "arith/residue/certain_rounding.hpp"
+#include "arith/residue/leading_digit_sums.hpp"
 #include "arith/residue/scaling_norm.hpp"
+#include "engines/cuda/recombine/checked/checked_digits.hpp"
 #include "engines/cuda/recombine/checked/checked_residues.cuh"
 #include "engines/cuda/recombine/wide/wide_digit_residues.cuh"
 
 namespace kintsugi::core::cuda {
 
-class CheckedDigits : public WideDigitResidues {
+template <int max_residues, int staged_columns>
+class CheckedDigits : public WideDigitResidues<max_residues, staged_columns> {
  public:
+  using Base = WideDigitResidues<max_residues, staged_columns>;
+  using typename Base::Block;
+  using typename Base::Elements;
+  using typename Base::Source;
+  using typename Base::Tables;
+
   __device__ CheckedDigits(const DeviceTile& tile, const Source& source, const Tables& tables,
                            const DeviceCheck& check, const DeviceOpenElements& open)
-      : WideDigitResidues(source, tables), tile_(tile), check_(check), open_(open),
+      : Base(source, tables), tile_(tile), check_(check), open_(open),
         elements_(tile, source, check, open) {}
 
   // Writes the block and sets its masks. Returns the number of open elements that the thread counts.
@@ -37,6 +46,7 @@ class CheckedDigits : public WideDigitResidues {
   }
 
  private:
+  using typename Base::Rows;
   static_assert(block_rows + Block::columns <= block_threads);
 
   // Mask of element (i, j) of the tile.
@@ -55,16 +65,19 @@ class CheckedDigits : public WideDigitResidues {
   // Writes the elements of an ordinary block. Returns those that are not certain.
   __device__ Elements write_certain_elements(const Block& block) const {
     load_bounds(block);
-    Digits::fill(tables_);
+    Base::Digits::fill(this->tables_);
     __syncthreads();
+    const auto& table = this->tables_.table[0];
+    const float dropped = table.count > max_wide_digit_residues ? dropped_units : 0;
     Elements left = 0;
-    write_columns(block, [&](int e, const Rows& residues, double (&elements)[rows_each]) {
+    this->write_columns(block, [&](int e, const Rows& residues, double (&elements)[rows_each]) {
       const FloatBound column = bound(block_rows + Block::column_in_block(e));
       unsigned uncertain_rows = 0;
-      for_each_integer(residues, [&](int r, const WideIntegerParts& integer) {
-        const float deviation = deviation_above(bound(Block::row_in_block() + r), column);
+      this->for_each_integer(residues, [&](int r, const WideIntegerParts& integer) {
+        float deviation = deviation_above(bound(Block::row_in_block() + r), column);
+        if constexpr (max_residues > max_wide_digit_residues) deviation = __fadd_ru(deviation, dropped);
         if (!round_if_certain(integer, deviation, elements[r])) uncertain_rows |= 1U << r;
-        elements[r] *= core::power_of_two(block.exponent(r, e, 0) - tables_.table[0].shift);
+        elements[r] *= core::power_of_two(block.exponent(r, e, 0) - table.shift);
       });
       left |= Block::elements_of_column(uncertain_rows, e);
     });
@@ -93,7 +106,7 @@ class CheckedDigits : public WideDigitResidues {
     const VectorRange& range = (is_row ? tile_.a : tile_.b).ranges[vector];
     const FloatBound own = FloatBound::of((is_row ? check_.rows : check_.columns)[vector],
                                           largest_integer(range),
-                                          core::power_of_two(tables_.table[0].shift));
+                                          core::power_of_two(this->tables_.table[0].shift));
     bounds()[thread] = {own.inexact, own.magnitudes, own.largest, 0};
   }
 

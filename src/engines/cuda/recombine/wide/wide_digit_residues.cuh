@@ -1,20 +1,22 @@
 // Recombination of real FP64 residues of 17 to 20 moduli into AB or -AB by sums of digits on the matrix unit
 // (arith/residue/wide_digit_sums.hpp). Lanes and the matrix unit's operands are those of digit_residues.cuh.
-// A product over 20 residues is two instructions of 8 residues a lane and one of 4.
+// A product over 20 residues is two instructions of 8 residues a lane and one of 4; over 24 it is three.
 #pragma once
 
 #include "engines/cuda/recombine/digit_residues.cuh"
 
 namespace kintsugi::core::cuda {
 
+// Up to `max_residues` residues, a multiple of 4, and staged columns of C (TileBlock).
+template <int max_residues, int staged_columns>
 class WideDigitResidues : public Residues<double, wide_digit_limbs, ResiduesOfParts<wide_digit_limbs>> {
  public:
   using Source = ResiduesOfParts<wide_digit_limbs>;
-  using Block = TileBlock<double, most_digit_columns(ElementType::f64), wide_staged_columns>;
+  using Block = TileBlock<double, most_digit_columns(ElementType::f64), staged_columns>;
   using Elements = typename Block::Elements;
   using Tables = WideDigitTables;
-  using Columns = ResidueColumns<double, max_wide_digit_residues>;
-  using Digits = SharedDigits<1, padded_digit_residues(max_wide_digit_residues), wide_pieces>;
+  using Columns = ResidueColumns<double, max_residues>;
+  using Digits = SharedDigits<1, padded_digit_residues(max_residues), wide_pieces>;
   static_assert(Columns::stages == wide_digit_stages);
 
   __device__ WideDigitResidues(const Source& source, const Tables& tables)
@@ -40,7 +42,7 @@ class WideDigitResidues : public Residues<double, wide_digit_limbs, ResiduesOfPa
   }
 
  protected:
-  static constexpr int words = max_wide_digit_residues / residues_of_word;
+  static constexpr int words = max_residues / residues_of_word;
   static constexpr int rows_together = 2;
 
   // Words of residues of the thread's four rows.
@@ -57,14 +59,14 @@ class WideDigitResidues : public Residues<double, wide_digit_limbs, ResiduesOfPa
                     block.rows());
 #pragma unroll
     for (int e = 0; e < Columns::stages - 1; ++e)
-      columns.template start<max_wide_digit_residues>(block.has_column(e));
+      columns.template start<max_residues>(block.has_column(e));
 #pragma unroll 1
     for (int first = 0; block.has_any_column(first); first += Block::columns_staged) {
       block.begin(false, block_warps * first);
 #pragma unroll 1
       for (int e = first; e < first + Block::columns_staged && block.has_column(e); ++e) {
         const Rows residues = residues_of(columns.next());
-        columns.template start<max_wide_digit_residues>(block.has_column(e + Columns::stages - 1));
+        columns.template start<max_residues>(block.has_column(e + Columns::stages - 1));
         RowsOfThread<double> elements;
         compute(e, residues, elements.rows);
         if (block.has_element(e)) block.write(e, elements);
@@ -76,7 +78,7 @@ class WideDigitResidues : public Residues<double, wide_digit_limbs, ResiduesOfPa
   // Residues of the thread's rows of a column. Beyond the last, those of the last stand for residues of
   // weight 0, as in RowResidues.
   __device__ static Rows residues_of(const unsigned char* column) {
-    const auto both = RowResidues<divide_up(words, 2)>::template of_column<max_wide_digit_residues>(column);
+    const auto both = RowResidues<divide_up(words, 2)>::template of_column<max_residues>(column);
     Rows result;
 #pragma unroll
     for (int w = 0; w < words; ++w) {
