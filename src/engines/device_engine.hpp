@@ -124,10 +124,10 @@ class DeviceSplits {
   virtual void split_by_norms(const Queue& queue, std::span<const DeviceSplit> splits,
                               const DeviceScalars& scalars, double coefficient,
                               DeviceSelection* selection) const = 0;
-  // Finds bounds of the error of rounding each vector's scaled elements to integers. The split must have set
+  // Finds sums of the errors of rounding each vector's scaled elements to integers. The split must have set
   // the vectors' scales.
-  virtual void find_rounding_bounds(const Queue& queue, const DeviceVectorBounds& a,
-                                    const DeviceVectorBounds& b,
+  virtual void find_rounding_errors(const Queue& queue, const DeviceRoundingErrors& a,
+                                    const DeviceRoundingErrors& b,
                                     const DeviceCondition& condition) const = 0;
 };
 

@@ -262,8 +262,8 @@ TEST_F(DevicePlan, Fp64BeginsWithFewModuli) {
 }
 
 // The checked candidate has the moduli of the host's second candidate, for exact results those of its third:
-// integers of 65 or 70 bits, for FP32 36 or 41, and ten bits for the sum of 1000 products. (Without kernels that
-// exit early, scales by norms do not replace a modulus.)
+// integers of 65 or 70 bits, for FP32 36 or 41, and ten bits for the sum of 1000 products. (Without kernels
+// that exit early, scales by norms do not replace a modulus.)
 TEST_F(DevicePlan, CheckedIntegersHaveBitsToSpare) {
   for (const auto& [type, accuracy, bits] :
        {std::tuple(KINTSUGI_F64, "exact", 2 * 70 + 10), std::tuple(KINTSUGI_F32, "exact", 2 * 41 + 10),

@@ -5,8 +5,8 @@
 // product, SIAM J. Sci. Comput. 26, 2005). The errors, two of each product, are added in double:
 //   p + e = x y,  s' + q = s + p,  t = RN(e + q),  l' = RN(l + t).
 // The sum is s + (sum of all e + q) exactly. With n terms t, each rounded once, added in any order, l differs
-// from the sum of all e + q by at most n 2^-53 (1 + n 2^-52) (sum of |t|). The sum of |t| is computed as well;
-// its own error is at most a share n 2^-53 of it.
+// from the sum of all e + q by at most n 2^-53 (1 + n 2^-52) (sum of |t|). The sum of |t| is computed as
+// well; its own error is at most a share n 2^-53 of it.
 //
 // The code needs rounding to nearest and no contraction to fused operations.
 #pragma once
@@ -74,8 +74,7 @@ class CompensatedSum {
     // Terms t: one of each product and one of each addition of two sums, of which there are fewer. The last
     // factor covers the errors of `deviation` and magnitudes_, since 2^33 2^-53 is 2^-20.
     const double terms = 2 * static_cast<double>(products);
-    const double deviation =
-        magnitudes_ == 0 ? 0 : terms * 0x1p-53 * magnitudes_ * (1 + 0x1p-18) + underflow;
+    const double deviation = magnitudes_ == 0 ? 0 : terms * 0x1p-53 * magnitudes_ * (1 + 0x1p-18) + underflow;
     if (is_plain) return certainly_rounded(two_sum(sum_, errors_), deviation);
     const ValueAndError<double> product = product_of(alpha, sum_);
     const ValueAndError<double> old = product_of(beta, c);
@@ -83,11 +82,11 @@ class CompensatedSum {
     const double times_errors = alpha * errors_;
     const double rest = ((upper.error + product.error) + old.error) + times_errors;
     // `rest` has four roundings, of at most 2^-53 of the sum of the magnitudes each.
-    const double magnitudes = std::fabs(upper.error) + std::fabs(product.error) + std::fabs(old.error) +
-                              std::fabs(times_errors);
-    return certainly_rounded(two_sum(upper.value, rest),
-                             std::fabs(alpha) * deviation * (1 + 0x1p-50) + 0x1p-50 * magnitudes +
-                                 (magnitudes_ == 0 ? 0 : underflow));
+    const double magnitudes =
+        std::fabs(upper.error) + std::fabs(product.error) + std::fabs(old.error) + std::fabs(times_errors);
+    return certainly_rounded(two_sum(upper.value, rest), std::fabs(alpha) * deviation * (1 + 0x1p-50) +
+                                                             0x1p-50 * magnitudes +
+                                                             (magnitudes_ == 0 ? 0 : underflow));
   }
 
   // For exchange between threads.

@@ -22,8 +22,8 @@
 
 #include "arith/exact/exact_rounding.hpp"
 #include "arith/host_device.hpp"
+#include "arith/residue/rounding_errors.hpp"
 #include "arith/residue/wide_integer_update.hpp"
-#include "arith/rounding_bound.hpp"
 
 namespace kintsugi::core {
 
@@ -33,39 +33,37 @@ KINTSUGI_HOST_DEVICE inline float float_above(double x) {
   return __double2float_ru(x);
 #else
   const auto nearest = static_cast<float>(x);
-  return static_cast<double>(nearest) < x
-             ? std::nextafter(nearest, std::numeric_limits<float>::infinity())
-             : nearest;
+  return static_cast<double>(nearest) < x ? std::nextafter(nearest, std::numeric_limits<float>::infinity())
+                                          : nearest;
 #endif
 }
 
-// Rounding-error bound of a vector (RoundingBound) in floats. A float that is too large becomes infinite.
+// RoundingErrors in floats, with half of the magnitudes. A float that is too large becomes infinite.
 struct FloatBound {
-  float inexact = 0;
+  float errors = 0;
   float magnitudes = 0;
   float largest = 0;
 
-  // `largest`: upper bound of the magnitudes of the vector's integers. `unit`: power of two by which all
-  // vectors' integers are multiplied. largest_deviation() is the sum of
-  // min(c_a L_b, M_b) / 2, the same with a and b exchanged, and min(c_a, c_b) / 4. The last term is part of
-  // the first one here, as min(c_a (L_b + 1/2), M_b + c_b / 2) / 2. It is 0, too, if a or b is exact and
-  // zero.
-  KINTSUGI_HOST_DEVICE static FloatBound of(const RoundingBound& bound, double largest, double unit) {
-    constexpr double slack = 1 + 0x1p-18;  // more than the two factors of largest_deviation()
-    return {float_above(0.5 * slack * bound.inexact),
-            float_above(0.5 * slack * unit * (bound.magnitudes + 0.5 * bound.inexact)),
-            float_above(largest == 0 ? 0 : unit * (largest + 0.5))};
+  // `unit`: power of two by which all vectors' integers are multiplied. With the sums of errors E, magnitudes
+  // M and largest integers L, largest_deviation() is min(E_a L_b, M_b / 2), the same with a and b exchanged,
+  // and min(E_a, E_b) / 2. The last term is part of the first one here, as min(E_a (L_b + 1/2), (M_b + E_b) /
+  // 2).
+  KINTSUGI_HOST_DEVICE static FloatBound of(const RoundingErrors& vector, double unit) {
+    constexpr double slack = 1 + 0x1p-18;  // more than the factor of largest_deviation()
+    return {float_above(slack * vector.errors),
+            float_above(0.5 * slack * unit * (vector.magnitudes + vector.errors)),
+            float_above(vector.largest == 0 ? 0 : unit * (vector.largest + 0.5))};
   }
 };
 
 // Upper bound of largest_deviation() times the unit of the bounds.
 KINTSUGI_HOST_DEVICE inline float deviation_above(const FloatBound& a, const FloatBound& b) {
 #ifdef __CUDA_ARCH__
-  return __fadd_ru(fminf(__fmul_ru(a.inexact, b.largest), b.magnitudes),
-                   fminf(__fmul_ru(b.inexact, a.largest), a.magnitudes));
+  return __fadd_ru(fminf(__fmul_ru(a.errors, b.largest), b.magnitudes),
+                   fminf(__fmul_ru(b.errors, a.largest), a.magnitudes));
 #else
-  const auto beside = [](const FloatBound& inexact, const FloatBound& other) {
-    const double product = static_cast<double>(inexact.inexact) * static_cast<double>(other.largest);
+  const auto beside = [](const FloatBound& rounded, const FloatBound& other) {
+    const double product = static_cast<double>(rounded.errors) * static_cast<double>(other.largest);
     return std::fmin(float_above(product), other.magnitudes);
   };
   return float_above(static_cast<double>(beside(a, b)) + static_cast<double>(beside(b, a)));

@@ -1,9 +1,9 @@
-// The Chinese remainder theorem by sums of the leading digits of weights (digit_sums.hpp), for up to 24 moduli,
-// whose product M is below 2^192. It gives 2^s N with an error.
+// The Chinese remainder theorem by sums of the leading digits of weights (digit_sums.hpp), for up to 24
+// moduli, whose product M is below 2^192. It gives 2^s N with an error.
 //
 // Weights have 24 digits, of which the four lowest are left out. In units of 2^32 the sum of residue times
-// weight is too small by less than 24 * 255. 2^s M without its 32 lowest bits is too small by less than 1, and
-// is subtracted at most 24 * 255 times (wide_digit_sums.hpp). So the error is less than 2^13 units.
+// weight is too small by less than 24 * 255. 2^s M without its 32 lowest bits is too small by less than 1,
+// and is subtracted at most 24 * 255 times (wide_digit_sums.hpp). So the error is less than 2^13 units.
 #pragma once
 
 #include "arith/residue/wide_digit_sums.hpp"

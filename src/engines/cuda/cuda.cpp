@@ -311,9 +311,9 @@ class CudaEngine final : public Engine, public DeviceEngine {
   }
   const DeviceOzaki1* ozaki1() const override { return &ozaki1_kernels(); }
   const DeviceTransfers* transfers() const override { return &cuda::transfers(); }
-  void find_rounding_bounds(const Queue& queue, const DeviceVectorBounds& a, const DeviceVectorBounds& b,
+  void find_rounding_errors(const Queue& queue, const DeviceRoundingErrors& a, const DeviceRoundingErrors& b,
                             const DeviceCondition& condition) const override {
-    cuda::find_rounding_bounds(queue, a, b, condition);
+    cuda::find_rounding_errors(queue, a, b, condition);
   }
   void recombine_checked(const Queue& queue, const Accumulators& sums, const ResidueSystem& system,
                          const DeviceCheck& check, const DeviceTile& tile,

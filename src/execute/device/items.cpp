@@ -240,7 +240,7 @@ class ItemSteps {
     item.checked->split_columns(parts * block.column, parts * block.columns);
     item.checked->split_rows(block.row, block.rows);
     if (!splits.empty()) engine_.split(queue_, splits, on_candidate(item, item.candidate));
-    item.checked->find_rounding_bounds(block);
+    item.checked->find_rounding_errors(block);
     multiply_tiles(item, a, b, block, checked_block);
   }
 

@@ -62,8 +62,8 @@ bool skips_products(const Plan& plan, const Candidate& candidate) {
   return device != nullptr && device->skips(candidate.program.schedule, candidate.program.format().id);
 }
 
-// Rule of the scales of the checked candidates of `exact` on a device. Scales by norms are worth one modulus or
-// more; there are kernels for them that read real FP64 operands once.
+// Rule of the scales of the checked candidates of `exact` on a device. Scales by norms are worth one modulus
+// or more; there are kernels for them that read real FP64 operands once.
 ScaleRule exact_scales(const Problem& problem) {
   return problem.type == OperandType::f64 && !problem.complex ? ScaleRule::norm : ScaleRule::exponent;
 }

@@ -132,8 +132,8 @@ TEST(DeviceExactChain, OpenElementsSelectTheNextCandidate) {
   expect_second_candidate<double>(two_candidates, {.pointers = true});
 }
 
-// Rows of A and columns of B whose products are ties of two doubles, next to ties, or cancel to zero or to the
-// last bits of their sums.
+// Rows of A and columns of B whose products are ties of two doubles, next to ties, or cancel to zero or to
+// the last bits of their sums.
 void add_hard_vectors(GemmDataOf<double>& data, std::int64_t k) {
   const double heads[] = {0x1p53, 0x1p53 + 2, -0x1p53, 0x1p60, 1, 0x1p53, 0x1p-30, 0x1p53};
   const double tails[] = {1, 1, 3, 0x1p-40, -1, -1, 0x1p-83, 1 - 0x1p-53};

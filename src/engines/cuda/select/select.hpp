@@ -13,7 +13,7 @@ void find_ranges(const Queue& queue, const DeviceSide& a, const DeviceSide& b, c
 void find_norms(const Queue& queue, const DeviceSide& a, const DeviceSide& b, const DeviceScalars& scalars);
 void find_scaling_norms(const Queue& queue, const DeviceSide& a, const DeviceSide& b,
                         const DeviceScalars& scalars);
-void find_rounding_bounds(const Queue& queue, const DeviceVectorBounds& a, const DeviceVectorBounds& b,
+void find_rounding_errors(const Queue& queue, const DeviceRoundingErrors& a, const DeviceRoundingErrors& b,
                           const DeviceCondition& condition);
 void summarize(const Queue& queue, const DeviceSide& side, MergedSummary* summaries);
 // Returns the parameters of select().

@@ -48,18 +48,15 @@ void DeviceChecked::choose(DeviceReport* report) const {
 
 void DeviceChecked::begin() const { engine_.begin_checks(queue_, selection_, memory_.open_elements.state); }
 
-void DeviceChecked::find_rounding_bounds(const ResultBlock& block) const {
+void DeviceChecked::find_rounding_errors(const ResultBlock& block) const {
   const std::int64_t parts = plan_.problem.parts();
-  engine_.find_rounding_bounds(queue_,
-                               {.side = a_,
-                                .bounds = memory_.rounding_bounds_a,
-                                .first = block.row,
-                                .vectors = block.rows},
-                               {.side = b_,
-                                .bounds = memory_.rounding_bounds_b,
-                                .first = parts * block.column,
-                                .vectors = parts * block.columns},
-                               condition());
+  engine_.find_rounding_errors(
+      queue_, {.side = a_, .errors = memory_.rounding_errors_a, .first = block.row, .vectors = block.rows},
+      {.side = b_,
+       .errors = memory_.rounding_errors_b,
+       .first = parts * block.column,
+       .vectors = parts * block.columns},
+      condition());
 }
 
 void DeviceChecked::split_rows(std::int64_t first, std::int64_t vectors) const {
@@ -97,8 +94,8 @@ DeviceCheck DeviceChecked::check() const {
   const int top = program.split_a.top_exponent + program.split_b.top_exponent;
   const int top_of_magnitudes =
       magnitude_program.split_a.top_exponent + magnitude_program.split_b.top_exponent;
-  return {.rows = memory_.rounding_bounds_a,
-          .columns = memory_.rounding_bounds_b,
+  return {.rows = memory_.rounding_errors_a,
+          .columns = memory_.rounding_errors_b,
           .demand = {plan_.contract.checked_coefficient, unit_roundoff(plan_.problem.type)},
           .magnitudes = reinterpret_cast<const std::int64_t*>(memory_.sums.data),
           // A sum of magnitudes times magnitude_unit has the scale of the candidate's sums.

@@ -56,8 +56,7 @@ extern "C" __global__ void __launch_bounds__(list_threads)
     unsigned begin = 0;  // the warp's first index in the list
     if (lane == 0) begin = atomicAdd(&open.state->listed, static_cast<unsigned>(__popc(listing_lanes)));
     begin = __shfl_sync(~0U, begin, 0);
-    if (is_open)
-      open.list[begin + __popc(listing_lanes & ((1U << lane) - 1))] = mask;
+    if (is_open) open.list[begin + __popc(listing_lanes & ((1U << lane) - 1))] = mask;
   }
 }
 

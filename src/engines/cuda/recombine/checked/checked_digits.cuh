@@ -6,7 +6,6 @@
 
 #include "arith/residue/certain_rounding.hpp"
 #include "arith/residue/leading_digit_sums.hpp"
-#include "arith/residue/scaling_norm.hpp"
 #include "engines/cuda/recombine/checked/checked_digits.hpp"
 #include "engines/cuda/recombine/checked/checked_residues.cuh"
 #include "engines/cuda/recombine/wide/wide_digit_residues.cuh"
@@ -24,8 +23,7 @@ class CheckedDigits : public WideDigitResidues<max_residues, staged_columns> {
 
   __device__ CheckedDigits(const DeviceTile& tile, const Source& source, const Tables& tables,
                            const DeviceCheck& check, const DeviceOpenElements& open)
-      : Base(source, tables), tile_(tile), check_(check), open_(open),
-        elements_(tile, source, check, open) {}
+      : Base(source, tables), tile_(tile), check_(check), open_(open), elements_(tile, source, check, open) {}
 
   // Writes the block and sets its masks. Returns the number of open elements that the thread counts.
   __device__ unsigned write(const Block& block) const {
@@ -70,7 +68,7 @@ class CheckedDigits : public WideDigitResidues<max_residues, staged_columns> {
     const auto& table = this->tables_.table[0];
     const float dropped = table.count > max_wide_digit_residues ? dropped_units : 0;
     Elements left = 0;
-    this->write_columns(block, [&](int e, const Rows& residues, double (&elements)[rows_each]) {
+    this->write_columns(block, [&](int e, const Rows& residues, double(&elements)[rows_each]) {
       const FloatBound column = bound(block_rows + Block::column_in_block(e));
       unsigned uncertain_rows = 0;
       this->for_each_integer(residues, [&](int r, const WideIntegerParts& integer) {
@@ -103,11 +101,9 @@ class CheckedDigits : public WideDigitResidues<max_residues, staged_columns> {
                : std::min(block.column_in_tile(0) + thread - block_rows - Block::column_in_block(0),
                           tile_.columns - 1);
     const std::int64_t vector = (is_row ? tile_.first_row : tile_.first_column) + in_tile;
-    const VectorRange& range = (is_row ? tile_.a : tile_.b).ranges[vector];
     const FloatBound own = FloatBound::of((is_row ? check_.rows : check_.columns)[vector],
-                                          largest_integer(range),
                                           core::power_of_two(this->tables_.table[0].shift));
-    bounds()[thread] = {own.inexact, own.magnitudes, own.largest, 0};
+    bounds()[thread] = {own.errors, own.magnitudes, own.largest, 0};
   }
 
   const DeviceTile& tile_;

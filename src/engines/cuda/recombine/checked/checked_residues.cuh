@@ -3,7 +3,6 @@
 // src/recombine/residues.cpp.
 #pragma once
 
-#include "arith/residue/scaling_norm.hpp"
 #include "engines/cuda/recombine/arguments.hpp"
 #include "engines/cuda/recombine/residues.cuh"
 #include "engines/cuda/recombine/tile.cuh"
@@ -156,10 +155,8 @@ class CheckedResidues {
 
   // Largest deviation of part `part` of element (i, j) of AB from its computed integer.
   __device__ double deviation(std::int64_t i, std::int64_t j, int part) const {
-    const std::int64_t row = tile_.first_row + i;
-    const std::int64_t column = parts * (tile_.first_column + j) + part;
-    return largest_deviation(check_.rows[row], check_.columns[column], largest_integer(tile_.a.ranges[row]),
-                             largest_integer(tile_.b.ranges[column]));
+    return largest_deviation(check_.rows[tile_.first_row + i],
+                             check_.columns[parts * (tile_.first_column + j) + part]);
   }
   // True if the product of the operands' magnitudes is large enough for this deviation.
   __device__ bool magnitudes_prove_part(std::int64_t i, std::int64_t j, int part, double deviation) const {

@@ -1,12 +1,12 @@
 // Selection of the checked candidate that computes a batch item first, by a sample of the elements of the
 // product. Each sampled element is summed in FP64. The chance that a candidate leaves an element open follows
-// from the element's sum and from the rounding-error bounds of its row and column.
+// from the element's sum and from the rounding errors of its row and column.
 #include <algorithm>
 #include <type_traits>
 
 #include "arith/residue/residue.hpp"
 #include "arith/residue/residue_scale.hpp"
-#include "arith/rounding_bound.hpp"
+#include "arith/residue/rounding_errors.hpp"
 #include "engines/cuda/common/operands.cuh"
 #include "engines/cuda/recombine/checked/chain_task.hpp"
 
@@ -37,8 +37,8 @@ __device__ void sum_over_block(double (&x)[count]) {
   }
 }
 
-// A vector scaled so that its largest magnitude is at least 1 and below 2. It counts what bounds the errors
-// of rounding it to the integers of each candidate.
+// A vector scaled so that its largest magnitude is at least 1 and below 2. It sums the errors of
+// rounding it to the integers of each candidate.
 template <class T>
 class SampledVector {
  public:
@@ -76,19 +76,19 @@ class SampledVector {
 #pragma unroll
     for (int c = 0; c < candidates; ++c) {
       const double scaled = x * power_of_two(tops_[c]);
-      sums_[1 + c] += nearest_integer(scaled) != scaled ? 1 : 0;
+      sums_[1 + c] += fabs(nearest_integer(scaled) - scaled);
     }
     return x;
   }
 
-  // Sums that a thread has counted: magnitudes, and the number of inexact elements for each candidate.
+  // Sums that a thread has counted: magnitudes, and rounding errors for each candidate.
   static constexpr int sums = 1 + candidates;
   __device__ const double (&counted() const)[sums] { return sums_; }
 
-  // Rounding-error bound of the whole vector for candidate c. `total` are the sums of all threads, who took one
-  // of every `factor` elements; so these sums count `factor` times.
-  __device__ RoundingBound bound(int c, const double* total, double factor) const {
-    return {total[1 + c] * factor, total[0] * factor * power_of_two(tops_[c])};
+  // Rounding errors of the whole vector for candidate c. `total` are the sums of all threads, who took one of
+  // every `factor` elements; so these sums count `factor` times.
+  __device__ RoundingErrors errors(int c, const double* total, double factor) const {
+    return {total[1 + c] * factor, total[0] * factor * power_of_two(tops_[c]), power_of_two(tops_[c] + 1)};
   }
 
  private:
@@ -110,17 +110,9 @@ __device__ std::int64_t sampled_vector(std::int64_t i, std::int64_t count, std::
   return i * share + static_cast<std::int64_t>(hash >> 8) % share;
 }
 
-// Computes sampled element number `pair` of the product, and adds to the block's state the chances that the
-// candidates leave it open. One thread block calls it.
+// Sums the thread's share of the products of two sampled vectors, whose elements it counts.
 template <class T>
-__device__ void add_chances(const SampleTask& task, std::int64_t pair) {
-  SampledVector<T> a(task.sides[0],
-                     sampled_vector(pair % task.vectors[0], task.vectors[0], task.sides[0].matrix.vectors()));
-  SampledVector<T> b(task.sides[1],
-                     sampled_vector(pair / task.vectors[0], task.vectors[1], task.sides[1].matrix.vectors()));
-  if (!a.is_finite_and_nonzero() || !b.is_finite_and_nonzero()) return;
-  a.find_tops(task.sides[0], task.chain, task.chain.top_a);
-  b.find_tops(task.sides[1], task.chain, task.chain.top_b);
+__device__ double sum_products(const SampleTask& task, SampledVector<T>& a, SampledVector<T>& b) {
   double sum = 0;
 #pragma unroll 1
   for (std::int64_t first = threadIdx.x; first < task.length; first += loads_in_flight * sample_threads) {
@@ -136,6 +128,21 @@ __device__ void add_chances(const SampleTask& task, std::int64_t pair) {
 #pragma unroll
     for (int u = 0; u < loads_in_flight; ++u) sum = fma(a.take(x[u]), b.take(y[u]), sum);
   }
+  return sum;
+}
+
+// Computes sampled element number `pair` of the product, and adds to the block's state the chances that the
+// candidates leave it open. One thread block calls it.
+template <class T>
+__device__ void add_chances(const SampleTask& task, std::int64_t pair) {
+  SampledVector<T> a(task.sides[0],
+                     sampled_vector(pair % task.vectors[0], task.vectors[0], task.sides[0].matrix.vectors()));
+  SampledVector<T> b(task.sides[1],
+                     sampled_vector(pair / task.vectors[0], task.vectors[1], task.sides[1].matrix.vectors()));
+  if (!a.is_finite_and_nonzero() || !b.is_finite_and_nonzero()) return;
+  a.find_tops(task.sides[0], task.chain, task.chain.top_a);
+  b.find_tops(task.sides[1], task.chain, task.chain.top_b);
+  double sum = sum_products(task, a, b);
   constexpr int sums_of_vector = SampledVector<T>::sums;
   double totals[2 * sums_of_vector + 1];
 #pragma unroll
@@ -151,8 +158,7 @@ __device__ void add_chances(const SampleTask& task, std::int64_t pair) {
   sum = totals[2 * sums_of_vector] * sqrt(factor);
   for (int c = 0; c < task.chain.count; ++c) {
     const double deviation =
-        largest_deviation(a.bound(c, totals, factor), b.bound(c, totals + sums_of_vector, factor),
-                          power_of_two(a.top(c) + 1), power_of_two(b.top(c) + 1));
+        largest_deviation(a.errors(c, totals, factor), b.errors(c, totals + sums_of_vector, factor));
     const double chance = chance_of_open(sum * power_of_two(a.top(c) + b.top(c)), deviation, task.digits);
     atomicAdd(reinterpret_cast<unsigned long long*>(&task.state->chances[c]),
               static_cast<unsigned long long>(times_power_of_two(chance, DeviceCheckState::chance_bits)));

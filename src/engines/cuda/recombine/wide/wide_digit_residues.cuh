@@ -31,7 +31,7 @@ class WideDigitResidues : public Residues<double, wide_digit_limbs, ResiduesOfPa
     Digits::fill(tables_);
     __syncthreads();
     const std::uint32_t alpha_sign = sign_of(scalars.alpha);
-    write_columns(block, [&](int e, const Rows& residues, double (&elements)[rows_each]) {
+    write_columns(block, [&](int e, const Rows& residues, double(&elements)[rows_each]) {
       const auto& table = tables_.table[0];
       for_each_integer(residues, [&](int r, const WideIntegerParts& integer) {
         const int exponent = block.exponent(r, e, 0) - table.shift;
@@ -58,8 +58,7 @@ class WideDigitResidues : public Residues<double, wide_digit_limbs, ResiduesOfPa
                     source_.sums.group_stride, block_warps * source_.sums.rows, tables_.table[0].count,
                     block.rows());
 #pragma unroll
-    for (int e = 0; e < Columns::stages - 1; ++e)
-      columns.template start<max_residues>(block.has_column(e));
+    for (int e = 0; e < Columns::stages - 1; ++e) columns.template start<max_residues>(block.has_column(e));
 #pragma unroll 1
     for (int first = 0; block.has_any_column(first); first += Block::columns_staged) {
       block.begin(false, block_warps * first);

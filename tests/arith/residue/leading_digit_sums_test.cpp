@@ -48,7 +48,8 @@ TEST(LeadingDigitSums, DifferFromTheIntegerByLessThanTheBound) {
     const int length = residue_bits(count);  // |N| < M / 4
     for (int i = 0; i < 2000; ++i) {
       const int drawn = random() % 2 == 0 ? length : static_cast<int>(random() % (length + 1));
-      const Integer magnitude = Integer::shifted(Integer{{random(), random(), random()}}, drawn - Integer::bits);
+      const Integer magnitude =
+          Integer::shifted(Integer{{random(), random(), random()}}, drawn - Integer::bits);
       const bool negative = random() % 2 == 0;
       const WideIntegerParts parts = parts_of(table, magnitude, negative);
       ASSERT_LE(std::fabs(parts.upper), 0x1p119 + 0x1p111);

@@ -21,7 +21,8 @@ std::vector<double> draw_vector(std::mt19937_64& random) {
   const auto span = static_cast<int>(random() % 80);
   const bool is_flat = random() % 4 == 0;  // elements of one magnitude have the largest norm
   for (double& element : x) {
-    const double fraction = is_flat ? 1 - 0x1p-53 : std::ldexp(static_cast<double>(random() >> 11), -53) - 0.5;
+    const double fraction =
+        is_flat ? 1 - 0x1p-53 : std::ldexp(static_cast<double>(random() >> 11), -53) - 0.5;
     element = std::ldexp(fraction, base - static_cast<int>(random() % static_cast<unsigned>(span + 1)));
     if (is_flat) element = std::ldexp(fraction, base);
   }

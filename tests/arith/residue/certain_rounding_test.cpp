@@ -52,13 +52,17 @@ ExactNumber<3> number_of(const WideIntegerParts& x) {
 }
 
 // Half of the last place of x, at least 1/4.
-double half_place(const ExactNumber<3>& x) { return std::ldexp(0.5, std::max(x.magnitude.length() - 53, -1)); }
+double half_place(const ExactNumber<3>& x) {
+  return std::ldexp(0.5, std::max(x.magnitude.length() - 53, -1));
+}
 
 // A deviation of any size, or one that nearly reaches the end of the interval whose numbers round alike.
 float draw_deviation(std::mt19937_64& random, const ExactNumber<3>& x) {
   if (random() % 6 == 0) return 0;
-  if (random() % 3 == 0) return static_cast<float>(half_place(x) * (1 - 1.0 / static_cast<double>(random() % 4000 + 1)));
-  return static_cast<float>(std::ldexp(static_cast<double>(random() % 1000), static_cast<int>(random() % 110)));
+  if (random() % 3 == 0)
+    return static_cast<float>(half_place(x) * (1 - 1.0 / static_cast<double>(random() % 4000 + 1)));
+  return static_cast<float>(
+      std::ldexp(static_cast<double>(random() % 1000), static_cast<int>(random() % 110)));
 }
 
 bool round_alike(const ExactNumber<3>& x, float deviation) {
@@ -109,35 +113,56 @@ TEST(CertainRounding, LeavesTiesAndZerosToTheExactCheck) {
   EXPECT_FALSE(round_if_certain({0x1p157, 0, 0, 0}, std::numeric_limits<float>::quiet_NaN(), result));
 }
 
-struct Bound {
-  RoundingBound sums;
-  double largest;
-
-  FloatBound in_floats(double unit) const { return FloatBound::of(sums, largest, unit); }
-};
-
-Bound draw_bound(std::mt19937_64& random) {
+RoundingErrors draw_errors(std::mt19937_64& random) {
+  if (random() % 10 == 0) return {};
   const double largest = std::ldexp(1, static_cast<int>(random() % 90));
-  const double count = random() % 3 == 0 ? 0 : static_cast<double>(random() % 9000);
-  if (random() % 10 == 0) return {{}, 0};
+  const double errors = random() % 3 == 0 ? 0 : static_cast<double>(random() % 9000) / 3;
   const double share = static_cast<double>(random() % 10000 + 1) / 10000;
-  return {{count, largest * share * (random() % 2 == 0 ? 1 : 8192)}, largest};
+  return {errors, largest * share * (random() % 2 == 0 ? 1 : 8192), largest};
 }
 
 TEST(CertainRounding, FloatDeviationsAreNoSmaller) {
   std::mt19937_64 random(72);
   for (int i = 0; i < 1000000; ++i) {
-    const Bound a = draw_bound(random);
-    const Bound b = draw_bound(random);
+    const RoundingErrors a = draw_errors(random);
+    const RoundingErrors b = draw_errors(random);
     const double unit = std::ldexp(1, static_cast<int>(random() % 20));
-    const double exact = largest_deviation(a.sums, b.sums, a.largest, b.largest) * unit;
-    const auto above =
-        static_cast<double>(deviation_above(a.in_floats(unit), b.in_floats(unit)));
+    const double exact = largest_deviation(a, b) * unit;
+    const auto above = static_cast<double>(deviation_above(FloatBound::of(a, unit), FloatBound::of(b, unit)));
     ASSERT_GE(above, exact) << i;
     ASSERT_GE(certain_detail::double_above(static_cast<float>(above)), above) << i;
-    // Far above the size at which min(c_a, c_b) / 4 counts, the bounds are nearly as sharp.
-    if (exact > 0x1p20 * unit * std::max(a.sums.inexact, b.sums.inexact)) ASSERT_LE(above, exact * 1.0001) << i;
-    if (a.sums.inexact == 0 && b.sums.inexact == 0) ASSERT_EQ(above, 0) << i;
+    // The floats are nearly as sharp where min(E_a, E_b) / 2 is small.
+    if (exact > 0x1p20 * unit * std::max(a.errors, b.errors)) ASSERT_LE(above, exact * 1.0001) << i;
+    if (a.errors == 0 && b.errors == 0) ASSERT_EQ(above, 0) << i;
+  }
+}
+
+// The deviation of random products from the products of their integers.
+TEST(CertainRounding, DeviationsBoundTheErrorsOfProducts) {
+  std::mt19937_64 random(73);
+  const auto draw = [&](double range) {
+    return std::ldexp(static_cast<double>(random() >> 11), -53) *
+           std::exp2(static_cast<double>(random() % 100) / 100 * range);
+  };
+  for (int i = 0; i < 20000; ++i) {
+    RoundingErrors errors[2];
+    double product = 0;  // of numbers, less that of integers; |numbers| < 2^20, so double is exact enough
+    const double range = static_cast<double>(random() % 20);
+    const auto integers_share = random() % 4;
+    for (int p = 0; p < 20; ++p) {
+      double x[2];
+      double integer[2];
+      for (int side = 0; side < 2; ++side) {
+        x[side] = draw(range) * (random() % 2 == 0 ? 1 : -1);
+        if (random() % 4 < integers_share) x[side] = std::rint(x[side]);
+        integer[side] = std::rint(x[side]);
+        errors[side].errors += std::fabs(x[side] - integer[side]);
+        errors[side].magnitudes += std::fabs(integer[side]);
+        errors[side].largest = std::max(errors[side].largest, std::fabs(integer[side]));
+      }
+      product += x[0] * x[1] - integer[0] * integer[1];
+    }
+    ASSERT_LE(std::fabs(product), largest_deviation(errors[0], errors[1]) + 0x1p-8) << i;
   }
 }
 
