@@ -23,11 +23,14 @@ DeviceChecked::DeviceChecked(const Plan& plan, int candidate, const Blocking& bl
       memory_(lay_out_device_checked(plan, blocking, checked_tile_size(plan, blocking), workspace)) {}
 
 DeviceCheckedChain DeviceChecked::chain() const {
-  // An exact sum computes four products for two complex elements; a term computes one.
-  const double products_of_pair = plan_.problem.complex ? 4 : 1;
+  // An exact sum computes four products for two complex elements; a term computes one. Open real FP64 elements
+  // are summed in two doubles, of which one in thousands needs an exact sum.
+  constexpr double share_of_sum_in_pairs = 1.0 / 3;
+  const bool sums_in_pairs = plan_.problem.type == OperandType::f64 && !plan_.problem.complex;
+  const double sums_of_pair = plan_.problem.complex ? 4 : sums_in_pairs ? share_of_sum_in_pairs : 1;
   DeviceCheckedChain chain;
   chain.first = first_checked_index(plan_);
-  chain.exact_sum_cost = products_of_pair * engine_.thresholds().exact_sum_terms;
+  chain.exact_sum_cost = sums_of_pair * engine_.thresholds().exact_sum_terms;
   for (const Candidate& candidate :
        product_candidates(plan_).subspan(static_cast<std::size_t>(chain.first))) {
     const Program& program = candidate.program;
