@@ -23,8 +23,9 @@ DeviceChecked::DeviceChecked(const Plan& plan, int candidate, const Blocking& bl
       memory_(lay_out_device_checked(plan, blocking, checked_tile_size(plan, blocking), workspace)) {}
 
 DeviceCheckedChain DeviceChecked::chain() const {
-  // An exact sum computes four products for two complex elements; a term computes one. Open real FP64 elements
-  // are summed in two doubles, of which one in thousands needs an exact sum.
+  // An exact sum computes four products for two complex elements; a term computes one. Open real FP64
+  // elements are summed in two doubles, of which one in thousands needs an exact sum. The share of its time
+  // is a guess (docs/results/log/2026-11-27-exact-in-fewer-passes.md).
   constexpr double share_of_sum_in_pairs = 1.0 / 3;
   const bool sums_in_pairs = plan_.problem.type == OperandType::f64 && !plan_.problem.complex;
   const double sums_of_pair = plan_.problem.complex ? 4 : sums_in_pairs ? share_of_sum_in_pairs : 1;
