@@ -282,6 +282,30 @@ TEST_F(Steps, NormsOfComplexOperandsTakeOneLaunch) {
                           "digit_residues_c64", HasSubstr("dmma_c64_")));
 }
 
+// Kernels of later candidates exit while products of the first one run, whose last recombination therefore
+// follows them. The other tiles are recombined before the next products overwrite their sums.
+TEST_F(Steps, LaterCandidatesPrecedeTheLastRecombinationOfTheFirst) {
+  const Stream stream;
+  Call call(5000, 256, 2048, stream, /*is_executed=*/false);
+  kintsugi_problem& problem = call.problem;
+  problem.type_a = problem.type_b = problem.type_c = problem.type_scalar = KINTSUGI_F64;
+  std::vector<double> c(5000 * 256);
+  const double scalars[] = {1, 0};
+  call.options.accuracy = "fp64";
+  call.options.policy = "emulate";
+  call.operands.a = call.operands.b = call.operands.c = c.data();
+  call.operands.alpha = scalars;
+  call.operands.beta = scalars + 1;
+  call.run_in_workspace();
+  EXPECT_THAT(work(), ElementsAre("clear_bytes", HasSubstr("split_columns"), "select_candidate_by_norms",
+                                  "residue_products", "digit_residues_f64", "residue_products",  // 15 moduli
+                                  HasSubstr("split_columns"), "residue_products", "wide_digit_residues_f64",
+                                  "residue_products", "wide_digit_residues_f64",  // 17 moduli
+                                  HasSubstr("dmma_f64_"), "digit_residues_f64"));
+  for (const std::string& event : events_with("digit_residues_f64"))
+    EXPECT_THAT(event, HasSubstr(" overlaps"));
+}
+
 // A later candidate is rarely selected, so its recombination takes wider blocks of C: half as many thread
 // blocks exit early.
 TEST_F(Steps, RecombinationsOfLaterCandidatesHaveFewThreadBlocks) {

@@ -8,27 +8,14 @@
 
 #include "engines/device_engine.hpp"
 #include "execute/blocks.hpp"
-#include "execute/device/candidates/checked.hpp"
 #include "execute/device/candidates/ozaki1.hpp"
-#include "execute/device/item_side.hpp"
+#include "execute/device/item.hpp"
 #include "execute/device/selection.hpp"
 #include "planner/workspace/device.hpp"
 
 namespace kintsugi::core {
 
 namespace {
-
-// One batch item, and a candidate that may multiply it.
-struct Item {
-  ItemSide a;
-  ItemSide b;
-  DeviceSelection* selection = nullptr;
-  bool selected_ahead = false;  // true: ranges are found and the selection is made before the first split
-  bool split_ahead = false;  // true: the step that finds the ranges also makes the first candidate's slices
-  int candidate = 0;
-  DeviceBlockMemory block;               // memory of the candidate's products
-  std::optional<DeviceChecked> checked;  // additional steps of a checked candidate
-};
 
 // Returns the vectors of the candidate's slices that belong to vectors of an operand.
 Interval slices_of(const Candidate& candidate, const Interval& vectors) {
@@ -59,17 +46,12 @@ class ItemSteps {
     if (sums_exactly(plan_)) {
       constexpr std::int32_t only_candidate = 0;
       engine_.multiply_exactly(queue_, tile_of(item, all_of_c(), only_candidate));
-    } else {
-      const auto candidates = product_candidates(plan_);
-      for (int c = 0; c < static_cast<int>(candidates.size()) && !candidates[c].checked; ++c)
-        multiply_blocks(with_candidate(item, c, workspace));
-      if (plan_.is_checked()) multiply_checked(item, workspace);
-    }
-    if (item.selected_ahead) {
       finish(item);
-    } else if (operands_.report != nullptr) {
-      select(item);  // only for the report, since the only candidate has run already
+    } else {
+      multiply_candidates(item, workspace);
     }
+    if (!item.selected_ahead && operands_.report != nullptr)
+      select(item);  // only for the report, since the only candidate has run already
   }
 
  private:
@@ -107,6 +89,35 @@ class ItemSteps {
                        try_split_by_norms(item, candidates.coefficient, workspace);
     if (!item.split_ahead) find_ranges(item);
     select(item);
+  }
+
+  // Puts the steps of all candidates into the queue.
+  void multiply_candidates(const Item& item, const Workspace& workspace) const {
+    const auto candidates = product_candidates(plan_);
+    std::optional<UnfinishedTile> unfinished;
+    for (int c = 0; c < static_cast<int>(candidates.size()) && !candidates[c].checked; ++c) {
+      Item product = with_candidate(item, c, workspace);
+      if (c == 0 && recombines_last()) product.unfinished = &unfinished;
+      multiply_blocks(product);
+    }
+    if (plan_.is_checked()) multiply_checked(item, workspace);
+    if (item.selected_ahead) finish(item);
+    if (unfinished) recombine(first_candidate(), *unfinished);
+  }
+
+  // True if the first candidate's last recombination comes after the kernels of all other candidates. These
+  // exit early while its products still run. That gains nothing if the recombination does not overlap the
+  // kernels before it.
+  bool recombines_last() const {
+    return c_.type == ElementType::f64 && !plan_.is_checked() &&
+           first_candidate().program.recombination == Recombination::residues;
+  }
+
+  // Recombines the tile that the item keeps, since the next kernels write to its sums or scales.
+  void finish_tile(const Item& item) const {
+    if (item.unfinished == nullptr || !*item.unfinished) return;
+    recombine(candidate_of(item), **item.unfinished);
+    item.unfinished->reset();
   }
 
   void find_ranges(const Item& item) const {
@@ -296,6 +307,7 @@ class ItemSteps {
     Slices a;
     Slices b;
     for_each_block(blocking, c_.rows, c_.columns, [&](const ResultBlock& block) {
+      finish_tile(item);
       std::vector<DeviceSplit> splits;
       splits.reserve(2);
       if (needs_split_of_columns(block, blocking, c_.rows)) b = plan_split_b(item, block, splits);
@@ -325,13 +337,16 @@ class ItemSteps {
         item.checked->multiply_magnitudes(inner.row, inner.rows, parts * inner.column, parts * inner.columns,
                                           item.block.scratch);
       }
+      finish_tile(item);
       engine_.multiply(queue_, schedule_to_fit(candidate), a.block(rows.first, rows.count),
                        b.block(columns.first, columns.count), sums, item.block.scratch, fit_of(item),
                        on_candidate(item, item.candidate));
       if (item.checked) {
         item.checked->recombine(sums, tile, checked_block);
+      } else if (item.unfinished != nullptr) {
+        *item.unfinished = {sums, tile};
       } else {
-        recombine(candidate, sums, tile);
+        recombine(candidate, {sums, tile});
       }
     });
   }
@@ -349,7 +364,8 @@ class ItemSteps {
             .condition = on_candidate(item, candidate)};
   }
 
-  void recombine(const Candidate& candidate, const Accumulators& sums, const DeviceTile& tile) const {
+  void recombine(const Candidate& candidate, const UnfinishedTile& unfinished) const {
+    const auto& [sums, tile] = unfinished;
     if (candidate.program.recombination == Recombination::residues)
       return engine_.recombine_residues(queue_, sums, candidate.program.residue_system(), tile);
     const Schedule schedule = schedule_to_fit(candidate);

@@ -15,6 +15,7 @@
 #include "engines/cuda/ptx/async_copy.cuh"
 #include "engines/cuda/ptx/integer_mma.cuh"
 #include "engines/cuda/ptx/shared_memory.cuh"
+#include "engines/cuda/recombine/overlap.cuh"
 #include "engines/cuda/recombine/residues.cuh"
 
 namespace kintsugi::core::cuda {
@@ -390,6 +391,7 @@ class DigitResidues : public Residues<T, digit_limbs, Source> {
   extern "C" __global__ void __launch_bounds__(block_threads, 2)                                         \
       name(const __grid_constant__ DeviceTile tile, const __grid_constant__ Source source,               \
            const __grid_constant__ DigitTables<static_cast<int>(parts_of<T>), residues> tables) {        \
+    if (!begin_recombination(tile.condition)) return;                                                    \
     using Recombination = DigitResidues<T, Source, residues>;                                            \
     recombine_block<T, Recombination::Block>(tile, Recombination(source, tables), tables.block_columns); \
   }

@@ -124,7 +124,7 @@ void launch_digits(const KernelName& kernel, std::int64_t shared_bytes, const Qu
 
 void launch_digit_residues(const Queue& queue, const ResidueSums& sums, const ResidueSystem& system,
                            const DeviceTile& tile) {
-  static const KernelName f64{"digit_residues", "digit_residues_f64"};
+  static const KernelName f64{"digit_residues", "digit_residues_f64", waits_for_grid_dependency};
   static const KernelName c64{"digit_residues", "digit_residues_c64"};
   const std::int64_t shared_bytes = digit_shared_bytes(tile.c.type);
   if (tile.c.type == ElementType::f64) {
@@ -154,7 +154,7 @@ bool takes_wide_digits(const ResidueSystem& system, const DeviceTile& tile) {
 
 void launch_wide_digit_residues(const Queue& queue, const ResidueSums& sums, const ResidueSystem& system,
                                 const DeviceTile& tile) {
-  static const KernelName f64{"wide_digit_residues", "wide_digit_residues_f64"};
+  static const KernelName f64{"wide_digit_residues", "wide_digit_residues_f64", waits_for_grid_dependency};
   const auto& [source, tables] = wide_digits(system);
   launch_digits(f64, wide_digit_shared_bytes, queue, sums, tile, source, tables);
 }

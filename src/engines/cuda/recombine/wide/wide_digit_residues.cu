@@ -7,6 +7,7 @@ extern "C" __global__ void __launch_bounds__(block_threads, 2)
     wide_digit_residues_f64(const __grid_constant__ DeviceTile tile,
                             const __grid_constant__ ResiduesOfParts<wide_digit_limbs> source,
                             const __grid_constant__ WideDigitTables tables) {
+  if (!begin_recombination(tile.condition)) return;
   using Recombination = WideDigitResidues<max_wide_digit_residues, wide_staged_columns>;
   recombine_block<double, Recombination::Block>(tile, Recombination(source, tables), tables.block_columns);
 }
