@@ -11,7 +11,7 @@
 #include "base/status.hpp"
 #include "engines/cuda/common/launch.hpp"
 #include "engines/cuda/recombine/arguments.hpp"
-#include "engines/cuda/recombine/digits.hpp"
+#include "engines/cuda/recombine/wide/digits.hpp"
 
 namespace kintsugi::core::cuda {
 

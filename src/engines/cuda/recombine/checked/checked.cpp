@@ -10,8 +10,8 @@
 #include "engines/cuda/recombine/checked/chain_task.hpp"
 #include "engines/cuda/recombine/checked/checked_digits.hpp"
 #include "engines/cuda/recombine/checked/exact_lanes.hpp"
-#include "engines/cuda/recombine/digits.hpp"
 #include "engines/cuda/recombine/recombine.hpp"
+#include "engines/cuda/recombine/wide/digits.hpp"
 
 namespace kintsugi::core::cuda {
 
