@@ -8,7 +8,7 @@
 // The computed r = b' + (c' + d) has two rounding errors. |b'| <= h, and the test demands |r| < h, so |c' +
 // d| <= 2 h (1 + 2^-52) and both errors together are less than 2^-51 h. The test therefore demands
 //   |r| + deviation  <  (1 - 2^-21) h,
-// which leaves room for them and for the error of the sum on its left.
+// where the term 2^-21 h covers both errors and the error of the sum on its left.
 //
 // The test fails for a = 0, and for one of 2^20 other numbers where h is not much larger than the deviation.
 //

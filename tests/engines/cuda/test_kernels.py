@@ -51,8 +51,8 @@ def text_with_includes(file):
         file = files.pop()
         if file in texts or file.name == "griddepcontrol.cuh":
             continue
-        waits = r"(?m)^__device__[^;{}]* (begin_split|begin_cluster|begin_recombination)\(.*?^}"
-        texts[file] = re.sub(waits, "", file.read_text(), flags=re.S)
+        waiting_functions = r"(?m)^__device__[^;{}]* (begin_split|begin_cluster|begin_recombination)\(.*?^}"
+        texts[file] = re.sub(waiting_functions, "", file.read_text(), flags=re.S)
         files += [SOURCE / "src" / name for name in re.findall(r'#include "(engines/cuda/[^"]+)"', texts[file])]
     macro = re.compile(r"(?m)^#define (\w+)\((?:.*\\\n)+.*\n")
     return macro.sub(lambda each: each[0] if each[1] in own_text else "", "".join(texts.values()))

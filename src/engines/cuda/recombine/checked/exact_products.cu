@@ -2,7 +2,7 @@
 // src/recombine/exact_sums.cpp. A warp computes one element at a time: each lane sums a share of the products
 // in its own digits, and the digits of all lanes are added at the end. Open elements may be summed in their
 // own type (FP32 or FP64) instead; the lanes have the same shares then. Open real FP64 elements are first
-// summed in two doubles each, which settles nearly all of them.
+// summed in two doubles each; nearly all of these sums are certain.
 #include <type_traits>
 
 #include "engines/cuda/recombine/checked/exact_lanes.hpp"
