@@ -7,17 +7,25 @@
 
 #include "arith/exponent.hpp"
 #include "arith/host_device.hpp"
+#include "arith/residue/rounding_errors.hpp"
 #include "engines/device.hpp"
 #include "recombine/check/element_check.hpp"
 
 namespace kintsugi::core {
 
+// Rounding errors of an operand's vectors first ... first + vectors - 1. The side's ranges have the scales of
+// their split. `errors` has an element for each vector of the operand.
+struct DeviceRoundingErrors {
+  DeviceSide side;
+  RoundingErrors* errors = nullptr;
+  std::int64_t first = 0;
+  std::int64_t vectors = 0;
+};
+
 // Test that the elements of a checked tile must pass (host: recombine/residues.hpp).
 struct DeviceCheck {
-  const RoundingBound* rows = nullptr;  // bounds of all vectors of A
-  const RoundingBound* columns = nullptr;
-  double largest_a = 0;  // bounds of the integers' magnitudes
-  double largest_b = 0;
+  const RoundingErrors* rows = nullptr;  // of all vectors of A
+  const RoundingErrors* columns = nullptr;
   ElementDemand demand;
   // Products of magnitudes rounded down, laid out as the sums. Times magnitude_unit they are in the units of
   // the integers' products. nullptr: there are none; then only the integers themselves can prove an element.
@@ -35,7 +43,8 @@ struct DeviceCheckedChain {
   // SplitRule::top_exponent of each candidate's splits.
   int top_a[max_candidates] = {};
   int top_b[max_candidates] = {};
-  double exact_sum_cost = 0;  // cost of the exact sum of one element, in the unit of `terms`
+  int sum_bits[max_candidates] = {};  // SplitRule::sum_bits of splits that scale by norms, else 0
+  double exact_sum_cost = 0;          // cost of the exact sum of one element, in the unit of `terms`
 };
 
 // Progress of one block of C, and the sample that decides which candidate a batch item begins with.

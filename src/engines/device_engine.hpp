@@ -100,6 +100,9 @@ class DeviceSplits {
   // Does the work of find_ranges(), and finds norms of all vectors.
   virtual void find_norms(const Queue& queue, const DeviceSide& a, const DeviceSide& b,
                           const DeviceScalars& scalars) const = 0;
+  // Like find_norms(), but the norms serve scales alone, not proofs: only VectorNorm::bits may be set.
+  virtual void find_scaling_norms(const Queue& queue, const DeviceSide& a, const DeviceSide& b,
+                                  const DeviceScalars& scalars) const = 0;
   // Summarizes the ranges of each batch item of a side. A selection by ranges alone then reads the summaries
   // instead of every vector's range.
   virtual void summarize(const Queue& queue, const DeviceSide& side, MergedSummary* summaries) const = 0;
@@ -121,10 +124,10 @@ class DeviceSplits {
   virtual void split_by_norms(const Queue& queue, std::span<const DeviceSplit> splits,
                               const DeviceScalars& scalars, double coefficient,
                               DeviceSelection* selection) const = 0;
-  // Finds bounds of the error of rounding each vector's scaled elements to integers. The ranges must be
-  // known.
-  virtual void find_rounding_bounds(const Queue& queue, const DeviceRoundingBounds& a,
-                                    const DeviceRoundingBounds& b,
+  // Finds sums of the errors of rounding each vector's scaled elements to integers. The split must have set
+  // the vectors' scales.
+  virtual void find_rounding_errors(const Queue& queue, const DeviceRoundingErrors& a,
+                                    const DeviceRoundingErrors& b,
                                     const DeviceCondition& condition) const = 0;
 };
 

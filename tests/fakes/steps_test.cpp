@@ -152,8 +152,35 @@ TEST_F(Steps, ExactResultsAreCheckedAndOpenElementsRecomputed) {
   call.options.accuracy = "exact";
   call.run_in_workspace();
   EXPECT_THAT(steps_without_products(),
-              ElementsAre("find_ranges", "select_candidate", "begin_checks", "find_rounding_bounds",
-                          HasSubstr("split_"), "checked_f32", "list_open_masks", "recompute_f32"));
+              ElementsAre("find_ranges", "select_candidate", "begin_checks", HasSubstr("split_"),
+                          "find_rounding_errors", "checked_f32", "list_open_masks", "recompute_f32"));
+}
+
+// Products of FP64 are scaled by norms, which are found with the ranges. Up to 24 moduli are recombined by
+// sums of digits if C is written without alpha and beta.
+TEST_F(Steps, ExactProductsOfFp64AreScaledByNorms) {
+  const Stream stream;
+  for (const double beta : {0.0, 0.5}) {
+    Call call(700, 800, 600, stream);
+    kintsugi_problem& problem = call.problem;
+    problem.type_a = problem.type_b = problem.type_c = problem.type_scalar = KINTSUGI_F64;
+    const std::vector<double> numbers(800 * 600, 1);
+    std::vector<double> c(700 * 800);
+    const double scalars[] = {1, beta};
+    call.options.accuracy = "exact";
+    call.operands.a = call.operands.b = numbers.data();
+    call.operands.c = c.data();
+    call.operands.alpha = scalars;
+    call.operands.beta = scalars + 1;
+    call.run_in_workspace();
+    const char* few = beta == 0 ? "checked_digits_f64" : "checked_f64";
+    const char* many = beta == 0 ? "checked_leading_digits_f64" : "checked_f64";
+    EXPECT_THAT(
+        steps_without_products(),
+        ElementsAre("find_scaling_norms", "select_candidate", "clear_bytes", "sample_open_elements",
+                    "begin_checks", HasSubstr("split_"), "find_rounding_errors", few, "advance_checks",
+                    HasSubstr("split_"), "find_rounding_errors", many, "list_open_masks", "recompute_f64"));
+  }
 }
 
 // A sample of elements selects the first candidate; after each candidate except the last, the device decides
@@ -167,9 +194,11 @@ TEST_F(Steps, LongExactProductsHaveSeveralCheckedCandidates) {
     std::vector<std::string> expected{"find_ranges", "select_candidate", "clear_bytes",
                                       "sample_open_elements", "begin_checks"};
     for (int c = 0; c < candidates; ++c) {
-      expected.emplace_back("find_rounding_bounds");
       // The widest one computes the block in parts, so that it takes little more memory than the first.
-      for (int part = 0; part < (c == 3 ? 4 : 1); ++part) expected.emplace_back("checked_f32");
+      for (int part = 0; part < (c == 3 ? 4 : 1); ++part) {
+        expected.emplace_back("find_rounding_errors");
+        expected.emplace_back("checked_f32");
+      }
       if (c + 1 < candidates) expected.emplace_back("advance_checks");
     }
     expected.emplace_back("list_open_masks");
@@ -196,8 +225,10 @@ TEST_F(Steps, EveryBlockHasItsOwnCandidates) {
   for (int block = 0; block < 2; ++block) {
     expected.emplace_back("begin_checks");
     for (int c = 0; c < 4; ++c) {
-      expected.emplace_back("find_rounding_bounds");
-      for (int part = 0; part < (c == 3 ? 4 : 1); ++part) expected.emplace_back("checked_f32");
+      for (int part = 0; part < (c == 3 ? 4 : 1); ++part) {
+        expected.emplace_back("find_rounding_errors");
+        expected.emplace_back("checked_f32");
+      }
       if (c < 3) expected.emplace_back("advance_checks");
     }
     expected.emplace_back("list_open_masks");
@@ -222,8 +253,8 @@ TEST_F(Steps, CandidatesByNormsComeBeforeTheCheckedOne) {
   const auto add = [&](const auto& steps) { expected.insert(expected.end(), steps.begin(), steps.end()); };
   for (int c = 0; c < 3; ++c) add(candidate("residues_f32"));
   // The magnitudes of B and of A are split by launches of their own, and multiplied before the residues.
-  add(std::vector<testing::Matcher<std::string>>{"begin_checks", "find_rounding_bounds", HasSubstr("split_"),
-                                                 HasSubstr("split_"), HasSubstr("split_"),
+  add(std::vector<testing::Matcher<std::string>>{"begin_checks", HasSubstr("split_"), HasSubstr("split_"),
+                                                 HasSubstr("split_"), "find_rounding_errors",
                                                  HasSubstr("integer_products"), HasSubstr("residue_products"),
                                                  "checked_f32", "list_open_masks", "recompute_f32"});
   EXPECT_THAT(work(), testing::ElementsAreArray(expected));
@@ -303,8 +334,8 @@ TEST_F(Steps, OlderDevicesCheckAllElements) {
   call.options.accuracy = "1e-6";
   call.run_in_workspace();
   EXPECT_THAT(steps_without_products(),
-              ElementsAre("find_ranges", "select_candidate", "begin_checks", "find_rounding_bounds",
-                          HasSubstr("split_"), HasSubstr("split_"), HasSubstr("split_"), "checked_f32",
+              ElementsAre("find_ranges", "select_candidate", "begin_checks", HasSubstr("split_"),
+                          HasSubstr("split_"), HasSubstr("split_"), "find_rounding_errors", "checked_f32",
                           "list_open_masks", "recompute_f32"));
 }
 
@@ -315,7 +346,7 @@ TEST_F(Steps, MagnitudesAreMultipliedBeforeTheResidues) {
   checked.options.accuracy = "1e-6";
   checked.run_in_workspace();
   auto names = work();
-  names.erase(names.begin(), std::find(names.begin(), names.end(), "find_rounding_bounds"));
+  names.erase(names.begin(), std::find(names.begin(), names.end(), "find_rounding_errors"));
   const auto index_of = [&](const std::string& name) {
     return std::find_if(names.begin(), names.end(), [&](const std::string& n) { return n.ends_with(name); }) -
            names.begin();
@@ -335,7 +366,7 @@ TEST_F(Steps, OpenElementsOfABlockAreRecomputedInOneLaunch) {
   std::vector<std::string> names = steps_without_products();
   std::erase_if(names, [](const std::string& name) { return name.starts_with("split_"); });
   EXPECT_EQ(names, (std::vector<std::string>{"find_ranges", "select_candidate", "begin_checks",
-                                             "find_rounding_bounds", "checked_f32", "checked_f32",
+                                             "find_rounding_errors", "checked_f32", "checked_f32",
                                              "checked_f32", "list_open_masks", "recompute_f32"}));
 }
 

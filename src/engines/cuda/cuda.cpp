@@ -254,6 +254,10 @@ class CudaEngine final : public Engine, public DeviceEngine {
                   const DeviceScalars& scalars) const override {
     cuda::find_norms(queue, a, b, scalars);
   }
+  void find_scaling_norms(const Queue& queue, const DeviceSide& a, const DeviceSide& b,
+                          const DeviceScalars& scalars) const override {
+    cuda::find_scaling_norms(queue, a, b, scalars);
+  }
   void summarize(const Queue& queue, const DeviceSide& side, MergedSummary* summaries) const override {
     cuda::summarize(queue, side, summaries);
   }
@@ -307,9 +311,9 @@ class CudaEngine final : public Engine, public DeviceEngine {
   }
   const DeviceOzaki1* ozaki1() const override { return &ozaki1_kernels(); }
   const DeviceTransfers* transfers() const override { return &cuda::transfers(); }
-  void find_rounding_bounds(const Queue& queue, const DeviceRoundingBounds& a, const DeviceRoundingBounds& b,
+  void find_rounding_errors(const Queue& queue, const DeviceRoundingErrors& a, const DeviceRoundingErrors& b,
                             const DeviceCondition& condition) const override {
-    cuda::find_rounding_bounds(queue, a, b, condition);
+    cuda::find_rounding_errors(queue, a, b, condition);
   }
   void recombine_checked(const Queue& queue, const Accumulators& sums, const ResidueSystem& system,
                          const DeviceCheck& check, const DeviceTile& tile,

@@ -85,7 +85,8 @@ class ItemSteps {
                           plan_.is_checked() || sums_exactly(plan_) ||
                           first_candidate().program.multiplies_elements();
     if (!item.selected_ahead) return;
-    item.split_ahead = needs_norms(plan_) && try_split_by_norms(item, candidates.coefficient, workspace);
+    item.split_ahead = first_candidate().acceptance.by_norms() &&
+                       try_split_by_norms(item, candidates.coefficient, workspace);
     if (!item.split_ahead) find_ranges(item);
     select(item);
   }
@@ -122,8 +123,10 @@ class ItemSteps {
   void find_ranges(const Item& item) const {
     const DeviceSide a = side_without_ranges(item.a);
     const DeviceSide b = side_without_ranges(item.b);
-    if (needs_norms(plan_)) {
+    if (first_candidate().acceptance.by_norms()) {
       engine_.find_norms(queue_, a, b, scalars_);
+    } else if (needs_norms(plan_)) {
+      engine_.find_scaling_norms(queue_, a, b, scalars_);
     } else {
       engine_.find_ranges(queue_, a, b, scalars_);
     }
@@ -230,7 +233,6 @@ class ItemSteps {
   }
 
   void multiply_checked_block(Item& item, const ResultBlock& block) const {
-    item.checked->find_rounding_bounds(block);
     const Blocking divided = candidate_blocking(plan_, candidate_of(item), blocking_);
     for_each_block(divided, block.rows, block.columns, [&](const ResultBlock& inner) {
       multiply_inner_block(item, block.in_matrix(inner), block);
@@ -249,6 +251,7 @@ class ItemSteps {
     item.checked->split_columns(parts * block.column, parts * block.columns);
     item.checked->split_rows(block.row, block.rows);
     if (!splits.empty()) engine_.split(queue_, splits, on_candidate(item, item.candidate));
+    item.checked->find_rounding_errors(block);
     multiply_tiles(item, a, b, block, checked_block);
   }
 

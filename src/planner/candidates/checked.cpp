@@ -62,12 +62,18 @@ bool skips_products(const Plan& plan, const Candidate& candidate) {
   return device != nullptr && device->skips(candidate.program.schedule, candidate.program.format().id);
 }
 
+// Rule of the scales of the checked candidates of `exact` on a device. Scales by norms are worth one modulus
+// or more; there are kernels for them that read real FP64 operands once.
+ScaleRule exact_scales(const Problem& problem) {
+  return problem.type == OperandType::f64 && !problem.complex ? ScaleRule::norm : ScaleRule::exponent;
+}
+
 // Returns the numbers of moduli of the checked candidates of `exact` on a device. `first` moduli give 15 more
-// bits than a single product needs. Each further modulus divides the number of open elements by 8 to 32. 16
-// further moduli serve vectors with elements some fifty binades deep. The launches of a candidate that exits
-// early take 12 us, so shorter products have fewer candidates. The shortest products have a single candidate
-// with three more moduli: these cost less than the exact sums of the elements that would be open without
-// them.
+// bits than a single product needs; one fewer suffices with scales by norms. Each further modulus divides the
+// number of open elements by 8 to 100. 16 further moduli serve vectors with elements some fifty binades deep.
+// The launches of a candidate that exits early take 12 us, so shorter products have fewer candidates. The
+// shortest products have a single candidate with three more moduli: these cost less than the exact sums of
+// the elements that would be open without them.
 std::vector<int> exact_moduli(const Plan& plan, int first) {
   constexpr double short_products = 0x1p28;
   constexpr double moderate_products = 0x1p31;
@@ -76,12 +82,16 @@ std::vector<int> exact_moduli(const Plan& plan, int first) {
   const double parts = problem.complex ? 2 : 1;
   const double products = static_cast<double>(problem.m) * static_cast<double>(problem.vectors_b()) *
                           static_cast<double>(problem.k) * parts;
+  if (exact_scales(problem) == ScaleRule::norm) --first;
   if (products < short_products) return {first + 3};
   if (products < moderate_products) return {first, first + 4};
   if (products < long_products) return {first, first + 4, first + 16};
   // The fast split of FP32 elements makes integers of at most 62 bits, which need no more than 4 further
-  // moduli.
-  return {first, first + 2, first + (problem.type == OperandType::f32 ? 4 : 5), first + 16};
+  // moduli; that of FP64 elements with scales by norms makes integers of at most 93 bits.
+  if (problem.type == OperandType::f32) return {first, first + 2, first + 4, first + 16};
+  int most = max_moduli;
+  while (exact_scales(problem) == ScaleRule::norm && residue_bits(most) > 2 * 93) --most;
+  return {first, first + 2, std::max(first + 3, std::min(first + 5, most)), first + 16};
 }
 
 // True if C has few elements and k is long. Slices are stored in tiles of 128 vectors, so few long vectors
@@ -159,7 +169,7 @@ std::vector<Candidate> exact_on_device(const Plan& plan, int first) {
   for (const int wanted : exact_moduli(plan, first)) {
     const int count = std::min(wanted, plan.engine->device()->max_checked_moduli());
     if (!chain.empty() && count == chain.back().parameters.moduli) break;
-    auto candidate = offered(plan, ozaki2_variant(count, ScaleRule::exponent));
+    auto candidate = offered(plan, ozaki2_variant(count, exact_scales(plan.problem)));
     if (!candidate || !skips_products(plan, *candidate)) break;
     if (plan.problem.complex && !candidate->program.multiplies_elements()) break;
     candidate->checked = true;

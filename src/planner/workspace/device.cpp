@@ -35,7 +35,10 @@ std::span<const Candidate> product_candidates(const Plan& plan) {
   return {plan.candidates.begin(), end};
 }
 
-bool needs_norms(const Plan& plan) { return plan.candidates.front().acceptance.by_norms(); }
+bool needs_norms(const Plan& plan) {
+  const Candidate& first = plan.candidates.front();
+  return first.acceptance.by_norms() || first.program.split_a.scales == ScaleRule::norm;
+}
 
 std::int64_t vectors_per_column(const Plan& plan, const Candidate& candidate) {
   return candidate.program.multiplies_elements() ? 1 : plan.problem.parts();

@@ -31,8 +31,8 @@ DeviceCheckedMemory lay_out_device_checked(const Plan& plan, const Blocking& blo
                                            const DeviceTileSize& tile, Workspace& workspace) {
   const Problem& problem = plan.problem;
   DeviceCheckedMemory memory;
-  memory.rounding_bounds_a = workspace.take_array<RoundingBound>(problem.m);
-  memory.rounding_bounds_b = workspace.take_array<RoundingBound>(problem.vectors_b());
+  memory.rounding_errors_a = workspace.take_array<RoundingErrors>(problem.m);
+  memory.rounding_errors_b = workspace.take_array<RoundingErrors>(problem.vectors_b());
   memory.open_elements = take_open_elements(blocking, workspace);
   if (!allows_error(plan)) return memory;
   memory.ranges_a = workspace.take_array<VectorRange>(problem.m);

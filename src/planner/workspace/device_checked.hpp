@@ -25,8 +25,8 @@ struct DeviceTileSize {
 bool allows_error(const Plan& plan);
 
 struct DeviceCheckedMemory {
-  RoundingBound* rounding_bounds_a = nullptr;
-  RoundingBound* rounding_bounds_b = nullptr;
+  RoundingErrors* rounding_errors_a = nullptr;
+  RoundingErrors* rounding_errors_b = nullptr;
   DeviceOpenElements open_elements;  // open elements of one block of C
   // Ranges, slices and sums of magnitudes, if allows_error(). Magnitudes have ranges of their own, since
   // their scales are different from the scales of the residues.

@@ -132,6 +132,40 @@ TEST(DeviceExactChain, OpenElementsSelectTheNextCandidate) {
   expect_second_candidate<double>(two_candidates, {.pointers = true});
 }
 
+// Rows of A and columns of B whose products are ties of two doubles, next to ties, or cancel to zero or to
+// the last bits of their sums.
+void add_hard_vectors(GemmDataOf<double>& data, std::int64_t k) {
+  const double heads[] = {0x1p53, 0x1p53 + 2, -0x1p53, 0x1p60, 1, 0x1p53, 0x1p-30, 0x1p53};
+  const double tails[] = {1, 1, 3, 0x1p-40, -1, -1, 0x1p-83, 1 - 0x1p-53};
+  for (std::int64_t v = 0; v < 16; ++v) {
+    for (std::int64_t p = 0; p < k; ++p) {
+      data.a()(v, p) = p == 0 ? heads[v % 8] : p == k - 1 ? tails[v % 8] : 0;
+      data.b()(p, v) = p == 0 || p == k - 1 ? (v < 8 ? 1 : 0.5) : 0;
+    }
+  }
+  for (std::int64_t p = 0; p < k / 2; ++p) {  // row 20 times column 20 is 0, row 20 times column 21 nearly
+    data.a()(20, 2 * p + 1) = data.a()(20, 2 * p);
+    data.b()(2 * p + 1, 20) = -data.b()(2 * p, 20);
+    data.b()(2 * p + 1, 21) = -data.b()(2 * p, 21) * (1 + 0x1p-50);
+  }
+}
+
+// AB of FP64 elements is recombined by sums of digits, in any layout of C and with edges of all kinds.
+TEST(DeviceExactChain, SumsOfDigitsKeepTheBits) {
+  for (const char* distribution : {"uniform", "phi:0.5", "phi:2", "phi:4", "integer:127", "span:40"}) {
+    for (const auto& [m, n, k] : {std::array{700, 801, 1000}, {129, 2063, 1024}, {2050, 1027, 130}}) {
+      for (const auto layout : {KINTSUGI_COLUMN_MAJOR, KINTSUGI_ROW_MAJOR}) {
+        GemmCase test = exact_case(m, n, k, distribution);
+        test.layout = layout;
+        test.beta = 0;
+        test.pad_c = m == 700 ? 0 : 3;
+        const auto change = [&](GemmDataOf<double>& data) { add_hard_vectors(data, k); };
+        expect_exact<double>(test, {}, change);
+      }
+    }
+  }
+}
+
 // Every block of C has its own candidates.
 TEST(DeviceExactChain, BlocksOfAWorkspaceLimitKeepTheBits) {
   for (const double beta : {0.0, 0.5}) {
@@ -190,9 +224,9 @@ template <class T>
 void expect_mixed_ranges() {
   for (const double beta : {0.0, -1.5}) {
     // Each distribution with the number of elements that must be open at least: most elements of every third
-    // row, or fewer where B has a wide range or subnormal elements.
+    // row, or fewer where B has a wide range or subnormal elements: scales by norms leave few of those open.
     for (const auto& [wide_data, least_open] :
-         {std::pair{"phi:8", 150 * 90 / 4}, {"span:100", 1000}, {"subnormal-mixed", 20}}) {
+         {std::pair{"phi:8", 150 * 90 / 4}, {"span:100", 1000}, {"subnormal-mixed", 10}}) {
       GemmCase test = exact_case(150, 90, 300, wide_data);
       test.beta = beta;
       GemmCase wide = test;

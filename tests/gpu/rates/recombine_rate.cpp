@@ -104,7 +104,8 @@ template <class T>
 struct Square {
   explicit Square(std::int64_t size, bool by_rows = false)
       : n(size),
-        ranges(std::vector<VectorRange>(static_cast<std::size_t>(2 * size), VectorRange{.scale = 1})),
+        ranges(std::vector<VectorRange>(static_cast<std::size_t>(2 * size),
+                                        VectorRange{.scale = 1, .largest = 63, .smallest = 0, .flags = 0})),
         c(size * size) {
     constexpr ElementType type = is_complex<T>    ? ElementType::c64
                                  : sizeof(T) == 4 ? ElementType::f32
@@ -258,18 +259,14 @@ void time_checked(Table& table, std::int64_t n, int count, double inexact, doubl
   const Array<std::uint8_t> sums(residues);
   Accumulators accumulators = make_accumulators(SumType::residue, n, n, count);
   accumulators.data = reinterpret_cast<std::byte*>(sums.data());
-  const Array<RoundingBound> bounds(
-      std::vector<RoundingBound>(static_cast<std::size_t>(n), RoundingBound{inexact, 0x1p70}));
+  const Array<RoundingErrors> bounds(
+      std::vector<RoundingErrors>(static_cast<std::size_t>(n), RoundingErrors{inexact / 2, 0x1p70, 0x1p65}));
   const Array<DeviceCheckState> state(1);
   const std::int64_t words = DeviceOpenElements::masks_for_rows(n);
   const Array<std::uint32_t> bits(words * n);
   const Array<std::uint32_t> list(words * n);
   const DeviceOpenElements open{state.data(), bits.data(), words, list.data()};
-  const DeviceCheck check{.rows = bounds.data(),
-                          .columns = bounds.data(),
-                          .largest_a = 0x1p65,
-                          .largest_b = 0x1p65,
-                          .demand = {coefficient, 0x1p-53}};
+  const DeviceCheck check{.rows = bounds.data(), .columns = bounds.data(), .demand = {coefficient, 0x1p-53}};
   const std::string name = fmt::format("checked f64, {} moduli, {} x {}, {}", count, n, n,
                                        inexact == 0       ? "exact"
                                        : coefficient == 0 ? "rounded twice"
@@ -310,7 +307,7 @@ void time_exact(Table& table, std::int64_t n, bool along_k) {
 void time_scans(Table& table, std::int64_t n) {
   const Square<double> square(n);
   const Array<double> operand(small_integers<double>(n * n));
-  const Array<RoundingBound> bounds(n);
+  const Array<RoundingErrors> bounds(n);
   for (const bool along_k : {false, true}) {
     DeviceSide side = square.tile.a;
     side.matrix.data = operand.data();
@@ -320,9 +317,7 @@ void time_scans(Table& table, std::int64_t n) {
       table.add_transfer(fmt::format("{} f64, {} x {}{}", name, n, n, along_k ? ", along k" : ", across"),
                          8.0 * static_cast<double>(n * n), find);
     };
-    move("rounding bounds", [&] {
-      engine().find_rounding_bounds({}, {side, 60, bounds.data(), 0, n}, {}, {});
-    });
+    move("rounding errors", [&] { engine().find_rounding_errors({}, {side, bounds.data(), 0, n}, {}, {}); });
     move("ranges", [&] { engine().find_ranges({}, side, {}, {}); });
     side.norms = norms.data();
     move("ranges, exponents", [&] { engine().find_ranges({}, side, {}, {}); });

@@ -6,10 +6,12 @@
 #include <limits>
 #include <utility>
 
+#include "arith/residue/leading_digit_sums.hpp"
 #include "arith/residue/remainder.hpp"
 #include "base/status.hpp"
 #include "engines/cuda/common/launch.hpp"
 #include "engines/cuda/recombine/arguments.hpp"
+#include "engines/cuda/recombine/wide/digits.hpp"
 
 namespace kintsugi::core::cuda {
 
@@ -63,10 +65,12 @@ const Tables& tables_of(const ResidueSystem& system, const Make& make) {
   return last.tables;
 }
 
-// Columns of C of a thread block that recombines by sums of digits. More columns hide the thread block's
-// start better, where C is read or passes through shared memory, or elements are complex; else fewer leave
-// less work for the last thread blocks (docs/results/log/2026-11-26-recombination-on-tensor-cores.md). Later
-// candidates are rarely selected, and fewer thread blocks exit early sooner.
+}  // namespace
+
+// More columns hide the thread block's start better, where C is read or passes through shared memory, or
+// elements are complex; else fewer leave less work for the last thread blocks
+// (docs/results/log/2026-11-26-recombination-on-tensor-cores.md). Later candidates are rarely selected, and
+// fewer thread blocks exit early sooner.
 int digit_columns(const DeviceTile& tile) {
   constexpr std::int64_t enough_blocks = 256;
   const ElementType type = tile.c.type;
@@ -79,6 +83,19 @@ int digit_columns(const DeviceTile& tile) {
     columns /= 2;
   return columns;
 }
+
+const WideDigits& wide_digits(const ResidueSystem& system) {
+  return tables_of<WideDigits>(system, [&] {
+    constexpr int residues = padded_digit_residues(max_wide_digit_residues);
+    const int count = system.real_count;
+    return WideDigits{{{}, remainder_table<wide_digit_limbs>(count)},
+                      {{count <= max_wide_digit_residues ? digit_table<residues, wide_pieces>(count)
+                                                         : leading_digit_table<residues>(count)},
+                       {}}};
+  });
+}
+
+namespace {
 
 // True if an element of this type is recombined by sums of digits.
 bool takes_digits(const ResidueSystem& system, ElementType type) {
@@ -138,12 +155,7 @@ bool takes_wide_digits(const ResidueSystem& system, const DeviceTile& tile) {
 void launch_wide_digit_residues(const Queue& queue, const ResidueSums& sums, const ResidueSystem& system,
                                 const DeviceTile& tile) {
   static const KernelName f64{"wide_digit_residues", "wide_digit_residues_f64", waits_for_grid_dependency};
-  using Tables = std::pair<ResiduesOfParts<wide_digit_limbs>, WideDigitTables>;
-  const auto& [source, tables] = tables_of<Tables>(system, [&] {
-    constexpr int residues = padded_digit_residues(max_wide_digit_residues);
-    return Tables{{{}, remainder_table<wide_digit_limbs>(system.real_count)},
-                  {{digit_table<residues, wide_pieces>(system.real_count)}, {}}};
-  });
+  const auto& [source, tables] = wide_digits(system);
   launch_digits(f64, wide_digit_shared_bytes, queue, sums, tile, source, tables);
 }
 

@@ -8,7 +8,7 @@
 #include "engines/cuda/common/launch.hpp"
 #include "engines/cuda/gemm/clusters.hpp"
 #include "engines/cuda/select/ranges_task.hpp"
-#include "engines/cuda/select/rounding_bounds_task.hpp"
+#include "engines/cuda/select/rounding_errors_task.hpp"
 #include "engines/cuda/split/parts/range_parts.hpp"
 #include "engines/cuda/split/split_task.hpp"
 
@@ -24,15 +24,10 @@ RangesTask ranges_task(const DeviceSide& side, std::int64_t first_item) {
           divide_up(vectors, ranges_vectors)};
 }
 
-RoundingBoundsTask rounding_bounds_task(const DeviceRoundingBounds& operand) {
+RoundingErrorsTask rounding_errors_task(const DeviceRoundingErrors& operand) {
   const DeviceSide& side = operand.side;
-  return {side.matrix,
-          side.item,
-          side.ranges,
-          operand.top_exponent,
-          operand.bounds,
-          operand.first,
-          divide_up(operand.vectors, ranges_vectors)};
+  return {side.matrix,    side.item,     side.ranges,
+          operand.errors, operand.first, divide_up(operand.vectors, ranges_vectors)};
 }
 
 // Number of real vectors of a row or column of the operand.
@@ -120,6 +115,15 @@ void find_norms_together(const Queue& queue, const DeviceSide& a, const DeviceSi
   find_norms_by_parts(queue, sides_of(a, b), alpha, no_findings);
 }
 
+// Finds ranges and norms that give scales alone, for sides with equally many items.
+void find_scaling_norms_together(const Queue& queue, const DeviceSide& a, const DeviceSide& b,
+                                 const Alpha& alpha) {
+  static const KernelName kernel{"scaling_norms", "find_scaling_norms", waits_for_grid_dependency};
+  const DeviceMatrix& matrix = (a.matrix.vectors() > 0 ? a : b).matrix;
+  if (matrix.type != ElementType::f64 || reads_by_parts(a, b)) return find_norms_together(queue, a, b, alpha);
+  launch_ranges(kernel, queue, a, b, alpha);
+}
+
 // Calls find(a, b, alpha) with sides that have equally many items.
 template <class Find>
 void with_equal_items(const DeviceSide& a, const DeviceSide& b, const DeviceScalars& scalars,
@@ -149,10 +153,17 @@ void find_norms(const Queue& queue, const DeviceSide& a, const DeviceSide& b, co
   });
 }
 
-void find_rounding_bounds(const Queue& queue, const DeviceRoundingBounds& a, const DeviceRoundingBounds& b,
+void find_scaling_norms(const Queue& queue, const DeviceSide& a, const DeviceSide& b,
+                        const DeviceScalars& scalars) {
+  with_equal_items(a, b, scalars, [&](const DeviceSide& x, const DeviceSide& y, const Alpha& alpha) {
+    find_scaling_norms_together(queue, x, y, alpha);
+  });
+}
+
+void find_rounding_errors(const Queue& queue, const DeviceRoundingErrors& a, const DeviceRoundingErrors& b,
                           const DeviceCondition& condition) {
-  static const KernelName kernel{"rounding_bounds", "find_rounding_bounds"};
-  const RoundingBoundsTasks tasks{{rounding_bounds_task(a), rounding_bounds_task(b)}, condition};
+  static const KernelName kernel{"rounding_errors", "find_rounding_errors"};
+  const RoundingErrorsTasks tasks{{rounding_errors_task(a), rounding_errors_task(b)}, condition};
   launch(kernel, {tasks.task[0].blocks + tasks.task[1].blocks}, ranges_threads, no_shared_bytes, queue,
          tasks);
 }

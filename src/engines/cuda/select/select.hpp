@@ -5,12 +5,15 @@
 #include "engines/cuda/select/alpha.hpp"
 #include "engines/cuda/select/ranges_task.hpp"
 #include "engines/device.hpp"
+#include "engines/device_checks.hpp"
 
 namespace kintsugi::core::cuda {
 
 void find_ranges(const Queue& queue, const DeviceSide& a, const DeviceSide& b, const DeviceScalars& scalars);
 void find_norms(const Queue& queue, const DeviceSide& a, const DeviceSide& b, const DeviceScalars& scalars);
-void find_rounding_bounds(const Queue& queue, const DeviceRoundingBounds& a, const DeviceRoundingBounds& b,
+void find_scaling_norms(const Queue& queue, const DeviceSide& a, const DeviceSide& b,
+                        const DeviceScalars& scalars);
+void find_rounding_errors(const Queue& queue, const DeviceRoundingErrors& a, const DeviceRoundingErrors& b,
                           const DeviceCondition& condition);
 void summarize(const Queue& queue, const DeviceSide& side, MergedSummary* summaries);
 // Returns the parameters of select().

@@ -23,17 +23,22 @@ DeviceChecked::DeviceChecked(const Plan& plan, int candidate, const Blocking& bl
       memory_(lay_out_device_checked(plan, blocking, checked_tile_size(plan, blocking), workspace)) {}
 
 DeviceCheckedChain DeviceChecked::chain() const {
-  // An exact sum computes four products for two complex elements; a term computes one.
-  const double products_of_pair = plan_.problem.complex ? 4 : 1;
+  // An exact sum computes four products for two complex elements; a term computes one. Open real FP64
+  // elements are summed in two doubles, of which one in thousands needs an exact sum. The share of its time
+  // is a guess (docs/results/log/2026-11-27-exact-in-fewer-passes.md).
+  constexpr double share_of_sum_in_pairs = 1.0 / 3;
+  const bool sums_in_pairs = plan_.problem.type == OperandType::f64 && !plan_.problem.complex;
+  const double sums_of_pair = plan_.problem.complex ? 4 : sums_in_pairs ? share_of_sum_in_pairs : 1;
   DeviceCheckedChain chain;
   chain.first = first_checked_index(plan_);
-  chain.exact_sum_cost = products_of_pair * engine_.thresholds().exact_sum_terms;
+  chain.exact_sum_cost = sums_of_pair * engine_.thresholds().exact_sum_terms;
   for (const Candidate& candidate :
        product_candidates(plan_).subspan(static_cast<std::size_t>(chain.first))) {
     const Program& program = candidate.program;
     chain.terms[chain.count] = static_cast<double>(program.schedule.terms.size());
     chain.top_a[chain.count] = program.split_a.top_exponent;
     chain.top_b[chain.count] = program.split_b.top_exponent;
+    if (program.split_a.scales == ScaleRule::norm) chain.sum_bits[chain.count] = program.split_a.sum_bits;
     ++chain.count;
   }
   return chain;
@@ -47,20 +52,15 @@ void DeviceChecked::choose(DeviceReport* report) const {
 
 void DeviceChecked::begin() const { engine_.begin_checks(queue_, selection_, memory_.open_elements.state); }
 
-void DeviceChecked::find_rounding_bounds(const ResultBlock& block) const {
+void DeviceChecked::find_rounding_errors(const ResultBlock& block) const {
   const std::int64_t parts = plan_.problem.parts();
-  engine_.find_rounding_bounds(queue_,
-                               {.side = a_,
-                                .top_exponent = program().split_a.top_exponent,
-                                .bounds = memory_.rounding_bounds_a,
-                                .first = block.row,
-                                .vectors = block.rows},
-                               {.side = b_,
-                                .top_exponent = program().split_b.top_exponent,
-                                .bounds = memory_.rounding_bounds_b,
-                                .first = parts * block.column,
-                                .vectors = parts * block.columns},
-                               condition());
+  engine_.find_rounding_errors(
+      queue_, {.side = a_, .errors = memory_.rounding_errors_a, .first = block.row, .vectors = block.rows},
+      {.side = b_,
+       .errors = memory_.rounding_errors_b,
+       .first = parts * block.column,
+       .vectors = parts * block.columns},
+      condition());
 }
 
 void DeviceChecked::split_rows(std::int64_t first, std::int64_t vectors) const {
@@ -98,10 +98,8 @@ DeviceCheck DeviceChecked::check() const {
   const int top = program.split_a.top_exponent + program.split_b.top_exponent;
   const int top_of_magnitudes =
       magnitude_program.split_a.top_exponent + magnitude_program.split_b.top_exponent;
-  return {.rows = memory_.rounding_bounds_a,
-          .columns = memory_.rounding_bounds_b,
-          .largest_a = power_of_two(program.split_a.top_exponent + 1),
-          .largest_b = power_of_two(program.split_b.top_exponent + 1),
+  return {.rows = memory_.rounding_errors_a,
+          .columns = memory_.rounding_errors_b,
           .demand = {plan_.contract.checked_coefficient, unit_roundoff(plan_.problem.type)},
           .magnitudes = reinterpret_cast<const std::int64_t*>(memory_.sums.data),
           // A sum of magnitudes times magnitude_unit has the scale of the candidate's sums.

@@ -2,8 +2,8 @@
 // execute/host/checked.hpp):
 //
 //   choose                selects the first checked candidate to run, by a sample of elements
-//   find_rounding_bounds  finds bounds of the rounding errors of a block's vectors
 //   split_rows, ...       splits the operands' magnitudes, if the contract allows errors
+//   find_rounding_errors  sums the rounding errors of a block's vectors, which were split before
 //   multiply_magnitudes   multiplies magnitudes tile by tile, for a lower bound of |A||B|
 //   recombine             writes the proved elements, and marks the others as open
 //   advance               selects the next candidate to compute the block again, if that is worth its time
@@ -37,7 +37,7 @@ class DeviceChecked {
   void choose(DeviceReport* report) const;
   // Begins a block. Called on one candidate's object only, before the steps of all candidates.
   void begin() const;
-  void find_rounding_bounds(const ResultBlock& block) const;
+  void find_rounding_errors(const ResultBlock& block) const;
   // Split the magnitudes of a block's rows of op(A) or columns of op(B). The vectors are real: two for each
   // complex column.
   void split_rows(std::int64_t first, std::int64_t vectors) const;

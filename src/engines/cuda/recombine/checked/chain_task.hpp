@@ -7,7 +7,7 @@
 
 namespace kintsugi::core::cuda {
 
-// Parameters of sample_open_elements. Each warp computes one sampled element of one batch item.
+// Parameters of sample_open_elements. Each thread block computes one sampled element of one batch item.
 struct SampleTask {
   DeviceSide sides[2];
   std::int64_t vectors[2] = {};  // number of sampled vectors of each side
@@ -23,7 +23,7 @@ struct SampleTask {
 
 inline constexpr std::int64_t sample_threads = 256;
 inline constexpr std::int64_t sample_vectors = 32;   // largest number of sampled vectors of a side
-inline constexpr std::int64_t sample_length = 8192;  // largest number of sampled elements of a vector
+inline constexpr std::int64_t sample_length = 2048;  // largest number of sampled elements of a vector
 inline constexpr std::int64_t sample_run = 64;       // number of adjacent sampled elements
 
 inline constexpr std::int64_t list_threads = 256;

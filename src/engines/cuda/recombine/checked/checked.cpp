@@ -8,8 +8,10 @@
 #include "engines/cuda/common/launch.hpp"
 #include "engines/cuda/recombine/arguments.hpp"
 #include "engines/cuda/recombine/checked/chain_task.hpp"
+#include "engines/cuda/recombine/checked/checked_digits.hpp"
 #include "engines/cuda/recombine/checked/exact_lanes.hpp"
 #include "engines/cuda/recombine/recombine.hpp"
+#include "engines/cuda/recombine/wide/digits.hpp"
 
 namespace kintsugi::core::cuda {
 
@@ -25,6 +27,29 @@ void launch_checked(const CheckedKernels& kernels, const Queue& queue, const Sou
   launch(kernels[static_cast<std::size_t>(tile.c.type)],
          {divide_up(tile.rows, block_rows) * divide_up(tile.columns, block_columns(tile.c.type))},
          block_threads, no_shared_bytes, queue, tile, source, check, open);
+}
+
+// True if the kernel that recombines by sums of digits checks the tile: it becomes AB of real FP64 elements,
+// and no error is allowed.
+bool takes_digits(const ResidueSystem& system, const DeviceCheck& check, const DeviceTile& tile) {
+  const DeviceScalars& scalars = tile.scalars;
+  return tile.c.type == ElementType::f64 && system.real_count <= max_leading_digit_residues &&
+         check.demand.coefficient == 0 && check.magnitudes == nullptr && scalars.device_alpha == nullptr &&
+         scalars.device_beta == nullptr && scalars.beta == 0.0 && scalars.alpha == 1.0;
+}
+
+void launch_checked_digits(const Queue& queue, const ResidueSums& sums, const ResidueSystem& system,
+                           const DeviceCheck& check, const DeviceTile& tile, const DeviceOpenElements& open) {
+  static const KernelName all_digits{"checked_digits", "checked_digits_f64"};
+  static const KernelName leading_digits{"checked_digits", "checked_leading_digits_f64"};
+  const bool takes_all = system.real_count <= max_wide_digit_residues;
+  auto [source, tables] = wide_digits(system);
+  source.sums = sums;
+  tables.block_columns = digit_columns(tile);
+  launch(takes_all ? all_digits : leading_digits,
+         {divide_up(tile.rows, block_rows) * divide_up(tile.columns, tables.block_columns)}, block_threads,
+         takes_all ? wide_digit_shared_bytes : leading_digit_shared_bytes, queue, tile, source, tables, check,
+         open);
 }
 
 }  // namespace
@@ -47,7 +72,9 @@ void recombine_checked(const Queue& queue, const Accumulators& sums, const Resid
          static_cast<int>(sums.type), system.real_count, system.basis.count());
   const ResidueSums residues{reinterpret_cast<const std::uint8_t*>(sums.data), sums.rows,
                              sums.group_stride()};
-  if (complex) {
+  if (takes_digits(system, check, tile)) {
+    launch_checked_digits(queue, residues, system, check, tile, open);
+  } else if (complex) {
     launch_checked(
         in_3_limbs, queue,
         ResiduesOfElements<few_checked_limbs>{residues, part_tables<few_checked_limbs>(system.basis)}, check,
@@ -124,8 +151,7 @@ void choose_checked(const Queue& queue, const DeviceSide& a, const DeviceSide& b
       .state = state,
       .report = report};
   clear(queue, state, sizeof *state);
-  launch(kernel, {divide_up(task.vectors[0] * task.vectors[1] * warp_size, sample_threads)}, sample_threads,
-         no_shared_bytes, queue, task);
+  launch(kernel, {task.vectors[0] * task.vectors[1]}, sample_threads, no_shared_bytes, queue, task);
 }
 
 void begin_checks(const Queue& queue, const DeviceSelection* selection, DeviceCheckState* state) {

@@ -82,6 +82,18 @@ class CheckedResidues {
     return open_elements;
   }
 
+  // Returns true if the check proves element (i, j) of the tile, and then writes it. Elements with special
+  // values in their vectors are written without a check. alpha is not 0 here, because no candidate runs for
+  // alpha = 0.
+  __device__ bool write_element(std::int64_t i, std::int64_t j, const Scalars<T>& scalars, T* element) const {
+    const VectorRange& row = tile_.a.ranges[tile_.first_row + i];
+    const VectorRange* column = tile_.b.ranges + parts * (tile_.first_column + j);
+    if (row.finite() && column->finite()) return write_finite(i, j, row.scale, column, scalars, element);
+    write_special_element(tile_, tile_.first_row + i, tile_.first_column + j, scalars.alpha, scalars.beta,
+                          element);
+    return true;
+  }
+
  private:
   static constexpr int block_masks_per_column = block_rows / warp_size;  // masks of the thread block's rows
 
@@ -122,18 +134,6 @@ class CheckedResidues {
     return __popc(mask);
   }
 
-  // Returns true if the check proves element (i, j) of the tile, and then writes it. Elements with special
-  // values in their vectors are written without a check. alpha is not 0 here, because no candidate runs for
-  // alpha = 0.
-  __device__ bool write_element(std::int64_t i, std::int64_t j, const Scalars<T>& scalars, T* element) const {
-    const VectorRange& row = tile_.a.ranges[tile_.first_row + i];
-    const VectorRange* column = tile_.b.ranges + parts * (tile_.first_column + j);
-    if (row.finite() && column->finite()) return write_finite(i, j, row.scale, column, scalars, element);
-    write_special_element(tile_, tile_.first_row + i, tile_.first_column + j, scalars.alpha, scalars.beta,
-                          element);
-    return true;
-  }
-
   // write_element() for vectors without special values.
   __device__ bool write_finite(std::int64_t i, std::int64_t j, int row_scale, const VectorRange* column,
                                const Scalars<T>& scalars, T* element) const {
@@ -156,8 +156,7 @@ class CheckedResidues {
   // Largest deviation of part `part` of element (i, j) of AB from its computed integer.
   __device__ double deviation(std::int64_t i, std::int64_t j, int part) const {
     return largest_deviation(check_.rows[tile_.first_row + i],
-                             check_.columns[parts * (tile_.first_column + j) + part], check_.largest_a,
-                             check_.largest_b);
+                             check_.columns[parts * (tile_.first_column + j) + part]);
   }
   // True if the product of the operands' magnitudes is large enough for this deviation.
   __device__ bool magnitudes_prove_part(std::int64_t i, std::int64_t j, int part, double deviation) const {
@@ -205,13 +204,25 @@ class CheckedResidues {
   const DeviceOpenElements& open_;
 };
 
+// Adds the numbers of open elements that the thread block's threads count to DeviceCheckState::open. All
+// threads must call it together.
+__device__ inline void add_open_elements(unsigned open_of_thread, const DeviceOpenElements& open) {
+  __shared__ unsigned open_of_block;
+  if (threadIdx.x == 0) open_of_block = 0;
+  __syncthreads();
+  const unsigned open_of_warp = __reduce_add_sync(~0U, open_of_thread);
+  if (threadIdx.x % warp_size == 0 && open_of_warp != 0) atomicAdd(&open_of_block, open_of_warp);
+  __syncthreads();
+  if (threadIdx.x == 0 && open_of_block != 0)
+    atomicAdd(reinterpret_cast<unsigned long long*>(&open.state->open),
+              static_cast<unsigned long long>(open_of_block));
+}
+
 // Recombines a tile and adds the number of its open elements to DeviceCheckState::open.
 template <class T, int Limbs, class Source>
 __device__ void recombine_checked_tile(const DeviceTile& tile, const Source& source, const DeviceCheck& check,
                                        const DeviceOpenElements& open) {
   if (!holds(tile.condition)) return;
-  __shared__ unsigned open_of_block;
-  if (threadIdx.x == 0) open_of_block = 0;
   const Scalars<T> scalars(tile.scalars);
   const TileBlock<T> block(tile);
   const CheckedResidues<T, Limbs, Source> recombination(tile, source, check, open);
@@ -223,12 +234,7 @@ __device__ void recombine_checked_tile(const DeviceTile& tile, const Source& sou
   } else {
     open_of_thread = recombination.write_elements(block, scalars);
   }
-  const unsigned open_of_warp = __reduce_add_sync(~0U, open_of_thread);
-  if (threadIdx.x % warp_size == 0 && open_of_warp != 0) atomicAdd(&open_of_block, open_of_warp);
-  __syncthreads();
-  if (threadIdx.x == 0 && open_of_block != 0)
-    atomicAdd(reinterpret_cast<unsigned long long*>(&open.state->open),
-              static_cast<unsigned long long>(open_of_block));
+  add_open_elements(open_of_thread, open);
 }
 
 // `blocks` is the least number of thread blocks per SM: as many as registers allow.

@@ -8,8 +8,8 @@ extern "C" __global__ void __launch_bounds__(block_threads, 2)
                             const __grid_constant__ ResiduesOfParts<wide_digit_limbs> source,
                             const __grid_constant__ WideDigitTables tables) {
   if (!begin_recombination(tile.condition)) return;
-  recombine_block<double, WideDigitResidues::Block>(tile, WideDigitResidues(source, tables),
-                                                    tables.block_columns);
+  using Recombination = WideDigitResidues<max_wide_digit_residues, wide_staged_columns>;
+  recombine_block<double, Recombination::Block>(tile, Recombination(source, tables), tables.block_columns);
 }
 
 }  // namespace kintsugi::core::cuda

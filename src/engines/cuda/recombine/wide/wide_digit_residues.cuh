@@ -1,20 +1,22 @@
 // Recombination of real FP64 residues of 17 to 20 moduli into AB or -AB by sums of digits on the matrix unit
 // (arith/residue/wide_digit_sums.hpp). Lanes and the matrix unit's operands are those of digit_residues.cuh.
-// A product over 20 residues is two instructions of 8 residues a lane and one of 4.
+// A product over 20 residues is two instructions of 8 residues a lane and one of 4; over 24 it is three.
 #pragma once
 
 #include "engines/cuda/recombine/digit_residues.cuh"
 
 namespace kintsugi::core::cuda {
 
+// Up to `max_residues` residues, a multiple of 4, and staged columns of C (TileBlock).
+template <int max_residues, int staged_columns>
 class WideDigitResidues : public Residues<double, wide_digit_limbs, ResiduesOfParts<wide_digit_limbs>> {
  public:
   using Source = ResiduesOfParts<wide_digit_limbs>;
-  using Block = TileBlock<double, most_digit_columns(ElementType::f64), wide_staged_columns>;
+  using Block = TileBlock<double, most_digit_columns(ElementType::f64), staged_columns>;
   using Elements = typename Block::Elements;
   using Tables = WideDigitTables;
-  using Columns = ResidueColumns<double, max_wide_digit_residues>;
-  using Digits = SharedDigits<1, padded_digit_residues(max_wide_digit_residues), wide_pieces>;
+  using Columns = ResidueColumns<double, max_residues>;
+  using Digits = SharedDigits<1, padded_digit_residues(max_residues), wide_pieces>;
   static_assert(Columns::stages == wide_digit_stages);
 
   __device__ WideDigitResidues(const Source& source, const Tables& tables)
@@ -28,12 +30,19 @@ class WideDigitResidues : public Residues<double, wide_digit_limbs, ResiduesOfPa
   __device__ Elements write_block(const Block& block, const Scalars<double>& scalars) const {
     Digits::fill(tables_);
     __syncthreads();
-    write_columns(block, sign_of(scalars.alpha));
+    const std::uint32_t alpha_sign = sign_of(scalars.alpha);
+    write_columns(block, [&](int e, const Rows& residues, double(&elements)[rows_each]) {
+      const auto& table = tables_.table[0];
+      for_each_integer(residues, [&](int r, const WideIntegerParts& integer) {
+        const int exponent = block.exponent(r, e, 0) - table.shift;
+        elements[r] = rounded_product(integer, with_sign(core::power_of_two(exponent), alpha_sign));
+      });
+    });
     return 0;
   }
 
- private:
-  static constexpr int words = max_wide_digit_residues / residues_of_word;
+ protected:
+  static constexpr int words = max_residues / residues_of_word;
   static constexpr int rows_together = 2;
 
   // Words of residues of the thread's four rows.
@@ -41,23 +50,24 @@ class WideDigitResidues : public Residues<double, wide_digit_limbs, ResiduesOfPa
     std::uint32_t word[words][rows_each];
   };
 
-  // Writes the thread's columns.
-  __device__ void write_columns(const Block& block, std::uint32_t alpha_sign) const {
+  // Calls compute(e, residues, elements) for the thread's columns, and writes the elements that it sets.
+  // `residues` are those of the thread's rows of its e-th column.
+  template <class Compute>
+  __device__ void write_columns(const Block& block, const Compute& compute) const {
     Columns columns(residues_at<double>(source_, block.first_row_in_tile(), block.column_in_tile(0)),
                     source_.sums.group_stride, block_warps * source_.sums.rows, tables_.table[0].count,
                     block.rows());
 #pragma unroll
-    for (int e = 0; e < Columns::stages - 1; ++e)
-      columns.template start<max_wide_digit_residues>(block.has_column(e));
+    for (int e = 0; e < Columns::stages - 1; ++e) columns.template start<max_residues>(block.has_column(e));
 #pragma unroll 1
     for (int first = 0; block.has_any_column(first); first += Block::columns_staged) {
       block.begin(false, block_warps * first);
 #pragma unroll 1
       for (int e = first; e < first + Block::columns_staged && block.has_column(e); ++e) {
         const Rows residues = residues_of(columns.next());
-        columns.template start<max_wide_digit_residues>(block.has_column(e + Columns::stages - 1));
+        columns.template start<max_residues>(block.has_column(e + Columns::stages - 1));
         RowsOfThread<double> elements;
-        recombine_column(block, residues, e, alpha_sign, elements.rows);
+        compute(e, residues, elements.rows);
         if (block.has_element(e)) block.write(e, elements);
       }
       block.end(block_warps * first);
@@ -67,7 +77,7 @@ class WideDigitResidues : public Residues<double, wide_digit_limbs, ResiduesOfPa
   // Residues of the thread's rows of a column. Beyond the last, those of the last stand for residues of
   // weight 0, as in RowResidues.
   __device__ static Rows residues_of(const unsigned char* column) {
-    const auto both = RowResidues<divide_up(words, 2)>::template of_column<max_wide_digit_residues>(column);
+    const auto both = RowResidues<divide_up(words, 2)>::template of_column<max_residues>(column);
     Rows result;
 #pragma unroll
     for (int w = 0; w < words; ++w) {
@@ -77,23 +87,19 @@ class WideDigitResidues : public Residues<double, wide_digit_limbs, ResiduesOfPa
     return result;
   }
 
-  // Recombines the thread's rows of its e-th column.
-  __device__ void recombine_column(const Block& block, const Rows& residues, int e, std::uint32_t alpha_sign,
-                                   double (&elements)[rows_each]) const {
-    const auto& table = tables_.table[0];
+  // Calls visit(r, integer) for the thread's rows of a column. `integer` is 2^s times the integer of row r.
+  template <class Visit>
+  __device__ void for_each_integer(const Rows& residues, const Visit& visit) const {
 #pragma unroll
     for (int first = 0; first < rows_each; first += rows_together) {
       double pieces[rows_together][wide_pieces];
       sum_up(residues, first, pieces);
 #pragma unroll
-      for (int i = 0; i < rows_together; ++i) {
-        const int exponent = block.exponent(first + i, e, 0) - table.shift;
-        const double unit = with_sign(core::power_of_two(exponent), alpha_sign);
-        elements[first + i] = rounded_product(parts_of_pieces(pieces[i], table), unit);
-      }
+      for (int i = 0; i < rows_together; ++i) visit(first + i, parts_of_pieces(pieces[i], tables_.table[0]));
     }
   }
 
+ private:
   // Computes the pieces of rows_together rows, beginning with row `first`.
   __device__ static void sum_up(const Rows& residues, int first,
                                 double (&pieces)[rows_together][wide_pieces]) {
@@ -141,6 +147,7 @@ class WideDigitResidues : public Residues<double, wide_digit_limbs, ResiduesOfPa
     }
   }
 
+ protected:
   const Source& source_;
   const Tables& tables_;
 };

@@ -1,0 +1,78 @@
+// Rounding errors of all vectors that a checked candidate has split. The host's counterpart, which counts
+// rounded elements, is src/split/rounding_bounds.cpp.
+#include "arith/residue/residue.hpp"
+#include "arith/residue/rounding_errors.hpp"
+#include "arith/residue/scaling_norm.hpp"
+#include "engines/cuda/select/rounding_errors_task.hpp"
+#include "engines/cuda/select/vector_sums.cuh"
+
+namespace kintsugi::core::cuda {
+
+namespace {
+
+// Rounding errors of a part of a vector, and the factors of the vector's scale.
+struct RoundingErrorsSum {
+  TwoFactors factors;
+  double errors = 0;
+  double magnitudes = 0;
+
+  // Adds elements. NaN and infinities count as zeros.
+  template <class T, int count>
+  __device__ void add(const T (&x)[count]) {
+#pragma unroll
+    for (int i = 0; i < count; ++i) {
+      const double element = x[i] - x[i] == T(0) ? static_cast<double>(x[i]) : 0;
+      const double scaled = element * factors.first * factors.second;
+      const double integer = nearest_integer(scaled);
+      errors += fabs(scaled - integer);  // exact, since both are multiples of the same last place
+      // An element far below 1/2 may lose bits, or all of them, when it is scaled.
+      if (integer == 0 && element != 0) errors += 0x1p-900;
+      magnitudes += fabs(integer);
+    }
+  }
+  __device__ void add(const RoundingErrorsSum& other) {
+    errors += other.errors;
+    magnitudes += other.magnitudes;
+  }
+};
+
+// Summation (vector_sums.cuh) that finds rounding errors.
+struct RoundingErrorsOfVector {
+  const RoundingErrorsTask& task;
+
+  // Returns an empty sum with the scale that the split has given the vector.
+  __device__ RoundingErrorsSum begin(std::int64_t vector) const {
+    const VectorRange& range = task.ranges[vector];
+    return {two_factors((range.flags & VectorRange::all_zero) != 0 ? 0 : range.scale)};
+  }
+  __device__ static void add_over_lanes(RoundingErrorsSum& sum, unsigned lane_bits) {
+    for (unsigned lane = 1; lane < 32; lane <<= 1) {
+      if ((lane_bits & lane) == 0) continue;
+      sum.errors += __shfl_xor_sync(~0U, sum.errors, lane);
+      sum.magnitudes += __shfl_xor_sync(~0U, sum.magnitudes, lane);
+    }
+  }
+  __device__ void end(std::int64_t vector, const RoundingErrorsSum& sum) const {
+    task.errors[vector] = {sum.errors, sum.magnitudes, largest_integer(task.ranges[vector])};
+  }
+};
+
+}  // namespace
+
+extern "C" __global__ void __launch_bounds__(ranges_threads)
+    find_rounding_errors(const __grid_constant__ RoundingErrorsTasks tasks) {
+  const DeviceCondition& condition = tasks.condition;
+  if (condition.selection != nullptr && condition.selection->candidate != condition.candidate) return;
+  const bool is_of_second_task = blockIdx.x >= tasks.task[0].blocks;
+  const RoundingErrorsTask& task = tasks.task[is_of_second_task ? 1 : 0];
+  const std::int64_t block = blockIdx.x - (is_of_second_task ? tasks.task[0].blocks : 0);  // in the task
+  const std::int64_t first_vector = task.first + block * ranges_vectors;
+  const bool is_fp64 = task.matrix.type == ElementType::f64 || task.matrix.type == ElementType::c64;
+  if (is_fp64) {
+    sum_vectors<double>(task.matrix, task.item, first_vector, RoundingErrorsOfVector{task});
+  } else {
+    sum_vectors<float>(task.matrix, task.item, first_vector, RoundingErrorsOfVector{task});
+  }
+}
+
+}  // namespace kintsugi::core::cuda

@@ -1,0 +1,61 @@
+// Ranges of all vectors, and norms that give scales alone: a sum of squares in FP64 beside the range, in one
+// read. Norms that also prove a product take a second read (norms.cu).
+#include "arith/residue/scaling_norm.hpp"
+#include "engines/cuda/common/operands.cuh"
+#include "engines/cuda/ptx/griddepcontrol.cuh"
+#include "engines/cuda/select/alpha.cuh"
+#include "engines/cuda/select/ranges_task.hpp"
+#include "engines/cuda/select/vector_sums.cuh"
+
+namespace kintsugi::core::cuda {
+
+namespace {
+
+struct MagnitudesAndSquares : Magnitudes<double> {
+  double squares = 0;  // sum of squares, unless there are NaN or infinities
+
+  template <int count>
+  __device__ void add(const double (&x)[count]) {
+    if (!Magnitudes<double>::add(x)) return;
+#pragma unroll
+    for (int i = 0; i < count; ++i) squares = fma(x[i], x[i], squares);
+  }
+  __device__ void add(const MagnitudesAndSquares& other) {
+    Magnitudes<double>::add(static_cast<const Magnitudes<double>&>(other));
+    squares += other.squares;
+  }
+};
+
+// Summation (vector_sums.cuh) that finds ranges and bits of norms.
+struct ScalingNormOfVector {
+  const RangesTask& task;
+
+  __device__ MagnitudesAndSquares begin(std::int64_t) const { return {}; }
+  __device__ static void add_over_lanes(MagnitudesAndSquares& sum, unsigned lane_bits) {
+    cuda::add_over_lanes(static_cast<Magnitudes<double>&>(sum), lane_bits);
+    for (unsigned lane = 1; lane < 32; lane <<= 1) {
+      if ((lane_bits & lane) != 0) sum.squares += __shfl_xor_sync(~0U, sum.squares, lane);
+    }
+  }
+  __device__ void end(std::int64_t vector, const MagnitudesAndSquares& sum) const {
+    const std::int64_t index = item_of_block() * task.matrix.vectors() + vector;
+    const VectorRange range = sum.range();
+    task.ranges[index] = range;
+    task.norms[index] = {.bits = bits_of_squares(sum.squares, range, task.matrix.length())};
+  }
+};
+
+}  // namespace
+
+extern "C" __global__ void __launch_bounds__(ranges_threads)
+    find_scaling_norms(const __grid_constant__ RangesTasks tasks) {
+  begin_dependent_kernel();
+  if (is_zero(tasks.alpha)) return;
+  const bool is_of_second_task = blockIdx.x >= tasks.task[0].blocks;
+  const RangesTask& task = tasks.task[is_of_second_task ? 1 : 0];
+  const std::int64_t block = blockIdx.x - (is_of_second_task ? tasks.task[0].blocks : 0);  // in the task
+  sum_vectors<double>(task.matrix, task.item + item_of_block(), block * ranges_vectors,
+                      ScalingNormOfVector{task});
+}
+
+}  // namespace kintsugi::core::cuda

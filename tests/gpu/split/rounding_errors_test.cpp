@@ -1,0 +1,68 @@
+// Compares sums of rounding errors of the device with the host's.
+#include <cmath>
+
+#include "arith/residue/residue.hpp"
+#include "engines/device_checks.hpp"
+#include "gpu/split/split_cases.hpp"
+#include "split/ranges.hpp"
+
+namespace kintsugi::test {
+namespace {
+
+template <class T>
+class RoundingErrorsOf : public testing::Test {};
+TYPED_TEST_SUITE(RoundingErrorsOf, EveryType);
+
+template <class View>
+RoundingErrors rounding_errors_of(const View& view, std::int64_t v, int scale) {
+  RoundingErrors result;
+  for (std::int64_t p = 0; p < view.columns; ++p) {
+    const auto x = static_cast<double>(view(v, p));
+    if (!std::isfinite(x)) continue;
+    const double scaled = times_power_of_two(x, scale);
+    const double integer = nearest_integer(scaled);
+    result.errors += std::fabs(scaled - integer);
+    if (integer == 0 && x != 0) result.errors += 0x1p-900;  // an element that underflows is not exact
+    result.magnitudes += std::fabs(integer);
+    result.largest = std::max(result.largest, std::fabs(integer));
+  }
+  return result;
+}
+
+// The device adds in another order. No rounded element may be lost, so both sums of errors are 0 or neither
+// is.
+TYPED_TEST(RoundingErrorsOf, EqualTheHostsInSmallCases) {
+  const std::uint64_t seed = fresh_seed();
+  Random random(seed);
+  SplitRule rule = find_scheme("ozaki2:moduli=16")->program.split_a;
+  for (int round = 0; round < 30 && !this->HasFailure(); ++round) {
+    rule.top_exponent = static_cast<int>(random.integer(5, 70));
+    const Operand<TypeParam> operand(random.integer(1, 60), random.integer(1, round < 25 ? 200 : 5000),
+                                     layouts[static_cast<std::size_t>(random.integer(0, 2))], 0,
+                                     random.bits());
+    const auto view = operand.view();
+    std::vector<VectorRange> ranges(static_cast<std::size_t>(view.rows));
+    core::find_ranges(view, rule, ranges, 1);
+    for (VectorRange& range : ranges) set_scale(range, rule);
+    const DeviceOperand<TypeParam> device(operand, rule, 0);
+    device_engine().copy_to_device({}, device.ranges.data(), ranges.data(),
+                                   ranges.size() * sizeof(VectorRange));
+    const DeviceArray<RoundingErrors> errors(ranges.size());
+    device_engine().find_rounding_errors(
+        {}, {device.split().side, errors.data(), 0, device.split().side.matrix.vectors()}, {}, {});
+    const std::vector<RoundingErrors> found = errors.host();
+    for (std::size_t v = 0; v < found.size(); ++v) {
+      const std::string where = fmt::format("{}, vector {}, 2^{}, seed {}, round {}", operand.text(), v,
+                                            rule.top_exponent, seed, round);
+      const RoundingErrors expected = rounding_errors_of(view, static_cast<std::int64_t>(v), ranges[v].scale);
+      ASSERT_EQ(found[v].errors == 0, expected.errors == 0) << where;
+      ASSERT_NEAR(found[v].errors, expected.errors, 0x1p-40 * expected.errors) << where;
+      ASSERT_NEAR(found[v].magnitudes, expected.magnitudes, 0x1p-40 * expected.magnitudes) << where;
+      ASSERT_GE(found[v].largest, expected.largest) << where;
+      ASSERT_LE(found[v].largest, 4 * expected.largest) << where;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace kintsugi::test
