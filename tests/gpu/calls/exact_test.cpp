@@ -134,6 +134,25 @@ TYPED_TEST(DeviceExact, EdgesOfTilesHaveTheHostsBits) {
   }
 }
 
+// Blocks of few rows or columns, whose vectors span many binades, so that each element depends on the bounds of
+// its own vectors.
+TYPED_TEST(DeviceExact, FewVectorsOfWideSpanHaveTheHostsBits) {
+  const std::string span = is_double<TypeParam> ? "span:355" : "span:90";
+  for (const std::int64_t few : {1, 2, 3, 4, 5, 7, 9, 34, 129}) {
+    for (const auto layout : {KINTSUGI_COLUMN_MAJOR, KINTSUGI_ROW_MAJOR}) {
+      for (const std::string& distribution : {span, std::string("span:60")}) {
+        expect_host_bits<TypeParam>({.m = 131,
+                                     .n = few,
+                                     .k = 20 + few,
+                                     .layout = layout,
+                                     .distribution = distribution,
+                                     .engine = "cuda",
+                                     .accuracy = "exact"});
+      }
+    }
+  }
+}
+
 // Sums have carries between digits, and lengths on both sides of a k-block. Few long sums have no residues,
 // many have.
 TYPED_TEST(DeviceExact, LongSumsHaveTheHostsBits) {

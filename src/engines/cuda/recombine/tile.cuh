@@ -119,6 +119,7 @@ class TileBlock {
   }
   __device__ int rows() const { return static_cast<int>(c_.rows); }
   __device__ std::int64_t first_row_in_tile() const { return first_row_; }
+  __device__ std::int64_t first_column_in_tile() const { return first_column_; }
   // Address of the element of C in row i of the block and the thread's e-th column.
   __device__ T* element(int i, int e) const { return &c_(i, column_in_block(e)); }
   // The thread's first row and its e-th column, counted from the first row and column of the tile. If they

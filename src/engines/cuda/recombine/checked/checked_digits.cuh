@@ -98,8 +98,7 @@ class CheckedDigits : public WideDigitResidues<max_residues, staged_columns> {
     const bool is_row = thread < block_rows;
     const std::int64_t in_tile =
         is_row ? std::min(block.first_row_in_tile() + thread, tile_.rows - 1)
-               : std::min(block.column_in_tile(0) + thread - block_rows - Block::column_in_block(0),
-                          tile_.columns - 1);
+               : std::min(block.first_column_in_tile() + thread - block_rows, tile_.columns - 1);
     const std::int64_t vector = (is_row ? tile_.first_row : tile_.first_column) + in_tile;
     const FloatBound own = FloatBound::of((is_row ? check_.rows : check_.columns)[vector],
                                           core::power_of_two(this->tables_.table[0].shift));
