@@ -5,7 +5,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <cstdint>
+#include <cstdlib>
 #include <string>
+#include <thread>
 
 #include "fakes/contexts.hpp"
 #include "fakes/device_call.hpp"
@@ -148,6 +157,62 @@ TEST_F(CallsOnDevices, WorkspacesComeFromAPoolThatReleaseTrims) {
               testing::Contains("cuMemPoolTrimTo 0, kept " + std::to_string(std::size_t{256} << 20)));
   expect_no_waiting();
   run(call);
+}
+
+// The most bytes that a device's pool keeps.
+std::uint64_t kept_bytes() {
+  fake_cuda_forget();
+  kintsugi_release_caches();
+  std::uint64_t most = 0;
+  for (const std::string& trim : events_with("cuMemPoolTrimTo 0, kept "))
+    most = std::max<std::uint64_t>(most, std::stoull(trim.substr(trim.rfind(' ') + 1)));
+  return most;
+}
+
+class LargeCallsOnDevices : public CallsOnDevices {
+ protected:
+  static constexpr std::uint64_t few_bytes = std::uint64_t{256} << 20;
+  static constexpr std::uint64_t all_bytes = ~std::uint64_t{0};
+  const Stream stream_;
+  Call call_{3000, 2000, 4000, stream_};
+
+  void run_large() {
+    call_.options.policy = "emulate";
+    ASSERT_EQ(gemm(call_), KINTSUGI_SUCCESS) << kintsugi_last_error();
+  }
+  // Waits until the pool keeps few bytes again.
+  static void wait_until_idle() {
+    for (int tenths = 0; tenths < 300 && kept_bytes() != few_bytes; ++tenths)
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    EXPECT_EQ(kept_bytes(), few_bytes);
+  }
+};
+
+TEST_F(LargeCallsOnDevices, PoolsKeepAllMemoryUntilCallsAreOver) {
+  for (int round = 0; round < 2; ++round) {
+    const auto start = std::chrono::steady_clock::now();
+    run_large();
+    const std::uint64_t kept = kept_bytes();
+    if (std::chrono::steady_clock::now() < start + std::chrono::seconds(1)) {
+      EXPECT_EQ(kept, all_bytes);
+    }
+    wait_until_idle();
+    EXPECT_GE(std::chrono::steady_clock::now() - start, std::chrono::seconds(1));
+  }
+}
+
+// The child of a fork has no thread that it could wait for at its end.
+TEST_F(LargeCallsOnDevices, AChildEndsWhileThePoolKeepsAllMemory) {
+  run_large();
+  const pid_t child = ::fork();
+  if (child == 0) std::exit(7);
+  ASSERT_GT(child, 0);
+  int status = 0;
+  for (int tenths = 0; tenths < 300 && ::waitpid(child, &status, WNOHANG) == 0; ++tenths)
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  ::kill(child, SIGKILL);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 7) << status;
+  wait_until_idle();
 }
 
 }  // namespace

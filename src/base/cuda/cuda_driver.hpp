@@ -175,6 +175,7 @@ inline constexpr int min_driver_version = 12010;
   FUNCTION(stream_context, "cuStreamGetCtx", (Stream, Context*))                                        \
   FUNCTION(stream_id, "cuStreamGetId", (Stream, unsigned long long*))                                   \
   FUNCTION(stream_is_capturing, "cuStreamIsCapturing", (Stream, int*))                                  \
+  FUNCTION(exchange_capture_mode, "cuThreadExchangeStreamCaptureMode", (int*))                          \
   FUNCTION(stream_begin_capture, "cuStreamBeginCapture_v2", (Stream, int))                              \
   FUNCTION(stream_end_capture, "cuStreamEndCapture", (Stream, Graph*))                                  \
   FUNCTION(graph_instantiate, "cuGraphInstantiateWithFlags", (GraphExec*, Graph, unsigned long long))   \
@@ -201,7 +202,6 @@ inline constexpr int min_driver_version = 12010;
 // Functions that drivers for CUDA versions before 12.5 may lack. Pointers to missing functions are null.
 #define KINTSUGI_CUDA_LATER_DRIVER(FUNCTION)                                                    \
   FUNCTION(stream_contexts, "cuStreamGetCtx_v2", (Stream, Context*, GreenContext*))             \
-  FUNCTION(exchange_capture_mode, "cuThreadExchangeStreamCaptureMode", (int*))                  \
   FUNCTION(graph_create, "cuGraphCreate", (Graph*, unsigned))                                   \
   FUNCTION(graph_add_kernel, "cuGraphAddKernelNode_v2",                                         \
            (GraphNode*, Graph, const GraphNode*, std::size_t, const KernelNode*))               \
@@ -257,6 +257,19 @@ Device device_in_use();
 
 // True if work for the stream is captured into a graph, or if a capture forbids such work.
 bool may_be_captured(Stream stream);
+
+// Lets the thread allocate memory or change pools while another thread captures a stream. In the default mode
+// the driver would refuse that, and end the capture with an error.
+class RelaxedCaptureMode {
+ public:
+  RelaxedCaptureMode() { driver().exchange_capture_mode(&mode_); }
+  ~RelaxedCaptureMode() { driver().exchange_capture_mode(&mode_); }
+  RelaxedCaptureMode(const RelaxedCaptureMode&) = delete;
+  RelaxedCaptureMode& operator=(const RelaxedCaptureMode&) = delete;
+
+ private:
+  int mode_ = relaxed_capture_mode;
+};
 
 // Bound of the devices' numbers.
 inline constexpr int max_devices = 128;

@@ -41,19 +41,6 @@ KernelNode node_of(const Launch& launch, void** arguments) {
   return node;
 }
 
-// Lets the thread build graphs while another thread captures a stream. In the default mode the driver would
-// refuse the allocations of a build.
-class RelaxedCaptureMode {
- public:
-  RelaxedCaptureMode() { driver().exchange_capture_mode(&mode_); }
-  ~RelaxedCaptureMode() { driver().exchange_capture_mode(&mode_); }
-  RelaxedCaptureMode(const RelaxedCaptureMode&) = delete;
-  RelaxedCaptureMode& operator=(const RelaxedCaptureMode&) = delete;
-
- private:
-  int mode_ = relaxed_capture_mode;
-};
-
 // Builds a graph of kernels that run one after the other. After a failure the driver is not called any more.
 class GraphBuilder {
  public:
