@@ -185,6 +185,20 @@ TEST(Bytes, HaveTheResiduesOfEverySumInFloat) {
   }
 }
 
+TEST(Bytes, HaveTheResiduesOfEveryWideSumInFloat) {
+  for (const int m : moduli) {
+    const ByteModulus weights = byte_modulus(m);
+    const FloatModulus modulus = wide_float_modulus(weights).eight;
+    const int max_sum = max_sum_of_digits(weights);
+    int expected = min_residue(m) + (m - (max_sum + min_residue(m)) % m) % m;  // of -max_sum
+    for (int sum = -max_sum; sum <= max_sum; ++sum) {
+      const auto residue = static_cast<std::int8_t>(residue_by_float(modulus.start + sum, modulus));
+      ASSERT_EQ(residue, expected) << sum << " modulo " << m;
+      expected += expected == min_residue(m) + m - 1 ? 1 - m : 1;
+    }
+  }
+}
+
 // The split has integers of up to 93 bits, whose residues are computed by limbs.
 TEST(Bytes, HaveTheResiduesOfWideIntegers) {
   lab::Random random(6);
@@ -193,9 +207,10 @@ TEST(Bytes, HaveTheResiduesOfWideIntegers) {
     double x = std::ldexp(random.symmetric(), bits);
     if (round % 5 == 0) x = std::ldexp(random.flip() ? 1 : -1, bits);
     if (round % 7 == 0) x = nearest_integer(x) + 0.5;
-    const WideByteDigits digits = wide_balanced_digits(nearest_integer(x));
+    const WideByteDigits digits = nearest_digits(x);
     split_into_residues(max_moduli, bits, x, 0, [&](int t, std::uint64_t pattern) {
-      const auto residue = static_cast<std::int8_t>(byte_residue(digits, byte_modulus(moduli[t])));
+      const ByteModulus weights = byte_modulus(moduli[t]);
+      const auto residue = static_cast<std::int8_t>(byte_residue(digits, wide_float_modulus(weights)));
       ASSERT_EQ(residue, static_cast<std::int8_t>(pattern)) << x << " modulo " << moduli[t];
     });
   }
@@ -259,7 +274,7 @@ TEST(ComplexElements, HaveTheResiduesOfTheHost) {
       0x1p61, [](double x) { return balanced_digits(static_cast<std::int64_t>(x)); },
       [](const ComplexByteModulus& weights) { return complex_float_modulus(weights); });
   check_complex_residues(
-      0x1p93, [](double x) { return wide_balanced_digits(x); },
+      0x1p93, [](double x) { return nearest_digits(x); },
       [](const ComplexByteModulus& weights) { return weights; });
 }
 

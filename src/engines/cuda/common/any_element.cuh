@@ -10,7 +10,7 @@ namespace kintsugi::core::cuda {
 // Constants of the moduli in constant memory. The host has tables of its own.
 struct ModulusTable {
   FloatModulus float_moduli[max_moduli];
-  ByteModulus byte_moduli[max_moduli];
+  WideFloatModulus wide_moduli[max_moduli];
   std::int32_t modulus[max_moduli];
   double inverse[max_moduli];
   double limbs[max_moduli][max_limbs];
@@ -19,8 +19,8 @@ struct ModulusTable {
 static __constant__ constexpr ModulusTable modulus_table = [] {
   ModulusTable table{};
   for (int t = 0; t < max_moduli; ++t) {
-    table.byte_moduli[t] = byte_modulus(moduli[t]);
-    table.float_moduli[t] = float_modulus(table.byte_moduli[t]);
+    table.float_moduli[t] = float_modulus(byte_modulus(moduli[t]));
+    table.wide_moduli[t] = wide_float_modulus(byte_modulus(moduli[t]));
     table.modulus[t] = moduli[t];
     table.inverse[t] = 1.0 / moduli[t];
     for (int l = 0; l < max_limbs; ++l) table.limbs[t][l] = residue_detail::limb_residues[t][l];

@@ -89,19 +89,26 @@ __device__ void write_digits(const SplitTask& task, const Scaling& scaling, cons
 template <class Source, int count>
 __device__ void to_digits(const Scaling& scaling, const Source (&x)[count], WideByteDigits (&digits)[count]) {
 #pragma unroll
-  for (int i = 0; i < count; ++i) {
-    const double scaled = static_cast<double>(x[i]) * scaling.first * scaling.second;
-    digits[i] = wide_balanced_digits(nearest_integer(scaled));
-  }
+  for (int i = 0; i < count; ++i)
+    digits[i] = nearest_digits(static_cast<double>(x[i]) * scaling.first * scaling.second);
 }
 
-// Constants of modulus t for integers with digits of type Digits.
+// Constants of modulus t for integers with digits of type Digits. With `known_modulus` they are known when
+// the instructions are compiled.
 template <class Digits>
 __device__ auto modulus_of_digits(int t) {
   if constexpr (std::is_same_v<Digits, ByteDigits>) {
     return modulus_table.float_moduli[t];
   } else {
-    return modulus_table.byte_moduli[t];
+    return modulus_table.wide_moduli[t];
+  }
+}
+template <class Digits, int t>
+constexpr auto known_modulus() {
+  if constexpr (std::is_same_v<Digits, ByteDigits>) {
+    return float_modulus(byte_modulus(moduli[t]));
+  } else {
+    return wide_float_modulus(byte_modulus(moduli[t]));
   }
 }
 
@@ -117,16 +124,17 @@ __device__ __forceinline__ void write_residue(const Modulus& modulus, const Digi
 }
 
 // Number of slices whose constants are part of the instructions: all that FP64 results need.
-inline constexpr int unrolled_residues = 16;
+template <class Digits>
+inline constexpr int unrolled_residues = std::is_same_v<Digits, ByteDigits> ? 16 : 19;
 
 // Writes the slices of the first `slices` of these moduli.
-template <int... moduli_index, int count>
+template <int... moduli_index, class Digits, int count>
 __device__ __forceinline__ void write_first_residues(std::integer_sequence<int, moduli_index...>, int slices,
-                                                     std::int64_t slice_stride,
-                                                     const ByteDigits (&digits)[count], std::byte* target) {
+                                                     std::int64_t slice_stride, const Digits (&digits)[count],
+                                                     std::byte* target) {
   const auto write = [&]<int t>(std::integral_constant<int, t>) {
     if (t >= slices) return false;
-    constexpr FloatModulus modulus = float_modulus(byte_modulus(moduli[t]));
+    constexpr auto modulus = known_modulus<Digits, t>();
     write_residue(modulus, digits, target);
     target += slice_stride;
     return true;
@@ -138,18 +146,15 @@ __device__ __forceinline__ void write_first_residues(std::integer_sequence<int, 
 template <class Digits, class Source, int count>
 __device__ void write_residues(const SplitTask& task, const Scaling& scaling, const Source (&x)[count],
                                std::int64_t offset) {
+  constexpr int unrolled = unrolled_residues<Digits>;
   Digits digits[count];
   to_digits(scaling, x, digits);
   std::byte* target = slices_of(task) + offset;
-  int t = 0;
-  if constexpr (std::is_same_v<Digits, ByteDigits>) {
-    write_first_residues(std::make_integer_sequence<int, unrolled_residues>{}, task.rule.slices,
-                         task.slice_stride, digits, target);
-    t = unrolled_residues;
-    target += unrolled_residues * task.slice_stride;
-  }
+  write_first_residues(std::make_integer_sequence<int, unrolled>{}, task.rule.slices, task.slice_stride,
+                       digits, target);
+  target += unrolled * task.slice_stride;
 #pragma unroll 1
-  for (; t < task.rule.slices; ++t, target += task.slice_stride)
+  for (int t = unrolled; t < task.rule.slices; ++t, target += task.slice_stride)
     write_residue(modulus_of_digits<Digits>(t), digits, target);
 }
 

@@ -31,17 +31,20 @@ struct WideByteDigits {
   std::uint32_t top;
 };
 
-// Digits of `integer`, a double that is an integer of magnitude below 2^94. The integer is cut into two
-// integers of at most 64 bits, for which there are conversions.
-KINTSUGI_HOST_DEVICE constexpr WideByteDigits wide_balanced_digits(double integer) {
+// Digits of the integer nearest to x, ties to even, for |x| <= 2^93. x is cut into a multiple of 2^48 and a
+// rest of at most 2^47, which is then rounded. Both are read from the low bits of doubles to which 3 * 2^51
+// was added: conversions to integers of 64 bits are slow.
+KINTSUGI_HOST_DEVICE inline WideByteDigits nearest_digits(double x) {
   __extension__ using Wide = unsigned __int128;
   constexpr int low_bits = 48;
+  constexpr double units = 0x1.8p52;
+  constexpr std::int64_t bits_of_units = std::bit_cast<std::int64_t>(units);
   constexpr Wide halves = static_cast<Wide>(0x00808080U) << 64 | 0x8080808080808080U;
-  const double high = nearest_small_integer(integer * power_of_two(-low_bits));
-  const double low = integer - high * power_of_two(low_bits);
-  const Wide sum = (static_cast<Wide>(static_cast<std::int64_t>(high)) << low_bits) +
-                   static_cast<Wide>(static_cast<std::int64_t>(low));
-  const Wide digits = (sum + halves) ^ halves;
+  const double high_units = std::fma(x, power_of_two(-low_bits), units);
+  const double rest = std::fma(units - high_units, power_of_two(low_bits), x);  // exact
+  const std::int64_t high = std::bit_cast<std::int64_t>(high_units) - bits_of_units;
+  const std::int64_t low = std::bit_cast<std::int64_t>(rest + units) - bits_of_units;
+  const Wide digits = ((static_cast<Wide>(high) << low_bits) + static_cast<Wide>(low) + halves) ^ halves;
   return {{static_cast<std::uint32_t>(digits), static_cast<std::uint32_t>(digits >> 32)},
           static_cast<std::uint32_t>(digits >> 64)};
 }
@@ -70,6 +73,13 @@ struct FloatModulus {
       0;  // a sum that starts with it is, read as an FP32 number, an integer in 2^23 ... 2^24
   float inverse = 0;
   float rounding = 0;  // adding it rounds to an integer, which is in the low bits
+};
+
+// Constants of one modulus for integers of twelve digits. tests/engines/cuda/split_elements_test.cpp shows
+// that FP32 quotients are right for every sum.
+struct WideFloatModulus {
+  FloatModulus eight;     // for the sum of all twelve products
+  std::uint32_t top = 0;  // weights of digits 8 ... 11
 };
 
 // Least residue that small_residue() returns. It adds the modulus to remainders below 128 - modulus;
@@ -122,6 +132,14 @@ constexpr FloatModulus float_modulus(const ByteModulus& weights, int max_sum) {
 }
 constexpr FloatModulus float_modulus(const ByteModulus& weights) {
   return float_modulus(weights, max_sum_of_digits(weights.low, weights.high));
+}
+
+constexpr int max_sum_of_digits(const ByteModulus& weights) {
+  return max_sum_of_digits(weights.low, weights.high) + max_sum_of_digits(weights.top, 0);
+}
+
+constexpr WideFloatModulus wide_float_modulus(const ByteModulus& weights) {
+  return {float_modulus(weights, max_sum_of_digits(weights)), weights.top};
 }
 
 constexpr ByteModulus byte_modulus(int modulus) {
@@ -186,11 +204,10 @@ KINTSUGI_HOST_DEVICE inline std::uint32_t residue_by_float(std::int32_t sum, con
 KINTSUGI_HOST_DEVICE inline std::uint32_t byte_residue(ByteDigits digits, const FloatModulus& modulus) {
   return residue_by_float(sum_of_bytes(digits, modulus, modulus.start), modulus);
 }
-KINTSUGI_HOST_DEVICE constexpr std::uint32_t byte_residue(const WideByteDigits& digits,
-                                                          const ByteModulus& modulus) {
-  const std::int32_t sum = sum_of_bytes(digits.low, modulus, modulus.offset);
-  return static_cast<std::uint32_t>(
-      residue_of_bytes(add_byte_products(digits.top, modulus.top, sum), modulus));
+KINTSUGI_HOST_DEVICE inline std::uint32_t byte_residue(const WideByteDigits& digits,
+                                                       const WideFloatModulus& modulus) {
+  const std::int32_t sum = sum_of_bytes(digits.low, modulus.eight, modulus.eight.start);
+  return residue_by_float(add_byte_products(digits.top, modulus.top, sum), modulus.eight);
 }
 
 }  // namespace kintsugi::core::cuda
