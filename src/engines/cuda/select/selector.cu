@@ -1,6 +1,8 @@
 // Kernels that select the candidate of each batch item. Since the selection is made on the device, the host
 // need not wait for the ranges.
+#include "engines/cuda/ptx/cluster.cuh"
 #include "engines/cuda/ptx/griddepcontrol.cuh"
+#include "engines/cuda/ptx/shared_memory.cuh"
 #include "engines/cuda/select/select_by_block.cuh"
 
 namespace kintsugi::core::cuda {
@@ -80,6 +82,42 @@ struct StoredExtremes {
   }
 };
 
+// Number of thread blocks of a batch item, which are a cluster, and the number of this one.
+__device__ int blocks_of_item() {
+#if __CUDA_ARCH__ >= 900
+  return cluster_size();
+#else
+  return 1;
+#endif
+}
+__device__ int block_of_item() {
+#if __CUDA_ARCH__ >= 900
+  return block_rank_in_cluster();
+#else
+  return 0;
+#endif
+}
+
+// Merges the extremes of all thread blocks of the item, so that each block has the item's. Every block must
+// have called cluster_arrive() after it cleared its `stored`.
+__device__ void merge_blocks(StoredExtremes (&stored)[2]) {
+#if __CUDA_ARCH__ >= 900
+  const int blocks = cluster_size();
+  if (blocks == 1) return;
+  cluster_wait();
+  constexpr int numbers = 2 * SideExtremes::count;
+  for (int i = static_cast<int>(threadIdx.x); i < blocks * numbers; i += selection_threads) {
+    int* number = &stored[i % numbers / SideExtremes::count].maxima[i % SideExtremes::count];
+    asm volatile("red.relaxed.cluster.shared::cluster.max.s32 [%0], %1;" ::"r"(
+                     map_to_block(shared_address(number), static_cast<unsigned>(i / numbers))),
+                 "r"(*number)
+                 : "memory");
+  }
+  cluster_arrive();
+  cluster_wait();
+#endif
+}
+
 // Finds the extremes of both operands. The first half of the threads visits the vectors of A, the second half
 // those of B; `side` is the operand of this thread's half. Returns, for all threads, the terms that the least
 // numbers of counted elements give. The extremes are the product's if these are `terms`.
@@ -92,9 +130,12 @@ __device__ NormTerms find_extremes(const SelectionTask& task, const SelectionSid
     stored[thread / SideExtremes::count].maxima[thread % SideExtremes::count] =
         SideExtremes::none(thread % SideExtremes::count, task.length);
   __syncthreads();
+#if __CUDA_ARCH__ >= 900
+  if (blocks_of_item() > 1) cluster_arrive();
+#endif
   SideExtremes extremes(task.length);
-  const std::int64_t step = threads_of_side * side.norm_step;
-  std::int64_t v = thread % threads_of_side * side.norm_step;
+  const std::int64_t step = blocks_of_item() * threads_of_side * side.norm_step;
+  std::int64_t v = (block_of_item() * threads_of_side + thread % threads_of_side) * side.norm_step;
   VectorRange range;
   VectorNorm norm;
   if (v < side.vectors) {
@@ -119,6 +160,7 @@ __device__ NormTerms find_extremes(const SelectionTask& task, const SelectionSid
     if (thread % 32 == 0) atomicMax(&stored[thread / threads_of_side].maxima[i], most);
   }
   __syncthreads();
+  merge_blocks(stored);
   return NormTerms::of(task.length, -stored[0].maxima[SideExtremes::counted],
                        -stored[1].maxima[SideExtremes::counted]);
 }
@@ -154,7 +196,7 @@ __device__ VectorNorm no_norm{};
 // a vector of no operand, while the kernels before this one still work, and then on the operands.
 __device__ void select_by_norms(const SelectionTask& task, DeviceSelection& selection) {
   constexpr int last_pass = 1;
-  const int item = static_cast<int>(blockIdx.x);
+  const int item = static_cast<int>(blockIdx.x) / blocks_of_item();
   const int side = threadIdx.x < selection_threads / 2 ? 0 : 1;
   int pass = 0;
   asm volatile("" : "+r"(pass));  // the compiler must not separate the passes
@@ -182,11 +224,11 @@ __device__ DeviceFit fit_of(const DeviceCandidates& candidates, const DeviceSele
 }
 
 // Stores the selection of the thread block's batch item and adds it to the report. One thread must call it.
-__device__ void store(const SelectionTask& task, DeviceSelection& selection) {
+__device__ void store(const SelectionTask& task, std::int64_t item, DeviceSelection& selection) {
   const DeviceReporting& reporting = task.reporting;
   const bool fits = task.candidates.fits && selection.candidate >= 0;
   if (fits) selection.fit = fit_of(task.candidates, selection);
-  task.selection[blockIdx.x] = selection;
+  task.selection[item] = selection;
   if (reporting.report != nullptr) report(reporting, selection, fits);
 }
 
@@ -212,7 +254,7 @@ extern "C" __global__ void __launch_bounds__(selection_threads)
   DeviceSelection selection;
   select_by_block<selection_threads>(task, blockIdx.x, staging, selection);
   if (threadIdx.x != 0) return;
-  store(task, selection);
+  store(task, blockIdx.x, selection);
   // This kernel may have overlapped the products. It ends after them, because kernels that wait for this one
   // must also wait for the products.
   if (overlaps_products) grid_dependency_wait();
@@ -223,7 +265,7 @@ extern "C" __global__ void __launch_bounds__(selection_threads, 2)
   launch_dependents();
   DeviceSelection selection;
   select_by_norms(task, selection);
-  if (threadIdx.x == 0) store(task, selection);
+  if (threadIdx.x == 0 && block_of_item() == 0) store(task, blockIdx.x / blocks_of_item(), selection);
 }
 
 }  // namespace kintsugi::core::cuda
