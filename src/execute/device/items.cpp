@@ -323,10 +323,9 @@ class ItemSteps {
   void multiply_tiles(Item& item, const Slices& a, const Slices& b, const ResultBlock& block,
                       const ResultBlock& checked_block) const {
     const Candidate& candidate = candidate_of(item);
-    const Blocking tiles{engine_.tile(), tile_columns(plan_, candidate)};
     const std::int64_t parts = plan_.problem.parts();
     const std::int64_t per_column = vectors_per_column(plan_, candidate);
-    for_each_block(tiles, block.rows, block.columns, [&](const ResultBlock& inner) {
+    for_each_block(item.block.tiles, block.rows, block.columns, [&](const ResultBlock& inner) {
       const Interval rows = slices_of(candidate, {inner.row, inner.rows});
       const Interval columns = slices_of(candidate, {per_column * inner.column, per_column * inner.columns});
       Accumulators sums = item.block.sums;

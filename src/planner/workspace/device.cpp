@@ -11,12 +11,34 @@ namespace kintsugi::core {
 
 namespace {
 
-// Returns the size of the sums of one tile. A column of C has `sums_per_column` columns of sums.
+// Rows and columns of C in a tile. Checked candidates also multiply magnitudes, with two real columns for each
+// complex column.
+Blocking tiles_of(const Plan& plan, const Candidate& candidate, const Blocking& blocking) {
+  const std::int64_t tile = plan.engine->device()->tile();
+  const std::int64_t per_column =
+      candidate.checked ? plan.problem.parts() : vectors_per_column(plan, candidate);
+  Blocking tiles{tile, tile / per_column};
+  if (candidate.checked || candidate.program.recombination != Recombination::residues) return tiles;
+  // Integer sums are the same in tiles of any shape. Every tile costs launches, and exits of candidates that are
+  // not selected, which weigh more where sums are short. Narrow tiles are longer instead.
+  constexpr std::int64_t short_sum = 1024;
+  const std::int64_t sums = tile * tile * (plan.problem.k <= short_sum ? 4 : 2);
+  if (blocking.m < tile) {
+    tiles.n = std::max(tiles.n, sums / blocking.m / tile * tile / per_column);
+  } else {
+    const std::int64_t columns = per_column * std::min(blocking.n, tiles.n);
+    tiles.m = std::max(tiles.m, sums / columns / tile * tile);
+  }
+  return tiles;
+}
+
+// Size of the sums of one tile. A column of C has `sums_per_column` columns of sums.
 DeviceTileSize tile_size(const Plan& plan, const Candidate& candidate, const Blocking& blocking,
                          std::int64_t sums_per_column) {
   const Program& program = candidate.program;
-  const std::int64_t rows = std::min(blocking.m, plan.engine->device()->tile());
-  const std::int64_t columns = sums_per_column * std::min(blocking.n, tile_columns(plan, candidate));
+  const Blocking tiles = tiles_of(plan, candidate, blocking);
+  const std::int64_t rows = std::min(blocking.m, tiles.m);
+  const std::int64_t columns = sums_per_column * std::min(blocking.n, tiles.n);
   return {round_up(program.extent_of_slices(rows), sums_multiple),
           round_up(program.extent_of_slices(columns), sums_multiple)};
 }
@@ -42,11 +64,6 @@ bool needs_norms(const Plan& plan) {
 
 std::int64_t vectors_per_column(const Plan& plan, const Candidate& candidate) {
   return candidate.program.multiplies_elements() ? 1 : plan.problem.parts();
-}
-
-std::int64_t tile_columns(const Plan& plan, const Candidate& candidate) {
-  return plan.engine->device()->tile() /
-         (candidate.checked ? plan.problem.parts() : vectors_per_column(plan, candidate));
 }
 
 bool begins_with_selection(const Plan& plan) {
@@ -92,6 +109,7 @@ DeviceBlockMemory lay_out_block(const Plan& plan, const Candidate& candidate, co
   if (candidate.checked)
     scratch = std::max(scratch, magnitude_scratch_bytes(plan, checked_tile_size(plan, blocking)));
   DeviceBlockMemory memory;
+  memory.tiles = tiles_of(plan, candidate, blocking);
   memory.a = take_slices(program.split_a, blocking.m);
   memory.b = take_slices(program.split_b, vectors_per_column(plan, candidate) * blocking.n);
   constexpr bool reduces_sums_modulo = true;  // devices store sums of residues modulo the moduli

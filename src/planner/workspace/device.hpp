@@ -34,11 +34,6 @@ std::span<const Candidate> product_candidates(const Plan& plan);
 // two if the parts of complex elements are multiplied as real columns, else one.
 std::int64_t vectors_per_column(const Plan& plan, const Candidate& candidate);
 
-// Returns the number of columns of C in a tile, so that the products of the tile have no more columns than a
-// tile of the engine. Checked candidates also multiply magnitudes, with two real columns for each complex
-// column.
-std::int64_t tile_columns(const Plan& plan, const Candidate& candidate);
-
 // Returns the size of a tile of the real product of magnitudes, by which elements are checked.
 DeviceTileSize checked_tile_size(const Plan& plan, const Blocking& blocking);
 
@@ -56,7 +51,8 @@ DeviceItemMemory lay_out_item(const Plan& plan, Workspace& workspace);
 struct DeviceBlockMemory {
   Slices a;
   Slices b;
-  Accumulators sums;
+  Blocking tiles;     // most rows and columns of C that are multiplied and recombined at once
+  Accumulators sums;  // of one tile
   std::byte* scratch = nullptr;
 };
 DeviceBlockMemory lay_out_block(const Plan& plan, const Candidate& candidate, const Blocking& blocking,
