@@ -1,8 +1,8 @@
-// X u rounded once, in double arithmetic, for integers X of up to 158 bits. integer_update.hpp has the same
+// X u + c rounded once, in double arithmetic, for integers X of up to 158 bits. integer_update.hpp has the same
 // for 126 bits.
 //
 // X is the sum of four doubles A + B + C + D, multiples of 2^120, 2^80, 2^40 and 1, with |B| <= 2^119 +
-// 2^111, |C| <= 2^81 and |D| <= 2^47. They are added from the lowest to the uppermost, and every sum's
+// 2^111, |C| < 2^81 and |D| <= 2^47. They are added from the lowest to the uppermost, and every sum's
 // rounding error is kept:
 //   c + d = C + D,  b + c' = B + c,  a + b' = A + b.
 // Each error takes three operations, because the first term of each sum is a multiple of the last bit of the
@@ -21,6 +21,16 @@
 //   that of a, far below ties of a + v.
 // Cancellation needs no search for a leading bit: a sum that cancels is exact.
 //
+// y = c / u of 2^40 to 2^170 in magnitude is a multiple of 2^-12. It is cut at the same bits, and its parts,
+// of at most half a unit of the next one, are added to those of X. Before that D is cut to 2^39, which gives |C|
+// < 2^80, and afterwards B to 2^119. So D has at most 52 bits and is at most 2^40, |C| < 2^81, and the parts of
+// the sum satisfy all that the proof needs.
+//
+// For other y, s + e = y + a exactly, and X + y = s + e + b' + c' + d. The last four are added in double; their
+// sum differs from the exact one by at most 3 * 2^-53 of the sum of their magnitudes. The result is certain
+// if both ends of this interval give the same double. It hardly ever is not: either |y| is much larger than |X|,
+// or it is much smaller.
+//
 // The code needs rounding to nearest and no contraction to fused operations.
 #pragma once
 
@@ -37,21 +47,76 @@ struct WideIntegerParts {
   double middle;  // a multiple of 2^40 of at most 2^81 in magnitude
   double lowest;  // an integer below 2^47 in magnitude
 
-  KINTSUGI_HOST_DEVICE double rounded() const {
+  // The same number as the sum of a, b', c' and d.
+  struct Sums {
+    double sum;                // a
+    double error_of_top;       // b'
+    double error_of_upper;     // c'
+    double error_of_middle;    // d
+
+    KINTSUGI_HOST_DEVICE double rounded() const {
+      return sum + sum_to_odd(error_of_top, sum_to_odd(error_of_upper, error_of_middle));
+    }
+  };
+  KINTSUGI_HOST_DEVICE Sums sums() const {
     const double c = middle + lowest;
-    const double d = lowest - (c - middle);
     const double b = upper + c;
-    const double error_of_b = c - (b - upper);
     const double a = top + b;
-    const double error_of_a = b - (a - top);
-    return a + sum_to_odd(error_of_a, sum_to_odd(error_of_b, d));
+    return {a, b - (a - top), c - (b - upper), lowest - (c - middle)};
   }
+  KINTSUGI_HOST_DEVICE double rounded() const { return sums().rounded(); }
 };
 
 // Returns X u rounded once. If X is a multiple of 2^s, the exponent of u plus s must be at most
 // max_ordinary_exponent in magnitude.
 KINTSUGI_HOST_DEVICE inline double rounded_product(const WideIntegerParts& integer, double unit) {
   return std::fma(integer.rounded(), unit, 0.0);  // + 0.0 turns -0 into 0
+}
+
+namespace update_detail {
+
+// X + y for 2^40 <= |y| < 2^170 or y = 0.
+KINTSUGI_HOST_DEVICE inline WideIntegerParts sum_of_parts(const WideIntegerParts& x, double y) {
+  const double top = nearest_multiple<120>(y);
+  const double below_top = y - top;
+  const double upper = nearest_multiple<80>(below_top);
+  const double below_upper = below_top - upper;
+  const double middle = nearest_multiple<40>(below_upper);
+  const double excess_of_lowest = nearest_multiple<40>(x.lowest);
+  const double upper_sum = x.upper + upper;
+  const double excess_of_upper = nearest_multiple<120>(upper_sum);
+  return {(x.top + top) + excess_of_upper, upper_sum - excess_of_upper,
+          (x.middle + excess_of_lowest) + middle, (x.lowest - excess_of_lowest) + (below_upper - middle)};
+}
+
+// X + y rounded once, for |y| < 2^220.
+KINTSUGI_HOST_DEVICE inline CertainlyRounded<double> sum_of_unlike_magnitudes(const WideIntegerParts& x,
+                                                                              double y) {
+  const WideIntegerParts::Sums sums = x.sums();
+  const ValueAndError<double> sum = two_sum(y, sums.sum);
+  const double rest = sum.error + (sums.error_of_top + (sums.error_of_upper + sums.error_of_middle));
+  const double magnitudes = std::fabs(sum.error) + std::fabs(sums.error_of_top) +
+                            std::fabs(sums.error_of_upper) + std::fabs(sums.error_of_middle);
+  const double deviation = 0x1p-50 * magnitudes;  // covers its own error and those of the next two sums
+  const double least = sum.value + (rest - deviation);
+  return {least, least == sum.value + (rest + deviation)};
+}
+
+}  // namespace update_detail
+
+// X u + c rounded once, for the same u as rounded_product(); c if it is infinite or NaN. `inverse` is 1 / u. The
+// result is not certain for one of 2^40 or fewer old elements of unlike magnitude, and for |c| < 2^-900 |u|.
+KINTSUGI_HOST_DEVICE inline CertainlyRounded<double> rounded_update(const WideIntegerParts& integer,
+                                                                    double unit, double inverse, double c) {
+  using namespace update_detail;
+  const double old = c * inverse;
+  // + 0.0 turns -0 into 0.
+  if (is_between<40, 170>(old) || c == 0)
+    return {std::fma(sum_of_parts(integer, old).rounded(), unit, 0.0), true};
+  // |X| < 2^158 is less than a quarter of the last bit of such an element.
+  if (!(std::fabs(old) < 0x1p220)) return {c, true};
+  const CertainlyRounded<double> sum = sum_of_unlike_magnitudes(integer, old);
+  return {std::fma(sum.value, unit, 0.0), sum.is_certain && std::fabs(old) >= 0x1p-900};
 }
 
 }  // namespace kintsugi::core

@@ -1,5 +1,5 @@
-// Recombination of real FP64 residues of 17 to 20 moduli into AB or -AB by sums of digits on the matrix unit
-// (arith/residue/wide_digit_sums.hpp). Lanes and the matrix unit's operands are those of digit_residues.cuh.
+// Recombination of real FP64 residues of 17 to 20 moduli into AB or -AB, or AB or -AB plus C or -C, by sums of
+// digits on the matrix unit (arith/residue/wide_digit_sums.hpp). Lanes and the matrix unit's operands are those of digit_residues.cuh.
 // A product over 20 residues is two instructions of 8 residues a lane and one of 4; over 24 it is three.
 #pragma once
 
@@ -7,8 +7,8 @@
 
 namespace kintsugi::core::cuda {
 
-// Up to `max_residues` residues, a multiple of 4, and staged columns of C (TileBlock).
-template <int max_residues, int staged_columns>
+// Up to `max_residues` residues, a multiple of 4, and staged columns of C (TileBlock). `adds`: C is added.
+template <int max_residues, int staged_columns, bool adds = false>
 class WideDigitResidues : public Residues<double, wide_digit_limbs, ResiduesOfParts<wide_digit_limbs>> {
  public:
   using Source = ResiduesOfParts<wide_digit_limbs>;
@@ -22,23 +22,37 @@ class WideDigitResidues : public Residues<double, wide_digit_limbs, ResiduesOfPa
   __device__ WideDigitResidues(const Source& source, const Tables& tables)
       : Residues<double, wide_digit_limbs, Source>(source), source_(source), tables_(tables) {}
 
-  // True for AB and -AB. Other elements are written one by one; the host selects another kernel for them.
+  // True for scalars of magnitude 1, and beta = 0 unless the kernel adds. Other elements are written one by one;
+  // the host selects another kernel for them.
   __device__ static bool takes(const Scalars<double>& scalars) {
-    return std::fabs(scalars.alpha) == 1 && scalars.beta == 0;
+    return std::fabs(scalars.alpha) == 1 && std::fabs(scalars.beta) == (adds ? 1 : 0);
   }
 
   __device__ Elements write_block(const Block& block, const Scalars<double>& scalars) const {
     Digits::fill(tables_);
     __syncthreads();
     const std::uint32_t alpha_sign = sign_of(scalars.alpha);
-    write_columns(block, [&](int e, const Rows& residues, double(&elements)[rows_each]) {
+    const std::uint32_t beta_sign = sign_of(scalars.beta);
+    Elements left = 0;
+    write_columns<adds>(block, [&](int e, const Rows& residues, double(&elements)[rows_each]) {
       const auto& table = tables_.table[0];
+      unsigned rows_left = 0;
       for_each_integer(residues, [&](int r, const WideIntegerParts& integer) {
         const int exponent = block.exponent(r, e, 0) - table.shift;
-        elements[r] = rounded_product(integer, with_sign(core::power_of_two(exponent), alpha_sign));
+        const double unit = with_sign(core::power_of_two(exponent), alpha_sign);
+        if constexpr (adds) {
+          const auto sum =
+              rounded_update(integer, unit, with_sign(core::power_of_two(-exponent), alpha_sign),
+                             with_sign(elements[r], beta_sign));
+          if (sum.is_certain) elements[r] = sum.value;
+          rows_left |= (sum.is_certain ? 0U : 1U) << r;
+        } else {
+          elements[r] = rounded_product(integer, unit);
+        }
       });
+      if constexpr (adds) left |= Block::elements_of_column(rows_left, e);
     });
-    return 0;
+    return left;
   }
 
  protected:
@@ -51,22 +65,26 @@ class WideDigitResidues : public Residues<double, wide_digit_limbs, ResiduesOfPa
   };
 
   // Calls compute(e, residues, elements) for the thread's columns, and writes the elements that it sets.
-  // `residues` are those of the thread's rows of its e-th column.
-  template <class Compute>
+  // `residues` are those of the thread's rows of its e-th column; `elements` are the old ones if `reads` is true.
+  template <bool reads = false, class Compute>
   __device__ void write_columns(const Block& block, const Compute& compute) const {
     Columns columns(residues_at<double>(source_, block.first_row_in_tile(), block.column_in_tile(0)),
                     source_.sums.group_stride, block_warps * source_.sums.rows, tables_.table[0].count,
                     block.rows());
 #pragma unroll
     for (int e = 0; e < Columns::stages - 1; ++e) columns.template start<max_residues>(block.has_column(e));
+    RowsOfThread<double> next{};  // elements of C of the next column
+    if (reads && !block.is_staged() && block.has_element(0)) next = block.read(0);
 #pragma unroll 1
     for (int first = 0; block.has_any_column(first); first += Block::columns_staged) {
-      block.begin(false, block_warps * first);
+      block.begin(reads, block_warps * first);
 #pragma unroll 1
       for (int e = first; e < first + Block::columns_staged && block.has_column(e); ++e) {
+        RowsOfThread<double> elements = next;
+        if (reads && block.is_staged() && block.has_element(e)) elements = block.read(e);
+        if (reads && !block.is_staged() && block.has_element(e + 1)) next = block.read(e + 1);
         const Rows residues = residues_of(columns.next());
         columns.template start<max_residues>(block.has_column(e + Columns::stages - 1));
-        RowsOfThread<double> elements;
         compute(e, residues, elements.rows);
         if (block.has_element(e)) block.write(e, elements);
       }
