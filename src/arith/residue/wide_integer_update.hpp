@@ -1,5 +1,5 @@
-// X u + c rounded once, in double arithmetic, for integers X of up to 158 bits. integer_update.hpp has the same
-// for 126 bits.
+// X u + c rounded once, in double arithmetic, for integers X of up to 158 bits. integer_update.hpp has the
+// same for 126 bits.
 //
 // X is the sum of four doubles A + B + C + D, multiples of 2^120, 2^80, 2^40 and 1, with |B| <= 2^119 +
 // 2^111, |C| < 2^81 and |D| <= 2^47. They are added from the lowest to the uppermost, and every sum's
@@ -22,14 +22,14 @@
 // Cancellation needs no search for a leading bit: a sum that cancels is exact.
 //
 // y = c / u of 2^40 to 2^170 in magnitude is a multiple of 2^-12. It is cut at the same bits, and its parts,
-// of at most half a unit of the next one, are added to those of X. Before that D is cut to 2^39, which gives |C|
-// < 2^80, and afterwards B to 2^119. So D has at most 52 bits and is at most 2^40, |C| < 2^81, and the parts of
-// the sum satisfy all that the proof needs.
+// of at most half a unit of the next one, are added to those of X. Before that D is cut to 2^39, which gives
+// |C| < 2^80, and afterwards B to 2^119. So D has at most 52 bits and is at most 2^40, |C| < 2^81, and the
+// parts of the sum satisfy all that the proof needs.
 //
-// For other y, s + e = y + a exactly, and X + y = s + e + b' + c' + d. The last four are added in double; their
-// sum differs from the exact one by at most 3 * 2^-53 of the sum of their magnitudes. The result is certain
-// if both ends of this interval give the same double. It hardly ever is not: either |y| is much larger than |X|,
-// or it is much smaller.
+// For other y, s + e = y + a exactly, and X + y = s + e + b' + c' + d. The last four are added in double;
+// their sum differs from the exact one by at most 3 * 2^-53 of the sum of their magnitudes. The result is
+// certain if both ends of this interval give the same double. It hardly ever is not: either |y| is much
+// larger than |X|, or it is much smaller.
 //
 // The code needs rounding to nearest and no contraction to fused operations.
 #pragma once
@@ -49,10 +49,10 @@ struct WideIntegerParts {
 
   // The same number as the sum of a, b', c' and d.
   struct Sums {
-    double sum;                // a
-    double error_of_top;       // b'
-    double error_of_upper;     // c'
-    double error_of_middle;    // d
+    double sum;              // a
+    double error_of_top;     // b'
+    double error_of_upper;   // c'
+    double error_of_middle;  // d
 
     KINTSUGI_HOST_DEVICE double rounded() const {
       return sum + sum_to_odd(error_of_top, sum_to_odd(error_of_upper, error_of_middle));
@@ -104,8 +104,9 @@ KINTSUGI_HOST_DEVICE inline CertainlyRounded<double> sum_of_unlike_magnitudes(co
 
 }  // namespace update_detail
 
-// X u + c rounded once, for the same u as rounded_product(); c if it is infinite or NaN. `inverse` is 1 / u. The
-// result is not certain for one of 2^40 or fewer old elements of unlike magnitude, and for |c| < 2^-900 |u|.
+// X u + c rounded once, for the same u as rounded_product(); c if it is infinite or NaN. `inverse` is 1 / u.
+// The result is not certain for one of 2^40 or fewer old elements of unlike magnitude, and for |c| < 2^-900
+// |u|.
 KINTSUGI_HOST_DEVICE inline CertainlyRounded<double> rounded_update(const WideIntegerParts& integer,
                                                                     double unit, double inverse, double c) {
   using namespace update_detail;

@@ -11,16 +11,16 @@ namespace kintsugi::core {
 
 namespace {
 
-// Rows and columns of C in a tile. Checked candidates also multiply magnitudes, with two real columns for each
-// complex column.
+// Rows and columns of C in a tile. Checked candidates also multiply magnitudes, with two real columns for
+// each complex column.
 Blocking tiles_of(const Plan& plan, const Candidate& candidate, const Blocking& blocking) {
   const std::int64_t tile = plan.engine->device()->tile();
   const std::int64_t per_column =
       candidate.checked ? plan.problem.parts() : vectors_per_column(plan, candidate);
   Blocking tiles{tile, tile / per_column};
   if (candidate.checked || candidate.program.recombination != Recombination::residues) return tiles;
-  // Integer sums are the same in tiles of any shape. Every tile costs launches, and exits of candidates that are
-  // not selected, which weigh more where sums are short. Narrow tiles are longer instead.
+  // Integer sums are the same in tiles of any shape. Every tile costs launches, and exits of candidates that
+  // are not selected, which weigh more where sums are short. Narrow tiles are longer instead.
   constexpr std::int64_t short_sum = 1024;
   const std::int64_t sums = tile * tile * (plan.problem.k <= short_sum ? 4 : 2);
   if (blocking.m < tile) {

@@ -79,8 +79,9 @@ double draw_old(std::mt19937_64& random, const ExactNumber<3>& x, double alpha) 
 void expect_bits(double found, double expected, const ExactNumber<3>& x, double alpha, double old) {
   ASSERT_EQ(std::bit_cast<std::uint64_t>(found), std::bit_cast<std::uint64_t>(expected))
       << std::hexfloat << found << " instead of " << expected << ": " << alpha << " * "
-      << (x.negative ? "-0x" : "0x") << std::hex << x.magnitude.limb[2] << " 2^128 + 0x" << x.magnitude.limb[1]
-      << " 2^64 + 0x" << x.magnitude.limb[0] << std::dec << ", 2^" << x.exponent << ", old " << old;
+      << (x.negative ? "-0x" : "0x") << std::hex << x.magnitude.limb[2] << " 2^128 + 0x"
+      << x.magnitude.limb[1] << " 2^64 + 0x" << x.magnitude.limb[0] << std::dec << ", 2^" << x.exponent
+      << ", old " << old;
 }
 
 TEST(WideIntegerUpdate, IsTheExactSumRoundedOnce) {
@@ -101,7 +102,8 @@ TEST(WideIntegerUpdate, IsTheExactSumRoundedOnce) {
   EXPECT_LT(uncertain, draws / 20);  // old elements are often extreme here
 }
 
-// Sums of usual magnitudes need no exact epilogue, ties and cancelling sums included. Nearly all others neither.
+// Sums of usual magnitudes need no exact epilogue, ties and cancelling sums included. Nearly all others
+// neither.
 TEST(WideIntegerUpdate, IsCertainForUsualMagnitudes) {
   std::mt19937_64 random(38);
   int uncertain = 0;
@@ -111,7 +113,8 @@ TEST(WideIntegerUpdate, IsCertainForUsualMagnitudes) {
     x.exponent = 0;
     const WideIntegerParts integer = overlapping_parts(random, x);
     const double old = -rounded<double>(x) * (random() % 2 == 0 ? 1 : draw_significand(random) * 0x1p-53);
-    if (std::fabs(old) >= 0x1p40 || old == 0) ASSERT_TRUE(rounded_update(integer, 1, 1, old).is_certain) << old;
+    if (std::fabs(old) >= 0x1p40 || old == 0)
+      ASSERT_TRUE(rounded_update(integer, 1, 1, old).is_certain) << old;
     for (const double factor : {0x1p-130, 0x1p40, 0x1p70})
       uncertain += rounded_update(integer, 1, 1, old * factor).is_certain ? 0 : 1;
   }

@@ -134,8 +134,8 @@ TYPED_TEST(DeviceExact, EdgesOfTilesHaveTheHostsBits) {
   }
 }
 
-// Blocks of few rows or columns, whose vectors span many binades, so that each element depends on the bounds of
-// its own vectors.
+// Blocks of few rows or columns, whose vectors span many binades, so that each element depends on the bounds
+// of its own vectors.
 TYPED_TEST(DeviceExact, FewVectorsOfWideSpanHaveTheHostsBits) {
   const std::string span = is_double<TypeParam> ? "span:355" : "span:90";
   for (const std::int64_t few : {1, 2, 3, 4, 5, 7, 9, 34, 129}) {

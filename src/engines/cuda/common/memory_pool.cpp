@@ -67,7 +67,8 @@ class Keeping {
 
  private:
   using Clock = std::chrono::steady_clock;
-  // Programs that make a large call more rarely lose less than a thirtieth of their time by mapping its memory.
+  // Programs that make a large call more rarely lose less than a thirtieth of their time by mapping its
+  // memory.
   static constexpr auto idle_time = std::chrono::seconds(1);
 
   // Starts the thread. Returns false if the system has no thread for it.
@@ -95,7 +96,8 @@ class Keeping {
 
   void wait_until_idle() {
     std::unique_lock lock(mutex_);
-    while (!is_ending_ && Clock::now() < last_use_ + idle_time) woken_.wait_until(lock, last_use_ + idle_time);
+    while (!is_ending_ && Clock::now() < last_use_ + idle_time)
+      woken_.wait_until(lock, last_use_ + idle_time);
     if (is_ending_) return;
     for (DevicePool& device_pool : pools) {
       if (!device_pool.keeps_all) continue;

@@ -143,8 +143,8 @@ void launch_digit_residues(const Queue& queue, const ResidueSums& sums, const Re
   launch_digits(c64, shared_bytes, queue, sums, tile, source, tables);
 }
 
-// True if a tile of real elements of up to max_wide_digit_residues moduli becomes AB or -AB, or the sum of that and
-// C or -C.
+// True if a tile of real elements of up to max_wide_digit_residues moduli becomes AB or -AB, or the sum of
+// that and C or -C.
 bool takes_wide_digits(const ResidueSystem& system, const DeviceTile& tile) {
   const DeviceScalars& scalars = tile.scalars;
   return tile.c.type == ElementType::f64 && system.real_count <= max_wide_digit_residues &&
@@ -154,11 +154,12 @@ bool takes_wide_digits(const ResidueSystem& system, const DeviceTile& tile) {
 
 void launch_wide_digit_residues(const Queue& queue, const ResidueSums& sums, const ResidueSystem& system,
                                 const DeviceTile& tile) {
-  static const KernelName products{"wide_digit_residues", "wide_digit_residues_f64", waits_for_grid_dependency};
+  static const KernelName products{"wide_digit_residues", "wide_digit_residues_f64",
+                                   waits_for_grid_dependency};
   static const KernelName updates{"wide_digit_residues", "wide_digit_updates_f64", waits_for_grid_dependency};
   const auto& [source, tables] = wide_digits(system);
-  launch_digits(tile.scalars.beta == 0.0 ? products : updates, wide_digit_shared_bytes, queue, sums, tile, source,
-                tables);
+  launch_digits(tile.scalars.beta == 0.0 ? products : updates, wide_digit_shared_bytes, queue, sums, tile,
+                source, tables);
 }
 
 // Recombines residues of Strassen's seven products.

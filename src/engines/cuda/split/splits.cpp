@@ -4,7 +4,6 @@
 #include <array>
 #include <vector>
 
-#include "arith/residue/strassen.hpp"
 #include "base/cuda/cuda_driver.hpp"
 #include "base/status.hpp"
 #include "engines/cuda/arch/architecture.hpp"

@@ -6,7 +6,7 @@
 // weights. Of the 16 digits, the four lanes of a row get those of one piece each. The lanes exchange pieces
 // through shared memory, so that each has all pieces of two elements of one quadrant of C.
 //
-// Digit sums of four products of 16 moduli are those of 64 residues, for which doubles have room.
+// Digit sums of four products of 16 moduli are those of 64 residues, which doubles hold.
 #pragma once
 
 #include "engines/cuda/recombine/digit_residues.cuh"
@@ -59,8 +59,7 @@ class StrassenResidues {
     return write_columns<Update::none>(block, scalars);
   }
 
-  // Sums of residues of up to four products are at most those of 64 residues, for which RemainderSum has
-  // room.
+  // Sums of residues of up to four products are at most those of 64 residues, which RemainderSum holds.
   __device__ void write_finite(std::int64_t i, std::int64_t j, int row_scale, const VectorRange* column,
                                const Scalars<double>& scalars, double* element) const {
     const std::uint8_t* residues =

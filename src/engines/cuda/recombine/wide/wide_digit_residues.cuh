@@ -1,6 +1,7 @@
-// Recombination of real FP64 residues of 17 to 20 moduli into AB or -AB, or AB or -AB plus C or -C, by sums of
-// digits on the matrix unit (arith/residue/wide_digit_sums.hpp). Lanes and the matrix unit's operands are those of digit_residues.cuh.
-// A product over 20 residues is two instructions of 8 residues a lane and one of 4; over 24 it is three.
+// Recombination of real FP64 residues of 17 to 20 moduli into AB or -AB, or AB or -AB plus C or -C, by sums
+// of digits on the matrix unit (arith/residue/wide_digit_sums.hpp). Lanes and the matrix unit's operands are
+// those of digit_residues.cuh. A product over 20 residues is two instructions of 8 residues a lane and one of
+// 4; over 24 it is three.
 #pragma once
 
 #include "engines/cuda/recombine/digit_residues.cuh"
@@ -22,8 +23,8 @@ class WideDigitResidues : public Residues<double, wide_digit_limbs, ResiduesOfPa
   __device__ WideDigitResidues(const Source& source, const Tables& tables)
       : Residues<double, wide_digit_limbs, Source>(source), source_(source), tables_(tables) {}
 
-  // True for scalars of magnitude 1, and beta = 0 unless the kernel adds. Other elements are written one by one;
-  // the host selects another kernel for them.
+  // True for scalars of magnitude 1, and beta = 0 unless the kernel adds. Other elements are written one by
+  // one; the host selects another kernel for them.
   __device__ static bool takes(const Scalars<double>& scalars) {
     return std::fabs(scalars.alpha) == 1 && std::fabs(scalars.beta) == (adds ? 1 : 0);
   }
@@ -41,9 +42,8 @@ class WideDigitResidues : public Residues<double, wide_digit_limbs, ResiduesOfPa
         const int exponent = block.exponent(r, e, 0) - table.shift;
         const double unit = with_sign(core::power_of_two(exponent), alpha_sign);
         if constexpr (adds) {
-          const auto sum =
-              rounded_update(integer, unit, with_sign(core::power_of_two(-exponent), alpha_sign),
-                             with_sign(elements[r], beta_sign));
+          const auto sum = rounded_update(integer, unit, with_sign(core::power_of_two(-exponent), alpha_sign),
+                                          with_sign(elements[r], beta_sign));
           if (sum.is_certain) elements[r] = sum.value;
           rows_left |= (sum.is_certain ? 0U : 1U) << r;
         } else {
@@ -65,7 +65,8 @@ class WideDigitResidues : public Residues<double, wide_digit_limbs, ResiduesOfPa
   };
 
   // Calls compute(e, residues, elements) for the thread's columns, and writes the elements that it sets.
-  // `residues` are those of the thread's rows of its e-th column; `elements` are the old ones if `reads` is true.
+  // `residues` are those of the thread's rows of its e-th column; `elements` are the old ones if `reads` is
+  // true.
   template <bool reads = false, class Compute>
   __device__ void write_columns(const Block& block, const Compute& compute) const {
     Columns columns(residues_at<double>(source_, block.first_row_in_tile(), block.column_in_tile(0)),
