@@ -44,6 +44,25 @@ inline std::vector<std::string> events_with(const std::string& text) {
   return found;
 }
 
+// Returns the name of a launched kernel, or that of the function called.
+inline std::string name_of(const std::string& event) {
+  std::string name = event.substr(0, event.find(' '));
+  if (name == "cuLaunchKernel")
+    name = event.substr(name.size() + 1, event.find(' ', name.size() + 1) - name.size() - 1);
+  return name;
+}
+
+// Returns the names of all events, without settings of cuBLAS and the loading of kernels.
+inline std::vector<std::string> work() {
+  std::vector<std::string> names;
+  for (const std::string& event : events()) {
+    const std::string name = name_of(event);
+    if (name.find("cublasSet") != 0 && name.find("cuKernel") != 0 && name.find("cuLibrary") != 0)
+      names.push_back(name);
+  }
+  return names;
+}
+
 inline void expect_no_waiting() {
   for (const char* name : waiting_functions) EXPECT_THAT(events_with(name), testing::IsEmpty()) << name;
 }

@@ -111,43 +111,25 @@ void sweep_exact(int cases) {
 TYPED_TEST(DeviceExact, BitsEqualTheHostsInSmallCases) { sweep_exact<TypeParam>(12); }
 TYPED_TEST(DeviceExact, BitsOfManyCasesEqualTheHosts) { sweep_exact<TypeParam>(80); }
 
-// Sizes are multiples of the tiles of recombinations and of cuBLAS, and one row or column more or less.
+// Sizes are multiples of the tiles of recombinations and of cuBLAS, and one row or column more or less; blocks of few
+// columns have fewer than a thread block has warps. Where spans are wide, elements depend on their own vectors' bounds.
 TYPED_TEST(DeviceExact, EdgesOfTilesHaveTheHostsBits) {
-  for (const auto& [m, n] : {std::pair(127, 33), std::pair(128, 32), std::pair(129, 31), std::pair(257, 17),
-                             std::pair(1, 65), std::pair(300, 1)}) {
+  for (const auto& [m, n] :
+       {std::pair(127, 33), std::pair(128, 32), std::pair(129, 31), std::pair(257, 17), std::pair(1, 65),
+        std::pair(300, 1), std::pair(131, 2), std::pair(131, 3), std::pair(131, 5), std::pair(9, 129)}) {
     for (const auto& [accuracy, scheme] : routes) {
       for (const double beta : {0.0, -1.0}) {
         for (const auto layout : {KINTSUGI_COLUMN_MAJOR, KINTSUGI_ROW_MAJOR}) {
-          expect_host_bits<TypeParam>({.m = m,
-                                       .n = n,
-                                       .k = 33,
-                                       .layout = layout,
-                                       .pad_c = 1,
-                                       .beta = beta,
-                                       .distribution = "phi:3",
-                                       .scheme = scheme,
-                                       .engine = "cuda",
-                                       .accuracy = accuracy});
+          for (const char* distribution :
+               {"phi:3", "span:60", is_double<TypeParam> ? "span:355" : "span:90"}) {
+            GemmCase test{.m = m, .n = n, .k = 33, .layout = layout, .pad_c = 1, .beta = beta};
+            test.distribution = distribution;
+            test.scheme = scheme;
+            test.engine = "cuda";
+            test.accuracy = accuracy;
+            expect_host_bits<TypeParam>(test);
+          }
         }
-      }
-    }
-  }
-}
-
-// Blocks of few rows or columns, whose vectors span many binades, so that each element depends on the bounds
-// of its own vectors.
-TYPED_TEST(DeviceExact, FewVectorsOfWideSpanHaveTheHostsBits) {
-  const std::string span = is_double<TypeParam> ? "span:355" : "span:90";
-  for (const std::int64_t few : {1, 2, 3, 4, 5, 7, 9, 34, 129}) {
-    for (const auto layout : {KINTSUGI_COLUMN_MAJOR, KINTSUGI_ROW_MAJOR}) {
-      for (const std::string& distribution : {span, std::string("span:60")}) {
-        expect_host_bits<TypeParam>({.m = 131,
-                                     .n = few,
-                                     .k = 20 + few,
-                                     .layout = layout,
-                                     .distribution = distribution,
-                                     .engine = "cuda",
-                                     .accuracy = "exact"});
       }
     }
   }

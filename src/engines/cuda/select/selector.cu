@@ -98,8 +98,21 @@ __device__ int block_of_item() {
 #endif
 }
 
-// Merges the extremes of all thread blocks of the item, so that each block has the item's. Every block must
-// have called cluster_arrive() after it cleared its `stored`.
+// Sets the extremes to those of no vectors, after all threads have read the last ones.
+__device__ void clear(StoredExtremes (&stored)[2], std::int64_t length) {
+  const int thread = static_cast<int>(threadIdx.x);
+  __syncthreads();
+  if (thread < 2 * SideExtremes::count)
+    stored[thread / SideExtremes::count].maxima[thread % SideExtremes::count] =
+        SideExtremes::none(thread % SideExtremes::count, length);
+  __syncthreads();
+#if __CUDA_ARCH__ >= 900
+  if (blocks_of_item() > 1) cluster_arrive();
+#endif
+}
+
+// Merges the extremes of all thread blocks of the item, so that each block has the item's, after all blocks have
+// called clear().
 __device__ void merge_blocks(StoredExtremes (&stored)[2]) {
 #if __CUDA_ARCH__ >= 900
   const int blocks = cluster_size();
@@ -125,14 +138,7 @@ __device__ NormTerms find_extremes(const SelectionTask& task, const SelectionSid
                                    const NormTerms& terms, StoredExtremes (&stored)[2]) {
   constexpr int threads_of_side = selection_threads / 2;
   const int thread = static_cast<int>(threadIdx.x);
-  __syncthreads();  // the last extremes are read
-  if (thread < 2 * SideExtremes::count)
-    stored[thread / SideExtremes::count].maxima[thread % SideExtremes::count] =
-        SideExtremes::none(thread % SideExtremes::count, task.length);
-  __syncthreads();
-#if __CUDA_ARCH__ >= 900
-  if (blocks_of_item() > 1) cluster_arrive();
-#endif
+  clear(stored, task.length);
   SideExtremes extremes(task.length);
   const std::int64_t step = blocks_of_item() * threads_of_side * side.norm_step;
   std::int64_t v = (block_of_item() * threads_of_side + thread % threads_of_side) * side.norm_step;

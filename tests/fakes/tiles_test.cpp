@@ -1,0 +1,65 @@
+// Tests the tiles of FP64 products by residues over the fakes: their order beside later candidates, and their shapes.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "fakes/device_call.hpp"
+
+namespace kintsugi::test {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+// Steps of an FP64 product under `emulate` of m x n x k elements.
+class TilesOfProducts : public OverFakes {
+ protected:
+  std::vector<std::string> work_of(std::int64_t m, std::int64_t n, std::int64_t k) {
+    const Stream stream;
+    Call call(m, n, k, stream, /*is_executed=*/false);
+    kintsugi_problem& problem = call.problem;
+    problem.type_a = problem.type_b = problem.type_c = problem.type_scalar = KINTSUGI_F64;
+    const double scalars[] = {1, 0};
+    double element = 0;  // in place of all matrices, since nothing is computed
+    call.options.accuracy = "fp64";
+    call.options.policy = "emulate";
+    call.operands.a = call.operands.b = call.operands.c = &element;
+    call.operands.alpha = scalars;
+    call.operands.beta = scalars + 1;
+    call.run_in_workspace();
+    return work();
+  }
+};
+
+// Kernels of later candidates exit while products of the first one run, whose last recombination therefore
+// follows them. The other tiles are recombined before the next products overwrite their sums.
+TEST_F(TilesOfProducts, LaterCandidatesPrecedeTheLastRecombinationOfTheFirst) {
+  EXPECT_THAT(work_of(9000, 4096, 2048),
+              ElementsAre("clear_bytes", HasSubstr("split_columns"), "select_candidate_by_norms",
+                          "residue_products", "digit_residues_f64", "residue_products",  // 15 moduli
+                          HasSubstr("split_columns"), "residue_products", "wide_digit_residues_f64",
+                          "residue_products", "wide_digit_residues_f64",  // 17 moduli
+                          HasSubstr("dmma_f64_"), "digit_residues_f64"));
+  for (const std::string& event : events_with("cuLaunchKernel digit_residues_f64"))
+    EXPECT_THAT(event, HasSubstr(" overlaps"));
+}
+
+// A tile has 4096 x 8192 elements of C, twice as many if sums are short, in any shape.
+TEST_F(TilesOfProducts, NarrowTilesAreLongerAndThoseOfShortSumsLarger) {
+  const auto tiles_of = [&](std::int64_t m, std::int64_t n, std::int64_t k) {
+    return std::ranges::count(work_of(m, n, k), "digit_residues_f64");
+  };
+  EXPECT_EQ(tiles_of(8192, 4096, 2048), 1);
+  EXPECT_EQ(tiles_of(8193, 4096, 2048), 2);
+  EXPECT_EQ(tiles_of(8192, 4097, 2048), 2);
+  EXPECT_EQ(tiles_of(131072, 256, 2048), 1);
+  EXPECT_EQ(tiles_of(131073, 256, 2048), 2);
+  EXPECT_EQ(tiles_of(256, 131072, 2048), 1);
+  EXPECT_EQ(tiles_of(256, 131073, 2048), 2);
+  EXPECT_EQ(tiles_of(16384, 4096, 1024), 1);
+  EXPECT_EQ(tiles_of(16385, 4096, 1024), 2);
+}
+
+}  // namespace
+}  // namespace kintsugi::test
