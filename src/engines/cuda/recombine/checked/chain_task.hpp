@@ -22,7 +22,7 @@ struct SampleTask {
 };
 
 inline constexpr std::int64_t sample_threads = 256;
-inline constexpr std::int64_t sample_vectors = 32;   // largest number of sampled vectors of a side
+inline constexpr std::int64_t sample_vectors = 16;   // largest number of sampled vectors of a side
 inline constexpr std::int64_t sample_length = 2048;  // largest number of sampled elements of a vector
 inline constexpr std::int64_t sample_run = 64;       // number of adjacent sampled elements
 
