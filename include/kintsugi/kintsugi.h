@@ -313,10 +313,10 @@ KINTSUGI_API kintsugi_status kintsugi_ddgemm(kintsugi_handle handle, kintsugi_la
                                              kintsugi_dd* c, int64_t ldc);
 
 /* Releases what kintsugi_gemm and the calls with BLAS's arguments keep for the whole process: the plans of up
- * to 1024 problems, and the memory of each device for calls without a workspace. That is up to 256 MiB, and until
- * a second after the last large call all that calls have taken. Device memory is released only if its stream has
- * been synchronized. The function does not disturb calls that run meanwhile; later calls plan and allocate again.
- * Always returns KINTSUGI_SUCCESS. */
+ * to 1024 problems, and each device's memory for calls without a workspace: at most 256 MiB, but all that was
+ * freed until a second after the last allocation of more than 32 MiB. Device memory is released only if its
+ * stream has been synchronized. The function does not disturb calls that run meanwhile; later calls plan and
+ * allocate again. Always returns KINTSUGI_SUCCESS. */
 KINTSUGI_API kintsugi_status kintsugi_release_caches(void);
 
 /* ------------------------------------------------------------- calibration */

@@ -50,9 +50,9 @@ class DeviceCapabilities {
  public:
   virtual ~DeviceCapabilities() = default;
 
-  // Number of rows, and of columns, of C in a tile, which multiply() takes at once. Blocks of products of
+  // Nominal number of rows, and of columns, of C that multiply() takes at once. Blocks of products of
   // floating-point slices are multiples of it; so the order of additions does not depend on the workspace.
-  // Integer sums are the same in any order, and their tiles may be longer.
+  // Integer sums are the same in any order, and more of them may be computed at once.
   virtual std::int64_t tile() const = 0;
   // Inner indices after which partial sums should be added outside the matrix unit, for schemes that leave
   // this to the caller.

@@ -208,9 +208,15 @@ TEST_F(LargeCallsOnDevices, AChildEndsWhileThePoolKeepsAllMemory) {
   if (child == 0) std::exit(7);
   ASSERT_GT(child, 0);
   int status = 0;
-  for (int tenths = 0; tenths < 300 && ::waitpid(child, &status, WNOHANG) == 0; ++tenths)
-    std::this_thread::sleep_for(std::chrono::milliseconds(100));
-  ::kill(child, SIGKILL);
+  pid_t ended = 0;
+  for (int tenths = 0; tenths < 300 && ended == 0; ++tenths) {
+    ended = ::waitpid(child, &status, WNOHANG);
+    if (ended == 0) std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  }
+  if (ended == 0) {
+    ::kill(child, SIGKILL);
+    ::waitpid(child, &status, 0);
+  }
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 7) << status;
   wait_until_idle();
 }

@@ -13,7 +13,7 @@
 // - t = odd(c' + d). If c' is 0, t is d. Else c' is a multiple of the last bit of c, so |d| <= |c'| / 2, and
 //   |t| <= 3/4 of the last bit of b. If t is inexact, its last bit g is set, all numbers that t stands for
 //   lie between the same multiples of 2 g, and the last bit of b is at least 2^52 g.
-// - |A + b| >= |b| / 4, because A is 0 or at least 2^120 and |b| < 0.76 * 2^120. So the last bit of the
+// - |A + b| >= |b| / 4, because A is 0 or at least 2^120 and |b| < 0.51 * 2^120. So the last bit of the
 //   result is at least 2^49 g: doubles and ties of two doubles are multiples of 2 g there, as are b' and a.
 //   It does not matter which of those numbers t is.
 // - v = odd(b' + t). If b' is 0, it is t. Else a is inexact, |a| >= 2^118, and its last bit is at least 2^66.
@@ -22,14 +22,15 @@
 // Cancellation needs no search for a leading bit: a sum that cancels is exact.
 //
 // y = c / u of 2^40 to 2^170 in magnitude is a multiple of 2^-12. It is cut at the same bits, and its parts,
-// of at most half a unit of the next one, are added to those of X. Before that D is cut to 2^39, which gives
-// |C| < 2^80, and afterwards B to 2^119. So D has at most 52 bits and is at most 2^40, |C| < 2^81, and the
-// parts of the sum satisfy all that the proof needs.
+// of at most half a unit of the next one, are added to those of X, whose |C| is below 2^80 - 2^47 as it comes
+// from parts_of_pieces(). Before that the excess of D over 2^39 moves into C, and afterwards that of B over
+// 2^119 into A. So D has at most 52 bits and is at most 2^40, |C| < 2^81, and the parts of the sum satisfy
+// all that the proof needs.
 //
 // For other y, s + e = y + a exactly, and X + y = s + e + b' + c' + d. The last four are added in double;
 // their sum differs from the exact one by at most 3 * 2^-53 of the sum of their magnitudes. The result is
-// certain if both ends of this interval give the same double. It hardly ever is not: either |y| is much
-// larger than |X|, or it is much smaller.
+// certain if both ends of this interval give the same double. It may not be if |y| is much smaller than |X|
+// and X is at or near a tie of two doubles, as integers of 54 to 64 bits often are.
 //
 // The code needs rounding to nearest and no contraction to fused operations.
 #pragma once
@@ -40,12 +41,12 @@
 
 namespace kintsugi::core {
 
-// X as the sum of four doubles.
+// X, or X + y, as the sum of four doubles.
 struct WideIntegerParts {
   double top;     // a multiple of 2^120
   double upper;   // a multiple of 2^80 of at most 2^119 + 2^111 in magnitude
   double middle;  // a multiple of 2^40 of at most 2^81 in magnitude
-  double lowest;  // an integer below 2^47 in magnitude
+  double lowest;  // an integer, or a multiple of 2^-12, of at most 2^47 in magnitude
 
   // The same number as the sum of a, b', c' and d.
   struct Sums {
@@ -97,7 +98,8 @@ KINTSUGI_HOST_DEVICE inline CertainlyRounded<double> sum_of_unlike_magnitudes(co
   const double rest = sum.error + (sums.error_of_top + (sums.error_of_upper + sums.error_of_middle));
   const double magnitudes = std::fabs(sum.error) + std::fabs(sums.error_of_top) +
                             std::fabs(sums.error_of_upper) + std::fabs(sums.error_of_middle);
-  const double deviation = 0x1p-50 * magnitudes;  // covers its own error and those of the next two sums
+  const double deviation =
+      0x1p-50 * magnitudes;  // covers the errors of rest, of itself and of the next two sums
   const double least = sum.value + (rest - deviation);
   return {least, least == sum.value + (rest + deviation)};
 }
@@ -105,8 +107,7 @@ KINTSUGI_HOST_DEVICE inline CertainlyRounded<double> sum_of_unlike_magnitudes(co
 }  // namespace update_detail
 
 // X u + c rounded once, for the same u as rounded_product(); c if it is infinite or NaN. `inverse` is 1 / u.
-// The result is not certain for one of 2^40 or fewer old elements of unlike magnitude, and for |c| < 2^-900
-// |u|.
+// The result may be uncertain for an old element of unlike magnitude, and is for 0 < |c| < 2^-900 |u|.
 KINTSUGI_HOST_DEVICE inline CertainlyRounded<double> rounded_update(const WideIntegerParts& integer,
                                                                     double unit, double inverse, double c) {
   using namespace update_detail;

@@ -19,24 +19,25 @@ Blocking tiles_of(const Plan& plan, const Candidate& candidate, const Blocking& 
       candidate.checked ? plan.problem.parts() : vectors_per_column(plan, candidate);
   Blocking tiles{tile, tile / per_column};
   if (candidate.checked || candidate.program.recombination != Recombination::residues) return tiles;
-  // Integer sums are the same in tiles of any shape. Every tile costs launches, and exits of candidates that
-  // are not selected, which weigh more where sums are short. Narrow tiles are longer instead.
+  // Integer sums are the same in tiles of any shape. Each tile costs launches, and early exits of candidates
+  // that are not selected; their share is larger for short sums. So tiles have 2 or 4 tile^2 sums, and narrow
+  // ones are longer.
   constexpr std::int64_t short_sum = 1024;
   const std::int64_t sums = tile * tile * (plan.problem.k <= short_sum ? 4 : 2);
-  if (blocking.m < tile) {
-    tiles.n = std::max(tiles.n, sums / blocking.m / tile * tile / per_column);
+  const std::int64_t rows = round_up(blocking.m, sums_multiple);
+  if (rows < tile) {
+    tiles.n = std::max(tiles.n, sums / rows / tile * tile / per_column);
   } else {
-    const std::int64_t columns = per_column * std::min(blocking.n, tiles.n);
+    const std::int64_t columns = round_up(per_column * std::min(blocking.n, tiles.n), sums_multiple);
     tiles.m = std::max(tiles.m, sums / columns / tile * tile);
   }
   return tiles;
 }
 
 // Size of the sums of one tile. A column of C has `sums_per_column` columns of sums.
-DeviceTileSize tile_size(const Plan& plan, const Candidate& candidate, const Blocking& blocking,
+DeviceTileSize tile_size(const Candidate& candidate, const Blocking& tiles, const Blocking& blocking,
                          std::int64_t sums_per_column) {
   const Program& program = candidate.program;
-  const Blocking tiles = tiles_of(plan, candidate, blocking);
   const std::int64_t rows = std::min(blocking.m, tiles.m);
   const std::int64_t columns = sums_per_column * std::min(blocking.n, tiles.n);
   return {round_up(program.extent_of_slices(rows), sums_multiple),
@@ -76,7 +77,8 @@ bool is_ozaki1(const Plan& plan) {
 }
 
 DeviceTileSize checked_tile_size(const Plan& plan, const Blocking& blocking) {
-  return tile_size(plan, *plan.checked_candidate(), blocking, plan.problem.parts());
+  const Candidate& candidate = *plan.checked_candidate();
+  return tile_size(candidate, tiles_of(plan, candidate, blocking), blocking, plan.problem.parts());
 }
 
 DeviceItemMemory lay_out_item(const Plan& plan, Workspace& workspace) {
@@ -103,13 +105,14 @@ DeviceBlockMemory lay_out_block(const Plan& plan, const Candidate& candidate, co
     slices.data = workspace.take(slices.bytes());
     return slices;
   };
-  const DeviceTileSize tile = tile_size(plan, candidate, blocking, vectors_per_column(plan, candidate));
+  DeviceBlockMemory memory;
+  memory.tiles = tiles_of(plan, candidate, blocking);
+  const DeviceTileSize tile =
+      tile_size(candidate, memory.tiles, blocking, vectors_per_column(plan, candidate));
   std::size_t scratch =
       plan.engine->device()->scratch_bytes(program.schedule, program.format().id, tile.rows, tile.columns);
   if (candidate.checked)
     scratch = std::max(scratch, magnitude_scratch_bytes(plan, checked_tile_size(plan, blocking)));
-  DeviceBlockMemory memory;
-  memory.tiles = tiles_of(plan, candidate, blocking);
   memory.a = take_slices(program.split_a, blocking.m);
   memory.b = take_slices(program.split_b, vectors_per_column(plan, candidate) * blocking.n);
   constexpr bool reduces_sums_modulo = true;  // devices store sums of residues modulo the moduli

@@ -111,8 +111,9 @@ void sweep_exact(int cases) {
 TYPED_TEST(DeviceExact, BitsEqualTheHostsInSmallCases) { sweep_exact<TypeParam>(12); }
 TYPED_TEST(DeviceExact, BitsOfManyCasesEqualTheHosts) { sweep_exact<TypeParam>(80); }
 
-// Sizes are multiples of the tiles of recombinations and of cuBLAS, and one row or column more or less; blocks of few
-// columns have fewer than a thread block has warps. Where spans are wide, elements depend on their own vectors' bounds.
+// Sizes are multiples of the tiles of recombinations and of cuBLAS, and one row or column more or less;
+// blocks of few columns have fewer than a thread block has warps. Where spans are wide, elements depend on
+// their own vectors' bounds.
 TYPED_TEST(DeviceExact, EdgesOfTilesHaveTheHostsBits) {
   for (const auto& [m, n] :
        {std::pair(127, 33), std::pair(128, 32), std::pair(129, 31), std::pair(257, 17), std::pair(1, 65),

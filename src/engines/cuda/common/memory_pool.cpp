@@ -8,10 +8,13 @@
 #include <condition_variable>
 #include <csignal>
 #include <cstdint>
+#include <cstdlib>
+#include <exception>
 #include <limits>
 #include <mutex>
-#include <system_error>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "base/threads/fork.hpp"
 
@@ -33,36 +36,46 @@ void set_kept_bytes(MemoryPool pool, std::uint64_t bytes) {
   driver().pool_set_attribute(pool, pool_release_threshold, &bytes);
 }
 
-// Gives memory that no work uses back to the driver until the pool has only `kept_bytes` left.
-void trim(MemoryPool pool, std::size_t kept_bytes) {
+// Gives memory that no work uses back to the driver until the pool has only kept_bytes_of_pool left.
+void trim_to_kept_bytes(MemoryPool pool) {
   const RelaxedCaptureMode relaxed;
-  driver().pool_trim(pool, kept_bytes);
+  driver().pool_trim(pool, kept_bytes_of_pool);
 }
 
-// Lets pools keep all freed memory until no call has allocated much for idle_time. A thread waits for that;
-// it exists only while some pool keeps all.
-class Keeping {
+// Blocks all signals in the calling thread while it exists, also in threads that this one starts: signals of
+// the program are for its own threads.
+class BlockedSignals {
  public:
-  // Calls allocate from the pool: it keeps all freed memory from now on.
+  BlockedSignals() {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  ~BlockedSignals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  BlockedSignals(const BlockedSignals&) = delete;
+  BlockedSignals& operator=(const BlockedSignals&) = delete;
+
+ private:
+  sigset_t before_;
+};
+
+// Lets pools keep all freed memory until nothing large was allocated for idle_time. A thread waits for that
+// time to pass, and trims them; it exists only while some pool keeps all.
+class IdleTrimmer {
+ public:
+  // It is never destroyed, since a child of a fork has the mutex and the condition as the parent's thread
+  // left them.
+  static IdleTrimmer& instance;
+
+  // Called before a large allocation. Makes the pool keep all freed memory.
   void extend(DevicePool& device_pool) {
     const std::lock_guard lock(mutex_);
+    if (is_ending_) return;
     last_use_ = Clock::now();
     if (!is_waiting_ && !start()) return;
     if (device_pool.keeps_all) return;
     device_pool.keeps_all = true;
     set_kept_bytes(device_pool.pool, std::numeric_limits<std::uint64_t>::max());
-  }
-
-  // Ends the thread, because the library, whose code it runs, may be unloaded now.
-  void end() {
-    if (thread_ == nullptr || fork_depth() != fork_depth_) return;  // a child has no such thread
-    {
-      const std::lock_guard lock(mutex_);
-      is_ending_ = true;
-    }
-    woken_.notify_all();
-    thread_->join();
-    delete thread_;
   }
 
  private:
@@ -73,55 +86,64 @@ class Keeping {
 
   // Starts the thread. Returns false if the system has no thread for it.
   bool start() {
-    if (thread_ != nullptr && fork_depth() == fork_depth_) {
-      thread_->join();  // it has ended
-      delete thread_;
-    }
-    thread_ = nullptr;
-    fork_depth_ = fork_depth();
-    // Signals of the program are for its own threads.
-    sigset_t all;
-    sigset_t before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
+    if (thread_.joinable()) thread_.join();  // it has ended
+    if (owner_ != this_process()) std::atexit([] { instance.end(); });
+    owner_ = this_process();
+    const BlockedSignals blocked;
     try {
-      thread_ = new std::thread([this] { wait_until_idle(); });
-      is_waiting_ = true;
-    } catch (const std::system_error&) {
-      is_waiting_ = false;
+      thread_ = std::thread([this] { trim_when_idle(); });
+    } catch (const std::exception&) {
+      return false;
     }
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
-    return is_waiting_;
+    is_waiting_ = true;
+    return true;
   }
 
-  void wait_until_idle() {
-    std::unique_lock lock(mutex_);
-    while (!is_ending_ && Clock::now() < last_use_ + idle_time)
-      woken_.wait_until(lock, last_use_ + idle_time);
-    if (is_ending_) return;
-    for (DevicePool& device_pool : pools) {
-      if (!device_pool.keeps_all) continue;
-      device_pool.keeps_all = false;
-      set_kept_bytes(device_pool.pool, kept_bytes_of_pool);  // what a stream still uses goes when it ends
-      trim(device_pool.pool, kept_bytes_of_pool);
+  // Trims the pools and ends the thread, because the library, whose code it runs, may be unloaded now. It was
+  // registered after the driver's own exit handlers, so it is called before them.
+  void end() {
+    if (owner_ != this_process()) return;  // a child of a fork does not have the thread
+    std::thread thread;
+    {
+      const std::lock_guard lock(mutex_);
+      is_ending_ = true;
+      thread.swap(thread_);
     }
-    is_waiting_ = false;
+    woken_.notify_all();
+    if (thread.joinable()) thread.join();
   }
+
+  void trim_when_idle() {
+    std::unique_lock lock(mutex_);
+    while (true) {
+      while (!is_ending_ && Clock::now() < last_use_ + idle_time)
+        woken_.wait_until(lock, last_use_ + idle_time);
+      std::vector<MemoryPool> idle_pools;
+      for (DevicePool& device_pool : pools) {
+        if (!std::exchange(device_pool.keeps_all, false)) continue;
+        set_kept_bytes(device_pool.pool, kept_bytes_of_pool);
+        idle_pools.push_back(device_pool.pool);
+      }
+      is_waiting_ = !idle_pools.empty();
+      if (!is_waiting_) return;
+      lock.unlock();  // calls may allocate while pools are trimmed
+      for (const MemoryPool pool : idle_pools) trim_to_kept_bytes(pool);
+      lock.lock();
+    }
+  }
+
+  // A number that no other process of a chain of forks has, and no process before the first start().
+  static int this_process() { return fork_depth() + 1; }
 
   std::mutex mutex_;
   std::condition_variable woken_;
-  std::thread* thread_ = nullptr;
-  int fork_depth_ = 0;  // of the process that has the thread
+  std::thread thread_;
+  std::atomic<int> owner_ = 0;  // this_process() of the process that has the thread
   bool is_waiting_ = false;
   bool is_ending_ = false;
   Clock::time_point last_use_;
 };
-
-// It is never destroyed, since a child has the mutex and the condition as the parent's thread left them.
-Keeping& keeping = *new Keeping;
-struct EndOfKeeping {
-  ~EndOfKeeping() { keeping.end(); }
-} end_of_keeping;
+IdleTrimmer& IdleTrimmer::instance = *new IdleTrimmer;
 
 // Returns nullptr if the driver creates no pool.
 MemoryPool make_pool(Device device) {
@@ -157,7 +179,7 @@ void prepare_pool() {
 Result allocate_in_stream(Address* result, std::size_t bytes, Stream stream) {
   if (DevicePool* device_pool = pool_of_current_device(); device_pool != nullptr) {
     constexpr std::size_t large_bytes = kept_bytes_of_pool / 8;  // several streams may have as much at once
-    if (bytes > large_bytes) keeping.extend(*device_pool);
+    if (bytes > large_bytes) IdleTrimmer::instance.extend(*device_pool);
     const Result status = driver().pool_allocate_async(result, bytes, device_pool->pool, stream);
     if (status == 0 || status == error_out_of_memory) return status;
   }
@@ -166,7 +188,10 @@ Result allocate_in_stream(Address* result, std::size_t bytes, Stream stream) {
 
 void trim_pools() noexcept {
   for (const DevicePool& device_pool : pools) {
-    if (const MemoryPool pool = device_pool.pool.load(); pool != nullptr) trim(pool, 0);
+    const MemoryPool pool = device_pool.pool.load();
+    if (pool == nullptr) continue;
+    const RelaxedCaptureMode relaxed;
+    driver().pool_trim(pool, 0);
   }
 }
 

@@ -7,9 +7,9 @@
 
 namespace kintsugi::core::cuda {
 
-// Largest number of freed bytes that stay in a pool if no call has allocated much for a second; the driver
-// frees the rest when a stream is synchronized. Before, all stay: mapping 4 GiB again takes 12 ms, as long as
-// a product of n = 8192. Workspaces of FP32 products up to n = 4096 fit.
+// Largest number of freed bytes that stay in a pool once nothing large was allocated for a second; the driver
+// frees the rest when a stream is synchronized. Until then the pool keeps all freed memory: mapping 4 GiB
+// again takes 12 ms, as long as a product of n = 8192. Workspaces of FP32 products up to n = 4096 fit.
 inline constexpr std::size_t kept_bytes_of_pool = std::size_t{256} << 20;
 
 // Creates the pool of the calling thread's device, if that was not tried before.

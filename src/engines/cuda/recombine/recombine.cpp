@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 #include <utility>
+#include <vector>
 
 #include "arith/residue/leading_digit_sums.hpp"
 #include "arith/residue/remainder.hpp"
@@ -51,18 +52,27 @@ void launch_residues(const KernelsOfTypes& kernels, const Queue& queue, const Re
   }
 }
 
-// Returns make(), or what it returned for the same system at the thread's last call, since tables take longer
-// to make than a kernel to launch.
+// Returns make(), or what it returned for the same system before in this thread, since tables take longer to
+// make than a kernel to launch. The last few systems are known: a call may have four candidates.
 template <class Tables, class Make>
 const Tables& tables_of(const ResidueSystem& system, const Make& make) {
-  struct Last {
+  struct Known {
     ResidueSystem system;
     Tables tables;
   };
-  thread_local Last last{system, make()};
-  if (last.system.real_count != system.real_count || last.system.basis != system.basis)
-    last = {system, make()};
-  return last.tables;
+  constexpr std::size_t most_known = 8;
+  thread_local std::vector<Known> known;
+  thread_local std::size_t next = 0;  // is replaced if the system is a new one
+  for (const Known& one : known) {
+    if (one.system.real_count == system.real_count && one.system.basis == system.basis) return one.tables;
+  }
+  if (known.size() < most_known) {
+    known.reserve(most_known);
+    return known.emplace_back(Known{system, make()}).tables;
+  }
+  Known& replaced = known[next++ % most_known];
+  replaced = {system, make()};
+  return replaced.tables;
 }
 
 }  // namespace

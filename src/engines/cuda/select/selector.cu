@@ -98,7 +98,8 @@ __device__ int block_of_item() {
 #endif
 }
 
-// Sets the extremes to those of no vectors, after all threads have read the last ones.
+// Sets the extremes to those of no vectors, after all threads have read the last ones. Arrives at the
+// cluster's barrier, at which merge_blocks() waits.
 __device__ void clear(StoredExtremes (&stored)[2], std::int64_t length) {
   const int thread = static_cast<int>(threadIdx.x);
   __syncthreads();
@@ -111,8 +112,8 @@ __device__ void clear(StoredExtremes (&stored)[2], std::int64_t length) {
 #endif
 }
 
-// Merges the extremes of all thread blocks of the item, so that each block has the item's, after all blocks have
-// called clear().
+// Merges the extremes of all thread blocks of the item, so that each block has the item's, after all blocks
+// have called clear().
 __device__ void merge_blocks(StoredExtremes (&stored)[2]) {
 #if __CUDA_ARCH__ >= 900
   const int blocks = cluster_size();

@@ -1,4 +1,5 @@
-// Tests the tiles of FP64 products by residues over the fakes: their order beside later candidates, and their shapes.
+// Tests the tiles of FP64 products by residues over the fakes: their order beside later candidates, and their
+// shapes.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
