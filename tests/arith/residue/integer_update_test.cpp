@@ -6,6 +6,8 @@
 #include <cmath>
 #include <random>
 
+#include "tests/arith/residue/drawn_updates.hpp"
+
 namespace kintsugi::core {
 namespace {
 
@@ -37,38 +39,6 @@ IntegerParts overlapping_parts(std::mt19937_64& random, const ExactNumber<2>& x)
   const double moved_down = static_cast<double>(random() % 128) - 64;
   return {part(80, ~std::uint64_t{0}) + moved_up * 0x1p80,
           part(40, mask) - moved_up * 0x1p80 + moved_down * 0x1p40, part(0, mask) - moved_down * 0x1p40};
-}
-
-double draw_significand(std::mt19937_64& random) {
-  const std::uint64_t bits = random() >> 11;
-  const double value =
-      static_cast<double>(random() % 3 == 0 ? bits & ~std::uint64_t{0} << random() % 53 : bits);
-  return random() % 2 == 0 ? value : -value;
-}
-
-// An old element: near -x, where both cancel, of x's order, of any order, or special.
-double draw_old(std::mt19937_64& random, const ExactNumber<2>& x, double alpha) {
-  constexpr double special[] = {0, -0.0, 5e-324, -5e-324, 0x1.fffffffffffffp1023, -0x1.fffffffffffffp1023};
-  const double opposite = -alpha * rounded<double>(x);
-  const auto exponent = [&](int least, int count) {
-    return least + static_cast<int>(random() % static_cast<unsigned>(count));
-  };
-  switch (random() % 8) {
-    case 0: return special[random() % 6];
-    case 1: return opposite;
-    case 2: return std::nextafter(opposite, random() % 2 == 0 ? 1e300 : -1e300);
-    case 3: return opposite + std::ldexp(opposite * draw_significand(random), -53 - exponent(0, 53));
-    case 4: return std::ldexp(draw_significand(random), exponent(-1130, 2100));
-    case 5: return std::ldexp(draw_significand(random), x.exponent + exponent(-75, 170));
-    default: return std::ldexp(draw_significand(random), x.exponent + exponent(-20, 80));
-  }
-}
-
-void expect_bits(double found, double expected, const ExactNumber<2>& x, double alpha, double old) {
-  ASSERT_EQ(std::bit_cast<std::uint64_t>(found), std::bit_cast<std::uint64_t>(expected))
-      << std::hexfloat << found << " instead of " << expected << ": " << alpha << " * "
-      << (x.negative ? "-0x" : "0x") << std::hex << x.magnitude.limb[1] << " 2^64 + 0x" << x.magnitude.limb[0]
-      << std::dec << ", 2^" << x.exponent << ", old " << old;
 }
 
 TEST(IntegerUpdate, IsTheExactSumRoundedOnce) {

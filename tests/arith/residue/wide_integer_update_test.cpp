@@ -7,6 +7,7 @@
 #include <random>
 
 #include "arith/exact/exact_rounding.hpp"
+#include "tests/arith/residue/drawn_updates.hpp"
 
 namespace kintsugi::core {
 namespace wide_integer_update {
@@ -49,39 +50,6 @@ WideIntegerParts overlapping_parts(std::mt19937_64& random, const ExactNumber<3>
   const double to_middle = moved(63);
   return {part(120, mask) + to_top * 0x1p120, part(80, mask) - to_top * 0x1p120 + to_upper * 0x1p80,
           part(40, mask) - to_upper * 0x1p80 + to_middle * 0x1p40, part(0, mask) - to_middle * 0x1p40};
-}
-
-double draw_significand(std::mt19937_64& random) {
-  const std::uint64_t bits = random() >> 11;
-  const double value =
-      static_cast<double>(random() % 3 == 0 ? bits & ~std::uint64_t{0} << random() % 53 : bits);
-  return random() % 2 == 0 ? value : -value;
-}
-
-// An old element: near -x, where both cancel, of x's order, of any order, or special.
-double draw_old(std::mt19937_64& random, const ExactNumber<3>& x, double alpha) {
-  constexpr double special[] = {0, -0.0, 5e-324, -5e-324, 0x1.fffffffffffffp1023, -0x1.fffffffffffffp1023};
-  const double opposite = -alpha * rounded<double>(x);
-  const auto exponent = [&](int least, int count) {
-    return least + static_cast<int>(random() % static_cast<unsigned>(count));
-  };
-  switch (random() % 8) {
-    case 0: return special[random() % 6];
-    case 1: return opposite;
-    case 2: return std::nextafter(opposite, random() % 2 == 0 ? 1e300 : -1e300);
-    case 3: return opposite + std::ldexp(opposite * draw_significand(random), -53 - exponent(0, 53));
-    case 4: return std::ldexp(draw_significand(random), exponent(-1130, 2100));
-    case 5: return std::ldexp(draw_significand(random), x.exponent + exponent(-75, 290));
-    default: return std::ldexp(draw_significand(random), x.exponent + exponent(-20, 140));
-  }
-}
-
-void expect_bits(double found, double expected, const ExactNumber<3>& x, double alpha, double old) {
-  ASSERT_EQ(std::bit_cast<std::uint64_t>(found), std::bit_cast<std::uint64_t>(expected))
-      << std::hexfloat << found << " instead of " << expected << ": " << alpha << " * "
-      << (x.negative ? "-0x" : "0x") << std::hex << x.magnitude.limb[2] << " 2^128 + 0x"
-      << x.magnitude.limb[1] << " 2^64 + 0x" << x.magnitude.limb[0] << std::dec << ", 2^" << x.exponent
-      << ", old " << old;
 }
 
 TEST(WideIntegerUpdate, IsTheExactSumRoundedOnce) {
