@@ -174,7 +174,12 @@ Result pool_set_attribute(MemoryPool pool, int attribute, void* value) {
   return 0;
 }
 Result pool_trim(MemoryPool pool, std::size_t bytes) {
-  note("cuMemPoolTrimTo {}, kept {}", bytes, state().kept_bytes[pool]);
+  std::uint64_t kept_bytes = 0;
+  {
+    const std::lock_guard lock(state().mutex);
+    kept_bytes = state().kept_bytes[pool];
+  }
+  note("cuMemPoolTrimTo {}, kept {}", bytes, kept_bytes);
   return 0;
 }
 Result pool_allocate_async(Address* result, std::size_t bytes, MemoryPool, Stream stream) {
