@@ -54,8 +54,8 @@ struct KnownOperand {
 
 Layout draw_layout(Random& random) { return random.flip() ? Layout::along_k : Layout::across; }
 
-// Lengths around the groups (8), the padding (64), the tiles (256, and 512 elements a warp) and the shortest vectors
-// that are streamed.
+// Lengths around the groups (8), the padding (64), the tiles (256, and 512 elements a warp) and the shortest
+// vectors that are streamed.
 std::int64_t draw_length(Random& random) {
   constexpr std::array edges{193, 256, 257, 320, 1024, 2048, 2112, 4096, 6144};
   if (random.flip()) return random.integer(193, 2500);
@@ -90,7 +90,7 @@ TEST(StreamingSplits, OfBothOperandsGiveTheHostsSlices) {
   const DeviceArray<DeviceSelection> selection(std::vector<DeviceSelection>(1));  // candidate 0
   for (int round = 0; round < 24 && !HasFailure(); ++round) {
     const std::int64_t k = draw_length(random);
-    const int moduli = static_cast<int>(random.integer(16, 22));
+    const int moduli = static_cast<int>(random.integer(18, 24));
     const SplitRule rule = streamed_rule(moduli, k, false);
     const Operand<double> a(random.integer(1, 400), k, draw_layout(random), 0, random.bits());
     const Operand<double> b(random.integer(1, 400), k, draw_layout(random), 0, random.bits());
@@ -112,7 +112,7 @@ TEST(StreamingSplits, OfBothOperandsGiveTheHostsSlices) {
 TEST(StreamingSplits, OfManyTilesGiveTheHostsSlices) {
   Random random(fresh_seed());
   const std::int64_t k = random.integer(1500, 1600);
-  const SplitRule rule = streamed_rule(17, k, false);
+  const SplitRule rule = streamed_rule(19, k, false);
   const Operand<double> a(random.integer(1700, 1800), k, Layout::across, 0, random.bits());
   const Operand<double> b(random.integer(1700, 1800), k, Layout::along_k, 0, random.bits());
   const KnownOperand known_a(a, rule, 0), known_b(b, rule, 0);
@@ -128,7 +128,7 @@ TEST(StreamingSplits, OfLongVectorsLeavePaddingUnwritten) {
   for (const Layout layout : {Layout::along_k, Layout::across}) {
     const std::int64_t k = random.integer(30000, 70000);
     const Operand<double> operand(random.integer(1, 5), k, layout, 0, random.bits());
-    KnownOperand known(operand, streamed_rule(17, k, false), 0);
+    KnownOperand known(operand, streamed_rule(20, k, false), 0);
     DeviceSplit split = known.split();
     split.needs_padding = false;
     device_engine().split({}, {&split, 1}, {});

@@ -42,8 +42,8 @@ class TilesOfColumns {
  public:
   __device__ explicit TilesOfColumns(const SplitTask& task) : task_(task) {
     source_ = matrix_start<double>(task) + task.first + 2 * chunk() + line() * task.matrix.column_stride;
-    aligned_ = reinterpret_cast<std::uintptr_t>(source_) % sizeof(uint4) == 0 &&
-               task.matrix.column_stride % 2 == 0;
+    aligned_ =
+        reinterpret_cast<std::uintptr_t>(source_) % sizeof(uint4) == 0 && task.matrix.column_stride % 2 == 0;
   }
 
   // Tiles of thread block `rank` of `ranks`.
@@ -135,7 +135,6 @@ class TilesOfRows {
         reinterpret_cast<std::uintptr_t>(source_) % sizeof(uint4) == 0 && task.matrix.row_stride % 2 == 0;
   }
 
-#ifndef ROWSTEP
   // Parts of this warp of thread block `rank` of `ranks`, which follow each other: so few of them need other
   // scalings than the part before.
   __device__ TileSequence sequence(std::uint32_t rank, std::uint32_t ranks) const {
@@ -145,12 +144,6 @@ class TilesOfRows {
     const std::uint32_t next = index * (parts / warps) + min(index, parts % warps);
     return {next, 1, next + parts / warps + (index < parts % warps ? 1 : 0)};
   }
-#else
-  __device__ TileSequence sequence(std::uint32_t rank, std::uint32_t ranks) const {
-    return {rank * stream_warps + warp(), ranks * stream_warps,
-            static_cast<std::uint32_t>(task_.blocks) * stream_warps};
-  }
-#endif
   // Position of a part. Vectors have multiples of 64 elements in the slices.
   __device__ TilePosition position(std::uint32_t part) const {
     constexpr int unit = 64;
