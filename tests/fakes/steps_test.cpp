@@ -164,6 +164,33 @@ TEST_F(Steps, ExactProductsOfFp64AreScaledByNorms) {
   }
 }
 
+// Open elements of a large block are first summed by bands of rows, if rows of A are adjacent in memory.
+TEST_F(Steps, OpenElementsOfAdjacentRowsAreSummedByBands) {
+  const Stream stream;
+  for (const kintsugi_op op : {KINTSUGI_OP_N, KINTSUGI_OP_T}) {
+    Call call(1500, 1400, 500, stream);
+    kintsugi_problem& problem = call.problem;
+    problem.type_a = problem.type_b = problem.type_c = problem.type_scalar = KINTSUGI_F64;
+    problem.op_a = op;
+    if (op == KINTSUGI_OP_T) problem.lda = 500;
+    const std::vector<double> numbers(1500 * 500, 1);
+    std::vector<double> c(1500 * 1400);
+    const double scalars[] = {1, 0};
+    call.options.accuracy = "exact";
+    call.operands.a = call.operands.b = numbers.data();
+    call.operands.c = c.data();
+    call.operands.alpha = scalars;
+    call.operands.beta = scalars + 1;
+    call.run_in_workspace();
+    const std::vector<std::string> names = steps_without_products();
+    const auto list = std::find(names.begin(), names.end(), "list_open_masks");
+    ASSERT_NE(list, names.end());
+    EXPECT_EQ(*(list - 1) == "recompute_adjacent_rows_f64", op == KINTSUGI_OP_N) << *(list - 1);
+    EXPECT_EQ(std::count(names.begin(), names.end(), "recompute_adjacent_rows_f64"),
+              op == KINTSUGI_OP_N ? 1 : 0);
+  }
+}
+
 // A sample of elements selects the first candidate; after each candidate except the last, the device decides
 // whether another one computes the block.
 TEST_F(Steps, LongExactProductsHaveSeveralCheckedCandidates) {
