@@ -64,5 +64,50 @@ TYPED_TEST(RoundingErrorsOf, EqualTheHostsInSmallCases) {
   }
 }
 
+// Without another read of the elements: norms and split find sums from which the rounding errors follow, once for
+// each split. Elements of a vector are split by several threads, in either layout.
+TEST(RoundingErrorsOfDoubles, FollowFromNormsAndSplits) {
+  const std::uint64_t seed = fresh_seed();
+  Random random(seed);
+  for (int round = 0; round < 40 && !HasFailure(); ++round) {
+    const SplitRule rule =
+        find_scheme(round % 2 == 0 ? "ozaki2:moduli=19" : "ozaki2:moduli=24")->program.split_a;
+    const Operand<double> operand(random.integer(1, 70), random.integer(300, round < 35 ? 700 : 4000),
+                                  layouts[static_cast<std::size_t>(random.integer(0, 2))], 0, random.bits());
+    const auto view = operand.view();
+    const auto vectors = static_cast<std::size_t>(view.rows);
+    const DeviceOperand<double> device(operand, rule, 0);
+    const DeviceArray<VectorNorm> norms(vectors);
+    const DeviceArray<VectorMagnitudes> magnitudes(vectors);
+    const DeviceArray<RoundingErrors> errors(vectors);
+    DeviceSplit split = device.split();
+    split.side.norms = norms.data();
+    split.side.magnitudes = magnitudes.data();
+    split.ranges_known = true;
+    device_engine().find_scaling_norms({}, split.side, no_side(1), {});
+    for (int repeated = 0; repeated < 2; ++repeated) {
+      device_engine().split({}, {&split, 1}, {});
+      device_engine().find_rounding_errors({}, {split.side, errors.data(), 0, split.side.matrix.vectors()},
+                                           {}, {});
+    }
+    const std::vector<VectorRange> ranges = device.ranges.host();
+    const std::vector<RoundingErrors> found = errors.host();
+    for (std::size_t v = 0; v < vectors; ++v) {
+      const std::string where =
+          fmt::format("{}, vector {}, seed {}, round {}", operand.text(), v, seed, round);
+      const RoundingErrors expected = rounding_errors_of(view, static_cast<std::int64_t>(v), ranges[v].scale);
+      if (!ranges[v].finite()) {
+        ASSERT_GE(found[v].errors, expected.errors) << where;
+        continue;
+      }
+      ASSERT_EQ(found[v].errors == 0, expected.errors == 0) << where;
+      ASSERT_NEAR(found[v].errors, expected.errors, 0x1p-18) << where;
+      ASSERT_LE(expected.magnitudes, found[v].magnitudes * (1 + 0x1p-40)) << where;
+      ASSERT_LE(found[v].magnitudes, expected.magnitudes * (1 + 0x1p-40) + 2 * expected.errors + 1) << where;
+      ASSERT_GE(found[v].largest, expected.largest) << where;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace kintsugi::test

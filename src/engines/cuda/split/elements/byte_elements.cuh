@@ -86,11 +86,18 @@ __device__ void write_digits(const SplitTask& task, const Scaling& scaling, cons
   }
 }
 
+// Adds the elements' rounding errors to `errors`.
 template <class Source, int count>
-__device__ void to_digits(const Scaling& scaling, const Source (&x)[count], WideByteDigits (&digits)[count]) {
+__device__ void to_digits(const Scaling& scaling, const Source (&x)[count], WideByteDigits (&digits)[count],
+                          double& errors) {
 #pragma unroll
   for (int i = 0; i < count; ++i)
-    digits[i] = nearest_digits(static_cast<double>(x[i]) * scaling.first * scaling.second);
+    digits[i] = nearest_digits(static_cast<double>(x[i]) * scaling.first * scaling.second, errors);
+}
+template <class Source, int count>
+__device__ void to_digits(const Scaling& scaling, const Source (&x)[count], WideByteDigits (&digits)[count]) {
+  double errors = 0;
+  to_digits(scaling, x, digits, errors);
 }
 
 // Constants of modulus t for integers with digits of type Digits. With `known_modulus` they are known when
@@ -142,13 +149,18 @@ __device__ __forceinline__ void write_first_residues(std::integer_sequence<int, 
   (write(std::integral_constant<int, moduli_index>{}) && ...);
 }
 
-// Writes slices of residues, which are computed from the digits of the elements' integers.
+// Writes slices of residues, which are computed from the digits of the elements' integers. Adds the rounding
+// errors of wide integers to `errors`.
 template <class Digits, class Source, int count>
 __device__ void write_residues(const SplitTask& task, const Scaling& scaling, const Source (&x)[count],
-                               std::int64_t offset) {
+                               std::int64_t offset, double& errors) {
   constexpr int unrolled = unrolled_residues<Digits>;
   Digits digits[count];
-  to_digits(scaling, x, digits);
+  if constexpr (std::is_same_v<Digits, WideByteDigits>) {
+    to_digits(scaling, x, digits, errors);
+  } else {
+    to_digits(scaling, x, digits);
+  }
   std::byte* target = slices_of(task) + offset;
   write_first_residues(std::make_integer_sequence<int, unrolled>{}, task.rule.slices, task.slice_stride,
                        digits, target);
