@@ -101,7 +101,10 @@ TEST(RoundingErrorsOfDoubles, FollowFromNormsAndSplits) {
         continue;
       }
       ASSERT_EQ(found[v].errors == 0, expected.errors == 0) << where;
-      ASSERT_NEAR(found[v].errors, expected.errors, 0x1p-18) << where;
+      // The errors of eight elements are rounded up to multiples of 2^-24.
+      ASSERT_GE(found[v].errors, expected.errors * (1 - 0x1p-40)) << where;
+      ASSERT_LE(found[v].errors, expected.errors + 0x1p-27 * static_cast<double>(view.columns) + 0x1p-20)
+          << where;
       ASSERT_LE(expected.magnitudes, found[v].magnitudes * (1 + 0x1p-40)) << where;
       ASSERT_LE(found[v].magnitudes, expected.magnitudes * (1 + 0x1p-40) + 2 * expected.errors + 1) << where;
       ASSERT_GE(found[v].largest, expected.largest) << where;

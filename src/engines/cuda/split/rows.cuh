@@ -205,11 +205,10 @@ template <ElementKind kind, class Source>
 __device__ void write_vector(const SplitTask& task, const Scaling& scaling, std::int64_t vector, int thread,
                              const Source* row) {
   if (scaling.left_out) return;
-  VectorWriter<kind> writer(task, scaling, vector);
+  const VectorWriter<kind> writer(task, scaling, vector);
   const int stride = static_cast<int>(task.vector_stride);
   for (int p = thread * elements_per_write; p < stride; p += task.vector_threads * elements_per_write)
     writer.template write<elements_per_write, /*step=*/1, /*aligned=*/true>(row + p, p);
-  writer.add_rounding_errors(thread == 0);
 }
 
 // Writes zeros to the slices of a vector of padding.

@@ -110,7 +110,7 @@ __device__ void exchange(const VectorGroup& group, Source* memory, Source (&x)[e
 
 // Writes the slices of elements p, p + 1, ... of the writer's vector.
 template <ElementKind kind, class Source>
-__device__ void write_elements(VectorWriter<kind>& writer, std::int64_t p,
+__device__ void write_elements(const VectorWriter<kind>& writer, std::int64_t p,
                                const Source (&x)[elements_at_once]) {
   if (writer.is_plain()) return writer.write_plain(x, p);
 #pragma unroll
@@ -134,8 +134,7 @@ __device__ void split_group(const VectorGroup& group, const Source (&x)[elements
   }
   const bool stores_range = element == 0;
   const Scaling scaling = finish_range(task, kind, vector, sum.range(), stores_range);
-  VectorWriter<kind> writer(task, scaling, vector);
-  write_elements(writer, element, x);
+  write_elements(VectorWriter<kind>(task, scaling, vector), element, x);
 }
 
 template <class Source, ElementKind kind>

@@ -72,7 +72,7 @@ __device__ void write_tile(const SplitTask& task, const Scaling& scaling, std::i
   const int p = threadIdx.x % lanes_of_vector * count;
   if (vector >= task.vectors)
     return write_zeros<count>(task, vector * task.vector_stride + first_element + p);
-  VectorWriter<kind> writer(task, scaling, vector);
+  const VectorWriter<kind> writer(task, scaling, vector);
   writer.template write<count, /*step=*/1>(&tile.element[v][p], first_element + p);
 }
 

@@ -149,18 +149,13 @@ __device__ __forceinline__ void write_first_residues(std::integer_sequence<int, 
   (write(std::integral_constant<int, moduli_index>{}) && ...);
 }
 
-// Writes slices of residues, which are computed from the digits of the elements' integers. Adds the rounding
-// errors of wide integers to `errors`.
+// Writes slices of residues, which are computed from the digits of the elements' integers.
 template <class Digits, class Source, int count>
 __device__ void write_residues(const SplitTask& task, const Scaling& scaling, const Source (&x)[count],
-                               std::int64_t offset, double& errors) {
+                               std::int64_t offset) {
   constexpr int unrolled = unrolled_residues<Digits>;
   Digits digits[count];
-  if constexpr (std::is_same_v<Digits, WideByteDigits>) {
-    to_digits(scaling, x, digits, errors);
-  } else {
-    to_digits(scaling, x, digits);
-  }
+  to_digits(scaling, x, digits);
   std::byte* target = slices_of(task) + offset;
   write_first_residues(std::make_integer_sequence<int, unrolled>{}, task.rule.slices, task.slice_stride,
                        digits, target);

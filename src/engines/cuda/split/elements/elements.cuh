@@ -3,7 +3,6 @@
 
 #include <type_traits>
 
-#include "arith/residue/rounding_errors.hpp"
 #include "engines/cuda/split/elements/byte_elements.cuh"
 #include "engines/cuda/split/elements/floating_elements.cuh"
 
@@ -26,7 +25,7 @@ class VectorWriter {
   // Writes elements first ... first + count - 1, which are in shared memory, `step` apart. `aligned`: the
   // first of them is aligned to 16 bytes.
   template <int count, int step, bool aligned = false, class Source>
-  __device__ void write(const Source* elements, std::int64_t first) {
+  __device__ void write(const Source* elements, std::int64_t first) const {
     if (!is_plain()) {
 #pragma unroll 1
       for (int i = 0; i < count; ++i) write_element(elements[i * step], first + i);
@@ -48,7 +47,7 @@ class VectorWriter {
 
   // Writes elements first ... first + count - 1 of a vector for which is_plain() is true.
   template <int count, class Source>
-  __device__ void write_plain(const Source (&x)[count], std::int64_t first) {
+  __device__ void write_plain(const Source (&x)[count], std::int64_t first) const {
     if constexpr (floating) {
       write_floating<format>(split_, x, first);
     } else if constexpr (kind == ElementKind::quantised) {
@@ -57,20 +56,7 @@ class VectorWriter {
       write_digits(task_, scaling_, x, offset_of(first));
     } else {
       using Digits = std::conditional_t<kind == ElementKind::wide_residues, WideByteDigits, ByteDigits>;
-      write_residues<Digits>(task_, scaling_, x, offset_of(first), errors_);
-    }
-  }
-
-  // Adds the rounding errors of the elements that this writer has written to those of the vector, if they are
-  // wanted and known: for wide residues. `is_first`: true in one of the vector's writers.
-  __device__ void add_rounding_errors(bool is_first) const {
-    if constexpr (kind == ElementKind::wide_residues) {
-      if (task_.magnitudes == nullptr) return;
-      VectorMagnitudes& sums = task_.magnitudes[item_of_block() * task_.item_ranges + vector_];
-      if (is_first) sums.counted = 1;
-      if (errors_ == 0) return;
-      constexpr double units = power_of_two(VectorMagnitudes::error_bits);
-      atomicAdd(reinterpret_cast<unsigned long long*>(&sums.errors), __double2ull_ru(errors_ * units));
+      write_residues<Digits>(task_, scaling_, x, offset_of(first));
     }
   }
 
@@ -98,7 +84,6 @@ class VectorWriter {
   Scaling scaling_;
   std::int32_t vector_;  // 32 bits: slices of more vectors exceed any memory
   FloatingSplit split_;  // used if `floating`
-  double errors_ = 0;    // sum of rounding errors of what was written, for wide residues
 };
 
 // Writes `count` zeros of padding to each slice, from `offset` on.

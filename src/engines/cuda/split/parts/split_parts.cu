@@ -29,7 +29,7 @@ __device__ Scaling known_scaling(const SplitTask& task, ElementKind kind, std::i
 // by element, in a loop that is not unrolled. Such a loop could not keep x in registers; so it reads the
 // elements from memory again.
 template <ElementKind kind, class Source>
-__device__ void write_elements(VectorWriter<kind>& writer, const Source* source, std::int64_t p,
+__device__ void write_elements(const VectorWriter<kind>& writer, const Source* source, std::int64_t p,
                                std::int64_t length, const Source (&x)[elements_at_once]) {
   if (writer.is_plain()) return writer.write_plain(x, p);
 #pragma unroll 1
@@ -61,7 +61,7 @@ __device__ void split_part_of_row(const SplitTask& task, std::int64_t block) {
   if (threadIdx.x == 0) scaling = known_scaling(task, kind, vector, stores_scale);
   __syncthreads();
   if (scaling.left_out) return;
-  VectorWriter<kind> writer(task, scaling, vector);
+  const VectorWriter<kind> writer(task, scaling, vector);
 #pragma unroll 1
   while (p < end) {
     Source next[elements_at_once];

@@ -132,7 +132,7 @@ __device__ void write_part(const SplitTask& task, const StripPart& part, const S
   const int groups = part.length / strip_group;
   const int vector = part.first_vector + v;
   if (vector < task.vectors && scalings[v].left_out) return;
-  VectorWriter<kind> writer(task, scalings[v], vector);
+  const VectorWriter<kind> writer(task, scalings[v], vector);
   for (int g = first; g < groups; g += step) {
     const int element = part.first_element + g * strip_group;
     if (vector < task.vectors) {
@@ -141,7 +141,6 @@ __device__ void write_part(const SplitTask& task, const StripPart& part, const S
       write_zeros<strip_group>(task, std::int64_t{vector} * task.vector_stride + element);
     }
   }
-  if (vector < task.vectors) writer.add_rounding_errors(part.first_element == 0 && first == 0);
 }
 
 }  // namespace kintsugi::core::cuda
