@@ -28,7 +28,7 @@ std::vector<double> draw_vector(std::mt19937_64& random) {
   return x;
 }
 
-// What norms and split find of the vector, from rounding errors that are summed exactly.
+// The sums that norms and split find of the vector. Rounding errors are summed exactly.
 VectorMagnitudes magnitudes_of(const std::vector<double>& x, int scale) {
   VectorMagnitudes result{.summed = 1, .counted = 1};
   double errors = 0;

@@ -58,8 +58,8 @@ struct RoundingErrorsOfVector {
 };
 
 // Finds rounding errors of the thread block's vectors from the sums of their splits, and begins these sums
-// anew for the next split. Returns false and does nothing if the split has found none. All threads must call it
-// together.
+// anew for the next split. Returns false and does nothing if the split has found none. All threads must call
+// it together.
 __device__ bool find_from_magnitudes(const RoundingErrorsTask& task, std::int64_t first_vector) {
   const std::int64_t vectors = task.matrix.vectors();
   if (task.magnitudes == nullptr || first_vector >= vectors) return false;

@@ -124,8 +124,8 @@ void find_norms_together(const Queue& queue, const DeviceSide& a, const DeviceSi
   find_norms_by_parts(queue, sides_of(a, b), alpha, no_findings);
 }
 
-// Finds ranges and norms that give scales alone, for sides with equally many items; and magnitudes, unless the
-// operands are read by other kernels.
+// Finds ranges and norms that give scales alone, for sides with equally many items; and magnitudes, unless
+// the operands are read by other kernels.
 void find_scaling_norms_together(const Queue& queue, const DeviceSide& a, const DeviceSide& b,
                                  const Alpha& alpha) {
   static const KernelName kernel{"scaling_norms", "find_scaling_norms", waits_for_grid_dependency};

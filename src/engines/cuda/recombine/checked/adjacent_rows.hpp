@@ -9,14 +9,14 @@ inline constexpr int adjacent_rows_threads = 256;
 // Inner indices that a thread block copies at once, and the number of such chunks that shared memory holds.
 inline constexpr int band_chunk = 64;
 inline constexpr int band_stages = 4;
-// Distance of adjacent inner indices in shared memory, in elements: 32 rows, and two elements so that the lanes
-// of a warp, which read one row, meet different banks.
+// Distance of adjacent inner indices in shared memory, in elements: 32 rows, and two elements so that the
+// lanes of a warp, which read one row, meet different banks.
 inline constexpr int band_pitch = 34;
 inline constexpr std::int64_t adjacent_rows_shared_bytes =
     std::int64_t{band_stages} * band_chunk * band_pitch * static_cast<std::int64_t>(sizeof(double));
 
-// Fewest open elements, for each band of rows, for which bands are read as a whole; and the smallest block of C
-// for which that can pay.
+// Fewest open elements, for each band of rows, for which bands are read as a whole; and the smallest block of
+// C for which that can pay.
 inline constexpr std::int64_t least_open_elements_of_band = 4;
 inline constexpr std::int64_t least_elements_of_block = std::int64_t{1} << 20;
 

@@ -31,9 +31,9 @@ struct WideByteDigits {
   std::uint32_t top;
 };
 
-// Digits of the integer nearest to x, ties to even, for |x| <= 2^93. Adds |x - integer| to `errors`. x is cut into a multiple of 2^48 and a
-// rest of at most 2^47, which is then rounded. Both are read from the low bits of doubles to which 3 * 2^51
-// was added: conversions to integers of 64 bits are slow.
+// Digits of the integer nearest to x, ties to even, for |x| <= 2^93. Adds |x - integer| to `errors`. x is cut
+// into a multiple of 2^48 and a rest of at most 2^47, which is then rounded. Both are read from the low bits
+// of doubles to which 3 * 2^51 was added: conversions to integers of 64 bits are slow.
 KINTSUGI_HOST_DEVICE inline WideByteDigits nearest_digits(double x, double& errors) {
   __extension__ using Wide = unsigned __int128;
   constexpr int low_bits = 48;

@@ -34,8 +34,8 @@ __device__ void find_scalings(const SplitTask& task, const TilePosition& tile, S
       scaling_of(ElementKind::wide_residues, range, rule, task.largest_bound);
 }
 
-// Adds the rounding errors of a group of elements to those of its vector, if they are wanted. All threads of a
-// warp must call this together.
+// Adds the rounding errors of a group of elements to those of its vector, if they are wanted. All threads of
+// a warp must call this together.
 __device__ __forceinline__ void add_rounding_errors(const SplitTask& task, const StreamGroup& group,
                                                     double errors) {
   if (task.magnitudes == nullptr) return;
