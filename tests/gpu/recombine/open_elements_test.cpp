@@ -72,8 +72,8 @@ class OpenElements : public testing::Test {
   std::uint64_t open = 0;
 };
 
-// Tiles that are large enough for bands of rows to be read as a whole; in half of them rows of A are adjacent
-// in memory. Few, many and very many elements of a band are open, and with a wide spread two doubles cannot
+// Tiles that are large enough for bands to be read as a whole; in three of four rows of A or columns of B are
+// adjacent in memory. Few, many and very many elements of a band are open, and with a wide spread two doubles cannot
 // tell all sums.
 TEST_F(OpenElements, BecomeExactSums) {
   for (int draw = 0; draw < 16 && !HasFailure(); ++draw) {
