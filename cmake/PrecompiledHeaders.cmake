@@ -1,6 +1,6 @@
-# Precompiled headers of the standard library, of GoogleTest and of JSON, which take half of the compiler's time of most
-# files. An option, since they hide a missing #include, and since ccache keeps what was compiled with them only if
-# CCACHE_SLOPPINESS has pch_defines and time_macros, as ./quickstart and ./test set it.
+# Precompiled headers of the standard library and of others, which take half of the compiler's time of most files. An option,
+# since they hide a missing #include, and since ccache keeps what was compiled with them only if CCACHE_SLOPPINESS has
+# pch_defines and time_macros, as ./quickstart and ./test set it.
 option(KINTSUGI_PRECOMPILED_HEADERS "Precompile headers that most files include" OFF)
 if(KINTSUGI_PRECOMPILED_HEADERS) # ccache's other condition for GCC
   add_compile_options($<$<COMPILE_LANG_AND_ID:CXX,GNU>:-fpch-preprocess>)
@@ -14,7 +14,7 @@ function(kintsugi_precompile name)
   endif()
   cmake_parse_arguments(PRECOMPILE "" "" "HEADERS;LINK" ${ARGN})
   file(CONFIGURE OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/${name}.cpp CONTENT "// Only its headers count.\n")
-  add_library(${name} STATIC ${CMAKE_CURRENT_BINARY_DIR}/${name}.cpp)
+  add_library(${name} STATIC EXCLUDE_FROM_ALL ${CMAKE_CURRENT_BINARY_DIR}/${name}.cpp)
   target_link_libraries(${name} PRIVATE ${PRECOMPILE_LINK})
   target_precompile_headers(${name} PRIVATE ${PRECOMPILE_HEADERS})
 endfunction()
