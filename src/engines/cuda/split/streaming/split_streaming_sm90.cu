@@ -1,6 +1,7 @@
 // Splits FP64 operands with known ranges into residues of integers of up to 93 bits. Thread blocks go through
 // tiles of the operand: while they write the slices of one tile, the next one is copied to shared memory.
 // They exchange nothing, because a vector's scaling follows from its known range.
+#include "arith/residue/rounding_errors.hpp"
 #include "engines/cuda/select/finish_range.cuh"
 #include "engines/cuda/split/elements/elements.cuh"
 #include "engines/cuda/split/streaming/stream_tiles.cuh"
@@ -33,6 +34,31 @@ __device__ void find_scalings(const SplitTask& task, const TilePosition& tile, S
       scaling_of(ElementKind::wide_residues, range, rule, task.largest_bound);
 }
 
+// Adds the rounding errors of a group of elements to those of its vector, if they are wanted. All threads of
+// a warp must call this together.
+__device__ __forceinline__ void add_rounding_errors(const SplitTask& task, const StreamGroup& group,
+                                                    double errors) {
+  if (task.magnitudes == nullptr) return;
+  const bool exists = group.vector < task.vectors;
+  VectorMagnitudes* sums = task.magnitudes + item_of_block() * task.item_ranges + group.vector;
+  if (exists && group.element == 0) sums->counted = 1;
+  if (!__any_sync(~0U, exists && errors != 0)) return;
+  constexpr int bits = 24;  // a warp's sum, of up to 32 times 8 halves, has 32 bits in units of 2^-bits
+  const std::uint32_t units = exists ? __double2uint_ru(errors * power_of_two(bits)) : 0;
+  const auto add = [&](std::uint32_t number) {
+    atomicAdd(reinterpret_cast<unsigned long long*>(&sums->errors),
+              static_cast<unsigned long long>(number) << (VectorMagnitudes::error_bits - bits));
+  };
+  int is_one_vector = 0;
+  __match_all_sync(~0U, group.vector, &is_one_vector);
+  if (is_one_vector == 0) {
+    if (units != 0) add(units);
+    return;
+  }
+  const std::uint32_t sum = __reduce_add_sync(~0U, units);
+  if (threadIdx.x % 32 == 0) add(sum);
+}
+
 // Writes the slices of a group of elements. Elements that are not finite count as zeros. All threads of a
 // warp must call this together.
 __device__ __forceinline__ void write_group(const SplitTask& task, StreamGroup& group,
@@ -52,8 +78,10 @@ __device__ __forceinline__ void write_group(const SplitTask& task, StreamGroup& 
     write_zeros<stream_group>(task, offset);
   }
   WideByteDigits digits[stream_group];
-  to_digits(scaling, group.x, digits);
+  double errors = 0;
+  to_digits(scaling, group.x, digits, errors);
   __syncwarp();
+  add_rounding_errors(task, group, errors);
   write_residue_pairs(std::make_integer_sequence<int, streaming_moduli / 2>{}, digits, weights,
                       task.rule.slices, task.slice_stride, slices_of(task) + offset, exists && in_slices);
 }
