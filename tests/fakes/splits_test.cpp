@@ -244,5 +244,25 @@ TEST_F(SplitLaunches, VectorsTooLongForAClusterAreDivided) {
                   HasSubstr(" end_range_parts 2x1x1 "), HasSubstr(" split_parts_float_fp16 2560x1x1 ")));
 }
 
+// Kernels of persistent grids divide the device's thread blocks among items, of which a batch may have none.
+TEST_F(SplitLaunches, OfEmptyBatchesAreNone) {
+  const Stream stream;
+  for (const kintsugi_type type : {KINTSUGI_F64, KINTSUGI_C64}) {
+    for (const char* accuracy : {"exact", "fp64"}) {
+      Call call(700, 800, 600, stream);
+      kintsugi_problem& problem = call.problem;
+      problem.type_a = problem.type_b = problem.type_c = problem.type_scalar = type;
+      problem.batch_count = 0;
+      const double scalars[] = {1, 0, 0, 0};
+      call.options.accuracy = accuracy;
+      call.options.policy = "emulate";
+      call.operands.alpha = scalars;
+      call.operands.beta = scalars + 2;
+      call.run_in_workspace();
+      EXPECT_THAT(launches(), testing::Each(Not(HasSubstr(" split_")))) << accuracy;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace kintsugi::test

@@ -187,6 +187,7 @@ void split_complex(const Queue& queue, DeviceSplit split, const DeviceCondition&
   const std::int64_t first_vector = (side.matrix.right ? 2 : 1) * split.first;
   const std::int64_t tiles = traversal.written_vectors() / complex_tile_vectors *
                              divide_up(split.slices.vector_stride(), complex_tile_length);
+  if (side.items == 0) return;
   const std::int64_t max_blocks = divide_up(complex_tiles_blocks * sm_count(), side.items);
   tasks.task[0] = task_of(traversal, tiles, {condition});
   tasks.task[0].ranges = side.ranges + first_vector;

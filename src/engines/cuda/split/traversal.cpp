@@ -145,7 +145,8 @@ std::int64_t SplitTraversal::max_launched(bool conditional) const {
   constexpr std::int64_t tiles_blocks = 2;  // thread blocks per SM that the kernels' registers allow
   constexpr std::int64_t parts_blocks = 3;
   if (traversal == Traversal::short_vectors) return short_blocks * sm_count();
-  if (traversal == Traversal::streaming) return divide_up(streaming_blocks * sm_count(), split->side.items);
+  if (traversal == Traversal::streaming)
+    return divide_up(streaming_blocks * sm_count(), std::max(split->side.items, std::int64_t{1}));
   const bool loops = traversal == Traversal::tiles || traversal == Traversal::parts;
   if (!conditional || !loops) return std::numeric_limits<std::int64_t>::max();
   return (traversal == Traversal::tiles ? tiles_blocks : parts_blocks) * sm_count();
