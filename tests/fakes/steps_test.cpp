@@ -164,7 +164,8 @@ TEST_F(Steps, ExactProductsOfFp64AreScaledByNorms) {
   }
 }
 
-// Open elements of a large block are first summed by bands, if rows of A or columns of B are adjacent in memory.
+// Open elements of a large block are first summed by bands, if rows of A or columns of B are adjacent in
+// memory.
 TEST_F(Steps, OpenElementsOfAdjacentVectorsAreSummedByBands) {
   const Stream stream;
   for (const auto& [op_a, op_b] :

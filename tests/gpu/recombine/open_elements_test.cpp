@@ -73,8 +73,8 @@ class OpenElements : public testing::Test {
 };
 
 // Tiles that are large enough for bands to be read as a whole; in three of four rows of A or columns of B are
-// adjacent in memory. Few, many and very many elements of a band are open, and with a wide spread two doubles cannot
-// tell all sums.
+// adjacent in memory. Few, many and very many elements of a band are open, and with a wide spread two doubles
+// cannot tell all sums.
 TEST_F(OpenElements, BecomeExactSums) {
   for (int draw = 0; draw < 16 && !HasFailure(); ++draw) {
     const std::int64_t rows = draw_size(random, 1024, 1200);
