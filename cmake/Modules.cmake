@@ -2,8 +2,9 @@
 
 add_library(kintsugi_flags INTERFACE)
 # No contraction, no fast-math: the bits of C are part of the contract.
-target_compile_options(kintsugi_flags INTERFACE -ffp-contract=off -fno-fast-math -Wall -Wextra -Wpedantic -Wshadow
-                                                -Wconversion -Wno-sign-conversion)
+target_compile_options(kintsugi_flags INTERFACE -ffp-contract=off -fno-fast-math -Wall -Wextra -Wpedantic
+                                                $<$<NOT:$<BOOL:${KINTSUGI_UNITY_BUILD}>>:-Wshadow> -Wconversion
+                                                -Wno-sign-conversion)
 if(KINTSUGI_SANITIZE STREQUAL "thread")
   target_compile_options(kintsugi_flags INTERFACE -fsanitize=thread -fno-omit-frame-pointer)
   target_link_options(kintsugi_flags INTERFACE -fsanitize=thread)

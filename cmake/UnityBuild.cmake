@@ -19,10 +19,10 @@ function(kintsugi_compile_together target)
 endfunction()
 
 # kintsugi_library_unity_build(TARGET source...): the same with KINTSUGI_UNITY_BUILD. A file that defines names of a neighbour
-# again has the property SKIP_UNITY_BUILD_INCLUSION; one that shadows a name of a neighbour is not warned of.
+# again has the property SKIP_UNITY_BUILD_INCLUSION. GCC does not warn of shadowed names then
+# (cmake/Modules.cmake), since they would be those of a neighbour.
 function(kintsugi_library_unity_build target)
   if(KINTSUGI_UNITY_BUILD)
     kintsugi_compile_together(${target} ${ARGN})
-    target_compile_options(${target} PRIVATE -Wno-shadow)
   endif()
 endfunction()
