@@ -13,6 +13,8 @@
 
 namespace kintsugi::core {
 
+struct VectorMagnitudes;  // arith/residue/rounding_errors.hpp
+
 enum class ElementType : std::uint8_t { f32, f64, c32, c64 };
 
 constexpr std::size_t element_bytes(ElementType type) {
@@ -72,6 +74,8 @@ struct DeviceSide {
   std::int64_t items = 1;
   VectorNorm* norms = nullptr;               // one for each vector, if scales or a selection depend on norms
   const MergedSummary* summaries = nullptr;  // one per item, if summarize() was called before
+  // One for each vector, if find_scaling_norms() finds them. Without them rounding errors take another read.
+  VectorMagnitudes* magnitudes = nullptr;
 };
 
 // A side without vectors, for steps that have nothing to do for one of the operands.

@@ -7,6 +7,7 @@
 #include "engines/device_engine.hpp"
 #include "engines/registry.hpp"
 #include "fakes/device_call.hpp"
+#include "planner/plan.hpp"
 #include "schemes/program.hpp"
 
 namespace kintsugi::test {
@@ -173,6 +174,44 @@ TEST_F(SplitLaunches, UnlikelyCandidatesHaveFewThreadBlocks) {
   known.unlikely = true;
   engine_->split({}, {&known, 1}, {&selection, 1});
   EXPECT_THAT(launches(), ElementsAre(HasSubstr(" split_tiles_float_fp16 264x1x1 ")));
+}
+
+// Residues of integers of more than 62 bits, with known ranges: a persistent grid goes through the tiles of
+// both operands. Items of a batch share the thread blocks that the device holds.
+TEST_F(SplitLaunches, WideResiduesOfKnownRangesStream) {
+  const SplitRule rule =
+      fitted_program(*find_scheme("ozaki2:moduli=17:scale=norm"), OperandType::f64, 4096).split_a;
+  const auto wide_split = [&](bool along_k, std::int64_t vectors, std::int64_t k, std::int64_t items) {
+    DeviceSplit wide = split(side(along_k, vectors, k, items));
+    wide.side.matrix.type = ElementType::f64;
+    wide.rule = &rule;
+    wide.slices = make_slices(*rule.format, SliceStorage::packed, rule.slices, vectors, k);
+    wide.ranges_known = true;
+    return wide;
+  };
+  const auto launch_of = [](std::int64_t blocks, std::int64_t items) {
+    return HasSubstr(fmt::format(" split_streaming_double_wide_residues {}x{}x1 threads=256 shared=66560 ",
+                                 blocks, items));
+  };
+  for (const bool along_k : {false, true}) {
+    const std::array both{wide_split(true, 4096, 4096, 1), wide_split(along_k, 4096, 4096, 1)};
+    engine_->split({}, both, {});
+    EXPECT_THAT(launches(), ElementsAre(launch_of(396, 1)));
+  }
+  // A has two tiles for each of 16 times 16 vectors, B has 128 vectors of 512 elements.
+  const std::array small{wide_split(false, 250, 500, 1), wide_split(true, 60, 500, 1)};
+  engine_->split({}, small, {});
+  EXPECT_THAT(launches(), ElementsAre(launch_of(32 + 16, 1)));
+  const std::array batch{wide_split(false, 1000, 1000, 10)};
+  engine_->split({}, batch, {});
+  EXPECT_THAT(launches(), ElementsAre(launch_of(40, 10)));
+  DeviceSplit unknown = wide_split(false, 1000, 1000, 1);
+  unknown.ranges_known = false;
+  engine_->split({}, {&unknown, 1}, {});
+  EXPECT_THAT(launches(), ElementsAre(HasSubstr(" split_columns_double_wide_residues ")));
+  const std::array short_vectors{wide_split(false, 1000, 190, 1)};
+  engine_->split({}, short_vectors, {});
+  EXPECT_THAT(launches(), ElementsAre(HasSubstr(" split_columns_double_wide_residues ")));
 }
 
 // Vectors too long for a cluster on four SMs are divided into parts after their ranges are found: a larger

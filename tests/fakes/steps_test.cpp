@@ -164,6 +164,38 @@ TEST_F(Steps, ExactProductsOfFp64AreScaledByNorms) {
   }
 }
 
+// Open elements of a large block are first summed by bands, if rows of A or columns of B are adjacent in memory.
+TEST_F(Steps, OpenElementsOfAdjacentVectorsAreSummedByBands) {
+  const Stream stream;
+  for (const auto& [op_a, op_b] :
+       {std::pair(KINTSUGI_OP_N, KINTSUGI_OP_N), std::pair(KINTSUGI_OP_T, KINTSUGI_OP_N),
+        std::pair(KINTSUGI_OP_T, KINTSUGI_OP_T)}) {
+    Call call(1500, 1400, 500, stream);
+    kintsugi_problem& problem = call.problem;
+    problem.type_a = problem.type_b = problem.type_c = problem.type_scalar = KINTSUGI_F64;
+    problem.op_a = op_a;
+    problem.op_b = op_b;
+    if (op_a == KINTSUGI_OP_T) problem.lda = 500;
+    if (op_b == KINTSUGI_OP_T) problem.ldb = 1400;
+    const std::vector<double> numbers(1500 * 500, 1);
+    std::vector<double> c(1500 * 1400);
+    const double scalars[] = {1, 0};
+    call.options.accuracy = "exact";
+    call.operands.a = call.operands.b = numbers.data();
+    call.operands.c = c.data();
+    call.operands.alpha = scalars;
+    call.operands.beta = scalars + 1;
+    call.run_in_workspace();
+    const std::vector<std::string> names = steps_without_products();
+    const auto bands = std::count(names.begin(), names.end(), "recompute_adjacent_vectors_f64");
+    const bool none_is_adjacent = op_a == KINTSUGI_OP_T && op_b == KINTSUGI_OP_N;
+    EXPECT_EQ(bands, none_is_adjacent ? 0 : 1);
+    const auto list = std::find(names.begin(), names.end(), "list_open_masks");
+    ASSERT_NE(list, names.end());
+    EXPECT_EQ(*(list - 1) == "recompute_adjacent_vectors_f64", !none_is_adjacent) << *(list - 1);
+  }
+}
+
 // A sample of elements selects the first candidate; after each candidate except the last, the device decides
 // whether another one computes the block.
 TEST_F(Steps, LongExactProductsHaveSeveralCheckedCandidates) {

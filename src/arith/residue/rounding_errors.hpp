@@ -3,8 +3,11 @@
 #pragma once
 
 #include <algorithm>
+#include <cstdint>
 
+#include "arith/exponent.hpp"
 #include "arith/host_device.hpp"
+#include "arith/range.hpp"
 
 namespace kintsugi::core {
 
@@ -14,6 +17,35 @@ struct RoundingErrors {
   double magnitudes = 0;  // sum of the integers' magnitudes
   double largest = 0;     // upper bound of the integers' magnitudes
 };
+
+// Upper bound of the magnitudes of a vector's scaled integers. The range must have its scale.
+KINTSUGI_HOST_DEVICE inline double largest_integer(const VectorRange& range) {
+  return (range.flags & VectorRange::all_zero) != 0 ? 0 : power_of_two(range.largest + range.scale + 1);
+}
+
+// Sums over an FP64 vector from which its rounding errors follow: magnitudes are summed when its norm is
+// found, and errors when it is split.
+struct VectorMagnitudes {
+  static constexpr int error_bits = 32;
+
+  double sum = 0;             // sum of the elements' magnitudes before they are scaled
+  std::uint64_t errors = 0;   // sum of rounding errors under the split's scale, in units of 2^-error_bits
+  std::uint32_t summed = 0;   // 1 if `sum` was found
+  std::uint32_t counted = 0;  // 1 if the split has added its errors
+};
+
+// Rounding errors of a vector of `length` elements from these sums. The range has the scale of the split.
+KINTSUGI_HOST_DEVICE inline RoundingErrors rounding_errors(const VectorMagnitudes& magnitudes,
+                                                           const VectorRange& range, std::int64_t length) {
+  constexpr double unit = power_of_two(-VectorMagnitudes::error_bits);
+  if ((range.flags & VectorRange::all_zero) != 0) return {};
+  double errors = static_cast<double>(magnitudes.errors) * unit;
+  // Elements far below 1/2 may lose bits, or all of them, when they are scaled.
+  constexpr int least_exponent = -960;
+  if (range.smallest + range.scale < least_exponent) errors += unit;
+  if (!range.finite()) errors = 0.5 * static_cast<double>(length);  // NaN and infinities have no errors
+  return {errors, times_power_of_two(magnitudes.sum, range.scale) + errors, largest_integer(range)};
+}
 
 // Bound of |sum of a_p b_p - sum of a'_p b'_p|, where a'_p and b'_p are the rounded integers. With a_p = a'_p
 // + alpha_p and b_p = b'_p + beta_p the difference is |sum of alpha_p b'_p + beta_p a'_p + alpha_p beta_p|,

@@ -1,5 +1,4 @@
-// Scales by norms (residue_scale.hpp) for kernels: L from a sum of squares in double, and the largest integer
-// of a scaled vector.
+// Scales by norms (residue_scale.hpp) for kernels: L from a sum of squares in double.
 #pragma once
 
 #include <cstdint>
@@ -27,11 +26,6 @@ KINTSUGI_HOST_DEVICE inline int bits_of_squares(double squares, const VectorRang
       range.largest > most)
     return 2 * (norm_digits + 1) + 64 - leading_zeros(static_cast<std::uint64_t>(length));
   return exponent_of(squares * (1 + 0x1p-19)) + 1 + 2 * (norm_digits - range.largest);
-}
-
-// Upper bound of the magnitudes of a vector's scaled integers. The range must have its scale.
-KINTSUGI_HOST_DEVICE inline double largest_integer(const VectorRange& range) {
-  return (range.flags & VectorRange::all_zero) != 0 ? 0 : power_of_two(range.largest + range.scale + 1);
 }
 
 }  // namespace kintsugi::core

@@ -20,19 +20,21 @@ inline const DevicePrepared::Item* usable(const DevicePrepared* prepared, const 
   return &prepared->items[prepared->items.size() == 1 ? 0 : static_cast<std::size_t>(index)];
 }
 
+// `found` has this call's memory for what is found of an operand that is not prepared.
 inline ItemSide item_side(const DeviceMatrix& matrix, std::int64_t index,
-                          const DevicePrepared::Item* prepared, VectorRange* ranges, VectorNorm* norms) {
+                          const DevicePrepared::Item* prepared, const DeviceSide& found) {
   if (prepared == nullptr) {
-    return {.side = {.matrix = matrix, .item = index, .ranges = ranges, .norms = norms},
-            .ranges = ranges,
-            .prepared = nullptr};
+    DeviceSide side = found;
+    side.matrix = matrix;
+    side.item = index;
+    return {.side = side, .ranges = found.ranges, .prepared = nullptr};
   }
   return {.side = {.matrix = matrix,
                    .item = index,
                    .ranges = prepared->ranges,
                    .norms = prepared->norms,
                    .summaries = prepared->summary},
-          .ranges = ranges,
+          .ranges = found.ranges,
           .prepared = prepared};
 }
 

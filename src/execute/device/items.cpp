@@ -65,10 +65,12 @@ class ItemSteps {
     const DeviceItemMemory memory = lay_out_item(plan_, workspace);
     const Program& program = first_candidate().program;
     Item item;
-    item.a = item_side(operands_.a, index, usable(operands_.prepared_a, program.split_a, index),
-                       memory.ranges_a, memory.norms_a);
-    item.b = item_side(operands_.b, index, usable(operands_.prepared_b, program.split_b, index),
-                       memory.ranges_b, memory.norms_b);
+    item.a =
+        item_side(operands_.a, index, usable(operands_.prepared_a, program.split_a, index),
+                  {.ranges = memory.ranges_a, .norms = memory.norms_a, .magnitudes = memory.magnitudes_a});
+    item.b =
+        item_side(operands_.b, index, usable(operands_.prepared_b, program.split_b, index),
+                  {.ranges = memory.ranges_b, .norms = memory.norms_b, .magnitudes = memory.magnitudes_b});
     item.selection = memory.selection;
     return item;
   }

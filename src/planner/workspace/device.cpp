@@ -85,12 +85,18 @@ DeviceItemMemory lay_out_item(const Plan& plan, Workspace& workspace) {
   const auto take_norms = [&](std::int64_t vectors) {
     return needs_norms(plan) ? workspace.take_array<VectorNorm>(vectors) : nullptr;
   };
+  const bool needs_magnitudes = plan.candidates.front().checked && needs_norms(plan);
+  const auto take_magnitudes = [&](std::int64_t vectors) {
+    return needs_magnitudes ? workspace.take_array<VectorMagnitudes>(vectors) : nullptr;
+  };
   const Problem& problem = plan.problem;
   DeviceItemMemory memory;
   memory.ranges_a = workspace.take_array<VectorRange>(problem.m);
   memory.norms_a = take_norms(problem.m);
+  memory.magnitudes_a = take_magnitudes(problem.m);
   memory.ranges_b = workspace.take_array<VectorRange>(problem.vectors_b());
   memory.norms_b = take_norms(problem.vectors_b());
+  memory.magnitudes_b = take_magnitudes(problem.vectors_b());
   memory.selection = workspace.take_array<DeviceSelection>(1);
   return memory;
 }

@@ -43,6 +43,9 @@ struct DeviceItemMemory {
   VectorRange* ranges_b = nullptr;
   VectorNorm* norms_a = nullptr;  // if needs_norms()
   VectorNorm* norms_b = nullptr;
+  VectorMagnitudes* magnitudes_a =
+      nullptr;  // of real FP64 operands whose checked products are scaled by norms
+  VectorMagnitudes* magnitudes_b = nullptr;
   DeviceSelection* selection = nullptr;
 };
 DeviceItemMemory lay_out_item(const Plan& plan, Workspace& workspace);

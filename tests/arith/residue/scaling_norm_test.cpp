@@ -10,6 +10,7 @@
 
 #include "arith/exact/exact_sum.hpp"
 #include "arith/residue/residue.hpp"
+#include "arith/residue/rounding_errors.hpp"
 
 namespace kintsugi::core {
 namespace scaling_norm {

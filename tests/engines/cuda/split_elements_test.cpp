@@ -207,7 +207,9 @@ TEST(Bytes, HaveTheResiduesOfWideIntegers) {
     double x = std::ldexp(random.symmetric(), bits);
     if (round % 5 == 0) x = std::ldexp(random.flip() ? 1 : -1, bits);
     if (round % 7 == 0) x = nearest_integer(x) + 0.5;
-    const WideByteDigits digits = nearest_digits(x);
+    double errors = 3;
+    const WideByteDigits digits = nearest_digits(x, errors);
+    ASSERT_EQ(errors, 3 + std::fabs(x - nearest_integer(x))) << x;
     split_into_residues(max_moduli, bits, x, 0, [&](int t, std::uint64_t pattern) {
       const ByteModulus weights = byte_modulus(moduli[t]);
       const auto residue = static_cast<std::int8_t>(byte_residue(digits, wide_float_modulus(weights)));
@@ -274,7 +276,11 @@ TEST(ComplexElements, HaveTheResiduesOfTheHost) {
       0x1p61, [](double x) { return balanced_digits(static_cast<std::int64_t>(x)); },
       [](const ComplexByteModulus& weights) { return complex_float_modulus(weights); });
   check_complex_residues(
-      0x1p93, [](double x) { return nearest_digits(x); },
+      0x1p93,
+      [](double x) {
+        double errors = 0;
+        return nearest_digits(x, errors);
+      },
       [](const ComplexByteModulus& weights) { return weights; });
 }
 

@@ -39,7 +39,7 @@ TEST_F(TilesOfProducts, LaterCandidatesPrecedeTheLastRecombinationOfTheFirst) {
   EXPECT_THAT(work_of(9000, 4096, 2048),
               ElementsAre("clear_bytes", HasSubstr("split_columns"), "select_candidate_by_norms",
                           "residue_products", "digit_residues_f64", "residue_products",  // 15 moduli
-                          HasSubstr("split_columns"), "residue_products", "wide_digit_residues_f64",
+                          HasSubstr("split_streaming"), "residue_products", "wide_digit_residues_f64",
                           "residue_products", "wide_digit_residues_f64",  // 17 moduli
                           HasSubstr("dmma_f64_"), "digit_residues_f64"));
   for (const std::string& event : events_with("cuLaunchKernel digit_residues_f64"))

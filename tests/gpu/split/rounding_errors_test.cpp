@@ -64,5 +64,56 @@ TYPED_TEST(RoundingErrorsOf, EqualTheHostsInSmallCases) {
   }
 }
 
+// Compares what norms and a split have found of a vector with the host's rounding errors.
+template <class View>
+void expect_errors(const View& view, std::int64_t v, const VectorRange& range, const RoundingErrors& found,
+                   const std::string& where) {
+  const RoundingErrors expected = rounding_errors_of(view, v, range.scale);
+  if (!range.finite()) {
+    ASSERT_GE(found.errors, expected.errors * (1 - 0x1p-40)) << where;
+    return;
+  }
+  ASSERT_EQ(found.errors == 0, expected.errors == 0) << where;
+  // The errors of eight elements are rounded up to multiples of 2^-24.
+  ASSERT_GE(found.errors, expected.errors * (1 - 0x1p-40)) << where;
+  ASSERT_LE(found.errors, expected.errors + 0x1p-27 * static_cast<double>(view.columns) + 0x1p-20) << where;
+  ASSERT_LE(expected.magnitudes, found.magnitudes * (1 + 0x1p-40)) << where;
+  ASSERT_LE(found.magnitudes, expected.magnitudes * (1 + 0x1p-40) + 2 * expected.errors + 1) << where;
+  ASSERT_GE(found.largest, expected.largest) << where;
+}
+
+// Norms and split find sums from which the rounding errors follow without another read, once for each split;
+// short vectors and those with free strides, which other kernels split, are read once more.
+TEST(RoundingErrorsOfDoubles, FollowFromNormsAndSplits) {
+  const std::uint64_t seed = fresh_seed();
+  Random random(seed);
+  for (int round = 0; round < 40 && !HasFailure(); ++round) {
+    const SplitRule rule =
+        find_scheme(round % 2 == 0 ? "ozaki2:moduli=19" : "ozaki2:moduli=24")->program.split_a;
+    const Operand<double> operand(random.integer(1, 70), random.integer(100, round < 35 ? 900 : 4000),
+                                  layouts[static_cast<std::size_t>(random.integer(0, 2))], 0, random.bits());
+    const auto view = operand.view();
+    const auto vectors = static_cast<std::size_t>(view.rows);
+    const DeviceOperand<double> device(operand, rule, 0);
+    const DeviceArray<VectorNorm> norms(vectors);
+    const DeviceArray<VectorMagnitudes> magnitudes(vectors);
+    const DeviceArray<RoundingErrors> errors(vectors);
+    DeviceSplit split = device.split();
+    split.side.norms = norms.data();
+    split.side.magnitudes = magnitudes.data();
+    split.ranges_known = true;
+    device_engine().find_scaling_norms({}, split.side, no_side(1), {});
+    for (int repeated = 0; repeated < 2; ++repeated) {
+      device_engine().split({}, {&split, 1}, {});
+      device_engine().find_rounding_errors({}, {split.side, errors.data(), 0, view.rows}, {}, {});
+    }
+    const std::vector<VectorRange> ranges = device.ranges.host();
+    const std::vector<RoundingErrors> found = errors.host();
+    for (std::size_t v = 0; v < vectors; ++v)
+      expect_errors(view, static_cast<std::int64_t>(v), ranges[v], found[v],
+                    fmt::format("{}, vector {}, seed {}, round {}", operand.text(), v, seed, round));
+  }
+}
+
 }  // namespace
 }  // namespace kintsugi::test

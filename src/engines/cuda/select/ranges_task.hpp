@@ -15,8 +15,9 @@ struct RangesTask {
   DeviceMatrix matrix;
   std::int64_t item = 0;
   VectorRange* ranges = nullptr;
-  VectorNorm* norms = nullptr;  // nullptr: find_ranges finds no depths
-  std::int64_t blocks = 0;      // thread blocks per item
+  VectorNorm* norms = nullptr;             // nullptr: find_ranges finds no depths
+  VectorMagnitudes* magnitudes = nullptr;  // nullptr: they are not needed
+  std::int64_t blocks = 0;                 // thread blocks per item
 };
 
 // The grid's first extent has the thread blocks of the first operand, then those of the second.

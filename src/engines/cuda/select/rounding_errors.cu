@@ -1,8 +1,8 @@
-// Rounding errors of all vectors that a checked candidate has split. The host's counterpart, which counts
+// Rounding errors of all vectors that a checked candidate has split: from sums that norms and
+// splits have found, or else by one more read. The host's counterpart, which counts
 // rounded elements, is src/split/rounding_bounds.cpp.
 #include "arith/residue/residue.hpp"
 #include "arith/residue/rounding_errors.hpp"
-#include "arith/residue/scaling_norm.hpp"
 #include "engines/cuda/select/rounding_errors_task.hpp"
 #include "engines/cuda/select/vector_sums.cuh"
 
@@ -57,6 +57,25 @@ struct RoundingErrorsOfVector {
   }
 };
 
+// Finds rounding errors of the thread block's vectors from the sums of their splits, and begins these sums
+// anew for the next split. Returns false and does nothing if the split has found none. All threads must call
+// it together.
+__device__ bool find_from_magnitudes(const RoundingErrorsTask& task, std::int64_t first_vector) {
+  const std::int64_t vectors = task.matrix.vectors();
+  if (task.magnitudes == nullptr || first_vector >= vectors) return false;
+  const bool is_known =
+      task.magnitudes[first_vector].summed != 0 && task.magnitudes[first_vector].counted != 0;
+  __syncthreads();
+  const std::int64_t vector = first_vector + threadIdx.x;
+  if (is_known && threadIdx.x < ranges_vectors && vector < vectors) {
+    VectorMagnitudes& magnitudes = task.magnitudes[vector];
+    task.errors[vector] = rounding_errors(magnitudes, task.ranges[vector], task.matrix.length());
+    magnitudes.errors = 0;
+    magnitudes.counted = 0;
+  }
+  return is_known;
+}
+
 }  // namespace
 
 extern "C" __global__ void __launch_bounds__(ranges_threads)
@@ -67,6 +86,7 @@ extern "C" __global__ void __launch_bounds__(ranges_threads)
   const RoundingErrorsTask& task = tasks.task[is_of_second_task ? 1 : 0];
   const std::int64_t block = blockIdx.x - (is_of_second_task ? tasks.task[0].blocks : 0);  // in the task
   const std::int64_t first_vector = task.first + block * ranges_vectors;
+  if (find_from_magnitudes(task, first_vector)) return;
   const bool is_fp64 = task.matrix.type == ElementType::f64 || task.matrix.type == ElementType::c64;
   if (is_fp64) {
     sum_vectors<double>(task.matrix, task.item, first_vector, RoundingErrorsOfVector{task});

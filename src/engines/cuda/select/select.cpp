@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "arith/residue/rounding_errors.hpp"
 #include "base/cuda/cuda_driver.hpp"
 #include "engines/cuda/common/clear.hpp"
 #include "engines/cuda/common/launch.hpp"
@@ -19,15 +20,23 @@ namespace {
 // Parameters for the side's items from `first_item` on.
 RangesTask ranges_task(const DeviceSide& side, std::int64_t first_item) {
   const std::int64_t vectors = side.matrix.vectors();
-  return {side.matrix, side.item + first_item, side.ranges + first_item * vectors,
+  return {side.matrix,
+          side.item + first_item,
+          side.ranges + first_item * vectors,
           side.norms == nullptr ? nullptr : side.norms + first_item * vectors,
+          side.magnitudes == nullptr ? nullptr : side.magnitudes + first_item * vectors,
           divide_up(vectors, ranges_vectors)};
 }
 
 RoundingErrorsTask rounding_errors_task(const DeviceRoundingErrors& operand) {
   const DeviceSide& side = operand.side;
-  return {side.matrix,    side.item,     side.ranges,
-          operand.errors, operand.first, divide_up(operand.vectors, ranges_vectors)};
+  return {side.matrix,
+          side.item,
+          side.ranges,
+          side.magnitudes,
+          operand.errors,
+          operand.first,
+          divide_up(operand.vectors, ranges_vectors)};
 }
 
 // Number of real vectors of a row or column of the operand.
@@ -115,12 +124,20 @@ void find_norms_together(const Queue& queue, const DeviceSide& a, const DeviceSi
   find_norms_by_parts(queue, sides_of(a, b), alpha, no_findings);
 }
 
-// Finds ranges and norms that give scales alone, for sides with equally many items.
+// Finds ranges and norms that give scales alone, for sides with equally many items; and magnitudes, unless
+// the operands are read by other kernels.
 void find_scaling_norms_together(const Queue& queue, const DeviceSide& a, const DeviceSide& b,
                                  const Alpha& alpha) {
   static const KernelName kernel{"scaling_norms", "find_scaling_norms", waits_for_grid_dependency};
   const DeviceMatrix& matrix = (a.matrix.vectors() > 0 ? a : b).matrix;
-  if (matrix.type != ElementType::f64 || reads_by_parts(a, b)) return find_norms_together(queue, a, b, alpha);
+  if (matrix.type != ElementType::f64 || reads_by_parts(a, b)) {
+    for (const DeviceSide& side : {a, b}) {
+      if (side.magnitudes == nullptr) continue;
+      const auto vectors = static_cast<std::size_t>(side.items * side.matrix.vectors());
+      clear(queue, side.magnitudes, vectors * sizeof(VectorMagnitudes));
+    }
+    return find_norms_together(queue, a, b, alpha);
+  }
   launch_ranges(kernel, queue, a, b, alpha);
 }
 

@@ -12,16 +12,15 @@ namespace {
 
 // Kernels of a kind of element. `written` names the split_parts_* kernel of this kind. It is another kind for
 // fp16_with_depth: that kind differs from fp16 only in how ranges are found, and split_parts_* gets known
-// ranges.
-#define KINTSUGI_KERNELS_LIKE(type, Source, kind, written)                                     \
-  {                                                                                            \
-    ElementType::type, ElementKind::kind,                                                      \
-        {"split_rows", "split_rows_" #Source "_" #kind, waits_for_grid_dependency},            \
-        {"split_columns_sm90", "split_columns_" #Source "_" #kind, waits_for_grid_dependency}, \
-        {"split_parts", "split_parts_" #Source "_" #written, waits_for_grid_dependency},       \
-        {"split_short", "split_short_" #Source "_" #kind, waits_for_grid_dependency}, {        \
-      "split_tiles", "split_tiles_" #Source "_" #kind, waits_for_grid_dependency               \
-    }                                                                                          \
+// ranges. A kernel of Traversal::streaming may follow.
+#define KINTSUGI_KERNELS_LIKE(type, Source, kind, written, ...)                                   \
+  {                                                                                               \
+    ElementType::type, ElementKind::kind,                                                         \
+        {"split_rows", "split_rows_" #Source "_" #kind, waits_for_grid_dependency},               \
+        {"split_columns_sm90", "split_columns_" #Source "_" #kind, waits_for_grid_dependency},    \
+        {"split_parts", "split_parts_" #Source "_" #written, waits_for_grid_dependency},          \
+        {"split_short", "split_short_" #Source "_" #kind, waits_for_grid_dependency},             \
+        {"split_tiles", "split_tiles_" #Source "_" #kind, waits_for_grid_dependency}, __VA_ARGS__ \
   }
 #define KINTSUGI_KERNELS_OF_KIND(type, Source, kind) KINTSUGI_KERNELS_LIKE(type, Source, kind, kind)
 
@@ -35,7 +34,9 @@ const std::array<KernelOfKind, 10> kernels{{
     KINTSUGI_KERNELS_OF_KIND(f32, float, residues),
     KINTSUGI_KERNELS_OF_KIND(f64, double, digits),
     KINTSUGI_KERNELS_OF_KIND(f64, double, residues),
-    KINTSUGI_KERNELS_OF_KIND(f64, double, wide_residues),
+    KINTSUGI_KERNELS_LIKE(
+        f64, double, wide_residues, wide_residues,
+        {"split_streaming_sm90", "split_streaming_double_wide_residues", waits_for_grid_dependency}),
 }};
 
 // Kernels that find norms. They hold whole vectors, since an element can be scaled only when its vector's
@@ -149,9 +150,10 @@ const KernelName& kernel_name(const KernelOfKind* kernel, Traversal traversal) {
     case Traversal::rows: return kernel->rows;
     case Traversal::columns: return kernel->columns;
     case Traversal::parts: return kernel->parts;
-    case Traversal::short_vectors: break;
+    case Traversal::short_vectors: return kernel->short_vectors;
+    case Traversal::streaming: break;
   }
-  return kernel->short_vectors;
+  return kernel->streaming;
 }
 
 }  // namespace kintsugi::core::cuda

@@ -8,11 +8,12 @@ namespace kintsugi::core::cuda {
 
 // Way in which a kernel reads an operand.
 enum class Traversal : std::uint8_t {
-  tiles,         // by tiles of few vectors
-  rows,          // whole rows
-  columns,       // strips of columns, each in a cluster
-  parts,         // parts of vectors that no thread block or cluster holds; ranges must be known
-  short_vectors  // groups of many short vectors
+  tiles,          // by tiles of few vectors
+  rows,           // whole rows
+  columns,        // strips of columns, each in a cluster
+  parts,          // parts of vectors that no thread block or cluster holds; ranges must be known
+  short_vectors,  // groups of many short vectors
+  streaming       // tiles that stream through shared memory; ranges must be known
 };
 
 struct KernelOfKind {
@@ -23,6 +24,7 @@ struct KernelOfKind {
   KernelName parts;
   KernelName short_vectors;
   KernelName tiles;
+  KernelName streaming{"", ""};
 };
 
 // Kind of element of the kernels that split by the rule.

@@ -39,7 +39,8 @@ struct SplitTask {
   VectorRange* ranges = nullptr;  // starts with vector `first`
   std::int64_t item_ranges = 0;   // number of ranges per item
   VectorNorm* norms = nullptr;    // starts with vector `first`; nullptr unless the rule scales by norms
-  std::int64_t first = 0;         // first of the operand's vectors that is split
+  VectorMagnitudes* magnitudes = nullptr;  // likewise; nullptr: rounding errors are not wanted
+  std::int64_t first = 0;                  // first of the operand's vectors that is split
   std::int64_t vectors = 0;
   std::int64_t padded_vectors = 0;
   std::int64_t length = 0;

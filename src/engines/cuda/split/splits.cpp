@@ -4,6 +4,7 @@
 #include <array>
 #include <vector>
 
+#include "arith/residue/rounding_errors.hpp"
 #include "base/cuda/cuda_driver.hpp"
 #include "base/status.hpp"
 #include "engines/cuda/arch/architecture.hpp"
@@ -53,6 +54,7 @@ SplitTask task_of(const SplitTraversal& traversal, std::int64_t blocks, const Sp
           .ranges = split.side.ranges + split.first,
           .item_ranges = split.side.matrix.vectors(),
           .norms = split.side.norms == nullptr ? nullptr : split.side.norms + split.first,
+          .magnitudes = split.side.magnitudes == nullptr ? nullptr : split.side.magnitudes + split.first,
           .first = split.first,
           .vectors = vectors_of(split),
           .padded_vectors = traversal.written_vectors(),
@@ -83,6 +85,7 @@ void launch_items(const Queue& queue, const KernelName& kernel, const Extent& gr
       task.item += max_launched_items;
       task.ranges += max_launched_items * task.item_ranges;
       if (task.norms != nullptr) task.norms += max_launched_items * task.item_ranges;
+      if (task.magnitudes != nullptr) task.magnitudes += max_launched_items * task.item_ranges;
       task.slices += max_launched_items * task.item_bytes;
     }
     tasks.condition.selection += tasks.condition.selection == nullptr ? 0 : max_launched_items;

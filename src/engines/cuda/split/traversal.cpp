@@ -7,6 +7,7 @@
 #include "base/cuda/cuda_driver.hpp"
 #include "engines/cuda/arch/architecture.hpp"
 #include "engines/cuda/gemm/clusters.hpp"
+#include "engines/cuda/split/streaming/streaming.hpp"
 
 namespace kintsugi::core::cuda {
 
@@ -59,6 +60,14 @@ std::int64_t choose_cluster(const KernelOfKind& kernel, const DeviceSplit& split
   return chosen;
 }
 
+// True if the kernel that streams tiles splits the operand.
+bool streams(const KernelOfKind& kernel, const DeviceSplit& split) {
+  const DeviceMatrix& matrix = split.side.matrix;
+  return *kernel.streaming.name() != 0 && split.ranges_known && current_architecture().has_clusters &&
+         (matrix.column_stride == 1 || matrix.row_stride == 1) &&
+         padded_length_of(split) >= least_streaming_stride && split.rule->slices <= streaming_moduli;
+}
+
 }  // namespace
 
 std::int64_t padded_length_of(const DeviceSplit& split) {
@@ -86,6 +95,7 @@ std::int64_t SplitTraversal::min_threads(const KernelOfKind* kernel) const {
     case Traversal::tiles: return tile_threads;
     case Traversal::parts: return parts_split_threads;
     case Traversal::short_vectors: return short_threads;
+    case Traversal::streaming: return streaming_threads;
     case Traversal::rows: return std::max(threads_per_vector(stride()), min_rows_threads);
     case Traversal::columns:
       return columns_bytes(*kernel, *split, cluster) > 36 * 1024 ? cluster_threads : cluster_threads / 2;
@@ -97,6 +107,7 @@ std::int64_t SplitTraversal::shared_bytes(const KernelOfKind& kernel, std::int64
   switch (traversal) {
     case Traversal::tiles:
     case Traversal::short_vectors: return 0;
+    case Traversal::streaming: return streaming_shared_bytes;
     case Traversal::parts: {
       const std::int64_t line_bytes = strip_bytes + strip_gap * element_bytes(kernel) / strip_group;
       return by_rows() ? 0 : part_length() * line_bytes;
@@ -120,6 +131,7 @@ std::int64_t SplitTraversal::blocks(const KernelOfKind* kernel, std::int64_t thr
           by_rows() ? rows_per_block : strip_bytes / element_bytes(*kernel);
       return vectors / vectors_per_block * divide_up(stride(), part_length());
     }
+    case Traversal::streaming: return streaming_tiles(by_rows(), vectors, stride());
     case Traversal::short_vectors: return vectors / (short_threads / threads_per_short_vector(stride()));
     case Traversal::rows: return vectors / (threads / threads_per_vector(stride()));
     case Traversal::columns: return vectors / (strip_bytes / element_bytes(*kernel)) * cluster;
@@ -133,6 +145,7 @@ std::int64_t SplitTraversal::max_launched(bool conditional) const {
   constexpr std::int64_t tiles_blocks = 2;  // thread blocks per SM that the kernels' registers allow
   constexpr std::int64_t parts_blocks = 3;
   if (traversal == Traversal::short_vectors) return short_blocks * sm_count();
+  if (traversal == Traversal::streaming) return divide_up(streaming_blocks * sm_count(), split->side.items);
   const bool loops = traversal == Traversal::tiles || traversal == Traversal::parts;
   if (!conditional || !loops) return std::numeric_limits<std::int64_t>::max();
   return (traversal == Traversal::tiles ? tiles_blocks : parts_blocks) * sm_count();
@@ -145,7 +158,9 @@ bool SplitTraversal::shares_vectors() const {
 }
 
 std::int64_t SplitTraversal::written_vectors() const {
-  if (split->needs_padding || traversal != Traversal::parts) return padded_vectors_of(*split);
+  const bool may_leave_padding = traversal == Traversal::parts || traversal == Traversal::streaming;
+  if (split->needs_padding || !may_leave_padding) return padded_vectors_of(*split);
+  if (traversal == Traversal::streaming) return round_up(split->slices.vectors, streaming_vector_multiple);
   constexpr std::int64_t vectors_of_strip = strip_bytes / 4;  // of FP32, and a multiple of those of FP64
   return round_up((split->rule->strassen ? 2 : 1) * split->slices.vectors, vectors_of_strip);
 }
@@ -187,6 +202,7 @@ SplitTraversal choose_traversal(const KernelOfKind* kernel, const DeviceSplit& s
   const bool by_norms = kernel->kind == ElementKind::residues_by_norms;
   if (!by_norms && split.slices.vector_stride() <= short_stride && split.slices.vectors >= many_vectors)
     return {&split, Traversal::short_vectors};
+  if (streams(*kernel, split)) return {&split, Traversal::streaming};
   const SplitTraversal rows{&split, Traversal::rows};
   const bool is_long = rows.stride() > long_stride;
   if (matrix.column_stride == 1) {

@@ -24,14 +24,15 @@ DeviceChecked::DeviceChecked(const Plan& plan, int candidate, const Blocking& bl
 
 DeviceCheckedChain DeviceChecked::chain() const {
   // An exact sum computes four products for two complex elements; a term computes one. Open real FP64
-  // elements are summed in two doubles, of which one in thousands needs an exact sum. The share of its time
-  // is a guess (docs/results/log/2026-11-27-exact-in-fewer-passes.md).
-  constexpr double share_of_sum_in_pairs = 1.0 / 3;
+  // elements are summed in two doubles, of which one in thousands needs an exact sum. Shares of its time on
+  // an H200 (docs/results/log/2026-11-27-exact-without-another-read.md): 0.43, and 0.12 where bands of
+  // adjacent vectors are read.
   const bool sums_in_pairs = plan_.problem.type == OperandType::f64 && !plan_.problem.complex;
-  const double sums_of_pair = plan_.problem.complex ? 4 : sums_in_pairs ? share_of_sum_in_pairs : 1;
+  const double share_of_sum_in_pairs = a_.matrix.row_stride == 1 || b_.matrix.row_stride == 1 ? 0.15 : 0.45;
+  const double sums = plan_.problem.complex ? 4 : sums_in_pairs ? share_of_sum_in_pairs : 1;
   DeviceCheckedChain chain;
   chain.first = first_checked_index(plan_);
-  chain.exact_sum_cost = sums_of_pair * engine_.thresholds().exact_sum_terms;
+  chain.exact_sum_cost = sums * engine_.thresholds().exact_sum_terms;
   for (const Candidate& candidate :
        product_candidates(plan_).subspan(static_cast<std::size_t>(chain.first))) {
     const Program& program = candidate.program;

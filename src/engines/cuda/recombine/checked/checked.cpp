@@ -6,7 +6,9 @@
 #include "base/status.hpp"
 #include "engines/cuda/common/clear.hpp"
 #include "engines/cuda/common/launch.hpp"
+#include "engines/cuda/gemm/clusters.hpp"
 #include "engines/cuda/recombine/arguments.hpp"
+#include "engines/cuda/recombine/checked/adjacent_vectors.hpp"
 #include "engines/cuda/recombine/checked/chain_task.hpp"
 #include "engines/cuda/recombine/checked/checked_digits.hpp"
 #include "engines/cuda/recombine/checked/exact_lanes.hpp"
@@ -105,6 +107,22 @@ std::int64_t exact_blocks(const DeviceTile& tile) {
   return std::min(divide_up(tile.rows * tile.columns, std::int64_t{exact_warps}), max_exact_blocks);
 }
 
+// Sums open elements in two doubles, if many are open and the rows of A or the columns of B are adjacent in
+// memory.
+void recompute_adjacent_vectors(const Queue& queue, const DeviceTile& block, const DeviceOpenElements& open) {
+  static const KernelName kernel{"adjacent_vectors", "recompute_adjacent_vectors_f64",
+                                 waits_for_grid_dependency};
+  const bool of_rows = block.a.matrix.row_stride == 1;
+  if (block.c.type != ElementType::f64 || open.in_own_arithmetic ||
+      (!of_rows && block.b.matrix.row_stride != 1) || block.rows * block.columns < least_elements_of_block)
+    return;
+  const std::int64_t bands = divide_up(of_rows ? block.rows : block.columns, std::int64_t{band_vectors});
+  const std::int64_t blocks = 2 * sm_count();  // thread blocks that a device holds
+  const std::int64_t parts = std::max(blocks / bands, std::int64_t{1});
+  launch(kernel, {bands * parts}, adjacent_vectors_threads, adjacent_vectors_shared_bytes, queue, block, open,
+         of_rows, parts);
+}
+
 }  // namespace
 
 void multiply_exactly(const Queue& queue, const DeviceTile& tile) {
@@ -125,6 +143,7 @@ void recompute(const Queue& queue, const DeviceTile& block, const DeviceOpenElem
       ExactKernel{{"exact_products", "recompute_f64"}, recompute_shared_bytes<double>},
       ExactKernel{{"exact_products", "recompute_c32"}, recompute_shared_bytes<Complex<float>>},
       ExactKernel{{"exact_products", "recompute_c64"}, recompute_shared_bytes<Complex<double>>}};
+  recompute_adjacent_vectors(queue, block, open);
   const std::int64_t masks = open.masks_per_column * block.columns;
   launch(list_masks, {std::min(divide_up(masks, list_threads), max_list_blocks)}, list_threads,
          no_shared_bytes, queue, open, masks);

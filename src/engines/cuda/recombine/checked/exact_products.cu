@@ -208,16 +208,16 @@ __device__ void recompute_wide_elements(const DeviceTile& tile, const DeviceOpen
   });
 }
 
-// Recomputes the open elements of a block of C, whose masks list_open_masks has listed, and counts them in
-// the report.
+// Recomputes the elements of a block of C that are still open, whose masks list_open_masks has listed. Counts
+// in the report all elements that the last candidate left open.
 template <class T>
 __device__ void recompute_listed_elements(const DeviceTile& tile, const DeviceOpenElements& open,
                                           DeviceReport* report) {
-  const std::uint32_t listed = open.state->listed;
-  if (listed == 0) return;
-  if (report != nullptr && blockIdx.x == 0 && threadIdx.x == 0)
+  if (report != nullptr && open.state->open != 0 && blockIdx.x == 0 && threadIdx.x == 0)
     atomicAdd(reinterpret_cast<unsigned long long*>(&report->recomputed),
               static_cast<unsigned long long>(open.state->open));
+  const std::uint32_t listed = open.state->listed;
+  if (listed == 0) return;
   __shared__ TakenMasks taken;
   constexpr int digits = few_digits<T>;
   const int warp = static_cast<int>(threadIdx.x) / exact_lanes;

@@ -86,11 +86,18 @@ __device__ void write_digits(const SplitTask& task, const Scaling& scaling, cons
   }
 }
 
+// Adds the elements' rounding errors to `errors`.
 template <class Source, int count>
-__device__ void to_digits(const Scaling& scaling, const Source (&x)[count], WideByteDigits (&digits)[count]) {
+__device__ void to_digits(const Scaling& scaling, const Source (&x)[count], WideByteDigits (&digits)[count],
+                          double& errors) {
 #pragma unroll
   for (int i = 0; i < count; ++i)
-    digits[i] = nearest_digits(static_cast<double>(x[i]) * scaling.first * scaling.second);
+    digits[i] = nearest_digits(static_cast<double>(x[i]) * scaling.first * scaling.second, errors);
+}
+template <class Source, int count>
+__device__ void to_digits(const Scaling& scaling, const Source (&x)[count], WideByteDigits (&digits)[count]) {
+  double errors = 0;
+  to_digits(scaling, x, digits, errors);
 }
 
 // Constants of modulus t for integers with digits of type Digits. With `known_modulus` they are known when

@@ -31,10 +31,10 @@ struct WideByteDigits {
   std::uint32_t top;
 };
 
-// Digits of the integer nearest to x, ties to even, for |x| <= 2^93. x is cut into a multiple of 2^48 and a
-// rest of at most 2^47, which is then rounded. Both are read from the low bits of doubles to which 3 * 2^51
-// was added: conversions to integers of 64 bits are slow.
-KINTSUGI_HOST_DEVICE inline WideByteDigits nearest_digits(double x) {
+// Digits of the integer nearest to x, ties to even, for |x| <= 2^93. Adds |x - integer| to `errors`. x is cut
+// into a multiple of 2^48 and a rest of at most 2^47, which is then rounded. Both are read from the low bits
+// of doubles to which 3 * 2^51 was added: conversions to integers of 64 bits are slow.
+KINTSUGI_HOST_DEVICE inline WideByteDigits nearest_digits(double x, double& errors) {
   __extension__ using Wide = unsigned __int128;
   constexpr int low_bits = 48;
   constexpr double units = 0x1.8p52;
@@ -43,7 +43,9 @@ KINTSUGI_HOST_DEVICE inline WideByteDigits nearest_digits(double x) {
   const double high_units = std::fma(x, power_of_two(-low_bits), units);
   const double rest = std::fma(units - high_units, power_of_two(low_bits), x);  // exact
   const std::int64_t high = std::bit_cast<std::int64_t>(high_units) - bits_of_units;
-  const std::int64_t low = std::bit_cast<std::int64_t>(rest + units) - bits_of_units;
+  const double low_units = rest + units;
+  errors += std::fabs(rest - (low_units - units));  // exact, since both are multiples of the same last place
+  const std::int64_t low = std::bit_cast<std::int64_t>(low_units) - bits_of_units;
   const Wide digits = ((static_cast<Wide>(high) << low_bits) + static_cast<Wide>(low) + halves) ^ halves;
   return {{static_cast<std::uint32_t>(digits), static_cast<std::uint32_t>(digits >> 32)},
           static_cast<std::uint32_t>(digits >> 64)};

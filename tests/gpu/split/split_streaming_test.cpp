@@ -1,0 +1,151 @@
+// Splits of FP64 operands with known ranges into residues, most of which stream through shared memory, give
+// the bits of the host's loops.
+#include "gpu/split/norm_cases.hpp"
+#include "split/residues/norms.hpp"
+
+namespace kintsugi::test {
+namespace {
+
+// Residues of integers of eight and of twelve digits, by even and odd numbers of moduli.
+constexpr std::array streamed_moduli{7, 16, 17, 18, 19, 20, 22, 23, 24, 25, 26};
+
+SplitRule streamed_rule(int moduli, std::int64_t k, bool by_norms) {
+  if (by_norms) return rule_by_norms(moduli, k);
+  const Scheme& scheme = *find_scheme(fmt::format("ozaki2:moduli={}", moduli));
+  return fitted_program(scheme, OperandType::f64, k).split_a;
+}
+
+// An operand on the device whose ranges and norms are known; its scales are not.
+struct KnownOperand {
+  KnownOperand(const Operand<double>& host, const SplitRule& rule, std::size_t offset)
+      : operand(host), device(host, rule, offset), expected(split_on_host(host.view(), rule)),
+        norms(norms_on_host(host.view(), expected.ranges)) {
+    if (rule.scales == ScaleRule::norm) split_host_by_norms(rule);
+    std::vector<VectorRange> known = expected.ranges;
+    for (VectorRange& range : known) range.scale = 12345;
+    device_engine().copy_to_device({}, device.ranges.data(), known.data(),
+                                   known.size() * sizeof(VectorRange));
+  }
+
+  void split_host_by_norms(const SplitRule& rule) {
+    scale_by_norms(operand.view(), rule, expected.ranges, 4);
+    Slices slices = slices_of(rule, operand.view().rows, operand.view().columns);
+    slices.data = expected.slices.data();
+    split_operand(operand.view(), rule, expected.ranges, slices, 4);
+  }
+
+  DeviceSplit split() const {
+    DeviceSplit split = device.split();
+    split.side.norms = norms.data();
+    split.ranges_known = true;
+    return split;
+  }
+
+  void expect_host(const std::string& text) const {
+    expect_same_ranges(device.ranges.host(), expected.ranges, text);
+    expect_same_slices(device.slices.host(), expected, operand.view(), device.rule, text);
+  }
+
+  const Operand<double>& operand;
+  DeviceOperand<double> device;
+  HostSplit expected;
+  DeviceArray<VectorNorm> norms;
+};
+
+Layout draw_layout(Random& random) { return random.flip() ? Layout::along_k : Layout::across; }
+
+// Lengths around the groups (8), the padding (64), the tiles (256, and 512 elements a warp) and the shortest
+// vectors that are streamed.
+std::int64_t draw_length(Random& random) {
+  constexpr std::array edges{193, 256, 257, 320, 1024, 2048, 2112, 4096, 6144};
+  if (random.flip()) return random.integer(193, 2500);
+  return edges[static_cast<std::size_t>(random.integer(0, edges.size() - 1))] + random.integer(-1, 1);
+}
+
+TEST(StreamingSplits, GiveTheHostsSlices) {
+  Random random(fresh_seed());
+  for (const int moduli : streamed_moduli) {
+    for (const Layout layout : {Layout::along_k, Layout::across}) {
+      for (const bool by_norms : {false, true}) {
+        if (by_norms && (moduli < 15 || moduli > 24)) continue;
+        const std::int64_t k = draw_length(random);
+        const std::size_t offset = random.flip() ? 1 : 0;
+        const std::uint64_t seed = random.bits();
+        const Operand<double> operand(random.integer(1, 300), k, layout, offset, seed);
+        const KnownOperand known(operand, streamed_rule(moduli, k, by_norms), offset);
+        const DeviceSplit split = known.split();
+        device_engine().split({}, {&split, 1}, {});
+        known.expect_host(fmt::format("{} moduli{}, {}, seed {}", moduli, by_norms ? " by norms" : "",
+                                      operand.text(), seed));
+        if (HasFailure()) return;
+      }
+    }
+  }
+}
+
+// Both operands in one launch, of the same layout or of different ones. A launch for a candidate that was not
+// selected writes nothing and stores no scale.
+TEST(StreamingSplits, OfBothOperandsGiveTheHostsSlices) {
+  Random random(fresh_seed());
+  const DeviceArray<DeviceSelection> selection(std::vector<DeviceSelection>(1));  // candidate 0
+  for (int round = 0; round < 24 && !HasFailure(); ++round) {
+    const std::int64_t k = draw_length(random);
+    const int moduli = static_cast<int>(random.integer(18, 24));
+    const SplitRule rule = streamed_rule(moduli, k, false);
+    const Operand<double> a(random.integer(1, 400), k, draw_layout(random), 0, random.bits());
+    const Operand<double> b(random.integer(1, 400), k, draw_layout(random), 0, random.bits());
+    const KnownOperand known_a(a, rule, 0), known_b(b, rule, 0);
+    const std::array splits{known_a.split(), known_b.split()};
+    const std::string text = fmt::format("{} moduli, {} and {}", moduli, a.text(), b.text());
+    const std::vector<std::byte> before = known_b.device.slices.host();
+    device_engine().split({}, splits, {selection.data(), 1});
+    EXPECT_EQ(known_b.device.slices.host(), before) << text;
+    EXPECT_EQ(known_b.device.ranges.host()[0].scale, 12345) << text;
+    device_engine().split({}, splits, {selection.data(), 0});
+    known_a.expect_host(text);
+    known_b.expect_host(text);
+  }
+}
+
+// More tiles than the device holds thread blocks, so that every thread block goes through several tiles of
+// both operands.
+TEST(StreamingSplits, OfManyTilesGiveTheHostsSlices) {
+  Random random(fresh_seed());
+  const std::int64_t k = random.integer(1500, 1600);
+  const SplitRule rule = streamed_rule(19, k, false);
+  const Operand<double> a(random.integer(1700, 1800), k, Layout::across, 0, random.bits());
+  const Operand<double> b(random.integer(1700, 1800), k, Layout::along_k, 0, random.bits());
+  const KnownOperand known_a(a, rule, 0), known_b(b, rule, 0);
+  const std::array splits{known_a.split(), known_b.split()};
+  device_engine().split({}, splits, {});
+  known_a.expect_host(a.text());
+  known_b.expect_host(b.text());
+}
+
+// Vectors that no thread block or cluster holds, with padding of which nothing is read.
+TEST(StreamingSplits, OfLongVectorsLeavePaddingUnwritten) {
+  Random random(fresh_seed());
+  for (const Layout layout : {Layout::along_k, Layout::across}) {
+    const std::int64_t k = random.integer(30000, 70000);
+    const Operand<double> operand(random.integer(1, 5), k, layout, 0, random.bits());
+    KnownOperand known(operand, streamed_rule(20, k, false), 0);
+    DeviceSplit split = known.split();
+    split.needs_padding = false;
+    device_engine().split({}, {&split, 1}, {});
+    const std::vector<std::byte> found = known.device.slices.host();
+    constexpr std::int64_t written = 64;  // vectors of whole tiles
+    const Slices& slices = split.slices;
+    for (int s = 0; s < slices.count; ++s) {
+      const auto unwritten =
+          static_cast<std::size_t>(s * slices.slice_stride() + written * slices.vector_stride());
+      EXPECT_EQ(found[unwritten], std::byte{DeviceArray<std::byte>::poison}) << "slice " << s;
+      std::fill(known.expected.slices.begin() + static_cast<std::ptrdiff_t>(unwritten),
+                known.expected.slices.begin() + (s + 1) * slices.slice_stride(),
+                std::byte{DeviceArray<std::byte>::poison});
+    }
+    known.expect_host(operand.text());
+  }
+}
+
+}  // namespace
+}  // namespace kintsugi::test
