@@ -122,6 +122,28 @@ TEST(StreamingSplits, OfManyTilesGiveTheHostsSlices) {
   known_b.expect_host(b.text());
 }
 
+template <class T>
+void check_many_complex_tiles(int moduli, Layout layout, Random& random) {
+  const std::int64_t k = random.integer(1200, 1400);
+  const Scheme& scheme = *find_scheme(fmt::format("ozaki2:moduli={}", moduli));
+  const OperandType type = std::is_same_v<RealOf<T>, double> ? OperandType::f64 : OperandType::f32;
+  Program program = fitted_program(scheme, type, k);
+  scheme.multiply_elements(program);
+  check_split<T>({fmt::format("{} moduli", moduli), program.split_a}, random.integer(900, 1000), k, layout,
+                 random.flip() ? 1 : 0, random.bits());
+}
+
+// The same of complex elements, by eight and by twelve digits.
+TEST(StreamingSplits, OfManyComplexTilesGiveTheHostsSlices) {
+  Random random(fresh_seed());
+  for (const Layout layout : layouts) {
+    check_many_complex_tiles<std::complex<float>>(8, layout, random);
+    check_many_complex_tiles<std::complex<double>>(15, layout, random);
+    check_many_complex_tiles<std::complex<double>>(20, layout, random);
+    if (HasFailure()) return;
+  }
+}
+
 // Vectors that no thread block or cluster holds, with padding of which nothing is read.
 TEST(StreamingSplits, OfLongVectorsLeavePaddingUnwritten) {
   Random random(fresh_seed());

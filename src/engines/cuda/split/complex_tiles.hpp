@@ -5,14 +5,17 @@
 
 namespace kintsugi::core::cuda {
 
-// Elements of a vector in a tile. In shared memory each group of eight elements and each vector of a tile is
-// followed by padding of one element.
-inline constexpr std::int64_t complex_tile_length = 128;
+// Vectors of a tile, and elements of each of them. A warp writes runs of 256 bytes. In shared memory each
+// group of eight elements and each vector of a tile is followed by padding of one element.
+inline constexpr std::int64_t complex_tile_vectors = 8;
+inline constexpr std::int64_t complex_tile_length = 256;
 inline constexpr std::int64_t complex_tile_pitch = complex_tile_length / 8 * 9 + 1;
+
+inline constexpr std::int64_t complex_tiles_blocks = 3;  // thread blocks per SM
 
 // Bytes of shared memory of a thread block, which has two tiles.
 constexpr std::int64_t complex_tiles_bytes(std::int64_t element_bytes) {
-  return 2 * tile_vectors * complex_tile_pitch * element_bytes;
+  return 2 * complex_tile_vectors * complex_tile_pitch * element_bytes;
 }
 
 }  // namespace kintsugi::core::cuda

@@ -41,16 +41,22 @@ __device__ const auto& complex_modulus(int index) {
 
 constexpr int elements_per_thread = 8;
 constexpr int lanes_of_vector = complex_tile_length / elements_per_thread;
-static_assert(lanes_of_vector * tile_vectors == tile_threads);
+static_assert(lanes_of_vector * complex_tile_vectors == tile_threads);
 
 // A tile in shared memory, as it is in the operand. Every group of elements that a thread writes is followed
 // by padding of one element, and so is every vector: then neither copies nor reads of a warp meet in one
 // bank.
 template <class Source>
 struct Tile {
-  Source elements[tile_vectors][complex_tile_pitch][2];
+  Source elements[complex_tile_vectors][complex_tile_pitch][2];
 
   __device__ Source (&element(int v, int p))[2] { return elements[v][p + p / elements_per_thread]; }
+};
+
+// First vector and first element of a tile.
+struct TilePosition {
+  int vector;
+  int element;
 };
 
 // Copies an element to shared memory, or writes zeros.
@@ -68,39 +74,60 @@ __device__ void copy_element(Source (&element)[2], const Source* source, bool is
   }
 }
 
-// Starts copies of a tile to shared memory, with zeros beyond the operand. Neighboring threads copy along the
-// smaller stride.
+// Copies of a tile that a thread starts: elements_per_thread of them, each `step` elements from the one
+// before. Neighboring threads copy along the smaller stride.
 template <class Source>
-__device__ void start_loading(const SplitTask& task, std::int64_t first_vector, std::int64_t first_element,
-                              Tile<Source>& tile) {
-  constexpr int length = complex_tile_length;
-  constexpr int vectors_step = tile_threads / length;  // from one copy of a thread to the next
-  constexpr int elements_step = tile_threads / tile_vectors;
+struct TileCopies {
+  static constexpr int length = complex_tile_length;
+  static constexpr int vectors_step = tile_threads / length;  // from one copy of a thread to the next
+  static constexpr int elements_step = tile_threads / complex_tile_vectors;
   static_assert(elements_step % elements_per_thread == 0);
+
+  __device__ explicit TileCopies(const DeviceMatrix& matrix)
+      : along_k(abs(matrix.column_stride) <= abs(matrix.row_stride)),
+        v(static_cast<int>(along_k ? threadIdx.x / length : threadIdx.x % complex_tile_vectors)),
+        p(static_cast<int>(along_k ? threadIdx.x % length : threadIdx.x / complex_tile_vectors)),
+        step(along_k ? vectors_step * matrix.row_stride : elements_step * matrix.column_stride),
+        tile_step(along_k ? vectors_step * complex_tile_pitch
+                          : elements_step / elements_per_thread * (elements_per_thread + 1)) {}
+
+  // Number of copies whose elements exist, if the operand has so many vectors and elements from the tile on.
+  __device__ int existing(std::int64_t vectors, std::int64_t elements) const {
+    if (vectors <= v || elements <= p) return 0;
+    return static_cast<int>(along_k ? divide_up(min(vectors - v, complex_tile_vectors), vectors_step)
+                                    : divide_up(min(elements - p, complex_tile_length), elements_step));
+  }
+
+  bool along_k;
+  int v;  // of the first copy
+  int p;
+  std::int64_t step;
+  int tile_step;  // in shared memory
+};
+
+// Starts copies of a tile to shared memory, with zeros beyond the operand.
+template <class Source>
+__device__ void start_loading(const SplitTask& task, const TilePosition& position, Tile<Source>& tile) {
   const DeviceMatrix& matrix = task.matrix;
   const Source* start = reinterpret_cast<const Source*>(
       matrix_start<std::complex<Source>>(matrix, task.item + item_of_block()));
   const bool is_aligned = reinterpret_cast<std::uintptr_t>(start) % (2 * sizeof(Source)) == 0;
-  const bool along_k = abs(matrix.column_stride) <= abs(matrix.row_stride);
-  const int thread = static_cast<int>(threadIdx.x);
-  const int v = along_k ? thread / length : thread % tile_vectors;
-  const int p = along_k ? thread % length : thread / tile_vectors;
-  const std::int64_t vectors = task.vectors - first_vector - v;  // that follow, with this one
-  const std::int64_t elements = task.length - first_element - p;
-  const bool has_some = vectors > 0 && elements > 0;
-  const int count = !has_some ? 0
-                    : along_k
-                        ? static_cast<int>(divide_up(min(vectors, tile_vectors), vectors_step))
-                        : static_cast<int>(divide_up(min(elements, complex_tile_length), elements_step));
-  const std::int64_t element =
-      (task.first + first_vector + v) * matrix.row_stride + (first_element + p) * matrix.column_stride;
-  const std::int64_t step = along_k ? vectors_step * matrix.row_stride : elements_step * matrix.column_stride;
-  const int tile_step = along_k ? vectors_step * complex_tile_pitch
-                                : elements_step / elements_per_thread * (elements_per_thread + 1);
-  const Source* source = start + 2 * element;
-  auto* target = &tile.element(v, p);
+  const TileCopies<Source> copies(matrix);
+  const std::int64_t first = (task.first + position.vector + copies.v) * matrix.row_stride +
+                             (position.element + copies.p) * matrix.column_stride;
+  const std::int64_t vectors = task.vectors - position.vector;
+  const std::int64_t elements = task.length - position.element;
+  const Source* source = start + 2 * first;
+  auto* target = &tile.element(copies.v, copies.p);
+  if (is_aligned && vectors >= complex_tile_vectors && elements >= complex_tile_length) {
 #pragma unroll
-  for (int i = 0; i < elements_per_thread; ++i, source += 2 * step, target += tile_step)
+    for (int i = 0; i < elements_per_thread; ++i, source += 2 * copies.step, target += copies.tile_step)
+      copy_element(*target, source, /*is_aligned=*/true, /*exists=*/true);
+    return;
+  }
+  const int count = copies.existing(vectors, elements);
+#pragma unroll 1
+  for (int i = 0; i < elements_per_thread; ++i, source += 2 * copies.step, target += copies.tile_step)
     copy_element(*target, i < count ? source : start, is_aligned, i < count);
 }
 
@@ -124,13 +151,18 @@ __device__ void read_digits(Tile<Source>& tile, int v, int p, bool conjugated, c
   }
 }
 
-// Returns the scaling of a row or column of complex elements. Stores its scale in the ranges of all real
-// vectors that stand for it (base/embedding.hpp).
-__device__ Scaling finish_ranges(const SplitTask& task, ElementKind kind, std::int64_t vector) {
+// Finds the scalings of a tile's rows or columns of complex elements. Stores their scales in the ranges of
+// all real vectors that stand for them (base/embedding.hpp), if they begin in the tile. The function is not
+// inlined, since few tiles need it.
+__device__ __noinline__ void find_scalings(const SplitTask& task, ElementKind kind, const TilePosition& tile,
+                                           Scaling* scalings) {
+  const int v = static_cast<int>(threadIdx.x);
+  const std::int64_t vector = tile.vector + v;
+  if (v >= complex_tile_vectors || vector >= task.vectors) return;
   const std::int64_t real_vectors = task.matrix.right ? 2 : 1;
-  for (std::int64_t other = 1; other < real_vectors; ++other)
-    finish_range(task, kind, real_vectors * vector + other, {});
-  return finish_range(task, kind, real_vectors * vector, {});
+  const bool stores = tile.element == 0;
+  if (stores && real_vectors == 2) finish_range(task, kind, 2 * vector + 1, {});
+  scalings[v] = finish_range(task, kind, real_vectors * vector, {}, stores);
 }
 
 // Writes the slices of a modulus: two if it has a root of -1, else three. Its constants become part of the
@@ -191,40 +223,61 @@ __device__ void write_elements(const SplitTask& task, const ElementDigits<Digits
                                       task.slice_stride, target);
 }
 
+// Writes the slices of the thread's elements of a tile.
+template <class Digits, class Source>
+__device__ __forceinline__ void split_tile(const SplitTask& task, const TilePosition& position,
+                                           Tile<Source>& tile, const Scaling* scalings) {
+  const int v = static_cast<int>(threadIdx.x) / lanes_of_vector;
+  const int p = static_cast<int>(threadIdx.x) % lanes_of_vector * elements_per_thread;
+  const std::int64_t vector = position.vector + v;
+  const std::int64_t offset = vector * task.vector_stride + position.element + p;
+  if (position.element + p >= task.vector_stride) return;  // the vectors end within the tile
+  if (vector >= task.vectors) return write_zeros<elements_per_thread>(task, offset);
+  ElementDigits<Digits> digits;
+  read_digits(tile, v, p, task.matrix.conjugated, scalings[v], digits);
+  write_elements<Digits>(task, digits, offset);
+}
+
+// Position of a tile. Tiles of the same vectors follow each other.
+__device__ TilePosition position_of(const SplitTask& task, std::uint32_t tile) {
+  const auto tiles_of_vectors =
+      static_cast<std::uint32_t>((task.vector_stride + complex_tile_length - 1) / complex_tile_length);
+  const std::uint32_t vectors = tile / tiles_of_vectors;
+  return {static_cast<int>(vectors * complex_tile_vectors),
+          static_cast<int>((tile - vectors * tiles_of_vectors) * complex_tile_length)};
+}
+
+// Splits every gridDim.x-th tile. While a tile is split, the next one is copied.
 template <class Source, class Digits>
 __device__ void split_complex(const SplitTasks& tasks, ElementKind kind) {
   if (!begin_split(tasks)) return;
   extern __shared__ __align__(sizeof(uint4)) unsigned char memory[];
-  auto* tiles = reinterpret_cast<Tile<Source>*>(memory);  // two: one is copied while the other is split
-  __shared__ Scaling scalings[tile_vectors];
-  std::int64_t block = blockIdx.x;
-  const SplitTask& task = enter_task(tasks, block);
-  const TilesPart part(task, block);
-  const std::int64_t first_vector = part.first_vector;
-  const int v = static_cast<int>(threadIdx.x) / lanes_of_vector;
-  const int p = static_cast<int>(threadIdx.x) % lanes_of_vector * elements_per_thread;
-  const std::int64_t vector = first_vector + v;
-  start_loading(task, first_vector, part.begin, tiles[0]);
-  commit_copies();
-  if (p == 0 && vector < task.vectors) scalings[v] = finish_ranges(task, kind, vector);
+  auto* tiles = reinterpret_cast<Tile<Source>*>(memory);
+  __shared__ Scaling scalings[2][complex_tile_vectors];
+  const SplitTask& task = tasks.task[0];
+  TilePosition tile{.vector = -1, .element = 0};
   int current = 0;
-  for (std::int64_t begin = part.begin; begin < part.end; begin += complex_tile_length, current ^= 1) {
-    if (begin + complex_tile_length < part.end)
-      start_loading(task, first_vector, begin + complex_tile_length, tiles[current ^ 1]);
-    commit_copies();
-    await_copies_but<1>();
-    __syncthreads();
-    const std::int64_t offset = vector * task.vector_stride + begin + p;
-    if (begin + p >= part.end) {
-      // the vectors end within the tile
-    } else if (vector < task.vectors) {
-      ElementDigits<Digits> digits;
-      read_digits(tiles[current], v, p, task.matrix.conjugated, scalings[v], digits);
-      write_elements<Digits>(task, digits, offset);
-    } else {
-      write_zeros<elements_per_thread>(task, offset);
+  int scaled = 0;  // index of the scalings of the present tile
+#pragma unroll 1
+  for (std::uint32_t i = blockIdx.x;; i += gridDim.x) {
+    await_copies();
+    __syncthreads();  // all copies of this tile are complete, and all reads of the tile before
+    const bool has_next = i < task.blocks;
+    TilePosition next{};
+    int next_scaled = scaled;
+    if (has_next) {
+      next = position_of(task, i);
+      start_loading(task, next, tiles[current ^ 1]);
+      if (next.vector != tile.vector) {
+        next_scaled ^= 1;
+        find_scalings(task, kind, next, scalings[next_scaled]);
+      }
     }
-    __syncthreads();
+    if (tile.vector >= 0) split_tile<Digits>(task, tile, tiles[current], scalings[scaled]);
+    if (!has_next) break;
+    tile = next;
+    current ^= 1;
+    scaled = next_scaled;
   }
 }
 

@@ -105,7 +105,6 @@ inline constexpr std::int64_t parts_split_threads = 256;
 inline constexpr std::int64_t row_part_length = 8192;
 inline constexpr std::int64_t strip_part_length = 1024;
 inline constexpr std::int64_t tiles_part_length = 4096;
-inline constexpr std::int64_t complex_part_length = 1024;  // of complex elements, always by tiles
 
 // Constants of the kernels for many short vectors.
 inline constexpr std::int64_t short_threads = 256;   // per thread block

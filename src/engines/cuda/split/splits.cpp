@@ -10,6 +10,7 @@
 #include "engines/cuda/arch/architecture.hpp"
 #include "engines/cuda/common/clear.hpp"
 #include "engines/cuda/common/launch.hpp"
+#include "engines/cuda/gemm/clusters.hpp"
 #include "engines/cuda/select/alpha.hpp"
 #include "engines/cuda/select/select.hpp"
 #include "engines/cuda/split/complex_tiles.hpp"
@@ -164,8 +165,8 @@ bool split_together(const Queue& queue, std::span<const DeviceSplit> splits, con
 }
 
 // Splits complex elements into residues. Elements have the ranges of the real vectors to which they belong.
-// These ranges are found first if they are not known. Thread blocks have the same parts as for a real
-// operand.
+// These ranges are found first if they are not known. As many thread blocks as the device holds go through
+// the tiles.
 void split_complex(const Queue& queue, DeviceSplit split, const DeviceCondition& condition) {
   static const std::array<KernelName, 4> complex_kernels{
       KernelName{"split_complex", "split_complex_float_residues", waits_for_grid_dependency},
@@ -184,14 +185,14 @@ void split_complex(const Queue& queue, DeviceSplit split, const DeviceCondition&
   tasks.condition = condition;
   const SplitTraversal traversal{&split, Traversal::tiles};
   const std::int64_t first_vector = (side.matrix.right ? 2 : 1) * split.first;
-  const std::int64_t groups = traversal.written_vectors() / tile_vectors;
-  const std::int64_t parts = divide_up(split.slices.vector_stride(), complex_part_length);
-  tasks.task[0] = task_of(traversal, groups * parts, {condition});
-  tasks.task[0].part_length = complex_part_length;
+  const std::int64_t tiles = traversal.written_vectors() / complex_tile_vectors *
+                             divide_up(split.slices.vector_stride(), complex_tile_length);
+  const std::int64_t max_blocks = divide_up(complex_tiles_blocks * sm_count(), side.items);
+  tasks.task[0] = task_of(traversal, tiles, {condition});
   tasks.task[0].ranges = side.ranges + first_vector;
   tasks.task[0].norms = side.norms == nullptr ? nullptr : side.norms + first_vector;
   const auto shared_bytes = complex_tiles_bytes(static_cast<std::int64_t>(element_bytes(side.matrix.type)));
-  launch_items(queue, complex_kernels[kernel_index], {tasks.task[0].blocks, side.items}, tile_threads,
+  launch_items(queue, complex_kernels[kernel_index], {std::min(tiles, max_blocks), side.items}, tile_threads,
                shared_bytes, tasks);
 }
 
