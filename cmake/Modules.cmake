@@ -2,8 +2,9 @@
 
 add_library(kintsugi_flags INTERFACE)
 # No contraction, no fast-math: the bits of C are part of the contract.
-target_compile_options(kintsugi_flags INTERFACE -ffp-contract=off -fno-fast-math -Wall -Wextra -Wpedantic -Wshadow
-                                                -Wconversion -Wno-sign-conversion)
+target_compile_options(kintsugi_flags INTERFACE -ffp-contract=off -fno-fast-math -Wall -Wextra -Wpedantic
+                                                $<$<NOT:$<BOOL:${KINTSUGI_UNITY_BUILD}>>:-Wshadow> -Wconversion
+                                                -Wno-sign-conversion)
 if(KINTSUGI_SANITIZE STREQUAL "thread")
   target_compile_options(kintsugi_flags INTERFACE -fsanitize=thread -fno-omit-frame-pointer)
   target_link_options(kintsugi_flags INTERFACE -fsanitize=thread)
@@ -42,6 +43,7 @@ function(kintsugi_module name directory)
   if(sources)
     add_library(kintsugi_${name} STATIC ${sources})
     set_target_properties(kintsugi_${name} PROPERTIES ${kintsugi_module_properties})
+    kintsugi_library_unity_build(kintsugi_${name} ${sources})
     target_include_directories(kintsugi_${name} PUBLIC ${CMAKE_CURRENT_SOURCE_DIR})
     target_link_libraries(kintsugi_${name} PRIVATE kintsugi_flags PUBLIC ${MODULE_DEPENDS})
     if(TARGET kintsugi_module_headers)

@@ -25,7 +25,7 @@ class Random {
     for (std::uint64_t& word : state_) word = mixed = mix_bits(mixed);
   }
 
-  constexpr std::uint64_t bits() {
+  [[gnu::always_inline]] constexpr std::uint64_t bits() {
     const std::uint64_t result = rotate(state_[1] * 5, 7) * 9;
     const std::uint64_t shifted = state_[1] << 17;
     state_[2] ^= state_[0];

@@ -148,10 +148,19 @@ def package(tree, touched):
     compiler = [f"-DCMAKE_CXX_COMPILER={os.environ['TESTED_CXX']}"] if "TESTED_CXX" in os.environ else []
     # The library alone: debug information, optimisation, the program and device code cost more time than they save here.
     run("cmake", "-S", str(tree), "-B", str(build), *generator, *compiler, "-DKINTSUGI_TESTS=OFF", "-DKINTSUGI_TOOLS=OFF",
-        "-DKINTSUGI_DROP_IN=OFF", "-DKINTSUGI_PYTHON_CORE=OFF", "-DKINTSUGI_PRECOMPILED_HEADERS=ON",
+        "-DKINTSUGI_DROP_IN=OFF", "-DKINTSUGI_PYTHON_CORE=OFF", "-DKINTSUGI_PRECOMPILED_HEADERS=ON", "-DKINTSUGI_UNITY_BUILD=ON",
         "-DCMAKE_BUILD_TYPE=None", "-DCMAKE_CXX_FLAGS=-O0", "-DKINTSUGI_DEVICE_CODE=off")
     run("cmake", "--build", str(build), "-j", str(min(os.cpu_count() or 1, 2)), "--target", "kintsugi")
     return Package(build / "libkintsugi.so", tree.parent)
+
+
+def test_new_files_include_what_they_use(tree, touched):
+    """Precompiled headers, and the files of the folder that are compiled with it, would hide a missing #include."""
+    added = [name for names in touched.values() for name in names if name.endswith(".cpp") and not (SOURCE / name).exists()]
+    assert added == ["src/engines/plain/plain.cpp", "src/engines/cuda/arch/sm121.cpp"]
+    for name in added:
+        run(os.environ.get("TESTED_CXX", "c++"), "-std=c++20", "-fsyntax-only", f"-I{tree}/src", "-DFMT_HEADER_ONLY",
+            str(tree / name))
 
 
 def test_the_new_scheme_is_listed(package):
