@@ -137,22 +137,28 @@ TEST_F(Steps, ExactResultsAreCheckedAndOpenElementsRecomputed) {
                           "find_rounding_errors", "checked_f32", "list_open_masks", "recompute_f32"));
 }
 
+// Makes the call a correctly rounded product of FP64 operands with alpha and beta.
+void make_exact_in_fp64(Call& call, const std::vector<double>& numbers, std::vector<double>& c,
+                        const double (&scalars)[2]) {
+  kintsugi_problem& problem = call.problem;
+  problem.type_a = problem.type_b = problem.type_c = problem.type_scalar = KINTSUGI_F64;
+  call.options.accuracy = "exact";
+  call.operands.a = call.operands.b = numbers.data();
+  call.operands.c = c.data();
+  call.operands.alpha = scalars;
+  call.operands.beta = scalars + 1;
+}
+
 // Products of FP64 are scaled by norms, which are found with the ranges. Up to 24 moduli are recombined by
 // sums of digits if C is written without alpha and beta.
 TEST_F(Steps, ExactProductsOfFp64AreScaledByNorms) {
   const Stream stream;
   for (const double beta : {0.0, 0.5}) {
     Call call(700, 800, 600, stream);
-    kintsugi_problem& problem = call.problem;
-    problem.type_a = problem.type_b = problem.type_c = problem.type_scalar = KINTSUGI_F64;
     const std::vector<double> numbers(800 * 600, 1);
     std::vector<double> c(700 * 800);
     const double scalars[] = {1, beta};
-    call.options.accuracy = "exact";
-    call.operands.a = call.operands.b = numbers.data();
-    call.operands.c = c.data();
-    call.operands.alpha = scalars;
-    call.operands.beta = scalars + 1;
+    make_exact_in_fp64(call, numbers, c, scalars);
     call.run_in_workspace();
     const char* few = beta == 0 ? "checked_digits_f64" : "checked_f64";
     const char* many = beta == 0 ? "checked_leading_digits_f64" : "checked_f64";
@@ -173,7 +179,6 @@ TEST_F(Steps, OpenElementsOfAdjacentVectorsAreSummedByBands) {
         std::pair(KINTSUGI_OP_T, KINTSUGI_OP_T)}) {
     Call call(1500, 1400, 500, stream);
     kintsugi_problem& problem = call.problem;
-    problem.type_a = problem.type_b = problem.type_c = problem.type_scalar = KINTSUGI_F64;
     problem.op_a = op_a;
     problem.op_b = op_b;
     if (op_a == KINTSUGI_OP_T) problem.lda = 500;
@@ -181,11 +186,7 @@ TEST_F(Steps, OpenElementsOfAdjacentVectorsAreSummedByBands) {
     const std::vector<double> numbers(1500 * 500, 1);
     std::vector<double> c(1500 * 1400);
     const double scalars[] = {1, 0};
-    call.options.accuracy = "exact";
-    call.operands.a = call.operands.b = numbers.data();
-    call.operands.c = c.data();
-    call.operands.alpha = scalars;
-    call.operands.beta = scalars + 1;
+    make_exact_in_fp64(call, numbers, c, scalars);
     call.run_in_workspace();
     const std::vector<std::string> names = steps_without_products();
     const auto bands = std::count(names.begin(), names.end(), "recompute_adjacent_vectors_f64");
