@@ -259,6 +259,7 @@ TEST_F(SplitLaunches, OfEmptyBatchesAreNone) {
       call.operands.alpha = scalars;
       call.operands.beta = scalars + 2;
       call.run_in_workspace();
+      for (const kintsugi_side side : {KINTSUGI_A, KINTSUGI_B}) const Prepared prepared(call, side);
       EXPECT_THAT(launches(), testing::Each(Not(HasSubstr(" split_")))) << accuracy;
     }
   }
