@@ -65,12 +65,17 @@ class ItemSteps {
     const DeviceItemMemory memory = lay_out_item(plan_, workspace);
     const Program& program = first_candidate().program;
     Item item;
-    item.a =
-        item_side(operands_.a, index, usable(operands_.prepared_a, program.split_a, index),
-                  {.ranges = memory.ranges_a, .norms = memory.norms_a, .magnitudes = memory.magnitudes_a});
-    item.b =
-        item_side(operands_.b, index, usable(operands_.prepared_b, program.split_b, index),
-                  {.ranges = memory.ranges_b, .norms = memory.norms_b, .magnitudes = memory.magnitudes_b});
+    const auto found = [](VectorRange* ranges, VectorNorm* norms, VectorMagnitudes* magnitudes) {
+      DeviceSide side;
+      side.ranges = ranges;
+      side.norms = norms;
+      side.magnitudes = magnitudes;
+      return side;
+    };
+    item.a = item_side(operands_.a, index, usable(operands_.prepared_a, program.split_a, index),
+                       found(memory.ranges_a, memory.norms_a, memory.magnitudes_a));
+    item.b = item_side(operands_.b, index, usable(operands_.prepared_b, program.split_b, index),
+                       found(memory.ranges_b, memory.norms_b, memory.magnitudes_b));
     item.selection = memory.selection;
     return item;
   }
