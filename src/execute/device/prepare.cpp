@@ -99,6 +99,7 @@ void split_items(const Plan& plan, std::int64_t count, const DevicePrepared::Ite
 void split_batch(const Plan& plan, Side side, std::int64_t count, DevicePrepared& prepared) {
   const Program& program = plan.prepared_candidate().program;
   prepared.rule = side == Side::a ? program.split_a : program.split_b;
+  if (count == 0) return;  // an empty batch
   const DevicePrepared::Item first = lay_out_items(plan, count, prepared);
   split_items(plan, count, first, prepared);
   const std::int64_t vectors = prepared.matrix.vectors();

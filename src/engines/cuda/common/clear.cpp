@@ -6,7 +6,6 @@
 namespace kintsugi::core::cuda {
 
 void clear(const Queue& queue, void* target, std::size_t bytes) {
-  if (bytes == 0) return;
   static const KernelName kernel{"clear", "clear_bytes", waits_for_grid_dependency};
   constexpr std::size_t max_bytes_of_kernel = 4096;
   constexpr std::int64_t threads = 256;
