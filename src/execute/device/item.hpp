@@ -5,16 +5,12 @@
 
 #include "engines/device.hpp"
 #include "execute/device/candidates/checked.hpp"
+#include "execute/device/candidates/tile_steps.hpp"
+#include "execute/device/candidates/shared.hpp"
 #include "execute/device/item_side.hpp"
 #include "planner/workspace/device.hpp"
 
 namespace kintsugi::core {
-
-// A tile whose products are in the queue and whose recombination is not yet.
-struct UnfinishedTile {
-  Accumulators sums;
-  DeviceTile tile;
-};
 
 // One batch item, and a candidate that may multiply it.
 struct Item {
@@ -26,6 +22,7 @@ struct Item {
   int candidate = 0;
   DeviceBlockMemory block;                              // memory of the candidate's products
   std::optional<DeviceChecked> checked;                 // additional steps of a checked candidate
+  std::optional<SharedSteps> shared;  // steps of candidates that share kernels; `candidate` is their last one
   std::optional<UnfinishedTile>* unfinished = nullptr;  // keeps the candidate's last tile, if not nullptr
 };
 

@@ -251,6 +251,20 @@ void recombine_residues(const Queue& queue, const Accumulators& sums, const Resi
   launch_residues<6>(in_6, queue, residues, system, tile);
 }
 
+bool recombines_selected(ElementType type, const SplitRule& least, const SplitRule& most) {
+  return type == ElementType::f64 && least.complex_basis.empty() && !least.strassen &&
+         most.slices <= max_wide_digit_residues;
+}
+
+void recombine_selected(const Queue& queue, const Accumulators& sums, const DeviceTile& tile,
+                        const SelectedModuli& selected) {
+  for (int count = selected.least; count <= selected.most; ++count) {
+    DeviceTile tile_of_candidate = tile;
+    tile_of_candidate.condition = selected.condition_of(count);
+    recombine_residues(queue, sums, ResidueSystem{.real_count = count}, tile_of_candidate);
+  }
+}
+
 namespace {
 
 constexpr std::int64_t threads = 256;  // threads per block of the kernels that scale C or add sums outside
