@@ -9,7 +9,7 @@
 #include "planner/candidates/checked.hpp"
 #include "planner/candidates/device_times.hpp"
 #include "planner/candidates/levels.hpp"
-#include "planner/candidates/shared.hpp"
+#include "planner/candidates/norms/shared.hpp"
 #include "schemes/k_block.hpp"
 #include "schemes/ozaki2.hpp"
 #include "schemes/tile_bound.hpp"
@@ -40,12 +40,12 @@ double multiply_adds(const Problem& problem) {
 // time.
 constexpr double short_products = 0x1p31;
 
-// Returns for each candidate for FP64 how many moduli it has more than the first, which has as many as
-// norms need for most operands, where candidates have kernels of their own. One that is not selected costs the
-// launches of its kernels, 7 us at n = 1024 and 15 us at 4096, so that short products have few; with still more
-// moduli they take longer than the native product. Sixteen moduli take a tenth less time than seventeen, whose
-// integers have three limbs. They are a candidate if C is one block, since each block of C costs the launches
-// once more. For the longest products it pays to accept operands of wider range.
+// Returns for each candidate for FP64 how many moduli it has more than the first, where candidates have
+// kernels of their own. The first has as many moduli as norms need for most operands. A candidate that is not
+// selected costs the launches of its kernels, 7 us at n = 1024 and 15 us at 4096, so that short products have
+// few; with still more moduli they take longer than the native product. Sixteen moduli take a tenth less time
+// than seventeen, whose integers have three limbs. They are a candidate if C is one block, since each block
+// of C costs the launches once more. For the longest products it pays to accept operands of wider range.
 std::vector<int> more_moduli(const Problem& problem) {
   constexpr double medium_products = 0x1p36;
   constexpr double long_products = 0x1p38;
@@ -56,12 +56,6 @@ std::vector<int> more_moduli(const Problem& problem) {
   if (products >= long_products) return {0, 2, 4};
   if (products < medium_products || elements > elements_of_tile) return {0, 2};
   return {0, 1, 2};
-}
-
-// True if the candidate is expected to take less time than the native product, or if no time is known.
-bool is_faster_than_native(const Plan& plan, const Candidate& candidate) {
-  const auto times = expected_device_times(plan, candidate);
-  return !times || times->emulated < times->native;
 }
 
 // Returns a candidate for the least number of moduli and each greater one up to the most that the device's
@@ -76,7 +70,7 @@ std::vector<Candidate> norm_emulations_with_shared_kernels(const Plan& plan) {
   while (chain.size() > 2 && !may_share_kernels(plan, chain[1], chain.back())) chain.pop_back();
   if (chain.size() <= 2) return {};
   const auto slower = std::find_if(chain.begin() + 1, chain.end(), [&](const Candidate& candidate) {
-    return !is_faster_than_native(plan, candidate);
+    return !precedes_native(plan, candidate);
   });
   chain.erase(slower, chain.end());
   return chain;

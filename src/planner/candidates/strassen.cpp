@@ -7,7 +7,7 @@
 
 #include "engines/device_engine.hpp"
 #include "planner/candidates/device_times.hpp"
-#include "planner/candidates/shared.hpp"
+#include "planner/candidates/norms/shared.hpp"
 #include "planner/element_type.hpp"
 #include "schemes/ozaki2.hpp"
 

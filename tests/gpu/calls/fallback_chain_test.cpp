@@ -36,11 +36,11 @@ TEST(DeviceChain, RangesSelectTheCandidateInSmallCases) {
 // Candidates have blocks of C of their own if a limit cuts it.
 TEST(DeviceChain, BlocksOfFp64CandidatesDoNotChangeBits) {
   int later_candidates = 0;
-  for (const char* distribution : {"phi:0.5", "phi:1.5", "phi:2", "phi:2.5", "phi:3"}) {
-    GemmCase test{.m = 1500, .n = 1300, .k = 1200, .alpha = -1, .beta = 1, .distribution = distribution};
+  for (const char* distribution : {"phi:0.5", "phi:1.75", "phi:2", "phi:2.25", "phi:3"}) {
+    GemmCase test{.m = 3500, .n = 3300, .k = 3200, .alpha = -1, .beta = 1, .distribution = distribution};
     test.policy = "emulate";
     const auto bits = device_bits<double>(test);
-    test.workspace_limit = std::int64_t{50} << 20;
+    test.workspace_limit = std::int64_t{250} << 20;
     SCOPED_TRACE(describe(test));
     const Handle handle;
     GemmDataOf<double> data(test);

@@ -2,7 +2,7 @@
 
 #include "engines/device_engine.hpp"
 #include "execute/device/selection.hpp"
-#include "planner/candidates/shared.hpp"
+#include "planner/candidates/norms/shared.hpp"
 
 namespace kintsugi::core {
 

@@ -14,8 +14,8 @@ void select_with_shared(const Plan& plan, const Queue& queue, const DeviceSide& 
                         const DeviceScalars& scalars, DeviceSelection* selection,
                         const DeviceReporting& reporting);
 
-// Steps of the plan's shared_candidates() for one batch item. Memory, splits and schedule are those of the last
-// of these candidates, which has the most moduli.
+// Steps of the plan's shared_candidates() for one batch item. Memory, splits and schedule are those of the
+// last of these candidates, which has the most moduli.
 class SharedSteps {
  public:
   SharedSteps(const Plan& plan, const Queue& queue, const DeviceSelection* selection);

@@ -1,4 +1,4 @@
-#include "planner/candidates/shared.hpp"
+#include "planner/candidates/norms/shared.hpp"
 
 #include "engines/device_engine.hpp"
 #include "engines/device_shared_kernels.hpp"
@@ -32,8 +32,8 @@ std::span<const Candidate> shared_candidates(const Plan& plan) {
   const std::span shared(candidates.begin() + 1, candidates.end() - 1);
   if (!is_proved_by_norms(candidates.front())) return {};
   for (std::size_t i = 0; i < shared.size(); ++i) {
-    const bool is_next = shared[i].program.split_a.slices ==
-                         shared.front().program.split_a.slices + static_cast<int>(i);
+    const bool is_next =
+        shared[i].program.split_a.slices == shared.front().program.split_a.slices + static_cast<int>(i);
     if (!is_proved_by_norms(shared[i]) || !is_next) return {};
   }
   return may_share_kernels(plan, shared.front(), shared.back()) ? shared : std::span<const Candidate>{};
