@@ -13,6 +13,7 @@
 #include "engines/cuda/common/launch.hpp"
 #include "engines/cuda/recombine/arguments.hpp"
 #include "engines/cuda/recombine/wide/digits.hpp"
+#include "engines/cuda/recombine/wide/selected.hpp"
 
 namespace kintsugi::core::cuda {
 
@@ -36,6 +37,10 @@ const KernelName& kernel_of_type(const KernelsOfTypes& kernels, ElementType type
 
 std::int64_t thread_blocks_of(const DeviceTile& tile) {
   return divide_up(tile.rows, block_rows) * divide_up(tile.columns, block_columns(tile.c.type));
+}
+
+ResidueSums residue_sums(const Accumulators& sums) {
+  return {reinterpret_cast<const std::uint8_t*>(sums.data), sums.rows, sums.group_stride()};
 }
 
 template <int Limbs>
@@ -172,6 +177,26 @@ void launch_wide_digit_residues(const Queue& queue, const ResidueSums& sums, con
                 source, tables);
 }
 
+// Recombines residues of candidates that share a kernel.
+void launch_selected_digits(const Queue& queue, const ResidueSums& sums, DeviceTile tile,
+                            const SelectedModuli& selected) {
+  static const KernelName products{"selected_digit_residues", "selected_digit_residues_f64",
+                                   waits_for_grid_dependency};
+  static const KernelName updates{"selected_digit_residues", "selected_digit_updates_f64",
+                                  waits_for_grid_dependency};
+  SelectedDigits digits{.selected = selected};
+  tile.condition = {.selected_earlier = true};
+  for (int i = 0; i < selected.candidates(); ++i) {
+    const auto& [source, tables] = wide_digits(ResidueSystem{.real_count = selected.least + i});
+    digits.source[i] = {sums, source.table};
+    digits.tables[i] = tables;
+  }
+  const int columns = digits.tables[0].block_columns = digit_columns(tile);
+  launch(tile.scalars.beta == 0.0 ? products : updates,
+         {divide_up(tile.rows, block_rows) * divide_up(tile.columns, columns)}, block_threads,
+         wide_digit_shared_bytes, queue, tile, digits);
+}
+
 // Recombines residues of Strassen's seven products.
 void launch_strassen_residues(const Queue& queue, const ResidueSums& sums, const ResidueSystem& system,
                               const DeviceTile& tile) {
@@ -235,8 +260,7 @@ void recombine_residues(const Queue& queue, const Accumulators& sums, const Resi
   static const KernelsOfTypes in_6 KINTSUGI_KERNELS("residues_in_6", "complex_residues_in_6", "residues", "");
   if (sums.type != SumType::residue)
     fail(Status::internal, "engine cuda got sums of type {} for residues", static_cast<int>(sums.type));
-  const ResidueSums residues{reinterpret_cast<const std::uint8_t*>(sums.data), sums.rows,
-                             sums.group_stride()};
+  const ResidueSums residues = residue_sums(sums);
   if (system.strassen) return launch_strassen_residues(queue, residues, system, tile);
   if (takes_digits(system, tile.c.type)) return launch_digit_residues(queue, residues, system, tile);
   if (takes_wide_digits(system, tile)) return launch_wide_digit_residues(queue, residues, system, tile);
@@ -258,6 +282,8 @@ bool recombines_selected(ElementType type, const SplitRule& least, const SplitRu
 
 void recombine_selected(const Queue& queue, const Accumulators& sums, const DeviceTile& tile,
                         const SelectedModuli& selected) {
+  if (takes_wide_digits(ResidueSystem{.real_count = selected.most}, tile))
+    return launch_selected_digits(queue, residue_sums(sums), tile, selected);
   for (int count = selected.least; count <= selected.most; ++count) {
     DeviceTile tile_of_candidate = tile;
     tile_of_candidate.condition = selected.condition_of(count);
