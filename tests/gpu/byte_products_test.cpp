@@ -194,8 +194,8 @@ TEST_F(Int8Params, SumsEqualTheHostsInSmallCases) {
   }
 }
 
-// The kernel of candidates that share it computes the groups of the selected one, and leaves the memory of all
-// others as it was.
+// The kernel of candidates that share it computes the groups of the selected one, and leaves the memory of
+// all others as it was.
 TEST_F(Int8Params, SharedKernelComputesTheGroupsOfTheSelectedCandidate) {
   for (int round = 0; round < 40; ++round) {
     const auto draw = [&](std::int64_t most) {

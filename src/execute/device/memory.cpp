@@ -8,6 +8,7 @@
 #include "engines/device_engine.hpp"
 #include "engines/device_moduli.hpp"
 #include "engines/registry.hpp"
+#include "planner/candidates/norms/shared.hpp"
 
 namespace kintsugi::core {
 
@@ -100,7 +101,10 @@ void read_device_report(const Plan& plan, const DeviceReport* device, Report& re
   engine.synchronize(Queue{});
   const DeviceReport& found = all.report;
   static_assert(LongDeviceReport::max_candidates <= Plan::max_candidates);
-  for (std::size_t c = 0; c < LongDeviceReport::max_candidates; ++c) report.items[c] += all.items(c);
+  // Other selections than those of candidates that share kernels neither write nor clear the later counts.
+  const std::size_t counted =
+      shared_candidates(plan).empty() ? DeviceReport::max_candidates : LongDeviceReport::max_candidates;
+  for (std::size_t c = 0; c < counted; ++c) report.items[c] += all.items(c);
   report.items_scaled += found.scaled;
   report.items_unreachable += found.unreachable;
   report.items_with_special_values += found.special;

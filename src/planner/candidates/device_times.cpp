@@ -7,7 +7,7 @@ namespace kintsugi::core {
 
 namespace {
 
-// How the operands of a call are stored.
+// Storage of the operands of a call.
 struct Storage {
   bool prepared_a = false;
   bool prepared_b = false;
