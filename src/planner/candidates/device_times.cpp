@@ -45,9 +45,10 @@ std::optional<DeviceTimes> expected_device_times(const Plan& plan, const Candida
 }
 
 bool precedes_native(const Plan& plan, const Candidate& candidate) {
-  // Measured on an H200, n = 2048 to 8192: the kernel of the native candidate takes 1.1 times as long as
-  // cuBLAS, and emulations by 15 to 19 moduli take 0.8 to 0.95 of their expected times.
-  constexpr double max_time_ratio = 1.2;
+  // Measured on an H200 for n = 2048 to 8192: the kernel of the native candidate takes 1.1 to 1.3 times as
+  // long as is expected of cuBLAS, and emulations take 0.8 to 0.9 of their expected times
+  // (docs/results/log/2026-11-27-any-number-of-moduli.md).
+  constexpr double max_time_ratio = 1.4;
   const auto times = times_of(plan, candidate, Storage{});
   return !times || times->emulated < max_time_ratio * times->native;
 }

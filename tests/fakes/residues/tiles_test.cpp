@@ -54,14 +54,14 @@ TEST_F(TilesOfProducts, LaterCandidatesShareOneLaunchPerStep) {
     const std::vector<std::string> work = work_of(n, n, n, 1, beta);
     return std::ranges::count_if(work, [&](const std::string& name) { return name.starts_with(kernel); });
   };
-  for (const std::int64_t n : {3072, 4096}) {
+  for (const std::int64_t n : {2048, 4096}) {
     EXPECT_EQ(launches(n, 0, "split_"), 2) << n;
     EXPECT_EQ(launches(n, 0, "residue_products"), 2) << n;
     EXPECT_EQ(launches(n, 0, "selected_digit_residues_f64"), 1) << n;
     EXPECT_EQ(launches(n, -1, "selected_digit_updates_f64"), 1) << n;
   }
-  EXPECT_EQ(launches(2048, 0, "split_"), 1) << "only the first candidate is faster than native";
-  EXPECT_EQ(launches(2048, 0, "residue_products"), 1);
+  EXPECT_EQ(launches(1536, 0, "split_"), 1) << "only the first candidate is faster than native";
+  EXPECT_EQ(launches(1536, 0, "residue_products"), 1);
   EXPECT_EQ(launches(4096, 0.5, "selected_digit"), 0);
   EXPECT_EQ(launches(4096, 0.5, "digit_residues_f64"), 2) << "15 and 16 moduli";
   EXPECT_EQ(launches(4096, 0.5, "residues_f64"), 4) << "17 to 20 moduli";
