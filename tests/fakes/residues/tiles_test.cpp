@@ -47,8 +47,8 @@ TEST_F(TilesOfProducts, LaterCandidatesPrecedeTheLastRecombinationOfTheFirst) {
     EXPECT_THAT(event, HasSubstr(" overlaps"));
 }
 
-// Candidates after the first share their kernels, whatever their number. Updates by alpha and beta of
-// magnitude 1 have a kernel of their own; with other scalars each candidate has a recombination.
+// Candidates after the first share their kernels, whatever their number. With alpha or beta of other
+// magnitudes than 0 and 1 each candidate has a recombination.
 TEST_F(TilesOfProducts, LaterCandidatesShareOneLaunchPerStep) {
   const auto launches = [&](std::int64_t n, double beta, const std::string& kernel) {
     const std::vector<std::string> work = work_of(n, n, n, 1, beta);
@@ -58,7 +58,7 @@ TEST_F(TilesOfProducts, LaterCandidatesShareOneLaunchPerStep) {
     EXPECT_EQ(launches(n, 0, "split_"), 2) << n;
     EXPECT_EQ(launches(n, 0, "residue_products"), 2) << n;
     EXPECT_EQ(launches(n, 0, "selected_digit_residues_f64"), 1) << n;
-    EXPECT_EQ(launches(n, -1, "selected_digit_updates_f64"), 1) << n;
+    EXPECT_EQ(launches(n, -1, "selected_digit_residues_f64"), 1) << n;
   }
   EXPECT_EQ(launches(1536, 0, "split_"), 1) << "only the first candidate is faster than native";
   EXPECT_EQ(launches(1536, 0, "residue_products"), 1);

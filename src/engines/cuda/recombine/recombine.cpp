@@ -193,21 +193,21 @@ void launch_wide_digit_residues(const Queue& queue, const ResidueSums& sums, con
 // Recombines residues of candidates that share a kernel.
 void launch_selected_digits(const Queue& queue, const ResidueSums& sums, DeviceTile tile,
                             const SelectedModuli& selected) {
-  static const KernelName products{"selected_digit_residues", "selected_digit_residues_f64",
-                                   waits_for_grid_dependency};
-  static const KernelName updates{"selected_digit_residues", "selected_digit_updates_f64",
-                                  waits_for_grid_dependency};
+  static const KernelName kernel{"selected_digit_residues", "selected_digit_residues_f64",
+                                 waits_for_grid_dependency};
   SelectedDigits digits{.selected = selected};
   tile.condition = {.selected_earlier = true};
+  const int columns = digit_columns(tile);
   for (int i = 0; i < selected.candidates(); ++i) {
-    const auto& [source, tables] = wide_digits(ResidueSystem{.real_count = selected.least + i});
+    const ResidueSystem system{.real_count = selected.least + i};
+    const auto& [source, tables] = wide_digits(system);
     digits.source[i] = {sums, source.table};
     digits.tables[i] = tables;
+    digits.tables[i].block_columns = columns;
+    digits.fractions[i] = wide_fractions(system);
   }
-  const int columns = digits.tables[0].block_columns = digit_columns(tile);
-  launch(tile.scalars.beta == 0.0 ? products : updates,
-         {divide_up(tile.rows, block_rows) * divide_up(tile.columns, columns)}, block_threads,
-         wide_digit_shared_bytes, queue, tile, digits);
+  launch(kernel, {divide_up(tile.rows, block_rows) * divide_up(tile.columns, columns)}, block_threads,
+         wide_fraction_shared_bytes, queue, tile, digits);
 }
 
 // Recombines residues of Strassen's seven products.
