@@ -129,11 +129,11 @@ class ItemSteps {
   }
 
   void select(const Item& item) const {
-    const bool begins_report = begins_with_selection(plan_);
-    DeviceReport* report = is_ozaki1(plan_) ? nullptr : operands_.report;
-    const DeviceReporting reporting{report, begins_report};
-    if (!shared_candidates(plan_).empty())
-      return select_with_shared(plan_, queue_, item.a.side, item.b.side, scalars_, item.selection, reporting);
+    const DeviceReporting reporting{is_ozaki1(plan_) ? nullptr : operands_.report,
+                                    begins_with_selection(plan_)};
+    if (has_long_chain(plan_))
+      return select_from_long_chain(plan_, queue_, item.a.side, item.b.side, scalars_, item.selection,
+                                    reporting);
     engine_.select(queue_, item.a.side, item.b.side, scalars_, candidates_on_device(plan_), item.selection,
                    reporting);
   }

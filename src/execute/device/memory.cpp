@@ -101,9 +101,9 @@ void read_device_report(const Plan& plan, const DeviceReport* device, Report& re
   engine.synchronize(Queue{});
   const DeviceReport& found = all.report;
   static_assert(LongDeviceReport::max_candidates <= Plan::max_candidates);
-  // Other selections than those of candidates that share kernels neither write nor clear the later counts.
+  // Selections from shorter chains neither write nor clear the later counts.
   const std::size_t counted =
-      shared_candidates(plan).empty() ? DeviceReport::max_candidates : LongDeviceReport::max_candidates;
+      has_long_chain(plan) ? LongDeviceReport::max_candidates : DeviceReport::max_candidates;
   for (std::size_t c = 0; c < counted; ++c) report.items[c] += all.items(c);
   report.items_scaled += found.scaled;
   report.items_unreachable += found.unreachable;

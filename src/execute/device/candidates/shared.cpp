@@ -19,9 +19,9 @@ NormCandidates norm_candidates(const Plan& plan) {
 
 }  // namespace
 
-void select_with_shared(const Plan& plan, const Queue& queue, const DeviceSide& a, const DeviceSide& b,
-                        const DeviceScalars& scalars, DeviceSelection* selection,
-                        const DeviceReporting& reporting) {
+void select_from_long_chain(const Plan& plan, const Queue& queue, const DeviceSide& a, const DeviceSide& b,
+                            const DeviceScalars& scalars, DeviceSelection* selection,
+                            const DeviceReporting& reporting) {
   plan.engine->device()->shared_kernels()->select(queue, a, b, scalars, norm_candidates(plan), selection,
                                                   reporting);
 }

@@ -9,10 +9,10 @@
 
 namespace kintsugi::core {
 
-// Selects a candidate of a chain with candidates that share kernels.
-void select_with_shared(const Plan& plan, const Queue& queue, const DeviceSide& a, const DeviceSide& b,
-                        const DeviceScalars& scalars, DeviceSelection* selection,
-                        const DeviceReporting& reporting);
+// Selects a candidate of a plan for which has_long_chain() is true.
+void select_from_long_chain(const Plan& plan, const Queue& queue, const DeviceSide& a, const DeviceSide& b,
+                            const DeviceScalars& scalars, DeviceSelection* selection,
+                            const DeviceReporting& reporting);
 
 // Steps of the plan's shared_candidates() for one batch item. Memory, splits and schedule are those of the
 // last of these candidates, which has the most moduli.

@@ -23,6 +23,10 @@ bool may_share_kernels(const Plan& plan, const Candidate& least, const Candidate
          device->shared_kernels()->take(element_type(plan.problem), first, last);
 }
 
+bool has_long_chain(const Plan& plan) {
+  return plan.candidates.size() > DeviceReport::max_candidates && !shared_candidates(plan).empty();
+}
+
 std::span<const Candidate> shared_candidates(const Plan& plan) {
   constexpr std::size_t fewest_candidates = 4;  // two that share kernels, between the first one and native
   const std::vector<Candidate>& candidates = plan.candidates;
