@@ -12,7 +12,7 @@ namespace kintsugi::core {
 // candidate has kernels of its own.
 std::span<const Candidate> shared_candidates(const Plan& plan);
 
-// True if the plan has candidates that share kernels and more candidates than a DeviceReport counts. These are
+// True if the plan has candidates that share kernels, and more than a DeviceReport counts. Its candidates are
 // selected by DeviceSharedKernels::select() and counted in a LongDeviceReport.
 bool has_long_chain(const Plan& plan);
 

@@ -19,8 +19,7 @@ extern "C" __global__ void __launch_bounds__(block_threads, 2)
   const int index = count - digits.selected.least;
   using Exact = WideDigitResidues<max_wide_digit_residues, wide_staged_columns, padded_wide_residues>;
   const Exact exact(digits.source[index], digits.tables[index]);
-  recombine_by_fractions(tile, digits.source[0].sums, exact, digits.tables[index],
-                         digits.fractions[index]);
+  recombine_by_fractions(tile, digits.source[0].sums, exact, digits.tables[index], digits.fractions[index]);
 }
 
 }  // namespace kintsugi::core::cuda
