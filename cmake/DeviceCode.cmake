@@ -2,9 +2,20 @@
 # and the driver loads what is wanted of them. nvcc is all that is needed of a toolkit.
 include(${CMAKE_CURRENT_LIST_DIR}/DeviceChoice.cmake)
 
+# Sets the variable `result` to the architecture from whose PTX the machine code of another is made. From 9.0 on all share the
+# PTX of 9.0 (tests/cmake/test_device_choice.py keeps conditions for later ones out of the sources): nvcc spends more than half
+# of its time on compiling C++ to PTX.
+function(ptx_of architecture result)
+  if(architecture GREATER 90)
+    set(architecture 90)
+  endif()
+  set(${result} ${architecture} PARENT_SCOPE)
+endfunction()
+
 if(device_code)
   list(JOIN device_architectures ", " architecture_names)
-  list(GET device_architectures 0 ptx_architecture)
+  list(GET device_architectures 0 first)
+  ptx_of(${first} ptx_architecture)
   set(device_code_summary "sm ${architecture_names} and PTX of ${ptx_architecture}, ")
   if(KINTSUGI_DEVICE_IMAGES)
     string(APPEND device_code_summary "compiled in ${KINTSUGI_DEVICE_IMAGES}")
@@ -22,18 +33,6 @@ message(NOTICE "Device code: ${device_code_summary}")
 # machine code is a ninth.
 set(device_flags -fatbin --compress-mode=size -c -std=c++20 -O3 -fmad=false --expt-relaxed-constexpr -DFMT_CONSTEVAL= -DFMT_HEADER_ONLY
                  -Werror all-warnings -Xptxas -v,-Werror -I ${PROJECT_SOURCE_DIR}/src)
-
-# Sets the variable `result` to the architecture, such as 100, from whose PTX ptxas makes the machine code of another. From
-# 10.0 on all share the PTX of the least of them, which differs in its target alone (tests/cmake/test_device_choice.py keeps
-# conditions for later ones out of the sources): nvcc spends more than half of its time on compiling C++ to PTX.
-function(ptx_of architecture result)
-  foreach(other IN LISTS device_architectures)
-    if(other GREATER_EQUAL 100 AND other LESS architecture)
-      set(architecture ${other})
-    endif()
-  endforeach()
-  set(${result} ${architecture} PARENT_SCOPE)
-endfunction()
 
 # The architectures of a file: its name says so where it is for one alone.
 function(device_architectures stem result)

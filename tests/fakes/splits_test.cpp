@@ -215,8 +215,8 @@ TEST_F(SplitLaunches, WideResiduesOfKnownRangesStream) {
   EXPECT_THAT(launches(), ElementsAre(HasSubstr(" split_columns_double_wide_residues ")));
 }
 
-// Both operands of a product, of which norms are found, take few thread blocks in small clusters. Where blocks
-// of 128 threads run all at once, and blocks of 256 do not, they have 128.
+// Splits of small operands that find norms have few thread blocks in small clusters. Blocks have 128 threads
+// if blocks of 256 would need a second round.
 TEST_F(SplitLaunches, SmallSplitsByNormsHaveSmallClusters) {
   struct Size {
     std::int64_t n;

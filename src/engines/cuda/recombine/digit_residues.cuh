@@ -12,50 +12,12 @@
 
 #include <utility>
 
-#include "engines/cuda/ptx/async_copy.cuh"
 #include "engines/cuda/ptx/integer_mma.cuh"
-#include "engines/cuda/ptx/shared_memory.cuh"
+#include "engines/cuda/recombine/fractions/residue_columns.cuh"
 #include "engines/cuda/recombine/overlap.cuh"
 #include "engines/cuda/recombine/residues.cuh"
 
 namespace kintsugi::core::cuda {
-
-inline constexpr int residues_of_word = 4;
-inline constexpr int residues_of_step = 8;  // residues that an instruction multiplies
-
-// The residues of a thread's four rows. Each word has residues of one row.
-template <int steps>
-struct RowResidues {
-  static constexpr int words = steps * residues_of_step / residues_of_word;
-
-  std::uint32_t word[words][rows_each];
-
-  // `column` has block_rows residues modulo each of `moduli` moduli. Beyond the last, those of the last stand
-  // for residues of weight 0.
-  template <int moduli>
-  __device__ static RowResidues of_column(const unsigned char* column) {
-    RowResidues result;
-    static_assert(rows_each == 4);
-    const unsigned char* rows = column + rows_each * (threadIdx.x % warp_size);
-#pragma unroll
-    for (int w = 0; w < words; ++w) {
-      std::uint32_t four[residues_of_word];
-#pragma unroll
-      for (int t = 0; t < residues_of_word; ++t)
-        four[t] = *reinterpret_cast<const std::uint32_t*>(
-            rows + std::min(w * residues_of_word + t, moduli - 1) * block_rows);
-      const std::uint32_t first_01 = __byte_perm(four[0], four[1], 0x5140);  // of rows 0 and 1
-      const std::uint32_t first_23 = __byte_perm(four[0], four[1], 0x7362);
-      const std::uint32_t last_01 = __byte_perm(four[2], four[3], 0x5140);
-      const std::uint32_t last_23 = __byte_perm(four[2], four[3], 0x7362);
-      result.word[w][0] = __byte_perm(first_01, last_01, 0x5410);
-      result.word[w][1] = __byte_perm(first_01, last_01, 0x7632);
-      result.word[w][2] = __byte_perm(first_23, last_23, 0x5410);
-      result.word[w][3] = __byte_perm(first_23, last_23, 0x7632);
-    }
-    return result;
-  }
-};
 
 // Digits of weights in shared memory, followed by as many zeros.
 template <int parts, int MaxResidues, int Pieces = weight_pieces>
@@ -65,11 +27,14 @@ struct SharedDigits {
   static constexpr int words_of_part = digits_of_weight * words_of_digit;
   static constexpr int words = parts * words_of_part;
 
-  // Fills the memory. All threads must call it together, and synchronize before they read.
-  __device__ static void fill(const DigitTables<parts, MaxResidues, Pieces>& tables) {
-    for (int i = static_cast<int>(threadIdx.x); i < words; i += block_threads) {
+  // Fills the memory, with one word a thread from thread `first_thread` on. All threads must call it
+  // together, and synchronize before they read.
+  template <class Tables>
+  __device__ static void fill(const Tables& tables, int first_thread = 0) {
+    const int first = (static_cast<int>(threadIdx.x) - first_thread + block_threads) % block_threads;
+    for (int i = first; i < words; i += block_threads) {
       memory()[i] =
-          tables.table[i / words_of_part].digits[i / words_of_digit % digits_of_weight][i % words_of_digit];
+          tables[i / words_of_part].digits[i / words_of_digit % digits_of_weight][i % words_of_digit];
       memory()[words + i] = 0;
     }
   }
@@ -98,71 +63,6 @@ struct SharedDigits {
     alignas(16) __shared__ std::uint32_t digits[2 * words];
     return digits;
   }
-};
-
-// Columns of residues of a warp on their way through shared memory. A column has block_rows residues for each
-// modulus.
-template <class T, int stored_residues = stored_digit_residues(element_type<T>())>
-class ResidueColumns {
- public:
-  static constexpr int stages = digit_stages(element_type<T>());
-  static constexpr int stage_bytes = stored_residues * block_rows;
-  static constexpr int residues = stored_residues;
-
-  // `source`: residues of the block's first row and the warp's first column modulo the first modulus.
-  // `stride` is the distance from one modulus to the next, `column_stride` from one of the warp's columns to
-  // the next.
-  __device__ ResidueColumns(const std::uint8_t* source, std::int64_t stride, std::int64_t column_stride,
-                            int moduli, int rows)
-      : stride_(stride), column_stride_(column_stride) {
-    extern __shared__ __align__(16) unsigned char shared[];
-    const auto lane = static_cast<int>(threadIdx.x % warp_size);
-    const int row = lane % copies_of_modulus * copy_bytes;
-    const int modulus = lane / copies_of_modulus;
-    stages_ = shared + threadIdx.x / warp_size * (stages * stage_bytes);
-    target_ = shared_address(stages_) + lane * copy_bytes;
-    source_ = source + modulus * stride + row;
-    copies_ = row < rows ? divide_up(moduli - modulus, moduli_at_once) : 0;
-  }
-
-  // Starts the copies of the next column.
-  template <int moduli>
-  __device__ void start(bool exists) {
-    const std::uint8_t* source = source_;
-#pragma unroll
-    for (int i = 0; i < moduli / moduli_at_once; ++i) {
-      if (exists && i < copies_)
-        copy_16_bytes(target_ + started_ * stage_bytes + i * warp_size * copy_bytes, source, true);
-      source += moduli_at_once * stride_;
-    }
-    commit_copies();
-    source_ += column_stride_;
-    started_ = started_ + 1 == stages ? 0 : started_ + 1;
-  }
-
-  // Waits for the next column and returns it. Its memory is used again after stages - 1 more calls of
-  // start().
-  __device__ const unsigned char* next() {
-    await_copies_but<stages - 2>();
-    __syncwarp();
-    const unsigned char* column = stages_ + taken_ * stage_bytes;
-    taken_ = taken_ + 1 == stages ? 0 : taken_ + 1;
-    return column;
-  }
-
- private:
-  static constexpr int copy_bytes = 16;
-  static constexpr int copies_of_modulus = block_rows / copy_bytes;
-  static constexpr int moduli_at_once = warp_size / copies_of_modulus;
-
-  unsigned char* stages_;
-  std::uint32_t target_;
-  const std::uint8_t* source_;
-  std::int64_t stride_;
-  std::int64_t column_stride_;
-  int copies_;  // of a column, by this lane
-  int started_ = 0;
-  int taken_ = 0;
 };
 
 template <class Z>
@@ -207,6 +107,7 @@ class DigitResidues : public Residues<T, digit_limbs, Source> {
   static constexpr int rows_together = is_complex<T> ? 4 : 2;
   using Block = TileBlock<T, most_digit_columns(element_type<T>()), staged_columns>;
   using Elements = typename Block::Elements;
+  using Columns = ResidueColumns<T>;
   using Digits = SharedDigits<parts, MaxResidues>;
   using Tables = DigitTables<parts, MaxResidues>;
 
@@ -214,13 +115,32 @@ class DigitResidues : public Residues<T, digit_limbs, Source> {
       : Residues<T, digit_limbs, Source>(source), source_(source), tables_(tables) {}
 
   __device__ Elements write_block(const Block& block, const Scalars<T>& scalars) const {
-    Digits::fill(tables_);
+    Digits::fill(tables_.table);
     __syncthreads();
+    return write_selected(block, scalars, ~0U, /*reads=*/false);
+  }
+
+  // Writes those of a warp's columns whose bits are set in `selected`; each warp has its own. `reads`: blocks
+  // that pass through shared memory have elements of other columns, which must be kept.
+  __device__ Elements write_selected(const Block& block, const Scalars<T>& scalars, std::uint32_t selected,
+                                     bool reads) const {
+    const auto write = [&]<int steps>() {
+      const bool adds = scalars.beta != T(0);
+      if (!are_units(scalars))
+        return write_columns<steps, Update::of_any_scalars>(block, scalars, selected, reads);
+      if (adds) return write_columns<steps, Update::of_units>(block, scalars, selected, reads);
+      return write_columns<steps, Update::none>(block, scalars, selected, reads);
+    };
     if constexpr (is_complex<T>) {
       if (tables_.table[0].count <= (max_steps - 1) * residues_of_step)
-        return write_columns<max_steps - 1>(block, scalars);
+        return write.template operator()<max_steps - 1>();
     }
-    return write_columns<max_steps>(block, scalars);
+    return write.template operator()<max_steps>();
+  }
+
+  // True if alpha is 1 or -1, and beta is 0, 1 or -1.
+  __device__ static bool are_units(const Scalars<T>& scalars) {
+    return is_unit(scalars.alpha) && (scalars.beta == T(0) || is_unit(scalars.beta));
   }
 
  private:
@@ -228,45 +148,37 @@ class DigitResidues : public Residues<T, digit_limbs, Source> {
     return (real_of(x) == 1 || real_of(x) == -1) && imaginary_of(x) == 0;
   }
 
-  template <int steps>
-  __device__ Elements write_columns(const Block& block, const Scalars<T>& scalars) const {
-    const bool adds = scalars.beta != T(0);
-    if (!is_unit(scalars.alpha) || (adds && !is_unit(scalars.beta)))
-      return write_columns<steps, Update::of_any_scalars>(block, scalars);
-    if (adds) return write_columns<steps, Update::of_units>(block, scalars);
-    return write_columns<steps, Update::none>(block, scalars);
-  }
-
   // Writes the thread's columns from `steps` times 8 residues. Returns the elements that are not written.
   template <int steps, Update update>
-  __device__ Elements write_columns(const Block& block, const Scalars<T>& scalars) const {
+  __device__ Elements write_columns(const Block& block, const Scalars<T>& scalars, std::uint32_t selected,
+                                    bool reads) const {
     constexpr int moduli = steps * residues_of_step;
-    ResidueColumns<T> columns(residues_at<T>(source_, block.first_row_in_tile(), block.column_in_tile(0)),
-                              source_.sums.group_stride,
-                              block_warps * residue_columns<T>(source_) * source_.sums.rows,
-                              tables_.table[0].count, block.rows());
+    const auto has_column = [&](int e) { return block.has_column(e) && (selected >> e & 1U) != 0; };
+    Columns columns(residues_at<T>(source_, block.first_row_in_tile(), block.column_in_tile(0)),
+                    source_.sums.group_stride, block_warps * residue_columns<T>(source_) * source_.sums.rows,
+                    tables_.table[0].count, block.rows());
 #pragma unroll
-    for (int e = 0; e < ResidueColumns<T>::stages - 1; ++e)
-      columns.template start<moduli>(block.has_column(e));
+    for (int e = 0; e < Columns::stages - 1; ++e) columns.template start<moduli>(has_column(e));
     // Elements of C of the next column; those of complex matrices would need too many registers.
     constexpr bool loads_ahead = update == Update::of_units && !is_complex<T>;
-    const bool adds =
-        update == Update::of_units || (update == Update::of_any_scalars && scalars.beta != T(0));
+    const bool adds = update != Update::none && scalars.beta != T(0);
     Elements left = 0;
     RowsOfThread<T> next{};
-    if (loads_ahead && !block.is_staged() && block.has_element(0)) next = block.read(0);
+    if (loads_ahead && !block.is_staged() && has_column(0) && block.has_element(0)) next = block.read(0);
 #pragma unroll 1
     for (int first = 0; block.has_any_column(first); first += Block::columns_staged) {
-      block.begin(adds, block_warps * first);
+      block.begin(adds || reads, block_warps * first);
 #pragma unroll 1
       for (int e = first; e < first + Block::columns_staged && block.has_column(e); ++e) {
         RowsOfThread<T> elements = next;
-        const bool has_element = block.has_element(e);
+        const bool has_element = has_column(e) && block.has_element(e);
         if (adds && has_element && (!loads_ahead || block.is_staged())) elements = block.read(e);
-        if (loads_ahead && !block.is_staged() && block.has_element(e + 1)) next = block.read(e + 1);
-        const auto residues =
-            RowResidues<steps>::template of_column<ResidueColumns<T>::residues>(columns.next());
-        columns.template start<moduli>(block.has_column(e + ResidueColumns<T>::stages - 1));
+        if (loads_ahead && !block.is_staged() && has_column(e + 1) && block.has_element(e + 1))
+          next = block.read(e + 1);
+        const unsigned char* column = columns.next();
+        columns.template start<moduli>(has_column(e + Columns::stages - 1));
+        if (!has_column(e)) continue;
+        const auto residues = RowResidues<steps>::template of_column<Columns::residues>(column);
         const unsigned rows_left = recombine_column<update>(block, residues, e, scalars, elements.rows);
         if (has_element) {
           left |= Block::elements_of_column(rows_left, e);
@@ -386,14 +298,5 @@ class DigitResidues : public Residues<T, digit_limbs, Source> {
   const Source& source_;
   const Tables& tables_;
 };
-
-#define KINTSUGI_DIGIT_RESIDUES(name, T, Source, residues)                                               \
-  extern "C" __global__ void __launch_bounds__(block_threads, 2)                                         \
-      name(const __grid_constant__ DeviceTile tile, const __grid_constant__ Source source,               \
-           const __grid_constant__ DigitTables<static_cast<int>(parts_of<T>), residues> tables) {        \
-    if (!begin_recombination(tile.condition)) return;                                                    \
-    using Recombination = DigitResidues<T, Source, residues>;                                            \
-    recombine_block<T, Recombination::Block>(tile, Recombination(source, tables), tables.block_columns); \
-  }
 
 }  // namespace kintsugi::core::cuda

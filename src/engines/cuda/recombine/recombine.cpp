@@ -12,6 +12,7 @@
 #include "base/status.hpp"
 #include "engines/cuda/common/launch.hpp"
 #include "engines/cuda/recombine/arguments.hpp"
+#include "engines/cuda/recombine/fractions/fractions.hpp"
 #include "engines/cuda/recombine/wide/digits.hpp"
 
 namespace kintsugi::core::cuda {
@@ -75,19 +76,29 @@ const Tables& tables_of(const ResidueSystem& system, const Make& make) {
   return replaced.tables;
 }
 
+// Table of fractions of the first `real_count` moduli, or an empty one if it has no room for them.
+template <class Fractions>
+const Fractions& fractions(const ResidueSystem& system) {
+  return tables_of<Fractions>(system, [&] {
+    const int count = system.real_count;
+    return has_fractions<Fractions>(count) ? fraction_table<Fractions::max_residues>(count) : Fractions{};
+  });
+}
+
 }  // namespace
 
 // More columns hide the thread block's start better, where C is read or passes through shared memory, or
-// elements are complex; else fewer leave less work for the last thread blocks
+// elements are complex or checked; else fewer leave less work for the last thread blocks
 // (docs/results/log/2026-11-26-recombination-on-tensor-cores.md). Later candidates are rarely selected, and
 // fewer thread blocks exit early sooner.
-int digit_columns(const DeviceTile& tile) {
+int digit_columns(const DeviceTile& tile, bool are_checked) {
   constexpr std::int64_t enough_blocks = 256;
   const ElementType type = tile.c.type;
   const bool only_writes_columns = type == ElementType::f64 && tile.c.row_stride == 1 &&
                                    tile.scalars.device_beta == nullptr && tile.scalars.beta == 0.0;
   const bool is_first_candidate = !tile.condition.selected_earlier;
-  int columns = most_digit_columns(type) / (only_writes_columns && is_first_candidate ? 2 : 1);
+  const bool takes_fewer = only_writes_columns && is_first_candidate && !are_checked;
+  int columns = most_digit_columns(type) / (takes_fewer ? 2 : 1);
   while (columns > block_columns(type) &&
          divide_up(tile.rows, block_rows) * divide_up(tile.columns, columns) < enough_blocks)
     columns /= 2;
@@ -104,6 +115,8 @@ const WideDigits& wide_digits(const ResidueSystem& system) {
                        {}}};
   });
 }
+
+const WideFractions& wide_fractions(const ResidueSystem& system) { return fractions<WideFractions>(system); }
 
 namespace {
 
@@ -123,13 +136,14 @@ const RealDigits& real_digits(const ResidueSystem& system) {
   });
 }
 
-template <class Source, class Tables>
+template <class Source, class Tables, class... Fractions>
 void launch_digits(const KernelName& kernel, std::int64_t shared_bytes, const Queue& queue,
-                   const ResidueSums& sums, const DeviceTile& tile, Source source, Tables tables) {
+                   const ResidueSums& sums, const DeviceTile& tile, Source source, Tables tables,
+                   const Fractions&... fractions) {
   source.sums = sums;
   tables.block_columns = digit_columns(tile);
   launch(kernel, {divide_up(tile.rows, block_rows) * divide_up(tile.columns, tables.block_columns)},
-         block_threads, shared_bytes, queue, tile, source, tables);
+         block_threads, shared_bytes, queue, tile, source, tables, fractions...);
 }
 
 void launch_digit_residues(const Queue& queue, const ResidueSums& sums, const ResidueSystem& system,
@@ -139,7 +153,8 @@ void launch_digit_residues(const Queue& queue, const ResidueSums& sums, const Re
   const std::int64_t shared_bytes = digit_shared_bytes(tile.c.type);
   if (tile.c.type == ElementType::f64) {
     const auto& [source, tables] = real_digits(system);
-    return launch_digits(f64, shared_bytes, queue, sums, tile, source, tables);
+    return launch_digits(f64, shared_bytes, queue, sums, tile, source, tables,
+                         fractions<RealFractions>(system));
   }
   using Tables = std::pair<ResiduesOfElements<digit_limbs>, ComplexDigitTables>;
   const auto& [source, tables] = tables_of<Tables>(system, [&] {
@@ -153,23 +168,21 @@ void launch_digit_residues(const Queue& queue, const ResidueSums& sums, const Re
   launch_digits(c64, shared_bytes, queue, sums, tile, source, tables);
 }
 
-// True if a tile of real elements of up to max_wide_digit_residues moduli becomes AB or -AB, or the sum of
+// True if a tile of real elements of 16 to max_wide_digit_residues moduli becomes AB or -AB, or the sum of
 // that and C or -C.
 bool takes_wide_digits(const ResidueSystem& system, const DeviceTile& tile) {
   const DeviceScalars& scalars = tile.scalars;
-  return tile.c.type == ElementType::f64 && system.real_count <= max_wide_digit_residues &&
-         scalars.device_alpha == nullptr && scalars.device_beta == nullptr &&
-         std::fabs(scalars.alpha.real()) == 1 && (scalars.beta == 0.0 || std::fabs(scalars.beta.real()) == 1);
+  return tile.c.type == ElementType::f64 && !has_fractions<RealFractions>(system.real_count) &&
+         system.real_count <= max_wide_digit_residues && scalars.device_alpha == nullptr &&
+         scalars.device_beta == nullptr && std::fabs(scalars.alpha.real()) == 1 &&
+         (scalars.beta == 0.0 || std::fabs(scalars.beta.real()) == 1);
 }
 
 void launch_wide_digit_residues(const Queue& queue, const ResidueSums& sums, const ResidueSystem& system,
                                 const DeviceTile& tile) {
-  static const KernelName products{"wide_digit_residues", "wide_digit_residues_f64",
-                                   waits_for_grid_dependency};
-  static const KernelName updates{"wide_digit_residues", "wide_digit_updates_f64", waits_for_grid_dependency};
+  static const KernelName f64{"wide_digit_residues", "wide_digit_residues_f64", waits_for_grid_dependency};
   const auto& [source, tables] = wide_digits(system);
-  launch_digits(tile.scalars.beta == 0.0 ? products : updates, wide_digit_shared_bytes, queue, sums, tile,
-                source, tables);
+  launch_digits(f64, wide_fraction_shared_bytes, queue, sums, tile, source, tables, wide_fractions(system));
 }
 
 // Recombines residues of Strassen's seven products.
@@ -238,8 +251,8 @@ void recombine_residues(const Queue& queue, const Accumulators& sums, const Resi
   const ResidueSums residues{reinterpret_cast<const std::uint8_t*>(sums.data), sums.rows,
                              sums.group_stride()};
   if (system.strassen) return launch_strassen_residues(queue, residues, system, tile);
-  if (takes_digits(system, tile.c.type)) return launch_digit_residues(queue, residues, system, tile);
   if (takes_wide_digits(system, tile)) return launch_wide_digit_residues(queue, residues, system, tile);
+  if (takes_digits(system, tile.c.type)) return launch_digit_residues(queue, residues, system, tile);
   // Kernels for residues of the parts of complex elements always have 6 limbs.
   const int limbs = !system.basis.empty() ? remainder_limbs(system.basis)
                     : tile.c.complex()    ? 6

@@ -55,8 +55,8 @@ struct SplitTraversal {
 // operand once.
 SplitTraversal choose_traversal(const KernelOfKind* kernel, const DeviceSplit& split);
 
-// Chooses the threads per block of one launch for these splits, and their threads per vector. The kernel may be
-// nullptr.
+// Chooses the threads per block of one launch for these splits, and their threads per vector. The kernel may
+// be nullptr.
 std::int64_t choose_threads(const KernelOfKind* kernel, std::span<SplitTraversal> splits);
 
 }  // namespace kintsugi::core::cuda

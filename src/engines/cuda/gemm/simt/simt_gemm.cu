@@ -86,20 +86,12 @@ KINTSUGI_SIMT(simt_c64_64, Complex<double>, 64, 1)
 KINTSUGI_SIMT(simt_c64_32, Complex<double>, 32, 2)
 #undef KINTSUGI_SIMT
 
-// Two thread blocks per SM leave 128 registers per thread. For compute capability 10.0 ptxas needs more
-// registers for the kernel that selects and computes the largest tile.
-#if __CUDA_ARCH__ >= 1000
-inline constexpr int large_tile_blocks = 1;
-#else
-inline constexpr int large_tile_blocks = 2;
-#endif
-
 #define KINTSUGI_SELECT_OR_SIMT(name, tile, blocks)                                                      \
   extern "C" __global__ void __launch_bounds__(simt_threads, blocks) name(                               \
       const __grid_constant__ DeviceTile device_tile, const __grid_constant__ SelectionTask selection) { \
     select_or_multiply<tile>(device_tile, selection);                                                    \
   }
-KINTSUGI_SELECT_OR_SIMT(select_or_simt_f32_128, 128, large_tile_blocks)
+KINTSUGI_SELECT_OR_SIMT(select_or_simt_f32_128, 128, 2)
 KINTSUGI_SELECT_OR_SIMT(select_or_simt_f32_64, 64, 2)
 KINTSUGI_SELECT_OR_SIMT(select_or_simt_f32_32, 32, 2)
 #undef KINTSUGI_SELECT_OR_SIMT

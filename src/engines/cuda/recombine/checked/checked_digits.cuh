@@ -1,6 +1,8 @@
-// Checked recombination of real FP64 residues of up to 24 moduli into AB by sums of digits on the matrix unit
-// (wide/wide_digit_residues.cuh). Nearly all elements are proved in double arithmetic
-// (arith/residue/certain_rounding.hpp). The others are checked one by one in wide integers, as by
+// Checked recombination of real FP64 residues of up to 24 moduli into AB by sums of digits on the matrix
+// unit. Nearly all elements are proved by fractions whose deviation counts
+// (fractions/fraction_residues.cuh). Where more of a column are left, they are proved by integers in double
+// arithmetic (wide/wide_digit_residues.cuh,
+// arith/residue/certain_rounding.hpp). The others are checked one by one in wide integers, as by
 // CheckedResidues. So the weights of more than 20 moduli need not be exact (leading_digit_table()).
 #pragma once
 
@@ -8,32 +10,104 @@
 #include "arith/residue/leading_digit_sums.hpp"
 #include "engines/cuda/recombine/checked/checked_digits.hpp"
 #include "engines/cuda/recombine/checked/checked_residues.cuh"
+#include "engines/cuda/recombine/fractions/fraction_residues.cuh"
 #include "engines/cuda/recombine/wide/wide_digit_residues.cuh"
 
 namespace kintsugi::core::cuda {
 
-template <int max_residues, int staged_columns>
-class CheckedDigits : public WideDigitResidues<max_residues, staged_columns> {
+// Bounds of a block's rows and columns, in units of 2^(unit_exponent()) of the integers.
+template <class Block>
+class CheckedBounds {
  public:
-  using Base = WideDigitResidues<max_residues, staged_columns>;
+  // More uncertain elements of a column than this leave the whole column to exact integers.
+  static constexpr int most_elements_left = 8;
+
+  __device__ explicit CheckedBounds(int moduli)
+      : unit_exponent_(moduli > max_wide_digit_residues ? -32 : 0) {}
+
+  // Loads the bounds of all vectors. Beyond the edge of C a vector has the bounds of the last one. All
+  // threads must call it together, and synchronize before they read.
+  __device__ void load(const Block& block, const DeviceTile& tile, const DeviceCheck& check) const {
+    static_assert(block_rows + Block::columns <= block_threads);
+    const auto thread = static_cast<int>(threadIdx.x);
+    if (thread >= block_rows + Block::columns) return;
+    const bool is_row = thread < block_rows;
+    const std::int64_t in_tile =
+        is_row ? std::min(block.first_row_in_tile() + thread, tile.rows - 1)
+               : std::min(block.first_column_in_tile() + thread - block_rows, tile.columns - 1);
+    const std::int64_t vector = (is_row ? tile.first_row : tile.first_column) + in_tile;
+    const FloatBound own =
+        FloatBound::of((is_row ? check.rows : check.columns)[vector], core::power_of_two(unit_exponent_));
+    bounds()[thread] = {own.errors, own.magnitudes, own.largest, 0};
+  }
+
+  __device__ int unit_exponent() const { return unit_exponent_; }
+  // Upper bound of the deviation of the thread's row r of its e-th column.
+  __device__ float deviation(int r, int e) const {
+    return deviation_above(bound(Block::row_in_block() + r), bound(block_rows + Block::column_in_block(e)));
+  }
+
+  // See Unchecked.
+  __device__ FractionFactor factor(const FractionFactor& of_column, double unit, int r, int e) const {
+    const double deviation_unit = unit * (unit_exponent_ == 0 ? 0x1p-116 : 0x1p-84);
+    return {of_column.high, of_column.low,
+            __fma_ru(certain_detail::double_above(deviation(r, e)), deviation_unit, of_column.deviation)};
+  }
+  __device__ bool is_exact(int r, int e) const { return deviation(r, e) == 0; }
+
+ private:
+  __device__ static float4* bounds() {
+    __shared__ float4 all[block_rows + Block::columns];
+    return all;
+  }
+  __device__ static FloatBound bound(int index) {
+    const float4 four = bounds()[index];
+    return {four.x, four.y, four.z};
+  }
+
+  int unit_exponent_;
+};
+
+template <int max_residues, int staged_columns>
+class CheckedDigits : public WideDigitResidues<max_residues, staged_columns, padded_wide_residues> {
+ public:
+  using Base = WideDigitResidues<max_residues, staged_columns, padded_wide_residues>;
   using typename Base::Block;
   using typename Base::Elements;
   using typename Base::Source;
   using typename Base::Tables;
+  using Bounds = CheckedBounds<Block>;
 
   __device__ CheckedDigits(const DeviceTile& tile, const Source& source, const Tables& tables,
-                           const DeviceCheck& check, const DeviceOpenElements& open)
-      : Base(source, tables), tile_(tile), check_(check), open_(open), elements_(tile, source, check, open) {}
+                           const WideFractions& fractions, const DeviceCheck& check,
+                           const DeviceOpenElements& open)
+      : Base(source, tables), tile_(tile), fractions_(fractions), check_(check), open_(open),
+        elements_(tile, source, check, open) {}
 
   // Writes the block and sets its masks. Returns the number of open elements that the thread counts.
   __device__ unsigned write(const Block& block) const {
-    const bool is_ordinary = block.load_scales(tile_);
+    using Columns = FractionColumns<padded_wide_residues, Block, Bounds>;
+    const Bounds bounds(this->tables_.table[0].count);
+    Columns columns(block, this->source_.sums, fractions_, bounds);
+    Columns::Digits::fill(std::span<const WideFractions, 1>(&fractions_, 1));
+    Base::Digits::fill(this->tables_.table, block_threads / 2);
+    bounds.load(block, tile_, check_);
     clear_masks(block);
+    const bool is_ordinary = block.load_scales(tile_);
+    const Scalars<double> scalars(tile_.scalars);
     Elements left = Block::all_elements;
-    if (is_ordinary) left = write_certain_elements(block);
+    if (is_ordinary) {
+      auto selected = ~typename Columns::ColumnSet{};
+      const bool by_fractions = fractions_.count > 0;
+      if (by_fractions) selected = columns.write(scalars);
+      await_copies();
+      left = columns.elements_left();
+      if (block.is_staged() ? __syncthreads_or(selected != 0 ? 1 : 0) != 0 : selected != 0)
+        left |= write_certain_elements(block, bounds, {selected, by_fractions});
+    }
+    await_copies();
     if (block.is_staged()) __syncthreads();  // other threads have copied elements to C
     __syncwarp();                            // masks are 0
-    const Scalars<double> scalars(tile_.scalars);
     unsigned open_elements = 0;
     block.for_each_element(left, [&](std::int64_t i, std::int64_t j, double* element) {
       if (elements_.write_element(i, j, scalars, element)) return;
@@ -45,7 +119,7 @@ class CheckedDigits : public WideDigitResidues<max_residues, staged_columns> {
 
  private:
   using typename Base::Rows;
-  static_assert(block_rows + Block::columns <= block_threads);
+  using typename Base::Selected;
 
   // Mask of element (i, j) of the tile.
   __device__ std::uint32_t* mask(std::int64_t i, std::int64_t j) const {
@@ -60,19 +134,18 @@ class CheckedDigits : public WideDigitResidues<max_residues, staged_columns> {
       *reinterpret_cast<uint4*>(mask(block.first_row_in_tile(), block.column_in_tile(lane))) = {0, 0, 0, 0};
   }
 
-  // Writes the elements of an ordinary block. Returns those that are not certain.
-  __device__ Elements write_certain_elements(const Block& block) const {
-    load_bounds(block);
-    Base::Digits::fill(this->tables_);
-    __syncthreads();
+  // Writes elements of the selected columns of an ordinary block by integers. Returns those that are not
+  // certain.
+  __device__ Elements write_certain_elements(const Block& block, const Bounds& bounds,
+                                             const Selected& selected) const {
     const auto& table = this->tables_.table[0];
     const float dropped = table.count > max_wide_digit_residues ? dropped_units : 0;
+    const auto to_table = static_cast<float>(core::power_of_two(table.shift - bounds.unit_exponent()));
     Elements left = 0;
-    this->write_columns(block, [&](int e, const Rows& residues, double(&elements)[rows_each]) {
-      const FloatBound column = bound(block_rows + Block::column_in_block(e));
+    this->write_columns(block, selected, [&](int e, const Rows& residues, double(&elements)[rows_each]) {
       unsigned uncertain_rows = 0;
       this->for_each_integer(residues, [&](int r, const WideIntegerParts& integer) {
-        float deviation = deviation_above(bound(Block::row_in_block() + r), column);
+        float deviation = __fmul_ru(bounds.deviation(r, e), to_table);
         if constexpr (max_residues > max_wide_digit_residues) deviation = __fadd_ru(deviation, dropped);
         if (!round_if_certain(integer, deviation, elements[r])) uncertain_rows |= 1U << r;
         elements[r] *= core::power_of_two(block.exponent(r, e, 0) - table.shift);
@@ -82,30 +155,8 @@ class CheckedDigits : public WideDigitResidues<max_residues, staged_columns> {
     return left;
   }
 
-  // Bounds of the block's rows and columns, in units of the integers that for_each_integer() finds.
-  __device__ static float4* bounds() {
-    __shared__ float4 all[block_rows + Block::columns];
-    return all;
-  }
-  __device__ static FloatBound bound(int index) {
-    const float4 four = bounds()[index];
-    return {four.x, four.y, four.z};
-  }
-  // Beyond the edge of C a vector has the bounds of the last one.
-  __device__ void load_bounds(const Block& block) const {
-    const auto thread = static_cast<int>(threadIdx.x);
-    if (thread >= block_rows + Block::columns) return;
-    const bool is_row = thread < block_rows;
-    const std::int64_t in_tile =
-        is_row ? std::min(block.first_row_in_tile() + thread, tile_.rows - 1)
-               : std::min(block.first_column_in_tile() + thread - block_rows, tile_.columns - 1);
-    const std::int64_t vector = (is_row ? tile_.first_row : tile_.first_column) + in_tile;
-    const FloatBound own = FloatBound::of((is_row ? check_.rows : check_.columns)[vector],
-                                          core::power_of_two(this->tables_.table[0].shift));
-    bounds()[thread] = {own.errors, own.magnitudes, own.largest, 0};
-  }
-
   const DeviceTile& tile_;
+  const WideFractions& fractions_;
   const DeviceCheck& check_;
   const DeviceOpenElements& open_;
   CheckedResidues<double, wide_digit_limbs, Source> elements_;

@@ -14,7 +14,5 @@ inline constexpr int max_leading_digit_residues = 24;
 static_assert(residue_bits(max_leading_digit_residues) <= 32 * (wide_pieces + 1) - 2);
 static_assert(padded_digit_residues(max_wide_digit_residues) == max_leading_digit_residues);
 inline constexpr int leading_staged_columns = 8;
-inline constexpr std::int64_t leading_digit_shared_bytes =
-    block_warps * wide_digit_stages * max_leading_digit_residues * block_rows;
 
 }  // namespace kintsugi::core::cuda

@@ -8,50 +8,60 @@
 
 namespace kintsugi::core::cuda {
 
-// Up to `max_residues` residues, a multiple of 4, and staged columns of C (TileBlock). `adds`: C is added.
-template <int max_residues, int staged_columns, bool adds = false>
+// Up to `max_residues` residues, a multiple of 4, and staged columns of C (TileBlock). `stored_residues`:
+// room of a column of residues in shared memory.
+template <int max_residues, int staged_columns, int stored_residues = max_residues>
 class WideDigitResidues : public Residues<double, wide_digit_limbs, ResiduesOfParts<wide_digit_limbs>> {
  public:
   using Source = ResiduesOfParts<wide_digit_limbs>;
   using Block = TileBlock<double, most_digit_columns(ElementType::f64), staged_columns>;
   using Elements = typename Block::Elements;
   using Tables = WideDigitTables;
-  using Columns = ResidueColumns<double, max_residues>;
+  using Columns = ResidueColumns<double, stored_residues>;
   using Digits = SharedDigits<1, padded_digit_residues(max_residues), wide_pieces>;
   static_assert(Columns::stages == wide_digit_stages);
 
   __device__ WideDigitResidues(const Source& source, const Tables& tables)
       : Residues<double, wide_digit_limbs, Source>(source), source_(source), tables_(tables) {}
 
-  // True for scalars of magnitude 1, and beta = 0 unless the kernel adds. Other elements are written one by
-  // one; the host selects another kernel for them.
-  __device__ static bool takes(const Scalars<double>& scalars) {
-    return std::fabs(scalars.alpha) == 1 && std::fabs(scalars.beta) == (adds ? 1 : 0);
+  // True if alpha is 1 or -1, and beta is 0, 1 or -1. Other elements are written one by one; the host selects
+  // another kernel for them.
+  __device__ static bool are_units(const Scalars<double>& scalars) {
+    return std::fabs(scalars.alpha) == 1 && (scalars.beta == 0 || std::fabs(scalars.beta) == 1);
   }
+  __device__ static bool takes(const Scalars<double>& scalars) { return are_units(scalars); }
 
-  __device__ Elements write_block(const Block& block, const Scalars<double>& scalars) const {
-    Digits::fill(tables_);
-    __syncthreads();
+  // Writes those of a warp's columns whose bits are set in `selected`; each warp has its own. `reads`: blocks
+  // that pass through shared memory have elements of other columns, which must be kept. Returns the elements
+  // that are not written.
+  __device__ Elements write_selected(const Block& block, const Scalars<double>& scalars,
+                                     std::uint32_t selected, bool reads) const {
     const std::uint32_t alpha_sign = sign_of(scalars.alpha);
+    const auto unit_of = [&](int e, int r, int sign) {
+      const int exponent = block.exponent(r, e, 0) - tables_.table[0].shift;
+      return with_sign(core::power_of_two(sign * exponent), alpha_sign);
+    };
+    if (scalars.beta == 0) {
+      write_columns(block, {selected, reads}, [&](int e, const Rows& residues, double(&elements)[rows_each]) {
+        for_each_integer(residues, [&](int r, const WideIntegerParts& integer) {
+          elements[r] = rounded_product(integer, unit_of(e, r, 1));
+        });
+      });
+      return 0;
+    }
     const std::uint32_t beta_sign = sign_of(scalars.beta);
     Elements left = 0;
-    write_columns<adds>(block, [&](int e, const Rows& residues, double(&elements)[rows_each]) {
-      const auto& table = tables_.table[0];
-      unsigned rows_left = 0;
-      for_each_integer(residues, [&](int r, const WideIntegerParts& integer) {
-        const int exponent = block.exponent(r, e, 0) - table.shift;
-        const double unit = with_sign(core::power_of_two(exponent), alpha_sign);
-        if constexpr (adds) {
-          const auto sum = rounded_update(integer, unit, with_sign(core::power_of_two(-exponent), alpha_sign),
-                                          with_sign(elements[r], beta_sign));
-          if (sum.is_certain) elements[r] = sum.value;
-          rows_left |= (sum.is_certain ? 0U : 1U) << r;
-        } else {
-          elements[r] = rounded_product(integer, unit);
-        }
-      });
-      if constexpr (adds) left |= Block::elements_of_column(rows_left, e);
-    });
+    write_columns<true>(block, {selected, reads},
+                        [&](int e, const Rows& residues, double(&elements)[rows_each]) {
+                          unsigned rows_left = 0;
+                          for_each_integer(residues, [&](int r, const WideIntegerParts& integer) {
+                            const auto sum = rounded_update(integer, unit_of(e, r, 1), unit_of(e, r, -1),
+                                                            with_sign(elements[r], beta_sign));
+                            if (sum.is_certain) elements[r] = sum.value;
+                            rows_left |= (sum.is_certain ? 0U : 1U) << r;
+                          });
+                          left |= Block::elements_of_column(rows_left, e);
+                        });
     return left;
   }
 
@@ -64,30 +74,39 @@ class WideDigitResidues : public Residues<double, wide_digit_limbs, ResiduesOfPa
     std::uint32_t word[words][rows_each];
   };
 
-  // Calls compute(e, residues, elements) for the thread's columns, and writes the elements that it sets.
-  // `residues` are those of the thread's rows of its e-th column; `elements` are the old ones if `reads` is
-  // true.
+  // Columns of a warp that are written, and whether those that pass through shared memory are read, too.
+  struct Selected {
+    std::uint32_t columns = ~0U;
+    bool are_read = false;
+  };
+
+  // Calls compute(e, residues, elements) for the thread's selected columns, and writes the elements that it
+  // sets. `residues` are those of the thread's rows of its e-th column; `elements` are the old ones if
+  // `reads` is true.
   template <bool reads = false, class Compute>
-  __device__ void write_columns(const Block& block, const Compute& compute) const {
+  __device__ void write_columns(const Block& block, const Selected& selected, const Compute& compute) const {
+    const auto has_column = [&](int e) { return block.has_column(e) && (selected.columns >> e & 1U) != 0; };
+    const auto has_element = [&](int e) { return has_column(e) && block.has_element(e); };
     Columns columns(residues_at<double>(source_, block.first_row_in_tile(), block.column_in_tile(0)),
                     source_.sums.group_stride, block_warps * source_.sums.rows, tables_.table[0].count,
                     block.rows());
 #pragma unroll
-    for (int e = 0; e < Columns::stages - 1; ++e) columns.template start<max_residues>(block.has_column(e));
+    for (int e = 0; e < Columns::stages - 1; ++e) columns.template start<max_residues>(has_column(e));
     RowsOfThread<double> next{};  // elements of C of the next column
-    if (reads && !block.is_staged() && block.has_element(0)) next = block.read(0);
+    if (reads && !block.is_staged() && has_element(0)) next = block.read(0);
 #pragma unroll 1
     for (int first = 0; block.has_any_column(first); first += Block::columns_staged) {
-      block.begin(reads, block_warps * first);
+      block.begin(reads || selected.are_read, block_warps * first);
 #pragma unroll 1
       for (int e = first; e < first + Block::columns_staged && block.has_column(e); ++e) {
         RowsOfThread<double> elements = next;
-        if (reads && block.is_staged() && block.has_element(e)) elements = block.read(e);
-        if (reads && !block.is_staged() && block.has_element(e + 1)) next = block.read(e + 1);
-        const Rows residues = residues_of(columns.next());
-        columns.template start<max_residues>(block.has_column(e + Columns::stages - 1));
-        compute(e, residues, elements.rows);
-        if (block.has_element(e)) block.write(e, elements);
+        if (reads && block.is_staged() && has_element(e)) elements = block.read(e);
+        if (reads && !block.is_staged() && has_element(e + 1)) next = block.read(e + 1);
+        const unsigned char* column = columns.next();
+        columns.template start<max_residues>(has_column(e + Columns::stages - 1));
+        if (!has_column(e)) continue;
+        compute(e, residues_of(column), elements.rows);
+        if (has_element(e)) block.write(e, elements);
       }
       block.end(block_warps * first);
     }

@@ -1,0 +1,244 @@
+// The Chinese remainder theorem by a fraction instead of an exact integer, for up to 48 residues: a result is
+// rounded in double arithmetic, and a test tells whether the rounding is certainly right. Nearly all elements
+// pass the test; the others need the exact integer (digit_sums.hpp, wide_digit_sums.hpp).
+//
+// The integer N, |N| < M / 4, has the residues r_t modulo m_t, where M is the product of the moduli. With c_t
+// = w_t / (M / m_t) modulo m_t (w_t is 1, or a factor of the part of a complex element)
+//   N / M = sum over t of r_t c_t / m_t  modulo 1.
+// Weight g_t is 2^96 c_t / m_t rounded to nearest, 12 digits of 8 bits. So
+//   F = sum over t of r_t g_t  modulo 2^96,  |F - 2^96 N / M| <= n 255 / 2  for n residues,
+// and the signed F is below 2^94 + 2^13 in magnitude. No multiple of M has to be found and subtracted, since
+// integers wrap. The unit of all bounds below is u = 2^-96 M, the value of 1 in F.
+//
+// One more residue, which is always 1, has the weight 2^95 - 2^52. So the sums of digits 0 to 11, each below
+// 2^22, give
+//   F + 2^95 - 2^52 = x 2^64 + y 2^32 + l,
+// where x has digits 8 to 11, y digits 4 to 7, and l digits 0 to 3. y and l are less than 2^47, and x modulo
+// 2^32 is x, because F + 2^95 - 2^52 - y 2^32 - l is a multiple of 2^64 between 0 and 2^96. Each is put into
+// the significand of a double whose last bit has the value 2^64, 2^32 or 1:
+//   X = 2^116 + x 2^64,  Y = 2^84 + y 2^32,  L = 2^52 + l,  F = (X - 2^116 - 2^95 - 2^84) + Y + L.
+// The term in parentheses, A, is exact. Then
+//   high = A + Y rounded,  low = (Y - (high - A)) + L,
+// where Y - (high - A) is the error of high, since A is a multiple of the last bit of Y. It is a multiple of
+// 2^32 of at most 2^41, so low is an exact integer below 2^53, and F = high + low.
+//
+// M 2^-96 is the sum of two doubles, m and m', of 53 bits each, less at most 2^-105 of itself. In units of u
+//   p = high m rounded,  q = low m + (high m' + (high m - p)).
+// high m - p is exact. The errors of q are: 2^-9 for the rounding of the inner sum, which is at most 2^43; 1
+// for that of q, which is at most 2^54; 1 for low m'; 2^-10 for M. So
+//   |p + q - N| < n 255 / 2 + 3,
+// and the table's `deviation` is two units larger: q + deviation and q - deviation, rounded, lie on either
+// side of N - p. Rounding is monotonic. So if p + (q + deviation) and p + (q - deviation) round to the same
+// double, N does. 0 is never certain: it would need both sums to be -p.
+//
+// An old element c of C, times beta = 1 or -1, is added by s + t = p + beta c, exactly. The deviation's ends
+// are added to t rounded up and rounded down, so that the exact sum lies between s + (upper end) and s +
+// (lower end), however large t is. An overflow or a NaN makes the test fail, or both ends infinite where the
+// exact sum overflows too.
+//
+// A row's scale is a power of two, which all parts of F contain. A column's scale, and alpha = 1 or -1, are
+// in m and m'. Nothing that counts underflows if both scales and their product are 2^850 at most and 2^-850
+// at least (max_ordinary_exponent): M is an integer, so high, low, m and m' are multiples of 2^-850 and
+// 2^(-96 - 850), and their products of 2^(-96 - 850).
+//
+// The code needs rounding to nearest and no contraction to fused operations.
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <span>
+
+#include "arith/exact/double_sum.hpp"
+#include "arith/exact/exact_rounding.hpp"
+#include "arith/host_device.hpp"
+#include "arith/residue/remainder.hpp"
+#include "formats/error_free.hpp"
+
+namespace kintsugi::core {
+
+inline constexpr int fraction_digits = 12;
+
+// m, m' and the deviation of the header comment, times a power of two.
+struct FractionFactor {
+  double high;
+  double low;
+  double deviation;  // times 2^-116, for FractionRow::offset
+
+  KINTSUGI_HOST_DEVICE constexpr FractionFactor times(double power_of_two) const {
+    return {high * power_of_two, low * power_of_two, deviation * power_of_two};
+  }
+  // `sign` is 1 or -1.
+  KINTSUGI_HOST_DEVICE constexpr FractionFactor with_sign(double sign) const {
+    return {high * sign, low * sign, deviation};
+  }
+};
+
+// Weights of up to MaxResidues residues.
+template <int MaxResidues>
+struct FractionTable {
+  static_assert(MaxResidues % 4 == 0 && MaxResidues <= 48);
+  static constexpr int max_residues = MaxResidues;
+
+  // Word [d][t] has digit d of the weights of residues 4 t ... 4 t + 3, the first of them in its lowest byte.
+  // Digit 0 is the lowest. The residue that is always 1 follows the last residue, and zeros follow it.
+  std::array<std::array<std::uint32_t, MaxResidues / 4>, fraction_digits> digits{};
+  FractionFactor factor{};
+  int count = 0;  // number of residues, without that one
+};
+
+namespace fraction_detail {
+
+// 2^96 c / m rounded to nearest, for c < m, in words of 32 bits.
+constexpr std::array<std::uint32_t, 3> fraction_words(std::uint32_t c, std::uint32_t m) {
+  std::array<std::uint32_t, 3> words{};
+  std::uint64_t remainder = c;
+  for (int w = 2; w >= 0; --w) {
+    const std::uint64_t dividend = remainder << 32;
+    words[w] = static_cast<std::uint32_t>(dividend / m);
+    remainder = dividend % m;
+  }
+  bool carries = 2 * remainder >= m;
+  for (int w = 0; w < 3 && carries; ++w) carries = ++words[w] == 0;
+  return words;
+}
+
+// Double of the `bits` leading bits of x below bit `end`, times 2^exponent.
+template <int Limbs>
+constexpr double leading_bits(const WideInteger<Limbs>& x, int end, int exponent) {
+  constexpr int bits = 53;
+  const int first = end - bits;
+  const std::uint64_t mask = (std::uint64_t{1} << bits) - 1;
+  const std::uint64_t all = first >= 0 ? x.bits_from(first) : end <= 0 ? 0 : x.limb[0] << -first;
+  return static_cast<double>(all & mask) * power_of_two(first + exponent);
+}
+
+}  // namespace fraction_detail
+
+// Table of the given residues in the given order, fewer than MaxResidues.
+template <int MaxResidues>
+constexpr FractionTable<MaxResidues> fraction_table(const ResidueSystem& system,
+                                                    std::span<const WeightedResidue> residues) {
+  using namespace residue_detail;
+  using namespace fraction_detail;
+  FractionTable<MaxResidues> table;
+  table.count = static_cast<int>(residues.size());
+  const auto set_weight = [&](std::size_t t, const std::array<std::uint32_t, 3>& words) {
+    for (int d = 0; d < fraction_digits; ++d)
+      table.digits[d][t / 4] |= (words[d / 4] >> 8 * (d % 4) & 0xffU) << 8 * (t % 4);
+  };
+  for (std::size_t t = 0; t < residues.size(); ++t) {
+    const auto modulus = static_cast<std::uint32_t>(system.modulus(residues[t].modulus));
+    const auto inverse = static_cast<std::uint32_t>(inverse_of_cofactor(system, residues[t].modulus));
+    set_weight(t, fraction_words(residues[t].weight * inverse % modulus, modulus));
+  }
+  set_weight(residues.size(), {0, 0xfff00000U, 0x7fffffffU});  // 2^95 - 2^52
+  const auto product = product_of_moduli<6>(system, no_modulus, no_modulus);
+  const int length = product.length();
+  table.factor.high = leading_bits(product, length, -fraction_digits * 8);
+  table.factor.low = leading_bits(product, length - 53, -fraction_digits * 8);
+  table.factor.deviation = table.factor.high * (255.0 / 2 * table.count + 5) * 0x1p-116;
+  return table;
+}
+
+// Table of the first `count` real moduli.
+template <int MaxResidues>
+constexpr FractionTable<MaxResidues> fraction_table(int count) {
+  std::array<WeightedResidue, max_moduli> residues;
+  for (int t = 0; t < count; ++t) residues[t] = {t, 1};
+  return fraction_table<MaxResidues>(ResidueSystem{count}, std::span(residues).first(count));
+}
+
+// Constants of a row of C, for its unit: the power of two by which its integers are multiplied.
+struct FractionRow {
+  double offset;  // (2^116 + 2^95 + 2^84) unit
+
+  KINTSUGI_HOST_DEVICE static constexpr FractionRow of_unit(double unit) {
+    return {(0x1p116 + 0x1p95 + 0x1p84) * unit};
+  }
+};
+
+// F, times a row's unit.
+struct Fraction {
+  double high;
+  double low;
+};
+
+// F from the sums of the table's digits, the lowest first.
+KINTSUGI_HOST_DEVICE constexpr Fraction fraction_of_digits(const std::uint32_t (&sums)[fraction_digits],
+                                                           const FractionRow& row) {
+  const auto pair = [&](int d) { return sums[d] + 256 * sums[d + 1]; };
+  const std::uint32_t exponent = high_word(std::bit_cast<std::uint64_t>(row.offset)) & 0xfff00000U;
+  constexpr std::uint32_t word_exponent = 32U << 20;
+  const auto x = std::bit_cast<double>(both_words(exponent, pair(8) + 65536 * pair(10)));
+  const auto y =
+      std::bit_cast<double>(both_words(exponent - word_exponent, pair(4)) + std::uint64_t{pair(6)} * 65536);
+  const auto l = std::bit_cast<double>(both_words(exponent - 2 * word_exponent, pair(0)) +
+                                       std::uint64_t{pair(2)} * 65536);
+  const double a = x - row.offset;
+  const double high = a + y;
+  return {high, (y - (high - a)) + l};
+}
+
+namespace fraction_detail {
+
+// x + y rounded up or down.
+KINTSUGI_HOST_DEVICE inline double sum_above(double x, double y) {
+#ifdef __CUDA_ARCH__
+  return __dadd_ru(x, y);
+#else
+  const ValueAndError<double> sum = two_sum(x, y);
+  return sum.error > 0 ? std::nextafter(sum.value, std::numeric_limits<double>::infinity()) : sum.value;
+#endif
+}
+KINTSUGI_HOST_DEVICE inline double sum_below(double x, double y) {
+#ifdef __CUDA_ARCH__
+  return __dadd_rd(x, y);
+#else
+  const ValueAndError<double> sum = two_sum(x, y);
+  return sum.error < 0 ? std::nextafter(sum.value, -std::numeric_limits<double>::infinity()) : sum.value;
+#endif
+}
+
+// p of the header comment, and the ends of the interval around q.
+struct Enclosure {
+  double p;
+  double upper;
+  double lower;
+};
+KINTSUGI_HOST_DEVICE inline Enclosure enclosure(const Fraction& x, const FractionRow& row,
+                                                const FractionFactor& factor) {
+  const double p = x.high * factor.high;
+  const double q =
+      std::fma(x.low, factor.high, std::fma(x.high, factor.low, std::fma(x.high, factor.high, -p)));
+  return {p, std::fma(row.offset, factor.deviation, q), std::fma(-row.offset, factor.deviation, q)};
+}
+
+}  // namespace fraction_detail
+
+// N times the unit of its row and its factor, rounded once. It is not certain for N = 0.
+KINTSUGI_HOST_DEVICE inline CertainlyRounded<double> rounded_product(const Fraction& x,
+                                                                     const FractionRow& row,
+                                                                     const FractionFactor& factor) {
+  const fraction_detail::Enclosure part = fraction_detail::enclosure(x, row, factor);
+  const double most = part.p + part.upper;
+  return {most, most == part.p + part.lower};
+}
+
+// The same number plus beta c, rounded once, for beta = 1 or -1.
+KINTSUGI_HOST_DEVICE inline CertainlyRounded<double> rounded_update(const Fraction& x, const FractionRow& row,
+                                                                    const FractionFactor& factor, double beta,
+                                                                    double c) {
+  using namespace fraction_detail;
+  const Enclosure part = enclosure(x, row, factor);
+  // two_sum(p, beta c)
+  const double sum = std::fma(beta, c, part.p);
+  const double old = sum - part.p;
+  const double error = (part.p - (sum - old)) + std::fma(beta, c, -old);
+  const double most = sum + sum_above(error, part.upper);
+  return {most, most == sum + sum_below(error, part.lower)};
+}
+
+}  // namespace kintsugi::core
