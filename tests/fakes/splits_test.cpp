@@ -15,6 +15,7 @@ namespace {
 
 using namespace core;
 using testing::AllOf;
+using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
@@ -212,6 +213,40 @@ TEST_F(SplitLaunches, WideResiduesOfKnownRangesStream) {
   const std::array short_vectors{wide_split(false, 1000, 190, 1)};
   engine_->split({}, short_vectors, {});
   EXPECT_THAT(launches(), ElementsAre(HasSubstr(" split_columns_double_wide_residues ")));
+}
+
+// Splits of small operands that find norms have few thread blocks in small clusters. Blocks have 128 threads
+// if blocks of 256 would need a second round.
+TEST_F(SplitLaunches, SmallSplitsByNormsHaveSmallClusters) {
+  struct Size {
+    std::int64_t n;
+    int blocks;
+    int threads;
+    int cluster;
+  };
+  for (const auto& [n, blocks, threads, cluster] :
+       {Size{384, 192 + 96, 256, 4}, Size{768, 192 + 192, 256, 2}, Size{1024, 256 + 512, 128, 2},
+        Size{1408, 352 + 704, 128, 2}, Size{1536, 384 + 384, 256, 2}, Size{2048, 512 + 512, 256, 2},
+        Size{4096, 2048 + 2048, 256, 4}}) {
+    const SplitRule rule =
+        fitted_program(*find_scheme("ozaki2:moduli=15:scale=norm"), OperandType::f64, n).split_a;
+    const auto split_of = [&](bool along_k) {
+      DeviceSplit one = split(side(along_k, n, n, 1));
+      one.side.matrix.type = ElementType::f64;
+      one.rule = &rule;
+      one.slices = make_slices(*rule.format, SliceStorage::packed, rule.slices, n, n);
+      return one;
+    };
+    DeviceSelection selection;
+    const std::array both{split_of(true), split_of(false)};
+    engine_->split_by_norms({}, both, {}, 1, &selection);
+    EXPECT_THAT(
+        launches(),
+        Contains(AllOf(HasSubstr(fmt::format(" split_columns_double_residues_by_norms {}x1x1 threads={} ",
+                                             blocks, threads)),
+                       HasSubstr(fmt::format(" cluster={}", cluster)))))
+        << n;
+  }
 }
 
 // Vectors too long for a cluster on four SMs are divided into parts after their ranges are found: a larger

@@ -43,14 +43,27 @@ constexpr int elements_per_thread = 8;
 constexpr int lanes_of_vector = complex_tile_length / elements_per_thread;
 static_assert(lanes_of_vector * complex_tile_vectors == tile_threads);
 
-// A tile in shared memory, as it is in the operand. Every group of elements that a thread writes is followed
-// by padding of one element, and so is every vector: then neither copies nor reads of a warp meet in one
-// bank.
+// Layout of a tile in shared memory. Elements that follow each other in the operand do so in the tile, so
+// that whole lines are copied. Every eight elements of a vector are followed by padding, and so is every
+// vector that is contiguous: then neither copies nor reads of a warp meet in one bank.
+struct TileLayout {
+  __device__ explicit TileLayout(const DeviceMatrix& matrix)
+      : along_k(abs(matrix.column_stride) <= abs(matrix.row_stride)) {}
+
+  __device__ int offset(int v, int p) const {
+    const int element = along_k ? v * complex_tile_pitch + p : v + p * complex_tile_vectors;
+    return element + p / elements_per_thread;
+  }
+  // From one element of a group of eight to the next.
+  __device__ int step() const { return along_k ? 1 : complex_tile_vectors; }
+
+  bool along_k;
+};
+
+// A tile in shared memory.
 template <class Source>
 struct Tile {
-  Source elements[complex_tile_vectors][complex_tile_pitch][2];
-
-  __device__ Source (&element(int v, int p))[2] { return elements[v][p + p / elements_per_thread]; }
+  Source elements[complex_tile_elements][2];
 };
 
 // First vector and first element of a tile.
@@ -79,26 +92,26 @@ __device__ void copy_element(Source (&element)[2], const Source* source, bool is
 template <class Source>
 struct TileCopies {
   static constexpr int length = complex_tile_length;
+  static constexpr int vectors = complex_tile_vectors;
   static constexpr int vectors_step = tile_threads / length;  // from one copy of a thread to the next
-  static constexpr int elements_step = tile_threads / complex_tile_vectors;
+  static constexpr int elements_step = tile_threads / vectors;
   static_assert(elements_step % elements_per_thread == 0);
 
   __device__ explicit TileCopies(const DeviceMatrix& matrix)
-      : along_k(abs(matrix.column_stride) <= abs(matrix.row_stride)),
-        v(static_cast<int>(along_k ? threadIdx.x / length : threadIdx.x % complex_tile_vectors)),
-        p(static_cast<int>(along_k ? threadIdx.x % length : threadIdx.x / complex_tile_vectors)),
-        step(along_k ? vectors_step * matrix.row_stride : elements_step * matrix.column_stride),
-        tile_step(along_k ? vectors_step * complex_tile_pitch
-                          : elements_step / elements_per_thread * (elements_per_thread + 1)) {}
+      : layout(matrix), v(static_cast<int>(layout.along_k ? threadIdx.x / length : threadIdx.x % vectors)),
+        p(static_cast<int>(layout.along_k ? threadIdx.x % length : threadIdx.x / vectors)),
+        step(layout.along_k ? vectors_step * matrix.row_stride : elements_step * matrix.column_stride),
+        tile_step(layout.along_k ? layout.offset(vectors_step, 0) : layout.offset(0, elements_step)) {}
 
   // Number of copies whose elements exist, if the operand has so many vectors and elements from the tile on.
-  __device__ int existing(std::int64_t vectors, std::int64_t elements) const {
-    if (vectors <= v || elements <= p) return 0;
-    return static_cast<int>(along_k ? divide_up(min(vectors - v, complex_tile_vectors), vectors_step)
-                                    : divide_up(min(elements - p, complex_tile_length), elements_step));
+  __device__ int existing(std::int64_t existing_vectors, std::int64_t elements) const {
+    if (existing_vectors <= v || elements <= p) return 0;
+    return static_cast<int>(layout.along_k
+                                ? divide_up(min(existing_vectors - v, complex_tile_vectors), vectors_step)
+                                : divide_up(min(elements - p, complex_tile_length), elements_step));
   }
 
-  bool along_k;
+  TileLayout layout;
   int v;  // of the first copy
   int p;
   std::int64_t step;
@@ -118,7 +131,7 @@ __device__ void start_loading(const SplitTask& task, const TilePosition& positio
   const std::int64_t vectors = task.vectors - position.vector;
   const std::int64_t elements = task.length - position.element;
   const Source* source = start + 2 * first;
-  auto* target = &tile.element(copies.v, copies.p);
+  auto* target = &tile.elements[copies.layout.offset(copies.v, copies.p)];
   if (is_aligned && vectors >= complex_tile_vectors && elements >= complex_tile_length) {
 #pragma unroll
     for (int i = 0; i < elements_per_thread; ++i, source += 2 * copies.step, target += copies.tile_step)
@@ -137,13 +150,15 @@ using ElementDigits = Digits[2][elements_per_thread];
 
 // Reads the thread's elements. NaN and infinities become zero.
 template <class Digits, class Source>
-__device__ void read_digits(Tile<Source>& tile, int v, int p, bool conjugated, const Scaling& scaling,
-                            ElementDigits<Digits>& digits) {
+__device__ void read_digits(const Tile<Source>& tile, int v, int p, const DeviceMatrix& matrix,
+                            const Scaling& scaling, ElementDigits<Digits>& digits) {
+  const TileLayout layout(matrix);
+  const auto* element = &tile.elements[layout.offset(v, p)];
   const auto finite = [](Source x) { return x - x == 0 ? x : Source(0); };
 #pragma unroll
-  for (int i = 0; i < elements_per_thread; ++i) {
-    const auto& element = tile.element(v, p + i);
-    const Source parts[2] = {finite(element[0]), finite(conjugated ? -element[1] : element[1])};
+  for (int i = 0; i < elements_per_thread; ++i, element += layout.step()) {
+    const Source im = (*element)[1];
+    const Source parts[2] = {finite((*element)[0]), finite(matrix.conjugated ? -im : im)};
     Digits of_element[2];
     to_digits(scaling, parts, of_element);
     digits[0][i] = of_element[0];
@@ -234,7 +249,7 @@ __device__ __forceinline__ void split_tile(const SplitTask& task, const TilePosi
   if (position.element + p >= task.vector_stride) return;  // the vectors end within the tile
   if (vector >= task.vectors) return write_zeros<elements_per_thread>(task, offset);
   ElementDigits<Digits> digits;
-  read_digits(tile, v, p, task.matrix.conjugated, scalings[v], digits);
+  read_digits(tile, v, p, task.matrix, scalings[v], digits);
   write_elements<Digits>(task, digits, offset);
 }
 

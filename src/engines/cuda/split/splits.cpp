@@ -36,10 +36,10 @@ struct SplitCall {
 };
 
 // Number of threads that split one vector; 0 if thread blocks do not hold whole vectors.
-std::int32_t vector_threads(Traversal traversal, std::int64_t stride) {
-  if (traversal == Traversal::rows) return static_cast<std::int32_t>(threads_per_vector(stride));
-  if (traversal == Traversal::short_vectors)
-    return static_cast<std::int32_t>(threads_per_short_vector(stride));
+std::int32_t vector_threads(const SplitTraversal& split) {
+  if (split.traversal == Traversal::rows) return static_cast<std::int32_t>(split.row_threads());
+  if (split.traversal == Traversal::short_vectors)
+    return static_cast<std::int32_t>(threads_per_short_vector(split.stride()));
   return 0;
 }
 
@@ -72,7 +72,7 @@ SplitTask task_of(const SplitTraversal& traversal, std::int64_t blocks, const Sp
           .found_norms = call.norms,
           .ranges_known = split.ranges_known,
           .fit = split.fit,
-          .vector_threads = vector_threads(traversal.traversal, traversal.stride()),
+          .vector_threads = vector_threads(traversal),
           .part_length = traversal.part_length(),
           .blocks = blocks};
 }
@@ -99,10 +99,9 @@ void launch_items(const Queue& queue, const KernelName& kernel, const Extent& gr
 // Launches splits of equally many batch items, with thread blocks in the order of `splits`. The traversal of
 // the first split selects the kernel. So all splits must have the same traversal, with one exception: the
 // first may go by columns and the second by rows, because the kernel for columns splits rows as well.
-void launch_splits(const Queue& queue, const KernelOfKind* kernel, std::span<const SplitTraversal> splits,
+void launch_splits(const Queue& queue, const KernelOfKind* kernel, std::span<SplitTraversal> splits,
                    const SplitCall& call) {
-  std::int64_t threads = 0;
-  for (const SplitTraversal& split : splits) threads = std::max(threads, split.min_threads(kernel));
+  const std::int64_t threads = choose_threads(kernel, splits);
   SplitTasks tasks;
   tasks.condition = call.condition;
   tasks.served_items = call.served_items;
@@ -127,7 +126,7 @@ void launch_splits(const Queue& queue, const KernelOfKind* kernel, std::span<con
 
 void split_one(const Queue& queue, const DeviceSplit& split, const SplitCall& call) {
   const KernelOfKind* kernel = find_kernel(split, call.finds_norms());
-  const SplitTraversal traversal = choose_traversal(kernel, split);
+  SplitTraversal traversal = choose_traversal(kernel, split);
   launch_splits(queue, kernel, {&traversal, 1}, call);
 }
 

@@ -34,6 +34,16 @@ std::int64_t sms_of_cluster(std::int64_t blocks, std::int64_t bytes, std::int64_
   return divide_up(blocks, std::min(max_blocks_of_sm, max_bytes / bytes));
 }
 
+// True if the kernel finds norms and none of Strassen's operands.
+bool is_by_norms(const KernelOfKind* kernel, const DeviceSplit& split) {
+  return kernel != nullptr && kernel->kind == ElementKind::residues_by_norms && !split.rule->strassen;
+}
+
+// Fewest thread blocks that fill the device, in clusters of `blocks`. Exchanges of norms take longer in
+// larger clusters, so fewer blocks with more threads are faster: an H200 splits both operands of n = 768 in
+// 12.2 us by clusters of 2 and in 21.5 by clusters of 8.
+std::int64_t enough_blocks(bool by_norms, std::int64_t blocks) { return by_norms && blocks > 1 ? 128 : 512; }
+
 // Returns the number of thread blocks of the smallest cluster with which an SM holds three thread blocks and
 // the launch fills the device. If no cluster does both, returns the largest cluster that is allowed; 0 if no
 // cluster can hold a strip.
@@ -42,7 +52,6 @@ std::int64_t sms_of_cluster(std::int64_t blocks, std::int64_t bytes, std::int64_
 // cluster that needs more SMs than a green context, a MIG slice or other kernels leave free would never
 // start.
 std::int64_t choose_cluster(const KernelOfKind& kernel, const DeviceSplit& split, std::int64_t max_bytes) {
-  constexpr std::int64_t enough_blocks = 512;
   constexpr std::int64_t max_sms = 4;
   const std::int64_t stride = padded_length_of(split);
   const std::int64_t strips =
@@ -53,7 +62,7 @@ std::int64_t choose_cluster(const KernelOfKind& kernel, const DeviceSplit& split
        blocks *= 2) {
     const std::int64_t bytes = columns_bytes(kernel, split, blocks);
     if (bytes > max_bytes || sms_of_cluster(blocks, bytes, max_bytes) > max_sms) continue;
-    if (has_room && strips * chosen >= enough_blocks) break;
+    if (has_room && strips * chosen >= enough_blocks(is_by_norms(&kernel, split), chosen)) break;
     chosen = blocks;
     has_room = 3 * bytes <= max_bytes;
   }
@@ -96,8 +105,9 @@ std::int64_t SplitTraversal::min_threads(const KernelOfKind* kernel) const {
     case Traversal::parts: return parts_split_threads;
     case Traversal::short_vectors: return short_threads;
     case Traversal::streaming: return streaming_threads;
-    case Traversal::rows: return std::max(threads_per_vector(stride()), min_rows_threads);
+    case Traversal::rows: return std::max(row_threads(), min_rows_threads);
     case Traversal::columns:
+      if (is_by_norms(kernel, *split) && cluster > 1) return cluster_threads;
       return columns_bytes(*kernel, *split, cluster) > 36 * 1024 ? cluster_threads : cluster_threads / 2;
   }
   return 0;
@@ -113,7 +123,7 @@ std::int64_t SplitTraversal::shared_bytes(const KernelOfKind& kernel, std::int64
       return by_rows() ? 0 : part_length() * line_bytes;
     }
     case Traversal::rows:
-      return threads / threads_per_vector(stride()) * stride() * element_bytes(kernel) +
+      return threads / row_threads() * stride() * element_bytes(kernel) +
              (split->rule->strassen ? strassen_weights_bytes : 0);
     case Traversal::columns: return columns_bytes(kernel, *split, cluster);
   }
@@ -133,7 +143,7 @@ std::int64_t SplitTraversal::blocks(const KernelOfKind* kernel, std::int64_t thr
     }
     case Traversal::streaming: return streaming_tiles(by_rows(), vectors, stride());
     case Traversal::short_vectors: return vectors / (short_threads / threads_per_short_vector(stride()));
-    case Traversal::rows: return vectors / (threads / threads_per_vector(stride()));
+    case Traversal::rows: return vectors / (threads / row_threads());
     case Traversal::columns: return vectors / (strip_bytes / element_bytes(*kernel)) * cluster;
   }
   return 0;
@@ -150,6 +160,10 @@ std::int64_t SplitTraversal::max_launched(bool conditional) const {
   const bool loops = traversal == Traversal::tiles || traversal == Traversal::parts;
   if (!conditional || !loops) return std::numeric_limits<std::int64_t>::max();
   return (traversal == Traversal::tiles ? tiles_blocks : parts_blocks) * sm_count();
+}
+
+std::int64_t SplitTraversal::row_threads() const {
+  return std::max(threads_per_vector(stride()), min_row_threads);
 }
 
 bool SplitTraversal::by_rows() const { return split->side.matrix.column_stride == 1; }
@@ -189,6 +203,29 @@ SplitTraversal choose_strassen_traversal(const KernelOfKind* kernel, const Devic
   const std::int64_t cluster = choose_cluster(*kernel, split, max_bytes);
   return cluster > 0 ? SplitTraversal{&split, Traversal::columns, std::max(cluster, smallest_cluster)}
                      : parts;
+}
+
+// If norms are found, few contiguous vectors get 64 threads each, and thread blocks 128 threads if all of
+// them then run at once or nearly so: an H200 splits both operands of n = 1024 in 21.3 us instead of 24.0 by
+// 256 threads, and those of n = 1536 in 41.2 instead of 40.6.
+std::int64_t choose_threads(const KernelOfKind* kernel, std::span<SplitTraversal> splits) {
+  constexpr std::int64_t few_vectors = 2048;
+  constexpr std::int64_t blocks_of_sm = 3;       // of cluster_threads threads
+  constexpr std::int64_t small_part = 52 << 10;  // bytes; an SM holds four
+  const SplitTraversal& first = splits.front();
+  const bool by_norms = is_by_norms(kernel, *first.split) && first.traversal == Traversal::columns;
+  std::int64_t threads = 0;
+  std::int64_t blocks = 0;
+  for (SplitTraversal& split : splits) {
+    if (by_norms && split.written_vectors() <= few_vectors) split.min_row_threads = min_rows_threads / 2;
+    threads = std::max(threads, split.min_threads(kernel));
+    blocks += split.blocks(kernel, cluster_threads);
+  }
+  if (!by_norms || first.cluster == 1) return threads;
+  const std::int64_t resident = blocks_of_sm * sm_count();
+  const bool nearly_fits = 5 * blocks > 6 * resident && 20 * blocks <= 37 * resident;
+  const bool is_small = first.shared_bytes(*kernel, min_rows_threads) <= small_part;
+  return nearly_fits && is_small ? min_rows_threads : threads;
 }
 
 SplitTraversal choose_traversal(const KernelOfKind* kernel, const DeviceSplit& split) {

@@ -2,6 +2,8 @@
 // follow from it.
 #pragma once
 
+#include <span>
+
 #include "engines/cuda/split/split_kernels.hpp"
 
 namespace kintsugi::core::cuda {
@@ -21,12 +23,14 @@ std::int64_t padded_vectors_of(const DeviceSplit& split);
 struct SplitTraversal {
   const DeviceSplit* split;
   Traversal traversal;
-  std::int64_t cluster = 0;  // thread blocks per cluster; 0: no clusters
+  std::int64_t cluster = 0;          // thread blocks per cluster; 0: no clusters
+  std::int64_t min_row_threads = 0;  // fewest threads per vector under Traversal::rows
 
   // Number of elements of a vector with which its slices are padded.
   std::int64_t stride() const { return padded_length_of(*split); }
-  // Fewest threads per block for this split. A launch for both operands takes the larger of their two
-  // numbers.
+  // Threads that split one vector under Traversal::rows.
+  std::int64_t row_threads() const;
+  // Fewest threads per block for this split.
   std::int64_t min_threads(const KernelOfKind* kernel) const;
   // Bytes of shared memory per thread block, and number of thread blocks, for `threads` threads per block.
   std::int64_t shared_bytes(const KernelOfKind& kernel, std::int64_t threads) const;
@@ -50,5 +54,9 @@ struct SplitTraversal {
 // Chooses the traversal. If a thread block or a cluster can hold whole vectors, the traversal reads the
 // operand once.
 SplitTraversal choose_traversal(const KernelOfKind* kernel, const DeviceSplit& split);
+
+// Chooses the threads per block of one launch for these splits, and their threads per vector. The kernel may
+// be nullptr.
+std::int64_t choose_threads(const KernelOfKind* kernel, std::span<SplitTraversal> splits);
 
 }  // namespace kintsugi::core::cuda
