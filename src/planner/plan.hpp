@@ -60,7 +60,7 @@ struct Blocking {
 };
 
 struct Plan {
-  static constexpr std::size_t max_candidates = 5;
+  static constexpr std::size_t max_candidates = 7;
 
   Problem problem;
   PlanRequest request;

@@ -237,30 +237,6 @@ TEST_F(DevicePlan, ContractsThatNoWindowProvesHaveCheckedOrNativeCandidates) {
   }
 }
 
-// The first candidate has as many moduli as uniform numbers need; the longer a product, the more candidates
-// follow. The native kernel takes all other operands.
-TEST_F(DevicePlan, Fp64BeginsWithFewModuli) {
-  Call call(64, 64, 8192, stream_);
-  call.options.policy = "emulate";
-  using Case = CaseOfModuli;
-  for (const Case& test :
-       {Case{KINTSUGI_F64, 1290, 1290, {15}}, Case{KINTSUGI_F64, 1291, 1291, {15, 17}},
-        Case{KINTSUGI_F64, 4095, 4095, {15, 17}}, Case{KINTSUGI_F64, 4096, 4096, {15, 16, 17}},
-        Case{KINTSUGI_F64, 16384, 512, {15, 17}}, Case{KINTSUGI_F64, 8192, 8192, {15, 17, 19}},
-        Case{KINTSUGI_C64, 1290, 1290, {15, 17}}, Case{KINTSUGI_F64, 64, 8192, {15}}}) {
-    test.set(call.problem);
-    Names names = test.names(":scale=norm");
-    names.push_back("native");
-    EXPECT_EQ(schemes(planned(call)), names) << test.size << ", k = " << test.k;
-  }
-  const json plan = planned(call);
-  EXPECT_THAT(plan.at("words").dump(),
-              HasSubstr("the norms of A's rows and B's columns prove every element"));
-  // The plan has as many moduli as the contract needs for any operands.
-  call.options.accuracy = "fp32";
-  EXPECT_EQ(schemes(planned(call)).front(), "ozaki2:moduli=8:scale=norm");
-}
-
 // The checked candidate has the moduli of the host's second candidate, for exact results those of its third:
 // integers of 65 or 70 bits, for FP32 36 or 41, and ten bits for the sum of 1000 products. (Without kernels
 // that exit early, scales by norms do not replace a modulus.)

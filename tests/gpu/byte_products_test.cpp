@@ -83,6 +83,17 @@ struct Products {
       core::cuda::multiply({}, schedule, a.slices, b.slices, target, scratch.data(), nullptr);
     });
   }
+  // Sums of the first groups, by the kernel of candidates that share it. `candidate` is the selected one;
+  // candidate 0 has one modulus, and the last has as many as the schedule.
+  std::vector<std::uint8_t> by_shared_kernel(std::int32_t candidate) const {
+    core::DeviceSelection selected;
+    selected.candidate = candidate;
+    const DeviceArray<core::DeviceSelection> selection(std::vector{selected});
+    return sums_by([&](const Accumulators& target) {
+      core::cuda::selected_int8_gemm({}, schedule, a.slices, b.slices, target,
+                                     {selection.data(), 0, 1, schedule.groups});
+    });
+  }
   std::vector<std::uint8_t> by_kernel() const {
     return sums_by([&](const Accumulators& target) {
       core::cuda::int8_gemm({}, schedule, a.slices, b.slices, target, {});
@@ -180,6 +191,26 @@ TEST_F(Int8Params, SumsEqualTheHostsInSmallCases) {
     }
     expect_sums_of_host(residues(core::max_moduli), {33, 30, size});
     expect_sums_of_host(core::schemes::ozaki_int8.program, {33, 30, size});
+  }
+}
+
+// The kernel of candidates that share it computes the groups of the selected one, and leaves the memory of
+// all others as it was.
+TEST_F(Int8Params, SharedKernelComputesTheGroupsOfTheSelectedCandidate) {
+  for (int round = 0; round < 40; ++round) {
+    const auto draw = [&](std::int64_t most) {
+      return 1 + static_cast<std::int64_t>(random_() % static_cast<std::uint64_t>(most));
+    };
+    const int most = static_cast<int>(draw(20));
+    const Products products(random_, residues(std::max(most, 2)), {draw(900), draw(900), draw(1400)});
+    const int groups = products.schedule.groups;
+    const auto all = products.by_kernel();
+    const auto candidate = static_cast<std::int32_t>(draw(groups + 2)) - 2;
+    auto expected = std::vector<std::uint8_t>(all.size(), DeviceArray<std::uint8_t>::poison);
+    if (candidate >= 0 && candidate < groups)
+      std::copy_n(all.begin(), (candidate + 1) * products.sums.group_stride(), expected.begin());
+    ASSERT_EQ(products.by_shared_kernel(candidate), expected)
+        << "candidate " << candidate << " of " << groups;
   }
 }
 

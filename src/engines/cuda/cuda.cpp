@@ -30,6 +30,7 @@
 #include "engines/cuda/ozaki1/ozaki1.hpp"
 #include "engines/cuda/recombine/recombine.hpp"
 #include "engines/cuda/select/select.hpp"
+#include "engines/cuda/shared_kernels.hpp"
 #include "engines/cuda/split/split_kernels.hpp"
 #include "engines/cuda/split/splits.hpp"
 #include "engines/cuda/split/weighted_tiles/pack_tiles.hpp"
@@ -310,6 +311,7 @@ class CudaEngine final : public Engine, public DeviceEngine {
     cuda::recombine_residues(queue, sums, system, tile);
   }
   const DeviceOzaki1* ozaki1() const override { return &ozaki1_kernels(); }
+  const DeviceSharedKernels* shared_kernels() const override { return cuda::shared_kernels(); }
   const DeviceTransfers* transfers() const override { return &cuda::transfers(); }
   void find_rounding_errors(const Queue& queue, const DeviceRoundingErrors& a, const DeviceRoundingErrors& b,
                             const DeviceCondition& condition) const override {

@@ -3,6 +3,7 @@
 #include <complex>
 
 #include "engines/device_engine.hpp"
+#include "engines/device_moduli.hpp"
 #include "execute/allocate.hpp"
 #include "execute/device/caller.hpp"
 #include "execute/device/candidates/fused.hpp"
@@ -96,7 +97,7 @@ void execute_on_device(const Plan& plan, const Operands& operands, Report& repor
   const bool only_scales = problem.k == 0 || (!problem.device_scalars && operands.alpha.is_zero());
   const bool selection_overwrites_report = !empty && !only_scales && begins_with_selection(plan);
   if (operands.device_report != nullptr && !selection_overwrites_report)
-    engine.clear(queue, operands.device_report, sizeof(DeviceReport));
+    engine.clear(queue, operands.device_report, sizeof(LongDeviceReport));
   if (empty) return;
   if (only_scales) {
     report.items_scaled = problem.batch_count;

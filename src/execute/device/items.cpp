@@ -1,7 +1,6 @@
 #include "execute/device/items.hpp"
 
 #include <algorithm>
-#include <array>
 #include <optional>
 #include <span>
 #include <vector>
@@ -9,27 +8,15 @@
 #include "engines/device_engine.hpp"
 #include "execute/blocks.hpp"
 #include "execute/device/candidates/ozaki1.hpp"
+#include "execute/device/candidates/tile_steps.hpp"
 #include "execute/device/item.hpp"
 #include "execute/device/selection.hpp"
+#include "planner/candidates/norms/shared.hpp"
 #include "planner/workspace/device.hpp"
 
 namespace kintsugi::core {
 
 namespace {
-
-// Returns the vectors of the candidate's slices that belong to vectors of an operand.
-Interval slices_of(const Candidate& candidate, const Interval& vectors) {
-  return {candidate.program.extent_of_slices(vectors.first),
-          candidate.program.extent_of_slices(vectors.count)};
-}
-
-// Returns the candidate's schedule. Groups whose weights the device sets, since it fits their residuals to
-// the ranges, get the exponent fitted_exponent.
-Schedule schedule_to_fit(const Candidate& candidate) {
-  Schedule schedule = candidate.program.schedule;
-  for (const int group : candidate.scheme->fitted_groups) schedule.group_exponents[group] = fitted_exponent;
-  return schedule;
-}
 
 class ItemSteps {
  public:
@@ -87,13 +74,12 @@ class ItemSteps {
   // Finds ranges and selects a candidate before any split. This is needed if a kernel reads the selection, or
   // if ranges and split have different vectors. Otherwise does nothing, and the split finds the ranges later.
   void select_ahead(Item& item, const Workspace& workspace) const {
-    const DeviceCandidates candidates = candidates_on_device(plan_);
-    item.selected_ahead = candidates.count > 1 || scalars_.on_device() || is_limited_by_exponent() ||
+    item.selected_ahead = plan_.candidates.size() > 1 || scalars_.on_device() || is_limited_by_exponent() ||
                           plan_.is_checked() || sums_exactly(plan_) ||
                           first_candidate().program.multiplies_elements();
     if (!item.selected_ahead) return;
     item.split_ahead = first_candidate().acceptance.by_norms() &&
-                       try_split_by_norms(item, candidates.coefficient, workspace);
+                       try_split_by_norms(item, proved_coefficient(plan_), workspace);
     if (!item.split_ahead) find_ranges(item);
     select(item);
   }
@@ -102,14 +88,17 @@ class ItemSteps {
   void multiply_candidates(const Item& item, const Workspace& workspace) const {
     const auto candidates = product_candidates(plan_);
     std::optional<UnfinishedTile> unfinished;
-    for (int c = 0; c < static_cast<int>(candidates.size()) && !candidates[c].checked; ++c) {
+    const auto shared = static_cast<int>(shared_candidates(plan_).size());
+    const int separate = static_cast<int>(candidates.size()) - shared;
+    for (int c = 0; c < separate && !candidates[c].checked; ++c) {
       Item product = with_candidate(item, c, workspace);
       if (c == 0 && recombines_last()) product.unfinished = &unfinished;
       multiply_blocks(product);
     }
+    if (shared > 0) multiply_blocks(with_shared(item, workspace));
     if (plan_.is_checked()) multiply_checked(item, workspace);
     if (item.selected_ahead) finish(item);
-    if (unfinished) recombine(first_candidate(), *unfinished);
+    if (unfinished) recombine(engine_, queue_, first_candidate(), *unfinished);
   }
 
   // True if the first candidate's last recombination comes after the kernels of all other candidates. These
@@ -123,7 +112,7 @@ class ItemSteps {
   // Recombines the tile that the item keeps, since the next kernels write to its sums or scales.
   void finish_tile(const Item& item) const {
     if (item.unfinished == nullptr || !*item.unfinished) return;
-    recombine(candidate_of(item), **item.unfinished);
+    recombine(engine_, queue_, candidate_of(item), **item.unfinished);
     item.unfinished->reset();
   }
 
@@ -140,10 +129,13 @@ class ItemSteps {
   }
 
   void select(const Item& item) const {
-    const bool begins_report = begins_with_selection(plan_);
-    DeviceReport* report = is_ozaki1(plan_) ? nullptr : operands_.report;
+    const DeviceReporting reporting{is_ozaki1(plan_) ? nullptr : operands_.report,
+                                    begins_with_selection(plan_)};
+    if (has_long_chain(plan_))
+      return select_from_long_chain(plan_, queue_, item.a.side, item.b.side, scalars_, item.selection,
+                                    reporting);
     engine_.select(queue_, item.a.side, item.b.side, scalars_, candidates_on_device(plan_), item.selection,
-                   {report, begins_report});
+                   reporting);
   }
 
   // Finds norms and splits whole operands for the first candidate in one step. (Norms prove the first
@@ -218,6 +210,13 @@ class ItemSteps {
     return item;
   }
 
+  // Returns the item with all candidates that share kernels.
+  Item with_shared(const Item& item, const Workspace& workspace) const {
+    Item shared = with_candidate(item, static_cast<int>(product_candidates(plan_).size()) - 1, workspace);
+    shared.shared.emplace(plan_, queue_, item.selection);
+    return shared;
+  }
+
   // Computes C block after block. If elements of a block are open, the next checked candidate may compute the
   // block again. The elements that the last candidate leaves open are recomputed.
   void multiply_checked(const Item& item, const Workspace& workspace) const {
@@ -257,7 +256,7 @@ class ItemSteps {
     const Slices a = plan_split_a(item, block, splits);
     item.checked->split_columns(parts * block.column, parts * block.columns);
     item.checked->split_rows(block.row, block.rows);
-    if (!splits.empty()) engine_.split(queue_, splits, on_candidate(item, item.candidate));
+    if (!splits.empty()) split(item, splits);
     item.checked->find_rounding_errors(block);
     multiply_tiles(item, a, b, block, checked_block);
   }
@@ -319,10 +318,21 @@ class ItemSteps {
       splits.reserve(2);
       if (needs_split_of_columns(block, blocking, c_.rows)) b = plan_split_b(item, block, splits);
       if (needs_split_of_rows(block, blocking, c_.rows)) a = plan_split_a(item, block, splits);
-      if (!splits.empty() && !is_already_split)
-        engine_.split(queue_, splits, on_candidate(item, item.candidate));
+      if (!splits.empty() && !is_already_split) split(item, splits);
       multiply_tiles(item, a, b, block, block);
     });
+  }
+
+  void split(const Item& item, std::span<const DeviceSplit> splits) const {
+    if (item.shared) return item.shared->split(splits);
+    engine_.split(queue_, splits, on_candidate(item, item.candidate));
+  }
+
+  void multiply_tile(const Item& item, const Slices& a, const Slices& b, const Accumulators& sums) const {
+    const Schedule schedule = schedule_to_fit(candidate_of(item));
+    if (item.shared) return item.shared->multiply(schedule, a, b, sums);
+    engine_.multiply(queue_, schedule, a, b, sums, item.block.scratch, fit_of(item),
+                     on_candidate(item, item.candidate));
   }
 
   // Multiplies and recombines the tiles of `block`. `checked_block`: the block or a larger one that contains
@@ -344,15 +354,15 @@ class ItemSteps {
                                           item.block.scratch);
       }
       finish_tile(item);
-      engine_.multiply(queue_, schedule_to_fit(candidate), a.block(rows.first, rows.count),
-                       b.block(columns.first, columns.count), sums, item.block.scratch, fit_of(item),
-                       on_candidate(item, item.candidate));
+      multiply_tile(item, a.block(rows.first, rows.count), b.block(columns.first, columns.count), sums);
       if (item.checked) {
         item.checked->recombine(sums, tile, checked_block);
+      } else if (item.shared) {
+        item.shared->recombine(sums, tile);
       } else if (item.unfinished != nullptr) {
         *item.unfinished = {sums, tile};
       } else {
-        recombine(candidate, {sums, tile});
+        recombine(engine_, queue_, candidate, {sums, tile});
       }
     });
   }
@@ -368,16 +378,6 @@ class ItemSteps {
             .columns = block.columns,
             .scalars = scalars_,
             .condition = on_candidate(item, candidate)};
-  }
-
-  void recombine(const Candidate& candidate, const UnfinishedTile& unfinished) const {
-    const auto& [sums, tile] = unfinished;
-    if (candidate.program.recombination == Recombination::residues)
-      return engine_.recombine_residues(queue_, sums, candidate.program.residue_system(), tile);
-    const Schedule schedule = schedule_to_fit(candidate);
-    std::array<int, max_groups> exponents{};
-    for (int g = 0; g < schedule.sums(); ++g) exponents[g] = schedule.sum_exponent(g);
-    engine_.recombine_weighted(queue_, sums, {exponents.data(), static_cast<std::size_t>(sums.groups)}, tile);
   }
 
   const Plan& plan_;

@@ -6,7 +6,9 @@
 
 #include "base/status.hpp"
 #include "engines/device_engine.hpp"
+#include "engines/device_moduli.hpp"
 #include "engines/registry.hpp"
+#include "planner/candidates/norms/shared.hpp"
 
 namespace kintsugi::core {
 
@@ -93,12 +95,16 @@ void report_slices(const Plan& plan, const DeviceSliceCounts& found, Report& rep
 
 void read_device_report(const Plan& plan, const DeviceReport* device, Report& report) {
   const DeviceEngine& engine = *plan.engine->device();
-  DeviceReport found;
+  LongDeviceReport all;
   engine.synchronize();
-  engine.copy_to_host({}, &found, device, sizeof found);
+  engine.copy_to_host({}, &all, device, sizeof all);
   engine.synchronize(Queue{});
-  static_assert(DeviceReport::max_candidates <= Plan::max_candidates);
-  for (std::size_t c = 0; c < DeviceReport::max_candidates; ++c) report.items[c] += found.items[c];
+  const DeviceReport& found = all.report;
+  static_assert(LongDeviceReport::max_candidates <= Plan::max_candidates);
+  // Selections from shorter chains neither write nor clear the later counts.
+  const std::size_t counted =
+      has_long_chain(plan) ? LongDeviceReport::max_candidates : DeviceReport::max_candidates;
+  for (std::size_t c = 0; c < counted; ++c) report.items[c] += all.items(c);
   report.items_scaled += found.scaled;
   report.items_unreachable += found.unreachable;
   report.items_with_special_values += found.special;
@@ -149,10 +155,9 @@ SpareReports& spare_reports() {
 }
 
 DeviceReport* allocate_report(const DeviceEngine& device) {
-  auto* memory = reinterpret_cast<DeviceReport*>(device.allocate({}, aligned_size(sizeof(DeviceReport))));
-  if (memory == nullptr)
-    fail(Status::out_of_memory, "the device has no {} bytes for a report",
-         aligned_size(sizeof(DeviceReport)));
+  constexpr std::size_t bytes = aligned_size(sizeof(LongDeviceReport));
+  auto* memory = reinterpret_cast<DeviceReport*>(device.allocate({}, bytes));
+  if (memory == nullptr) fail(Status::out_of_memory, "the device has no {} bytes for a report", bytes);
   return memory;
 }
 
@@ -166,7 +171,7 @@ DeviceReportMemory::DeviceReportMemory(const Engine& engine)
   const DeviceEngine& device = *engine.device();
   device.synchronize();
   if (memory_ == nullptr) memory_ = allocate_report(device);
-  device.clear({}, memory_, sizeof(DeviceReport));
+  device.clear({}, memory_, sizeof(LongDeviceReport));
   device.synchronize(Queue{});
 }
 

@@ -5,14 +5,17 @@
 
 namespace kintsugi::core {
 
+double proved_coefficient(const Plan& plan) {
+  return ElementDemand{plan.contract.coefficient, unit_roundoff(plan.problem.type)}.max_deviation();
+}
+
 DeviceCandidates candidates_on_device(const Plan& plan) {
   DeviceCandidates result;
   result.count =
       static_cast<int>(plan.is_checked() ? product_candidates(plan).size() : plan.candidates.size());
   for (int c = 0; c < result.count; ++c)
     result.acceptances[c] = plan.candidates[static_cast<std::size_t>(c)].acceptance;
-  const ElementDemand demand{plan.contract.coefficient, unit_roundoff(plan.problem.type)};
-  result.coefficient = demand.max_deviation();
+  result.coefficient = proved_coefficient(plan);
   const Candidate& first = plan.candidates.front();
   result.fits = first.scheme->fits_residuals();
   result.format = first.program.format();

@@ -6,6 +6,7 @@
 
 #include "arith/complex.hpp"
 #include "engines/device_engine.hpp"
+#include "engines/device_moduli.hpp"
 #include "execute/device/caller.hpp"
 #include "execute/device/memory.hpp"
 #include "execute/host/operand.hpp"
@@ -158,7 +159,7 @@ void stage(const Plan& plan, const Operands& operands, Report& report) {
   check_caller(plan, plan.queue);
   plan.engine->device()->prepare();
   const Plan on_device = plan_of_item(plan);
-  DeviceBuffer device_report(on_device, {}, aligned_size(sizeof(DeviceReport)));
+  DeviceBuffer device_report(on_device, {}, aligned_size(sizeof(LongDeviceReport)));
   if (device_report.pointer() == nullptr)
     fail(Status::out_of_memory, "the device has no {} bytes for a report", device_report.bytes());
   with_element_type(plan.problem, [&]<class T>() {

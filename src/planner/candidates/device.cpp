@@ -1,12 +1,15 @@
 #include "planner/candidates/device.hpp"
 
 #include <algorithm>
+#include <numeric>
 
 #include "engines/device_engine.hpp"
+#include "engines/device_shared_kernels.hpp"
 #include "planner/candidates/candidates.hpp"
 #include "planner/candidates/checked.hpp"
 #include "planner/candidates/device_times.hpp"
 #include "planner/candidates/levels.hpp"
+#include "planner/candidates/norms/shared.hpp"
 #include "schemes/k_block.hpp"
 #include "schemes/ozaki2.hpp"
 #include "schemes/tile_bound.hpp"
@@ -26,28 +29,58 @@ struct Emulations {
   std::size_t size() const { return others.size() + (by_mean_depth ? 1 : 0); }
 };
 
-// Returns for each candidate for FP64 how many moduli it has more than the first, which has as many as
-// norms need for most operands. A candidate that is not selected costs the launches of its kernels, 7 us
-// at n = 1024 and 15 us at 4096, so that short products have few; with still more moduli they take longer
-// than the native product. Sixteen moduli take a tenth less time than seventeen, whose integers have three
-// limbs. They are a candidate if C is one block, since each block of C costs the launches once more. For the
-// longest products it pays to accept operands of wider range.
+// Number of multiply-adds of the problem's elements.
+double multiply_adds(const Problem& problem) {
+  const double parts = problem.complex ? 2 : 1;
+  return static_cast<double>(problem.m) * static_cast<double>(problem.n) * static_cast<double>(problem.k) *
+         parts * parts;
+}
+
+// Shorter products have a single emulation: the kernels of others, which exit early, take too much of their
+// time.
+constexpr double short_products = 0x1p31;
+
+// Returns for each candidate for FP64 how many moduli it has more than the first, where candidates have
+// kernels of their own. The first has as many moduli as norms need for most operands. A candidate that is not
+// selected costs the launches of its kernels, 7 us at n = 1024 and 15 us at 4096, so that short products have
+// few; with still more moduli they take longer than the native product. Sixteen moduli take a tenth less time
+// than seventeen, whose integers have three limbs. They are a candidate if C is one block, since each block
+// of C costs the launches once more. For the longest products it pays to accept operands of wider range.
 std::vector<int> more_moduli(const Problem& problem) {
-  constexpr double short_products = 0x1p31;
   constexpr double medium_products = 0x1p36;
   constexpr double long_products = 0x1p38;
   constexpr double elements_of_tile = 0x1p24;
-  const double parts = problem.complex ? 2 : 1;
   const double elements = static_cast<double>(problem.m) * static_cast<double>(problem.n);
-  const double products = elements * static_cast<double>(problem.k) * parts * parts;
+  const double products = multiply_adds(problem);
   if (products < short_products) return {0};
   if (products >= long_products) return {0, 2, 4};
   if (products < medium_products || elements > elements_of_tile) return {0, 2};
   return {0, 1, 2};
 }
 
+// Returns a candidate for the least number of moduli and each greater one up to the most that the device's
+// shared kernels take, as long as it is expected to be faster than native. Returns nothing if those after the
+// first cannot share kernels.
+std::vector<Candidate> norm_emulations_with_shared_kernels(const Plan& plan) {
+  const DeviceSharedKernels* kernels = plan.engine->device()->shared_kernels();
+  if (kernels == nullptr || !kernels->split_at_once(plan.problem.k)) return {};
+  std::vector<int> more(LongDeviceReport::max_candidates - 1);
+  std::iota(more.begin(), more.end(), 0);
+  std::vector<Candidate> chain = norm_emulations(plan, more);
+  while (chain.size() > 2 && !may_share_kernels(plan, chain[1], chain.back())) chain.pop_back();
+  if (chain.size() <= 2) return {};
+  const auto slower = std::find_if(chain.begin() + 1, chain.end(), [&](const Candidate& candidate) {
+    return !precedes_native(plan, candidate);
+  });
+  chain.erase(slower, chain.end());
+  return chain;
+}
+
 Emulations emulations_by_norms(const Plan& plan) {
-  return {.by_mean_depth = std::nullopt, .others = norm_emulations(plan, more_moduli(plan.problem))};
+  std::vector<Candidate> chain;
+  if (multiply_adds(plan.problem) >= short_products) chain = norm_emulations_with_shared_kernels(plan);
+  if (chain.empty()) chain = norm_emulations(plan, more_moduli(plan.problem));
+  return {.by_mean_depth = std::nullopt, .others = std::move(chain)};
 }
 
 bool have_equal_cost(const Plan& plan, const Candidate& x, const Candidate& y) {

@@ -18,4 +18,9 @@ enum class Slicing : bool { none_prepared, both_prepared };
 std::optional<DeviceTimes> expected_device_times(const Plan& plan, const Candidate& candidate,
                                                  Slicing slicing);
 
+// True if the candidate, which is not the first of its chain, is expected to take less time than the native
+// candidate after it, or if no time is known. Prepared operands and leading dimensions have no influence,
+// since they must not change the bits of C.
+bool precedes_native(const Plan& plan, const Candidate& candidate);
+
 }  // namespace kintsugi::core

@@ -108,7 +108,8 @@ std::vector<Candidate> exact_candidates(const Plan& plan) {
   Plan exact_plan = plan;
   exact_plan.contract = {.accuracy = {Accuracy::Kind::exact}};
   std::vector<Candidate> chain = checked_emulations(exact_plan);
-  if (chain.size() == Plan::max_candidates) chain.erase(chain.begin() + 2);
+  constexpr std::size_t too_many = 5;
+  if (chain.size() == too_many) chain.erase(chain.begin() + 2);
   return chain;
 }
 

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <optional>
+#include <span>
 #include <utility>
 
 #include "engines/device_engine.hpp"
 #include "planner/candidates/device_times.hpp"
+#include "planner/candidates/norms/shared.hpp"
 #include "planner/element_type.hpp"
 #include "schemes/ozaki2.hpp"
 
@@ -49,7 +51,9 @@ void multiply_by_strassen_if_faster(Plan& plan) {
       !has_aligned_lines(problem))
     return;
   const Candidate for_prepared = plan.prepared_candidate();
-  for (Candidate& candidate : plan.candidates) {
+  const auto shared = shared_candidates(plan);
+  const std::size_t separate = plan.candidates.size() - (shared.empty() ? 0 : shared.size() + 1);
+  for (Candidate& candidate : std::span(plan.candidates).first(separate)) {
     if (auto faster = faster_by_strassen(plan, candidate)) candidate = *std::move(faster);
   }
   if (plan.candidates.front().program.schedule.strassen) plan.candidate_when_prepared = for_prepared;

@@ -35,14 +35,14 @@ TEST(Int8Tiles, EveryTileOfEveryModulusIsComputedOnce) {
     std::set<std::tuple<int, int, int>> computed;
     for (int cluster = 0; cluster < schedule.clusters; ++cluster) {
       WholeTileScheduler tiles(schedule);
-      Int8TileOrder order(schedule, cluster);
+      Int8TileOrder order(schedule, moduli, cluster);
       for (WorkTile work_tile; tiles.next(cluster, work_tile); order.advance()) {
         const TileCoord coord = schedule.coord(work_tile);
         ASSERT_TRUE(order.has_tile());
         const TileCoord found = order.coord();
         ASSERT_EQ(std::tuple(found.item, found.row, found.column),
                   std::tuple(coord.item, coord.row, coord.column));
-        EXPECT_EQ(order.item(), coord.item);
+        EXPECT_EQ(order.group(), moduli - 1 - coord.item);
         EXPECT_LT(std::int64_t{coord.row} * Int8Tile::rows, rows);
         EXPECT_LT(std::int64_t{coord.column} * Int8Tile::columns, columns);
         EXPECT_LT(coord.item, moduli);
@@ -53,6 +53,29 @@ TEST(Int8Tiles, EveryTileOfEveryModulusIsComputedOnce) {
     EXPECT_EQ(static_cast<std::int64_t>(computed.size()), schedule.tiles());
     EXPECT_GE(std::int64_t{schedule.rows} * Int8Tile::rows, rows);
     EXPECT_GE(std::int64_t{schedule.columns} * Int8Tile::columns, columns);
+  }
+}
+
+// The schedule is that of the most moduli, and only the first groups are computed.
+TEST(Int8Tiles, EveryTileOfSelectedModuliIsComputedOnce) {
+  std::mt19937 random(53);
+  for (int draw = 0; draw < 100; ++draw) {
+    const auto below = [&](std::uint32_t bound) { return static_cast<int>(random() % bound); };
+    const int most = 1 + below(20);
+    const int selected = 1 + below(static_cast<std::uint32_t>(most));
+    const TileSchedule schedule =
+        int8_tile_schedule({16 * (1 + below(100)), 16 * (1 + below(100)), 300, most, most}, h200_clusters);
+    std::set<std::tuple<int, int, int>> computed;
+    for (int cluster = 0; cluster < schedule.clusters; ++cluster) {
+      for (Int8TileOrder order(schedule, selected, cluster); order.has_tile(); order.advance()) {
+        const TileCoord coord = order.coord();
+        EXPECT_GE(order.group(), 0);
+        EXPECT_LT(order.group(), selected);
+        EXPECT_TRUE(computed.emplace(order.group(), coord.row, coord.column).second);
+      }
+    }
+    EXPECT_EQ(static_cast<std::int64_t>(computed.size()),
+              std::int64_t{schedule.rows} * schedule.columns * selected);
   }
 }
 

@@ -22,7 +22,7 @@ TEST_F(DevicePlan, LargeFp64ProductsTakeAStepOfStrassensAlgorithm) {
   EXPECT_EQ(program(0).at("products"), 7 * 15);
   EXPECT_EQ(program(0).at("schedule").at("strassen"), true);
   EXPECT_EQ(program(0).at("split_a").at("slices"), 7 * 15);
-  EXPECT_EQ(program(1).at("products"), 17);
+  EXPECT_EQ(program(1).at("products"), 16) << "candidates that share kernels do not take the step";
   EXPECT_EQ(program(1).at("schedule").at("strassen"), false);
   const json whole = planned(call);
   EXPECT_THAT(whole.at("words").dump(), HasSubstr("seven of half the size a modulus"));

@@ -16,12 +16,13 @@ using testing::HasSubstr;
 // Steps of an FP64 product under `emulate` of m x n x k elements.
 class TilesOfProducts : public OverFakes {
  protected:
-  std::vector<std::string> work_of(std::int64_t m, std::int64_t n, std::int64_t k) {
+  std::vector<std::string> work_of(std::int64_t m, std::int64_t n, std::int64_t k, double alpha = 1,
+                                   double beta = 0) {
     const Stream stream;
     Call call(m, n, k, stream, /*is_executed=*/false);
     kintsugi_problem& problem = call.problem;
     problem.type_a = problem.type_b = problem.type_c = problem.type_scalar = KINTSUGI_F64;
-    const double scalars[] = {1, 0};
+    const double scalars[] = {alpha, beta};
     double element = 0;  // in place of all matrices, since nothing is computed
     call.options.accuracy = "fp64";
     call.options.policy = "emulate";
@@ -37,13 +38,36 @@ class TilesOfProducts : public OverFakes {
 // follows them. The other tiles are recombined before the next products overwrite their sums.
 TEST_F(TilesOfProducts, LaterCandidatesPrecedeTheLastRecombinationOfTheFirst) {
   EXPECT_THAT(work_of(9000, 4096, 2048),
-              ElementsAre("clear_bytes", HasSubstr("split_columns"), "select_candidate_by_norms",
+              ElementsAre("clear_bytes", HasSubstr("split_columns"), "select_moduli_by_norms",
                           "residue_products", "digit_residues_f64", "residue_products",  // 15 moduli
-                          HasSubstr("split_streaming"), "residue_products", "wide_digit_residues_f64",
-                          "residue_products", "wide_digit_residues_f64",  // 17 moduli
+                          HasSubstr("split_streaming"), "residue_products", "selected_digit_residues_f64",
+                          "residue_products", "selected_digit_residues_f64",  // 16 and more
                           HasSubstr("dmma_f64_"), "digit_residues_f64"));
   for (const std::string& event : events_with("cuLaunchKernel digit_residues_f64"))
     EXPECT_THAT(event, HasSubstr(" overlaps"));
+}
+
+// Candidates after the first share their kernels, whatever their number. With alpha or beta of other
+// magnitudes than 0 and 1 each candidate has a recombination.
+TEST_F(TilesOfProducts, LaterCandidatesShareOneLaunchPerStep) {
+  const auto launches = [&](std::int64_t n, double beta, const std::string& kernel) {
+    const std::vector<std::string> work = work_of(n, n, n, 1, beta);
+    return std::ranges::count_if(work, [&](const std::string& name) { return name.starts_with(kernel); });
+  };
+  for (const std::int64_t n : {2048, 4096}) {
+    EXPECT_EQ(launches(n, 0, "split_"), 2) << n;
+    EXPECT_EQ(launches(n, 0, "residue_products"), 2) << n;
+    EXPECT_EQ(launches(n, 0, "selected_digit_residues_f64"), 1) << n;
+    EXPECT_EQ(launches(n, -1, "selected_digit_residues_f64"), 1) << n;
+  }
+  EXPECT_EQ(launches(1920, 0, "select_candidate_by_norms"), 1) << "no more candidates than a report counts";
+  EXPECT_EQ(launches(1920, 0, "selected_digit_residues_f64"), 1);
+  EXPECT_EQ(launches(4096, 0, "select_moduli_by_norms"), 1);
+  EXPECT_EQ(launches(1536, 0, "split_"), 1) << "only the first candidate is faster than native";
+  EXPECT_EQ(launches(1536, 0, "residue_products"), 1);
+  EXPECT_EQ(launches(4096, 0.5, "selected_digit"), 0);
+  EXPECT_EQ(launches(4096, 0.5, "digit_residues_f64"), 2) << "15 and 16 moduli";
+  EXPECT_EQ(launches(4096, 0.5, "residues_f64"), 4) << "17 to 20 moduli";
 }
 
 // A tile has 4096 x 8192 elements of C, twice as many if sums are short, in any shape.

@@ -36,11 +36,11 @@ TEST(DeviceChain, RangesSelectTheCandidateInSmallCases) {
 // Candidates have blocks of C of their own if a limit cuts it.
 TEST(DeviceChain, BlocksOfFp64CandidatesDoNotChangeBits) {
   int later_candidates = 0;
-  for (const char* distribution : {"phi:0.5", "phi:1.5", "phi:2", "phi:2.5", "phi:3"}) {
-    GemmCase test{.m = 1500, .n = 1300, .k = 1200, .alpha = -1, .beta = 1, .distribution = distribution};
+  for (const char* distribution : {"phi:0.5", "phi:1.8", "phi:2"}) {
+    GemmCase test{.m = 3000, .n = 2900, .k = 2800, .alpha = -1, .beta = 1, .distribution = distribution};
     test.policy = "emulate";
     const auto bits = device_bits<double>(test);
-    test.workspace_limit = std::int64_t{50} << 20;
+    test.workspace_limit = std::int64_t{200} << 20;
     SCOPED_TRACE(describe(test));
     const Handle handle;
     GemmDataOf<double> data(test);
@@ -52,6 +52,23 @@ TEST(DeviceChain, BlocksOfFp64CandidatesDoNotChangeBits) {
     EXPECT_EQ(bits_of(data.result()), bits) << candidates;
   }
   EXPECT_GT(later_candidates, 0);
+}
+
+// A report of a chain of many candidates leaves counts behind that later reports of the handle must not have.
+TEST(DeviceChain, ReportsOfManyCandidatesLeaveNothingBehind) {
+  const Handle handle;
+  const auto run = [&](const GemmCase& test) {
+    GemmDataOf<double> data(test);
+    DeviceGemm<double>(data).run_well(handle);
+    return handle.report();
+  };
+  const json report = run({.m = 4096, .n = 4100, .k = 4100, .distribution = "phi:2.5", .policy = "emulate"});
+  const std::string scheme = report["candidates"].at(0)["scheme"];
+  if (scheme == "native") GTEST_SKIP() << "the device has few candidates";
+  EXPECT_GT(scheme, "ozaki2:moduli=18") << report;
+  const json exact = run({.m = 1000, .n = 1100, .k = 1500, .policy = "emulate", .accuracy = "exact"});
+  EXPECT_EQ(exact["candidates"].size(), 1U) << exact;
+  EXPECT_EQ(exact["candidates"].at(0)["items"], 1) << exact;
 }
 
 // Shapes have few and many vectors with both strides; split kernels of the fourth have 48 KB of shared

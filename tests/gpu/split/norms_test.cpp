@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "engines/device_shared_kernels.hpp"
 #include "gpu/split/norm_cases.hpp"
 #include "gpu/split/split_cases.hpp"
 #include "split/ranges.hpp"
@@ -182,17 +183,20 @@ TEST(SplitsByNorms, AreSkippedIfAlphaIsZeroInSmallCases) {
   EXPECT_EQ(operand.device.slices.host(), slices);
 }
 
-using Extremes = NormExtremes<DeviceReport::max_candidates>;
+constexpr int max_candidates = NormCandidates::max_candidates;
+using Extremes = NormExtremes<max_candidates>;
 
 bool counts(const VectorRange& range) { return range.finite() && (range.flags & VectorRange::all_zero) == 0; }
 
+// `candidates` are DeviceCandidates or NormCandidates.
+template <class Candidates>
 Extremes extremes_of(const std::vector<VectorRange>& ranges, const std::vector<VectorNorm>& norms,
-                     const NormTerms& terms, const DeviceCandidates& candidates) {
+                     const NormTerms& terms, const Candidates& candidates) {
   Extremes extremes;
   for (std::size_t v = 0; v < ranges.size(); ++v) {
     if (!counts(ranges[v])) continue;
-    std::int32_t tops[DeviceReport::max_candidates];
-    for (int r = 0; r < DeviceReport::max_candidates; ++r)
+    std::int32_t tops[max_candidates] = {};
+    for (int r = 0; r < candidates.count; ++r)
       tops[r] = norm_top(candidates.acceptances[r].norm_top_exponent, candidates.acceptances[r].norm_bits,
                          norms[v].bits);
     extremes.add(norms[v], tops, terms, candidates.coefficient);
@@ -288,6 +292,44 @@ TEST(Selection, TakesTheFirstCandidateThatNormsProve) {
     ++taken[static_cast<std::size_t>(candidate == DeviceSelection::none ? 4 : candidate)];
   }
   for (const int times : taken) EXPECT_GT(times, 0) << "seed " << seed;
+}
+
+// More candidates by norms than a DeviceReport counts, which a candidate without a test follows. The report
+// counts all of them.
+TEST(Selection, TakesTheFirstOfManyCandidatesThatNormsProve) {
+  if (device_engine().shared_kernels() == nullptr) GTEST_SKIP() << "the device has no shared kernels";
+  const std::uint64_t seed = fresh_seed();
+  Random random(seed);
+  NormCandidates candidates{.coefficient = 0x1p-48};
+  const DeviceArray<LongDeviceReport> report(std::vector<LongDeviceReport>(1));
+  std::array<std::int64_t, LongDeviceReport::max_candidates> taken{};
+  for (int round = 0; round < 200; ++round) {
+    candidates.count = static_cast<int>(random.integer(3, max_candidates));
+    for (int r = 0; r < candidates.count; ++r) {
+      candidates.acceptances[r] = accepts_all;
+      candidates.acceptances[r].norm_bits = 113 + 3 * r;
+      candidates.acceptances[r].norm_top_exponent = 40 + r;
+    }
+    const DrawnNorms a(random, round);
+    const DrawnNorms b(random, round);
+    const DeviceArray<DeviceSelection> selection(1);
+    device_engine().shared_kernels()->select({}, a.side(), b.side(), {}, candidates, selection.data(),
+                                             {&report.data()->report, /*begins=*/false});
+    const NormTerms terms = NormTerms::of(norm_length, a.least_elements(), b.least_elements());
+    const Extremes extremes_a = extremes_of(a.host_ranges, a.host_norms, terms, candidates);
+    const Extremes extremes_b = extremes_of(b.host_ranges, b.host_norms, terms, candidates);
+    std::int32_t candidate = 0;
+    while (candidate < candidates.count &&
+           !proves(extremes_a, extremes_b, candidate, terms, candidates.coefficient))
+      ++candidate;
+    ASSERT_EQ(selection.host()[0].candidate, candidate) << "seed " << seed << ", round " << round;
+    ++taken[static_cast<std::size_t>(candidate)];
+  }
+  const LongDeviceReport found = report.host()[0];
+  for (std::size_t c = 0; c < taken.size(); ++c) {
+    EXPECT_GT(taken[c], 0) << "candidate " << c << ", seed " << seed;
+    EXPECT_EQ(found.items(c), taken[c]) << "candidate " << c;
+  }
 }
 
 }  // namespace

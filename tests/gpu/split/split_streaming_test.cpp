@@ -1,5 +1,6 @@
 // Splits of FP64 operands with known ranges into residues, most of which stream through shared memory, give
 // the bits of the host's loops.
+#include "engines/device_shared_kernels.hpp"
 #include "gpu/split/norm_cases.hpp"
 #include "split/residues/norms.hpp"
 
@@ -104,6 +105,69 @@ TEST(StreamingSplits, OfBothOperandsGiveTheHostsSlices) {
     device_engine().split({}, splits, {selection.data(), 0});
     known_a.expect_host(text);
     known_b.expect_host(text);
+  }
+}
+
+std::vector<DeviceSelection> selections_of(std::int32_t candidate) {
+  std::vector<DeviceSelection> selections(1);
+  selections.front().candidate = candidate;
+  return selections;
+}
+
+const DeviceSharedKernels& shared_kernels() { return *device_engine().shared_kernels(); }
+
+// Rules of candidates by norms of `least` to `most` moduli.
+std::vector<SplitRule> rules_by_norms(int least, int most, std::int64_t k) {
+  std::vector<SplitRule> rules;
+  for (int moduli = least; moduli <= most; ++moduli) rules.push_back(rule_by_norms(moduli, k));
+  return rules;
+}
+
+// Expects the slices of the rule, which are the first of those that were found.
+void expect_first_slices(const KnownOperand& found, const SplitRule& rule, const std::string& text) {
+  const Operand<double>& operand = found.operand;
+  const KnownOperand expected(operand, rule, 0);
+  std::vector<std::byte> slices = found.device.slices.host();
+  slices.resize(expected.expected.slices.size());
+  expect_same_ranges(found.device.ranges.host(), expected.expected.ranges, text);
+  expect_same_slices(slices, expected.expected, operand.view(), rule, text);
+}
+
+// Candidates of several numbers of moduli share a launch, which takes the number from the selection. Operands
+// that are not streamed have a launch for each candidate. Nothing is written if another one is selected.
+TEST(StreamingSplits, OfSharedCandidatesGiveTheSlicesOfTheSelectedOne) {
+  if (device_engine().shared_kernels() == nullptr) GTEST_SKIP() << "the device has no shared kernels";
+  Random random(fresh_seed());
+  constexpr std::int32_t first = 1;
+  for (int round = 0; round < 40 && !HasFailure(); ++round) {
+    const bool streams = round % 4 != 0;
+    const std::int64_t k = streams ? draw_length(random) : random.integer(1, 700);
+    const auto layout = [&] {
+      return streams ? draw_layout(random) : layouts[static_cast<std::size_t>(random.integer(0, 2))];
+    };
+    const Operand<double> a(random.integer(1, 400), k, layout(), 0, random.bits());
+    const Operand<double> b(random.integer(1, 400), k, layout(), 0, random.bits());
+    const int least = static_cast<int>(random.integer(16, 18));
+    const int most = static_cast<int>(random.integer(least + 1, 20));
+    const std::vector<SplitRule> rules = rules_by_norms(least, most, k);
+    ASSERT_TRUE(shared_kernels().take(ElementType::f64, rules.front(), rules.back()));
+    const KnownOperand known_a(a, rules.back(), 0), known_b(b, rules.back(), 0);
+    const std::array splits{known_a.split(), known_b.split()};
+    const std::vector<std::byte> before = known_a.device.slices.host();
+    for (const std::int32_t other : {first - 1, first + most - least + 1, DeviceSelection::scaled}) {
+      const DeviceArray<DeviceSelection> selection(selections_of(other));
+      shared_kernels().split({}, splits, rules, {selection.data(), first, least, most});
+      EXPECT_EQ(known_a.device.slices.host(), before) << "candidate " << other;
+      EXPECT_EQ(known_b.device.ranges.host()[0].scale, 12345) << "candidate " << other;
+    }
+    const auto candidate = static_cast<std::int32_t>(random.integer(first, first + most - least));
+    const DeviceArray<DeviceSelection> selection(selections_of(candidate));
+    shared_kernels().split({}, splits, rules, {selection.data(), first, least, most});
+    const std::string text = fmt::format("{} of {} to {} moduli, {} and {}", least + candidate - first, least,
+                                         most, a.text(), b.text());
+    const SplitRule& rule = rules[static_cast<std::size_t>(candidate - first)];
+    expect_first_slices(known_a, rule, text);
+    expect_first_slices(known_b, rule, text);
   }
 }
 

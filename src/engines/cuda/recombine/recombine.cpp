@@ -14,6 +14,7 @@
 #include "engines/cuda/recombine/arguments.hpp"
 #include "engines/cuda/recombine/fractions/fractions.hpp"
 #include "engines/cuda/recombine/wide/digits.hpp"
+#include "engines/cuda/recombine/wide/selected.hpp"
 
 namespace kintsugi::core::cuda {
 
@@ -37,6 +38,10 @@ const KernelName& kernel_of_type(const KernelsOfTypes& kernels, ElementType type
 
 std::int64_t thread_blocks_of(const DeviceTile& tile) {
   return divide_up(tile.rows, block_rows) * divide_up(tile.columns, block_columns(tile.c.type));
+}
+
+ResidueSums residue_sums(const Accumulators& sums) {
+  return {reinterpret_cast<const std::uint8_t*>(sums.data), sums.rows, sums.group_stride()};
 }
 
 template <int Limbs>
@@ -185,6 +190,26 @@ void launch_wide_digit_residues(const Queue& queue, const ResidueSums& sums, con
   launch_digits(f64, wide_fraction_shared_bytes, queue, sums, tile, source, tables, wide_fractions(system));
 }
 
+// Recombines residues of candidates that share a kernel.
+void launch_selected_digits(const Queue& queue, const ResidueSums& sums, DeviceTile tile,
+                            const SelectedModuli& selected) {
+  static const KernelName kernel{"selected_digit_residues", "selected_digit_residues_f64",
+                                 waits_for_grid_dependency};
+  SelectedDigits digits{.selected = selected};
+  tile.condition = {.selected_earlier = true};
+  const int columns = digit_columns(tile);
+  for (int i = 0; i < selected.candidates(); ++i) {
+    const ResidueSystem system{.real_count = selected.least + i};
+    const auto& [source, tables] = wide_digits(system);
+    digits.source[i] = {sums, source.table};
+    digits.tables[i] = tables;
+    digits.tables[i].block_columns = columns;
+    digits.fractions[i] = wide_fractions(system);
+  }
+  launch(kernel, {divide_up(tile.rows, block_rows) * divide_up(tile.columns, columns)}, block_threads,
+         wide_fraction_shared_bytes, queue, tile, digits);
+}
+
 // Recombines residues of Strassen's seven products.
 void launch_strassen_residues(const Queue& queue, const ResidueSums& sums, const ResidueSystem& system,
                               const DeviceTile& tile) {
@@ -248,8 +273,7 @@ void recombine_residues(const Queue& queue, const Accumulators& sums, const Resi
   static const KernelsOfTypes in_6 KINTSUGI_KERNELS("residues_in_6", "complex_residues_in_6", "residues", "");
   if (sums.type != SumType::residue)
     fail(Status::internal, "engine cuda got sums of type {} for residues", static_cast<int>(sums.type));
-  const ResidueSums residues{reinterpret_cast<const std::uint8_t*>(sums.data), sums.rows,
-                             sums.group_stride()};
+  const ResidueSums residues = residue_sums(sums);
   if (system.strassen) return launch_strassen_residues(queue, residues, system, tile);
   if (takes_wide_digits(system, tile)) return launch_wide_digit_residues(queue, residues, system, tile);
   if (takes_digits(system, tile.c.type)) return launch_digit_residues(queue, residues, system, tile);
@@ -262,6 +286,22 @@ void recombine_residues(const Queue& queue, const Accumulators& sums, const Resi
   if (limbs <= 2 && !needs_3) return launch_residues<2>(in_2, queue, residues, system, tile);
   if (limbs <= 3) return launch_residues<3>(in_3, queue, residues, system, tile);
   launch_residues<6>(in_6, queue, residues, system, tile);
+}
+
+bool recombines_selected(ElementType type, const SplitRule& least, const SplitRule& most) {
+  return type == ElementType::f64 && least.complex_basis.empty() && !least.strassen &&
+         most.slices <= max_wide_digit_residues;
+}
+
+void recombine_selected(const Queue& queue, const Accumulators& sums, const DeviceTile& tile,
+                        const SelectedModuli& selected) {
+  if (takes_wide_digits(ResidueSystem{.real_count = selected.most}, tile))
+    return launch_selected_digits(queue, residue_sums(sums), tile, selected);
+  for (int count = selected.least; count <= selected.most; ++count) {
+    DeviceTile tile_of_candidate = tile;
+    tile_of_candidate.condition = selected.condition_of(count);
+    recombine_residues(queue, sums, ResidueSystem{.real_count = count}, tile_of_candidate);
+  }
 }
 
 namespace {

@@ -5,6 +5,7 @@
 #include <span>
 
 #include "engines/device_engine.hpp"
+#include "engines/device_moduli.hpp"
 
 namespace kintsugi::core::cuda {
 
@@ -13,6 +14,9 @@ void recombine_weighted(const Queue& queue, const Accumulators& sums, std::span<
 bool recombines(const ComplexBasis& basis);
 void recombine_residues(const Queue& queue, const Accumulators& sums, const ResidueSystem& system,
                         const DeviceTile& tile);
+bool recombines_selected(ElementType type, const SplitRule& least, const SplitRule& most);
+void recombine_selected(const Queue& queue, const Accumulators& sums, const DeviceTile& tile,
+                        const SelectedModuli& selected);
 bool recombines_strassen(ElementType type, const SplitRule& rule);
 int max_checked_moduli();
 void recombine_checked(const Queue& queue, const Accumulators& sums, const ResidueSystem& system,

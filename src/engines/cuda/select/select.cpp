@@ -227,6 +227,15 @@ std::int64_t blocks_of_selection(const KernelName& kernel, const SelectionTask& 
   return std::min(divide_up(vectors, selection_threads / 2), max_blocks);
 }
 
+// Launches a kernel that selects by norms. `others` are its parameters after the task.
+template <class... Others>
+void launch_selection(const Queue& queue, const KernelName& kernel, const SelectionTask& task,
+                      std::int64_t items, const Others&... others) {
+  const std::int64_t blocks = blocks_of_selection(kernel, task);
+  launch(kernel, {items * blocks, 1, 1, blocks > 1 ? blocks : 0}, selection_threads, no_shared_bytes, queue,
+         task, others...);
+}
+
 }  // namespace
 
 void select(const Queue& queue, const SelectionTask& task, std::int64_t items) {
@@ -234,9 +243,13 @@ void select(const Queue& queue, const SelectionTask& task, std::int64_t items) {
   static const KernelName by_norms{"selector", "select_candidate_by_norms", waits_for_grid_dependency};
   if (!task.candidates.needs_norms())
     return launch(by_ranges, {items}, selection_threads, no_shared_bytes, queue, task);
-  const std::int64_t blocks = blocks_of_selection(by_norms, task);
-  launch(by_norms, {items * blocks, 1, 1, blocks > 1 ? blocks : 0}, selection_threads, no_shared_bytes, queue,
-         task);
+  launch_selection(queue, by_norms, task, items);
+}
+
+void select_by_norms(const Queue& queue, const SelectionTask& task, std::int64_t items,
+                     const NormCandidates& candidates) {
+  static const KernelName kernel{"selector", "select_moduli_by_norms", waits_for_grid_dependency};
+  launch_selection(queue, kernel, task, items, candidates);
 }
 
 }  // namespace kintsugi::core::cuda

@@ -6,6 +6,7 @@
 #include "engines/cuda/select/ranges_task.hpp"
 #include "engines/device.hpp"
 #include "engines/device_checks.hpp"
+#include "engines/device_moduli.hpp"
 
 namespace kintsugi::core::cuda {
 
@@ -21,6 +22,9 @@ SelectionTask selection_task(const DeviceSide& a, const DeviceSide& b, const Dev
                              const DeviceCandidates& candidates, DeviceSelection* selection,
                              const DeviceReporting& reporting);
 void select(const Queue& queue, const SelectionTask& task, std::int64_t items);
+// The same for candidates that norms prove, which replace those of the task.
+void select_by_norms(const Queue& queue, const SelectionTask& task, std::int64_t items,
+                     const NormCandidates& candidates);
 
 // Returns the parameter that tells kernels whether alpha is 0, so that they need not read operands. A side
 // whose ranges are known may be empty.

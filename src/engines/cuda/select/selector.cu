@@ -1,19 +1,27 @@
 // Kernels that select the candidate of each batch item. Since the selection is made on the device, the host
 // need not wait for the ranges.
+#include <type_traits>
+
 #include "engines/cuda/ptx/cluster.cuh"
 #include "engines/cuda/ptx/griddepcontrol.cuh"
 #include "engines/cuda/ptx/shared_memory.cuh"
 #include "engines/cuda/select/select_by_block.cuh"
+#include "engines/device_moduli.hpp"
 
 namespace kintsugi::core::cuda {
 
 namespace {
 
-constexpr int candidates = DeviceReport::max_candidates;
+// Most candidates of a chain: DeviceCandidates or NormCandidates.
+template <class Chain>
+constexpr int max_candidates = std::extent_v<decltype(Chain::acceptances)>;
 
 // Extremes of one operand's ranges and norms. All of them are maxima of integers, which one instruction finds
 // over a warp. Numbers whose minimum is wanted are negative.
+template <class Chain>
 struct SideExtremes {
+  static constexpr int candidates = max_candidates<Chain>;
+
   enum Index : int { dynamic_range, largest, smallest, special, elements, depth, counted, mean, grid };
   static constexpr int count = grid + candidates;
 
@@ -47,7 +55,7 @@ struct SideExtremes {
     raise(elements, -range.elements);
     raise(depth, range.depth);
   }
-  __device__ void add(const VectorNorm& norm, const DeviceCandidates& chain, const NormTerms& terms) {
+  __device__ void add(const VectorNorm& norm, const Chain& chain, const NormTerms& terms) {
     std::int32_t tops[candidates];
 #pragma unroll
     for (int c = 0; c < candidates; ++c)
@@ -62,7 +70,10 @@ struct SideExtremes {
 };
 
 // Extremes of one operand in shared memory.
+template <class Chain>
 struct StoredExtremes {
+  using SideExtremes = SideExtremes<Chain>;
+
   int maxima[SideExtremes::count];
 
   __device__ RangeSummary summary() const {
@@ -100,7 +111,9 @@ __device__ int block_of_item() {
 
 // Sets the extremes to those of no vectors, after all threads have read the last ones. Arrives at the
 // cluster's barrier, at which merge_blocks() waits.
-__device__ void clear(StoredExtremes (&stored)[2], std::int64_t length) {
+template <class Chain>
+__device__ void clear(StoredExtremes<Chain> (&stored)[2], std::int64_t length) {
+  using SideExtremes = SideExtremes<Chain>;
   const int thread = static_cast<int>(threadIdx.x);
   __syncthreads();
   if (thread < 2 * SideExtremes::count)
@@ -114,14 +127,15 @@ __device__ void clear(StoredExtremes (&stored)[2], std::int64_t length) {
 
 // Merges the extremes of all thread blocks of the item, so that each block has the item's, after all blocks
 // have called clear().
-__device__ void merge_blocks(StoredExtremes (&stored)[2]) {
+template <class Chain>
+__device__ void merge_blocks(StoredExtremes<Chain> (&stored)[2]) {
 #if __CUDA_ARCH__ >= 900
   const int blocks = cluster_size();
   if (blocks == 1) return;
   cluster_wait();
-  constexpr int numbers = 2 * SideExtremes::count;
+  constexpr int numbers = 2 * SideExtremes<Chain>::count;
   for (int i = static_cast<int>(threadIdx.x); i < blocks * numbers; i += selection_threads) {
-    int* number = &stored[i % numbers / SideExtremes::count].maxima[i % SideExtremes::count];
+    int* number = &stored[i % numbers / SideExtremes<Chain>::count].maxima[i % SideExtremes<Chain>::count];
     asm volatile("red.relaxed.cluster.shared::cluster.max.s32 [%0], %1;" ::"r"(
                      map_to_block(shared_address(number), static_cast<unsigned>(i / numbers))),
                  "r"(*number)
@@ -135,8 +149,10 @@ __device__ void merge_blocks(StoredExtremes (&stored)[2]) {
 // Finds the extremes of both operands. The first half of the threads visits the vectors of A, the second half
 // those of B; `side` is the operand of this thread's half. Returns, for all threads, the terms that the least
 // numbers of counted elements give. The extremes are the product's if these are `terms`.
-__device__ NormTerms find_extremes(const SelectionTask& task, const SelectionSide& side,
-                                   const NormTerms& terms, StoredExtremes (&stored)[2]) {
+template <class Chain>
+__device__ NormTerms find_extremes(const SelectionTask& task, const Chain& chain, const SelectionSide& side,
+                                   const NormTerms& terms, StoredExtremes<Chain> (&stored)[2]) {
+  using SideExtremes = SideExtremes<Chain>;
   constexpr int threads_of_side = selection_threads / 2;
   const int thread = static_cast<int>(threadIdx.x);
   clear(stored, task.length);
@@ -159,7 +175,7 @@ __device__ NormTerms find_extremes(const SelectionTask& task, const SelectionSid
       norm = side.norms[v];
     }
     extremes.add(current_range);
-    if (current_range.flags == 0) extremes.add(current_norm, task.candidates, terms);
+    if (current_range.flags == 0) extremes.add(current_norm, chain, terms);
   }
 #pragma unroll
   for (int i = 0; i < SideExtremes::count; ++i) {
@@ -175,13 +191,15 @@ __device__ NormTerms find_extremes(const SelectionTask& task, const SelectionSid
 // Finds the summaries of both operands' ranges, and returns a bit for each candidate that norms prove. Each
 // lane of the first warp tests one candidate, and the bits are complete in this warp. Few operands have
 // vectors with zeros. So the extremes are first found as if there were none, and again if there are.
-__device__ unsigned summarize_and_prove(const SelectionTask& task, const SelectionSide& side,
-                                        DeviceSelection& selection) {
-  __shared__ StoredExtremes stored[2];
+template <class Chain>
+__device__ unsigned summarize_and_prove(const SelectionTask& task, const Chain& chain,
+                                        const SelectionSide& side, DeviceSelection& selection) {
+  constexpr int candidates = max_candidates<Chain>;
+  __shared__ StoredExtremes<Chain> stored[2];
   NormTerms terms{task.length, task.length};
 #pragma unroll 1
   for (;;) {
-    const NormTerms counted = find_extremes(task, side, terms, stored);
+    const NormTerms counted = find_extremes(task, chain, side, terms, stored);
     if (counted.common == terms.common) break;
     terms = counted;
   }
@@ -189,7 +207,7 @@ __device__ unsigned summarize_and_prove(const SelectionTask& task, const Selecti
   selection.b = stored[1].summary();
   const int candidate = min(static_cast<int>(threadIdx.x), candidates - 1);
   const bool is_proved = threadIdx.x < 32 && proves(stored[0].norms(candidate), stored[1].norms(candidate), 0,
-                                                    terms, task.candidates.coefficient);
+                                                    terms, chain.coefficient);
   return __ballot_sync(~0U, is_proved) & ((1U << candidates) - 1);
 }
 
@@ -197,11 +215,22 @@ __device__ unsigned summarize_and_prove(const SelectionTask& task, const Selecti
 __device__ VectorRange no_range{.flags = 0};
 __device__ VectorNorm no_norm{};
 
+// Returns the first candidate that accepts the operands, of which norms prove those in `proved`.
+__device__ std::int32_t first_of_chain(const DeviceCandidates& chain, const SelectionTask& task,
+                                       const DeviceSelection& selection, unsigned proved) {
+  return first_candidate(chain, selection.a, selection.b, task.length, proved);
+}
+__device__ std::int32_t first_of_chain(const NormCandidates& chain, const SelectionTask&,
+                                       const DeviceSelection&, unsigned proved) {
+  return __ffs(static_cast<int>(proved | 1U << chain.count)) - 1;
+}
+
 // Sets the selection's candidate and summaries by norms. They are complete in thread 0.
 //
 // The instructions run once, and fetching them takes longer than executing them. So they run twice: first on
 // a vector of no operand, while the kernels before this one still work, and then on the operands.
-__device__ void select_by_norms(const SelectionTask& task, DeviceSelection& selection) {
+template <class Chain>
+__device__ void select_by_norms(const SelectionTask& task, const Chain& chain, DeviceSelection& selection) {
   constexpr int last_pass = 1;
   const int item = static_cast<int>(blockIdx.x) / blocks_of_item();
   const int side = threadIdx.x < selection_threads / 2 ? 0 : 1;
@@ -216,8 +245,8 @@ __device__ void select_by_norms(const SelectionTask& task, DeviceSelection& sele
       if (is_zero(task.alpha)) return;
       vectors = {task, side, item};
     }
-    const unsigned proved = summarize_and_prove(task, vectors, selection);
-    selection.candidate = first_candidate(task.candidates, selection.a, selection.b, task.length, proved);
+    const unsigned proved = summarize_and_prove(task, chain, vectors, selection);
+    selection.candidate = first_of_chain(chain, task, selection, proved);
   }
 }
 
@@ -237,6 +266,19 @@ __device__ void store(const SelectionTask& task, std::int64_t item, DeviceSelect
   if (fits) selection.fit = fit_of(task.candidates, selection);
   task.selection[item] = selection;
   if (reporting.report != nullptr) report(reporting, selection, fits);
+}
+
+// store() for chains with more candidates than a DeviceReport counts.
+__device__ void store_in_long_report(const SelectionTask& task, std::int64_t item,
+                                     const DeviceSelection& selection) {
+  task.selection[item] = selection;
+  if (task.reporting.report == nullptr) return;
+  auto& all = *reinterpret_cast<LongDeviceReport*>(task.reporting.report);
+  if (task.reporting.begins) all = {};
+  const int more = selection.candidate - DeviceReport::max_candidates;
+  if (more < 0) return add_to_report(all.report, selection);
+  count(all.more_items[more]);
+  add_ranges_to_report(all.report, selection);
 }
 
 }  // namespace
@@ -271,8 +313,18 @@ extern "C" __global__ void __launch_bounds__(selection_threads, 2)
     select_candidate_by_norms(const __grid_constant__ SelectionTask task) {
   launch_dependents();
   DeviceSelection selection;
-  select_by_norms(task, selection);
+  select_by_norms(task, task.candidates, selection);
   if (threadIdx.x == 0 && block_of_item() == 0) store(task, blockIdx.x / blocks_of_item(), selection);
+}
+
+extern "C" __global__ void __launch_bounds__(selection_threads, 2)
+    select_moduli_by_norms(const __grid_constant__ SelectionTask task,
+                           const __grid_constant__ NormCandidates candidates) {
+  launch_dependents();
+  DeviceSelection selection;
+  select_by_norms(task, candidates, selection);
+  if (threadIdx.x == 0 && block_of_item() == 0)
+    store_in_long_report(task, blockIdx.x / blocks_of_item(), selection);
 }
 
 }  // namespace kintsugi::core::cuda

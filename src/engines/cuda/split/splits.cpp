@@ -16,6 +16,7 @@
 #include "engines/cuda/split/complex_tiles.hpp"
 #include "engines/cuda/split/parts/range_parts.hpp"
 #include "engines/cuda/split/scaling.hpp"
+#include "engines/cuda/split/streaming/streaming.hpp"
 #include "engines/cuda/split/traversal.hpp"
 #include "engines/cuda/split/weighted_tiles/pack_tiles.hpp"
 
@@ -29,6 +30,7 @@ struct SplitCall {
   std::int64_t served_items = 1;  // batch items that each split serves
   Alpha alpha{};                  // splits before the selection exit early if alpha is 0
   NormFindings norms{};           // the proof that the splits' norms may rule out
+  StreamRules rules{};            // if it has a selection, replaces `condition` and the splits' rules
 
   bool finds_norms() const { return norms.ruled_out != nullptr; }
 };
@@ -76,12 +78,13 @@ SplitTask task_of(const SplitTraversal& traversal, std::int64_t blocks, const Sp
 }
 
 // Launches a kernel for grid.y batch items. More items than the grid's second extent can hold take several
-// launches.
+// launches. `others` are the kernel's parameters after the tasks.
+template <class... Others>
 void launch_items(const Queue& queue, const KernelName& kernel, const Extent& grid, std::int64_t threads,
-                  std::int64_t shared_bytes, SplitTasks tasks) {
+                  std::int64_t shared_bytes, SplitTasks tasks, const Others&... others) {
   for (std::int64_t first = 0; first < grid.y; first += max_launched_items) {
     const std::int64_t items = std::min(grid.y - first, max_launched_items);
-    launch(kernel, {grid.x, items, 1, grid.cluster}, threads, shared_bytes, queue, tasks);
+    launch(kernel, {grid.x, items, 1, grid.cluster}, threads, shared_bytes, queue, tasks, others...);
     for (SplitTask& task : tasks.task) {
       task.item += max_launched_items;
       task.ranges += max_launched_items * task.item_ranges;
@@ -114,8 +117,11 @@ void launch_splits(const Queue& queue, const KernelOfKind* kernel, std::span<Spl
   }
   const SplitTraversal& first = splits.front();
   blocks = std::min(blocks, first.max_launched(call.condition.selection != nullptr));
-  launch_items(queue, kernel_name(kernel, first.traversal),
-               {blocks, first.split->side.items, 1, first.cluster}, threads, shared_bytes, tasks);
+  const KernelName& name = kernel_name(kernel, first.traversal);
+  const Extent grid{blocks, first.split->side.items, 1, first.cluster};
+  if (first.traversal == Traversal::streaming)
+    return launch_items(queue, name, grid, threads, shared_bytes, tasks, call.rules);
+  launch_items(queue, name, grid, threads, shared_bytes, tasks);
 }
 
 void split_one(const Queue& queue, const DeviceSplit& split, const SplitCall& call) {
@@ -252,6 +258,16 @@ void split_strassen(const Queue& queue, std::span<const DeviceSplit> splits,
   split_all(queue, splits, {condition});
 }
 
+// Rules of candidates that share the kernel for streams.
+StreamRules stream_rules(std::span<const SplitRule> rules, const SelectedModuli& selected) {
+  StreamRules result{.selected = selected};
+  for (std::size_t i = 0; i < rules.size(); ++i) {
+    result.sum_bits[i] = static_cast<std::int16_t>(rules[i].sum_bits);
+    result.top_exponent[i] = static_cast<std::int16_t>(rules[i].top_exponent);
+  }
+  return result;
+}
+
 }  // namespace
 
 bool finds_norms(const DeviceSplit& split) {
@@ -297,6 +313,29 @@ void split(const Queue& queue, std::span<const DeviceSplit> splits, const Device
   std::vector<DeviceSplit> with_ranges(splits.begin(), splits.end());
   find_long_ranges(queue, with_ranges);
   split_all(queue, with_ranges, {condition});
+}
+
+bool splits_selected(ElementType type, const SplitRule& least, const SplitRule& most) {
+  return type == ElementType::f64 && current_architecture().has_clusters && least.complex_basis.empty() &&
+         !least.strassen && least.scales == ScaleRule::norm && most.scales == ScaleRule::norm &&
+         kind_of(most) == ElementKind::wide_residues && most.slices - least.slices < StreamRules::max_rules;
+}
+
+void split_selected(const Queue& queue, std::span<const DeviceSplit> splits, std::span<const SplitRule> rules,
+                    const SelectedModuli& selected) {
+  const auto streams = [](const DeviceSplit& split) {
+    return choose_traversal(find_kernel(split, /*by_norms=*/false), split).traversal == Traversal::streaming;
+  };
+  if (std::all_of(splits.begin(), splits.end(), streams))
+    return split_all(queue, splits, {.rules = stream_rules(rules, selected)});
+  for (const SplitRule& rule : rules) {
+    std::vector<DeviceSplit> splits_of_candidate(splits.begin(), splits.end());
+    for (DeviceSplit& split : splits_of_candidate) {
+      split.rule = &rule;
+      split.slices.count = rule.slices;
+    }
+    split(queue, splits_of_candidate, selected.condition_of(rule.slices));
+  }
 }
 
 }  // namespace kintsugi::core::cuda

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/memory.hpp"
+#include "engines/device_moduli.hpp"
 #include "engines/device_transfers.hpp"
 #include "execute/device/matrix.hpp"
 #include "planner/offload/offload.hpp"
@@ -23,7 +24,7 @@ void synchronize_quietly(const DeviceEngine& device, const Queue& queue) {
   }
 }
 
-constexpr std::size_t report_bytes = aligned_size(sizeof(DeviceReport));
+constexpr std::size_t report_bytes = aligned_size(sizeof(LongDeviceReport));
 
 }  // namespace
 

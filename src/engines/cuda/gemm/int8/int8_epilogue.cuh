@@ -59,8 +59,8 @@ struct Int8Place {
   std::int64_t row;
   std::int64_t column;
 
-  __device__ Int8Place(const Int8Params& params, const TileCoord& coord)
-      : group(params.group(coord.item)), is_narrow(params.tile_rows(coord.row).is_narrow),
+  __device__ Int8Place(const Int8Params& params, int tile_group, const TileCoord& coord)
+      : group(tile_group), is_narrow(params.tile_rows(coord.row).is_narrow),
         row(params.tile_rows(coord.row).first), column(std::int64_t{coord.column} * Int8Tile::columns +
                                                        block_rank_in_cluster() * Int8Tile::block_columns) {}
 };

@@ -64,6 +64,26 @@ const KernelName& kernel_for(const Int8Kernels& kernels, SumType type, std::int6
   return are_int25_sums(products) ? kernels.short_residues : kernels.residues;
 }
 
+// Launches the kernel. `params` has the condition, or the numbers of moduli, on which it depends.
+void launch_int8_gemm(const Queue& queue, const Schedule& schedule, const Slices& a, const Slices& b,
+                      const Accumulators& sums, Int8Params params) {
+  const Int8Kernels& kernels = *current_architecture().int8;
+  const bool reduces = sums.type == SumType::residue;
+  params.schedule = int8_tile_schedule(int8_shape(schedule, a, sums), clusters_of_device());
+  params.sums = sums.data;
+  params.rows = sums.rows;
+  params.columns = sums.columns;
+  set_terms(schedule, params);
+  const std::int64_t products = params.max_products(a.vector_stride());
+  params.full_tiles = reduces ? full_int8_tiles(sums.rows, products, schedule.groups) : params.schedule.rows;
+  const TensorMap rows = reduces ? permuted_tensor_map(a) : tensor_map(a, 1, Int8Tile::copied_rows);
+  launch(kernel_for(kernels, sums.type, products),
+         {gemm_cluster_size * std::int64_t{params.schedule.clusters}, 1, 1, gemm_cluster_size},
+         Int8Tile::threads, Int8Tile::shared_bytes, queue, rows,
+         params.full_tiles < params.schedule.rows ? last_rows_tensor_map(a) : rows,
+         tensor_map(b, 1, Int8Tile::block_columns), params);
+}
+
 }  // namespace
 
 bool has_int8_gemm(const Schedule& schedule, FormatId format) {
@@ -79,23 +99,16 @@ Int8Shape int8_shape(const Schedule& schedule, const Slices& a, const Accumulato
 
 void int8_gemm(const Queue& queue, const Schedule& schedule, const Slices& a, const Slices& b,
                const Accumulators& sums, const DeviceCondition& condition) {
-  const Int8Kernels& kernels = *current_architecture().int8;
-  const bool reduces = sums.type == SumType::residue;
   Int8Params params;
-  params.schedule = int8_tile_schedule(int8_shape(schedule, a, sums), clusters_of_device());
   params.condition = condition;
-  params.sums = sums.data;
-  params.rows = sums.rows;
-  params.columns = sums.columns;
-  set_terms(schedule, params);
-  const std::int64_t products = params.max_products(a.vector_stride());
-  params.full_tiles = reduces ? full_int8_tiles(sums.rows, products, schedule.groups) : params.schedule.rows;
-  const TensorMap rows = reduces ? permuted_tensor_map(a) : tensor_map(a, 1, Int8Tile::copied_rows);
-  launch(kernel_for(kernels, sums.type, products),
-         {gemm_cluster_size * std::int64_t{params.schedule.clusters}, 1, 1, gemm_cluster_size},
-         Int8Tile::threads, Int8Tile::shared_bytes, queue, rows,
-         params.full_tiles < params.schedule.rows ? last_rows_tensor_map(a) : rows,
-         tensor_map(b, 1, Int8Tile::block_columns), params);
+  launch_int8_gemm(queue, schedule, a, b, sums, params);
+}
+
+void selected_int8_gemm(const Queue& queue, const Schedule& schedule, const Slices& a, const Slices& b,
+                        const Accumulators& sums, const SelectedModuli& selected) {
+  Int8Params params;
+  params.selected = selected;
+  launch_int8_gemm(queue, schedule, a, b, sums, params);
 }
 
 namespace {

@@ -15,6 +15,10 @@ bool has_int8_gemm(const Schedule& schedule, FormatId format);
 void int8_gemm(const Queue& queue, const Schedule& schedule, const Slices& a, const Slices& b,
                const Accumulators& sums, const DeviceCondition& condition);
 
+// The same for candidates that share the kernel. The schedule and the slices are those of the most moduli.
+void selected_int8_gemm(const Queue& queue, const Schedule& schedule, const Slices& a, const Slices& b,
+                        const Accumulators& sums, const SelectedModuli& selected);
+
 // Expected times of a call by residues, on a device with these costs.
 DeviceTimes expected_residue_times(const DeviceShape& shape, const Costs& costs);
 

@@ -7,6 +7,7 @@
 
 #include <type_traits>
 
+#include "engines/cuda/common/selected_moduli.cuh"
 #include "engines/cuda/gemm/int8/int8_epilogue.cuh"
 #include "engines/cuda/gemm/int8/int8_tiles.hpp"
 #include "engines/cuda/gemm/order_barriers.cuh"
@@ -119,14 +120,14 @@ __device__ void load_rows(const Int8PipelineState& pipeline, const Int8RowMaps& 
 // Loads all k-blocks of all tiles of the cluster. One thread of each thread block, the producer, must call
 // it.
 template <class Config>
-__device__ void load_slices(const Int8RowMaps& a, const TensorMap& b, const Int8Params& params,
+__device__ void load_slices(const Int8RowMaps& a, const TensorMap& b, const Int8Params& params, int groups,
                             Int8SharedStorage& shared, std::uint32_t tiles) {
   Int8PipelineState pipeline(shared, tiles);
-  for (Int8TileOrder order(params.schedule, cluster_index()); order.has_tile(); order.advance()) {
+  for (Int8TileOrder order(params.schedule, groups, cluster_index()); order.has_tile(); order.advance()) {
     const TileCoord coord = order.coord();
     const Int8TileRows rows = params.tile_rows(coord.row);
     const int column = coord.column * Int8Tile::columns + block_rank_in_cluster() * Int8Tile::block_columns;
-    const int group = params.group(coord.item);
+    const int group = order.group();
     for (int t = params.first_term[group]; t < params.first_term[group + 1]; ++t) {
       const Int8Term term = params.terms[t];
       const auto load = [&](const auto narrow, int bytes) {
@@ -228,18 +229,19 @@ __device__ void compute_tile(const Int8Params& params, Int8PipelineState& pipeli
 // the other one has issued its last instruction. Its slices arrive after those of the other one, so it never
 // waits for a stage whose previous phase is open.
 template <class Config>
-__device__ void compute_tiles(const Int8Params& params, Int8SharedStorage& shared, std::uint32_t tiles) {
+__device__ void compute_tiles(const Int8Params& params, int groups, Int8SharedStorage& shared,
+                              std::uint32_t tiles) {
   const int consumer = uniform(static_cast<int>(threadIdx.x) / warpgroup - 1);
   Int8PipelineState pipeline(shared, tiles);
-  Int8TileOrder order(params.schedule, cluster_index());
+  Int8TileOrder order(params.schedule, groups, cluster_index());
   if (consumer == 1) order_barrier_arrive(consumer);  // the first turn is that of warpgroup 0
   for (int turn = 0; order.has_tile(); turn ^= 1) {
     if (turn != consumer) {
-      pipeline.advance(params.k_blocks(params.group(order.item())));
+      pipeline.advance(params.k_blocks(order.group()));
       order.advance();
       continue;
     }
-    const Int8Place place(params, order.coord());
+    const Int8Place place(params, order.group(), order.coord());
     order.advance();
     order_barrier_wait(consumer);
     const auto issued = [&] {
@@ -255,18 +257,25 @@ __device__ void compute_tiles(const Int8Params& params, Int8SharedStorage& share
   }
 }
 
+// Number of groups that the kernel computes; 0 if it must exit because its candidate is not selected.
+__device__ inline int selected_groups(const Int8Params& params) {
+  if (params.selected.selection != nullptr) return selected_moduli(params.selected);
+  return holds(params.condition) ? params.schedule.items : 0;
+}
+
 template <class Config>
 __device__ void int8_gemm(const Int8RowMaps& a, const TensorMap& b, const Int8Params& params) {
   extern __shared__ unsigned char memory[];
   __shared__ Int8SharedStorage shared;
   const std::uint32_t tiles = aligned_tiles(memory);
   begin_cluster(shared);
-  if (!holds(params.condition)) return;
+  const int groups = selected_groups(params);
+  if (groups == 0) return;
   specialize_warpgroups<Config>(
       [&] {
-        if (threadIdx.x == 0) load_slices<Config>(a, b, params, shared, tiles);
+        if (threadIdx.x == 0) load_slices<Config>(a, b, params, groups, shared, tiles);
       },
-      [&] { compute_tiles<Config>(params, shared, tiles); });
+      [&] { compute_tiles<Config>(params, groups, shared, tiles); });
 }
 
 }  // namespace kintsugi::core::cuda

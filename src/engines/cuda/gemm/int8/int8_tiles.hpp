@@ -9,6 +9,7 @@
 #include "engines/cuda/arch/costs.hpp"
 #include "engines/cuda/gemm/kernel_params.hpp"
 #include "engines/device.hpp"
+#include "engines/device_moduli.hpp"
 #include "schedule/schedule.hpp"
 
 namespace kintsugi::core::cuda {
@@ -74,6 +75,9 @@ struct Int8Params {
   // the most terms. schedule.k_blocks is the number of k-blocks of one term.
   TileSchedule schedule;
   DeviceCondition condition;
+  // If it has a selection, it replaces `condition`, and only the first groups are computed, as many as moduli
+  // are selected. The schedule is that of the most moduli.
+  SelectedModuli selected;
   std::byte* sums = nullptr;
   std::int64_t rows = 0;
   std::int64_t columns = 0;
@@ -82,7 +86,6 @@ struct Int8Params {
   std::uint16_t first_term[max_groups + 1] = {};  // first term of each group; then the number of terms
   Int8Term terms[max_groups] = {};
 
-  KINTSUGI_HOST_DEVICE int group(std::int32_t item) const { return schedule.items - 1 - item; }
   // Rows of tile `index` of a column. If fewer rows are left for the last narrow tile, it begins earlier and
   // computes rows of its predecessor, too: both store the same residues.
   KINTSUGI_HOST_DEVICE Int8TileRows tile_rows(int index) const {
@@ -187,15 +190,17 @@ class Divisor {
 // TileSchedule::coord(), without divisions: these would take as long as a fifth of a tile's reduction.
 class Int8TileOrder {
  public:
-  KINTSUGI_HOST_DEVICE constexpr Int8TileOrder(const TileSchedule& schedule, std::int32_t cluster)
-      : items_(schedule.items), columns_(schedule.columns), tiles_of_item_(schedule.rows * schedule.columns),
+  // `groups` is the number of groups that are computed, at most schedule.items.
+  KINTSUGI_HOST_DEVICE constexpr Int8TileOrder(const TileSchedule& schedule, std::int32_t groups,
+                                               std::int32_t cluster)
+      : items_(groups), columns_(schedule.columns), tiles_of_item_(schedule.rows * schedule.columns),
         item_step_(schedule.clusters / tiles_of_item_), step_(schedule.clusters % tiles_of_item_),
         item_(cluster / tiles_of_item_), index_(cluster % tiles_of_item_),
         group_(static_cast<std::uint32_t>(TileSchedule::group * schedule.rows)),
         last_width_(static_cast<std::uint32_t>((columns_ - 1) % TileSchedule::group + 1)) {}
 
   KINTSUGI_HOST_DEVICE constexpr bool has_tile() const { return item_ < items_; }
-  KINTSUGI_HOST_DEVICE constexpr std::int32_t item() const { return item_; }
+  KINTSUGI_HOST_DEVICE constexpr std::int32_t group() const { return items_ - 1 - item_; }
   KINTSUGI_HOST_DEVICE constexpr void advance() {
     item_ += item_step_;
     index_ += step_;

@@ -1,7 +1,9 @@
 // Splits FP64 operands with known ranges into residues of integers of up to 93 bits. Thread blocks go through
 // tiles of the operand: while they write the slices of one tile, the next one is copied to shared memory.
-// They exchange nothing, because a vector's scaling follows from its known range.
+// They exchange nothing, because a vector's scaling follows from its known range. Candidates of different
+// numbers of moduli may share a launch.
 #include "arith/residue/rounding_errors.hpp"
+#include "engines/cuda/common/selected_moduli.cuh"
 #include "engines/cuda/select/finish_range.cuh"
 #include "engines/cuda/split/elements/elements.cuh"
 #include "engines/cuda/split/streaming/stream_tiles.cuh"
@@ -11,9 +13,17 @@ namespace kintsugi::core::cuda {
 
 namespace {
 
+// Part of the rule that differs between candidates.
+struct StreamRule {
+  int slices;
+  int sum_bits;
+  int top_exponent;
+};
+
 // Shared memory of a thread block besides the tiles.
 struct StreamMemory {
   WeightsOfPairs weights;
+  StreamRule rule;
   Scaling scalings[streaming_stages][scalings_of_tile];
 };
 
@@ -21,13 +31,16 @@ struct StreamMemory {
 // range of those that begin in it. Thread blocks may read a range before or after its scale is stored: they
 // do not use the stored scale.
 template <class Tiles>
-__device__ void find_scalings(const SplitTask& task, const TilePosition& tile, Scaling* scalings) {
+__device__ void find_scalings(const SplitTask& task, const StreamRule& stream_rule, const TilePosition& tile,
+                              Scaling* scalings) {
   const int v = Tiles::scaled_vector();
   const int vector = tile.vector + v;
   if (vector >= task.vectors || !Tiles::has_vector(task, tile, v)) return;
   VectorRange& stored_range = range_of(task, vector);
   VectorRange range = stored_range;
-  const SplitRule rule = rule_of(task);
+  SplitRule rule = rule_of(task);
+  rule.sum_bits = stream_rule.sum_bits;
+  rule.top_exponent = stream_rule.top_exponent;
   scale_range(task, rule, vector, range);
   if (Tiles::begins(tile, v)) stored_range.scale = range.scale;
   scalings[Tiles::first_scaling() + v] =
@@ -63,7 +76,7 @@ __device__ __forceinline__ void add_rounding_errors(const SplitTask& task, const
 // warp must call this together.
 __device__ __forceinline__ void write_group(const SplitTask& task, StreamGroup& group,
                                             const TilePosition& tile, const Scaling* scalings,
-                                            const WeightsOfPairs& weights) {
+                                            const StreamMemory& memory) {
   const bool exists = group.vector < task.vectors;  // else it is padding
   const bool in_slices = group.element < task.vector_stride;
   const std::int64_t offset = group.vector * task.vector_stride + group.element;
@@ -82,8 +95,8 @@ __device__ __forceinline__ void write_group(const SplitTask& task, StreamGroup& 
   to_digits(scaling, group.x, digits, errors);
   __syncwarp();
   add_rounding_errors(task, group, errors);
-  write_residue_pairs(std::make_integer_sequence<int, streaming_moduli / 2>{}, digits, weights,
-                      task.rule.slices, task.slice_stride, slices_of(task) + offset, exists && in_slices);
+  write_residue_pairs(std::make_integer_sequence<int, streaming_moduli / 2>{}, digits, memory.weights,
+                      memory.rule.slices, task.slice_stride, slices_of(task) + offset, exists && in_slices);
 }
 
 // Splits the tiles of thread block `rank` of `ranks`.
@@ -107,7 +120,7 @@ __device__ __forceinline__ void stream_operand(const SplitTask& task, std::uint3
       tiles.start_loading(next, stages + (stage ^ 1) * streaming_stage_elements);
       if (!tiles.has_scalings(next, tile)) {
         next_scaled_stage ^= 1;
-        find_scalings<Tiles>(task, next, memory.scalings[next_scaled_stage]);
+        find_scalings<Tiles>(task, memory.rule, next, memory.scalings[next_scaled_stage]);
       }
     }
     if (tile.vector >= 0) {
@@ -115,7 +128,7 @@ __device__ __forceinline__ void stream_operand(const SplitTask& task, std::uint3
 #pragma unroll 1
       for (int number = 0; number < groups_of_thread; ++number) {
         StreamGroup group = tiles.read(tile, stages + stage * streaming_stage_elements, number);
-        write_group(task, group, tile, scalings, memory.weights);
+        write_group(task, group, tile, scalings, memory);
       }
     }
     if (!has_next) break;
@@ -126,20 +139,44 @@ __device__ __forceinline__ void stream_operand(const SplitTask& task, std::uint3
   __syncthreads();
 }
 
+// Rule of the selected candidate, which has `moduli` moduli; that of the task if moduli is 0.
+__device__ StreamRule stream_rule(const SplitTask& task, const StreamRules& rules, int moduli) {
+  if (moduli == 0) return {task.rule.slices, task.rule.sum_bits, task.rule.top_exponent};
+  const int index = moduli - rules.selected.least;
+  return {moduli, rules.sum_bits[index], rules.top_exponent[index]};
+}
+
+// Begins the kernel for candidates that share it. Returns false if none of them is selected; then the kernel
+// must exit. Otherwise sets the number of moduli and waits for the kernels before it.
+__device__ bool begin_selected(const SelectedModuli& selected, int& moduli) {
+  launch_dependents();
+  moduli = selected_moduli(selected);
+  if (moduli == 0) {
+    exit_in_stream_order();
+    return false;
+  }
+  grid_dependency_wait();
+  return true;
+}
+
 }  // namespace
 
 extern "C" __global__ void __launch_bounds__(streaming_threads, streaming_blocks)
-    split_streaming_double_wide_residues(const __grid_constant__ SplitTasks tasks) {
+    split_streaming_double_wide_residues(const __grid_constant__ SplitTasks tasks,
+                                         const __grid_constant__ StreamRules rules) {
   extern __shared__ __align__(sizeof(uint4)) unsigned char dynamic_memory[];
   __shared__ StreamMemory memory;
-  if (!begin_split(tasks)) return;
+  int moduli = 0;
+  const bool shares = rules.selected.selection != nullptr;
+  if (shares ? !begin_selected(rules.selected, moduli) : !begin_split(tasks)) return;
   auto* stages = reinterpret_cast<double*>(dynamic_memory);
   memory.weights.fill();
-  __syncthreads();
   std::uint32_t first = blockIdx.x;
 #pragma unroll 1
   for (const SplitTask& task : tasks.task) {
     if (task.blocks == 0) break;
+    if (threadIdx.x == 0) memory.rule = stream_rule(task, rules, moduli);
+    __syncthreads();
     if (task.matrix.column_stride == 1) {
       stream_operand<TilesOfRows>(task, first, gridDim.x, stages, memory);
     } else {

@@ -4,6 +4,8 @@
 
 #include <cstdint>
 
+#include "engines/device_moduli.hpp"
+
 namespace kintsugi::core::cuda {
 
 inline constexpr std::int64_t streaming_threads = 256;
@@ -37,5 +39,15 @@ constexpr std::int64_t streaming_tiles(bool adjacent_elements, std::int64_t vect
              ? vectors * stride / streaming_elements
              : vectors / streaming_vectors * ((stride + streaming_length - 1) / streaming_length);
 }
+
+// Rules of candidates that share the kernel, which follows that of the selected one. Without a selection it
+// follows the task's rule. The i-th rule has selected.least + i moduli.
+struct StreamRules {
+  static constexpr int max_rules = 5;
+
+  SelectedModuli selected;
+  std::int16_t sum_bits[max_rules] = {};  // SplitRule::sum_bits
+  std::int16_t top_exponent[max_rules] = {};
+};
 
 }  // namespace kintsugi::core::cuda

@@ -1,0 +1,11 @@
+// Kernels of candidates with different numbers of moduli (engines/device_shared_kernels.hpp).
+#pragma once
+
+#include "engines/device_shared_kernels.hpp"
+
+namespace kintsugi::core::cuda {
+
+// nullptr if the current device has none.
+const DeviceSharedKernels* shared_kernels();
+
+}  // namespace kintsugi::core::cuda
