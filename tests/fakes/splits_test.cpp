@@ -239,6 +239,13 @@ TEST_F(SplitLaunches, SmallSplitsByNormsHaveSmallClusters) {
     };
     DeviceSelection selection;
     const std::array both{split_of(true), split_of(false)};
+    const std::array rows{split_of(true), split_of(true)};
+    engine_->split_by_norms({}, rows, {}, 1, &selection);
+    const std::int64_t row_threads = n == 4096 ? 128 : 64;
+    EXPECT_THAT(launches(),
+                Contains(HasSubstr(fmt::format(" split_rows_double_residues_by_norms {}x1x1 threads=128 ",
+                                               2 * n * row_threads / 128))))
+        << n;
     engine_->split_by_norms({}, both, {}, 1, &selection);
     EXPECT_THAT(
         launches(),

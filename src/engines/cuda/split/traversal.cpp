@@ -212,16 +212,20 @@ std::int64_t choose_threads(const KernelOfKind* kernel, std::span<SplitTraversal
   constexpr std::int64_t few_vectors = 2048;
   constexpr std::int64_t blocks_of_sm = 3;       // of cluster_threads threads
   constexpr std::int64_t small_part = 52 << 10;  // bytes; an SM holds four
+  constexpr std::int64_t short_vector = 256;     // elements; 64 threads gain nothing
   const SplitTraversal& first = splits.front();
-  const bool by_norms = is_by_norms(kernel, *first.split) && first.traversal == Traversal::columns;
+  const bool by_norms = is_by_norms(kernel, *first.split);
+  const bool by_columns = first.traversal == Traversal::columns;
   std::int64_t threads = 0;
   std::int64_t blocks = 0;
   for (SplitTraversal& split : splits) {
-    if (by_norms && split.written_vectors() <= few_vectors) split.min_row_threads = min_rows_threads / 2;
+    const bool shares_rows = by_columns || split.stride() > short_vector;
+    if (by_norms && shares_rows && split.written_vectors() <= few_vectors)
+      split.min_row_threads = min_rows_threads / 2;
     threads = std::max(threads, split.min_threads(kernel));
     blocks += split.blocks(kernel, cluster_threads);
   }
-  if (!by_norms || first.cluster == 1) return threads;
+  if (!by_norms || !by_columns || first.cluster == 1) return threads;
   const std::int64_t resident = blocks_of_sm * sm_count();
   const bool nearly_fits = 5 * blocks > 6 * resident && 20 * blocks <= 37 * resident;
   const bool is_small = first.shared_bytes(*kernel, min_rows_threads) <= small_part;
