@@ -1,40 +1,45 @@
-// The Chinese remainder theorem by a fraction instead of an exact integer, for up to 48 residues: a result is
-// rounded in double arithmetic, and a test tells whether the rounding is certainly right. Nearly all elements
-// pass the test; the others need the exact integer (digit_sums.hpp, wide_digit_sums.hpp).
+// The Chinese remainder theorem by a fraction instead of an exact integer, for up to 47 residues and moduli
+// whose product is below 2^200: a result is rounded in double arithmetic, and a test tells whether the
+// rounding is certainly right. Nearly all elements pass the test; the others need the exact integer
+// (digit_sums.hpp, wide_digit_sums.hpp).
 //
-// The integer N, |N| < M / 4, has the residues r_t modulo m_t, where M is the product of the moduli. With c_t
-// = w_t / (M / m_t) modulo m_t (w_t is 1, or a factor of the part of a complex element)
+// The integer N, |N| <= M / 4, has the residues r_t modulo m_t, where M is the product of the moduli. With
+// c_t = w_t / (M / m_t) modulo m_t (w_t is 1, or a factor of the part of a complex element)
 //   N / M = sum over t of r_t c_t / m_t  modulo 1.
 // Weight g_t is 2^96 c_t / m_t rounded to nearest, 12 digits of 8 bits. So
 //   F = sum over t of r_t g_t  modulo 2^96,  |F - 2^96 N / M| <= n 255 / 2  for n residues,
 // and the signed F is below 2^94 + 2^13 in magnitude. No multiple of M has to be found and subtracted, since
-// integers wrap. The unit of all bounds below is u = 2^-96 M, the value of 1 in F.
+// integers wrap. u = 2^-96 M is the value of 1 in F.
 //
 // One more residue, which is always 1, has the weight 2^95 - 2^52. So the sums of digits 0 to 11, each below
 // 2^22, give
 //   F + 2^95 - 2^52 = x 2^64 + y 2^32 + l,
-// where x has digits 8 to 11, y digits 4 to 7, and l digits 0 to 3. y and l are less than 2^47, and x modulo
-// 2^32 is x, because F + 2^95 - 2^52 - y 2^32 - l is a multiple of 2^64 between 0 and 2^96. Each is put into
-// the significand of a double whose last bit has the value 2^64, 2^32 or 1:
+// where y has digits 4 to 7 and l digits 0 to 3, which are less than 2^47, and x is what digits 8 to 11 give
+// modulo 2^32: F + 2^95 - 2^52 - y 2^32 - l is a multiple of 2^64 between 0 and 2^96. Each is put into the
+// significand of a double whose last bit has the value 2^64, 2^32 or 1:
 //   X = 2^116 + x 2^64,  Y = 2^84 + y 2^32,  L = 2^52 + l,  F = (X - 2^116 - 2^95 - 2^84) + Y + L.
 // The term in parentheses, A, is exact. Then
 //   high = A + Y rounded,  low = (Y - (high - A)) + L,
 // where Y - (high - A) is the error of high, since A is a multiple of the last bit of Y. It is a multiple of
-// 2^32 of at most 2^41, so low is an exact integer below 2^53, and F = high + low.
+// 2^32 of at most 2^41, so low is an exact integer of at most 2^52 + 2^47 + 2^41, and F = high + low.
 //
-// M 2^-96 is the sum of two doubles, m and m', of 53 bits each, less at most 2^-105 of itself. In units of u
+// m + m', two doubles of 53 bits each, is M 2^-96 cut off: less than 2^-105 of it is missing.
 //   p = high m rounded,  q = low m + (high m' + (high m - p)).
-// high m - p is exact. The errors of q are: 2^-9 for the rounding of the inner sum, which is at most 2^43; 1
-// for that of q, which is at most 2^54; 1 for low m'; 2^-10 for M. So
+// high m - p is exact. In units of u, of which low has at most 1.04 2^52, the errors of q are: 2^-9 for the
+// rounding of the inner sum, which is at most 2^43; 0.6 for that of q; 1.1 for low m', which is left out;
+// 2^-10 for M. So
 //   |p + q - N| < n 255 / 2 + 3,
 // and the table's `deviation` is two units larger: q + deviation and q - deviation, rounded, lie on either
-// side of N - p. Rounding is monotonic. So if p + (q + deviation) and p + (q - deviation) round to the same
-// double, N does. 0 is never certain: it would need both sums to be -p.
+// side of N - p. (A deviation that is added to the table's must be so much larger than needed that it covers
+// this rounding, 2^-53 of it. If it is subnormal, it is wrong by 2^-28 of itself, which the two units cover.)
+// Rounding is monotonic. So if p + (q + deviation) and p + (q - deviation) round to the same double, N does.
+// 0 is never certain: both ends, which differ, would have to be -p.
 //
 // An old element c of C, times beta = 1 or -1, is added by s + t = p + beta c, exactly. The deviation's ends
 // are added to t rounded up and rounded down, so that the exact sum lies between s + (upper end) and s +
-// (lower end), however large t is. An overflow or a NaN makes the test fail, or both ends infinite where the
-// exact sum overflows too.
+// (lower end), however large t is. A NaN makes the test fail. Ends that overflow are both infinite where the
+// exact sum overflows, too: q itself, of 2^53 u at most, is far from that with M < 2^200 and the scales
+// below.
 //
 // A row's scale is a power of two, which all parts of F contain. A column's scale, and alpha = 1 or -1, are
 // in m and m'. Nothing that counts underflows if both scales and their product are 2^850 at most and 2^-850
@@ -117,13 +122,18 @@ constexpr double leading_bits(const WideInteger<Limbs>& x, int end, int exponent
 
 }  // namespace fraction_detail
 
-// Table of the given residues in the given order, fewer than MaxResidues.
+// Table of the given residues in the given order. It is empty, with count 0, for MaxResidues residues and
+// more, and if the moduli's product is 2^200 or more.
 template <int MaxResidues>
 constexpr FractionTable<MaxResidues> fraction_table(const ResidueSystem& system,
                                                     std::span<const WeightedResidue> residues) {
   using namespace residue_detail;
   using namespace fraction_detail;
   FractionTable<MaxResidues> table;
+  const auto product = product_of_moduli<6>(system, no_modulus, no_modulus);
+  const int length = product.length();
+  constexpr int most_bits = 200;
+  if (residues.size() >= MaxResidues || length > most_bits) return table;
   table.count = static_cast<int>(residues.size());
   const auto set_weight = [&](std::size_t t, const std::array<std::uint32_t, 3>& words) {
     for (int d = 0; d < fraction_digits; ++d)
@@ -135,8 +145,6 @@ constexpr FractionTable<MaxResidues> fraction_table(const ResidueSystem& system,
     set_weight(t, fraction_words(residues[t].weight * inverse % modulus, modulus));
   }
   set_weight(residues.size(), {0, 0xfff00000U, 0x7fffffffU});  // 2^95 - 2^52
-  const auto product = product_of_moduli<6>(system, no_modulus, no_modulus);
-  const int length = product.length();
   table.factor.high = leading_bits(product, length, -fraction_digits * 8);
   table.factor.low = leading_bits(product, length - 53, -fraction_digits * 8);
   table.factor.deviation = table.factor.high * (255.0 / 2 * table.count + 5) * 0x1p-116;

@@ -93,17 +93,16 @@ const Fractions& fractions(const ResidueSystem& system) {
 }  // namespace
 
 // More columns hide the thread block's start better, where C is read or passes through shared memory, or
-// elements are complex or checked; else fewer leave less work for the last thread blocks
+// elements are complex; else fewer leave less work for the last thread blocks
 // (docs/results/log/2026-11-26-recombination-on-tensor-cores.md). Later candidates are rarely selected, and
 // fewer thread blocks exit early sooner.
-int digit_columns(const DeviceTile& tile, bool are_checked) {
+int digit_columns(const DeviceTile& tile) {
   constexpr std::int64_t enough_blocks = 256;
   const ElementType type = tile.c.type;
   const bool only_writes_columns = type == ElementType::f64 && tile.c.row_stride == 1 &&
                                    tile.scalars.device_beta == nullptr && tile.scalars.beta == 0.0;
   const bool is_first_candidate = !tile.condition.selected_earlier;
-  const bool takes_fewer = only_writes_columns && is_first_candidate && !are_checked;
-  int columns = most_digit_columns(type) / (takes_fewer ? 2 : 1);
+  int columns = most_digit_columns(type) / (only_writes_columns && is_first_candidate ? 2 : 1);
   while (columns > block_columns(type) &&
          divide_up(tile.rows, block_rows) * divide_up(tile.columns, columns) < enough_blocks)
     columns /= 2;

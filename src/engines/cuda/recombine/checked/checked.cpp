@@ -47,7 +47,7 @@ void launch_checked_digits(const Queue& queue, const ResidueSums& sums, const Re
   const bool takes_all = system.real_count <= max_wide_digit_residues;
   auto [source, tables] = wide_digits(system);
   source.sums = sums;
-  tables.block_columns = digit_columns(tile, /*are_checked=*/true);
+  tables.block_columns = digit_columns(tile);
   launch(takes_all ? all_digits : leading_digits,
          {divide_up(tile.rows, block_rows) * divide_up(tile.columns, tables.block_columns)}, block_threads,
          wide_fraction_shared_bytes, queue, tile, source, tables, wide_fractions(system), check, open);

@@ -47,7 +47,9 @@ class CheckedBounds {
     return deviation_above(bound(Block::row_in_block() + r), bound(block_rows + Block::column_in_block(e)));
   }
 
-  // See Unchecked.
+  // See Unchecked. The deviation is increased by more than 2^-25 of itself (double_above()). An infinite one
+  // is 2^128 units or more: no rounding is certain, since half of the last place of any integer is below
+  // 2^124.
   __device__ FractionFactor factor(const FractionFactor& of_column, double unit, int r, int e) const {
     const double deviation_unit = unit * (unit_exponent_ == 0 ? 0x1p-116 : 0x1p-84);
     return {of_column.high, of_column.low,

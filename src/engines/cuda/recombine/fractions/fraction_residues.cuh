@@ -109,7 +109,8 @@ class FractionColumns {
   }
 
   // Writes the thread's rows of its e-th column, which are at `c`. Returns true if no rows of the warp are
-  // left, or single elements; else none is written.
+  // left; else none is written. Single elements that are left (Check::most_elements_left) are overwritten:
+  // only for beta = 0.
   template <bool adds, bool is_staged>
   __device__ bool write_column(int e, int end, double* c, std::int64_t to_next) {
     const bool has_rows = Block::row_in_block() < block_.rows();

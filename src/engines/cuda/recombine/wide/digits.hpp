@@ -9,7 +9,7 @@
 namespace kintsugi::core::cuda {
 
 // Columns of C of a thread block that recombines by sums of digits.
-int digit_columns(const DeviceTile& tile, bool are_checked = false);
+int digit_columns(const DeviceTile& tile);
 
 // Source, whose sums are not set, and tables of the kernels for real moduli and wide weights. With more than
 // max_wide_digit_residues moduli, the tables have leading digits alone.
