@@ -194,7 +194,8 @@ void launch_selected_digits(const Queue& queue, const ResidueSums& sums, DeviceT
                             const SelectedModuli& selected) {
   static const KernelName kernel{"selected_digit_residues", "selected_digit_residues_f64",
                                  waits_for_grid_dependency};
-  SelectedDigits digits{.selected = selected};
+  SelectedDigits digits{};
+  digits.selected = selected;
   tile.condition = {.selected_earlier = true};
   const int columns = digit_columns(tile);
   for (int i = 0; i < selected.candidates(); ++i) {
