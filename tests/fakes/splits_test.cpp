@@ -4,6 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
+#include <random>
+
 #include "engines/device_engine.hpp"
 #include "engines/registry.hpp"
 #include "fakes/device_call.hpp"
@@ -253,6 +257,35 @@ TEST_F(SplitLaunches, SmallSplitsByNormsHaveSmallClusters) {
                                              blocks, threads)),
                        HasSubstr(fmt::format(" cluster={}", cluster)))))
         << n;
+  }
+}
+
+// Both operands of any extents. 128 threads are too few where a row needs 256.
+TEST_F(SplitLaunches, ByNormsOfAnyExtentsHaveThreadsForAllRows) {
+  std::mt19937_64 random(31);
+  const auto extent = [&](int most) { return std::int64_t{1} + static_cast<std::int64_t>(random() % most); };
+  std::vector<std::array<std::int64_t, 3>> extents{{128, 400, 5000}};
+  for (int draw = 0; draw < 300; ++draw) extents.push_back({extent(1000), extent(1000), extent(12000)});
+  for (const auto& [m, n, k] : extents) {
+    const SplitRule rule =
+        fitted_program(*find_scheme("ozaki2:moduli=15:scale=norm"), OperandType::f64, k).split_a;
+    const auto split_of = [&, length = k](bool along_k, std::int64_t vectors) {
+      DeviceSplit one = split(side(along_k, vectors, length, 1));
+      one.side.matrix.type = ElementType::f64;
+      one.rule = &rule;
+      one.slices = make_slices(*rule.format, SliceStorage::packed, rule.slices, vectors, length);
+      return one;
+    };
+    DeviceSelection selection;
+    const std::array both{split_of(true, m), split_of(false, n)};
+    if (!std::all_of(both.begin(), both.end(),
+                     [&](const DeviceSplit& one) { return engine_->finds_norms(one); }))
+      continue;
+    engine_->split_by_norms({}, both, {}, 1, &selection);
+    for (const std::string& launch : launches()) {
+      if (k > 4096 && launch.find(" split_columns_double_residues_by_norms ") != std::string::npos)
+        EXPECT_THAT(launch, HasSubstr(" threads=256 ")) << m << " x " << n << " x " << k;
+    }
   }
 }
 

@@ -217,19 +217,22 @@ std::int64_t choose_threads(const KernelOfKind* kernel, std::span<SplitTraversal
   const bool by_norms = is_by_norms(kernel, *first.split);
   const bool by_columns = first.traversal == Traversal::columns;
   std::int64_t threads = 0;
-  std::int64_t blocks = 0;
   for (SplitTraversal& split : splits) {
     const bool shares_rows = by_columns || split.stride() > short_vector;
     if (by_norms && shares_rows && split.written_vectors() <= few_vectors)
       split.min_row_threads = min_rows_threads / 2;
     threads = std::max(threads, split.min_threads(kernel));
-    blocks += split.blocks(kernel, cluster_threads);
   }
   if (!by_norms || !by_columns || first.cluster == 1) return threads;
+  std::int64_t blocks = 0;
+  for (const SplitTraversal& split : splits) blocks += split.blocks(kernel, threads);
   const std::int64_t resident = blocks_of_sm * sm_count();
   const bool nearly_fits = 5 * blocks > 6 * resident && 20 * blocks <= 37 * resident;
   const bool is_small = first.shared_bytes(*kernel, min_rows_threads) <= small_part;
-  return nearly_fits && is_small ? min_rows_threads : threads;
+  const bool hold_rows = std::all_of(splits.begin(), splits.end(), [](const SplitTraversal& split) {
+    return split.traversal != Traversal::rows || split.row_threads() <= min_rows_threads;
+  });
+  return nearly_fits && is_small && hold_rows ? min_rows_threads : threads;
 }
 
 SplitTraversal choose_traversal(const KernelOfKind* kernel, const DeviceSplit& split) {
