@@ -118,12 +118,10 @@ constexpr std::int64_t digit_shared_bytes(ElementType type) {
   return block_warps * digit_stages(type) * digit_stage_bytes(type);
 }
 
-// The same of the kernel for wide weights, and its columns of C that pass through shared memory together.
-// They are fewer than other kernels', so that a thread block needs less than 99 KB.
+// Stages of the kernel for wide weights, and its columns of C that pass through shared memory together. They
+// are fewer than other kernels', so that a thread block needs less than 99 KB.
 inline constexpr int wide_digit_stages = 3;
 inline constexpr int wide_staged_columns = 16;
-inline constexpr std::int64_t wide_digit_shared_bytes =
-    block_warps * wide_digit_stages * max_wide_digit_residues * block_rows;
 
 // Rows of Strassen's products that a warp recombines at a time, bytes of shared memory for a warp's column of
 // the seven products, and for pieces of 64 elements of C that its lanes exchange.
