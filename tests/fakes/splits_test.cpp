@@ -46,6 +46,15 @@ class SplitLaunches : public OverFakes {
         make_slices(*rule.format, SliceStorage::packed, rule.slices, side.matrix.rows, side.matrix.columns),
         false};
   }
+  // A split of FP64 into residues.
+  DeviceSplit residue_split(const SplitRule& rule, const DeviceSide& operand) const {
+    DeviceSplit one = split(operand);
+    one.side.matrix.type = ElementType::f64;
+    one.rule = &rule;
+    one.slices = make_slices(*rule.format, SliceStorage::packed, rule.slices, operand.matrix.rows,
+                             operand.matrix.columns);
+    return one;
+  }
   std::vector<std::string> launches() const {
     std::vector<std::string> found = events();
     std::erase_if(found, [](const std::string& event) { return !event.starts_with("cuLaunchKernel"); });
@@ -187,10 +196,7 @@ TEST_F(SplitLaunches, WideResiduesOfKnownRangesStream) {
   const SplitRule rule =
       fitted_program(*find_scheme("ozaki2:moduli=17:scale=norm"), OperandType::f64, 4096).split_a;
   const auto wide_split = [&](bool along_k, std::int64_t vectors, std::int64_t k, std::int64_t items) {
-    DeviceSplit wide = split(side(along_k, vectors, k, items));
-    wide.side.matrix.type = ElementType::f64;
-    wide.rule = &rule;
-    wide.slices = make_slices(*rule.format, SliceStorage::packed, rule.slices, vectors, k);
+    DeviceSplit wide = residue_split(rule, side(along_k, vectors, k, items));
     wide.ranges_known = true;
     return wide;
   };
@@ -234,16 +240,10 @@ TEST_F(SplitLaunches, SmallSplitsByNormsHaveSmallClusters) {
         Size{4096, 2048 + 2048, 256, 4}}) {
     const SplitRule rule =
         fitted_program(*find_scheme("ozaki2:moduli=15:scale=norm"), OperandType::f64, n).split_a;
-    const auto split_of = [&](bool along_k) {
-      DeviceSplit one = split(side(along_k, n, n, 1));
-      one.side.matrix.type = ElementType::f64;
-      one.rule = &rule;
-      one.slices = make_slices(*rule.format, SliceStorage::packed, rule.slices, n, n);
-      return one;
-    };
     DeviceSelection selection;
-    const std::array both{split_of(true), split_of(false)};
-    const std::array rows{split_of(true), split_of(true)};
+    const DeviceSplit by_rows = residue_split(rule, side(true, n, n, 1));
+    const std::array both{by_rows, residue_split(rule, side(false, n, n, 1))};
+    const std::array rows{by_rows, by_rows};
     engine_->split_by_norms({}, rows, {}, 1, &selection);
     const std::int64_t row_threads = n == 4096 ? 128 : 64;
     EXPECT_THAT(launches(),
@@ -269,15 +269,9 @@ TEST_F(SplitLaunches, ByNormsOfAnyExtentsHaveThreadsForAllRows) {
   for (const auto& [m, n, k] : extents) {
     const SplitRule rule =
         fitted_program(*find_scheme("ozaki2:moduli=15:scale=norm"), OperandType::f64, k).split_a;
-    const auto split_of = [&, length = k](bool along_k, std::int64_t vectors) {
-      DeviceSplit one = split(side(along_k, vectors, length, 1));
-      one.side.matrix.type = ElementType::f64;
-      one.rule = &rule;
-      one.slices = make_slices(*rule.format, SliceStorage::packed, rule.slices, vectors, length);
-      return one;
-    };
     DeviceSelection selection;
-    const std::array both{split_of(true, m), split_of(false, n)};
+    const std::array both{residue_split(rule, side(true, m, k, 1)),
+                          residue_split(rule, side(false, n, k, 1))};
     if (!std::all_of(both.begin(), both.end(),
                      [&](const DeviceSplit& one) { return engine_->finds_norms(one); }))
       continue;

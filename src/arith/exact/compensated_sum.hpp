@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <limits>
 
+#include "arith/exact/directed_sum.hpp"
 #include "arith/exact/double_sum.hpp"
 #include "arith/exponent.hpp"
 #include "arith/host_device.hpp"
@@ -29,15 +30,6 @@ KINTSUGI_HOST_DEVICE constexpr bool is_moderate(double x) {
   if (x == 0) return true;
   const int exponent = exponent_of(x);
   return -450 < exponent && exponent < 450;
-}
-
-KINTSUGI_HOST_DEVICE inline double sum_below(double x, double y) {
-#ifdef __CUDA_ARCH__
-  return __dadd_rd(x, y);
-#else
-  const ValueAndError<double> sum = two_sum(x, y);
-  return sum.error < 0 ? std::nextafter(sum.value, -std::numeric_limits<double>::infinity()) : sum.value;
-#endif
 }
 
 }  // namespace compensated_detail

@@ -53,14 +53,13 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
-#include <limits>
 #include <span>
 
+#include "arith/exact/directed_sum.hpp"
 #include "arith/exact/double_sum.hpp"
 #include "arith/exact/exact_rounding.hpp"
 #include "arith/host_device.hpp"
 #include "arith/residue/remainder.hpp"
-#include "formats/error_free.hpp"
 
 namespace kintsugi::core {
 
@@ -191,24 +190,6 @@ KINTSUGI_HOST_DEVICE constexpr Fraction fraction_of_digits(const std::uint32_t (
 }
 
 namespace fraction_detail {
-
-// x + y rounded up or down.
-KINTSUGI_HOST_DEVICE inline double sum_above(double x, double y) {
-#ifdef __CUDA_ARCH__
-  return __dadd_ru(x, y);
-#else
-  const ValueAndError<double> sum = two_sum(x, y);
-  return sum.error > 0 ? std::nextafter(sum.value, std::numeric_limits<double>::infinity()) : sum.value;
-#endif
-}
-KINTSUGI_HOST_DEVICE inline double sum_below(double x, double y) {
-#ifdef __CUDA_ARCH__
-  return __dadd_rd(x, y);
-#else
-  const ValueAndError<double> sum = two_sum(x, y);
-  return sum.error < 0 ? std::nextafter(sum.value, -std::numeric_limits<double>::infinity()) : sum.value;
-#endif
-}
 
 // p of the header comment, and the ends of the interval around q.
 struct Enclosure {

@@ -6,6 +6,8 @@
 #include <random>
 #include <vector>
 
+#include "tests/arith/residue/drawn_slices.hpp"
+
 namespace kintsugi::core {
 namespace {
 
@@ -126,16 +128,7 @@ TEST(DigitSums, GivePartsOfComplexElements) {
         std::vector<std::uint32_t> residues;
         for (int t = 0; t < basis.count(); ++t) {
           const auto modulus = static_cast<std::uint32_t>(basis.modulus(t));
-          const auto weight = basis.part_weights(part, t);
-          // Slice 0 is chosen so that the weighted sum of the slices is the number's residue.
-          const int slices = basis.has_root(t) ? 2 : 3;
-          std::array<std::uint32_t, 3> slice{};
-          for (int s = 0; s < slices; ++s) slice[s] = static_cast<std::uint32_t>(random() % modulus);
-          slice[0] = 0;
-          while ((slice[0] * weight[0] + slice[1] * weight[1] + slice[2] * weight[2]) % modulus !=
-                 static_cast<std::uint32_t>(magnitude % modulus))
-            ++slice[0];
-          residues.insert(residues.end(), slice.begin(), slice.begin() + slices);
+          append_slices(random, basis, part, t, static_cast<std::uint32_t>(magnitude % modulus), residues);
         }
         expect_rounded(
             table, residues,

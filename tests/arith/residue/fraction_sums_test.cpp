@@ -6,6 +6,7 @@
 #include <random>
 #include <vector>
 
+#include "tests/arith/residue/drawn_slices.hpp"
 #include "tests/arith/residue/drawn_updates.hpp"
 
 namespace kintsugi::core {
@@ -318,16 +319,7 @@ TEST(FractionSums, GivePartsOfComplexElements) {
         std::vector<std::uint32_t> residues;
         for (int t = 0; t < basis.count(); ++t) {
           const auto modulus = static_cast<std::uint32_t>(basis.modulus(t));
-          const auto weight = basis.part_weights(part, t);
-          // Slice 0 is chosen so that the weighted sum of the slices is the number's residue.
-          const int slices = basis.has_root(t) ? 2 : 3;
-          std::array<std::uint32_t, 3> slice{};
-          for (int s = 0; s < slices; ++s) slice[s] = static_cast<std::uint32_t>(random() % modulus);
-          slice[0] = 0;
-          while ((slice[0] * weight[0] + slice[1] * weight[1] + slice[2] * weight[2]) % modulus !=
-                 remainder(magnitude, modulus))
-            ++slice[0];
-          residues.insert(residues.end(), slice.begin(), slice.begin() + slices);
+          append_slices(random, basis, part, t, remainder(magnitude, modulus), residues);
         }
         compare(random, table, residues, magnitude, false, count);
       }
