@@ -13,7 +13,6 @@
 
 #include <cmath>
 #include <cstdint>
-#include <limits>
 
 #include "arith/exact/directed_sum.hpp"
 #include "arith/exact/double_sum.hpp"
