@@ -104,7 +104,6 @@ class CompensatedSum {
   // The double to which all numbers within `deviation` of sum.value + sum.error round.
   KINTSUGI_HOST_DEVICE static CertainlyRounded<double> certainly_rounded(const ValueAndError<double>& sum,
                                                                          double deviation) {
-    using compensated_detail::sum_below;
     const double least = sum.value + sum_below(sum.error, -deviation);
     const double most = sum.value - sum_below(-sum.error, -deviation);
     constexpr double smallest = 0x1p-1000;  // below it, errors of this function's sums could underflow
