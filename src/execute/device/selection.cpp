@@ -1,5 +1,7 @@
 #include "execute/device/selection.hpp"
 
+#include "base/status.hpp"
+#include "engines/device_selection.hpp"
 #include "planner/workspace/device.hpp"
 #include "schemes/bound.hpp"
 
@@ -13,6 +15,9 @@ DeviceCandidates candidates_on_device(const Plan& plan) {
   DeviceCandidates result;
   result.count =
       static_cast<int>(plan.is_checked() ? product_candidates(plan).size() : plan.candidates.size());
+  if (result.count > DeviceReport::max_candidates)
+    fail(Status::internal, "the plan has {} candidates to select among; the device takes {}", result.count,
+         DeviceReport::max_candidates);
   for (int c = 0; c < result.count; ++c)
     result.acceptances[c] = plan.candidates[static_cast<std::size_t>(c)].acceptance;
   result.coefficient = proved_coefficient(plan);

@@ -73,6 +73,8 @@ std::vector<Candidate> norm_emulations_with_shared_kernels(const Plan& plan) {
     return !precedes_native(plan, candidate);
   });
   chain.erase(slower, chain.end());
+  // Those that are left may all have too few moduli for the shared kernels.
+  if (chain.size() > 2 && !may_share_kernels(plan, chain[1], chain.back())) return {};
   return chain;
 }
 
