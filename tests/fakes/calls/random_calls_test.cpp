@@ -86,7 +86,7 @@ TEST_F(RandomCalls, AreLaunchedOrRefusedWithAMessage) {
   const Stream stream;
   std::vector<double> memory(1024);
   int launched = 0;
-  constexpr int calls = 6000;
+  constexpr int calls = 2000;
   for (int i = 0; i < calls; ++i) {
     PlannedCall call(1, 1, 1, stream);
     draw(call, memory);
