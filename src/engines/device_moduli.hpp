@@ -40,7 +40,7 @@ struct NormCandidates {
   double coefficient = 0;  // coefficient of |A||B| that norms must prove for every element of C
 };
 
-// A DeviceReport with room for the counts of longer chains. All reports are parts of one.
+// A DeviceReport that also counts the candidates of longer chains. All reports are parts of one.
 struct LongDeviceReport {
   static constexpr int max_candidates = NormCandidates::max_candidates + 1;
 

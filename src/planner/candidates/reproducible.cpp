@@ -102,7 +102,7 @@ std::optional<Candidate> grid_candidate(const Plan& plan) {
   return takes_words ? words : residues;
 }
 
-// Returns the candidates of `exact`. If a plan has no room for all of them after the grid, the third is left
+// Returns the candidates of `exact`. If a plan does not take all of them after the grid, the third is left
 // out: it has just one modulus more than the second. All candidates give the same bits.
 std::vector<Candidate> exact_candidates(const Plan& plan) {
   Plan exact_plan = plan;

@@ -81,7 +81,7 @@ const Tables& tables_of(const ResidueSystem& system, const Make& make) {
   return replaced.tables;
 }
 
-// Table of fractions of the first `real_count` moduli, or an empty one if it has no room for them.
+// Table of fractions of the first `real_count` moduli, or an empty one if it does not take so many.
 template <class Fractions>
 const Fractions& fractions(const ResidueSystem& system) {
   return tables_of<Fractions>(system, [&] {

@@ -54,7 +54,7 @@ struct TileLayout {
     const int element = along_k ? v * complex_tile_pitch + p : v + p * complex_tile_vectors;
     return element + p / elements_per_thread;
   }
-  // From one element of a group of eight to the next.
+  // Distance from one element of a group of eight to the next.
   __device__ int step() const { return along_k ? 1 : complex_tile_vectors; }
 
   bool along_k;

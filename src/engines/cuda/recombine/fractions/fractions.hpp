@@ -8,14 +8,14 @@
 
 namespace kintsugi::core::cuda {
 
-// Residues for which the tables have room. One of them is always 1; so 16 moduli take the wide table.
+// Tables of fractions. One of their residues is always 1; so 16 moduli take the wide table.
 using RealFractions = FractionTable<padded_digit_residues(max_real_digit_residues)>;
 inline constexpr int padded_wide_residues = padded_digit_residues(max_wide_digit_residues);
 using WideFractions = FractionTable<padded_wide_residues>;
 inline constexpr std::int64_t wide_fraction_shared_bytes =
     block_warps * wide_digit_stages * padded_wide_residues * block_rows;
 
-// True if a table has room for this number of moduli.
+// True if a table takes this number of moduli.
 template <class Fractions>
 constexpr bool has_fractions(int count) {
   return count < Fractions::max_residues;

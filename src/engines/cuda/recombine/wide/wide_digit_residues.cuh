@@ -9,7 +9,7 @@
 namespace kintsugi::core::cuda {
 
 // Up to `max_residues` residues, a multiple of 4, and staged columns of C (TileBlock). `stored_residues`:
-// room of a column of residues in shared memory.
+// residues of a row for which a column in shared memory has space.
 template <int max_residues, int staged_columns, int stored_residues = max_residues>
 class WideDigitResidues : public Residues<double, wide_digit_limbs, ResiduesOfParts<wide_digit_limbs>> {
  public:
