@@ -11,13 +11,14 @@
 // and the signed F is below 2^94 + 2^13 in magnitude. No multiple of M has to be found and subtracted, since
 // integers wrap. u = 2^-96 M is the value of 1 in F.
 //
-// One more residue, which is always 1, has the weight 2^95 - 2^52. So the sums of digits 0 to 11, each below
-// 2^22, give
-//   F + 2^95 - 2^52 = x 2^64 + y 2^32 + l,
-// where y has digits 4 to 7 and l digits 0 to 3, which are less than 2^47, and x is what digits 8 to 11 give
-// modulo 2^32: F + 2^95 - 2^52 - y 2^32 - l is a multiple of 2^64 between 0 and 2^96. Each is put into the
-// significand of a double whose last bit has the value 2^64, 2^32 or 1:
-//   X = 2^116 + x 2^64,  Y = 2^84 + y 2^32,  L = 2^52 + l,  F = (X - 2^116 - 2^95 - 2^84) + Y + L.
+// The sums of digits 6 and 8 begin at b = 2^30 + 2^29 - 16 instead of 0, those of the others at 0, and each
+// grows by less than 2^22. So they give
+//   F + 3 2^93 + 3 2^77 - 2^68 - 2^52 = x 2^64 + y 2^32 + l,
+// where y < 2^48 has digits 4 to 7, l < 2^47 digits 0 to 3, and x is what digits 8 to 11 give modulo 2^32: the
+// left side less y 2^32 and l is a multiple of 2^64 between 0 and 2^96. Each is put into the significand of a
+// double whose last bit has the value 2^64, 2^32 or 1:
+//   X = 2^116 + x 2^64,  Y = 2^84 + y 2^32,  L = 2^52 + l,
+//   F = (X - 2^116 - 3 2^93 - 2^84 - 3 2^77 + 2^68) + Y + L.
 // The term in parentheses, A, is exact. Then
 //   high = A + Y rounded,  low = (Y - (high - A)) + L,
 // where Y - (high - A) is the error of high, since A is a multiple of the last bit of Y. It is a multiple of
@@ -87,10 +88,10 @@ struct FractionTable {
   static constexpr int max_residues = MaxResidues;
 
   // Word [d][t] has digit d of the weights of residues 4 t ... 4 t + 3, the first of them in its lowest byte.
-  // Digit 0 is the lowest. The residue that is always 1 follows the last residue, and zeros follow it.
+  // Digit 0 is the lowest. Zeros follow the last residue.
   std::array<std::array<std::uint32_t, MaxResidues / 4>, fraction_digits> digits{};
   FractionFactor factor{};
-  int count = 0;  // number of residues, without that one
+  int count = 0;  // number of residues
 };
 
 namespace fraction_detail {
@@ -121,8 +122,8 @@ constexpr double leading_bits(const WideInteger<Limbs>& x, int end, int exponent
 
 }  // namespace fraction_detail
 
-// Table of the given residues in the given order. It is empty, with count 0, for MaxResidues residues and
-// more, and if the moduli's product is 2^200 or more.
+// Table of the given residues in the given order. It is empty, with count 0, for more than MaxResidues
+// residues, and if the moduli's product is 2^200 or more.
 template <int MaxResidues>
 constexpr FractionTable<MaxResidues> fraction_table(const ResidueSystem& system,
                                                     std::span<const WeightedResidue> residues) {
@@ -132,18 +133,15 @@ constexpr FractionTable<MaxResidues> fraction_table(const ResidueSystem& system,
   const auto product = product_of_moduli<6>(system, no_modulus, no_modulus);
   const int length = product.length();
   constexpr int most_bits = 200;
-  if (residues.size() >= MaxResidues || length > most_bits) return table;
+  if (residues.size() > MaxResidues || length > most_bits) return table;
   table.count = static_cast<int>(residues.size());
-  const auto set_weight = [&](std::size_t t, const std::array<std::uint32_t, 3>& words) {
-    for (int d = 0; d < fraction_digits; ++d)
-      table.digits[d][t / 4] |= (words[d / 4] >> 8 * (d % 4) & 0xffU) << 8 * (t % 4);
-  };
   for (std::size_t t = 0; t < residues.size(); ++t) {
     const auto modulus = static_cast<std::uint32_t>(system.modulus(residues[t].modulus));
     const auto inverse = static_cast<std::uint32_t>(inverse_of_cofactor(system, residues[t].modulus));
-    set_weight(t, fraction_words(residues[t].weight * inverse % modulus, modulus));
+    const auto words = fraction_words(residues[t].weight * inverse % modulus, modulus);
+    for (int d = 0; d < fraction_digits; ++d)
+      table.digits[d][t / 4] |= (words[d / 4] >> 8 * (d % 4) & 0xffU) << 8 * (t % 4);
   }
-  set_weight(residues.size(), {0, 0xfff00000U, 0x7fffffffU});  // 2^95 - 2^52
   table.factor.high = leading_bits(product, length, -fraction_digits * 8);
   table.factor.low = leading_bits(product, length - 53, -fraction_digits * 8);
   table.factor.deviation = table.factor.high * (255.0 / 2 * table.count + 5) * 0x1p-116;
@@ -160,10 +158,10 @@ constexpr FractionTable<MaxResidues> fraction_table(int count) {
 
 // Constants of a row of C, for its unit: the power of two by which its integers are multiplied.
 struct FractionRow {
-  double offset;  // (2^116 + 2^95 + 2^84) unit
+  double offset;  // (2^116 + 3 2^93 + 2^84 + 3 2^77 - 2^68) unit
 
   KINTSUGI_HOST_DEVICE static constexpr FractionRow of_unit(double unit) {
-    return {(0x1p116 + 0x1p95 + 0x1p84) * unit};
+    return {(0x1p116 + 0x3p93 + 0x1p84 + 0x3p77 - 0x1p68) * unit};
   }
 };
 
@@ -172,6 +170,11 @@ struct Fraction {
   double high;
   double low;
 };
+
+// What the sum of digit d begins at.
+KINTSUGI_HOST_DEVICE constexpr std::uint32_t first_digit_sum(int d) {
+  return d == 6 || d == 8 ? (3U << 29) - 16 : 0;
+}
 
 // F from the sums of the table's digits, the lowest first.
 KINTSUGI_HOST_DEVICE constexpr Fraction fraction_of_digits(const std::uint32_t (&sums)[fraction_digits],

@@ -172,7 +172,7 @@ void launch_digit_residues(const Queue& queue, const ResidueSums& sums, const Re
   launch_digits(c64, shared_bytes, queue, sums, tile, source, tables);
 }
 
-// True if a tile of real elements of 16 to max_wide_digit_residues moduli becomes AB or -AB, or the sum of
+// True if a tile of real elements of 17 to max_wide_digit_residues moduli becomes AB or -AB, or the sum of
 // that and C or -C.
 bool takes_wide_digits(const ResidueSystem& system, const DeviceTile& tile) {
   const DeviceScalars& scalars = tile.scalars;

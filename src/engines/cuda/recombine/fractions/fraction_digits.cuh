@@ -35,12 +35,15 @@ template <int stride, int words, int rows>
 __device__ void find_fractions(const std::uint32_t (&residues)[words][rows], const std::uint32_t* digits,
                                const FractionRow (&scales)[rows], Fraction (&fractions)[rows]) {
   static_assert(rows % 2 == 0 && words <= stride);
-  std::uint32_t sums[rows / 2][fraction_digits / 2][4]{};
+  std::uint32_t sums[rows / 2][fraction_digits / 2][4];
 #pragma unroll
   for (int pair = 0; pair < fraction_digits / 2; ++pair) {
 #pragma unroll
-    for (int i = 0; i < rows / 2; ++i)
+    for (int i = 0; i < rows / 2; ++i) {
+#pragma unroll
+      for (int s = 0; s < 4; ++s) sums[i][pair][s] = first_digit_sum(2 * pair + s % 2);
       add_digit_pair(residues, 2 * i, digits + 2 * pair * stride, sums[i][pair]);
+    }
   }
 #pragma unroll
   for (int r = 0; r < rows; ++r) {

@@ -38,8 +38,7 @@ struct Unchecked {
   __device__ bool is_exact(int, int) const { return true; }
 };
 
-// The first pass. Up to `max_residues` residues and one that is always 1. `Block` is the TileBlock. `Check`
-// adds deviations (Unchecked).
+// The first pass. `Block` is the TileBlock. `Check` adds deviations (Unchecked).
 template <int max_residues, class Block, class Check = Unchecked>
 class FractionColumns {
  public:
@@ -57,7 +56,6 @@ class FractionColumns {
       : block_(block), table_(table), check_(check),
         columns_(sums.data + block.first_row_in_tile() + block.column_in_tile(0) * sums.rows,
                  sums.group_stride, block_warps * sums.rows, table.count, block.rows()) {
-    columns_.fill_row(table.count, 0x01010101U);
 #pragma unroll
     for (int e = 0; e < Columns::stages - 1; ++e) columns_.template start<max_residues>(block.has_column(e));
   }

@@ -8,7 +8,7 @@
 
 namespace kintsugi::core::cuda {
 
-// Tables of fractions. One of their residues is always 1; so 16 moduli take the wide table.
+// Tables of fractions.
 using RealFractions = FractionTable<padded_digit_residues(max_real_digit_residues)>;
 inline constexpr int padded_wide_residues = padded_digit_residues(max_wide_digit_residues);
 using WideFractions = FractionTable<padded_wide_residues>;
@@ -18,7 +18,7 @@ inline constexpr std::int64_t wide_fraction_shared_bytes =
 // True if a table takes this number of moduli.
 template <class Fractions>
 constexpr bool has_fractions(int count) {
-  return count < Fractions::max_residues;
+  return count <= Fractions::max_residues;
 }
 
 }  // namespace kintsugi::core::cuda

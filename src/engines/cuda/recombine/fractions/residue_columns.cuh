@@ -71,14 +71,6 @@ class ResidueColumns {
     copies_ = row < rows ? divide_up(moduli - modulus, moduli_at_once) : 0;
   }
 
-  // Sets residues `modulus` of all columns to the bytes of `four`. No copies may write there.
-  __device__ void fill_row(int modulus, std::uint32_t four) const {
-#pragma unroll
-    for (int i = 0; i < stages; ++i)
-      reinterpret_cast<std::uint32_t*>(stages_ + i * stage_bytes +
-                                       modulus * block_rows)[threadIdx.x % warp_size] = four;
-  }
-
   // Starts the copies of the next column.
   template <int moduli>
   __device__ void start(bool exists) {

@@ -16,7 +16,7 @@ int digit_columns(const DeviceTile& tile);
 using WideDigits = std::pair<ResiduesOfParts<wide_digit_limbs>, WideDigitTables>;
 const WideDigits& wide_digits(const ResidueSystem& system);
 
-// Table of fractions of the system's moduli, empty for more than 23.
+// Table of fractions of the system's moduli, empty for more than 24.
 const WideFractions& wide_fractions(const ResidueSystem& system);
 
 }  // namespace kintsugi::core::cuda
