@@ -17,7 +17,7 @@ namespace {
 // Everything that a plan depends on.
 struct Key {
   kintsugi_type type;
-  int op_a, op_b, pointer_mode, device;
+  int op_a, op_b, pointer_mode, adds_to_c, device;
   BatchKind batch;
   std::int64_t m, n, k, lda, ldb, ldc, stride_a, stride_b, stride_c, count;
   const Site* site;
@@ -25,11 +25,17 @@ struct Key {
   bool operator==(const Key&) const = default;
 };
 
+// True if beta is known not to be 0.
+bool adds_to_c(const Call& call, const CallState& state) {
+  return state.pointer_mode == KINTSUGI_SCALARS_ON_HOST && !is_zero(call.beta, *call.type);
+}
+
 Key key_of(const Call& call, const CallState& state) {
   return {.type = *call.type,
           .op_a = call.op_a,
           .op_b = call.op_b,
           .pointer_mode = state.pointer_mode,
+          .adds_to_c = adds_to_c(call, state) ? 1 : 0,
           .device = state.device,
           .batch = call.batch,
           .m = call.m,
@@ -50,13 +56,23 @@ struct KeyHash {
     std::size_t hash = static_cast<std::size_t>(key.type);
     for (const std::int64_t number :
          {std::int64_t{key.op_a}, std::int64_t{key.op_b}, std::int64_t{key.pointer_mode},
-          std::int64_t{key.device}, static_cast<std::int64_t>(key.batch), key.m, key.n, key.k, key.lda,
-          key.ldb, key.ldc, key.stride_a, key.stride_b, key.stride_c, key.count})
+          std::int64_t{key.adds_to_c}, std::int64_t{key.device}, static_cast<std::int64_t>(key.batch), key.m,
+          key.n, key.k, key.lda, key.ldb, key.ldc, key.stride_a, key.stride_b, key.stride_c, key.count})
       hash = (hash ^ static_cast<std::size_t>(number)) * 0x9e3779b97f4a7c15u;
     hash ^= reinterpret_cast<std::uintptr_t>(key.site) >> 4;
     return hash ^ (hash >> 32);
   }
 };
+
+// True if cuBLAS computes native products; false if Kintsugi computes them, in a fixed order.
+bool leaves_native_to_cublas(const Call& call) {
+  // Calls without a site are forwarded without a decision under the policy native.
+  if (call.site == nullptr) return settings().policy == Policy::automatic;
+  const drop_in::SiteRule& rule = call.site->rule;
+  if (!rule.scheme.empty()) return false;
+  if (!rule.policy.empty()) return rule.policy == "auto";
+  return settings().policy == Policy::automatic || settings().policy == Policy::native;
+}
 
 kintsugi_problem problem_of(const Call& call, const CallState& state) {
   kintsugi_problem problem = KINTSUGI_PROBLEM_INIT;
@@ -75,6 +91,8 @@ kintsugi_problem problem_of(const Call& call, const CallState& state) {
   problem.type_a = problem.type_b = problem.type_c = problem.type_scalar = *call.type;
   problem.pointer_mode = state.pointer_mode;
   problem.memory = KINTSUGI_DEVICE;
+  problem.adds_to_c = adds_to_c(call, state) ? 1 : 0;
+  problem.native_elsewhere = leaves_native_to_cublas(call) ? 1 : 0;
   problem.batch_kind = call.batch == BatchKind::pointers ? KINTSUGI_BATCH_POINTERS : KINTSUGI_BATCH_STRIDED;
   return problem;
 }
@@ -94,16 +112,6 @@ kintsugi_status make_plan(const Call& call, const CallState& state, kintsugi_opt
   options.accuracy = null_if_empty(call.site->rule.accuracy);
   options.policy = null_if_empty(call.site->rule.policy);
   return kintsugi_plan_create(nullptr, &problem, &options, plan);
-}
-
-// True if cuBLAS computes native products; false if Kintsugi computes them, in a fixed order.
-bool leaves_native_to_cublas(const Call& call) {
-  // Calls without a site are forwarded without a decision under the policy native.
-  if (call.site == nullptr) return settings().policy == Policy::automatic;
-  const drop_in::SiteRule& rule = call.site->rule;
-  if (!rule.scheme.empty()) return false;
-  if (!rule.policy.empty()) return rule.policy == "auto";
-  return settings().policy == Policy::automatic || settings().policy == Policy::native;
 }
 
 // Decides by a new plan. While the stream is captured no plan is made, since the first plan creates a handle

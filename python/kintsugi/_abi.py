@@ -43,7 +43,8 @@ class Problem(ctypes.Structure):
     _fields_ = [("struct_size", ctypes.c_size_t)] + [(name, ctypes.c_int64) for name in (
         "m", "n", "k", "lda", "ldb", "ldc", "batch_count", "stride_a", "stride_b", "stride_c")] + [
             (name, ctypes.c_int32) for name in ("op_a", "op_b", "type_a", "type_b", "type_c", "type_scalar", "layout",
-                                                "pointer_mode", "memory", "batch_kind", "prepared_a", "prepared_b")]
+                                                "pointer_mode", "memory", "batch_kind", "prepared_a", "prepared_b", "adds_to_c",
+                                                "native_elsewhere")]
 
 
 class Queue(ctypes.Structure):

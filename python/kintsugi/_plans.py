@@ -107,7 +107,7 @@ def _value_text(field: str, value: int) -> str:
 def _check_fits(planned: _abi.Problem, call: Call) -> None:
     """Raises ValueError, with all differences, unless the call has the plan's problem. The layout of a prepared operand may
     differ."""
-    ignored = {"struct_size", "prepared_a", "prepared_b"}
+    ignored = {"struct_size", "prepared_a", "prepared_b", "adds_to_c"}
     for side, operand in (("a", call.a), ("b", call.b)):
         if operand.prepared is not None:
             ignored |= {f"ld{side}", f"stride_{side}", f"op_{side}"}

@@ -25,7 +25,10 @@ struct CallType {
 
 enum class OperandB : bool { given, prepared };
 
-Problem problem_of(const CallType& type, const Shape& shape, OperandB b) {
+// Beta of a call. -1 keeps elements of C small however often the call is repeated.
+enum class Beta { zero, minus_one };
+
+Problem problem_of(const CallType& type, const Shape& shape, OperandB b, Beta beta) {
   return {.m = shape.m,
           .n = shape.n,
           .k = shape.k,
@@ -35,7 +38,8 @@ Problem problem_of(const CallType& type, const Shape& shape, OperandB b) {
           .type = type.type,
           .complex = type.is_complex,
           .memory = MemorySpace::device,
-          .prepared_b = b == OperandB::prepared};
+          .prepared_b = b == OperandB::prepared,
+          .adds_to_c = beta != Beta::zero};
 }
 
 // Returns a plan with the emulations of the policy `auto`, even if native is expected to be faster. The
@@ -66,6 +70,7 @@ class CallOperands {
 
   void execute(const Queue& queue, int step) const {
     Operands operands;
+    operands.beta = CallScalar(plan_->problem.adds_to_c ? -1 : 0);
     operands.a = bench_.matrix(a_bytes_, 2 * step);
     operands.b = bench_.matrix(b_bytes_, 2 * step + 1);
     if (!prepared_.empty()) {
@@ -101,7 +106,9 @@ std::function<double(const cuda::Costs&)> expected_time(const std::shared_ptr<co
                           .k = problem.k,
                           .items = 1,
                           .prepared_a = problem.prepared_a,
-                          .prepared_b = problem.prepared_b};
+                          .prepared_b = problem.prepared_b,
+                          .is_aligned = true,
+                          .adds_to_c = problem.adds_to_c};
   return [plan, shape](const cuda::Costs& costs) {
     return cuda::expected_emulation_times(shape, costs).emulated;
   };
@@ -119,11 +126,12 @@ void measure(Workbench& bench, const std::string& kind, const std::string& what,
 }
 
 Task call_task(Workbench& bench, const std::string& kind, const CallType& type, const Shape& shape,
-               OperandB b) {
+               OperandB b, Beta beta) {
   const std::string what =
-      fmt::format("{} {}{}", type.name, shape.text(), b == OperandB::prepared ? ", B prepared" : "");
+      fmt::format("{} {}{}{}", type.name, shape.text(), b == OperandB::prepared ? ", B prepared" : "",
+                  beta == Beta::zero ? "" : ", less C");
   return {"calls, " + what, [=, &bench](std::vector<Measurement>& measurements) {
-            measure(bench, kind, what, problem_of(type, shape, b), measurements);
+            measure(bench, kind, what, problem_of(type, shape, b, beta), measurements);
           }};
 }
 
@@ -135,7 +143,7 @@ std::vector<Task> call_tasks(Workbench& bench) {
   constexpr std::array shapes{Shape{512, 512, 512},    Shape{1024, 1024, 1024}, Shape{1536, 1536, 1536},
                               Shape{2048, 2048, 2048}, Shape{4096, 4096, 1024}, Shape{4096, 4096, 4096},
                               Shape{1024, 1024, 8192}, Shape{8192, 4096, 128},  Shape{512, 8192, 2048},
-                              Shape{8192, 4096, 48},   Shape{1024, 16384, 96}};
+                              Shape{8192, 4096, 48},   Shape{1024, 16384, 96},  Shape{8192, 4096, 512}};
   struct Kind {
     const char* name;
     CallType type;
@@ -146,8 +154,12 @@ std::vector<Task> call_tasks(Workbench& bench) {
                              Kind{"residues_c64", {"c64", OperandType::f64, true}}};
   std::vector<Task> tasks;
   for (const Kind& kind : kinds) {
-    for (const Shape& shape : shapes)
-      tasks.push_back(call_task(bench, kind.name, kind.type, shape, OperandB::given));
+    for (const Shape& shape : shapes) {
+      tasks.push_back(call_task(bench, kind.name, kind.type, shape, OperandB::given, Beta::zero));
+      // Costs of FP32 calls do not depend on beta.
+      if (&kind != kinds.data())
+        tasks.push_back(call_task(bench, kind.name, kind.type, shape, OperandB::given, Beta::minus_one));
+    }
   }
   return tasks;
 }
@@ -157,10 +169,12 @@ std::vector<Task> prepared_call_tasks(Workbench& bench) {
   std::vector<Task> tasks;
   for (const std::int64_t n : {4096, 8192}) {
     for (const std::int64_t rows : {1, 2, 4, 8, 16, 32, 64})
-      tasks.push_back(call_task(bench, "prepared_calls", single_precision, {rows, n, n}, OperandB::prepared));
+      tasks.push_back(
+          call_task(bench, "prepared_calls", single_precision, {rows, n, n}, OperandB::prepared, Beta::zero));
   }
   for (const std::int64_t n : {512, 1024, 2048, 4096})
-    tasks.push_back(call_task(bench, "prepared_calls", single_precision, {n, n, n}, OperandB::prepared));
+    tasks.push_back(
+        call_task(bench, "prepared_calls", single_precision, {n, n, n}, OperandB::prepared, Beta::zero));
   return tasks;
 }
 

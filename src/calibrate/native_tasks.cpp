@@ -25,7 +25,7 @@ class NativeProduct {
     bench.fill(type);
   }
 
-  void multiply_by_vendor(const Queue& queue, int step) const {
+  void multiply_by_vendor(const Queue& queue, int step, double beta = 0) const {
     const auto& [m, n, k] = shape_;
     const DeviceBlasProduct product{.type = type_,
                                     .m = m,
@@ -37,7 +37,7 @@ class NativeProduct {
                                     .lda = m,
                                     .ldb = k,
                                     .ldc = m,
-                                    .scalars = {.alpha = 1, .beta = 0},
+                                    .scalars = {.alpha = 1, .beta = beta},
                                     .scratch_bytes = bench_.engine().native_scratch_bytes()};
     if (!bench_.engine().native(queue, product, bench_.scratch()))
       fail(Status::device_error, "the vendor library refuses a product of {}", shape_.text());
@@ -118,19 +118,19 @@ void measure_vendor(Workbench& bench, const Shape& shape, std::vector<Measuremen
                           }});
 }
 
-// Measures a long product of the vendor library. Emulations of the type compete with its rate.
-void measure_vendor_rate(Workbench& bench, ElementType type, const Shape& shape,
-                         std::vector<Measurement>& measurements) {
-  const auto type_index = static_cast<std::size_t>(type);
+// Measures a product of the vendor library with which emulations of the type compete, and the same less C.
+void measure_vendor_product(Workbench& bench, ElementType type, const Shape& shape,
+                            std::vector<Measurement>& measurements) {
   const NativeProduct product(bench, type, shape);
-  const double operations = product.operations();
-  const bool is_aligned = product.is_aligned();
-  const double measured = bench.microseconds(
-      guess(product), [&](const Queue& queue, int step) { product.multiply_by_vendor(queue, step); });
-  measurements.push_back({fmt::format("vendor_{}", cuda::name_of(type)), product.text(), measured,
-                          [operations, type_index, is_aligned](const cuda::Costs& costs) {
-                            return operations / cuda::vendor_rate(costs.native[type_index], is_aligned);
-                          }});
+  for (const bool adds_to_c : {false, true}) {
+    const NativeShape modelled{type, shape.m, shape.n, shape.k, 1, product.is_aligned(), adds_to_c};
+    const double measured = bench.microseconds(guess(product), [&](const Queue& queue, int step) {
+      product.multiply_by_vendor(queue, step, adds_to_c ? -1 : 0);
+    });
+    measurements.push_back(
+        {fmt::format("vendor_{}", cuda::name_of(type)), product.text() + (adds_to_c ? ", less C" : ""),
+         measured, [modelled](const cuda::Costs& costs) { return cuda::vendor_time(modelled, costs); }});
+  }
 }
 
 void measure_native(Workbench& bench, ElementType type, const Shape& shape,
@@ -179,8 +179,9 @@ std::vector<Task> vendor_tasks(Workbench& bench) {
 }
 
 std::vector<Task> native_tasks(Workbench& bench) {
-  constexpr std::array long_shapes{Shape{2048, 2048, 2048}, Shape{3072, 3072, 3072}, Shape{4096, 4096, 4096},
-                                   Shape{2047, 2047, 2047}, Shape{3071, 3071, 3071}};
+  constexpr std::array vendor_shapes{
+      Shape{2048, 2048, 2048}, Shape{3072, 3072, 3072}, Shape{4096, 4096, 4096}, Shape{2047, 2047, 2047},
+      Shape{3071, 3071, 3071}, Shape{4096, 4096, 256},  Shape{4096, 4096, 1024}, Shape{8192, 4096, 512}};
   constexpr std::array shapes{Shape{64, 64, 64},       Shape{128, 128, 128},    Shape{256, 256, 256},
                               Shape{384, 384, 384},    Shape{512, 512, 512},    Shape{768, 768, 768},
                               Shape{1024, 1024, 1024}, Shape{1536, 1536, 1536}, Shape{2048, 2048, 2048},
@@ -189,10 +190,10 @@ std::vector<Task> native_tasks(Workbench& bench) {
                               Shape{512, 4096, 2048},  Shape{8192, 4096, 32},   Shape{512, 16384, 96}};
   std::vector<Task> tasks;
   for (const ElementType type : {ElementType::f32, ElementType::f64, ElementType::c32, ElementType::c64}) {
-    for (const Shape& shape : long_shapes) {
+    for (const Shape& shape : vendor_shapes) {
       tasks.push_back({fmt::format("cuBLAS, {} {}", cuda::name_of(type), shape.text()),
                        [&bench, type, shape](std::vector<Measurement>& measurements) {
-                         measure_vendor_rate(bench, type, shape, measurements);
+                         measure_vendor_product(bench, type, shape, measurements);
                        }});
     }
     for (const Shape& shape : shapes) {

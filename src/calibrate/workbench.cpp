@@ -13,9 +13,10 @@ namespace {
 template <class T>
 void fill_numbers(const cuda::OwnedStream& stream, std::byte* target, std::size_t bytes) {
   std::vector<T> pattern((1 << 21) - 3);
-  std::mt19937 random(1);  // the same numbers in every calibration
-  constexpr double half_range = 0x1p31;
-  for (T& x : pattern) x = static_cast<T>((static_cast<double>(random()) - half_range) / half_range);
+  // The same numbers in every calibration. All bits of a significand are random, since products of numbers with
+  // zeros in them take less power.
+  std::mt19937_64 random(1);
+  for (T& x : pattern) x = static_cast<T>(static_cast<double>(static_cast<std::int64_t>(random())) * 0x1p-63);
   const std::size_t pattern_bytes = pattern.size() * sizeof(T);
   stream.upload(target, pattern.data(), pattern_bytes);
   for (std::size_t first = pattern_bytes; first < bytes; first += pattern_bytes)

@@ -20,12 +20,14 @@ struct DeviceShape {
   bool prepared_a;  // its slices exist already
   bool prepared_b;
   bool is_aligned = true;  // NativeShape::is_aligned
+  bool adds_to_c = false;
+  bool native_elsewhere = false;  // native products are made by the vendor library, untested
 };
 
 // Expected times in microseconds.
 struct DeviceTimes {
   double emulated;  // includes ranges, selections, and splits of operands that are not prepared
-  double native;    // under the contract; a lower estimate
+  double native;    // under the contract, unless it is made elsewhere; a lower estimate
 };
 
 // Shape of a product in a type's own arithmetic.
@@ -34,6 +36,7 @@ struct NativeShape {
   std::int64_t m = 0, n = 0, k = 0;
   std::int64_t items = 1;
   bool is_aligned = true;  // leading dimensions of A and B are whole multiples of 16 bytes
+  bool adds_to_c = false;  // beta is not 0
 };
 
 // Expected times of native products under a contract, in microseconds. `own` kernels test every sum. Products
@@ -54,6 +57,9 @@ struct NativeTimes {
 // Limits by which a plan decides whether to emulate and how many candidates to have.
 struct DeviceThresholds {
   double max_time_ratio = 0.95;  // an emulation must be expected to take less than this share of native time
+  // The same for emulations that norms prove: for data of wide range they have more slices, and take up to
+  // 1.3 times as long.
+  double max_time_ratio_by_norms = 0.9;
   // A product that is expected to take less than this time, in microseconds, is fast. It has at most two
   // emulations.
   double two_candidates_time = 100;

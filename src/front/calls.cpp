@@ -201,9 +201,10 @@ void execute_for_caller(kintsugi_handle handle, const std::shared_ptr<const Plan
 void multiply_for_caller(kintsugi_handle handle, const kintsugi_problem* problem,
                          const kintsugi_options* options, const kintsugi_operands* operands) {
   const FloatingEnvironment environment;
-  const Problem checked = check_problem(problem);
+  Problem checked = check_problem(problem);
   const CheckedOptions call = check_options(options);
   const GivenPrepared given = given_prepared(operands);
+  look_at_beta(operands, checked);
   check_queue_of(checked, call.queue);
   execute_on(call.queue, handle, plan_for(handle, checked, call, given), operands);
 }

@@ -129,6 +129,8 @@ void check_enums(const kintsugi_problem& p) {
   check_enum(p.batch_kind, KINTSUGI_BATCH_POINTERS, "batch_kind");
   check_enum(p.prepared_a, 1, "prepared_a");
   check_enum(p.prepared_b, 1, "prepared_b");
+  check_enum(p.adds_to_c, 1, "adds_to_c");
+  check_enum(p.native_elsewhere, 1, "native_elsewhere");
 }
 
 void check_batch(const kintsugi_problem& p) {
@@ -266,7 +268,9 @@ Problem check_problem(const kintsugi_problem* given) {
           .memory = p.memory == KINTSUGI_DEVICE ? MemorySpace::device : MemorySpace::host,
           .device_scalars = p.pointer_mode == KINTSUGI_SCALARS_ON_DEVICE,
           .prepared_a = p.prepared_a != 0,
-          .prepared_b = p.prepared_b != 0};
+          .prepared_b = p.prepared_b != 0,
+          .adds_to_c = p.adds_to_c != 0,
+          .native_elsewhere = p.native_elsewhere != 0};
 }
 
 kintsugi_problem to_c(const Problem& problem) {
@@ -290,6 +294,8 @@ kintsugi_problem to_c(const Problem& problem) {
   p.pointer_mode = problem.device_scalars ? KINTSUGI_SCALARS_ON_DEVICE : KINTSUGI_SCALARS_ON_HOST;
   p.prepared_a = problem.prepared_a ? 1 : 0;
   p.prepared_b = problem.prepared_b ? 1 : 0;
+  p.adds_to_c = problem.adds_to_c ? 1 : 0;
+  p.native_elsewhere = problem.native_elsewhere ? 1 : 0;
   return p;
 }
 
@@ -356,6 +362,14 @@ void check_queue_of(const Problem& problem, const Queue& queue) {
 GivenPrepared given_prepared(const kintsugi_operands* operands) {
   const kintsugi_operands caller = read_operands(operands);
   return {prepared_of(caller.prepared_a), prepared_of(caller.prepared_b)};
+}
+
+void look_at_beta(const kintsugi_operands* operands, Problem& problem) {
+  const kintsugi_operands caller = read_operands(operands);
+  if (problem.memory != MemorySpace::device || problem.device_scalars || caller.beta == nullptr ||
+      caller.prepared_a != nullptr || caller.prepared_b != nullptr || caller.workspace != nullptr)
+    return;
+  problem.adds_to_c = !read_scalar(problem, caller.beta).is_zero();
 }
 
 Operands check_operands(const Problem& problem, const kintsugi_operands* given) {

@@ -46,6 +46,11 @@ struct GivenPrepared {
 };
 GivenPrepared given_prepared(const kintsugi_operands* operands);
 
+// Sets problem.adds_to_c by the operands' beta, if that is on the host, no operand is prepared, and no
+// workspace is given. (Plans of the problem that prepare operands or say the size of a workspace do not know
+// beta.)
+void look_at_beta(const kintsugi_operands* operands, Problem& problem);
+
 // Checks the operands, and reads alpha and beta if they are on the host. Fails with invalid_argument if a
 // pointer is null whose data will be read or written.
 Operands check_operands(const Problem& problem, const kintsugi_operands* operands);

@@ -11,7 +11,7 @@ namespace {
 static_assert(sizeof(void*) == 8 && sizeof(long) == 8, "these numbers are those of LP64");
 
 // ----------------------------------------------------------------- problem
-static_assert(sizeof(kintsugi_problem) == 136 && alignof(kintsugi_problem) == 8);
+static_assert(sizeof(kintsugi_problem) == 144 && alignof(kintsugi_problem) == 8);
 static_assert(offsetof(kintsugi_problem, struct_size) == 0);
 static_assert(offsetof(kintsugi_problem, m) == 8);
 static_assert(offsetof(kintsugi_problem, n) == 16);
@@ -35,6 +35,8 @@ static_assert(offsetof(kintsugi_problem, memory) == 120);
 static_assert(offsetof(kintsugi_problem, batch_kind) == 124);
 static_assert(offsetof(kintsugi_problem, prepared_a) == 128);
 static_assert(offsetof(kintsugi_problem, prepared_b) == 132);
+static_assert(offsetof(kintsugi_problem, adds_to_c) == 136);
+static_assert(offsetof(kintsugi_problem, native_elsewhere) == 140);
 
 static_assert(sizeof(kintsugi_dd) == 16 && offsetof(kintsugi_dd, hi) == 0 && offsetof(kintsugi_dd, lo) == 8);
 

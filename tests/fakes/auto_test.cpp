@@ -46,7 +46,8 @@ TEST_F(DevicePlan, AutoEmulatesIfThatIsFaster) {
   EXPECT_EQ(planned_for(4096, 4096, 4096, 1), (Names{"fp16x3", "fp16x3-wide", "bf16x6", "native"}));
   EXPECT_EQ(planned_for(2048, 2048, 2048, 1), (Names{"fp16x3", "fp16x3-wide", "bf16x6", "native"}));
   EXPECT_EQ(planned_for(512, 512, 512, 64), (Names{"fp16x3", "fp16x3-wide", "bf16x6", "native"}));
-  EXPECT_EQ(planned_for(1024, 1024, 1024, 1, KINTSUGI_C32), Names{"native"});
+  EXPECT_EQ(planned_for(768, 768, 768, 1, KINTSUGI_C32), Names{"native"});
+  EXPECT_EQ(planned_for(1024, 1024, 1024, 1, KINTSUGI_C32).size(), 4U);
   EXPECT_EQ(
       planned_for(4096, 4096, 4096, 1, KINTSUGI_C32),
       (Names{"ozaki2:moduli=8:scale=norm", "ozaki2:moduli=10:scale=norm", "ozaki2:moduli=16", "native"}));
@@ -127,9 +128,24 @@ TEST_F(DevicePlan, ComplexWeightsCountAsPreparedToo) {
   };
   const Names chain{"ozaki2:moduli=8:scale=norm", "ozaki2:moduli=10:scale=norm", "ozaki2:moduli=16",
                     "native"};
-  EXPECT_EQ(planned_for(512, 4096, false), Names{"native"});
-  EXPECT_EQ(planned_for(512, 4096, true), chain);
+  EXPECT_EQ(planned_for(128, 4096, false), Names{"native"});
+  EXPECT_EQ(planned_for(128, 4096, true), chain);
   EXPECT_EQ(planned_for(128, 8192, true), chain) << "few rows too";
+}
+
+// A native product under a contract is tested before it is added to C, which the vendor's is not.
+TEST_F(DevicePlan, AutoEmulatesUpdatesOfCSooner) {
+  const FakeVariable measured("FAKE_CUDA_NAME", "NVIDIA H200");
+  const auto is_emulated = [&](bool adds_to_c, bool native_elsewhere) {
+    PlannedCall call(8192, 8192, 512, stream_);
+    call.problem.type_a = call.problem.type_b = call.problem.type_c = call.problem.type_scalar = KINTSUGI_F64;
+    call.problem.adds_to_c = adds_to_c ? 1 : 0;
+    call.problem.native_elsewhere = native_elsewhere ? 1 : 0;
+    return schemes(planned(call)) != Names{"native"};
+  };
+  EXPECT_FALSE(is_emulated(false, false));
+  EXPECT_TRUE(is_emulated(true, false));
+  EXPECT_FALSE(is_emulated(true, true));
 }
 
 // Empty problems have no expected times; their plan is native.

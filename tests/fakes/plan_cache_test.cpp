@@ -15,6 +15,7 @@
 #include <cstdlib>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "fakes/contexts.hpp"
 #include "fakes/device_call.hpp"
@@ -44,6 +45,37 @@ class CallsOnDevices : public OverFakes {
     expect_no_waiting();
   }
 };
+
+// Updates of C are emulated sooner. A workspace has the size that a plan has said, which does not know beta.
+TEST_F(CallsOnDevices, AutoLooksAtBetaUnlessThereIsAWorkspace) {
+  const FakeVariable measured("FAKE_CUDA_NAME", "NVIDIA H200");
+  constexpr std::int64_t n = 2560, k = 768;
+  const std::vector<double> a(n * k, 1), b(n * k, 1);
+  std::vector<double> c(n * n, 1);
+  const Stream stream;
+  const auto is_emulated = [&](double beta, std::int32_t adds_to_c, bool has_workspace) {
+    PlannedCall call(n, n, k, stream);
+    const double alpha = 1;
+    call.problem.type_a = call.problem.type_b = call.problem.type_c = call.problem.type_scalar = KINTSUGI_F64;
+    call.problem.adds_to_c = adds_to_c;
+    call.operands.alpha = &alpha;
+    call.operands.beta = &beta;
+    call.operands.a = a.data();
+    call.operands.b = b.data();
+    call.operands.c = c.data();
+    if (has_workspace) {
+      call.make_plan();
+      call.bring_workspace();
+    }
+    run(call);
+    return !events_with("cuLaunchKernel split_").empty();
+  };
+  EXPECT_FALSE(is_emulated(0, 0, false));
+  EXPECT_FALSE(is_emulated(0, 1, false)) << "the caller was wrong";
+  EXPECT_TRUE(is_emulated(-1, 0, false));
+  EXPECT_FALSE(is_emulated(-1, 0, true));
+  EXPECT_TRUE(is_emulated(-1, 1, true));
+}
 
 TEST_F(CallsOnDevices, APlanServesEveryStreamOfItsContext) {
   for (const char* policy : {"native", "emulate"}) {

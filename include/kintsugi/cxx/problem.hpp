@@ -26,6 +26,8 @@ struct Problem {
   Memory memory = Memory::host;                  // memory of A, B and C
   // True if executions of a plan will get the operand prepared (kintsugi.h). gemm() ignores these members.
   bool prepared_a = false, prepared_b = false;
+  // Hints for the policy auto (kintsugi.h): beta will not be 0; native products will be made by another library.
+  bool adds_to_c = false, native_elsewhere = false;
 
   // Returns the problem as a struct of the C ABI.
   kintsugi_problem to_c() const {
@@ -42,6 +44,7 @@ struct Problem {
     p.memory = static_cast<std::int32_t>(memory);
     p.batch_kind = static_cast<std::int32_t>(batch_kind);
     p.prepared_a = prepared_a ? 1 : 0, p.prepared_b = prepared_b ? 1 : 0;
+    p.adds_to_c = adds_to_c ? 1 : 0, p.native_elsewhere = native_elsewhere ? 1 : 0;
     return p;
   }
 
@@ -60,6 +63,7 @@ struct Problem {
     problem.memory = static_cast<Memory>(p.memory);
     problem.batch_kind = static_cast<BatchKind>(p.batch_kind);
     problem.prepared_a = p.prepared_a != 0, problem.prepared_b = p.prepared_b != 0;
+    problem.adds_to_c = p.adds_to_c != 0, problem.native_elsewhere = p.native_elsewhere != 0;
     return problem;
   }
 

@@ -186,11 +186,14 @@ class CudaEngine final : public Engine, public DeviceEngine {
     if (in_force == nullptr || !current_architecture().has_gemm_kernels()) return std::nullopt;
     const Costs& costs = in_force->profile.costs;
     DeviceTimes times = expected_emulation_times(shape, costs);
+    if (shape.native_elsewhere) return times;
     // A native product under a contract is computed by one of the library's kernels, or by cuBLAS with a test
-    // of its sums.
+    // of its sums, which are not in C before if they are added to it.
     const NativeTimes native =
         cuda::native_times({shape.type, shape.m, shape.n, shape.k, shape.items, shape.is_aligned}, costs);
-    times.native = std::min(native.own, times.native + native.test());
+    times.native = shape.adds_to_c
+                       ? std::min(native.own_added, times.native + native.vendor_added - native.vendor)
+                       : std::min(native.own, times.native + native.test());
     return times;
   }
 

@@ -262,9 +262,10 @@ DeviceFallbackChain faster_emulations(const Plan& plan, Emulations chain) {
   if (!times) return {};
   const bool is_fast = times->emulated < thresholds.two_candidates_time &&
                        !multiplies_prepared_by_few(problem, thresholds.few_vectors);
-  const double max_time_ratio = is_fast
-                                    ? std::min(thresholds.max_time_ratio, thresholds.max_time_ratio_if_fast)
-                                    : thresholds.max_time_ratio;
+  double max_time_ratio = thresholds.max_time_ratio;
+  if (for_prepared.acceptance.by_norms())
+    max_time_ratio = std::min(max_time_ratio, thresholds.max_time_ratio_by_norms);
+  if (is_fast) max_time_ratio = std::min(max_time_ratio, thresholds.max_time_ratio_if_fast);
   if (!plan.request.assumes_gain && times->emulated >= max_time_ratio * times->native)
     return {.candidates = {}, .candidate_when_prepared = for_prepared};
   drop_candidates(chain, times->emulated, problem, thresholds);

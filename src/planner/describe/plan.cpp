@@ -42,7 +42,9 @@ Json problem_json(const Problem& problem) {
           {"memory", problem.memory == MemorySpace::device ? "device" : "host"},
           {"scalars", problem.device_scalars ? "device" : "host"},
           {"prepared_a", problem.prepared_a},
-          {"prepared_b", problem.prepared_b}};
+          {"prepared_b", problem.prepared_b},
+          {"adds_to_c", problem.adds_to_c},
+          {"native_elsewhere", problem.native_elsewhere}};
 }
 
 std::int64_t read_integer(const Json& json, const char* name) {
@@ -92,8 +94,10 @@ Problem read_problem(const Json& json) {
   problem.stride_c = read_integer(json, "stride_c");
   problem.memory = static_cast<MemorySpace>(read_word(json, "memory", {"host", "device"}));
   problem.device_scalars = read_word(json, "scalars", {"host", "device"}) == 1;
-  problem.prepared_a = json.value("prepared_a", false);  // older descriptions lack both members
+  problem.prepared_a = json.value("prepared_a", false);  // older descriptions lack these members
   problem.prepared_b = json.value("prepared_b", false);
+  problem.adds_to_c = json.value("adds_to_c", false);
+  problem.native_elsewhere = json.value("native_elsewhere", false);
   return problem;
 }
 

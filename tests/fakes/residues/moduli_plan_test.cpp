@@ -18,7 +18,7 @@ TEST_F(DevicePlan, Fp64BeginsWithFewModuli) {
        {Case{KINTSUGI_F64, 1290, 1290, {15}}, Case{KINTSUGI_F64, 1536, 1536, {15}},
         Case{KINTSUGI_F64, 1920, 1920, {15, 16, 17}}, Case{KINTSUGI_F64, 2048, 2048, {15, 16, 17, 18}},
         Case{KINTSUGI_F64, 2560, 2560, {15, 16, 17, 18, 19, 20}},
-        Case{KINTSUGI_F64, 4096, 4096, {15, 16, 17, 18, 19, 20}}, Case{KINTSUGI_F64, 16384, 512, {15}},
+        Case{KINTSUGI_F64, 4096, 4096, {15, 16, 17, 18, 19, 20}}, Case{KINTSUGI_F64, 16384, 512, {15, 16, 17}},
         Case{KINTSUGI_F64, 8192, 8192, {15, 16, 17, 18, 19, 20}}, Case{KINTSUGI_F64, 16384, 256, {15, 17}},
         Case{KINTSUGI_F64, 65536, 192, {15, 17, 19}}, Case{KINTSUGI_C64, 1290, 1290, {15, 17}},
         Case{KINTSUGI_C64, 2048, 2048, {15, 17}}, Case{KINTSUGI_C64, 4096, 4096, {15, 17, 19}},

@@ -99,12 +99,19 @@ void add_native(Fields& fields, Costs& costs) {
     fields.add(fmt::format("native.{}.vendor_rate", type_names[i]), costs.native[i].vendor_rate,
                compute_rate);
     fields.add(fmt::format("native.{}.unaligned_rate", type_names[i]), costs.native[i].unaligned_rate, none);
+    fields.add(fmt::format("native.{}.vendor_result", type_names[i]), costs.native[i].vendor_result,
+               memory_time);
+    fields.add(fmt::format("native.{}.vendor_update", type_names[i]), costs.native[i].vendor_update,
+               memory_time);
   }
   // FP32 has no such costs, because it has the multi-term kernels.
   for (std::size_t i = 1; i < type_names.size(); ++i) {
     fields.add(fmt::format("residues.{}.launches", type_names[i]), costs.residues[i].launches, none);
-    fields.add(fmt::format("residues.{}.element_slice", type_names[i]), costs.residues[i].element_slice,
+    fields.add(fmt::format("residues.{}.operand_slice", type_names[i]), costs.residues[i].operand_slice,
                memory_time);
+    fields.add(fmt::format("residues.{}.result_slice", type_names[i]), costs.residues[i].result_slice,
+               memory_time);
+    fields.add(fmt::format("residues.{}.update", type_names[i]), costs.residues[i].update, memory_time);
   }
 }
 

@@ -77,12 +77,16 @@ struct NativeCosts {
   std::array<double, 4> tile_index;
   double vendor_rate;     // operations of cuBLAS's kernels
   double unaligned_rate;  // factor of vendor_rate if NativeShape::is_aligned is false
+  double vendor_result;   // time of cuBLAS's kernels per element of C that no product hides
+  double vendor_update;   // the same in addition if C is read
 };
 
 // Costs of products by residues, without the multiplication of slices.
 struct ResidueCosts {
   double launches;       // time per call, including the time in which a small product leaves SMs idle
-  double element_slice;  // time of ranges, split and recombination per element and slice
+  double operand_slice;  // time of ranges and split per element of A or B and slice
+  double result_slice;   // time of recombination per element of C and slice
+  double update;         // time per element of C in addition if C is read
 };
 
 // Costs of the GEMM kernels for int8 slices with exponents per tile, and of packing operands into such

@@ -20,22 +20,23 @@ double copy_time(const NativeShape& shape, const Costs& costs) {
 
 }  // namespace
 
-double vendor_rate(const NativeCosts& costs, bool is_aligned) {
-  return costs.vendor_rate * (is_aligned ? 1 : costs.unaligned_rate);
+double vendor_time(const NativeShape& shape, const Costs& costs) {
+  const NativeCosts& type_costs = costs.native[static_cast<std::size_t>(shape.type)];
+  const double operations = (shape.type == ElementType::c32 || shape.type == ElementType::c64 ? 8 : 2) *
+                            elements_of(shape) * static_cast<double>(shape.k);
+  const double rate = type_costs.vendor_rate * (shape.is_aligned ? 1 : type_costs.unaligned_rate);
+  const double of_result = type_costs.vendor_result + (shape.adds_to_c ? type_costs.vendor_update : 0);
+  return costs.native_call.vendor_launch + operations / rate + of_result * elements_of(shape);
 }
 
 NativeTimes native_times(const NativeShape& shape, const Costs& costs) {
   const Architecture& architecture = current_architecture();
-  const auto type = static_cast<std::size_t>(shape.type);
   const NativeCallCosts& call = costs.native_call;
-  const NativeCosts& type_costs = costs.native[type];
   const DmmaKernels* dmma = architecture.available_dmma(shape.type);
   const double product_time = dmma != nullptr ? dmma_time(*dmma, shape, costs) : simt_time(shape, costs);
-  const double operations = (shape.type == ElementType::c32 || shape.type == ElementType::c64 ? 8 : 2) *
-                            elements_of(shape) * static_cast<double>(shape.k);
   const double copy_c = copy_time(shape, costs);
   const double own = call.own_launch + product_time + copy_c;
-  const double vendor = call.vendor_launch + operations / vendor_rate(type_costs, shape.is_aligned) + copy_c;
+  const double vendor = vendor_time(shape, costs);
   const double operand_bytes = static_cast<double>(shape.m + shape.n) * static_cast<double>(shape.k) *
                                static_cast<double>(shape.items) *
                                static_cast<double>(element_bytes(shape.type));

@@ -6,8 +6,8 @@
 
 namespace kintsugi::core::cuda {
 
-// Operations per microsecond of the vendor library's kernels for the type.
-double vendor_rate(const NativeCosts& costs, bool is_aligned);
+// Microseconds of a product by the vendor library, which is not tested.
+double vendor_time(const NativeShape& shape, const Costs& costs);
 
 NativeTimes native_times(const NativeShape& shape, const Costs& costs);
 

@@ -141,20 +141,24 @@ double strassen_bytes_time(const DeviceShape& shape, int moduli, const Costs& co
 }  // namespace
 
 DeviceTimes expected_residue_times(const DeviceShape& shape, const Costs& costs) {
-  const auto type = static_cast<std::size_t>(shape.type);
-  const ResidueCosts& residue_costs = costs.residues[type];
-  const double elements_of_c = product_of(shape.m, shape.n);
-  const double elements = (shape.prepared_a ? 0 : product_of(shape.m, shape.k)) +
-                          (shape.prepared_b ? 0 : product_of(shape.k, shape.n)) + elements_of_c;
+  const ResidueCosts& residue_costs = costs.residues[static_cast<std::size_t>(shape.type)];
+  const double split_elements = (shape.prepared_a ? 0 : product_of(shape.m, shape.k)) +
+                                (shape.prepared_b ? 0 : product_of(shape.k, shape.n));
   const bool strassen = shape.schedule.strassen;
   const int slices = shape.schedule.groups / (strassen ? strassen_products : 1);
+  const double of_result = residue_costs.result_slice * slices + (shape.adds_to_c ? residue_costs.update : 0);
   const double emulated = residue_costs.launches + residue_products_time(shape, costs) +
-                          residue_costs.element_slice * slices * elements +
+                          residue_costs.operand_slice * slices * split_elements +
+                          of_result * product_of(shape.m, shape.n) +
                           (strassen ? strassen_bytes_time(shape, slices, costs) : 0);
-  const bool is_complex = shape.type == ElementType::c32 || shape.type == ElementType::c64;
-  const double operations = (is_complex ? 8 : 2) * elements_of_c * static_cast<double>(shape.k);
-  const auto items = static_cast<double>(shape.items);
-  return {items * emulated, items * operations / vendor_rate(costs.native[type], shape.is_aligned)};
+  const NativeShape native{shape.type,
+                           shape.m,
+                           shape.n,
+                           shape.k,
+                           shape.items,
+                           shape.is_aligned,
+                           shape.adds_to_c && shape.native_elsewhere};
+  return {static_cast<double>(shape.items) * emulated, vendor_time(native, costs)};
 }
 
 }  // namespace kintsugi::core::cuda
