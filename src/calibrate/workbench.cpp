@@ -13,8 +13,8 @@ namespace {
 template <class T>
 void fill_numbers(const cuda::OwnedStream& stream, std::byte* target, std::size_t bytes) {
   std::vector<T> pattern((1 << 21) - 3);
-  // The same numbers in every calibration. All bits of a significand are random, since products of numbers with
-  // zeros in them take less power.
+  // The same numbers in every calibration. All bits of a significand are random, since products of numbers
+  // with zeros in them take less power.
   std::mt19937_64 random(1);
   for (T& x : pattern) x = static_cast<T>(static_cast<double>(static_cast<std::int64_t>(random())) * 0x1p-63);
   const std::size_t pattern_bytes = pattern.size() * sizeof(T);

@@ -6,39 +6,11 @@
 #include <cstring>
 #include <span>
 
-#include "front/handles.hpp"
+#include "front/read_struct.hpp"
 
 namespace kintsugi::core {
 
 namespace {
-
-// Sizes of the structs in version 0.1, which never change. Later versions append members. A struct that is
-// shorter than the current one comes from an older caller; members that it lacks have their defaults.
-constexpr std::size_t first_size(const kintsugi_problem*) { return 128; }
-constexpr std::size_t first_size(const kintsugi_options*) { return 104; }
-constexpr std::size_t first_size(const kintsugi_operands*) { return 80; }
-constexpr std::size_t first_size(const kintsugi_calibration*) { return 40; }
-
-// Returns a copy of the caller's struct. Members that an older, shorter struct lacks get their defaults. A
-// longer struct comes from a newer caller; its additional bytes must be zero.
-template <class Struct>
-Struct read_struct(const Struct* given, const Struct& defaults, const char* name) {
-  check_not_null(given, name);
-  const std::size_t size = given->struct_size;
-  if (size == sizeof(Struct)) return *given;
-  check_struct_size(size, first_size(given), name);
-  const auto* bytes = reinterpret_cast<const unsigned char*>(given);
-  for (std::size_t i = sizeof(Struct); i < size; ++i) {
-    if (bytes[i] != 0) {
-      fail(Status::not_supported,
-           "{}: struct_size = {} and byte {} is set, which this version (size {}) does not know", name, size,
-           i, sizeof(Struct));
-    }
-  }
-  Struct result = defaults;
-  std::memcpy(&result, given, std::min(size, sizeof(Struct)));
-  return result;
-}
 
 void check_reserved(std::int32_t reserved, const char* name) {
   if (reserved != 0) fail(Status::invalid_argument, "{}.reserved = {} must be 0", name, reserved);
@@ -168,12 +140,6 @@ void check_supported(const kintsugi_problem& p) {
   }
 }
 
-Queue check_queue(const kintsugi_queue& queue, const char* name) {
-  check_reserved(queue.reserved, name);
-  check_enum(queue.kind, KINTSUGI_QUEUE_CUDA, name, ".kind");
-  return {static_cast<QueueKind>(queue.kind), queue.stream};
-}
-
 // Returns the options that are settings with text values, each with its name in the table of settings.
 // nullptr: the option is not set. number_settings() returns the options that are settings with number values
 // (0: not set).
@@ -188,12 +154,6 @@ std::array<std::pair<const char*, std::int64_t>, 2> number_settings(const kintsu
   return {{{"workspace_limit", options.workspace_limit}, {"threads", options.threads}}};
 }
 
-static_assert(sizeof(DoubleDouble) == sizeof(kintsugi_dd) && offsetof(kintsugi_dd, lo) == sizeof(double));
-
-CallScalar read_scalar(const Problem& problem, const void* pointer) {
-  return with_element_type(problem, [&]<class T>() { return CallScalar(*static_cast<const T*>(pointer)); });
-}
-
 OperandType operand_type(std::int32_t type) {
   if (type == KINTSUGI_DD) return OperandType::dd;
   return type == KINTSUGI_F32 || type == KINTSUGI_C32 ? OperandType::f32 : OperandType::f64;
@@ -206,24 +166,7 @@ std::int32_t type_of_elements(const Problem& problem) {
   return is_single ? KINTSUGI_F32 : KINTSUGI_F64;
 }
 
-kintsugi_operands read_operands(const kintsugi_operands* given) {
-  return read_struct(given, kintsugi_operands KINTSUGI_OPERANDS_INIT, "operands");
-}
-
-const Prepared* prepared_of(kintsugi_prepared prepared) {
-  return prepared == nullptr ? nullptr : &prepared->prepared;
-}
-
 }  // namespace
-
-void check_data(const Problem& problem, const void* data, const char* name) {
-  check_not_null(data, name);
-  if (problem.batch_kind != BatchKind::pointers || problem.memory == MemorySpace::device) return;
-  const auto* pointers = static_cast<const void* const*>(data);
-  for (std::int64_t item = 0; item < problem.batch_count; ++item) {
-    if (pointers[item] == nullptr) fail(Status::invalid_argument, "{}[{}] is null", name, item);
-  }
-}
 
 void check_struct_size(std::size_t given, std::size_t least, const char* name) {
   constexpr std::size_t max_size = 4096;
@@ -352,56 +295,17 @@ kintsugi_calibration check_calibration(const kintsugi_calibration* given) {
   return calibration;
 }
 
+Queue check_queue(const kintsugi_queue& queue, const char* name) {
+  check_reserved(queue.reserved, name);
+  check_enum(queue.kind, KINTSUGI_QUEUE_CUDA, name, ".kind");
+  return {static_cast<QueueKind>(queue.kind), queue.stream};
+}
+
 void check_queue_of(const Problem& problem, const Queue& queue) {
   if (queue.kind != QueueKind::cuda || problem.memory == MemorySpace::device) return;
   fail(Status::invalid_argument,
        "queue.kind = {} (CUDA) with memory = {} (host): a call on host matrices uses no stream of the caller",
        static_cast<int>(KINTSUGI_QUEUE_CUDA), static_cast<int>(KINTSUGI_HOST));
-}
-
-GivenPrepared given_prepared(const kintsugi_operands* operands) {
-  const kintsugi_operands caller = read_operands(operands);
-  return {prepared_of(caller.prepared_a), prepared_of(caller.prepared_b)};
-}
-
-void look_at_beta(const kintsugi_operands* operands, Problem& problem) {
-  const kintsugi_operands caller = read_operands(operands);
-  if (problem.memory != MemorySpace::device || problem.device_scalars || caller.beta == nullptr ||
-      caller.prepared_a != nullptr || caller.prepared_b != nullptr || caller.workspace != nullptr)
-    return;
-  problem.adds_to_c = !read_scalar(problem, caller.beta).is_zero();
-}
-
-Operands check_operands(const Problem& problem, const kintsugi_operands* given) {
-  const kintsugi_operands caller = read_operands(given);
-  check_not_null(caller.alpha, "alpha");
-  check_not_null(caller.beta, "beta");
-  Operands operands;
-  if (problem.device_scalars) {
-    operands.device_alpha = caller.alpha;
-    operands.device_beta = caller.beta;
-  } else {
-    operands.alpha = read_scalar(problem, caller.alpha);
-    operands.beta = read_scalar(problem, caller.beta);
-  }
-  operands.queue = check_queue(caller.queue, "operands.queue");
-  check_queue_of(problem, operands.queue);
-  operands.a = caller.a;
-  operands.b = caller.b;
-  operands.c = caller.c;
-  operands.prepared_a = prepared_of(caller.prepared_a);
-  operands.prepared_b = prepared_of(caller.prepared_b);
-  operands.workspace = caller.workspace;
-  operands.workspace_size = caller.workspace_size;
-  if (caller.workspace == nullptr && caller.workspace_size != 0) {
-    fail(Status::invalid_argument, "workspace is null and workspace_size = {}", caller.workspace_size);
-  }
-  if (problem.m == 0 || problem.n == 0 || problem.batch_count == 0) return operands;
-  check_data(problem, caller.c, "c");
-  if (problem.k == 0 || problem.device_scalars || operands.alpha.is_zero()) return operands;
-  if (operands.prepared_a == nullptr) check_data(problem, caller.a, "a");
-  if (operands.prepared_b == nullptr) check_data(problem, caller.b, "b");
-  return operands;
 }
 
 }  // namespace kintsugi::core

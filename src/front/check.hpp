@@ -36,6 +36,9 @@ kintsugi_calibration check_calibration(const kintsugi_calibration* given);
 // Checks the options except for values of settings. `options` may be nullptr, if no option is set.
 CheckedOptions check_options(const kintsugi_options* options);
 
+// Returns the queue, which a struct of the caller has as member `name`.
+Queue check_queue(const kintsugi_queue& queue, const char* name);
+
 // Fails with invalid_argument if host matrices would go through a device's queue.
 void check_queue_of(const Problem& problem, const Queue& queue);
 

@@ -26,8 +26,8 @@ struct Problem {
   Memory memory = Memory::host;                  // memory of A, B and C
   // True if executions of a plan will get the operand prepared (kintsugi.h). gemm() ignores these members.
   bool prepared_a = false, prepared_b = false;
-  // Hints for the policy auto (kintsugi.h): beta will not be 0; native products will be made by another library.
-  bool adds_to_c = false, native_elsewhere = false;
+  bool adds_to_c = false;         // beta will not be 0: a hint for the policy auto (kintsugi.h)
+  bool native_elsewhere = false;  // another hint: the caller makes native products itself
 
   // Returns the problem as a struct of the C ABI.
   kintsugi_problem to_c() const {

@@ -1,4 +1,4 @@
-// The Chinese remainder theorem by a fraction instead of an exact integer, for up to 47 residues and moduli
+// The Chinese remainder theorem by a fraction instead of an exact integer, for up to 48 residues and moduli
 // whose product is below 2^200: a result is rounded in double arithmetic, and a test tells whether the
 // rounding is certainly right. Nearly all elements pass the test; the others need the exact integer
 // (digit_sums.hpp, wide_digit_sums.hpp).
@@ -14,9 +14,9 @@
 // The sums of digits 6 and 8 begin at b = 2^30 + 2^29 - 16 instead of 0, those of the others at 0, and each
 // grows by less than 2^22. So they give
 //   F + 3 2^93 + 3 2^77 - 2^68 - 2^52 = x 2^64 + y 2^32 + l,
-// where y < 2^48 has digits 4 to 7, l < 2^47 digits 0 to 3, and x is what digits 8 to 11 give modulo 2^32: the
-// left side less y 2^32 and l is a multiple of 2^64 between 0 and 2^96. Each is put into the significand of a
-// double whose last bit has the value 2^64, 2^32 or 1:
+// where y < 2^48 has digits 4 to 7, l < 2^47 digits 0 to 3, and x is what digits 8 to 11 give modulo 2^32:
+// the left side less y 2^32 and l is a multiple of 2^64 between 0 and 2^96. Each is put into the significand
+// of a double whose last bit has the value 2^64, 2^32 or 1:
 //   X = 2^116 + x 2^64,  Y = 2^84 + y 2^32,  L = 2^52 + l,
 //   F = (X - 2^116 - 3 2^93 - 2^84 - 3 2^77 + 2^68) + Y + L.
 // The term in parentheses, A, is exact. Then
@@ -171,7 +171,7 @@ struct Fraction {
   double low;
 };
 
-// What the sum of digit d begins at.
+// Number at which the sum of digit d begins.
 KINTSUGI_HOST_DEVICE constexpr std::uint32_t first_digit_sum(int d) {
   return d == 6 || d == 8 ? (3U << 29) - 16 : 0;
 }

@@ -7,7 +7,7 @@ namespace kintsugi::core {
 
 namespace {
 
-// What expected times depend on beside shape and type.
+// Properties of a problem, beside shape and type, on which expected times depend.
 struct Circumstances {
   bool prepared_a = false;
   bool prepared_b = false;
