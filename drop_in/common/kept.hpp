@@ -48,6 +48,13 @@ class Kept {
     return ValuePointer(kept);
   }
 
+  // Returns the value of the key, or nullptr.
+  const Value* find(const Key& key) {
+    const std::lock_guard lock(mutex_);
+    const auto found = values().find(key);
+    return found == values().end() ? nullptr : found->second.get();
+  }
+
  private:
   using Values = std::unordered_map<Key, std::unique_ptr<const Value>, Hash>;
 
@@ -62,12 +69,6 @@ class Kept {
   };
   static constexpr std::size_t recent_count = 16;
   static inline constinit thread_local Recent recent_[recent_count] = {};
-
-  const Value* find(const Key& key) {
-    const std::lock_guard lock(mutex_);
-    const auto found = values().find(key);
-    return found == values().end() ? nullptr : found->second.get();
-  }
 
   // Keeps `made`, unless another thread has kept a value for the key meanwhile. Returns the kept value. If
   // the map is full, returns nullptr and leaves `made` unchanged.

@@ -153,10 +153,18 @@ constinit drop_in::Kept<Key, Decision, KeyHash> decisions(decisions_mutex);
 
 }  // namespace
 
+// A plan serves any beta. So while the stream is captured, a decision of a call that differs in whether it
+// adds to C takes the place of one that cannot be made.
 DecisionPointer decide(const Call& call, const CallState& state) {
   const auto is_final = [](const Decision& decision) { return decision.is_final; };
-  return decisions.get(
-      key_of(call, state), [&] { return new_decision(call, state); }, is_final);
+  const Key key = key_of(call, state);
+  DecisionPointer decision = decisions.get(
+      key, [&] { return new_decision(call, state); }, is_final);
+  if (decision->is_final || !is_captured(state.stream)) return decision;
+  Key other = key;
+  other.adds_to_c = 1 - key.adds_to_c;
+  const Decision* const known = decisions.find(other);
+  return known == nullptr ? std::move(decision) : DecisionPointer(known);
 }
 
 }  // namespace kintsugi::cublas

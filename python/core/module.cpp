@@ -60,7 +60,10 @@ PyObject* multiply(PyObject* module, PyObject* tuple) {
     return declined();
   }
   if (!product.announce_write()) return declined();
-  thread->remember(product.problem(), given_options, product.device());
+  kintsugi_problem problem = product.problem();
+  // The library sees the same in a call with matrices on a device.
+  problem.adds_to_c = product.device() != on_host && product.adds_to_c() ? 1 : 0;
+  thread->remember(problem, given_options, product.device());
   return product
       .run([&](const kintsugi_operands* operands) {
         return state.library.gemm(thread->handle, &product.problem(), &options.values, operands);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "problem.hpp"
+#include "scalar.hpp"
 #include "state.hpp"
 
 namespace kintsugi_python {
@@ -37,6 +38,7 @@ class Product {
 
   const kintsugi_problem& problem() const { return problem_; }
   int device() const { return c_.device; }
+  bool adds_to_c() const { return !is_zero(beta_, a_.type); }
 
   // Returns the result, or null with the library's error as a Python error. call(operands) multiplies. It
   // runs without the interpreter's lock.

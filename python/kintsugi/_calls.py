@@ -134,7 +134,7 @@ class Call:
         prepared = [operand.prepared is not None and operand.prepared._prepared_for == (accuracy, scheme, engine)
                     for operand in (self.a, self.b)]
         self.problem.prepared_a, self.problem.prepared_b = prepared
-        self.problem.adds_to_c = self.memory == _abi.DEVICE and not any(prepared) and bool(self.beta != 0)
+        self.problem.adds_to_c = self.memory == _abi.DEVICE and bool(self.beta != 0)
         plan = make_plan(self.problem, make_options(accuracy, scheme, engine, policy, threads, workspace_limit),
                          self.make_allocator())
         if engine is None and self.memory == _abi.HOST:

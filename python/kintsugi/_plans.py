@@ -37,6 +37,7 @@ class Plan(dict):
         """Stores the library's plan, and what the compiled path needs of it."""
         problem = _abi.Problem(struct_size=ctypes.sizeof(_abi.Problem))
         _abi.check(library.kintsugi_plan_problem(owned.pointer, ctypes.byref(problem)))
+        problem.adds_to_c = problem.native_elsewhere = 0  # hints, which the compiled path does not set
         self._problem = bytes(problem)
         self._address = owned.pointer.value
         self._workspace_size = self["workspace_bytes"]
@@ -107,7 +108,7 @@ def _value_text(field: str, value: int) -> str:
 def _check_fits(planned: _abi.Problem, call: Call) -> None:
     """Raises ValueError, with all differences, unless the call has the plan's problem. The layout of a prepared operand may
     differ."""
-    ignored = {"struct_size", "prepared_a", "prepared_b", "adds_to_c"}
+    ignored = {"struct_size", "prepared_a", "prepared_b", "adds_to_c", "native_elsewhere"}
     for side, operand in (("a", call.a), ("b", call.b)):
         if operand.prepared is not None:
             ignored |= {f"ld{side}", f"stride_{side}", f"op_{side}"}

@@ -25,7 +25,7 @@ struct CallType {
 
 enum class OperandB : bool { given, prepared };
 
-// Beta of a call. -1 keeps elements of C small however often the call is repeated.
+// Beta of a call. With -1 elements of C grow no faster than with 1, and C is read.
 enum class Beta { zero, minus_one };
 
 Problem problem_of(const CallType& type, const Shape& shape, OperandB b, Beta beta) {
@@ -129,7 +129,7 @@ Task call_task(Workbench& bench, const std::string& kind, const CallType& type, 
                OperandB b, Beta beta) {
   const std::string what =
       fmt::format("{} {}{}{}", type.name, shape.text(), b == OperandB::prepared ? ", B prepared" : "",
-                  beta == Beta::zero ? "" : ", less C");
+                  beta == Beta::zero ? "" : ", beta -1");
   return {"calls, " + what, [=, &bench](std::vector<Measurement>& measurements) {
             measure(bench, kind, what, problem_of(type, shape, b, beta), measurements);
           }};
@@ -156,7 +156,7 @@ std::vector<Task> call_tasks(Workbench& bench) {
   for (const Kind& kind : kinds) {
     for (const Shape& shape : shapes) {
       tasks.push_back(call_task(bench, kind.name, kind.type, shape, OperandB::given, Beta::zero));
-      // Costs of FP32 calls do not depend on beta.
+      // There are no costs of FP32 calls that depend on beta.
       if (&kind != kinds.data())
         tasks.push_back(call_task(bench, kind.name, kind.type, shape, OperandB::given, Beta::minus_one));
     }

@@ -118,7 +118,7 @@ void measure_vendor(Workbench& bench, const Shape& shape, std::vector<Measuremen
                           }});
 }
 
-// Measures a product of the vendor library with which emulations of the type compete, and the same less C.
+// Measures a product of the vendor library with which emulations of the type compete, with beta = 0 and -1.
 void measure_vendor_product(Workbench& bench, ElementType type, const Shape& shape,
                             std::vector<Measurement>& measurements) {
   const NativeProduct product(bench, type, shape);
@@ -128,7 +128,7 @@ void measure_vendor_product(Workbench& bench, ElementType type, const Shape& sha
       product.multiply_by_vendor(queue, step, adds_to_c ? -1 : 0);
     });
     measurements.push_back(
-        {fmt::format("vendor_{}", cuda::name_of(type)), product.text() + (adds_to_c ? ", less C" : ""),
+        {fmt::format("vendor_{}", cuda::name_of(type)), product.text() + (adds_to_c ? ", beta -1" : ""),
          measured, [modelled](const cuda::Costs& costs) { return cuda::vendor_time(modelled, costs); }});
   }
 }

@@ -44,6 +44,8 @@ void Workbench::fill(ElementType type) {
   const cuda::OwnedStream stream;
   if (is_single) fill_numbers<float>(stream, matrices_.data(), matrix_bytes);
   if (!is_single) fill_numbers<double>(stream, matrices_.data(), matrix_bytes);
+  stream.fill(results_.data(), 0, result_bytes);  // no NaN for steps that read C
+  stream.synchronize();
   filled_width_ = width;
 }
 

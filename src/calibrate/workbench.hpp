@@ -17,7 +17,8 @@ class Workbench {
 
   const DeviceEngine& engine() const { return engine_; }
 
-  // Fills the memory of matrices with random numbers in [-1, 1]: FP32 for f32 and c32, else FP64.
+  // Fills the memory of matrices with random numbers in [-1, 1]: FP32 for f32 and c32, else FP64. Clears the
+  // results.
   void fill(ElementType type);
   // Returns matrix `index`, where the memory is divided into matrices of `bytes` bytes. An index beyond the
   // last matrix wraps around.

@@ -21,13 +21,13 @@ struct DeviceShape {
   bool prepared_b;
   bool is_aligned = true;  // NativeShape::is_aligned
   bool adds_to_c = false;
-  bool native_elsewhere = false;  // native products are made by the vendor library, untested
+  bool native_elsewhere = false;  // the vendor library computes native products, and nothing tests them
 };
 
 // Expected times in microseconds.
 struct DeviceTimes {
   double emulated;  // includes ranges, selections, and splits of operands that are not prepared
-  double native;    // under the contract, unless it is made elsewhere; a lower estimate
+  double native;    // under the contract, or untested for native_elsewhere; a lower estimate
 };
 
 // Shape of a product in a type's own arithmetic.
@@ -58,7 +58,7 @@ struct NativeTimes {
 struct DeviceThresholds {
   double max_time_ratio = 0.95;  // an emulation must be expected to take less than this share of native time
   // The same for emulations that norms prove: for data of wide range they have more slices, and take up to
-  // 1.3 times as long.
+  // 1.3 times as long as with the fewest.
   double max_time_ratio_by_norms = 0.9;
   // A product that is expected to take less than this time, in microseconds, is fast. It has at most two
   // emulations.

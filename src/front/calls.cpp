@@ -204,7 +204,7 @@ void multiply_for_caller(kintsugi_handle handle, const kintsugi_problem* problem
   Problem checked = check_problem(problem);
   const CheckedOptions call = check_options(options);
   const GivenPrepared given = given_prepared(operands);
-  look_at_beta(operands, checked);
+  set_adds_to_c(operands, checked);
   check_queue_of(checked, call.queue);
   execute_on(call.queue, handle, plan_for(handle, checked, call, given), operands);
 }

@@ -49,10 +49,9 @@ struct GivenPrepared {
 };
 GivenPrepared given_prepared(const kintsugi_operands* operands);
 
-// Sets problem.adds_to_c by the operands' beta, if that is on the host, no operand is prepared, and no
-// workspace is given. (Plans of the problem that prepare operands or say the size of a workspace do not know
-// beta.)
-void look_at_beta(const kintsugi_operands* operands, Problem& problem);
+// Sets problem.adds_to_c by the operands' beta, if matrices are in device memory, scalars are on the host and
+// no workspace is given: a workspace has the size of a plan that was made without knowing beta.
+void set_adds_to_c(const kintsugi_operands* operands, Problem& problem);
 
 // Checks the operands, and reads alpha and beta if they are on the host. Fails with invalid_argument if a
 // pointer is null whose data will be read or written.

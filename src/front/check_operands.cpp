@@ -38,10 +38,10 @@ GivenPrepared given_prepared(const kintsugi_operands* operands) {
   return {prepared_of(caller.prepared_a), prepared_of(caller.prepared_b)};
 }
 
-void look_at_beta(const kintsugi_operands* operands, Problem& problem) {
+void set_adds_to_c(const kintsugi_operands* operands, Problem& problem) {
   const kintsugi_operands caller = read_operands(operands);
   if (problem.memory != MemorySpace::device || problem.device_scalars || caller.beta == nullptr ||
-      caller.prepared_a != nullptr || caller.prepared_b != nullptr || caller.workspace != nullptr)
+      caller.workspace != nullptr)
     return;
   problem.adds_to_c = !read_scalar(problem, caller.beta).is_zero();
 }

@@ -32,7 +32,7 @@ struct Problem {
   bool prepared_a = false;                 // A will be a prepared operand; only the policy auto reads this
   bool prepared_b = false;
   bool adds_to_c = false;         // beta will not be 0; only the policy auto reads this and the next
-  bool native_elsewhere = false;  // native products will be made by the vendor library, untested
+  bool native_elsewhere = false;  // the caller computes native products by the vendor library
 
   // The next functions return sizes of the real product to which ranges, splits, schedules and bounds refer.
   // For complex elements this is the embedding (base/embedding.hpp): an element's real part is a sum of 2 k

@@ -138,14 +138,17 @@ TEST(Wrapper, EveryMemberOfAProblemReachesTheCAbi) {
                   .batch_kind = kintsugi::BatchKind::pointers,
                   .pointer_mode = kintsugi::PointerMode::device,
                   .memory = kintsugi::Memory::device,
-                  .prepared_b = true};
+                  .prepared_b = true,
+                  .native_elsewhere = true};
   const kintsugi_problem c = p.to_c();
   const std::array got{c.m, c.n, c.k, c.lda, c.ldb, c.ldc, c.batch_count, c.stride_a, c.stride_b, c.stride_c};
   EXPECT_EQ(got, (std::array<std::int64_t, 10>{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}));
-  const std::array words{c.op_a,   c.op_b,         c.type_a, c.type_b,     c.type_c,     c.type_scalar,
-                         c.layout, c.pointer_mode, c.memory, c.batch_kind, c.prepared_a, c.prepared_b};
-  EXPECT_EQ(words, (std::array<std::int32_t, 12>{1, 2, 1, 2, 3, 1, 1, 1, 1, 1, 0, 1}));
-  EXPECT_TRUE(Problem::from_c(c).prepared_b && !Problem::from_c(c).prepared_a);
+  const std::array words{c.op_a,        c.op_b,       c.type_a,       c.type_b,          c.type_c,
+                         c.type_scalar, c.layout,     c.pointer_mode, c.memory,          c.batch_kind,
+                         c.prepared_a,  c.prepared_b, c.adds_to_c,    c.native_elsewhere};
+  EXPECT_EQ(words, (std::array<std::int32_t, 14>{1, 2, 1, 2, 3, 1, 1, 1, 1, 1, 0, 1, 0, 1}));
+  const Problem back = Problem::from_c(c);
+  EXPECT_TRUE(back.prepared_b && back.native_elsewhere && !back.prepared_a && !back.adds_to_c);
   EXPECT_EQ(c.struct_size, sizeof c);
 }
 

@@ -23,6 +23,7 @@ def arguments():
     parser.add_argument("--product", nargs=4, action="append", default=[], metavar=("NAME", "M", "N", "K"))
     parser.add_argument("--repeat", type=int, default=1)
     parser.add_argument("--beta", type=float, default=0)
+    parser.add_argument("--captured-beta", type=float, help="of captured products [that of the others]")
     parser.add_argument("--math-mode", type=int, default=0)
     parser.add_argument("--capture", action="store_true", help="capture the stream during the products")
     parser.add_argument("--capture-later", action="store_true", help="the same, but for the first repetition")
@@ -63,6 +64,7 @@ def main():
     for number, (name, *sizes) in enumerate(options.product * options.repeat):
         if options.capture and number == 0 or options.capture_later and number == len(options.product):
             cuda.cuStreamBeginCapture_v2(stream, 0)
+            options.beta = options.beta if options.captured_beta is None else options.captured_beta
         m, n, k = map(int, sizes)
         real = ctypes.c_float if name[0] == "s" else ctypes.c_double
         a, b, c = (ones(real, rows * columns) for rows, columns in ((m, k), (k, n), (m, n)))

@@ -82,7 +82,7 @@ class TestPolicies:
         assert any("fp16" in event for event in run.launches())
 
     @pytest.mark.parametrize("sizes, beta, emulated", [((4096, 4096, 4096), 0, True), ((4096, 4096, 4096), 1, True), ((4096, 4096, 4096), 2, True),
-                                                       ((4096, 4096, 1024), 0, False), ((4096, 4096, 2048), 0, True), ((4096, 4096, 2048), -1, True),
+                                                       ((4096, 4096, 512), 0, False), ((4096, 4096, 1024), 0, True), ((4096, 4096, 2048), -1, True),
                                                        ((1024, 1024, 4096), 0, False)])
     def test_auto_emulates_large_products_of_fp64(self, program, sizes, beta, emulated):
         run = program("--product", "dgemm", *map(str, sizes), "--beta", str(beta), report="report.json")
@@ -120,6 +120,11 @@ class TestPolicies:
 
     def test_a_problem_that_was_planned_is_captured(self, program):
         run = program(*LARGE, "--repeat", "2", "--capture-later")
+        assert run.document["statuses"] == [0, 0, 0] and not run.real()
+
+    @pytest.mark.parametrize("betas", [("0", "1"), ("1", "0")])
+    def test_a_plan_is_captured_with_another_beta(self, program, betas):
+        run = program(*LARGE, "--repeat", "2", "--capture-later", "--beta", betas[0], "--captured-beta", betas[1])
         assert run.document["statuses"] == [0, 0, 0] and not run.real()
 
     def test_planning_does_not_spoil_a_capture(self, program):

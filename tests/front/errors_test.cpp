@@ -60,6 +60,9 @@ const Mistake mistakes[] = {
             "layout = 102 is not in 0...1: KINTSUGI_COLUMN_MAJOR is 0, KINTSUGI_ROW_MAJOR 1; 102 is CBLAS's "
             "CblasColMajor"),
     MISTAKE("half_prepared", p.prepared_b = 2, KINTSUGI_INVALID_ARGUMENT, "prepared_b = 2 is not in 0...1"),
+    MISTAKE("half_added", p.adds_to_c = 2, KINTSUGI_INVALID_ARGUMENT, "adds_to_c = 2 is not in 0...1"),
+    MISTAKE("half_elsewhere", p.native_elsewhere = -1, KINTSUGI_INVALID_ARGUMENT,
+            "native_elsewhere = -1 is not in 0...1"),
     MISTAKE("mixed_types", p.type_b = KINTSUGI_F64, KINTSUGI_NOT_SUPPORTED, "type_b = f64"),
     MISTAKE("real_scalars", p.type_a = p.type_b = p.type_c = KINTSUGI_C32, KINTSUGI_NOT_SUPPORTED,
             "type_c = c32, type_scalar = f32"),

@@ -16,9 +16,11 @@ struct Circumstances {
   bool native_elsewhere = false;
 };
 
+// What emulated FP32 products take to read C is not known.
 Circumstances circumstances_of(const Problem& problem) {
-  return {problem.prepared_a, problem.prepared_b, has_aligned_lines(problem), problem.adds_to_c,
-          problem.native_elsewhere};
+  const bool knows_updates = problem.type == OperandType::f64 || problem.complex;
+  return {problem.prepared_a, problem.prepared_b, has_aligned_lines(problem),
+          problem.adds_to_c && knows_updates, problem.native_elsewhere};
 }
 
 std::optional<DeviceTimes> times_of(const Plan& plan, const Candidate& candidate,
@@ -57,7 +59,7 @@ std::optional<DeviceTimes> expected_device_times(const Plan& plan, const Candida
 bool precedes_native(const Plan& plan, const Candidate& candidate) {
   // Measured on an H200: the kernel of the native candidate takes 1.1 to 1.3 times as long as cuBLAS for
   // n = 2048 to 8192 (docs/results/log/2026-11-27-any-number-of-moduli.md), and emulations take up to 1.15
-  // times as long as expected below 2048. Circumstances must not change the bits of C.
+  // times as long as expected below 2048. Circumstances must not change which candidates a chain has.
   constexpr double max_time_ratio = 1.04;
   const auto times = times_of(plan, candidate, Circumstances{});
   return !times || times->emulated < max_time_ratio * times->native;

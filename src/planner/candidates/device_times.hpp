@@ -19,8 +19,8 @@ std::optional<DeviceTimes> expected_device_times(const Plan& plan, const Candida
                                                  Slicing slicing);
 
 // True if the candidate, which is not the first of its chain, is expected to take less time than the native
-// candidate after it, or if no time is known. Prepared operands and leading dimensions have no influence,
-// since they must not change the bits of C.
+// candidate after it, or if no time is known. Prepared operands, leading dimensions and the problem's hints
+// have no influence, since they must not change the bits of an emulated C.
 bool precedes_native(const Plan& plan, const Candidate& candidate);
 
 }  // namespace kintsugi::core
