@@ -118,14 +118,9 @@ class TestPolicies:
             assert "stream=" not in event or stream in event, event
             assert not event.startswith(WAITING), event
 
-    def test_a_problem_that_was_planned_is_captured(self, program):
-        run = program(*LARGE, "--repeat", "2", "--capture-later")
-        assert run.document["statuses"] == [0, 0, 0] and not run.real()
-
-    @pytest.mark.parametrize("betas", [("0", "1"), ("1", "0")])
-    def test_a_plan_is_captured_with_another_beta(self, program, betas):
-        run = program(*LARGE, "--repeat", "2", "--capture-later", "--beta", betas[0], "--captured-beta", betas[1])
-        assert run.document["statuses"] == [0, 0, 0] and not run.real()
+    def test_a_problem_that_was_planned_is_captured_with_any_beta(self, program):
+        runs = [program(*LARGE, "--repeat", "2", "--capture-later", "--beta", x, "--captured-beta", y) for x, y in ("00", "01", "10")]
+        assert all(run.document["statuses"] == [0, 0, 0] and not run.real() for run in runs)
 
     def test_planning_does_not_spoil_a_capture(self, program):
         run = program(*LARGE, "--repeat", "2", "--capture", explain=1)

@@ -16,7 +16,7 @@ struct Circumstances {
   bool native_elsewhere = false;
 };
 
-// What emulated FP32 products take to read C is not known.
+// Emulated FP32 products have no cost of reading C.
 Circumstances circumstances_of(const Problem& problem) {
   const bool knows_updates = problem.type == OperandType::f64 || problem.complex;
   return {problem.prepared_a, problem.prepared_b, has_aligned_lines(problem),
