@@ -25,7 +25,7 @@ struct CallType {
 
 enum class OperandB : bool { given, prepared };
 
-// Beta of a call. With -1 elements of C grow no faster than with 1, and C is read.
+// Beta of a measured call. -1 and 1 are computed by the same kernels.
 enum class Beta { zero, minus_one };
 
 Problem problem_of(const CallType& type, const Shape& shape, OperandB b, Beta beta) {

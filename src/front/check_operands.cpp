@@ -39,10 +39,9 @@ GivenPrepared given_prepared(const kintsugi_operands* operands) {
 }
 
 void set_adds_to_c(const kintsugi_operands* operands, Problem& problem) {
+  if (problem.memory != MemorySpace::device || problem.device_scalars) return;
   const kintsugi_operands caller = read_operands(operands);
-  if (problem.memory != MemorySpace::device || problem.device_scalars || caller.beta == nullptr ||
-      caller.workspace != nullptr)
-    return;
+  if (caller.beta == nullptr || caller.workspace != nullptr) return;
   problem.adds_to_c = !read_scalar(problem, caller.beta).is_zero();
 }
 
