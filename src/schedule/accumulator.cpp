@@ -71,7 +71,8 @@ double vendor_error(FormatId format, std::int64_t n) {
 // A tensor core treats a subnormal factor as if it had the exponent of the smallest normal number. Then
 // 2^emax is at most 2^min_exponent times the other factor; for two subnormal factors 2^(2 min_exponent); for
 // a subnormal accumulator 2^-126. Every product can lose 2^(emax - 23 - e), and every result can be rounded
-// to a multiple of 2^-149.
+// to a multiple of 2^-149. Tensor cores align tiny products to an exponent of at least -133 or so
+// (min_alignment() of the model), which is below that of `grid`.
 double tensor_core_floor(Accumulator accumulator, FormatId id, std::int64_t n, double largest_operand) {
   const Format& format = *formats[static_cast<std::size_t>(id)];
   const double smallest = power_of_two(format.min_exponent);

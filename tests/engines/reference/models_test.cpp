@@ -148,6 +148,24 @@ TEST(TensorCore, SubnormalFactorsCountWithTheSmallestNormalExponent) {
   EXPECT_EQ((dot<H200<half>>(fp16, {0x1p-24, 0x1p-20}, {1, 0x1p-20}, 0)), 0x1p-24F);
 }
 
+// Tiny sums are aligned to 2^-133, not to their own exponent. The operands and the result are of an H100
+// (MATLAB-tensor-core, issue 7).
+TEST(TensorCore, AlignsTinySumsToTheSmallestAlignment) {
+  constexpr std::uint16_t a[] = {0x9b94, 0x19f3, 0x9a2e, 0x1a67, 0x9a25, 0x9b4e, 0x9b29, 0x9a33,
+                                 0x99e0, 0x1a14, 0x9914, 0x99d1, 0x9ae9, 0x1b1a, 0x9a9c, 0x1b3a};
+  constexpr std::uint16_t b[] = {0x9aaf, 0x99f3, 0x9acc, 0x1b7c, 0x19ed, 0x1b25, 0x9a1b, 0x9a20,
+                                 0x9af7, 0x9a48, 0x1ae1, 0x1b32, 0x1b12, 0x1b0e, 0x9a68, 0x1735};
+  const auto sum = [&]<class Model>() {
+    std::vector<typename Model::Element> x;
+    std::vector<typename Model::Element> y;
+    for (const std::uint16_t bits : a) x.push_back(Model::load(bf16, bits));
+    for (const std::uint16_t bits : b) y.push_back(Model::load(bf16, bits));
+    return Model::run(x.data(), y.data(), 16, 0);
+  };
+  EXPECT_EQ(sum.operator()<H200<brain>>(), 0x1.6p-146F);
+  EXPECT_EQ((sum.operator()<TensorCore<brain, 16, 2>>()), 0x1.4p-146F);
+}
+
 TEST(Int32, WrapsModulo2To32) {
   EXPECT_EQ((dot<Int32>(int8, {127, -128}, {127, -128}, 0)), 127 * 127 + 128 * 128);
   EXPECT_EQ((dot<Int32>(int8, {1}, {1}, std::numeric_limits<std::int32_t>::max())),

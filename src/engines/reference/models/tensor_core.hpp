@@ -28,11 +28,26 @@ struct TensorCoreElement {
   std::int16_t exponent;
 };
 
+inline constexpr int no_min_alignment = TensorCoreElement::zero_exponent;  // below all products
+
+// Smallest exponent to which a tensor core aligns addends. If the accumulator is zero and all products are
+// smaller, each loses what lies 23 + ExtraBits below that, on the H200 below 2^-158. The last bits of
+// subnormal sums depend on it. (Any other accumulator has an exponent of at least -126.) The a-priori bound
+// covers it (schedule/accumulator.cpp). The numbers are from MATLAB-tensor-core (A100TC.m, H100TC.m).
+constexpr int min_alignment(Accumulator accumulator) {
+  switch (accumulator) {
+    case Accumulator::a100: return -132;
+    case Accumulator::h200:
+    case Accumulator::h200_mma: return -133;
+    default: return no_min_alignment;
+  }
+}
+
 // Computes D = C + A B of one instruction, chained over any number of products. Products are exact. The
 // accumulator and `Block` products are aligned to the largest of their exponents, where the exponent of a
-// product is the sum of its factors' exponents. Each addend is truncated towards zero, ExtraBits below the
-// last place of an FP32 significand with the largest exponent. The sum of the addends is exact; it is
-// truncated to FP32, subnormals kept.
+// product is the sum of its factors' exponents, or to MinAlignment if all are below it. Each addend is
+// truncated towards zero, ExtraBits below the last place of an FP32 significand with that exponent. The sum
+// of the addends is exact; it is truncated to FP32, subnormals kept.
 //
 // Four rules for special results were measured on an H200 (tests/data/mma/h200_corners_*.bin); the papers
 // below state the first two as well:
@@ -41,8 +56,9 @@ struct TensorCoreElement {
 //   Every zero result is +0: sums of -0, exact cancellation, negative results that underflow.
 //   NaN is 0x7fffffff, whatever its cause.
 //
-// Block and ExtraBits come from schedule/accumulator.hpp; sources are given at the names below.
-template <FormatId Id, int Block, int ExtraBits>
+// Block and ExtraBits come from schedule/accumulator.hpp, MinAlignment from min_alignment(); sources are
+// given at the names below.
+template <FormatId Id, int Block, int ExtraBits, int MinAlignment = no_min_alignment>
 struct TensorCore {
   using Element = TensorCoreElement;
   using Sum = float;
@@ -76,33 +92,35 @@ struct TensorCore {
   static float to_float(std::int64_t value, int exponent);
 };
 
+// The model with the numbers of one accumulator.
+template <FormatId Id, Accumulator Unit>
+using ModelOf =
+    TensorCore<Id, accumulator_block(Unit, Id), accumulator_extra_bits(Unit), min_alignment(Unit)>;
+
 // NVIDIA V100. The parameters (4 products, no extra bit, rounding towards zero) are from M. Fasi, N. J.
 // Higham, M. Mikaitis, S. Pranesh, "Numerical behavior of NVIDIA tensor cores", PeerJ CS 7:e330 (2021), and
 // F. A. Khattak, M. Mikaitis, "Accurate models of NVIDIA tensor cores", arXiv:2512.07004 (V100TC.m of their
 // MATLAB-tensor-core). Not checked against hardware by us.
 template <FormatId Id>
-using V100 =
-    TensorCore<Id, accumulator_block(Accumulator::v100, Id), accumulator_extra_bits(Accumulator::v100)>;
+using V100 = ModelOf<Id, Accumulator::v100>;
 
-// NVIDIA A100. The parameters (8 products, tf32 4, one extra bit) are from the same sources (A100TC.m). Not
-// checked against hardware by us.
+// NVIDIA A100. The parameters (8 products, tf32 4, one extra bit, alignment to 2^-132 at least) are from the
+// same sources (A100TC.m). Not checked against hardware by us.
 template <FormatId Id>
-using A100 =
-    TensorCore<Id, accumulator_block(Accumulator::a100, Id), accumulator_extra_bits(Accumulator::a100)>;
+using A100 = ModelOf<Id, Accumulator::a100>;
 
 // NVIDIA H200, wgmma and mma.sync. Matches every recorded result in tests/data/mma.
 template <FormatId Id>
-using H200 =
-    TensorCore<Id, accumulator_block(Accumulator::h200, Id), accumulator_extra_bits(Accumulator::h200)>;
+using H200 = ModelOf<Id, Accumulator::h200>;
 
 // NVIDIA H200, warp matrix API. Matches every recorded result, too. Its m16n16k8 on tf32 computes two blocks
 // of 4 one after the other, while mma.sync.m16n8k8 computes one block of 8.
 template <FormatId Id>
-using H200Mma = TensorCore<Id, accumulator_block(Accumulator::h200_mma, Id),
-                           accumulator_extra_bits(Accumulator::h200_mma)>;
+using H200Mma = ModelOf<Id, Accumulator::h200_mma>;
 
-template <FormatId Id, int Block, int ExtraBits>
-TensorCoreElement TensorCore<Id, Block, ExtraBits>::load(const Format& format, std::uint64_t stored_bits) {
+template <FormatId Id, int Block, int ExtraBits, int MinAlignment>
+TensorCoreElement TensorCore<Id, Block, ExtraBits, MinAlignment>::load(const Format& format,
+                                                                       std::uint64_t stored_bits) {
   const std::uint64_t pattern = stored_bits >> format.storage_shift;
   const std::uint64_t all_exponent_bits = (1ULL << format.exponent_bits) - 1;
   const auto fraction = static_cast<int>(pattern & ((1ULL << fraction_bits) - 1));
@@ -123,8 +141,9 @@ TensorCoreElement TensorCore<Id, Block, ExtraBits>::load(const Format& format, s
   return {static_cast<std::int16_t>(significand), static_cast<std::int16_t>(exponent)};
 }
 
-template <FormatId Id, int Block, int ExtraBits>
-float TensorCore<Id, Block, ExtraBits>::run(const Element* a, const Element* b, std::int64_t n, float sum) {
+template <FormatId Id, int Block, int ExtraBits, int MinAlignment>
+float TensorCore<Id, Block, ExtraBits, MinAlignment>::run(const Element* a, const Element* b, std::int64_t n,
+                                                          float sum) {
   std::int64_t p = 0;
   for (; p + Block <= n; p += Block) sum = add(multiply(a + p, b + p, sum));
   if (p == n) return sum;
@@ -140,8 +159,9 @@ float TensorCore<Id, Block, ExtraBits>::run(const Element* a, const Element* b, 
 
 // Returns the exact products and, as the last addend, the accumulator. The unit of a significand is the grid
 // of the addend's own exponent.
-template <FormatId Id, int Block, int ExtraBits>
-auto TensorCore<Id, Block, ExtraBits>::multiply(const Element* a, const Element* b, float sum) -> Addends {
+template <FormatId Id, int Block, int ExtraBits, int MinAlignment>
+auto TensorCore<Id, Block, ExtraBits, MinAlignment>::multiply(const Element* a, const Element* b, float sum)
+    -> Addends {
   Addends addends;
   const auto bits = std::bit_cast<std::uint32_t>(sum);
   const int field = static_cast<int>(bits >> 23) & 0xff;
@@ -156,7 +176,7 @@ auto TensorCore<Id, Block, ExtraBits>::multiply(const Element* a, const Element*
   }
   addends.significand[Block] = (bits >> 31) != 0 ? -significand : significand;
   addends.exponent[Block] = exponent;
-  std::int32_t largest = exponent;
+  std::int32_t largest = std::max(exponent, MinAlignment);
   for (int p = 0; p < Block; ++p) {
     addends.significand[p] = (std::int32_t{a[p].significand} * b[p].significand) * (1 << product_shift);
     addends.exponent[p] = std::int32_t{a[p].exponent} + b[p].exponent;
@@ -166,8 +186,8 @@ auto TensorCore<Id, Block, ExtraBits>::multiply(const Element* a, const Element*
   return addends;
 }
 
-template <FormatId Id, int Block, int ExtraBits>
-float TensorCore<Id, Block, ExtraBits>::add(const Addends& addends) {
+template <FormatId Id, int Block, int ExtraBits, int MinAlignment>
+float TensorCore<Id, Block, ExtraBits, MinAlignment>::add(const Addends& addends) {
   const std::int32_t largest = addends.largest_exponent;
   if (largest > largest_finite_exponent) [[unlikely]]
     return add_special(addends);
@@ -185,8 +205,8 @@ float TensorCore<Id, Block, ExtraBits>::add(const Addends& addends) {
 
 // Adds as IEEE 754 does. The result is NaN if an addend is NaN or if there are infinities of both signs. A
 // NaN has significand 0 here, and so has infinity times zero.
-template <FormatId Id, int Block, int ExtraBits>
-float TensorCore<Id, Block, ExtraBits>::add_special(const Addends& addends) {
+template <FormatId Id, int Block, int ExtraBits, int MinAlignment>
+float TensorCore<Id, Block, ExtraBits, MinAlignment>::add_special(const Addends& addends) {
   bool positive = false;
   bool negative = false;
   bool nan = false;
@@ -201,8 +221,8 @@ float TensorCore<Id, Block, ExtraBits>::add_special(const Addends& addends) {
 }
 
 // Returns value * 2^exponent truncated to fp32.
-template <FormatId Id, int Block, int ExtraBits>
-float TensorCore<Id, Block, ExtraBits>::to_float(std::int64_t value, int exponent) {
+template <FormatId Id, int Block, int ExtraBits, int MinAlignment>
+float TensorCore<Id, Block, ExtraBits, MinAlignment>::to_float(std::int64_t value, int exponent) {
   if (value == 0) return 0.0F;
   const std::uint32_t sign = value < 0 ? 0x80000000U : 0;
   const auto magnitude = static_cast<std::uint64_t>(value < 0 ? -value : value);
