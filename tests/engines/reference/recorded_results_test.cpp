@@ -87,22 +87,34 @@ Tally compare_h200(Instruction instruction) {
   return tally;
 }
 
+// Compares with a file of records of one sum each: a, b, C and `results` results, of which `result` counts.
 template <class Model, FormatId Id>
-Tally compare_corners() {
+Tally compare_records(const std::string& name, std::size_t results = 1, std::size_t result = 0) {
   const Format& format = format_of<Id>;
   const std::size_t k = Id == FormatId::tf32 ? 8 : 16;
   const auto width = static_cast<std::size_t>(format.storage_bytes);
-  Records records(std::string("h200_corners_") + format.name + ".bin");
+  Records records("h200_" + name + "_" + format.name + ".bin");
   Tally tally;
   while (!records.at_end() && !testing::Test::HasFailure()) {
     const auto a = load_all<Model>(format, records.take(k, width));
     const auto b = load_all<Model>(format, records.take(k, width));
     const float c = float_of(records.take(1, 4)[0]);
-    const std::uint64_t d = records.take(1, 4)[0];
+    const std::uint64_t d = records.take(results, 4)[result];
     ++tally.records;
     tally.mismatches += bits_of(Model::run(a.data(), b.data(), static_cast<std::int64_t>(k), c)) != d ? 1 : 0;
   }
   return tally;
+}
+
+template <class Model, FormatId Id>
+Tally compare_corners() {
+  return compare_records<Model, Id>("corners");
+}
+
+// Results of the warp matrix API, mma.sync and wgmma.
+template <class Model, FormatId Id>
+Tally compare_tiny(std::size_t instruction) {
+  return compare_records<Model, Id>("tiny", 3, instruction);
 }
 
 template <class Model>
@@ -165,6 +177,17 @@ TEST(RecordedResults, EqualTheModelOfH200InCornerCases) {
   expect_all(compare_corners<H200<tensor>, tensor>(), 3000);
 }
 
+TEST(RecordedResults, EqualTheModelOfH200InTinySums) {
+  expect_all(compare_tiny<H200Mma<half>, half>(0), 500);
+  expect_all(compare_tiny<H200Mma<brain>, brain>(0), 3000);
+  expect_all(compare_tiny<H200Mma<tensor>, tensor>(0), 3000);
+  for (const std::size_t instruction : {1U, 2U}) {
+    expect_all(compare_tiny<H200<half>, half>(instruction), 500);
+    expect_all(compare_tiny<H200<brain>, brain>(instruction), 3000);
+    expect_all(compare_tiny<H200<tensor>, tensor>(instruction), 3000);
+  }
+}
+
 TEST(RecordedResults, EqualTheModelOfAmx) { expect_all(compare_amx<AmxBf16>(), 24576); }
 
 TEST(RecordedResults, EqualTheModelOfAvx512) {
@@ -184,6 +207,13 @@ TEST(RecordedResults, DifferFromWrongModels) {
   EXPECT_GT((compare_h200<H200<tensor>, tensor>(Instruction::warp_matrix).mismatches), 1000);
   EXPECT_GT((compare_h200<H200Mma<tensor>, tensor>(Instruction::wgmma).mismatches), 1000);
   EXPECT_GT((compare_corners<H200Mma<tensor>, tensor>().mismatches), 50);
+  for (const std::size_t instruction : {1U, 2U}) {
+    EXPECT_GT((compare_tiny<TensorCore<brain, 16, 2>, brain>(instruction).mismatches), 100);
+    EXPECT_GT((compare_tiny<TensorCore<brain, 16, 2, -134>, brain>(instruction).mismatches), 100);
+    EXPECT_GT((compare_tiny<TensorCore<brain, 16, 2, -132>, brain>(instruction).mismatches), 100);
+    EXPECT_GT((compare_tiny<TensorCore<tensor, 8, 2, -134>, tensor>(instruction).mismatches), 100);
+    EXPECT_GT((compare_tiny<TensorCore<tensor, 8, 2, -132>, tensor>(instruction).mismatches), 100);
+  }
   EXPECT_GT(compare_amx<Avx512Bf16>().mismatches, 1000);
   EXPECT_GT(compare_amx<Fp32Nearest>().mismatches, 1000);
   EXPECT_GT(compare_vdpbf16ps<AmxBf16>("zen5_vdpbf16ps.bin").mismatches, 1000);
