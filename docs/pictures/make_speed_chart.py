@@ -1,26 +1,35 @@
 #!/usr/bin/env python3
 """Draws docs/pictures/h200-speed.svg, the README's chart of rates beside cuBLAS, from recorded measurements.
 
-    docs/pictures/make_speed_chart.py [FILE]
+    docs/pictures/make_speed_chart.py
 
-The rates are those of docs/results/hopper/sgemm-sizes.json and fp64-sizes.json. Needs nothing but Python.
+The rates are those of FP32 in docs/results/hopper/never-slower-h200.json, which docs/results/never_slower.py measures, and of
+FP64 in peers-fp64.json there, which docs/results/peers.py measures. Needs nothing but Python.
+
+On a machine with a GPU both are measured in some minutes:
+
+    docs/results/never_slower.py --group "auto, FP32" --json never-slower-h200.json
+    docs/results/peers.py --json peers-fp64.json
+
+example: docs/pictures/make_speed_chart.py --fp32 never-slower.json --fp64 peers-fp64.json --output chart.svg
 """
 
+import argparse
 import json
 import pathlib
-import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
 DATA = HERE.parent / "results" / "hopper"
 PICTURE = HERE / "h200-speed.svg"
+FP32, FP64 = DATA / "never-slower-h200.json", DATA / "peers-fp64.json"
 
-# Title, file, and for each bar: name of the row in the file, legend, colour.
+# Title, operands, and for each bar: name in the file, legend, colour. The first is cuBLAS.
 PANELS = [
-    ("FP32 operands", "sgemm-sizes.json", [("native", "cuBLAS SGEMM", "#8a8f98"),
-                                           ("auto", "Kintsugi, default settings", "#1f6fb4")]),
-    ("FP64 operands", "fp64-sizes.json", [("native", "cuBLAS DGEMM", "#8a8f98"),
-                                          ("fp64", "Kintsugi, policy emulate", "#1f6fb4"),
-                                          ("exact", "Kintsugi, exact", "#c8791b")]),
+    ("FP32 operands", "uniform", [("cuBLAS", "cuBLAS SGEMM", "#8a8f98"),
+                                  ("auto", "Kintsugi, default settings", "#1f6fb4")]),
+    ("FP64 operands", "(rand - 0.5) exp(0.5 randn)", [("cuBLAS native", "cuBLAS DGEMM", "#8a8f98"),
+                                                      ("fp64", "Kintsugi, policy emulate", "#1f6fb4"),
+                                                      ("exact", "Kintsugi, exact", "#c8791b")]),
 ]
 SIZES = (1024, 2048, 4096, 8192)
 WIDTH, HEIGHT = 880, 400
@@ -28,13 +37,20 @@ TOP, BOTTOM, LEFT, GAP, RIGHT = 92, 318, 58, 62, 16
 HALF = (WIDTH - LEFT - GAP - RIGHT) / 2
 
 
-def rates(document, name):
-    """{n: (TFLOP/s, ratio to cuBLAS)} of the square products of a row's name."""
+def fp32_rates(document, distribution="uniform"):
+    """{name: {n: operations a second}} of the square FP32 products under the default settings and of cuBLAS beside them."""
+    rows = [row for row in document["rows"] if row["group"] == "auto, FP32" and row["distribution"] == distribution]
+    columns = {"cuBLAS": "cublas_microseconds", "auto": "microseconds"}
+    return {name: {int(row["shape"]): 2e6 * int(row["shape"])**3 / row[column] for row in rows} for name, column in columns.items()}
+
+
+def peer_rates(document, kind="f64", phi=0.5):
+    """{name: {n: operations a second}} of square products that do not add to C."""
     found = {}
-    for row in document["rows"]:
-        sizes = {row["problem"][side] for side in "mnk"}
-        if row["name"] == name and len(sizes) == 1:
-            found[sizes.pop()] = (row["rate"] / 1e12, row["ratios"]["native"])
+    for case in document["cases"]:
+        if case["type"] == kind and case["phi"] == phi and case["beta"] == 0 and len(set(case["shape"])) == 1:
+            for row in case["rows"]:
+                found.setdefault(row["name"], {})[case["shape"][0]] = row["tflops"] * 1e12
     return found
 
 
@@ -53,27 +69,28 @@ def axis(left, highest, step):
     return parts
 
 
-def bars(left, highest, document, rows):
+def bars(left, highest, rates, rows):
     """One group of bars a size: the rate above each, and above those of Kintsugi the ratio to cuBLAS."""
     parts = []
     group = HALF / len(SIZES)
     width = min(38, group * 0.86 / len(rows))
+    vendor = rates[rows[0][0]]
     for place, n in enumerate(SIZES):
         middle = left + group * (place + 0.5)
         parts.append(text(middle, BOTTOM + 17, f"n = {n}", 12))
         for number, (name, _, colour) in enumerate(rows):
-            rate, ratio = rates(document, name)[n]
+            rate = rates[name][n]
             x = middle + (number - len(rows) / 2) * width
-            y = BOTTOM - (BOTTOM - TOP) * rate / highest
+            y = BOTTOM - (BOTTOM - TOP) * rate / 1e12 / highest
             parts.append(f'<rect x="{x:.1f}" y="{y:.1f}" width="{width - 3:.1f}" height="{BOTTOM - y:.1f}" fill="{colour}"/>')
-            parts.append(text(x + (width - 3) / 2, y - 4, f"{rate:.0f}", 11))
-            if name != "native":
-                parts.append(text(x + (width - 3) / 2, y - 17, f"{ratio:.1f}×", 11, colour=colour, weight="bold"))
+            parts.append(text(x + (width - 3) / 2, y - 4, f"{rate / 1e12:.0f}", 11))
+            if rates[name] is not vendor:
+                parts.append(text(x + (width - 3) / 2, y - 17, f"{rate / vendor[n]:.1f}×", 11, colour=colour, weight="bold"))
     return parts
 
 
-def panel(left, title, document, rows):
-    highest = max(rates(document, name)[n][0] for name, _, _ in rows for n in SIZES)
+def panel(left, title, rates, rows):
+    highest = max(rates[name][n] for name, _, _ in rows for n in SIZES) / 1e12
     step = 50 if highest > 100 else 20
     highest = int(1.15 * highest // step + 1) * step  # room for the figures above the bars
     parts = [text(left, 46, title, 14, "start", weight="bold")]
@@ -81,30 +98,35 @@ def panel(left, title, document, rows):
         x = left + HALF * fraction
         parts.append(f'<rect x="{x:.1f}" y="54" width="10" height="10" fill="{colour}"/>')
         parts.append(text(x + 14, 63, legend, 11, "start"))
-    return parts + axis(left, highest, step) + bars(left, highest, document, rows)
+    return parts + axis(left, highest, step) + bars(left, highest, rates, rows)
 
 
-def drawing():
-    documents = [json.loads((DATA / file).read_text()) for _, file, _ in PANELS]
-    device = documents[0]["device"]
-    assert all(document["device"] == device for document in documents), "the files are of different devices"
+def name_of(file):
+    return file.relative_to(HERE.parents[1]) if file.is_relative_to(HERE.parents[1]) else file.name
+
+
+def drawing(fp32=FP32, fp64=FP64):
+    documents = [json.loads(file.read_text()) for file in (fp32, fp64)]
+    devices = {document["device"].split(",")[0] for document in documents}
+    assert len(devices) == 1, f"the files are of different devices: {devices}"
     parts = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}"'
              f' height="{HEIGHT}" font-family="Helvetica, Arial, sans-serif">',
              f'<rect width="{WIDTH}" height="{HEIGHT}" fill="#ffffff"/>',
-             text(LEFT, 22, f"Rates of n × n × n products on one {device['name']} ({device['power_limit_watts']:.0f} W)",
-                  16, "start", weight="bold")]
-    for number, ((title, _, rows), document) in enumerate(zip(PANELS, documents)):
-        parts += panel(LEFT + number * (HALF + GAP), title, document, rows)
-    library = documents[0]["rows"][0]["engine_details"].split("; ")
-    sources = [f"docs/results/hopper/{file} (rows {', '.join(name for name, _, _ in rows)}; {document['rows'][0]['distribution']}"
-               f" operands; commit {document['commit']})" for (_, file, rows), document in zip(PANELS, documents)]
-    notes = [f"2n³ operations over the median device time of the whole call, splits included; {library[1]}, {library[2]}."
-             " Bold: ratio to cuBLAS.", f"Source: {sources[0]},", sources[1] + "."]
+             text(LEFT, 22, f"Rates of n × n × n products on one {devices.pop()}", 16, "start", weight="bold")]
+    tables = fp32_rates(documents[0]), peer_rates(documents[1])
+    for number, ((title, _, rows), rates) in enumerate(zip(PANELS, tables)):
+        parts += panel(LEFT + number * (HALF + GAP), title, rates, rows)
+    notes = ["2n³ operations over the median time of the whole call, splits included. Bold: ratio to cuBLAS."]
+    notes += [f"{title[:4]}: measured {document['date']}, commit {document['commit']}, {operands} operands; {name_of(file)}."
+              for (title, operands, _), document, file in zip(PANELS, documents, (fp32, fp64))]
     parts += [text(LEFT, BOTTOM + 40 + 16 * line, note, 11, "start", "#57606a") for line, note in enumerate(notes)]
     return "\n".join(parts) + "\n</svg>\n"
 
 
 if __name__ == "__main__":
-    if len(sys.argv) > 2 or (len(sys.argv) == 2 and sys.argv[1].startswith("-")):
-        sys.exit(__doc__)
-    pathlib.Path(sys.argv[1] if len(sys.argv) == 2 else PICTURE).write_text(drawing())
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--fp32", type=pathlib.Path, default=FP32, help="results of docs/results/never_slower.py")
+    parser.add_argument("--fp64", type=pathlib.Path, default=FP64, help="results of docs/results/peers.py")
+    parser.add_argument("--output", type=pathlib.Path, default=PICTURE, help="the picture [docs/pictures/h200-speed.svg]")
+    given = parser.parse_args()
+    given.output.write_text(drawing(given.fp32.resolve(), given.fp64.resolve()))

@@ -9,6 +9,7 @@ example: docs/results/never_slower.py --program build/kintsugi --json never-slow
 """
 
 import argparse
+import datetime
 import json
 import pathlib
 import random
@@ -81,8 +82,11 @@ def shape_of(problem):
 
 
 def measure(words):
-    document = {"format": "kintsugi.never-slower", "format_version": 1, "seed": words.seed, "rows": []}
+    document = {"format": "kintsugi.never-slower", "format_version": 1,
+                "date": datetime.date.today().isoformat(), "seed": words.seed, "rows": []}
     for group, candidate, type_name, distribution, goals in groups(words.random_shapes, words.seed):
+        if words.group not in (None, group):
+            continue
         result = bench(words.program, candidate, type_name, distribution, goals, words.repeat)
         native = {shape_of(row["problem"]): row["time"]["median"] for row in result["rows"] if row["name"] == "native"}
         document["device"] = result["rows"][0]["engine_details"].split(";")[0]
@@ -109,7 +113,7 @@ def page(document):
     lines = ["# Never slower than cuBLAS?", "",
              "Made by `docs/results/never_slower.py --write` from [never-slower.json](hopper/never-slower.json); not to be edited by "
              "hand. The goals were set before.",
-             f"{document['device']}; commit {document['commit']}.", "",
+             f"{document['device']}; commit {document['commit']}; {document['date']}.", "",
              "Speed of the call divided by that of cuBLAS's product of the type, medians, both orders of turns; in brackets the "
              "scheme that the", "operands selected.", ""]
     missed = sum(row["speed"] < row["goal"] for row in rows)
@@ -140,6 +144,7 @@ def main():
     parser.add_argument("--json", type=pathlib.Path, default=pathlib.Path("never-slower.json"), help="file for what is measured")
     parser.add_argument("--repeat", type=int, default=4, help="rounds [4]")
     parser.add_argument("--random-shapes", type=int, default=100, help="of FP32; half as many of FP64 [100]")
+    parser.add_argument("--group", help="measure this group alone, such as 'auto, FP32', which README's chart shows")
     parser.add_argument("--seed", type=int, default=1, help="of the random shapes [1]")
     parser.add_argument("--write", type=pathlib.Path, metavar="FILE", help="measure nothing; make the page from this file")
     words = parser.parse_args()

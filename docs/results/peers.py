@@ -13,6 +13,7 @@ example: docs/results/peers.py --kintsugi build/libkintsugi.so.0 --cublas libcub
 import argparse
 import concurrent.futures
 import ctypes
+import datetime
 import json
 import math
 import os
@@ -246,7 +247,8 @@ def measure(words):
         os.environ.pop(variable, None)
     device = Device()
     library = Library(device, words.kintsugi, words.cublas)
-    document = {"format": "kintsugi.peers", "format_version": 1, "device": device.name, "cublas": library.version, "cases": []}
+    document = {"format": "kintsugi.peers", "format_version": 1, "date": datetime.date.today().isoformat(),
+                "commit": words.commit, "device": device.name, "cublas": library.version, "cases": []}
     for case in cases(words.quick):
         document["cases"].append(measure_case(numpy, device, library, case, words.rounds))
         words.json.write_text(json.dumps(document, indent=1) + "\n")
@@ -295,6 +297,7 @@ def main():
     parser.add_argument("--kintsugi", default="libkintsugi.so.0", help="the library [libkintsugi.so.0]")
     parser.add_argument("--cublas", default="libcublas.so.13", help="the vendor's library [libcublas.so.13]")
     parser.add_argument("--json", type=pathlib.Path, default=pathlib.Path("peers-fp64.json"), help="file for what is measured")
+    parser.add_argument("--commit", default="unknown", help="of which the library was built, as kintsugi --version prints it")
     parser.add_argument("--rounds", type=int, default=4, help="rounds, in both orders of turns [4]")
     parser.add_argument("--quick", action="store_true", help="sizes up to 4096 alone")
     parser.add_argument("--tables", type=pathlib.Path, metavar="FILE", help="measure nothing; print the tables of this file")

@@ -44,6 +44,8 @@ def test_every_group_is_measured_and_compared_with_its_goal(tmp_path):
     assert rows["auto, FP32", "phi:8", "1024"]["speed"] == 2 and rows["auto, FP32", "phi:8", "4096"]["speed"] == 0.5
     assert sum(row["group"].startswith("10 random") for row in document["rows"]) == 10
     assert sum(row["group"].startswith("5 random") for row in document["rows"]) == 5
+    assert never_slower(*words, "--group", "exact").returncode == 0
+    assert {row["group"] for row in json.loads((tmp_path / "found.json").read_text())["rows"]} == {"exact"}
     wrong = never_slower(*words, WRONG="1")
     assert wrong.returncode == 1 and "the largest error is 7 times" in wrong.stderr
 
