@@ -1,4 +1,4 @@
-// Tests that a call with a workspace allocates nothing.
+// Tests that a call with a workspace allocates nothing on the engines that work on host memory.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
