@@ -2,8 +2,11 @@
 //
 // Exit status: 0 success. 2: an error that the user can correct; a line on stderr describes it. 1: an error
 // in the program, or a result that exceeds a bound or the requested accuracy.
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <cstring>
@@ -13,6 +16,7 @@
 #include "command_line.hpp"
 #include "commands.hpp"
 #include "io/interruption.hpp"
+#include "text.hpp"
 
 namespace kintsugi::tools {
 
@@ -27,8 +31,17 @@ int report(std::string message, int status) {
     if (c == '\n' || c == '\r') c = ' ';
   }
   std::fflush(stdout);
-  fmt::print(stderr, "kintsugi: {}\n", message);
+  print_note("kintsugi: {}\n", message);
   return status;
+}
+
+// Takes the descriptors of closed standard streams, so that no file of ours gets one of them and the output
+// with it. Reading and writing fail as before, and a program that `kintsugi run` starts finds them closed.
+void reserve_closed_streams() {
+  for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (::fcntl(stream, F_GETFD) != -1 || errno != EBADF) continue;
+    ::open("/dev/null", (stream == STDIN_FILENO ? O_WRONLY : O_RDONLY) | O_CLOEXEC);
+  }
 }
 
 void describe_program(CLI::App& program) {
@@ -119,6 +132,7 @@ int run_and_report_errors(int count, char** words) {
 }  // namespace kintsugi::tools
 
 int main(int count, char** words) {
+  kintsugi::tools::reserve_closed_streams();
   // A limit on file sizes is reported as an error of write(), instead of ending the program.
   std::signal(SIGXFSZ, SIG_IGN);
   return kintsugi::tools::run_and_report_errors(count, words);

@@ -182,7 +182,7 @@ void Progress::show(std::int64_t done, std::int64_t total) {
   shown_ = true;
   const int filled =
       static_cast<int>(static_cast<double>(width) * static_cast<double>(done) / static_cast<double>(total));
-  fmt::print(stderr, "\r{} [{:#<{}}{:.<{}}] {} of {}", what_, "", filled, "", width - filled, done, total);
+  print_note("\r{} [{:#<{}}{:.<{}}] {} of {}", what_, "", filled, "", width - filled, done, total);
   std::fflush(stderr);
 }
 

@@ -1,9 +1,12 @@
 // Text output: tables, lines of a given width, numbers with units, progress.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <string>
 #include <utility>
 #include <vector>
@@ -30,6 +33,13 @@ class Table {
   std::vector<std::vector<std::string>> rows_;
   std::vector<std::size_t> right_aligned_;
 };
+
+// Prints to stderr. A stderr that cannot be written is ignored: nothing is left that could say so, and the
+// exit status still tells.
+template <class... T>
+void print_note(fmt::format_string<T...> format, T&&... values) {
+  std::fputs(fmt::format(format, std::forward<T>(values)...).c_str(), stderr);
+}
 
 // A progress bar on stderr, if stderr is a terminal.
 class Progress {

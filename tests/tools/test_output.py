@@ -108,6 +108,36 @@ def test_columns_that_are_none_are_ignored(program, columns):
     assert program.ok("schemes", environment={"COLUMNS": columns}).stdout == program.ok("schemes").stdout
 
 
+def with_streams(program, streams, *words):
+    """The exit status and what was written where the shell's redirections `streams` are given."""
+    completed = subprocess.run(["sh", "-c", f'exec "$@" {streams}', "sh", PROGRAM, *words], cwd=program.folder,
+                               env=program.environment, capture_output=True, text=True)
+    return completed.returncode, completed.stdout, completed.stderr
+
+
+@pytest.mark.parametrize("streams", ["2>&-", ">&-", "<&-", "<&- >&- 2>&-", "2>/dev/full", ">/dev/full 2>/dev/full"])
+def test_closed_and_full_streams_change_no_exit_status(operands, streams):
+    """Bad input is 2, output that is lost is 2, all else is 0. No file gets the descriptor of a closed stream."""
+    lost = ">&-" in streams.replace("2>&-", "") or ">/dev/full" in streams.replace("2>/dev/full", "")
+    status, stdout, stderr = with_streams(operands, streams, "nonsense")
+    assert (status, stdout) == (2, "") and ("nonsense: is not known here" in stderr) == ("2>" not in streams)
+    status, _, stderr = with_streams(operands, streams, "schemes")
+    assert status == (2 if lost else 0)
+    assert ("standard output: cannot" in stderr) == (lost and "2>" not in streams)
+    assert with_streams(operands, streams, "--help")[0] == (2 if lost else 0)
+    operands.ok("gemm", "A.npy", "B.npy", "-o", "C.npy")
+    status, _, _ = with_streams(operands, streams, "gemm", "A.npy", "B.npy", "-o", "D.npy", "--explain", "--log", "debug")
+    assert status == (2 if lost else 0)
+    assert (operands.folder / "D.npy").read_bytes() == (operands.folder / "C.npy").read_bytes()
+
+
+def test_a_program_that_is_run_finds_closed_streams_closed(program):
+    code = "import os\nfor stream in (0, 1, 2):\n  try: os.fstat(stream); print(stream, file=open('open', 'a'))\n  except OSError: pass"
+    (program.folder / "code.py").write_text(code)
+    assert with_streams(program, "<&- 2>&-", "run", "--blas", "--", "python3", "code.py")[0] == 0
+    assert (program.folder / "open").read_text() == "1\n"
+
+
 # More rows than a test waits for.
 LONG = ["accuracy", "--schemes", "fp16", "--shapes", "64x64x64", "--seeds", ",".join(str(seed) for seed in range(1, 5000))]
 

@@ -116,7 +116,7 @@ void run_accuracy(const AccuracyRequest& given) {
                outcome.rows_before);
   }
   if (outcome.refused > 0) {
-    fmt::print(stderr, "kintsugi accuracy: {} rows are left out, the first: {}\n", outcome.refused,
+    print_note("kintsugi accuracy: {} rows are left out, the first: {}\n", outcome.refused,
                outcome.first_refusal);
   }
   require_bounds(outcome);

@@ -31,7 +31,7 @@ class SweepProgress {
     const auto now = std::chrono::steady_clock::now();
     if (terminal_ || now - last_ < interval) return;
     last_ = now;
-    fmt::print(stderr, "kintsugi {}: {} of {} rows, {} {}\n", name_, done, total_, sweep_case.distribution,
+    print_note("kintsugi {}: {} of {} rows, {} {}\n", name_, done, total_, sweep_case.distribution,
                shape_text(sweep_case.shape));
   }
 

@@ -29,9 +29,7 @@ std::string subject_of_error(const std::vector<FlagValue>& flags, const std::str
 }
 
 // Prints log lines, as many as the setting `log` allows, on stderr, since stdout has the results.
-void print_log(void*, kintsugi_log_level, const char* message) {
-  fmt::print(stderr, "kintsugi log: {}\n", message);
-}
+void print_log(void*, kintsugi_log_level, const char* message) { print_note("kintsugi log: {}\n", message); }
 
 // True for settings that decide which scheme runs.
 bool decides_scheme(const FlagValue& flag) {
