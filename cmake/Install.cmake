@@ -14,13 +14,16 @@ install(TARGETS kintsugi kintsugi-cxx EXPORT kintsugi_targets
 # Opened by the dynamic linker beside libkintsugi; nothing links it.
 foreach(drop_in kintsugi_blas kintsugi_cublas)
   if(TARGET ${drop_in})
-    set_target_properties(${drop_in} PROPERTIES INSTALL_RPATH "$ORIGIN")
+    # CMake would lengthen a build path that it rewrites by colons, each of which means the folder that a program is started in.
+    set_target_properties(${drop_in} ${drop_in}_audit PROPERTIES INSTALL_RPATH "$ORIGIN" BUILD_WITH_INSTALL_RPATH ON)
     install(TARGETS ${drop_in} ${drop_in}_audit LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
   endif()
 endforeach()
 # Found by `kintsugi run --library-path` beside the drop-in.
 if(TARGET kintsugi_cublas)
   foreach(version 12 13)
+    set_target_properties(kintsugi_path_cublas_${version} kintsugi_path_cublasLt_${version}
+                          PROPERTIES INSTALL_RPATH "$ORIGIN;$ORIGIN/../.." BUILD_WITH_INSTALL_RPATH ON)
     install(TARGETS kintsugi_path_cublas_${version} kintsugi_path_cublasLt_${version}
             LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/cublas_path/${version} NAMELINK_SKIP)
   endforeach()
@@ -55,13 +58,18 @@ set(pkgconfig_folder ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 cmake_path(RELATIVE_PATH CMAKE_INSTALL_PREFIX BASE_DIRECTORY ${CMAKE_INSTALL_PREFIX}/${pkgconfig_folder}
            OUTPUT_VARIABLE pkgconfig_to_prefix)
 configure_file(${CMAKE_CURRENT_LIST_DIR}/kintsugi.pc.in ${PROJECT_BINARY_DIR}/kintsugi.pc @ONLY)
-install(FILES ${PROJECT_BINARY_DIR}/kintsugi.pc DESTINATION ${pkgconfig_folder})
+# kintsugi.hpp alone needs C++20, which a C compiler does not take.
+file(WRITE ${PROJECT_BINARY_DIR}/kintsugi-cxx.pc "Name: kintsugi-cxx\nDescription: ${PROJECT_DESCRIPTION}, with kintsugi.hpp\n"
+     "Version: ${PROJECT_VERSION}\nRequires: kintsugi\nCflags: -std=c++20\n")
+install(FILES ${PROJECT_BINARY_DIR}/kintsugi.pc ${PROJECT_BINARY_DIR}/kintsugi-cxx.pc DESTINATION ${pkgconfig_folder})
 
 # ---------------------------------------------------------- program and documentation
 if(TARGET kintsugi_program)
   cmake_path(RELATIVE_PATH CMAKE_INSTALL_FULL_LIBDIR BASE_DIRECTORY ${CMAKE_INSTALL_FULL_BINDIR}
              OUTPUT_VARIABLE program_to_library)
-  set_target_properties(kintsugi_program PROPERTIES INSTALL_RPATH "$ORIGIN/${program_to_library}")
+  # Beside the library in the build folder and in the Python wheel.
+  set_target_properties(kintsugi_program PROPERTIES INSTALL_RPATH "$ORIGIN;$ORIGIN/${program_to_library}"
+                                                    BUILD_WITH_INSTALL_RPATH ON)
   install(TARGETS kintsugi_program RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE ${PROJECT_SOURCE_DIR}/README.md ${PROJECT_SOURCE_DIR}/CHANGELOG.md

@@ -17,8 +17,9 @@
 #define KINTSUGI_KINTSUGI_HPP
 
 #if __cplusplus < 201709L  // GCC 10's value of __cplusplus for C++20
-#error "kintsugi.hpp needs C++20 (CMake: link kintsugi::cxx); kintsugi.h serves C and C++11"
-#endif
+#error \
+    "kintsugi.hpp needs C++20: -std=c++20 (CMake: kintsugi::cxx, pkg-config: kintsugi-cxx); or include kintsugi.h"
+#else  // nothing of the header follows the error
 
 #include <cstddef>
 #include <cstdint>
@@ -136,4 +137,5 @@ inline std::string settings(const Handle& handle) { return settings(&handle); }
 
 }  // namespace kintsugi
 
+#endif
 #endif

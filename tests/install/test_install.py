@@ -47,7 +47,7 @@ def test_what_is_installed(prefix, library_folder):
     assert (library_folder / "libkintsugi.so").is_symlink()
     assert not list(prefix.rglob("*.a")), "the modules are not for others"
     assert (library_folder / "cmake/kintsugi/kintsugiConfig.cmake").is_file()
-    assert (library_folder / "pkgconfig/kintsugi.pc").is_file()
+    assert sorted(file.name for file in (library_folder / "pkgconfig").iterdir()) == ["kintsugi-cxx.pc", "kintsugi.pc"]
 
 
 @pytest.mark.parametrize("drop_in, function", [("blas", "cblas_dgemm64_"), ("cublas", "cublasDgemm_v2_64")])
@@ -142,7 +142,8 @@ def test_the_wrapper_says_which_standard_it_needs(prefix, tmp_path):
     source.write_text("#include <kintsugi/kintsugi.hpp>\n")
     result = subprocess.run([CXX, "-std=c++17", f"-I{prefix / 'include'}", "-fsyntax-only", str(source)],
                             capture_output=True, text=True)
-    assert result.returncode != 0 and "kintsugi.hpp needs C++20" in result.stderr
+    assert result.returncode != 0 and "kintsugi.hpp needs C++20: -std=c++20" in result.stderr
+    assert result.stderr.count(" error: ") == 1, "nothing of the header follows"
 
 
 def installed_version(prefix):
@@ -157,14 +158,15 @@ def test_a_version_that_is_not_here_is_refused(prefix, tmp_path):
     assert result.returncode != 0 and "99.0" in result.stderr
 
 
-@pytest.mark.parametrize("compiler, source", [
-    ([CC, "-std=c11"], "c/sgemm.c"),
-    ([CXX, "-std=c++20"], "cpp/gemm.cpp"),
+@pytest.mark.parametrize("compiler, package, source", [
+    ([CC, "-std=c11"], "kintsugi", "c/sgemm.c"),
+    ([CC], "kintsugi", "c/sgemm.c"),  # no option of C++'s, of which a C compiler warns
+    ([CXX, "-std=gnu++17"], "kintsugi-cxx", "cpp/gemm.cpp"),  # names the standard that the header needs
 ])
-def test_examples_with_pkg_config_alone(prefix, library_folder, tmp_path, compiler, source):
+def test_examples_with_pkg_config_alone(prefix, library_folder, tmp_path, compiler, package, source):
     environment = os.environ | {"PKG_CONFIG_PATH": str(library_folder / "pkgconfig")}
     # The prefix has a space in it, which pkg-config escapes for a shell: let a shell read it.
-    flags = run("pkg-config", "--cflags", "--libs", "kintsugi", env=environment).strip()
+    flags = run("pkg-config", "--cflags", "--libs", package, env=environment).strip()
     run("sh", "-c", f'exec "$@" {flags} -lm', "sh", *compiler, *PEDANTIC, "-O1", SOURCE / "examples" / source, "-o",
         tmp_path / "example")
     output = run(tmp_path / "example", env=os.environ | {"LD_LIBRARY_PATH": str(library_folder)})
