@@ -1,6 +1,6 @@
-"""Puts libkintsugi.so into the wheel. LIBKINTSUGI names the file, relative to the folder in which pip was called; without
-LIBKINTSUGI, CMake builds the library. The compiled part of the package (_core.abi3.so) and the drop-in for cuBLAS, which
-`kintsugi run` preloads, are taken from the library's folder if they are there."""
+"""Puts the compiled files into the wheel: the library, the compiled part of the package, the program and the drop-ins.
+LIBKINTSUGI names the library in a build folder that has all of them, relative to the folder in which pip was called; without
+LIBKINTSUGI, CMake builds them."""
 
 import os
 import pathlib
@@ -21,7 +21,7 @@ except ImportError:  # setuptools before 70.1
 HERE = pathlib.Path(__file__).resolve().parent
 SOURCE = HERE.parent
 COMPILED = "_core.abi3.so"
-DROP_IN = ("libkintsugi_cublas.so", "libkintsugi_cublas_audit.so")
+TARGET = "kintsugi_package"  # CMake's name for all that a wheel carries
 
 
 def version():
@@ -30,13 +30,13 @@ def version():
 
 
 def built_library(folder):
-    """Builds the library and the compiled part, without program and tests. Returns the library's path. Device code is built
-    for all GPUs, since a wheel is used on other machines."""
-    options = ["-DCMAKE_BUILD_TYPE=Release", "-DKINTSUGI_TESTS=OFF", "-DKINTSUGI_TOOLS=OFF",
-               f"-DKINTSUGI_PYTHON={sys.executable}", "-DKINTSUGI_DEVICE_CODE=on"]
+    """Builds all that the wheel carries. Returns the library's path. Device code is built for all GPUs, since a wheel is used
+    on other machines."""
+    options = ["-DCMAKE_BUILD_TYPE=Release", "-DKINTSUGI_TESTS=OFF", f"-DKINTSUGI_PYTHON={sys.executable}",
+               "-DKINTSUGI_DEVICE_CODE=on"]
     options += shlex.split(os.environ.get("CMAKE_ARGS", ""))
     subprocess.run(["cmake", "-S", str(SOURCE), "-B", str(folder), *options], check=True)
-    subprocess.run(["cmake", "--build", str(folder), "--parallel"], check=True)
+    subprocess.run(["cmake", "--build", str(folder), "--parallel", "--target", TARGET], check=True)
     return folder / "libkintsugi.so"
 
 
@@ -62,23 +62,36 @@ def given_library(text):
     raise SystemExit(f"LIBKINTSUGI = {text!r} is no file" + ("" if os.path.isabs(text) else f" seen from {looked}"))
 
 
+def compiled_files():
+    """Names of the wheel's compiled files in a build folder. Libraries have their SONAMEs, by which they find each other."""
+    major = version().split(".")[0]
+    drop_ins = ("libkintsugi_blas", "libkintsugi_cublas")
+    return ["kintsugi", COMPILED, f"libkintsugi.so.{major}", *(f"{name}.so.{major}" for name in drop_ins),
+            *(f"{name}_audit.so" for name in drop_ins),
+            *(f"cublas_path/{number}/{name}.so.{number}" for number in (12, 13) for name in ("libcublas", "libcublasLt"))]
+
+
+def require_files(folder, names):
+    """Ends the process if some are missing, with the command that builds them."""
+    missing = [name for name in names if not (folder / name).is_file()]
+    if not missing:
+        return
+    python = f"; {COMPILED} needs Python.h (Debian: python3-dev)" if COMPILED in missing else ""
+    build = f"cmake -S {SOURCE} -B {folder} && cmake --build {folder} --target {TARGET}"
+    raise SystemExit(f"kintsugi: {folder} has no {', '.join(missing)}. This builds all that a wheel carries: {build}{python}")
+
+
 class BuildWithLibrary(build_py):
     def run(self):
+        package = pathlib.Path(self.build_lib) / "kintsugi"
+        shutil.rmtree(package, ignore_errors=True)  # an earlier version's files would be packed, too
         super().run()
         given = os.environ.get("LIBKINTSUGI")
         library = given_library(given) if given else built_library(pathlib.Path(self.build_lib).resolve().parent / "cmake")
-        package = pathlib.Path(self.build_lib) / "kintsugi"
-        shutil.copyfile(library, package / "libkintsugi.so")
-        compiled = library.with_name(COMPILED)
-        if compiled.is_file():
-            shutil.copyfile(compiled, package / COMPILED)
-        else:
-            print(f"kintsugi: no {COMPILED} beside {library}: calls will go through ctypes", file=sys.stderr)
-        for name in DROP_IN:
-            if library.with_name(name).is_file():
-                shutil.copyfile(library.with_name(name), package / name)
-            else:
-                print(f"kintsugi: no {name} beside {library}: kintsugi run will not find it", file=sys.stderr)
+        require_files(library.parent, compiled_files())
+        for name in compiled_files():
+            (package / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(library.parent / name, package / name)
 
 
 class PlatformWheel(bdist_wheel):

@@ -66,7 +66,8 @@ class Operands(ctypes.Structure):
 
 
 def _load() -> ctypes.CDLL:
-    path = pathlib.Path(__file__).with_name("libkintsugi.so")
+    here = pathlib.Path(__file__).parent
+    path = next(iter(sorted(here.glob("libkintsugi.so*"))), here / "libkintsugi.so")  # wheels name it by its SONAME
     try:
         library = ctypes.CDLL(str(path))
     except OSError as error:

@@ -17,7 +17,8 @@ def files_of_folders():
     counts = collections.Counter()
     for module in MODULES:
         for path in (SOURCE / module).rglob("*"):
-            if path.is_file() and "__pycache__" not in path.parts and path.suffix != ".pyc":
+            made = {"__pycache__", "build"} & set(path.relative_to(SOURCE).parts)  # by Python and pip
+            if path.is_file() and not made and path.suffix != ".pyc":
                 counts[str(path.parent.relative_to(SOURCE))] += 1
     return counts
 

@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -14,8 +15,16 @@ import pytest
 SOURCE = pathlib.Path(os.environ["TESTED_SOURCE"])
 HERE = pathlib.Path(__file__).resolve().parent
 
-pytestmark = pytest.mark.skipif(os.environ.get("TESTED_SANITIZED") == "1",
-                                reason="a Python without the sanitizers cannot load a sanitized library")
+pytestmark = [
+    pytest.mark.skipif(os.environ.get("TESTED_SANITIZED") == "1",
+                       reason="a Python without the sanitizers cannot load a sanitized library"),
+    pytest.mark.skipif(not {"TESTED_PROGRAM", "TESTED_PYTHON_CORE", "TESTED_BLAS", "TESTED_CUBLAS"} <= set(os.environ),
+                       reason="built without the program, the drop-ins or Python.h"),
+]
+
+COMPILED = {"kintsugi", "_core.abi3.so", "libkintsugi.so.0", "libkintsugi_blas.so.0", "libkintsugi_blas_audit.so",
+            "libkintsugi_cublas.so.0", "libkintsugi_cublas_audit.so", "cublas_path/12/libcublas.so.12",
+            "cublas_path/12/libcublasLt.so.12", "cublas_path/13/libcublas.so.13", "cublas_path/13/libcublasLt.so.13"}
 
 
 def run(*command, **options):
@@ -24,16 +33,27 @@ def run(*command, **options):
     return result.stdout
 
 
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory):
-    """Built from a copy, since setuptools leaves files beside its sources; without a network. The library is named as
-    pip's caller sees it."""
-    folder = tmp_path_factory.mktemp("wheel")
+def build_wheel(folder, library, **options):
+    """The words that build a wheel from a copy of the sources in `folder`, since setuptools leaves files beside its sources;
+    without a network. The library is named as pip's caller sees it."""
     for part in ("python", "include", "LICENSE"):
         run("cp", "-r", SOURCE / part, folder / part)
-    library = pathlib.Path(os.environ["TESTED_LIBRARY"])
-    run(sys.executable, "-m", "pip", "wheel", "--no-build-isolation", "--no-deps", "--no-index", "-w", folder / "dist",
-        folder / "python", cwd=library.parent, env={**os.environ, "LIBKINTSUGI": library.name})
+    return subprocess.run([sys.executable, "-m", "pip", "wheel", "--no-build-isolation", "--no-deps", "--no-index", "-w", "dist",
+                           "python/"], cwd=folder, capture_output=True, text=True, env={**os.environ, "LIBKINTSUGI": library},
+                          **options)
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    """Made from a copy of the build folder's files, which is gone afterwards."""
+    folder = tmp_path_factory.mktemp("wheel")
+    build = pathlib.Path(os.environ["TESTED_LIBRARY"]).parent
+    for name in COMPILED | {"libkintsugi.so"}:
+        (folder / "build" / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(build / name, folder / "build" / name)
+    result = build_wheel(folder, "build/libkintsugi.so")
+    assert result.returncode == 0, result.stdout + result.stderr
+    shutil.rmtree(folder / "build")
     return next((folder / "dist").glob("*.whl"))
 
 
@@ -46,37 +66,80 @@ def python(wheel, tmp_path_factory):
     return folder / "bin/python"
 
 
-def test_the_wheel_has_the_library_and_is_the_platforms(wheel):
+def test_the_wheel_has_all_that_is_compiled_and_is_the_platforms(wheel):
     assert re.fullmatch(r"kintsugi-[0-9.]+-py3-none-linux_\w+\.whl", wheel.name)
-    names = zipfile.ZipFile(wheel).namelist()
-    assert {"kintsugi/__init__.py", "kintsugi/py.typed", "kintsugi/libkintsugi.so"} <= set(names)
-    assert ("kintsugi/_core.abi3.so" in names) == ("TESTED_PYTHON_CORE" in os.environ)
-    assert ("kintsugi/libkintsugi_cublas.so" in names) == ("TESTED_CUBLAS" in os.environ)
-    assert ("kintsugi/libkintsugi_cublas_audit.so" in names) == ("TESTED_CUBLAS" in os.environ)
+    names = set(zipfile.ZipFile(wheel).namelist())
+    assert {"kintsugi/__init__.py", "kintsugi/py.typed"} <= names
+    assert {name for name in names if name.startswith("kintsugi/") and not name.endswith((".py", ".typed"))} == {
+        f"kintsugi/{name}" for name in COMPILED}
 
 
-@pytest.mark.skipif("TESTED_CUBLAS" not in os.environ, reason="built without drop-ins")
-def test_the_wheel_runs_programs_with_the_drop_in(python, tmp_path):
-    """Over the fake driver and the fake cuBLAS, where a preload and where the audit library is needed."""
+# What Debian and manylinux have on every machine, the compiler's run-time, and our own libraries.
+SYSTEM = re.compile(r"libkintsugi\w*\.so\.0|lib(stdc\+\+|m|gcc_s|c|gomp|dl|pthread)\.so\.\d+|ld-linux-.*|libcublas(Lt)?_real\.so\.\d+")
+
+
+def test_the_wheels_files_need_and_search_nothing_else(wheel, tmp_path):
+    """An empty part of a run path would be the folder that a program is started in."""
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(tmp_path)
+    for name in COMPILED:
+        dynamic = run("readelf", "-d", tmp_path / "kintsugi" / name)
+        assert all(SYSTEM.fullmatch(needed) for needed in re.findall(r"\(NEEDED\).*\[(.*)\]", dynamic)), f"{name}\n{dynamic}"
+        paths = [path for found in re.findall(r"\(R\w*PATH\).*\[(.*)\]", dynamic) for path in found.split(":")]
+        assert all(path.startswith("$ORIGIN") for path in paths), f"{name}: {paths}"
+
+
+def kintsugi(python, *words, **options):
+    return subprocess.run([str(python.with_name("kintsugi")), *map(str, words)], capture_output=True, text=True, **options)
+
+
+def test_the_command_is_the_program(python, tmp_path):
+    """With all commands, its status and its streams."""
+    assert kintsugi(python, "--help").stdout == run(os.environ["TESTED_PROGRAM"], "--help")
+    assert run(python, "-m", "kintsugi", "schemes", "--json", cwd=tmp_path) == kintsugi(python, "schemes", "--json").stdout
+    wrong = kintsugi(python, "gem")
+    assert (wrong.returncode, wrong.stdout) == (2, "") and "did you mean gemm?" in wrong.stderr
+    for side, shape in (("a", "5x3"), ("b", "3x4")):
+        assert kintsugi(python, "generate", "uniform", shape, "--side", side, "-o", f"{side}.npy", cwd=tmp_path).returncode == 0
+    product = kintsugi(python, "gemm", "a.npy", "b.npy", "-o", "c.npy", "--accuracy", "exact", "--check", cwd=tmp_path)
+    assert product.returncode == 0, product.stderr
+
+
+def test_the_wheel_runs_programs_with_the_drop_ins(python, tmp_path):
+    """Over the fake driver and the fake cuBLAS, where a preload and where the audit library is needed, and for BLAS."""
     fakes = pathlib.Path(os.environ["TESTED_BUILD"]) / "tests/fakes"
     program = [sys.executable, SOURCE / "tests/drop_in/cublas_program.py", "--product", "sgemm", "8", "8", "8"]
     variables = {**os.environ, "LD_LIBRARY_PATH": str(fakes), "KINTSUGI_POLICY": "native", "KINTSUGI_EXPLAIN": "1",
                  "FAKE_CUDA_MULTIPLY": "1"}
     for flags, words, loaded in (([], [], f"{fakes}/libcuda.so.1:{fakes}/libcublas.so.13"), (["--audit"], ["--handle"], "")):
-        command = [python.with_name("kintsugi"), "run", *flags, "--", *program, *words]
-        result = subprocess.run(list(map(str, command)), capture_output=True, text=True, cwd=tmp_path,
-                                env={**variables, "LD_PRELOAD": loaded})
+        result = kintsugi(python, "run", *flags, "--", *program, *words, cwd=tmp_path, env={**variables, "LD_PRELOAD": loaded})
         assert result.returncode == 0, result.stderr
         assert "cublasSgemm_v2" in result.stderr and "policy native forwards every call" in result.stderr
         assert json.loads(result.stdout)["results"] == [8]
+    code = "import numpy; a = numpy.ones((300, 300)); assert (a @ a == 300).all()"
+    result = kintsugi(python, "run", "--blas", "--", python, "-c", code, cwd=tmp_path,
+                      env={**os.environ, "KINTSUGI_EXPLAIN": "1", "KINTSUGI_POLICY": "emulate"})
+    assert result.returncode == 0 and "dgemm" in result.stderr, result.stderr
 
 
-def test_run_says_what_is_missing(python, tmp_path):
-    """A program, and the drop-in in a package without it."""
-    result = subprocess.run([python, "-m", "kintsugi", "run", "--"], capture_output=True, text=True, cwd=tmp_path)
-    assert result.returncode == 2 and "there is no program" in result.stderr
-    result = subprocess.run([python, "-m", "kintsugi", "run", "--", "/no/program"], capture_output=True, text=True, cwd=tmp_path)
-    assert result.returncode == 1 and ("/no/program cannot be run" in result.stderr or "without the drop-in" in result.stderr)
+@pytest.mark.parametrize("missing, needs", [("_core.abi3.so", "python3-dev"), ("libkintsugi_blas.so.0", "kintsugi_package"),
+                                            ("kintsugi", "kintsugi_package")])
+def test_a_wheel_without_a_compiled_file_is_an_error(tmp_path, missing, needs):
+    for name in (COMPILED | {"libkintsugi.so"}) - {missing}:
+        (tmp_path / "build" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "build" / name).touch()
+    result = build_wheel(tmp_path, "build/libkintsugi.so")
+    message = result.stdout + result.stderr
+    assert result.returncode != 0 and f"build has no {missing}. This builds all that a wheel carries: cmake" in message
+    assert needs in message and not list(tmp_path.glob("dist/*"))
+
+
+def test_the_command_says_what_is_missing(wheel, tmp_path):
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(tmp_path)
+    (tmp_path / "kintsugi/kintsugi").unlink()
+    result = subprocess.run([sys.executable, "-m", "kintsugi", "schemes"], capture_output=True, text=True, cwd=tmp_path)
+    assert result.returncode == 1 and "kintsugi/kintsugi cannot be run: No such file or directory" in result.stderr
 
 
 def test_the_wheel_has_the_license(wheel):
@@ -87,11 +150,7 @@ def test_the_wheel_has_the_license(wheel):
 
 def test_a_library_that_is_not_there_is_named(tmp_path):
     """With the folders in which it was looked for."""
-    for part in ("python", "include", "LICENSE"):
-        run("cp", "-r", SOURCE / part, tmp_path / part)
-    result = subprocess.run([sys.executable, "-m", "pip", "wheel", "--no-build-isolation", "--no-deps", "--no-index", "-w",
-                             "dist", "python/"], cwd=tmp_path, capture_output=True, text=True,
-                            env={**os.environ, "LIBKINTSUGI": "build/absent.so"})
+    result = build_wheel(tmp_path, "build/absent.so")
     message = f"LIBKINTSUGI = 'build/absent.so' is no file seen from {tmp_path}"
     assert result.returncode != 0 and message in result.stdout + result.stderr
 
@@ -122,7 +181,7 @@ def test_examples_of_the_documentation(python, tmp_path):
 def test_a_library_that_is_missing_is_named(wheel, tmp_path):
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(tmp_path)
-    (tmp_path / "kintsugi/libkintsugi.so").unlink()
+    (tmp_path / "kintsugi/libkintsugi.so.0").unlink()
     result = subprocess.run([sys.executable, "-c", "import kintsugi"], capture_output=True, text=True, cwd=tmp_path)
     assert result.returncode != 0 and "libkintsugi.so" in result.stderr and "install one with pip" in result.stderr
 
@@ -149,7 +208,6 @@ def test_without_the_compiled_path_products_go_through_ctypes(wheel, tmp_path, c
     run(sys.executable, "-c", WITHOUT_CORE, cwd=tmp_path)
 
 
-@pytest.mark.skipif("TESTED_PYTHON_CORE" not in os.environ, reason="built without Python.h")
 def test_the_compiled_path_exports_its_init_function_alone():
     core = os.environ["TESTED_PYTHON_CORE"]
     exported = run("nm", "-D", "--defined-only", "--format=just-symbols", core).split()
@@ -210,7 +268,7 @@ def site(wheel, tmp_path):
 
     def product(**environment):
         environment = {**os.environ, "LD_LIBRARY_PATH": str(tmp_path / "no-blas"), **environment}
-        return json.loads(run(sys.executable, "-c", PRODUCT, tmp_path / "site/kintsugi/libkintsugi.so", env=environment))
+        return json.loads(run(sys.executable, "-c", PRODUCT, tmp_path / "site/kintsugi/libkintsugi.so.0", env=environment))
 
     return tmp_path / "site", product
 
@@ -237,7 +295,7 @@ def test_the_wheel_requires_a_blas_and_opens_it(wheel, site):
 
 CMAKE = """#!/bin/sh
 printf '%s\\n' "$*" >>"$CMAKE_LOG"
-if [ "$1" = --build ]; then mkdir -p "$2" && : >"$2/libkintsugi.so"; fi
+if [ "$1" = --build ]; then mkdir -p "$2" && (cd "$2" && mkdir -p cublas_path/12 cublas_path/13 && touch $COMPILED); fi
 """
 
 
@@ -250,8 +308,10 @@ def test_a_wheel_has_device_code_unless_told_otherwise(tmp_path, given, last):
     (tmp_path / "bin/cmake").write_text(CMAKE)
     (tmp_path / "bin/cmake").chmod(0o755)
     environment = {name: value for name, value in os.environ.items() if name != "LIBKINTSUGI"}
-    environment |= {"PATH": f"{tmp_path}/bin:{os.environ['PATH']}", "CMAKE_LOG": str(tmp_path / "log"), "CMAKE_ARGS": given}
+    environment |= {"PATH": f"{tmp_path}/bin:{os.environ['PATH']}", "CMAKE_LOG": str(tmp_path / "log"), "CMAKE_ARGS": given,
+                    "COMPILED": " ".join(COMPILED)}
     run(sys.executable, "setup.py", "-q", "build_py", "--build-lib", tmp_path / "lib", cwd=tmp_path / "python", env=environment)
     configured, built = (tmp_path / "log").read_text().splitlines()
     assert "-DKINTSUGI_DEVICE_CODE=on" in configured.split() and configured.split()[-1] == last
-    assert built.startswith("--build ") and (tmp_path / "lib/kintsugi/libkintsugi.so").exists()
+    assert built.startswith("--build ") and "kintsugi_package" in built
+    assert all((tmp_path / "lib/kintsugi" / name).exists() for name in COMPILED)
