@@ -262,3 +262,10 @@ def test_every_include_is_linked():
                         module_of(target) == "src/engines" and target.endswith(".hpp")):
                     missing.append(f"{here}: {name}")
     assert missing == []
+
+
+def test_only_tables_of_architectures_name_matrix_units():
+    """So that a GPU is added by a table alone (docs/ADDING-A-GPU.md)."""
+    names = re.compile(r"Accumulator::(?:v100|a100|h200)\w*")
+    files = [file for file in (SOURCE / "src/engines/cuda").rglob("*.[ch]pp") if names.search(file.read_text())]
+    assert files and all(file.parent.name == "arch" for file in files), files

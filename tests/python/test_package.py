@@ -34,8 +34,8 @@ def run(*command, **options):
 
 
 def build_wheel(folder, library, **options):
-    """The words that build a wheel from a copy of the sources in `folder`, since setuptools leaves files beside its sources;
-    without a network. The library is named as pip's caller sees it."""
+    """Makes a wheel from a copy of the sources in `folder`, since setuptools leaves files beside its sources; without a
+    network. Returns the finished process. The library is named as pip's caller sees it."""
     for part in ("python", "include", "LICENSE"):
         run("cp", "-r", SOURCE / part, folder / part)
     return subprocess.run([sys.executable, "-m", "pip", "wheel", "--no-build-isolation", "--no-deps", "--no-index", "-w", "dist",

@@ -155,7 +155,8 @@ class CudaEngine final : public Engine, public DeviceEngine {
   bool fuses(const Schedule& schedule, FormatId format, Accumulator accumulator,
              ElementType type) const override {
     if (schedule.tiles.depth > 0) return has_weighted_tile_gemm(schedule, format, type);
-    return accumulator == Accumulator::h200 && has_multi_term_gemm(schedule, format, type);
+    return accumulator == current_architecture().available_fp16_bf16_accumulators().front() &&
+           has_multi_term_gemm(schedule, format, type);
   }
   std::size_t fused_scratch_bytes(const DeviceShape& shape) const override {
     return shape.schedule.tiles.depth > 0 ? weighted_tile_scratch_bytes(shape)
