@@ -134,8 +134,8 @@ const char* read_state(const Origin& origin, CallState& state) {
 
 std::string emulate(const Decision& decision, const Call& call, const CallState& state,
                     kintsugi_handle handle) {
-  // Under a capture the drop-in passes no workspace. The library then allocates it, and the memory belongs to
-  // the graph.
+  // Under a capture the drop-in passes no workspace. The library then allocates it for the graph, within the
+  // plan's limit, which holds for all graphs together; beyond it the call fails and is forwarded.
   const std::size_t bytes = is_captured(state.stream) ? 0 : decision.workspace_bytes;
   const Workspace workspace(state.device, bytes, state.stream);
   kintsugi_operands operands = KINTSUGI_OPERANDS_INIT;

@@ -24,8 +24,10 @@
  *  - A call on a queue of kind KINTSUGI_QUEUE_CUDA enqueues its work in the stream and returns. It never
  *    waits for the device, and may be captured in a graph. The plan must be made before the capture, in the
  *    same context and with the same handle; otherwise the call is KINTSUGI_INVALID_ARGUMENT, and the capture
- *    goes on. kintsugi_report() reads what only the device knows, and waits for it. On a queue of kind
- *    KINTSUGI_QUEUE_HOST a call uses the default stream and returns when C is complete.
+ *    goes on. A captured call without a workspace makes no memory nodes: its memory stays the graph's. It may
+ *    wait for the device if memory of destroyed graphs must be freed for it. kintsugi_report() reads what only
+ *    the device knows, and waits for it. On a queue of kind KINTSUGI_QUEUE_HOST a call uses the default stream
+ *    and returns when C is complete.
  *  - With alpha = 0 in device memory an emulated product does not read A and B. A native product, which the
  *    vendor's library computes, reads them, and a NaN in A or B reaches C.
  *  - A device failure caused by an earlier call is reported by the first call that meets it.
@@ -175,7 +177,8 @@ typedef struct kintsugi_options {
   const char* engine;      /* a name of kintsugi_describe_engines: runs on that engine or fails */
   const char* policy;      /* "auto", "emulate", "native" */
   const char* accumulator; /* reference engine: the matrix unit whose additions are modeled */
-  int64_t workspace_limit; /* bytes; C is computed in blocks to fit, with the same bits */
+  int64_t workspace_limit; /* bytes; C is computed in blocks to fit, with the same bits; also limits the
+                              workspaces of all captured graphs of a device together */
   int32_t threads;
   int32_t reserved;
   kintsugi_allocate allocate; /* set both callbacks or none; for device matrices they return device memory */
@@ -321,8 +324,9 @@ KINTSUGI_API kintsugi_status kintsugi_ddgemm(kintsugi_handle handle, kintsugi_la
 /* Releases what kintsugi_gemm and the calls with BLAS's arguments keep for the whole process: the plans of up
  * to 1024 problems, and each device's memory for calls without a workspace: at most 256 MiB, but all that was
  * freed until a second after the last allocation of more than 32 MiB. Device memory is released only if its
- * stream has been synchronized. The function does not disturb calls that run meanwhile; later calls plan and
- * allocate again. Always returns KINTSUGI_SUCCESS. */
+ * stream has been synchronized. For memory of destroyed graphs, which is released too, the function waits for
+ * the device. It does not disturb calls that run meanwhile; later calls plan and allocate again. Always
+ * returns KINTSUGI_SUCCESS. */
 KINTSUGI_API kintsugi_status kintsugi_release_caches(void);
 
 /* ------------------------------------------------------------- calibration */

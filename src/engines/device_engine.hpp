@@ -30,7 +30,9 @@ class DeviceMemory {
   virtual void launch_together(const Queue& queue, const std::function<void()>& steps) const = 0;
   // Creates everything that later calls need but cannot create while a stream is captured.
   virtual void prepare() const = 0;
-  virtual std::byte* allocate(const Queue& queue, std::size_t bytes) const = 0;  // nullptr: out of memory
+  // Returns nullptr if there is not enough memory. If work for the queue is captured, the memory stays the
+  // captured graph's, and the graphs of the device have at most `graph_limit` bytes together (0: no limit).
+  virtual std::byte* allocate(const Queue& queue, std::size_t bytes, std::size_t graph_limit) const = 0;
   virtual void deallocate(const Queue& queue, void* pointer) const noexcept = 0;
   // Frees memory that was deallocated but kept for later calls.
   virtual void release_kept_memory() const noexcept = 0;

@@ -27,6 +27,8 @@ def arguments():
     parser.add_argument("--math-mode", type=int, default=0)
     parser.add_argument("--capture", action="store_true", help="capture the stream during the products")
     parser.add_argument("--capture-later", action="store_true", help="the same, but for the first repetition")
+    parser.add_argument("--graphs", type=int, default=0, help="then capture them so often, each time for a child graph that is there twice")
+    parser.add_argument("--keep-graphs", action="store_true", help="do not destroy these graphs")
     parser.add_argument("--ask-for-reports", action="store_true", help="ask for a report before the products and after them")
     parser.add_argument("--destroy", action="store_true", help="destroy the handle at the end")
     parser.add_argument("--no-context", action="store_true", help="leave no context current")
@@ -40,6 +42,30 @@ def report(library):
     text = ctypes.create_string_buffer(needed.value)
     assert library.kintsugi_cublas_report(text, ctypes.c_size_t(needed.value), None) == 0
     return json.loads(text.value)
+
+
+def multiply(blas, handle, beta, name, *sizes):
+    """The status of a product, and the first element of C."""
+    m, n, k = map(int, sizes)
+    real = ctypes.c_float if name[0] == "s" else ctypes.c_double
+    a, b, c = (ones(real, rows * columns) for rows, columns in ((m, k), (k, n), (m, n)))
+    function = getattr(blas, f"cublas{name[0].upper()}{name[1:]}_v2")
+    return function(handle, 0, 0, m, n, k, ctypes.byref(real(1)), a, max(m, 1), b, max(k, 1), ctypes.byref(real(beta)), c, max(m, 1)), c[0]
+
+
+def captured(cuda, stream, enqueue, is_kept):
+    """Captures work, and adds its graph twice to another one, which is kept or destroyed. Returns the statuses."""
+    graph, parent, nodes = ctypes.c_void_p(), ctypes.c_void_p(), (ctypes.c_void_p * 2)()
+    cuda.cuStreamBeginCapture_v2(stream, 0)
+    enqueue()
+    statuses = [cuda.cuStreamEndCapture(stream, ctypes.byref(graph)), cuda.cuGraphCreate(ctypes.byref(parent), 0)]
+    for count in range(2):
+        node = ctypes.byref(nodes, count * ctypes.sizeof(ctypes.c_void_p))
+        statuses.append(cuda.cuGraphAddChildGraphNode(node, parent, nodes, ctypes.c_size_t(count), graph))
+    cuda.cuGraphDestroy(graph)
+    if not is_kept:
+        cuda.cuGraphDestroy(parent)
+    return statuses
 
 
 def main():
@@ -61,19 +87,21 @@ def main():
         cuda.cuCtxSetCurrent(None)
     statuses, results = [], []
     reports = [report(ctypes.CDLL(None))] if options.ask_for_reports else []
-    for number, (name, *sizes) in enumerate(options.product * options.repeat):
+
+    def call(product):
+        status, first = multiply(blas, handle, options.beta, *product)
+        statuses.append(status)
+        results.append(first)
+
+    for number, product in enumerate(options.product * options.repeat):
         if options.capture and number == 0 or options.capture_later and number == len(options.product):
             cuda.cuStreamBeginCapture_v2(stream, 0)
             options.beta = options.beta if options.captured_beta is None else options.captured_beta
-        m, n, k = map(int, sizes)
-        real = ctypes.c_float if name[0] == "s" else ctypes.c_double
-        a, b, c = (ones(real, rows * columns) for rows, columns in ((m, k), (k, n), (m, n)))
-        function = getattr(blas, f"cublas{name[0].upper()}{name[1:]}_v2")
-        statuses.append(function(handle, 0, 0, m, n, k, ctypes.byref(real(1)), a, max(m, 1), b, max(k, 1),
-                                 ctypes.byref(real(options.beta)), c, max(m, 1)))
-        results.append(c[0])
+        call(product)
     if options.capture or options.capture_later:
         statuses.append(cuda.cuStreamEndCapture(stream, ctypes.byref(graph)))
+    for _ in range(options.graphs):
+        statuses += captured(cuda, stream, lambda: [call(product) for product in options.product], options.keep_graphs)
     if options.ask_for_reports:
         reports.append(report(ctypes.CDLL(None)))
     if options.destroy:

@@ -48,6 +48,7 @@ class Capture {
   ~Capture() {
     core::cuda::Graph graph = nullptr;
     EXPECT_EQ(driver().stream_end_capture(stream_.get(), &graph), 0) << "the capture was spoiled";
+    if (graph != nullptr) driver().graph_destroy(graph);
   }
 
  private:

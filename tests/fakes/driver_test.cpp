@@ -33,14 +33,14 @@ TEST(FakeDriver, EngineIsAvailable) {
 // A child of a process that has used CUDA gets an error that says so, and calls no function of the driver.
 TEST(FakeDriver, IsAnErrorInAForkedChild) {
   device().prepare();
-  std::byte* memory = device().allocate({core::QueueKind::cuda, nullptr}, 8);
+  std::byte* memory = device().allocate({core::QueueKind::cuda, nullptr}, 8, 0);
   fake_cuda_forget();
   const pid_t child = ::fork();
   if (child == 0) {
     const core::Engine& engine = *core::find_engine("cuda");
     bool error_is_right = false;
     try {
-      device().allocate({core::QueueKind::cuda, nullptr}, 8);
+      device().allocate({core::QueueKind::cuda, nullptr}, 8, 0);
     } catch (const core::Error& error) {
       error_is_right =
           error.status() == core::Status::engine_unavailable &&
@@ -64,7 +64,7 @@ TEST(FakeDriver, CopiesToTheDeviceAndBackKeepValues) {
   const double value = 6.75;
   double copied_back = 0;
   fake_cuda_forget();
-  std::byte* memory = device().allocate(queue, sizeof value);
+  std::byte* memory = device().allocate(queue, sizeof value, 0);
   EXPECT_EQ(fake_cuda_allocations(), before + 1);
   device().copy_to_device(queue, memory, &value, sizeof value);
   device().copy_to_host(queue, &copied_back, memory, sizeof value);
@@ -81,7 +81,7 @@ TEST(FakeDriver, CopiesToTheDeviceAndBackKeepValues) {
 TEST(FakeDriver, FailedAllocationReturnsNull) {
   device().prepare();
   const FakeVariable steered("FAKE_CUDA_FAIL_ALLOCATION", "1");
-  EXPECT_EQ(device().allocate({core::QueueKind::cuda, nullptr}, 8), nullptr);
+  EXPECT_EQ(device().allocate({core::QueueKind::cuda, nullptr}, 8, 0), nullptr);
 }
 
 TEST(FakeDriver, UnknownKernelIsNamed) {

@@ -118,6 +118,7 @@ TEST_F(LaunchGraphs, AStreamInCaptureGetsSingleLaunches) {
   EXPECT_THAT(events_with("cuLaunchKernel"), Not(IsEmpty()));
   core::cuda::Graph graph = nullptr;
   ASSERT_EQ(core::cuda::driver().stream_end_capture(stream.get(), &graph), 0);
+  core::cuda::driver().graph_destroy(graph);
 }
 
 // Old graphs are freed when others need their place, and all of them on request.

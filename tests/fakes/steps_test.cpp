@@ -382,7 +382,8 @@ TEST_F(Steps, CheckedContractsCanBeCaptured) {
     ASSERT_EQ(core::cuda::driver().stream_begin_capture(stream.get(), 0), 0);
     EXPECT_EQ(call.execute(), KINTSUGI_SUCCESS) << kintsugi_last_error();
     ASSERT_EQ(core::cuda::driver().stream_end_capture(stream.get(), &graph), 0);
-    expect_no_waiting();
+    core::cuda::driver().graph_destroy(graph);
+    expect_no_waiting_in_capture();
   }
 }
 

@@ -1,5 +1,6 @@
 // Names and numbers of the drop-in for cuBLAS against NVIDIA's headers, when this file is compiled, which is
 // where a toolkit is.
+#define __CUDA_API_VERSION_INTERNAL  // for headers_test.cpp, which may be compiled together with this file
 #include <cublasLt.h>
 #include <cublas_api.h>
 #include <cuda.h>

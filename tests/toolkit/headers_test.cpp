@@ -1,6 +1,8 @@
 // The library's own tables of the driver and of cuBLAS against NVIDIA's headers: numbers of enums, and every
 // function's arguments in number, width and depth of pointers. Compiled where a toolkit is.
+#ifndef __CUDA_API_VERSION_INTERNAL
 #define __CUDA_API_VERSION_INTERNAL  // every version of a function under its own symbol
+#endif
 #include <cublas_api.h>
 #include <cuda.h>
 #include <gtest/gtest.h>
@@ -70,12 +72,16 @@ static_assert(!same<int (*)(int), int (*)(int, int)>);
   FUNCTION(graph_exec_set_kernel, cuGraphExecKernelNodeSetParams_v2) \
   FUNCTION(stream_id, cuStreamGetId)                                 \
   FUNCTION(stream_is_capturing, cuStreamIsCapturing)                 \
+  FUNCTION(stream_capture_info, cuStreamGetCaptureInfo_v2)           \
   FUNCTION(stream_begin_capture, cuStreamBeginCapture_v2)            \
   FUNCTION(stream_end_capture, cuStreamEndCapture)                   \
   FUNCTION(graph_instantiate, cuGraphInstantiateWithFlags)           \
   FUNCTION(graph_launch, cuGraphLaunch)                              \
   FUNCTION(graph_exec_destroy, cuGraphExecDestroy)                   \
   FUNCTION(graph_destroy, cuGraphDestroy)                            \
+  FUNCTION(graph_retain_object, cuGraphRetainUserObject)             \
+  FUNCTION(user_object_create, cuUserObjectCreate)                   \
+  FUNCTION(user_object_release, cuUserObjectRelease)                 \
   FUNCTION(event_create, cuEventCreate)                              \
   FUNCTION(event_record, cuEventRecord)                              \
   FUNCTION(event_synchronize, cuEventSynchronize)                    \
@@ -132,6 +138,9 @@ static_assert(offsetof(GraphEdge, type) == offsetof(CUgraphEdgeData, type));
 static_assert(GraphEdge::overlapping().from_port == CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC &&
               GraphEdge::overlapping().type == CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC);
 static_assert(relaxed_capture_mode == CU_STREAM_CAPTURE_MODE_RELAXED);
+static_assert(active_capture == CU_STREAM_CAPTURE_STATUS_ACTIVE);
+static_assert(object_without_synchronization == CU_USER_OBJECT_NO_DESTRUCTOR_SYNC &&
+              move_reference_to_graph == CU_GRAPH_USER_OBJECT_MOVE);
 static_assert(sizeof(CopyLines) == sizeof(CUDA_MEMCPY2D));
 static_assert(offsetof(CopySide, device) == offsetof(CUDA_MEMCPY2D, srcDevice) &&
               offsetof(CopySide, pitch) == offsetof(CUDA_MEMCPY2D, srcPitch));

@@ -8,7 +8,8 @@
 
 namespace kintsugi::cublas {
 
-// Returns the limit of the workspace of one call on the device: the setting, or a default.
+// Returns the limit of the workspace of one call on the device, and of those of all captured graphs together:
+// the setting, or a default.
 std::int64_t workspace_limit(int device);
 
 // Memory for the work that is enqueued in the stream while the object exists.

@@ -22,6 +22,7 @@ using Graph = struct GraphTag*;
 using GraphExec = struct GraphExecTag*;
 using GraphNode = struct GraphNodeTag*;
 using MemoryPool = struct MemoryPoolTag*;
+using UserObject = struct UserObjectTag*;
 
 // Numbers of CUdevice_attribute, CUfunction_attribute and CUresult.
 inline constexpr int sm_count_attribute = 16;
@@ -85,7 +86,10 @@ struct GraphEdge {
   static constexpr GraphEdge overlapping() { return {1, 0, 1}; }
 };
 
-inline constexpr int relaxed_capture_mode = 2;  // CU_STREAM_CAPTURE_MODE_RELAXED
+inline constexpr int relaxed_capture_mode = 2;                 // CU_STREAM_CAPTURE_MODE_RELAXED
+inline constexpr int active_capture = 1;                       // CU_STREAM_CAPTURE_STATUS_ACTIVE
+inline constexpr unsigned object_without_synchronization = 1;  // CU_USER_OBJECT_NO_DESTRUCTOR_SYNC
+inline constexpr unsigned move_reference_to_graph = 1;         // CU_GRAPH_USER_OBJECT_MOVE
 
 // CUmemPoolProps. These values mean pinned memory of one device, which is not shared with other processes.
 struct MemoryPoolProperties {
@@ -175,6 +179,8 @@ inline constexpr int min_driver_version = 12010;
   FUNCTION(stream_context, "cuStreamGetCtx", (Stream, Context*))                                        \
   FUNCTION(stream_id, "cuStreamGetId", (Stream, unsigned long long*))                                   \
   FUNCTION(stream_is_capturing, "cuStreamIsCapturing", (Stream, int*))                                  \
+  FUNCTION(stream_capture_info, "cuStreamGetCaptureInfo_v2",                                            \
+           (Stream, int*, unsigned long long*, Graph*, const GraphNode**, std::size_t*))                \
   FUNCTION(exchange_capture_mode, "cuThreadExchangeStreamCaptureMode", (int*))                          \
   FUNCTION(stream_begin_capture, "cuStreamBeginCapture_v2", (Stream, int))                              \
   FUNCTION(stream_end_capture, "cuStreamEndCapture", (Stream, Graph*))                                  \
@@ -182,6 +188,10 @@ inline constexpr int min_driver_version = 12010;
   FUNCTION(graph_launch, "cuGraphLaunch", (GraphExec, Stream))                                          \
   FUNCTION(graph_exec_destroy, "cuGraphExecDestroy", (GraphExec))                                       \
   FUNCTION(graph_destroy, "cuGraphDestroy", (Graph))                                                    \
+  FUNCTION(graph_retain_object, "cuGraphRetainUserObject", (Graph, UserObject, unsigned, unsigned))     \
+  FUNCTION(user_object_create, "cuUserObjectCreate",                                                    \
+           (UserObject*, void*, void (*)(void*), unsigned, unsigned))                                   \
+  FUNCTION(user_object_release, "cuUserObjectRelease", (UserObject, unsigned))                          \
   FUNCTION(event_create, "cuEventCreate", (Event*, unsigned))                                           \
   FUNCTION(event_record, "cuEventRecord", (Event, Stream))                                              \
   FUNCTION(event_synchronize, "cuEventSynchronize", (Event))                                            \

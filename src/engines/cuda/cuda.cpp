@@ -16,7 +16,6 @@
 #include "engines/cuda/common/launch.hpp"
 #include "engines/cuda/common/launch_graph.hpp"
 #include "engines/cuda/common/launch_recording.hpp"
-#include "engines/cuda/common/memory_pool.hpp"
 #include "engines/cuda/common/transfers.hpp"
 #include "engines/cuda/cublas/library.hpp"
 #include "engines/cuda/cublas/products.hpp"
@@ -27,6 +26,8 @@
 #include "engines/cuda/gemm/native_times.hpp"
 #include "engines/cuda/gemm/simt/simt_gemm.hpp"
 #include "engines/cuda/gemm/weighted_tiles/weighted_tile_gemm.hpp"
+#include "engines/cuda/memory/graph_memory.hpp"
+#include "engines/cuda/memory/memory_pool.hpp"
 #include "engines/cuda/ozaki1/ozaki1.hpp"
 #include "engines/cuda/recombine/recombine.hpp"
 #include "engines/cuda/select/select.hpp"
@@ -203,20 +204,25 @@ class CudaEngine final : public Engine, public DeviceEngine {
     prepare_blas();
     prepare_pool();
   }
-  std::byte* allocate(const Queue& queue, std::size_t bytes) const override {
+  std::byte* allocate(const Queue& queue, std::size_t bytes, std::size_t graph_limit) const override {
     ensure_context();
     Address result = 0;
-    const Result status = allocate_in_stream(&result, bytes, queue.stream);
+    const CapturedStream captured = captured_stream(queue.stream);
+    const Result status = captured.graph != nullptr
+                              ? allocate_for_graph(&result, bytes, captured, graph_limit)
+                              : allocate_in_stream(&result, bytes, queue.stream);
     if (status == error_out_of_memory) return nullptr;
-    check(status, "cuMemAllocAsync");
+    check(status, captured.graph != nullptr ? "memory for a captured graph" : "cuMemAllocAsync");
     return reinterpret_cast<std::byte*>(result);
   }
   // The driver's result is ignored: an earlier call has caused and reported the error.
   void deallocate(const Queue& queue, void* pointer) const noexcept override {
+    if (deallocate_for_graph(address(pointer))) return;
     driver().memory_free_async(address(pointer), queue.stream);
   }
   void release_kept_memory() const noexcept override {
     release_graphs();
+    release_graph_memory();
     trim_pools();
   }
   void launch_together(const Queue& queue, const std::function<void()>& steps) const override {

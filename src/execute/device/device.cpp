@@ -63,15 +63,32 @@ void multiply_natively(const Plan& plan, const DeviceOperands& operands, const Q
                     workspace);
 }
 
+// Returns the workspace of a call without one; it has no memory if there is not enough. Graphs keep their
+// workspaces. So the plan's limit holds for all graphs together, and a captured call beyond it fails: smaller
+// blocks of C would only make the last captured calls slow.
+DeviceBuffer allocate_in_queue(const Plan& plan, const Queue& queue, std::size_t bytes) {
+  const std::size_t limit = plan.request.workspace_limit;
+  DeviceBuffer buffer(plan, queue, bytes, limit);
+  const bool may_be_limited = limit > 0 && !plan.is_native() && plan.allocator.allocate == nullptr;
+  if (buffer.pointer() == nullptr && bytes > 0 && may_be_limited &&
+      plan.engine->contexts()->is_captured(queue)) {
+    fail(Status::out_of_memory,
+         "the stream is being captured, and its graph needs {} bytes of workspace: more than the device has "
+         "left, or than the limit of {} bytes leaves, which all graphs share (workspace_limit)",
+         bytes, limit);
+  }
+  return buffer;
+}
+
 void run(const Plan& plan, const Operands& operands, const Queue& queue, Report& report) {
   const bool allocates = operands.workspace == nullptr;
   DeviceBuffer memory;
   if (allocates && multiplies_by_strassen(plan)) {
-    memory = DeviceBuffer(plan, queue, workspace_bytes(plan, report.blocking));
+    memory = DeviceBuffer(plan, queue, workspace_bytes(plan, report.blocking), plan.request.workspace_limit);
     if (memory.pointer() == nullptr) return run(without_strassen(plan), operands, queue, report);
   } else if (allocates) {
     memory = allocate_workspace(plan, report.blocking, "the device's allocator",
-                                [&](std::size_t bytes) { return DeviceBuffer(plan, queue, bytes); });
+                                [&](std::size_t bytes) { return allocate_in_queue(plan, queue, bytes); });
   } else {
     check_workspace(plan, operands);
   }

@@ -12,12 +12,12 @@
 
 namespace kintsugi::core {
 
-DeviceBuffer::DeviceBuffer(const Plan& plan, const Queue& queue, std::size_t bytes)
+DeviceBuffer::DeviceBuffer(const Plan& plan, const Queue& queue, std::size_t bytes, std::size_t graph_limit)
     : allocator_(plan.allocator), engine_(plan.engine), queue_(queue), bytes_(bytes) {
   if (bytes == 0) return;
   context_ = engine_->contexts()->current();
   pointer_ = allocator_.allocate != nullptr ? allocator_.allocate(allocator_.user, bytes, workspace_alignment)
-                                            : engine_->device()->allocate(queue, bytes);
+                                            : engine_->device()->allocate(queue, bytes, graph_limit);
 }
 
 DeviceBuffer::DeviceBuffer(DeviceBuffer&& other) noexcept
@@ -156,7 +156,7 @@ SpareReports& spare_reports() {
 
 DeviceReport* allocate_report(const DeviceEngine& device) {
   constexpr std::size_t bytes = aligned_size(sizeof(LongDeviceReport));
-  auto* memory = reinterpret_cast<DeviceReport*>(device.allocate({}, bytes));
+  auto* memory = reinterpret_cast<DeviceReport*>(device.allocate({}, bytes, 0));
   if (memory == nullptr) fail(Status::out_of_memory, "the device has no {} bytes for a report", bytes);
   return memory;
 }

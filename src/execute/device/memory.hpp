@@ -13,11 +13,12 @@
 namespace kintsugi::core {
 
 // Device memory from the plan's allocator; from the engine if the plan has none. It is allocated in the
-// current context, and freed in the same context in the order of the queue.
+// current context, and freed in the same context in the order of the queue. If work for the queue is
+// captured, the engine's memory stays the graph's; `graph_limit` is that of DeviceMemory::allocate().
 class DeviceBuffer {
  public:
   DeviceBuffer() = default;
-  DeviceBuffer(const Plan& plan, const Queue& queue, std::size_t bytes);
+  DeviceBuffer(const Plan& plan, const Queue& queue, std::size_t bytes, std::size_t graph_limit = 0);
   DeviceBuffer(DeviceBuffer&& other) noexcept;
   DeviceBuffer& operator=(DeviceBuffer&& other) noexcept;
   DeviceBuffer(const DeviceBuffer&) = delete;

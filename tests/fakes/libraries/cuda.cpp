@@ -17,6 +17,11 @@ Result copy(Address target, Address source, std::size_t bytes, Stream stream) {
   return 0;
 }
 
+// During captures memory is allocated and freed by threads in the relaxed mode alone.
+Result refused_unless_relaxed() {
+  return capture_mode() == relaxed_capture_mode ? 0 : refused_in_capture(capture_unsupported);
+}
+
 }  // namespace
 
 // ---------------------------------------------------------------- driver and devices
@@ -148,17 +153,17 @@ Result context_synchronize() {
 Result memory_allocate(Address* result, std::size_t bytes) {
   note("cuMemAlloc {}", bytes);
   if (const Result refused = refusal(nullptr); refused != 0) return refused;
-  const Result captured = refused_in_capture(capture_unsupported);
+  const Result captured = refused_unless_relaxed();
   return captured != 0 ? captured : allocate(result, bytes);
 }
 Result memory_free(Address address) {
   note("cuMemFree");
-  const Result captured = refused_in_capture(capture_unsupported);
+  const Result captured = refused_unless_relaxed();
   return captured != 0 ? captured : release(address);
 }
 Result memory_allocate_async(Address* result, std::size_t bytes, Stream stream) {
   note("cuMemAllocAsync {} stream={}", bytes, stream);
-  const Result result_of_stream = refused(stream);
+  const Result result_of_stream = refused_memory_node(stream);
   return result_of_stream != 0 ? result_of_stream : allocate(result, bytes);
 }
 Result pool_create(MemoryPool* pool, const MemoryPoolProperties* properties) {
@@ -185,12 +190,12 @@ Result pool_trim(MemoryPool pool, std::size_t bytes) {
 }
 Result pool_allocate_async(Address* result, std::size_t bytes, MemoryPool, Stream stream) {
   note("cuMemAllocFromPoolAsync {} stream={}", bytes, stream);
-  const Result result_of_stream = refused(stream);
+  const Result result_of_stream = refused_memory_node(stream);
   return result_of_stream != 0 ? result_of_stream : allocate(result, bytes);
 }
 Result memory_free_async(Address address, Stream stream) {
   note("cuMemFreeAsync stream={}", stream);
-  const Result result = refused(stream);
+  const Result result = refused_memory_node(stream);
   return result != 0 ? result : release(address);
 }
 Result copy_to_device_async(Address target, const void* source, std::size_t bytes, Stream stream) {
@@ -298,35 +303,54 @@ Result stream_contexts(Stream stream, Context* context, GreenContext* green) {
 }
 // All streams are blocking ones: the null stream waits for them, so it must not be used during their capture.
 Result stream_is_capturing(Stream stream, int* status) {
+  return stream_capture_info(stream, status, nullptr, nullptr, nullptr, nullptr);
+}
+Result stream_capture_info(Stream stream, int* status, unsigned long long* id, Graph* graph,
+                           const GraphNode**, std::size_t*) {
   if (stream == nullptr && !state().capturing.empty()) return error_capture_implicit;
   const auto found = state().capturing.find(stream);
-  *status = found == state().capturing.end() ? 0 : found->second == 0 ? 1 : 2;
+  constexpr int invalidated = 2;
+  *status = found == state().capturing.end() ? 0 : found->second->end == 0 ? active_capture : invalidated;
+  if (*status == 0) return 0;
+  if (id != nullptr) *id = found->second->id;
+  if (graph != nullptr) *graph = found->second->graph;
   return 0;
 }
 Result stream_begin_capture(Stream stream, int) {
   if (stream == nullptr) return capture_unsupported;
-  state().capturing[stream] = 0;
+  state().capturing[stream] =
+      std::make_shared<FakeCapture>(FakeCapture{++state().captures, token<Graph>(), stream});
   return 0;
 }
+// Ends the capture of all streams that have joined it.
 Result stream_end_capture(Stream stream, Graph* graph) {
   const auto found = state().capturing.find(stream);
-  if (found == state().capturing.end()) return invalid_value;
-  const Result result = found->second;
-  *graph = result == 0 ? token<Graph>() : nullptr;
-  state().capturing.erase(found);
-  return result;
+  if (found == state().capturing.end() || found->second->origin != stream) return invalid_value;
+  const std::shared_ptr<FakeCapture> capture = found->second;
+  std::erase_if(state().capturing, [&](const auto& item) { return item.second == capture; });
+  std::erase_if(state().captured_events, [&](const auto& item) { return item.second == capture; });
+  *graph = capture->end == 0 ? capture->graph : nullptr;
+  if (capture->end != 0) release_objects_of(capture->graph);
+  return capture->end;
 }
 Result event_create(Event* event, unsigned) {
   *event = token<Event>();
   return 0;
 }
-Result event_record(Event, Stream stream) {
+Result event_record(Event event, Stream stream) {
   note("cuEventRecord stream={}", stream);
+  const auto found = state().capturing.find(stream);
+  state().captured_events.erase(event);
+  if (found != state().capturing.end()) state().captured_events[event] = found->second;
   return 0;
 }
-Result stream_wait_event(Stream stream, Event, unsigned) {
+// A stream that waits for an event of a captured stream joins the capture.
+Result stream_wait_event(Stream stream, Event event, unsigned) {
   note("cuStreamWaitEvent stream={}", stream);
-  return refusal(stream);
+  if (const Result result = refusal(stream); result != 0) return result;
+  const auto found = state().captured_events.find(event);
+  if (found != state().captured_events.end()) state().capturing[stream] = found->second;
+  return 0;
 }
 Result event_synchronize(Event) {
   note("cuEventSynchronize");

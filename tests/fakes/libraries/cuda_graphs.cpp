@@ -1,4 +1,5 @@
-// Graphs of the fake driver: chains of kernels, which a launch of the graph launches one after the other.
+// Graphs of the fake driver: chains of kernels, which a launch of the graph launches one after the other, and
+// the user objects that graphs retain.
 #include <algorithm>
 #include <cstring>
 
@@ -69,11 +70,90 @@ FakeNode* find_node(GraphNode handle) {
   return nullptr;
 }
 
+struct FakeObject {
+  void* data = nullptr;
+  void (*destroy)(void*) = nullptr;
+  unsigned references = 0;
+};
+
+std::map<UserObject, FakeObject>& objects() {
+  static std::map<UserObject, FakeObject> instance;
+  return instance;
+}
+
+// Objects that graphs, captured and executable ones too, retain; one that is retained twice is there twice.
+std::multimap<void*, UserObject>& retained_objects() {
+  static std::multimap<void*, UserObject> instance;
+  return instance;
+}
+
+void retain_objects_of(void* graph, void* clone) {
+  const std::lock_guard lock(state().mutex);
+  std::vector<UserObject> found;
+  const auto [first, last] = retained_objects().equal_range(graph);
+  for (auto item = first; item != last; ++item) found.push_back(item->second);
+  for (const UserObject object : found) {
+    ++objects().at(object).references;
+    retained_objects().emplace(clone, object);
+  }
+}
+
 }  // namespace
 
+Result user_object_create(UserObject* object, void* data, void (*destroy)(void*), unsigned references,
+                          unsigned flags) {
+  if (flags != object_without_synchronization || destroy == nullptr || references == 0) return invalid_value;
+  *object = token<UserObject>();
+  const std::lock_guard lock(state().mutex);
+  objects()[*object] = {data, destroy, references};
+  return 0;
+}
+// The object's function is called without the lock, since the driver calls it in a thread of its own.
+Result user_object_release(UserObject object, unsigned count) {
+  FakeObject destroyed;
+  {
+    const std::lock_guard lock(state().mutex);
+    const auto found = objects().find(object);
+    if (found == objects().end() || found->second.references < count) return invalid_value;
+    found->second.references -= count;
+    if (found->second.references > 0) return 0;
+    destroyed = found->second;
+    objects().erase(found);
+  }
+  destroyed.destroy(destroyed.data);
+  return 0;
+}
+Result graph_retain_object(Graph graph, UserObject object, unsigned count, unsigned flags) {
+  const std::lock_guard lock(state().mutex);
+  if (number("FAKE_CUDA_NO_OBJECTS", 0) != 0) return not_supported;
+  const auto found = objects().find(object);
+  if (found == objects().end() || count != 1) return invalid_value;
+  if (flags != move_reference_to_graph) ++found->second.references;
+  retained_objects().emplace(graph, object);
+  return 0;
+}
+void release_objects_of(void* graph) {
+  std::vector<UserObject> released;
+  {
+    const std::lock_guard lock(state().mutex);
+    const auto [first, last] = retained_objects().equal_range(graph);
+    for (auto item = first; item != last; ++item) released.push_back(item->second);
+    retained_objects().erase(first, last);
+  }
+  for (const UserObject object : released) user_object_release(object, 1);
+}
+// The library does not call this function; programs do.
+extern "C" __attribute__((visibility("default"))) Result cuGraphAddChildGraphNode(GraphNode* node,
+                                                                                  Graph graph,
+                                                                                  const GraphNode*,
+                                                                                  std::size_t, Graph child) {
+  note("cuGraphAddChildGraphNode");
+  *node = token<GraphNode>();
+  retain_objects_of(child, graph);
+  return 0;
+}
 Result exchange_capture_mode(int* mode) {
-  static thread_local int current = 0;
-  std::swap(current, *mode);
+  std::swap(capture_mode(), *mode);
   return 0;
 }
 Result graph_create(Graph* graph, unsigned) {
@@ -114,6 +194,7 @@ Result graph_add_edges(Graph, const GraphNode* from, const GraphNode* to, const 
 Result graph_instantiate(GraphExec* exec, Graph graph, unsigned long long) {
   note("cuGraphInstantiate");
   *exec = token<GraphExec>();
+  retain_objects_of(graph, *exec);
   const std::lock_guard lock(state().mutex);
   const Nodes nodes = graphs()[graph];
   for (std::size_t i = 1; i < nodes.size(); ++i) {
@@ -147,11 +228,13 @@ Result graph_launch(GraphExec exec, Stream stream) {
 }
 Result graph_exec_destroy(GraphExec exec) {
   note("cuGraphExecDestroy");
+  release_objects_of(exec);
   const std::lock_guard lock(state().mutex);
   graphs().erase(exec);
   return 0;
 }
 Result graph_destroy(Graph graph) {
+  release_objects_of(graph);
   const std::lock_guard lock(state().mutex);
   graphs().erase(graph);
   return 0;

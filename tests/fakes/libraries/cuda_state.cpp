@@ -100,8 +100,24 @@ Result refusal(Stream stream) {
 
 // Calls that may wait for the device are refused while a stream is captured, and spoil the capture.
 Result refused_in_capture(Result result) {
-  for (auto& [stream, end] : state().capturing) end = capture_invalidated;
+  for (auto& [stream, capture] : state().capturing) capture->end = capture_invalidated;
   return state().capturing.empty() ? 0 : result;
+}
+
+// The calling thread's capture mode.
+int& capture_mode() {
+  static thread_local int mode = 0;
+  return mode;
+}
+
+// Stream-ordered allocations and frees become memory nodes of the captured graph, which cannot be a child
+// graph then. So no capture may have any; the driver itself refuses the graph when it is added to another.
+Result refused_memory_node(Stream stream) {
+  if (const Result result = refused(stream); result != 0) return result;
+  const auto found = state().capturing.find(stream);
+  if (found == state().capturing.end()) return 0;
+  found->second->end = capture_invalidated;
+  return not_supported;
 }
 
 Result refused(Stream stream) {

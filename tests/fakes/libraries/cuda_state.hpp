@@ -61,6 +61,13 @@ struct FakeKernel {
   std::map<Device, unsigned> dynamic_bytes{};  // requested dynamic shared memory
 };
 
+struct FakeCapture {
+  unsigned long long id = 0;
+  Graph graph = nullptr;
+  Stream origin = nullptr;
+  Result end = 0;  // result that its end will return
+};
+
 struct State {
   std::mutex mutex;
   std::string events;
@@ -72,7 +79,9 @@ struct State {
   std::map<Address, std::size_t> pinned;           // bytes of each allocation of pinned host memory
   std::map<MemoryPool, std::uint64_t> kept_bytes;  // release threshold of each pool
   std::map<void*, FakeContext*> streams;
-  std::map<void*, Result> capturing;  // streams in a capture, and the result that its end will return
+  std::map<void*, std::shared_ptr<FakeCapture>> capturing;        // by streams
+  std::map<Event, std::shared_ptr<FakeCapture>> captured_events;  // recorded in a stream in a capture
+  unsigned long long captures = 0;
   std::vector<std::unique_ptr<FakeContext>> contexts;
   std::vector<std::unique_ptr<std::vector<FakeContext*>>> stacks;  // of each thread
   std::map<int, FakeContext*> primary_contexts;
@@ -98,6 +107,9 @@ FakeContext* context_of(Stream stream);
 Result refusal(Stream stream);
 Result refused_in_capture(Result result);
 Result refused(Stream stream);
+Result refused_memory_node(Stream stream);
+int& capture_mode();
+void release_objects_of(void* graph);
 bool is_foreign(Address address);
 Result allocate(Address* result, std::size_t bytes);
 Result release(Address address);

@@ -18,6 +18,7 @@
 //   FAKE_CUDA_MATH_MODE=8           math mode of cuBLAS's handles (that of cublasSetMathMode, 0)
 //   FAKE_CUDA_NO_POOLS=1            devices have no memory pools
 //   FAKE_CUDA_NO_GRAPHS=1           no graph can be created
+//   FAKE_CUDA_NO_OBJECTS=1          graphs retain no user objects
 //   CUBLAS_EMULATE_DOUBLE_PRECISION=1, CUBLAS_EMULATE_SINGLE_PRECISION=1
 //                                   under FAKE_CUDA_MULTIPLY, operands of the default compute types are
 //                                   rounded to 8 bits
@@ -28,7 +29,8 @@
 //
 // Each thread has its stack of contexts, as with the driver. Streams and memory belong to a context, and are
 // refused while another is current. Calls that wait for a device while a stream is captured are refused and
-// spoil the capture.
+// spoil the capture, and so are stream-ordered allocations in a captured stream. A stream joins a capture by
+// waiting for an event of it.
 #pragma once
 
 extern "C" {

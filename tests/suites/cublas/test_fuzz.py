@@ -56,7 +56,7 @@ def test_level3_products_that_are_not_computed_are_found():
     assert any("times the bound" in failure and failure.endswith("cuBLAS: right") for failure in document["failures"])
 
 
-@pytest.mark.parametrize("script", ["fuzz", "pytorch", "cupy_products", "level3", "linalg", "jax_products", "ways_in", "cholmod"])
+@pytest.mark.parametrize("script", ["fuzz", "pytorch", "cupy_products", "level3", "linalg", "jax_products", "ways_in", "cholmod", "graphs"])
 def test_help_has_an_example(script):
     text = subprocess.run([sys.executable, FOLDER / script, "--help"], capture_output=True, text=True, check=True).stdout
     assert f"example: tests/suites/cublas/{script} " in text

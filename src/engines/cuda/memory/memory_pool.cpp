@@ -1,4 +1,4 @@
-#include "engines/cuda/common/memory_pool.hpp"
+#include "engines/cuda/memory/memory_pool.hpp"
 
 #include <pthread.h>
 
