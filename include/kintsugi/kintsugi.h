@@ -31,6 +31,14 @@
  *  - With alpha = 0 in device memory an emulated product does not read A and B. A native product, which the
  *    vendor's library computes, reads them, and a NaN in A or B reaches C.
  *  - A device failure caused by an earlier call is reported by the first call that meets it.
+ *
+ * Matrices in any memory (KINTSUGI_ANY_MEMORY; kintsugi_sgemm and the other calls with BLAS's arguments):
+ *  - If the process has loaded the CUDA driver, the call asks it where those of A, B and C lie that the product
+ *    reads or writes. If all are in host memory, the product is one of host matrices. If all are on one device,
+ *    it is computed there, in the handle's stream (kintsugi_set_stream), with the context of the memory. If not,
+ *    the call is KINTSUGI_INVALID_ARGUMENT, and the message says where each of them lies.
+ *  - Pinned host memory is host memory, managed memory is memory of the device. alpha and beta are read on the
+ *    host.
  */
 #ifndef KINTSUGI_KINTSUGI_H
 #define KINTSUGI_KINTSUGI_H
@@ -114,7 +122,11 @@ typedef enum kintsugi_pointer_mode {
   KINTSUGI_SCALARS_ON_DEVICE = 1
 } kintsugi_pointer_mode;
 
-typedef enum kintsugi_memory { KINTSUGI_HOST = 0, KINTSUGI_DEVICE = 1 } kintsugi_memory;
+typedef enum kintsugi_memory {
+  KINTSUGI_HOST = 0,
+  KINTSUGI_DEVICE = 1,
+  KINTSUGI_ANY_MEMORY = 2 /* only for kintsugi_gemm, which asks the CUDA driver where A, B and C lie */
+} kintsugi_memory;
 
 typedef enum kintsugi_batch_kind {
   KINTSUGI_BATCH_STRIDED = 0, /* item t of A begins at a + t * stride_a; likewise B and C */
@@ -205,6 +217,11 @@ KINTSUGI_API void kintsugi_destroy(kintsugi_handle handle);
 /* Sets a setting of docs/SETTINGS.md for all later calls with this handle; value NULL unsets it. */
 KINTSUGI_API kintsugi_status kintsugi_set(kintsugi_handle handle, const char* name, const char* value);
 
+/* Sets the stream, a cudaStream_t, for products of device matrices by later calls with this handle. Those of
+ * which neither operands nor options name a queue are then enqueued in the stream and return; NULL is the default
+ * stream. Before, they use the default stream and return when C is complete. Host matrices need no stream. */
+KINTSUGI_API kintsugi_status kintsugi_set_stream(kintsugi_handle handle, void* stream);
+
 typedef enum kintsugi_log_level {
   KINTSUGI_LOG_OFF = 0,
   KINTSUGI_LOG_ERROR = 1,
@@ -232,8 +249,9 @@ typedef struct kintsugi_operands {
   void* workspace; /* NULL with size 0: memory comes from the callback `allocate`, or from the library */
   size_t workspace_size; /* bytes; at least kintsugi_plan_workspace_size() if a workspace is given */
   kintsugi_queue
-      queue; /* kind 0: the queue of the plan's options. One plan may run on several streams at once if each
-              execution has a workspace of its own. A struct without this member means kind 0. */
+      queue; /* kind 0: the queue of the plan's options, or else the handle's stream. One plan may run on several
+              streams at once if each execution has a workspace of its own. A struct without this member means
+              kind 0. */
 } kintsugi_operands;
 
 #define KINTSUGI_OPERANDS_INIT                                                                   \
@@ -296,8 +314,9 @@ KINTSUGI_API kintsugi_status kintsugi_gemm(kintsugi_handle handle, const kintsug
                                            const kintsugi_options* options,
                                            const kintsugi_operands* operands);
 
-/* GEMM on host matrices with the handle's settings; the arguments are those of cblas_sgemm, _dgemm, _cgemm
- * and _zgemm. Complex scalars and matrices are pairs of float (cgemm) or double (zgemm): real, imaginary. */
+/* GEMM with the handle's settings, on host matrices or on matrices of one device (KINTSUGI_ANY_MEMORY); the
+ * arguments are those of cblas_sgemm, _dgemm, _cgemm and _zgemm. alpha and beta are on the host. Complex scalars
+ * and matrices are pairs of float (cgemm) or double (zgemm): real, imaginary. */
 KINTSUGI_API kintsugi_status kintsugi_sgemm(kintsugi_handle handle, kintsugi_layout layout, kintsugi_op op_a,
                                             kintsugi_op op_b, int64_t m, int64_t n, int64_t k, float alpha,
                                             const float* a, int64_t lda, const float* b, int64_t ldb,
@@ -314,7 +333,8 @@ KINTSUGI_API kintsugi_status kintsugi_zgemm(kintsugi_handle handle, kintsugi_lay
                                             kintsugi_op op_b, int64_t m, int64_t n, int64_t k,
                                             const void* alpha, const void* a, int64_t lda, const void* b,
                                             int64_t ldb, const void* beta, void* c, int64_t ldc);
-/* As kintsugi_sgemm, for double-double numbers; alpha and beta each point to one. */
+/* As kintsugi_sgemm, for double-double numbers; alpha and beta each point to one. Matrices on a device are
+ * KINTSUGI_ENGINE_UNAVAILABLE, since no engine multiplies them there. */
 KINTSUGI_API kintsugi_status kintsugi_ddgemm(kintsugi_handle handle, kintsugi_layout layout, kintsugi_op op_a,
                                              kintsugi_op op_b, int64_t m, int64_t n, int64_t k,
                                              const kintsugi_dd* alpha, const kintsugi_dd* a, int64_t lda,

@@ -9,6 +9,9 @@
 //  - C = alpha * op(A) * op(B) + beta * C with op(A) m x k, op(B) k x n and C m x n, all dense.
 //    Sizes, leading dimensions and strides are 64-bit and count elements, not bytes.
 //  - Matrices are column-major, element (i, j) at i + j * ld, unless a Layout is given.
+//  - A, B and C of the calls with BLAS's arguments are all in host memory or all on one device: the CUDA
+//    driver is asked where they lie, if the program has loaded it (KINTSUGI_ANY_MEMORY in kintsugi.h). alpha
+//    and beta are on the host.
 //  - If alpha = 0 or k = 0, A and B are not read and may be null. If beta = 0, the old C is not read.
 //  - Every failure throws Error, with a status and a message that contains the wrong values. C is then
 //    unchanged.
@@ -63,6 +66,7 @@ void gemm(Layout layout, Op op_a, Op op_b, std::int64_t m, std::int64_t n, std::
   problem.layout = layout;
   problem.op_a = op_a, problem.op_b = op_b;
   problem.lda = lda, problem.ldb = ldb, problem.ldc = ldc;
+  problem.memory = Memory::any;
   gemm(problem, alpha, a, b, beta, c, options, handle);
 }
 
@@ -89,10 +93,12 @@ void gemm_strided_batch(Op op_a, Op op_b, std::int64_t m, std::int64_t n, std::i
   problem.lda = lda, problem.ldb = ldb, problem.ldc = ldc;
   problem.stride_a = stride_a, problem.stride_b = stride_b, problem.stride_c = stride_c;
   problem.batch_count = batch_count;
+  problem.memory = Memory::any;
   gemm(problem, alpha, a, b, beta, c, options, handle);
 }
 
-// Computes batch_count column-major products of equal shape. a, b and c are arrays of batch_count pointers.
+// Computes batch_count column-major products of equal shape. a, b and c are arrays of batch_count pointers,
+// which lie in the memory of the matrices.
 template <Scalar T>
 void gemm_pointer_batch(Op op_a, Op op_b, std::int64_t m, std::int64_t n, std::int64_t k,
                         std::type_identity_t<T> alpha, std::type_identity_t<const T* const*> a,
@@ -104,7 +110,11 @@ void gemm_pointer_batch(Op op_a, Op op_b, std::int64_t m, std::int64_t n, std::i
   problem.lda = lda, problem.ldb = ldb, problem.ldc = ldc;
   problem.batch_count = batch_count;
   problem.batch_kind = BatchKind::pointers;
-  Plan(problem, options, handle).execute(alpha, a, b, beta, c, {}, handle);
+  problem.memory = Memory::any;
+  const kintsugi_problem p = problem.to_c();
+  const kintsugi_options o = options.to_c();
+  const kintsugi_operands operands = detail::operands_of<const T* const*>(&alpha, a, b, &beta, c);
+  check(kintsugi_gemm(handle != nullptr ? handle->native() : nullptr, &p, &o, &operands));
 }
 
 // Releases the plans and the device memory that the library keeps for later calls of gemm().

@@ -28,6 +28,10 @@ class DeviceContexts {
   // destroyed; then leave() must not be called.
   virtual bool enter(const DeviceContext& context) const noexcept = 0;
   virtual void leave() const noexcept = 0;
+  // Makes a context current, until leave(), in which memory of a device can be used: `owner`, the context of
+  // the memory, or the device's primary context if that is nullptr. Returns false and changes nothing if the
+  // current context can use it already; then leave() must not be called.
+  virtual bool enter_for_memory(int device, void* owner) const = 0;
   // True if work in the calling thread's context may use memory of the given context: the two are the same,
   // or they are green contexts that are parts of the same context.
   virtual bool reaches(const DeviceContext& context) const = 0;

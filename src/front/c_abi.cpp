@@ -72,7 +72,7 @@ void write_text(const std::string& text, char* buffer, size_t capacity, size_t* 
   buffer[length] = '\0';
 }
 
-// Multiplies host matrices. The arguments are those of BLAS. A, B, C and the scalars have the given type.
+// Multiplies matrices of any memory. The arguments are those of BLAS. A, B, C and the scalars have the type.
 kintsugi_status gemm_of_type(kintsugi_type type, kintsugi_handle handle, kintsugi_layout layout,
                              kintsugi_op op_a, kintsugi_op op_b, int64_t m, int64_t n, int64_t k,
                              const void* alpha, const void* a, int64_t lda, const void* b, int64_t ldb,
@@ -88,6 +88,7 @@ kintsugi_status gemm_of_type(kintsugi_type type, kintsugi_handle handle, kintsug
   problem.lda = lda;
   problem.ldb = ldb;
   problem.ldc = ldc;
+  problem.memory = KINTSUGI_ANY_MEMORY;
   kintsugi_operands operands = KINTSUGI_OPERANDS_INIT;
   operands.alpha = alpha;
   operands.a = a;
@@ -125,6 +126,13 @@ kintsugi_status kintsugi_set(kintsugi_handle handle, const char* name, const cha
     handle->settings.set(setting, value == nullptr ? std::nullopt : std::optional<std::string>(value),
                          "kintsugi_set");
     handle->settings_text = handle->settings.text();
+  });
+}
+
+kintsugi_status kintsugi_set_stream(kintsugi_handle handle, void* stream) {
+  return guarded([&] {
+    check_not_null(handle, "handle");
+    handle->queue = {QueueKind::cuda, stream};
   });
 }
 

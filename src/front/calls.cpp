@@ -1,6 +1,7 @@
 #include "front/calls.hpp"
 
 #include <atomic>
+#include <optional>
 #include <utility>
 
 #include "base/floating_environment.hpp"
@@ -92,8 +93,8 @@ std::shared_ptr<const Plan> make_uncached_plan(kintsugi_handle handle, const Pro
   return plan;
 }
 
-// Returns the key of the call. The key is a variable of the thread, which the thread's next call overwrites.
-// In this way calls reuse the memory of the key's strings.
+// Returns the key of the call, without the environment. The key is a variable of the thread, which the
+// thread's next call overwrites. In this way calls reuse the memory of the key's strings.
 PlanKey& key_of_call(kintsugi_handle handle, const Problem& problem, const CheckedOptions& call) {
   thread_local PlanKey key;
   key.problem = problem;
@@ -102,8 +103,6 @@ PlanKey& key_of_call(kintsugi_handle handle, const Problem& problem, const Check
   key.settings.clear();
   call.append_settings(key.settings);
   if (handle != nullptr) key.settings += handle->settings_text;
-  key.environment.clear();
-  append_environment(key.environment);
   return key;
 }
 
@@ -118,13 +117,18 @@ std::shared_ptr<const Plan> make_plan_of_key(kintsugi_handle handle, const PlanK
 // Returns the kept plan of an equal call, or makes a plan and keeps it.
 std::shared_ptr<const Plan> cached_plan(kintsugi_handle handle, const Problem& problem,
                                         const CheckedOptions& call) {
-  const PlanKey& key = key_of_call(handle, problem, call);
+  PlanKey& key = key_of_call(handle, problem, call);
+  key.environment.clear();
+  std::shared_ptr<const Plan> kept;
+  {
+    const auto lock = lock_shared_state();  // one lock for the environment and the kept plans
+    append_environment(key.environment);
+    kept = plan_cache().find(key);
+  }
   // For host matrices the key has no context. If such a plan runs on a device, which the caller has named, it
   // can be used only in the context in which it was made.
   const bool key_has_context = problem.memory == MemorySpace::device;
-  if (auto plan = plan_cache().find(key);
-      plan != nullptr && (key_has_context || runs_in_callers_context(*plan)))
-    return plan;
+  if (kept != nullptr && (key_has_context || runs_in_callers_context(*kept))) return kept;
   auto plan = make_plan_of_key(handle, key, call);
   plan_cache().keep(key, plan);
   return plan;
@@ -146,8 +150,8 @@ std::shared_ptr<const Plan> plan_for(kintsugi_handle handle, Problem problem, co
   return problem == plan->problem ? plan : cached_plan(handle, problem, call);
 }
 
-// Executes the plan on the operands' queue, or on `queue` if the operands have none. If there is a handle, it
-// gets the report.
+// Executes the plan on the operands' queue; if they have none on `queue`; if that is none, in the handle's
+// stream. If there is a handle, it gets the report.
 void execute_on(const Queue& queue, kintsugi_handle handle, const std::shared_ptr<const Plan>& plan,
                 const kintsugi_operands* operands) {
   const LogSink log = log_of(handle);
@@ -156,6 +160,9 @@ void execute_on(const Queue& queue, kintsugi_handle handle, const std::shared_pt
   try {
     Operands checked = check_operands(plan->problem, operands);
     if (checked.queue.kind == QueueKind::host) checked.queue = queue;
+    if (checked.queue.kind == QueueKind::host && handle != nullptr &&
+        plan->problem.memory == MemorySpace::device)
+      checked.queue = handle->queue;
     check_engine_runs(*plan);
     device_report = reserve_device_report(handle, *plan, checked.queue);
     if (device_report != nullptr) checked.device_report = device_report->get();
@@ -179,6 +186,11 @@ std::shared_ptr<const Plan> plan_of_caller(kintsugi_handle handle, const kintsug
                                            const kintsugi_options* options) {
   const FloatingEnvironment environment;
   const Problem checked = check_problem(problem);
+  if (problem->memory == KINTSUGI_ANY_MEMORY) {
+    fail(Status::invalid_argument,
+         "memory = {} (any) is for kintsugi_gemm: a plan is for host matrices ({}) or device matrices ({})",
+         problem->memory, static_cast<int>(KINTSUGI_HOST), static_cast<int>(KINTSUGI_DEVICE));
+  }
   const CheckedOptions call = check_options(options);
   return make_uncached_plan(handle, checked, settings_for(handle, call.layer()), call);
 }
@@ -203,6 +215,10 @@ void multiply_for_caller(kintsugi_handle handle, const kintsugi_problem* problem
   const FloatingEnvironment environment;
   Problem checked = check_problem(problem);
   const CheckedOptions call = check_options(options);
+  std::optional<PlaceScope> scope;
+  if (problem->memory == KINTSUGI_ANY_MEMORY) {
+    if (const auto place = find_memory(operands, checked)) scope.emplace(*place);
+  }
   const GivenPrepared given = given_prepared(operands);
   set_adds_to_c(operands, checked);
   check_queue_of(checked, call.queue);

@@ -97,7 +97,7 @@ void check_enums(const kintsugi_problem& p) {
   check_named_enum(p.layout, KINTSUGI_ROW_MAJOR, "layout", "KINTSUGI_COLUMN_MAJOR is 0, KINTSUGI_ROW_MAJOR 1",
                    foreign_layouts);
   check_enum(p.pointer_mode, KINTSUGI_SCALARS_ON_DEVICE, "pointer_mode");
-  check_enum(p.memory, KINTSUGI_DEVICE, "memory");
+  check_enum(p.memory, KINTSUGI_ANY_MEMORY, "memory");
   check_enum(p.batch_kind, KINTSUGI_BATCH_POINTERS, "batch_kind");
   check_enum(p.prepared_a, 1, "prepared_a");
   check_enum(p.prepared_b, 1, "prepared_b");
@@ -132,11 +132,11 @@ void check_supported(const kintsugi_problem& p) {
          "c64 or dd, all four alike",
          type_name(p.type_a), type_name(p.type_b), type_name(p.type_c), type_name(p.type_scalar));
   }
-  if (p.memory == KINTSUGI_HOST && p.pointer_mode == KINTSUGI_SCALARS_ON_DEVICE) {
+  if (p.memory != KINTSUGI_DEVICE && p.pointer_mode == KINTSUGI_SCALARS_ON_DEVICE) {
     fail(Status::invalid_argument,
-         "pointer_mode = {} (device) with memory = {} (host): scalars in device memory go with matrices "
+         "pointer_mode = {} (device) with memory = {} ({}): scalars in device memory go with matrices "
          "there",
-         p.pointer_mode, p.memory);
+         p.pointer_mode, p.memory, p.memory == KINTSUGI_HOST ? "host" : "any");
   }
 }
 

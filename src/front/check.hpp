@@ -2,9 +2,12 @@
 // values.
 #pragma once
 
+#include <optional>
+
 #include "base/memory.hpp"
 #include "base/queue.hpp"
 #include "base/settings.hpp"
+#include "execute/device/caller.hpp"
 #include "execute/execute.hpp"
 #include "kintsugi/kintsugi.h"
 #include "planner/problem.hpp"
@@ -23,6 +26,7 @@ struct CheckedOptions {
   void append_settings(std::string& text) const;
 };
 
+// Returns the problem. Under KINTSUGI_ANY_MEMORY its memory is the host's until find_memory() has set it.
 Problem check_problem(const kintsugi_problem* problem);
 
 // Returns the problem as a struct of the C ABI.
@@ -48,6 +52,11 @@ struct GivenPrepared {
   const Prepared* b;
 };
 GivenPrepared given_prepared(const kintsugi_operands* operands);
+
+// Finds out where the matrices of a call under KINTSUGI_ANY_MEMORY lie, as far as the call reads or writes
+// them, and sets problem.memory. Returns their place on a device; nothing if they are in host memory. Fails
+// with invalid_argument unless all are in host memory or all on one device; the message says where each lies.
+std::optional<DevicePlace> find_memory(const kintsugi_operands* operands, Problem& problem);
 
 // Sets problem.adds_to_c by the operands' beta, if matrices are in device memory, scalars are on the host and
 // no workspace is given: a workspace has the size of a plan that was made without knowing beta.

@@ -15,6 +15,7 @@ struct kintsugi_handle_s {
   std::string settings_text;  // settings.text(), kept because every call compares it (front/plan_cache.hpp)
   kintsugi_log log = nullptr;
   void* log_user = nullptr;
+  kintsugi::core::Queue queue;  // for device matrices of calls that name no queue
   kintsugi::core::Report report;
   kintsugi::core::DeviceReports device_reports;  // memory for the reports of devices, one per context
   // Device report of the last execution; nullptr if the execution was on the host or native.

@@ -49,7 +49,7 @@ INTRINSICS = ["immintrin.h", "xmmintrin.h", "pmmintrin.h", "emmintrin.h", "cpuid
 
 # Headers beyond the C and C++ standard libraries that a module may include.
 EXTERNAL = {
-    "src/base": INTRINSICS + POSIX,  # the floating-point environment; where the settings file lies
+    "src/base": ["link.h"] + INTRINSICS + POSIX,  # the loaded libraries; the floating-point environment; the settings file
     "src/split": ["omp.h"],
     "src/recombine": ["omp.h"],
     "src/engines": [],

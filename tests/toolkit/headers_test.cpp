@@ -148,7 +148,10 @@ static_assert(offsetof(CopyLines, target) == offsetof(CUDA_MEMCPY2D, dstXInBytes
               offsetof(CopyLines, line_bytes) == offsetof(CUDA_MEMCPY2D, WidthInBytes));
 static_assert(memory_of_host == CU_MEMORYTYPE_HOST && memory_of_device == CU_MEMORYTYPE_DEVICE);
 static_assert(portable_host_memory == CU_MEMHOSTALLOC_PORTABLE);
+static_assert(pointer_context == CU_POINTER_ATTRIBUTE_CONTEXT);
 static_assert(pointer_memory_type == CU_POINTER_ATTRIBUTE_MEMORY_TYPE);
+static_assert(pointer_is_managed == CU_POINTER_ATTRIBUTE_IS_MANAGED);
+static_assert(pointer_device == CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL);
 static_assert(waiting_event_flags == (CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING));
 static_assert(sizeof(MemoryPoolProperties) == sizeof(CUmemPoolProps));
 static_assert(offsetof(MemoryPoolProperties, handle_types) == offsetof(CUmemPoolProps, handleTypes));

@@ -74,6 +74,10 @@ class Handle {
     log_ = std::move(stored);
   }
 
+  // Sets the stream, a cudaStream_t or CUstream, for products of device matrices whose options name no queue.
+  // Calls then return when their work is enqueued; before, they return when C is complete.
+  void set_stream(void* stream) { check(kintsugi_set_stream(native(), stream)); }
+
   // Returns the handle of the C ABI, which this object still owns.
   kintsugi_handle native() const noexcept { return handle_.get(); }
 

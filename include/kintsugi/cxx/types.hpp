@@ -76,7 +76,11 @@ enum class PointerMode : std::int32_t {
   device = KINTSUGI_SCALARS_ON_DEVICE
 };
 
-enum class Memory : std::int32_t { host = KINTSUGI_HOST, device = KINTSUGI_DEVICE };
+enum class Memory : std::int32_t {
+  host = KINTSUGI_HOST,
+  device = KINTSUGI_DEVICE,
+  any = KINTSUGI_ANY_MEMORY,  // only for gemm(): the CUDA driver is asked where A, B and C lie
+};
 
 enum class BatchKind : std::int32_t {
   strided = KINTSUGI_BATCH_STRIDED,    // item t of A begins at a + t * stride_a; likewise B and C

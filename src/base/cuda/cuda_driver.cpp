@@ -122,12 +122,13 @@ void check(Result result, const char* what) {
        driver().text_of(result));
 }
 
-void ensure_context() {
+Context ensure_context() {
   Context context = nullptr;
   check(driver().context_current(&context), "cuCtxGetCurrent");
-  if (context != nullptr) return;
+  if (context != nullptr) return context;
   check(driver().primary_context_retain(&context, device_at(0)), "cuDevicePrimaryCtxRetain");
   check(driver().context_set_current(context), "cuCtxSetCurrent");
+  return context;
 }
 
 Device current_device() {

@@ -122,7 +122,11 @@ struct CopyLines {
   std::size_t lines = 0;
 };
 inline constexpr unsigned portable_host_memory = 1;  // CU_MEMHOSTALLOC_PORTABLE
-inline constexpr int pointer_memory_type = 2;        // CU_POINTER_ATTRIBUTE_MEMORY_TYPE
+// Numbers of CUpointer_attribute.
+inline constexpr int pointer_context = 1;
+inline constexpr int pointer_memory_type = 2;
+inline constexpr int pointer_is_managed = 8;
+inline constexpr int pointer_device = 9;  // the index of the device
 // CU_EVENT_BLOCKING_SYNC and CU_EVENT_DISABLE_TIMING
 inline constexpr unsigned waiting_event_flags = 3;
 
@@ -250,8 +254,8 @@ const Driver& driver();
 // with `what`, the name of the driver's function.
 void check(Result result, const char* what);
 
-// Makes the first device's primary context current if the thread has no context.
-void ensure_context();
+// Makes the first device's primary context current if the thread has no context. Returns the current context.
+Context ensure_context();
 
 // The device of the current context, and the id of this context. No two contexts have the same id.
 Device current_device();

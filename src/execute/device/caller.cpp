@@ -1,6 +1,8 @@
 #include "execute/device/caller.hpp"
 
+#include "base/cuda/cuda_driver.hpp"
 #include "base/status.hpp"
+#include "engines/registry.hpp"
 #include "execute/device/prepare.hpp"
 
 namespace kintsugi::core {
@@ -43,6 +45,16 @@ void check_caller(const Plan& plan, const Operands& operands, const Queue& queue
   check_caller(plan, queue);
   check_prepared(*plan.engine->contexts(), operands.prepared_a, "prepared_a");
   check_prepared(*plan.engine->contexts(), operands.prepared_b, "prepared_b");
+}
+
+// A driver that is too old, or has no device, cannot be asked for contexts. Planning then fails and says why.
+PlaceScope::PlaceScope(const DevicePlace& place) {
+  if (!cuda::driver().reason.empty()) return;
+  for (const Engine* engine : all_engines()) {
+    if (engine->contexts() == nullptr) continue;
+    if (engine->contexts()->enter_for_memory(place.device, place.context)) entered_ = engine->contexts();
+    return;
+  }
 }
 
 }  // namespace kintsugi::core

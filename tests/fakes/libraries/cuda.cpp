@@ -164,7 +164,7 @@ Result memory_free(Address address) {
 Result memory_allocate_async(Address* result, std::size_t bytes, Stream stream) {
   note("cuMemAllocAsync {} stream={}", bytes, stream);
   const Result result_of_stream = refused_memory_node(stream);
-  return result_of_stream != 0 ? result_of_stream : allocate(result, bytes);
+  return result_of_stream != 0 ? result_of_stream : allocate(result, bytes, Owner::pool);
 }
 Result pool_create(MemoryPool* pool, const MemoryPoolProperties* properties) {
   note("cuMemPoolCreate device={}", properties->location);
@@ -191,7 +191,7 @@ Result pool_trim(MemoryPool pool, std::size_t bytes) {
 Result pool_allocate_async(Address* result, std::size_t bytes, MemoryPool, Stream stream) {
   note("cuMemAllocFromPoolAsync {} stream={}", bytes, stream);
   const Result result_of_stream = refused_memory_node(stream);
-  return result_of_stream != 0 ? result_of_stream : allocate(result, bytes);
+  return result_of_stream != 0 ? result_of_stream : allocate(result, bytes, Owner::pool);
 }
 Result memory_free_async(Address address, Stream stream) {
   note("cuMemFreeAsync stream={}", stream);
@@ -262,6 +262,41 @@ Result pointer_attribute(void* value, int, Address address) {
   if (address >= next->first + next->second) return invalid_value;
   *static_cast<std::uint32_t*>(value) = memory_of_host;
   return 0;
+}
+
+// Memory of a pool belongs to no context. Memory that the fake does not know is the host's.
+extern "C" __attribute__((visibility("default"))) Result cuPointerGetAttributes(unsigned count,
+                                                                                int* attributes,
+                                                                                void** values,
+                                                                                Address address) {
+  if (number("FAKE_CUDA_INIT", 0) != 0) return not_initialized;
+  std::uint32_t memory_type = 0;
+  pointer_attribute(&memory_type, pointer_memory_type, address);  // sets it for pinned memory
+  const std::lock_guard lock(state().mutex);
+  const Allocation* found = allocation_at(address);
+  if (found != nullptr) memory_type = memory_of_device;
+  for (unsigned i = 0; i < count; ++i) {
+    switch (attributes[i]) {
+      case pointer_memory_type: *static_cast<std::uint32_t*>(values[i]) = memory_type; break;
+      case pointer_is_managed:
+        *static_cast<std::uint32_t*>(values[i]) = found != nullptr && found->owner == Owner::managed ? 1 : 0;
+        break;
+      case pointer_device:
+        *static_cast<int*>(values[i]) = found != nullptr ? found->context->ordinal : -2;
+        break;
+      case pointer_context:
+        *static_cast<void**>(values[i]) =
+            found != nullptr && found->owner != Owner::pool ? found->context : nullptr;
+        break;
+      default: return invalid_value;
+    }
+  }
+  return 0;
+}
+extern "C" __attribute__((visibility("default"))) Result cuMemAllocManaged(Address* result, std::size_t bytes,
+                                                                           unsigned) {
+  const Result refused = refusal(nullptr);
+  return refused != 0 ? refused : allocate(result, bytes, Owner::managed);
 }
 
 // ---------------------------------------------------------------- streams and events

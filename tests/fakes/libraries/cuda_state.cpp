@@ -125,26 +125,32 @@ Result refused(Stream stream) {
   return stream == nullptr ? refused_in_capture(error_capture_implicit) : 0;
 }
 
+// Returns the device memory of that address, or nullptr.
+const Allocation* allocation_at(Address address) {
+  auto next = state().memory.upper_bound(address);
+  if (next == state().memory.begin()) return nullptr;
+  const auto& [begin, allocation] = *--next;
+  return address < begin + allocation.bytes ? &allocation : nullptr;
+}
+
 // True for memory of another context than the current one. Memory that was not allocated here belongs to the
 // test.
 bool is_foreign(Address address) {
   const std::lock_guard lock(state().mutex);
-  auto next = state().memory.upper_bound(address);
-  if (next == state().memory.begin()) return false;
-  const auto& [begin, allocation] = *--next;
-  if (address >= begin + allocation.bytes) return false;
-  const FakeContext* owner = allocation.context;
-  return owner->id != allocation.context_id || owner->regular() != current()->regular();
+  const Allocation* allocation = allocation_at(address);
+  if (allocation == nullptr) return false;
+  const FakeContext* owner = allocation->context;
+  return owner->id != allocation->context_id || owner->regular() != current()->regular();
 }
 
-Result allocate(Address* result, std::size_t bytes) {
+Result allocate(Address* result, std::size_t bytes, Owner owner) {
   const std::lock_guard lock(state().mutex);
   if (must_fail("FAKE_CUDA_FAIL_ALLOCATION", state().allocations)) return error_out_of_memory;
   if (bytes > static_cast<std::size_t>(number("FAKE_CUDA_MOST_BYTES", 1L << 40))) return error_out_of_memory;
   void* memory = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
   if (memory == nullptr) return error_out_of_memory;
   *result = reinterpret_cast<Address>(memory);
-  state().memory[*result] = {bytes, current(), current()->id};
+  state().memory[*result] = {bytes, current(), current()->id, owner};
   return 0;
 }
 

@@ -28,6 +28,7 @@ inline constexpr unsigned max_shared_bytes = 227 * 1024;  // of a thread block, 
 
 // Numbers of CUresult.
 inline constexpr Result invalid_value = 1;
+inline constexpr Result not_initialized = 3;
 inline constexpr Result invalid_context = 201;
 inline constexpr Result invalid_handle = 400;
 inline constexpr Result not_found = 500;
@@ -48,10 +49,14 @@ struct FakeContext {
   const FakeContext* regular() const { return primary != nullptr ? primary : this; }
 };
 
+// Owner of memory, by which the driver answers: memory of a pool belongs to a device and to no context.
+enum class Owner { context, pool, managed };
+
 struct Allocation {
   std::size_t bytes = 0;
   FakeContext* context = nullptr;
   unsigned long long context_id = 0;
+  Owner owner = Owner::context;
 };
 
 struct FakeKernel {
@@ -110,8 +115,9 @@ Result refused(Stream stream);
 Result refused_memory_node(Stream stream);
 int& capture_mode();
 void release_objects_of(void* graph);
+const Allocation* allocation_at(Address address);  // the caller holds the state's mutex
 bool is_foreign(Address address);
-Result allocate(Address* result, std::size_t bytes);
+Result allocate(Address* result, std::size_t bytes, Owner owner = Owner::context);
 Result release(Address address);
 
 template <class... Values>

@@ -47,6 +47,8 @@ int fake_cuda_questions();
 // null. It gets the address of a destroyed context if there is one.
 void* fake_cuda_make_context(int device, void* whole);
 void fake_cuda_destroy_context(void* context);
+// The driver's function, which the library does not call.
+int cuMemAllocManaged(unsigned long* address, unsigned long bytes, unsigned flags);
 // Functions for the fake cuBLAS: the id of the current context or 0; 1 if a stream is captured; adding an
 // event to the list.
 unsigned long long fake_cuda_context();

@@ -28,13 +28,24 @@ int device_number_of(Context context) {
   return number_of(device);
 }
 
+// True if the two contexts, the calling thread's and the given one, have the same regular context.
+bool shares_memory(Context context) {
+  const Context regular_of_caller = regular_context(nullptr);
+  if (regular_of_caller == nullptr || driver().context_push(context) != 0) return false;
+  const Context regular_of_context = regular_context(nullptr);
+  driver().context_pop(&context);
+  return regular_of_caller == regular_of_context;
+}
+
 class CudaContexts final : public DeviceContexts {
  public:
   DeviceContext current() const override {
-    ensure_context();
-    Context context = nullptr;
-    check(driver().context_current(&context), "cuCtxGetCurrent");
-    return {context, current_context_id(), number_of(current_device())};
+    Context context = ensure_context();
+    const std::uint64_t id = current_context_id();
+    // Every call asks three times. A context never changes its device, so the thread keeps the last answer.
+    thread_local DeviceContext last;
+    if (last.handle != context || last.id != id) last = {context, id, number_of(current_device())};
+    return last;
   }
 
   bool enter(const DeviceContext& context) const noexcept override {
@@ -46,6 +57,19 @@ class CudaContexts final : public DeviceContexts {
   void leave() const noexcept override {
     Context popped = nullptr;
     driver().context_pop(&popped);
+  }
+
+  bool enter_for_memory(int device, void* owner) const override {
+    auto* context = static_cast<Context>(owner);
+    Context present = nullptr;
+    check(driver().context_current(&present), "cuCtxGetCurrent");
+    if (present != nullptr && (present == context || (number_of(current_device()) == device &&
+                                                      (context == nullptr || shares_memory(context)))))
+      return false;
+    if (context == nullptr)
+      check(driver().primary_context_retain(&context, device_at(device)), "cuDevicePrimaryCtxRetain");
+    check(driver().context_push(context), "cuCtxPushCurrent");
+    return true;
   }
 
   bool reaches(const DeviceContext& context) const override {
