@@ -24,8 +24,13 @@ struct FloatingRegisters {
     FloatingRegisters now;
     now.mxcsr = __builtin_ia32_stmxcsr();
     asm volatile("fnstcw %0" : "=m"(now.x87_control));
-    asm volatile("fnstsw %0" : "=am"(now.x87_status));
+    now.x87_status = read_x87_status();
     return now;
+  }
+  static std::uint16_t read_x87_status() {
+    std::uint16_t status = 0;
+    asm volatile("fnstsw %0" : "=a"(status));
+    return status;
   }
   bool are_default() const {
     return (mxcsr & ~mxcsr_flags) == default_mxcsr && x87_control == default_x87_control;
@@ -50,9 +55,9 @@ class FloatingEnvironment {
       std::fesetenv(&saved_);
       return;
     }
-    const FloatingRegisters now = FloatingRegisters::read();
-    if (now.mxcsr != registers_.mxcsr) __builtin_ia32_ldmxcsr(registers_.mxcsr);
-    if (((now.x87_status ^ registers_.x87_status) & FloatingRegisters::x87_flags) != 0) restore_x87_flags();
+    if (__builtin_ia32_stmxcsr() != registers_.mxcsr) __builtin_ia32_ldmxcsr(registers_.mxcsr);
+    const std::uint16_t status = FloatingRegisters::read_x87_status();
+    if (((status ^ registers_.x87_status) & FloatingRegisters::x87_flags) != 0) restore_x87_flags();
   }
   FloatingEnvironment(const FloatingEnvironment&) = delete;
   FloatingEnvironment& operator=(const FloatingEnvironment&) = delete;

@@ -63,6 +63,32 @@ struct OffloadReport {
   OffloadSeconds seconds{};
 };
 
+// A large value, or none. An optional of a trivial type is cleared when it is made and copied as a whole,
+// value or not, which took 30 ns of each small product on the host.
+template <class T>
+class OptionalBlock : public std::optional<T> {
+ public:
+  OptionalBlock() {}  // no constant expression, for which the compiler would clear the memory
+  OptionalBlock(const OptionalBlock& other) : std::optional<T>() { assign(other); }
+  OptionalBlock& operator=(const OptionalBlock& other) {
+    assign(other);
+    return *this;
+  }
+  OptionalBlock& operator=(const T& value) {
+    this->emplace(value);
+    return *this;
+  }
+
+ private:
+  void assign(const std::optional<T>& other) {
+    if (other) {
+      this->emplace(*other);
+    } else {
+      this->reset();
+    }
+  }
+};
+
 // Counts of what an execution did. The size is fixed, so that a call with a workspace allocates nothing.
 struct Report {
   std::shared_ptr<const Plan> plan;  // plan that was executed, set by the caller; nullptr: no execution yet
@@ -90,14 +116,14 @@ struct Report {
     Program program;
     SchemeParameters parameters;  // parameters that the plan has set
   };
-  std::optional<Adapted> adapted;
+  OptionalBlock<Adapted> adapted;
   // `program`: the candidate's program as adapted to the operands.
   void set_adapted(const Candidate& candidate, const Program& program, std::int64_t k) {
-    adapted = {.scheme = candidate.scheme,
-               .accumulator = candidate.accumulator,
-               .k = k,
-               .program = program,
-               .parameters = candidate.parameters};
+    adapted = Adapted{.scheme = candidate.scheme,
+                      .accumulator = candidate.accumulator,
+                      .k = k,
+                      .program = program,
+                      .parameters = candidate.parameters};
   }
 
   TileCounts tiles_a;  // tiles of A, for programs with exponents per tile
