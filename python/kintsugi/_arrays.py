@@ -16,9 +16,21 @@ TYPES = {np.dtype(np.float32): 0, np.dtype(np.float64): 1, np.dtype(np.complex64
 DOUBLE_DOUBLE = 4
 
 
+def refuse_masked(x: Any, name: str) -> None:
+    """Raises TypeError for a masked array, and for lists that contain one: its memory has numbers below the mask, which
+    would be multiplied like all others."""
+    if isinstance(x, np.ma.MaskedArray):
+        raise TypeError(f"{name} is a masked array and kintsugi multiplies every element: give {name}.filled(0), which "
+                        f"has 0 for those that are masked, or {name}.data, which ignores the mask")
+    if isinstance(x, (list, tuple)) and x and isinstance(x[0], (list, tuple, np.ndarray)):
+        for item in x:
+            refuse_masked(item, f"an item of {name}")
+
+
 def as_array(x: Any, name: str) -> np.ndarray:
     """Returns x as an array, without a copy where possible. x is an array, a stored tensor of torch, an object with DLPack
-    on the CPU, or a nested list."""
+    on the CPU, or a nested list. Raises TypeError for masked arrays."""
+    refuse_masked(x, name)
     if isinstance(x, np.ndarray):
         return x
     if _torch.is_tensor(x):

@@ -39,7 +39,7 @@ def matmul(a: Any, b: Any, *, accuracy: str | float | None = None, scheme: str |
 
     Raises:
         KintsugiError: what the library refuses, with its message; out is untouched.
-        TypeError: an element type that it does not multiply, or a tensor that requires a gradient.
+        TypeError: an element type that it does not multiply, a masked array, or a tensor that requires a gradient.
         ValueError: shapes that do not fit, or an out that cannot take the result.
 
     Warns:

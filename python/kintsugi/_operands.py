@@ -7,6 +7,7 @@ from typing import Any, Callable
 import numpy as np
 
 from kintsugi import _abi, _torch
+from kintsugi._arrays import refuse_masked
 
 
 class Prepared:
@@ -69,6 +70,7 @@ class Operand:
 
 def make_scalar(value: Any, name: str, dtype: np.dtype) -> np.ndarray:
     """Returns alpha or beta in the type of the product."""
+    refuse_masked(value, name)
     given = np.asarray(_torch.as_stored(value, name))
     if given.shape != () or given.dtype.kind not in "biufc":
         raise TypeError(f"{name} = {value!r} is no number")

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from kintsugi._arrays import DOUBLE_DOUBLE, as_array
+from kintsugi._arrays import DOUBLE_DOUBLE, as_array, refuse_masked
 from kintsugi._calls import Call, memory_of
 from kintsugi._operands import Operand, Prepared
 
@@ -52,6 +52,7 @@ def _as_pairs(array: np.ndarray, name: str) -> np.ndarray:
 
 def pair_scalar(value: Any, name: str) -> complex:
     """Returns a number, or (hi, lo), as a pair."""
+    refuse_masked(value, name)
     words = np.asarray(value, dtype=np.float64).ravel()
     if words.size not in (1, 2) or np.ndim(value) > 1:
         raise TypeError(f"{name} = {value!r} is neither a number nor a pair (hi, lo)")
