@@ -72,13 +72,15 @@ Ref take_spare(DeviceMemory& memory, bool uses_null_stream, size_t bytes, size_t
 }
 
 void keep_spare(DeviceMemory& memory, bool uses_null_stream, Ref tensor, uintptr_t address, size_t bytes) {
-  constexpr size_t max_bytes = size_t{32} << 20;
+  constexpr size_t max_bytes = size_t{64} << 20;  // cuBLAS's 32 MiB, and what is beside them
   // If take_spare() has given this memory to the call, it has more bytes than the call needed.
   const bool was_spare = !memory.spare && address == memory.spare_address;
   const size_t size = was_spare ? memory.spare_bytes : bytes;
   if (!memory.spare) memory.spare_address = 0;  // other memory may get that address later
   const bool is_better = !memory.spare || memory.spare_bytes < size;
-  if (!tensor || size > max_bytes || !is_better || !may_share_memory(memory, uses_null_stream)) return;
+  if (!tensor || size > max_bytes || !is_better) return;
+  if (!was_spare && !may_share_memory(memory, uses_null_stream))
+    return;  // take_spare() has asked for its own
   memory.spare = std::move(tensor);
   memory.spare_address = address;
   memory.spare_bytes = size;

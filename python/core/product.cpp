@@ -22,6 +22,19 @@ Ref shape_of_result(const ProductShape& shape, bool a_is_vector, bool b_is_vecto
   return tuple;
 }
 
+// Sets shape and strides of the result, in C order. `array`: its type is set.
+void set_dense_geometry(const ProductShape& shape, bool a_is_vector, bool b_is_vector, Array& array) {
+  int64_t* end = std::copy_n(shape.sizes, shape.batch_dimensions, array.shape);
+  if (!a_is_vector) *end++ = shape.m();
+  if (!b_is_vector) *end++ = shape.n();
+  array.dimensions = static_cast<int>(end - array.shape);
+  int64_t stride = element_size(array.type);
+  for (int d = array.dimensions - 1; d >= 0; --d) {
+    array.strides[d] = stride;
+    stride *= array.shape[d];
+  }
+}
+
 }  // namespace
 
 Product::Owner Product::owner_of(PyObject* x) {
@@ -31,7 +44,7 @@ Product::Owner Product::owner_of(PyObject* x) {
 
 bool Product::read_array(PyObject* x, Array& array) {
   if (owner_ == Owner::numpy) return state_.numpy.owns(x) && state_.numpy.read(x, array);
-  return state_.torch.owns(x) && state_.torch.read(x, array);
+  return state_.torch.is_tensor(x) && state_.torch.read(x, array);
 }
 
 bool Product::read_operands(const Given& given) {
@@ -66,7 +79,8 @@ bool Product::make_result(const Given& given) {
     return result_ && state_.numpy.read(result_.get(), c_);
   }
   result_ = state_.torch.empty(given.a, shape.get());
-  return result_ && state_.torch.read_geometry(result_.get(), c_);
+  set_dense_geometry(shape_, a_is_vector_, b_is_vector_, c_);
+  return result_ && state_.torch.read_data(result_.get(), c_);
 }
 
 bool Product::choose_result(const Given& given) {

@@ -17,14 +17,17 @@ class Torch {
   // Returns true only for objects of the class torch.Tensor itself, of the module torch that is imported now.
   // Subclasses may define other products, and parameters require gradients.
   bool owns(PyObject* x);
+  // The same, without a look for the module. Precondition: owns() was true in this call.
+  bool is_tensor(PyObject* x) const {
+    return Py_TYPE(x) == reinterpret_cast<PyTypeObject*>(tensor_type_.get());
+  }
 
   // Reads a tensor. Returns false for tensors that are left to the Python code: lazy conjugates, tensors that
   // require a gradient, tensors on other devices than the CPU and CUDA devices, and other types.
   bool read(PyObject* x, Array& array) const;
 
-  // Reads shape, strides and address of a tensor. Preconditions: array.type is set, and read() would accept
-  // the tensor.
-  bool read_geometry(PyObject* x, Array& array) const;
+  // Reads the address of a tensor. Preconditions: array.type is set, and read() would accept the tensor.
+  bool read_data(PyObject* x, Array& array) const;
 
   // Returns a new tensor in C order, of the type and on the device of `example`.
   Ref empty(PyObject* example, PyObject* shape) const;
@@ -41,6 +44,8 @@ class Torch {
   Ref address_of(PyObject* tensor) const;
 
  private:
+  // Reads shape, strides and address. Preconditions: those of read_data().
+  bool read_geometry(PyObject* x, Array& array) const;
   // Takes classes and functions of the imported module torch.
   bool load(PyObject* module);
   // Loads functions of torch's C++ part, which take a tenth of the time of the public functions. The public

@@ -166,7 +166,9 @@ def test_calls_in_the_null_stream_share_a_workspace(library, stream, monkeypatch
     assert workspaces(library) == []
     monkeypatch.setattr(sys.modules[__name__], "WORKSPACE", WORKSPACE + 500)  # a call that needs less loses nothing
     assert workspaces(library) == []
-    monkeypatch.setattr(sys.modules[__name__], "WORKSPACE", (32 << 20) + 1)  # too large to be kept
+    monkeypatch.setattr(sys.modules[__name__], "WORKSPACE", (32 << 20) + (1 << 17))  # cuBLAS's, and a little more
+    assert [workspaces(library) for _ in range(2)] == [[WORKSPACE], []]
+    monkeypatch.setattr(sys.modules[__name__], "WORKSPACE", (64 << 20) + 1)  # too large to be kept
     assert [workspaces(library) for _ in range(2)] == [[WORKSPACE], [WORKSPACE]]
 
 
