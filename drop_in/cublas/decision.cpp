@@ -92,7 +92,6 @@ kintsugi_problem problem_of(const Call& call, const CallState& state) {
   problem.pointer_mode = state.pointer_mode;
   problem.memory = KINTSUGI_DEVICE;
   problem.adds_to_c = adds_to_c(call, state) ? 1 : 0;
-  problem.native_elsewhere = leaves_native_to_cublas(call) ? 1 : 0;
   problem.batch_kind = call.batch == BatchKind::pointers ? KINTSUGI_BATCH_POINTERS : KINTSUGI_BATCH_STRIDED;
   return problem;
 }

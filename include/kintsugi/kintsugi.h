@@ -151,11 +151,10 @@ typedef struct kintsugi_problem {
    * operand that is not prepared. kintsugi_gemm ignores the member and looks at its operands. A struct that
    * is too short to have the member means 0. */
   int32_t prepared_a, prepared_b;
-  /* Hints for the times that the policy auto expects; a plan accepts any beta. adds_to_c = 1: beta will not be
-   * 0, so C is read. native_elsewhere = 1: the caller computes native products by the vendor library, so auto
-   * compares with that library's time, in which nothing tests the sums. kintsugi_gemm on device matrices looks
-   * at beta itself if scalars are on the host and no workspace is given. A struct that is too short to have
-   * the members means 0. */
+  /* adds_to_c = 1: beta will not be 0, so C is read. A hint for the times that the policy auto expects; a plan
+   * accepts any beta. kintsugi_gemm on device matrices looks at beta itself if scalars are on the host and no
+   * workspace is given. native_elsewhere: 0 or 1, ignored, since native products are the vendor library's
+   * anyway. A struct that is too short to have the members means 0. */
   int32_t adds_to_c, native_elsewhere;
 } kintsugi_problem;
 

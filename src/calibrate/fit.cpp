@@ -35,7 +35,7 @@ constexpr std::array fitted_kinds{
     FittedKind{"vendor_f64", {"native.f64.vendor_", "native.f64.unaligned_rate"}},
     FittedKind{"vendor_c32", {"native.c32.vendor_", "native.c32.unaligned_rate"}},
     FittedKind{"vendor_c64", {"native.c64.vendor_", "native.c64.unaligned_rate"}},
-    FittedKind{"tested_native", {"native_call.vendor_launch", "native_call.test_"}},
+    FittedKind{"small_vendor", {"native_call.vendor_launch"}},
     FittedKind{"int8", {"int8_tile."}},
     FittedKind{"packing", {"packing."}},
     FittedKind{"weighted_tiles", {"weighted_tiles."}},

@@ -42,14 +42,6 @@ class NativeProduct {
     if (!bench_.engine().native(queue, product, bench_.scratch()))
       fail(Status::device_error, "the vendor library refuses a product of {}", shape_.text());
   }
-  // `tests_operands`: the test first reads the operands, which may prove all sums. Otherwise it reads only
-  // the sums.
-  void multiply_by_vendor_and_test(const Queue& queue, int step, bool tests_operands) const {
-    multiply_by_vendor(queue, step);
-    bench_.engine().finish_native(queue, tile(step), tile(step).c,
-                                  tests_operands ? NativeTest::operands : NativeTest::sums, bench_.scratch(),
-                                  bench_.engine().native_scratch_bytes());
-  }
   void multiply_by_own_kernel(const Queue& queue, int step) const {
     bench_.engine().multiply_unsliced(queue, tile(step));
   }
@@ -142,19 +134,12 @@ void measure_native(Workbench& bench, ElementType type, const Shape& shape,
       {fmt::format("own_native_{}", name), product.text(),
        bench.microseconds(guess(product),
                           [&](const Queue& queue, int step) { product.multiply_by_own_kernel(queue, step); }),
-       [modelled](const cuda::Costs& costs) { return cuda::native_times(modelled, costs).own; }});
-  for (const bool tests_operands : {false, true}) {
-    measurements.push_back(
-        {"tested_native", product.text() + (tests_operands ? ", operands" : ""),
-         bench.microseconds(guess(product),
-                            [&](const Queue& queue, int step) {
-                              product.multiply_by_vendor_and_test(queue, step, tests_operands);
-                            }),
-         [modelled, tests_operands](const cuda::Costs& costs) {
-           const NativeTimes times = cuda::native_times(modelled, costs);
-           return times.vendor + (tests_operands ? times.test_by_operands : times.test_by_sums);
-         }});
-  }
+       [modelled](const cuda::Costs& costs) { return cuda::own_native_time(modelled, costs); }});
+  measurements.push_back(
+      {"small_vendor", product.text(),
+       bench.microseconds(guess(product),
+                          [&](const Queue& queue, int step) { product.multiply_by_vendor(queue, step); }),
+       [modelled](const cuda::Costs& costs) { return cuda::vendor_time(modelled, costs); }});
 }
 
 }  // namespace

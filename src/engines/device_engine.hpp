@@ -13,10 +13,6 @@
 
 namespace kintsugi::core {
 
-// Numbers that a test of the vendor library's sums reads: the sums, or first the operands, whose magnitudes
-// may prove all sums.
-enum class NativeTest : std::uint8_t { sums, operands };
-
 class DeviceOzaki1;
 class DeviceSharedKernels;
 class DeviceTransfers;
@@ -87,8 +83,8 @@ class DeviceCapabilities {
   virtual DeviceThresholds thresholds() const = 0;
   // True if multiply_unsliced() is about as fast as the vendor library on large matrices of this type.
   virtual bool has_native_on_tensor_cores(ElementType type) const = 0;
-  // Nothing if the architecture was never measured.
-  virtual std::optional<NativeTimes> native_times(const NativeShape& shape) const = 0;
+  // Expected microseconds of a product by the vendor library. Nothing if the architecture was never measured.
+  virtual std::optional<double> vendor_time(const NativeShape& shape) const = 0;
 };
 
 // Ranges and norms of operands, selection of a candidate, and splits.
@@ -159,8 +155,8 @@ class DeviceProducts {
   // Sums elements exactly and rounds each once, special values included.
   virtual void multiply_exactly(const Queue& queue, const DeviceTile& tile) const = 0;
   // Computes the whole product in the elements' own arithmetic, without slices. FP32 elements are summed in
-  // ascending order of k with fused multiply-adds, FP64 elements in an order that depends on k alone. Every
-  // sum is tested as in finish_native(). C becomes NaN if the selection is `none`.
+  // ascending order of k with fused multiply-adds, FP64 elements in an order that depends on k alone. C
+  // becomes NaN if the selection is `none`.
   virtual void multiply_unsliced(const Queue& queue, const DeviceTile& tile) const = 0;
   // Does the work of select() and then of multiply_unsliced(), in one launch if that takes less time.
   // select() gets the tile's sides and `reporting.overlaps_products`; multiply_unsliced() gets a condition on
@@ -172,15 +168,8 @@ class DeviceProducts {
   virtual void scale(const Queue& queue, const DeviceMatrix& c, std::int64_t item,
                      const DeviceScalars& scalars, const DeviceCondition& condition) const = 0;
   // Multiplies by the vendor library. Returns false, and does nothing, if the library needs more scratch
-  // memory.
+  // memory, or if it may not keep the contract (DeviceBlasProduct::keeps_contract).
   virtual bool native(const Queue& queue, const DeviceBlasProduct& product, std::byte* scratch) const = 0;
-  // Last step of native sums under a contract: C = alpha sums + beta C of the tile's batch items. `sums` has
-  // A B of these items; or it is C itself, which then has alpha A B, with beta = 0. Elements that underflow
-  // or intermediate overflow may have spoiled are recomputed. `scratch`: memory for the magnitudes of
-  // operands or sums, which are found first where that is faster and may prove all sums; nullptr, with no
-  // bytes: none.
-  virtual void finish_native(const Queue& queue, const DeviceTile& tile, const DeviceMatrix& sums,
-                             NativeTest test, std::byte* scratch, std::size_t scratch_bytes) const = 0;
 };
 
 // Checked candidates of a fallback chain. They compute a block of C one after the other, until few of its

@@ -24,8 +24,8 @@ struct DeviceTile {
   DeviceScalars scalars;
   DeviceCondition condition;
   // Number of batch items from `item` on, each with its own selection. It is 1 except for
-  // multiply_unsliced(), select_or_multiply_unsliced() and finish_native(). multiply_fused() reads
-  // DeviceFusedProduct::items instead.
+  // multiply_unsliced() and select_or_multiply_unsliced(). multiply_fused() reads DeviceFusedProduct::items
+  // instead.
   std::int64_t items = 1;
 };
 
@@ -43,6 +43,7 @@ struct DeviceBlasProduct {
   std::int64_t batch_count = 1;
   DeviceScalars scalars;
   std::size_t scratch_bytes = 0;
+  bool keeps_contract = false;  // alpha must multiply sums, as the bound of native products requires
 };
 
 // Products of slices of some batch items, over all of k. The same kernel turns the sums into elements of C.

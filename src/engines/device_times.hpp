@@ -21,13 +21,12 @@ struct DeviceShape {
   bool prepared_b;
   bool is_aligned = true;  // NativeShape::is_aligned
   bool adds_to_c = false;
-  bool native_elsewhere = false;  // the vendor library computes native products, and nothing tests them
 };
 
 // Expected times in microseconds.
 struct DeviceTimes {
   double emulated;  // includes ranges, selections, and splits of operands that are not prepared
-  double native;    // under the contract, or untested for native_elsewhere; a lower estimate
+  double native;    // of the vendor library; a lower estimate
 };
 
 // Shape of a product in a type's own arithmetic.
@@ -37,21 +36,6 @@ struct NativeShape {
   std::int64_t items = 1;
   bool is_aligned = true;  // leading dimensions of A and B are whole multiples of 16 bytes
   bool adds_to_c = false;  // beta is not 0
-};
-
-// Expected times of native products under a contract, in microseconds. `own` kernels test every sum. Products
-// of the vendor library need a separate test. `added` times are for sums that are added to C.
-struct NativeTimes {
-  double own;
-  double own_added;
-  double vendor;  // without a test
-  double vendor_added;
-  double test_by_sums;      // reads every sum
-  double test_by_operands;  // reads the operands, which prove all sums
-
-  constexpr bool looks_at_operands() const { return test_by_operands < test_by_sums; }
-  constexpr double test() const { return looks_at_operands() ? test_by_operands : test_by_sums; }
-  constexpr double vendor_tested() const { return vendor + test(); }
 };
 
 // Limits by which a plan decides whether to emulate and how many candidates to have.

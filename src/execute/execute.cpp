@@ -234,17 +234,13 @@ void multiply_item(const Plan& plan, const Operands& operands, std::int64_t item
                    Report& report) {
   if (plan.is_native()) {
     ++report.items[0];
-    report.recomputed_elements +=
-        multiply_natively<T>(plan, plan.candidates[0], report.blocking, operands, item, workspace);
-    return;
+    return multiply_natively<T>(plan, plan.candidates[0], report.blocking, operands, item, workspace);
   }
   ItemSelection<T> selection = select_for_item<T>(plan, operands, item, workspace);
   const Candidate& candidate = plan.candidates[selection.candidate];
   if (candidate.scheme == nullptr) {
     add_to_report(report, plan, selection);
-    report.recomputed_elements +=
-        multiply_natively<T>(plan, candidate, report.blocking, operands, item, workspace);
-    return;
+    return multiply_natively<T>(plan, candidate, report.blocking, operands, item, workspace);
   }
   const MatrixView<T> c = view_of_c<T>(plan.problem, operands.c, item);
   if (selection.grid) multiply_on_grid(plan, selection, operands, c, workspace, report);

@@ -212,8 +212,7 @@ Problem check_problem(const kintsugi_problem* given) {
           .device_scalars = p.pointer_mode == KINTSUGI_SCALARS_ON_DEVICE,
           .prepared_a = p.prepared_a != 0,
           .prepared_b = p.prepared_b != 0,
-          .adds_to_c = p.adds_to_c != 0,
-          .native_elsewhere = p.native_elsewhere != 0};
+          .adds_to_c = p.adds_to_c != 0};
 }
 
 kintsugi_problem to_c(const Problem& problem) {
@@ -238,7 +237,6 @@ kintsugi_problem to_c(const Problem& problem) {
   p.prepared_a = problem.prepared_a ? 1 : 0;
   p.prepared_b = problem.prepared_b ? 1 : 0;
   p.adds_to_c = problem.adds_to_c ? 1 : 0;
-  p.native_elsewhere = problem.native_elsewhere ? 1 : 0;
   return p;
 }
 

@@ -50,11 +50,9 @@ Program fitted_program(const Scheme& scheme, const Problem& problem);
 struct Blocking {
   std::int64_t m = 0;  // rows of a block
   std::int64_t n = 0;  // columns of a block
-  // The last two members are for native products on a device, which are not computed in blocks.
-  std::size_t native_scratch_bytes = 0;  // scratch of the vendor library; affects only its speed
-  // Memory for sums that are tested before they overwrite C, which is needed if beta is not 0. Less memory
-  // means more steps. Without any, a kernel of Kintsugi multiplies instead of cuBLAS.
-  std::size_t native_sum_bytes = 0;
+  // Scratch of the vendor library for native products on a device, which are not computed in blocks. It
+  // affects only their speed.
+  std::size_t native_scratch_bytes = 0;
 
   bool operator==(const Blocking&) const = default;
 };

@@ -27,7 +27,7 @@ struct Problem {
   // True if executions of a plan will get the operand prepared (kintsugi.h). gemm() ignores these members.
   bool prepared_a = false, prepared_b = false;
   bool adds_to_c = false;         // beta will not be 0: a hint for the policy auto (kintsugi.h)
-  bool native_elsewhere = false;  // another: the caller computes native products by the vendor library
+  bool native_elsewhere = false;  // ignored (kintsugi.h)
 
   // Returns the problem as a struct of the C ABI.
   kintsugi_problem to_c() const {

@@ -177,26 +177,16 @@ class CudaEngine final : public Engine, public DeviceEngine {
   bool has_native_on_tensor_cores(ElementType type) const override {
     return current_architecture().available_dmma(type) != nullptr;
   }
-  std::optional<NativeTimes> native_times(const NativeShape& shape) const override {
+  std::optional<double> vendor_time(const NativeShape& shape) const override {
     const ProfileInForce* in_force = profile_in_force();
     if (in_force == nullptr || !current_architecture().has_gemm_kernels()) return std::nullopt;
-    return cuda::native_times(shape, in_force->profile.costs);
+    return cuda::vendor_time(shape, in_force->profile.costs);
   }
   std::optional<DeviceTimes> expected_times(const DeviceShape& shape) const override {
     ensure_context();
     const ProfileInForce* in_force = profile_in_force();
     if (in_force == nullptr || !current_architecture().has_gemm_kernels()) return std::nullopt;
-    const Costs& costs = in_force->profile.costs;
-    DeviceTimes times = expected_emulation_times(shape, costs);
-    if (shape.native_elsewhere) return times;
-    // A native product under a contract is computed by one of the library's kernels, or by cuBLAS with a test
-    // of its sums, which are not in C before if they are added to it.
-    const NativeTimes native =
-        cuda::native_times({shape.type, shape.m, shape.n, shape.k, shape.items, shape.is_aligned}, costs);
-    times.native = shape.adds_to_c
-                       ? std::min(native.own_added, times.native + native.vendor_added - native.vendor)
-                       : std::min(native.own, times.native + native.test());
-    return times;
+    return expected_emulation_times(shape, in_force->profile.costs);
   }
 
   void prepare() const override {
@@ -351,10 +341,6 @@ class CudaEngine final : public Engine, public DeviceEngine {
   }
   void multiply_exactly(const Queue& queue, const DeviceTile& tile) const override {
     cuda::multiply_exactly(queue, tile);
-  }
-  void finish_native(const Queue& queue, const DeviceTile& tile, const DeviceMatrix& sums, NativeTest test,
-                     std::byte* scratch, std::size_t scratch_bytes) const override {
-    cuda::finish_native(queue, tile, sums, test, scratch, scratch_bytes);
   }
   void multiply_unsliced(const Queue& queue, const DeviceTile& tile) const override {
     cuda::multiply_unsliced(queue, tile);

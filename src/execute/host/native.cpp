@@ -2,138 +2,83 @@
 
 #include <algorithm>
 #include <array>
-#include <span>
+#include <utility>
 
 #include "execute/host/operand.hpp"
-#include "recombine/check/native_check.hpp"
 
 namespace kintsugi::core {
 
 namespace {
 
+// True if the library may multiply an operand by alpha instead of the sums, so that alpha a underflows or
+// overflows where the scaled sum does not. OpenBLAS passes products with one row or column of C to GEMV on some
+// machines, whose kernels do so (0.3.28 and newer; none of 0.3.21 and 0.3.34 did on x86-64 with AVX-512:
+// docs/results/log/2026-11-29-native-products.md).
 template <class T>
-class NativeRun {
- public:
-  NativeRun(const Plan& plan, const Candidate& candidate, std::span<std::byte> scratch,
-            const Operands& operands, std::int64_t item)
-      : plan_(plan), fixed_order_(candidate.fixed_order),
-        scratch_(scratch), check_{view_of_a<T>(plan.problem, operands.a, operands.prepared_a, item),
-                                  view_of_b<T>(plan.problem, operands.b, operands.prepared_b, item),
-                                  scalar<T>(operands.alpha),
-                                  scalar<T>(operands.beta),
-                                  view_of_c<T>(plan.problem, operands.c, item),
-                                  plan.threads} {}
+bool may_scale_operands(const NativeProduct<T>& product) {
+  const bool is_sign = product.alpha == T(1) || product.alpha == T(-1) || product.alpha == T(0);
+  return !product.fixed_order && !is_sign && std::min(product.c.rows, product.c.columns) == 1;
+}
 
-  // Multiplies, and returns the number of recomputed elements. There are two tests for unreliable sums: a
-  // test of the operands before the product, which may prove all sums reliable, and a test of the sums after
-  // the product. The test that reads less memory is made first. If beta != 0, recomputing an element needs
-  // its old value of C. Then sums are written to tiles on the stack. Tiles are not needed if the test of the
-  // operands has proved all sums, or if unreliable elements can be found after sums were added to C.
-  std::int64_t run() const {
-    if (plan_.contract.coefficient == 0) {  // the scheme `native` was named without an accuracy
-      multiply(check_, check_.alpha, check_.beta, check_.c);
-      return 0;
+// Multiplies without alpha and beta into memory on the stack, one part of C after the other, and applies them.
+// Precondition: C has one row or one column.
+template <class T>
+void multiply_in_parts(const Engine& engine, NativeProduct<T> product) {
+  constexpr std::int64_t most_elements = 1024;
+  std::array<T, most_elements> sums;
+  const MatrixView<T> c = product.c;
+  const MatrixView<const T> a = product.a;
+  const MatrixView<const T> b = product.b;
+  const T alpha = std::exchange(product.alpha, T(1));
+  const T beta = std::exchange(product.beta, T(0));
+  const bool is_row = c.rows == 1;
+  const std::int64_t elements = is_row ? c.columns : c.rows;
+  for (std::int64_t first = 0; first < elements; first += most_elements) {
+    const std::int64_t count = std::min(most_elements, elements - first);
+    product.a = is_row ? a : a.block(first, 0, count, a.columns);
+    product.b = is_row ? b.block(0, first, b.rows, count) : b;
+    product.c = {sums.data(), is_row ? 1 : count, is_row ? count : 1, 1, is_row ? 1 : count};
+    engine.native(product);
+    for (std::int64_t e = 0; e < count; ++e) {
+      T& element = is_row ? c(0, first + e) : c(first + e, 0);
+      element = beta == T(0) ? alpha * sums[e] : alpha * sums[e] + beta * element;
     }
-    const std::int64_t operand_elements = (check_.c.rows + check_.c.columns) * plan_.problem.k;
-    const std::int64_t c_elements = check_.c.rows * check_.c.columns;
-    const bool overwrites = check_.beta == T(0);
-    // If beta != 0, the test of the sums reads the sums and C.
-    const bool tests_sums_first = (overwrites ? 1 : 2) * c_elements < operand_elements;
-    if (!tests_sums_first && multiply_if_harmless()) return 0;
-    if (overwrites) return multiply_in_place();
-    if constexpr (!is_complex<T>) {
-      if (tests_sums_first && is_sign(check_.alpha) && can_add_natively(check_)) {
-        multiply(check_, check_.alpha, check_.beta, check_.c);
-        return finish_native_totals(check_);
-      }
-    }
-    if (tests_sums_first && multiply_if_harmless()) return 0;
-    return multiply_in_tiles();
   }
-
- private:
-  static constexpr std::int64_t tile_rows = 64;
-  static constexpr std::int64_t tile_bytes = 32768;
-  static constexpr std::int64_t tile_columns = tile_bytes / tile_rows / static_cast<std::int64_t>(sizeof(T));
-
-  static bool is_sign(const T& x) { return x == T(1) || x == T(-1); }
-
-  void multiply(const NativeCheck<T>& tile, const T& alpha, const T& beta, const MatrixView<T>& c) const {
-    plan_.engine->native(NativeProduct<T>{.a = elements_of(tile.a),
-                                          .b = elements_of(tile.b).transposed(),
-                                          .c = c,
-                                          .alpha = alpha,
-                                          .beta = beta,
-                                          .threads = plan_.threads,
-                                          .conjugate_a = is_conjugated(tile.a),
-                                          .conjugate_b = is_conjugated(tile.b),
-                                          .fixed_order = fixed_order_,
-                                          .scratch = scratch_});
-  }
-
-  // Multiplies if the operands prove that no sum is unreliable. Otherwise returns false and does nothing.
-  bool multiply_if_harmless() const {
-    if (!is_harmless_natively(check_)) return false;
-    multiply(check_, check_.alpha, check_.beta, check_.c);
-    return true;
-  }
-
-  // Multiplies with beta = 0 and tests the sums in C. The sums are multiplied by alpha after the test, so
-  // that the result does not depend on where a library applies alpha. An alpha of 1 or -1 is left to the
-  // library.
-  std::int64_t multiply_in_place() const {
-    const T alpha = is_sign(check_.alpha) ? check_.alpha : T(1);
-    multiply(check_, alpha, T(0), check_.c);
-    return finish_native_sums(check_, check_.c, is_sign(check_.alpha) ? T(1) : check_.alpha);
-  }
-
-  // Multiplies tile by tile into memory on the stack, tests the sums and adds them to C.
-  std::int64_t multiply_in_tiles() const {
-    alignas(64) std::array<std::byte, tile_bytes> memory;
-    std::int64_t recomputed = 0;
-    for (std::int64_t j = 0; j < check_.c.columns; j += tile_columns) {
-      for (std::int64_t i = 0; i < check_.c.rows; i += tile_rows) {
-        const NativeCheck<T> tile = check_.block(i, j, std::min(tile_rows, check_.c.rows - i),
-                                                 std::min(tile_columns, check_.c.columns - j));
-        const MatrixView<T> sums{reinterpret_cast<T*>(memory.data()), tile.c.rows, tile.c.columns, 1,
-                                 tile.c.rows};
-        multiply(tile, T(1), T(0), sums);
-        recomputed += finish_native_sums(tile, sums, check_.alpha);
-      }
-    }
-    return recomputed;
-  }
-
-  const Plan& plan_;
-  bool fixed_order_;
-  std::span<std::byte> scratch_;
-  NativeCheck<T> check_;
-};
+}
 
 }  // namespace
 
 template <class T>
-std::int64_t multiply_natively(const Plan& plan, const Candidate& candidate, const Blocking& blocking,
-                               const Operands& operands, std::int64_t item, Workspace& workspace) {
-  if constexpr (is_double_double<T>) {  // the engines test every sum themselves (engines/pair_element.hpp)
-    const Problem& problem = plan.problem;
-    plan.engine->native(
-        NativeProduct<T>{.a = view_of_a<T>(problem, operands.a, operands.prepared_a, item),
-                         .b = view_of_b<T>(problem, operands.b, operands.prepared_b, item).transposed(),
-                         .c = view_of_c<T>(problem, operands.c, item),
-                         .alpha = scalar<T>(operands.alpha),
-                         .beta = scalar<T>(operands.beta),
-                         .threads = plan.threads});
-    return 0;
+void multiply_natively(const Plan& plan, const Candidate& candidate, const Blocking& blocking,
+                       const Operands& operands, std::int64_t item, Workspace& workspace) {
+  const Problem& problem = plan.problem;
+  const OperandView<T> a = view_of_a<T>(problem, operands.a, operands.prepared_a, item);
+  const OperandView<T> b = view_of_b<T>(problem, operands.b, operands.prepared_b, item);
+  NativeProduct<T> product{.c = view_of_c<T>(problem, operands.c, item),
+                           .alpha = scalar<T>(operands.alpha),
+                           .beta = scalar<T>(operands.beta),
+                           .threads = plan.threads};
+  if constexpr (is_double_double<T>) {
+    product.a = a;
+    product.b = b.transposed();
+    plan.engine->native(product);
   } else {
     const std::size_t scratch = native_scratch_bytes(plan, candidate, blocking);
-    return NativeRun<T>(plan, candidate, {workspace.take(scratch), scratch}, operands, item).run();
+    product.a = elements_of(a);
+    product.b = elements_of(b).transposed();
+    product.conjugate_a = is_conjugated(a);
+    product.conjugate_b = is_conjugated(b);
+    product.fixed_order = candidate.fixed_order;
+    product.scratch = {workspace.take(scratch), scratch};
+    const bool has_contract = plan.contract.coefficient != 0;
+    if (has_contract && may_scale_operands(product)) return multiply_in_parts(*plan.engine, product);
+    plan.engine->native(product);
   }
 }
 
-#define KINTSUGI_NATIVELY(T)                                                                 \
-  template std::int64_t multiply_natively<T>(const Plan&, const Candidate&, const Blocking&, \
-                                             const Operands&, std::int64_t, Workspace&);
+#define KINTSUGI_NATIVELY(T)                                                                          \
+  template void multiply_natively<T>(const Plan&, const Candidate&, const Blocking&, const Operands&, \
+                                     std::int64_t, Workspace&);
 KINTSUGI_NATIVELY(float)
 KINTSUGI_NATIVELY(double)
 KINTSUGI_NATIVELY(DoubleDouble)

@@ -13,14 +13,13 @@ struct Circumstances {
   bool prepared_b = false;
   bool is_aligned = true;
   bool adds_to_c = false;
-  bool native_elsewhere = false;
 };
 
 // Emulated FP32 products have no cost of reading C.
 Circumstances circumstances_of(const Problem& problem) {
   const bool knows_updates = problem.type == OperandType::f64 || problem.complex;
   return {problem.prepared_a, problem.prepared_b, has_aligned_lines(problem),
-          problem.adds_to_c && knows_updates, problem.native_elsewhere};
+          problem.adds_to_c && knows_updates};
 }
 
 std::optional<DeviceTimes> times_of(const Plan& plan, const Candidate& candidate,
@@ -39,8 +38,7 @@ std::optional<DeviceTimes> times_of(const Plan& plan, const Candidate& candidate
                                                 .prepared_a = circumstances.prepared_a,
                                                 .prepared_b = circumstances.prepared_b,
                                                 .is_aligned = circumstances.is_aligned,
-                                                .adds_to_c = circumstances.adds_to_c,
-                                                .native_elsewhere = circumstances.native_elsewhere});
+                                                .adds_to_c = circumstances.adds_to_c});
 }
 
 }  // namespace

@@ -40,8 +40,7 @@ enum class Policy : std::uint8_t { automatic, emulate, native };
 // `automatic` multiplies matrices of the host on devices where that is expected to be faster.
 enum class Offload : std::uint8_t { off, automatic, force };
 
-// Value of the setting `scheme` that selects the native product. Unreliable sums are recomputed only if an
-// accuracy is set, too.
+// Value of the setting `scheme` that selects the vendor library's product as it is.
 inline constexpr std::string_view native_scheme = "native";
 
 struct PlanRequest {

@@ -43,8 +43,7 @@ Json problem_json(const Problem& problem) {
           {"scalars", problem.device_scalars ? "device" : "host"},
           {"prepared_a", problem.prepared_a},
           {"prepared_b", problem.prepared_b},
-          {"adds_to_c", problem.adds_to_c},
-          {"native_elsewhere", problem.native_elsewhere}};
+          {"adds_to_c", problem.adds_to_c}};
 }
 
 std::int64_t read_integer(const Json& json, const char* name) {
@@ -97,7 +96,6 @@ Problem read_problem(const Json& json) {
   problem.prepared_a = json.value("prepared_a", false);  // older descriptions lack these members
   problem.prepared_b = json.value("prepared_b", false);
   problem.adds_to_c = json.value("adds_to_c", false);
-  problem.native_elsewhere = json.value("native_elsewhere", false);
   return problem;
 }
 

@@ -73,12 +73,11 @@ OffloadTimes expected_offload_times(const Plan& host, const Plan& device) {
   OffloadTimes times;
   const auto items = static_cast<double>(problem.batch_count);
   times.host = host.engine->product_seconds() * width * parts * parts * items * m * n * k / threads;
-  const auto native = device.engine->device()->native_times(
+  const auto product = device.engine->device()->vendor_time(
       {element_type(problem), problem.m, problem.n, problem.k, problem.batch_count});
-  if (!native) return times;
-  const double product = 1e-6 * std::min(native->own, native->vendor_tested());
+  if (!product) return times;
   const double bytes = static_cast<double>(problem.element_bytes()) * items * (m * k + k * n + m * n);
-  times.device = seconds_of_call + std::max(product, bytes / copied_bytes_per_second);
+  times.device = seconds_of_call + std::max(1e-6 * *product, bytes / copied_bytes_per_second);
   return times;
 }
 

@@ -174,7 +174,7 @@ std::size_t max_block_bytes(const Plan& plan, const Blocking& blocking) {
 }
 
 std::size_t device_workspace_bytes(const Plan& plan, const Blocking& blocking) {
-  if (plan.is_native()) return blocking.native_scratch_bytes + blocking.native_sum_bytes;
+  if (plan.is_native()) return blocking.native_scratch_bytes;
   return bytes_of_layout([&](Workspace& workspace) {
     if (is_fused(plan)) {
       lay_out_fused(plan, blocking, workspace);

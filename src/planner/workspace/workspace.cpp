@@ -6,7 +6,6 @@
 #include "planner/workspace/device.hpp"
 #include "planner/workspace/fused.hpp"
 #include "planner/workspace/host.hpp"
-#include "planner/workspace/native_sums.hpp"
 #include "split/slices.hpp"
 
 namespace kintsugi::core {
@@ -45,15 +44,13 @@ std::int64_t block_multiple(const Plan& plan) {
   return may_move_tiles ? Slices::vector_multiple : device->tile();
 }
 
-// For a native product on a device, halves the larger one of its two pieces of memory. For other products,
-// halves the longer side of the blocks.
+// For a native product on a device, halves the vendor library's scratch. For other products, halves the longer
+// side of the blocks.
 Blocking smaller_blocking(const Blocking& blocking, std::int64_t multiple) {
-  const auto halved = [](std::size_t bytes) { return bytes / 2 / workspace_alignment * workspace_alignment; };
-  if (blocking.native_scratch_bytes + blocking.native_sum_bytes > 0) {
+  if (blocking.native_scratch_bytes > 0) {
     Blocking smaller = blocking;
-    auto& larger = blocking.native_sum_bytes > blocking.native_scratch_bytes ? smaller.native_sum_bytes
-                                                                             : smaller.native_scratch_bytes;
-    larger = halved(larger);
+    smaller.native_scratch_bytes =
+        blocking.native_scratch_bytes / 2 / workspace_alignment * workspace_alignment;
     return smaller;
   }
   if (blocking.m >= blocking.n && blocking.m > multiple)
@@ -114,10 +111,7 @@ Blocking fit_blocking(const Plan& plan, std::size_t limit) {
   const DeviceEngine* device = plan.engine->device();
   Blocking blocking{plan.problem.m, plan.problem.n};
   if (begins_with_grid(plan)) blocking.n = std::min(blocking.n, columns_on_grid);
-  if (device != nullptr && plan.is_native()) {
-    blocking.native_scratch_bytes = device->native_scratch_bytes();
-    blocking.native_sum_bytes = max_native_sum_bytes(plan);
-  }
+  if (device != nullptr && plan.is_native()) blocking.native_scratch_bytes = device->native_scratch_bytes();
   while (limit != 0 && workspace_bytes(plan, blocking) > limit) {
     const Blocking smaller = smaller_blocking(blocking, block_multiple(plan));
     if (smaller == blocking) {

@@ -88,9 +88,6 @@ void add_native(Fields& fields, Costs& costs) {
   fields.add("native_call.own_launch", costs.native_call.own_launch, none);
   fields.add("native_call.tile_ends", costs.native_call.tile_ends, none);
   fields.add("native_call.vendor_launch", costs.native_call.vendor_launch, none);
-  fields.add("native_call.test_launch", costs.native_call.test_launch, none);
-  fields.add("native_call.test_read_time", costs.native_call.test_read_time, none);
-  fields.add("native_call.test_operands_launch", costs.native_call.test_operands_launch, none);
   constexpr std::array<std::size_t, 4> tile_counts{3, 4, 2, 3};  // of the native kernels, by ElementType
   for (std::size_t i = 0; i < type_names.size(); ++i) {
     for (std::size_t tile = 0; tile < tile_counts[i]; ++tile)

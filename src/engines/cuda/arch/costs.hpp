@@ -60,13 +60,9 @@ struct CallCosts {
 
 // Costs of native products of all types, by the library's kernels and by cuBLAS.
 struct NativeCallCosts {
-  double own_launch;      // time of one of the library's kernels before its first operands have arrived
-  double tile_ends;       // time of begin and end of a tile, in inner indices that take as long
-  double vendor_launch;   // time of a cuBLAS kernel before its first operands have arrived
-  double test_launch;     // time to launch the test of cuBLAS's sums (finish_native)
-  double test_read_time;  // time in which this test reads C, relative to a copy of as many bytes
-  // Time to launch the kernel that finds the operands' magnitudes, and after it a test that need not read C.
-  double test_operands_launch;
+  double own_launch;     // time of one of the library's kernels before its first operands have arrived
+  double tile_ends;      // time of begin and end of a tile, in inner indices that take as long
+  double vendor_launch;  // time of a cuBLAS kernel before its first operands have arrived
 };
 
 // Costs of native products of one element type.

@@ -13,11 +13,6 @@ double elements_of(const NativeShape& shape) {
   return static_cast<double>(shape.m) * static_cast<double>(shape.n) * static_cast<double>(shape.items);
 }
 
-// Time of a copy of C.
-double copy_time(const NativeShape& shape, const Costs& costs) {
-  return elements_of(shape) * static_cast<double>(element_bytes(shape.type)) / costs.call.copy_rate;
-}
-
 }  // namespace
 
 double vendor_time(const NativeShape& shape, const Costs& costs) {
@@ -29,24 +24,11 @@ double vendor_time(const NativeShape& shape, const Costs& costs) {
   return costs.native_call.vendor_launch + operations / rate + of_result * elements_of(shape);
 }
 
-NativeTimes native_times(const NativeShape& shape, const Costs& costs) {
-  const Architecture& architecture = current_architecture();
-  const NativeCallCosts& call = costs.native_call;
-  const DmmaKernels* dmma = architecture.available_dmma(shape.type);
+double own_native_time(const NativeShape& shape, const Costs& costs) {
+  const DmmaKernels* dmma = current_architecture().available_dmma(shape.type);
   const double product_time = dmma != nullptr ? dmma_time(*dmma, shape, costs) : simt_time(shape, costs);
-  const double copy_c = copy_time(shape, costs);
-  const double own = call.own_launch + product_time + copy_c;
-  const double vendor = vendor_time(shape, costs);
-  const double operand_bytes = static_cast<double>(shape.m + shape.n) * static_cast<double>(shape.k) *
-                               static_cast<double>(shape.items) *
-                               static_cast<double>(element_bytes(shape.type));
-  const double test_by_sums = call.test_launch + call.test_read_time * copy_c;
-  return {.own = own,
-          .own_added = own + 2 * copy_c,
-          .vendor = vendor,
-          .vendor_added = vendor + test_by_sums + 2 * copy_c,
-          .test_by_sums = test_by_sums,
-          .test_by_operands = call.test_operands_launch + operand_bytes / costs.call.copy_rate};
+  const double c_bytes = elements_of(shape) * static_cast<double>(element_bytes(shape.type));
+  return costs.native_call.own_launch + product_time + c_bytes / costs.call.copy_rate;
 }
 
 }  // namespace kintsugi::core::cuda

@@ -1,4 +1,4 @@
-// Expected times of native products on a device, by the library's kernels and by cuBLAS.
+// Expected times of native products on a device, by cuBLAS and by the library's kernels, in microseconds.
 #pragma once
 
 #include "engines/cuda/arch/costs.hpp"
@@ -6,9 +6,9 @@
 
 namespace kintsugi::core::cuda {
 
-// Microseconds of a product by the vendor library, which is not tested.
 double vendor_time(const NativeShape& shape, const Costs& costs);
 
-NativeTimes native_times(const NativeShape& shape, const Costs& costs);
+// Time of multiply_unsliced().
+double own_native_time(const NativeShape& shape, const Costs& costs);
 
 }  // namespace kintsugi::core::cuda

@@ -31,8 +31,6 @@ void recompute(const Queue& queue, const DeviceTile& block, const DeviceOpenElem
                DeviceReport* report);
 void multiply_exactly(const Queue& queue, const DeviceTile& tile);
 void multiply_unsliced(const Queue& queue, const DeviceTile& tile);
-void finish_native(const Queue& queue, const DeviceTile& tile, const DeviceMatrix& sums, NativeTest test,
-                   std::byte* scratch, std::size_t scratch_bytes);
 void scale(const Queue& queue, const DeviceMatrix& c, std::int64_t item, const DeviceScalars& scalars,
            const DeviceCondition& condition);
 

@@ -1,5 +1,5 @@
-// Native products of a plan on a device. The vendor library or a kernel of Kintsugi multiplies. Under a
-// contract the sums of the vendor library are tested.
+// Native products of a plan on a device: one call of the vendor library and nothing else. A kernel of Kintsugi
+// multiplies where the library has no such product, or may not keep the plan's contract.
 #pragma once
 
 #include "engines/device.hpp"
@@ -17,8 +17,7 @@ struct DeviceNativeCall {
   DeviceScalars scalars;
 };
 
-// Puts the products of all batch items into the queue. Takes native_scratch_bytes and native_sum_bytes of the
-// workspace.
+// Puts the products of all batch items into the queue. Takes native_scratch_bytes of the workspace.
 void multiply_natively(const DeviceNativeCall& call, Workspace workspace);
 
 }  // namespace kintsugi::core

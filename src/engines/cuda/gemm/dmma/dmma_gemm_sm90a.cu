@@ -1,6 +1,5 @@
-// FP64 and complex FP64 products on tensor cores, for device matrices of any layout. The epilogue is that of
-// all native products (gemm/native_epilogue.cuh). Sums are FP64, rounded to nearest. Their order depends on k
-// alone; so the bits depend neither on tiles nor on layouts.
+// FP64 and complex FP64 products on tensor cores, for device matrices of any layout. Sums are FP64, rounded to
+// nearest. Their order depends on k alone; so the bits depend neither on tiles nor on layouts.
 //
 // Four producer warps copy operands into the pipeline's stages; the other warps multiply. A thread block
 // computes tiles blockIdx.x, blockIdx.x + gridDim.x and so on of one batch item. While it writes the sums of
@@ -210,45 +209,9 @@ class DmmaBlock {
     const std::int64_t rows = std::min<std::int64_t>(Config.warp_rows, problem_.c.rows - row);
     const std::int64_t columns = std::min<std::int64_t>(Config.warp_columns, problem_.c.columns - column);
     if (rows <= 0 || columns <= 0) return;
-    const double min_sum = least_reliable(sums, row, column, rows, columns);
     const Scalars<T> scalars(task_.tile.scalars);
     const MatrixView<T> c = problem_.c.block(row, column, rows, columns);
-    const std::uint64_t unreliable = scalars.beta == T(0)
-                                         ? store_elements</*AddsBetaC=*/false>(sums, c, scalars, min_sum)
-                                         : store_elements</*AddsBetaC=*/true>(sums, c, scalars, min_sum);
-    recompute(row, column, c, scalars, {unreliable, unreliable == 0 ? 0 : zero_sums(sums)});
-  }
-
-  // Returns the least magnitude of a reliable sum: 0 if ranges prove all sums of the warp. Complex elements
-  // do without that proof, for which the kernels have too few registers.
-  __device__ double least_reliable(const Tile& sums, std::int64_t row, std::int64_t column, std::int64_t rows,
-                                   std::int64_t columns) const {
-    const double min_sum = underflow_limits<double>(parts_of<T> * DmmaProblem<T>::k(task_)).sum;
-    if constexpr (is_complex<T>) {
-      return min_sum;
-    } else {
-      const bool is_proved =
-          __any_sync(~0U, has_unreliable(sums, min_sum)) && ranges_prove_all(row, column, rows, columns);
-      return is_proved ? 0 : min_sum;
-    }
-  }
-
-  // True if the ranges of the warp's part of C prove all of its sums. Without this test operands with many
-  // zeros, such as triangular matrices, would be slow: each sum of zero is tested alone, or recomputed.
-  __device__ bool ranges_prove_all(std::int64_t row, std::int64_t column, std::int64_t rows,
-                                   std::int64_t columns) const {
-    const DeviceTile& tile = task_.tile;
-    return task_.swapped
-               ? ranges_prove_part<T>(tile, tile.first_row + column, tile.first_column + row, columns, rows)
-               : ranges_prove_part<T>(tile, tile.first_row + row, tile.first_column + column, rows, columns);
-  }
-
-  // Writes the elements and returns a bit for each sum that is not reliable. If beta is not 0 (`AddsBetaC`),
-  // the elements of such sums keep the old C, which their recomputation needs.
-  template <bool AddsBetaC>
-  __device__ static std::uint64_t store_elements(const Tile& sums, const MatrixView<T>& c,
-                                                 const Scalars<T>& scalars, double min_sum) {
-    std::uint64_t unreliable = 0;
+    const bool adds_c = scalars.beta != T(0);
     T* first_of_column = &c(Tile::row(0, 0), Tile::column(0, 0));
     const std::int64_t next_row = (Tile::row(0, 2) - Tile::row(0, 0)) * c.row_stride;
     const std::int64_t next_column = (Tile::column(0, 1) - Tile::column(0, 0)) * c.column_stride;
@@ -261,49 +224,25 @@ class DmmaBlock {
                      : "+l"(element));  // keeps the compiler from computing addresses ahead, into registers
         T* const elements[4] = {element, element + next_column, element + next_row,
                                 element + next_row + next_column};
+        constexpr bool reads_ahead = !is_complex<T>;  // complex elements have too few registers for it
         T old[4];
-        if constexpr (AddsBetaC) {
 #pragma unroll
-          for (int e = 0; e < 4; ++e) {
-            if (exists(c, i, j, e)) old[e] = *elements[e];
-          }
+        for (int e = 0; e < 4; ++e) {
+          if (reads_ahead && adds_c && exists(c, i, j, e)) old[e] = *elements[e];
         }
 #pragma unroll
         for (int e = 0; e < 4; ++e) {
           if (!exists(c, i, j, e)) continue;
-          const T sum = sums.sum(i, j, e);
-          if (!is_reliable(sum, min_sum)) {
-            unreliable |= std::uint64_t{1} << bit_of<Tile>(i, j, e);
-            if constexpr (AddsBetaC) continue;
-          }
-          const T product = times(scalars.alpha, sum);
-          if constexpr (!AddsBetaC) *elements[e] = product;
-          if constexpr (AddsBetaC) *elements[e] = product + times(scalars.beta, old[e]);
+          if (!reads_ahead && adds_c) old[e] = *elements[e];
+          const T product = times(scalars.alpha, sums.sum(i, j, e));
+          *elements[e] = adds_c ? product + times(scalars.beta, old[e]) : product;
         }
       }
     }
-    return unreliable;
   }
   // True if element e of fragment (i, j) is inside C.
   __device__ static bool exists(const MatrixView<T>& c, int i, int j, int e) {
     return Tile::row(i, e) < c.rows && Tile::column(j, e) < c.columns;
-  }
-  // Recomputes the elements of unreliable sums in the warp's tile `c`. The tile begins at (row, column) of
-  // problem_.c.
-  __device__ void recompute(std::int64_t row, std::int64_t column, const MatrixView<T>& c,
-                            const Scalars<T>& scalars, const UnreliableSums& unreliable) const {
-    const bool swapped = task_.swapped;
-    const MatrixView<T> c_as_called =
-        swapped ? MatrixView<T>{c.data, c.columns, c.rows, c.column_stride, c.row_stride, c.space} : c;
-    recompute_unreliable(task_.tile, task_.tile.first_row + (swapped ? column : row),
-                         task_.tile.first_column + (swapped ? row : column), c_as_called, scalars, unreliable,
-                         [&](int bit) {  // inverse of bit_of()
-                           const int i = bit / 4 % Tile::row_fragments;
-                           const int j = bit / 4 / Tile::row_fragments;
-                           const int tile_row = Tile::row(i, bit % 4);
-                           const int tile_column = Tile::column(j, bit % 4);
-                           return swapped ? Position{tile_column, tile_row} : Position{tile_row, tile_column};
-                         });
   }
 
   const DmmaTask& task_;

@@ -22,8 +22,7 @@ struct DmmaKernels {
 // Expected time of a product without its launch and its writes of C.
 double dmma_time(const DmmaKernels& kernels, const NativeShape& shape, const Costs& costs);
 
-// Computes C = alpha A B + beta C for the tile's batch items whose condition holds. Elements that
-// intermediate underflow or overflow may have spoiled are recomputed.
+// Computes C = alpha A B + beta C for the tile's batch items whose condition holds.
 void multiply_by_dmma(const Queue& queue, const DmmaKernels& kernels, const DeviceTile& tile);
 
 }  // namespace kintsugi::core::cuda

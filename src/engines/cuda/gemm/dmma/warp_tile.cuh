@@ -209,44 +209,4 @@ class WarpTile<Complex<double>, Rows, Columns, true> : public WarpShape<Rows, Co
   double imaginary_[Shape::row_fragments][column_fragments][4];
 };
 
-// Bit that stands for element e of fragment (i, j) of a warp's tile.
-template <class Tile>
-__device__ constexpr int bit_of(int i, int j, int e) {
-  static_assert(Tile::row_fragments * Tile::column_fragments * 4 <= 64);
-  return (j * Tile::row_fragments + i) * 4 + e;
-}
-
-// Returns a bit for each of the thread's sums that is zero.
-template <class Tile>
-__device__ std::uint64_t zero_sums(const Tile& sums) {
-  std::uint64_t found = 0;
-#pragma unroll
-  for (int j = 0; j < Tile::column_fragments; ++j) {
-#pragma unroll
-    for (int i = 0; i < Tile::row_fragments; ++i) {
-#pragma unroll
-      for (int e = 0; e < 4; ++e) {
-        if (sums.sum(i, j, e) == decltype(sums.sum(i, j, e))(0))
-          found |= std::uint64_t{1} << bit_of<Tile>(i, j, e);
-      }
-    }
-  }
-  return found;
-}
-
-// True if one of the thread's sums is not reliable.
-template <class Tile>
-__device__ bool has_unreliable(const Tile& sums, double min_sum) {
-  bool found = false;
-#pragma unroll
-  for (int j = 0; j < Tile::column_fragments; ++j) {
-#pragma unroll
-    for (int i = 0; i < Tile::row_fragments; ++i) {
-#pragma unroll
-      for (int e = 0; e < 4; ++e) found |= !is_reliable(sums.sum(i, j, e), min_sum);
-    }
-  }
-  return found;
-}
-
 }  // namespace kintsugi::core::cuda

@@ -151,13 +151,8 @@ DeviceTimes expected_residue_times(const DeviceShape& shape, const Costs& costs)
                           residue_costs.operand_slice * slices * split_elements +
                           of_result * product_of(shape.m, shape.n) +
                           (strassen ? strassen_bytes_time(shape, slices, costs) : 0);
-  const NativeShape native{shape.type,
-                           shape.m,
-                           shape.n,
-                           shape.k,
-                           shape.items,
-                           shape.is_aligned,
-                           shape.adds_to_c && shape.native_elsewhere};
+  const NativeShape native{shape.type,  shape.m,          shape.n,        shape.k,
+                           shape.items, shape.is_aligned, shape.adds_to_c};
   return {static_cast<double>(shape.items) * emulated, vendor_time(native, costs)};
 }
 

@@ -23,10 +23,7 @@ __device__ void multiply_tile(const DeviceTile& tile, KTiles<T, Tile>& tiles) {
     return write_without_product(tile.condition, scalars, c, simt_threads);
   Sums<T, Tile> sums;
   sum_up(tile, first_row, first_column, {0, tile.a.matrix.columns}, tiles, sums);
-  const auto min_sum =
-      static_cast<RealOf<T>>(underflow_limits<RealOf<T>>(parts_of<T> * tile.a.matrix.columns).sum);
-  recompute_unreliable(tile, tile.first_row + first_row, tile.first_column + first_column, c, scalars,
-                       sums.write(c, scalars, min_sum), [](int e) { return Sums<T, Tile>::position(e); });
+  sums.write(c, scalars);
 }
 
 template <class T, int Tile>

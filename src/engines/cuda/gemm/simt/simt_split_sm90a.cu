@@ -62,26 +62,20 @@ struct ClusterTile {
   }
 };
 
-// Writes the elements of the thread's sums first ... end - 1 and returns the unreliable sums, as
-// Sums::write() does. `stored` is the address of the thread's first sum.
-__device__ UnreliableSums write_sums(const ClusterTile& at, const Scalars<float>& scalars, float min_sum,
-                                     std::uint32_t stored, int first, int end, int blocks) {
-  std::uint64_t unreliable = 0;
+// Writes the elements of the thread's sums first ... end - 1. `stored` is the address of the thread's first
+// sum.
+__device__ void write_sums(const ClusterTile& at, const Scalars<float>& scalars, std::uint32_t stored,
+                           int first, int end, int blocks) {
 #pragma unroll 2
   for (int e = first; e < end; ++e) {
     constexpr std::uint32_t bytes = simt_threads * sizeof(float);
     const float sum = sum_of_parts(stored + static_cast<std::uint32_t>(e) * bytes, blocks);
     const Position position = TileSums::position(e);
     if (position.row >= at.c.rows || position.column >= at.c.columns) continue;
-    if (!is_reliable(sum, min_sum)) {
-      unreliable |= std::uint64_t{1} << e;
-      if (scalars.beta != 0) continue;
-    }
     float& element = at.c(position.row, position.column);
     const float product = scalars.alpha * sum;
     element = scalars.beta == 0 ? product : product + scalars.beta * element;
   }
-  return {unreliable, 0};
 }
 
 // Computes the cluster's tile of C. First every thread block sums up its inner indices for all elements. Then
@@ -102,15 +96,11 @@ __device__ void multiply_tile(const DeviceTile& tile, Tiles& tiles, float* store
   __syncthreads();  // `stored` has the memory of the tiles
   sums.store(stored);
   cluster_sync();
-  const auto min_sum = static_cast<float>(underflow_limits<float>(k).sum);
   const int count = divide_up(sums_of_thread, blocks);
   const int first = min(block * count, sums_of_thread);
-  const UnreliableSums unreliable = write_sums(at, scalars, min_sum, shared_address(stored + threadIdx.x),
-                                               first, min(first + count, sums_of_thread), blocks);
-  cluster_arrive();  // the thread has read all parts; a thread block may not exit while others read its own
-  recompute_unreliable(tile, tile.first_row + at.first_row, tile.first_column + at.first_column, at.c,
-                       scalars, unreliable, [](int e) { return TileSums::position(e); });
-  cluster_wait();
+  write_sums(at, scalars, shared_address(stored + threadIdx.x), first, min(first + count, sums_of_thread),
+             blocks);
+  cluster_sync();  // a thread block may not exit while others read its parts
 }
 
 }  // namespace

@@ -212,43 +212,19 @@ class Sums {
       stored[e * simt_threads + threadIdx.x] = sum_[e / thread_side][e % thread_side];
   }
 
-  // Writes the elements and returns the sums that are not reliable. If beta is not 0, the elements of such
-  // sums keep the old C, which their recomputation needs.
-  __device__ UnreliableSums write(const MatrixView<T>& c, const Scalars<T>& scalars,
-                                  RealOf<T> min_sum) const {
-    std::uint64_t unreliable = 0;
+  // Writes the elements.
+  __device__ void write(const MatrixView<T>& c, const Scalars<T>& scalars) const {
 #pragma unroll
     for (int e = 0; e < thread_side * thread_side; ++e) {
       const Position at = position(e);
       if (at.row >= c.rows || at.column >= c.columns) continue;
-      const T& sum = sum_[e / thread_side][e % thread_side];
-      if (!is_reliable(sum, min_sum)) {
-        unreliable |= std::uint64_t{1} << e;
-        if (scalars.beta != T(0)) continue;
-      }
-      const T product = times(scalars.alpha, sum);
+      const T product = times(scalars.alpha, sum_[e / thread_side][e % thread_side]);
       T& element = c(at.row, at.column);
       element = scalars.beta == T(0) ? product : product + times(scalars.beta, element);
     }
-    return {unreliable, finds_zeros && unreliable != 0 ? zeros() : 0};
   }
 
  private:
-  static_assert(thread_side * thread_side <= 64);
-
-  // FP32 kernels need not find sums of zero. These only matter if ranges prove the sums; and operands with
-  // such ranges never reach these kernels, because an emulation accepts them.
-  static constexpr bool finds_zeros = std::is_same_v<RealOf<T>, double>;
-
-  __device__ std::uint64_t zeros() const {
-    std::uint64_t found = 0;
-#pragma unroll
-    for (int e = 0; e < thread_side * thread_side; ++e) {
-      if (sum_[e / thread_side][e % thread_side] == T(0)) found |= std::uint64_t{1} << e;
-    }
-    return found;
-  }
-
   // A warp has eight threads along the rows and four along the columns.
   __device__ static int row_thread() {
     return static_cast<int>(threadIdx.x) % 8 + static_cast<int>(threadIdx.x) / 32 % 2 * 8;
