@@ -62,7 +62,7 @@ EXTERNAL = {
     "tuner": ["elf.h", "llvm/*"],
     "drop_in": ["nlohmann/*", "link.h", "unwind.h"] + POSIX,
     "lab": ["gmp.h", "mpfr.h", "omp.h", "nlohmann/*", "fmt/*"] + POSIX,
-    "tools": ["nlohmann/*", "fmt/*", "CLI/*", "omp.h"] + POSIX,
+    "tools": ["nlohmann/*", "fmt/*", "CLI/*", "elf.h", "omp.h"] + POSIX,
     "python": ["Python.h"],
     "examples": ["dlfcn.h"],
     "apps": [],

@@ -49,6 +49,11 @@ void run_program(const RunRequest& request) {
   const auto environment = environment_of(request);
   if (request.json) return print_run(request, environment);
   for (const auto& [name, value] : environment) ::setenv(name.c_str(), value.c_str(), 1);
+  if (is_static_program(request.words.front()))
+    fmt::print(
+        stderr,
+        "kintsugi: {} is linked statically, so that the drop-in does not reach it: all products stay its own\n",
+        request.words.front());
   std::signal(SIGXFSZ, SIG_DFL);  // main() ignores the signal, which the program must not inherit
   std::vector<char*> words;
   for (const std::string& word : request.words) words.push_back(const_cast<char*>(word.c_str()));

@@ -1,4 +1,4 @@
-// The value of LD_PRELOAD for a drop-in library.
+// The value of LD_PRELOAD for a drop-in library, and programs that it does not reach.
 #pragma once
 
 #include <string>
@@ -16,5 +16,9 @@ std::string audit_library(const std::string& drop_in, const std::string& flag);
 // the environment. Fails with the flag in the message if there is no such library, or if its path has
 // characters that LD_PRELOAD does not allow.
 std::string preload_of(const std::string& drop_in, const std::string& flag);
+
+// True if the program that execvp() would run, or the interpreter of that script, is an ELF file that has no
+// dynamic linker: then no library takes the place of its own functions. False for files that cannot be read.
+bool is_static_program(const std::string& program);
 
 }  // namespace kintsugi::tools
