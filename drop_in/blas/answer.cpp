@@ -70,7 +70,7 @@ void answer_as_decided(const Symbol& symbol, const Call& call, const Forward& fo
     if (!multiply(symbol, call, forward, outcome)) remember_forwarded(call);
     return;
   }
-  const DecisionPointer decision = decide(largest_product(call));
+  const DecisionPointer decision = decide_and_note(symbol.name(), largest_product(call));
   if (settings().records_calls()) outcome.why = decision->why;
   if (!decision->emulates && settings().policy != Policy::force && forward()) return remember_forwarded(call);
   Products products(symbol, call.site, outcome);
@@ -113,9 +113,10 @@ bool forward_native_site(const Site* site, const Forward& forward) {
   return site != nullptr && site->rule.is_native() && !settings().records_calls() && forward();
 }
 
-bool emulates_any(const std::vector<Group>& groups) noexcept try {
+bool emulates_any(const Symbol& symbol, const std::vector<Group>& groups) noexcept try {
   for (const Group& group : groups)
-    if (settings().policy == Policy::force || decide(group.product)->emulates) return true;
+    if (settings().policy == Policy::force || decide_and_note(symbol.name(), group.product)->emulates)
+      return true;
   return false;
 } catch (const std::exception&) {  // No memory for a decision.
   return false;
@@ -249,7 +250,7 @@ void answer(const Invocation& invocation, Batch batch, Forward forward) {
     const Site* const site = site_of(invocation.return_address, compiled_site);
     for (Group& group : batch.groups) group.product.site = site;
   }
-  if (!emulates_any(batch.groups) && forward_batch(symbol, batch.groups, forward)) return;
+  if (!emulates_any(symbol, batch.groups) && forward_batch(symbol, batch.groups, forward)) return;
   for (const Group& group : batch.groups) {
     for (std::int64_t index = 0; index < group.count; ++index) {
       const Call item = group.item(index);

@@ -54,6 +54,7 @@ void take_plan(kintsugi_plan plan, bool is_automatic, Decision& decision) {
   decision.plan.reset(plan);
   const drop_in::PlanSummary summary = drop_in::summary_of(plan);
   decision.why = summary.why;
+  if (settings().forces_offload && !summary.is_offloaded) decision.not_kept = summary.offload;
   decision.may_be_native = summary.may_be_native;
   // Under auto the next BLAS computes native products. Under emulate Kintsugi computes them, in a fixed
   // order.
@@ -115,17 +116,21 @@ Decision decision_of_site(const Call& call) {
 Decision new_decision(const Call& call) {
   if (call.site != nullptr) return decision_of_site(call);
   Decision decision;
-  if (settings().policy == Policy::native) {
-    decision.why = "policy native forwards every call";
+  if (settings().is_malformed() || settings().policy == Policy::native) {
+    decision.why = settings().is_malformed() ? settings().malformed : "policy native forwards every call";
     return decision;
   }
-  kintsugi_plan plan = nullptr;
-  if (drop_in::make_fitting_plan(problem_of(call), KINTSUGI_OPTIONS_INIT, settings().accuracy, &plan) !=
-      KINTSUGI_SUCCESS) {
+  const drop_in::FittingPlan made =
+      drop_in::make_fitting_plan(problem_of(call), KINTSUGI_OPTIONS_INIT, settings().accuracy);
+  if (made.status != KINTSUGI_SUCCESS) {
     decision.why = std::string("no plan: ") + kintsugi_last_error();
+    if (settings().asks_for_products()) decision.not_kept = decision.why;
     return decision;
   }
-  take_plan(plan, settings().policy == Policy::automatic, decision);
+  take_plan(made.plan, settings().policy == Policy::automatic, decision);
+  if (made.not_kept.empty()) return decision;
+  decision.not_kept = made.not_kept;
+  decision.why = made.not_kept + ". " + decision.why;
   return decision;
 }
 
@@ -155,6 +160,15 @@ DecisionPointer decide(const Call& call) {
   const auto always = [](const Decision&) { return true; };
   return decisions.get(
       key_of(call), [&] { return new_decision(call); }, always);
+}
+
+// The policy `force` has a line of its own for each call that is not emulated.
+DecisionPointer decide_and_note(const char* symbol, const Call& call) {
+  DecisionPointer decision = decide(call);
+  const bool has_line = settings().policy == Policy::force && !decision->emulates;
+  if (!decision->not_kept.empty() && !has_line)
+    drop_in::note_not_kept(settings(), symbol, decision->not_kept);
+  return decision;
 }
 
 }  // namespace kintsugi::blas

@@ -92,13 +92,15 @@ void report_failure_under_force(const Symbol& symbol, const std::string& message
 }  // namespace
 
 bool multiply(const Symbol& symbol, const Call& call, const Forward& forward, CallOutcome& outcome) {
-  const DecisionPointer decision = decide(call);
+  const DecisionPointer decision = decide_and_note(symbol.name(), call);
   if (settings().records_calls() || settings().policy == Policy::force) outcome.why = decision->why;
   if (decision->emulates) {
     const kintsugi_status status = execute(*decision, call, outcome);
     if (status == KINTSUGI_SUCCESS) return true;
     outcome.failed = true;
     outcome.why = std::string(kintsugi_status_name(status)) + ": " + kintsugi_last_error();
+    if (settings().asks_for_products() && settings().policy != Policy::force)
+      drop_in::note_not_kept(settings(), symbol.name(), outcome.why);
   }
   report_failure_under_force(symbol, outcome.why);
   multiply_natively(symbol, call, forward);

@@ -14,7 +14,9 @@ using drop_in::policy_name;
 struct Settings : drop_in::CommonSettings {
   std::optional<drop_in::SitesFile> sites;  // contents of the file that KINTSUGI_SITES names
 
-  bool forwards_all() const { return malformed || (policy == Policy::native && !records_calls() && !sites); }
+  bool forwards_all() const {
+    return !records_calls() && (is_malformed() || (policy == Policy::native && !sites));
+  }
 };
 
 // Returns the settings, which the first call reads. A malformed setting writes a line to stderr, and ends the

@@ -25,15 +25,22 @@ std::string stricter_accuracy(const std::string& asked, kintsugi_type type, std:
   return is_number && tolerance < own_coefficient(type, k) ? asked : own_accuracy(type);
 }
 
-kintsugi_status make_fitting_plan(const kintsugi_problem& problem, kintsugi_options options,
-                                  const std::string& asked, kintsugi_plan* plan) {
+FittingPlan make_fitting_plan(const kintsugi_problem& problem, kintsugi_options options,
+                              const std::string& asked) {
   const auto type = static_cast<kintsugi_type>(problem.type_c);
+  const std::string own = own_accuracy(type);
   const std::string accuracy = stricter_accuracy(asked, type, problem.k);
+  FittingPlan made;
+  if (asked == "dd" || (asked == "fp64" && is_single(type)))
+    made.not_kept =
+        "accuracy " + asked + " is stricter than matrices of this type hold, so " + own + " is kept";
   options.accuracy = accuracy.c_str();
-  const kintsugi_status status = kintsugi_plan_create(nullptr, &problem, &options, plan);
-  if (status != KINTSUGI_CONTRACT_UNREACHABLE || accuracy == own_accuracy(type)) return status;
-  options.accuracy = own_accuracy(type);
-  return kintsugi_plan_create(nullptr, &problem, &options, plan);
+  made.status = kintsugi_plan_create(nullptr, &problem, &options, &made.plan);
+  if (made.status != KINTSUGI_CONTRACT_UNREACHABLE || accuracy == own) return made;
+  made.not_kept = std::string(kintsugi_last_error()) + "; " + own + " is kept";
+  options.accuracy = own.c_str();
+  made.status = kintsugi_plan_create(nullptr, &problem, &options, &made.plan);
+  return made;
 }
 
 }  // namespace kintsugi::drop_in

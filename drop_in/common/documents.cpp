@@ -20,34 +20,37 @@ std::optional<Json> read_document(const Describe& describe) {
   return Json::parse(text);
 }
 
-// Returns the sentences on the decision. `words` has first a sentence on the problem, then warnings, then one
+// Sets the sentences on the decision. `words` has first a sentence on the problem, then warnings, then one
 // sentence on the decision, and possibly one on GPUs.
-std::string choice_of(const Json& words) {
-  std::string choice;
+void set_sentences(PlanSummary& summary, const Json& words) {
+  std::string& choice = summary.why;
   for (std::size_t i = 1; i < words.size(); ++i) {
     const std::string sentence = words[i];
     if (sentence.starts_with("Warning:")) continue;
     if (choice.empty()) {
       choice = sentence;
     } else if (sentence.starts_with("Offload ")) {
+      summary.offload = sentence;
       choice += " " + sentence;
     }
   }
-  return choice;
 }
 
 }  // namespace
 
-std::optional<std::map<std::string, std::string>> library_settings() {
+std::optional<LibrarySettings> library_settings() {
   const auto document = read_document([](char* buffer, std::size_t capacity, std::size_t* needed) {
     return kintsugi_describe_settings(nullptr, buffer, capacity, needed);
   });
   if (!document) return std::nullopt;
-  std::map<std::string, std::string> values;
+  LibrarySettings settings;
   for (const Json& setting : document->at("settings"))
-    values[setting.at("name")] =
+    settings.values[setting.at("name")] =
         setting.at("value").is_string() ? setting.at("value").get<std::string>() : "";
-  return values;
+  for (const Json& variable : document->at("ignored_variables"))
+    if (variable.at("nearest").is_string())
+      settings.misspelt_variables.emplace_back(variable.at("name"), variable.at("nearest"));
+  return settings;
 }
 
 PlanSummary summary_of(kintsugi_plan plan) {
@@ -64,7 +67,7 @@ PlanSummary summary_of(kintsugi_plan plan) {
     summary.candidates += candidate.at("scheme").get<std::string>();
   }
   summary.is_offloaded = document->at("offloaded");
-  summary.why = choice_of(document->at("words"));
+  set_sentences(summary, document->at("words"));
   return summary;
 }
 

@@ -7,12 +7,18 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace kintsugi::drop_in {
 
-// Returns the values of the library's settings by name. Returns nothing if the library refuses a setting;
-// kintsugi_last_error() then has the reason.
-std::optional<std::map<std::string, std::string>> library_settings();
+struct LibrarySettings {
+  std::map<std::string, std::string> values;  // by name
+  // Variables of the environment that name no setting, each with the variable that was probably meant.
+  std::vector<std::pair<std::string, std::string>> misspelt_variables;
+};
+// Returns nothing if the library refuses a setting; kintsugi_last_error() then has the reason.
+std::optional<LibrarySettings> library_settings();
 
 struct PlanSummary {
   bool is_native = false;      // the native product is the only candidate
@@ -20,6 +26,7 @@ struct PlanSummary {
   bool is_offloaded = false;   // GPUs multiply matrices of the host
   std::string candidates;      // names of the candidates' programs, cheapest first: "fp16x3, bf16x6, native"
   std::string why;             // the library's sentences on the decision
+  std::string offload;         // its sentence on GPUs, which `why` ends with; "": there is none
 };
 PlanSummary summary_of(kintsugi_plan plan);
 

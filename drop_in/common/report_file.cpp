@@ -2,9 +2,11 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <nlohmann/json.hpp>
 
 #include "lock.hpp"
 
@@ -32,12 +34,34 @@ bool write_file(const std::string& path, const std::string& contents) {
   return false;
 }
 
+std::string text_of(const nlohmann::ordered_json& document) {
+  return document.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+}
+
 void write_report_file(const std::string& name, const std::string& contents) {
   const std::string path = with_process_number(name);
   if (!write_file(path, contents))
     std::fprintf(stderr, "kintsugi: KINTSUGI_REPORT = \"%s\" cannot be written: %s\n", path.c_str(),
                  std::strerror(errno));
 }
+
+void print_rows(std::vector<TableRow> rows, const char* things) {
+  constexpr std::size_t most_rows = 20;
+  std::stable_sort(rows.begin(), rows.end(),
+                   [](const TableRow& one, const TableRow& other) { return one.seconds > other.seconds; });
+  for (std::size_t i = 0; i < std::min(rows.size(), most_rows); ++i)
+    std::fprintf(stderr, "%s\n", rows[i].text.c_str());
+  if (rows.size() > most_rows)
+    std::fprintf(stderr, "kintsugi: %zu more %s; KINTSUGI_REPORT=FILE.json lists all\n",
+                 rows.size() - most_rows, things);
+}
+
+void print_no_product(const char* library, const std::string& why) {
+  std::fprintf(stderr, "kintsugi: no product of %s reached Kintsugi from %s (process %lld): %s\n", library,
+               program_invocation_short_name, static_cast<long long>(::getpid()), why.c_str());
+}
+
+bool report_exists(const std::string& name) { return ::access(with_process_number(name).c_str(), F_OK) == 0; }
 
 bool has_own_report_file(const std::string& name) {
   return !is_forked_child() || name.find("%p") != std::string::npos;

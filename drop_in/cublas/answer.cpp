@@ -36,12 +36,16 @@ class Answer {
   }
 
   int run() {
+    if (!call_.type) return forward(records_calls() ? reason_of(call_.unsupported) : "");
     if (const char* reason = reason_to_forward(call_)) return forward(reason);
+    if (settings().is_malformed()) return forward(settings().malformed);
     if (settings().policy == Policy::native && call_.site == nullptr) return forward_by_policy();
     if (const char* reason = read_state(origin_, state_)) return forward(reason);
     reads_c_ = state_.pointer_mode != KINTSUGI_SCALARS_ON_HOST || !is_zero(call_.beta, *call_.type);
     const ExactComparison comparison(origin_, call_, state_);
-    const int status = answer_as_decided(*decide(call_, state_));
+    const DecisionPointer decision = decide(call_, state_);
+    note_decision(symbol_.name(), *decision);
+    const int status = answer_as_decided(*decision);
     comparison.finish(status);
     return status;
   }
@@ -76,14 +80,18 @@ class Answer {
   // without candidates means that no plan could be made, which the policy `force` treats as a failure.
   int forward_as_planned(const Decision& decision) const {
     if (decision.candidates.empty() && settings().policy == Policy::force)
-      return forward_after_failure(decision.why);
+      return forward_failed(decision.why);
     const CallSample sample(symbol_.name(), call_, state_.stream);
     return forward(decision.why);
   }
 
   // Forwards the call after its emulation has failed.
   int forward_after_failure(const std::string& why) const {
-    report_if_forced(symbol_.name(), why);
+    note_failure(symbol_.name(), why);
+    return forward_failed(why);
+  }
+
+  int forward_failed(const std::string& why) const {
     if (records_calls()) note({.candidates = "", .why = why, .failed = true});
     return forward_();
   }
@@ -152,14 +160,22 @@ std::string emulate(const Decision& decision, const Call& call, const CallState&
   return std::string(kintsugi_status_name(status)) + ": " + kintsugi_last_error();
 }
 
-void report_if_forced(const char* symbol, const std::string& why) {
-  if (settings().policy != Policy::force) return;
+void note_failure(const char* symbol, const std::string& why) {
+  if (!settings().asks_for_products()) return;
+  if (settings().policy != Policy::force) return drop_in::note_not_kept(settings(), symbol, why);
   std::fprintf(stderr, "kintsugi: %s: policy force, but %s\n", symbol, why.c_str());
   if (settings().strict) std::exit(2);
 }
 
+void note_decision(const char* symbol, const Decision& decision) {
+  const bool lacks_a_plan = !decision.emulates && decision.candidates.empty();
+  if (lacks_a_plan && settings().policy == Policy::force) return note_failure(symbol, decision.why);
+  if (!decision.not_kept.empty()) drop_in::note_not_kept(settings(), symbol, decision.not_kept);
+}
+
 bool intercepts() {
-  if (calls_under_way != 0 || settings().malformed) return false;
+  if (calls_under_way != 0) return false;
+  if (settings().is_malformed()) return records_calls();
   if (settings().sites && !records_calls()) {
     const Site* const site = current_site();
     return site == nullptr || !site->rule.is_native();

@@ -81,9 +81,12 @@ const char* read_state(const Origin& origin, CallState& state);
 std::string emulate(const Decision& decision, const Call& call, const CallState& state,
                     kintsugi_handle handle = nullptr);
 
-// Under the policy `force`, prints on stderr that an emulation does not run, and ends the program if
-// KINTSUGI_STRICT=1. Does nothing under other policies.
-void report_if_forced(const char* symbol, const std::string& why);
+// Tells the user that an emulation does not run that the settings ask for: a line on stderr for each call
+// under the policy `force`, else for the first one. Ends the program if KINTSUGI_STRICT=1.
+void note_failure(const char* symbol, const std::string& why);
+
+// Tells the user, in the same way, if the decision has no plan or does not keep the settings.
+void note_decision(const char* symbol, const Decision& decision);
 
 // Answers the call and returns its status. Enqueues work in the call's stream and never waits for the device.
 int answer(const Symbol& symbol, const Origin& origin, const Call& call, const Forward& forward);

@@ -29,23 +29,29 @@ bool has_valid_numbers(const Call& call) {
 
 }  // namespace
 
-std::optional<kintsugi_type> type_of_all(const MatrixTypes& types, kintsugi_type type) {
+CallType type_of_all(const MatrixTypes& types, kintsugi_type type) {
   const int wanted = data_type(type);
-  return types.a == wanted && types.b == wanted && types.c == wanted ? std::optional(type) : std::nullopt;
+  if (types.a == wanted && types.b == wanted && types.c == wanted) return type;
+  return Unsupported{.field = Field::types, .values = {types.a, types.b, types.c}};
 }
 
-std::optional<kintsugi_type> type_of(const MatrixTypes& types, int compute, int algorithm) {
-  if (algorithm < default_algorithm || algorithm > max_algorithm) return std::nullopt;
-  if (compute != compute_f32 && compute != compute_f64) return std::nullopt;
-  const bool is_single = compute == compute_f32;
-  const auto real = type_of_all(types, is_single ? KINTSUGI_F32 : KINTSUGI_F64);
-  return real ? real : type_of_all(types, is_single ? KINTSUGI_C32 : KINTSUGI_C64);
+CallType type_of(const MatrixTypes& types, int compute, int algorithm) {
+  CallType found = type_of_all(types, KINTSUGI_F32);
+  for (const kintsugi_type type : {KINTSUGI_F64, KINTSUGI_C32, KINTSUGI_C64})
+    if (!found.type) found = type_of_all(types, type);
+  if (!found.type) return found;
+  if (compute != (drop_in::is_single(*found.type) ? compute_f32 : compute_f64))
+    return Unsupported{.field = Field::compute_type, .values = {compute}};
+  if (algorithm < default_algorithm || algorithm > max_algorithm)
+    return Unsupported{.field = Field::algorithm, .values = {algorithm}};
+  return found;
 }
 
-Call product(std::optional<kintsugi_type> type, int op_a, int op_b, std::int64_t m, std::int64_t n,
-             std::int64_t k, const void* alpha, const void* a, std::int64_t lda, const void* b,
-             std::int64_t ldb, const void* beta, void* c, std::int64_t ldc) {
-  return {.type = type,
+Call product(const CallType& type, int op_a, int op_b, std::int64_t m, std::int64_t n, std::int64_t k,
+             const void* alpha, const void* a, std::int64_t lda, const void* b, std::int64_t ldb,
+             const void* beta, void* c, std::int64_t ldc) {
+  return {.type = type.type,
+          .unsupported = type.unsupported,
           .op_a = op_a,
           .op_b = op_b,
           .m = m,
@@ -80,7 +86,6 @@ Call by_pointers(Call call, std::int64_t count) {
 }
 
 const char* reason_to_forward(const Call& call) {
-  if (!call.type) return "no product of FP32, FP64 or complex matrices alone in the types' own arithmetic";
   if (!has_valid_numbers(call)) return "arguments that cuBLAS answers with a status";
   if (is_empty(call)) return "a size is 0";
   for (const void* pointer : {call.alpha, call.a, call.b, call.beta, static_cast<const void*>(call.c)})

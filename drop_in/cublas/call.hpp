@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "api.hpp"
+#include "unsupported.hpp"
 
 namespace kintsugi::cublas {
 
@@ -16,7 +17,8 @@ enum class BatchKind : std::uint8_t { single, strided, pointers };
 
 struct Call {
   const Site* site = nullptr;         // nullptr without KINTSUGI_SITES
-  std::optional<kintsugi_type> type;  // nothing: cuBLAS answers, since types or arithmetic are not supported
+  std::optional<kintsugi_type> type;  // nothing: cuBLAS answers, since a field is not supported
+  Unsupported unsupported = {};       // that field
   int op_a = 0, op_b = 0;             // cublasOperation_t, whose numbers are those of kintsugi_op
   std::int64_t m = 0, n = 0, k = 0;
   const void* alpha = nullptr;
@@ -37,25 +39,34 @@ struct MatrixTypes {
   int a, b, c;
 };
 
-// Returns `type` if all matrices have it, else nothing.
-std::optional<kintsugi_type> type_of_all(const MatrixTypes& types, kintsugi_type type);
+// The type of a call's matrices, or the field for which the call is not supported.
+struct CallType {
+  CallType(kintsugi_type supported) : type(supported) {}
+  CallType(const Unsupported& field) : unsupported(field) {}
+
+  std::optional<kintsugi_type> type;
+  Unsupported unsupported = {};
+};
+
+// Returns `type` if all matrices have it.
+CallType type_of_all(const MatrixTypes& types, kintsugi_type type);
 
 // Returns the type of the matrices if all have the same type of kintsugi_type, and if the compute type is
-// that type's default. Returns nothing if the caller has chosen another arithmetic, such as TF32 or a
+// that type's default. Returns a field if the caller has chosen another arithmetic, such as TF32 or a
 // pedantic mode.
-std::optional<kintsugi_type> type_of(const MatrixTypes& types, int compute, int algorithm);
+CallType type_of(const MatrixTypes& types, int compute, int algorithm);
 
 // Returns the call of one product.
-Call product(std::optional<kintsugi_type> type, int op_a, int op_b, std::int64_t m, std::int64_t n,
-             std::int64_t k, const void* alpha, const void* a, std::int64_t lda, const void* b,
-             std::int64_t ldb, const void* beta, void* c, std::int64_t ldc);
+Call product(const CallType& type, int op_a, int op_b, std::int64_t m, std::int64_t n, std::int64_t k,
+             const void* alpha, const void* a, std::int64_t lda, const void* b, std::int64_t ldb,
+             const void* beta, void* c, std::int64_t ldc);
 // These return the batch of `count` such products, by strides or by arrays of pointers.
 Call strided(Call call, std::int64_t stride_a, std::int64_t stride_b, std::int64_t stride_c,
              std::int64_t count);
 Call by_pointers(Call call, std::int64_t count);
 
-// Returns the reason why cuBLAS must answer the call under all settings; nullptr: there is none. An argument
-// that may be invalid is such a reason, so that the caller gets cuBLAS's own status.
+// Returns the reason why cuBLAS must answer a call with a type under all settings; nullptr: there is none.
+// An argument that may be invalid is such a reason, so that the caller gets cuBLAS's own status.
 const char* reason_to_forward(const Call& call);
 
 // True if the arguments are valid and a size is 0.

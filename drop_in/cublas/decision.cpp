@@ -102,15 +102,16 @@ bool is_temporary(kintsugi_status status) {
 }
 
 // Makes a plan by the rule of the call's site; by the settings if the call has no site.
-kintsugi_status make_plan(const Call& call, const CallState& state, kintsugi_options options,
-                          kintsugi_plan* plan) {
+drop_in::FittingPlan make_plan(const Call& call, const CallState& state, kintsugi_options options) {
   const kintsugi_problem problem = problem_of(call, state);
-  if (call.site == nullptr) return drop_in::make_fitting_plan(problem, options, settings().accuracy, plan);
+  if (call.site == nullptr) return drop_in::make_fitting_plan(problem, options, settings().accuracy);
   const auto null_if_empty = [](const std::string& value) { return value.empty() ? nullptr : value.c_str(); };
   options.scheme = null_if_empty(call.site->rule.scheme);
   options.accuracy = null_if_empty(call.site->rule.accuracy);
   options.policy = null_if_empty(call.site->rule.policy);
-  return kintsugi_plan_create(nullptr, &problem, &options, plan);
+  drop_in::FittingPlan made;
+  made.status = kintsugi_plan_create(nullptr, &problem, &options, &made.plan);
+  return made;
 }
 
 // Decides by a new plan. While the stream is captured no plan is made, since the first plan creates a handle
@@ -130,21 +131,25 @@ Decision new_decision(const Call& call, const CallState& state) {
   kintsugi_options options = KINTSUGI_OPTIONS_INIT;
   options.queue = {KINTSUGI_QUEUE_CUDA, 0, state.stream};
   options.workspace_limit = workspace_limit(state.device);
-  kintsugi_plan plan = nullptr;
-  const kintsugi_status status = make_plan(call, state, options, &plan);
-  if (status != KINTSUGI_SUCCESS) {
-    decision.is_final = !is_temporary(status);
+  const drop_in::FittingPlan made = make_plan(call, state, options);
+  if (made.status != KINTSUGI_SUCCESS) {
+    decision.is_final = !is_temporary(made.status);
     decision.why = std::string("no plan: ") + kintsugi_last_error();
-    if (call.site != nullptr) note_failure(*call.site, decision.why);
+    if (call.site != nullptr) {
+      note_failure(*call.site, decision.why);
+    } else if (settings().asks_for_products()) {
+      decision.not_kept = decision.why;
+    }
     return decision;
   }
-  decision.plan.reset(plan);
-  const drop_in::PlanSummary summary = drop_in::summary_of(plan);
-  decision.why = summary.why;
+  decision.plan.reset(made.plan);
+  const drop_in::PlanSummary summary = drop_in::summary_of(made.plan);
+  decision.not_kept = made.not_kept;
+  decision.why = (made.not_kept.empty() ? "" : made.not_kept + ". ") + summary.why;
   decision.candidates = summary.candidates;
   decision.emulates = !summary.is_native || !leaves_native_to_cublas(call);
   if (!decision.emulates) decision.plan.reset();
-  if (decision.emulates) kintsugi_plan_workspace_size(plan, &decision.workspace_bytes);
+  if (decision.emulates) kintsugi_plan_workspace_size(made.plan, &decision.workspace_bytes);
   return decision;
 }
 

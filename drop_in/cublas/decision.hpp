@@ -23,6 +23,7 @@ struct Decision {
   std::size_t workspace_bytes = 0;                     // workspace of the plan
   std::string candidates;                              // names of the plan's programs, cheapest first
   std::string why;                                     // one sentence on the decision
+  std::string not_kept;  // what of the settings the decision does not keep, and why; "": it keeps them
   bool is_final = true;  // false if the next call of the problem may be decided otherwise
 };
 

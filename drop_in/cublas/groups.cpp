@@ -22,6 +22,7 @@ class GroupsAnswer {
   }
 
   int run() {
+    if (!groups_[0].type) return forward_unsupported();
     if (const char* reason = reason_for_all()) return forward_all(reason);
     std::size_t emulated = 0;
     try {
@@ -50,7 +51,7 @@ class GroupsAnswer {
 
   // Returns the reason for which cuBLAS must answer the whole call; nullptr: there is none.
   const char* reason_for_all() {
-    if (!groups_[0].type) return reason_to_forward(groups_[0]);
+    if (settings().is_malformed()) return settings().malformed.c_str();
     for (const Call& group : groups_)
       if (const char* reason = reason_to_forward(group); reason != nullptr && !is_empty(group)) return reason;
     if (settings().policy == Policy::native && groups_[0].site == nullptr)
@@ -63,8 +64,8 @@ class GroupsAnswer {
   Choice choice_of(const Call& group) const {
     if (const char* reason = reason_to_forward(group)) return {.why = reason};
     DecisionPointer decision = decide(group, state_);
+    note_decision(symbol_.name(), *decision);
     if (!decision->emulates) {
-      if (decision->candidates.empty()) report_if_forced(symbol_.name(), decision->why);
       return {.why = decision->why};
     }
     return {.decision = std::move(decision)};
@@ -97,11 +98,17 @@ class GroupsAnswer {
         record({.candidates = decision.candidates, .why = decision.why, .failed = false}, i);
       return success;
     }
-    report_if_forced(symbol_.name(), failure);
+    note_failure(symbol_.name(), failure);
     if (records_calls()) record({.candidates = "", .why = failure, .failed = true}, i);
     return forward_(i, 1);
   } catch (const std::exception&) {  // No memory; C is not written yet.
     return forward_(i, 1);
+  }
+
+  int forward_unsupported() const noexcept try {
+    return forward_all(records_calls() ? reason_of(groups_[0].unsupported) : "");
+  } catch (const std::exception&) {  // No memory for the reason.
+    return forward_(0, groups_.size());
   }
 
   int forward_all(std::string_view why) const {

@@ -31,7 +31,7 @@ constinit drop_in::MadeOnce<Settings> settings_once(read_settings);
 
 const Settings& settings() {
   const Settings& read = settings_once.get();
-  if (read.malformed && read.strict) std::exit(2);
+  if (read.is_malformed() && read.strict) std::exit(2);
   return read;
 }
 

@@ -21,6 +21,8 @@ def arguments():
     parser.add_argument("--handle", action="store_true", help="take functions by dlsym from libcublas's own handle")
     parser.add_argument("--deepbind", action="store_true", help="load libcublas with RTLD_DEEPBIND")
     parser.add_argument("--product", nargs=4, action="append", default=[], metavar=("NAME", "M", "N", "K"))
+    parser.add_argument("--matmul", action="append", default=[], metavar="MEMBERS",
+                        help="a cublasLtMatmul of 64 x 48 x 32: type=0,compute=68,scale=0,epilogue=1,order=0,count=1,count_of_b=1,beta=0")
     parser.add_argument("--repeat", type=int, default=1)
     parser.add_argument("--beta", type=float, default=0)
     parser.add_argument("--captured-beta", type=float, help="of captured products [that of the others]")
@@ -33,6 +35,32 @@ def arguments():
     parser.add_argument("--destroy", action="store_true", help="destroy the handle at the end")
     parser.add_argument("--no-context", action="store_true", help="leave no context current")
     return parser.parse_args()
+
+
+def matmul(blas, handle, members):
+    """Calls cublasLtMatmul with what `members` change of a product of FP32 matrices of ones; returns the status."""
+    number = {"type": 0, "compute": 68, "scale": 0, "epilogue": 1, "order": 0, "count": 1, "count_of_b": 1, "beta": 0}
+    number |= {name: int(value) for name, value in (pair.split("=") for pair in members.split(",") if pair)}
+
+    def set_attribute(function, descriptor, attribute, value):
+        function(descriptor, attribute, ctypes.byref(value), ctypes.c_size_t(ctypes.sizeof(value)))
+
+    def layout(rows, columns, count):
+        made = ctypes.c_void_p()
+        blas.cublasLtMatrixLayoutCreate(ctypes.byref(made), number["type"], ctypes.c_uint64(rows), ctypes.c_uint64(columns), ctypes.c_int64(rows))
+        for attribute, value in ((1, ctypes.c_int32(number["order"])), (5, ctypes.c_int32(count)), (6, ctypes.c_int64(rows * columns))):
+            set_attribute(blas.cublasLtMatrixLayoutSetAttribute, made, attribute, value)
+        return made
+
+    description = ctypes.c_void_p()
+    blas.cublasLtMatmulDescCreate(ctypes.byref(description), number["compute"], number["scale"])
+    set_attribute(blas.cublasLtMatmulDescSetAttribute, description, 7, ctypes.c_uint32(number["epilogue"]))
+    m, n, k = 64, 48, 32
+    a, b, c = (ones(ctypes.c_float, rows * columns * number["count"]) for rows, columns in ((m, k), (k, n), (m, n)))
+    layouts = layout(m, k, number["count"]), layout(k, n, number["count_of_b"]), layout(m, n, number["count"])
+    scalars = [ctypes.byref(ctypes.c_float(value)) for value in (1, number["beta"])]
+    return blas.cublasLtMatmul(handle, description, scalars[0], a, layouts[0], b, layouts[1], scalars[1], c, layouts[2], c, layouts[2],
+                               None, None, ctypes.c_size_t(0), None)
 
 
 def report(library):
@@ -98,6 +126,7 @@ def main():
             cuda.cuStreamBeginCapture_v2(stream, 0)
             options.beta = options.beta if options.captured_beta is None else options.captured_beta
         call(product)
+    statuses += [matmul(blas, handle, members) for members in options.matmul]
     if options.capture or options.capture_later:
         statuses.append(cuda.cuStreamEndCapture(stream, ctypes.byref(graph)))
     for _ in range(options.graphs):

@@ -57,6 +57,22 @@ def test_the_list_is_that_of_the_toolkit(library):
     assert found == set(EXPORTS["13"][library])
 
 
+@pytest.mark.parametrize("table, header, pattern, prefix", [
+    ("data_types", "library_types.h", r"(CUDA_[RC]_\w+) *= *(\d+)", ""), ("compute_types", "cublas_api.h", r"(CUBLAS_COMPUTE_\w+) = (\d+)", ""),
+    ("epilogues", "cublasLt.h", r"(CUBLASLT_EPILOGUE_\w+) = \(?([\w |]+)", "CUBLASLT_EPILOGUE_"),
+    ("orders", "cublasLt.h", r"(CUBLASLT_ORDER_\w+) = (\d+)", "CUBLASLT_ORDER_")])
+def test_names_in_reasons_are_those_of_the_toolkit(table, header, pattern, prefix):
+    path = pathlib.Path("/usr/local/cuda/include") / header
+    if not path.is_file():
+        pytest.skip("there is no CUDA toolkit")
+    values = {}
+    for name, value in re.findall(pattern, path.read_text()):
+        values[name] = eval(value, {}, values)
+    text = (SOURCE / "drop_in/cublas/unsupported.cpp").read_text()
+    listed = re.findall(r'\{(\d+), "(\w+)"\}', text[text.index(f"{table}[] = {{"):].split("};")[0])
+    assert listed and all(values[prefix + name] == int(number) for number, name in listed)
+
+
 def test_soname_has_the_major_version():
     assert dynamic("SONAME", CUBLAS) == [f"libkintsugi_cublas.so.{major()}"]
 

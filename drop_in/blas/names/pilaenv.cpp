@@ -15,7 +15,7 @@ constexpr std::int32_t emulation_block_size = 512;
 // bits that they have without this library.
 bool asks_for_emulation() {
   const Settings& now = settings();
-  if (now.malformed || now.policy == Policy::native) return false;
+  if (now.is_malformed() || now.policy == Policy::native) return false;
   return now.policy != Policy::automatic || !now.accuracy.empty();
 }
 

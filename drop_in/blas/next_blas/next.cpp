@@ -58,6 +58,12 @@ void* find_next(const char* name) {
   return library != nullptr ? find_in(library, name) : nullptr;
 }
 
+const char* loaded_blas() {
+  for (const char* name : {"dgemm_", "cblas_dgemm", "dgemm_64_", "scipy_dgemm_64_", "scipy_cblas_dgemm64_"})
+    if (const void* found = find_in_loaded(name)) return file_of(found);
+  return "";
+}
+
 const char* file_of(const void* function) {
   Dl_info info{};
   const bool found = function != nullptr && ::dladdr(function, &info) != 0;

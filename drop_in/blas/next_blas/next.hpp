@@ -11,6 +11,10 @@ namespace kintsugi::blas {
 // libblas.so.3. Returns nullptr if no library has the function.
 void* find_next(const char* name);
 
+// Returns the path of a loaded library that has a gemm under one of the names of this library; "" if there
+// is none.
+const char* loaded_blas();
+
 // Returns the path of the file that defines `function`; "" if the path is not known.
 const char* file_of(const void* function);
 

@@ -1,10 +1,14 @@
 #include "record.hpp"
 
+#include <cstdio>
+
 #include "blas/mutexes.hpp"
+#include "blas/next_blas/next.hpp"
 #include "blas/settings.hpp"
 #include "blas/sites/region.hpp"
 #include "blas/sites/site.hpp"
 #include "blas/sites/site_report.hpp"
+#include "blas/uncovered/uncovered.hpp"
 #include "common/report_file.hpp"
 #include "report.hpp"
 
@@ -89,19 +93,39 @@ void record_error(const Site& site, std::int64_t number, const drop_in::CallNorm
   the_record().sites[&site].errors.add(number, norms, settings().sites->error_samples);
 }
 
-void forget_record() { record = nullptr; }
+void forget_record() {
+  record = nullptr;
+  forget_uncovered_calls();
+}
 
 namespace {
 
-// Writes the report. A process that has made no call writes nothing: otherwise the shell that starts the
-// program would overwrite the program's report. A forked child writes only if its report has a file of its
-// own.
+// Says on stderr why no call may have come.
+void print_no_call() {
+  const std::string library = loaded_blas();
+  drop_in::print_no_product(
+      "BLAS", library.empty() ? "it loaded no BLAS library, and one that is linked statically is not reached"
+                              : library +
+                                    " is loaded, but no level-3 routine was called by name; LD_AUDIT reaches "
+                                    "libraries that take functions from a handle");
+}
+
+// Writes the report. A process that has made no call writes no file, and one without a call of level 3
+// overwrites none: otherwise the process that starts the program would overwrite the program's report. A
+// forked child writes only if its report has a file of its own. The settings are not read here, since that
+// may end the program.
 __attribute__((destructor)) void write_report_at_exit() {
-  if (record == nullptr || settings().report.empty()) return;
-  if (!drop_in::has_own_report_file(settings().report)) return;
+  const std::string report = drop_in::variable("KINTSUGI_REPORT");
+  if (report.empty() || !drop_in::has_own_report_file(report)) return;
   const std::lock_guard lock(record_mutex);
-  write_report(*record);
-  write_outputs(*record);
+  const std::string uncovered = uncovered_sentence();
+  if (record == nullptr && report == "-") {
+    if (!uncovered.empty()) std::fprintf(stderr, "kintsugi: %s\n", uncovered.c_str());
+    return print_no_call();
+  }
+  if (record == nullptr && (uncovered.empty() || drop_in::report_exists(report))) return;
+  write_report(the_record());
+  write_outputs(the_record());
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "blas/next_blas/next.hpp"
 #include "blas/settings.hpp"
 #include "blas/sites/site_report.hpp"
+#include "blas/uncovered/uncovered.hpp"
 #include "common/report_file.hpp"
 
 namespace kintsugi::blas {
@@ -65,26 +66,53 @@ Json document_of(const Record& record) {
   json["problems"] = Json::array();
   for (const auto& [key, problem] : record.problems) json["problems"].push_back(problem_json(key, problem));
   json["other_problems"] = counts_json(record.others);
+  json["uncovered_calls"] = uncovered_calls();
   if (settings().sites) json["sites"] = sites_json(record);
   return json;
 }
 
 // ------------------------------------------------------------------ table
 
+std::string row_of(const ProblemRecord& problem, const std::string& text) {
+  char numbers[64];
+  std::snprintf(numbers, sizeof numbers, "%10lld %12.6f %12lld", static_cast<long long>(problem.calls),
+                problem.seconds, static_cast<long long>(problem.recomputed_elements));
+  return numbers + ("  " + text);
+}
+
+std::string totals_row(const Record& record) {
+  ProblemRecord all = record.others;
+  for (const auto& [key, problem] : record.problems) {
+    all.calls += problem.calls;
+    all.seconds += problem.seconds;
+    all.recomputed_elements += problem.recomputed_elements;
+    all.native_calls += problem.native_calls;
+    all.scaled_calls += problem.scaled_calls;
+    all.failed_calls += problem.failed_calls;
+  }
+  std::string text = "all calls: " + std::to_string(all.calls - all.native_calls - all.scaled_calls) +
+                     " emulated, " + std::to_string(all.native_calls) + " native";
+  if (all.failed_calls > 0)
+    text += ", of which " + std::to_string(all.failed_calls) + " failed to be emulated";
+  return row_of(all, text);
+}
+
 void print_table(const Record& record) {
   std::fprintf(stderr, "kintsugi: calls of BLAS under policy %s\n%10s %12s %12s  %s\n",
                policy_name(settings().policy), "calls", "seconds", "recomputed", "problem: what multiplied");
+  std::fprintf(stderr, "%s\n", totals_row(record).c_str());
+  std::vector<drop_in::TableRow> rows;
   for (const auto& [key, problem] : record.problems) {
-    std::fprintf(stderr, "%10lld %12.6f %12lld  %.*s %s: %s\n", static_cast<long long>(problem.calls),
-                 problem.seconds, static_cast<long long>(problem.recomputed_elements),
-                 static_cast<int>(key.symbol.size()), key.symbol.data(), shape_of(key).c_str(),
-                 programs_of(problem).c_str());
+    const std::string why = problem.native_calls > 0 ? "; " + problem.why : "";
+    rows.push_back({problem.seconds, row_of(problem, std::string(key.symbol) + " " + shape_of(key) + ": " +
+                                                         programs_of(problem) + why)});
   }
   if (record.others.calls > 0)
-    std::fprintf(stderr, "%10lld %12.6f %12lld  other problems\n",
-                 static_cast<long long>(record.others.calls), record.others.seconds,
-                 static_cast<long long>(record.others.recomputed_elements));
+    rows.push_back({record.others.seconds, row_of(record.others, "problems beyond the first 10000")});
+  drop_in::print_rows(std::move(rows), "problems");
   if (settings().sites) print_sites(record);
+  if (const std::string uncovered = uncovered_sentence(); !uncovered.empty())
+    std::fprintf(stderr, "kintsugi: %s\n", uncovered.c_str());
 }
 
 }  // namespace
@@ -124,7 +152,7 @@ void print_explanation(const ProblemKey& key, const ProblemRecord& problem) {
 
 void write_report(const Record& record) {
   if (settings().report == "-") return print_table(record);
-  drop_in::write_report_file(settings().report, document_of(record).dump(2) + "\n");
+  drop_in::write_report_file(settings().report, drop_in::text_of(document_of(record)));
 }
 
 }  // namespace kintsugi::blas

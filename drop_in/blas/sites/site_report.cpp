@@ -75,12 +75,15 @@ Json sites_json(const Record& record) {
 
 void print_sites(const Record& record) {
   std::fprintf(stderr, "%10s %12s  %s\n", "calls", "seconds", "call site: what it runs");
+  std::vector<drop_in::TableRow> rows;
   for (const Site* site : in_order(record)) {
     const ProblemRecord& all = record.sites.at(site).all;
+    char numbers[48];
+    std::snprintf(numbers, sizeof numbers, "%10lld %12.6f  ", static_cast<long long>(all.calls), all.seconds);
     const std::string rule = site->has_rule ? rule_json(*site).dump() : "not in the sites file";
-    std::fprintf(stderr, "%10lld %12.6f  %s: %s\n", static_cast<long long>(all.calls), all.seconds,
-                 site->name.c_str(), rule.c_str());
+    rows.push_back({all.seconds, numbers + site->name + ": " + rule});
   }
+  drop_in::print_rows(std::move(rows), "call sites");
 }
 
 void write_outputs(const Record& record) {

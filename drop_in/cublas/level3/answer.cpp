@@ -47,6 +47,7 @@ class RoutineAnswer {
 
   int run() {
     if (const char* reason = reason_to_forward(call_)) return forward(reason);
+    if (settings().is_malformed()) return forward(settings().malformed);
     if (settings().policy == Policy::native) return forward("policy native forwards every call");
     if (settings().sites) return forward("rules of call sites are for matrix products alone");
     if (call_.order() < 2 * min_order(call_)) return forward("the blocks beside the diagonal are too small");
@@ -60,6 +61,7 @@ class RoutineAnswer {
     Steps steps(state_, scalars, min_order(call_));
     try {
       steps.add(call_);
+      note_decision(symbol_.name(), steps.first_decision());
       if (records_calls())
         outcome_ = {.candidates = steps.first_decision().candidates,
                     .why = steps.first_decision().why,
@@ -88,7 +90,7 @@ class RoutineAnswer {
     try {
       const std::string failure = emulate(**step.decision, step.product, state_);
       if (failure.empty()) return success;
-      report_if_forced(symbol_.name(), failure);
+      note_failure(symbol_.name(), failure);
       if (records_calls()) outcome_ = {.candidates = "", .why = failure, .failed = true};
     } catch (const std::exception&) {  // No memory for the message; C is not written yet.
     }

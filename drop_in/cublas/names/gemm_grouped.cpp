@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <exception>
 #include <numeric>
-#include <optional>
 #include <vector>
 
 #include "common/accuracy.hpp"
@@ -69,7 +68,7 @@ struct Groups {
   }
 
   // Returns the first group as a batch by pointers.
-  Call first_call(std::optional<kintsugi_type> type) const {
+  Call first_call(const CallType& type) const {
     return by_pointers(
         product(type, *op_a, *op_b, *m, *n, *k, alpha, a, *lda, b, *ldb, beta, const_cast<void**>(c), *ldc),
         *sizes);
@@ -78,11 +77,13 @@ struct Groups {
 
 // Answers the call. real(groups) calls the real function for all groups or for some.
 template <class Int, class Real>
-int answer_grouped(const Symbol& symbol, std::optional<kintsugi_type> type, Handle handle,
-                   const Groups<Int>& groups, const Real& real) {
+int answer_grouped(const Symbol& symbol, const CallType& type, Handle handle, const Groups<Int>& groups,
+                   const Real& real) {
   if (!intercepts() || groups.is_invalid_or_empty()) return real(groups);
-  const bool is_real = type && !drop_in::is_complex(*type);  // cuBLAS has no grouped batch of complex types
-  const std::size_t scalar_bytes = is_real && drop_in::is_single(*type) ? sizeof(float) : sizeof(double);
+  // cuBLAS has no grouped batch of complex types.
+  const bool is_real = type.type && !drop_in::is_complex(*type.type);
+  const CallType real_type = is_real || !type.type ? type : Unsupported{.field = Field::groups};
+  const std::size_t scalar_bytes = is_real && drop_in::is_single(*type.type) ? sizeof(float) : sizeof(double);
   const auto part = [&](std::size_t first, std::size_t count) {
     const std::int64_t before = std::accumulate(groups.sizes, groups.sizes + first, std::int64_t{0});
     return groups.from(first, before, scalar_bytes, static_cast<Int>(count));
@@ -90,7 +91,7 @@ int answer_grouped(const Symbol& symbol, std::optional<kintsugi_type> type, Hand
   std::vector<Call> calls;
   try {
     for (std::size_t i = 0; i < static_cast<std::size_t>(groups.count); ++i)
-      calls.push_back(part(i, 1).first_call(is_real ? type : std::nullopt));
+      calls.push_back(part(i, 1).first_call(real_type));
   } catch (const std::exception&) {  // No memory; nothing is enqueued yet.
     return real(groups);
   }

@@ -7,6 +7,7 @@
 
 #include "common/accuracy.hpp"
 #include "cublas/device/driver.hpp"
+#include "cublas/record/record.hpp"
 #include "cublas/settings.hpp"
 #include "lt_epilogue.hpp"
 #include "names.hpp"
@@ -119,7 +120,8 @@ const void* one_of(kintsugi_type type) {
 class MatmulOrigin : public Origin {
  public:
   explicit MatmulOrigin(const Matmul& matmul) : matmul_(matmul) {
-    if (!matmul.lacks_a_descriptor()) read_descriptors();
+    call_.unsupported =
+        matmul.lacks_a_descriptor() ? Unsupported{.field = Field::descriptors} : read_descriptors();
   }
 
   const Call& call() const { return call_; }
@@ -178,30 +180,45 @@ class MatmulOrigin : public Origin {
   }
 
  private:
-  void read_descriptors() {
+  // Sets the call, and its type if it is supported. Returns the field that is not. Each getter takes tens of
+  // nanoseconds, so the problem of a call that is not supported is read for the report alone.
+  Unsupported read_descriptors() {
     const Layout a(matmul_.layout_a), b(matmul_.layout_b), d(matmul_.layout_d);
-    const std::optional<kintsugi_type> type =
+    const CallType type =
         type_of({a.type, b.type, d.type}, matmul_.described(compute_type, -1), default_algorithm);
-    pointer_mode_ = matmul_.described(pointer_mode, -1);
-    if (!type || !has_plain_scalars(d.type)) return;
-    if (a.order != column_order || b.order != column_order || d.order != column_order) return;
-    if (a.count != d.count || b.count != d.count) return;
+    if (!type.type) {
+      if (records_calls()) set_call(a, b, d);
+      return type.unsupported;
+    }
     set_call(a, b, d);
-    if (!has_matching_sizes(a, b)) return;
-    if (supports_c(d, *type) && take_epilogue(d, *type)) call_.type = type;
+    pointer_mode_ = matmul_.described(pointer_mode, -1);
+    if (const Unsupported field = field_of_scalars(d.type); field.field != Field::none) return field;
+    if (a.order != column_order || b.order != column_order || d.order != column_order)
+      return {.field = Field::order, .values = {a.order, b.order, d.order}};
+    if (a.count != d.count || b.count != d.count)
+      return {.field = Field::batch, .values = {a.count, b.count, d.count}};
+    if (!has_matching_sizes(a, b)) return {.field = Field::sizes};
+    if (!supports_c(d, *type.type)) return {.field = Field::c};
+    const Unsupported field = take_epilogue(d, *type.type);
+    if (field.field == Field::none) call_.type = type.type;
+    return field;
   }
 
-  // True if alpha and beta have the matrices' type and are both on the host or both on the device.
-  bool has_plain_scalars(int type) const {
-    return matmul_.described(scale_type, -1) == type &&
-           (pointer_mode_ == KINTSUGI_SCALARS_ON_HOST || pointer_mode_ == KINTSUGI_SCALARS_ON_DEVICE) &&
-           matmul_.alpha != nullptr && matmul_.beta != nullptr;
+  // Returns a field unless alpha and beta have the matrices' type and are both on the host or both on the
+  // device.
+  Unsupported field_of_scalars(int type) const {
+    if (const int scale = matmul_.described(scale_type, -1); scale != type)
+      return {.field = Field::scale_type, .values = {scale}};
+    if (pointer_mode_ != KINTSUGI_SCALARS_ON_HOST && pointer_mode_ != KINTSUGI_SCALARS_ON_DEVICE)
+      return {.field = Field::pointer_mode, .values = {pointer_mode_}};
+    const bool has_scalars = matmul_.alpha != nullptr && matmul_.beta != nullptr;
+    return {.field = has_scalars ? Field::none : Field::scalars};
   }
 
   // Sets all members of call_ except its type.
   void set_call(const Layout& a, const Layout& b, const Layout& d) {
     const int op_a = matmul_.described(op_of_a, -1);
-    call_ = strided(product(std::nullopt, op_a, matmul_.described(op_of_b, -1), d.rows, d.columns,
+    call_ = strided(product(Unsupported{}, op_a, matmul_.described(op_of_b, -1), d.rows, d.columns,
                             op_a == KINTSUGI_OP_N ? a.columns : a.rows, matmul_.alpha, matmul_.a, a.ld,
                             matmul_.b, b.ld, matmul_.beta, matmul_.d, d.ld),
                     a.stride, b.stride, d.stride, d.count);
@@ -220,20 +237,30 @@ class MatmulOrigin : public Origin {
     return matmul_.c == matmul_.d && Layout(matmul_.layout_c) == d;
   }
 
-  // Decides how the epilogue is applied. Returns false if cuBLAS must answer the call because of its
-  // epilogue. An epilogue is supported for a single product with beta = 0. An activation is supported for
-  // FP32. A bias is not supported for complex types: cuBLAS refuses it with its own status.
-  bool take_epilogue(const Layout& d, kintsugi_type type) {
+  // Decides how the epilogue is applied. Returns the field because of which cuBLAS must answer the call.
+  Unsupported take_epilogue(const Layout& d, kintsugi_type type) {
     const auto requested = matmul_.described(epilogue, epilogue_default);
-    if (requested == epilogue_default) return true;
-    const bool is_supported = is_activation(requested)
-                                  ? type == KINTSUGI_F32 && gains_with_activation()
-                                  : requested == epilogue_bias && !drop_in::is_complex(type);
-    if (!is_supported || d.count != 1 || pointer_mode_ != KINTSUGI_SCALARS_ON_HOST ||
-        !is_zero(matmul_.beta, type))
-      return false;
+    if (requested == epilogue_default) return {};
+    if (const char* detail = obstacle_to(requested, d, type))
+      return {.field = Field::epilogue, .values = {requested}, .detail = detail};
     has_epilogue_after_ = is_activation(requested) || adds_bias_after(type);
-    return (requested & epilogue_bias) == 0 || take_bias(d, type);
+    if ((requested & epilogue_bias) == 0 || take_bias(d, type)) return {};
+    return {.field = Field::epilogue, .values = {requested}, .detail = " without a bias of the type of D"};
+  }
+
+  // Returns why an epilogue is not supported; nullptr: it is. An epilogue is supported for a single product
+  // with beta = 0. An activation is supported for FP32. A bias is not supported for complex types: cuBLAS
+  // refuses it with its own status.
+  const char* obstacle_to(std::uint32_t requested, const Layout& d, kintsugi_type type) const {
+    if (is_activation(requested)) {
+      if (type != KINTSUGI_F32) return " of another type than FP32";
+      if (!gains_with_activation()) return " with k below 256";
+    } else if (requested != epilogue_bias || drop_in::is_complex(type)) {
+      return requested == epilogue_bias ? " of complex matrices" : "";
+    }
+    if (d.count != 1) return " of a batch";
+    if (pointer_mode_ != KINTSUGI_SCALARS_ON_HOST) return " with scalars on the device";
+    return is_zero(matmul_.beta, type) ? nullptr : " with beta other than 0";
   }
 
   // Stores the bias for enqueue_before(), unless cuBLAS adds it together with the activation after the

@@ -11,6 +11,7 @@
 #include "common/report_file.hpp"
 #include "cublas/device/driver.hpp"
 #include "cublas/mutexes.hpp"
+#include "cublas/real.hpp"
 #include "cublas/record/report.hpp"
 #include "cublas/settings.hpp"
 #include "cublas/sites/call_regions.hpp"
@@ -136,11 +137,23 @@ void prepare_sample(ProblemRecord& problem) {
     ++all.handles;
 }
 
+// Says on stderr why no call may have come.
+void print_no_call() {
+  const std::string library = file_of(find_real("cublasCreate_v2"));
+  drop_in::print_no_product(
+      "cuBLAS", library.empty() ? "it loaded no libcublas, and one that is linked statically is not reached"
+                                : library +
+                                      " is loaded, but no product of it was called by name; kintsugi run "
+                                      "--audit reaches programs that take functions from a handle");
+}
+
+// The settings are not read here, since that may end the program.
 __attribute__((destructor)) void write_report_at_exit() {
-  if (record == nullptr || settings().report.empty()) return;
-  if (!drop_in::has_own_report_file(settings().report)) return;
+  const std::string report = drop_in::variable("KINTSUGI_REPORT");
+  if (report.empty() || !drop_in::has_own_report_file(report)) return;
   const std::lock_guard lock(record_mutex);
-  write_report(*record);
+  if (record != nullptr) return write_report(*record);
+  if (report == "-") print_no_call();
 }
 
 }  // namespace

@@ -108,26 +108,49 @@ Json sites_json(const Record& record) {
   return json;
 }
 
-std::string seconds_text(const ProblemRecord& problem) {
-  const Json seconds = device_seconds(problem);
-  if (seconds.is_null()) return "-";
-  char text[32];
-  std::snprintf(text, sizeof text, "%.4g", seconds.get<double>());
-  return text;
+// Returns the reason of the most calls that cuBLAS answered, and how many others there are.
+std::string main_reason(const ProblemRecord& problem) {
+  const auto fewer = [](const auto& one, const auto& other) { return one.second < other.second; };
+  const auto most = std::max_element(problem.reasons.begin(), problem.reasons.end(), fewer);
+  if (problem.native_calls == 0 || most == problem.reasons.end()) return "";
+  const std::size_t others = problem.reasons.size() - 1;
+  return "; " + most->first + (others == 0 ? "" : " (and " + std::to_string(others) + " other reasons)");
+}
+
+drop_in::TableRow row_of(const ProblemRecord& problem, const Json& seconds, const std::string& text) {
+  char numbers[80];
+  std::snprintf(numbers, sizeof numbers, "%10lld %10lld %10lld ", static_cast<long long>(problem.calls),
+                static_cast<long long>(problem.calls - problem.native_calls),
+                static_cast<long long>(problem.failed_calls));
+  char time[24] = "-";
+  if (!seconds.is_null()) std::snprintf(time, sizeof time, "%.4g", seconds.get<double>());
+  char column[24];
+  std::snprintf(column, sizeof column, "%12s  ", time);
+  return {seconds.is_null() ? 0 : seconds.get<double>(), std::string(numbers) + column + text};
 }
 
 void print_table(const Record& record) {
   std::fprintf(stderr, "kintsugi: calls of cuBLAS under policy %s\n%10s %10s %10s %12s  %s\n",
                policy_name(settings().policy), "calls", "emulated", "failed", "seconds",
                "problem: what multiplied");
-  const auto print_line = [](const ProblemRecord& problem, const std::string& text) {
-    std::fprintf(stderr, "%10lld %10lld %10lld %12s  %s\n", static_cast<long long>(problem.calls),
-                 static_cast<long long>(problem.calls - problem.native_calls),
-                 static_cast<long long>(problem.failed_calls), seconds_text(problem).c_str(), text.c_str());
+  ProblemRecord all;
+  Json all_seconds;
+  std::vector<drop_in::TableRow> rows;
+  const auto add = [&](const ProblemRecord& problem, const std::string& text) {
+    all.calls += problem.calls;
+    all.native_calls += problem.native_calls;
+    all.failed_calls += problem.failed_calls;
+    const Json seconds = device_seconds(problem);
+    rows.push_back(row_of(problem, seconds, text));
+    if (!seconds.is_null())
+      all_seconds = rows.back().seconds + (all_seconds.is_null() ? 0 : all_seconds.get<double>());
   };
   for (const auto& [key, problem] : record.problems)
-    print_line(problem, std::string(key.symbol) + " " + shape_of(key) + ": " + programs_of(problem));
-  if (record.others.calls > 0) print_line(record.others, "other problems");
+    add(problem,
+        std::string(key.symbol) + " " + shape_of(key) + ": " + programs_of(problem) + main_reason(problem));
+  if (record.others.calls > 0) add(record.others, "problems beyond the first 10000");
+  std::fprintf(stderr, "%s\n", row_of(all, all_seconds, "all calls").text.c_str());
+  drop_in::print_rows(std::move(rows), "problems");
 }
 
 }  // namespace
@@ -150,7 +173,7 @@ std::string report_document(const Record& record) {
   for (const auto& [key, problem] : record.problems) json["problems"].push_back(problem_json(key, problem));
   json["other_problems"] = counts_json(record.others);
   if (settings().sites) json["sites"] = sites_json(record);
-  return json.dump(2) + "\n";
+  return drop_in::text_of(json);
 }
 
 void write_report(const Record& record) {

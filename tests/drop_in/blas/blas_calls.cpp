@@ -22,6 +22,9 @@ constexpr const char* usage =
 
 int print_names() {
   for (const auto& entry : kintsugi::test::entries()) std::puts(entry.name);
+#define KINTSUGI_BLAS_UNCOVERED(routine, convention, type, integer, symbol) std::puts(#symbol);
+#include "drop_in/blas/symbols.def"
+#undef KINTSUGI_BLAS_UNCOVERED
   return 0;
 }
 
