@@ -14,7 +14,6 @@ template <class T>
 struct TypeTraits {
   static constexpr int precision = std::numeric_limits<T>::digits;
   static constexpr int smallest_normal_exponent = std::numeric_limits<T>::min_exponent - 1;
-  static constexpr double smallest = static_cast<double>(std::numeric_limits<T>::denorm_min());
 };
 // lo is at most half of hi's last place, and has 53 bits below that.
 template <>
@@ -65,7 +64,8 @@ void judge_special(const ElementReference<T>& reference, Judged& judged) {
 }
 
 template <class T>
-void judge_finite(const ElementReference<T>& reference, T computed, double bound, Judged& judged) {
+void judge_finite(const ElementReference<T>& reference, T computed, double bound, double underflow,
+                  Judged& judged) {
   ElementError& element = judged.element;
   const ExactSum error_sum = reference.error_of(computed);
   const Scaled error = error_sum.to_scaled();
@@ -84,8 +84,7 @@ void judge_finite(const ElementReference<T>& reference, T computed, double bound
   }
   last_place = std::max(last_place - (TypeTraits<T>::precision - 1), min_place);
   element.ulp = magnitude_ratio(error, {0.5, last_place + 1});
-  const double allowed = bound * element.absolute + TypeTraits<T>::smallest;
-  judged.within_bound = std::fabs(element.error) <= allowed;
+  judged.within_bound = std::fabs(element.error) <= bound * element.absolute + underflow;
   judged.error_square = squared(error);
   judged.exact_square = squared(exact);
 }
@@ -93,7 +92,7 @@ void judge_finite(const ElementReference<T>& reference, T computed, double bound
 }  // namespace
 
 template <class T>
-Judged judge(const ElementReference<T>& reference, T computed, double bound) {
+Judged judge(const ElementReference<T>& reference, T computed, double bound, double underflow) {
   Judged judged;
   const ExactElement exact = reference.element();
   judged.element.computed = core::leading_part(computed);
@@ -102,7 +101,7 @@ Judged judge(const ElementReference<T>& reference, T computed, double bound) {
   if (!core::is_finite(judged.element.computed) || !reference.sum().is_finite()) {
     judge_special(reference, judged);
   } else {
-    judge_finite(reference, computed, bound, judged);
+    judge_finite(reference, computed, bound, underflow, judged);
   }
   return judged;
 }
@@ -114,8 +113,8 @@ double componentwise(const Judged& judged) {
   return error / judged.element.absolute;  // infinite if absolute is 0; 0 if it is infinite
 }
 
-template Judged judge(const ElementReference<float>&, float, double);
-template Judged judge(const ElementReference<double>&, double, double);
-template Judged judge(const ElementReference<core::DoubleDouble>&, core::DoubleDouble, double);
+template Judged judge(const ElementReference<float>&, float, double, double);
+template Judged judge(const ElementReference<double>&, double, double, double);
+template Judged judge(const ElementReference<core::DoubleDouble>&, core::DoubleDouble, double, double);
 
 }  // namespace kintsugi::lab

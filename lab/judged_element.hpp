@@ -17,15 +17,15 @@ struct Judged {
   long double exact_square = 0;
 };
 
-// Judges an element. `bound`: the contract's coefficient.
+// Judges an element. `bound`: the contract's coefficient; `underflow`: its absolute term.
 template <class T>
-Judged judge(const ElementReference<T>& reference, T computed, double bound);
+Judged judge(const ElementReference<T>& reference, T computed, double bound, double underflow);
 
 // Returns |C - R| / (|alpha| |A||B| + |beta C0|).
 double componentwise(const Judged& judged);
 
-extern template Judged judge(const ElementReference<float>&, float, double);
-extern template Judged judge(const ElementReference<double>&, double, double);
-extern template Judged judge(const ElementReference<core::DoubleDouble>&, core::DoubleDouble, double);
+extern template Judged judge(const ElementReference<float>&, float, double, double);
+extern template Judged judge(const ElementReference<double>&, double, double, double);
+extern template Judged judge(const ElementReference<core::DoubleDouble>&, core::DoubleDouble, double, double);
 
 }  // namespace kintsugi::lab

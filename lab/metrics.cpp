@@ -123,6 +123,7 @@ struct Inputs {
   MatrixView<const T> native;
   std::int64_t k;
   double bound;
+  double underflow;
   bool keep_elements;
 };
 
@@ -174,7 +175,7 @@ void check_tile(const Inputs<T>& in, const Selection& selection, std::int64_t ti
   for (std::int64_t e = 0; e < std::ssize(references); ++e) {
     const std::int64_t i = selection.rows[selection.first_row(tile) + e / columns];
     const std::int64_t j = selection.columns[selection.first_column(tile) + e % columns];
-    Judged judged = judge(references[static_cast<std::size_t>(e)], in.c(i, j), in.bound);
+    Judged judged = judge(references[static_cast<std::size_t>(e)], in.c(i, j), in.bound, in.underflow);
     judged.element.i = i;
     judged.element.j = j;
     add_element(judged, partial);
@@ -264,11 +265,17 @@ double contract_bound(std::int64_t k) {
 }
 
 template <class T>
+double underflow_of(const Product<T>& product, std::int64_t k) {
+  return contract_underflow<T>(std::fabs(core::leading_part(product.alpha)) + std::fabs(product.alpha_im), k);
+}
+
+template <class T>
 ErrorReport summarize(const std::vector<Partial>& partials, const Inputs<T>& in,
                       std::vector<ElementError>* elements) {
   Partial total;
   total.report.elements_total = in.c.rows * in.c.columns;
   total.report.contract_bound = in.bound;
+  total.report.contract_underflow = in.underflow;
   total.report.le_gemm_max_error = 0;
   if (elements != nullptr) elements->clear();
   for (const Partial& tile : partials) {
@@ -298,6 +305,7 @@ ErrorReport measure_errors(const Product<T>& product, MatrixView<const T> c, Mat
                      .native = native,
                      .k = k,
                      .bound = contract_bound<T>(k),
+                     .underflow = underflow_of(product, k),
                      .keep_elements = options.elements != nullptr};
   const Selection selection = select(product, c.rows, c.columns, options);
   std::vector<Partial> partials = make_partials(selection, in.keep_elements);
@@ -320,6 +328,7 @@ ExactReference<T>::ExactReference(const Product<T>& product, std::int64_t m, std
                      .native = {},
                      .k = k,
                      .bound = contract_bound<T>(k),
+                     .underflow = underflow_of(product_, k),
                      .keep_elements = false};
   tiles_.resize(selection_.tiles.size());
   for (std::size_t t = 0; t < tiles_.size(); ++t)
@@ -342,6 +351,7 @@ ErrorReport ExactReference<T>::measure(MatrixView<const T> c, MatrixView<const T
                      .native = native,
                      .k = k,
                      .bound = contract_bound<T>(k),
+                     .underflow = underflow_of(product_, k),
                      .keep_elements = elements != nullptr};
   std::vector<Partial> partials = make_partials(selection_, in.keep_elements);
   for_each_tile<T>(selection_, 0, false, {}, [&](std::int64_t t, Buffers<T>&) {

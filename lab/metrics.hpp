@@ -55,12 +55,22 @@ struct ErrorReport {
   double largest_absolute = 0;  // max (|alpha| |A||B| + |beta C0|), elements where that is NaN left out
   // The coefficient of the contract of C's type (docs/TERMS.md), (k + 8) u with u = 2^-24, 2^-53 or
   // (double-double) 2^-104, and whether every checked element keeps |C - R| <= bound * (|alpha| |A||B| +
-  // |beta C0|) + the smallest subnormal.
+  // |beta C0|) + contract_underflow, which is contract_underflow() of alpha and k.
   double contract_bound = 0;
+  double contract_underflow = 0;
   bool within_contract_bound = true;
 
   bool all_checked() const { return elements_checked == elements_total; }
 };
+
+// Absolute error that the contract of type T allows for underflow: (1 + |alpha|) (2 k + 8) w, w being the
+// smallest normal number (docs/design/bounds.md). For parts of complex elements `alpha` is |Re| + |Im| and k is
+// twice the inner length.
+template <class T>
+double contract_underflow(double alpha, std::int64_t k) {
+  using Word = std::conditional_t<core::is_double_double<T>, double, T>;
+  return (1 + alpha) * static_cast<double>(2 * k + 8) * static_cast<double>(std::numeric_limits<Word>::min());
+}
 
 // Errors of one checked element, for tests that compare with their own bounds.
 struct ElementError {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "lab/bound_check.hpp"
+#include "lab/metrics.hpp"
 #include "lab/reference/exact.hpp"
 #include "tests/support/fuzz_data.hpp"
 #include "tests/support/fuzz_embedded.hpp"
@@ -160,8 +161,9 @@ class FuzzJudge {
                                                                        : promise_.coefficient;
     const double error = coefficient + 3 * unit * (1 + coefficient);
     fuzz::ElementBound bound{(error + unit * (1 + error)) * (1 + 0x1p-20), 3 * smallest};
-    if (promise_.kind == Promise::Kind::native || is_scheme)
-      bound.absolute += (1 + factor) * static_cast<double>(matrices_->k + 3) * smallest;
+    if (promise_.kind != Promise::Kind::exact)
+      bound.absolute += is_scheme ? (1 + factor) * static_cast<double>(matrices_->k + 3) * smallest
+                                  : lab::contract_underflow<Part>(factor, matrices_->k);
     const auto v = static_cast<std::size_t>(i);
     for (std::size_t w = 0; is_scheme && w < norms_b_->one_norms.size(); ++w) {
       const auto floors =
@@ -249,13 +251,12 @@ class FuzzJudge {
                     coefficients_.floor_b * norms_b_->unscales[w] * norms_a_->one_norms[v] +
                     coefficients_.floor_both * norms_a_->unscales[v] * norms_b_->unscales[w]));
     }
-    // Native arithmetic and named schemes round sums to the operands' type before alpha multiplies them.
-    if (promise_.kind == Promise::Kind::native || promise_.kind == Promise::Kind::scheme) {
-      if (sum_without_scalars(i, j) > largest / 4) return {};
-      underflow += (1 + factor) * smallest;
-      if (promise_.kind == Promise::Kind::native)
-        underflow += (1 + factor) * static_cast<double>(matrices_->k + 2) * smallest;
-    }
+    // Native arithmetic and named schemes round sums to the operands' type before alpha multiplies them. Native
+    // arithmetic may be what keeps a contract.
+    if (sum_without_scalars(i, j) > largest / 4) return {};
+    underflow += (1 + factor) * smallest;
+    if (promise_.kind != Promise::Kind::scheme)
+      underflow += lab::contract_underflow<Part>(factor, matrices_->k);
     // alpha times the sum and beta times C are rounded (of complex elements two products and their sum each),
     // then the result. The bound is infinite if a norm overflowed.
     const double scalars = plain ? 0 : parts == 2 ? 3 * unit : unit;

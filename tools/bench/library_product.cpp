@@ -65,10 +65,10 @@ std::optional<kintsugi_side> prepared_side(const Bench& bench, const std::string
   return bench.prepare == "a" ? KINTSUGI_A : KINTSUGI_B;
 }
 
-template <class T>
-Verdict judge_by_contract(double coefficient, const std::vector<lab::ElementError>& elements) {
-  return verdict_of("contract", coefficient, elements, [coefficient](const lab::ElementError& element) {
-    return coefficient * element.absolute + static_cast<double>(std::numeric_limits<T>::denorm_min());
+Verdict judge_by_contract(double coefficient, double underflow,
+                          const std::vector<lab::ElementError>& elements) {
+  return verdict_of("contract", coefficient, elements, [=](const lab::ElementError& element) {
+    return coefficient * element.absolute + underflow;
   });
 }
 
@@ -146,9 +146,9 @@ Verdict LibraryProduct<T>::judge(std::int64_t product, const lab::ErrorReport& e
             .largest_ratio = nullptr,
             .held = errors.correctly_rounded_fraction == 1};
   const Json plan = describe(plan_);
-  if (name_ == "native") return judge_by_contract<T>(errors.contract_bound, elements);
+  if (name_ == "native") return judge_by_contract(errors.contract_bound, errors.contract_underflow, elements);
   if (is_contract(name_) || name_ == auto_candidate || name_ == native_policy)
-    return judge_by_contract<T>(plan.at("contract").at("coefficient"), elements);
+    return judge_by_contract(plan.at("contract").at("coefficient"), errors.contract_underflow, elements);
   const Json report = report_of(handle_.get());
   if (matrices_.batch > 1 && !report.value("adapted", Json()).is_null()) {
     fail("--batch", "{} is fitted to each of the {} products but reports only one fit, so no bound is known",

@@ -80,9 +80,8 @@ class VendorProduct : public Contestant {
   const char* timed_by() const override { return "calls"; }
   Verdict judge(std::int64_t, const lab::ErrorReport& errors,
                 const std::vector<lab::ElementError>& elements) const override {
-    const double coefficient = errors.contract_bound;
-    return verdict_of("contract", coefficient, elements, [coefficient](const lab::ElementError& element) {
-      return coefficient * element.absolute + static_cast<double>(std::numeric_limits<T>::denorm_min());
+    return verdict_of("contract", errors.contract_bound, elements, [&](const lab::ElementError& element) {
+      return errors.contract_bound * element.absolute + errors.contract_underflow;
     });
   }
   Json facts() const override {

@@ -1,6 +1,7 @@
 // Checks results of a device against the bound of a contract.
 #pragma once
 
+#include <algorithm>
 #include <limits>
 #include <string>
 
@@ -9,10 +10,11 @@
 
 namespace kintsugi::test {
 
-// Expects |error| <= coefficient (|A||B|)_ij plus the smallest subnormal, the last rounding included.
+// Expects |error| <= coefficient (|A||B|)_ij + underflow, the last rounding included. `underflow` is at least the
+// smallest subnormal.
 template <class T>
-void expect_errors_within(GemmDataOf<T>& data, double coefficient) {
-  const double smallest = std::numeric_limits<T>::denorm_min();
+void expect_errors_within(GemmDataOf<T>& data, double coefficient, double underflow = 0) {
+  const double smallest = std::max<double>(std::numeric_limits<T>::denorm_min(), underflow);
   for (std::int64_t t = 0; t < data.test().batch; ++t) {
     for (const lab::ElementError& element : element_errors(data, {}, t)) {
       ASSERT_LE(std::abs(element.error), coefficient * element.absolute + smallest)
@@ -23,7 +25,8 @@ void expect_errors_within(GemmDataOf<T>& data, double coefficient) {
 
 // The parts of a complex C are checked as columns of the embedding's real product.
 template <class T>
-void expect_within(const GemmCase& test, double coefficient, const DeviceRun& run = {}) {
+void expect_within(const GemmCase& test, double coefficient, const DeviceRun& run = {},
+                   double underflow = 0) {
   SCOPED_TRACE(describe(test));
   GemmDataOf<T> data(test);
   DeviceGemm<T>(data, run).run_well();
@@ -35,9 +38,9 @@ void expect_within(const GemmCase& test, double coefficient, const DeviceRun& ru
         parts.c()(i, 2 * j + 1) = data.c()(i, j).imag();
       }
     }
-    expect_errors_within(parts, coefficient);
+    expect_errors_within(parts, coefficient, underflow);
   } else {
-    expect_errors_within(data, coefficient);
+    expect_errors_within(data, coefficient, underflow);
   }
 }
 

@@ -1,16 +1,25 @@
-// Not a test: measures native products on the device by Kintsugi's own kernels, by cuBLAS, and by cuBLAS with
-// Kintsugi's check of its sums, in turns on the same operands.
+// Not a test: measures native products on the device by Kintsugi's own kernels and by cuBLAS, in turns on the
+// same operands.
 //   build/tests/device_native_rate [--json FILE] [--quick]
+// With --random, measures calls of random shapes that `auto` computes natively, beside cuBLAS with the same
+// workspace: graphs of up to 100 calls, turns in both orders. Ends with status 1 if one is slower than 0.97 of
+// cuBLAS, or their geometric mean than 0.995.
+//   build/tests/device_native_rate --random COUNT [--seed S] [--json FILE]
 #include <fmt/format.h>
 
 #include <cmath>
 #include <complex>
+#include <cstdlib>
 #include <cstring>
 #include <iostream>
 #include <nlohmann/json.hpp>
+#include <random>
 #include <vector>
 
 #include "arith/complex.hpp"
+#include "base/settings.hpp"
+#include "execute/execute.hpp"
+#include "planner/plan.hpp"
 #include "tests/gpu/rates/rate.hpp"
 
 namespace kintsugi::core {
@@ -39,16 +48,12 @@ struct Case {
   }
 };
 
-class Operands {
+class Matrices {
  public:
-  explicit Operands(std::int64_t elements)
+  explicit Matrices(std::int64_t elements)
       : a_(16 * elements), b_(16 * elements), c_(16 * elements), scratch_(scratch_bytes) {}
 
   static constexpr std::size_t scratch_bytes = std::size_t{32} << 20;
-
-  void finish(const DeviceTile& tile) const {
-    engine().finish_native({}, tile, tile.c, NativeTest::sums, nullptr, 0);
-  }
 
   DeviceTile tile(const Case& test) const {
     const auto& [m, n, k] = test.shape;
@@ -73,7 +78,7 @@ class Operands {
     tile.scalars.beta = test.beta;
     return tile;
   }
-  void multiply_by_vendor(const Case& test) const {
+  void multiply_by_vendor(const Case& test, const Queue& queue = {}) const {
     const auto& [m, n, k] = test.shape;
     const DeviceBlasProduct product{.type = test.type,
                                     .op_a = test.transpose_a ? 1 : 0,
@@ -89,8 +94,22 @@ class Operands {
                                     .ldc = m,
                                     .scalars = {.alpha = 1, .beta = test.beta},
                                     .scratch_bytes = scratch_bytes};
-    if (!engine().native({}, product, scratch_.data()))
+    if (!engine().native(queue, product, scratch_.data()))
       throw std::runtime_error("device_native_rate: cuBLAS refuses " + test.text());
+  }
+
+  // Puts a call of `plan` into the queue, with the same scratch as cuBLAS.
+  void multiply_by_plan(const Plan& plan, const Case& test, const Queue& queue) const {
+    core::Operands operands;
+    operands.a = a_.data();
+    operands.b = b_.data();
+    operands.c = c_.data();
+    operands.beta = test.beta;
+    operands.workspace = scratch_.data();
+    operands.workspace_size = scratch_bytes;
+    operands.queue = queue;
+    Report report;
+    execute(plan, operands, report);
   }
 
   // True if the element of C agrees with the host's sum within the contract of its type. For beta = 0.
@@ -143,7 +162,7 @@ class Operands {
   Memory a_, b_, c_, scratch_;
 };
 
-bool are_right(const Operands& operands, const Case& test) {
+bool are_right(const Matrices& operands, const Case& test) {
   for (const auto& [i, j] : {std::pair{std::int64_t{0}, std::int64_t{0}},
                              {test.shape.m / 3, test.shape.n / 2},
                              {test.shape.m - 1, test.shape.n - 1}}) {
@@ -156,7 +175,7 @@ bool are_right(const Operands& operands, const Case& test) {
   return true;
 }
 
-nlohmann::json measure(const Operands& operands, const Case& test) {
+nlohmann::json measure(const Matrices& operands, const Case& test) {
   const DeviceTile tile = operands.tile(test);
   if (test.beta == 0) {
     operands.poison();
@@ -166,33 +185,106 @@ nlohmann::json measure(const Operands& operands, const Case& test) {
   }
   const int count = static_cast<int>(std::clamp(3e9 / test.operations(), 1.0, 20.0));
   const auto multiply_by_vendor = [&](int) { operands.multiply_by_vendor(test); };
-  const auto multiply_and_check = [&](int) {
-    operands.multiply_by_vendor(test);
-    operands.finish(tile);
-  };
   const double first_vendor_time = seconds(count, multiply_by_vendor, 5);
   const double kernel_time = seconds(
       count, [&](int) { engine().multiply_unsliced({}, tile); }, 5);
-  const double checked_time = test.beta == 0 ? seconds(count, multiply_and_check, 5) : 0;
   const double vendor_time = (first_vendor_time + seconds(count, multiply_by_vendor, 5)) / 2;
-  fmt::print("{:42} cuBLAS {:10.1f} us {:6.1f} TFLOP/s; speed of Kintsugi's kernel {:6.3f} of that",
+  fmt::print("{:42} cuBLAS {:10.1f} us {:6.1f} TFLOP/s; speed of Kintsugi's kernel {:6.3f} of that\n",
              test.text(), 1e6 * vendor_time, 1e-12 * test.operations() / vendor_time,
              vendor_time / kernel_time);
-  if (test.beta == 0) fmt::print(", of cuBLAS with the check {:6.3f}", vendor_time / checked_time);
-  fmt::print("\n");
+  std::fflush(stdout);
+  return {
+      {"case", test.text()},           {"m", test.shape.m},         {"n", test.shape.n}, {"k", test.shape.k},
+      {"vendor_seconds", vendor_time}, {"own_seconds", kernel_time}};
+}
+
+// A random shape: m, n and k from 16 to 10^6 by uniform logarithms, with at most max_elements in all matrices.
+Shape random_shape(std::mt19937_64& random, double max_elements) {
+  std::uniform_real_distribution<double> logarithm(std::log(16.0), std::log(1e6));
+  for (;;) {
+    const double m = std::floor(std::exp(logarithm(random)));
+    const double n = std::floor(std::exp(logarithm(random)));
+    const double k = std::floor(std::exp(logarithm(random)));
+    if (m * k + k * n + m * n <= max_elements)
+      return {static_cast<std::int64_t>(m), static_cast<std::int64_t>(n), static_cast<std::int64_t>(k)};
+  }
+}
+
+Plan plan_of(const Case& test) {
+  Problem problem{.m = test.shape.m,
+                  .n = test.shape.n,
+                  .k = test.shape.k,
+                  .lda = test.transpose_a ? test.shape.k : test.shape.m,
+                  .ldb = test.transpose_b ? test.shape.n : test.shape.k,
+                  .ldc = test.shape.m};
+  problem.op_a = test.transpose_a ? Op::transpose : Op::none;
+  problem.op_b = test.transpose_b ? Op::transpose : Op::none;
+  problem.type = test.type == ElementType::f32 ? OperandType::f32 : OperandType::f64;
+  problem.memory = MemorySpace::device;
+  return make_plan(problem, Settings({}, {}, environment_settings(), file_settings()), {});
+}
+
+// Speed of a call under `auto`, relative to cuBLAS: of both orders of turns, each the median of rounds.
+nlohmann::json measure_call(const Matrices& operands, const Case& test, const Plan& plan) {
+  const auto vendor = [&](const Queue& queue, int) { operands.multiply_by_vendor(test, queue); };
+  const auto own = [&](const Queue& queue, int) { operands.multiply_by_plan(plan, test, queue); };
+  constexpr double rate = 20e12;  // operations per second, for a guess of the time
+  const double guess = 5e-6 + test.operations() / rate;
+  const int count = static_cast<int>(std::clamp(0.05 / guess, 3.0, 100.0));
+  operands.poison();
+  operands.multiply_by_plan(plan, test, {});
+  if (!are_right(operands, test))
+    throw std::runtime_error("device_native_rate: wrong sums of " + test.text());
+  const double own_first = seconds_in_graph(count, guess, own);
+  const double vendor_second = seconds_in_graph(count, guess, vendor);
+  const double vendor_first = seconds_in_graph(count, guess, vendor);
+  const double own_second = seconds_in_graph(count, guess, own);
+  const double speed = (vendor_first + vendor_second) / (own_first + own_second);
+  fmt::print("{:42} cuBLAS {:10.2f} us, call {:10.2f} us: {:.3f}\n", test.text(),
+             5e5 * (vendor_first + vendor_second), 5e5 * (own_first + own_second), speed);
   std::fflush(stdout);
   return {{"case", test.text()},
-          {"m", test.shape.m},
-          {"n", test.shape.n},
-          {"k", test.shape.k},
-          {"vendor_seconds", vendor_time},
-          {"own_seconds", kernel_time},
-          {"looked_at_seconds", checked_time}};
+          {"calls_in_graph", count},
+          {"vendor_seconds", (vendor_first + vendor_second) / 2},
+          {"call_seconds", (own_first + own_second) / 2},
+          {"speed", speed}};
+}
+
+int run_random(const char* file, int count, std::uint64_t seed) {
+  constexpr double least_speed = 0.97;
+  constexpr double least_mean = 0.995;
+  constexpr double max_elements = 1e9;
+  const Matrices operands(static_cast<std::int64_t>(max_elements) / 2);  // of 16 bytes: FP64 matrices fit
+  std::mt19937_64 random(seed);
+  nlohmann::json rows = nlohmann::json::array();
+  double logarithms = 0;
+  double least = INFINITY;
+  int emulated = 0;
+  for (const ElementType type : {ElementType::f32, ElementType::f64}) {
+    operands.fill(type, static_cast<std::int64_t>(max_elements) / 2);
+    for (int i = 0; i < count / 2; ++i) {
+      const Case test{type, random_shape(random, max_elements), random() % 2 == 0, random() % 2 == 0, 0};
+      const Plan plan = plan_of(test);
+      if (!plan.is_native()) {
+        ++emulated;
+        continue;
+      }
+      rows.push_back(measure_call(operands, test, plan));
+      const double speed = rows.back()["speed"];
+      least = std::min(least, speed);
+      logarithms += std::log(speed);
+      write_json(file, rows);
+    }
+  }
+  const double mean = std::exp(logarithms / static_cast<double>(rows.size()));
+  fmt::print("{} native calls ({} shapes are emulated): least {:.3f}, geometric mean {:.4f} of cuBLAS\n",
+             rows.size(), emulated, least, mean);
+  return least >= least_speed && mean >= least_mean ? 0 : 1;
 }
 
 int run(const char* file, bool quick) {
   constexpr std::int64_t max_n = 8192;
-  const Operands operands(max_n * max_n);
+  const Matrices operands(max_n * max_n);
   nlohmann::json rows = nlohmann::json::array();
   const auto add = [&](const Case& test) { rows.push_back(measure(operands, test)); };
   constexpr ElementType types[] = {ElementType::f32, ElementType::f64, ElementType::c32, ElementType::c64};
@@ -227,19 +319,27 @@ int run(const char* file, bool quick) {
 int main(int count, char** arguments) {
   const char* file = nullptr;
   bool quick = false;
+  int random_count = 0;
+  std::uint64_t seed = 1;
   for (int i = 1; i < count; ++i) {
     if (std::strcmp(arguments[i], "--quick") == 0) {
       quick = true;
     } else if (std::strcmp(arguments[i], "--json") == 0 && i + 1 < count) {
       file = arguments[++i];
+    } else if (std::strcmp(arguments[i], "--random") == 0 && i + 1 < count) {
+      random_count = std::atoi(arguments[++i]);
+    } else if (std::strcmp(arguments[i], "--seed") == 0 && i + 1 < count) {
+      seed = std::strtoull(arguments[++i], nullptr, 10);
     } else {
-      std::cerr << "usage: device_native_rate [--json FILE] [--quick]\n";
+      std::cerr << "usage: device_native_rate [--json FILE] [--quick | --random COUNT [--seed S]]\n";
       return 2;
     }
   }
   try {
-    return kintsugi::core::run_on_device("device_native_rate",
-                                         [&] { return kintsugi::core::run(file, quick); });
+    return kintsugi::core::run_on_device("device_native_rate", [&] {
+      return random_count > 0 ? kintsugi::core::run_random(file, random_count, seed)
+                              : kintsugi::core::run(file, quick);
+    });
   } catch (const std::exception& error) {
     std::cerr << error.what() << '\n';
     return 1;
