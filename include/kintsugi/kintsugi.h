@@ -29,7 +29,7 @@
  *    the device knows, and waits for it. On a queue of kind KINTSUGI_QUEUE_HOST a call uses the default stream
  *    and returns when C is complete.
  *  - With alpha = 0 in device memory an emulated product does not read A and B. A native product, which the
- *    vendor's library computes, reads them, and a NaN in A or B reaches C.
+ *    vendor's library computes, may read them, so that a NaN in A or B may reach C.
  *  - A device failure caused by an earlier call is reported by the first call that meets it.
  *
  * Matrices in any memory (KINTSUGI_ANY_MEMORY; kintsugi_sgemm and the other calls with BLAS's arguments):

@@ -14,8 +14,7 @@ std::vector<Task> split_tasks(Workbench& bench);
 std::vector<Task> multi_term_tasks(Workbench& bench);
 // The vendor library's FP32 products, which FP32 emulations have to beat.
 std::vector<Task> vendor_tasks(Workbench& bench);
-// Native products of every type under a contract: by Kintsugi's kernels, and by cuBLAS followed by the test
-// for unreliable sums.
+// Native products of every type: by Kintsugi's kernels, and by cuBLAS.
 std::vector<Task> native_tasks(Workbench& bench);
 // int8 GEMM kernels in every tile, from residues of A and B to residues of C, without split and
 // recombination.

@@ -89,7 +89,8 @@ class OptionalBlock : public std::optional<T> {
   }
 };
 
-// Counts of what an execution did. The size is fixed, so that a call with a workspace allocates nothing.
+// Counts of what an execution did. The counts have a fixed size and take no memory from the heap; the words
+// of an offloaded call may.
 struct Report {
   std::shared_ptr<const Plan> plan;  // plan that was executed, set by the caller; nullptr: no execution yet
   Blocking blocking;
@@ -98,8 +99,7 @@ struct Report {
   std::int64_t items_scaled = 0;  // items with alpha = 0 or k = 0, whose C is only scaled by beta
   std::int64_t items_with_special_values = 0;  // items with NaN or infinities in A or B
   // For emulations: elements of C that the first checked candidate did not prove, and that wider candidates
-  // rounded correctly. For native products: elements with unreliable sums (execute/host/native.hpp);
-  // double-double products do not count them.
+  // rounded correctly. Native products have none.
   std::int64_t recomputed_elements = 0;
   // Batch items whose operands the named scheme does not accept, which only the device could detect. Their C
   // is NaN.

@@ -86,8 +86,8 @@ constexpr double contract_unit(OperandType type) {
 // Returns the coefficient of |a||b| for native inner products of length k. With rounding to nearest they lose
 // at most k u |a||b|, in any order, fused or not, without a second-order term (Jeannerod and Rump, Improved
 // error bounds for inner products in floating-point arithmetic, 2013); one unit more bounds the sum of the
-// rounded products. What underflow may cost is the contract's second term (docs/design/bounds.md). A part of a
-// complex element is an inner product of length 2 k. The coefficient for double-double is derived in
+// rounded products. What underflow may cost is the contract's second term (docs/design/bounds.md). A part of
+// a complex element is an inner product of length 2 k. The coefficient for double-double is derived in
 // arith/pair_sum.hpp.
 constexpr double native_coefficient(OperandType type, std::int64_t k) {
   if (type == OperandType::dd) return (3 * static_cast<double>(k) + 15) * unit_roundoff(type);

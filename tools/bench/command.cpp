@@ -191,8 +191,8 @@ constexpr const char* calls_footer =
     "    --baselines policy:native,cublas\n"
     "\n"
     "On a GPU such times are the host's, from call to return, of 100 calls on an idle device. The\n"
-    "baseline cublas is a call of cuBLAS itself; policy:native is a native product whose sums are\n"
-    "checked.\n"
+    "baseline cublas is a call of cuBLAS itself; policy:native is a native product under the contract\n"
+    "of its type.\n"
     "\n";
 
 std::string bench_footer() {

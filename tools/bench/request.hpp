@@ -70,8 +70,8 @@ std::string element_text(const Bench& bench);
 
 // Candidate: a call without options, under the policy auto and the contract of the operands' type.
 inline constexpr const char* auto_candidate = "auto";
-// Baseline: a call under the policy native and the contract of the operands' type, so that sums are checked.
-// The baseline `native` is the vendor library's product without checks.
+// Baseline: a call under the policy native and the contract of the operands' type. The baseline `native` has
+// no contract, so that the vendor library also computes products whose operands it multiplies by alpha.
 inline constexpr const char* native_policy = "policy:native";
 // Baseline for calls that are timed on a device: a call of the vendor library itself.
 inline constexpr const char* vendor_call = "cublas";

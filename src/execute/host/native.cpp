@@ -11,8 +11,8 @@ namespace kintsugi::core {
 namespace {
 
 // True if the library may multiply an operand by alpha instead of the sums, so that alpha a underflows or
-// overflows where the scaled sum does not. OpenBLAS passes products with one row or column of C to GEMV on some
-// machines, whose kernels do so (0.3.28 and newer; none of 0.3.21 and 0.3.34 did on x86-64 with AVX-512:
+// overflows where the scaled sum does not. OpenBLAS passes products with one row or column of C to GEMV on
+// some machines, whose kernels do so (0.3.28 and newer; none of 0.3.21 and 0.3.34 did on x86-64 with AVX-512:
 // docs/results/log/2026-11-29-native-products.md).
 template <class T>
 bool may_scale_operands(const NativeProduct<T>& product) {
@@ -20,8 +20,8 @@ bool may_scale_operands(const NativeProduct<T>& product) {
   return !product.fixed_order && !is_sign && std::min(product.c.rows, product.c.columns) == 1;
 }
 
-// Multiplies without alpha and beta into memory on the stack, one part of C after the other, and applies them.
-// Precondition: C has one row or one column.
+// Multiplies without alpha and beta into memory on the stack, one part of C after the other, and applies
+// them. Precondition: C has one row or one column.
 template <class T>
 void multiply_in_parts(const Engine& engine, NativeProduct<T> product) {
   constexpr std::int64_t most_elements = 1024;

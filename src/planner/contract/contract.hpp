@@ -8,7 +8,8 @@
 
 namespace kintsugi::core {
 
-// The contract |C - AB| <= coefficient * (|A||B|)_ij, before alpha and beta.
+// The contract |C - AB| <= coefficient * (|A||B|)_ij, before alpha, beta and the term for underflow
+// (docs/design/bounds.md).
 struct Contract {
   Accuracy accuracy;  // the accuracy that the caller named, or the accuracy of the operands' type
   // Coefficient for the problem's inner length. 0 if a scheme was named without an accuracy: then only the

@@ -44,8 +44,8 @@ std::int64_t block_multiple(const Plan& plan) {
   return may_move_tiles ? Slices::vector_multiple : device->tile();
 }
 
-// For a native product on a device, halves the vendor library's scratch. For other products, halves the longer
-// side of the blocks.
+// For a native product on a device, halves the vendor library's scratch. For other products, halves the
+// longer side of the blocks.
 Blocking smaller_blocking(const Blocking& blocking, std::int64_t multiple) {
   if (blocking.native_scratch_bytes > 0) {
     Blocking smaller = blocking;

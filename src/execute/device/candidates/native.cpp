@@ -16,9 +16,9 @@ std::optional<int> blas_op(const DeviceMatrix& matrix, bool transposed) {
   return conjugated ? 2 : 1;
 }
 
-// Multiplies by the vendor library. A row-major C is computed as the column-major C^T = B^T A^T. Returns false
-// and does nothing if the library cannot compute the product, as for some prepared operands: a conjugate
-// without transposition, and pointers combined with strides.
+// Multiplies by the vendor library. A row-major C is computed as the column-major C^T = B^T A^T. Returns
+// false and does nothing if the library cannot compute the product, as for some prepared operands: a
+// conjugate without transposition, and pointers combined with strides.
 bool multiply_by_vendor(const DeviceNativeCall& call, std::byte* scratch) {
   const Problem& problem = call.plan.problem;
   const bool swaps = problem.layout == Layout::row_major;

@@ -1,5 +1,5 @@
-// Native products of a plan on a device: one call of the vendor library and nothing else. A kernel of Kintsugi
-// multiplies where the library has no such product, or may not keep the plan's contract.
+// Native products of a plan on a device: one call of the vendor library and nothing else. A kernel of
+// Kintsugi multiplies where the library has no such product, or may not keep the plan's contract.
 #pragma once
 
 #include "engines/device.hpp"

@@ -1,5 +1,5 @@
-// FP64 and complex FP64 products on tensor cores, for device matrices of any layout. Sums are FP64, rounded to
-// nearest. Their order depends on k alone; so the bits depend neither on tiles nor on layouts.
+// FP64 and complex FP64 products on tensor cores, for device matrices of any layout. Sums are FP64, rounded
+// to nearest. Their order depends on k alone; so the bits depend neither on tiles nor on layouts.
 //
 // Four producer warps copy operands into the pipeline's stages; the other warps multiply. A thread block
 // computes tiles blockIdx.x, blockIdx.x + gridDim.x and so on of one batch item. While it writes the sums of
