@@ -213,15 +213,16 @@ Emulations emulations_of(const Plan& plan) {
 // Removes candidates whose early exits cost more time than the candidates save.
 // - A product of a prepared operand and few vectors keeps only the candidate for which the operand was
 //   prepared.
-// - A product of a few microseconds keeps two candidates: the cheapest one, and the widest one, since native
-//   takes several times as long as any emulation. The candidate that accepts by mean depth (fp16x3) saves
-//   less than its second split costs.
+// - A product of a few microseconds keeps two candidates: the first one, which accepts most operands, and the
+//   widest one. A third costs 2 us by its early exits, or a second split.
 void drop_candidates(Emulations& chain, double microseconds, const Problem& problem,
                      const DeviceThresholds& thresholds) {
   if (multiplies_prepared_by_few(problem, thresholds.few_vectors)) {
     chain = {.by_mean_depth = std::nullopt, .others = {chain.others.front()}};
   } else if (microseconds < thresholds.two_candidates_time && chain.size() > 2) {
-    chain = {.by_mean_depth = std::nullopt, .others = {chain.others.front(), chain.others.back()}};
+    const Candidate widest = chain.others.back();
+    chain.others.resize(chain.by_mean_depth ? 0 : 1);
+    chain.others.push_back(widest);
   }
 }
 
