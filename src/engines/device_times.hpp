@@ -54,6 +54,10 @@ struct DeviceThresholds {
   // With a prepared operand and at most this number of real vectors beside it, there is one emulation. The
   // early exits of another candidate's kernels would take up to a tenth of the time.
   std::int64_t few_vectors = 128;
+  // max_time_ratio of such products. They take less than expected, and cuBLAS more, whose best layout the
+  // expected time is of: 2, 16 and 32 rows by weights of 4096 took 34.5 us and cuBLAS 64, 77 and 39, where 41
+  // and 40 were expected (H200).
+  double max_time_ratio_by_few = 1.05;
   // Up to this number of multiply-adds per batch item, splits of all candidates except the first have few
   // thread blocks. With more thread blocks the early exits of one split would take a tenth of the item's
   // time.

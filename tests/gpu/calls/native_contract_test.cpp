@@ -33,7 +33,7 @@ std::array<Factors, 8> factors() {
            {"subnormal alpha", root, root, tiny, 0, 0},
            {"alpha that would underflow A", small, large, 0x1p-20 / large, 0, 0},
            {"alpha that would underflow B", large, small, 0x1p-20 / large, 0, 0},
-           {"alpha that would overflow A", large, small, large, 0, 0},
+           {"alpha that would overflow A", large, 0x1p-20 / large, large, 0, 0},
            {"subnormal beta", 1, 1 / large, 1, tiny, large},
            {"subnormal C", 1, 1 / large, 1, large, tiny}}};
 }
@@ -62,7 +62,7 @@ void expect_exact_elements(const GemmCase& shape, const DeviceRun& run) {
   for (const Factors& f : factors<T>()) {
     GemmDataOf<T> data = filled<T>(shape, f);
     DeviceGemm<T>(data, run).run_well();
-    const double expected = static_cast<double>(shape.k) * f.alpha * f.a * f.b + f.beta * f.c;
+    const double expected = f.alpha * (static_cast<double>(shape.k) * (f.a * f.b)) + f.beta * f.c;
     for (std::int64_t j = 0; j < shape.n; ++j) {
       for (std::int64_t i = 0; i < shape.m; ++i) {
         ASSERT_NEAR(std::abs(std::complex<double>(data.c()(i, j)) - expected), 0,
