@@ -144,7 +144,10 @@ std::string emulate(const Decision& decision, const Call& call, const CallState&
                     kintsugi_handle handle) {
   // Under a capture the drop-in passes no workspace. The library then allocates it for the graph, within the
   // plan's limit, which holds for all graphs together; beyond it the call fails and is forwarded.
-  const std::size_t bytes = is_captured(state.stream) ? 0 : decision.workspace_bytes;
+  const bool captured = is_captured(state.stream);
+  if (captured && *decision.forwards_captured)
+    return "an earlier graph with this problem has it from cuBLAS, and captured calls keep their kernels";
+  const std::size_t bytes = captured ? 0 : decision.workspace_bytes;
   const Workspace workspace(state.device, bytes, state.stream);
   kintsugi_operands operands = KINTSUGI_OPERANDS_INIT;
   operands.alpha = call.alpha;
@@ -157,6 +160,7 @@ std::string emulate(const Decision& decision, const Call& call, const CallState&
   operands.workspace_size = workspace.bytes();
   const kintsugi_status status = kintsugi_plan_execute(handle, decision.plan.get(), &operands);
   if (status == KINTSUGI_SUCCESS) return {};
+  if (captured && status == KINTSUGI_OUT_OF_MEMORY) *decision.forwards_captured = true;
   return std::string(kintsugi_status_name(status)) + ": " + kintsugi_last_error();
 }
 

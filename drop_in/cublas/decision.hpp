@@ -4,6 +4,7 @@
 
 #include <kintsugi/kintsugi.h>
 
+#include <atomic>
 #include <cstddef>
 #include <memory>
 #include <string>
@@ -25,6 +26,9 @@ struct Decision {
   std::string why;                                     // one sentence on the decision
   std::string not_kept;  // what of the settings the decision does not keep, and why; "": it keeps them
   bool is_final = true;  // false if the next call of the problem may be decided otherwise
+  // Set if there was no memory for a captured call. Later captured calls are forwarded, too: a program that
+  // updates an executable graph captures its calls again, and must get the same kernels.
+  std::unique_ptr<std::atomic<bool>> forwards_captured = std::make_unique<std::atomic<bool>>(false);
 };
 
 // State of the caller's handle and thread.

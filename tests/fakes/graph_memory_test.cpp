@@ -186,12 +186,14 @@ TEST_F(GraphMemory, AllGraphsShareTheLimit) {
   first.options.workspace_limit = static_cast<std::int64_t>(bytes + bytes / 2);
   first.make_plan();
   CapturedGraph captured(stream, first);
+  EmulatedCall refused(stream, 55);
+  refused.options.workspace_limit = first.options.workspace_limit;
+  refused.make_plan();
   const CapturedGraph other(stream, [&] {
-    EXPECT_EQ(first.execute(), KINTSUGI_OUT_OF_MEMORY);
-    EXPECT_THAT(
-        kintsugi_last_error(),
-        AllOf(HasSubstr("the stream is being captured"), HasSubstr(std::to_string(bytes)),
-              HasSubstr(std::to_string(first.options.workspace_limit)), HasSubstr("workspace_limit")));
+    EXPECT_EQ(refused.execute(), KINTSUGI_OUT_OF_MEMORY);
+    EXPECT_THAT(kintsugi_last_error(), AllOf(HasSubstr("the stream is being captured"),
+                                             HasSubstr(std::to_string(first.options.workspace_limit)),
+                                             HasSubstr("workspace_limit")));
     Call native(40, 30, 100, stream);
     native.options.policy = "native";
     native.options.workspace_limit = first.options.workspace_limit;
@@ -205,6 +207,20 @@ TEST_F(GraphMemory, AllGraphsShareTheLimit) {
   larger.make_plan();
   const CapturedGraph later(stream, larger);
   EXPECT_THAT(events_with("cuMemFree\n"), SizeIs(1)) << "memory of the destroyed graph";
+}
+
+// XLA updates an executable graph by another capture of the same call, while the first one exists.
+TEST_F(GraphMemory, TheSameCallIsCapturedAgainBeyondTheLimit) {
+  const Stream stream;
+  EmulatedCall call(stream);
+  std::size_t bytes = 0;
+  ASSERT_EQ(kintsugi_plan_workspace_size(call.plan, &bytes), KINTSUGI_SUCCESS);
+  call.options.workspace_limit = static_cast<std::int64_t>(bytes + bytes / 2);
+  call.make_plan();
+  const CapturedGraph first(stream, call), second(stream, call);
+  EXPECT_EQ(allocations_for_graphs(), 2U);
+  const FakeVariable nearly_full("FAKE_CUDA_MEMORY", std::to_string(bytes));
+  const CapturedGraph third(stream, [&] { EXPECT_EQ(call.execute(), KINTSUGI_OUT_OF_MEMORY); });
 }
 
 // Without a limit a device that is full gives smaller blocks of C, as without a capture.

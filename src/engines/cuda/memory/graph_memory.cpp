@@ -139,18 +139,29 @@ void drop(const Piece* dropped) {
   pieces().remove_if([&](const Piece& piece) { return &piece == dropped; });
 }
 
-// Adds a piece without memory. Returns nullptr if the device's pieces would have more than `limit` bytes, or
-// if more than kept_bytes_of_pool are spare: then spare pieces should be freed first.
+// True if an eighth of the device's memory stays free when `bytes` are allocated.
+bool leaves_memory_free(std::size_t bytes) {
+  const RelaxedCaptureMode relaxed;
+  std::size_t free = 0, all = 0;
+  return driver().memory_info(&free, &all) == 0 && free >= bytes && free - bytes >= all / 8;
+}
+
+// Adds a piece without memory. Returns nullptr if the device's pieces would have more than `limit` bytes, but
+// for a size that a graph has already (allocate_for_graph), or if more than kept_bytes_of_pool are spare: then
+// spare pieces should be freed first.
 Piece* add_piece(std::size_t bytes, const Owner& owner, const DeviceContext& context, std::size_t limit) {
   const auto lock = lock_shared_state();
   std::size_t others = 0, spare = 0;
+  bool has_equal = false;
   for (const Piece& piece : pieces()) {
     if (piece.context.device != context.device) continue;
     others += piece.bytes;
     if (piece.is_spare()) spare += piece.bytes;
+    has_equal = has_equal || (piece.bytes == bytes && !piece.is_spare());
   }
   const bool is_beyond_limit = limit > 0 && (bytes > limit || others > limit - bytes);
-  if (is_beyond_limit || spare > kept_bytes_of_pool) return nullptr;
+  if (is_beyond_limit && !(has_equal && leaves_memory_free(bytes))) return nullptr;
+  if (spare > kept_bytes_of_pool) return nullptr;
   Piece& added = pieces().emplace_back();
   added.context = context;
   added.bytes = bytes;
