@@ -230,13 +230,13 @@ nlohmann::json measure_call(const Matrices& operands, const Case& test, const Pl
   const auto own = [&](const Queue& queue, int) { operands.multiply_by_plan(plan, test, queue); };
   constexpr double rate = 20e12;  // operations per second, for a guess of the time
   const double guess = 5e-6 + test.operations() / rate;
-  const int count = static_cast<int>(std::clamp(0.05 / guess, 3.0, 100.0));
+  const int count = static_cast<int>(std::clamp(0.01 / guess, 2.0, 100.0));
   operands.poison();
   operands.multiply_by_plan(plan, test, {});
   if (!are_right(operands, test))
     throw std::runtime_error("device_native_rate: wrong sums of " + test.text());
   std::vector<double> vendor_times, own_times;
-  for (int turn = 0; turn < 6; ++turn) {
+  for (int turn = 0; turn < 5; ++turn) {
     const bool own_begins = turn % 2 == 0;
     if (own_begins) own_times.push_back(seconds_in_graph(count, guess, own));
     vendor_times.push_back(seconds_in_graph(count, guess, vendor));
