@@ -96,16 +96,22 @@ def captured(cuda, stream, enqueue, is_kept):
     return statuses
 
 
+def make_context_current(cuda):
+    """Initializes the driver, and makes the primary context of its first device current."""
+    context = ctypes.c_void_p()
+    cuda.cuInit(0)
+    cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0)
+    cuda.cuCtxSetCurrent(context)
+
+
 def main():
     options = arguments()
     local = ctypes.CDLL("libcublas.so.13", mode=os.RTLD_LOCAL | os.RTLD_NOW | (os.RTLD_DEEPBIND if options.deepbind else 0))
     blas = local if options.handle or options.deepbind else ctypes.CDLL(None)
     cuda = ctypes.CDLL("libcuda.so.1")
     cuda.fake_cuda_events.restype = ctypes.c_char_p
-    context, handle, stream, graph = (ctypes.c_void_p() for _ in range(4))
-    cuda.cuInit(0)
-    cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0)
-    cuda.cuCtxSetCurrent(context)
+    handle, stream, graph = (ctypes.c_void_p() for _ in range(3))
+    make_context_current(cuda)
     blas.cublasCreate_v2(ctypes.byref(handle))
     local.fake_cublas_allow_default_workspace(handle)
     cuda.cuStreamCreate(ctypes.byref(stream), 0)

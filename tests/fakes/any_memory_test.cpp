@@ -27,6 +27,7 @@ using testing::Not;
 enum class In { vector, pinned, device_0, device_1, pool, managed };
 
 constexpr struct { std::int64_t m = 6, n = 4, k = 5; } sizes;
+constexpr float minus = -1;  // an alpha with which cuBLAS computes small products, too
 
 // A matrix of equal elements in some memory, which is host memory with the fakes.
 template <class T>
@@ -89,7 +90,6 @@ kintsugi_status gemm(kintsugi_handle handle, std::complex<Real> alpha, const std
               a, sizes.m, b, sizes.k, &beta, c, sizes.m);
 }
 
-// The fake device has no profile, so cuBLAS computes all native products.
 class AnyMemory : public Contexts {
  protected:
   void SetUp() override {
@@ -99,14 +99,15 @@ class AnyMemory : public Contexts {
 
   // Multiplies matrices of ones and returns the events.
   template <class T = float>
-  std::vector<std::string> multiply(In a, In b, In c, kintsugi_status expected = KINTSUGI_SUCCESS) {
+  std::vector<std::string> multiply(In a, In b, In c, kintsugi_status expected = KINTSUGI_SUCCESS,
+                                    float alpha = minus) {
     const Placed<T> of_a(a, sizes.m * sizes.k, 1), of_b(b, sizes.k * sizes.n, 1),
         of_c(c, sizes.m * sizes.n, 7);
     fake_cuda_forget();
-    EXPECT_EQ(gemm(handle_, T(2), of_a.data(), of_b.data(), T(0), of_c.data()), expected)
+    EXPECT_EQ(gemm(handle_, T(alpha), of_a.data(), of_b.data(), T(0), of_c.data()), expected)
         << kintsugi_last_error();
     const std::vector<std::string> found = events();
-    EXPECT_THAT(of_c.values(), Each(T(expected == KINTSUGI_SUCCESS ? 2 * sizes.k : 7)));
+    EXPECT_THAT(of_c.values(), Each(expected == KINTSUGI_SUCCESS ? T(alpha * sizes.k) : T(7)));
     return found;
   }
   static std::size_t products_in(const std::vector<std::string>& list) {
@@ -134,6 +135,17 @@ TYPED_TEST(AnyMemoryOf, ProductsRunWhereTheMatricesLie) {
   }
   for (const In device : {In::device_0, In::device_1, In::pool, In::managed})
     EXPECT_EQ(this->products_in(this->template multiply<TypeParam>(device, device, device)), 1U);
+}
+
+// cuBLAS may multiply an operand by another alpha where a side of C is this short.
+TYPED_TEST(AnyMemoryOf, KernelsMultiplySmallMatricesTimesAnyAlpha) {
+  for (const In device : {In::device_0, In::device_1, In::pool, In::managed}) {
+    const auto list = this->template multiply<TypeParam>(device, device, device, KINTSUGI_SUCCESS, 2);
+    EXPECT_EQ(this->products_in(list), 0U);
+    EXPECT_THAT(list, Contains(HasSubstr("cuLaunchKernel simt_")));
+  }
+  EXPECT_THAT(this->template multiply<TypeParam>(In::vector, In::vector, In::vector, KINTSUGI_SUCCESS, 2),
+              IsEmpty());
 }
 
 TYPED_TEST(AnyMemoryOf, MatricesInDifferentMemoriesAreRefused) {
@@ -170,6 +182,7 @@ TEST_F(AnyMemory, ProductsAreInTheHandlesStream) {
   // Options and operands that name a queue precede the handle.
   const Stream other;
   Call call(sizes.m, sizes.n, sizes.k, other);
+  call.alpha = minus;
   call.handle = handle_;
   call.make_plan();
   call.run();
@@ -207,13 +220,13 @@ TEST_F(AnyMemory, ThreadsNeedNoContext) {
       c(In::device_1, sizes.m * sizes.n, 7);
   fake_cuda_forget();
   std::thread([&] {
-    EXPECT_EQ(gemm(handle_, 2.0F, a.data(), b.data(), 0.0F, c.data()), KINTSUGI_SUCCESS)
+    EXPECT_EQ(gemm(handle_, minus, a.data(), b.data(), 0.0F, c.data()), KINTSUGI_SUCCESS)
         << kintsugi_last_error();
     core::cuda::Context after = nullptr;
     EXPECT_EQ(driver().context_current(&after), 0);
     EXPECT_EQ(after, nullptr);
   }).join();
-  EXPECT_THAT(c.values(), Each(2 * sizes.k));
+  EXPECT_THAT(c.values(), Each(minus * sizes.k));
   EXPECT_THAT(events_with("cuDevicePrimaryCtxRetain"), IsEmpty());
 }
 
@@ -227,7 +240,7 @@ TEST_F(AnyMemory, MemoryOfTwoContextsIsRefused) {
     ASSERT_EQ(driver().memory_allocate(&address, sizes.m * sizes.n * sizeof(float)), 0);
   }
   auto* const c = reinterpret_cast<float*>(address);
-  EXPECT_EQ(gemm(handle_, 2.0F, a.data(), b.data(), 0.0F, c), KINTSUGI_INVALID_ARGUMENT);
+  EXPECT_EQ(gemm(handle_, minus, a.data(), b.data(), 0.0F, c), KINTSUGI_INVALID_ARGUMENT);
   EXPECT_THAT(kintsugi_last_error(),
               AllOf(HasSubstr("in one context"), HasSubstr("c lies on device 0 (context ")));
   fake_cuda_destroy_context(other);
@@ -297,17 +310,17 @@ TEST_F(AnyMemory, CxxCallsRunWhereTheMatricesLie) {
     const Placed<float> a(memory, items * sizes.m * sizes.k, 1), b(memory, items * sizes.k * sizes.n, 1),
         c(memory, items * sizes.m * sizes.n, 7);
     const auto expect_written = [&](std::int64_t elements) {
-      EXPECT_THAT(std::vector<float>(c.data(), c.data() + elements), Each(2 * sizes.k));
+      EXPECT_THAT(std::vector<float>(c.data(), c.data() + elements), Each(minus * sizes.k));
       std::fill_n(c.data(), items * sizes.m * sizes.n, 7.0F);
     };
     fake_cuda_forget();
-    kintsugi::gemm(Op::N, Op::N, sizes.m, sizes.n, sizes.k, 2, a.data(), sizes.m, b.data(), sizes.k, 0,
+    kintsugi::gemm(Op::N, Op::N, sizes.m, sizes.n, sizes.k, minus, a.data(), sizes.m, b.data(), sizes.k, 0,
                    c.data(), sizes.m, {}, &handle);
     expect_written(sizes.m * sizes.n);
-    kintsugi::gemm(Layout::row_major, Op::N, Op::N, sizes.m, sizes.n, sizes.k, 2, a.data(), sizes.k, b.data(),
-                   sizes.n, 0, c.data(), sizes.n, {}, &handle);
+    kintsugi::gemm(Layout::row_major, Op::N, Op::N, sizes.m, sizes.n, sizes.k, minus, a.data(), sizes.k,
+                   b.data(), sizes.n, 0, c.data(), sizes.n, {}, &handle);
     expect_written(sizes.m * sizes.n);
-    kintsugi::gemm_strided_batch(Op::N, Op::N, sizes.m, sizes.n, sizes.k, 2, a.data(), sizes.m,
+    kintsugi::gemm_strided_batch(Op::N, Op::N, sizes.m, sizes.n, sizes.k, minus, a.data(), sizes.m,
                                  sizes.m * sizes.k, b.data(), sizes.k, sizes.k * sizes.n, 0, c.data(),
                                  sizes.m, sizes.m * sizes.n, items, {}, &handle);
     expect_written(items * sizes.m * sizes.n);
@@ -315,7 +328,7 @@ TEST_F(AnyMemory, CxxCallsRunWhereTheMatricesLie) {
     const Placed<const float*> a_items(memory, items, a.data()), b_items(memory, items, b.data());
     for (std::int64_t item = 0; item < items; ++item)
       c_items.data()[item] = c.data() + item * sizes.m * sizes.n;
-    kintsugi::gemm_pointer_batch(Op::N, Op::N, sizes.m, sizes.n, sizes.k, 2, a_items.data(), sizes.m,
+    kintsugi::gemm_pointer_batch(Op::N, Op::N, sizes.m, sizes.n, sizes.k, minus, a_items.data(), sizes.m,
                                  b_items.data(), sizes.k, 0, c_items.data(), sizes.m, items, {}, &handle);
     expect_written(items * sizes.m * sizes.n);
     const std::size_t count = products_in(events());

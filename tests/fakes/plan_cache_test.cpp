@@ -49,7 +49,7 @@ class CallsOnDevices : public OverFakes {
 // Updates of C are emulated sooner. A workspace has the size that a plan has said, which does not know beta.
 TEST_F(CallsOnDevices, AutoLooksAtBetaUnlessThereIsAWorkspace) {
   const FakeVariable measured("FAKE_CUDA_NAME", "NVIDIA H200");
-  constexpr std::int64_t n = 2560, k = 768;
+  constexpr std::int64_t n = 2560, k = 2048;
   const std::vector<double> a(n * k, 1), b(n * k, 1);
   std::vector<double> c(n * n, 1);
   const Stream stream;
@@ -70,11 +70,11 @@ TEST_F(CallsOnDevices, AutoLooksAtBetaUnlessThereIsAWorkspace) {
     run(call);
     return !events_with("cuLaunchKernel split_").empty();
   };
-  EXPECT_FALSE(is_emulated(0, 0, false));
-  EXPECT_FALSE(is_emulated(0, 1, false)) << "the caller was wrong";
-  EXPECT_TRUE(is_emulated(-1, 0, false));
-  EXPECT_FALSE(is_emulated(-1, 0, true));
-  EXPECT_TRUE(is_emulated(-1, 1, true));
+  EXPECT_TRUE(is_emulated(0, 0, false));
+  EXPECT_TRUE(is_emulated(0, 1, false)) << "the caller was wrong";
+  EXPECT_FALSE(is_emulated(-1, 0, false));
+  EXPECT_TRUE(is_emulated(-1, 0, true));
+  EXPECT_FALSE(is_emulated(-1, 1, true));
 }
 
 TEST_F(CallsOnDevices, APlanServesEveryStreamOfItsContext) {

@@ -29,8 +29,8 @@ TEST_F(Execution, AutoPreparesTheSlicesThatManyRowsTake) {
                           HasSubstr(" clear_bytes "), HasSubstr(" summarize_ranges ")));
   single_row.operands.prepared_b = weights.get();
   single_row.run();
-  EXPECT_THAT(events_with("cuLaunchKernel"), ElementsAre(HasSubstr(" finish_native_f32 ")))
-      << "one row is computed natively";
+  EXPECT_THAT(events_with("cuLaunchKernel"), ElementsAre(HasSubstr(" simt_")))
+      << "one row is computed natively, where cuBLAS may multiply an operand by alpha";
   Call many_rows(64, 4096, 4096, stream);
   many_rows.operands.prepared_b = weights.get();
   many_rows.beta = 0;
@@ -54,6 +54,19 @@ TEST_F(Execution, AutoPreparesTheSlicesThatManyRowsTake) {
   ASSERT_EQ(kintsugi_gemm(nullptr, &many_rows.problem, &many_rows.options, &many_rows.operands),
             KINTSUGI_SUCCESS);
   EXPECT_EQ(events_with("cublasGemm").size(), 1U);
+}
+
+TEST_F(Execution, OneRowTimesPreparedWeightsIsTheVendors) {
+  const FakeVariable measured("FAKE_CUDA_NAME", "NVIDIA H200");
+  const Stream stream;
+  Call single_row(1, 4096, 4096, stream);
+  single_row.make_plan();
+  const Prepared weights(single_row, KINTSUGI_B);
+  single_row.operands.prepared_b = weights.get();
+  single_row.alpha = 1;
+  single_row.run();
+  EXPECT_EQ(events_with("cublasGemm").size(), 1U);
+  EXPECT_THAT(events_with("cuLaunchKernel"), IsEmpty());
 }
 
 // A plan without prepared operands prepares the slices of the candidate that auto takes for prepared

@@ -147,10 +147,10 @@ class IntegerCase {
   }
 
   // False if cuBLAS has no such product: of an operand that is conjugated without being transposed, or with
-  // pointers for one operand and strides for another, or where sums are checked although C is an array of
-  // pointers and is added to.
+  // pointers for one operand and strides for another. False, too, for an alpha by which cuBLAS may multiply
+  // an operand; all sides of C are short.
   bool is_of_blas() const {
-    if (kind_ == KINTSUGI_BATCH_POINTERS && beta_ != T(0)) return false;
+    if (alpha_ != T(1) && alpha_ != T(-1)) return false;
     const auto fits = [&](const StoredIntegers<T>& stored, bool prepared) {
       const bool conjugated = core::is_complex<T> && stored.op() == KINTSUGI_OP_C;
       return !prepared || (kind_ == prepared_kind_ && !(conjugated && stored.layout() != layout_));
@@ -231,6 +231,7 @@ class IntegerCase {
         c_(draws, m_, n_, batch_, KINTSUGI_OP_N, layout_), alpha_(draws.element<T>()),
         beta_(draws.once_in(2) ? T(0) : draws.element<T>()) {
     if (alpha_ == T(0)) alpha_ = T(1);
+    if (!draws.once_in(4)) alpha_ = draws.once_in(2) ? T(1) : T(-1);
   }
 
   static kintsugi_options options_of(const Place& place) {

@@ -5,6 +5,7 @@
 
 #include "engines/cuda/split/split_task.hpp"
 #include "tests/fakes/libraries/cuda_state.hpp"
+#include "tests/fakes/libraries/native_kernels.hpp"
 
 namespace kintsugi::fake {
 
@@ -13,6 +14,7 @@ namespace {
 // Bytes of the arguments that launch_kernel() reads. The driver knows those of every kernel.
 std::vector<std::size_t> argument_bytes(const std::string& kernel) {
   if (kernel == "clear_bytes") return {sizeof(Address), sizeof(std::int32_t)};
+  if (multiplies_natively(kernel)) return {sizeof(core::DeviceTile)};
   if (kernel.starts_with("split_") && kernel != "split_successively") return {sizeof(SplitTasks)};
   return {};
 }

@@ -1,4 +1,4 @@
-// Kernels of the fake driver: they are loaded, and launched without computing anything.
+// Kernels of the fake driver: they are loaded, and launched. Few compute anything.
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -8,7 +8,7 @@
 
 #include "engines/cuda/split/split_task.hpp"
 #include "tests/fakes/libraries/cuda_state.hpp"
-#include "tests/fakes/libraries/finish_native.hpp"
+#include "tests/fakes/libraries/native_kernels.hpp"
 
 namespace kintsugi::fake {
 
@@ -105,7 +105,7 @@ void clear_counters(const SplitTasks& tasks) {
     std::memset(tasks.cleared.first, 0,
                 static_cast<std::size_t>(tasks.cleared.count) * sizeof(std::uint32_t));
 }
-// Records the launch. Only kernels that clear memory, and those that finish native products, are executed.
+// Records the launch. Only kernels that clear memory, and those that multiply natively, are executed.
 Result launch_kernel(const LaunchConfig* config, Kernel handle, void** arguments, void**) {
   const FakeKernel& kernel = *reinterpret_cast<FakeKernel*>(handle);
   const auto& [grid, block, shared_bytes, stream, attributes, attribute_count] = *config;
@@ -128,7 +128,7 @@ Result launch_kernel(const LaunchConfig* config, Kernel handle, void** arguments
   }
   if (kernel.name.starts_with("split_") && kernel.name != "split_successively")
     clear_counters(*static_cast<SplitTasks*>(arguments[0]));
-  if (std::getenv("FAKE_CUDA_MULTIPLY") != nullptr) finish_native(kernel.name, grid[1], arguments);
+  if (std::getenv("FAKE_CUDA_MULTIPLY") != nullptr) multiply_by_kernel(kernel.name, grid[1], arguments);
   const std::lock_guard lock(state().mutex);
   return must_fail("FAKE_CUDA_FAIL_LAUNCH", state().launches) ? launch_failed : 0;
 }

@@ -13,7 +13,8 @@
 //   FAKE_CUDA_MOST_BYTES=4096       larger allocations fail
 //   FAKE_CUDA_FAIL_LAUNCH=2         the second launch from now on fails
 //   FAKE_CUDA_FAIL_PRODUCT=2        the second product of cuBLAS from now on fails
-//   FAKE_CUDA_MULTIPLY=1            cuBLAS computes products of FP32, FP64 and complex matrices
+//   FAKE_CUDA_MULTIPLY=1            cuBLAS, and kernels that multiply natively, compute products of FP32,
+//                                   FP64 and complex matrices
 //   FAKE_CUDA_LEAST_WORKSPACE=256   products of cuBLAS with a smaller workspace fail
 //   FAKE_CUDA_MATH_MODE=8           math mode of cuBLAS's handles (that of cublasSetMathMode, 0)
 //   FAKE_CUDA_NO_POOLS=1            devices have no memory pools
