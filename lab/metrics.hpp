@@ -64,8 +64,8 @@ struct ErrorReport {
 };
 
 // Absolute error that the contract of type T allows for underflow: (1 + |alpha|) (2 k + 8) w, w being the
-// smallest normal number (docs/design/bounds.md). For parts of complex elements `alpha` is |Re| + |Im| and k is
-// twice the inner length.
+// smallest normal number (docs/design/bounds.md). For parts of complex elements `alpha` is |Re| + |Im| and k
+// is twice the inner length.
 template <class T>
 double contract_underflow(double alpha, std::int64_t k) {
   using Word = std::conditional_t<core::is_double_double<T>, double, T>;
