@@ -132,8 +132,7 @@ TEST(DeviceChain, FewElementsFarBelowTheLargestAreAcceptedByMeanDepthInSmallCase
 }
 
 // Even rows and columns have disjoint elements, as triangular matrices have, so that their sums are zero. No
-// emulation accepts the data, and the native kernel adds zero sums to C without recomputing them: those whose
-// C is zero, which gives the sign of the sum, are recomputed.
+// emulation accepts the data, and the native kernel adds the sums to C.
 TEST(DeviceChain, ZeroSumsAreAddedToC) {
   for (const double beta : {0.5, -1.0, 0x1p-1060}) {
     GemmCase test{.m = 200,

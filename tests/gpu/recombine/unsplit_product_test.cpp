@@ -2,8 +2,6 @@
 #include <cmath>
 
 #include "arith/complex.hpp"
-#include "arith/epilogue.hpp"
-#include "arith/underflow.hpp"
 #include "engines/cuda/gemm/simt/simt_gemm.hpp"
 #include "engines/cuda/gemm/simt/simt_split.hpp"
 #include "gpu/recombine/recombine_case.hpp"
@@ -36,61 +34,6 @@ T sequential_element(const core::OperandView<T>& a, const core::OperandView<T>& 
   } else {
     return sequential_sum<R>(a, b, i, j, parts);
   }
-}
-
-// Adds FP32 products in FP64, one by one.
-template <class View>
-double wide_sum(const View& a, const View& b, std::int64_t i, std::int64_t v) {
-  double sum = 0;
-  for (std::int64_t p = 0; p < a.columns; ++p) sum += double{a(i, p)} * double{b(v, p)};
-  return sum;
-}
-
-// The element as the kernel recomputes it in FP64 where FP32 sums may have underflowed or overflowed.
-template <class T>
-T wide_element(TestTile<T>& tile, std::int64_t i, std::int64_t j, const T* old) {
-  const core::OperandView<T> a = tile.a.view();
-  const core::OperandView<T> b = tile.b.view();
-  const T alpha = tile.scalars.alpha;
-  const T beta = tile.scalars.beta;
-  if constexpr (core::is_complex<T>) {
-    const core::Complex<double> sum(wide_sum(a, b, i, 2 * j), wide_sum(a, b, i, 2 * j + 1));
-    return core::epilogue(sum, alpha, beta, old);
-  } else {
-    return core::epilogue(wide_sum(a, b, i, j), alpha, beta, old);
-  }
-}
-
-// True if every part of the sum is finite and as large as arith/underflow.hpp requires.
-template <class T>
-bool is_reliable(const T& sum, std::int64_t products) {
-  const auto min_sum = static_cast<float>(core::underflow_limits<float>(products).sum);
-  const auto part_is_reliable = [&](double x) { return std::abs(x) >= min_sum && std::isfinite(x); };
-  if constexpr (core::is_complex<T>) {
-    return part_is_reliable(sum.real()) && part_is_reliable(sum.imag());
-  } else {
-    return part_is_reliable(sum);
-  }
-}
-
-bool is_reliable_by_ranges(const core::VectorRange& row, const core::VectorRange& column,
-                           std::int64_t products) {
-  if (!row.finite() || !column.finite()) return false;
-  if (((row.flags | column.flags) & core::VectorRange::all_zero) != 0) return true;
-  return std::ldexp(1, row.smallest + column.smallest) >= core::underflow_limits<float>(products).product &&
-         std::ldexp(static_cast<double>(products), row.largest + column.largest + 2) <=
-             double{std::numeric_limits<float>::max()};
-}
-
-// True if the kernel recomputes this element of a tile.
-template <class T>
-bool is_recomputed(TestTile<T>& tile, const T& sum, std::int64_t i, std::int64_t j) {
-  if constexpr (!std::is_same_v<core::RealOf<T>, float>) return false;
-  const std::int64_t products = tile.a.view().columns;
-  if (is_reliable(sum, products)) return false;
-  return tile.scalars.beta != T(0) ||
-         !is_reliable_by_ranges(tile.a.ranges()[static_cast<std::size_t>(i)],
-                                tile.b.ranges()[static_cast<std::size_t>(core::parts_of<T> * j)], products);
 }
 
 template <class T>
@@ -139,11 +82,6 @@ bool check_unsplit_product(std::mt19937_64& random, std::int64_t rows, std::int6
         continue;
       }
       const T sum = sequential_element<T>(a, b, tile.first_row + i, tile.first_column + j, parts);
-      if (is_recomputed(tile, sum, tile.first_row + i, tile.first_column + j)) {
-        c(i, j) = wide_element(tile, tile.first_row + i, tile.first_column + j,
-                               tile.scalars.beta == T(0) ? nullptr : &c(i, j));
-        continue;
-      }
       const T product = core::times(tile.scalars.alpha, sum);
       c(i, j) = tile.scalars.beta == T(0) ? product : product + core::times(tile.scalars.beta, c(i, j));
     }
@@ -162,7 +100,7 @@ TYPED_TEST(Recombine, UnsplitProductsAreSequentialSums) {
   }
 }
 
-// FP32 elements whose sums underflow or overflow on the way are recomputed, in tiles where others are not.
+// FP32 sums that underflow or overflow on the way are what fused multiply-adds give.
 TYPED_TEST(Recombine, UnsplitProductsOfAnyExponentsEqualTheHosts) {
   for (const int spread : {70, 100}) {
     for (int draw = 0; draw < 30 && !testing::Test::HasFailure(); ++draw) {
