@@ -10,8 +10,8 @@
 
 namespace kintsugi::test {
 
-// Expects |error| <= coefficient (|A||B|)_ij + underflow, the last rounding included. `underflow` is at least the
-// smallest subnormal. With it, sums that may overflow on the way have no bound, as in native arithmetic.
+// Expects |error| <= coefficient (|A||B|)_ij + underflow, the last rounding included. `underflow` is at least
+// the smallest subnormal. With it, sums that may overflow on the way have no bound, as in native arithmetic.
 template <class T>
 void expect_errors_within(GemmDataOf<T>& data, double coefficient, double underflow = 0) {
   const double smallest = std::max<double>(std::numeric_limits<T>::denorm_min(), underflow);

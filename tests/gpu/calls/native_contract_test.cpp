@@ -1,5 +1,6 @@
-// Tests that native products of a device keep the contract of their type (docs/design/bounds.md): cuBLAS neither
-// flushes operands nor scalars, and where its kernels may multiply an operand by alpha, ours multiply.
+// Tests that native products of a device keep the contract of their type (docs/design/bounds.md): cuBLAS
+// neither flushes operands nor scalars, and where its kernels may multiply an operand by alpha, ours
+// multiply.
 #include <gmock/gmock.h>
 
 #include <array>

@@ -198,7 +198,8 @@ nlohmann::json measure(const Matrices& operands, const Case& test) {
       {"vendor_seconds", vendor_time}, {"own_seconds", kernel_time}};
 }
 
-// A random shape: m, n and k from 16 to 10^6 by uniform logarithms, with at most max_elements in all matrices.
+// A random shape: m, n and k from 16 to 10^6 by uniform logarithms, with at most max_elements in all
+// matrices.
 Shape random_shape(std::mt19937_64& random, double max_elements) {
   std::uniform_real_distribution<double> logarithm(std::log(16.0), std::log(1e6));
   for (;;) {
