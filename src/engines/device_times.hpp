@@ -41,9 +41,9 @@ struct NativeShape {
 // Limits by which a plan decides whether to emulate and how many candidates to have.
 struct DeviceThresholds {
   double max_time_ratio = 0.95;  // an emulation must be expected to take less than this share of native time
-  // The same for emulations that norms prove. For data of wide range they have more slices, and take up to 1.3
-  // times as long as with the fewest; with this limit they are then still faster than native (FP64, phi 2,
-  // n = 2560 on an H200: 1.02; at 2048, where the ratio is 0.89, it would be 0.83).
+  // The same for emulations that norms prove. For data of wide range they have more slices, and take up to
+  // 1.3 times as long as with the fewest; with this limit they are then still faster than native (FP64,
+  // phi 2, n = 2560 on an H200: 1.02; at 2048, where the ratio is 0.89, it would be 0.83).
   double max_time_ratio_by_norms = 0.82;
   // A product that is expected to take less than this time, in microseconds, is fast. It has at most two
   // emulations.

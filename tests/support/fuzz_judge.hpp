@@ -251,8 +251,8 @@ class FuzzJudge {
                     coefficients_.floor_b * norms_b_->unscales[w] * norms_a_->one_norms[v] +
                     coefficients_.floor_both * norms_a_->unscales[v] * norms_b_->unscales[w]));
     }
-    // Native arithmetic and named schemes round sums to the operands' type before alpha multiplies them. Native
-    // arithmetic may be what keeps a contract.
+    // Native arithmetic and named schemes round sums to the operands' type before alpha multiplies them.
+    // Native arithmetic may be what keeps a contract.
     if (sum_without_scalars(i, j) > largest / 4) return {};
     underflow += (1 + factor) * smallest;
     if (promise_.kind != Promise::Kind::scheme)
@@ -311,7 +311,7 @@ class FuzzJudge {
     // Native complex products have special values as the vendor library has them.
     const bool may_be_native =
         promise_.kind == Promise::Kind::contract || promise_.kind == Promise::Kind::native;
-    if (parts == 2 && may_be_native && accepted != finite) accepted |= a_nan | plus_infinity | minus_infinity;
+    if (parts == 2 && may_be_native) accepted |= a_nan | plus_infinity | minus_infinity;
     if ((class_of(core::leading_part(computed)) & accepted) == 0) fail(computed, "of " + names_of(accepted));
   }
 

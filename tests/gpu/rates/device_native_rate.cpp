@@ -2,8 +2,8 @@
 // same operands.
 //   build/tests/device_native_rate [--json FILE] [--quick]
 // With --random, measures calls of random shapes that `auto` computes natively, beside cuBLAS with the same
-// workspace: graphs of up to 100 calls, turns in both orders. Ends with status 1 if one is slower than 0.97 of
-// cuBLAS, or their geometric mean than 0.995.
+// workspace: graphs of up to 100 calls, turns in both orders. Ends with status 1 if one is slower than 0.97
+// of cuBLAS, or their geometric mean than 0.995.
 //   build/tests/device_native_rate --random COUNT [--seed S] [--json FILE]
 #include <fmt/format.h>
 

@@ -147,8 +147,8 @@ bool leaves_memory_free(std::size_t bytes) {
 }
 
 // Adds a piece without memory. Returns nullptr if the device's pieces would have more than `limit` bytes, but
-// for a size that a graph has already (allocate_for_graph), or if more than kept_bytes_of_pool are spare: then
-// spare pieces should be freed first.
+// for a size that a graph has already (allocate_for_graph), or if more than kept_bytes_of_pool are spare:
+// then spare pieces should be freed first.
 Piece* add_piece(std::size_t bytes, const Owner& owner, const DeviceContext& context, std::size_t limit) {
   const auto lock = lock_shared_state();
   std::size_t others = 0, spare = 0;
