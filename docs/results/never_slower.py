@@ -27,8 +27,8 @@ GROUPS = [
     *(("auto, FP32", "auto", "fp32", distribution, WIDE)
       for distribution in ("phi:4", "phi:8", "graded:40", "graded-inner:60", "outlier:40", "zeros:0.5", "subnormal-mixed")),
     *(("auto, FP64", "auto", "fp64", distribution, {"4096": 1.08, "8192": 1.4}) for distribution in ("uniform", "phi:0.5", "phi:1")),
-    ("auto, FP64", "auto", "fp64", "phi:0.5", {"2048": 0.95, "2560": 1.1, "16384": 1.6, "2048x16384x1024": 1.05}),
-    ("auto, FP64", "auto", "fp64", "phi:2", {"2048": 0.8, "2560": 0.87, "4096": 0.87, "8192": 1.15, "2048x16384x1024": 0.87}),
+    ("auto, FP64", "auto", "fp64", "phi:0.5", {"2048": 0.97, "2560": 1.1, "16384": 1.6, "2048x16384x1024": 1.05}),
+    ("auto, FP64", "auto", "fp64", "phi:2", {"2048": 0.97, "2560": 0.97, "4096": 0.87, "8192": 1.15, "2048x16384x1024": 0.87}),
     *(("auto, FP64", "auto", "fp64", distribution, {"4096": 0.87, "8192": 0.87}) for distribution in ("phi:4", "phi:8")),
     ("auto, complex FP64", "auto", "c64", "phi:0.5", {"512": 0.6, "1024": 0.87, "1536": 1.15, "2048": 1.5, "4096": 2.0}),
     ("auto, complex FP64", "auto", "c64", "phi:2", {"512": 0.6, "1024": 0.87, "1536": 0.87, "2048": 1.1, "4096": 1.4}),
