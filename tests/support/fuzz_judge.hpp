@@ -188,8 +188,8 @@ class FuzzJudge {
   bool may_be_native() const {
     return promise_.kind == Promise::Kind::contract || promise_.kind == Promise::Kind::native;
   }
-  // True if the product of special values by an alpha of 0 may be added: cuBLAS multiplies by an alpha that it
-  // reads on the device, whatever it is.
+  // True if the product of special values by an alpha of 0 may be added: cuBLAS multiplies by an alpha that
+  // it reads on the device, whatever it is.
   bool reads_operands_anyway(std::int64_t i, std::int64_t j) const {
     return may_be_native() && data_.test().scalars == "device" && matrices_->k > 0 &&
            !(are_finite(matrices_->row(i), matrices_->k) && are_finite(matrices_->column(j), matrices_->k));

@@ -54,10 +54,11 @@ void multiply_natively(const Plan& plan, const Candidate& candidate, const Block
   const Problem& problem = plan.problem;
   const OperandView<T> a = view_of_a<T>(problem, operands.a, operands.prepared_a, item);
   const OperandView<T> b = view_of_b<T>(problem, operands.b, operands.prepared_b, item);
-  NativeProduct<T> product{.c = view_of_c<T>(problem, operands.c, item),
-                           .alpha = scalar<T>(operands.alpha),
-                           .beta = scalar<T>(operands.beta),
-                           .threads = plan.threads};
+  NativeProduct<T> product;
+  product.c = view_of_c<T>(problem, operands.c, item);
+  product.alpha = scalar<T>(operands.alpha);
+  product.beta = scalar<T>(operands.beta);
+  product.threads = plan.threads;
   if constexpr (is_double_double<T>) {
     product.a = a;
     product.b = b.transposed();
