@@ -1,10 +1,9 @@
-// Magnitudes of products and sums from which underflow does no harm in native arithmetic.
+// Magnitudes of products and sums from which underflow does no harm in double-double arithmetic.
 #pragma once
 
 #include <cstdint>
 
 #include "arith/host_device.hpp"
-#include "formats/double_double.hpp"
 
 namespace kintsugi::core {
 
@@ -32,11 +31,9 @@ struct UnderflowLimits {
   double sum = 0;      // k P
 };
 
-template <class T>
 KINTSUGI_HOST_DEVICE constexpr UnderflowLimits underflow_limits(std::int64_t k) {
-  constexpr bool is_single = std::is_same_v<T, float>;
-  constexpr double eta_by_unit = is_single ? 0x1p-126 : is_double_double<T> ? 0x1.8p-968 : 0x1p-1022;
-  constexpr double unit = is_single ? 0x1p-24 : is_double_double<T> ? 0x1p-104 : 0x1p-53;
+  constexpr double eta_by_unit = 0x1.8p-968;
+  constexpr double unit = 0x1p-104;
   const double growth = 1 + static_cast<double>(k) * unit;
   const double product = 2 * growth * growth * eta_by_unit;
   return {product, static_cast<double>(k) * product};

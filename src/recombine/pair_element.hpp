@@ -31,7 +31,7 @@ inline DoubleDouble special_pair_element(const MatrixView<const DoubleDouble>& a
 
 // True if the product of x and y may underflow in double-double arithmetic (arith/underflow.hpp).
 inline bool may_underflow(double x, double y) {
-  return x != 0 && y != 0 && !(std::abs(x * y) >= underflow_limits<DoubleDouble>(1).product);
+  return x != 0 && y != 0 && !(std::abs(x * y) >= underflow_limits(1).product);
 }
 
 // True if underflow may have spoiled element (i, j) of alpha A B + beta C, either in its sum over k or in the
@@ -42,7 +42,7 @@ inline bool may_underflow(const MatrixView<const DoubleDouble>& a, const MatrixV
                           const DoubleDouble& beta, const DoubleDouble* c) {
   if (may_underflow(alpha.hi, sum.hi) || (c != nullptr && may_underflow(beta.hi, leading_part(*c))))
     return true;
-  const UnderflowLimits limits = underflow_limits<DoubleDouble>(a.columns);
+  const UnderflowLimits limits = underflow_limits(a.columns);
   if (std::abs(sum.hi) >= limits.sum) return false;
   double min_a = std::numeric_limits<double>::infinity();
   double min_b = min_a;
