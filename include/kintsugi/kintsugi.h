@@ -189,7 +189,7 @@ typedef struct kintsugi_options {
   const char* policy;      /* "auto", "emulate", "native" */
   const char* accumulator; /* reference engine: the matrix unit whose additions are modeled */
   int64_t workspace_limit; /* bytes; C is computed in blocks to fit, with the same bits; also limits the
-                              workspaces of all captured graphs of a device together */
+                              workspaces of captured graphs of different calls on a device together */
   int32_t threads;
   int32_t reserved;
   kintsugi_allocate allocate; /* set both callbacks or none; for device matrices they return device memory */
