@@ -9,7 +9,6 @@
 #include <shared_mutex>
 #include <utility>
 
-#include "gpu/fuzz/exponents.hpp"
 #include "gpu/fuzz/memory.hpp"
 #include "tests/support/fuzz_judge.hpp"
 #include "tests/support/fuzz_same.hpp"
@@ -296,31 +295,12 @@ class Call {
     if (!test_.scheme.empty()) promise_.bound = bound_of(description_, report, test_.batch);
   }
 
-  // True for native plans that leave the vendor's sums unchecked (docs/DEVICES.md): short updates of a large
-  // C, and updates of a batch that is given by arrays of pointers.
-  bool has_unchecked_vendor_sums() const {
-    const bool adds = test_.scalars == "device" || data_.beta() != T(0);
-    const bool is_large = test_.m * test_.n * test_.batch * static_cast<std::int64_t>(sizeof(T)) > (8 << 20);
-    return outcome_.program == "native" && (on_device() || test_.engine == "cuda") && adds &&
-           (test_.batches == "pointers" || (is_large && test_.k < 2048));
-  }
-
-  // Not judged: unchecked vendor's products with an alpha of 0 in device memory, for which cuBLAS reads A and
-  // B (kintsugi.h).
-  bool is_judged() const {
-    return context_.judges && outcome_.refusal.empty() &&
-           !(has_unchecked_vendor_sums() && test_.scalars == "device" && data_.alpha() == T(0));
-  }
-
   void judge() {
-    if (!is_judged()) return;
+    if (!context_.judges || !outcome_.refusal.empty()) return;
     FuzzJudge<T> judge(data_, promise_, memory_.c_image(), max_judged_products);
     const std::string verdict = judge.verdict();
     outcome_.elements = judge.bounded_elements();
-    if (verdict.empty()) return;
-    const std::string kind = fault_kind(verdict);
-    const bool is_vendors = has_unchecked_vendor_sums() && !exponents_exclude_exceptions(data_);
-    outcome_.faults.push_back({is_vendors ? "vendor's " + kind : kind, verdict, !is_vendors});
+    if (!verdict.empty()) outcome_.faults.push_back({fault_kind(verdict), verdict});
   }
 
   // A refused call must have an allowed status and leave C and all other memory as it was.

@@ -17,7 +17,6 @@ namespace kintsugi::test {
 struct Fault {
   std::string kind;  // status, bound, rounding, special, guard, operand, workspace, bits, ...
   std::string detail;
-  bool is_violation = true;  // false: the vendor's product is at fault; reported, but not counted
 };
 
 struct Outcome {

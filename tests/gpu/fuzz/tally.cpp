@@ -35,11 +35,10 @@ void Tally::count_fault(const FuzzCase& test, const Fault& fault, const std::str
   const std::string text = to_text(test);
   Class& found = classes_[fmt::format("{}: {}, {}, {}", fault.kind, test.type, request_text(test), program)];
   if (found.count++ == 0) {
-    found.is_violation = fault.is_violation;
     found.first_case = text;
     found.first_detail = fault.detail;
   }
-  if (!fault.is_violation || ++violations_ > max_printed) return;
+  if (++violations_ > max_printed) return;
   fmt::print("FAILED  {}: {}\n        {} --case '{}'\n", fault.kind, fault.detail, prefix_, text);
   std::fflush(stdout);
 }
@@ -60,7 +59,6 @@ nlohmann::json Tally::document() const {
   for (const auto& [name, found] : classes_)
     classes.push_back({{"class", name},
                        {"count", found.count},
-                       {"is_violation", found.is_violation},
                        {"case", found.first_case},
                        {"detail", found.first_detail}});
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin_;
@@ -72,8 +70,7 @@ nlohmann::json Tally::document() const {
 void Tally::print_summary() const {
   const std::scoped_lock lock(mutex_);
   for (const auto& [name, found] : classes_)
-    fmt::print("{:>8} x {}{}\n           --case '{}'\n", found.count,
-               found.is_violation ? "" : "(no violation) ", name, found.first_case);
+    fmt::print("{:>8} x {}\n           --case '{}'\n", found.count, name, found.first_case);
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin_;
   fmt::print(
       "{} calls in {:.1f} s, {} of them refused; {} elements of C compared with the reference; {} "

@@ -28,7 +28,6 @@ class Tally {
  private:
   struct Class {
     std::int64_t count = 0;
-    bool is_violation = true;
     std::string first_case, first_detail;
   };
 
