@@ -126,9 +126,7 @@ class FuzzJudge {
       const Scalars alpha = scalars_of(data_.alpha()), beta = scalars_of(data_.beta());
       const bool finite_scalars =
           is_finite(alpha.re) && is_finite(alpha.im) && is_finite(beta.re) && is_finite(beta.im);
-      if (elements_per_sample() == 1 || !finite_scalars || !is_promised()) return;
-      const bool ignores_operands = matrices_->k == 0 || data_.alpha() == T(0);
-      if (ignores_operands && reads_special_operands()) return;
+      if (elements_per_sample() == 1 || !finite_scalars || !is_promised() || multiplies_by_zero()) return;
       const fuzz::RowSums<Part> rows(
           {matrices_->m, matrices_->n, matrices_->k, matrices_->a.data(), matrices_->b.data(),
            matrices_->c.data(), alpha.re, alpha.im, beta.re, beta.im},
@@ -190,26 +188,21 @@ class FuzzJudge {
   bool may_be_native() const {
     return promise_.kind == Promise::Kind::contract || promise_.kind == Promise::Kind::native;
   }
-  // True if the product of special values by an alpha of 0 may be added: cuBLAS multiplies by an alpha that
-  // it reads on the device, whatever it is.
-  bool may_read_operands() const {
-    return may_be_native() && data_.test().scalars == "device" && matrices_->k > 0;
+  // True if 0 times the product, which is NaN if its sum overflows, may be added: cuBLAS multiplies by an
+  // alpha that it reads on the device, whatever it is.
+  bool multiplies_by_zero() const {
+    return may_be_native() && data_.test().scalars == "device" && matrices_->k > 0 && data_.alpha() == T(0);
   }
-  bool reads_special_operands(std::int64_t i, std::int64_t j) const {
-    return may_read_operands() &&
-           !(are_finite(matrices_->row(i), matrices_->k) && are_finite(matrices_->column(j), matrices_->k));
-  }
-  // Of any row and column.
-  bool reads_special_operands() const {
-    return may_read_operands() && !(are_finite(matrices_->a.data(), matrices_->m * matrices_->k) &&
-                                    are_finite(matrices_->b.data(), matrices_->n * matrices_->k));
+  bool may_overflow(std::int64_t i, std::int64_t j) const {
+    return !are_finite(matrices_->row(i), matrices_->k) || !are_finite(matrices_->column(j), matrices_->k) ||
+           !(sum_without_scalars(i, j) <= largest / 4);
   }
 
   // ------------------------------------------------------------------ one real part
   void judge_part(std::int64_t i, std::int64_t j, const Part& computed) {
     const bool multiplies = matrices_->k > 0 && data_.alpha() != T(0);
     const bool adds = data_.beta() != T(0);
-    if (!multiplies && reads_special_operands(i, j)) return;
+    if (multiplies_by_zero() && may_overflow(i, j)) return;
     if (!multiplies && data_.beta() == T(1)) {
       if (std::memcmp(&computed, &matrices_->old(i, j), sizeof(Part)) != 0) fail(computed, "C unchanged");
     } else if (!multiplies && !adds) {
@@ -329,8 +322,10 @@ class FuzzJudge {
       accepted = add(accepted, old_classes(core::leading_part(beta.re), beta.im, matrices_->old(i, j)));
       if (beta.im != 0) accepted = add(accepted, old_classes(sign * beta.im, 1, matrices_->old(i, j ^ 1)));
     }
-    // Native complex products have special values as the vendor library has them.
-    if (parts == 2 && may_be_native()) accepted |= a_nan | plus_infinity | minus_infinity;
+    // Native complex products have special values as the vendor library has them, which may multiply parts of
+    // sums by an infinite alpha before it adds them.
+    if (may_be_native() && (parts == 2 || !is_finite(core::leading_part(scalars_of(data_.alpha()).re))))
+      accepted |= a_nan | plus_infinity | minus_infinity;
     if ((class_of(core::leading_part(computed)) & accepted) == 0) fail(computed, "of " + names_of(accepted));
   }
 
