@@ -42,6 +42,34 @@ TEST_F(Execution, WithAHandleAndAWorkspaceNothingIsAllocatedOrWaits) {
   EXPECT_THAT(events_with("Synchronize"), Not(IsEmpty())) << "reading a report waits for the device";
 }
 
+// Otherwise the report would be cleared beside, or after, the next call of the handle in a stream.
+TEST_F(Execution, AnEmptyCallWithoutAQueueWaitsForItsClearedReport) {
+  const Stream stream;
+  for (const auto& [m, n, batch] : {std::array{0, 19, 1}, {7, 0, 1}, {7, 19, 0}}) {
+    Call call(m, n, 8, stream);
+    call.problem.lda = call.problem.ldc = 7;
+    call.problem.batch_count = batch;
+    call.problem.batch_kind = KINTSUGI_BATCH_STRIDED;
+    call.options.policy = "emulate";
+    call.options.queue = {};
+    for (const bool has_handle : {false, true}) {
+      if (has_handle) {
+        ASSERT_EQ(kintsugi_create(&call.handle), KINTSUGI_SUCCESS);
+      }
+      call.make_plan();
+      fake_cuda_forget();
+      ASSERT_EQ(call.execute(), KINTSUGI_SUCCESS) << kintsugi_last_error();
+      const auto all = work();
+      if (has_handle) {
+        ASSERT_THAT(all, Not(IsEmpty())) << m << " x " << n << ", batch " << batch;
+        EXPECT_EQ(all.back(), "cuStreamSynchronize");
+      } else {
+        EXPECT_THAT(all, IsEmpty());
+      }
+    }
+  }
+}
+
 TEST_F(Execution, WithoutAWorkspaceMemoryIsAllocatedAndFreedInTheStream) {
   const Stream stream;
   Call call(40, 30, 100, stream);

@@ -27,6 +27,18 @@ TEST_F(Execution, WithoutMemoryOnlyAllocationsAreTried) {
   EXPECT_EQ(call.c, std::vector<float>(40 * 30, 7));
 }
 
+TEST_F(Execution, WithoutMemoryTheReportOfThePreviousExecutionStays) {
+  const Stream stream;
+  Call call(40, 30, 100, stream);
+  call.options.scheme = "ozaki-fp16:mode=cr";
+  ASSERT_EQ(kintsugi_create(&call.handle), KINTSUGI_SUCCESS);
+  call.make_plan();
+  const FakeVariable steered("FAKE_CUDA_MOST_BYTES", "4096");
+  fake_cuda_forget();
+  EXPECT_EQ(call.execute(), KINTSUGI_OUT_OF_MEMORY);
+  for (const std::string& event : events()) EXPECT_THAT(event, HasSubstr("cuMemAllocFromPoolAsync "));
+}
+
 TEST_F(Execution, AFailedAllocationHalvesTheBlocksOfC) {
   const Stream stream;
   Call call(9000, 32, 64, stream);

@@ -80,6 +80,14 @@ DeviceBuffer allocate_in_queue(const Plan& plan, const Queue& queue, std::size_t
   return buffer;
 }
 
+// Sets the handle's report to zero in stream order.
+void clear_report(const Plan& plan, const Operands& operands, const Queue& queue) {
+  if (operands.device_report != nullptr)
+    plan.engine->device()->clear(queue, operands.device_report, sizeof(LongDeviceReport));
+}
+
+// Runs a plan whose product is not empty. The report is cleared last before the product: what fails earlier
+// leaves that of the previous execution.
 void run(const Plan& plan, const Operands& operands, const Queue& queue, Report& report) {
   const bool allocates = operands.workspace == nullptr;
   DeviceBuffer memory;
@@ -95,6 +103,8 @@ void run(const Plan& plan, const Operands& operands, const Queue& queue, Report&
   report.workspace_bytes = allocates ? memory.bytes() : plan.workspace_bytes;
   const Workspace workspace(allocates ? memory.pointer() : operands.workspace, report.workspace_bytes);
   const DeviceOperands on_device = operands_of(plan, operands);
+  const bool selection_overwrites_report = begins_with_selection(plan);
+  if (!selection_overwrites_report) clear_report(plan, operands, queue);
   if (plan.is_native()) return multiply_natively(plan, on_device, queue, report.blocking, workspace);
   const auto multiply = is_fused(plan) ? multiply_fused : multiply_items;
   if (operands.launches_singly) return multiply(plan, on_device, queue, report.blocking, workspace);
@@ -112,12 +122,12 @@ void execute_on_device(const Plan& plan, const Operands& operands, Report& repor
   engine.prepare();
   const bool empty = problem.m == 0 || problem.n == 0 || problem.batch_count == 0;
   const bool only_scales = problem.k == 0 || (!problem.device_scalars && operands.alpha.is_zero());
-  const bool selection_overwrites_report = !empty && !only_scales && begins_with_selection(plan);
-  if (operands.device_report != nullptr && !selection_overwrites_report)
-    engine.clear(queue, operands.device_report, sizeof(LongDeviceReport));
-  if (empty) return;
-  if (only_scales) {
+  if (empty) {
+    if (operands.device_report == nullptr) return;
+    clear_report(plan, operands, queue);
+  } else if (only_scales) {
     report.items_scaled = problem.batch_count;
+    clear_report(plan, operands, queue);
     scale_all(plan, operands_of(plan, operands), queue);
   } else {
     if (plan.is_native()) report.items[0] = problem.batch_count;
