@@ -32,7 +32,7 @@ WAYS = [
     ("native FP32", ["--engine", "cpu", "--policy", "native"]),
 ]
 GREY = "#7d7d7d"  # at least 4:1 against white and against GitHub's dark background
-CELL = 2  # entries a side that share a cell (the worst is shown), and pixels a cell
+PIXELS = 2  # a side of an element
 LOWEST, HIGHEST = -9, -3
 
 
@@ -43,21 +43,13 @@ def product(program, flags, folder):
     return numpy.load(pathlib.Path(folder) / "c.npy").astype(numpy.float64)
 
 
-def cells(entries, pick):
-    """Blocks of CELL x CELL entries, one value each; the last row and column stand alone."""
-    size = -(-entries.shape[0] // CELL) * CELL
-    padded = numpy.pad(entries, ((0, size - entries.shape[0]),) * 2, mode="edge")
-    return pick(pick(padded.reshape(size // CELL, CELL, size // CELL, CELL), axis=3), axis=1)
-
-
 def colours(name):
     """48 levels: eight a decade of the error, and a file half the size."""
     return matplotlib.pyplot.get_cmap(name, 48)
 
 
 def draw(gram, errors):
-    shown = cells(gram, numpy.mean)
-    pixels = shown.shape[0] * CELL
+    pixels = gram.shape[0] * PIXELS
     gap, left, right, bottom, top = 34, 52, 44, 136, 52
     width = left + 5 * pixels + 4 * gap + right
     height = bottom + pixels + top
@@ -84,27 +76,27 @@ def draw(gram, errors):
     panel = axes(0)
     limit = numpy.abs(gram).max()
     norm = matplotlib.colors.SymLogNorm(limit / 300, vmin=-limit, vmax=limit, base=10)
-    image = panel.imshow(shown, cmap=colours("RdBu_r"), norm=norm, interpolation="none")
+    image = panel.imshow(gram, cmap=colours("RdBu_r"), norm=norm, interpolation="none")
     panel.set_yticks([0, 90, 180], ["S", "0°", "N"])
     panel.set_title("C = G Gᵀ, in m²")
     bar(image, 0, 0, [-1e5, 0, 1e5], ["−10⁵", "0", "10⁵"], "latitude × latitude")
 
     for index, ((title, _), error) in enumerate(zip(WAYS, errors), 1):
         panel = axes(index)
-        logs = numpy.log10(numpy.maximum(cells(error, numpy.max), 10.0**LOWEST))
+        logs = numpy.log10(numpy.maximum(error, 10.0**LOWEST))
         image = panel.imshow(logs, cmap=colours("viridis"), vmin=LOWEST, vmax=HIGHEST, interpolation="none")
         panel.set_title(f"{title}: max {error.max():.0e}".replace("e-0", "e−"))
     ticks = list(range(LOWEST, HIGHEST + 1))
     digits = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
-    bar(image, 1, 4, ticks, ["10" + str(tick).translate(digits) for tick in ticks], "error of each entry, |C − exact| / |G||Gᵀ|")
+    bar(image, 1, 4, ticks, ["10" + str(tick).translate(digits) for tick in ticks], "error of each element, |C − exact| / |G||Gᵀ|")
     return figure
 
 
 def save(figure):
     buffer = io.BytesIO()
     figure.savefig(buffer, dpi=100, transparent=True)
-    # Straight through Pillow: matplotlib leaves its name and version in the file, and compresses less.
-    Image.open(buffer).save(PICTURE, optimize=True)
+    # With a palette, and without the name and version that matplotlib writes.
+    Image.open(buffer).quantize(255, method=Image.Quantize.FASTOCTREE).save(PICTURE, optimize=True)
 
 
 def main():
