@@ -4,7 +4,7 @@ import re
 import subprocess
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
-FOLDERS = ("src", "tuner", "drop_in", "tools", "lab", "include", "python", "apps", "examples", "tests")
+FOLDERS = ("src", "tuner", "drop_in", "tools", "lab", "include", "python", "examples", "tests")
 ENDINGS = (".c", ".cpp", ".cu", ".cuh", ".h", ".hpp")
 WIDTH = 110
 NO_SUBJECT = re.compile(r"\s*// (How|Of|What|Where|Whether|Which|Who|Whose)\b")

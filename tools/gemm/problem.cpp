@@ -156,8 +156,8 @@ kintsugi_problem make_problem(const Operands& operands, const MatrixShape& c, st
 }  // namespace
 
 template <class T>
-lab::Product<T> Operands::product() const {
-  lab::Product<T> result;
+measure::Product<T> Operands::product() const {
+  measure::Product<T> result;
   result.a = transa == "N" ? a.view<T>() : a.view<T>().transposed();
   result.b = transb == "N" ? b.view<T>() : b.view<T>().transposed();
   if constexpr (std::is_same_v<T, DoubleDouble>) {
@@ -172,9 +172,9 @@ lab::Product<T> Operands::product() const {
   return result;
 }
 
-template lab::Product<float> Operands::product() const;
-template lab::Product<double> Operands::product() const;
-template lab::Product<DoubleDouble> Operands::product() const;
+template measure::Product<float> Operands::product() const;
+template measure::Product<double> Operands::product() const;
+template measure::Product<DoubleDouble> Operands::product() const;
 
 Operands read_operands(const ProblemRequest& request) {
   Operands operands;

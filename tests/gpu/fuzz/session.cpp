@@ -8,7 +8,7 @@
 #include <fstream>
 #include <thread>
 
-#include "lab/machine/device.hpp"
+#include "tools/measure/machine/device.hpp"
 
 namespace kintsugi::test {
 namespace {
@@ -73,7 +73,7 @@ FuzzChoices choices_of(const FuzzRequest& request) {
 
 FuzzSession::FuzzSession(const FuzzRequest& request)
     : request_(request), choices_(choices_of(request)), tally_(command_of(request)),
-      device_(request.limits.on_host ? "host" : lab::device_facts().name) {
+      device_(request.limits.on_host ? "host" : measure::device_facts().name) {
   for (int worker = 0; worker < request.threads; ++worker) running_.push_back(std::make_unique<Running>());
 }
 
@@ -167,7 +167,7 @@ int FuzzSession::run_same_bits() {
   if (bits_alone.empty()) return finish();
   const auto begin = Clock::now();
   with_workers([&](Worker& worker, std::size_t index) {
-    lab::Random random(request_.seed, 1000 + index);
+    measure::Random random(request_.seed, 1000 + index);
     while (!lost_ && std::chrono::duration<double>(Clock::now() - begin).count() < request_.seconds) {
       const auto& [test, bits] =
           bits_alone[static_cast<std::size_t>(random.integer(0, std::ssize(bits_alone) - 1))];
