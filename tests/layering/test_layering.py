@@ -62,7 +62,7 @@ EXTERNAL = {
     "tuner": ["elf.h", "llvm/*"],
     "drop_in": ["nlohmann/*", "link.h", "unwind.h"] + POSIX,
     "tools/measure": ["omp.h", "fmt/*"] + POSIX,
-    "lab": ["nlohmann/*", "fmt/*", "CLI/*", "omp.h"],
+    "lab": ["nlohmann/*", "fmt/*", "CLI/*", "omp.h"] + POSIX,
     "tools": ["nlohmann/*", "fmt/*", "CLI/*", "elf.h", "omp.h"] + POSIX,
     "python": ["Python.h"],
     "examples": ["dlfcn.h"],

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "metrics_case.hpp"
-#include "mpfr_value.hpp"
+#include "tests/support/mpfr_value.hpp"
 
 namespace kintsugi::measure {
 namespace {

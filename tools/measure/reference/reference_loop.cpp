@@ -81,8 +81,8 @@ void double_double_product(MatrixView<const T> a, MatrixView<const T> b, MatrixV
 
 // ---- MPFR ----
 
-// MPFR is opened when one of its numbers is asked for, so that no program needs it to start. Its types and the values of
-// its enumerations as mpfr.h of MPFR 4 declares them.
+// MPFR is opened when one of its numbers is asked for, so that no program needs it to start. Its types and
+// the values of its enumerations are those of MPFR 4's mpfr.h.
 struct MpfrNumber {
   long precision;
   int sign;
