@@ -26,7 +26,7 @@ class Perceptron {
 };
 
 // Factorizes A = L L^T, right-looking by block columns, with look-ahead of one block column. A = M M^T / n +
-// I, where M has the distribution. The sites are those of apps/mixpert and apps/blocked_cholesky.cpp.
+// I, where M has the distribution. The sites are those of lab/apps/mixpert and lab/apps/blocked_cholesky.cpp.
 class Cholesky {
  public:
   static const std::vector<Site>& sites();

@@ -24,7 +24,7 @@ def path(tmp_path_factory):
     shutil.copytree(SOURCE / "python/kintsugi", folder / "kintsugi")
     (folder / "kintsugi/libkintsugi.so").symlink_to(os.environ["TESTED_LIBRARY"])
     (folder / "kintsugi/_core.abi3.so").symlink_to(os.environ["TESTED_PYTHON_CORE"])
-    (folder / "mixpert").symlink_to(SOURCE / "apps/mixpert")
+    (folder / "mixpert").symlink_to(SOURCE / "lab/apps/mixpert")
     return folder
 
 
