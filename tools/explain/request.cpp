@@ -24,8 +24,8 @@ void check_request(const ExplainRequest& request) {
 }
 
 template <class T>
-void fill_matrix(const measure::Distribution& distribution, measure::Side side, std::uint64_t seed,
-                 Matrix& matrix) {
+void fill_operand(const measure::Distribution& distribution, measure::Side side, std::uint64_t seed,
+                  Matrix& matrix) {
   measure::fill(distribution, side, seed,
                 core::MatrixView<T>{matrix.data<T>(), matrix.rows, matrix.columns, matrix.row_stride(),
                                     matrix.column_stride()});
@@ -41,9 +41,9 @@ Matrix generated(const ExplainRequest& request, measure::Side side) {
   try {
     const measure::Distribution distribution = measure::parse_distribution(request.distribution);
     if (type == Type::float32) {
-      fill_matrix<float>(distribution, side, seed, matrix);
+      fill_operand<float>(distribution, side, seed, matrix);
     } else {
-      fill_matrix<double>(distribution, side, seed, matrix);
+      fill_operand<double>(distribution, side, seed, matrix);
     }
   } catch (const InputError&) {
     throw;
