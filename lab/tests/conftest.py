@@ -4,7 +4,7 @@ import os
 import sys
 
 import pytest
-from tools.conftest import SOURCE, Program, random, schema, validate  # noqa: F401
+from tools.conftest import PROGRAM, SOURCE, Program, random, schema, validate  # noqa: F401
 
 sys.path.append(str(SOURCE / "tests" / "tools"))  # for test_json and test_output, whose functions these tests use
 LAB = os.environ["TESTED_LAB"]

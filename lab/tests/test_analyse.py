@@ -1,4 +1,4 @@
-"""kintsugi analyse mixpert."""
+"""kintsugi-lab analyse mixpert."""
 
 import pytest
 
@@ -11,7 +11,7 @@ def quick():
 def test_help(program):
     for words in (["analyse"], ["analyse", "mixpert"]):
         text = program.ok(*words, "--help").stdout
-        assert "Example:\n  kintsugi analyse mixpert" in text
+        assert "Example:\n  kintsugi-lab analyse mixpert" in text
     assert "--json" in text
 
 

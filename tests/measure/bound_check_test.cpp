@@ -1,4 +1,4 @@
-// Tests that the windows and bounds that lab/ derives from a plan's description are those of
+// Tests that the windows and bounds that tools/measure derives from a plan's description are those of
 // src/schemes/bound.cpp.
 #include "tools/measure/bound_check.hpp"
 

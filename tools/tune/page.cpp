@@ -26,10 +26,10 @@ std::string table_of(const std::string& title, const std::vector<std::string>& h
 
 // ---------------------------------------------------------------- graph
 
-// The graph has one box a site, from upper to bottom. An arc leads from each site to every site that reads its
+// The graph has one box a site, from top to bottom. An arc leads from each site to every site that reads its
 // results: on the right side if it leads downwards, on the left side if it leads upwards.
 constexpr int box_left = 150, box_width = 420, box_height = 44;
-constexpr int box_pitch = 70;  // from the upper of one box to the upper of the next
+constexpr int box_pitch = 70;  // from the top of one box to the top of the next
 constexpr int margin = 10;     // above the first box
 
 double middle(std::size_t site) { return static_cast<double>(site) * box_pitch + box_height / 2.0 + margin; }

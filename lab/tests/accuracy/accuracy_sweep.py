@@ -1,4 +1,4 @@
-"""Sweeps of kintsugi accuracy, and what their tests read from the rows."""
+"""Sweeps of kintsugi-lab accuracy, and what their tests read from the rows."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""kintsugi accuracy: rows, exact numbers, types, histograms, plans."""
+"""kintsugi-lab accuracy: rows, exact numbers, types, histograms, plans."""
 
 import itertools
 import json
@@ -163,7 +163,7 @@ def test_rows_that_a_scheme_refuses_are_left_out(program):
     assert result.status == 0
     found = [(row["distribution"], row["scheme"]) for row in json.loads(result.stdout)["rows"]]
     assert found == [("uniform", "h2sgemm:sb=6"), ("uniform", "native"), ("offset:20", "native")]
-    assert result.stderr.startswith("kintsugi accuracy: 1 rows are left out, the first: offset:20, h2sgemm:sb=6: ")
+    assert result.stderr.startswith("kintsugi-lab accuracy: 1 rows are left out, the first: offset:20, h2sgemm:sb=6: ")
     flags[3] = "offset:20"
     table = program("accuracy", *flags, "-o", "refused.json").stdout
     (line,) = [line.split() for line in table.splitlines() if "h2sgemm" in line]
@@ -186,6 +186,6 @@ def test_help(program):
     assert "--json" in text and all(len(line) <= 140 for line in text.splitlines())
     lines = text.split("Example:\n")[1].splitlines()
     example = lines[0].split()
-    assert example[:2] == ["kintsugi", "accuracy"]
+    assert example[:2] == ["kintsugi-lab", "accuracy"]
     program.ok(*example[1:])
     accept(json.loads((program.folder / "accuracy.json").read_text()), "accuracy")

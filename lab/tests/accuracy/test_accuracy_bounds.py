@@ -1,4 +1,4 @@
-"""A-priori bounds in the rows of kintsugi accuracy: windows, fitted schemes, parameters, broken bounds."""
+"""A-priori bounds in the rows of kintsugi-lab accuracy: windows, fitted schemes, parameters, broken bounds."""
 
 import json
 
@@ -69,5 +69,5 @@ def test_a_broken_bound_is_a_failure(program, measured):
     row = document["rows"][3]
     name = f"3x2x{row['problem']['k']} fp32 uniform seed 1, {row['scheme']} on reference h200"
     assert result.stderr == (
-        f"kintsugi: accuracy: 1 of 6 rows are beyond their scheme's a-priori bound, the first: {name}\n"
+        f"kintsugi-lab: accuracy: 1 of 6 rows are beyond their scheme's a-priori bound, the first: {name}\n"
     )

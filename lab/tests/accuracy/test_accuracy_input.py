@@ -1,4 +1,4 @@
-"""Files that kintsugi accuracy continues, and bad input that it refuses."""
+"""Files that kintsugi-lab accuracy continues, and bad input that it refuses."""
 
 import json
 import os
@@ -33,8 +33,8 @@ def test_a_second_run_skips_what_is_there(program, measured):
         ({"version": "0.0.9"}, 'r.json: its version is "0.0.9" and ours is '),
         ({"commit": "x"}, 'r.json: its commit is "x" and ours is '),
         ({"format_version": 2}, "r.json: its format_version is 2 and ours is 1"),
-        ({"format": "kintsugi.gemm"}, "r.json: exists and was not written by kintsugi accuracy"),
-        ({"rows": [{}]}, "r.json: cannot be continued by kintsugi accuracy"),
+        ({"format": "kintsugi.gemm"}, "r.json: exists and was not written by kintsugi-lab accuracy"),
+        ({"rows": [{}]}, "r.json: cannot be continued by kintsugi-lab accuracy"),
     ],
 )
 def test_other_files_are_refused(program, measured, change, message):

@@ -1,4 +1,4 @@
-"""kintsugi report: the page and its figures."""
+"""kintsugi-lab report: the page and its figures."""
 
 import itertools
 import json
@@ -110,7 +110,7 @@ def test_the_table_has_every_row_and_the_page_its_sources(program, results):
     assert results["commit"] in text
     (code,) = [node for node in root.iter() if node.tag.endswith("}code")]
     command = code.text.split()
-    assert command[:2] == ["kintsugi", "accuracy"]
+    assert command[:2] == ["kintsugi-lab", "accuracy"]
     again = program.ok(*command[1:]).stdout
     assert f"{len(results['rows'])} of them were there already" in again, "the page's command is the file's sweep"
 
@@ -308,7 +308,7 @@ def test_one_point_is_no_figure(program):
     "text,message",
     [
         ("{", "f.json: is not a JSON object"),
-        ("{}", "f.json: its format is null; kintsugi report reads those of kintsugi accuracy and kintsugi bench"),
+        ("{}", "f.json: its format is null; kintsugi-lab report reads those of kintsugi-lab accuracy and kintsugi bench"),
         ('{"format": "kintsugi.gemm", "format_version": 1}', 'f.json: its format is "kintsugi.gemm"; '),
         ('{"format": "kintsugi.accuracy", "format_version": 2}', "f.json: its format_version is 2; this program reads 1"),
         ('{"format": "kintsugi.accuracy", "format_version": 1}', "f.json: version is null; expected: a text"),

@@ -1,4 +1,4 @@
-"""kintsugi reproduce: every figure at small sizes, its data, pages, pictures and claims; bad input."""
+"""kintsugi-lab reproduce: every figure at small sizes, its data, pages, pictures and claims; bad input."""
 
 import json
 import re
@@ -270,7 +270,7 @@ def test_list(program):
 
 
 def test_bad_input(program):
-    assert program.bad("reproduce") == "FIGURE: is missing; kintsugi reproduce --list shows all figures"
+    assert program.bad("reproduce") == "FIGURE: is missing; kintsugi-lab reproduce --list shows all figures"
     assert program.bad("reproduce", "h2sgemm-fig2") == "-o: a folder for the results is needed"
     message = program.bad("reproduce", "h2sgemm-fig3", "-o", "out")
     assert message.startswith('FIGURE: "h2sgemm-fig3" is not known; did you mean h2sgemm-fig2? Accepted: all, h2sgemm-table1, h2sgemm-fig2, ')
@@ -289,5 +289,5 @@ def test_help(program):
     text = program.ok("reproduce", "--help").stdout
     assert "--json" in text and all(len(line) <= 140 for line in text.splitlines())
     example = text.split("Example:\n")[1].splitlines()[0].split()
-    assert example[:2] == ["kintsugi", "reproduce"]
+    assert example[:2] == ["kintsugi-lab", "reproduce"]
     program.ok(*example[1:])

@@ -24,7 +24,7 @@ class FuzzSession::Worker {
   Worker(FuzzSession& session, std::size_t index)
       : session_(session), running(*session.running_[index]),
         lane_(session.request_.limits.on_host ? make_host_lane() : make_device_lane()) {
-    omp_set_num_threads(1);  // for the lab's loops in this thread: the workers already use all cores
+    omp_set_num_threads(1);  // for loops of tools/measure in this thread: the workers already use all cores
     kintsugi_create(&handle_);
   }
   ~Worker() { kintsugi_destroy(handle_); }
