@@ -8,7 +8,7 @@ option(KINTSUGI_UNITY_BUILD "Compile the files of a folder of the library and of
 function(kintsugi_compile_together target)
   foreach(source IN LISTS ARGN)
     cmake_path(ABSOLUTE_PATH source OUTPUT_VARIABLE group)
-    cmake_path(RELATIVE_PATH group BASE_DIRECTORY ${PROJECT_SOURCE_DIR})
+    cmake_path(RELATIVE_PATH group BASE_DIRECTORY ${kintsugi_SOURCE_DIR})
     cmake_path(GET group PARENT_PATH group)
     set_source_files_properties(${source} PROPERTIES UNITY_GROUP ${group})
   endforeach()

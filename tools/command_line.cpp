@@ -8,7 +8,7 @@
 #include <optional>
 #include <utility>
 
-#include "lab/nearest_name.hpp"
+#include "tools/measure/nearest_name.hpp"
 
 namespace kintsugi::tools {
 
@@ -21,7 +21,7 @@ std::string braced(const std::vector<std::string>& names) {
 }
 
 std::string not_accepted(const std::string& value, const std::vector<std::string>& names) {
-  return fmt::format("\"{}\" is not accepted{}", value, lab::accepted_names(value, "accepted:", names));
+  return fmt::format("\"{}\" is not accepted{}", value, measure::accepted_names(value, "accepted:", names));
 }
 
 bool equal_in_any_case(const std::string& x, const std::string& y) {
@@ -65,7 +65,7 @@ std::vector<std::string> flag_names(const CLI::App& command) {
 // Hint for an unknown flag (`--flag` or `--flag=value`).
 std::string flag_hint(const CLI::App& command, const std::string& word) {
   const std::string flag = word.substr(0, word.find('='));
-  const auto nearest = lab::nearest_name(flag.substr(flag.find_first_not_of('-')), flag_names(command));
+  const auto nearest = measure::nearest_name(flag.substr(flag.find_first_not_of('-')), flag_names(command));
   return nearest ? "did you mean --" + *nearest + "? " : "";
 }
 
@@ -73,11 +73,11 @@ std::string unknown_word(const CLI::App& program, const std::string& word) {
   const auto chosen = program.get_subcommands();
   const bool is_flag = word.starts_with("-") && word.find_first_not_of('-') != std::string::npos;
   const CLI::App& command = chosen.empty() ? program : *chosen.front();
-  const std::string help = chosen.empty() ? "kintsugi --help" : "kintsugi " + command.get_name() + " --help";
+  const std::string help = program.get_name() + (chosen.empty() ? "" : " " + command.get_name()) + " --help";
   if (is_flag)
     return fmt::format("{}: is not known here; {}{} lists the flags", word, flag_hint(command, word), help);
   if (!chosen.empty()) return fmt::format("{}: is not known here; {} lists the arguments", word, help);
-  const auto nearest = lab::nearest_name(word, command_names(program));
+  const auto nearest = measure::nearest_name(word, command_names(program));
   const std::string hint = nearest ? "did you mean " + *nearest + "? " : "";
   return fmt::format("{}: is not known here; {}{} lists the commands", word, hint, help);
 }
@@ -94,7 +94,7 @@ void print_help(CLI::App& program, const std::string& name) {
     return;
   }
   fail("COMMAND", "there is no command \"{}\"{}", name,
-       lab::accepted_names(name, "the commands are", command_names(program)));
+       measure::accepted_names(name, "the commands are", command_names(program)));
 }
 
 }  // namespace
@@ -137,7 +137,8 @@ std::string command_line_message(const CLI::App& program, const CLI::ParseError&
   if (!extras.empty()) return unknown_word(program, extras.front());
   const std::string text = error.what();
   constexpr std::string_view required = " is required";
-  if (text.starts_with("A subcommand")) return "command: one is needed; kintsugi --help lists them";
+  if (text.starts_with("A subcommand"))
+    return "command: one is needed; " + program.get_name() + " --help lists them";
   if (text.ends_with(required)) return text.substr(0, text.size() - required.size()) + ": is missing";
   for (const std::string_view word : {" requires ", " excludes "}) {
     if (const auto found = text.find(word); found != std::string::npos)
@@ -148,10 +149,9 @@ std::string command_line_message(const CLI::App& program, const CLI::ParseError&
 
 void add_help(CLI::App& program, Action& action) {
   auto name = std::make_shared<std::string>();
-  CLI::App* command = program.add_subcommand("help", "Describe a command, as kintsugi COMMAND --help does");
-  command->footer(
-      "Example:\n"
-      "  kintsugi help gemm");
+  CLI::App* command =
+      program.add_subcommand("help", "Describe a command, as " + program.get_name() + " COMMAND --help does");
+  command->footer("Example:\n  " + program.get_name() + " help " + command_names(program).front());
   command->add_option("COMMAND", *name, "A command that kintsugi --help lists");
   command->callback([name, &program, &action] { action = [name, &program] { print_help(program, *name); }; });
 }

@@ -22,7 +22,7 @@ CLI::Validator whole_number(std::int64_t min, std::int64_t max);
 // Returns CLI11's message in the program's form, `<flag>: <what>`.
 std::string command_line_message(const CLI::App& program, const CLI::ParseError& error);
 
-// Adds `kintsugi help COMMAND`, which prints the same as `kintsugi COMMAND --help`.
+// Adds the command `help COMMAND`, which prints the same as `COMMAND --help`. Comes after all others.
 void add_help(CLI::App& program, Action& action);
 
 }  // namespace kintsugi::tools

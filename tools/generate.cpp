@@ -6,7 +6,7 @@
 #include "commands.hpp"
 #include "io/atomic_file.hpp"
 #include "io/matrix_file.hpp"
-#include "lab/generators/generators.hpp"
+#include "tools/measure/generators/generators.hpp"
 
 namespace kintsugi::tools {
 
@@ -42,25 +42,26 @@ MatrixShape parse_matrix_shape(const std::string& text) {
 
 // Fills the matrix. T is the type of the elements' parts. Real and imaginary parts have different seeds.
 template <class T>
-void fill_matrix(const lab::Distribution& distribution, lab::Side side, std::uint64_t seed, Matrix& matrix) {
+void fill_matrix(const measure::Distribution& distribution, measure::Side side, std::uint64_t seed,
+                 Matrix& matrix) {
   const std::int64_t parts = matrix.complex ? 2 : 1;
   for (std::int64_t part = 0; part < parts; ++part) {
-    lab::fill(distribution, side, part == 0 ? seed : ~seed,
-              core::MatrixView<T>{matrix.data<T>() + part, matrix.rows, matrix.columns,
-                                  parts * matrix.row_stride(), parts * matrix.column_stride()});
+    measure::fill(distribution, side, part == 0 ? seed : ~seed,
+                  core::MatrixView<T>{matrix.data<T>() + part, matrix.rows, matrix.columns,
+                                      parts * matrix.row_stride(), parts * matrix.column_stride()});
   }
 }
 
-lab::Distribution parse_distribution(const std::string& text) {
+measure::Distribution parse_distribution(const std::string& text) {
   try {
-    return lab::parse_distribution(text);
+    return measure::parse_distribution(text);
   } catch (const std::runtime_error& error) {
     fail("DISTRIBUTION", "{}", error.what());
   }
 }
 
-void fill_matrix(const GenerateRequest& request, const lab::Distribution& distribution, Matrix& matrix) {
-  const auto side = request.side == "a" ? lab::Side::a : lab::Side::b;
+void fill_matrix(const GenerateRequest& request, const measure::Distribution& distribution, Matrix& matrix) {
+  const auto side = request.side == "a" ? measure::Side::a : measure::Side::b;
   const std::uint64_t seed = parse_seed("--seed", request.seed);
   try {
     switch (matrix.type()) {
@@ -77,7 +78,7 @@ void run_generate(const GenerateRequest& request) {
   check_output(request.output);
   if (is_standard_output(request.output) && request.json)
     fail("-o", "- is standard output, where --json writes too; give a file");
-  const lab::Distribution distribution = parse_distribution(request.distribution);
+  const measure::Distribution distribution = parse_distribution(request.distribution);
   const MatrixShape shape = parse_matrix_shape(request.shape);
   const bool complex = request.type.starts_with("c");
   const Type type = request.type == "dd"           ? Type::double_double
@@ -112,7 +113,7 @@ std::string generate_footer() {
       "  kintsugi generate phi:2 512x256 -o A.npy --seed 1 --side a\n"
       "\n"
       "Distributions:\n";
-  for (const auto& form : lab::distribution_forms()) text += "  " + form + "\n";
+  for (const auto& form : measure::distribution_forms()) text += "  " + form + "\n";
   return text;
 }
 

@@ -4,7 +4,7 @@
 #include <set>
 
 #include "commands.hpp"
-#include "lab/nearest_name.hpp"
+#include "tools/measure/nearest_name.hpp"
 
 namespace kintsugi::tools {
 
@@ -19,7 +19,8 @@ Json wanted_schemes(const Json& all, const std::vector<std::string>& names) {
   for (const auto& text : names) {
     const std::string name = text.substr(0, text.find(':'));
     if (std::find(known.begin(), known.end(), name) == known.end())
-      fail("NAME", "there is no scheme \"{}\"{}", name, lab::accepted_names(name, "the schemes are", known));
+      fail("NAME", "there is no scheme \"{}\"{}", name,
+           measure::accepted_names(name, "the schemes are", known));
     wanted.insert(name);
   }
   Json result = Json::array();

@@ -135,6 +135,20 @@ void print(const Json& document) {
   fmt::print("{}\n", document.dump(2, ' ', false, Json::error_handler_t::replace));
 }
 
+std::string results_text(const Json& document) {
+  Json head = document;
+  head.erase("rows");
+  std::string result = head.dump(2, ' ', false, Json::error_handler_t::replace);
+  result.erase(result.size() - 2);  // "\n}"
+  result += ",\n  \"rows\": [";
+  const char* separator = "\n    ";
+  for (const Json& row : document.at("rows")) {
+    result += separator + row.dump();
+    separator = ",\n    ";
+  }
+  return result + "\n  ]\n}\n";
+}
+
 Json number(double value) {
   if (std::isnan(value)) return "nan";
   if (std::isinf(value)) return value > 0 ? "inf" : "-inf";

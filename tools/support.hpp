@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <kintsugi/kintsugi.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -90,6 +91,8 @@ std::string flag_of(const Json& setting);
 Json document(const std::string& name, int format_version = 1);
 std::string commit();
 void print(const Json& document);
+// Returns the text of a document with rows. The head has one member per line, and each row is one line.
+std::string results_text(const Json& document);
 
 // Returns the JSON value of a text or a stream. If the input is malformed, returns a discarded value and
 // throws no exception.
@@ -105,6 +108,17 @@ Json number(double value);
 Json number_or_null(const std::optional<double>& value);
 // Returns the value that number() wrote.
 double read_number(const Json& number);
+
+// ------------------------------------------------------------------- lists
+
+template <class T>
+bool contains(const std::vector<T>& list, const T& value) {
+  return std::find(list.begin(), list.end(), value) != list.end();
+}
+template <class T>
+void add_once(std::vector<T>& list, const T& value) {
+  if (!contains(list, value)) list.push_back(value);
+}
 
 // ------------------------------------------------------------------- text
 

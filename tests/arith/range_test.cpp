@@ -8,12 +8,12 @@
 #include <random>
 #include <vector>
 
-#include "lab/generators/random.hpp"
+#include "tools/measure/generators/random.hpp"
 
 namespace kintsugi::test {
 namespace {
 
-using lab::Random;
+using measure::Random;
 
 // A vector's range with the depth that set_depth() finds, and its depth by definition.
 struct Depths {

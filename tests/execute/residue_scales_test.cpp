@@ -30,7 +30,7 @@ void expect_within_bound(GemmDataOf<T>& data) {
   data.run_well();
   const Allowance<T> allowance(scheme, *core::find_engine(data.test().engine), constant(data.a()),
                                constant(data.b()));
-  for (const lab::ElementError& element : element_errors(data)) {
+  for (const measure::ElementError& element : element_errors(data)) {
     ASSERT_LE(std::abs(element.error), allowance(element, data.test().alpha))
         << data.test().scheme << ", " << data.test().distribution << ", k " << data.test().k << " at "
         << element.i << ", " << element.j;
@@ -121,7 +121,7 @@ TEST(ResidueScales, NormsKeepMoreBitsThanExponents) {
         {.m = 20, .n = 20, .k = 1000, .distribution = "phi:2", .scheme = scheme, .engine = "cpu"});
     data.run_well();
     double largest = 0;
-    for (const lab::ElementError& element : element_errors(data))
+    for (const measure::ElementError& element : element_errors(data))
       largest = std::max(largest, std::abs(element.error) / element.absolute);
     return largest;
   };

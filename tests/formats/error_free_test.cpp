@@ -7,14 +7,14 @@
 #include <cmath>
 #include <limits>
 
-#include "lab/generators/random.hpp"
-#include "lab/reference/exact.hpp"
+#include "tools/measure/generators/random.hpp"
+#include "tools/measure/reference/exact.hpp"
 
 namespace kintsugi::core {
 namespace {
 
-using lab::ExactSum;
-using lab::Random;
+using measure::ExactSum;
+using measure::Random;
 
 template <class T>
 T rounded(const ExactSum& sum) {

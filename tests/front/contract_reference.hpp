@@ -11,9 +11,9 @@
 #include <type_traits>
 #include <vector>
 
-#include "lab/metrics.hpp"
 #include "tests/support/complex_reference.hpp"
 #include "tests/support/pair_reference.hpp"
+#include "tools/measure/metrics.hpp"
 
 namespace kintsugi::test {
 
@@ -138,7 +138,7 @@ std::int64_t expect_kept(GemmDataOf<T>& data, const std::vector<T>& before, bool
   if constexpr (!std::is_same_v<T, DoubleDouble>) {
     if (natively) {
       const double alpha = magnitude_of(data.alpha());
-      promise.underflow = lab::contract_underflow<core::RealOf<T>>(alpha, promise.products);
+      promise.underflow = measure::contract_underflow<core::RealOf<T>>(alpha, promise.products);
       promise.may_overflow_on_the_way = true;
     }
   }

@@ -24,9 +24,9 @@ class Exact : public testing::Test {
   static void expect_correctly_rounded(GemmDataOf<T>& data) {
     std::vector<T> expected(static_cast<std::size_t>(data.test().m * data.test().n));
     const MatrixView<T> exact{expected.data(), data.test().m, data.test().n, 1, data.test().m};
-    lab::Product<T> product{constant(data.a()), constant(data.b()), data.alpha(), data.beta()};
+    measure::Product<T> product{constant(data.a()), constant(data.b()), data.alpha(), data.beta()};
     product.c0 = constant(data.c());
-    lab::exact_product<T>(product, exact);
+    measure::exact_product<T>(product, exact);
     data.run_well();
     for (std::int64_t j = 0; j < data.test().n; ++j) {
       for (std::int64_t i = 0; i < data.test().m; ++i) {

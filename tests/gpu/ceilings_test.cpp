@@ -1,12 +1,12 @@
-// Tests the probes of lab/ on a device: their results are checked, and their rates have the expected order.
-#include "lab/machine/ceilings.hpp"
+// Tests the probes of tools/measure on a device: their results are checked, and their rates have the expected order.
+#include "tools/measure/machine/ceilings.hpp"
 
 #include <gtest/gtest.h>
 
 #include <iostream>
 #include <map>
 
-namespace kintsugi::lab {
+namespace kintsugi::measure {
 namespace {
 
 std::map<std::string, double> measured(const DeviceFacts& facts) {
@@ -68,4 +68,4 @@ TEST(DeviceGraph, AnErrorInsideEndsTheCapture) {
 }
 
 }  // namespace
-}  // namespace kintsugi::lab
+}  // namespace kintsugi::measure

@@ -33,12 +33,12 @@ ALLOWED = {
     # The compiler pass, and the table of call sites that it writes.
     "tuner": [],
     "drop_in": ["include", "tuner"],
-    "lab": ["src/arith", "src/formats", "src/base"],
-    "tools": ["include", "lab", "tuner"],
+    # Measures for the programs and the tests.
+    "tools/measure": ["src/arith", "src/formats", "src/base"],
+    "tools": ["include", "tools/measure", "tuner"],
+    "lab": ["include", "tools", "tools/measure", "src/arith", "src/formats", "src/base"],
     "python": ["include"],
     "examples": ["include"],
-    # Programs that know BLAS alone.
-    "apps": [],
     "tests": ["*"],
 }
 
@@ -61,18 +61,18 @@ EXTERNAL = {
     "src/front": ["nlohmann/*"],
     "tuner": ["elf.h", "llvm/*"],
     "drop_in": ["nlohmann/*", "link.h", "unwind.h"] + POSIX,
-    "lab": ["gmp.h", "mpfr.h", "omp.h", "nlohmann/*", "fmt/*"] + POSIX,
+    "tools/measure": ["omp.h", "fmt/*"] + POSIX,
+    "lab": ["nlohmann/*", "fmt/*", "CLI/*", "omp.h"] + POSIX,
     "tools": ["nlohmann/*", "fmt/*", "CLI/*", "elf.h", "omp.h"] + POSIX,
     "python": ["Python.h"],
     "examples": ["dlfcn.h"],
-    "apps": [],
     "tests": ["*"],
 }
 # The only files of the library that know {fmt}; everything else says base/text/format_text.hpp.
 EXTERNAL_OF_FILE = {"src/base/text/format_text.hpp": ["fmt/*"], "src/base/text/format_text.cpp": ["fmt/*"]}
 # CUDA's own, which its compiler brings: for device code alone. No file for the host sees them.
 OF_DEVICE_CODE = {"src/engines/cuda": ["cooperative_groups.h", "cuda_bf16.h", "cuda_fp16.h"],
-                  "lab": ["cuda_bf16.h", "cuda_fp16.h"]}
+                  "tools/measure": ["cuda_bf16.h", "cuda_fp16.h"]}
 # Made by the build: the commit of the sources.
 GENERATED = {"tools": ["kintsugi_commit.hpp"]}
 
@@ -88,6 +88,8 @@ def matches(name, patterns):
 def module_of(path):
     """The module of a file given relative to the root: "src/planner", "src/engines/cpu", "tools", ..."""
     parts = pathlib.PurePosixPath(path).parts
+    if parts[:2] in (("tools", "measure"), ("lab", "tests")):
+        return {"tools": "tools/measure", "lab": "tests"}[parts[0]]
     if parts[0] != "src":
         return parts[0]
     if parts[1] == "engines" and len(parts) > 3:
@@ -144,7 +146,7 @@ def judge(root, file, quote, name):
 
 def violations(root, skip=()):
     found = []
-    for top in ("src", "include", "tuner", "drop_in", "tools", "lab", "python", "examples", "apps", "tests"):
+    for top in ("src", "include", "tuner", "drop_in", "tools", "lab", "python", "examples", "tests"):
         for file in sorted((root / top).rglob("*")):
             if file.suffix not in ENDINGS or file in skip:
                 continue
@@ -174,6 +176,8 @@ def test_something_was_read():
     ("src/schemes/bad.cpp", '#include "planner/plan.hpp"\n', "src/schemes may not include src/planner"),
     ("src/front/bad.cpp", '#include "engines/engine.hpp"\n', "src/front may not include src/engines"),
     ("tools/bad.cpp", '  #  include "../src/base/status.hpp"\n', "tools may not include src/base"),
+    ("tools/bad.cpp", '#include "lab/lab.hpp"\n', "tools may not include lab"),
+    ("tools/measure/bad.cpp", "#include <mpfr.h>\n", "tools/measure may not include <mpfr.h>"),
     ("lab/bad.cpp", '#include "planner/plan.hpp"\n', "lab may not include src/planner"),
     ("drop_in/blas/bad.cpp", '#include "base/status.hpp"\n', "drop_in may not include src/base"),
     ("drop_in/blas/bad.cpp", "#include <cblas.h>\n", "drop_in may not include <cblas.h>"),

@@ -13,7 +13,6 @@
 #include "base/memory.hpp"
 #include "engines/registry.hpp"
 #include "kintsugi/kintsugi.h"
-#include "lab/generators/generators.hpp"
 #include "planner/candidates/candidates.hpp"
 #include "planner/candidates/expected_times.hpp"
 #include "planner/plan.hpp"
@@ -22,6 +21,7 @@
 #include "split/ranges.hpp"
 #include "split/split.hpp"
 #include "tests/support/processor_time.hpp"
+#include "tools/measure/generators/generators.hpp"
 
 namespace kintsugi::core {
 namespace {
@@ -45,10 +45,10 @@ struct Shape {
 };
 
 template <class T>
-std::vector<T> matrix(std::int64_t rows, std::int64_t columns, lab::Side side) {
+std::vector<T> matrix(std::int64_t rows, std::int64_t columns, measure::Side side) {
   std::vector<T> values(static_cast<std::size_t>(rows * columns));
-  lab::fill(lab::parse_distribution("phi:0.5"), side, 3,
-            MatrixView<T>{values.data(), rows, columns, 1, rows});
+  measure::fill(measure::parse_distribution("phi:0.5"), side, 3,
+                MatrixView<T>{values.data(), rows, columns, 1, rows});
   return values;
 }
 
@@ -57,8 +57,8 @@ template <class T>
 class Case {
  public:
   Case(const Shape& shape, int threads)
-      : shape_(shape), threads_(threads), a_(matrix<T>(shape.m, shape.k, lab::Side::a)),
-        b_(matrix<T>(shape.k, shape.n, lab::Side::b)), c_(static_cast<std::size_t>(shape.m * shape.n)) {}
+      : shape_(shape), threads_(threads), a_(matrix<T>(shape.m, shape.k, measure::Side::a)),
+        b_(matrix<T>(shape.k, shape.n, measure::Side::b)), c_(static_cast<std::size_t>(shape.m * shape.n)) {}
 
   double products() const { return static_cast<double>(shape_.m * shape_.n) * static_cast<double>(shape_.k); }
 

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "engines/reference/models.hpp"
-#include "lab/reference/exact.hpp"
+#include "tools/measure/reference/exact.hpp"
 
 namespace kintsugi::core {
 namespace {
@@ -40,8 +40,8 @@ template <class Model>
 Outcome measure(Accumulator bound_of, const Format& format, const Operands& run, bool outside = false) {
   std::vector<typename Model::Element> a;
   std::vector<typename Model::Element> b;
-  lab::ExactSum exact;
-  lab::ExactSum magnitude;
+  measure::ExactSum exact;
+  measure::ExactSum magnitude;
   exact.add(run.sum);
   magnitude.add(std::fabs(run.sum));
   double largest = 0;

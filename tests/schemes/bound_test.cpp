@@ -9,10 +9,10 @@
 
 #include "engines/registry.hpp"
 #include "formats/formats.hpp"
-#include "lab/generators/random.hpp"
 #include "tests/support/effort.hpp"
 #include "tests/support/gemm_case.hpp"
 #include "tests/support/scheme_bound.hpp"
+#include "tools/measure/generators/random.hpp"
 
 namespace kintsugi::core {
 namespace {
@@ -210,8 +210,8 @@ struct DepthVector {
 };
 
 // One element in ten is zero for each of `zeros`; all others lie within `widest` + 1 binades.
-DepthVector draw_depth_vector(lab::Random& random, std::int64_t k, std::int64_t widest, std::int64_t zeros,
-                              int top_exponent) {
+DepthVector draw_depth_vector(measure::Random& random, std::int64_t k, std::int64_t widest,
+                              std::int64_t zeros, int top_exponent) {
   DepthVector vector;
   VectorRange range;
   for (std::int64_t p = 0; p < k; ++p) {
@@ -251,7 +251,7 @@ void expect_depth_covers(const Program& program, const DepthVector& a, const Dep
 }
 
 TEST(Depth, BoundCoversTheSumOfItsProducts) {
-  lab::Random random(std::random_device{}());
+  measure::Random random(std::random_device{}());
   const Program& program = find_scheme("fp16x3")->program;
   const int top = program.split_a.top_exponent;
   int proved = 0;

@@ -13,10 +13,10 @@ namespace kintsugi::test {
 template <class T>
 std::vector<T> exactly(GemmDataOf<T>& data) {
   std::vector<T> expected(static_cast<std::size_t>(data.test().m * data.test().n));
-  lab::Product<T> product{constant(data.a()), constant(data.b()), data.alpha(), data.beta()};
+  measure::Product<T> product{constant(data.a()), constant(data.b()), data.alpha(), data.beta()};
   product.c0 = constant(data.c());
-  lab::exact_product<T>(product,
-                        MatrixView<T>{expected.data(), data.test().m, data.test().n, 1, data.test().m});
+  measure::exact_product<T>(product,
+                            MatrixView<T>{expected.data(), data.test().m, data.test().n, 1, data.test().m});
   return expected;
 }
 

@@ -72,7 +72,7 @@ TYPED_TEST(Int52Scheme, StaysWithinItsBound) {
           {.m = 20, .n = 17, .k = 130, .distribution = distribution, .engine = "cpu"}, with_words(words));
       const Allowance<TypeParam> allowed(*core::find_scheme(with_words(words)), engine, constant(data.a()),
                                          constant(data.b()));
-      for (const lab::ElementError& element : element_errors(data)) {
+      for (const measure::ElementError& element : element_errors(data)) {
         ASSERT_LE(std::abs(element.error), allowed(element)) << distribution << " " << words;
       }
     }

@@ -39,13 +39,13 @@ void expect_reported_bound(GemmDataOf<double>& data) {
   data.run_well(handle);
   const json adapted = handle.report().at("adapted");
   const auto norms_of = [&](core::MatrixView<const double> vectors, const char* split) {
-    return lab::vector_norms(vectors, lab::split_window(fuzz::split_of(adapted.at(split))));
+    return measure::vector_norms(vectors, measure::split_window(fuzz::split_of(adapted.at(split))));
   };
-  const lab::VectorNorms a = norms_of(constant(data.a()), "split_a");
-  const lab::VectorNorms b = norms_of(constant(data.b()).transposed(), "split_b");
-  const lab::BoundCoefficients bound = fuzz::coefficients_of(adapted.at("bound_in_window"));
+  const measure::VectorNorms a = norms_of(constant(data.a()), "split_a");
+  const measure::VectorNorms b = norms_of(constant(data.b()).transposed(), "split_b");
+  const measure::BoundCoefficients bound = fuzz::coefficients_of(adapted.at("bound_in_window"));
   for (const auto& element : element_errors(data)) {
-    EXPECT_LE(std::abs(element.error), lab::allowed_error<double>(bound, element, a, b))
+    EXPECT_LE(std::abs(element.error), measure::allowed_error<double>(bound, element, a, b))
         << "element (" << element.i << ", " << element.j << "), bound " << adapted.at("bound_in_window");
   }
 }

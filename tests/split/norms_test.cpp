@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "arith/residue/residue_scale.hpp"
-#include "lab/generators/generators.hpp"
 #include "schemes/ozaki2.hpp"
 #include "split/ranges.hpp"
 #include "split/residues/norms.hpp"
+#include "tools/measure/generators/generators.hpp"
 
 namespace kintsugi::core {
 namespace {
@@ -71,7 +71,7 @@ class Norms : public testing::TestWithParam<const char*> {
   void make(std::int64_t k, std::uint64_t seed) {
     elements_.assign(static_cast<std::size_t>(vectors * k), 0);
     const MatrixView<double> view{elements_.data(), vectors, k, 1, vectors};
-    lab::fill(lab::parse_distribution(GetParam()), lab::Side::a, seed, view);
+    measure::fill(measure::parse_distribution(GetParam()), measure::Side::a, seed, view);
     view_ = {elements_.data(), vectors, k, 1, vectors};
     ranges_.assign(vectors, VectorRange{});
   }

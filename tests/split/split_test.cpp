@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "formats/formats.hpp"
-#include "lab/generators/generators.hpp"
 #include "schemes/program.hpp"
 #include "split/ranges.hpp"
+#include "tools/measure/generators/generators.hpp"
 
 namespace kintsugi::core {
 namespace {
@@ -22,7 +22,7 @@ struct Operand {
           std::uint64_t seed)
       : memory(static_cast<std::size_t>(vectors * k)) {
     view = {memory.data(), vectors, k, strided ? 1 : k, strided ? vectors : 1};
-    lab::fill(lab::parse_distribution(distribution), lab::Side::a, seed, view);
+    measure::fill(measure::parse_distribution(distribution), measure::Side::a, seed, view);
   }
   MatrixView<const float> read() const {
     return {memory.data(), view.rows, view.columns, view.row_stride, view.column_stride};
@@ -107,7 +107,7 @@ void expect_ranges_in_any_layout(const std::string& distribution) {
     for (const auto& [row, column] : {std::pair{1, vectors}, {k, 1}, {1, vectors + 3}, {2, 2 * vectors}}) {
       std::vector<T> memory(static_cast<std::size_t>((vectors + 3) * 2 * k + k));
       const MatrixView<T> view{memory.data(), vectors, k, row, column};
-      lab::fill(lab::parse_distribution(distribution), lab::Side::a, 9, view);
+      measure::fill(measure::parse_distribution(distribution), measure::Side::a, 9, view);
       expect_ranges_of_every_element(MatrixView<const T>{memory.data(), vectors, k, row, column},
                                      distribution);
     }
@@ -226,7 +226,7 @@ void expect_same_in_panels(const SplitRule& rule, const std::string& distributio
   std::vector<T> memory(static_cast<std::size_t>(vectors * k));
   const MatrixView<RealOf<T>> reals{reinterpret_cast<RealOf<T>*>(memory.data()), parts * vectors, k, 1,
                                     parts * vectors};
-  lab::fill(lab::parse_distribution(distribution), lab::Side::a, 6, reals);
+  measure::fill(measure::parse_distribution(distribution), measure::Side::a, 6, reals);
   const MatrixView<const T> elements{memory.data(), vectors, k, 1, vectors};
   OperandView<T> operand;
   if constexpr (is_complex<T>) {

@@ -11,8 +11,8 @@
 
 #include "formats/fp16.hpp"
 #include "formats/fp64.hpp"
-#include "lab/generators/generators.hpp"
 #include "split/ranges.hpp"
+#include "tools/measure/generators/generators.hpp"
 
 namespace kintsugi::core {
 namespace {
@@ -30,7 +30,7 @@ class SplitOperand {
       : values_(vector_count * vector_length), ranges_(vector_count), exponents_(max_slices * vector_count),
         residuals_(vector_count * vector_length), tops_(vector_count) {
     const MatrixView<T> view{values_.data(), vector_count, vector_length, 1, vector_count};
-    lab::fill(lab::parse_distribution(distribution), lab::Side::a, 7, view);
+    measure::fill(measure::parse_distribution(distribution), measure::Side::a, 7, view);
     split_.by_sigma = by_sigma;
     split(format, storage, bits);
   }

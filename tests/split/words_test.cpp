@@ -7,10 +7,10 @@
 
 #include "arith/exact/exact_sum.hpp"
 #include "formats/int52.hpp"
-#include "lab/generators/generators.hpp"
 #include "schemes/program.hpp"
 #include "split/ranges.hpp"
 #include "split/split.hpp"
+#include "tools/measure/generators/generators.hpp"
 
 namespace kintsugi::core {
 namespace {
@@ -78,7 +78,7 @@ TYPED_TEST(Words, SumToTheNearestGridPoint) {
       for (int words = 1; words <= 4; ++words) {
         std::vector<TypeParam> elements(19 * 77);
         const MatrixView<TypeParam> rows{elements.data(), 19, 77, 77, 1};
-        lab::fill(lab::parse_distribution(distribution), lab::Side::a, 5, rows);
+        measure::fill(measure::parse_distribution(distribution), measure::Side::a, 5, rows);
         SCOPED_TRACE(testing::Message() << distribution << " " << words);
         this->split(elements, 19, strided, words);
         this->expect_nearest_everywhere();

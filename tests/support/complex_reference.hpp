@@ -5,12 +5,12 @@
 #include <complex>
 #include <random>
 
-#include "tests/lab/mpfr_value.hpp"
 #include "tests/support/gemm_case.hpp"
+#include "tests/support/mpfr_value.hpp"
 
 namespace kintsugi::test {
 
-using lab::testing::Mpfr;
+using measure::testing::Mpfr;
 
 inline constexpr kintsugi_op ops[] = {KINTSUGI_OP_N, KINTSUGI_OP_T, KINTSUGI_OP_C};
 inline constexpr kintsugi_layout layouts[] = {KINTSUGI_COLUMN_MAJOR, KINTSUGI_ROW_MAJOR};

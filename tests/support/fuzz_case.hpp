@@ -13,7 +13,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "lab/generators/random.hpp"
+#include "tools/measure/generators/random.hpp"
 
 namespace kintsugi::test {
 
@@ -33,7 +33,7 @@ struct FuzzCase {
                reuse_b = 0;  // 1: all items share the first one's operand (stride 0, equal pointers)
   std::string alpha = "1", beta = "0";  // "re" or "re,im"; of double-double numbers "hi,lo"
   std::string values_a = "uniform", values_b = "uniform",
-              values_c = "uniform";                          // lab/generators/generators.hpp
+              values_c = "uniform";                          // tools/measure/generators/generators.hpp
   std::int64_t special_a = 0, special_b = 0, special_c = 0;  // number of special values among them
   std::uint64_t seed = 1;                                    // of the values
   std::string accuracy, policy, scheme, engine;              // empty: not set
@@ -294,7 +294,7 @@ class CaseGenerator {
   }
 
   const FuzzChoices& choices_;
-  lab::Random random_;
+  measure::Random random_;
 };
 
 }  // namespace kintsugi::test

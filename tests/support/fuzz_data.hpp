@@ -15,8 +15,8 @@
 #include "base/view.hpp"
 #include "formats/double_double.hpp"
 #include "kintsugi/kintsugi.h"
-#include "lab/generators/generators.hpp"
 #include "tests/support/fuzz_case.hpp"
+#include "tools/measure/generators/generators.hpp"
 
 namespace kintsugi::test {
 
@@ -112,9 +112,9 @@ class FuzzData {
     // An operand that was prepared for one item does not change the batch's own stride.
     if (test.reuse_a != 0) a_.place.item_stride = 0;
     if (test.reuse_b != 0) b_.place.item_stride = 0;
-    fill(a_, lab::Side::a, test.values_a, 0, test.special_a);
-    fill(b_, lab::Side::b, test.values_b, 0, test.special_b);
-    if (scalar_value<T>(test.beta) != T(0)) fill(c_, lab::Side::a, test.values_c, 77, test.special_c);
+    fill(a_, measure::Side::a, test.values_a, 0, test.special_a);
+    fill(b_, measure::Side::b, test.values_b, 0, test.special_b);
+    if (scalar_value<T>(test.beta) != T(0)) fill(c_, measure::Side::a, test.values_c, 77, test.special_c);
   }
 
   const FuzzCase& test() const { return test_; }
@@ -201,20 +201,20 @@ class FuzzData {
   }
 
   // Real and imaginary parts of complex elements are drawn as two matrices, each with a seed of its own.
-  void fill(Image& image, lab::Side side, const std::string& values, std::uint64_t salt,
+  void fill(Image& image, measure::Side side, const std::string& values, std::uint64_t salt,
             std::int64_t specials) {
     using Part = PartOf<T>;
     constexpr std::int64_t parts = is_complex_element<T> ? 2 : 1;
-    const lab::Distribution distribution = lab::parse_distribution(values);
+    const measure::Distribution distribution = measure::parse_distribution(values);
     const Placement& place = image.place;
     std::vector<Part> dense(static_cast<std::size_t>(place.rows * place.columns * parts));
     for (std::int64_t item = 0; item < place.items; ++item) {
       const std::uint64_t seed = test_.seed + salt + 1009U * static_cast<std::uint64_t>(item);
       for (std::int64_t part = 0; part < parts; ++part)
-        lab::fill(distribution, side, seed + 7919U * static_cast<std::uint64_t>(part),
-                  core::MatrixView<Part>{dense.data() + part, place.rows, place.columns, parts,
-                                         place.rows * parts});
-      add_specials(dense, specials, lab::Random(seed, side == lab::Side::a ? 5 : 6));
+        measure::fill(distribution, side, seed + 7919U * static_cast<std::uint64_t>(part),
+                      core::MatrixView<Part>{dense.data() + part, place.rows, place.columns, parts,
+                                             place.rows * parts});
+      add_specials(dense, specials, measure::Random(seed, side == measure::Side::a ? 5 : 6));
       for (std::int64_t j = 0; j < place.columns; ++j) {
         for (std::int64_t i = 0; i < place.rows; ++i)
           std::memcpy(image.bytes.data() + position(place, item, i, j),
@@ -225,7 +225,7 @@ class FuzzData {
 
   template <class Part>
   // Overwrites random elements with special values.
-  static void add_specials(std::vector<Part>& dense, std::int64_t specials, lab::Random random) {
+  static void add_specials(std::vector<Part>& dense, std::int64_t specials, measure::Random random) {
     using limits =
         std::numeric_limits<std::conditional_t<std::is_same_v<Part, core::DoubleDouble>, double, Part>>;
     if (dense.empty()) return;

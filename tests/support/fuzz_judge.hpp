@@ -11,14 +11,14 @@
 #include <string>
 #include <vector>
 
-#include "lab/bound_check.hpp"
-#include "lab/metrics.hpp"
-#include "lab/reference/exact.hpp"
 #include "tests/support/fuzz_data.hpp"
 #include "tests/support/fuzz_embedded.hpp"
 #include "tests/support/fuzz_promise.hpp"
 #include "tests/support/fuzz_rows.hpp"
 #include "tests/verification/special_oracle.hpp"
+#include "tools/measure/bound_check.hpp"
+#include "tools/measure/metrics.hpp"
+#include "tools/measure/reference/exact.hpp"
 
 namespace kintsugi::test {
 
@@ -27,10 +27,10 @@ namespace fuzz {
 // Norms that a scheme's bound refers to. A vector with a special value counts as zeros, since its elements of
 // C are judged by class; where vectors share tiles, and so a scale, only the special values count as zeros.
 template <class Part>
-lab::VectorNorms norms_of(const std::vector<Part>& vectors, std::int64_t count, std::int64_t length,
-                          const nlohmann::json& split) {
+measure::VectorNorms norms_of(const std::vector<Part>& vectors, std::int64_t count, std::int64_t length,
+                              const nlohmann::json& split) {
   using Word = WordOf<Part>;
-  const lab::SplitDescription description = split_of(split);
+  const measure::SplitDescription description = split_of(split);
   std::vector<Word> words(vectors.size());
   for (std::int64_t v = 0; v < count; ++v) {
     bool finite = true;
@@ -43,8 +43,8 @@ lab::VectorNorms norms_of(const std::vector<Part>& vectors, std::int64_t count, 
     if (!finite && description.tile_vectors == 0)
       std::fill(words.begin() + v * length, words.begin() + (v + 1) * length, Word(0));
   }
-  return lab::vector_norms(core::MatrixView<const Word>{words.data(), count, length, length, 1},
-                           lab::split_window(description));
+  return measure::vector_norms(core::MatrixView<const Word>{words.data(), count, length, length, 1},
+                               measure::split_window(description));
 }
 
 }  // namespace fuzz
@@ -75,7 +75,7 @@ class FuzzJudge {
  private:
   static constexpr std::int64_t parts = fuzz::Embedded<T>::parts;
   static constexpr double largest = static_cast<double>(std::numeric_limits<fuzz::WordOf<Part>>::max());
-  using Scalar = lab::ScalarOf<Part>;
+  using Scalar = measure::ScalarOf<Part>;
 
   struct Scalars {
     Scalar re;
@@ -115,7 +115,7 @@ class FuzzJudge {
     const std::int64_t m = matrices_->m, n = matrices_->n;
     const bool is_corner = (i == 0 || i == m - 1) && (j / parts == 0 || j / parts == n / parts - 1);
     return is_corner ||
-           lab::mix_bits(data_.test().seed ^ lab::mix_bits(static_cast<std::uint64_t>(i * n + j))) %
+           measure::mix_bits(data_.test().seed ^ measure::mix_bits(static_cast<std::uint64_t>(i * n + j))) %
                    static_cast<std::uint64_t>(elements_per_sample()) ==
                0;
   }
@@ -163,7 +163,7 @@ class FuzzJudge {
     fuzz::ElementBound bound{(error + unit * (1 + error)) * (1 + 0x1p-20), 3 * smallest};
     if (promise_.kind != Promise::Kind::exact)
       bound.absolute += is_scheme ? (1 + factor) * static_cast<double>(matrices_->k + 3) * smallest
-                                  : lab::contract_underflow<Part>(factor, matrices_->k);
+                                  : measure::contract_underflow<Part>(factor, matrices_->k);
     const auto v = static_cast<std::size_t>(i);
     for (std::size_t w = 0; is_scheme && w < norms_b_->one_norms.size(); ++w) {
       const auto floors =
@@ -234,20 +234,20 @@ class FuzzJudge {
            (parts == 1 || is_finite(core::leading_part(matrices_->old(i, j ^ (parts - 1)))));
   }
 
-  lab::ElementReference<Part> reference(std::int64_t i, std::int64_t j, const Scalars& alpha,
-                                        const Scalars& beta) const {
-    lab::Product<Part> product;
+  measure::ElementReference<Part> reference(std::int64_t i, std::int64_t j, const Scalars& alpha,
+                                            const Scalars& beta) const {
+    measure::Product<Part> product;
     product.a = {matrices_->a.data(), matrices_->m, matrices_->k, matrices_->k, 1};
     product.c0 = {matrices_->c.data(), matrices_->m, matrices_->n, matrices_->n, 1};
     product.alpha = alpha.re, product.alpha_im = alpha.im;
     product.beta = beta.re, product.beta_im = beta.im;
-    return lab::element_reference(product, i, j, matrices_->row(i), matrices_->column(j),
-                                  parts == 2 ? matrices_->column(j ^ 1) : nullptr);
+    return measure::element_reference(product, i, j, matrices_->row(i), matrices_->column(j),
+                                      parts == 2 ? matrices_->column(j ^ 1) : nullptr);
   }
 
   // Largest |C - R| that the promise allows; nothing if a scheme promises nothing for these operands, or if a
   // sum may overflow on the way.
-  std::optional<double> allowed(std::int64_t i, std::int64_t j, const lab::ExactElement& exact,
+  std::optional<double> allowed(std::int64_t i, std::int64_t j, const measure::ExactElement& exact,
                                 const Scalars& alpha, const Scalars& beta) const {
     constexpr double unit = fuzz::unit_of<Part>();
     constexpr double smallest = fuzz::smallest_of<Part>();
@@ -270,7 +270,7 @@ class FuzzJudge {
     if (sum_without_scalars(i, j) > largest / 4) return {};
     underflow += (1 + factor) * smallest;
     if (promise_.kind != Promise::Kind::scheme)
-      underflow += lab::contract_underflow<Part>(factor, matrices_->k);
+      underflow += measure::contract_underflow<Part>(factor, matrices_->k);
     // alpha times the sum and beta times C are rounded (of complex elements two products and their sum each),
     // then the result. The bound is infinite if a norm overflowed.
     const double scalars = plain ? 0 : parts == 2 ? 3 * unit : unit;
@@ -391,8 +391,8 @@ class FuzzJudge {
   const std::byte* after_;
   const std::int64_t max_products_;
   const fuzz::Embedded<T>* matrices_ = nullptr;
-  std::optional<lab::VectorNorms> norms_a_, norms_b_;
-  lab::BoundCoefficients coefficients_;
+  std::optional<measure::VectorNorms> norms_a_, norms_b_;
+  measure::BoundCoefficients coefficients_;
   std::string failure_;
   double worst_ = 0;
   std::int64_t bounded_ = 0;

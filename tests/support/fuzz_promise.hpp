@@ -9,8 +9,8 @@
 #include <string_view>
 #include <utility>
 
-#include "lab/bound_check.hpp"
 #include "tests/support/fuzz_case.hpp"
+#include "tools/measure/bound_check.hpp"
 
 namespace kintsugi::test {
 
@@ -66,12 +66,12 @@ inline nlohmann::json bound_of(const nlohmann::json& plan, const nlohmann::json&
 
 namespace fuzz {
 
-inline lab::SplitDescription split_of(const nlohmann::json& split) {
+inline measure::SplitDescription split_of(const nlohmann::json& split) {
   const auto word = [&](const char* name) -> std::string_view {
     return split.at(name).get_ref<const std::string&>();
   };
-  lab::SplitDescription description{word("format"), split.at("slices").get<int>(), word("first_rounding"),
-                                    word("residual_rounding"), split.at("residual_exponent").get<int>()};
+  measure::SplitDescription description{word("format"), split.at("slices").get<int>(), word("first_rounding"),
+                                        word("residual_rounding"), split.at("residual_exponent").get<int>()};
   description.scale_vectors = split.at("scale_vectors").get<bool>();
   if (description.scale_vectors) description.top_exponent = split.at("top_exponent").get<int>();
   description.kind = word("kind");
@@ -82,7 +82,7 @@ inline lab::SplitDescription split_of(const nlohmann::json& split) {
   return description;
 }
 
-inline lab::BoundCoefficients coefficients_of(const nlohmann::json& bound) {
+inline measure::BoundCoefficients coefficients_of(const nlohmann::json& bound) {
   return {bound.at("relative"), bound.at("floor_a"), bound.at("floor_b"), bound.at("floor_both")};
 }
 

@@ -10,7 +10,7 @@
 #include <optional>
 #include <vector>
 
-#include "lab/generators/random.hpp"
+#include "tools/measure/generators/random.hpp"
 
 namespace kintsugi::test::fuzz {
 
@@ -36,7 +36,7 @@ class RowSums {
   RowSums(const RealProduct<Part>& product, std::uint64_t seed) : p_(product) {
     for (std::int64_t j = 0; j < p_.n; ++j) {
       const bool is_finite = !reads_b() || all_finite(p_.b + j * p_.k);
-      const bool flip = (lab::mix_bits(seed + static_cast<std::uint64_t>(j)) & 1) != 0;
+      const bool flip = (measure::mix_bits(seed + static_cast<std::uint64_t>(j)) & 1) != 0;
       signs_.push_back(!is_finite ? 0 : flip ? -1 : 1);
     }
     // A complex column is left out if either of its parts is.

@@ -16,9 +16,9 @@
 #include "base/embedding.hpp"
 #include "base/view.hpp"
 #include "kintsugi/kintsugi.h"
-#include "lab/generators/generators.hpp"
-#include "lab/metrics.hpp"
 #include "planner/problem.hpp"
+#include "tools/measure/generators/generators.hpp"
+#include "tools/measure/metrics.hpp"
 
 namespace kintsugi::test {
 
@@ -78,17 +78,17 @@ struct GemmCase {
 
 // Fills real and imaginary parts of a complex matrix as two real matrices with different seeds.
 template <class T>
-void fill_elements(const lab::Distribution& distribution, lab::Side side, std::uint64_t seed,
+void fill_elements(const measure::Distribution& distribution, measure::Side side, std::uint64_t seed,
                    const MatrixView<T>& view) {
   if constexpr (core::is_complex<T>) {
     for (const int part : {0, 1}) {
       auto* first = reinterpret_cast<core::RealOf<T>*>(view.data) + part;
-      lab::fill(distribution, side, seed + 7919U * static_cast<unsigned>(part),
-                MatrixView<core::RealOf<T>>{first, view.rows, view.columns, 2 * view.row_stride,
-                                            2 * view.column_stride});
+      measure::fill(distribution, side, seed + 7919U * static_cast<unsigned>(part),
+                    MatrixView<core::RealOf<T>>{first, view.rows, view.columns, 2 * view.row_stride,
+                                                2 * view.column_stride});
     }
   } else {
-    lab::fill(distribution, side, seed, view);
+    measure::fill(distribution, side, seed, view);
   }
 }
 
@@ -128,12 +128,12 @@ class GemmDataOf {
     a_.assign(size(stride_a_), poison_of<T>());
     b_.assign(size(stride_b_), poison_of<T>());
     c_.assign(size(stride_c_), poison_of<T>());
-    const auto distribution = lab::parse_distribution(test.distribution);
+    const auto distribution = measure::parse_distribution(test.distribution);
     for (std::int64_t t = 0; t < test.batch; ++t) {
-      fill_elements(distribution, lab::Side::a, test.seed + static_cast<std::uint64_t>(t), a(t));
-      fill_elements(distribution, lab::Side::b, test.seed + static_cast<std::uint64_t>(t), b(t));
+      fill_elements(distribution, measure::Side::a, test.seed + static_cast<std::uint64_t>(t), a(t));
+      fill_elements(distribution, measure::Side::b, test.seed + static_cast<std::uint64_t>(t), b(t));
       if (beta_ != T(0))
-        fill_elements(lab::parse_distribution("uniform"), lab::Side::a, test.seed + 1000, c(t));
+        fill_elements(measure::parse_distribution("uniform"), measure::Side::a, test.seed + 1000, c(t));
     }
   }
 
@@ -271,23 +271,23 @@ MatrixView<const T> constant(const MatrixView<T>& view) {
 
 // Errors of all checked elements of one batch item, compared with the exact result.
 template <class T>
-std::vector<lab::ElementError> element_errors(GemmDataOf<T>& data, const std::vector<T>& c_before = {},
-                                              std::int64_t t = 0) {
-  std::vector<lab::ElementError> elements;
-  lab::CheckOptions options;
+std::vector<measure::ElementError> element_errors(GemmDataOf<T>& data, const std::vector<T>& c_before = {},
+                                                  std::int64_t t = 0) {
+  std::vector<measure::ElementError> elements;
+  measure::CheckOptions options;
   options.elements = &elements;
-  lab::Product<T> product{constant(data.a(t)), constant(data.b(t)), data.alpha(), data.beta()};
+  measure::Product<T> product{constant(data.a(t)), constant(data.b(t)), data.alpha(), data.beta()};
   MatrixView<T> old = data.c(t);
   if (!c_before.empty()) {
     old.data = const_cast<T*>(c_before.data()) + (data.c(t).data - data.raw_c().data());
     product.c0 = constant(old);
   }
-  lab::measure_errors<T>(product, constant(data.c(t)), {}, options);
+  measure::measure_errors<T>(product, constant(data.c(t)), {}, options);
   return elements;
 }
 
 // |C - R|_F / |R|_F of checked elements.
-inline double frobenius_error(const std::vector<lab::ElementError>& elements) {
+inline double frobenius_error(const std::vector<measure::ElementError>& elements) {
   double errors = 0, exact = 0;
   for (const auto& element : elements) {
     errors += element.error * element.error;

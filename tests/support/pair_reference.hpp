@@ -5,14 +5,14 @@
 #include <vector>
 
 #include "formats/double_double.hpp"
-#include "tests/lab/mpfr_value.hpp"
 #include "tests/support/gemm_case.hpp"
+#include "tests/support/mpfr_value.hpp"
 
 namespace kintsugi::test {
 
 using core::DoubleDouble;
-using lab::testing::Mpfr;
-using lab::testing::power_of_two;
+using measure::testing::Mpfr;
+using measure::testing::power_of_two;
 
 inline Mpfr exact_value(const DoubleDouble& x) { return Mpfr(x.hi) + Mpfr(x.lo); }
 

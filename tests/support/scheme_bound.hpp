@@ -6,11 +6,11 @@
 #include <vector>
 
 #include "engines/registry.hpp"
-#include "lab/metrics.hpp"
 #include "planner/candidates/candidates.hpp"
 #include "planner/plan.hpp"
 #include "schemes/bound.hpp"
 #include "schemes/program.hpp"
+#include "tools/measure/metrics.hpp"
 
 namespace kintsugi::test {
 
@@ -44,7 +44,7 @@ class Allowance {
 
   // The bound of |C - R| with R = alpha A B + beta C0, including all roundings to T after the recombination:
   // of alpha's product, of beta's, and of their sum.
-  double operator()(const lab::ElementError& element, double alpha = 1) const {
+  double operator()(const measure::ElementError& element, double alpha = 1) const {
     constexpr double unit = std::is_same_v<T, float> ? 0x1p-24 : 0x1p-53;
     constexpr double smallest = std::is_same_v<T, float> ? 0x1p-149 : 0x1p-1074;
     const double floors = bound_.floor_a * a_.unscales[element.i] * b_.ones[element.j] +

@@ -33,9 +33,12 @@ class Program:
         self.environment = {k: v for k, v in os.environ.items() if not k.startswith(("KINTSUGI_", "XDG_"))}
         self.environment["HOME"] = str(home)
 
+    def executable(self, words):
+        return PROGRAM
+
     def __call__(self, *words, environment=None, preexec=None, stdin=None):
         completed = subprocess.run(
-            [PROGRAM, *[str(word) for word in words]],
+            [self.executable(words), *[str(word) for word in words]],
             cwd=self.folder,
             env={**self.environment, **(environment or {})},
             stdout=subprocess.PIPE,
@@ -57,9 +60,10 @@ class Program:
         result = self(*words, **keywords)
         assert result.status == 2, f"{words}: status {result.status}, {result.stdout}{result.stderr}"
         assert result.stdout == "", result.stdout
-        assert result.stderr.startswith("kintsugi: "), result.stderr
+        name = pathlib.Path(self.executable(words)).name + ": "
+        assert result.stderr.startswith(name), result.stderr
         assert result.stderr.endswith("\n") and result.stderr.count("\n") == 1, result.stderr
-        return result.stderr[len("kintsugi: ") : -1]
+        return result.stderr[len(name) : -1]
 
     def save(self, name, array):
         numpy.save(self.folder / name, array)
@@ -83,7 +87,8 @@ def random():
 
 
 def schema(name):
-    return json.loads((SOURCE / "docs" / "schema" / f"{name}.schema.json").read_text())
+    files = [SOURCE / folder / "schema" / f"{name}.schema.json" for folder in ("docs", "lab")]
+    return json.loads(next(file for file in files if file.exists()).read_text())
 
 
 @pytest.fixture

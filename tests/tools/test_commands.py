@@ -8,7 +8,7 @@ import numpy
 import pytest
 from conftest import SOURCE
 
-COMMANDS = ["gemm", "schemes", "engines", "settings", "doctor", "generate", "accuracy", "bench", "explain"]
+COMMANDS = ["gemm", "schemes", "engines", "settings", "doctor", "generate", "bench", "explain"]
 
 
 def test_help(program):
@@ -50,6 +50,13 @@ def test_version(program):
 @pytest.mark.parametrize("command", [*COMMANDS, "help"])
 def test_help_is_a_command_too(program, command):
     assert program.ok("help", command).stdout == program.ok(command, "--help").stdout
+
+
+@pytest.mark.parametrize("command", ["accuracy", "analyse", "report", "reproduce"])
+def test_commands_of_the_laboratory_say_where_they_are(program, command):
+    assert f"\n  {command} " not in program.ok("--help").stdout
+    for words in ([command], [command, "--help"], [command, "x", "-o", "y"], ["help", command]):
+        assert program.bad(*words).startswith(f"{command}: is now kintsugi-lab {command}; cmake -S lab ")
 
 
 def test_help_alone_is_the_programs(program):

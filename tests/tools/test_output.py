@@ -22,7 +22,7 @@ def operands(program):
 
 
 def bytes_of(program, *words):
-    completed = subprocess.run([PROGRAM, *words], cwd=program.folder, env=program.environment, capture_output=True)
+    completed = subprocess.run([program.executable(words), *words], cwd=program.folder, env=program.environment, capture_output=True)
     assert completed.returncode == 0 and completed.stderr == b"", completed.stderr
     return completed.stdout
 
@@ -35,15 +35,8 @@ def test_matrices_on_standard_output(operands):
     assert "-" not in operands.files()
 
 
-def test_documents_and_pages_on_standard_output(program, validate):
-    words = ["accuracy", "--schemes", "fp16", "--shapes", "4x4x4,4x4x8"]
-    document = json.loads(bytes_of(program, *words, "-o", "-"))
-    validate(document, "accuracy")
-    assert len(document["rows"]) == 2
+def test_documents_on_standard_output(program, validate):
     validate(json.loads(bytes_of(program, "bench", "fp16", "--shapes", "8", "--repeat", "1", "-o", "-")), "bench")
-    program.ok(*words, "-o", "r.json")
-    program.ok("report", "r.json", "-o", "page.html")
-    assert bytes_of(program, "report", "r.json", "-o", "-") == (program.folder / "page.html").read_bytes()
     assert "-" not in program.files()
 
 
@@ -71,7 +64,7 @@ def test_a_terminal_gets_no_binary_data(program):
 
 
 @pytest.mark.parametrize("words", [["gemm", "A.npy", "B.npy", "-o", "C.npy"], ["generate", "uniform", "3x3", "-o", "C.npy"],
-                                   ["accuracy", "--schemes", "fp16", "-o", "C.npy"], ["bench", "fp16", "-o", "C.npy"]])
+                                   ["bench", "fp16", "-o", "C.npy"]])
 def test_read_only_files_are_not_replaced(operands, words):
     """Although the folder would allow it, and root may write anywhere."""
     (operands.folder / "C.npy").write_text("kept")
@@ -82,7 +75,7 @@ def test_read_only_files_are_not_replaced(operands, words):
 
 
 LISTINGS = [["schemes"], ["engines"], ["settings"], ["gemm", "A.npy", "B.npy", "--check", "--compare", "fp16,fp16x3"],
-            ["explain", "A.npy", "B.npy"], ["bench", "fp16", "--shapes", "8", "--repeat", "1"], ["reproduce", "--list"]]
+            ["explain", "A.npy", "B.npy"], ["bench", "fp16", "--shapes", "8", "--repeat", "1"]]
 
 
 @pytest.mark.parametrize("columns", [60, 80, 100])
@@ -138,10 +131,6 @@ def test_a_program_that_is_run_finds_closed_streams_closed(program):
     assert (program.folder / "open").read_text() == "1\n"
 
 
-# More rows than a test waits for.
-LONG = ["accuracy", "--schemes", "fp16", "--shapes", "64x64x64", "--seeds", ",".join(str(seed) for seed in range(1, 5000))]
-
-
 def catches(running, number):
     """Returns True if the process has a handler for the signal."""
     with open(f"/proc/{running.pid}/status") as file:
@@ -151,8 +140,8 @@ def catches(running, number):
 
 def interrupt(program, words, number=signal.SIGINT, file=None):
     """Once the work has begun, and `file` is there."""
-    running = subprocess.Popen([PROGRAM, *words], cwd=program.folder, env=program.environment, stdout=subprocess.PIPE,
-                               stderr=subprocess.PIPE, text=True)
+    running = subprocess.Popen([program.executable(words), *words], cwd=program.folder, env=program.environment,
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     while running.poll() is None and not (catches(running, number) and (file is None or (program.folder / file).exists())):
         time.sleep(0.01)
     time.sleep(0.2)
@@ -160,24 +149,6 @@ def interrupt(program, words, number=signal.SIGINT, file=None):
     stdout, stderr = running.communicate(timeout=120)
     assert running.returncode == -number, stderr
     return stdout, stderr.strip().splitlines()
-
-
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_an_interrupted_sweep_is_continued(program, number):
-    _, lines = interrupt(program, [*LONG, "-o", "r.json"], number)
-    assert "kintsugi: stopping after this step, when its results are saved; ^C again stops at once" in lines
-    told = re.fullmatch(r"kintsugi: interrupted; r.json has (\d+) of 4999 rows, and running the same command again "
-                        r"continues it", lines[-1])
-    rows = json.loads((program.folder / "r.json").read_text())["rows"]
-    assert told and len(rows) == int(told[1]) > 0
-    interrupt(program, [*LONG, "-o", "r.json"], number)
-    again = json.loads((program.folder / "r.json").read_text())["rows"]
-    assert again[: len(rows)] == rows and len(again) > len(rows)
-
-
-def test_an_interrupted_sweep_without_a_file(program):
-    stdout, lines = interrupt(program, [*LONG, "--json"])
-    assert lines[-1] == "kintsugi: interrupted; no -o names a file, so nothing is kept" and stdout == ""
 
 
 def test_an_interrupted_benchmark_keeps_its_finished_shapes(program):

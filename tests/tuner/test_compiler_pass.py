@@ -87,7 +87,7 @@ def test_calls_of_cublas_have_names_that_stay(tmp_path):
     fakes = pathlib.Path(os.environ["TESTED_BUILD"]) / "tests/fakes"
     libraries = [fakes / "libcublas.so.13", fakes / "libcuda.so.1", f"-Wl,-rpath,{fakes}"]
     for level, name in (("-O0", "one"), ("-O2", "other")):
-        compile(level, "-std=c++20", SOURCE / "apps/perceptron_cublas.cpp", "-o", tmp_path / name, *libraries)
+        compile(level, "-std=c++20", SOURCE / "lab/apps/perceptron_cublas.cpp", "-o", tmp_path / name, *libraries)
     under = Preloaded(tmp_path)
     under.environment |= {"FAKE_CUDA_MULTIPLY": "1", "FAKE_CUDA_NAME": "NVIDIA H200", "LD_PRELOAD": os.environ["TESTED_CUBLAS"]}
     words = ("12", "10", "14", "Y.npy")
@@ -266,7 +266,7 @@ def test_exceptions_leave_no_site_set(tmp_path, sites):
 
 def test_tune_program(tmp_path):
     program = tmp_path / "perceptron"
-    compile("-std=c++20", "-O1", SOURCE / "apps/perceptron.cpp", "-o", program, BLAS)
+    compile("-std=c++20", "-O1", SOURCE / "lab/apps/perceptron.cpp", "-o", program, BLAS)
     words = [program, 24, 16, 20, "Y.npy"]
     run(os.environ["TESTED_PROGRAM"], "tune-program", "--limit", "1e-3", "--output", "Y.npy", "--cost", "weights", "--levels",
         "native@1,fp16x3@0.45,fp16@0.15", "-o", "sites.json", "--", *words, cwd=tmp_path)

@@ -1,4 +1,4 @@
-// Tests contracts on all distributions of lab/: whatever program the plan takes, |C - R| is at most the
+// Tests contracts on all distributions of tools/measure: whatever program the plan takes, |C - R| is at most the
 // contract's coefficient times |alpha||A||B| + |beta C|, plus one last rounding.
 #include <gtest/gtest.h>
 
@@ -7,10 +7,10 @@
 #include <limits>
 #include <type_traits>
 
-#include "lab/generators/generators.hpp"
 #include "tests/support/c_objects.hpp"
 #include "tests/support/effort.hpp"
 #include "tests/support/routes.hpp"
+#include "tools/measure/generators/generators.hpp"
 
 namespace kintsugi::test {
 namespace {
@@ -84,7 +84,7 @@ double worst_ratio(GemmDataOf<T>& data, const std::vector<T>& before, double coe
   // Products and sums of native arithmetic may underflow, each by half of the smallest number at most.
   const double underflow = natively ? static_cast<double>(data.test().k + 2) * smallest : smallest;
   double worst = 0;
-  for (const lab::ElementError& element : element_errors(data, before)) {
+  for (const measure::ElementError& element : element_errors(data, before)) {
     // Sums that may overflow on the way have no bound; special_placement_test.cpp tests them.
     if (element.absolute > static_cast<double>(std::numeric_limits<T>::max()) / 4) continue;
     const double allowed =
@@ -175,7 +175,7 @@ TYPED_TEST(Contracts, ViolationsAreSeen) {
 TEST(Contract, EveryDistributionIsInTheSweep) {
   std::string swept = " ";
   for (const std::string& name : distributions<double>()) swept += name + " ";
-  for (const std::string& line : lab::distribution_forms()) {
+  for (const std::string& line : measure::distribution_forms()) {
     const std::string name = line.substr(0, line.find_first_of(": "));
     if (name.starts_with("type") || name == "special") continue;
     EXPECT_NE(swept.find(" " + name), std::string::npos) << name;

@@ -3,7 +3,7 @@
 // rounds once.
 //
 //   build/tests/correct_rounding              what the test suite takes
-//   build/tests/correct_rounding 10000000     the figure of docs/results/log
+//   build/tests/correct_rounding 10000000     the figure of lab/results/log
 #include <fmt/format.h>
 
 #include <complex>
@@ -14,15 +14,15 @@
 #include <type_traits>
 
 #include "kintsugi/kintsugi.hpp"
-#include "lab/generators/generators.hpp"
-#include "tests/lab/mpfr_value.hpp"
 #include "tests/support/effort.hpp"
+#include "tests/support/mpfr_value.hpp"
 #include "tests/verification/rounding_cases.hpp"
+#include "tools/measure/generators/generators.hpp"
 
 namespace kintsugi::test {
 namespace {
 
-using lab::testing::Mpfr;
+using measure::testing::Mpfr;
 
 struct Count {
   std::int64_t elements = 0;
@@ -126,7 +126,7 @@ RoundingProblem<T> random_problem(Random& random, std::int64_t number) {
   static constexpr double scalars[] = {1, 1, -1, 0.3, -7e8, 1.7e-33};
   RoundingProblem<T> problem(24, 20, random.integer(1, 40));
   const auto seed = random.bits();
-  const auto distribution = lab::parse_distribution(distributions[number % std::ssize(distributions)]);
+  const auto distribution = measure::parse_distribution(distributions[number % std::ssize(distributions)]);
   const bool largest_roundings = number % 13 == 12;
   const core::MatrixView<T> a{problem.a.data(), problem.m, problem.k, 1, problem.m};
   const core::MatrixView<T> b{problem.b.data(), problem.k, problem.n, 1, problem.k};
@@ -134,13 +134,14 @@ RoundingProblem<T> random_problem(Random& random, std::int64_t number) {
     fill_with_largest_roundings(random, a);
     fill_with_largest_roundings(random, b.transposed());
   } else {
-    lab::fill(distribution, lab::Side::a, seed, a);
-    lab::fill(distribution, lab::Side::b, seed, b);
+    measure::fill(distribution, measure::Side::a, seed, a);
+    measure::fill(distribution, measure::Side::b, seed, b);
   }
   problem.alpha = static_cast<T>(scalars[random.integer(0, 5)]);
   problem.beta = static_cast<T>(random.flip() ? 0 : scalars[random.integer(0, 5)]);
   if (problem.beta != 0)
-    lab::fill(distribution, lab::Side::a, seed + 1, core::MatrixView<T>{problem.c.data(), 24, 20, 1, 24});
+    measure::fill(distribution, measure::Side::a, seed + 1,
+                  core::MatrixView<T>{problem.c.data(), 24, 20, 1, 24});
   for (std::int64_t j = 0; j < problem.n; ++j) {
     for (std::int64_t i = 0; i < problem.m; ++i) {
       Mpfr sum;
@@ -176,11 +177,11 @@ RoundingProblem<std::complex<T>> random_complex_problem(Random& random, std::int
   static constexpr double scalars[] = {1, 0, -1, 0.3, -7e8};
   const auto scalar = [&] { return static_cast<T>(scalars[random.integer(0, 4)]); };
   RoundingProblem<Element> problem(12, 10, random.integer(1, 20));
-  const auto distribution = lab::parse_distribution(distributions[number % std::ssize(distributions)]);
+  const auto distribution = measure::parse_distribution(distributions[number % std::ssize(distributions)]);
   for (const int part : {0, 1}) {
-    lab::fill(distribution, lab::Side::a, random.bits(), parts(problem.a, problem.m, part));
-    lab::fill(distribution, lab::Side::b, random.bits(), parts(problem.b, problem.k, part));
-    lab::fill(distribution, lab::Side::a, random.bits(), parts(problem.c, problem.m, part));
+    measure::fill(distribution, measure::Side::a, random.bits(), parts(problem.a, problem.m, part));
+    measure::fill(distribution, measure::Side::b, random.bits(), parts(problem.b, problem.k, part));
+    measure::fill(distribution, measure::Side::a, random.bits(), parts(problem.c, problem.m, part));
   }
   problem.alpha = {scalar(), scalar()};
   problem.beta = {scalar(), scalar()};

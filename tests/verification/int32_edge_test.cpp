@@ -8,11 +8,11 @@
 
 #include "arith/split_rule.hpp"
 #include "engines/registry.hpp"
-#include "lab/reference/exact.hpp"
 #include "planner/plan.hpp"
 #include "tests/support/effort.hpp"
 #include "tests/support/gemm_case.hpp"
 #include "tests/support/integer_schemes.hpp"
+#include "tools/measure/reference/exact.hpp"
 
 namespace kintsugi::test {
 namespace {
@@ -51,9 +51,9 @@ class LongSum {
   }
 
   T exact() {
-    const lab::Product<T> product{constant(data_.a()), constant(data_.b())};
+    const measure::Product<T> product{constant(data_.a()), constant(data_.b())};
     T value = 0;
-    lab::exact_product<T>(product, {&value, 1, 1, 1, 1});
+    measure::exact_product<T>(product, {&value, 1, 1, 1, 1});
     return value;
   }
 

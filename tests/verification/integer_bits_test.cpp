@@ -1,7 +1,7 @@
 // Tests that programs of integer sums give the same bits on every engine and family of kernels, with any
 // number of threads, any workspace limit and at every position in a batch; and, by the hashes in
 // tests/data/hashes.json, on every machine. Operands are generated with integer arithmetic
-// (lab/generators/random.hpp), so they are the same everywhere.
+// (tools/measure/generators/random.hpp), so they are the same everywhere.
 //
 // After a change that is meant to change bits, or a new scheme:
 //   WRITE_HASHES=tests/data/hashes.json build/tests/verification_test --gtest_filter='IntegerBits/*'
@@ -14,10 +14,10 @@
 #include <type_traits>
 
 #include "engines/registry.hpp"
-#include "lab/generators/random.hpp"
 #include "tests/support/c_objects.hpp"
 #include "tests/support/effort.hpp"
 #include "tests/support/integer_schemes.hpp"
+#include "tools/measure/generators/random.hpp"
 
 namespace kintsugi::test {
 namespace {
@@ -25,7 +25,7 @@ namespace {
 template <class T>
 std::string hash_of(const std::vector<T>& values) {
   std::uint64_t hash = values.size();
-  for (const auto bits : bits_of(values)) hash = lab::mix_bits(hash ^ bits);
+  for (const auto bits : bits_of(values)) hash = measure::mix_bits(hash ^ bits);
   return fmt::format("{:016x}", hash);
 }
 

@@ -14,11 +14,11 @@
 #include <limits>
 #include <vector>
 
-#include "lab/generators/random.hpp"
+#include "tools/measure/generators/random.hpp"
 
 namespace kintsugi::test {
 
-using lab::Random;
+using measure::Random;
 
 __extension__ using Int128 = __int128;
 __extension__ using UnsignedInt128 = unsigned __int128;

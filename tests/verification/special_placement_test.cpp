@@ -7,19 +7,19 @@
 #include <type_traits>
 
 #include "engines/registry.hpp"
-#include "lab/generators/random.hpp"
-#include "lab/reference/exact.hpp"
 #include "schemes/bound.hpp"
 #include "tests/support/effort.hpp"
 #include "tests/support/gemm_case.hpp"
 #include "tests/support/routes.hpp"
 #include "tests/support/scheme_bound.hpp"
 #include "tests/verification/special_oracle.hpp"
+#include "tools/measure/generators/random.hpp"
+#include "tools/measure/reference/exact.hpp"
 
 namespace kintsugi::test {
 namespace {
 
-using lab::Random;
+using measure::Random;
 
 template <class T>
 T draw(Random& random, double special_rate) {
@@ -99,7 +99,7 @@ class Placement {
     bool overflows() const { return overflows_; }
     bool native() const { return native_; }
 
-    double operator()(const lab::ElementError& element, double alpha) const {
+    double operator()(const measure::ElementError& element, double alpha) const {
       constexpr double unit = std::is_same_v<T, float> ? 0x1p-24 : 0x1p-53;
       constexpr double smallest = std::numeric_limits<T>::denorm_min();
       const double products = static_cast<double>(k_ + 2) * (1 + std::abs(alpha)) * smallest;
@@ -200,13 +200,13 @@ class Placement {
 
   // Properties of (A B)_ij, with finite factors.
   FiniteSum finite_sum(std::int64_t i, std::int64_t j, const Bound& bound) {
-    const lab::Product<T> product{constant(data_.a()), constant(data_.b())};
-    const lab::ExactElement element = lab::exact_element(product, i, j);
+    const measure::Product<T> product{constant(data_.a()), constant(data_.b())};
+    const measure::ExactElement element = measure::exact_element(product, i, j);
     const auto [row, column] = gather(i, j);
-    const lab::ElementReference<T> reference(row.data(), column.data(), data_.test().k, 1, 0, 0);
+    const measure::ElementReference<T> reference(row.data(), column.data(), data_.test().k, 1, 0, 0);
     FiniteSum sum{.sign = reference.sum().sign()};
     if (is_exact()) return sum;
-    lab::ElementError judged;
+    measure::ElementError judged;
     judged.i = i, judged.j = j, judged.exact = element.value, judged.absolute = element.absolute;
     const double allowed = bound.overflows() ? std::numeric_limits<double>::infinity() : bound(judged, 1);
     sum.decided = std::abs(element.value) > allowed || (sum.sign == 0 && element.absolute == 0);
@@ -230,14 +230,14 @@ class Placement {
 
   void judge_finite(std::int64_t i, std::int64_t j, T computed, const Bound& bound) {
     const auto [row, column] = gather(i, j);
-    const lab::ElementReference<T> reference(row.data(), column.data(), data_.test().k, data_.alpha(),
-                                             data_.beta(), data_.beta() == 0 ? 0 : old(i, j));
+    const measure::ElementReference<T> reference(row.data(), column.data(), data_.test().k, data_.alpha(),
+                                                 data_.beta(), data_.beta() == 0 ? 0 : old(i, j));
     if (is_exact()) {
       EXPECT_EQ(computed, reference.rounded());
       return;
     }
     if (bound.overflows()) return;
-    lab::ElementError element;
+    measure::ElementError element;
     element.i = i;
     element.j = j;
     element.exact = reference.element().value;

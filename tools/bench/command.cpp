@@ -6,6 +6,7 @@
 #include "command_line.hpp"
 #include "commands.hpp"
 #include "io/atomic_file.hpp"
+#include "report/rates.hpp"
 
 namespace kintsugi::tools {
 
@@ -13,17 +14,8 @@ namespace {
 
 std::string rate_text(const Json& rate) { return fmt::format("{:.4g}", 1e-9 * rate.get<double>()); }
 
-std::string seconds_text(const Json& seconds) {
-  return seconds.is_null() ? "-" : time_text(seconds.get<double>());
-}
-
 std::string workspace_text(const Json& bytes) {
   return bytes.is_null() ? "-" : bytes_text(bytes.get<double>());
-}
-
-std::string check_text(const Json& check) {
-  if (check.at("promise") == "exact") return "correctly rounded";
-  return fmt::format("{:.2g} of its {}", read_number(check.at("largest_ratio")), cell(check, "promise"));
 }
 
 // Returns the candidate's name. If the scheme that ran has another name, it follows: "fp64 (ozaki2)".
@@ -69,10 +61,6 @@ void print_host_table(const Bench& bench, const Json& rows) {
 
 std::string number_text(const Json& number, double unit) {
   return number.is_null() ? "-" : fmt::format("{:.4g}", unit * number.get<double>());
-}
-
-std::string percent_text(const Json& fraction) {
-  return fraction.is_null() ? "-" : fmt::format("{:.1f} %", 100 * fraction.get<double>());
 }
 
 // Returns half the difference between the slowest and the fastest round, relative to the median.
@@ -206,8 +194,8 @@ std::string bench_footer() {
       "contracts by their coefficient, exact bit for bit, schemes by their a-priori bound. A result that\n"
       "exceeds its bound ends the program with status 1. Then all candidates and baselines are timed in\n"
       "turns, every other round in reverse order. Rates are 2 m n k operations a product (8 m n k for\n"
-      "complex elements) divided by the fastest time, in workspace that was allocated before. kintsugi\n"
-      "report draws the results.\n"
+      "complex elements) divided by the fastest time, in workspace that was allocated before.\n"
+      "kintsugi-lab report draws the results.\n"
       "\n"
       "  kintsugi bench fp16x3 fp16x3-wide --memory device --shapes 1024,4096,8192 --baselines "
       "native,tf32,fp16\n"

@@ -46,7 +46,7 @@ struct BenchMatrices {
 struct Round {
   double seconds = 0;
   std::optional<double> processor_seconds;  // CPU time of all threads together; nullopt if a device computes
-  lab::DeviceState state;                   // state of the device during the run
+  measure::DeviceState state;               // state of the device during the run
 };
 
 class Contestant {
@@ -63,8 +63,8 @@ class Contestant {
   // Returns the timing method: clock, calls, stream or graph (docs/schema/bench.schema.json).
   virtual const char* timed_by() const = 0;
   // Returns whether the errors of a product of the last run keep the contestant's promise.
-  virtual Verdict judge(std::int64_t product, const lab::ErrorReport& errors,
-                        const std::vector<lab::ElementError>& elements) const = 0;
+  virtual Verdict judge(std::int64_t product, const measure::ErrorReport& errors,
+                        const std::vector<measure::ElementError>& elements) const = 0;
   // Returns the number of products of slices in one real product (a complex product is four real ones); 0 if
   // nothing is split. Call after run().
   virtual double products_each() const { return 0; }

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "bench/contestant.hpp"
-#include "lab/probes/probe_kernels.hpp"
+#include "tools/measure/probes/probe_kernels.hpp"
 
 namespace kintsugi::tools {
 
@@ -31,16 +31,17 @@ void require_device() {
     if (engine.at("name") == "cuda" && engine.at("available") == false)
       fail("--memory", "device: the engine cuda cannot be used: {}", cell(engine, "reason"));
   }
-  const std::string reason = lab::probes_missing_reason();
+  const std::string reason = measure::probes_missing_reason();
   if (!reason.empty()) fail("--memory", "device: {}", reason);
 }
 
-BenchDevice::BenchDevice(bool measures_ceilings) : facts_(lab::device_facts()), monitor_(facts_.pci_address) {
-  if (measures_ceilings) ceilings_ = lab::measure_ceilings(stream_, facts_, monitor_);
+BenchDevice::BenchDevice(bool measures_ceilings)
+    : facts_(measure::device_facts()), monitor_(facts_.pci_address) {
+  if (measures_ceilings) ceilings_ = measure::measure_ceilings(stream_, facts_, monitor_);
 }
 
 Json BenchDevice::description() const {
-  const lab::DeviceLimits limits = monitor_.limits();
+  const measure::DeviceLimits limits = monitor_.limits();
   return {{"name", facts_.name},
           {"compute_capability", fmt::format("{}.{}", facts_.major, facts_.minor)},
           {"driver", fmt::format("{}.{}", facts_.driver_version / 1000, facts_.driver_version % 1000 / 10)},
@@ -53,7 +54,7 @@ Json BenchDevice::description() const {
 
 Json BenchDevice::ceilings() const {
   Json result;
-  for (const lab::Ceiling& ceiling : ceilings_) {
+  for (const measure::Ceiling& ceiling : ceilings_) {
     Json& json = result[ceiling.name] = {{"rate", ceiling.rate},
                                          {"lowest", ceiling.lowest},
                                          {"highest", ceiling.highest},
@@ -65,11 +66,11 @@ Json BenchDevice::ceilings() const {
 
 double BenchDevice::ceiling(const std::string& name) const {
   const auto found = std::find_if(ceilings_.begin(), ceilings_.end(),
-                                  [&](const lab::Ceiling& ceiling) { return ceiling.name == name; });
+                                  [&](const measure::Ceiling& ceiling) { return ceiling.name == name; });
   return found == ceilings_.end() ? 0 : found->rate;
 }
 
-Json state_document(const lab::DeviceState& state) {
+Json state_document(const measure::DeviceState& state) {
   return {{"power_watts", number_or_null(state.power_watts)}, {"clock_mhz", number_or_null(state.clock_mhz)}};
 }
 
@@ -79,8 +80,8 @@ DeviceOperands<T>::DeviceOperands(const BenchDevice& device, const BenchMatrices
       bytes_b_(aligned_bytes(matrices.b.size() * sizeof(T))),
       bytes_c_(aligned_bytes(matrices.c.size() * sizeof(T))) {
   sets_ = sets_for(set_bytes(), device.facts().l2_bytes);
-  memory_ = std::make_unique<lab::DeviceMemory>(static_cast<std::size_t>(sets_) * set_bytes());
-  const lab::DeviceStream& stream = device.stream();
+  memory_ = std::make_unique<measure::DeviceMemory>(static_cast<std::size_t>(sets_) * set_bytes());
+  const measure::DeviceStream& stream = device.stream();
   stream.upload(memory_->data(), matrices.a.data(), matrices.a.size() * sizeof(T));
   stream.upload(memory_->data() + bytes_a_, matrices.b.data(), matrices.b.size() * sizeof(T));
   for (int set = 1; set < sets_; ++set)

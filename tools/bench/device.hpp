@@ -3,8 +3,8 @@
 
 #include <vector>
 
-#include "lab/machine/ceilings.hpp"
 #include "support.hpp"
+#include "tools/measure/machine/ceilings.hpp"
 
 namespace kintsugi::tools {
 
@@ -16,9 +16,9 @@ class BenchDevice {
   // Measures the ceilings on request, which takes some seconds.
   explicit BenchDevice(bool measures_ceilings);
 
-  const lab::DeviceStream& stream() const { return stream_; }
-  const lab::DeviceFacts& facts() const { return facts_; }
-  const lab::DeviceMonitor& monitor() const { return monitor_; }
+  const measure::DeviceStream& stream() const { return stream_; }
+  const measure::DeviceFacts& facts() const { return facts_; }
+  const measure::DeviceMonitor& monitor() const { return monitor_; }
   // Returns members of the document (docs/schema/bench.schema.json).
   Json description() const;
   Json ceilings() const;  // null: none was measured
@@ -27,14 +27,14 @@ class BenchDevice {
   double ceiling(const std::string& name) const;
 
  private:
-  lab::DeviceStream stream_;
-  lab::DeviceFacts facts_;
-  lab::DeviceMonitor monitor_;
-  std::vector<lab::Ceiling> ceilings_;
+  measure::DeviceStream stream_;
+  measure::DeviceFacts facts_;
+  measure::DeviceMonitor monitor_;
+  std::vector<measure::Ceiling> ceilings_;
 };
 
 // Returns "power_watts" and "clock_mhz", null if unknown.
-Json state_document(const lab::DeviceState& state);
+Json state_document(const measure::DeviceState& state);
 
 template <class T>
 struct BenchMatrices;
@@ -63,7 +63,7 @@ class DeviceOperands {
   std::size_t bytes_b_;
   std::size_t bytes_c_;
   int sets_ = 1;
-  std::unique_ptr<lab::DeviceMemory> memory_;
+  std::unique_ptr<measure::DeviceMemory> memory_;
 };
 
 }  // namespace kintsugi::tools

@@ -36,19 +36,20 @@ class DeviceProduct : public LibraryProduct<T> {
   }
 
  private:
-  const lab::DeviceStream& stream() const { return operands_.device().stream(); }
+  const measure::DeviceStream& stream() const { return operands_.device().stream(); }
   void execute_set(int set, std::int64_t call_index = 0) const;
   void execute_series() const;
   void launch_series() const;
   void plan_series();
 
   const DeviceOperands<T>& operands_;
-  lab::DeviceMemory workspace_;
+  measure::DeviceMemory workspace_;
   bool times_calls_;
   CallTimer call_timer_;
-  std::vector<Prepared> prepared_;           // one for each set
-  std::unique_ptr<lab::DeviceGraph> graph_;  // graph of a series; nullptr: executions are launched one by one
-  int executions_ = 0;                       // executions in a series; 0: not planned yet
+  std::vector<Prepared> prepared_;  // one for each set
+  std::unique_ptr<measure::DeviceGraph>
+      graph_;           // graph of a series; nullptr: executions are launched one by one
+  int executions_ = 0;  // executions in a series; 0: not planned yet
 };
 
 // Fills C with NaN, so that missing elements are detected, multiplies, and copies C to the host.
@@ -91,7 +92,7 @@ void DeviceProduct<T>::plan_series() {
   const double seconds = stream().seconds_of([this] { execute_series(); });
   executions_ = static_cast<int>(std::clamp(std::ceil(series_seconds / seconds), 1.0, max_executions));
   if (seconds < graph_seconds)
-    graph_ = std::make_unique<lab::DeviceGraph>(stream(), [this] { execute_series(); });
+    graph_ = std::make_unique<measure::DeviceGraph>(stream(), [this] { execute_series(); });
 }
 
 // Runs an untimed series first, so that the device has the clock frequencies of a busy device.

@@ -47,7 +47,7 @@ Round time_on_host(const std::function<void()>& run) {
   return quickest;
 }
 
-Round CallTimer::time(const lab::DeviceStream& stream, const std::function<void(std::int64_t)>& call) {
+Round CallTimer::time(const measure::DeviceStream& stream, const std::function<void(std::int64_t)>& call) {
   const std::int64_t untimed_calls = next_call_ == 0 ? std::max(problems_, timed_calls) : timed_calls;
   for (std::int64_t i = 0; i < untimed_calls; ++i) call(next_call_++);
   stream.synchronize();

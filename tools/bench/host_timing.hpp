@@ -24,7 +24,7 @@ class CallTimer {
   // Returns the mean time of several calls call(i), call(i + 1), ... The index i continues from the last
   // time(). Untimed calls come first. In the first time() they call every problem once, so that all plans
   // exist. The timed calls begin on an idle device.
-  Round time(const lab::DeviceStream& stream, const std::function<void(std::int64_t call_index)>& call);
+  Round time(const measure::DeviceStream& stream, const std::function<void(std::int64_t call_index)>& call);
 
  private:
   // A stream queues up to 1024 kernels, and an emulated call launches up to ten. With 100 calls no launch

@@ -4,7 +4,7 @@
 #include <chrono>
 #include <limits>
 
-#include "accuracy/promise.hpp"
+#include "bound.hpp"
 
 namespace kintsugi::tools {
 
@@ -66,8 +66,8 @@ std::optional<kintsugi_side> prepared_side(const Bench& bench, const std::string
 }
 
 Verdict judge_by_contract(double coefficient, double underflow,
-                          const std::vector<lab::ElementError>& elements) {
-  return verdict_of("contract", coefficient, elements, [=](const lab::ElementError& element) {
+                          const std::vector<measure::ElementError>& elements) {
+  return verdict_of("contract", coefficient, elements, [=](const measure::ElementError& element) {
     return coefficient * element.absolute + underflow;
   });
 }
@@ -138,8 +138,8 @@ void LibraryProduct<T>::execute(const T* a, const T* b, T* c, std::byte* workspa
 }
 
 template <class T>
-Verdict LibraryProduct<T>::judge(std::int64_t product, const lab::ErrorReport& errors,
-                                 const std::vector<lab::ElementError>& elements) const {
+Verdict LibraryProduct<T>::judge(std::int64_t product, const measure::ErrorReport& errors,
+                                 const std::vector<measure::ElementError>& elements) const {
   if (name_ == "exact")
     return {.promise = "exact",
             .relative = nullptr,

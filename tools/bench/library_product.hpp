@@ -3,7 +3,6 @@
 
 #include <optional>
 
-#include "accuracy/methods.hpp"
 #include "bench/contestant.hpp"
 
 namespace kintsugi::tools {
@@ -18,8 +17,8 @@ class LibraryProduct : public Contestant {
  public:
   const std::string& name() const override { return name_; }
   Shape shape() const override { return matrices_.shape; }
-  Verdict judge(std::int64_t product, const lab::ErrorReport& errors,
-                const std::vector<lab::ElementError>& elements) const override;
+  Verdict judge(std::int64_t product, const measure::ErrorReport& errors,
+                const std::vector<measure::ElementError>& elements) const override;
   double products_each() const override;
   Json facts() const override;
 

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "bench/contestant.hpp"
-#include "lab/generators/generators.hpp"
+#include "tools/measure/generators/generators.hpp"
 
 namespace kintsugi::tools {
 
@@ -20,13 +20,13 @@ std::vector<T> make_elements(const Bench& bench, std::int64_t rows, std::int64_t
 
 // Returns one operand of all products of the batch, each generated from a seed of its own.
 template <class T>
-std::vector<T> generated(const Bench& bench, lab::Side side, std::int64_t rows, std::int64_t columns) {
+std::vector<T> generated(const Bench& bench, measure::Side side, std::int64_t rows, std::int64_t columns) {
   std::vector<T> values = make_elements<T>(bench, rows, columns);
   try {
     for (std::int64_t product = 0; product < bench.batch; ++product) {
-      lab::fill(lab::parse_distribution(bench.distribution), side,
-                bench.seed + static_cast<std::uint64_t>(product),
-                core::MatrixView<T>{values.data() + product * rows * columns, rows, columns, columns, 1});
+      measure::fill(measure::parse_distribution(bench.distribution), side,
+                    bench.seed + static_cast<std::uint64_t>(product),
+                    core::MatrixView<T>{values.data() + product * rows * columns, rows, columns, columns, 1});
     }
   } catch (const std::runtime_error& error) {  // the type cannot hold the distribution's values
     fail("--distribution", "{}", error.what());
@@ -39,8 +39,8 @@ std::vector<T> generated(const Bench& bench, lab::Side side, std::int64_t rows, 
 template <class T>
 BenchMatrices<T>::BenchMatrices(const Bench& bench, const Shape& size)
     : shape(size), batch(bench.batch), parts(bench.parts()),
-      a(generated<T>(bench, lab::Side::a, size.m, parts * size.k)),
-      b(generated<T>(bench, lab::Side::b, size.k, parts * size.n)),
+      a(generated<T>(bench, measure::Side::a, size.m, parts * size.k)),
+      b(generated<T>(bench, measure::Side::b, size.k, parts * size.n)),
       c(make_elements<T>(bench, size.m, parts * size.n)) {}
 
 template <class T>

@@ -5,21 +5,13 @@
 #include <algorithm>
 #include <utility>
 
-#include "lab/generators/generators.hpp"
-#include "lab/nearest_name.hpp"
-#include "lab/reference/reference_loop.hpp"
+#include "tools/measure/generators/generators.hpp"
+#include "tools/measure/nearest_name.hpp"
+#include "tools/measure/reference/reference_loop.hpp"
 
 namespace kintsugi::tools {
 
 namespace {
-
-bool contains(const std::vector<std::string>& list, const std::string& word) {
-  return std::find(list.begin(), list.end(), word) != list.end();
-}
-
-void add_once(std::vector<std::string>& list, const std::string& word) {
-  if (!contains(list, word)) list.push_back(word);
-}
 
 std::vector<std::string> scheme_names() {
   const Json schemes = describe_schemes();
@@ -29,8 +21,7 @@ std::vector<std::string> scheme_names() {
 }
 
 bool is_scheme(const std::string& word) {
-  const auto names = scheme_names();
-  return std::find(names.begin(), names.end(), without_parameters(word)) != names.end();
+  return contains(scheme_names(), without_parameters(word));
 }
 
 void require_candidate(const std::string& word) {
@@ -38,7 +29,7 @@ void require_candidate(const std::string& word) {
   std::vector<std::string> names{"fp32", "fp64", "exact", auto_candidate};
   for (auto& name : scheme_names()) names.push_back(std::move(name));
   fail("CANDIDATE", "\"{}\" is neither a contract nor a scheme{}", word,
-       lab::accepted_names(without_parameters(word), "accepted: a tolerance such as 1e-10,", names));
+       measure::accepted_names(without_parameters(word), "accepted: a tolerance such as 1e-10,", names));
 }
 
 std::vector<std::string> parse_candidates(const std::vector<std::string>& words,
@@ -56,11 +47,11 @@ std::vector<std::string> parse_candidates(const std::vector<std::string>& words,
 std::string parse_baseline(const std::string& word) {
   if (word == "native" || word == native_policy || word == vendor_call || is_scheme(word)) return word;
   try {
-    return lab::to_text(lab::parse_arithmetic(word));
+    return measure::to_text(measure::parse_arithmetic(word));
   } catch (const std::runtime_error& error) {
     std::vector<std::string> names = scheme_names();
     for (const char* name : {"native", native_policy, vendor_call}) names.emplace_back(name);
-    if (const std::string hint = lab::did_you_mean(word, names); !hint.empty())
+    if (const std::string hint = measure::did_you_mean(word, names); !hint.empty())
       fail("--baselines", "\"{}\" is not known{}", word, hint);
     fail("--baselines", "\"{}\" is neither native nor a scheme, and {}", word, error.what());
   }
@@ -76,7 +67,7 @@ std::vector<std::string> parse_baselines(const std::vector<std::string>& words) 
 // that exclude each other under --call gemm and --memory device.
 void require_calls(const Bench& bench) {
   if (bench.times_calls()) {
-    if (bench.batch > 1 && contains(bench.baselines, vendor_call))
+    if (bench.batch > 1 && contains<std::string>(bench.baselines, vendor_call))
       fail("--baselines", "{} cannot multiply a batch, and --batch is {}", vendor_call, bench.batch);
     if (bench.problems > 1 && bench.prepare != "none")
       fail("--problems",
@@ -85,7 +76,7 @@ void require_calls(const Bench& bench) {
     return;
   }
   if (bench.problems > 1) fail("--problems", "needs --call gemm and --memory device");
-  if (contains(bench.baselines, vendor_call)) {
+  if (contains<std::string>(bench.baselines, vendor_call)) {
     fail("--baselines",
          "{}, a call of cuBLAS itself, needs --call gemm and --memory device; native is cuBLAS's product",
          vendor_call);
@@ -114,7 +105,7 @@ std::vector<Shape> parse_shapes(const std::vector<std::string>& words) {
 
 std::string parse_distribution(const std::string& text) {
   try {
-    return lab::to_text(lab::parse_distribution(text));
+    return measure::to_text(measure::parse_distribution(text));
   } catch (const std::runtime_error& error) {
     fail("--distribution", "{}", error.what());
   }
@@ -124,7 +115,7 @@ std::string parse_distribution(const std::string& text) {
 
 bool is_reference_loop(const std::string& name) {
   try {
-    lab::parse_arithmetic(name);
+    measure::parse_arithmetic(name);
     return true;
   } catch (const std::runtime_error&) {
     return false;

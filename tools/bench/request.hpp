@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "accuracy/sweep.hpp"
+#include "plan.hpp"
 
 namespace kintsugi::tools {
 

@@ -6,7 +6,6 @@
 #include <map>
 #include <memory>
 
-#include "accuracy/results.hpp"
 #include "bench/contestant.hpp"
 #include "gemm/check.hpp"
 #include "io/atomic_file.hpp"
@@ -96,7 +95,7 @@ struct TimedContestant {
 // Verdict on some products of a batch, and their errors.
 struct Check {
   Verdict verdict;
-  lab::ErrorReport errors;
+  measure::ErrorReport errors;
 
   // Adds the check of other products. Keeps the worse verdict and the larger errors, and adds the numbers of
   // elements.
@@ -129,7 +128,7 @@ Json check_document(const Check& check, std::int64_t batch) {
 // Throws a Finding unless the promise was kept. The message names the element with the largest error in units
 // in the last place. `product_text`: the product to which the elements belong.
 void require_held(const Contestant& contestant, const std::string& product_text, const Check& check,
-                  const std::vector<lab::ElementError>& elements) {
+                  const std::vector<measure::ElementError>& elements) {
   const auto& [verdict, errors] = check;
   if (verdict.held) return;
   const auto worst = std::max_element(elements.begin(), elements.end(),
@@ -159,7 +158,7 @@ class BenchShape {
   void check(TimedContestant& timed);
   Check check_product(const Contestant& contestant, std::int64_t product);
   // Returns the exact elements of the part of C that a contestant computes, for one product of the batch.
-  const lab::ExactReference<T>& reference(const Shape& computed, std::int64_t product);
+  const measure::ExactReference<T>& reference(const Shape& computed, std::int64_t product);
   Json row_of(const TimedContestant& timed) const;
   void add_utilization(Json& row, const TimedContestant& timed) const;
   void add_ratios(Json& row, const TimedContestant& timed) const;
@@ -170,8 +169,8 @@ class BenchShape {
   BenchMatrices<T> matrices_;
   std::unique_ptr<DeviceOperands<T>> operands_;
   // Exact elements of all of C, and of the block that reference loops compute, by the product of the batch.
-  std::map<std::int64_t, std::unique_ptr<lab::ExactReference<T>>> references_for_c_;
-  std::map<std::int64_t, std::unique_ptr<lab::ExactReference<T>>> references_for_leading_block_;
+  std::map<std::int64_t, std::unique_ptr<measure::ExactReference<T>>> references_for_c_;
+  std::map<std::int64_t, std::unique_ptr<measure::ExactReference<T>>> references_for_leading_block_;
   std::vector<TimedContestant> contestants_;
 };
 
@@ -222,20 +221,21 @@ std::vector<std::int64_t> BenchShape<T>::checked_products() const {
 }
 
 template <class T>
-const lab::ExactReference<T>& BenchShape<T>::reference(const Shape& computed, std::int64_t product) {
+const measure::ExactReference<T>& BenchShape<T>::reference(const Shape& computed, std::int64_t product) {
   const bool is_all_of_c = shape_text(computed) == shape_text(matrices_.shape);
   auto& references = is_all_of_c ? references_for_c_ : references_for_leading_block_;
   auto& reference = references[product];
   if (reference == nullptr) {
-    lab::CheckOptions options;
+    measure::CheckOptions options;
     options.work_limit = 0;  // so that max_elements alone decides how many elements are compared
     options.max_elements = elements_to_check / std::min(bench_.batch, products_to_check);
     options.seed = sample_seed;
-    lab::Product<T> operands;
+    measure::Product<T> operands;
     const std::int64_t parts = bench_.parts();
     operands.a = matrices_.view_a(product).block(0, 0, computed.m, parts * computed.k);
     operands.b = matrices_.view_b(product).block(0, 0, parts * computed.k, parts * computed.n);
-    reference = std::make_unique<lab::ExactReference<T>>(operands, computed.m, parts * computed.n, options);
+    reference =
+        std::make_unique<measure::ExactReference<T>>(operands, computed.m, parts * computed.n, options);
   }
   return *reference;
 }
@@ -244,8 +244,8 @@ template <class T>
 Check BenchShape<T>::check_product(const Contestant& contestant, std::int64_t product) {
   const Shape computed = contestant.shape();
   const auto c = matrices_.view_c(product).block(0, 0, computed.m, bench_.parts() * computed.n);
-  std::vector<lab::ElementError> elements;
-  const lab::ErrorReport errors =
+  std::vector<measure::ElementError> elements;
+  const measure::ErrorReport errors =
       reference(computed, product)
           .measure({c.data, c.rows, c.columns, c.row_stride, c.column_stride}, {}, &elements);
   const Check check{contestant.judge(product, errors, elements), errors};

@@ -65,7 +65,7 @@ class VendorProduct : public Contestant {
   const std::string& name() const override { return name_; }
   Shape shape() const override { return matrices_.shape; }
   void run() override {
-    const lab::DeviceStream& stream = operands_.device().stream();
+    const measure::DeviceStream& stream = operands_.device().stream();
     auto* target = reinterpret_cast<std::byte*>(operands_.c(0));
     const std::size_t bytes = matrices_.c.size() * sizeof(T);
     stream.fill(target, byte_of_nan, bytes);
@@ -78,9 +78,9 @@ class VendorProduct : public Contestant {
                             [this](std::int64_t call_index) { multiply(call_index); });
   }
   const char* timed_by() const override { return "calls"; }
-  Verdict judge(std::int64_t, const lab::ErrorReport& errors,
-                const std::vector<lab::ElementError>& elements) const override {
-    return verdict_of("contract", errors.contract_bound, elements, [&](const lab::ElementError& element) {
+  Verdict judge(std::int64_t, const measure::ErrorReport& errors,
+                const std::vector<measure::ElementError>& elements) const override {
+    return verdict_of("contract", errors.contract_bound, elements, [&](const measure::ElementError& element) {
       return errors.contract_bound * element.absolute + errors.contract_underflow;
     });
   }

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "lab/metrics.hpp"
 #include "support.hpp"
+#include "tools/measure/metrics.hpp"
 
 namespace kintsugi::tools {
 
@@ -22,7 +22,7 @@ struct Verdict {
 // element may have. It may be NaN, as for special values; an error of 0 is always allowed.
 template <class Allowed>
 Verdict verdict_of(const std::string& promise, double relative,
-                   const std::vector<lab::ElementError>& elements, const Allowed& allowed) {
+                   const std::vector<measure::ElementError>& elements, const Allowed& allowed) {
   double largest = 0;
   for (const auto& element : elements) {
     if (element.error == 0) continue;

@@ -4,7 +4,6 @@
 #include <set>
 #include <tuple>
 
-#include "accuracy/sweep.hpp"
 #include "bench/run.hpp"
 
 namespace kintsugi::tools {

@@ -6,7 +6,7 @@
 #include "command_line.hpp"
 #include "commands.hpp"
 #include "explain/output.hpp"
-#include "lab/nearest_name.hpp"
+#include "tools/measure/nearest_name.hpp"
 
 namespace kintsugi::tools {
 
@@ -17,7 +17,7 @@ std::vector<std::string> schemes_to_explain(const ExplainRequest& request, Type 
   for (const auto& name : request.schemes) {
     if (std::find(known.begin(), known.end(), without_parameters(name)) == known.end())
       fail("--schemes", "\"{}\" is not known{}", name,
-           lab::accepted_names(without_parameters(name), "accepted:", known));
+           measure::accepted_names(without_parameters(name), "accepted:", known));
   }
   if (!request.schemes.empty()) return request.schemes;
   std::vector<std::string> all = schemes_for(type);
@@ -27,7 +27,7 @@ std::vector<std::string> schemes_to_explain(const ExplainRequest& request, Type 
 
 template <class T>
 Explanation explain(const ExplainedProblem& problem, const ExplainRequest& request) {
-  const lab::Product<T> product = problem.operands.product<T>();
+  const measure::Product<T> product = problem.operands.product<T>();
   const core::MatrixView<const T> a = product.a;
   const core::MatrixView<const T> b = product.b.transposed();
   Explanation result;

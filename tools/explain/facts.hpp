@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <optional>
 
-#include "lab/metrics.hpp"
 #include "support.hpp"
+#include "tools/measure/metrics.hpp"
 
 namespace kintsugi::tools {
 

@@ -57,10 +57,10 @@ std::string kept_share(const SchemeRow& row) {
 // further below its promise, since the operands may have different slices.
 std::string bits_text(const SchemeRow& row) {
   if (!row.retained_a) return "-";
-  const auto rank = [](const lab::RetainedCounts& counts) {
+  const auto rank = [](const measure::RetainedCounts& counts) {
     return std::pair(counts.fewest - counts.promised_bits, counts.fewest);
   };
-  const lab::RetainedCounts& worse =
+  const measure::RetainedCounts& worse =
       rank(*row.retained_b) < rank(*row.retained_a) ? *row.retained_b : *row.retained_a;
   return fmt::format("{} of {}", worse.fewest, worse.promised_bits);
 }
@@ -88,15 +88,15 @@ void print_rows(const std::vector<SchemeRow>& rows) {
                "frobenius", "componentwise", "contract"});
   for (std::size_t column = 1; column < 10; ++column) table.align_right(column);
   for (const SchemeRow& row : rows) {
-    const auto error = [&](double lab::ErrorReport::*member) {
+    const auto error = [&](double measure::ErrorReport::*member) {
       return row.errors ? fmt::format("{:.2e}", (*row.errors).*member) : std::string("-");
     };
     table.add({row.scheme, row.program.is_null() ? "-" : std::to_string(row.products()), k_block_text(row),
                bits_text(row), kept_share(row), window_text(row),
                row.bound ? bound_text(row.bound->coefficients.relative) : "-",
                row.bound ? bound_text(row.bound->sample_bound) : "-",
-               error(&lab::ErrorReport::frobenius_relative), error(&lab::ErrorReport::max_componentwise),
-               contract_text(row)});
+               error(&measure::ErrorReport::frobenius_relative),
+               error(&measure::ErrorReport::max_componentwise), contract_text(row)});
   }
   fmt::print("{}\n", table.text());
 }

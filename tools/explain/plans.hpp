@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "accuracy/methods.hpp"
+#include "plan.hpp"
 
 namespace kintsugi::tools {
 

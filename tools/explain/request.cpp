@@ -1,6 +1,6 @@
 #include "explain/request.hpp"
 
-#include "lab/generators/generators.hpp"
+#include "tools/measure/generators/generators.hpp"
 
 namespace kintsugi::tools {
 
@@ -24,25 +24,26 @@ void check_request(const ExplainRequest& request) {
 }
 
 template <class T>
-void fill_matrix(const lab::Distribution& distribution, lab::Side side, std::uint64_t seed, Matrix& matrix) {
-  lab::fill(distribution, side, seed,
-            core::MatrixView<T>{matrix.data<T>(), matrix.rows, matrix.columns, matrix.row_stride(),
-                                matrix.column_stride()});
+void fill_operand(const measure::Distribution& distribution, measure::Side side, std::uint64_t seed,
+                  Matrix& matrix) {
+  measure::fill(distribution, side, seed,
+                core::MatrixView<T>{matrix.data<T>(), matrix.rows, matrix.columns, matrix.row_stride(),
+                                    matrix.column_stride()});
 }
 
 // Returns a generated operand with contiguous vectors: rows of A, columns of B.
-Matrix generated(const ExplainRequest& request, lab::Side side) {
-  const bool is_a = side == lab::Side::a;
+Matrix generated(const ExplainRequest& request, measure::Side side) {
+  const bool is_a = side == measure::Side::a;
   const Type type = request.type == "fp64" ? Type::float64 : Type::float32;
   Matrix matrix = is_a ? make_matrix("--m", request.m, request.k, type, Order::row_major)
                        : make_matrix("--n", request.k, request.n, type, Order::column_major);
   const std::uint64_t seed = parse_seed("--seed", request.seed);
   try {
-    const lab::Distribution distribution = lab::parse_distribution(request.distribution);
+    const measure::Distribution distribution = measure::parse_distribution(request.distribution);
     if (type == Type::float32) {
-      fill_matrix<float>(distribution, side, seed, matrix);
+      fill_operand<float>(distribution, side, seed, matrix);
     } else {
-      fill_matrix<double>(distribution, side, seed, matrix);
+      fill_operand<double>(distribution, side, seed, matrix);
     }
   } catch (const InputError&) {
     throw;
@@ -54,8 +55,8 @@ Matrix generated(const ExplainRequest& request, lab::Side side) {
 
 ExplainedProblem generated_problem(const ExplainRequest& request) {
   ExplainedProblem problem;
-  problem.operands.a = generated(request, lab::Side::a);
-  problem.operands.b = generated(request, lab::Side::b);
+  problem.operands.a = generated(request, measure::Side::a);
+  problem.operands.b = generated(request, measure::Side::b);
   problem.operands.transa = problem.operands.transb = std::string(1, 'N');
   problem.source = {{"distribution", request.distribution}, {"seed", parse_seed("--seed", request.seed)}};
   return problem;

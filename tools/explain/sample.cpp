@@ -46,7 +46,7 @@ Sample<T>::Sample(core::MatrixView<const T> a, core::MatrixView<const T> b, std:
                   std::vector<std::int64_t> columns)
     : k_(a.columns), rows_(std::move(rows)), columns_(std::move(columns)), a_(gathered(a, rows_)),
       b_(gathered(b, columns_)) {
-  lab::Product<T> product;
+  measure::Product<T> product;
   product.a = this->a();
   product.b = this->b().transposed();
   exact_.emplace(product, std::ssize(rows_), std::ssize(columns_));

@@ -8,8 +8,8 @@
 
 #include "explain/facts.hpp"
 #include "explain/plans.hpp"
-#include "lab/metrics.hpp"
 #include "support.hpp"
+#include "tools/measure/metrics.hpp"
 
 namespace kintsugi::tools {
 
@@ -18,8 +18,8 @@ struct SchemeRun {
   std::string refusal;  // the library's message; "" if the scheme ran
   Json plan;            // kintsugi_plan_describe
   Json report;          // kintsugi_report
-  lab::ErrorReport errors;
-  std::vector<lab::ElementError> elements;
+  measure::ErrorReport errors;
+  std::vector<measure::ElementError> elements;
 };
 
 // Returns at most 16 evenly spread vectors, including the vectors with the largest exponent and the largest
@@ -53,7 +53,7 @@ class Sample {
   std::vector<std::int64_t> columns_;
   std::vector<T> a_;
   std::vector<T> b_;
-  std::optional<lab::ExactReference<T>> exact_;
+  std::optional<measure::ExactReference<T>> exact_;
 };
 
 extern template class Sample<float>;

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "lab/bound_check.hpp"
+#include "tools/measure/bound_check.hpp"
 
 namespace kintsugi::tools {
 
@@ -14,7 +14,7 @@ namespace {
 // format, since the floors of the bound cover small elements.
 bool is_in_window(const Json& split, const OperandFacts& facts) {
   if (!facts.is_finite()) return false;
-  const lab::SplitWindow window = lab::split_window(description_of(split));
+  const measure::SplitWindow window = measure::split_window(description_of(split));
   if (window.integer || !facts.largest_exponent) return true;
   if (window.scaled) return facts.widest_dynamic_range <= window.dynamic_range;
   return *facts.smallest_exponent >= window.smallest && *facts.largest_exponent <= window.largest;
@@ -24,8 +24,8 @@ bool is_in_window(const Json& split, const OperandFacts& facts) {
 // in units of the split. An integer format may scale the largest element one binade lower, to leave room for
 // rounding.
 double smallest_below_largest(const Json& split, int binades) {
-  const lab::SplitDescription description = description_of(split);
-  const bool reserves_rounding_bit = lab::split_window(description).reserves_rounding_bit;
+  const measure::SplitDescription description = description_of(split);
+  const bool reserves_rounding_bit = measure::split_window(description).reserves_rounding_bit;
   return std::ldexp(1.0, description.top_exponent - (reserves_rounding_bit ? 1 : 0) - binades);
 }
 
@@ -43,30 +43,30 @@ bool recombination_rounds(const Json& schedule) {
   return !schedule.at("joint").get<bool>() && schedule.at("groups").get<int>() != 1;
 }
 
-lab::BoundCoefficients coefficients_of(const Json& bound) {
+measure::BoundCoefficients coefficients_of(const Json& bound) {
   return {bound.at("relative"), bound.at("floor_a"), bound.at("floor_b"), bound.at("floor_both")};
 }
 
 template <class T>
-double largest_of_sample(const lab::BoundCoefficients& bound, const lab::VectorNorms& a,
-                         const lab::VectorNorms& b, const std::vector<lab::ElementError>& elements) {
+double largest_of_sample(const measure::BoundCoefficients& bound, const measure::VectorNorms& a,
+                         const measure::VectorNorms& b, const std::vector<measure::ElementError>& elements) {
   double largest = 0;
   for (const auto& element : elements) {
     if (element.absolute > 0)
-      largest = std::max(largest, lab::allowed_error<T>(bound, element, a, b) / element.absolute);
+      largest = std::max(largest, measure::allowed_error<T>(bound, element, a, b) / element.absolute);
   }
   return largest;
 }
 
 // True if the errors meet the contract. If it is the contract of the report, the report's verdict decides,
 // which also takes subnormal results into account.
-bool meets(const lab::ErrorReport& errors, const Contract& contract) {
+bool meets(const measure::ErrorReport& errors, const Contract& contract) {
   if (contract.accuracy == "exact") return errors.correctly_rounded_fraction == 1;
   return contract.coefficient == errors.contract_bound ? errors.within_contract_bound
                                                        : errors.max_componentwise <= contract.coefficient;
 }
 
-Json retained_document(const std::optional<lab::RetainedCounts>& counts) {
+Json retained_document(const std::optional<measure::RetainedCounts>& counts) {
   if (!counts) return nullptr;
   return {{"elements", counts->elements},
           {"promised_bits", counts->promised_bits},
@@ -79,9 +79,10 @@ Json optional_number(const std::optional<double>& value) { return value ? number
 }  // namespace
 
 template <class T>
-lab::RetainedCounts SchemeRows<T>::retained(lab::Side side, const Json& split) {
+measure::RetainedCounts SchemeRows<T>::retained(measure::Side side, const Json& split) {
   const auto [found, is_new] = retained_.try_emplace(std::pair(side, split.dump()));
-  if (is_new) found->second = lab::count_retained_bits(description_of(split), side == lab::Side::a ? a_ : b_);
+  if (is_new)
+    found->second = measure::count_retained_bits(description_of(split), side == measure::Side::a ? a_ : b_);
   return found->second;
 }
 
@@ -89,10 +90,10 @@ lab::RetainedCounts SchemeRows<T>::retained(lab::Side side, const Json& split) {
 // smaller, and zeros have no error. For an integer format floor_both counts all k products of an element of
 // C, and |A||B| is a sum of k products, too.
 template <class T>
-double SchemeRows<T>::bound_for_smallest(const Json& program, const lab::BoundCoefficients& bound,
+double SchemeRows<T>::bound_for_smallest(const Json& program, const measure::BoundCoefficients& bound,
                                          double min_a, double min_b) const {
   constexpr double unit_roundoff = std::numeric_limits<T>::epsilon() / 2;
-  const bool is_integer = lab::split_window(description_of(program.at("split_a"))).integer;
+  const bool is_integer = measure::split_window(description_of(program.at("split_a"))).integer;
   const double products = is_integer ? static_cast<double>(sample_.a().columns) : 1;
   const double unrounded = bound.relative + bound.floor_a / min_a + bound.floor_b / min_b +
                            bound.floor_both / products / (min_a * min_b);
@@ -102,14 +103,14 @@ double SchemeRows<T>::bound_for_smallest(const Json& program, const lab::BoundCo
 
 template <class T>
 std::optional<int> SchemeRows<T>::proved_dynamic_range(const Json& program,
-                                                       const lab::BoundCoefficients& bound) const {
+                                                       const measure::BoundCoefficients& bound) const {
   using Limits = std::numeric_limits<T>;
   const Json& split_a = program.at("split_a");
   const Json& split_b = program.at("split_b");
   // Returns the dynamic range of the window. For an integer format, whose window has no lower end, it is the
   // dynamic range of all numbers of the type. For a split that does not scale vectors it is -1.
   const auto window_range = [](const Json& split) {
-    const lab::SplitWindow window = lab::split_window(description_of(split));
+    const measure::SplitWindow window = measure::split_window(description_of(split));
     if (!window.scaled) return -1;
     return window.integer ? Limits::max_exponent - Limits::min_exponent + Limits::digits
                           : window.dynamic_range;
@@ -124,15 +125,15 @@ std::optional<int> SchemeRows<T>::proved_dynamic_range(const Json& program,
 
 template <class T>
 Bound SchemeRows<T>::bound_of(const Json& program, const Json& coefficients, bool in_window,
-                              const std::vector<lab::ElementError>& elements) const {
+                              const std::vector<measure::ElementError>& elements) const {
   Bound bound{coefficients_of(coefficients), {}, {}};
   if (!in_window) return bound;
   const Json& split_a = program.at("split_a");
   const Json& split_b = program.at("split_b");
   bound.dynamic_range_bound = bound_for_smallest(
       program, bound.coefficients, smallest_element(split_a, facts_a_), smallest_element(split_b, facts_b_));
-  const auto norms_a = lab::vector_norms(sample_.a(), lab::split_window(description_of(split_a)));
-  const auto norms_b = lab::vector_norms(sample_.b(), lab::split_window(description_of(split_b)));
+  const auto norms_a = measure::vector_norms(sample_.a(), measure::split_window(description_of(split_a)));
+  const auto norms_b = measure::vector_norms(sample_.b(), measure::split_window(description_of(split_b)));
   bound.sample_bound = largest_of_sample<T>(bound.coefficients, norms_a, norms_b, elements);
   return bound;
 }
@@ -160,9 +161,9 @@ SchemeRow SchemeRows<T>::row(const std::string& scheme) {
     row.program["split_b"] = adapted.at("split_b");
     coefficients = adapted.at("bound_in_window");
   }
-  row.retained_a = retained(lab::Side::a, row.program.at("split_a"));
-  row.retained_b = retained(lab::Side::b, row.program.at("split_b"));
-  row.window = lab::split_window(description_of(row.program.at("split_a")));
+  row.retained_a = retained(measure::Side::a, row.program.at("split_a"));
+  row.retained_b = retained(measure::Side::b, row.program.at("split_b"));
+  row.window = measure::split_window(description_of(row.program.at("split_a")));
   row.in_window =
       is_in_window(row.program.at("split_a"), facts_a_) && is_in_window(row.program.at("split_b"), facts_b_);
   row.bound = bound_of(row.program, coefficients, *row.in_window, run.elements);
@@ -193,7 +194,7 @@ Json row_document(const SchemeRow& row) {
       {"meets_contract", row.errors ? Json(row.meets_contract) : Json()},
       {"proved", row.proved}};
   if (row.bound) {
-    const lab::BoundCoefficients& bound = row.bound->coefficients;
+    const measure::BoundCoefficients& bound = row.bound->coefficients;
     document["bound"] = {{"relative", bound.relative},
                          {"floor_a", bound.floor_a},
                          {"floor_b", bound.floor_b},

@@ -5,19 +5,20 @@
 #include <optional>
 #include <string>
 
+#include "bound.hpp"
 #include "explain/facts.hpp"
 #include "explain/plans.hpp"
 #include "explain/sample.hpp"
-#include "lab/bound_check.hpp"
-#include "lab/generators/generators.hpp"
-#include "lab/retained_bits.hpp"
+#include "tools/measure/bound_check.hpp"
+#include "tools/measure/generators/generators.hpp"
+#include "tools/measure/retained_bits.hpp"
 
 namespace kintsugi::tools {
 
 // Bounds of |C - AB| relative to |A||B| for three sets of operands. The last two are missing if the problem's
 // operands are outside the window.
 struct Bound {
-  lab::BoundCoefficients coefficients;        // for all operands inside the window
+  measure::BoundCoefficients coefficients;    // for all operands inside the window
   std::optional<double> dynamic_range_bound;  // for all operands with the problem's dynamic ranges
   std::optional<double> sample_bound;         // largest of the sampled elements' own bounds
 };
@@ -28,12 +29,12 @@ struct SchemeRow {
   Json program;         // program of the plan; null for native and without a plan
   std::int64_t k = 0;   // inner length
   std::string accumulator;
-  std::optional<lab::RetainedCounts> retained_a;  // nothing for native and without a plan
-  std::optional<lab::RetainedCounts> retained_b;
-  lab::SplitWindow window;  // window of the split of A
+  std::optional<measure::RetainedCounts> retained_a;  // nothing for native and without a plan
+  std::optional<measure::RetainedCounts> retained_b;
+  measure::SplitWindow window;  // window of the split of A
   std::optional<bool> in_window;
   std::optional<Bound> bound;
-  std::optional<lab::ErrorReport> errors;
+  std::optional<measure::ErrorReport> errors;
   bool meets_contract = false;  // true: every element of the sample does
   bool proved = false;          // true: the contract is proved for all elements
   // Largest dynamic range, in binades, for which the contract is proved; nothing if there is none, and for a
@@ -61,14 +62,14 @@ class SchemeRows {
  private:
   // Returns the retained bits. Counting reads whole operands, and many schemes have the same split, so
   // results are kept.
-  lab::RetainedCounts retained(lab::Side side, const Json& split);
+  measure::RetainedCounts retained(measure::Side side, const Json& split);
   // Returns the bound for operands whose non-zero elements are at least min_a and min_b, in units of the
   // split.
-  double bound_for_smallest(const Json& program, const lab::BoundCoefficients& bound, double min_a,
+  double bound_for_smallest(const Json& program, const measure::BoundCoefficients& bound, double min_a,
                             double min_b) const;
-  std::optional<int> proved_dynamic_range(const Json& program, const lab::BoundCoefficients& bound) const;
+  std::optional<int> proved_dynamic_range(const Json& program, const measure::BoundCoefficients& bound) const;
   Bound bound_of(const Json& program, const Json& coefficients, bool in_window,
-                 const std::vector<lab::ElementError>& elements) const;
+                 const std::vector<measure::ElementError>& elements) const;
 
   core::MatrixView<const T> a_;
   core::MatrixView<const T> b_;
@@ -77,7 +78,7 @@ class SchemeRows {
   const Sample<T>& sample_;
   Contract contract_;
   std::string engine_;
-  std::map<std::pair<lab::Side, std::string>, lab::RetainedCounts> retained_;
+  std::map<std::pair<measure::Side, std::string>, measure::RetainedCounts> retained_;
 };
 
 extern template class SchemeRows<float>;

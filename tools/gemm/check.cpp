@@ -5,10 +5,11 @@ namespace kintsugi::tools {
 namespace {
 
 template <class T>
-lab::ErrorReport measure_as(const Operands& operands, const Matrix* native, const Matrix& c,
-                            const lab::CheckOptions& options) {
-  return lab::measure_errors<T>(operands.product<T>(), c.view<T>(),
-                                native != nullptr ? native->view<T>() : core::MatrixView<const T>{}, options);
+measure::ErrorReport measure_as(const Operands& operands, const Matrix* native, const Matrix& c,
+                                const measure::CheckOptions& options) {
+  return measure::measure_errors<T>(operands.product<T>(), c.view<T>(),
+                                    native != nullptr ? native->view<T>() : core::MatrixView<const T>{},
+                                    options);
 }
 
 // A real matrix, row-major, for the parts of complex elements.
@@ -66,30 +67,30 @@ RealMatrix<T> embedding_of_b(const Matrix& matrix, const std::string& trans) {
 
 // Measures the errors of the parts of a complex C.
 template <class T>
-lab::ErrorReport measure_parts(const Operands& operands, const Matrix* native, const Matrix& c,
-                               const lab::CheckOptions& options) {
+measure::ErrorReport measure_parts(const Operands& operands, const Matrix* native, const Matrix& c,
+                                   const measure::CheckOptions& options) {
   const RealMatrix<T> a = parts_of<T>(operands.a, operands.transa);
   const RealMatrix<T> b = embedding_of_b<T>(operands.b, operands.transb);
   const RealMatrix<T> c0 = operands.c0 ? parts_of<T>(*operands.c0) : RealMatrix<T>{};
   const RealMatrix<T> computed = parts_of<T>(c);
   const RealMatrix<T> native_parts = native != nullptr ? parts_of<T>(*native) : RealMatrix<T>{};
-  const lab::Product<T> product{a.view(),
-                                b.view(),
-                                operands.alpha.real(),
-                                operands.beta.real(),
-                                c0.view(),
-                                operands.alpha.imag(),
-                                operands.beta.imag()};
-  return lab::measure_errors<T>(product, computed.view(),
-                                native != nullptr ? native_parts.view() : core::MatrixView<const T>{},
-                                options);
+  const measure::Product<T> product{a.view(),
+                                    b.view(),
+                                    operands.alpha.real(),
+                                    operands.beta.real(),
+                                    c0.view(),
+                                    operands.alpha.imag(),
+                                    operands.beta.imag()};
+  return measure::measure_errors<T>(product, computed.view(),
+                                    native != nullptr ? native_parts.view() : core::MatrixView<const T>{},
+                                    options);
 }
 
 }  // namespace
 
 void measure(const Operands& operands, const Matrix* native, Row& row) {
   Progress progress(row.requested_scheme.empty() ? "checking" : "checking " + row.requested_scheme);
-  lab::CheckOptions options;
+  measure::CheckOptions options;
   options.seed = sample_seed;
   options.progress = [&progress](std::int64_t done, std::int64_t total) { progress.show(done, total); };
   row.errors = with_element_type(row.c, [&]<class T>() {
@@ -102,7 +103,7 @@ void measure(const Operands& operands, const Matrix* native, Row& row) {
 }
 
 ContractVerdict judge(const Row& row) {
-  const lab::ErrorReport& errors = *row.errors;
+  const measure::ErrorReport& errors = *row.errors;
   const Json& contract = row.plan.at("contract");
   const bool named = cell(row.plan.at("settings").at("accuracy"), "source") != "default";
   ContractVerdict verdict{cell(contract, "accuracy"), contract.at("coefficient"), named, false};
@@ -120,7 +121,7 @@ ContractVerdict judge(const Row& row) {
   return verdict;
 }
 
-Json errors_document(const lab::ErrorReport& errors) {
+Json errors_document(const measure::ErrorReport& errors) {
   return {{"frobenius_relative", number(errors.frobenius_relative)},
           {"max_relative", number(errors.max_relative)},
           {"mean_relative", number(errors.mean_relative)},

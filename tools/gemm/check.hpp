@@ -21,6 +21,6 @@ struct ContractVerdict {
 ContractVerdict judge(const Row& row);
 
 // Returns the errors as JSON (docs/schema/gemm.schema.json).
-Json errors_document(const lab::ErrorReport& errors);
+Json errors_document(const measure::ErrorReport& errors);
 
 }  // namespace kintsugi::tools

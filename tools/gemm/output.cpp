@@ -42,7 +42,7 @@ std::string error_text(double error) { return fmt::format("{:.2e}", error); }
 
 std::vector<std::string> error_cells(const Row& row) {
   if (!row.errors) return {};
-  const lab::ErrorReport& errors = *row.errors;
+  const measure::ErrorReport& errors = *row.errors;
   return {error_text(errors.max_componentwise), error_text(errors.frobenius_relative),
           error_text(errors.max_relative), error_text(errors.mean_relative),
           fmt::format("{:.1f} %", 100 * errors.correctly_rounded_fraction)};
@@ -76,7 +76,7 @@ void print_sentence(const std::string& text) {
 
 // Prints remarks on elements whose error needs explanation.
 void print_remarks(const Row& row) {
-  const lab::ErrorReport& errors = *row.errors;
+  const measure::ErrorReport& errors = *row.errors;
   const auto remark = [&](std::int64_t count, const char* text) {
     if (count > 0) print_sentence(fmt::format("{}: {} {}", name_of(row), count, text));
   };
@@ -122,7 +122,7 @@ void print_contract(const Operands& operands, const Row& row) {
 }
 
 void print_check(const Operands& operands, const Outcome& outcome) {
-  const lab::ErrorReport& first = *outcome.rows.front().errors;
+  const measure::ErrorReport& first = *outcome.rows.front().errors;
   const char* elements = operands.complex() ? "real and imaginary parts" : "elements";
   if (first.all_checked()) {
     fmt::print("errors against the exact result, all {} {} of C\n\n", first.elements_total, elements);

@@ -88,14 +88,14 @@ std::string operand_name(char name, const std::string& trans) {
   return trans == "N" ? std::string(1, name) : fmt::format("op({})", name);
 }
 
-struct MatrixShape {
+struct OperandShape {
   std::int64_t rows;
   std::int64_t columns;
 };
 
 // Returns the shape of op(matrix).
-MatrixShape shape_of(const Matrix& matrix, const std::string& trans) {
-  return trans == "N" ? MatrixShape{matrix.rows, matrix.columns} : MatrixShape{matrix.columns, matrix.rows};
+OperandShape shape_of(const Matrix& matrix, const std::string& trans) {
+  return trans == "N" ? OperandShape{matrix.rows, matrix.columns} : OperandShape{matrix.columns, matrix.rows};
 }
 
 // Returns the op of a matrix in a call whose layout is `order`. If the matrix is stored in the other order,
@@ -111,14 +111,14 @@ std::int64_t leading_dimension(const Matrix& matrix) {
   return std::max<std::int64_t>(1, matrix.order == Order::row_major ? matrix.columns : matrix.rows);
 }
 
-void check_inner_dimensions(const ProblemRequest& request, const MatrixShape& a, const MatrixShape& b) {
+void check_inner_dimensions(const ProblemRequest& request, const OperandShape& a, const OperandShape& b) {
   if (a.columns == b.rows) return;
   fail(request.b_file, "{} is {} x {} and {} is {} x {}: the inner dimensions {} and {} differ",
        operand_name('A', request.transa), a.rows, a.columns, operand_name('B', request.transb), b.rows,
        b.columns, a.columns, b.rows);
 }
 
-void read_c(Operands& operands, const ProblemRequest& request, const MatrixShape& c) {
+void read_c(Operands& operands, const ProblemRequest& request, const OperandShape& c) {
   if (request.c_file.empty()) {
     if (operands.beta != 0.0) fail("--beta", "{} needs a matrix C: give --c FILE", request.beta);
     return;
@@ -133,7 +133,7 @@ void read_c(Operands& operands, const ProblemRequest& request, const MatrixShape
   operands.c0 = reordered(matrix, operands.order);
 }
 
-kintsugi_problem make_problem(const Operands& operands, const MatrixShape& c, std::int64_t k) {
+kintsugi_problem make_problem(const Operands& operands, const OperandShape& c, std::int64_t k) {
   kintsugi_problem problem = KINTSUGI_PROBLEM_INIT;
   const bool is_single = operands.type() == Type::float32;
   const std::int32_t real = operands.type() == Type::double_double ? KINTSUGI_DD
@@ -156,8 +156,8 @@ kintsugi_problem make_problem(const Operands& operands, const MatrixShape& c, st
 }  // namespace
 
 template <class T>
-lab::Product<T> Operands::product() const {
-  lab::Product<T> result;
+measure::Product<T> Operands::product() const {
+  measure::Product<T> result;
   result.a = transa == "N" ? a.view<T>() : a.view<T>().transposed();
   result.b = transb == "N" ? b.view<T>() : b.view<T>().transposed();
   if constexpr (std::is_same_v<T, DoubleDouble>) {
@@ -172,9 +172,9 @@ lab::Product<T> Operands::product() const {
   return result;
 }
 
-template lab::Product<float> Operands::product() const;
-template lab::Product<double> Operands::product() const;
-template lab::Product<DoubleDouble> Operands::product() const;
+template measure::Product<float> Operands::product() const;
+template measure::Product<double> Operands::product() const;
+template measure::Product<DoubleDouble> Operands::product() const;
 
 Operands read_operands(const ProblemRequest& request) {
   Operands operands;
@@ -184,12 +184,12 @@ Operands read_operands(const ProblemRequest& request) {
   operands.a = read_operand(operands, request.a_file, request.type);
   operands.b = read_operand(operands, request.b_file, request.type);
   check_same_type(request.b_file, operands.b, request.a_file, operands.a);
-  const MatrixShape a = shape_of(operands.a, request.transa);
-  const MatrixShape b = shape_of(operands.b, request.transb);
+  const OperandShape a = shape_of(operands.a, request.transa);
+  const OperandShape b = shape_of(operands.b, request.transb);
   check_inner_dimensions(request, a, b);
   operands.alpha = round_scalar("--alpha", request.alpha, operands);
   operands.beta = request.beta.empty() ? 0 : round_scalar("--beta", request.beta, operands);
-  const MatrixShape c{a.rows, b.columns};
+  const OperandShape c{a.rows, b.columns};
   // stored_op() needs conjugated operands in C's order.
   if (operands.complex() && request.transa == "C") operands.a = reordered(operands.a, operands.order);
   if (operands.complex() && request.transb == "C") operands.b = reordered(operands.b, operands.order);

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "io/matrix_file.hpp"
-#include "lab/reference/exact.hpp"
+#include "tools/measure/reference/exact.hpp"
 
 namespace kintsugi::tools {
 
@@ -45,7 +45,7 @@ struct Operands {
   // Returns views of op(A), op(B) and C0, as lab/ needs them. Precondition: the operands are real and have
   // type T.
   template <class T>
-  lab::Product<T> product() const;
+  measure::Product<T> product() const;
 };
 
 // Reads the files and checks that they fit together.

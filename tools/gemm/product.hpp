@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "gemm/problem.hpp"
-#include "lab/metrics.hpp"
-#include "support.hpp"
+#include "plan.hpp"
+#include "tools/measure/metrics.hpp"
 
 namespace kintsugi::tools {
 
@@ -30,11 +30,7 @@ struct Row {
   double plan_seconds = 0;
   double seconds = 0;  // time of the fastest run
   int runs = 0;
-  std::optional<lab::ErrorReport> errors;
-};
-
-struct PlanDeleter {
-  void operator()(kintsugi_plan plan) const { kintsugi_plan_destroy(plan); }
+  std::optional<measure::ErrorReport> errors;
 };
 
 // A product that the command line asks for, by its settings or by --compare.
@@ -62,7 +58,7 @@ class RequestedProduct {
 
   const Operands& operands_;
   Handle handle_;
-  std::unique_ptr<kintsugi_plan_s, PlanDeleter> plan_;
+  Plan plan_;
   Row row_;
 };
 

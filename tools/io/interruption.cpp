@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <string_view>
 
 #include "io/atomic_file.hpp"
 
@@ -19,10 +20,13 @@ extern "C" void kintsugi_note_interruption(int number) {
     return;
   }
   arrived_signal = number;
-  constexpr char line[] =
-      "\nkintsugi: stopping after this step, when its results are saved; ^C again stops at once\n";
   const int error = errno;
-  [[maybe_unused]] const auto written = ::write(STDERR_FILENO, line, sizeof line - 1);
+  for (const std::string_view part :
+       {std::string_view("\n"), std::string_view(program_invocation_short_name),
+        std::string_view(
+            ": stopping after this step, when its results are saved; ^C again stops at once\n")}) {
+    [[maybe_unused]] const auto written = ::write(STDERR_FILENO, part.data(), part.size());
+  }
   errno = error;
 }
 

@@ -9,7 +9,7 @@
 #include <variant>
 #include <vector>
 
-#include "lab/reference/exact.hpp"
+#include "tools/measure/reference/exact.hpp"
 
 namespace kintsugi::tools {
 

@@ -18,7 +18,7 @@ std::string sizes_of(const Json& row) {
 
 // Returns the text, followed by the type unless that is fp32.
 std::string with_type(const Json& row, const std::string& text) {
-  return type_of(row) == "fp32" ? text : text + ", " + type_of(row);
+  return row_type(row) == "fp32" ? text : text + ", " + row_type(row);
 }
 
 // A distribution with its parameter: "offset:-4" is {"offset:P", -4}, and "type3" is {"typeP", 3}.
@@ -162,7 +162,7 @@ Dimension against_distribution() {
 
 }  // namespace
 
-std::string type_of(const Json& row) {
+std::string row_type(const Json& row) {
   const std::string type = cell(row.at("problem"), "type");
   return type.empty() ? "fp32" : type;
 }

@@ -26,7 +26,7 @@ struct Dimension {
 std::vector<Dimension> dimensions_of(const std::vector<Json>& rows);
 
 // Returns fp32 or fp64.
-std::string type_of(const Json& row);
+std::string row_type(const Json& row);
 
 // Returns "uniform, 64 x 64 x 256", with the type if it is not fp32.
 std::string problem_text(const Json& row);

@@ -99,7 +99,7 @@ bool has_linear_axis(const Chart& chart, const Measure& measure) {
 }
 
 Series contract_line(const Group& group) {
-  const std::string type = type_of(*group.rows.front().second);
+  const std::string type = row_type(*group.rows.front().second);
   Series limit{.label = fmt::format("{} contract, (k + 8) {}", type, type == "fp32" ? "2^-24" : "2^-53"),
                .colour = colour_of_text,
                .style = 2,

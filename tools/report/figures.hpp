@@ -1,4 +1,4 @@
-// Makes figures from rows of kintsugi accuracy or kintsugi bench, if they have enough points.
+// Makes figures from rows of kintsugi-lab accuracy or kintsugi bench, if they have enough points.
 #pragma once
 
 #include <array>

@@ -108,7 +108,7 @@ std::string error_table_row(const Json& row) {
   const auto add = [&html](const std::string& text) { html += "<td>" + escaped(text) + "</td>"; };
   for (const char* name : {"distribution", "seed", "scheme", "engine", "accumulator"}) add(cell(row, name));
   for (const char* name : {"m", "n", "k"}) add(cell(problem, name));
-  add(type_of(row));
+  add(row_type(row));
   for (const Measure& measure : measures) {
     if (measure.kind == MeasureKind::rate) continue;
     const Json error = errors.value(measure.member, Json());

@@ -20,8 +20,8 @@ struct PageHead {
   std::string preface;  // XHTML before the figures
 };
 
-// Returns the page. `sources`: listed at its beginning. `rows`: rows of kintsugi accuracy and of rate_row()
-// for the tables at its end.
+// Returns the page. `sources`: listed at its beginning. `rows`: rows of kintsugi-lab accuracy and of
+// rate_row() for the tables at its end.
 std::string report_page(const PageHead& head, const std::vector<Source>& sources,
                         const std::vector<Json>& rows, const std::vector<Figure>& figures);
 

@@ -8,13 +8,6 @@ namespace kintsugi::tools {
 
 namespace {
 
-std::string seconds_text(const Json& seconds) { return time_text(read_number(seconds)); }
-
-std::string check_text(const Json& check) {
-  if (check.at("promise") == "exact") return "correctly rounded";
-  return fmt::format("{:.2g} of its {}", read_number(check.at("largest_ratio")), cell(check, "promise"));
-}
-
 std::string computed_text(const Json& row) {
   return cell(row.at("computed"), "m") + " x " + cell(row.at("computed"), "n");
 }
@@ -28,10 +21,6 @@ std::string ratios_text(const Json& ratios) {
 
 // True if a device was timed. Files of older versions lack "by" for times of the host's clock.
 bool on_device(const Json& row) { return row.at("time").value("by", "clock") != "clock"; }
-
-std::string percent_text(const Json& fraction) {
-  return fraction.is_null() ? "-" : fmt::format("{:.1f} %", 100 * read_number(fraction));
-}
 
 std::string number_text(const Json& number) {
   return number.is_null() ? "-" : fmt::format("{:.4g}", read_number(number));
@@ -74,6 +63,19 @@ std::string rate_table_row(const Json& row) {
 }
 
 }  // namespace
+
+std::string seconds_text(const Json& seconds) {
+  return seconds.is_null() ? "-" : time_text(read_number(seconds));
+}
+
+std::string percent_text(const Json& fraction) {
+  return fraction.is_null() ? "-" : fmt::format("{:.1f} %", 100 * read_number(fraction));
+}
+
+std::string check_text(const Json& check) {
+  if (check.at("promise") == "exact") return "correctly rounded";
+  return fmt::format("{:.2g} of its {}", read_number(check.at("largest_ratio")), cell(check, "promise"));
+}
 
 Json rate_row(const Json& document, const Json& row) {
   const Json& engine = row.at("engine");

@@ -20,6 +20,11 @@ namespace kintsugi::tools {
 Json rate_row(const Json& document, const Json& row);
 bool is_rate_row(const Json& row);
 
+// Return members of a row of kintsugi bench as text: a time ("-" for null), a fraction, its check.
+std::string seconds_text(const Json& seconds);
+std::string percent_text(const Json& fraction);
+std::string check_text(const Json& check);
+
 // Returns an HTML table of the rate rows among `rows`; "" if there are none.
 std::string rate_table(const std::vector<Json>& rows);
 

@@ -27,7 +27,7 @@ std::pair<double, double> point_of(const Json& row) {
 
 Roofline& roofline_of(const Json& row, std::vector<Roofline>& rooflines) {
   std::string title = fmt::format("{}: roofline of {}", cell(row, "distribution"), cell(row, "accumulator"));
-  if (type_of(row) != "fp32") title += ", " + type_of(row);
+  if (row_type(row) != "fp32") title += ", " + row_type(row);
   const auto found = std::find_if(rooflines.begin(), rooflines.end(),
                                   [&](const Roofline& roofline) { return roofline.chart.title == title; });
   if (found != rooflines.end()) return *found;

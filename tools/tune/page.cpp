@@ -36,7 +36,7 @@ double middle(std::size_t site) { return static_cast<double>(site) * box_pitch +
 
 std::string box(const Tuning& tuning, std::size_t i) {
   const TunedSite& site = tuning.sites[i];
-  const double top = middle(i) - box_height / 2.0;
+  const double upper = middle(i) - box_height / 2.0;
   const std::string first = site_label(site);
   const std::string second = fmt::format("{}, {} {}, profiled {}", tuning.level(i).name, site.calls,
                                          site.calls == 1 ? "call" : "calls", time_text(site.seconds));
@@ -44,9 +44,9 @@ std::string box(const Tuning& tuning, std::size_t i) {
       "<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" rx=\"6\" fill=\"none\" stroke=\"currentColor\"/>\n"
       "<text x=\"{}\" y=\"{}\" text-anchor=\"middle\" fill=\"currentColor\">{}</text>\n"
       "<text x=\"{}\" y=\"{}\" text-anchor=\"middle\" fill=\"currentColor\" font-size=\"12\">{}</text>\n",
-      box_left, top, box_width, box_height, box_left + box_width / 2, top + 18,
+      box_left, upper, box_width, box_height, box_left + box_width / 2, upper + 18,
       escaped(first.size() > 50 ? "..." + first.substr(first.size() - 47) : first), box_left + box_width / 2,
-      top + 36, escaped(second));
+      upper + 36, escaped(second));
 }
 
 std::string arc(std::size_t from, std::size_t to) {

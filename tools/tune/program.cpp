@@ -163,7 +163,7 @@ namespace {
 // Returns BLAS's letter for the type of a problem in a report. Reports of the cuBLAS drop-in name the type.
 // In reports of the BLAS drop-in the letter begins the routine's name: "s" of sgemm_, cblas_sgemm and
 // scipy_cblas_sgemm.
-std::string type_of(const Json& problem) {
+std::string problem_type(const Json& problem) {
   static const std::map<std::string, std::string> letters{
       {"fp32", "s"}, {"fp64", "d"}, {"c32", "c"}, {"c64", "z"}};
   if (problem.contains("type")) return letters.at(problem.at("type"));
@@ -185,7 +185,7 @@ TunedSite site_of(const Json& json) {
                  .call_error = json.at("error"),
                  .problems = json.at("problems"),
                  .inputs = {}};
-  if (!site.problems.empty()) site.type = type_of(site.problems.front());
+  if (!site.problems.empty()) site.type = problem_type(site.problems.front());
   for (const Json& caller : json.at("callers")) site.callers.push_back(caller.at("function"));
   for (const Json& input : json.at("inputs")) site.inputs.emplace_back(input.at("site"), input.at("calls"));
   std::stable_sort(site.inputs.begin(), site.inputs.end(),

@@ -5,7 +5,7 @@
 
 #include "engines/registry.hpp"
 #include "formats/formats.hpp"
-#include "lab/generators/random.hpp"
+#include "tools/measure/generators/random.hpp"
 
 namespace kintsugi::core {
 namespace {
@@ -26,7 +26,7 @@ void fill(const Slices& slices, std::uint64_t seed, int bits_used) {
     for (std::int64_t v = 0; v < slices.padded_vectors(); ++v) {
       for (std::int64_t p = 0; p < slices.vector_stride(); ++p) {
         const bool inside = v < slices.vectors && p < slices.k;
-        const auto bits = lab::mix_bits(seed + static_cast<std::uint64_t>((s * 1000 + v) * 100000 + p));
+        const auto bits = measure::mix_bits(seed + static_cast<std::uint64_t>((s * 1000 + v) * 100000 + p));
         const double x =
             inside ? std::ldexp(static_cast<double>(static_cast<std::int64_t>(bits)), bits_used - 63) : 0;
         const std::uint64_t pattern = encode(*slices.format, x);

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "engines/registry.hpp"
-#include "lab/generators/random.hpp"
 #include "split/slices.hpp"
+#include "tools/measure/generators/random.hpp"
 
 namespace kintsugi::test {
 
@@ -52,7 +52,7 @@ class FamilyOperands {
     for (int s = 0; s < count; ++s) {
       for (std::int64_t v = 0; v < vectors; ++v) {
         for (std::int64_t p = 0; p < k; ++p)
-          slices.vector<typename Kind::Element>(s, v)[p] = element(lab::mix_bits(state++), s);
+          slices.vector<typename Kind::Element>(s, v)[p] = element(measure::mix_bits(state++), s);
       }
     }
     return slices;

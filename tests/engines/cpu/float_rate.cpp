@@ -1,4 +1,4 @@
-// Not a test: rates of products of floating slices on this machine, for docs/results/log.
+// Not a test: rates of products of floating slices on this machine, for lab/results/log.
 //   build/tests/float_rate [m = n = k] [rounds]
 // One thread: the multiply-adds of a schedule by each family of kernels and of OpenBLAS's FP32 product, one
 // after the other, per second of processor time: best of all rounds, so that a busy machine counts less.
@@ -12,9 +12,9 @@
 #include "engines/cpu/floats/floats.hpp"
 #include "engines/registry.hpp"
 #include "formats/fp16.hpp"
-#include "lab/generators/random.hpp"
 #include "schemes/fp16x3.hpp"
 #include "tests/support/processor_time.hpp"
+#include "tools/measure/generators/random.hpp"
 
 namespace kintsugi::core {
 namespace {
@@ -29,7 +29,7 @@ void measure(double operations, double& best, const Work& work) {
 // Small integers, whose sums stay normal numbers.
 void fill(float* elements, std::int64_t count) {
   for (std::int64_t e = 0; e < count; ++e)
-    elements[e] = static_cast<float>(lab::mix_bits(static_cast<std::uint64_t>(e)) >> 60) - 8;
+    elements[e] = static_cast<float>(measure::mix_bits(static_cast<std::uint64_t>(e)) >> 60) - 8;
 }
 
 class Rates {

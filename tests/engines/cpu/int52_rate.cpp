@@ -1,4 +1,4 @@
-// Not a test: rates of products of 52-bit words on this machine, for docs/results/log.
+// Not a test: rates of products of 52-bit words on this machine, for lab/results/log.
 //   build/tests/int52_rate [m = n = k] [threads] [rounds]
 // Products alone per second of processor time; then whole calls of scheme int52 and of the native DGEMM, one
 // after the other, per second of the clock and of processor time: best of all rounds, so that a busy machine
@@ -15,10 +15,10 @@
 #include "engines/registry.hpp"
 #include "formats/formats.hpp"
 #include "kintsugi/kintsugi.h"
-#include "lab/generators/generators.hpp"
-#include "lab/generators/random.hpp"
-#include "lab/metrics.hpp"
 #include "tests/support/processor_time.hpp"
+#include "tools/measure/generators/generators.hpp"
+#include "tools/measure/generators/random.hpp"
+#include "tools/measure/metrics.hpp"
 
 namespace kintsugi::core {
 namespace {
@@ -63,7 +63,7 @@ void print_products(const Int52Kernels& kernels, std::int64_t size, int threads,
   std::vector<std::byte> memory(slices.bytes()), sums_memory;
   slices.data = memory.data();
   for (std::size_t e = 0; e < memory.size() / sizeof(std::int64_t); ++e) {
-    reinterpret_cast<std::int64_t*>(memory.data())[e] = static_cast<std::int64_t>(lab::mix_bits(e)) >> 12;
+    reinterpret_cast<std::int64_t*>(memory.data())[e] = static_cast<std::int64_t>(measure::mix_bits(e)) >> 12;
   }
   Accumulators sums = make_accumulators(SumType::i128, size, size, 1);
   sums_memory.resize(sums.bytes());
@@ -83,8 +83,8 @@ class Calls {
   Calls(std::int64_t size, int threads)
       : size_(size), threads_(threads), a_(static_cast<std::size_t>(size * size)), b_(a_.size()),
         c_(a_.size()) {
-    lab::fill(lab::parse_distribution("phi:0.5"), lab::Side::a, 1, view(a_));
-    lab::fill(lab::parse_distribution("phi:0.5"), lab::Side::b, 1, view(b_));
+    measure::fill(measure::parse_distribution("phi:0.5"), measure::Side::a, 1, view(a_));
+    measure::fill(measure::parse_distribution("phi:0.5"), measure::Side::b, 1, view(b_));
   }
 
   void run(const char* scheme) {
@@ -114,9 +114,9 @@ class Calls {
     const auto constant = [](const MatrixView<double>& m) {
       return MatrixView<const double>{m.data, m.rows, m.columns, m.row_stride, m.column_stride};
     };
-    const lab::CheckOptions options{.work_limit = 0, .max_elements = 400, .threads = threads_};
-    const lab::Product<double> product{constant(view(a_)), constant(view(b_))};
-    return lab::measure_errors<double>(product, constant(view(c_)), {}, options).max_componentwise;
+    const measure::CheckOptions options{.work_limit = 0, .max_elements = 400, .threads = threads_};
+    const measure::Product<double> product{constant(view(a_)), constant(view(b_))};
+    return measure::measure_errors<double>(product, constant(view(c_)), {}, options).max_componentwise;
   }
 
  private:

@@ -9,9 +9,9 @@
 
 #include "engines/registry.hpp"
 #include "formats/formats.hpp"
-#include "lab/generators/random.hpp"
 #include "tests/engines/cpu/family_operands.hpp"
 #include "tests/support/effort.hpp"
+#include "tools/measure/generators/random.hpp"
 
 namespace kintsugi::core {
 namespace {

@@ -1,4 +1,4 @@
-// Not a test: rates of int8 products on this machine, for docs/results/log.
+// Not a test: rates of int8 products on this machine, for lab/results/log.
 //   build/tests/int8_rate [m = n = k] [threads]
 // Rates are in 10^9 operations (2 per product of elements) per second of processor time, best of seven, so
 // that a busy machine counts less.
@@ -13,8 +13,8 @@
 #include "engines/cpu/int8.hpp"
 #include "engines/registry.hpp"
 #include "formats/formats.hpp"
-#include "lab/generators/random.hpp"
 #include "tests/support/processor_time.hpp"
+#include "tools/measure/generators/random.hpp"
 
 namespace kintsugi::core {
 namespace {
@@ -66,7 +66,8 @@ void print_int8(std::int64_t size, int threads) {
   Slices slices = make_slices(int8, SliceStorage::packed, 1, size, size);
   const HostBuffer memory(Allocator{}, slices.bytes());  // aligned, as a workspace is
   slices.data = static_cast<std::byte*>(memory.pointer());
-  for (std::size_t e = 0; e < memory.bytes(); ++e) slices.data[e] = static_cast<std::byte>(lab::mix_bits(e));
+  for (std::size_t e = 0; e < memory.bytes(); ++e)
+    slices.data[e] = static_cast<std::byte>(measure::mix_bits(e));
   Accumulators sums = make_accumulators(SumType::i64, size, size, 1);
   const HostBuffer sums_memory(Allocator{}, sums.bytes());
   sums.data = static_cast<std::byte*>(sums_memory.pointer());

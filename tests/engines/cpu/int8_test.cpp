@@ -10,9 +10,9 @@
 
 #include "engines/registry.hpp"
 #include "formats/formats.hpp"
-#include "lab/generators/random.hpp"
 #include "tests/engines/cpu/family_operands.hpp"
 #include "tests/support/effort.hpp"
+#include "tools/measure/generators/random.hpp"
 
 namespace kintsugi::core {
 namespace {
@@ -69,7 +69,7 @@ TEST(Int8, LengthsHaveTheBitsOfTheReference) {
 TEST(Int8, RandomShapesKBlocksAndGroupsHaveTheBitsOfTheReference) {
   std::uint64_t state = 7;
   const auto draw = [&](std::uint64_t min, std::uint64_t max) {
-    return static_cast<std::int64_t>(min + lab::mix_bits(state++) % (max - min + 1));
+    return static_cast<std::int64_t>(min + measure::mix_bits(state++) % (max - min + 1));
   };
   for (int round = 0; round < 40; ++round) {
     Schedule schedule = make_schedule(grouped_int8);

@@ -1,5 +1,5 @@
 // Not a test: rates of native products in a fixed order beside OpenBLAS's own on this machine, for
-// docs/results/log.
+// lab/results/log.
 //   build/tests/native_rate
 // Prints ratios of the least wall-clock times, and of the least processor times of all threads together,
 // which a busy machine disturbs less.
@@ -14,7 +14,7 @@
 #include "base/embedding.hpp"
 #include "engines/cpu/native_tiles.hpp"
 #include "engines/registry.hpp"
-#include "lab/generators/random.hpp"
+#include "tools/measure/generators/random.hpp"
 
 namespace {
 
@@ -46,7 +46,7 @@ std::vector<T> random_matrix(std::int64_t n, std::uint64_t seed) {
   std::vector<T> values(static_cast<std::size_t>(n * n));
   auto* reals = reinterpret_cast<RealOf<T>*>(values.data());
   for (std::size_t e = 0; e < values.size() * sizeof(T) / sizeof(*reals); ++e)
-    reals[e] = static_cast<RealOf<T>>(static_cast<double>(kintsugi::lab::mix_bits(seed + e)) * 0x1p-64);
+    reals[e] = static_cast<RealOf<T>>(static_cast<double>(kintsugi::measure::mix_bits(seed + e)) * 0x1p-64);
   return values;
 }
 

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "engines/pair_element.hpp"
-#include "lab/generators/generators.hpp"
 #include "tests/support/gemm_case.hpp"
+#include "tools/measure/generators/generators.hpp"
 
 namespace kintsugi::core {
 namespace {
@@ -30,9 +30,9 @@ TEST(Pairs, EveryFamilyHasTheBitsOfTheSequentialLoop) {
     std::vector<DoubleDouble> memory_a, memory_b, memory_c, memory_d;
     const auto a = dense(memory_a, shape.m, shape.k, shape.rows_of_a);
     const auto b = dense(memory_b, shape.k, shape.n, shape.rows_of_b);
-    const auto distribution = lab::parse_distribution("phi:2");
-    lab::fill(distribution, lab::Side::a, 3, a);
-    lab::fill(distribution, lab::Side::b, 3, b);
+    const auto distribution = measure::parse_distribution("phi:2");
+    measure::fill(distribution, measure::Side::a, 3, a);
+    measure::fill(distribution, measure::Side::b, 3, b);
     const auto expected = dense(memory_c, shape.m, shape.n, false);
     const auto task = [&](const MatrixView<DoubleDouble>& c) {
       return NativeProduct<DoubleDouble>{test::constant(a), test::constant(b), c, {0.5, 0x1p-60}, 0, 2};

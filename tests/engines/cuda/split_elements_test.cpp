@@ -10,8 +10,8 @@
 #include "engines/cuda/split/elements/integer_elements.hpp"
 #include "engines/cuda/split/magnitudes.hpp"
 #include "engines/cuda/split/scaling.hpp"
-#include "lab/generators/random.hpp"
 #include "schemes/program.hpp"
+#include "tools/measure/generators/random.hpp"
 
 // Included after the accumulators, since GCC warns that their enumerators shadow the names used here.
 #include "formats/formats.hpp"
@@ -19,7 +19,7 @@
 namespace kintsugi::core::cuda {
 namespace {
 
-float with_field(lab::Random& random, std::int64_t min, std::int64_t max) {
+float with_field(measure::Random& random, std::int64_t min, std::int64_t max) {
   const auto field = static_cast<std::uint32_t>(random.integer(min, max));
   std::uint32_t fraction = static_cast<std::uint32_t>(random.bits()) & 0x7fffffU;
   // Makes ties, long runs of ones and single bits likely.
@@ -49,7 +49,7 @@ std::vector<std::uint64_t> by_rule(const SplitRule& rule, int scale, double x) {
 }
 
 TEST(PlainScaling, IsUsedOnlyWhereFp32ArithmeticIsExact) {
-  lab::Random random(17);
+  measure::Random random(17);
   constexpr std::array roundings{Rounding::nearest_even, Rounding::towards_zero, Rounding::bit_cut};
   constexpr std::array kinds{ElementKind::fp16, ElementKind::bf16, ElementKind::tf32};
   int plain = 0;
@@ -88,7 +88,7 @@ TEST(PlainScaling, IsUsedOnlyWhereFp32ArithmeticIsExact) {
 }
 
 TEST(PlainScaling, ResidualsFitUpToTheLargestFittingBound) {
-  lab::Random random(18);
+  measure::Random random(18);
   int none = 0;
   for (int round = 0; round < 3000; ++round) {
     const Format& format = round % 3 == 0 ? fp16 : round % 3 == 1 ? bf16 : tf32;
@@ -125,7 +125,7 @@ TEST(PlainScaling, IsUsedForOrdinaryVectors) {
 }
 
 template <class T>
-void compare_magnitudes(lab::Random& random) {
+void compare_magnitudes(measure::Random& random) {
   for (int round = 0; round < 2000; ++round) {
     T values[4];
     VectorRange expected;
@@ -149,13 +149,13 @@ void compare_magnitudes(lab::Random& random) {
 }
 
 TEST(Magnitudes, GiveTheRange) {
-  lab::Random random(5);
+  measure::Random random(5);
   compare_magnitudes<float>(random);
   compare_magnitudes<double>(random);
 }
 
 TEST(Bytes, HaveTheResiduesOfTheirInteger) {
-  lab::Random random(3);
+  measure::Random random(3);
   for (int round = 0; round < 3000; ++round) {
     const int bits = static_cast<int>(random.integer(1, 61));
     std::int64_t integer = random.integer(-(std::int64_t{1} << bits), std::int64_t{1} << bits);
@@ -201,7 +201,7 @@ TEST(Bytes, HaveTheResiduesOfEveryWideSumInFloat) {
 
 // The split has integers of up to 93 bits, whose residues are computed by limbs.
 TEST(Bytes, HaveTheResiduesOfWideIntegers) {
-  lab::Random random(6);
+  measure::Random random(6);
   for (int round = 0; round < 3000; ++round) {
     const int bits = static_cast<int>(random.integer(1, 93));
     double x = std::ldexp(random.symmetric(), bits);
@@ -219,7 +219,7 @@ TEST(Bytes, HaveTheResiduesOfWideIntegers) {
 }
 
 TEST(Bytes, HaveTheDigitsOfTheGrid) {
-  lab::Random random(4);
+  measure::Random random(4);
   for (int round = 0; round < 20000; ++round) {
     const int slices = static_cast<int>(random.integer(1, 8));
     const SplitRule rule = grid_split(int8, slices);
@@ -244,7 +244,7 @@ TEST(Bytes, HaveTheDigitsOfTheGrid) {
 template <class ToDigits, class Constants>
 void check_complex_residues(double largest, const ToDigits& to_digits, const Constants& constants) {
   __extension__ using Wide = __int128;
-  lab::Random random(23);
+  measure::Random random(23);
   for (int t = 0; t < residue_detail::complex_moduli.count; ++t) {
     const int m = residue_detail::complex_moduli.all[t];
     const int root = residue_detail::complex_constants.roots[t];

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "engines/cuda/split/strassen/operand_weights.hpp"
-#include "lab/generators/random.hpp"
+#include "tools/measure/generators/random.hpp"
 
 namespace kintsugi::core::cuda {
 namespace {
@@ -46,7 +46,7 @@ std::int32_t residue_of_operand(const std::int64_t (&quad)[4], bool right, int q
 }
 
 TEST(StrassenWeights, GiveTheResiduesOfTheSevenOperands) {
-  lab::Random random(11);
+  measure::Random random(11);
   for (int round = 0; round < 300; ++round) {
     std::int64_t quad[4];
     for (std::int64_t& integer : quad) {

@@ -21,13 +21,13 @@ template <class T>
 void expect_errors_within(GemmDataOf<T>& data, double coefficient, double underflow = 0, int parts = 1) {
   const double smallest = std::max<double>(std::numeric_limits<T>::denorm_min(), underflow);
   for (std::int64_t t = 0; t < data.test().batch; ++t) {
-    const std::vector<lab::ElementError> elements = element_errors(data, {}, t);
+    const std::vector<measure::ElementError> elements = element_errors(data, {}, t);
     std::set<std::pair<std::int64_t, std::int64_t>> overflowing;  // row and column of C
-    for (const lab::ElementError& element : elements) {
+    for (const measure::ElementError& element : elements) {
       if (underflow > 0 && element.absolute > static_cast<double>(std::numeric_limits<T>::max()) / 4)
         overflowing.emplace(element.i, element.j / parts);
     }
-    for (const lab::ElementError& element : elements) {
+    for (const measure::ElementError& element : elements) {
       if (overflowing.contains({element.i, element.j / parts})) continue;
       ASSERT_LE(std::abs(element.error), coefficient * element.absolute + smallest)
           << "element " << element.i << ", " << element.j << " of batch item " << t;

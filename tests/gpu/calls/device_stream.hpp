@@ -64,7 +64,7 @@ class CapturedCall {
 template <class T>
 void expect_accurate(GemmDataOf<T>& data, double units, const std::vector<T>& c_before = {}) {
   const double unit = std::is_same_v<T, float> ? 0x1p-24 : 0x1p-53;
-  for (const lab::ElementError& element : element_errors(data, c_before)) {
+  for (const measure::ElementError& element : element_errors(data, c_before)) {
     ASSERT_LE(element.error, units * unit * element.absolute + 1e-300)
         << "element " << element.i << ", " << element.j;
   }

@@ -3,7 +3,7 @@
 #include <random>
 
 #include "gpu/calls/device_stream.hpp"
-#include "lab/generators/random.hpp"
+#include "tools/measure/generators/random.hpp"
 #include "verification/rounding_cases.hpp"
 
 namespace kintsugi::test {
@@ -187,7 +187,7 @@ void expect_known_answers(const std::string& family, const RoundingProblem<T>& p
 template <class T>
 void expect_constructed_roundings(int rounds) {
   const std::uint64_t seed = std::random_device{}();
-  lab::Random random(seed);
+  measure::Random random(seed);
   SCOPED_TRACE("seed " + std::to_string(seed));
   constexpr int far = is_double<T> ? 1900 : 200;
   for (int round = 0; round < rounds && !testing::Test::HasFailure(); ++round) {

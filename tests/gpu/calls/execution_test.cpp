@@ -133,7 +133,7 @@ TEST(DeviceStaging, HostMatricesAreMultipliedInSmallCases) {
     const Handle handle;
     const std::vector<float> before = data.raw_c();
     data.run_well(handle);
-    for (const lab::ElementError& element : element_errors(data, before))
+    for (const measure::ElementError& element : element_errors(data, before))
       ASSERT_LE(element.error, 0x1p-15 * (element.absolute + 2));
     EXPECT_EQ(handle.report()["candidates"][0]["items"], 2) << handle.report();
   }

@@ -45,7 +45,7 @@ void expect_within_bound(const GemmCase& test, const DeviceRun& run) {
                                constant(data.b()));
   if (allowance.overflows()) return;
   DeviceGemm<T>(data, run).run_well();
-  for (const lab::ElementError& element : element_errors(data, before)) {
+  for (const measure::ElementError& element : element_errors(data, before)) {
     ASSERT_LE(element.error, allowance(element, test.alpha))
         << "element " << element.i << ", " << element.j << " of |A||B| " << element.absolute;
   }

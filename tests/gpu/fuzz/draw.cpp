@@ -8,7 +8,7 @@
 namespace kintsugi::test {
 namespace {
 
-using lab::Random;
+using measure::Random;
 
 // Most elements of A, B and C together, so that a case fits into a lane's memory. Only one case in fifty may
 // have that many, others `usual_elements`, since the host has to make and to judge them.
@@ -148,7 +148,7 @@ FuzzChoices device_choices(const DrawLimits& limits) {
 FuzzCase draw_device_case(const FuzzChoices& choices, const DrawLimits& limits, std::uint64_t seed,
                           std::uint64_t number) {
   FuzzCase test = CaseGenerator(choices, seed, number).draw();
-  Random random(lab::mix_bits(seed), number);
+  Random random(measure::mix_bits(seed), number);
   if (!limits.small && (!limits.on_host || random.integer(0, 39) == 0)) draw_shape(test, random);
   if (test.via == "blas") test.via = "gemm";
   if (limits.on_host) return test;

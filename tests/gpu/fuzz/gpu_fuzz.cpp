@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "gpu/fuzz/session.hpp"
-#include "lab/machine/device.hpp"
+#include "tools/measure/machine/device.hpp"
 
 namespace kintsugi::test {
 namespace {
@@ -111,10 +111,10 @@ void set_defaults(FuzzRequest& request) {
 int run(FuzzRequest request) {
   set_defaults(request);
   if (!request.limits.on_host) {
-    const std::string missing = lab::device_missing_reason();
+    const std::string missing = measure::device_missing_reason();
     if (!missing.empty())
       throw std::invalid_argument("no device: " + missing + " (with --host none is needed)");
-    fmt::print("{}, ", lab::device_facts().name);
+    fmt::print("{}, ", measure::device_facts().name);
   }
   fmt::print("library {}, seed {}, {} workers\n", kintsugi_version(), request.seed, request.threads);
   std::fflush(stdout);

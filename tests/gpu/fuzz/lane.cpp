@@ -3,7 +3,7 @@
 #include <cstring>
 #include <new>
 
-#include "lab/machine/device.hpp"
+#include "tools/measure/machine/device.hpp"
 
 namespace kintsugi::test {
 namespace {
@@ -64,7 +64,7 @@ class DeviceLane : public Lane {
   void synchronize() const override { stream_.synchronize(); }
   void replay(const std::function<void()>& enqueue, int launches,
               const std::function<void(int)>& before) const override {
-    const lab::DeviceGraph graph(stream_, enqueue);
+    const measure::DeviceGraph graph(stream_, enqueue);
     for (int launch = 0; launch < launches; ++launch) {
       before(launch);
       graph.launch(stream_);
@@ -73,9 +73,9 @@ class DeviceLane : public Lane {
   }
 
  private:
-  lab::DeviceStream stream_;
-  lab::DeviceMemory matrices_{matrix_bytes};
-  lab::DeviceMemory workspace_{workspace_bytes};
+  measure::DeviceStream stream_;
+  measure::DeviceMemory matrices_{matrix_bytes};
+  measure::DeviceMemory workspace_{workspace_bytes};
   AlignedBytes host_matrices_ = aligned_bytes(matrix_bytes);
 };
 

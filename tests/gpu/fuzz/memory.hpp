@@ -11,8 +11,8 @@
 
 #include "base/view.hpp"
 #include "gpu/fuzz/lane.hpp"
-#include "lab/generators/random.hpp"
 #include "tests/support/fuzz_data.hpp"
+#include "tools/measure/generators/random.hpp"
 
 namespace kintsugi::test {
 

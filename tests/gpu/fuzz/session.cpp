@@ -8,7 +8,7 @@
 #include <fstream>
 #include <thread>
 
-#include "lab/machine/device.hpp"
+#include "tools/measure/machine/device.hpp"
 
 namespace kintsugi::test {
 namespace {
@@ -24,7 +24,7 @@ class FuzzSession::Worker {
   Worker(FuzzSession& session, std::size_t index)
       : session_(session), running(*session.running_[index]),
         lane_(session.request_.limits.on_host ? make_host_lane() : make_device_lane()) {
-    omp_set_num_threads(1);  // for the lab's loops in this thread: the workers already use all cores
+    omp_set_num_threads(1);  // for loops of tools/measure in this thread: the workers already use all cores
     kintsugi_create(&handle_);
   }
   ~Worker() { kintsugi_destroy(handle_); }
@@ -73,7 +73,7 @@ FuzzChoices choices_of(const FuzzRequest& request) {
 
 FuzzSession::FuzzSession(const FuzzRequest& request)
     : request_(request), choices_(choices_of(request)), tally_(command_of(request)),
-      device_(request.limits.on_host ? "host" : lab::device_facts().name) {
+      device_(request.limits.on_host ? "host" : measure::device_facts().name) {
   for (int worker = 0; worker < request.threads; ++worker) running_.push_back(std::make_unique<Running>());
 }
 
@@ -167,7 +167,7 @@ int FuzzSession::run_same_bits() {
   if (bits_alone.empty()) return finish();
   const auto begin = Clock::now();
   with_workers([&](Worker& worker, std::size_t index) {
-    lab::Random random(request_.seed, 1000 + index);
+    measure::Random random(request_.seed, 1000 + index);
     while (!lost_ && std::chrono::duration<double>(Clock::now() - begin).count() < request_.seconds) {
       const auto& [test, bits] =
           bits_alone[static_cast<std::size_t>(random.integer(0, std::ssize(bits_alone) - 1))];

@@ -228,7 +228,7 @@ int run(const char* json_file, const std::vector<Case>& cases) {
   const CopyRates rates = measure_pinned_copies();
   const Pattern<double> pattern(7);
   fmt::print("{}: pinned copies up {:.1f}, down {:.1f} GB/s, {:.1f} at once; {} threads\n",
-             lab::device_facts().name, 1e-9 * rates.up, 1e-9 * rates.down, 3e-9 / rates.at_once,
+             measure::device_facts().name, 1e-9 * rates.up, 1e-9 * rates.down, 3e-9 / rates.at_once,
              omp_get_max_threads());
   bool is_right = true;
   nlohmann::json rows;

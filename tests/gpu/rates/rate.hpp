@@ -12,8 +12,8 @@
 #include "base/cuda/cuda_driver.hpp"
 #include "engines/device_engine.hpp"
 #include "engines/registry.hpp"
-#include "lab/generators/random.hpp"
-#include "lab/machine/device.hpp"
+#include "tools/measure/generators/random.hpp"
+#include "tools/measure/machine/device.hpp"
 
 namespace kintsugi::core {
 
@@ -74,7 +74,7 @@ double seconds(int count, const Run& run, int rounds = 7) {
 template <class T>
 struct Pattern {
   explicit Pattern(std::uint64_t seed) {
-    lab::Random random(seed);
+    measure::Random random(seed);
     for (T& x : values) x = static_cast<T>(random.symmetric());
   }
   T at(std::int64_t index) const { return values[static_cast<std::size_t>(index) % values.size()]; }
@@ -95,8 +95,8 @@ struct Pattern {
 template <class Step>
 double seconds_in_graph(int count, double max_seconds, const Step& step) {
   engine().synchronize();  // the new stream does not wait for work of other streams by itself
-  const lab::DeviceStream stream;
-  const lab::DeviceGraph graph(stream, [&] {
+  const measure::DeviceStream stream;
+  const measure::DeviceGraph graph(stream, [&] {
     for (int i = 0; i < count; ++i) step(Queue{QueueKind::cuda, stream.native()}, i);
   });
   const int replays = std::max(2, static_cast<int>(5e-3 / (max_seconds * count)));

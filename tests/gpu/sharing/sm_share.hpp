@@ -8,7 +8,7 @@
 #include <cstdint>
 
 #include "gpu/calls/device_stream.hpp"
-#include "lab/probes/probe_kernels.hpp"
+#include "tools/measure/probes/probe_kernels.hpp"
 
 namespace kintsugi::test {
 
@@ -19,8 +19,8 @@ class HeldSms {
   explicit HeldSms(int count) : released_(std::vector<std::uint32_t>{0}) {
     wait_for_uploads();
     constexpr std::uint64_t max_nanoseconds = 30'000'000'000;
-    lab::launch_probe(stream_, lab::probe_kernel("probe_hold", "hold_sms"), {count, 1, 220 << 10},
-                      released_.data(), max_nanoseconds);
+    measure::launch_probe(stream_, measure::probe_kernel("probe_hold", "hold_sms"), {count, 1, 220 << 10},
+                          released_.data(), max_nanoseconds);
   }
   ~HeldSms() { release(); }
   HeldSms(const HeldSms&) = delete;
@@ -38,7 +38,7 @@ class HeldSms {
   };
 
   DeviceArray<std::uint32_t> released_;
-  lab::DeviceStream stream_;
+  measure::DeviceStream stream_;
   CopyStream copy_stream_;
 };
 

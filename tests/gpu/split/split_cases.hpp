@@ -11,10 +11,10 @@
 #include <vector>
 
 #include "gpu/device_memory.hpp"
-#include "lab/generators/random.hpp"
 #include "planner/plan.hpp"
 #include "schemes/program.hpp"
 #include "split/split.hpp"
+#include "tools/measure/generators/random.hpp"
 
 // Included after the accumulators, since GCC warns that their enumerators shadow the names used here.
 #include "formats/formats.hpp"
@@ -22,7 +22,7 @@
 namespace kintsugi::test {
 
 using namespace core;
-using lab::Random;
+using measure::Random;
 
 inline std::uint64_t fresh_seed() { return std::random_device{}(); }
 

@@ -1,0 +1,13 @@
+// The laboratory's commands. Each function adds one, as those of tools/commands.hpp do.
+#pragma once
+
+#include "tools/commands.hpp"
+
+namespace kintsugi::tools {
+
+void add_accuracy(CLI::App& program, Action& action);
+void add_analyse(CLI::App& program, Action& action);
+void add_report(CLI::App& program, Action& action);
+void add_reproduce(CLI::App& program, Action& action);
+
+}  // namespace kintsugi::tools

@@ -1,0 +1,12 @@
+# Writes lab/results/claims.json as C++ strings, each short enough for every compiler; a null pointer ends them.
+file(READ ${SOURCE} text)
+string(LENGTH "${text}" length)
+set(pieces "")
+set(begin 0)
+while(begin LESS length)
+  string(SUBSTRING "${text}" ${begin} 8192 piece)
+  string(APPEND pieces "    R\"claims(${piece})claims\",\n")
+  math(EXPR begin "${begin} + 8192")
+endwhile()
+set(array "const char* const kintsugi_claims_text[]")
+file(WRITE ${OUTPUT} "extern ${array};\n${array} = {\n${pieces}    nullptr};\n")

@@ -1,0 +1,267 @@
+// Figures of the paper fp16-emulation-study.
+#include <cmath>
+
+#include "lab/reproduce/product_errors.hpp"
+
+namespace kintsugi::tools {
+
+namespace {
+
+constexpr const char* study_error = "mean_relative_long_double";
+constexpr const char* exact_error = "mean_relative";
+
+const SchemeOnEngine native{"native", "reference", ""};
+const std::vector<std::string> type_distributions{"type1", "type2", "type3", "type4"};
+// Types for which the study's conclusion holds, "elements not smaller than type 3". fp16 keeps nothing of
+// type 4 (all of A is below 2^-34), with or without a scale on the residual.
+const std::vector<std::string> within_reach{"type1", "type2", "type3"};
+
+SchemeOnEngine on_a100(const std::string& scheme) { return {scheme, "reference", "a100"}; }
+
+// Returns the scheme of two fp16 slices per operand with all four products.
+std::string two_slices(int scale, int block) {
+  return fmt::format("split-n:a=2:b=2:terms=4:scale={}:block={}", scale, block);
+}
+constexpr int unit_length = 16;  // inner length of an A100 instruction, after which sums are added outside
+const std::string best = two_slices(11, unit_length);  // by the study: residual scaled, sums outside
+
+// Returns the scheme of the two slices of `best` with fewer products.
+std::string with_terms(int terms) {
+  return fmt::format("split-n:a=2:b=2:terms={}:scale=11:block={}", terms, unit_length);
+}
+std::string with_slices(int slices, const char* format, int scale, int block) {
+  return fmt::format("split-n:format={0}:a={1}:b={1}:scale={2}:block={3}", format, slices, scale, block);
+}
+
+// Variants of signs and lengths, which the study does not give.
+struct Variant {
+  std::string name;
+  bool positive;
+  double k;
+};
+const std::vector<Variant> variants{{.name = "signs random, k = 1024", .positive = false, .k = 1024},
+                                    {.name = "signs random, k = 4096", .positive = false, .k = 4096},
+                                    {.name = "positive, k = 1024", .positive = true, .k = 1024},
+                                    {.name = "positive, k = 4096", .positive = true, .k = 4096}};
+
+Filter rows_of(const Variant& variant, const std::string& type) {
+  return both(in_distribution(variant.positive ? positive_text(type) : type), at_k(variant.k));
+}
+
+// Returns the error averaged over seeds.
+double error_in(const Evidence& evidence, const SchemeOnEngine& method, const std::string& type,
+                const Variant& variant = variants.front(), const char* measure = study_error) {
+  return mean(evidence.errors(method, measure, rows_of(variant, type)));
+}
+
+using TypeValues = std::function<std::vector<double>(const std::string& type, const Variant& variant)>;
+
+// Returns a series for each variant and type, named by the type, `suffix` and the variant.
+Measured by_variant(const TypeValues& values, const std::string& suffix = "") {
+  Measured measured;
+  for (const Variant& variant : variants) {
+    for (const auto& type : within_reach)
+      measured.push_back({fmt::format("{}{}, {}", type, suffix, variant.name), values(type, variant)});
+  }
+  return measured;
+}
+
+// Returns the errors of a scheme over those of each of the others.
+Measured over_others(const Evidence& evidence, const std::string& scheme,
+                     const std::vector<std::string>& others, const std::string& suffix = "") {
+  return by_variant(
+      [&](const std::string& type, const Variant& variant) {
+        std::vector<double> values;
+        for (const auto& other : others)
+          values.push_back(error_in(evidence, on_a100(scheme), type, variant) /
+                           error_in(evidence, on_a100(other), type, variant));
+        return values;
+      },
+      suffix);
+}
+
+// Returns the errors of `best` over those of the three other combinations of scaled and outside.
+Measured best_of_four(const Evidence& evidence) {
+  return over_others(evidence, best, {two_slices(0, 0), two_slices(0, unit_length), two_slices(11, 0)});
+}
+
+Measured outside_over_inside(const Evidence& evidence) {
+  Measured measured = over_others(evidence, two_slices(0, unit_length), {two_slices(0, 0)}, ", unscaled");
+  const auto scaled = over_others(evidence, two_slices(11, unit_length), {two_slices(11, 0)}, ", scaled");
+  measured.insert(measured.end(), scaled.begin(), scaled.end());
+  return measured;
+}
+
+// Returns by how much errors against the exact product differ from those against long double sums.
+Measured reference_differences(const Evidence& evidence) {
+  Measured measured;
+  for (const auto& type : type_distributions) {
+    const double exact = error_in(evidence, on_a100(best), type, variants.front(), exact_error);
+    measured.push_back({type, {std::fabs(exact / error_in(evidence, on_a100(best), type) - 1)}});
+  }
+  return measured;
+}
+
+const std::vector<std::string> seeds{"1", "2", "3", "4", "5"};
+const std::vector<std::string> shapes{"64x64x1024", "64x64x4096"};
+
+PaperSweep study_sweep(const std::vector<std::string>& schemes) {
+  return {.name = "",
+          .lists = {{"schemes", schemes},
+                    {"accumulators", {"a100"}},
+                    {"distributions", type_distributions},
+                    {"shapes", shapes},
+                    {"seeds", seeds}}};
+}
+
+// Returns the analysis of these schemes on nonnegative elements.
+Analysis positive_rows(const std::vector<std::string>& schemes) {
+  ProductErrors study;
+  study.schemes = schemes;
+  study.methods = {on_a100("")};
+  study.distributions = within_reach;
+  study.shapes = {{64, 64, 1024}, {64, 64, 4096}};
+  study.seeds = {1, 2, 3, 4, 5};
+  study.positive = true;
+  return {.format = "product-errors",
+          .make_document = [=](bool quick) { return product_errors({study}, quick); },
+          .name = "positive"};
+}
+
+PaperFigure types_figure() {
+  const std::vector<std::string> schemes{
+      "fp16",   two_slices(0, 0), two_slices(0, unit_length), two_slices(11, 0), best, "markidis",
+      "ootomo", "native"};
+  PaperFigure figure{
+      .name = "study-types",
+      .paper = "fp16-emulation-study",
+      .place = "first figure",
+      .subject = "sums inside or outside of the unit, residuals scaled or not, types 1 to 4",
+      .conditions =
+          "the A100's model, 64 x 64 elements, five seeds; the study gives neither sizes nor signs: k = 1024 "
+          "and 4096, signs random and all positive (types 1 to 3); two slices, all four products, so that "
+          "nothing but the two choices differs; outside: every 16 inner indices",
+      .sweeps = {study_sweep(schemes)},
+      .drawn = {.dimensions = {"parameter of the distribution"}, .measures = {study_error, exact_error}},
+      .claims = {{"study-best", best_of_four},
+                 {"study-outside", outside_over_inside},
+                 {"study-ootomo",
+                  [](const Evidence& evidence) { return over_others(evidence, "ootomo", {"markidis"}); }},
+                 {"own-long-double", reference_differences}}};
+  figure.analysis = positive_rows(schemes);
+  return figure;
+}
+
+// Returns the factors by which the error decreases when the second, third and fourth product are added.
+Measured gains_of_terms(const Evidence& evidence) {
+  return by_variant([&](const std::string& type, const Variant& variant) {
+    std::vector<double> gains;
+    for (int terms = 2; terms <= 4; ++terms)
+      gains.push_back(error_in(evidence, on_a100(with_terms(terms - 1)), type, variant) /
+                      error_in(evidence, on_a100(with_terms(terms)), type, variant));
+    return gains;
+  });
+}
+
+// Returns the errors with a number of terms over native FP32's.
+Measured over_native(const Evidence& evidence, int terms, const std::string& suffix = "") {
+  return by_variant(
+      [&](const std::string& type, const Variant& variant) {
+        return std::vector<double>{error_in(evidence, on_a100(with_terms(terms)), type, variant) /
+                                   error_in(evidence, native, type, variant)};
+      },
+      suffix);
+}
+
+Measured two_and_three_terms(const Evidence& evidence) {
+  Measured measured = over_native(evidence, 2, ", two terms");
+  const auto three_terms = over_native(evidence, 3, ", three terms");
+  measured.insert(measured.end(), three_terms.begin(), three_terms.end());
+  return measured;
+}
+
+Measured four_slices(const Evidence& evidence) {
+  return {{"type1",
+           {mean(ratios(evidence.pairs(on_a100(with_slices(4, "fp16", 11, unit_length)), native, study_error,
+                                       rows_of(variants.front(), "type1"))))}}};
+}
+
+constexpr const char* below_subnormals =
+    "Below 2^-14 the high slice of an unscaled split is subnormal, and below 2^-24 it is 0. A residual "
+    "times 2^11 then keeps 11 bits from 2^-25 on and none from 2^-36 on. Types 2 and 3 reach down to "
+    "2^-35, where native FP32 has all 24 bits.";
+
+PaperFigure terms_figure() {
+  std::vector<std::string> terms;
+  for (int count = 1; count <= 4; ++count) terms.push_back(with_terms(count));
+  terms.emplace_back("native");
+  std::vector<std::string> slices;
+  for (int count = 1; count <= 4; ++count) slices.push_back(with_slices(count, "fp16", 11, unit_length));
+  PaperFigure figure{
+      .name = "study-terms",
+      .paper = "fp16-emulation-study",
+      .place = "second figure",
+      .subject = "error against the number of terms, and of slices",
+      .conditions =
+          "as in the first figure; the terms in the order 00, 01, 10, 11; slices: as many of A as of B, all "
+          "products, one seed at k = 1024",
+      .sweeps = {study_sweep(terms),
+                 {.name = "slices",
+                  .lists = {{"schemes", slices},
+                            {"accumulators", {"a100"}},
+                            {"distributions", type_distributions},
+                            {"shapes", {"64x64x1024"}}}}},
+      .drawn = {.dimensions = {"terms of the scheme", "slices of each operand"}, .measures = {study_error}},
+      .claims = {
+          {"study-more-terms", gains_of_terms,
+           "The second and the third term do. The fourth, lo lo, is smaller than what the two slices and "
+           "the fp32 sums lose."},
+          {"study-three-terms", two_and_three_terms, below_subnormals},
+          {"study-type3", [](const Evidence& evidence) { return over_native(evidence, 3); },
+           below_subnormals},
+          {"own-type4",
+           [](const Evidence& evidence) {
+             return Measured{{"type4", {error_in(evidence, on_a100(with_terms(3)), "type4")}}};
+           }},
+          {"own-slices", four_slices}}};
+  figure.analysis = positive_rows(terms);
+  return figure;
+}
+
+double fp64_ratio(const Evidence& evidence, const std::string& scheme, const char* accumulator) {
+  return mean(ratios(
+      evidence.pairs({scheme, "reference", accumulator}, native, exact_error, in_distribution("uniform"))));
+}
+
+Measured fp64_ratios(const Evidence& evidence) {
+  return {{"four FP32 slices", {fp64_ratio(evidence, with_slices(4, "fp32", 24, 0), "fp32")}},
+          {"six fp16 slices", {fp64_ratio(evidence, with_slices(6, "fp16", 11, unit_length), "a100")}}};
+}
+
+PaperFigure fp64_figure() {
+  std::vector<std::string> schemes;
+  for (int slices = 1; slices <= 4; ++slices) schemes.push_back(with_slices(slices, "fp32", 24, 0));
+  for (int slices = 1; slices <= 6; ++slices) schemes.push_back(with_slices(slices, "fp16", 11, unit_length));
+  schemes.emplace_back("native");
+  return {
+      .name = "study-fp64",
+      .paper = "fp16-emulation-study",
+      .place = "Ozaki's scheme (no figure is printed)",
+      .subject = "fp64 from fp32 and fp16 slices",
+      .conditions =
+          "64 x 64 elements, k = 256; fp32 slices with sequential fp32 sums, fp16 slices on the A100's model",
+      .sweeps = {{.name = "",
+                  .lists = {{"schemes", schemes},
+                            {"types", {"fp64"}},
+                            {"accumulators", {"a100", "fp32"}},
+                            {"distributions", {"uniform", "type1"}},
+                            {"shapes", {"64x64x256"}}}}},
+      .drawn = {.dimensions = {"slices of each operand"}, .measures = {exact_error}},
+      .claims = {{"own-fp64", fp64_ratios}}};
+}
+
+}  // namespace
+
+std::vector<PaperFigure> study_figures() { return {types_figure(), terms_figure(), fp64_figure()}; }
+
+}  // namespace kintsugi::tools
