@@ -5,7 +5,7 @@
 
 #include "arith/complex.hpp"
 #include "arith/double_double.hpp"
-#include "base/threads/workers.hpp"
+#include "base/threads.hpp"
 #include "execute/allocate.hpp"
 #include "execute/device/device.hpp"
 #include "execute/device/offload/offload.hpp"

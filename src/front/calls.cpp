@@ -6,7 +6,7 @@
 
 #include "base/floating_environment.hpp"
 #include "base/log.hpp"
-#include "base/threads/fork.hpp"
+#include "base/threads.hpp"
 #include "front/check.hpp"
 #include "front/handles.hpp"
 #include "front/plan_cache.hpp"

@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <span>
 
-#include "base/cuda/pointer_location.hpp"
+#include "base/cuda/cuda_driver.hpp"
 #include "front/check.hpp"
 #include "front/handles.hpp"
 #include "front/read_struct.hpp"

@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "base/status.hpp"
-#include "base/threads/fork.hpp"
+#include "base/threads.hpp"
 #include "engines/device_engine.hpp"
 #include "engines/registry.hpp"
 #include "planner/candidates/checked.hpp"

@@ -76,7 +76,7 @@ struct Plan {
   int threads = 1;
   // True if the plan emulates and the call is expected to take no more than a few time slices of the
   // operating system. On a busy machine, loops of a short call run on one thread (ShortCall of
-  // base/threads/workers.hpp).
+  // base/threads.hpp).
   bool is_short_call = false;
   Allocator allocator;
   Queue queue;        // used by executions that name no queue

@@ -11,7 +11,7 @@
 #include "arith/residue/complex_residue.hpp"
 #include "arith/residue/residue.hpp"
 #include "base/floating_environment.hpp"
-#include "base/threads/workers.hpp"
+#include "base/threads.hpp"
 #include "recombine/accumulators.hpp"
 #include "recombine/finite_elements.hpp"
 

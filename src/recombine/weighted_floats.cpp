@@ -5,7 +5,7 @@
 #include <bit>
 
 #include "base/floating_environment.hpp"
-#include "base/threads/workers.hpp"
+#include "base/threads.hpp"
 #include "base/vectorised.hpp"
 #include "formats/format.hpp"
 

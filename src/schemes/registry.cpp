@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/status.hpp"
-#include "base/threads/fork.hpp"
+#include "base/threads.hpp"
 #include "schemes/bf16.hpp"
 #include "schemes/bf16x3.hpp"
 #include "schemes/bf16x6.hpp"

@@ -4,7 +4,7 @@
 
 #include "arith/exponent.hpp"
 #include "base/floating_environment.hpp"
-#include "base/threads/workers.hpp"
+#include "base/threads.hpp"
 #include "split/vector_blocks.hpp"
 
 namespace kintsugi::core {

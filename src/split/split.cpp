@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "base/floating_environment.hpp"
-#include "base/threads/workers.hpp"
+#include "base/threads.hpp"
 #include "split/panels.hpp"
 #include "split/residues/complex_residues.hpp"
 #include "split/residues/residues.hpp"

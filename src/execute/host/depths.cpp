@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <limits>
 
-#include "base/threads/workers.hpp"
+#include "base/threads.hpp"
 #include "base/vectorised.hpp"
 #include "split/vector_blocks.hpp"
 

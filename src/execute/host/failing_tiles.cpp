@@ -7,7 +7,7 @@
 #include "arith/exponent.hpp"
 #include "arith/tile_arithmetic.hpp"
 #include "base/floating_environment.hpp"
-#include "base/threads/workers.hpp"
+#include "base/threads.hpp"
 #include "split/tiles.hpp"
 
 namespace kintsugi::core {

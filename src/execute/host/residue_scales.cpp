@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "arith/residue/residue_scale.hpp"
-#include "base/threads/workers.hpp"
+#include "base/threads.hpp"
 #include "schemes/magnitudes.hpp"
 #include "split/residues/norms.hpp"
 

@@ -1,7 +1,7 @@
 #include "recombine/check/proofs.hpp"
 
 #include "base/floating_environment.hpp"
-#include "base/threads/workers.hpp"
+#include "base/threads.hpp"
 
 namespace kintsugi::core {
 

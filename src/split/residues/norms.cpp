@@ -5,7 +5,7 @@
 
 #include "arith/residue/residue_scale.hpp"
 #include "base/floating_environment.hpp"
-#include "base/threads/workers.hpp"
+#include "base/threads.hpp"
 #include "base/vectorised.hpp"
 #include "split/vector_blocks.hpp"
 

@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "base/floating_environment.hpp"
-#include "base/threads/workers.hpp"
+#include "base/threads.hpp"
 
 namespace kintsugi::core {
 

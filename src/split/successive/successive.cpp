@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "base/floating_environment.hpp"
-#include "base/threads/workers.hpp"
+#include "base/threads.hpp"
 #include "formats/fp16.hpp"
 #include "split/vector_blocks.hpp"
 

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/memory.hpp"
 #include "base/status.hpp"
 #include "base/stopwatch.hpp"
-#include "base/streaming_copy.hpp"
 
 namespace kintsugi::core {
 

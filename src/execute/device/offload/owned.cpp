@@ -4,7 +4,7 @@
 #include <mutex>
 #include <vector>
 
-#include "base/threads/fork.hpp"
+#include "base/threads.hpp"
 
 namespace kintsugi::core {
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/status.hpp"
-#include "base/threads/fork.hpp"
+#include "base/threads.hpp"
 
 namespace kintsugi::core {
 

@@ -1,12 +1,12 @@
-#include "base/threads/workers.hpp"
+#include "base/threads.hpp"
 
+#include <pthread.h>
 #include <sys/resource.h>
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-
-#include "base/threads/fork.hpp"
+#include <new>
 
 namespace kintsugi::core {
 
@@ -47,5 +47,26 @@ ShortCall::~ShortCall() {
   if (preemptions_of_thread() != preemptions_)
     busy_until.store((Clock::now() + busy_time).time_since_epoch().count(), std::memory_order_relaxed);
 }
+
+namespace {
+
+std::recursive_mutex shared_state;
+int depth = 0;
+
+// Replaces the mutex in a child. A recursive mutex identifies its owner by thread id, and the id of the
+// forking thread changes in the child.
+void reset_in_child() {
+  new (&shared_state) std::recursive_mutex;
+  ++depth;
+}
+
+[[maybe_unused]] const int registered =
+    ::pthread_atfork([] { shared_state.lock(); }, [] { shared_state.unlock(); }, reset_in_child);
+
+}  // namespace
+
+std::unique_lock<std::recursive_mutex> lock_shared_state() { return std::unique_lock(shared_state); }
+
+int fork_depth() { return depth; }
 
 }  // namespace kintsugi::core
