@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "base/status.hpp"
-#include "formats/fp16.hpp"
+#include "formats/formats.hpp"
 
 namespace kintsugi::lab {
 namespace {

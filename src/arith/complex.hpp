@@ -7,7 +7,6 @@
 
 #include "arith/exact/exact_rounding.hpp"
 #include "arith/exact/exact_sum.hpp"
-#include "arith/exact/exact_terms.hpp"
 #include "base/embedding.hpp"
 
 namespace kintsugi::core {

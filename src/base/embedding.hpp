@@ -10,9 +10,9 @@
 
 namespace kintsugi::core {
 
-// A complex number for device code, with the layout of std::complex. Device code cannot compute with std::complex: nvcc 13.0
-// generates no code, without a warning, for conversions and += of libstdc++, which use the host compiler's
-// built-in complex type.
+// A complex number for device code, with the layout of std::complex. Device code cannot compute with
+// std::complex: nvcc 13.0 generates no code, without a warning, for conversions and += of libstdc++, which
+// use the host compiler's built-in complex type.
 template <class T>
 struct Complex {
   constexpr Complex(T real_part = 0, T imaginary_part = 0) : re(real_part), im(imaginary_part) {}

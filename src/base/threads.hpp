@@ -31,7 +31,8 @@ class ShortCall {
   std::int64_t preemptions_ = 0;  // preemptions of the calling thread before the call
 };
 
-// The functions below keep the library usable in the child of a fork, in which only the forking thread exists.
+// The functions below keep the library usable in the child of a fork, in which only the forking thread
+// exists.
 
 // Locks state that the whole program shares, such as the environment. A fork waits for this lock, so the
 // child finds the state consistent and the lock free.

@@ -4,7 +4,7 @@
 #include "engines/cuda/arch/profile.hpp"
 #include "engines/cuda/gemm/clusters.hpp"
 #include "engines/cuda/gemm/int8/int8_gemm.hpp"
-#include "formats/int8.hpp"
+#include "formats/formats.hpp"
 #include "schemes/program.hpp"
 
 namespace kintsugi::core::calibrate {

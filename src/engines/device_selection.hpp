@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <limits>
 
-#include "arith/residual_fit.hpp"
+#include "arith/split_rule.hpp"
 #include "split/acceptance.hpp"
 #include "split/tiles.hpp"
 

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "arith/rounding_bound.hpp"
+#include "arith/residue/rounding_errors.hpp"
 #include "arith/split_rule.hpp"
 #include "engines/device_operands.hpp"
 #include "engines/device_selection.hpp"
@@ -39,8 +39,8 @@ struct DeviceSplit {
   DeviceCounters cleared{};  // counters of a later product of one batch item, which the split sets to 0
 };
 
-// Rounding-error bounds (arith/rounding_bound.hpp) of an operand's vectors first ... first + vectors - 1,
-// scaled to 2^top_exponent as in SplitRule. `bounds` has an element for each vector of the operand.
+// Rounding-error bounds (arith/residue/rounding_errors.hpp) of an operand's vectors first ... first + vectors
+// - 1, scaled to 2^top_exponent as in SplitRule. `bounds` has an element for each vector of the operand.
 struct DeviceRoundingBounds {
   DeviceSide side;
   int top_exponent = 0;

@@ -6,7 +6,7 @@
 
 #include "arith/range.hpp"
 #include "arith/residue/complex_residue.hpp"
-#include "arith/rounding_bound.hpp"
+#include "arith/residue/rounding_errors.hpp"
 #include "base/embedding.hpp"
 #include "recombine/accumulators.hpp"
 #include "recombine/check/element_check.hpp"
@@ -24,7 +24,8 @@ void recombine_residues(const Accumulators& sums, const ResidueSystem& system,
                         T beta, const MatrixView<T>& c, int threads);
 
 // Data for the checks of elements. From the rounding-error bounds of row i and column j, largest_deviation()
-// (arith/rounding_bound.hpp) computes a bound of |(AB)_ij - N_ij|, in the units of the scaled integers.
+// (arith/residue/rounding_errors.hpp) computes a bound of |(AB)_ij - N_ij|, in the units of the scaled
+// integers.
 struct ElementCheck {
   // closed: the result is written. open: the element must be checked. proved: the element needs no check.
   enum State : std::uint8_t { closed, open, proved };

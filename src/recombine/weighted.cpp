@@ -8,7 +8,6 @@
 #include "arith/epilogue.hpp"
 #include "arith/exact/exact_rounding.hpp"
 #include "arith/weighted_sum.hpp"
-#include "arith/word_sum.hpp"
 #include "recombine/finite_elements.hpp"
 #include "recombine/weighted_floats.hpp"
 

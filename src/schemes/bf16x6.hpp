@@ -14,7 +14,7 @@
 // maxima of 2^40, sums of 2^40 products do not overflow fp32, and rows of about 100 binades do not underflow.
 #pragma once
 
-#include "formats/bf16.hpp"
+#include "formats/formats.hpp"
 #include "schemes/k_block.hpp"
 #include "schemes/program.hpp"
 

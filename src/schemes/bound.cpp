@@ -7,7 +7,7 @@
 #include <limits>
 #include <vector>
 
-#include "arith/tile_exponent.hpp"
+#include "arith/tile_arithmetic.hpp"
 #include "schedule/bound.hpp"
 #include "schemes/tile_bound.hpp"
 

@@ -6,7 +6,7 @@
 // The four terms alternate after every 16 inner indices: the structure is that of markidis.
 #pragma once
 
-#include "formats/fp16.hpp"
+#include "formats/formats.hpp"
 #include "schemes/markidis.hpp"
 #include "schemes/program.hpp"
 

@@ -4,7 +4,7 @@
 //   C  = a0 b0                                     one accumulator, all of k inside the engine
 #pragma once
 
-#include "formats/fp16.hpp"
+#include "formats/formats.hpp"
 #include "schemes/program.hpp"
 
 namespace kintsugi::core::schemes {

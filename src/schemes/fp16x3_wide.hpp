@@ -9,7 +9,7 @@
 //   C = 2^-(s_i + t_j) sum
 #pragma once
 
-#include "formats/fp16.hpp"
+#include "formats/formats.hpp"
 #include "schemes/k_block.hpp"
 #include "schemes/program.hpp"
 

@@ -15,7 +15,7 @@
 #include <array>
 
 #include "base/status.hpp"
-#include "formats/fp16.hpp"
+#include "formats/formats.hpp"
 #include "schemes/program.hpp"
 
 namespace kintsugi::core::schemes {

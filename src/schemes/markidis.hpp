@@ -7,7 +7,7 @@
 // and issues four matrix instructions on it.
 #pragma once
 
-#include "formats/fp16.hpp"
+#include "formats/formats.hpp"
 #include "schemes/program.hpp"
 
 namespace kintsugi::core::schemes {

@@ -11,7 +11,7 @@
 // The authors' kernels add only the main sum outside; the cross terms, 2^-11 of it, stay inside.
 #pragma once
 
-#include "formats/fp16.hpp"
+#include "formats/formats.hpp"
 #include "schemes/program.hpp"
 
 namespace kintsugi::core::schemes {

@@ -9,7 +9,7 @@
 // [...] is summed inside the tensor core.
 #pragma once
 
-#include "formats/tf32.hpp"
+#include "formats/formats.hpp"
 #include "schemes/ootomo.hpp"
 #include "schemes/program.hpp"
 

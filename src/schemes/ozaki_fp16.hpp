@@ -12,7 +12,7 @@
 
 #include <array>
 
-#include "formats/fp16.hpp"
+#include "formats/formats.hpp"
 #include "schemes/program.hpp"
 
 namespace kintsugi::core::schemes {

@@ -3,7 +3,7 @@
 // Like ozaki-fp16, with k 2^(2 bits) <= 2^53, and mode=cr by default.
 #pragma once
 
-#include "formats/fp64.hpp"
+#include "formats/formats.hpp"
 #include "schemes/ozaki_fp16.hpp"
 
 namespace kintsugi::core::schemes {

@@ -8,11 +8,10 @@
 #include <string>
 #include <string_view>
 
-#include "arith/residual_fit.hpp"
 #include "arith/residue/strassen.hpp"
-#include "arith/slice_count.hpp"
 #include "arith/split_rule.hpp"
-#include "formats/int8.hpp"
+#include "arith/successive.hpp"
+#include "formats/formats.hpp"
 #include "recombine/accumulators.hpp"
 #include "schedule/schedule.hpp"
 #include "split/ranges.hpp"
@@ -199,7 +198,7 @@ struct Scheme {
   // program cannot represent them.
   void (*adapt)(Program& program, const RangeSummary& a, const RangeSummary& b, std::int64_t k) = nullptr;
   // Groups whose weight undoes the residuals' scale. Set for schemes whose `adapt` is fit_residual()
-  // (arith/residual_fit.hpp). A device makes this fit itself, and fails for exponents that the format does
+  // (arith/split_rule.hpp). A device makes this fit itself, and fails for exponents that the format does
   // not have.
   std::span<const int> fitted_groups = {};
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "arith/exponent.hpp"
+#include "arith/range.hpp"
 #include "base/floating_environment.hpp"
 #include "base/threads.hpp"
 #include "split/vector_blocks.hpp"

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <vector>
 
-#include "formats/fp16.hpp"
+#include "formats/formats.hpp"
 
 namespace kintsugi::core {
 namespace {

@@ -9,8 +9,7 @@
 #include <limits>
 #include <vector>
 
-#include "formats/fp16.hpp"
-#include "formats/fp64.hpp"
+#include "formats/formats.hpp"
 #include "lab/generators/generators.hpp"
 #include "split/ranges.hpp"
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "arith/exact/exact_sum.hpp"
-#include "formats/int52.hpp"
+#include "formats/formats.hpp"
 #include "lab/generators/generators.hpp"
 #include "schemes/program.hpp"
 #include "split/ranges.hpp"

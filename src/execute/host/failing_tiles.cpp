@@ -4,7 +4,7 @@
 #include <array>
 #include <cmath>
 
-#include "arith/exponent.hpp"
+#include "arith/range.hpp"
 #include "arith/tile_arithmetic.hpp"
 #include "base/floating_environment.hpp"
 #include "base/threads.hpp"

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "arith/rounding_bound.hpp"
+#include "arith/residue/rounding_errors.hpp"
 #include "base/memory.hpp"
 #include "engines/device_checks.hpp"
 #include "planner/plan.hpp"

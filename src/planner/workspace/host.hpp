@@ -7,7 +7,7 @@
 #include <span>
 
 #include "arith/range.hpp"
-#include "arith/rounding_bound.hpp"
+#include "arith/residue/rounding_errors.hpp"
 #include "base/memory.hpp"
 #include "planner/plan.hpp"
 #include "recombine/accumulators.hpp"

@@ -19,7 +19,7 @@ inline constexpr std::int64_t ozaki1_vectors_at_once = Slices::vector_multiple;
 struct Ozaki1Memory {
   SuccessiveSplit a;
   SuccessiveSplit b;
-  double* weights;         // weights of the inner indices in Algorithm 3 of dgemm-tc (arith/slice_count.hpp)
+  double* weights;         // weights of the inner indices in Algorithm 3 of dgemm-tc (arith/successive.hpp)
   Scaled* row_sums;        // weighted sums of A's rows
   Scaled* slice_row_sums;  // weighted sums of the rows of one slice
   // Number of slices that each row needs. -s means that the residual is 0 after s slices.

@@ -4,7 +4,7 @@
 //   s_i = 2 sqrt(k) u (|A| |B| e)_i       t_i(d) = (d + 1) (|2^c A_d| |B| e)_i
 //   enough for row i: s_i > t_i(d)
 //
-// The comparison is in arith/slice_count.hpp. All sums are exact and rounded once, so the number of slices
+// The comparison is in arith/successive.hpp. All sums are exact and rounded once, so the number of slices
 // depends neither on threads nor on the order of k.
 #pragma once
 
@@ -13,7 +13,7 @@
 
 #include "arith/exact/exact_sum.hpp"
 #include "arith/range.hpp"
-#include "arith/slice_count.hpp"
+#include "arith/successive.hpp"
 #include "base/embedding.hpp"
 
 namespace kintsugi::core {

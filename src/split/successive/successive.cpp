@@ -5,7 +5,7 @@
 
 #include "base/floating_environment.hpp"
 #include "base/threads.hpp"
-#include "formats/fp16.hpp"
+#include "formats/formats.hpp"
 #include "split/vector_blocks.hpp"
 
 namespace kintsugi::core {

@@ -1,5 +1,5 @@
 // Test whether all numbers within a deviation of an integer round alike, against wide integers.
-#include "arith/residue/certain_rounding.hpp"
+#include "arith/residue/integer_update.hpp"
 
 #include <gtest/gtest.h>
 
