@@ -9,7 +9,7 @@
 #include "arith/range.hpp"
 #include "arith/residue/rounding_errors.hpp"
 #include "engines/device.hpp"
-#include "recombine/check/element_check.hpp"
+#include "recombine/element_check.hpp"
 
 namespace kintsugi::core {
 

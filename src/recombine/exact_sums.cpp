@@ -6,7 +6,6 @@
 #include "base/floating_environment.hpp"
 #include "base/memory.hpp"
 #include "base/threads.hpp"
-#include "recombine/rounded_result.hpp"
 
 namespace kintsugi::core {
 

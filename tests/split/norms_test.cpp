@@ -9,8 +9,8 @@
 #include "arith/residue/residue_scale.hpp"
 #include "lab/generators/generators.hpp"
 #include "schemes/ozaki2.hpp"
+#include "split/norms.hpp"
 #include "split/ranges.hpp"
-#include "split/residues/norms.hpp"
 
 namespace kintsugi::core {
 namespace {

@@ -8,8 +8,7 @@
 #include "planner/workspace/block_edge.hpp"
 #include "planner/workspace/ozaki1_host.hpp"
 #include "recombine/ozaki1.hpp"
-#include "split/successive/slice_count.hpp"
-#include "split/successive/successive.hpp"
+#include "split/successive.hpp"
 
 namespace kintsugi::core {
 

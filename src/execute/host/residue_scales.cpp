@@ -5,7 +5,7 @@
 #include "arith/residue/residue_scale.hpp"
 #include "base/threads.hpp"
 #include "schemes/magnitudes.hpp"
-#include "split/residues/norms.hpp"
+#include "split/norms.hpp"
 
 namespace kintsugi::core {
 

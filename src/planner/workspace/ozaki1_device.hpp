@@ -9,7 +9,7 @@
 #include "planner/plan.hpp"
 #include "recombine/accumulators.hpp"
 #include "split/slices.hpp"
-#include "split/successive/slice_count.hpp"
+#include "split/successive.hpp"
 
 namespace kintsugi::core {
 

@@ -8,8 +8,7 @@
 #include "planner/plan.hpp"
 #include "recombine/ozaki1.hpp"
 #include "split/slices.hpp"
-#include "split/successive/slice_count.hpp"
-#include "split/successive/successive.hpp"
+#include "split/successive.hpp"
 
 namespace kintsugi::core {
 

@@ -5,7 +5,7 @@
 
 #include <random>
 
-#include "recombine/check/element_check.hpp"
+#include "recombine/element_check.hpp"
 
 namespace kintsugi::core {
 namespace certain_rounding {

@@ -2,7 +2,7 @@
 // the bits of the host's loops.
 #include "engines/device_shared_kernels.hpp"
 #include "gpu/split/norm_cases.hpp"
-#include "split/residues/norms.hpp"
+#include "split/norms.hpp"
 
 namespace kintsugi::test {
 namespace {

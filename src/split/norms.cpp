@@ -1,4 +1,4 @@
-#include "split/residues/norms.hpp"
+#include "split/norms.hpp"
 
 #include <algorithm>
 #include <array>
