@@ -1,5 +1,5 @@
 // Tests how many roundings outside the engine a schedule's bound counts.
-#include "schedule/bound.hpp"
+#include "schedule/accumulator.hpp"
 
 #include <gtest/gtest.h>
 

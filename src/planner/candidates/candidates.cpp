@@ -10,7 +10,6 @@
 #include "planner/element_type.hpp"
 #include "schemes/bound.hpp"
 #include "schemes/ozaki2.hpp"
-#include "schemes/tile_bound.hpp"
 
 namespace kintsugi::core {
 

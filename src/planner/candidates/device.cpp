@@ -10,9 +10,9 @@
 #include "planner/candidates/device_times.hpp"
 #include "planner/candidates/levels.hpp"
 #include "planner/candidates/norms/shared.hpp"
-#include "schemes/k_block.hpp"
+#include "schemes/bound.hpp"
 #include "schemes/ozaki2.hpp"
-#include "schemes/tile_bound.hpp"
+#include "schemes/program.hpp"
 
 namespace kintsugi::core {
 

@@ -5,7 +5,7 @@
 #include "engines/device_engine.hpp"
 #include "planner/workspace/fused.hpp"
 #include "planner/workspace/ozaki1_device.hpp"
-#include "schemes/tile_bound.hpp"
+#include "schemes/bound.hpp"
 
 namespace kintsugi::core {
 

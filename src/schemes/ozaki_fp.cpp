@@ -1,4 +1,4 @@
-#include "schemes/ozaki_fp16.hpp"
+#include "schemes/ozaki_fp.hpp"
 
 #include <algorithm>
 
