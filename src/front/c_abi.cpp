@@ -12,8 +12,7 @@
 #include "front/check.hpp"
 #include "front/handles.hpp"
 #include "front/plan_cache.hpp"
-#include "planner/describe/plan.hpp"
-#include "planner/describe/registries.hpp"
+#include "planner/describe.hpp"
 
 using namespace kintsugi::core;
 

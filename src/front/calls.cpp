@@ -10,7 +10,7 @@
 #include "front/check.hpp"
 #include "front/handles.hpp"
 #include "front/plan_cache.hpp"
-#include "planner/describe/plan.hpp"
+#include "planner/describe.hpp"
 
 namespace kintsugi::core {
 

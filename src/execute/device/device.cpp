@@ -12,9 +12,8 @@
 #include "execute/device/matrix.hpp"
 #include "execute/device/memory.hpp"
 #include "execute/device/operands.hpp"
-#include "planner/candidates/strassen.hpp"
+#include "planner/candidates/device.hpp"
 #include "planner/workspace/device.hpp"
-#include "planner/workspace/fused.hpp"
 
 namespace kintsugi::core {
 

@@ -11,7 +11,7 @@
 #include "execute/device/candidates/tile_steps.hpp"
 #include "execute/device/item.hpp"
 #include "execute/device/selection.hpp"
-#include "planner/candidates/norms/shared.hpp"
+#include "planner/candidates/device.hpp"
 #include "planner/workspace/device.hpp"
 
 namespace kintsugi::core {

@@ -4,7 +4,6 @@
 #include <cstdint>
 
 #include "engines/device.hpp"
-#include "planner/element_type.hpp"
 #include "planner/problem.hpp"
 
 namespace kintsugi::core {

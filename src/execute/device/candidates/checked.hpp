@@ -17,7 +17,7 @@
 #include "engines/device_engine.hpp"
 #include "execute/blocks.hpp"
 #include "planner/plan.hpp"
-#include "planner/workspace/device_checked.hpp"
+#include "planner/workspace/device.hpp"
 
 namespace kintsugi::core {
 

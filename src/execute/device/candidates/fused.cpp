@@ -8,7 +8,6 @@
 #include "execute/device/selection.hpp"
 #include "execute/execute.hpp"
 #include "planner/workspace/device.hpp"
-#include "planner/workspace/fused.hpp"
 
 namespace kintsugi::core {
 

@@ -6,7 +6,6 @@
 #include "engines/device_ozaki1.hpp"
 #include "execute/blocks.hpp"
 #include "planner/workspace/device.hpp"
-#include "planner/workspace/ozaki1_device.hpp"
 
 namespace kintsugi::core {
 

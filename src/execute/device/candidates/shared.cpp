@@ -2,7 +2,7 @@
 
 #include "engines/device_engine.hpp"
 #include "execute/device/selection.hpp"
-#include "planner/candidates/norms/shared.hpp"
+#include "planner/candidates/device.hpp"
 
 namespace kintsugi::core {
 

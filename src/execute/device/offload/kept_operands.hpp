@@ -6,7 +6,7 @@
 
 #include "execute/device/memory.hpp"
 #include "execute/device/offload/pieces.hpp"
-#include "planner/offload/steps.hpp"
+#include "planner/offload.hpp"
 
 namespace kintsugi::core {
 

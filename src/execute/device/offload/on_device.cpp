@@ -7,7 +7,7 @@
 #include "engines/device_moduli.hpp"
 #include "engines/device_transfers.hpp"
 #include "execute/device/matrix.hpp"
-#include "planner/offload/offload.hpp"
+#include "planner/offload.hpp"
 
 namespace kintsugi::core {
 

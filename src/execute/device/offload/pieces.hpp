@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "planner/offload/steps.hpp"
+#include "planner/offload.hpp"
 
 namespace kintsugi::core {
 

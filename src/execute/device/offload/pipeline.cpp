@@ -9,7 +9,7 @@
 #include "engines/device_transfers.hpp"
 #include "execute/device/offload/kept_operands.hpp"
 #include "execute/device/offload/on_device.hpp"
-#include "planner/offload/offload.hpp"
+#include "planner/offload.hpp"
 
 namespace kintsugi::core {
 

@@ -8,7 +8,7 @@
 #include "execute/device/offload/copy_workers.hpp"
 #include "execute/device/offload/pieces.hpp"
 #include "execute/execute.hpp"
-#include "planner/offload/steps.hpp"
+#include "planner/offload.hpp"
 #include "planner/plan.hpp"
 
 namespace kintsugi::core {

@@ -1,4 +1,5 @@
-// JSON documents that describe plans; their schema is docs/schema/plan.schema.json.
+// JSON documents that describe plans and the registries of schemes, engines and settings; their schemas are
+// in docs/schema/.
 #pragma once
 
 #include <string>
@@ -17,5 +18,9 @@ struct PlanDescription {
   SettingLayer settings;
 };
 PlanDescription read_plan_description(const std::string& text);
+
+std::string describe_schemes();
+std::string describe_engines();
+std::string describe_settings(const Settings& settings);
 
 }  // namespace kintsugi::core

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "planner/plan.hpp"
 #include "planner/problem.hpp"
 
 namespace kintsugi::core {
@@ -92,5 +93,22 @@ OffloadLayout fit_layout(const Problem& problem, const OffloadPart& part, std::s
 // and B alternate if C is large; else the shorter side is loaded as a whole, and the other one in parts.
 std::vector<OffloadStep> offload_steps(const Problem& problem, const OffloadPart& part,
                                        const OffloadLayout& layout);
+
+// Choice between host and devices for matrices in the host's memory.
+
+// Returns a plan for devices, which contains the given host plan, if settings and expected times choose
+// devices. Otherwise returns the given plan, with the reason. A plan for device matrices is returned
+// unchanged.
+Plan offloaded_if_chosen(Plan plan);
+
+// Returns the plan of the same call in the current context of a device, with `inner` inner indices.
+Plan plan_of_inner_indices(const Plan& plan, std::int64_t inner);
+
+// Returns the plan of one step: a smaller problem with the candidates of `plan`. Its workspace is at most
+// `workspace_limit`, unless that is 0. Fails with workspace_too_small.
+Plan plan_of_step(const Plan& plan, const Problem& problem, std::size_t workspace_limit);
+
+// True if the plan keeps its accuracy when C is rounded after each of several parts of k.
+bool may_cut_k(const Plan& plan);
 
 }  // namespace kintsugi::core

@@ -1,4 +1,5 @@
-// The caller's request: the settings, parsed. No other file parses or compares the texts of settings.
+// The caller's request, which is the settings, parsed, and the contract that follows: the allowed difference
+// between C and the exact product. No other file parses or compares the texts of settings.
 #pragma once
 
 #include <cstddef>
@@ -69,5 +70,26 @@ Settings without_contradictions(Settings settings, const Problem& problem);
 
 // Parses the settings. Fails with bad_setting if the accumulator does not exist.
 PlanRequest read_request(const Settings& settings);
+
+// The contract |C - AB| <= coefficient * (|A||B|)_ij, before alpha, beta and the term for underflow
+// (docs/design/bounds.md).
+struct Contract {
+  Accuracy accuracy;  // the accuracy that the caller named, or the accuracy of the operands' type
+  // Coefficient for the problem's inner length. 0 if a scheme was named without an accuracy: then only the
+  // scheme's own bound holds.
+  double coefficient = 0;
+  // Coefficient that a check of an element must prove. For an accuracy of a type it is the contract at k = 1.
+  // The contract for large k would allow coarse splits, whose errors a native product never has.
+  double checked_coefficient = 0;
+};
+
+// Returns the coefficient of (|A||B|)_ij that the accuracy allows; 0 if it allows only the correctly rounded
+// result.
+double contract_coefficient(const Accuracy& accuracy, std::int64_t k);
+
+Contract contract_of(const PlanRequest& request, const Problem& problem);
+
+// True if native arithmetic is proved to meet the contract.
+bool native_meets(const Contract& contract, const Problem& problem);
 
 }  // namespace kintsugi::core

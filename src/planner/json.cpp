@@ -1,4 +1,4 @@
-#include "planner/describe/json.hpp"
+#include "planner/json.hpp"
 
 #include "base/version.hpp"
 #include "schemes/bound.hpp"
