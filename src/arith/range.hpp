@@ -54,7 +54,7 @@ struct VectorRange {
   std::uint32_t flags = all_zero;  // all_zero: no element is finite and non-zero
   // Number of finite non-zero elements, and the sum, over these elements, of the binades by which each lies
   // below `largest`, or an upper bound of it. Devices find the two (set_depth), and so does find_depths()
-  // (execute/host/depths.hpp); other host code leaves them unknown.
+  // (execute/host/acceptance.hpp); other host code leaves them unknown.
   std::int32_t elements = 0;
   std::int32_t depth = unknown_depth;
 

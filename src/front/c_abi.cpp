@@ -7,7 +7,6 @@
 #include "calibrate/calibrate.hpp"
 #include "execute/device/offload/kept_operands.hpp"
 #include "execute/device/offload/owned.hpp"
-#include "execute/device/offload/pinned_chunks.hpp"
 #include "front/calls.hpp"
 #include "front/check.hpp"
 #include "front/handles.hpp"

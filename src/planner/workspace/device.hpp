@@ -31,7 +31,7 @@ struct DeviceTileSize {
 bool allows_error(const Plan& plan);
 
 // Memory that a checked plan needs in addition to the memory of its products
-// (execute/device/candidates/checked.hpp).
+// (execute/device/checked.hpp).
 struct DeviceCheckedMemory {
   RoundingErrors* rounding_errors_a = nullptr;
   RoundingErrors* rounding_errors_b = nullptr;
@@ -51,7 +51,7 @@ DeviceCheckedMemory lay_out_device_checked(const Plan& plan, const Blocking& blo
 // the same scratch.
 std::size_t magnitude_scratch_bytes(const Plan& plan, const DeviceTileSize& tile);
 
-// Product by Ozaki scheme I (execute/device/candidates/ozaki1.hpp): slices, tiles and memory.
+// Product by Ozaki scheme I (execute/device/ozaki1.hpp): slices, tiles and memory.
 
 // Rows and columns of C that one step multiplies: about twice as many tiles of 128 x 128 as an H200 has SMs.
 inline constexpr std::int64_t ozaki1_tile_edge = 2048;

@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "execute/device/memory.hpp"
-#include "execute/device/offload/pieces.hpp"
+#include "execute/device/offload/copy_workers.hpp"
 #include "planner/offload.hpp"
 
 namespace kintsugi::core {

@@ -11,7 +11,6 @@
 #include "base/status.hpp"
 #include "engines/device_engine.hpp"
 #include "engines/device_transfers.hpp"
-#include "execute/device/offload/on_device.hpp"
 #include "execute/device/offload/pipeline.hpp"
 
 namespace kintsugi::core {

@@ -1,4 +1,4 @@
-#include "execute/device/candidates/checked.hpp"
+#include "execute/device/checked.hpp"
 
 #include "engines/device_engine.hpp"
 #include "planner/workspace/device.hpp"

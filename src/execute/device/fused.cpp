@@ -1,11 +1,12 @@
-#include "execute/device/candidates/fused.hpp"
+#include "execute/device/fused.hpp"
 
 #include <algorithm>
 #include <vector>
 
 #include "engines/device_engine.hpp"
 #include "execute/blocks.hpp"
-#include "execute/device/selection.hpp"
+#include "execute/device/operands.hpp"
+#include "execute/device/prepare.hpp"
 #include "execute/execute.hpp"
 #include "planner/workspace/device.hpp"
 

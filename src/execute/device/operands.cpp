@@ -1,6 +1,11 @@
-#include "execute/device/matrix.hpp"
+#include "execute/device/operands.hpp"
 
 #include <utility>
+
+#include "base/status.hpp"
+#include "engines/device_selection.hpp"
+#include "planner/workspace/device.hpp"
+#include "schemes/bound.hpp"
 
 namespace kintsugi::core {
 
@@ -44,6 +49,27 @@ OperandStorage operand_storage(const Problem& problem, Side side) {
   const bool rows_contiguous = (problem.layout == Layout::row_major) != transposed;  // rows of op(A) or op(B)
   // k is the length of the rows of op(A) and of the columns of op(B).
   return {.along_k = is_a ? rows_contiguous : !rows_contiguous, .ld = is_a ? problem.lda : problem.ldb};
+}
+
+double proved_coefficient(const Plan& plan) {
+  return ElementDemand{plan.contract.coefficient, unit_roundoff(plan.problem.type)}.max_deviation();
+}
+
+DeviceCandidates candidates_on_device(const Plan& plan) {
+  DeviceCandidates result;
+  result.count =
+      static_cast<int>(plan.is_checked() ? product_candidates(plan).size() : plan.candidates.size());
+  if (result.count > DeviceReport::max_candidates)
+    fail(Status::internal, "the plan has {} candidates to select among; the device takes {}", result.count,
+         DeviceReport::max_candidates);
+  for (int c = 0; c < result.count; ++c)
+    result.acceptances[c] = plan.candidates[static_cast<std::size_t>(c)].acceptance;
+  result.coefficient = proved_coefficient(plan);
+  const Candidate& first = plan.candidates.front();
+  result.fits = first.scheme->fits_residuals();
+  result.format = first.program.format();
+  result.residual_exponent = first.program.split_a.residual_exponent;
+  return result;
 }
 
 }  // namespace kintsugi::core

@@ -1,17 +1,37 @@
-// Sums of programs with an exponent per tile.
+// Sums of programs with an exponent per tile, and the half-precision program for tiles that fail Eq. 9 of
+// MixPert (docs/schemes/mixpert.md).
 #pragma once
 
 #include <cstdint>
 #include <span>
 #include <type_traits>
 
+#include "arith/range.hpp"
+#include "base/embedding.hpp"
 #include "execute/blocks.hpp"
-#include "execute/host/failing_tiles.hpp"
-#include "execute/host/steps.hpp"
+#include "execute/host/operand.hpp"
 #include "execute/report.hpp"
+#include "recombine/accumulators.hpp"
+#include "schedule/schedule.hpp"
+#include "split/slices.hpp"
 #include "split/tiles.hpp"
 
 namespace kintsugi::core {
+
+// One operand of a block of C: its elements, and the ranges and slices of its vectors.
+template <class View>
+struct TiledOperand {
+  View elements;
+  std::span<const VectorRange> ranges;
+  Slices slices;
+};
+
+// Writes group 1 of `sums`: the half-precision products of all pairs of a tile of A and a tile of B of which
+// at least one tile fails. Returns false and writes nothing if no tile fails. View: OperandView of float or
+// std::complex<float>.
+template <class View>
+bool add_failing_tiles(const TiledOperand<View>& a, const TiledOperand<View>& b, const Accumulators& sums,
+                       int threads);
 
 // Returns the argument of add_failing_tiles() for consecutive rows of op(A) or columns of op(B).
 template <class T>

@@ -1,4 +1,4 @@
-#include "execute/host/failing_tiles.hpp"
+#include "execute/host/tiles.hpp"
 
 #include <algorithm>
 #include <array>

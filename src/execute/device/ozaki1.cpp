@@ -1,4 +1,4 @@
-#include "execute/device/candidates/ozaki1.hpp"
+#include "execute/device/ozaki1.hpp"
 
 #include <algorithm>
 
