@@ -9,7 +9,6 @@
 #include "execute/device/offload/owned.hpp"
 #include "front/calls.hpp"
 #include "front/check.hpp"
-#include "front/handles.hpp"
 #include "front/plan_cache.hpp"
 #include "planner/describe.hpp"
 

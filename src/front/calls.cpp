@@ -8,7 +8,6 @@
 #include "base/log.hpp"
 #include "base/threads.hpp"
 #include "front/check.hpp"
-#include "front/handles.hpp"
 #include "front/plan_cache.hpp"
 #include "planner/describe.hpp"
 

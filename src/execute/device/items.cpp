@@ -8,8 +8,7 @@
 
 #include "engines/device.hpp"
 #include "engines/device_engine.hpp"
-#include "engines/device_operands.hpp"
-#include "engines/device_shared_kernels.hpp"
+#include "engines/device_moduli.hpp"
 #include "execute/blocks.hpp"
 #include "execute/device/checked.hpp"
 #include "execute/device/operands.hpp"
@@ -91,7 +90,7 @@ void recombine(const DeviceEngine& engine, const Queue& queue, const Candidate& 
   engine.recombine_weighted(queue, sums, {exponents.data(), static_cast<std::size_t>(sums.groups)}, tile);
 }
 
-// Steps of the plan's shared_candidates(), which share kernels (engines/device_shared_kernels.hpp), for one
+// Steps of the plan's shared_candidates(), which share kernels (engines/device_moduli.hpp), for one
 // batch item. Memory, splits and schedule are those of the last of these candidates, which has the most
 // moduli.
 class SharedSteps {

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "base/status.hpp"
-#include "engines/device_selection.hpp"
+#include "engines/device.hpp"
 #include "planner/workspace/device.hpp"
 #include "schemes/bound.hpp"
 

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "engines/device_engine.hpp"
-#include "engines/device_shared_kernels.hpp"
+#include "engines/device_moduli.hpp"
 #include "planner/candidates/candidates.hpp"
 #include "planner/candidates/checked.hpp"
 #include "planner/candidates/expected_times.hpp"

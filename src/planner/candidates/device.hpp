@@ -1,5 +1,5 @@
 // The fallback chain of a device for contracts that need no check of elements: its candidates, those that
-// share kernels (engines/device_shared_kernels.hpp), and those whose products of residues take one step of
+// share kernels (engines/device_moduli.hpp), and those whose products of residues take one step of
 // Strassen's algorithm (arith/residue/strassen.hpp).
 #pragma once
 

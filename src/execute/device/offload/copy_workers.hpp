@@ -13,7 +13,6 @@
 #include <vector>
 
 #include "engines/device_context.hpp"
-#include "engines/device_transfers.hpp"
 #include "execute/device/offload/owned.hpp"
 #include "execute/report.hpp"
 #include "planner/offload.hpp"

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "engines/device_context.hpp"
-#include "engines/device_transfers.hpp"
 
 namespace kintsugi::core {
 

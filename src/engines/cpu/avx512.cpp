@@ -5,6 +5,7 @@
 #include <immintrin.h>
 
 #include "engines/cpu/floats/float_loops.hpp"
+#include "engines/cpu/pairs/pair_loops.hpp"
 
 namespace kintsugi::core {
 
@@ -51,6 +52,17 @@ void add_block(const FloatBlock& block, double* sums) {
 
 const FloatKernels floats_avx512{
     .name = "avx512", .relative_rate = 1, .relative_rate_fused = 1, .add_block = add_block};
+
+// Double-double products eight at a time, with AVX-512.
+
+namespace {
+
+KINTSUGI_PAIR_VECTORS(PairsAvx512, __m512d, 8, _mm512)
+
+}  // namespace
+
+const PairKernels pairs_avx512{
+    .name = "avx512", .relative_time = 24, .add_products = add_pair_products<PairsAvx512, 2, 3>};
 
 }  // namespace kintsugi::core
 

@@ -6,6 +6,7 @@
 #include <immintrin.h>
 
 #include "engines/cpu/floats/float_loops.hpp"
+#include "engines/cpu/pairs/pair_loops.hpp"
 
 namespace kintsugi::core {
 
@@ -51,6 +52,17 @@ void add_block(const FloatBlock& block, double* sums) {
 
 const FloatKernels floats_avx2{
     .name = "avx2", .relative_rate = 0.9, .relative_rate_fused = 0.9, .add_block = add_block};
+
+// Double-double products four at a time, with AVX2 and its fused multiply-adds.
+
+namespace {
+
+KINTSUGI_PAIR_VECTORS(PairsAvx2, __m256d, 4, _mm256)
+
+}  // namespace
+
+const PairKernels pairs_avx2{
+    .name = "avx2", .relative_time = 24, .add_products = add_pair_products<PairsAvx2, 1, 4>};
 
 }  // namespace kintsugi::core
 
