@@ -43,7 +43,7 @@ constexpr Program ozaki1_program(const Format& format, Ozaki1Parameters::Mode mo
   return program;
 }
 
-// Defined in schemes/ozaki_fp16.cpp, also for ozaki-fp64.
+// Defined in schemes/ozaki_fp.cpp, also for ozaki-fp64.
 const Parameter* configure_ozaki1(Program& program, std::span<const Parameter> parameters);
 void fit_ozaki1(Program& program, OperandType type, std::int64_t k);
 
