@@ -89,7 +89,7 @@ endfunction()
 
 # kintsugi_device_code(TARGET NAME [SHARDS LIST] FILE.cu...): compiles the files, those of the list of shards as it says, and
 # adds them to the target with a function `kintsugi::core::cuda::NAME_images()`, and NAME_build(), what it was built for or why
-# not (base/cuda/kernel_image.hpp).
+# not (base/cuda/cuda_driver.hpp).
 function(kintsugi_device_code target name)
   cmake_parse_arguments(DEVICE "" "SHARDS" "" ${ARGN})
   set(items ${DEVICE_UNPARSED_ARGUMENTS})
@@ -136,7 +136,7 @@ function(kintsugi_device_code target name)
   endforeach()
   set(generated ${CMAKE_CURRENT_BINARY_DIR}/${name}_images.cpp)
   file(CONFIGURE OUTPUT ${generated} CONTENT "// Made by cmake/DeviceCode.cmake.
-#include \"base/cuda/kernel_image.hpp\"
+#include \"base/cuda/cuda_driver.hpp\"
 ${code}
 namespace kintsugi::core::cuda {
 KernelImages ${name}_images();

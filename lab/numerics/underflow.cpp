@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "base/status.hpp"
-#include "formats/fp16.hpp"
+#include "formats/formats.hpp"
 
 namespace kintsugi::lab {
 namespace {

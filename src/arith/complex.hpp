@@ -1,5 +1,5 @@
 // Epilogue and exact rounding of complex elements, part by part, as epilogue.hpp and exact_rounding.hpp do
-// for real ones. Elements are std::complex on the host, Complex of base/complex.hpp in kernels.
+// for real ones. Elements are std::complex on the host, Complex of base/embedding.hpp in kernels.
 #pragma once
 
 #include <complex>
@@ -7,8 +7,6 @@
 
 #include "arith/exact/exact_rounding.hpp"
 #include "arith/exact/exact_sum.hpp"
-#include "arith/exact/exact_terms.hpp"
-#include "base/complex.hpp"
 #include "base/embedding.hpp"
 
 namespace kintsugi::core {

@@ -8,7 +8,6 @@
 #include "arith/epilogue.hpp"
 #include "arith/exact/exact_rounding.hpp"
 #include "arith/exact/exact_sum.hpp"
-#include "arith/exact/exact_terms.hpp"
 #include "formats/double_double.hpp"
 
 namespace kintsugi::core {

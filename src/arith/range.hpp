@@ -1,15 +1,44 @@
-// Ranges of one vector along k (a row of op(A) or a column of op(B)): scale, exponents and flags.
+// Ranges of one vector along k (a row of op(A) or a column of op(B)): scale, exponents and flags. Exponents
+// come from bit patterns: no log, no rounding, no dependence on the floating-point environment.
 #pragma once
 
+#include <bit>
 #include <cstdint>
 #include <limits>
 #include <type_traits>
 
-#include "arith/exponent.hpp"
 #include "arith/host_device.hpp"
 #include "arith/split_rule.hpp"
+#include "base/bits.hpp"
+#include "formats/format.hpp"
 
 namespace kintsugi::core {
+
+// floor(log2 |x|) of a finite, non-zero x, which may be subnormal.
+KINTSUGI_HOST_DEVICE constexpr int exponent_of(float x) {
+  const std::uint32_t magnitude = std::bit_cast<std::uint32_t>(x) & 0x7fffffffU;
+  const int field = static_cast<int>(magnitude >> 23);
+  return field != 0 ? field - 127 : -118 - leading_zeros(magnitude);
+}
+
+KINTSUGI_HOST_DEVICE constexpr int exponent_of(double x) {
+  const std::uint64_t magnitude = std::bit_cast<std::uint64_t>(x) & 0x7fffffffffffffffULL;
+  const int field = static_cast<int>(magnitude >> 52);
+  return field != 0 ? field - 1023 : -1011 - leading_zeros(magnitude);
+}
+
+// True if the seven leading significant bits of a finite, non-zero x are all ones: 1.111111b...
+KINTSUGI_HOST_DEVICE constexpr bool leading_bits_all_ones(float x) {
+  std::uint32_t significand = std::bit_cast<std::uint32_t>(x) & 0x7fffffffU;
+  if (significand < 0x800000U) significand <<= leading_zeros(significand) - 8;
+  return ((significand >> 17) & 0x3fU) == 0x3fU;
+}
+
+KINTSUGI_HOST_DEVICE constexpr bool leading_bits_all_ones(double x) {
+  std::uint64_t significand = std::bit_cast<std::uint64_t>(x) & 0x7fffffffffffffffULL;
+  if (significand < 0x10000000000000ULL) significand <<= leading_zeros(significand) - 11;
+  return ((significand >> 46) & 0x3fU) == 0x3fU;
+}
 
 struct VectorRange {
   enum Flag : std::uint32_t { has_nan = 1, has_plus_infinity = 2, has_minus_infinity = 4, all_zero = 8 };
@@ -25,7 +54,7 @@ struct VectorRange {
   std::uint32_t flags = all_zero;  // all_zero: no element is finite and non-zero
   // Number of finite non-zero elements, and the sum, over these elements, of the binades by which each lies
   // below `largest`, or an upper bound of it. Devices find the two (set_depth), and so does find_depths()
-  // (execute/host/depths.hpp); other host code leaves them unknown.
+  // (execute/host/acceptance.hpp); other host code leaves them unknown.
   std::int32_t elements = 0;
   std::int32_t depth = unknown_depth;
 

@@ -1,6 +1,7 @@
 // The split of one element: a sum of scaled slices.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "arith/host_device.hpp"
@@ -78,7 +79,7 @@ struct SplitRule {
   bool sigma_grid = false;
   // tiles: size of a tile in vectors and in inner indices, and the limit of Eq. 9. A tile fails Eq. 9 if its
   // elements lie on average more than mean_depth_limit binades below the largest one
-  // (arith/tile_exponent.hpp).
+  // (arith/tile_arithmetic.hpp).
   int tile_vectors = 0;
   int tile_depth = 0;
   int mean_depth_limit = 0;
@@ -167,6 +168,32 @@ KINTSUGI_HOST_DEVICE constexpr void split_element(const SplitRule& rule, double 
     case SplitKind::successive:  // loops over vectors and tiles split these two
     case SplitKind::tiles: return;
   }
+}
+
+// Largest scale of residuals of unscaled vectors, from the operands' largest exponent alone. The alignment
+// lets device code write both members in one access.
+struct alignas(8) ResidualFit {
+  std::int32_t residual_exponent = 0;
+  Rounding first_rounding = Rounding::nearest_even;
+
+  friend constexpr bool operator==(const ResidualFit&, const ResidualFit&) = default;
+};
+
+// Residuals of fp16's subnormal high parts are at most 2^-25; 2^40 scales them to 2^15, near fp16's largest
+// number.
+inline constexpr int max_residual_exponent = 40;
+
+// Returns the residual exponent, at most `requested`, and the first slice's rounding. `format` is that of the
+// slices and has p significant bits. `largest` is the operands' largest exponent, at most the format's
+// largest one. The exponent is that of h2sgemm, Eq. 6, less one (schemes/h2sgemm.hpp gives the reason). The
+// first slice is rounded to nearest, which leaves residuals of at most 2^(largest - p). If `largest` is the
+// format's largest exponent, rounding might give infinity; so the first slice is truncated, and residuals are
+// below 2^(largest - p + 1).
+KINTSUGI_HOST_DEVICE constexpr ResidualFit fit_residual(const Format& format, int requested, int largest) {
+  const bool truncates = largest >= format.max_exponent;
+  const int allowed = format.max_exponent + format.significand_bits - largest - (truncates ? 1 : 0);
+  return {std::min({requested, allowed, max_residual_exponent}),
+          truncates ? Rounding::towards_zero : Rounding::nearest_even};
 }
 
 }  // namespace kintsugi::core

@@ -3,6 +3,13 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
+#include <cstdint>
+#include <cstring>
+
 namespace kintsugi::core {
 
 void prefer_huge_pages([[maybe_unused]] void* memory, [[maybe_unused]] std::size_t bytes) {
@@ -15,5 +22,39 @@ void prefer_huge_pages([[maybe_unused]] void* memory, [[maybe_unused]] std::size
   ::madvise(reinterpret_cast<void*>(first), last - first, MADV_HUGEPAGE);  // failure changes nothing
 #endif
 }
+
+#if defined(__SSE2__)
+namespace {
+
+constexpr std::size_t line_bytes = 64;
+
+void stream_line(std::byte* target, const std::byte* source) {
+  constexpr std::size_t vectors = line_bytes / sizeof(__m128i);
+  __m128i line[vectors];
+  for (std::size_t v = 0; v < vectors; ++v)
+    line[v] = _mm_loadu_si128(reinterpret_cast<const __m128i*>(source) + v);
+  for (std::size_t v = 0; v < vectors; ++v) _mm_stream_si128(reinterpret_cast<__m128i*>(target) + v, line[v]);
+}
+
+}  // namespace
+
+void streaming_copy(std::byte* target, const std::byte* source, std::size_t bytes) {
+  const std::size_t misaligned = reinterpret_cast<std::uintptr_t>(target) % line_bytes;
+  const std::size_t before = misaligned == 0 ? 0 : line_bytes - misaligned;
+  if (bytes < before + line_bytes) {
+    std::memcpy(target, source, bytes);
+    return;
+  }
+  std::memcpy(target, source, before);
+  std::size_t done = before;
+  for (; bytes - done >= line_bytes; done += line_bytes) stream_line(target + done, source + done);
+  std::memcpy(target + done, source + done, bytes - done);
+  _mm_sfence();  // streamed lines are visible before what the thread stores next
+}
+#else
+void streaming_copy(std::byte* target, const std::byte* source, std::size_t bytes) {
+  std::memcpy(target, source, bytes);
+}
+#endif
 
 }  // namespace kintsugi::core

@@ -13,7 +13,7 @@
 
 #include "base/status.hpp"
 #include "base/text/nearest_name.hpp"
-#include "base/threads/fork.hpp"
+#include "base/threads.hpp"
 
 extern char** environ;
 

@@ -8,6 +8,9 @@
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__) && \
     !defined(__SANITIZE_THREAD__) && !defined(KINTSUGI_ONE_INSTRUCTION_SET)
 #define KINTSUGI_VECTORIZED __attribute__((target_clones("avx512f", "avx2", "default")))
+// For loops with std::fma: the target "avx2" does not include the FMA instructions; "arch=haswell" does.
+#define KINTSUGI_VECTORIZED_FMA __attribute__((target_clones("avx512f", "arch=haswell", "default")))
 #else
 #define KINTSUGI_VECTORIZED
+#define KINTSUGI_VECTORIZED_FMA
 #endif

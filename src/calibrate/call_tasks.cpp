@@ -10,8 +10,8 @@
 #include "engines/cuda/arch/profile.hpp"
 #include "engines/cuda/gemm/emulation_times.hpp"
 #include "execute/execute.hpp"
-#include "planner/element_type.hpp"
 #include "planner/plan.hpp"
+#include "planner/problem.hpp"
 
 namespace kintsugi::core::calibrate {
 

@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "calibrate/measurement.hpp"
+#include "calibrate/tasks.hpp"
 #include "engines/cuda/arch/profile.hpp"
 
 namespace kintsugi::core::calibrate {

@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "arith/exponent.hpp"
 #include "arith/host_device.hpp"
+#include "arith/range.hpp"
 #include "arith/residue/rounding_errors.hpp"
 #include "engines/device.hpp"
-#include "recombine/check/element_check.hpp"
+#include "recombine/element_check.hpp"
 
 namespace kintsugi::core {
 

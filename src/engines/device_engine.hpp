@@ -216,9 +216,9 @@ class DeviceEngine : public DeviceMemory,
  public:
   // Returns the kernels of Ozaki scheme I (engines/device_ozaki1.hpp); nullptr if there are none.
   virtual const DeviceOzaki1* ozaki1() const { return nullptr; }
-  // Returns the kernels that candidates share (engines/device_shared_kernels.hpp); nullptr if there are none.
+  // Returns the kernels that candidates share (engines/device_moduli.hpp); nullptr if there are none.
   virtual const DeviceSharedKernels* shared_kernels() const { return nullptr; }
-  // Returns the copies of pageable memory (engines/device_transfers.hpp); nullptr if there are none.
+  // Returns the copies of pageable memory (engines/device_context.hpp); nullptr if there are none.
   virtual const DeviceTransfers* transfers() const { return nullptr; }
 };
 

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <span>
 
-#include "arith/slice_count.hpp"
+#include "arith/successive.hpp"
 #include "engines/device.hpp"
 
 namespace kintsugi::core {

@@ -3,7 +3,7 @@
 
 #include "arith/pair_sum.hpp"
 #include "base/floating_environment.hpp"
-#include "base/threads/workers.hpp"
+#include "base/threads.hpp"
 #include "engines/engine.hpp"
 #include "recombine/pair_element.hpp"
 

@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "base/threads/fork.hpp"
+#include "base/threads.hpp"
 
 namespace kintsugi::core {
 

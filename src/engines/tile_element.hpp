@@ -9,7 +9,7 @@
 
 #include "arith/tile_arithmetic.hpp"
 #include "base/floating_environment.hpp"
-#include "base/threads/workers.hpp"
+#include "base/threads.hpp"
 #include "engines/engine.hpp"
 
 namespace kintsugi::core {

@@ -1,6 +1,6 @@
 #include "execute/report.hpp"
 
-#include "planner/describe/json.hpp"
+#include "planner/json.hpp"
 
 namespace kintsugi::core {
 

@@ -7,13 +7,10 @@
 #include "calibrate/calibrate.hpp"
 #include "execute/device/offload/kept_operands.hpp"
 #include "execute/device/offload/owned.hpp"
-#include "execute/device/offload/pinned_chunks.hpp"
 #include "front/calls.hpp"
 #include "front/check.hpp"
-#include "front/handles.hpp"
 #include "front/plan_cache.hpp"
-#include "planner/describe/plan.hpp"
-#include "planner/describe/registries.hpp"
+#include "planner/describe.hpp"
 
 using namespace kintsugi::core;
 

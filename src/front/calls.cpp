@@ -6,11 +6,10 @@
 
 #include "base/floating_environment.hpp"
 #include "base/log.hpp"
-#include "base/threads/fork.hpp"
+#include "base/threads.hpp"
 #include "front/check.hpp"
-#include "front/handles.hpp"
 #include "front/plan_cache.hpp"
-#include "planner/describe/plan.hpp"
+#include "planner/describe.hpp"
 
 namespace kintsugi::core {
 

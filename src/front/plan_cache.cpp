@@ -5,7 +5,7 @@
 #include <string_view>
 #include <utility>
 
-#include "base/threads/fork.hpp"
+#include "base/threads.hpp"
 
 namespace kintsugi::core {
 

@@ -1,6 +1,7 @@
 // Plans: candidates, engine and blocking for one problem under one contract.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -11,10 +12,10 @@
 #include "base/memory.hpp"
 #include "base/queue.hpp"
 #include "base/settings.hpp"
+#include "base/view.hpp"
 #include "engines/device_context.hpp"
 #include "engines/engine.hpp"
-#include "planner/contract/contract.hpp"
-#include "planner/contract/request.hpp"
+#include "planner/contract.hpp"
 #include "planner/problem.hpp"
 #include "schedule/accumulator.hpp"
 #include "schemes/program.hpp"
@@ -76,7 +77,7 @@ struct Plan {
   int threads = 1;
   // True if the plan emulates and the call is expected to take no more than a few time slices of the
   // operating system. On a busy machine, loops of a short call run on one thread (ShortCall of
-  // base/threads/workers.hpp).
+  // base/threads.hpp).
   bool is_short_call = false;
   Allocator allocator;
   Queue queue;        // used by executions that name no queue
@@ -167,5 +168,13 @@ Blocking smaller_blocking(const Blocking& blocking, std::int64_t multiple);
 // integer products do not depend on tiles (engines/device.hpp), so their blocks may begin wherever slices can
 // be cut.
 std::int64_t block_multiple(const Plan& plan);
+
+// Size of the blocks of C in Ozaki scheme I. Each block has its own number of slices (dgemm-tc, section 4.2).
+
+// Cuts `length` rows or columns into as few blocks of equal size as possible, with at most `max_edge` rows or
+// columns each. Returns the rows or columns of a block.
+inline std::int64_t block_edge(std::int64_t length, std::int64_t max_edge) {
+  return divide_up(length, divide_up(length, std::min(max_edge, length)));
+}
 
 }  // namespace kintsugi::core

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "base/view.hpp"
+#include "engines/device.hpp"
 #include "formats/double_double.hpp"
 #include "schemes/program.hpp"
 
@@ -73,6 +74,19 @@ MatrixView<T> matrix_view(T* data, Layout layout, Op op, std::int64_t rows, std:
   const bool transposed = op != Op::none;
   const bool has_contiguous_columns = (layout == Layout::column_major) != transposed;
   return {data, rows, columns, has_contiguous_columns ? 1 : ld, has_contiguous_columns ? ld : 1};
+}
+
+// Returns the element type in the terms of device engines.
+constexpr ElementType element_type(const Problem& problem) {
+  if (problem.complex) return problem.type == OperandType::f32 ? ElementType::c32 : ElementType::c64;
+  return problem.type == OperandType::f32 ? ElementType::f32 : ElementType::f64;
+}
+
+// Returns the value of NativeShape::is_aligned for the problem.
+constexpr bool has_aligned_lines(const Problem& problem) {
+  constexpr std::int64_t line_alignment = 16;  // bytes that one load reads
+  const auto bytes = static_cast<std::int64_t>(element_bytes(element_type(problem)));
+  return problem.lda * bytes % line_alignment == 0 && problem.ldb * bytes % line_alignment == 0;
 }
 
 }  // namespace kintsugi::core

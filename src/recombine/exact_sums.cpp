@@ -5,8 +5,7 @@
 #include "arith/exact/exact_sum.hpp"
 #include "base/floating_environment.hpp"
 #include "base/memory.hpp"
-#include "base/threads/workers.hpp"
-#include "recombine/rounded_result.hpp"
+#include "base/threads.hpp"
 
 namespace kintsugi::core {
 

@@ -2,13 +2,28 @@
 // once.
 #pragma once
 
+#include <cmath>
 #include <cstddef>
 #include <span>
 
+#include "arith/complex.hpp"
+#include "arith/epilogue.hpp"
+#include "arith/exact/exact_sum.hpp"
 #include "arith/range.hpp"
 #include "base/embedding.hpp"
 
 namespace kintsugi::core {
+
+// Rounds a real element that was summed exactly: returns RN(alpha * sum + beta * c). arith/complex.hpp rounds
+// complex elements. `c` is null if beta = 0.
+template <class T>
+T rounded_result(ExactSum& sum, T alpha, T beta, const T* c) {
+  if (!std::isfinite(alpha) || (c != nullptr && !std::isfinite(beta)))
+    return special_epilogue(sum.sign(), alpha, beta, c);
+  sum.multiply(static_cast<double>(alpha));
+  if (c != nullptr) sum.add_product(beta, *c);
+  return rounded<T>(sum);
+}
 
 // Returns the scratch bytes that multiply_exactly() needs. `length`: length of the operands' vectors (k, or 2
 // k for complex elements).

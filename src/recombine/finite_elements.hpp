@@ -8,7 +8,7 @@
 #include "arith/range.hpp"
 #include "base/embedding.hpp"
 #include "base/floating_environment.hpp"
-#include "base/threads/workers.hpp"
+#include "base/threads.hpp"
 
 namespace kintsugi::core {
 

@@ -5,10 +5,10 @@
 #include "arith/complex.hpp"
 #include "arith/epilogue.hpp"
 #include "arith/exact/exact_sum.hpp"
-#include "arith/product_sum.hpp"
+#include "arith/weighted_sum.hpp"
 #include "base/memory.hpp"
+#include "recombine/exact_sums.hpp"
 #include "recombine/finite_elements.hpp"
-#include "recombine/rounded_result.hpp"
 
 namespace kintsugi::core {
 

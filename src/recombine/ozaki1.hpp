@@ -21,7 +21,7 @@ struct SliceExponents {
   MatrixView<const std::int32_t> columns;  // (slice of B, vector)
 };
 
-// Sums in FP64, rounded after every addition of a product (arith/product_sum.hpp). Products are added in the
+// Sums in FP64, rounded after every addition of a product (arith/weighted_sum.hpp). Products are added in the
 // order of the calls of add().
 class RunningSums {
  public:

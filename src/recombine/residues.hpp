@@ -6,10 +6,10 @@
 
 #include "arith/range.hpp"
 #include "arith/residue/complex_residue.hpp"
-#include "arith/rounding_bound.hpp"
+#include "arith/residue/rounding_errors.hpp"
 #include "base/embedding.hpp"
 #include "recombine/accumulators.hpp"
-#include "recombine/check/element_check.hpp"
+#include "recombine/element_check.hpp"
 
 namespace kintsugi::core {
 
@@ -24,7 +24,8 @@ void recombine_residues(const Accumulators& sums, const ResidueSystem& system,
                         T beta, const MatrixView<T>& c, int threads);
 
 // Data for the checks of elements. From the rounding-error bounds of row i and column j, largest_deviation()
-// (arith/rounding_bound.hpp) computes a bound of |(AB)_ij - N_ij|, in the units of the scaled integers.
+// (arith/residue/rounding_errors.hpp) computes a bound of |(AB)_ij - N_ij|, in the units of the scaled
+// integers.
 struct ElementCheck {
   // closed: the result is written. open: the element must be checked. proved: the element needs no check.
   enum State : std::uint8_t { closed, open, proved };
@@ -46,5 +47,13 @@ std::int64_t recombine_checked_residues(const Accumulators& sums, const ResidueS
                                         std::span<const VectorRange> columns, const ElementCheck& check,
                                         T alpha, T beta, const MatrixView<T>& c, std::uint8_t* states,
                                         bool writes, int threads);
+
+// Proves single elements by a lower bound of |A||B|, before their products are computed. Marks elements as
+// proved if their deviation plus one rounding is at most check.demand.coefficient times a lower bound of
+// (|A||B|)_ij. The lower bound, in the units of the candidate's integer products, is `unit` times group 0 of
+// `sums`: the product of magnitudes that were rounded down. `parts`: 2 for complex elements, else 1; a
+// complex element is proved if both parts are. The state of element (i, j) is states[i + j * sums.rows].
+void prove_elements(const Accumulators& sums, int parts, const ElementCheck& check, double unit,
+                    std::uint8_t* states, int threads);
 
 }  // namespace kintsugi::core

@@ -1,7 +1,7 @@
 #include "recombine/special_values.hpp"
 
 #include "base/floating_environment.hpp"
-#include "base/threads/workers.hpp"
+#include "base/threads.hpp"
 #include "recombine/pair_element.hpp"
 #include "recombine/special_element.hpp"
 

@@ -5,6 +5,7 @@
 
 #include "arith/range.hpp"
 #include "base/embedding.hpp"
+#include "base/view.hpp"
 #include "recombine/accumulators.hpp"
 
 namespace kintsugi::core {

@@ -99,4 +99,19 @@ constexpr double contract_of_type(OperandType type, std::int64_t k) {
   return (static_cast<double>(k) + 8) * contract_unit(type);
 }
 
+// True if the program has exponents per tile (docs/schemes/mixpert.md). The functions below are for such
+// programs.
+constexpr bool has_tiles(const Program& program) { return program.schedule.tiles.depth > 0; }
+
+// Returns the largest loss of one element, relative to the power of two that undoes the scale of its panel of
+// tiles.
+double tile_rounding(const SplitRule& rule);
+
+// Returns the error of splits and left-out products of segments in a sum over k, without the error of
+// additions in FP32.
+ErrorBound tile_split_bound(const Program& program, std::int64_t k);
+
+// Returns the error of all steps before the last rounding.
+ErrorBound tile_bound(const Program& program, std::int64_t k);
+
 }  // namespace kintsugi::core

@@ -10,8 +10,7 @@
 //   C = 2^-(s_i + t_j) sum
 #pragma once
 
-#include "formats/fp16.hpp"
-#include "schemes/k_block.hpp"
+#include "formats/formats.hpp"
 #include "schemes/program.hpp"
 
 namespace kintsugi::core::schemes {
@@ -39,6 +38,44 @@ inline constexpr Scheme fp16x3{
         "from k = 5 up on an H200; below the window, each element adds at most 2^-39 of its vector's maximum",
     .window = "every row of A and column of B spans at most 16 binades",
     .source = "ours; the structure of Ootomo and Yokota (2022) with scaled vectors and one accumulator",
+    .parameters = block_parameter,
+    .configure = configure_block,
+};
+
+// fp16x3-wide: fp16x3 with residuals multiplied by 2^12, for vectors of wider dynamic range.
+//
+//   a' = 2^s_i a  with max_p |a'_ip| in [2^14, 2^15)      likewise the columns of B
+//   a0 = RN16(a'), a1 = RN16((a' - a0) 2^12)              |a' - a0| <= 8: 2^12 cannot overflow
+//   for every block of 64 inner indices (32 or 16 as in fp16x3):
+//     acc = a1 b0 + a0 b1;  acc = 2^-12 acc;  acc = acc + a0 b0
+//     sum = sum + acc                                     fp32, outside the engine; a new sum for every
+//                                                         segment of at most 8192 indices, added in order
+//   C = 2^-(s_i + t_j) sum
+
+inline constexpr SplitRule fp16x3_wide_split =
+    scaled_split(core::fp16, {.slices = 2, .residual_exponent = 12, .top_exponent = 14});
+
+inline constexpr Structure<3> fp16x3_wide_structure{
+    .terms = {Term{.a = 1, .b = 0}, Term{.a = 0, .b = 1}, Term{.a = 0, .b = 0, .rescales = true}},
+    .slices_a = 2,
+    .slices_b = 2,
+    .groups = 1,
+    .k_block = 64,
+    .k_step = 0,
+    .k_segment = 8192,
+    .most_halvings = 2,
+};
+
+inline constexpr Scheme fp16x3_wide{
+    .name = "fp16x3-wide",
+    .summary = "fp16x3 with residuals scaled by 2^12, for rows and columns of wide range",
+    .operands = OperandType::f32,
+    .program = {fp16x3_wide_split, fp16x3_wide_split, make_schedule(fp16x3_wide_structure, -12)},
+    .bound =
+        "(2^-21 + accumulation over blocks of 64, 32 or 16) |A||B|, which is at most (k + 8) 2^-24 |A||B| "
+        "from k = 5 up on an H200; below the window, each element adds at most 2^-51 of its vector's maximum",
+    .window = "every row of A and column of B spans at most 28 binades",
+    .source = "ours; h2sgemm section 3.1 (residuals scaled by 2^12) on scaled vectors",
     .parameters = block_parameter,
     .configure = configure_block,
 };

@@ -13,7 +13,7 @@
 #include <array>
 #include <string_view>
 
-#include "formats/int52.hpp"
+#include "formats/formats.hpp"
 #include "schemes/program.hpp"
 
 namespace kintsugi::core::schemes {

@@ -8,7 +8,7 @@
 // below 2^-14 have a0 = 0. Only a1 represents them, with the bits that fp16 keeps of 2^10 a.
 #pragma once
 
-#include "formats/fp16.hpp"
+#include "formats/formats.hpp"
 #include "schemes/program.hpp"
 
 namespace kintsugi::core::schemes {

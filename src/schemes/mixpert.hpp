@@ -15,7 +15,7 @@
 #include <array>
 #include <bit>
 
-#include "arith/tile_exponent.hpp"
+#include "arith/tile_arithmetic.hpp"
 #include "schemes/program.hpp"
 
 namespace kintsugi::core::schemes {

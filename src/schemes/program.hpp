@@ -8,11 +8,10 @@
 #include <string>
 #include <string_view>
 
-#include "arith/residual_fit.hpp"
 #include "arith/residue/strassen.hpp"
-#include "arith/slice_count.hpp"
 #include "arith/split_rule.hpp"
-#include "formats/int8.hpp"
+#include "arith/successive.hpp"
+#include "formats/formats.hpp"
 #include "recombine/accumulators.hpp"
 #include "schedule/schedule.hpp"
 #include "split/ranges.hpp"
@@ -199,7 +198,7 @@ struct Scheme {
   // program cannot represent them.
   void (*adapt)(Program& program, const RangeSummary& a, const RangeSummary& b, std::int64_t k) = nullptr;
   // Groups whose weight undoes the residuals' scale. Set for schemes whose `adapt` is fit_residual()
-  // (arith/residual_fit.hpp). A device makes this fit itself, and fails for exponents that the format does
+  // (arith/split_rule.hpp). A device makes this fit itself, and fails for exponents that the format does
   // not have.
   std::span<const int> fitted_groups = {};
 
@@ -236,3 +235,34 @@ const Scheme* find_scheme(std::string_view name);
 std::string scheme_names();
 
 }  // namespace kintsugi::core
+
+namespace kintsugi::core::schemes {
+
+// The parameter `block`, which sets k_block. It is for schemes whose partial sums may be added outside the
+// engine after any multiple of 64 inner indices.
+
+inline constexpr std::string_view block_parameter =
+    "block=64...65536, a multiple of 64: indices of k whose sum is added outside the engine at once";
+
+// Sets the parameters. Returns the first one that the scheme refuses; nullptr if there is none.
+inline const Parameter* configure_block(Program& program, std::span<const Parameter> parameters) {
+  for (const Parameter& parameter : parameters) {
+    const auto block = parse_parameter(parameter.value, 64, 65536);
+    if (parameter.key != "block" || !block || *block % 64 != 0) return &parameter;
+    program.schedule.k_block = *block;
+    program.schedule.most_halvings = 0;
+  }
+  return nullptr;
+}
+
+inline bool takes_block(const Scheme& scheme) { return scheme.configure == &configure_block; }
+
+// Returns the scheme's program with a k_block of `block` for all problems.
+inline Program program_in_blocks(const Scheme& scheme, int block) {
+  Program program = scheme.program;
+  program.schedule.k_block = block;
+  program.schedule.most_halvings = 0;
+  return program;
+}
+
+}  // namespace kintsugi::core::schemes

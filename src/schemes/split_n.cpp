@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/status.hpp"
-#include "base/threads/fork.hpp"
+#include "base/threads.hpp"
 #include "schemes/bound.hpp"
 
 // Included after the accumulators, because GCC warns that their enumerators shadow the formats' names.

@@ -7,7 +7,7 @@
 // Operands are FP32 or FP64; for both, the sum of every product is in fp32.
 #pragma once
 
-#include "formats/fp16.hpp"
+#include "formats/formats.hpp"
 #include "schemes/program.hpp"
 
 namespace kintsugi::core::schemes {

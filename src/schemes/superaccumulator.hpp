@@ -2,7 +2,7 @@
 // engine and accepts all operands. It is the last candidate of the contract `exact`.
 #pragma once
 
-#include "formats/fp64.hpp"
+#include "formats/formats.hpp"
 #include "schemes/program.hpp"
 
 namespace kintsugi::core::schemes {

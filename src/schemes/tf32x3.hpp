@@ -4,7 +4,7 @@
 //   C  = a1 b0 + a0 b1 + a0 b0                     one accumulator inside the engine, alternating every 8
 #pragma once
 
-#include "formats/tf32.hpp"
+#include "formats/formats.hpp"
 #include "schemes/program.hpp"
 
 namespace kintsugi::core::schemes {

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "arith/exponent.hpp"
+#include "arith/range.hpp"
 #include "base/floating_environment.hpp"
-#include "base/threads/workers.hpp"
+#include "base/threads.hpp"
 #include "split/vector_blocks.hpp"
 
 namespace kintsugi::core {

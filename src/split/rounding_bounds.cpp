@@ -5,7 +5,7 @@
 
 #include "arith/residue/residue.hpp"
 #include "base/floating_environment.hpp"
-#include "base/threads/workers.hpp"
+#include "base/threads.hpp"
 #include "base/vectorised.hpp"
 #include "split/vector_blocks.hpp"
 
@@ -29,7 +29,7 @@ KINTSUGI_VECTORIZED void add_rounding_bounds(const double* x, TwoFactors factors
   }
 }
 
-// Like add_rounding_bounds(), for double-double numbers, rounded as in split/residues/residues.cpp.
+// Like add_rounding_bounds(), for double-double numbers, rounded as in split/residues.cpp.
 KINTSUGI_VECTORIZED void add_pair_rounding_bounds(const double* high, const double* low, TwoFactors factors,
                                                   double* inexact, double* magnitudes) {
   for (int e = 0; e < lanes; ++e) {

@@ -4,7 +4,7 @@
 #include <span>
 
 #include "arith/range.hpp"
-#include "arith/rounding_bound.hpp"
+#include "arith/residue/rounding_errors.hpp"
 #include "base/embedding.hpp"
 
 namespace kintsugi::core {

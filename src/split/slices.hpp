@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "arith/split_rule.hpp"
-#include "arith/tile_exponent.hpp"
+#include "arith/tile_arithmetic.hpp"
 #include "base/memory.hpp"
 #include "base/view.hpp"
 #include "formats/format.hpp"

@@ -1,5 +1,5 @@
 // Sums of products in two doubles, against exact sums.
-#include "arith/exact/compensated_sum.hpp"
+#include "arith/exact/double_sum.hpp"
 
 #include <gtest/gtest.h>
 

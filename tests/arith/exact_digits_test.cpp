@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "arith/complex.hpp"
-#include "recombine/rounded_result.hpp"
+#include "recombine/exact_sums.hpp"
 
 namespace kintsugi::core {
 namespace {

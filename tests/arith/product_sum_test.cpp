@@ -1,5 +1,5 @@
 // Products of slices in wide integers, against exact sums.
-#include "arith/product_sum.hpp"
+#include "arith/weighted_sum.hpp"
 
 #include <gtest/gtest.h>
 

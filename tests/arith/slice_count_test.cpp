@@ -1,5 +1,5 @@
 // Tests the 128-bit sums of magnitudes of Algorithm 3 of dgemm-tc, and the numbers of slices of a block of C.
-#include "arith/slice_count.hpp"
+#include "arith/successive.hpp"
 
 #include <gtest/gtest.h>
 

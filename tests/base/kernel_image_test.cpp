@@ -1,5 +1,5 @@
 // Tests which devices can run the device code of a build.
-#include "base/cuda/kernel_image.hpp"
+#include "base/cuda/cuda_driver.hpp"
 
 #include <gtest/gtest.h>
 

@@ -6,7 +6,7 @@
 
 #include <cstdlib>
 
-#include "base/cuda/pointer_location.hpp"
+#include "base/cuda/cuda_driver.hpp"
 
 namespace kintsugi::core::cuda {
 namespace {

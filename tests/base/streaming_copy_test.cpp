@@ -5,7 +5,7 @@
 #include <random>
 #include <vector>
 
-#include "base/streaming_copy.hpp"
+#include "base/memory.hpp"
 
 namespace kintsugi::test {
 namespace {

@@ -1,6 +1,6 @@
 // Tests the number of workers of a loop: at most one per piece of work, and one in short calls while other
 // threads need the cores.
-#include "base/threads/workers.hpp"
+#include "base/threads.hpp"
 
 #include <gtest/gtest.h>
 #include <sched.h>

@@ -5,7 +5,7 @@
 #include <set>
 #include <vector>
 
-#include "execute/device/offload/pieces.hpp"
+#include "execute/device/offload/copy_workers.hpp"
 
 namespace kintsugi::test {
 namespace {

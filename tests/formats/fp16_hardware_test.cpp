@@ -5,7 +5,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "formats/fp16.hpp"
+#include "formats/formats.hpp"
 
 #if defined(__x86_64__)
 #include <cpuid.h>

@@ -7,7 +7,7 @@
 #include <iostream>
 #include <thread>
 
-#include "base/cuda/pointer_location.hpp"
+#include "base/cuda/cuda_driver.hpp"
 #include "gpu/calls/device_gemm.hpp"
 #include "gpu/calls/device_stream.hpp"
 #include "kintsugi/kintsugi.hpp"

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/text/format_text.hpp"
-#include "planner/offload/steps.hpp"
+#include "planner/offload.hpp"
 
 namespace kintsugi::test {
 namespace {

@@ -1,5 +1,5 @@
 // Tests that recombining many elements at a time gives the bits of the scalar steps that define an element.
-#include "recombine/weighted_floats.hpp"
+#include "recombine/weighted.hpp"
 
 #include <gtest/gtest.h>
 
@@ -100,8 +100,8 @@ TEST(WeightedFloats, HaveTheBitsOfAScalarLoop) {
     RandomSums drawn(seed);
     const std::vector<float> expected = element_by_element(drawn);
     std::vector<float> memory = drawn.memory;
-    recombine_weighted_floats(drawn.accumulators(), drawn.exponents, drawn.rows, drawn.columns, drawn.alpha,
-                              drawn.beta, drawn.view(memory), 1 + static_cast<int>(seed % 3));
+    recombine_weighted(drawn.accumulators(), drawn.exponents, drawn.rows, drawn.columns, drawn.alpha,
+                       drawn.beta, drawn.view(memory), 1 + static_cast<int>(seed % 3));
     expect_same(memory, expected, seed);
   }
 }
@@ -120,8 +120,8 @@ TEST(WeightedFloats, OldElementIsNotReadIfBetaIsZero) {
       }
     }
   }
-  recombine_weighted_floats(drawn.accumulators(), drawn.exponents, drawn.rows, drawn.columns, drawn.alpha, 0,
-                            c, 1);
+  recombine_weighted(drawn.accumulators(), drawn.exponents, drawn.rows, drawn.columns, drawn.alpha, 0.0F, c,
+                     1);
   expect_same(memory, expected, 4);
 }
 

@@ -1,12 +1,12 @@
 // Tests how many roundings outside the engine a schedule's bound counts.
-#include "schedule/bound.hpp"
+#include "schedule/accumulator.hpp"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <vector>
 
-#include "formats/fp16.hpp"
+#include "formats/formats.hpp"
 
 namespace kintsugi::core {
 namespace {

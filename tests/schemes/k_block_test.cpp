@@ -1,5 +1,5 @@
 // Tests the parameter `block` of schemes whose sums are added outside the engine.
-#include "schemes/k_block.hpp"
+#include "schemes/program.hpp"
 
 #include <gtest/gtest.h>
 

@@ -8,8 +8,8 @@
 
 #include "arith/residue/residue_scale.hpp"
 #include "schemes/ozaki2.hpp"
+#include "split/norms.hpp"
 #include "split/ranges.hpp"
-#include "split/residues/norms.hpp"
 #include "tools/measure/generators/generators.hpp"
 
 namespace kintsugi::core {

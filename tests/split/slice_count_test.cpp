@@ -1,5 +1,5 @@
 // Tests the comparison of Algorithm 3 of dgemm-tc on numbers with known answers.
-#include "split/successive/slice_count.hpp"
+#include "split/successive.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // Tests Algorithm 1 of dgemm-tc in integers: slices sum to the element, keep their bounds and the paper's
 // property 1.
-#include "split/successive/successive.hpp"
+#include "split/successive.hpp"
 
 #include <gtest/gtest.h>
 
@@ -9,8 +9,7 @@
 #include <limits>
 #include <vector>
 
-#include "formats/fp16.hpp"
-#include "formats/fp64.hpp"
+#include "formats/formats.hpp"
 #include "split/ranges.hpp"
 #include "tools/measure/generators/generators.hpp"
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "arith/exact/exact_sum.hpp"
-#include "formats/int52.hpp"
+#include "formats/formats.hpp"
 #include "schemes/program.hpp"
 #include "split/ranges.hpp"
 #include "split/split.hpp"

@@ -13,7 +13,6 @@
 #include "arith/exact/exact_rounding.hpp"
 #include "arith/host_device.hpp"
 #include "arith/range.hpp"
-#include "base/complex.hpp"
 #include "base/embedding.hpp"
 
 namespace kintsugi::core {

@@ -29,7 +29,7 @@ inline constexpr int weight_digits = 16;
 inline constexpr int digits_of_piece = 4;
 inline constexpr int weight_pieces = weight_digits / digits_of_piece;
 
-// Weights of up to MaxResidues residues, of 32 * Pieces bits. wide_digit_sums.hpp has those of five pieces.
+// Weights of up to MaxResidues residues, of 32 * Pieces bits. parts_of_pieces() takes five pieces.
 template <int MaxResidues, int Pieces = weight_pieces>
 struct DigitTable {
   static_assert(MaxResidues % 4 == 0 && MaxResidues <= 64);
@@ -114,6 +114,63 @@ KINTSUGI_HOST_DEVICE inline IntegerParts parts_of_pieces(const double (&pieces)[
   const double above_80 = nearest_multiple<80>(p2);
   const double above_40 = nearest_multiple<40>(p1);
   return {p3 + above_80, (p2 - above_80) + above_40, p0 + (p1 - above_40)};
+}
+
+// Sums of digits for moduli whose product M is below 2^160: weights of 20 digits in five pieces, and up to 24
+// residues.
+//
+// A piece is below 24 * 255 * 2^32 < 2^45, as a multiple of 2^(32 j). The four lower pieces are below 2^142
+// together, less than 2^-17 of 2^s M >= 2^159. So the topmost piece alone gives the quotient q, at most 24 *
+// 255 < 2^13, and each piece less q times 32 bits of 2^s M is exact and at most 2^45 in magnitude.
+
+inline constexpr int wide_pieces = 5;
+
+// Returns 2^s N, |2^s N| < 2^158, from its pieces. Piece j has 2^(52 + 32 j) added (shifted_piece()). The
+// lowest part of the result is an integer of at most 2^46 in magnitude.
+template <int MaxResidues>
+KINTSUGI_HOST_DEVICE inline WideIntegerParts parts_of_pieces(
+    const double (&pieces)[wide_pieces], const DigitTable<MaxResidues, wide_pieces>& table) {
+  using namespace update_detail;
+  static_assert(MaxResidues <= 24);
+  double p0 = pieces[0] - 0x1p52;
+  double p1 = pieces[1] - 0x1p84;
+  double p2 = pieces[2] - 0x1p116;
+  double p3 = pieces[3] - 0x1p148;
+  double p4 = pieces[4] - 0x1p180;
+  constexpr double to_integer = 0x1.8p52;
+  const double minus_quotient = to_integer - std::fma(p4, table.inverse, to_integer);
+  p0 = std::fma(minus_quotient, table.product[0], p0);
+  p1 = std::fma(minus_quotient, table.product[1], p1);
+  p2 = std::fma(minus_quotient, table.product[2], p2);
+  p3 = std::fma(minus_quotient, table.product[3], p3);
+  p4 = std::fma(minus_quotient, table.product[4], p4);
+  const double above_120 = nearest_multiple<120>(p3);
+  const double above_80 = nearest_multiple<80>(p2);
+  const double above_40 = nearest_multiple<40>(p1);
+  return {p4 + above_120, (p3 - above_120) + above_80, (p2 - above_80) + above_40, p0 + (p1 - above_40)};
+}
+
+// Sums of the leading digits of weights, for up to 24 moduli, whose product M is below 2^192. It gives 2^s N
+// with an error.
+//
+// Weights have 24 digits, of which the four lowest are left out. In units of 2^32 the sum of residue times
+// weight is too small by less than 24 * 255. 2^s M without its 32 lowest bits is too small by less than 1,
+// and is subtracted at most 24 * 255 times. So the error is less than 2^13 units.
+
+// Upper bound of the error, in units of the integers that parts_of_pieces() returns.
+inline constexpr float dropped_units = 0x1p13F;
+
+// Table whose parts_of_pieces() are 2^(s - 32) N, rounded. Its shift is s - 32.
+template <int MaxResidues>
+constexpr DigitTable<MaxResidues, wide_pieces> leading_digit_table(int count) {
+  const auto all = digit_table<MaxResidues, wide_pieces + 1>(count);
+  DigitTable<MaxResidues, wide_pieces> table;
+  for (int d = 0; d < table.digits_of_weight; ++d) table.digits[d] = all.digits[d + digits_of_piece];
+  for (int j = 0; j < wide_pieces; ++j) table.product[j] = all.product[j + 1] * 0x1p-32;
+  table.inverse = all.inverse * 0x1p32;
+  table.shift = all.shift - 32;
+  table.count = all.count;
+  return table;
 }
 
 }  // namespace kintsugi::core

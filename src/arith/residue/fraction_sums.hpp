@@ -1,7 +1,7 @@
 // The Chinese remainder theorem by a fraction instead of an exact integer, for up to 48 residues and moduli
 // whose product is below 2^200: a result is rounded in double arithmetic, and a test tells whether the
 // rounding is certainly right. Nearly all elements pass the test; the others need the exact integer
-// (digit_sums.hpp, wide_digit_sums.hpp).
+// (digit_sums.hpp).
 //
 // The integer N, |N| <= M / 4, has the residues r_t modulo m_t, where M is the product of the moduli. With
 // c_t = w_t / (M / m_t) modulo m_t (w_t is 1, or a factor of the part of a complex element)
@@ -56,7 +56,6 @@
 #include <cstdint>
 #include <span>
 
-#include "arith/exact/directed_sum.hpp"
 #include "arith/exact/double_sum.hpp"
 #include "arith/exact/exact_rounding.hpp"
 #include "arith/host_device.hpp"

@@ -1,4 +1,4 @@
-// The Chinese remainder theorem for one element, in 32-bit words; recombine/chinese_remainder.hpp does the
+// The Chinese remainder theorem for one element, in 32-bit words; recombine/residues.cpp does the
 // same for many elements in doubles.
 #pragma once
 

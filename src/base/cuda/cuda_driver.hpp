@@ -5,7 +5,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
+#include <string_view>
 
 namespace kintsugi::core::cuda {
 
@@ -235,7 +237,7 @@ struct Driver {
   bool complete = false;  // the driver has all functions of KINTSUGI_CUDA_DRIVER; a device may be missing
   int version = 0;        // 13000 is 13.0; 0: unknown
   int devices = 0;
-  int fork_depth = 0;  // fork_depth() of the process that opened the driver (base/threads/fork.hpp)
+  int fork_depth = 0;  // fork_depth() of the process that opened the driver (base/threads.hpp)
 
   // True if the driver has all later functions: it can change kernels of an instantiated graph, and tell
   // green contexts from regular ones.
@@ -290,5 +292,47 @@ inline constexpr int max_devices = 128;
 
 // Returns the value of a device's attribute. The driver is asked once per device and attribute.
 int device_attribute(int attribute, Device device);
+
+// Device code embedded in a program: a fat binary, one per .cu file (cmake/DeviceCode.cmake).
+struct KernelImage {
+  const char* name;  // stem of the .cu file's name
+  const void* data;
+};
+
+using KernelImages = std::span<const KernelImage>;
+
+// Architectures for which device code was built.
+struct DeviceBuild {
+  // Reason why there is no code, and the option that changes this; empty if there is code.
+  std::string_view why_missing;
+  // Compute capabilities with machine code (90 means 9.0). The first also has PTX.
+  std::span<const int> architectures;
+
+  // True if the code runs on this compute capability. Machine code runs on its own capability and later ones
+  // of the same major number; PTX runs on all later capabilities.
+  bool runs_on(int major, int minor) const;
+};
+
+bool has_image(KernelImages images, std::string_view name);
+
+// Returns the image of that name, loaded into the driver at its first use. It belongs to no context.
+Library loaded_image(KernelImages images, std::string_view name);
+
+// Memory that a pointer points to. Memory that the driver does not know is the host's, and so is pinned host
+// memory. Managed memory belongs to a device.
+struct PointerLocation {
+  bool on_device = false;
+  bool managed = false;
+  int device = 0;             // index of the device, if on_device
+  Context context = nullptr;  // context of the memory; nullptr: of no context, as memory of a pool is
+};
+
+// True if the program has loaded the driver. Loads nothing itself, and takes 15 ns if no driver is loaded:
+// programs without a GPU pay no more for calls that may get device pointers. False in a child of the process
+// that loaded the driver, since no function of the driver may be called there.
+bool is_driver_loaded();
+
+// Asks the driver. Precondition: is_driver_loaded().
+PointerLocation location_of(const void* pointer);
 
 }  // namespace kintsugi::core::cuda

@@ -3,8 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "base/threads/fork.hpp"
-#include "base/threads/workers.hpp"
+#include "base/threads.hpp"
 
 namespace kintsugi::core {
 

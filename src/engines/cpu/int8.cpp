@@ -11,8 +11,7 @@
 
 #include "arith/residue/residue.hpp"
 #include "base/floating_environment.hpp"
-#include "base/threads/fork.hpp"
-#include "base/threads/workers.hpp"
+#include "base/threads.hpp"
 #include "base/vectorised.hpp"
 
 namespace kintsugi::core {

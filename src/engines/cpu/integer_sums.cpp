@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/floating_environment.hpp"
-#include "base/threads/workers.hpp"
+#include "base/threads.hpp"
 #include "engines/cpu/openblas.hpp"
 
 namespace kintsugi::core {

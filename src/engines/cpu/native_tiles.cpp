@@ -24,7 +24,7 @@
 #include "base/embedding.hpp"
 #include "base/floating_environment.hpp"
 #include "base/memory.hpp"
-#include "base/threads/workers.hpp"
+#include "base/threads.hpp"
 #include "base/vectorised.hpp"
 #include "engines/cpu/openblas.hpp"
 #include "formats/error_free.hpp"

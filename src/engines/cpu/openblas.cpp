@@ -14,7 +14,7 @@
 #include "base/floating_environment.hpp"
 #include "base/settings.hpp"
 #include "base/status.hpp"
-#include "base/threads/fork.hpp"
+#include "base/threads.hpp"
 
 namespace kintsugi::core {
 

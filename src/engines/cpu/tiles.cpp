@@ -5,8 +5,8 @@
 
 #include "arith/tile_arithmetic.hpp"
 #include "base/floating_environment.hpp"
-#include "base/threads/workers.hpp"
-#include "base/vectorised_fma.hpp"
+#include "base/threads.hpp"
+#include "base/vectorised.hpp"
 #include "engines/tile_element.hpp"
 
 namespace kintsugi::core {

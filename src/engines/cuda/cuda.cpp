@@ -7,7 +7,7 @@
 
 #include "base/cuda/cuda_driver.hpp"
 #include "base/status.hpp"
-#include "base/threads/fork.hpp"
+#include "base/threads.hpp"
 #include "engines/cuda/arch/architecture.hpp"
 #include "engines/cuda/arch/profile.hpp"
 #include "engines/cuda/common/clear.hpp"

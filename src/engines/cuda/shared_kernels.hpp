@@ -1,7 +1,7 @@
-// Kernels of candidates with different numbers of moduli (engines/device_shared_kernels.hpp).
+// Kernels of candidates with different numbers of moduli (engines/device_moduli.hpp).
 #pragma once
 
-#include "engines/device_shared_kernels.hpp"
+#include "engines/device_moduli.hpp"
 
 namespace kintsugi::core::cuda {
 

@@ -8,7 +8,7 @@
 #include "arith/complex.hpp"
 #include "base/floating_environment.hpp"
 #include "base/status.hpp"
-#include "base/threads/workers.hpp"
+#include "base/threads.hpp"
 #include "engines/engine.hpp"
 #include "engines/pair_element.hpp"
 #include "engines/reference/models.hpp"

@@ -1,20 +1,21 @@
 #include "execute/device/device.hpp"
 
 #include <complex>
+#include <optional>
 
+#include "engines/device.hpp"
 #include "engines/device_engine.hpp"
 #include "engines/device_moduli.hpp"
-#include "execute/allocate.hpp"
 #include "execute/device/caller.hpp"
-#include "execute/device/candidates/fused.hpp"
-#include "execute/device/candidates/native.hpp"
+#include "execute/device/fused.hpp"
 #include "execute/device/items.hpp"
-#include "execute/device/matrix.hpp"
 #include "execute/device/memory.hpp"
 #include "execute/device/operands.hpp"
-#include "planner/candidates/strassen.hpp"
+#include "execute/device/prepare.hpp"
+#include "execute/execute.hpp"
+#include "planner/candidates/device.hpp"
+#include "planner/plan.hpp"
 #include "planner/workspace/device.hpp"
-#include "planner/workspace/fused.hpp"
 
 namespace kintsugi::core {
 
@@ -49,18 +50,70 @@ void scale_all(const Plan& plan, const DeviceOperands& operands, const Queue& qu
     plan.engine->device()->scale(queue, operands.c, item, operands.scalars, {});
 }
 
+// Returns the op of DeviceBlasProduct for an operand: 0, 1, 2 for N, T, C of BLAS. Returns nothing for a
+// conjugate without transposition, which BLAS lacks. `transposed`: the operand is stored transposed.
+std::optional<int> blas_op(const DeviceMatrix& matrix, bool transposed) {
+  const bool conjugated = matrix.complex() && matrix.conjugated;
+  if (!transposed) return conjugated ? std::nullopt : std::optional(0);
+  return conjugated ? 2 : 1;
+}
+
+// Multiplies by the vendor library. A row-major C is computed as the column-major C^T = B^T A^T. Returns
+// false and does nothing if the library cannot compute the product, as for some prepared operands: a
+// conjugate without transposition, and pointers combined with strides.
+bool multiply_by_vendor(const Plan& plan, const DeviceOperands& operands, const Queue& queue,
+                        const Blocking& blocking, std::byte* scratch) {
+  const Problem& problem = plan.problem;
+  const DeviceMatrix& c = operands.c;
+  const OperandStorage storage_a = storage_of(plan, Side::a, operands.prepared_a);
+  const OperandStorage storage_b = storage_of(plan, Side::b, operands.prepared_b);
+  const bool swaps = problem.layout == Layout::row_major;
+  const DeviceMatrix& left = swaps ? operands.b : operands.a;
+  const DeviceMatrix& right = swaps ? operands.a : operands.b;
+  const OperandStorage& storage_left = swaps ? storage_b : storage_a;
+  const OperandStorage& storage_right = swaps ? storage_a : storage_b;
+  const auto op_a = blas_op(left, storage_left.along_k);
+  const auto op_b = blas_op(right, !storage_right.along_k);
+  if (!op_a || !op_b || left.pointers != c.pointers || right.pointers != c.pointers) return false;
+  return plan.engine->device()->native(queue,
+                                       {.type = c.type,
+                                        .op_a = *op_a,
+                                        .op_b = *op_b,
+                                        .m = left.rows,
+                                        .n = right.rows,
+                                        .k = problem.k,
+                                        .a = left.data,
+                                        .b = right.data,
+                                        .c = const_cast<void*>(c.data),
+                                        .lda = storage_left.ld,
+                                        .ldb = storage_right.ld,
+                                        .ldc = problem.ldc,
+                                        .pointers = c.pointers,
+                                        .batch_stride_a = left.batch_stride,
+                                        .batch_stride_b = right.batch_stride,
+                                        .batch_stride_c = c.batch_stride,
+                                        .batch_count = problem.batch_count,
+                                        .scalars = operands.scalars,
+                                        .scratch_bytes = blocking.native_scratch_bytes,
+                                        .keeps_contract = plan.contract.coefficient != 0},
+                                       scratch);
+}
+
+// Puts the native products of all batch items into the queue: one call of the vendor library and nothing
+// else. A kernel of Kintsugi multiplies where the library has no such product, or may not keep the plan's
+// contract.
 void multiply_natively(const Plan& plan, const DeviceOperands& operands, const Queue& queue,
-                       const Blocking& blocking, const Workspace& workspace) {
-  multiply_natively({.plan = plan,
-                     .queue = queue,
-                     .blocking = blocking,
-                     .a = operands.a,
-                     .b = operands.b,
-                     .c = operands.c,
-                     .storage_a = storage_of(plan, Side::a, operands.prepared_a),
-                     .storage_b = storage_of(plan, Side::b, operands.prepared_b),
-                     .scalars = operands.scalars},
-                    workspace);
+                       const Blocking& blocking, Workspace workspace) {
+  if (multiply_by_vendor(plan, operands, queue, blocking, workspace.take(blocking.native_scratch_bytes)))
+    return;
+  plan.engine->device()->multiply_unsliced(queue, {.a = {.matrix = operands.a},
+                                                   .b = {.matrix = operands.b},
+                                                   .c = operands.c,
+                                                   .rows = operands.c.rows,
+                                                   .columns = operands.c.columns,
+                                                   .scalars = operands.scalars,
+                                                   .condition = {},
+                                                   .items = plan.problem.batch_count});
 }
 
 // Returns the workspace of a call without one; it has no memory if there is not enough. Graphs keep their

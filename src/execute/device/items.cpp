@@ -1,22 +1,166 @@
 #include "execute/device/items.hpp"
 
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <span>
 #include <vector>
 
+#include "engines/device.hpp"
 #include "engines/device_engine.hpp"
+#include "engines/device_moduli.hpp"
 #include "execute/blocks.hpp"
-#include "execute/device/candidates/ozaki1.hpp"
-#include "execute/device/candidates/tile_steps.hpp"
-#include "execute/device/item.hpp"
-#include "execute/device/selection.hpp"
-#include "planner/candidates/norms/shared.hpp"
+#include "execute/device/checked.hpp"
+#include "execute/device/operands.hpp"
+#include "execute/device/ozaki1.hpp"
+#include "execute/device/prepare.hpp"
+#include "planner/candidates/device.hpp"
+#include "planner/plan.hpp"
 #include "planner/workspace/device.hpp"
 
 namespace kintsugi::core {
 
 namespace {
+
+// One side of a batch item, whose operand may be prepared.
+struct ItemSide {
+  DeviceSide side;
+  VectorRange* ranges = nullptr;  // this call's memory for ranges, not the prepared operand's
+  const DevicePrepared::Item* prepared = nullptr;  // prepared operand whose slices this side uses
+};
+
+// Returns the prepared operand of a batch item if it was prepared by the rule; else nullptr.
+const DevicePrepared::Item* usable(const DevicePrepared* prepared, const SplitRule& rule,
+                                   std::int64_t index) {
+  if (prepared == nullptr || prepared->items.empty() || !(prepared->rule == rule)) return nullptr;
+  return &prepared->items[prepared->items.size() == 1 ? 0 : static_cast<std::size_t>(index)];
+}
+
+// `found` has this call's memory for what is found of an operand that is not prepared.
+ItemSide item_side(const DeviceMatrix& matrix, std::int64_t index, const DevicePrepared::Item* prepared,
+                   const DeviceSide& found) {
+  if (prepared == nullptr) {
+    DeviceSide side = found;
+    side.matrix = matrix;
+    side.item = index;
+    return {.side = side, .ranges = found.ranges, .prepared = nullptr};
+  }
+  return {.side = {.matrix = matrix,
+                   .item = index,
+                   .ranges = prepared->ranges,
+                   .norms = prepared->norms,
+                   .summaries = prepared->summary},
+          .ranges = found.ranges,
+          .prepared = prepared};
+}
+
+// Returns the side if its ranges must be found; an empty side if a prepared operand has them.
+DeviceSide side_without_ranges(const ItemSide& side) {
+  return side.prepared == nullptr ? side.side : DeviceSide{};
+}
+
+// A tile whose products are in the queue and whose recombination is not yet.
+struct UnfinishedTile {
+  Accumulators sums;
+  DeviceTile tile;
+};
+
+// Returns the vectors of the candidate's slices that belong to vectors of an operand.
+Interval slices_of(const Candidate& candidate, const Interval& vectors) {
+  return {candidate.program.extent_of_slices(vectors.first),
+          candidate.program.extent_of_slices(vectors.count)};
+}
+
+// Returns the candidate's schedule. Groups whose weights the device sets, since it fits their residuals to
+// the ranges, get the exponent fitted_exponent.
+Schedule schedule_to_fit(const Candidate& candidate) {
+  Schedule schedule = candidate.program.schedule;
+  for (const int group : candidate.scheme->fitted_groups) schedule.group_exponents[group] = fitted_exponent;
+  return schedule;
+}
+
+void recombine(const DeviceEngine& engine, const Queue& queue, const Candidate& candidate,
+               const UnfinishedTile& unfinished) {
+  const auto& [sums, tile] = unfinished;
+  if (candidate.program.recombination == Recombination::residues)
+    return engine.recombine_residues(queue, sums, candidate.program.residue_system(), tile);
+  const Schedule schedule = schedule_to_fit(candidate);
+  std::array<int, max_groups> exponents{};
+  for (int g = 0; g < schedule.sums(); ++g) exponents[g] = schedule.sum_exponent(g);
+  engine.recombine_weighted(queue, sums, {exponents.data(), static_cast<std::size_t>(sums.groups)}, tile);
+}
+
+// Steps of the plan's shared_candidates(), which share kernels (engines/device_moduli.hpp), for one
+// batch item. Memory, splits and schedule are those of the last of these candidates, which has the most
+// moduli.
+class SharedSteps {
+ public:
+  SharedSteps(const Plan& plan, const Queue& queue, const DeviceSelection* selection);
+
+  void split(std::span<const DeviceSplit> splits) const;
+  void multiply(const Schedule& schedule, const Slices& a, const Slices& b, const Accumulators& sums) const;
+  void recombine(const Accumulators& sums, const DeviceTile& tile) const;
+
+ private:
+  const DeviceSharedKernels* kernels_;
+  const Queue* queue_;
+  SelectedModuli selected_;
+  std::vector<SplitRule> rules_;
+};
+
+NormCandidates norm_candidates(const Plan& plan) {
+  NormCandidates result;
+  for (const Candidate& candidate : plan.candidates) {
+    if (candidate.acceptance.by_norms()) result.acceptances[result.count++] = candidate.acceptance;
+  }
+  result.coefficient = proved_coefficient(plan);
+  return result;
+}
+
+// Selects a candidate of a plan for which has_long_chain() is true.
+void select_from_long_chain(const Plan& plan, const Queue& queue, const DeviceSide& a, const DeviceSide& b,
+                            const DeviceScalars& scalars, DeviceSelection* selection,
+                            const DeviceReporting& reporting) {
+  plan.engine->device()->shared_kernels()->select(queue, a, b, scalars, norm_candidates(plan), selection,
+                                                  reporting);
+}
+
+SharedSteps::SharedSteps(const Plan& plan, const Queue& queue, const DeviceSelection* selection)
+    : kernels_(plan.engine->device()->shared_kernels()), queue_(&queue) {
+  const auto shared = shared_candidates(plan);
+  for (const Candidate& candidate : shared) rules_.push_back(candidate.program.split_a);
+  selected_ = {.selection = selection,
+               .first = static_cast<std::int32_t>(shared.data() - plan.candidates.data()),
+               .least = rules_.front().slices,
+               .most = rules_.back().slices};
+}
+
+void SharedSteps::split(std::span<const DeviceSplit> splits) const {
+  kernels_->split(*queue_, splits, rules_, selected_);
+}
+
+void SharedSteps::multiply(const Schedule& schedule, const Slices& a, const Slices& b,
+                           const Accumulators& sums) const {
+  kernels_->multiply(*queue_, schedule, a, b, sums, selected_);
+}
+
+void SharedSteps::recombine(const Accumulators& sums, const DeviceTile& tile) const {
+  kernels_->recombine(*queue_, sums, tile, selected_);
+}
+
+// One batch item while its steps are put into the queue, and a candidate that may multiply it.
+struct Item {
+  ItemSide a;
+  ItemSide b;
+  DeviceSelection* selection = nullptr;
+  bool selected_ahead = false;  // true: ranges are found and the selection is made before the first split
+  bool split_ahead = false;  // true: the step that finds the ranges also makes the first candidate's slices
+  int candidate = 0;
+  DeviceBlockMemory block;               // memory of the candidate's products
+  std::optional<DeviceChecked> checked;  // additional steps of a checked candidate
+  std::optional<SharedSteps> shared;  // steps of candidates that share kernels; `candidate` is their last one
+  std::optional<UnfinishedTile>* unfinished = nullptr;  // keeps the candidate's last tile, if not nullptr
+};
 
 class ItemSteps {
  public:

@@ -8,7 +8,7 @@
 #include "engines/device_engine.hpp"
 #include "engines/device_moduli.hpp"
 #include "engines/registry.hpp"
-#include "planner/candidates/norms/shared.hpp"
+#include "planner/candidates/device.hpp"
 
 namespace kintsugi::core {
 

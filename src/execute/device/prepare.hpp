@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "execute/device/matrix.hpp"
 #include "execute/device/memory.hpp"
+#include "execute/device/operands.hpp"
 #include "execute/execute.hpp"
 #include "planner/plan.hpp"
 

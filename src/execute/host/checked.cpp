@@ -4,13 +4,12 @@
 
 #include "arith/residue/residue_scale.hpp"
 #include "planner/candidates/expected_times.hpp"
-#include "recombine/check/proofs.hpp"
 #include "recombine/exact_sums.hpp"
 #include "recombine/residues.hpp"
 #include "schemes/bound.hpp"
 #include "schemes/ozaki2.hpp"
 #include "split/equilibrate.hpp"
-#include "split/residues/norms.hpp"
+#include "split/norms.hpp"
 #include "split/rounding_bounds.hpp"
 
 namespace kintsugi::core {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "execute/host/acceptance.hpp"
-#include "execute/host/steps.hpp"
+#include "execute/host/operand.hpp"
 #include "schemes/magnitudes.hpp"
 
 namespace kintsugi::core {

@@ -5,11 +5,10 @@
 
 #include "base/stopwatch.hpp"
 #include "execute/blocks.hpp"
-#include "planner/workspace/block_edge.hpp"
-#include "planner/workspace/ozaki1_host.hpp"
+#include "planner/plan.hpp"
+#include "planner/workspace/host.hpp"
 #include "recombine/ozaki1.hpp"
-#include "split/successive/slice_count.hpp"
-#include "split/successive/successive.hpp"
+#include "split/successive.hpp"
 
 namespace kintsugi::core {
 

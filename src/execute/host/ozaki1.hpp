@@ -7,7 +7,7 @@
 #include "base/embedding.hpp"
 #include "base/memory.hpp"
 #include "base/view.hpp"
-#include "execute/ozaki1_counts.hpp"
+#include "execute/report.hpp"
 #include "planner/plan.hpp"
 
 namespace kintsugi::core {

@@ -4,7 +4,7 @@
 #include "execute/device/prepare.hpp"
 #include "execute/execute.hpp"
 #include "execute/host/operand.hpp"
-#include "split/residues/norms.hpp"
+#include "split/norms.hpp"
 #include "split/split.hpp"
 
 namespace kintsugi::core {

@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "arith/residue/residue_scale.hpp"
-#include "base/threads/workers.hpp"
+#include "base/threads.hpp"
 #include "schemes/magnitudes.hpp"
-#include "split/residues/norms.hpp"
+#include "split/norms.hpp"
 
 namespace kintsugi::core {
 

@@ -2,7 +2,7 @@
 // blocks.
 #pragma once
 
-#include "execute/host/steps.hpp"
+#include "execute/host/operand.hpp"
 
 namespace kintsugi::core {
 

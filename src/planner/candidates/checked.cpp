@@ -7,7 +7,7 @@
 #include "arith/residue/residue.hpp"
 #include "engines/device_engine.hpp"
 #include "planner/candidates/candidates.hpp"
-#include "planner/element_type.hpp"
+#include "planner/problem.hpp"
 #include "schemes/bound.hpp"
 #include "schemes/superaccumulator.hpp"
 

@@ -2,21 +2,179 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
+#include <span>
+#include <utility>
 
 #include "engines/device_engine.hpp"
-#include "engines/device_shared_kernels.hpp"
+#include "engines/device_moduli.hpp"
 #include "planner/candidates/candidates.hpp"
 #include "planner/candidates/checked.hpp"
-#include "planner/candidates/device_times.hpp"
-#include "planner/candidates/levels.hpp"
-#include "planner/candidates/norms/shared.hpp"
-#include "schemes/k_block.hpp"
+#include "planner/candidates/expected_times.hpp"
+#include "planner/plan.hpp"
+#include "planner/problem.hpp"
+#include "schemes/bound.hpp"
+#include "schemes/mixpert.hpp"
 #include "schemes/ozaki2.hpp"
-#include "schemes/tile_bound.hpp"
+#include "schemes/program.hpp"
 
 namespace kintsugi::core {
 
 namespace {
+
+bool is_proved_by_norms(const Candidate& candidate) {
+  return candidate.acceptance.by_norms() && !candidate.checked;
+}
+
+}  // namespace
+
+bool may_share_kernels(const Plan& plan, const Candidate& least, const Candidate& most) {
+  const DeviceEngine* device = plan.engine->device();
+  if (device == nullptr || device->shared_kernels() == nullptr || plan.problem.complex) return false;
+  const SplitRule& first = least.program.split_a;
+  const SplitRule& last = most.program.split_a;
+  return first == least.program.split_b && last == most.program.split_b &&
+         device->shared_kernels()->take(element_type(plan.problem), first, last);
+}
+
+bool has_long_chain(const Plan& plan) {
+  return plan.candidates.size() > DeviceReport::max_candidates && !shared_candidates(plan).empty();
+}
+
+std::span<const Candidate> shared_candidates(const Plan& plan) {
+  constexpr std::size_t fewest_candidates = 4;  // two that share kernels, between the first one and native
+  const std::vector<Candidate>& candidates = plan.candidates;
+  if (candidates.size() < fewest_candidates || candidates.size() > LongDeviceReport::max_candidates ||
+      candidates.back().scheme != nullptr || !candidates.back().acceptance.any_range())
+    return {};
+  const std::span shared(candidates.begin() + 1, candidates.end() - 1);
+  if (!is_proved_by_norms(candidates.front())) return {};
+  for (std::size_t i = 0; i < shared.size(); ++i) {
+    const bool is_next =
+        shared[i].program.split_a.slices == shared.front().program.split_a.slices + static_cast<int>(i);
+    if (!is_proved_by_norms(shared[i]) || !is_next) return {};
+  }
+  return may_share_kernels(plan, shared.front(), shared.back()) ? shared : std::span<const Candidate>{};
+}
+
+namespace {
+
+// Returns the candidate with products by Strassen's algorithm, if it is expected to take less time so.
+std::optional<Candidate> faster_by_strassen(const Plan& plan, const Candidate& candidate) {
+  constexpr double max_time_ratio = 0.955;  // a larger workspace may have to be mapped for every call
+  const Problem& problem = plan.problem;
+  if (!candidate.acceptance.by_norms() || candidate.checked ||
+      !plan.engine->device()->takes_strassen(element_type(problem), candidate.program.split_a))
+    return std::nullopt;
+  Candidate divided = candidate;
+  schemes::multiply_by_strassen(divided.program);
+  const auto time = expected_device_times(plan, candidate);
+  const auto divided_time = expected_device_times(plan, divided);
+  if (!time || !divided_time || divided_time->emulated > max_time_ratio * time->emulated) return std::nullopt;
+  return divided;
+}
+
+}  // namespace
+
+bool multiplies_by_strassen(const Plan& plan) {
+  return std::ranges::any_of(plan.candidates,
+                             [](const Candidate& candidate) { return candidate.program.schedule.strassen; });
+}
+
+Plan without_strassen(Plan plan) {
+  for (Candidate& candidate : plan.candidates) {
+    if (candidate.program.schedule.strassen) schemes::multiply_without_strassen(candidate.program);
+  }
+  return plan;
+}
+
+void multiply_by_strassen_if_faster(Plan& plan) {
+  const Problem& problem = plan.problem;
+  // Splits of lines that are not aligned lose more time than the products gain.
+  if (plan.engine->device() == nullptr || problem.prepared_a || problem.prepared_b ||
+      !has_aligned_lines(problem))
+    return;
+  const Candidate for_prepared = plan.prepared_candidate();
+  const auto shared = shared_candidates(plan);
+  const std::size_t separate = plan.candidates.size() - (shared.empty() ? 0 : shared.size() + 1);
+  for (Candidate& candidate : std::span(plan.candidates).first(separate)) {
+    if (auto faster = faster_by_strassen(plan, candidate)) candidate = *std::move(faster);
+  }
+  if (plan.candidates.front().program.schedule.strassen) plan.candidate_when_prepared = for_prepared;
+  const std::size_t limit = plan.request.workspace_limit;
+  if (limit != 0 && workspace_bytes(plan, {problem.m, problem.n}) > limit)
+    plan = without_strassen(std::move(plan));
+}
+
+namespace {
+
+constexpr const Scheme* levels[] = {&schemes::mixpert_1, &schemes::mixpert_2, &schemes::mixpert_3,
+                                    &schemes::mixpert_4, &schemes::mixpert_full};
+
+SchemeVariant with_depth(const Scheme& scheme, int depth) {
+  Program program = scheme.program;
+  schemes::set_tile_depth(program, depth);
+  return {&scheme, program, {.tile = depth == schemes::mixpert_depth ? 0 : depth}};
+}
+
+// A candidate with its expected times.
+struct TimedLevel {
+  Candidate candidate;
+  DeviceTimes times;
+};
+
+std::optional<TimedLevel> proved_level(const Plan& plan, const SchemeVariant& variant) {
+  const auto candidate = offered(plan, variant);
+  if (!candidate || !is_fused(plan, *candidate)) return std::nullopt;
+  const auto proof = prove(plan, *candidate);
+  if (!proof) return std::nullopt;
+  const auto times = expected_device_times(plan, proof->candidate);
+  return times ? std::optional(TimedLevel{proof->candidate, *times}) : std::nullopt;
+}
+
+std::optional<TimedLevel> fastest_proved_level(const Plan& plan) {
+  std::optional<TimedLevel> fastest;
+  for (const Scheme* scheme : levels) {
+    for (int depth = schemes::mixpert_depth; depth <= deepest_tile; depth *= 2) {
+      auto level = proved_level(plan, with_depth(*scheme, depth));
+      if (level && (!fastest || level->times.emulated < fastest->times.emulated)) fastest = std::move(level);
+    }
+  }
+  return fastest;
+}
+
+bool is_empty(const Problem& problem) {
+  return std::min({problem.m, problem.n, problem.k, problem.batch_count}) == 0;
+}
+
+// MixPert's levels: returns the level that pays as the first candidate of a chain, before emulations that
+// have no exponents per tile; nothing if none does, or if no level is proved to meet the contract. Of the
+// levels and depths of a tile that are proved, the fastest is tested.
+//
+// A level accepts operands by the range of all their elements together, which is narrow in few of them. If it
+// refuses them, its splits were in vain, and the chain goes on with `second` instead of `fastest`. A level
+// pays if the time that it is expected to save is longer than the time that refusals are expected to cost.
+// `fastest`: first candidate of the chain without a level; `second`: the candidate that follows a level. Both
+// may be the same.
+std::optional<Candidate> level_that_pays(const Plan& plan, const Candidate& fastest,
+                                         const Candidate& second) {
+  // Number of refusals that are expected for each acceptance. Real numbers rarely have a range of only a few
+  // binades: of 2^20 uniform numbers the least is about 20 binades below the largest.
+  constexpr double refusals = 3;
+  if (is_empty(plan.problem)) return std::nullopt;
+  const auto level = fastest_proved_level(plan);
+  const auto time = expected_device_times(plan, fastest);
+  if (!level || !time) return std::nullopt;
+  const double max_time = plan.engine->device()->thresholds().max_time_ratio * time->emulated;
+  if (level->times.emulated >= max_time) return std::nullopt;
+  // Operands are prepared by the first candidate, so that the second one splits them in every call.
+  const double saved = time->emulated - level->times.emulated;
+  const double splits =
+      level->times.emulated - expected_device_times(plan, level->candidate, Slicing::both_prepared)->emulated;
+  const double second_time = expected_device_times(plan, second, Slicing::none_prepared)->emulated;
+  const double lost = splits + second_time - time->emulated;
+  return saved > refusals * lost ? std::optional(level->candidate) : std::nullopt;
+}
 
 // Emulations of a fallback chain: first `by_mean_depth`, if there is one, then `others`. Only one of
 // `by_mean_depth` and a level of MixPert, which is then the first of `others`, is in a chain.

@@ -8,9 +8,9 @@
 #include "base/text/nearest_name.hpp"
 #include "engines/device_engine.hpp"
 #include "planner/candidates/candidates.hpp"
-#include "planner/element_type.hpp"
+#include "planner/problem.hpp"
+#include "schemes/bound.hpp"
 #include "schemes/mixpert.hpp"
-#include "schemes/tile_bound.hpp"
 
 namespace kintsugi::core {
 

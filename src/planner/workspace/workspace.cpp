@@ -4,7 +4,6 @@
 #include "engines/device_engine.hpp"
 #include "planner/plan.hpp"
 #include "planner/workspace/device.hpp"
-#include "planner/workspace/fused.hpp"
 #include "planner/workspace/host.hpp"
 #include "split/slices.hpp"
 

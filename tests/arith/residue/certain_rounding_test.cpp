@@ -1,11 +1,11 @@
 // Test whether all numbers within a deviation of an integer round alike, against wide integers.
-#include "arith/residue/certain_rounding.hpp"
+#include "arith/residue/integer_update.hpp"
 
 #include <gtest/gtest.h>
 
 #include <random>
 
-#include "recombine/check/element_check.hpp"
+#include "recombine/element_check.hpp"
 
 namespace kintsugi::core {
 namespace certain_rounding {

@@ -1,5 +1,5 @@
 // The Chinese remainder theorem by leading digits, against integers whose residues are known.
-#include "arith/residue/leading_digit_sums.hpp"
+#include "arith/residue/digit_sums.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Scales by sums of squares in double: the integers' norms must stay below the bound.
-#include "arith/residue/scaling_norm.hpp"
+#include "arith/residue/residue_scale.hpp"
 
 #include <gtest/gtest.h>
 

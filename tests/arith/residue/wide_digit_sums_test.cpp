@@ -1,5 +1,5 @@
 // The Chinese remainder theorem by sums of 20 digits, against integers whose residues are known.
-#include "arith/residue/wide_digit_sums.hpp"
+#include "arith/residue/digit_sums.hpp"
 
 #include <gtest/gtest.h>
 

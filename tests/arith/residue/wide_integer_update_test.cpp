@@ -1,5 +1,5 @@
 // Sums of an integer of up to 158 bits and an old element in doubles, against the exact epilogue.
-#include "arith/residue/wide_integer_update.hpp"
+#include "arith/residue/integer_update.hpp"
 
 #include <gtest/gtest.h>
 

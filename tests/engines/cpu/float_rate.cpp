@@ -11,7 +11,7 @@
 #include "base/memory.hpp"
 #include "engines/cpu/floats/floats.hpp"
 #include "engines/registry.hpp"
-#include "formats/fp16.hpp"
+#include "formats/formats.hpp"
 #include "schemes/fp16x3.hpp"
 #include "tests/support/processor_time.hpp"
 #include "tools/measure/generators/random.hpp"

@@ -7,8 +7,7 @@
 #include <vector>
 
 #include "engines/registry.hpp"
-#include "formats/fp16.hpp"
-#include "formats/fp64.hpp"
+#include "formats/formats.hpp"
 
 namespace kintsugi::core {
 namespace {

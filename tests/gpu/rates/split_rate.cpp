@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "schemes/program.hpp"
-#include "split/residues/norms.hpp"
+#include "split/norms.hpp"
 #include "split/split.hpp"
 #include "tests/gpu/rates/rate.hpp"
 

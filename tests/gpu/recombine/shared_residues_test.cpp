@@ -1,7 +1,7 @@
 // Recombination of candidates that share kernels gives the bits of the host's function for the selected
 // number of moduli.
 #include "arith/residue/residue.hpp"
-#include "engines/device_shared_kernels.hpp"
+#include "engines/device_moduli.hpp"
 #include "gpu/recombine/drawn_integers.hpp"
 #include "gpu/recombine/recombine_case.hpp"
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "engines/device_shared_kernels.hpp"
+#include "engines/device_moduli.hpp"
 #include "gpu/split/norm_cases.hpp"
 #include "gpu/split/split_cases.hpp"
 #include "split/ranges.hpp"

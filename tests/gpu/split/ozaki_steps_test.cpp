@@ -4,8 +4,7 @@
 #include "engines/device_ozaki1.hpp"
 #include "gpu/split/split_cases.hpp"
 #include "split/ranges.hpp"
-#include "split/successive/slice_count.hpp"
-#include "split/successive/successive.hpp"
+#include "split/successive.hpp"
 
 namespace kintsugi::test {
 namespace {

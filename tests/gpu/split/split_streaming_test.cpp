@@ -1,8 +1,8 @@
 // Splits of FP64 operands with known ranges into residues, most of which stream through shared memory, give
 // the bits of the host's loops.
-#include "engines/device_shared_kernels.hpp"
+#include "engines/device_moduli.hpp"
 #include "gpu/split/norm_cases.hpp"
-#include "split/residues/norms.hpp"
+#include "split/norms.hpp"
 
 namespace kintsugi::test {
 namespace {

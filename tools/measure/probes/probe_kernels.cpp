@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "base/cuda/kernel_image.hpp"
+#include "base/cuda/cuda_driver.hpp"
 
 namespace kintsugi::core::cuda {
 

@@ -6,8 +6,7 @@
 #include <vector>
 
 #include "base/floating_environment.hpp"
-#include "base/threads/fork.hpp"
-#include "base/threads/workers.hpp"
+#include "base/threads.hpp"
 #include "base/vectorised.hpp"
 #include "formats/formats.hpp"
 

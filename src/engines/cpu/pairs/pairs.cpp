@@ -4,8 +4,7 @@
 #include <vector>
 
 #include "base/floating_environment.hpp"
-#include "base/threads/fork.hpp"
-#include "base/threads/workers.hpp"
+#include "base/threads.hpp"
 #include "base/vectorised.hpp"
 #include "engines/pair_element.hpp"
 

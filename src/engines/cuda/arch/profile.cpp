@@ -14,7 +14,7 @@
 #include "base/settings.hpp"
 #include "base/status.hpp"
 #include "base/text/format_text.hpp"
-#include "base/threads/fork.hpp"
+#include "base/threads.hpp"
 #include "base/version.hpp"
 #include "engines/cuda/arch/cost_fields.hpp"
 #include "engines/cuda/common/contexts.hpp"

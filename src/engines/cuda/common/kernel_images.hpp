@@ -1,7 +1,7 @@
 // Device code of the engine.
 #pragma once
 
-#include "base/cuda/kernel_image.hpp"
+#include "base/cuda/cuda_driver.hpp"
 
 namespace kintsugi::core::cuda {
 

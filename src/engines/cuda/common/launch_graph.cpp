@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "base/threads/fork.hpp"
+#include "base/threads.hpp"
 #include "engines/cuda/common/contexts.hpp"
 
 namespace kintsugi::core::cuda {

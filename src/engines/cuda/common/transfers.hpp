@@ -1,7 +1,7 @@
 // CUDA's copies between pageable memory of the host and devices.
 #pragma once
 
-#include "engines/device_transfers.hpp"
+#include "engines/device_context.hpp"
 
 namespace kintsugi::core::cuda {
 

@@ -9,7 +9,7 @@
 
 #include "base/settings.hpp"
 #include "base/status.hpp"
-#include "base/threads/fork.hpp"
+#include "base/threads.hpp"
 
 namespace kintsugi::core::cuda {
 

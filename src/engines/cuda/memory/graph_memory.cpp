@@ -7,7 +7,7 @@
 #include <list>
 #include <thread>
 
-#include "base/threads/fork.hpp"
+#include "base/threads.hpp"
 #include "engines/cuda/common/contexts.hpp"
 #include "engines/cuda/memory/memory_pool.hpp"
 

@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/threads/fork.hpp"
+#include "base/threads.hpp"
 
 namespace kintsugi::core::cuda {
 

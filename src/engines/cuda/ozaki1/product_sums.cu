@@ -1,6 +1,6 @@
 // Addition of products of slices to the sums of a tile: step 3 of dgemm-tc. The host's counterpart is
 // src/recombine/ozaki1.cpp.
-#include "arith/product_sum.hpp"
+#include "arith/weighted_sum.hpp"
 #include "engines/cuda/ozaki1/sums.cuh"
 
 namespace kintsugi::core::cuda {

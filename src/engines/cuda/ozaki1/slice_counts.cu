@@ -1,4 +1,4 @@
-// Algorithm 3 of dgemm-tc. The host's counterpart is split/successive/slice_count.cpp. Sums are integers, so
+// Algorithm 3 of dgemm-tc. The host's counterpart is split/successive.cpp. Sums are integers, so
 // their bits do not depend on the order of the threads. They drop bits of at most 2^-80 of the largest
 // product, and record whether a dropped bit was 1 (MagnitudeSum). The host's sums drop nothing. Both are
 // rounded to 53 bits before they are compared.

@@ -1,4 +1,4 @@
-// Algorithm 1 of dgemm-tc. The host's counterpart is split/successive/successive.cpp. Residuals are not
+// Algorithm 1 of dgemm-tc. The host's counterpart is split/successive.cpp. Residuals are not
 // stored: for each slice all earlier slices are subtracted from the element again, which takes less time than
 // memory for residuals would.
 #include "engines/cuda/common/operands.cuh"

@@ -1,7 +1,7 @@
 // Sums of products of a tile's slices, in device memory, and the kernels that turn them into elements of C.
 #pragma once
 
-#include "arith/product_sum.hpp"
+#include "arith/weighted_sum.hpp"
 #include "engines/cuda/ozaki1/arguments.hpp"
 #include "engines/cuda/recombine/elements.cuh"
 

@@ -7,7 +7,6 @@
 #include "arith/residue/digit_sums.hpp"
 #include "arith/residue/remainder.hpp"
 #include "arith/residue/strassen.hpp"
-#include "arith/residue/wide_digit_sums.hpp"
 #include "engines/device.hpp"
 #include "schedule/schedule.hpp"
 

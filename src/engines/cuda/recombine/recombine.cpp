@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "arith/residue/leading_digit_sums.hpp"
+#include "arith/residue/digit_sums.hpp"
 #include "arith/residue/remainder.hpp"
 #include "base/status.hpp"
 #include "engines/cuda/common/launch.hpp"

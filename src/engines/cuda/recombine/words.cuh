@@ -2,7 +2,7 @@
 // of src/recombine/weighted.cpp.
 #pragma once
 
-#include "arith/word_sum.hpp"
+#include "arith/weighted_sum.hpp"
 #include "engines/cuda/recombine/arguments.hpp"
 #include "engines/cuda/recombine/elements.cuh"
 

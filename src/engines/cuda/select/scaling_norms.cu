@@ -1,8 +1,8 @@
 // Ranges of all vectors, norms that give scales alone, and sums from which rounding errors follow: sums of
 // squares and of magnitudes in FP64 beside the range, in one read. Norms that also prove a product take a
 // second read (norms.cu).
+#include "arith/residue/residue_scale.hpp"
 #include "arith/residue/rounding_errors.hpp"
-#include "arith/residue/scaling_norm.hpp"
 #include "engines/cuda/common/operands.cuh"
 #include "engines/cuda/ptx/griddepcontrol.cuh"
 #include "engines/cuda/select/alpha.cuh"

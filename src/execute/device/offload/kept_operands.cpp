@@ -5,7 +5,7 @@
 #include <mutex>
 #include <utility>
 
-#include "base/threads/fork.hpp"
+#include "base/threads.hpp"
 
 namespace kintsugi::core {
 

@@ -5,8 +5,8 @@
 #include <optional>
 
 #include "execute/device/memory.hpp"
-#include "execute/device/offload/pieces.hpp"
-#include "planner/offload/steps.hpp"
+#include "execute/device/offload/copy_workers.hpp"
+#include "planner/offload.hpp"
 
 namespace kintsugi::core {
 

@@ -9,9 +9,8 @@
 #include <vector>
 
 #include "base/status.hpp"
+#include "engines/device_context.hpp"
 #include "engines/device_engine.hpp"
-#include "engines/device_transfers.hpp"
-#include "execute/device/offload/on_device.hpp"
 #include "execute/device/offload/pipeline.hpp"
 
 namespace kintsugi::core {

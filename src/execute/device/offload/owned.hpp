@@ -1,10 +1,10 @@
-// Owners of a device's streams and events.
+// Owners of a device's streams and events, and of chunks of pinned host memory.
 #pragma once
 
+#include <cstddef>
 #include <utility>
 
 #include "engines/device_context.hpp"
-#include "engines/device_transfers.hpp"
 
 namespace kintsugi::core {
 
@@ -49,5 +49,29 @@ class OwnedQueue {
 
 // Destroys the streams that no call uses.
 void release_spare_queues() noexcept;
+
+// A chunk of pinned host memory. Copies between pageable memory and a device go through it. The destructor
+// keeps the memory for later calls.
+class PinnedChunk {
+ public:
+  // Smaller copies do not reach the full rate of the bus. A chunk of this size and the pageable memory of the
+  // same size fit a core's cache.
+  static constexpr std::size_t bytes = std::size_t{2} << 20;
+
+  // Fails with out_of_memory.
+  explicit PinnedChunk(const DeviceTransfers& transfers);
+  PinnedChunk(PinnedChunk&& other) noexcept;
+  PinnedChunk(const PinnedChunk&) = delete;
+  PinnedChunk& operator=(const PinnedChunk&) = delete;
+  ~PinnedChunk();
+
+  std::byte* data() const { return memory_; }
+
+ private:
+  std::byte* memory_;
+};
+
+// Frees the chunks that no call uses.
+void release_pinned_chunks() noexcept;
 
 }  // namespace kintsugi::core

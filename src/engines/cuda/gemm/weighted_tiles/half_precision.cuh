@@ -2,7 +2,7 @@
 // in fp16 fragments of mma.sync.
 #pragma once
 
-#include "arith/exponent.hpp"
+#include "arith/range.hpp"
 #include "arith/tile_arithmetic.hpp"
 #include "engines/cuda/ptx/mma.cuh"
 

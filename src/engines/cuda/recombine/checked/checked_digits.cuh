@@ -2,12 +2,12 @@
 // unit. Nearly all elements are proved by fractions whose deviation counts
 // (fractions/fraction_residues.cuh). Where more of a column are left, they are proved by integers in double
 // arithmetic (wide/wide_digit_residues.cuh,
-// arith/residue/certain_rounding.hpp). The others are checked one by one in wide integers, as by
+// arith/residue/integer_update.hpp). The others are checked one by one in wide integers, as by
 // CheckedResidues. So the weights of more than 20 moduli need not be exact (leading_digit_table()).
 #pragma once
 
-#include "arith/residue/certain_rounding.hpp"
-#include "arith/residue/leading_digit_sums.hpp"
+#include "arith/residue/digit_sums.hpp"
+#include "arith/residue/integer_update.hpp"
 #include "engines/cuda/recombine/checked/checked_digits.hpp"
 #include "engines/cuda/recombine/checked/checked_residues.cuh"
 #include "engines/cuda/recombine/fractions/fraction_residues.cuh"

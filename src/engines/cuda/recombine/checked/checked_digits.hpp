@@ -7,7 +7,7 @@
 
 namespace kintsugi::core::cuda {
 
-// Largest number of moduli whose weights' leading digits are summed (arith/residue/leading_digit_sums.hpp).
+// Largest number of moduli whose weights' leading digits are summed (arith/residue/digit_sums.hpp).
 // The tables are those of wide weights. Fewer columns of C pass through shared memory together, so that a
 // thread block needs less than 99 KB.
 inline constexpr int max_leading_digit_residues = 24;

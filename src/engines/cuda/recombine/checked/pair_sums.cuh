@@ -1,7 +1,7 @@
 // Sums of open FP64 elements in two doubles.
 #pragma once
 
-#include "arith/exact/compensated_sum.hpp"
+#include "arith/exact/double_sum.hpp"
 #include "engines/cuda/recombine/checked/open_elements.cuh"
 
 namespace kintsugi::core::cuda {
@@ -21,7 +21,7 @@ __device__ inline CompensatedSum sum_over_block(CompensatedSum sum) {
 }
 
 // Sums open elements of the masks in two doubles, and writes those whose rounded results are certain
-// (arith/exact/compensated_sum.hpp). Removes these from the masks. All threads of the block sum one element
+// (arith/exact/double_sum.hpp). Removes these from the masks. All threads of the block sum one element
 // together. Vectors whose products may overflow or lose bits to underflow are left.
 __device__ inline void recompute_in_pairs(const DeviceTile& tile, const DeviceOpenElements& open,
                                           TakenMasks& taken) {

@@ -1,4 +1,4 @@
-// Recombination of candidates that share a kernel (engines/device_shared_kernels.hpp).
+// Recombination of candidates that share a kernel (engines/device_moduli.hpp).
 #pragma once
 
 #include "engines/cuda/recombine/fractions/fractions.hpp"

@@ -1,5 +1,5 @@
 // Recombination of real FP64 residues of 17 to 20 moduli into AB or -AB, or AB or -AB plus C or -C, by sums
-// of digits on the matrix unit (arith/residue/wide_digit_sums.hpp). Lanes and the matrix unit's operands are
+// of digits on the matrix unit (arith/residue/digit_sums.hpp). Lanes and the matrix unit's operands are
 // those of digit_residues.cuh. A product over 20 residues is two instructions of 8 residues a lane and one of
 // 4; over 24 it is three.
 #pragma once

@@ -1,0 +1,72 @@
+#include "base/threads.hpp"
+
+#include <pthread.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <new>
+
+namespace kintsugi::core {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// Time for which the machine counts as busy after a thread of a short call was preempted; short calls use one
+// thread while it lasts. It must be short, because even on an idle machine daemons preempt a thread a few
+// times per second.
+constexpr auto busy_time = std::chrono::milliseconds(50);
+
+std::atomic<Clock::rep> busy_until{0};
+thread_local bool has_one_thread = false;
+
+std::int64_t preemptions_of_thread() {
+  rusage usage{};
+  ::getrusage(RUSAGE_THREAD, &usage);
+  return usage.ru_nivcsw;
+}
+
+}  // namespace
+
+int workers_for(std::int64_t pieces, int threads) {
+  const int usable = has_one_thread ? 1 : usable_threads(threads);
+  return static_cast<int>(std::clamp<std::int64_t>(usable, 1, std::max<std::int64_t>(pieces, 1)));
+}
+
+ShortCall::ShortCall(bool is_short) : is_short_(is_short) {
+  if (!is_short_) return;
+  preemptions_ = preemptions_of_thread();
+  has_one_thread = Clock::now().time_since_epoch().count() < busy_until.load(std::memory_order_relaxed);
+}
+
+ShortCall::~ShortCall() {
+  if (!is_short_) return;
+  has_one_thread = false;
+  if (preemptions_of_thread() != preemptions_)
+    busy_until.store((Clock::now() + busy_time).time_since_epoch().count(), std::memory_order_relaxed);
+}
+
+namespace {
+
+std::recursive_mutex shared_state;
+int depth = 0;
+
+// Replaces the mutex in a child. A recursive mutex identifies its owner by thread id, and the id of the
+// forking thread changes in the child.
+void reset_in_child() {
+  new (&shared_state) std::recursive_mutex;
+  ++depth;
+}
+
+[[maybe_unused]] const int registered =
+    ::pthread_atfork([] { shared_state.lock(); }, [] { shared_state.unlock(); }, reset_in_child);
+
+}  // namespace
+
+std::unique_lock<std::recursive_mutex> lock_shared_state() { return std::unique_lock(shared_state); }
+
+int fork_depth() { return depth; }
+
+}  // namespace kintsugi::core

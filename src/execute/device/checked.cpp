@@ -1,0 +1,138 @@
+#include "execute/device/checked.hpp"
+
+#include "engines/device_engine.hpp"
+#include "planner/workspace/device.hpp"
+#include "schemes/bound.hpp"
+#include "schemes/magnitudes.hpp"
+
+namespace kintsugi::core {
+
+namespace {
+
+int first_checked_index(const Plan& plan) {
+  return static_cast<int>(plan.checked_candidate() - plan.candidates.data());
+}
+
+}  // namespace
+
+DeviceChecked::DeviceChecked(const Plan& plan, int candidate, const Blocking& blocking, const Queue& queue,
+                             const DeviceSide& a, const DeviceSide& b, DeviceSelection* selection,
+                             Workspace& workspace)
+    : plan_(plan), candidate_(candidate), engine_(*plan.engine->device()), queue_(queue), a_(a), b_(b),
+      selection_(selection),
+      memory_(lay_out_device_checked(plan, blocking, checked_tile_size(plan, blocking), workspace)) {}
+
+DeviceCheckedChain DeviceChecked::chain() const {
+  // An exact sum computes four products for two complex elements; a term computes one. Open real FP64
+  // elements are summed in two doubles, of which one in thousands needs an exact sum. Shares of its time on
+  // an H200 (lab/results/log/2026-11-27-exact-without-another-read.md): 0.43, and 0.12 where bands of
+  // adjacent vectors are read.
+  const bool sums_in_pairs = plan_.problem.type == OperandType::f64 && !plan_.problem.complex;
+  const double share_of_sum_in_pairs = a_.matrix.row_stride == 1 || b_.matrix.row_stride == 1 ? 0.15 : 0.45;
+  const double sums = plan_.problem.complex ? 4 : sums_in_pairs ? share_of_sum_in_pairs : 1;
+  DeviceCheckedChain chain;
+  chain.first = first_checked_index(plan_);
+  chain.exact_sum_cost = sums * engine_.thresholds().exact_sum_terms;
+  for (const Candidate& candidate :
+       product_candidates(plan_).subspan(static_cast<std::size_t>(chain.first))) {
+    const Program& program = candidate.program;
+    chain.terms[chain.count] = static_cast<double>(program.schedule.terms.size());
+    chain.top_a[chain.count] = program.split_a.top_exponent;
+    chain.top_b[chain.count] = program.split_b.top_exponent;
+    if (program.split_a.scales == ScaleRule::norm) chain.sum_bits[chain.count] = program.split_a.sum_bits;
+    ++chain.count;
+  }
+  return chain;
+}
+
+void DeviceChecked::choose(DeviceReport* report) const {
+  const DeviceCheckedChain chain = this->chain();
+  if (chain.count > 1)
+    engine_.choose_checked(queue_, a_, b_, chain, selection_, memory_.open_elements.state, report);
+}
+
+void DeviceChecked::begin() const { engine_.begin_checks(queue_, selection_, memory_.open_elements.state); }
+
+void DeviceChecked::find_rounding_errors(const ResultBlock& block) const {
+  const std::int64_t parts = plan_.problem.parts();
+  engine_.find_rounding_errors(
+      queue_, {.side = a_, .errors = memory_.rounding_errors_a, .first = block.row, .vectors = block.rows},
+      {.side = b_,
+       .errors = memory_.rounding_errors_b,
+       .first = parts * block.column,
+       .vectors = parts * block.columns},
+      condition());
+}
+
+void DeviceChecked::split_rows(std::int64_t first, std::int64_t vectors) const {
+  if (allows_error(plan_))
+    split(a_, memory_.ranges_a, magnitude_program.split_a, memory_.slices_a, first, vectors);
+}
+
+void DeviceChecked::split_columns(std::int64_t first, std::int64_t vectors) const {
+  if (allows_error(plan_))
+    split(b_, memory_.ranges_b, magnitude_program.split_b, memory_.slices_b, first, vectors);
+}
+
+void DeviceChecked::split(const DeviceSide& side, VectorRange* ranges, const SplitRule& rule, Slices slices,
+                          std::int64_t first, std::int64_t vectors) const {
+  slices.vectors = vectors;
+  const DeviceSplit split{.side = {.matrix = side.matrix, .item = side.item, .ranges = ranges},
+                          .first = first,
+                          .rule = &rule,
+                          .slices = slices};
+  engine_.split(queue_, {&split, 1}, condition());
+}
+
+void DeviceChecked::multiply_magnitudes(std::int64_t row, std::int64_t rows, std::int64_t column,
+                                        std::int64_t columns, std::byte* scratch) {
+  constexpr const DeviceFit* no_fit = nullptr;
+  if (!allows_error(plan_)) return;
+  memory_.sums.rows = round_up(rows, sums_multiple);
+  memory_.sums.columns = round_up(columns, sums_multiple);
+  engine_.multiply(queue_, magnitude_program.schedule, memory_.slices_a.block(row, rows),
+                   memory_.slices_b.block(column, columns), memory_.sums, scratch, no_fit, condition());
+}
+
+DeviceCheck DeviceChecked::check() const {
+  const Program& program = this->program();
+  const int top = program.split_a.top_exponent + program.split_b.top_exponent;
+  const int top_of_magnitudes =
+      magnitude_program.split_a.top_exponent + magnitude_program.split_b.top_exponent;
+  return {.rows = memory_.rounding_errors_a,
+          .columns = memory_.rounding_errors_b,
+          .demand = {plan_.contract.checked_coefficient, unit_roundoff(plan_.problem.type)},
+          .magnitudes = reinterpret_cast<const std::int64_t*>(memory_.sums.data),
+          // A sum of magnitudes times magnitude_unit has the scale of the candidate's sums.
+          .magnitude_unit = power_of_two(top - top_of_magnitudes)};
+}
+
+DeviceOpenElements DeviceChecked::open_elements(const ResultBlock& block) const {
+  DeviceOpenElements open = memory_.open_elements;
+  open.masks_per_column = DeviceOpenElements::masks_for_rows(block.rows);
+  // Open elements are recomputed in the arithmetic of the native product, if native meets the contract.
+  open.in_own_arithmetic =
+      allows_error(plan_) &&
+      native_coefficient(plan_.problem.type, plan_.problem.products()) <= plan_.contract.coefficient;
+  return open;
+}
+
+void DeviceChecked::recombine(const Accumulators& sums, const DeviceTile& tile,
+                              const ResultBlock& block) const {
+  const DeviceOpenElements open =
+      open_elements(block).tile(tile.first_row - block.row, tile.first_column - block.column);
+  engine_.recombine_checked(queue_, sums, program().residue_system(), check(), tile, open);
+}
+
+void DeviceChecked::advance(const ResultBlock& block) const {
+  const DeviceCheckedChain chain = this->chain();
+  const int index = candidate_ - chain.first;
+  if (index + 1 < chain.count)
+    engine_.advance_checks(queue_, chain, index, block.elements(), memory_.open_elements.state);
+}
+
+void DeviceChecked::recompute(const DeviceTile& tile, const ResultBlock& block, DeviceReport* report) const {
+  engine_.recompute(queue_, tile, open_elements(block), report);
+}
+
+}  // namespace kintsugi::core

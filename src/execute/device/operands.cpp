@@ -1,0 +1,75 @@
+#include "execute/device/operands.hpp"
+
+#include <utility>
+
+#include "base/status.hpp"
+#include "engines/device.hpp"
+#include "planner/workspace/device.hpp"
+#include "schemes/bound.hpp"
+
+namespace kintsugi::core {
+
+namespace {
+
+DeviceMatrix matrix_of(const Problem& problem, const void* data, Op op, std::int64_t rows,
+                       std::int64_t columns, std::int64_t ld, std::int64_t stride) {
+  const auto view = matrix_view<const char>(nullptr, problem.layout, op, rows, columns, ld);
+  return {.data = data,
+          .pointers = problem.batch_kind == BatchKind::pointers,
+          .type = element_type(problem),
+          .batch_stride = stride,
+          .rows = rows,
+          .columns = columns,
+          .row_stride = view.row_stride,
+          .column_stride = view.column_stride,
+          .conjugated = op == Op::conjugate_transpose};
+}
+
+}  // namespace
+
+DeviceMatrix device_operand(const Problem& problem, Side side, const void* data) {
+  if (side == Side::a)
+    return matrix_of(problem, data, problem.op_a, problem.m, problem.k, problem.lda, problem.stride_a);
+  DeviceMatrix b =
+      matrix_of(problem, data, problem.op_b, problem.k, problem.n, problem.ldb, problem.stride_b);
+  // The vectors of an operand are its rows, so that op(B) is transposed.
+  std::swap(b.rows, b.columns);
+  std::swap(b.row_stride, b.column_stride);
+  b.right = true;
+  return b;
+}
+
+DeviceMatrix device_result(const Problem& problem, const void* data) {
+  return matrix_of(problem, data, Op::none, problem.m, problem.n, problem.ldc, problem.stride_c);
+}
+
+OperandStorage operand_storage(const Problem& problem, Side side) {
+  const bool is_a = side == Side::a;
+  const bool transposed = (is_a ? problem.op_a : problem.op_b) != Op::none;
+  const bool rows_contiguous = (problem.layout == Layout::row_major) != transposed;  // rows of op(A) or op(B)
+  // k is the length of the rows of op(A) and of the columns of op(B).
+  return {.along_k = is_a ? rows_contiguous : !rows_contiguous, .ld = is_a ? problem.lda : problem.ldb};
+}
+
+double proved_coefficient(const Plan& plan) {
+  return ElementDemand{plan.contract.coefficient, unit_roundoff(plan.problem.type)}.max_deviation();
+}
+
+DeviceCandidates candidates_on_device(const Plan& plan) {
+  DeviceCandidates result;
+  result.count =
+      static_cast<int>(plan.is_checked() ? product_candidates(plan).size() : plan.candidates.size());
+  if (result.count > DeviceReport::max_candidates)
+    fail(Status::internal, "the plan has {} candidates to select among; the device takes {}", result.count,
+         DeviceReport::max_candidates);
+  for (int c = 0; c < result.count; ++c)
+    result.acceptances[c] = plan.candidates[static_cast<std::size_t>(c)].acceptance;
+  result.coefficient = proved_coefficient(plan);
+  const Candidate& first = plan.candidates.front();
+  result.fits = first.scheme->fits_residuals();
+  result.format = first.program.format();
+  result.residual_exponent = first.program.split_a.residual_exponent;
+  return result;
+}
+
+}  // namespace kintsugi::core

@@ -1,0 +1,26 @@
+// JSON documents that describe plans and the registries of schemes, engines and settings; their schemas are
+// in docs/schema/.
+#pragma once
+
+#include <string>
+
+#include "base/settings.hpp"
+#include "planner/plan.hpp"
+
+namespace kintsugi::core {
+
+std::string describe_plan(const Plan& plan);
+
+// Problem and settings of a plan's description, from which the plan can be made again. Reading fails with
+// invalid_argument if the text is no description of a plan in a known format version.
+struct PlanDescription {
+  Problem problem;  // as in the description, unchecked
+  SettingLayer settings;
+};
+PlanDescription read_plan_description(const std::string& text);
+
+std::string describe_schemes();
+std::string describe_engines();
+std::string describe_settings(const Settings& settings);
+
+}  // namespace kintsugi::core

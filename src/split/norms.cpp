@@ -1,0 +1,124 @@
+#include "split/norms.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "arith/residue/residue_scale.hpp"
+#include "base/floating_environment.hpp"
+#include "base/threads.hpp"
+#include "base/vectorised.hpp"
+#include "split/vector_blocks.hpp"
+
+namespace kintsugi::core {
+
+namespace {
+
+// Elements of one vector that are processed together.
+constexpr int lanes = 64;
+
+// Adds the squares of magnitude_above() of `lanes` elements. The scale is the product of two factors, since
+// it may exceed double's range (it is below 2^1089).
+KINTSUGI_VECTORIZED void add_squares(const double* x, TwoFactors factors, std::uint64_t* squares) {
+  for (int e = 0; e < lanes; ++e) {
+    const double magnitude = x[e] < 0 ? -x[e] : x[e];
+    const double scaled = magnitude * factors.first * factors.second;
+    const auto truncated = static_cast<std::int32_t>(scaled);
+    const int round_up = static_cast<int>(static_cast<double>(truncated) < scaled) |
+                         (static_cast<int>(truncated == 0) & static_cast<int>(magnitude != 0));
+    const auto digits = static_cast<std::uint32_t>(truncated + round_up);
+    squares[e] += static_cast<std::uint64_t>(digits) * digits;
+  }
+}
+
+struct Lanes {
+  alignas(64) std::uint64_t squares[lanes] = {};
+
+  std::uint64_t total() const {
+    std::uint64_t sum = 0;
+    for (const std::uint64_t square : squares) sum += square;
+    return sum;
+  }
+};
+
+// Loads upper bounds of the magnitudes. These are the elements themselves, or double-double numbers rounded
+// away from zero.
+template <class View>
+void load_bounds(const View& operand, std::span<const double> inner_factors, std::int64_t v,
+                 std::int64_t begin, std::int64_t end, double* elements) {
+  load_elements(operand, inner_factors, v, begin, end, elements);
+}
+void load_bounds(const MatrixView<const DoubleDouble>& operand, std::span<const double> inner_factors,
+                 std::int64_t v, std::int64_t begin, std::int64_t end, double* elements) {
+  for (std::int64_t p = begin; p < end; ++p)
+    elements[p - begin] = finite_above(operand(v, p)) * (inner_factors.empty() ? 1 : inner_factors[p]);
+}
+
+// Calls visit(v, L) for vectors first ... last - 1 that are not zero. L is defined in residue_scale.hpp.
+template <class View, class Visit>
+void visit_norm_bits(const View& operand, std::span<const VectorRange> ranges,
+                     std::span<const double> inner_factors, std::int64_t first, std::int64_t last,
+                     const Visit& visit) {
+  std::array<Lanes, vectors_per_block> sums{};
+  for (std::int64_t begin = 0; begin < operand.columns; begin += lanes) {
+    const std::int64_t end = std::min(operand.columns, begin + lanes);
+    for (std::int64_t v = first; v < last; ++v) {
+      if ((ranges[v].flags & VectorRange::all_zero) != 0) continue;
+      alignas(64) double elements[lanes] = {};
+      load_bounds(operand, inner_factors, v, begin, end, elements);
+      add_squares(elements, two_factors(norm_digits - ranges[v].largest),
+                  sums[static_cast<std::size_t>(v - first)].squares);
+    }
+  }
+  for (std::int64_t v = first; v < last; ++v) {
+    if ((ranges[v].flags & VectorRange::all_zero) == 0)
+      visit(v, bits_of_sum(sums[static_cast<std::size_t>(v - first)].total()));
+  }
+}
+
+}  // namespace
+
+template <class View>
+void scale_by_norms(const View& operand, const SplitRule& rule, std::span<VectorRange> ranges, int threads) {
+  const std::int64_t blocks = divide_up(operand.rows, vectors_per_block);
+#pragma omp parallel for num_threads(workers_for(blocks, threads)) schedule(static)
+  for (std::int64_t block = 0; block < blocks; ++block) {
+    const FloatingEnvironment environment;
+    const std::int64_t first = block * vectors_per_block;
+    visit_norm_bits(operand, ranges, {}, first, std::min(operand.rows, first + vectors_per_block),
+                    [&](std::int64_t v, int bits) { ranges[v].scale = norm_scale(ranges[v], rule, bits); });
+  }
+}
+
+template <class View>
+int largest_norm_bits(const View& operand, std::span<const VectorRange> ranges,
+                      std::span<const double> inner_factors, int threads) {
+  const std::int64_t blocks = divide_up(operand.rows, vectors_per_block);
+  int largest = 0;
+#pragma omp parallel for num_threads(workers_for(blocks, threads)) schedule(static) reduction(max : largest)
+  for (std::int64_t block = 0; block < blocks; ++block) {
+    const FloatingEnvironment environment;
+    const std::int64_t first = block * vectors_per_block;
+    visit_norm_bits(operand, ranges, inner_factors, first, std::min(operand.rows, first + vectors_per_block),
+                    [&](std::int64_t, int bits) { largest = std::max(largest, bits); });
+  }
+  return largest;
+}
+
+template void scale_by_norms(const MatrixView<const float>&, const SplitRule&, std::span<VectorRange>, int);
+template void scale_by_norms(const MatrixView<const double>&, const SplitRule&, std::span<VectorRange>, int);
+template void scale_by_norms(const MatrixView<const DoubleDouble>&, const SplitRule&, std::span<VectorRange>,
+                             int);
+template void scale_by_norms(const EmbeddedView<float>&, const SplitRule&, std::span<VectorRange>, int);
+template void scale_by_norms(const EmbeddedView<double>&, const SplitRule&, std::span<VectorRange>, int);
+template int largest_norm_bits(const MatrixView<const float>&, std::span<const VectorRange>,
+                               std::span<const double>, int);
+template int largest_norm_bits(const MatrixView<const double>&, std::span<const VectorRange>,
+                               std::span<const double>, int);
+template int largest_norm_bits(const MatrixView<const DoubleDouble>&, std::span<const VectorRange>,
+                               std::span<const double>, int);
+template int largest_norm_bits(const EmbeddedView<float>&, std::span<const VectorRange>,
+                               std::span<const double>, int);
+template int largest_norm_bits(const EmbeddedView<double>&, std::span<const VectorRange>,
+                               std::span<const double>, int);
+
+}  // namespace kintsugi::core
