@@ -3,7 +3,7 @@
 #include "calibrate/tasks.hpp"
 #include "engines/cuda/arch/profile.hpp"
 #include "engines/cuda/gemm/clusters.hpp"
-#include "engines/cuda/gemm/int8/int8_gemm.hpp"
+#include "engines/cuda/gemm/int8_gemm.hpp"
 #include "formats/int8.hpp"
 #include "schemes/program.hpp"
 

@@ -5,6 +5,7 @@
 
 #include "base/cuda/cuda_driver.hpp"
 #include "engines/device_context.hpp"
+#include "engines/device_transfers.hpp"
 
 namespace kintsugi::core::cuda {
 
@@ -20,5 +21,7 @@ DeviceDescription describe_device(Device device);
 
 // CUDA's implementation of DeviceContexts.
 const DeviceContexts& contexts();
+
+const DeviceTransfers& transfers();
 
 }  // namespace kintsugi::core::cuda

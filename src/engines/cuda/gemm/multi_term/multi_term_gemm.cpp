@@ -7,7 +7,6 @@
 #include "base/status.hpp"
 #include "engines/cuda/arch/architecture.hpp"
 #include "engines/cuda/arch/profile.hpp"
-#include "engines/cuda/common/clear.hpp"
 #include "engines/cuda/common/launch.hpp"
 #include "engines/cuda/gemm/clusters.hpp"
 #include "engines/cuda/gemm/multi_term/multi_term_tiles.hpp"
