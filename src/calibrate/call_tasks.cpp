@@ -8,7 +8,7 @@
 #include "base/text/format_text.hpp"
 #include "calibrate/tasks.hpp"
 #include "engines/cuda/arch/profile.hpp"
-#include "engines/cuda/gemm/emulation_times.hpp"
+#include "engines/cuda/gemm/times.hpp"
 #include "execute/execute.hpp"
 #include "planner/plan.hpp"
 #include "planner/problem.hpp"

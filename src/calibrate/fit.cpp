@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "base/text/format_text.hpp"
-#include "engines/cuda/arch/cost_fields.hpp"
+#include "engines/cuda/arch/costs.hpp"
 
 namespace kintsugi::core::calibrate {
 

@@ -3,9 +3,9 @@
 #include "base/status.hpp"
 #include "base/text/format_text.hpp"
 #include "calibrate/tasks.hpp"
-#include "engines/cuda/arch/cost_fields.hpp"
+#include "engines/cuda/arch/costs.hpp"
 #include "engines/cuda/gemm/multi_term/multi_term_gemm.hpp"
-#include "engines/cuda/gemm/native_times.hpp"
+#include "engines/cuda/gemm/times.hpp"
 #include "schemes/program.hpp"
 
 namespace kintsugi::core::calibrate {

@@ -12,7 +12,7 @@
 #include "calibrate/workbench.hpp"
 #include "engines/cuda/arch/profile.hpp"
 #include "engines/cuda/gemm/clusters.hpp"
-#include "engines/cuda/gemm/int8/int8_gemm.hpp"
+#include "engines/cuda/gemm/int8_gemm.hpp"
 #include "engines/cuda/gemm/multi_term/multi_term_gemm.hpp"
 #include "engines/cuda/gemm/weighted_tiles/weighted_tile_gemm.hpp"
 #include "formats/formats.hpp"

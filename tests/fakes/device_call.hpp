@@ -13,7 +13,7 @@
 
 #include "base/cuda/cuda_driver.hpp"
 #include "base/text/format_text.hpp"
-#include "engines/cuda/common/kernel_images.hpp"
+#include "engines/cuda/common/launch.hpp"
 #include "fakes/steering.hpp"
 #include "kintsugi/kintsugi.h"
 

@@ -8,9 +8,8 @@
 
 #include "base/cuda/cuda_driver.hpp"
 #include "base/status.hpp"
-#include "engines/cuda/common/kernel_images.hpp"
 #include "engines/cuda/common/launch.hpp"
-#include "engines/cuda/cublas/library.hpp"
+#include "engines/cuda/cublas.hpp"
 #include "engines/cuda/split/split_task.hpp"
 #include "engines/device_engine.hpp"
 #include "engines/registry.hpp"

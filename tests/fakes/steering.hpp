@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "engines/cuda/arch/profile.hpp"
-#include "engines/cuda/common/kernel_images.hpp"
+#include "engines/cuda/common/launch.hpp"
 #include "fakes/libraries/fake_cuda.hpp"
 
 namespace kintsugi::test {

@@ -7,9 +7,9 @@
 #include <random>
 #include <vector>
 
-#include "engines/cuda/cublas/products.hpp"
+#include "engines/cuda/cublas_products.hpp"
 #include "engines/cuda/gemm/clusters.hpp"
-#include "engines/cuda/gemm/int8/int8_gemm.hpp"
+#include "engines/cuda/gemm/int8_gemm.hpp"
 #include "gpu/device_memory.hpp"
 #include "schemes/int8x6.hpp"
 #include "schemes/magnitudes.hpp"

@@ -11,7 +11,7 @@
 #include <string>
 
 #include "base/cuda/cuda_driver.hpp"
-#include "engines/cuda/cublas/library.hpp"
+#include "engines/cuda/cublas.hpp"
 #include "toolkit/seen.hpp"
 
 namespace kintsugi::core::cuda {

@@ -10,32 +10,27 @@
 #include "base/threads.hpp"
 #include "engines/cuda/arch/architecture.hpp"
 #include "engines/cuda/arch/profile.hpp"
-#include "engines/cuda/common/clear.hpp"
 #include "engines/cuda/common/contexts.hpp"
-#include "engines/cuda/common/kernel_images.hpp"
+#include "engines/cuda/common/graph_memory.hpp"
 #include "engines/cuda/common/launch.hpp"
 #include "engines/cuda/common/launch_graph.hpp"
-#include "engines/cuda/common/launch_recording.hpp"
-#include "engines/cuda/common/transfers.hpp"
-#include "engines/cuda/cublas/library.hpp"
-#include "engines/cuda/cublas/products.hpp"
-#include "engines/cuda/gemm/emulation_times.hpp"
-#include "engines/cuda/gemm/int52/int52_gemm.hpp"
-#include "engines/cuda/gemm/int8/int8_gemm.hpp"
+#include "engines/cuda/common/memory_pool.hpp"
+#include "engines/cuda/cublas.hpp"
+#include "engines/cuda/cublas_products.hpp"
+#include "engines/cuda/gemm/int52_gemm.hpp"
+#include "engines/cuda/gemm/int8_gemm.hpp"
 #include "engines/cuda/gemm/multi_term/multi_term_gemm.hpp"
-#include "engines/cuda/gemm/native_times.hpp"
 #include "engines/cuda/gemm/simt/simt_gemm.hpp"
+#include "engines/cuda/gemm/times.hpp"
 #include "engines/cuda/gemm/weighted_tiles/weighted_tile_gemm.hpp"
-#include "engines/cuda/memory/graph_memory.hpp"
-#include "engines/cuda/memory/memory_pool.hpp"
 #include "engines/cuda/ozaki1/ozaki1.hpp"
 #include "engines/cuda/recombine/recombine.hpp"
 #include "engines/cuda/select/select.hpp"
-#include "engines/cuda/shared_kernels.hpp"
-#include "engines/cuda/split/split_kernels.hpp"
+#include "engines/cuda/split/pack_tiles.hpp"
 #include "engines/cuda/split/splits.hpp"
-#include "engines/cuda/split/weighted_tiles/pack_tiles.hpp"
+#include "engines/cuda/split/traversal.hpp"
 #include "engines/device_engine.hpp"
+#include "engines/device_moduli.hpp"
 #include "engines/engine.hpp"
 
 namespace kintsugi::core {
@@ -99,6 +94,35 @@ std::string find_common_reason() {
   }
   return cublas().reason;
 }
+
+// Kernels of candidates with different numbers of moduli (engines/device_shared_kernels.hpp).
+class SharedKernels final : public DeviceSharedKernels {
+ public:
+  bool take(ElementType type, const SplitRule& least, const SplitRule& most) const override {
+    return splits_selected(type, least, most) && recombines_selected(type, least, most);
+  }
+  bool split_at_once(std::int64_t length) const override {
+    return round_up(length, Slices::k_multiple) > std::max(short_stride, least_streaming_stride - 1);
+  }
+  void select(const Queue& queue, const DeviceSide& a, const DeviceSide& b, const DeviceScalars& scalars,
+              const NormCandidates& candidates, DeviceSelection* selection,
+              const DeviceReporting& reporting) const override {
+    select_by_norms(queue, selection_task(a, b, scalars, DeviceCandidates{}, selection, reporting),
+                    std::max(a.items, b.items), candidates);
+  }
+  void split(const Queue& queue, std::span<const DeviceSplit> splits, std::span<const SplitRule> rules,
+             const SelectedModuli& selected) const override {
+    split_selected(queue, splits, rules, selected);
+  }
+  void multiply(const Queue& queue, const Schedule& schedule, const Slices& a, const Slices& b,
+                const Accumulators& sums, const SelectedModuli& selected) const override {
+    selected_int8_gemm(queue, schedule, a, b, sums, selected);
+  }
+  void recombine(const Queue& queue, const Accumulators& sums, const DeviceTile& tile,
+                 const SelectedModuli& selected) const override {
+    recombine_selected(queue, sums, tile, selected);
+  }
+};
 
 class CudaEngine final : public Engine, public DeviceEngine {
  public:
@@ -311,7 +335,13 @@ class CudaEngine final : public Engine, public DeviceEngine {
     cuda::recombine_residues(queue, sums, system, tile);
   }
   const DeviceOzaki1* ozaki1() const override { return &ozaki1_kernels(); }
-  const DeviceSharedKernels* shared_kernels() const override { return cuda::shared_kernels(); }
+  const DeviceSharedKernels* shared_kernels() const override {
+    static const SharedKernels kernels;
+    const Architecture& architecture = current_architecture();
+    const bool has_kernels =
+        architecture.int8 != nullptr && architecture.has_gemm_kernels() && architecture.has_clusters;
+    return has_kernels ? &kernels : nullptr;
+  }
   const DeviceTransfers* transfers() const override { return &cuda::transfers(); }
   void find_rounding_errors(const Queue& queue, const DeviceRoundingErrors& a, const DeviceRoundingErrors& b,
                             const DeviceCondition& condition) const override {

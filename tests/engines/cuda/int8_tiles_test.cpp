@@ -1,6 +1,6 @@
 // Tests that clusters compute every tile of every group of a product of int8 slices once, and the
 // expected time of the tiles of a cluster.
-#include "engines/cuda/gemm/int8/int8_tiles.hpp"
+#include "engines/cuda/gemm/int8_tiles.hpp"
 
 #include <gtest/gtest.h>
 

@@ -12,7 +12,7 @@
 
 #include "base/status.hpp"
 #include "base/version.hpp"
-#include "engines/cuda/arch/cost_fields.hpp"
+#include "engines/cuda/arch/costs.hpp"
 
 namespace kintsugi::core::cuda {
 namespace {

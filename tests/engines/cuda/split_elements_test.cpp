@@ -6,8 +6,7 @@
 #include <cmath>
 #include <vector>
 
-#include "engines/cuda/split/elements/complex_elements.hpp"
-#include "engines/cuda/split/elements/integer_elements.hpp"
+#include "engines/cuda/split/integer_elements.hpp"
 #include "engines/cuda/split/magnitudes.hpp"
 #include "engines/cuda/split/scaling.hpp"
 #include "schemes/program.hpp"

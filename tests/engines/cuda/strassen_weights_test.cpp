@@ -2,7 +2,7 @@
 // tensor cores combine digits, and the reduction of the sums.
 #include <gtest/gtest.h>
 
-#include "engines/cuda/split/strassen/operand_weights.hpp"
+#include "engines/cuda/split/strassen_weights.hpp"
 #include "tools/measure/generators/random.hpp"
 
 namespace kintsugi::core::cuda {

@@ -189,7 +189,7 @@ TEST(TileSchedule, SmallProductsTakeNarrowTiles) {
   const auto columns = [](std::int64_t n) {
     std::size_t best = 0;
     const auto time = [&](std::size_t tile) {
-      return choose_tile_schedule(joined_tiles[tile], tile, h200_costs().joined_tiles[tile], n, n, 1, n, 1,
+      return choose_tile_schedule(joined_tiles[tile], tile, h200_costs().joined_tiles[tile], {n, n, n, 1}, 1,
                                   66, h200_costs())
           .microseconds;
     };
@@ -212,13 +212,13 @@ TEST(TileSchedule, RescaledTilesHaveTheirOwnExpectedTimes) {
     ClusterTileVariant best;
     for (std::size_t tile = 0; tile < rescaled_tiles.size(); ++tile) {
       const ClusterTileVariant choice = choose_tile_schedule(
-          rescaled_tiles[tile], tile, h200_costs().rescaled_tiles[tile], n, n, 1, n, 1, 66, h200_costs());
+          rescaled_tiles[tile], tile, h200_costs().rescaled_tiles[tile], {n, n, n, 1}, 1, 66, h200_costs());
       if (tile == 0 || choice.microseconds < best.microseconds) best = choice;
     }
     return best;
   };
   const auto small_tile_time = [](std::size_t tile, std::int64_t n) {
-    return choose_small_tile(small_tiles[tile], tile, false, n, n, 1, n, 2, 1, 132, h200_costs())
+    return choose_small_tile(small_tiles[tile], tile, false, {n, n, n, 1}, 2, 1, 132, h200_costs())
         .microseconds;
   };
   const auto quickest_small_tile = [&](std::int64_t n) {
@@ -245,7 +245,7 @@ TEST(SmallTiles, CoverCAndFitSharedMemory) {
       for (const int m : {1, 64, 65, 4096}) {
         for (const int n : {1, 128, 129, 11008}) {
           const SmallTileVariant choice =
-              choose_small_tile(tile, 0, swapped, m, n, 3, 500, 2, 1, 132, h200_costs());
+              choose_small_tile(tile, 0, swapped, {m, n, 500, 3}, 2, 1, 132, h200_costs());
           EXPECT_GE(choice.row_pairs * 2 * small_tile_rows, swapped ? n : m);
           EXPECT_LT((choice.row_pairs - 1) * 2 * small_tile_rows, swapped ? n : m);
           EXPECT_GE(choice.columns * tile.columns, swapped ? m : n);
@@ -268,7 +268,7 @@ TEST(SmallTiles, TheShorterSideOfCIsTakenAsColumns) {
     for (const bool swapped : {false, true}) {
       for (std::size_t tile = 0; tile < small_tiles.size(); ++tile) {
         const SmallTileVariant choice =
-            choose_small_tile(small_tiles[tile], tile, swapped, m, n, 1, k, 2, 1, 132, h200_costs());
+            choose_small_tile(small_tiles[tile], tile, swapped, {m, n, k, 1}, 2, 1, 132, h200_costs());
         if (least.microseconds == 0 || choice.microseconds < least.microseconds) least = choice;
       }
     }
@@ -292,7 +292,7 @@ TEST(SmallTiles, TheShorterSideOfCIsTakenAsColumns) {
 // segments' sums fit into their memory.
 TEST(SmallTiles, SeparateSegmentsAreForLongK) {
   const auto expected_time = [](std::int64_t n, std::int64_t k, std::int32_t sums, std::int32_t segments) {
-    return choose_small_tile(small_tiles[1], 1, false, n, n, 1, k, 2, sums, 132, h200_costs(), segments)
+    return choose_small_tile(small_tiles[1], 1, false, {n, n, k, 1}, 2, sums, 132, h200_costs(), segments)
         .microseconds;
   };
   for (const auto& [n, k] :

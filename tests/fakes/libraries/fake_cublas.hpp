@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "base/text/format_text.hpp"
-#include "engines/cuda/cublas/library.hpp"
+#include "engines/cuda/cublas.hpp"
 #include "tests/fakes/libraries/fake_cuda.hpp"
 
 #define KINTSUGI_FAKE_BLAS extern "C" __attribute__((visibility("default")))

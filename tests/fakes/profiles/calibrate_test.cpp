@@ -16,7 +16,7 @@
 #include "base/version.hpp"
 #include "calibrate/fit.hpp"
 #include "calibrate/tasks.hpp"
-#include "engines/cuda/arch/cost_fields.hpp"
+#include "engines/cuda/arch/costs.hpp"
 #include "engines/registry.hpp"
 #include "fakes/device_plan.hpp"
 #include "fakes/profiles/profile_in_force.hpp"

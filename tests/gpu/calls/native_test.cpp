@@ -8,7 +8,7 @@
 #include <iostream>
 #include <memory>
 
-#include "engines/cuda/cublas/library.hpp"
+#include "engines/cuda/cublas.hpp"
 #include "gpu/calls/device_gemm.hpp"
 #include "tests/support/integer_case.hpp"
 

@@ -111,7 +111,7 @@ TEST(DeviceTerms, BitsDoNotDependOnTilesAndTheirPartsOfK) {
   constexpr std::int64_t k = 2100;
   constexpr std::int32_t clusters = 66;
   const auto choice = core::cuda::choose_tile_schedule(
-      core::cuda::joined_tiles[0], 0, core::cuda::current_costs().multi_term.joined_tiles[0], m, n, 1, k, 1,
+      core::cuda::joined_tiles[0], 0, core::cuda::current_costs().multi_term.joined_tiles[0], {m, n, k, 1}, 1,
       clusters, core::cuda::current_costs().multi_term);
   EXPECT_GT(choice.schedule.k_parts, 1) << "this size should have tiles split along k";
   for (const std::string scheme : multi_term_schemes) {

@@ -11,8 +11,8 @@
 #include <random>
 #include <vector>
 
-#include "engines/cuda/cublas/products.hpp"
-#include "engines/cuda/gemm/int8/int8_gemm.hpp"
+#include "engines/cuda/cublas_products.hpp"
+#include "engines/cuda/gemm/int8_gemm.hpp"
 #include "schemes/int8x6.hpp"
 #include "schemes/ozaki2.hpp"
 #include "schemes/ozaki_int8.hpp"

@@ -3,7 +3,7 @@
 
 #include "arith/complex.hpp"
 #include "engines/cuda/gemm/simt/simt_gemm.hpp"
-#include "engines/cuda/gemm/simt/simt_split.hpp"
+#include "engines/cuda/gemm/simt/simt_tiles.hpp"
 #include "gpu/recombine/recombine_case.hpp"
 
 namespace kintsugi::test {

@@ -1,7 +1,7 @@
 #include "engines/cuda/arch/architecture.hpp"
 
 #include "base/cuda/cuda_driver.hpp"
-#include "engines/cuda/common/kernel_images.hpp"
+#include "engines/cuda/common/launch.hpp"
 
 namespace kintsugi::core::cuda {
 

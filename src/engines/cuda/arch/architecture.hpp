@@ -7,14 +7,49 @@
 #include <span>
 #include <string_view>
 
-#include "engines/cuda/gemm/dmma/dmma_kernels.hpp"
-#include "engines/cuda/gemm/int8/int8_kernels.hpp"
-#include "engines/cuda/gemm/multi_term/multi_term_kernels.hpp"
+#include "engines/cuda/arch/costs.hpp"
+#include "engines/cuda/common/launch.hpp"
+#include "engines/cuda/gemm/dmma_gemm.hpp"
+#include "engines/cuda/gemm/kernel_params.hpp"
 #include "engines/cuda/gemm/simt/simt_tiles.hpp"
-#include "engines/cuda/gemm/weighted_tiles/weighted_tile_kernels.hpp"
+#include "engines/cuda/gemm/weighted_tiles/weighted_tile_params.hpp"
 #include "engines/device.hpp"
+#include "formats/format.hpp"
+#include "schedule/schedule.hpp"
 
 namespace kintsugi::core::cuda {
+
+// Kernels of one structure, one of each kind for each tile.
+struct MultiTermKernels {
+  std::span<const Term> terms;
+  FormatId format;
+  std::span<const MultiTermTile> tiles;
+  std::array<TileTimes, 3> MultiTermCosts::*tile_times;  // where a device's costs have the times of `tiles`
+  std::array<KernelName, 3> cluster_kernels;
+  std::span<const SmallTile> small_tiles;
+  std::array<KernelName, 3> small_kernels;
+  std::array<KernelName, 3> segmented_kernels;  // small tiles whose segments are computed in parallel
+};
+
+// int8 GEMM kernels.
+struct Int8Kernels {
+  KernelName residues;        // sums are reduced modulo the groups' moduli
+  KernelName short_residues;  // the same for sums in the range SumRange::int25
+  KernelName integers;        // sums are 64-bit integers
+};
+
+// GEMM kernel for int8 slices with exponents per tile.
+struct WeightedTileKernel {
+  WeightedTile tile;
+  int depth;  // inner indices of a tile along k
+  KernelName kernel;
+
+  // True if the kernel multiplies tiles of `tile_depth` inner indices. A kernel for tiles of a whole k-block
+  // also multiplies tiles of half a k-block.
+  constexpr bool takes(int tile_depth) const {
+    return tile_depth == depth || (depth == WeightedTile::block && tile_depth == depth / 2);
+  }
+};
 
 struct Architecture {
   static constexpr int any = -1;  // matches every number

@@ -2,6 +2,10 @@
 #pragma once
 
 #include <array>
+#include <string>
+#include <vector>
+
+#include "engines/device.hpp"
 
 namespace kintsugi::core::cuda {
 
@@ -68,7 +72,7 @@ struct NativeCallCosts {
 // Costs of native products of one element type.
 struct NativeCosts {
   // Time of one wave per inner index, for each tile of the type's kernels. A wave is as many tiles as the
-  // device computes at the same time. The tiles are those of gemm/dmma/dmma_tiles.hpp for FP64 and complex
+  // device computes at the same time. The tiles are those of gemm/dmma_tiles.hpp for FP64 and complex
   // FP64 on Hopper, and of gemm/simt/simt_tiles.hpp otherwise.
   std::array<double, 4> tile_index;
   double vendor_rate;     // operations of cuBLAS's kernels
@@ -112,5 +116,22 @@ struct Costs {
   std::array<NativeCosts, 4> native;  // native and residues are indexed by ElementType
   std::array<ResidueCosts, 4> residues;
 };
+
+// Change of a cost on a device of another size. Times shrink in proportion to the clock of the SMs
+// (clock_time) or to the memory bandwidth (memory_time). Rates grow in proportion to the clock times the
+// number of SMs (compute_rate) or to the memory bandwidth (memory_rate).
+enum class CostScaling { none, clock_time, memory_time, compute_rate, memory_rate };
+
+// Name of a type's costs, such as "c64".
+const char* name_of(ElementType type);
+
+struct CostField {
+  std::string name;  // such as "multi_term.joined_tiles.0.block"
+  double* value;
+  CostScaling scaling;
+};
+
+// Returns all costs, in the order of costs.hpp. The fields point into `costs`.
+std::vector<CostField> cost_fields(Costs& costs);
 
 }  // namespace kintsugi::core::cuda

@@ -16,7 +16,7 @@
 #include "base/text/format_text.hpp"
 #include "base/threads.hpp"
 #include "base/version.hpp"
-#include "engines/cuda/arch/cost_fields.hpp"
+#include "engines/cuda/arch/costs.hpp"
 #include "engines/cuda/common/contexts.hpp"
 
 namespace kintsugi::core::cuda {

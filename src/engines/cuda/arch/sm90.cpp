@@ -12,8 +12,6 @@ namespace {
   KernelName { "multi_term_sm90a", name, waits_for_grid_dependency }
 #define KINTSUGI_SMALL_KERNEL(name) \
   KernelName { "multi_term_small_sm90a", name, waits_for_grid_dependency }
-#define KINTSUGI_SEGMENTED_KERNEL(name) \
-  KernelName { "multi_term_segmented_sm90a", name, waits_for_grid_dependency }
 const std::array<MultiTermKernels, 3> multi_term_kernels{
     {{.terms = fp16x3_structure.terms,
       .format = FormatId::fp16,
@@ -25,9 +23,9 @@ const std::array<MultiTermKernels, 3> multi_term_kernels{
       .small_kernels = {KINTSUGI_SMALL_KERNEL("fp16_small_tiles_32"),
                         KINTSUGI_SMALL_KERNEL("fp16_small_tiles_64"),
                         KINTSUGI_SMALL_KERNEL("fp16_small_tiles_128")},
-      .segmented_kernels = {KINTSUGI_SEGMENTED_KERNEL("fp16_segmented_tiles_32"),
-                            KINTSUGI_SEGMENTED_KERNEL("fp16_segmented_tiles_64"),
-                            KINTSUGI_SEGMENTED_KERNEL("fp16_segmented_tiles_128")}},
+      .segmented_kernels = {KINTSUGI_SMALL_KERNEL("fp16_segmented_tiles_32"),
+                            KINTSUGI_SMALL_KERNEL("fp16_segmented_tiles_64"),
+                            KINTSUGI_SMALL_KERNEL("fp16_segmented_tiles_128")}},
      {.terms = fp16x3_wide_structure.terms,
       .format = FormatId::fp16,
       .tiles = rescaled_tiles,
@@ -39,9 +37,9 @@ const std::array<MultiTermKernels, 3> multi_term_kernels{
       .small_kernels = {KINTSUGI_SMALL_KERNEL("fp16_rescaled_small_tiles_32"),
                         KINTSUGI_SMALL_KERNEL("fp16_rescaled_small_tiles_64"),
                         KINTSUGI_SMALL_KERNEL("fp16_rescaled_small_tiles_128")},
-      .segmented_kernels = {KINTSUGI_SEGMENTED_KERNEL("fp16_rescaled_segmented_tiles_32"),
-                            KINTSUGI_SEGMENTED_KERNEL("fp16_rescaled_segmented_tiles_64"),
-                            KINTSUGI_SEGMENTED_KERNEL("fp16_rescaled_segmented_tiles_128")}},
+      .segmented_kernels = {KINTSUGI_SMALL_KERNEL("fp16_rescaled_segmented_tiles_32"),
+                            KINTSUGI_SMALL_KERNEL("fp16_rescaled_segmented_tiles_64"),
+                            KINTSUGI_SMALL_KERNEL("fp16_rescaled_segmented_tiles_128")}},
      {.terms = bf16x6_structure.terms,
       .format = FormatId::bf16,
       .tiles = six_term_tiles,
@@ -53,7 +51,6 @@ const std::array<MultiTermKernels, 3> multi_term_kernels{
       .segmented_kernels = {KINTSUGI_KERNEL(""), KINTSUGI_KERNEL(""), KINTSUGI_KERNEL("")}}}};
 #undef KINTSUGI_KERNEL
 #undef KINTSUGI_SMALL_KERNEL
-#undef KINTSUGI_SEGMENTED_KERNEL
 
 const Int8Kernels int8_kernels{
     .residues = {"int8_sm90a", "residue_products", waits_for_grid_dependency},

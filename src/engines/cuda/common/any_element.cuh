@@ -2,7 +2,7 @@
 #pragma once
 
 #include "engines/cuda/common/operands.cuh"
-#include "engines/cuda/split/elements/integer_elements.hpp"
+#include "engines/cuda/split/integer_elements.hpp"
 #include "engines/cuda/split/split_task.hpp"
 
 namespace kintsugi::core::cuda {

@@ -21,4 +21,6 @@ DeviceDescription describe_device(Device device);
 // CUDA's implementation of DeviceContexts.
 const DeviceContexts& contexts();
 
+const DeviceTransfers& transfers();
+
 }  // namespace kintsugi::core::cuda

@@ -2,10 +2,10 @@
 
 #include <array>
 
+#include "base/cuda/cuda_driver.hpp"
 #include "base/status.hpp"
 #include "base/text/format_text.hpp"
-#include "engines/cuda/common/kernel_images.hpp"
-#include "engines/cuda/common/launch_recording.hpp"
+#include "engines/cuda/common/launch_graph.hpp"
 
 namespace kintsugi::core::cuda {
 
@@ -130,6 +130,18 @@ void launch_arguments(const KernelName& kernel, const Extent& grid, std::int64_t
   std::array<void*, max_launch_arguments> pointers{};
   for (std::size_t i = 0; i < arguments.size(); ++i) pointers.at(i) = const_cast<void*>(arguments[i].data);
   launch_now(launch, queue.stream, pointers.data());
+}
+
+void clear(const Queue& queue, void* target, std::size_t bytes) {
+  static const KernelName kernel{"clear", "clear_bytes", waits_for_grid_dependency};
+  constexpr std::size_t max_bytes_of_kernel = 4096;
+  constexpr std::int64_t threads = 256;
+  const auto address = reinterpret_cast<Address>(target);
+  if (bytes > max_bytes_of_kernel) {
+    LaunchRecording::issue_recorded();  // cuMemset is not recorded; earlier launches must come first
+    return check(driver().set_bytes_async(address, 0, bytes, queue.stream), "cuMemsetD8Async");
+  }
+  launch(kernel, {}, threads, no_shared_bytes, queue, address, static_cast<std::int32_t>(bytes));
 }
 
 }  // namespace kintsugi::core::cuda

@@ -4,12 +4,14 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <mutex>
 #include <span>
 
 #include "base/cuda/cuda_driver.hpp"
 #include "base/queue.hpp"
+#include "engines/device.hpp"
 
 namespace kintsugi::core::cuda {
 
@@ -112,6 +114,33 @@ void launch(const KernelName& kernel, const Extent& grid, std::int64_t threads, 
   const std::array<LaunchArgument, sizeof...(Arguments)> argument_list{
       LaunchArgument{static_cast<const void*>(&arguments), sizeof arguments}...};
   launch_arguments(kernel, grid, threads, shared_bytes, queue, argument_list);
+}
+
+// Sets bytes to zero in stream order. A few bytes are set by a kernel that may overlap others, more bytes by
+// cuMemsetD8Async.
+void clear(const Queue& queue, void* target, std::size_t bytes);
+
+// Images of the engine's kernels; empty if the library was built without device code.
+KernelImages engine_images();
+// Description of the build of the device code, or the reason why there is none.
+DeviceBuild engine_build();
+
+// Sides and tiles without their first batch items, for steps that take several launches.
+
+// Returns the side without its first `count` batch items. Ranges that all items share stay the same.
+inline DeviceSide from_item(DeviceSide side, std::int64_t count) {
+  side.item += count;
+  if (side.ranges != nullptr && side.items > 1) side.ranges += count * side.matrix.vectors();
+  return side;
+}
+
+// Returns the tile without its first `count` batch items, with the operands and selections of the others.
+inline DeviceTile from_item(DeviceTile tile, std::int64_t count) {
+  tile.item += count;
+  tile.a = from_item(tile.a, count);
+  tile.b = from_item(tile.b, count);
+  if (tile.condition.selection != nullptr) tile.condition.selection += count;
+  return tile;
 }
 
 }  // namespace kintsugi::core::cuda

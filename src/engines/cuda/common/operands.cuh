@@ -2,13 +2,29 @@
 #pragma once
 
 #include "base/embedding.hpp"
-#include "engines/cuda/ptx/async_copy.cuh"
 #include "engines/cuda/ptx/griddepcontrol.cuh"
-#include "engines/cuda/select/alpha.cuh"
+#include "engines/cuda/ptx/shared_memory.cuh"
+#include "engines/cuda/select/alpha.hpp"
 #include "engines/cuda/split/magnitudes.hpp"
 #include "engines/cuda/split/split_task.hpp"
+#include "engines/device.hpp"
+#include "engines/device_moduli.hpp"
 
 namespace kintsugi::core::cuda {
+
+// True if the number at this address is zero. It has real type T, or is complex with parts of type T.
+template <class T>
+__device__ bool is_zero(const void* alpha, bool complex) {
+  const T* parts = static_cast<const T*>(alpha);
+  return parts[0] == T(0) && (!complex || parts[1] == T(0));
+}
+
+__device__ inline bool is_zero(const Alpha& alpha) {
+  if (alpha.device == nullptr) return alpha.is_zero;
+  const bool complex = alpha.type == ElementType::c32 || alpha.type == ElementType::c64;
+  const bool is_fp64 = alpha.type == ElementType::f64 || alpha.type == ElementType::c64;
+  return is_fp64 ? is_zero<double>(alpha.device, complex) : is_zero<float>(alpha.device, complex);
+}
 
 // Batch item of the thread block, counted from the first item of its launch.
 __device__ inline std::int64_t item_of_block() { return blockIdx.y; }
@@ -166,6 +182,35 @@ __device__ inline const SplitTask& enter_task(const SplitTasks& tasks, std::int6
   if (block < tasks.task[0].blocks) return tasks.task[0];
   block -= tasks.task[0].blocks;
   return tasks.task[1];
+}
+
+// Returns the number of moduli of the selected candidate; 0 if the kernel must exit because no candidate of
+// its own is selected. The load bypasses L1 for the reason that holds() of recombine/tile.cuh gives.
+__device__ inline int selected_moduli(const SelectedModuli& moduli) {
+  return moduli.moduli_of(__ldcg(&moduli.selection->candidate));
+}
+
+// Adds to a counter of the report atomically.
+__device__ inline void count(std::int64_t& counter, std::int64_t increment = 1) {
+  atomicAdd(reinterpret_cast<unsigned long long*>(&counter), static_cast<unsigned long long>(increment));
+}
+
+// Adds what a selection says of the operands to the report.
+__device__ inline void add_ranges_to_report(DeviceReport& report, const DeviceSelection& selection) {
+  if (!selection.a.finite || !selection.b.finite) count(report.special);
+  atomicMax(&report.dynamic_range_a, selection.a.dynamic_range);
+  atomicMax(&report.dynamic_range_b, selection.b.dynamic_range);
+}
+
+// Adds a batch item's selection to the report. The additions are atomic, because calls in several streams may
+// add to one report.
+__device__ inline void add_to_report(DeviceReport& report, const DeviceSelection& selection) {
+  switch (selection.candidate) {
+    case DeviceSelection::scaled: count(report.scaled); return;
+    case DeviceSelection::none: count(report.unreachable); break;
+    default: count(report.items[selection.candidate]);
+  }
+  add_ranges_to_report(report, selection);
 }
 
 }  // namespace kintsugi::core::cuda

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "engines/cuda/gemm/integer_tiles.hpp"
+#include "engines/cuda/gemm/int52_gemm.hpp"
 
 namespace kintsugi::core::cuda {
 

@@ -4,10 +4,14 @@
 #include <cstdint>
 
 #include "engines/cuda/gemm/tile_scheduler.hpp"
-#include "engines/cuda/ptx/tensor_map.hpp"
 #include "engines/device.hpp"
 
 namespace kintsugi::core::cuda {
+
+// Description of a tensor in device memory, which bulk copies (ptx/tma.cuh) take: the driver's CUtensorMap.
+struct alignas(64) TensorMap {
+  std::uint64_t words[16];
+};
 
 inline constexpr int gemm_cluster_size = 2;                          // thread blocks per cluster
 inline constexpr int all_of_cluster = (1 << gemm_cluster_size) - 1;  // mask of a cluster's thread blocks

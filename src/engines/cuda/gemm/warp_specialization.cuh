@@ -4,10 +4,8 @@
 #include <cstdint>
 
 #include "engines/cuda/gemm/kernel_params.hpp"
-#include "engines/cuda/ptx/cluster.cuh"
+#include "engines/cuda/ptx/barriers.cuh"
 #include "engines/cuda/ptx/griddepcontrol.cuh"
-#include "engines/cuda/ptx/mbarrier.cuh"
-#include "engines/cuda/ptx/named_barrier.cuh"
 #include "engines/cuda/ptx/tma.cuh"
 
 namespace kintsugi::core::cuda {
@@ -76,6 +74,45 @@ __device__ void specialize_warpgroups(const Produce& produce, const Consume& con
     consume();
   }
   cluster_sync();  // until then the other thread block may arrive at this one's barriers
+}
+
+inline constexpr int consumers = 2;  // number of consumer warpgroups
+
+// Order barriers let the consumer warpgroups issue wgmma in turn. While the instructions of one warpgroup
+// run, the other warpgroup adds its accumulators to its sums, so the tensor cores are always busy. Without
+// this order both warpgroups would end at the same time, and the tensor cores would be idle while both add.
+inline constexpr int first_order_barrier = 1;  // named barrier 0 is that of __syncthreads()
+inline constexpr int first_warpgroup_barrier = first_order_barrier + consumers;
+
+// Waits for the turn of this warpgroup.
+__device__ inline void order_barrier_wait(int consumer) {
+  named_barrier_sync(first_order_barrier + consumer, consumers * warpgroup);
+}
+// Ends the turn of this warpgroup and begins the turn of the other one.
+__device__ inline void order_barrier_arrive(int consumer) {
+  named_barrier_arrive(first_order_barrier + (consumer + 1) % consumers, consumers * warpgroup);
+}
+
+// A warpgroup's sums in device memory, in the order in which the warpgroup's threads hold them.
+
+template <int Count>
+__device__ void save_sums(float4* memory, const float (&sums)[Count], int thread) {
+#pragma unroll
+  for (int i = 0; i < Count / 4; ++i)
+    memory[i * warpgroup + thread] = {sums[4 * i], sums[4 * i + 1], sums[4 * i + 2], sums[4 * i + 3]};
+}
+
+// Calls use(sum, stored sum) for each sum.
+template <int Count, class Use>
+__device__ void read_sums(const float4* memory, float (&sums)[Count], int thread, const Use& use) {
+#pragma unroll
+  for (int i = 0; i < Count / 4; ++i) {
+    const float4 four = __ldcg(memory + i * warpgroup + thread);
+    use(sums[4 * i], four.x);
+    use(sums[4 * i + 1], four.y);
+    use(sums[4 * i + 2], four.z);
+    use(sums[4 * i + 3], four.w);
+  }
 }
 
 }  // namespace kintsugi::core::cuda

@@ -3,8 +3,7 @@
 #include <array>
 
 #include "engines/cuda/common/launch.hpp"
-#include "engines/cuda/gemm/integer_tiles.hpp"
-#include "engines/cuda/ozaki1/arguments.hpp"
+#include "engines/cuda/gemm/int52_gemm.hpp"
 
 namespace kintsugi::core::cuda {
 
@@ -99,14 +98,12 @@ class CudaOzaki1 final : public DeviceOzaki1 {
   }
 
   void finish_sums(const Queue& queue, const DeviceProductSums& sums) const override {
-    static const std::array<KernelName, 4> running{KernelName{"finish_running_sums", "finish_running_f32"},
-                                                   KernelName{"finish_running_sums", "finish_running_f64"},
-                                                   KernelName{"finish_running_sums", "finish_running_c32"},
-                                                   KernelName{"finish_running_sums", "finish_running_c64"}};
-    static const std::array<KernelName, 4> exact{KernelName{"finish_exact_sums", "finish_exact_f32"},
-                                                 KernelName{"finish_exact_sums", "finish_exact_f64"},
-                                                 KernelName{"finish_exact_complex_sums", "finish_exact_c32"},
-                                                 KernelName{"finish_exact_complex_sums", "finish_exact_c64"}};
+    static const std::array<KernelName, 4> running{
+        KernelName{"finish_sums", "finish_running_f32"}, KernelName{"finish_sums", "finish_running_f64"},
+        KernelName{"finish_sums", "finish_running_c32"}, KernelName{"finish_sums", "finish_running_c64"}};
+    static const std::array<KernelName, 4> exact{
+        KernelName{"finish_sums", "finish_exact_f32"}, KernelName{"finish_sums", "finish_exact_f64"},
+        KernelName{"finish_sums", "finish_exact_c32"}, KernelName{"finish_sums", "finish_exact_c64"}};
     launch((sums.exact ? exact : running)[static_cast<std::size_t>(sums.tile.c.type)],
            grid_of(sums.tile, sums.tile.columns), elements_threads, no_shared_bytes, queue, sums);
   }

@@ -3,10 +3,9 @@
 // product, and record whether a dropped bit was 1 (MagnitudeSum). The host's sums drop nothing. Both are
 // rounded to 53 bits before they are compared.
 #include "engines/cuda/common/operands.cuh"
-#include "engines/cuda/ozaki1/arguments.hpp"
+#include "engines/cuda/ozaki1/ozaki1.hpp"
 #include "engines/cuda/ozaki1/slice_elements.cuh"
 #include "engines/cuda/recombine/tile.cuh"
-#include "engines/cuda/select/report.cuh"
 
 namespace kintsugi::core::cuda {
 

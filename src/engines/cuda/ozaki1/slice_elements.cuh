@@ -1,7 +1,7 @@
 // Integers in slices whose elements are floating-point numbers.
 #pragma once
 
-#include "engines/cuda/ozaki1/arguments.hpp"
+#include "engines/cuda/ozaki1/ozaki1.hpp"
 
 namespace kintsugi::core::cuda {
 

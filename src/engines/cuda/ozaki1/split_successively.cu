@@ -2,7 +2,7 @@
 // stored: for each slice all earlier slices are subtracted from the element again, which takes less time than
 // memory for residuals would.
 #include "engines/cuda/common/operands.cuh"
-#include "engines/cuda/ozaki1/arguments.hpp"
+#include "engines/cuda/ozaki1/ozaki1.hpp"
 #include "engines/cuda/ozaki1/slice_elements.cuh"
 #include "engines/cuda/recombine/tile.cuh"
 

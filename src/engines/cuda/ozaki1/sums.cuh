@@ -1,8 +1,8 @@
-// Sums of products of a tile's slices, in device memory, and the kernels that turn them into elements of C.
+// Sums of products of a tile's slices, in device memory.
 #pragma once
 
 #include "arith/weighted_sum.hpp"
-#include "engines/cuda/ozaki1/arguments.hpp"
+#include "engines/cuda/ozaki1/ozaki1.hpp"
 #include "engines/cuda/recombine/elements.cuh"
 
 namespace kintsugi::core::cuda {
@@ -46,11 +46,5 @@ __device__ inline void set_exact_sum(const DeviceProductSums& sums, std::int64_t
 #pragma unroll
   for (int l = 0; l < DeviceProductSums::limbs; ++l) limb_of_sum(sums, i, v, l) = sum.limb[l];
 }
-
-#define KINTSUGI_FINISH_SUMS(name, T, Sums)                      \
-  extern "C" __global__ void __launch_bounds__(elements_threads) \
-      name(const __grid_constant__ DeviceProductSums sums) {     \
-    recombine_elements<T>(sums.tile, Sums<T>(sums));             \
-  }
 
 }  // namespace kintsugi::core::cuda

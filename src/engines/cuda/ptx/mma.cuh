@@ -14,4 +14,31 @@ __device__ inline void mma_fp16(float (&sums)[4], const std::uint32_t (&a)[4], c
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 
+// Adds to `sums` the product of 16 rows of A and 8 columns of B over 32 inner indices; elements are unsigned
+// bytes. It is not volatile, since the instruction depends on nothing but its operands.
+__device__ inline void mma_bytes(std::uint32_t (&sums)[4], const std::uint32_t (&a)[4],
+                                 const std::uint32_t (&b)[2]) {
+  asm("mma.sync.aligned.m16n8k32.row.col.s32.u8.u8.s32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+      "{%0, %1, %2, %3};"
+      : "+r"(sums[0]), "+r"(sums[1]), "+r"(sums[2]), "+r"(sums[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+
+// The same over 16 inner indices.
+__device__ inline void mma_bytes(std::uint32_t (&sums)[4], const std::uint32_t (&a)[2], std::uint32_t b) {
+  asm("mma.sync.aligned.m16n8k16.row.col.s32.u8.u8.s32 {%0, %1, %2, %3}, {%4, %5}, {%6}, {%0, %1, %2, %3};"
+      : "+r"(sums[0]), "+r"(sums[1]), "+r"(sums[2]), "+r"(sums[3])
+      : "r"(a[0]), "r"(a[1]), "r"(b));
+}
+
+// Sets `sums` to such a product of signed bytes plus `start`.
+__device__ inline void mma_signed_bytes(std::int32_t (&sums)[4], const std::uint32_t (&a)[4],
+                                        const std::uint32_t (&b)[2], const std::int32_t (&start)[4]) {
+  asm("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+      "{%10, %11, %12, %13};"
+      : "=r"(sums[0]), "=r"(sums[1]), "=r"(sums[2]), "=r"(sums[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]), "r"(start[0]), "r"(start[1]),
+        "r"(start[2]), "r"(start[3]));
+}
+
 }  // namespace kintsugi::core::cuda

@@ -32,4 +32,43 @@ __device__ inline void load_transposed(std::uint32_t address, std::uint32_t (&wo
                : "memory");
 }
 
+// Asynchronous copies of a few bytes to shared memory, bypassing registers (PTX ISA: cp.async).
+
+// Starts a copy of four bytes. If `exists` is false, zeros are written and nothing is read.
+__device__ inline void copy_4_bytes(std::uint32_t target, const void* source, bool exists) {
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(target), "l"(source), "r"(exists ? 4 : 0)
+               : "memory");
+}
+
+// Starts a copy of eight bytes, or writes zeros.
+__device__ inline void copy_8_bytes(std::uint32_t target, const void* source, bool exists) {
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;" ::"r"(target), "l"(source), "r"(exists ? 8 : 0)
+               : "memory");
+}
+
+// Starts a copy of sixteen bytes, or writes zeros. The source must be aligned to sixteen bytes.
+__device__ inline void copy_16_bytes(std::uint32_t target, const void* source, bool exists) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(target), "l"(source),
+               "r"(exists ? 16 : 0)
+               : "memory");
+}
+
+// Starts a copy of sixteen bytes whose neighbors in the same 128 bytes are copied soon, perhaps by other
+// thread blocks: the L2 cache loads all of them.
+__device__ inline void copy_16_bytes_of_line(std::uint32_t target, const void* source) {
+  asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16;" ::"r"(target), "l"(source) : "memory");
+}
+
+// Returns when all copies that this thread has begun are complete.
+__device__ inline void await_copies() { asm volatile("cp.async.wait_all;" ::: "memory"); }
+
+// Makes a group of the copies that this thread has begun since the last call.
+__device__ inline void commit_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+
+// Returns when at most the last `groups` groups of this thread are incomplete.
+template <int groups>
+__device__ void await_copies_but() {
+  asm volatile("cp.async.wait_group %0;" ::"n"(groups) : "memory");
+}
+
 }  // namespace kintsugi::core::cuda

@@ -3,10 +3,11 @@
 
 #include <cstdint>
 
-#include "engines/cuda/ptx/mbarrier.cuh"
-#include "engines/cuda/ptx/tensor_map.hpp"
+#include "engines/cuda/ptx/barriers.cuh"
 
 namespace kintsugi::core::cuda {
+
+struct TensorMap;  // gemm/kernel_params.hpp
 
 // Starts a copy of a box of one slice: 128 bytes along k of a number of rows that the tensor map sets. Its
 // bytes count toward the barrier's phase.

@@ -5,9 +5,11 @@
 #include <cstdint>
 
 #include "arith/residue/digit_sums.hpp"
+#include "arith/residue/fraction_sums.hpp"
 #include "arith/residue/remainder.hpp"
 #include "arith/residue/strassen.hpp"
 #include "engines/device.hpp"
+#include "engines/device_moduli.hpp"
 #include "schedule/schedule.hpp"
 
 namespace kintsugi::core::cuda {
@@ -133,5 +135,28 @@ inline constexpr std::int64_t strassen_shared_bytes =
 // Threads per block of the kernels that recombine one element per thread. A thread block has neighboring rows
 // of one column of the tile.
 inline constexpr int elements_threads = 256;
+
+// Tables of fractions.
+using RealFractions = FractionTable<padded_digit_residues(max_real_digit_residues)>;
+inline constexpr int padded_wide_residues = padded_digit_residues(max_wide_digit_residues);
+using WideFractions = FractionTable<padded_wide_residues>;
+inline constexpr std::int64_t wide_fraction_shared_bytes =
+    block_warps * wide_digit_stages * padded_wide_residues * block_rows;
+
+// True if a table takes this number of moduli.
+template <class Fractions>
+constexpr bool has_fractions(int count) {
+  return count <= Fractions::max_residues;
+}
+
+// Sources and tables of the kernel for candidates that share it, one for each number of moduli.
+struct SelectedDigits {
+  static constexpr int max_candidates = 5;
+
+  SelectedModuli selected;
+  ResiduesOfParts<wide_digit_limbs> source[max_candidates];
+  WideDigitTables tables[max_candidates];
+  WideFractions fractions[max_candidates];
+};
 
 }  // namespace kintsugi::core::cuda

@@ -2,7 +2,7 @@
 // what those cannot round by exact integers.
 #include "engines/cuda/recombine/digit_residues.cuh"
 
-#include "engines/cuda/recombine/fractions/fraction_residues.cuh"
+#include "engines/cuda/recombine/fraction_residues.cuh"
 
 namespace kintsugi::core::cuda {
 

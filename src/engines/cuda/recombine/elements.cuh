@@ -1,10 +1,24 @@
 // Recombinations in which each thread computes one element.
 #pragma once
 
-#include "engines/cuda/recombine/general_element.cuh"
+#include "arith/complex.hpp"
+#include "base/embedding.hpp"
 #include "engines/cuda/recombine/tile.cuh"
 
 namespace kintsugi::core::cuda {
+
+// Writes an element for any alpha and beta, which need wider numbers than AB alone. These numbers are on the
+// stack, and the function is not inlined, so that other elements do not need more registers.
+template <class T, int Limbs>
+__device__ __noinline__ void write_general_element(const ExactNumber<Limbs>* exact, T alpha, T beta,
+                                                   T* element) {
+  const T* old = beta == T(0) ? nullptr : element;
+  if constexpr (is_complex<T>) {
+    *element = exact_epilogue(exact[0], exact[1], alpha, beta, old);
+  } else {
+    *element = exact_epilogue(exact[0], alpha, beta, old);
+  }
+}
 
 // Recombines the thread's element of a tile. Recombination::write_finite must write an element whose vectors
 // are finite.

@@ -12,9 +12,6 @@
 #include "base/status.hpp"
 #include "engines/cuda/common/launch.hpp"
 #include "engines/cuda/recombine/arguments.hpp"
-#include "engines/cuda/recombine/fractions/fractions.hpp"
-#include "engines/cuda/recombine/wide/digits.hpp"
-#include "engines/cuda/recombine/wide/selected.hpp"
 
 namespace kintsugi::core::cuda {
 
@@ -226,8 +223,8 @@ void launch_strassen_residues(const Queue& queue, const ResidueSums& sums, const
 // Recombines sums of 52-bit words. If there is a single group, it has products of one word of A and one word
 // of B, and the exact sum fits into 2 limbs.
 void recombine_words(const Queue& queue, const WeightedSums& sums, const DeviceTile& tile) {
-  static const KernelsOfTypes in_2 KINTSUGI_KERNELS("words_in_2", "words_in_2", "words_in_2", "");
-  static const KernelsOfTypes in_7 KINTSUGI_KERNELS("words_in_7", "complex_words_in_7", "words_in_7", "");
+  static const KernelsOfTypes in_2 KINTSUGI_KERNELS("words", "words", "words_in_2", "");
+  static const KernelsOfTypes in_7 KINTSUGI_KERNELS("words", "words", "words_in_7", "");
   launch(kernel_of_type(sums.groups == 1 ? in_2 : in_7, tile.c.type),
          {divide_up(tile.rows, elements_threads), tile.columns}, elements_threads, no_shared_bytes, queue,
          tile, sums);

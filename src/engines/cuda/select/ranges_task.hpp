@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "arith/host_device.hpp"
+#include "arith/residue/rounding_errors.hpp"
 #include "engines/cuda/select/alpha.hpp"
 #include "engines/device.hpp"
 
@@ -76,6 +77,23 @@ struct ComplexNormsTasks {
   std::int32_t width_bits[2] = {};  // log2 of the vectors of each task's work items
   std::uint32_t work_items = 0;     // of all batch items
   std::int32_t kept_chunks = 0;     // chunks of a work item for which there is shared memory
+};
+
+// Parameters for one operand of one batch item.
+struct RoundingErrorsTask {
+  DeviceMatrix matrix;
+  std::int64_t item = 0;
+  const VectorRange* ranges = nullptr;     // ranges of all vectors of the operand, with their scales
+  VectorMagnitudes* magnitudes = nullptr;  // nullptr: neither norms nor splits have found sums
+  RoundingErrors* errors = nullptr;        // of all vectors of the operand
+  std::int64_t first = 0;                  // first vector whose errors are found
+  std::int64_t blocks = 0;                 // thread blocks; each of them has ranges_vectors vectors
+};
+
+// The grid has the thread blocks of the first operand, then those of the second.
+struct RoundingErrorsTasks {
+  RoundingErrorsTask task[2];
+  DeviceCondition condition;
 };
 
 }  // namespace kintsugi::core::cuda

@@ -3,7 +3,7 @@
 // rounded elements, is src/split/rounding_bounds.cpp.
 #include "arith/residue/residue.hpp"
 #include "arith/residue/rounding_errors.hpp"
-#include "engines/cuda/select/rounding_errors_task.hpp"
+#include "engines/cuda/select/ranges_task.hpp"
 #include "engines/cuda/select/vector_sums.cuh"
 
 namespace kintsugi::core::cuda {

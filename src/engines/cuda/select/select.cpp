@@ -5,12 +5,10 @@
 
 #include "arith/residue/rounding_errors.hpp"
 #include "base/cuda/cuda_driver.hpp"
-#include "engines/cuda/common/clear.hpp"
 #include "engines/cuda/common/launch.hpp"
 #include "engines/cuda/gemm/clusters.hpp"
 #include "engines/cuda/select/ranges_task.hpp"
-#include "engines/cuda/select/rounding_errors_task.hpp"
-#include "engines/cuda/split/parts/range_parts.hpp"
+#include "engines/cuda/split/range_parts.hpp"
 #include "engines/cuda/split/split_task.hpp"
 
 namespace kintsugi::core::cuda {
@@ -60,7 +58,7 @@ void launch_ranges(const KernelName& kernel, const Queue& queue, const DeviceSid
 }
 
 const KernelName ranges_kernel{"ranges", "find_ranges", waits_for_grid_dependency};
-const KernelName norms_kernel{"norms", "find_norms", waits_for_grid_dependency};
+const KernelName norms_kernel{"ranges", "find_norms", waits_for_grid_dependency};
 
 // Finds ranges for sides with equally many items; by parts if reads_by_parts().
 void find_ranges_together(const Queue& queue, const DeviceSide& a, const DeviceSide& b, const Alpha& alpha) {
@@ -128,7 +126,7 @@ void find_norms_together(const Queue& queue, const DeviceSide& a, const DeviceSi
 // the operands are read by other kernels.
 void find_scaling_norms_together(const Queue& queue, const DeviceSide& a, const DeviceSide& b,
                                  const Alpha& alpha) {
-  static const KernelName kernel{"scaling_norms", "find_scaling_norms", waits_for_grid_dependency};
+  static const KernelName kernel{"ranges", "find_scaling_norms", waits_for_grid_dependency};
   const DeviceMatrix& matrix = (a.matrix.vectors() > 0 ? a : b).matrix;
   if (matrix.type != ElementType::f64 || reads_by_parts(a, b)) {
     for (const DeviceSide& side : {a, b}) {

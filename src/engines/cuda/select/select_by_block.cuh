@@ -4,9 +4,8 @@
 
 #include <climits>
 
-#include "engines/cuda/select/alpha.cuh"
+#include "engines/cuda/common/operands.cuh"
 #include "engines/cuda/select/ranges_task.hpp"
-#include "engines/cuda/select/report.cuh"
 
 namespace kintsugi::core::cuda {
 

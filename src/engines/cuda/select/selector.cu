@@ -2,7 +2,7 @@
 // need not wait for the ranges.
 #include <type_traits>
 
-#include "engines/cuda/ptx/cluster.cuh"
+#include "engines/cuda/ptx/barriers.cuh"
 #include "engines/cuda/ptx/griddepcontrol.cuh"
 #include "engines/cuda/ptx/shared_memory.cuh"
 #include "engines/cuda/select/select_by_block.cuh"

@@ -5,9 +5,9 @@
 
 #include "engines/cuda/common/operands.cuh"
 #include "engines/cuda/select/finish_range.cuh"
+#include "engines/cuda/select/head_sums.cuh"
 #include "engines/cuda/select/norm_sums.cuh"
-#include "engines/cuda/split/elements/elements.cuh"
-#include "engines/cuda/split/norm_sums_of_part.cuh"
+#include "engines/cuda/split/elements.cuh"
 
 namespace kintsugi::core::cuda {
 

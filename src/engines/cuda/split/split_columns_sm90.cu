@@ -3,7 +3,7 @@
 // its slices transposed. If the other operand's vectors are contiguous along k, the same launch has thread
 // blocks for it, which work as in rows.cuh.
 #include "engines/cuda/split/rows.cuh"
-#include "engines/cuda/split/strips/strip_scalings.cuh"
+#include "engines/cuda/split/strip_scalings.cuh"
 
 namespace kintsugi::core::cuda {
 

@@ -4,9 +4,9 @@
 
 #include "engines/cuda/ptx/griddepcontrol.cuh"
 #include "engines/cuda/select/finish_range.cuh"
-#include "engines/cuda/split/complex_tiles.hpp"
-#include "engines/cuda/split/elements/complex_elements.hpp"
-#include "engines/cuda/split/elements/elements.cuh"
+#include "engines/cuda/split/elements.cuh"
+#include "engines/cuda/split/integer_elements.hpp"
+#include "engines/cuda/split/split_task.hpp"
 
 namespace kintsugi::core::cuda {
 

@@ -4,7 +4,7 @@
 #include "engines/cuda/ptx/griddepcontrol.cuh"
 #include "engines/cuda/select/finish_range.cuh"
 #include "engines/cuda/select/norm_sums.cuh"
-#include "engines/cuda/split/elements/elements.cuh"
+#include "engines/cuda/split/elements.cuh"
 
 namespace kintsugi::core::cuda {
 

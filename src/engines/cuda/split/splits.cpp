@@ -8,17 +8,15 @@
 #include "base/cuda/cuda_driver.hpp"
 #include "base/status.hpp"
 #include "engines/cuda/arch/architecture.hpp"
-#include "engines/cuda/common/clear.hpp"
 #include "engines/cuda/common/launch.hpp"
 #include "engines/cuda/gemm/clusters.hpp"
 #include "engines/cuda/select/alpha.hpp"
 #include "engines/cuda/select/select.hpp"
-#include "engines/cuda/split/complex_tiles.hpp"
-#include "engines/cuda/split/parts/range_parts.hpp"
+#include "engines/cuda/split/pack_tiles.hpp"
+#include "engines/cuda/split/range_parts.hpp"
 #include "engines/cuda/split/scaling.hpp"
-#include "engines/cuda/split/streaming/streaming.hpp"
+#include "engines/cuda/split/split_task.hpp"
 #include "engines/cuda/split/traversal.hpp"
-#include "engines/cuda/split/weighted_tiles/pack_tiles.hpp"
 
 namespace kintsugi::core::cuda {
 

@@ -7,7 +7,6 @@
 #include "base/status.hpp"
 #include "engines/cuda/arch/architecture.hpp"
 #include "engines/cuda/arch/profile.hpp"
-#include "engines/cuda/common/clear.hpp"
 #include "engines/cuda/common/launch.hpp"
 #include "engines/cuda/gemm/clusters.hpp"
 #include "engines/cuda/gemm/multi_term/multi_term_tiles.hpp"
@@ -40,14 +39,6 @@ const MultiTermKernels* find_kernels(const Schedule& schedule, FormatId format) 
   }
   return nullptr;
 }
-
-// Rows and columns of C, inner indices and batch items.
-struct ProductSize {
-  std::int64_t m;
-  std::int64_t n;
-  std::int64_t k;
-  std::int64_t items;
-};
 
 // Number of the schedule's k-blocks in a k-block of the kernels.
 std::int32_t sub_blocks(const Schedule& schedule) {
@@ -89,15 +80,14 @@ std::vector<MultiTermVariant> possible_variants(const MultiTermKernels& kernels,
   const std::size_t cluster_tiles = sub_blocks(schedule) < 4 ? kernels.tiles.size() : 0;
   for (std::size_t tile = 0; tile < cluster_tiles; ++tile) {
     variants.emplace_back(choose_tile_schedule(kernels.tiles[tile], tile, (costs.*kernels.tile_times)[tile],
-                                               size.m, size.n, size.items, size.k, sub_blocks(schedule),
-                                               clusters, costs));
+                                               size, sub_blocks(schedule), clusters, costs));
   }
   const std::int32_t segments = parallel_segments(schedule, size);
   for (const bool swapped : {false, true}) {
     for (std::size_t tile = 0; tile < kernels.small_tiles.size(); ++tile) {
       const auto choose = [&](std::int32_t segments_in_parallel) {
-        return choose_small_tile(kernels.small_tiles[tile], tile, swapped, size.m, size.n, size.items, size.k,
-                                 schedule.slices_a, sub_blocks(schedule), sms, costs, segments_in_parallel);
+        return choose_small_tile(kernels.small_tiles[tile], tile, swapped, size, schedule.slices_a,
+                                 sub_blocks(schedule), sms, costs, segments_in_parallel);
       };
       // One thread block adds all segments, for which the tile may have no registers.
       if (!divides_k(schedule, size.k) || kernels.small_tiles[tile].adds_segments())

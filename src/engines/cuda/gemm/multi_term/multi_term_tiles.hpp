@@ -12,6 +12,14 @@
 
 namespace kintsugi::core::cuda {
 
+// Rows and columns of C, inner indices and batch items.
+struct ProductSize {
+  std::int64_t m;
+  std::int64_t n;
+  std::int64_t k;
+  std::int64_t items;
+};
+
 struct ClusterTileVariant {
   std::size_t tile = 0;  // index
   TileSchedule schedule;
@@ -27,19 +35,17 @@ constexpr double block_factor(const SmallTile& tile, std::int32_t sub_blocks, bo
   return alone ? costs.four_sums_factor_alone : costs.four_sums_factor;
 }
 
-// Variant by tile `index`, for a device that holds `clusters` clusters. `rows`, `columns` and `k` are those
-// of each of `items` products.
+// Variant by tile `index`, for a device that holds `clusters` clusters.
 constexpr ClusterTileVariant choose_tile_schedule(const MultiTermTile& tile, std::size_t index,
-                                                  const TileTimes& times, std::int64_t rows,
-                                                  std::int64_t columns, std::int64_t items, std::int64_t k,
+                                                  const TileTimes& times, const ProductSize& size,
                                                   std::int32_t sub_blocks, std::int32_t clusters,
                                                   const MultiTermCosts& costs) {
   const auto count = [](std::int64_t length, std::int64_t side) {
     return static_cast<std::int32_t>(divide_up(length, side));
   };
   const TileSchedule schedule =
-      make_tile_schedule(count(rows, term_tile_rows), count(columns, tile.columns),
-                         static_cast<std::int32_t>(items), count(k, term_block), clusters);
+      make_tile_schedule(count(size.m, term_tile_rows), count(size.n, tile.columns),
+                         static_cast<std::int32_t>(size.items), count(size.k, term_block), clusters);
   const int waves = schedule.waves + (schedule.split_tiles() > 0 ? 1 : 0);
   const double k_blocks_of_cluster = static_cast<double>(std::int64_t{schedule.waves} * schedule.k_blocks +
                                                          k_blocks_of_split_tiles(schedule));
@@ -70,24 +76,23 @@ constexpr std::optional<std::int64_t> segment_sum_bytes(std::int64_t rows, std::
   return static_cast<std::int64_t>(bytes);
 }
 
-// Variant by small tile `index`, for a product as in choose_tile_schedule() with `slices` slices of each
-// operand. `segments` counts the segments of k that are computed in parallel; 1 means none.
+// Variant by small tile `index`, for a product with `slices` slices of each operand. `segments` counts the
+// segments of k that are computed in parallel; 1 means none.
 constexpr SmallTileVariant choose_small_tile(const SmallTile& tile, std::size_t index, bool swapped,
-                                             std::int64_t rows, std::int64_t columns, std::int64_t items,
-                                             std::int64_t k, int slices, std::int32_t sub_blocks,
+                                             const ProductSize& size, int slices, std::int32_t sub_blocks,
                                              std::int32_t sm_count, const MultiTermCosts& costs,
                                              std::int32_t segments = 1) {
   constexpr std::int64_t shared_bytes = 227 << 10;  // limit of a thread block; an SM has 1 KiB more
   const double cache_rate = tile.columns > 32 ? costs.cache_rate : costs.narrow_cache_rate;
-  const std::int64_t k_blocks = divide_up(k, term_block);
+  const std::int64_t k_blocks = divide_up(size.k, term_block);
   const std::int64_t vector_bytes = slices * term_block * 2;  // of all slices of a vector in a k-block
-  const double operand_bytes = static_cast<double>(items * (rows + columns) * k_blocks * vector_bytes);
-  if (swapped) std::swap(rows, columns);
+  const double operand_bytes = static_cast<double>(size.items * (size.m + size.n) * k_blocks * vector_bytes);
   SmallTileVariant variant{.tile = index, .swapped = swapped};
-  variant.row_pairs = static_cast<std::int32_t>(divide_up(rows, small_tile_rows * gemm_cluster_size));
-  variant.columns = static_cast<std::int32_t>(divide_up(columns, tile.columns));
+  variant.row_pairs =
+      static_cast<std::int32_t>(divide_up(swapped ? size.n : size.m, small_tile_rows * gemm_cluster_size));
+  variant.columns = static_cast<std::int32_t>(divide_up(swapped ? size.m : size.n, tile.columns));
   variant.segments = segments;
-  const std::int64_t tiles = items * variant.row_pairs * gemm_cluster_size * variant.columns * segments;
+  const std::int64_t tiles = size.items * variant.row_pairs * gemm_cluster_size * variant.columns * segments;
   const auto stages_in = [&](std::int64_t bytes) {
     return static_cast<std::int32_t>(
         std::min<std::int64_t>(max_stages, (bytes - 2048) / tile.stage_bytes(slices)));

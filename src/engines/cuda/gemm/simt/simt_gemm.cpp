@@ -8,11 +8,10 @@
 #include "base/cuda/cuda_driver.hpp"
 #include "engines/cuda/arch/architecture.hpp"
 #include "engines/cuda/arch/profile.hpp"
-#include "engines/cuda/common/items.hpp"
 #include "engines/cuda/common/launch.hpp"
 #include "engines/cuda/gemm/clusters.hpp"
-#include "engines/cuda/gemm/simt/simt_split.hpp"
-#include "engines/cuda/gemm/tile_time.hpp"
+#include "engines/cuda/gemm/simt/simt_tiles.hpp"
+#include "engines/cuda/gemm/times.hpp"
 #include "engines/cuda/recombine/recombine.hpp"
 
 namespace kintsugi::core::cuda {

@@ -1,8 +1,8 @@
 // Native products of small matrices. The thread blocks of a cluster share a tile of C; each computes a part
 // of k.
-#include "engines/cuda/gemm/simt/simt_split.hpp"
 #include "engines/cuda/gemm/simt/simt_tile.cuh"
-#include "engines/cuda/ptx/cluster.cuh"
+#include "engines/cuda/gemm/simt/simt_tiles.hpp"
+#include "engines/cuda/ptx/barriers.cuh"
 #include "engines/cuda/ptx/griddepcontrol.cuh"
 
 namespace kintsugi::core::cuda {

@@ -7,7 +7,6 @@
 #include "engines/cuda/common/operands.cuh"
 #include "engines/cuda/gemm/native_epilogue.cuh"
 #include "engines/cuda/gemm/simt/simt_tiles.hpp"
-#include "engines/cuda/ptx/async_copy.cuh"
 #include "engines/cuda/ptx/shared_memory.cuh"
 
 namespace kintsugi::core::cuda {

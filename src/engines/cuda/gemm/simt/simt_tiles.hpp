@@ -2,8 +2,11 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
+#include <cstdint>
 
 #include "base/embedding.hpp"
+#include "base/view.hpp"
 
 namespace kintsugi::core::cuda {
 
@@ -38,5 +41,17 @@ inline constexpr std::array simt_tiles_c32{SimtTile{.side = 64, .blocks_per_sm =
                                            SimtTile{.side = 32, .blocks_per_sm = 2, .time = 1}};
 inline constexpr std::array simt_tiles_c64{SimtTile{.side = 64, .blocks_per_sm = 1, .time = 1.5F},
                                            SimtTile{.side = 32, .blocks_per_sm = 2, .time = 1}};
+
+// Native FP32 products of small matrices: the thread blocks of a cluster divide the inner indices among them.
+
+inline constexpr std::size_t simt_split_tile = 1;  // index in simt_tiles_f32 of the tile
+inline constexpr int simt_split_blocks = 7;        // most thread blocks per cluster; 8 leave SMs idle (H100)
+
+// Number of inner indices of each of `blocks` thread blocks, except the last one. It is a multiple of whole
+// steps, since single inner indices take several times as long.
+constexpr std::int64_t split_length(std::int64_t k, std::int64_t blocks) {
+  return round_up(divide_up(k, blocks),
+                  std::int64_t{simt_depth<float>(simt_tiles_f32[simt_split_tile].side)});
+}
 
 }  // namespace kintsugi::core::cuda

@@ -6,7 +6,7 @@
 #include "engines/cuda/arch/architecture.hpp"
 #include "engines/cuda/gemm/clusters.hpp"
 #include "engines/cuda/gemm/multi_term/multi_term_gemm.hpp"
-#include "engines/cuda/gemm/weighted_tiles/failing_tile.hpp"
+#include "engines/cuda/gemm/weighted_tiles/weighted_tile_params.hpp"
 
 namespace kintsugi::core::cuda {
 

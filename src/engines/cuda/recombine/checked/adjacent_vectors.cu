@@ -4,8 +4,8 @@
 // a line is read once for all open elements of its vectors; alone, each of them reads 32 bytes for every 8
 // that it needs.
 #include "engines/cuda/common/operands.cuh"
-#include "engines/cuda/recombine/checked/adjacent_vectors.hpp"
-#include "engines/cuda/recombine/checked/pair_sums.cuh"
+#include "engines/cuda/recombine/checked/checked.hpp"
+#include "engines/cuda/recombine/checked/open_elements.cuh"
 
 namespace kintsugi::core::cuda {
 

@@ -4,16 +4,11 @@
 
 #include "arith/residue/remainder.hpp"
 #include "base/status.hpp"
-#include "engines/cuda/common/clear.hpp"
 #include "engines/cuda/common/launch.hpp"
 #include "engines/cuda/gemm/clusters.hpp"
 #include "engines/cuda/recombine/arguments.hpp"
-#include "engines/cuda/recombine/checked/adjacent_vectors.hpp"
-#include "engines/cuda/recombine/checked/chain_task.hpp"
-#include "engines/cuda/recombine/checked/checked_digits.hpp"
-#include "engines/cuda/recombine/checked/exact_lanes.hpp"
+#include "engines/cuda/recombine/checked/checked.hpp"
 #include "engines/cuda/recombine/recombine.hpp"
-#include "engines/cuda/recombine/wide/digits.hpp"
 
 namespace kintsugi::core::cuda {
 
@@ -154,7 +149,7 @@ void recompute(const Queue& queue, const DeviceTile& block, const DeviceOpenElem
 void choose_checked(const Queue& queue, const DeviceSide& a, const DeviceSide& b,
                     const DeviceCheckedChain& chain, DeviceSelection* selection, DeviceCheckState* state,
                     DeviceReport* report) {
-  static const KernelName kernel{"sample", "sample_open_elements", waits_for_grid_dependency};
+  static const KernelName kernel{"chain", "sample_open_elements", waits_for_grid_dependency};
   const std::int64_t length = a.matrix.length();
   const bool is_single = a.matrix.type == ElementType::f32 || a.matrix.type == ElementType::c32;
   const SampleTask task{

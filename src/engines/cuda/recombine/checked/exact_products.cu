@@ -5,9 +5,8 @@
 // summed in two doubles each; nearly all of these sums are certain.
 #include <type_traits>
 
-#include "engines/cuda/recombine/checked/exact_lanes.hpp"
+#include "engines/cuda/recombine/checked/checked.hpp"
 #include "engines/cuda/recombine/checked/open_elements.cuh"
-#include "engines/cuda/recombine/checked/pair_sums.cuh"
 
 namespace kintsugi::core::cuda {
 
