@@ -1,13 +1,9 @@
-#include "groups.hpp"
-
 #include <exception>
 #include <optional>
-#include <string>
-#include <string_view>
 
-#include "record/record.hpp"
-#include "settings.hpp"
-#include "sites/site.hpp"
+#include "answer.hpp"
+#include "core/settings.hpp"
+#include "core/sites/site.hpp"
 
 namespace kintsugi::cublas {
 
@@ -15,18 +11,16 @@ namespace {
 
 class GroupsAnswer {
  public:
-  GroupsAnswer(const Symbol& symbol, Handle handle, std::vector<Call>& groups, const ForwardGroups& forward)
-      : symbol_(symbol), origin_(handle), groups_(groups), forward_(forward) {
-    const Site* const site = current_site();
-    for (Call& group : groups) group.site = site;
-  }
+  GroupsAnswer(const Symbol& symbol, Handle handle, std::vector<ProductCall>& groups,
+               const ForwardGroups& forward)
+      : symbol_(symbol), origin_(handle), groups_(groups), forward_(forward) {}
 
   int run() {
-    if (!groups_[0].type) return forward_unsupported();
+    if (!groups_[0].is_supported) return forward_unsupported();
     if (const char* reason = reason_for_all()) return forward_all(reason);
     std::size_t emulated = 0;
     try {
-      for (const Call& group : groups_) {
+      for (const ProductCall& group : groups_) {
         choices_.push_back(choice_of(group));
         if (choices_.back().emulates()) ++emulated;
       }
@@ -34,7 +28,7 @@ class GroupsAnswer {
       return forward_(0, groups_.size());
     }
     if (emulated == 0) {
-      for (std::size_t i = 0; i < groups_.size(); ++i) note(i, choices_[i].why);
+      for (std::size_t i = 0; i < groups_.size(); ++i) note(symbol_, groups_[i], "", choices_[i].why);
       return forward_(0, groups_.size());
     }
     return run_choices();
@@ -52,22 +46,20 @@ class GroupsAnswer {
   // Returns the reason for which cuBLAS must answer the whole call; nullptr: there is none.
   const char* reason_for_all() {
     if (settings().is_malformed()) return settings().malformed.c_str();
-    for (const Call& group : groups_)
+    for (const ProductCall& group : groups_)
       if (const char* reason = reason_to_forward(group); reason != nullptr && !is_empty(group)) return reason;
     if (settings().policy == Policy::native && groups_[0].site == nullptr)
       return "policy native forwards every call";
     if (const char* reason = read_state(origin_, state_)) return reason;
     if (state_.pointer_mode != KINTSUGI_SCALARS_ON_HOST) return "scalars of groups in device memory";
-    return origin_.reason_in_arithmetic(*groups_[0].type);
+    return origin_.reason_in_arithmetic(groups_[0].type);
   }
 
-  Choice choice_of(const Call& group) const {
+  Choice choice_of(const ProductCall& group) const {
     if (const char* reason = reason_to_forward(group)) return {.why = reason};
     DecisionPointer decision = decide(group, state_);
     note_decision(symbol_.name(), *decision);
-    if (!decision->emulates) {
-      return {.why = decision->why};
-    }
+    if (!decision->emulates) return {.why = decision->why};
     return {.decision = std::move(decision)};
   }
 
@@ -76,7 +68,7 @@ class GroupsAnswer {
     std::size_t first = 0;  // the first group that is not enqueued yet
     for (std::size_t i = 0; i <= groups_.size(); ++i) {
       if (i < groups_.size() && !choices_[i].emulates()) {
-        note(i, choices_[i].why);
+        note(symbol_, groups_[i], "", choices_[i].why);
         continue;
       }
       if (const int status = first < i ? forward_(first, i - first) : success; status != success)
@@ -94,12 +86,11 @@ class GroupsAnswer {
     const std::string failure = emulate(decision, groups_[i], state_, sample.handle());
     if (failure.empty()) {
       sample.note_execution();
-      if (records_calls())
-        record({.candidates = decision.candidates, .why = decision.why, .failed = false}, i);
+      note(symbol_, groups_[i], decision.candidates, decision.why);
       return success;
     }
     note_failure(symbol_.name(), failure);
-    if (records_calls()) record({.candidates = "", .why = failure, .failed = true}, i);
+    note(symbol_, groups_[i], "", failure, true);
     return forward_(i, 1);
   } catch (const std::exception&) {  // No memory; C is not written yet.
     return forward_(i, 1);
@@ -112,21 +103,13 @@ class GroupsAnswer {
   }
 
   int forward_all(std::string_view why) const {
-    for (std::size_t i = 0; i < groups_.size(); ++i) note(i, why);
+    for (const ProductCall& group : groups_) note(symbol_, group, "", why);
     return forward_(0, groups_.size());
-  }
-
-  void note(std::size_t i, std::string_view why) const {
-    if (records_calls()) record({.candidates = "", .why = std::string(why), .failed = false}, i);
-  }
-  void record(const CallOutcome& outcome, std::size_t i) const noexcept try {
-    record_call(symbol_.name(), groups_[i], outcome);
-  } catch (const std::exception&) {  // The record lacks the group.
   }
 
   const Symbol& symbol_;
   const HandleOrigin origin_;
-  std::vector<Call>& groups_;
+  std::vector<ProductCall>& groups_;
   const ForwardGroups& forward_;
   CallState state_;
   std::vector<Choice> choices_;
@@ -134,10 +117,13 @@ class GroupsAnswer {
 
 }  // namespace
 
-int answer_groups(const Symbol& symbol, Handle handle, std::vector<Call>& groups,
+int answer_groups(const Invocation& invocation, Handle handle, std::vector<ProductCall>& groups,
                   const ForwardGroups& forward) {
   const CallUnderWay under_way;
-  return GroupsAnswer(symbol, handle, groups, forward).run();
+  const Site* const site = site_of(invocation.return_address, take_announced_site());
+  for (ProductCall& group : groups) group.site = site;
+  if (site != nullptr && site->rule.is_native() && !records_calls()) return forward(0, groups.size());
+  return GroupsAnswer(invocation.symbol, handle, groups, forward).run();
 }
 
 }  // namespace kintsugi::cublas
