@@ -6,7 +6,6 @@
 #include <optional>
 
 #include "answer.hpp"
-#include "core/region.hpp"
 #include "core/settings.hpp"
 #include "core/sites/site.hpp"
 

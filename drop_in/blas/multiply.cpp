@@ -6,7 +6,6 @@
 
 #include "answer.hpp"
 #include "core/lock.hpp"
-#include "core/region.hpp"
 #include "core/settings.hpp"
 #include "core/sites/site.hpp"
 #include "level3/compose.hpp"
@@ -25,16 +24,6 @@ using Handle = std::unique_ptr<kintsugi_handle_s, HandleDeleter>;
 Handle new_handle() {
   kintsugi_handle handle = nullptr;
   return Handle(kintsugi_create(&handle) == KINTSUGI_SUCCESS ? handle : nullptr);
-}
-
-kintsugi_operands operands_of(const Call& call) {
-  kintsugi_operands operands = KINTSUGI_OPERANDS_INIT;
-  operands.alpha = call.alpha;
-  operands.a = call.a;
-  operands.b = call.b;
-  operands.beta = call.beta;
-  operands.c = call.c;
-  return operands;
 }
 
 kintsugi_status library_gemm(kintsugi_handle handle, const Call& call, const char* accuracy,

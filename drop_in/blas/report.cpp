@@ -1,6 +1,6 @@
 // What is the BLAS drop-in's own in the report: the members of a problem and of a call site, the table, the
 // outputs of call sites, and when the report is written.
-#include "core/report.hpp"
+#include "core/record.hpp"
 
 #include <cerrno>
 #include <cstdio>

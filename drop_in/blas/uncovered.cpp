@@ -97,42 +97,24 @@ asm(R"(
 .globl kintsugi_first_call
 kintsugi_first_call:
   .cfi_startproc
-  pushq %rdi
-  pushq %rsi
-  pushq %rdx
-  pushq %rcx
-  pushq %r8
-  pushq %r9
-  pushq %rax
+.irp register, rdi, rsi, rdx, rcx, r8, r9, rax
+  pushq %\register
+.endr
   subq $128, %rsp
   .cfi_def_cfa_offset 192
-  movups %xmm0, (%rsp)
-  movups %xmm1, 16(%rsp)
-  movups %xmm2, 32(%rsp)
-  movups %xmm3, 48(%rsp)
-  movups %xmm4, 64(%rsp)
-  movups %xmm5, 80(%rsp)
-  movups %xmm6, 96(%rsp)
-  movups %xmm7, 112(%rsp)
+.irp number, 0, 1, 2, 3, 4, 5, 6, 7
+  movups %xmm\number, 16*\number(%rsp)
+.endr
   movq %r11, %rdi
   call kintsugi_look_up_uncovered
   movq %rax, %r11
-  movups (%rsp), %xmm0
-  movups 16(%rsp), %xmm1
-  movups 32(%rsp), %xmm2
-  movups 48(%rsp), %xmm3
-  movups 64(%rsp), %xmm4
-  movups 80(%rsp), %xmm5
-  movups 96(%rsp), %xmm6
-  movups 112(%rsp), %xmm7
+.irp number, 0, 1, 2, 3, 4, 5, 6, 7
+  movups 16*\number(%rsp), %xmm\number
+.endr
   addq $128, %rsp
-  popq %rax
-  popq %r9
-  popq %r8
-  popq %rcx
-  popq %rdx
-  popq %rsi
-  popq %rdi
+.irp register, rax, r9, r8, rcx, rdx, rsi, rdi
+  popq %\register
+.endr
   .cfi_def_cfa_offset 8
   jmp *%r11
   .cfi_endproc

@@ -82,37 +82,36 @@ struct Driver {
   int (*event_elapsed)(float*, void*, void*) = find("cuEventElapsedTime");
 };
 
-Driver find_driver() { return {}; }
-
-constinit MadeOnce<Driver> driver_once(find_driver);
+constinit MadeOnce<Driver> driver_once([] { return Driver(); });
+const Driver& the_driver() { return driver_once.get(); }
 
 }  // namespace
 
 std::optional<int> current_device() {
-  const Driver& driver = driver_once.get();
+  const Driver& driver = the_driver();
   int device = 0;
   if (driver.context_device == nullptr || driver.context_device(&device) != 0) return std::nullopt;
   return device;
 }
 
 bool is_captured(void* stream) {
-  const Driver& driver = driver_once.get();
+  const Driver& driver = the_driver();
   int status = 0;
   return driver.is_capturing != nullptr && (driver.is_capturing(stream, &status) != 0 || status != 0);
 }
 
 void* make_event() {
-  const Driver& driver = driver_once.get();
+  const Driver& driver = the_driver();
   void* event = nullptr;
   const bool has_events = driver.event_create != nullptr && driver.event_record != nullptr &&
                           driver.event_query != nullptr && driver.event_elapsed != nullptr;
   return has_events && driver.event_create(&event, 0) == 0 ? event : nullptr;
 }
 
-bool record_event(void* event, void* stream) { return driver_once.get().event_record(event, stream) == 0; }
+bool record_event(void* event, void* stream) { return the_driver().event_record(event, stream) == 0; }
 
 std::optional<double> seconds_between(void* first, void* second) {
-  const Driver& driver = driver_once.get();
+  const Driver& driver = the_driver();
   float milliseconds = 0;
   if (driver.event_query(second) != 0 || driver.event_elapsed(&milliseconds, first, second) != 0)
     return std::nullopt;
@@ -120,7 +119,7 @@ std::optional<double> seconds_between(void* first, void* second) {
 }
 
 bool set_to_zero(void* memory, std::size_t bytes, void* stream) {
-  const Driver& driver = driver_once.get();
+  const Driver& driver = the_driver();
   return driver.set_bytes != nullptr &&
          driver.set_bytes(reinterpret_cast<std::uintptr_t>(memory), 0, bytes, stream) == 0;
 }
@@ -128,7 +127,7 @@ bool set_to_zero(void* memory, std::size_t bytes, void* stream) {
 namespace {
 
 bool copy_rows(const DeviceRows& rows, const Copy2d::Side& target, void* stream) {
-  const Driver& driver = driver_once.get();
+  const Driver& driver = the_driver();
   if (driver.copy_2d == nullptr) return false;
   Copy2d copy;
   copy.source.device = reinterpret_cast<std::uintptr_t>(rows.first);
@@ -156,12 +155,12 @@ bool copy_to_host(const DeviceRows& rows, void* target, void* stream) {
 }
 
 bool synchronize(void* stream) {
-  const Driver& driver = driver_once.get();
+  const Driver& driver = the_driver();
   return driver.stream_synchronize != nullptr && driver.stream_synchronize(stream) == 0;
 }
 
 bool fill_rows(const void* row, const DeviceRows& rows, void* stream) {
-  const Driver& driver = driver_once.get();
+  const Driver& driver = the_driver();
   if (driver.copy_2d == nullptr) return false;
   const auto first = reinterpret_cast<std::uintptr_t>(rows.first);
   Copy2d copy;
@@ -184,7 +183,7 @@ namespace {
 
 // Returns the bytes of a device's memory; 0 if the driver does not tell.
 std::int64_t memory_bytes(int device) {
-  const Driver& driver = driver_once.get();
+  const Driver& driver = the_driver();
   std::size_t bytes = 0;
   if (driver.device_total_memory == nullptr || driver.device_total_memory(&bytes, device) != 0) return 0;
   return static_cast<std::int64_t>(bytes);
@@ -193,7 +192,7 @@ std::int64_t memory_bytes(int device) {
 // Makes a memory pool of the device. The pool keeps up to `kept_bytes` of freed memory when the device
 // synchronizes. Returns nullptr if the driver makes no pool.
 void* make_pool(int device, std::int64_t kept_bytes) {
-  const Driver& driver = driver_once.get();
+  const Driver& driver = the_driver();
   PoolProperties properties;
   properties.location = device;
   void* pool = nullptr;
@@ -246,17 +245,17 @@ Workspace::Workspace(int device, std::size_t bytes, void* stream) : bytes_(bytes
   if (bytes == 0) return;
   void* const pool = pool_of(device);
   std::uintptr_t memory = 0;
-  if (pool != nullptr && driver_once.get().pool_allocate(&memory, bytes, pool, stream) == 0)
+  if (pool != nullptr && the_driver().pool_allocate(&memory, bytes, pool, stream) == 0)
     pointer_ = reinterpret_cast<void*>(memory);
 }
 
 Workspace::~Workspace() {
-  if (pointer_ != nullptr) driver_once.get().memory_free(reinterpret_cast<std::uintptr_t>(pointer_), stream_);
+  if (pointer_ != nullptr) the_driver().memory_free(reinterpret_cast<std::uintptr_t>(pointer_), stream_);
 }
 
 void give_back_workspaces() {
   for (const DevicePool& device : pools)
-    if (void* pool = device.pool.load(); pool != nullptr) driver_once.get().pool_trim(pool, 0);
+    if (void* pool = device.pool.load(); pool != nullptr) the_driver().pool_trim(pool, 0);
 }
 
 }  // namespace kintsugi::cublas

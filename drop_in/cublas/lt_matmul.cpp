@@ -12,33 +12,13 @@ namespace kintsugi::cublas {
 
 namespace {
 
-// Numbers of cublasLtMatmulDescAttributes_t and cublasLtMatrixLayoutAttribute_t.
-enum Description : int {
-  compute_type = 0,
-  scale_type = 1,
-  pointer_mode = 2,
-  op_of_a = 3,
-  op_of_b = 4,
-  op_of_c = 5,
-  fill_mode = 6,
-  epilogue = 7,
-  bias_pointer = 8,
-  a_scale_pointer = 17,
-  d_scale_pointer = 20,
-  bias_data_type = 26,
-  emulation_descriptor = 38
-};
-enum LayoutMember : int {
-  data_type = 0,
-  order = 1,
-  row_count = 2,
-  column_count = 3,
-  leading_dimension = 4,
-  batch_count = 5,
-  batch_stride = 6,
-  plane_offset = 7,
-  batch_mode = 8
-};
+// Numbers of cublasLtMatmulDescAttributes_t.
+constexpr int compute_type = 0, scale_type = 1, pointer_mode = 2, op_of_a = 3, op_of_b = 4, op_of_c = 5,
+              fill_mode = 6, epilogue = 7, bias_pointer = 8, a_scale_pointer = 17, d_scale_pointer = 20,
+              bias_data_type = 26, emulation_descriptor = 38;
+// Numbers of cublasLtMatrixLayoutAttribute_t.
+constexpr int data_type = 0, storage_order = 1, row_count = 2, column_count = 3, leading_dimension = 4,
+              batch_count = 5, batch_stride = 6, plane_offset = 7, batch_mode = 8;
 constexpr int fill_full = 2, column_order = 0;
 
 constinit Symbol description_getter("cublasLtMatmulDescGetAttribute");
@@ -61,7 +41,7 @@ struct MatrixLayout {
 
   explicit MatrixLayout(const void* layout)
       : type(attribute<int>(layout_getter, layout, data_type, -1)),
-        order(attribute<int>(layout_getter, layout, LayoutMember::order, -1)),
+        order(attribute<int>(layout_getter, layout, storage_order, -1)),
         rows(attribute<std::int64_t>(layout_getter, layout, row_count, -1)),
         columns(attribute<std::int64_t>(layout_getter, layout, column_count, -1)),
         ld(attribute<std::int64_t>(layout_getter, layout, leading_dimension, -1)),
@@ -80,15 +60,7 @@ bool is_unsupported(const void* layout) {
 // Arguments of cublasLtMatmul that an emulation needs.
 struct Matmul {
   void* handle;
-  const void* description;
-  const void* alpha;
-  const void* a;
-  const void* layout_a;
-  const void* b;
-  const void* layout_b;
-  const void* beta;
-  const void* c;
-  const void* layout_c;
+  const void *description, *alpha, *a, *layout_a, *b, *layout_b, *beta, *c, *layout_c;
   void* d;
   const void* layout_d;
   void* workspace;
@@ -108,25 +80,10 @@ struct Matmul {
 
 // ------------------------------------------------------------------ epilogues with an activation
 
-constexpr bool is_activation(std::uint32_t epilogue) {
-  const std::uint32_t activation = epilogue & ~epilogue_bias;
+constexpr bool is_activation(std::uint32_t requested) {
+  const std::uint32_t activation = requested & ~epilogue_bias;
   return activation == epilogue_relu || activation == epilogue_gelu;
 }
-
-// Arguments for an epilogue. `d` is the FP32 matrix D, which holds the product. `description` is the call's
-// description, which names the epilogue. The others are further arguments of the call.
-struct PendingEpilogue {
-  void* handle;
-  const void* description;
-  Op op_a, op_b;
-  std::int64_t m, n;
-  void* d;
-  const void* layout_d;
-  void* workspace;
-  std::size_t workspace_bytes;
-  void* stream;
-  int device;
-};
 
 constinit Symbol real_matmul("cublasLtMatmul");
 constinit Symbol make_layout("cublasLtMatrixLayoutCreate");
@@ -157,27 +114,24 @@ class PackedLayout {
   void* layout_ = nullptr;
 };
 
-// Enqueues the epilogue as a product of cuBLASLt: matrices of zeros with few inner indices are multiplied and
+// Enqueues the epilogue of an FP32 product, which D holds, as a product of cuBLASLt: matrices of zeros with few inner indices are multiplied and
 // their product added to D, and cuBLASLt applies the epilogue to the sum. D is read and written once, and
 // GELU is computed as cuBLAS does. Returns the reason for which nothing was enqueued; nullptr: there is none.
-const char* apply_epilogue(const PendingEpilogue& e) {
-  const auto bytes = static_cast<std::size_t>(inner_count * std::max(e.m, e.n)) * sizeof(float);
-  const Workspace zeros(e.device, bytes, e.stream);
-  if (zeros.pointer() == nullptr || !set_to_zero(zeros.pointer(), bytes, e.stream))
+const char* apply_epilogue(const Matmul& matmul, const Call& call, int device) {
+  const auto bytes = static_cast<std::size_t>(inner_count * std::max(call.m, call.n)) * sizeof(float);
+  const Workspace zeros(device, bytes, matmul.stream);
+  if (zeros.pointer() == nullptr || !set_to_zero(zeros.pointer(), bytes, matmul.stream))
     return "there is no memory for an epilogue";
-  const bool is_plain_a = e.op_a == Op::n;
-  const bool is_plain_b = e.op_b == Op::n;
-  const PackedLayout a(is_plain_a ? e.m : inner_count, is_plain_a ? inner_count : e.m);
-  const PackedLayout b(is_plain_b ? inner_count : e.n, is_plain_b ? e.n : inner_count);
+  const bool is_plain_a = call.op_a == Op::n, is_plain_b = call.op_b == Op::n;
+  const PackedLayout a(is_plain_a ? call.m : inner_count, is_plain_a ? inner_count : call.m);
+  const PackedLayout b(is_plain_b ? inner_count : call.n, is_plain_b ? call.n : inner_count);
   if (a.get() == nullptr || b.get() == nullptr) return "cuBLAS makes no layout for an epilogue";
   constexpr float one = 1;
-  const void* const scalar = &one;
-  const void* const zero_matrix = zeros.pointer();
-  const void* const c = e.d;
+  const void *const scalar = &one, *const zero_matrix = zeros.pointer(), *const c = matmul.d;
   const void* const no_algorithm = nullptr;
-  const int status = call_real(real_matmul, e.handle, e.description, scalar, zero_matrix, a.get(),
-                               zero_matrix, b.get(), scalar, c, e.layout_d, e.d, e.layout_d, no_algorithm,
-                               e.workspace, e.workspace_bytes, e.stream);
+  const int status = call_real(real_matmul, matmul.handle, matmul.description, scalar, zero_matrix, a.get(),
+                               zero_matrix, b.get(), scalar, c, matmul.layout_d, matmul.d, matmul.layout_d,
+                               no_algorithm, matmul.workspace, matmul.workspace_bytes, matmul.stream);
   return status == success ? nullptr : "cuBLAS does not apply the epilogue alone";
 }
 
@@ -234,19 +188,7 @@ class MatmulOrigin : public Origin {
 
   // Applies the activation, after the bias if there is one.
   const char* enqueue_after(const CallState& state) const override {
-    if (!has_epilogue_after_) return nullptr;
-    return apply_epilogue({.handle = matmul_.handle,
-                           .description = matmul_.description,
-                           .op_a = call_.op_a,
-                           .op_b = call_.op_b,
-                           .m = call_.m,
-                           .n = call_.n,
-                           .d = matmul_.d,
-                           .layout_d = matmul_.layout_d,
-                           .workspace = matmul_.workspace,
-                           .workspace_bytes = matmul_.workspace_bytes,
-                           .stream = state.stream,
-                           .device = state.device});
+    return has_epilogue_after_ ? apply_epilogue(matmul_, call_, state.device) : nullptr;
   }
 
   bool computes_product(kintsugi_type type) const override {
@@ -382,21 +324,8 @@ extern "C" __attribute__((visibility("default"))) int cublasLtMatmul(
                      layout_d, algorithm, workspace, workspace_bytes, stream);
   };
   if (!intercepts(invocation.return_address) || handle == nullptr) return forward();
-  const Matmul matmul{.handle = handle,
-                      .description = description,
-                      .alpha = alpha,
-                      .a = a,
-                      .layout_a = layout_a,
-                      .b = b,
-                      .layout_b = layout_b,
-                      .beta = beta,
-                      .c = c,
-                      .layout_c = layout_c,
-                      .d = d,
-                      .layout_d = layout_d,
-                      .workspace = workspace,
-                      .workspace_bytes = workspace_bytes,
-                      .stream = stream};
+  const Matmul matmul{handle,   description, alpha,    a,         layout_a,        b,     layout_b, beta, c,
+                      layout_c, d,           layout_d, workspace, workspace_bytes, stream};
   const MatmulOrigin origin(matmul);
   return answer(invocation, origin, origin.call(), Forward(forward));
 }

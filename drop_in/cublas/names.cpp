@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <initializer_list>
 #include <numeric>
 #include <vector>
 
@@ -97,17 +98,12 @@ int call_product(const Invocation& invocation, kintsugi_type type, Handle handle
 
 // ------------------------------------------------------------------ grouped batches
 
-// Groups of products whose matrices are given by pointers. Shapes and scalars of the groups are in host memory,
-// arrays of the pointers to their matrices in device memory.
-
-// Arguments of a grouped batch, without types.
+// Arguments of a grouped batch, without types. Shapes and scalars of the groups are in host memory, arrays of the
+// pointers to their matrices in device memory.
 template <class Int>
 struct Groups {
-  const int* op_a;
-  const int* op_b;
-  const Int* m;
-  const Int* n;
-  const Int* k;
+  const int *op_a, *op_b;
+  const Int *m, *n, *k;
   const void* alpha;
   const void* const* a;
   const Int* lda;
@@ -122,10 +118,7 @@ struct Groups {
   // True if an array is null, if there is no group, or if a group has a negative number of products.
   bool is_invalid_or_empty() const {
     for (const void* array :
-         {static_cast<const void*>(op_a), static_cast<const void*>(op_b), static_cast<const void*>(m),
-          static_cast<const void*>(n), static_cast<const void*>(k), alpha, static_cast<const void*>(a),
-          static_cast<const void*>(lda), static_cast<const void*>(b), static_cast<const void*>(ldb), beta,
-          static_cast<const void*>(c), static_cast<const void*>(ldc), static_cast<const void*>(sizes)})
+         std::initializer_list<const void*>{op_a, op_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc, sizes})
       if (array == nullptr) return true;
     return count <= 0 || std::any_of(sizes, sizes + count, [](Int size) { return size < 0; });
   }
@@ -135,21 +128,9 @@ struct Groups {
     const auto scalar_at = [&](const void* scalars) {
       return static_cast<const char*>(scalars) + first * scalar_bytes;
     };
-    return {.op_a = op_a + first,
-            .op_b = op_b + first,
-            .m = m + first,
-            .n = n + first,
-            .k = k + first,
-            .alpha = scalar_at(alpha),
-            .a = a + products,
-            .lda = lda + first,
-            .b = b + products,
-            .ldb = ldb + first,
-            .beta = scalar_at(beta),
-            .c = c + products,
-            .ldc = ldc + first,
-            .count = new_count,
-            .sizes = sizes + first};
+    return {op_a + first,     op_b + first, m + first,   n + first,    k + first,
+            scalar_at(alpha), a + products, lda + first, b + products, ldb + first,
+            scalar_at(beta),  c + products, ldc + first, new_count,    sizes + first};
   }
 
   // Returns the first group as a batch by pointers.
@@ -211,37 +192,24 @@ int gemm_grouped_ex(const Invocation& invocation, Handle handle, const Groups<In
 // Returns an argument of a part of a call as cuBLAS takes it.
 template <Argument argument>
 auto argument_of(const Call& call) {
+  // clang-format off
   using enum Argument;
-  if constexpr (argument == side)
-    return call.side == Side::left ? side_left : side_right;
-  else if constexpr (argument == uplo)
-    return call.uplo == Uplo::lower ? fill_lower : fill_upper;
-  else if constexpr (argument == op_a)
-    return static_cast<int>(call.op_a);
-  else if constexpr (argument == diag)
-    return call.diag == Diag::unit ? diagonal_unit : diagonal_not_unit;
-  else if constexpr (argument == m)
-    return call.m;
-  else if constexpr (argument == n)
-    return call.n;
-  else if constexpr (argument == k)
-    return call.k;
-  else if constexpr (argument == alpha)
-    return call.alpha;
-  else if constexpr (argument == a)
-    return call.a;
-  else if constexpr (argument == lda)
-    return call.lda;
-  else if constexpr (argument == b)
-    return call.b;
-  else if constexpr (argument == ldb)
-    return call.ldb;
-  else if constexpr (argument == beta)
-    return call.beta;
-  else if constexpr (argument == c)
-    return call.c;
-  else
-    return call.ldc;
+  if constexpr (argument == side) return call.side == Side::left ? side_left : side_right;
+  else if constexpr (argument == uplo) return call.uplo == Uplo::lower ? fill_lower : fill_upper;
+  else if constexpr (argument == op_a) return static_cast<int>(call.op_a);
+  else if constexpr (argument == diag) return call.diag == Diag::unit ? diagonal_unit : diagonal_not_unit;
+  else if constexpr (argument == m) return call.m;
+  else if constexpr (argument == n) return call.n;
+  else if constexpr (argument == k) return call.k;
+  else if constexpr (argument == alpha) return call.alpha;
+  else if constexpr (argument == a) return call.a;
+  else if constexpr (argument == lda) return call.lda;
+  else if constexpr (argument == b) return call.b;
+  else if constexpr (argument == ldb) return call.ldb;
+  else if constexpr (argument == beta) return call.beta;
+  else if constexpr (argument == c) return call.c;
+  else return call.ldc;
+  // clang-format on
 }
 
 // Parts use the caller's type of integers, since their sizes do not exceed the caller's sizes.

@@ -8,7 +8,7 @@
 
 #include "answer.hpp"
 #include "core/lock.hpp"
-#include "core/report.hpp"
+#include "core/record.hpp"
 #include "core/settings.hpp"
 #include "core/symbol.hpp"
 

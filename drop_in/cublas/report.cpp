@@ -1,6 +1,6 @@
 // What is the own of the drop-in for cuBLAS in the report: the members of a problem and of a call site, and the
 // table.
-#include "core/report.hpp"
+#include "core/record.hpp"
 
 #include <algorithm>
 #include <cstdio>

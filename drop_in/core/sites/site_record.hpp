@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "core/region.hpp"
+#include "core/call.hpp"
 #include "place.hpp"
 
 namespace kintsugi::drop_in {
