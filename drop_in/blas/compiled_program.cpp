@@ -1,5 +1,5 @@
-// What programs call that were compiled with the compiler pass: around calls of BLAS, and for loop nests that
-// the pass proved to be products. A nest is multiplied here if the sites file has an
+// Functions for programs that were compiled with the compiler pass, which call them around calls of BLAS
+// and for loop nests that the pass proved to be products. A nest is multiplied here if the sites file has an
 // emulation for it. Otherwise the program's own loops run, which are recorded as a native call.
 #include <chrono>
 #include <exception>

@@ -13,8 +13,8 @@ namespace kintsugi::blas {
 
 namespace {
 
-// Types of the arguments of the routines s..., d..., c... and z... CBLAS passes complex scalars as pointers. The
-// alpha of herk and the beta of herk and her2k are real for every type.
+// Types of the arguments of the routines s..., d..., c... and z... CBLAS passes complex scalars as pointers.
+// The alpha of herk and the beta of herk and her2k are real for every type.
 template <kintsugi_type number, class ElementType, class Real, class CblasScalar>
 struct Types {
   using Element = ElementType;

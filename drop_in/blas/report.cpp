@@ -1,4 +1,4 @@
-// What is the BLAS drop-in's own in the report: the members of a problem and of a call site, the table, the
+// The BLAS drop-in's own part of the report: the members of a problem and of a call site, the table, the
 // outputs of call sites, and when the report is written.
 #include "core/record.hpp"
 

@@ -22,8 +22,8 @@ struct ArgumentList {
   static constexpr int letters = ((arguments > Argument::layout && arguments < Argument::m) + ...);
 };
 
-// Arguments of families of functions, and their declarations: E is the type of enumerators, N of sizes and leading
-// dimensions, L of strides, A of alpha, B of beta. A matrix that a routine works on in place is c.
+// Arguments of families of functions, and their declarations: E is the type of enumerators, N of sizes and
+// leading dimensions, L of strides, A of alpha, B of beta. A matrix that a routine works on in place is c.
 // clang-format off
 #define KINTSUGI_ARGUMENTS_Gemm op_a, op_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc
 #define KINTSUGI_PARAMETERS_Gemm(E, N, L, A, B)                                                              \

@@ -11,8 +11,8 @@ namespace kintsugi::drop_in {
 // gemmtr is counted as gemmt, and gemm3m as gemm.
 enum class Routine : std::uint8_t { gemm, gemmt, syrk, herk, syr2k, her2k, symm, hemm, trmm, trsm };
 
-// The enumerators of the following types have the order of CBLAS's numbers, but for Layout. `conjugate_only` is
-// conjugation without transposition ('R', CblasConjNoTrans, CUBLAS_OP_CONJG), an extension of OpenBLAS.
+// The enumerators of the following types have the order of CBLAS's numbers, but for Layout. `conjugate_only`
+// is conjugation without transposition ('R', CblasConjNoTrans, CUBLAS_OP_CONJG), an extension of OpenBLAS.
 enum class Op : std::uint8_t {
   n = KINTSUGI_OP_N,
   t = KINTSUGI_OP_T,

@@ -74,6 +74,21 @@ bool leaves_native(const Site* site) {
   return site->rule.policy.empty() ? settings().policy != Policy::emulate : site->rule.policy == "auto";
 }
 
+// Moves the plan into the decision.
+void take_plan(const Made& made, const kintsugi_problem& problem, const Site* site, Decision& decision) {
+  decision.plan.reset(made.plan);
+  const PlanSummary summary = summary_of(made.plan);
+  decision.candidates = summary.candidates;
+  decision.may_be_native = summary.may_be_native;
+  decision.why = (made.not_kept.empty() ? "" : made.not_kept + ". ") + summary.why;
+  if (settings().forces_offload && !summary.is_offloaded) decision.not_kept = summary.offload;
+  if (!made.not_kept.empty()) decision.not_kept = made.not_kept;
+  decision.emulates = !summary.is_native || !leaves_native(site) || summary.is_offloaded;
+  if (!decision.emulates) decision.plan.reset();
+  if (decision.emulates && problem.memory == KINTSUGI_DEVICE)
+    kintsugi_plan_workspace_size(made.plan, &decision.workspace_bytes);
+}
+
 // Multiplies two small matrices and drops the result. An engine's first product opens libraries and starts
 // threads; this call keeps that time out of the recorded time of the first site.
 void warm_up(kintsugi_type type, const kintsugi_options& options) {
@@ -98,25 +113,6 @@ bool is_temporary(kintsugi_status status) {
 }
 
 }  // namespace
-
-ProblemKey problem_key(const Call& call) {
-  return {call.type, call.layout, call.op_a, call.op_b, call.m,   call.n,
-          call.k,    call.lda,    call.ldb,  call.ldc,  call.site};
-}
-
-std::size_t ProblemKeyHash::operator()(const ProblemKey& key) const {
-  const auto product = [](std::int64_t number, std::size_t factor) {
-    return static_cast<std::size_t>(number) * factor;
-  };
-  // The products do not depend on each other, so they run in parallel. Every forwarded call computes a hash.
-  std::size_t hash = product(key.m, 0x9e3779b97f4a7c15u) + product(key.n, 0xbf58476d1ce4e5b9u) +
-                     product(key.k, 0x94d049bb133111ebu) + product(key.lda, 0xd6e8feb86659fd93u) +
-                     product(key.ldb, 0xa0761d6478bd642fu) + product(key.ldc, 0xe7037ed1a0b428dbu);
-  hash += static_cast<std::size_t>(key.type) * 64 + static_cast<std::size_t>(key.layout) * 16 +
-          static_cast<std::size_t>(key.op_a) * 4 + static_cast<std::size_t>(key.op_b);
-  hash ^= reinterpret_cast<std::uintptr_t>(key.site) >> 4;
-  return hash ^ (hash >> 32);
-}
 
 Decision decision_of_native_site(const Site& site) {
   Decision decision;
@@ -149,21 +145,9 @@ Decision new_decision(const Call& call, const kintsugi_problem& problem, kintsug
     }
     return decision;
   }
-  decision.plan.reset(made.plan);
-  const PlanSummary summary = summary_of(made.plan);
-  decision.candidates = summary.candidates;
-  decision.may_be_native = summary.may_be_native;
-  decision.why = (made.not_kept.empty() ? "" : made.not_kept + ". ") + summary.why;
-  if (settings().forces_offload && !summary.is_offloaded) decision.not_kept = summary.offload;
-  if (!made.not_kept.empty()) decision.not_kept = made.not_kept;
-  decision.emulates = !summary.is_native || !leaves_native(site) || summary.is_offloaded;
-  if (!decision.emulates) {
-    decision.plan.reset();
-  } else if (problem.memory == KINTSUGI_DEVICE) {
-    kintsugi_plan_workspace_size(made.plan, &decision.workspace_bytes);
-  } else if (site != nullptr && records_calls()) {
-    warm_up(call.type, options);
-  }
+  take_plan(made, problem, site, decision);
+  const bool is_timed_on_host = problem.memory != KINTSUGI_DEVICE && site != nullptr && records_calls();
+  if (decision.emulates && is_timed_on_host) warm_up(call.type, options);
   return decision;
 }
 

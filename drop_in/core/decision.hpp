@@ -1,5 +1,5 @@
-// Decisions, each on one problem: emulation by a plan, or the hidden library. Each drop-in keeps its decisions
-// for later calls.
+// Decisions, each on one problem: emulation by a plan, or the hidden library. Each drop-in keeps its
+// decisions for later calls.
 #pragma once
 
 #include <atomic>
@@ -32,8 +32,8 @@ class ValuePointer {
   std::unique_ptr<const Value> own_;
 };
 
-// Map from keys to values, which are kept as long as the program lives. A library may have only one object for each pair of types Key and Value, since
-// objects of one type share `recent_`.
+// Map from keys to values, which are kept as long as the program lives. A library may have only one object
+// for each pair of types Key and Value, since objects of one type share `recent_`.
 template <class Key, class Value, class Hash>
 class Kept {
  public:
@@ -110,14 +110,14 @@ struct Decision {
   std::string why;         // one sentence
   std::string not_kept;    // what of the settings the decision does not keep, and why; "": it keeps them
   bool is_final = true;    // false if the next call of the problem may be decided otherwise
-  // Set if there was no memory for a call that a CUDA graph captures. Later captured calls are forwarded, too:
-  // a program that updates an executable graph captures its calls again, and must get the same kernels.
+  // Set if there was no memory for a call that a CUDA graph captures. Later captured calls are forwarded,
+  // too: a program that updates an executable graph captures its calls again, and must get the same kernels.
   std::unique_ptr<std::atomic<bool>> forwards_captured = std::make_unique<std::atomic<bool>>(false);
 };
 
 using DecisionPointer = ValuePointer<Decision>;
 
-// What the plan of a product depends on, if scalars and matrices are in host memory.
+// Everything that the plan of a product depends on, if scalars and matrices are in host memory.
 struct ProblemKey {
   kintsugi_type type;
   Layout layout;
@@ -127,10 +127,26 @@ struct ProblemKey {
 
   bool operator==(const ProblemKey&) const = default;
 };
-ProblemKey problem_key(const Call& call);
+inline ProblemKey problem_key(const Call& call) {
+  return {call.type, call.layout, call.op_a, call.op_b, call.m,   call.n,
+          call.k,    call.lda,    call.ldb,  call.ldc,  call.site};
+}
 
 struct ProblemKeyHash {
-  std::size_t operator()(const ProblemKey& key) const;
+  std::size_t operator()(const ProblemKey& key) const {
+    const auto product = [](std::int64_t number, std::size_t factor) {
+      return static_cast<std::size_t>(number) * factor;
+    };
+    // The products do not depend on each other, so they run in parallel. Every forwarded call computes a
+    // hash.
+    std::size_t hash = product(key.m, 0x9e3779b97f4a7c15u) + product(key.n, 0xbf58476d1ce4e5b9u) +
+                       product(key.k, 0x94d049bb133111ebu) + product(key.lda, 0xd6e8feb86659fd93u) +
+                       product(key.ldb, 0xa0761d6478bd642fu) + product(key.ldc, 0xe7037ed1a0b428dbu);
+    hash += static_cast<std::size_t>(key.type) * 64 + static_cast<std::size_t>(key.layout) * 16 +
+            static_cast<std::size_t>(key.op_a) * 4 + static_cast<std::size_t>(key.op_b);
+    hash ^= reinterpret_cast<std::uintptr_t>(key.site) >> 4;
+    return hash ^ (hash >> 32);
+  }
 };
 
 // Makes a decision by a new plan: by the rule of the call's site, or by the settings if the call has no site.

@@ -6,23 +6,23 @@ namespace kintsugi::drop_in {
 
 namespace {
 
-using Json = nlohmann::json;
+using Document = nlohmann::json;
 
 // Reads the document that describe(buffer, capacity, needed) writes. Its arguments are used as those of
 // kintsugi_plan_describe().
 template <class Describe>
-std::optional<Json> read_document(const Describe& describe) {
+std::optional<Document> read_document(const Describe& describe) {
   std::size_t needed = 0;
   if (describe(nullptr, std::size_t{0}, &needed) != KINTSUGI_SUCCESS) return std::nullopt;
   std::string text(needed, '\0');
   if (describe(text.data(), text.size(), &needed) != KINTSUGI_SUCCESS) return std::nullopt;
   text.resize(needed - 1);
-  return Json::parse(text);
+  return Document::parse(text);
 }
 
 // Sets the sentences on the decision. `words` has first a sentence on the problem, then warnings, then one
 // sentence on the decision, and possibly one on GPUs.
-void set_sentences(PlanSummary& summary, const Json& words) {
+void set_sentences(PlanSummary& summary, const Document& words) {
   std::string& choice = summary.why;
   for (std::size_t i = 1; i < words.size(); ++i) {
     const std::string sentence = words[i];
@@ -44,10 +44,10 @@ std::optional<LibrarySettings> library_settings() {
   });
   if (!document) return std::nullopt;
   LibrarySettings settings;
-  for (const Json& setting : document->at("settings"))
+  for (const Document& setting : document->at("settings"))
     settings.values[setting.at("name")] =
         setting.at("value").is_string() ? setting.at("value").get<std::string>() : "";
-  for (const Json& variable : document->at("ignored_variables"))
+  for (const Document& variable : document->at("ignored_variables"))
     if (variable.at("nearest").is_string())
       settings.misspelt_variables.emplace_back(variable.at("name"), variable.at("nearest"));
   return settings;
@@ -59,10 +59,10 @@ PlanSummary summary_of(kintsugi_plan plan) {
   });
   PlanSummary summary;
   if (!document) return summary;
-  const Json& candidates = document->at("candidates");
+  const Document& candidates = document->at("candidates");
   summary.may_be_native = !candidates.empty() && candidates.back().at("scheme") == "native";
   summary.is_native = summary.may_be_native && candidates.size() == 1;
-  for (const Json& candidate : candidates) {
+  for (const Document& candidate : candidates) {
     if (!summary.candidates.empty()) summary.candidates += ", ";
     summary.candidates += candidate.at("scheme").get<std::string>();
   }
@@ -77,13 +77,14 @@ ExecutionSummary summary_of(kintsugi_handle handle) {
   });
   ExecutionSummary summary;
   if (!document) return summary;
-  if (const Json& candidates = document->at("candidates"); !candidates.empty())
+  if (const Document& candidates = document->at("candidates"); !candidates.empty())
     summary.program = candidates.front().at("scheme");
   summary.recomputed_elements = document->at("recomputed_elements");
   summary.has_special_values = document->at("items_with_special_values") != 0;
-  if (const Json& offload = document->at("offload"); !offload.is_null()) {
+  if (const Document& offload = document->at("offload"); !offload.is_null()) {
     summary.is_offloaded = offload.at("devices") != 0;
-    if (const Json& reason = offload.at("host_reason"); reason.is_string()) summary.offload_obstacle = reason;
+    if (const Document& reason = offload.at("host_reason"); reason.is_string())
+      summary.offload_obstacle = reason;
   }
   return summary;
 }

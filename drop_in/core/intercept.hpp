@@ -20,9 +20,9 @@ extern constinit std::atomic<Interception> interception;
 // Reads the settings, at the program's first call.
 Interception read_interception();
 
-// Depth of nested calls of this library in this thread. Nested calls come from the hidden library, or from the
-// OpenBLAS of Kintsugi, which call routines by exported name. The variable is in static TLS, since every call
-// reads it.
+// Depth of nested calls of this library in this thread. Nested calls come from the hidden library, or from
+// the OpenBLAS of Kintsugi, which call routines by exported name. The variable is in static TLS, since every
+// call reads it.
 extern __attribute__((tls_model("initial-exec"))) constinit thread_local int calls_under_way;
 
 class CallUnderWay {

@@ -1,5 +1,5 @@
-// The record of calls, and what is written of it: the lines of KINTSUGI_EXPLAIN, the JSON document and the table
-// of KINTSUGI_REPORT, the document of kintsugi_cublas_report().
+// The record of calls, and what is written of it: the lines of KINTSUGI_EXPLAIN, the JSON document and the
+// table of KINTSUGI_REPORT, the document of kintsugi_cublas_report().
 #pragma once
 
 #include <cstdint>

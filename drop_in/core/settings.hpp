@@ -1,4 +1,4 @@
-// Settings of the drop-ins, from the environment and the settings file, and what tells the drop-ins apart.
+// Settings of the drop-ins, from the environment and the settings file, and their differences.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ namespace kintsugi::drop_in {
 // Policies of the drop-ins. `force` is `emulate`, except that native products are not accepted.
 enum class Policy : std::uint8_t { automatic, emulate, native, force };
 
-// What tells the drop-ins apart. Each of them defines its own.
+// Differences of the drop-ins. Each of them defines its own.
 struct DropIn {
   const char* library;  // "BLAS" or "cuBLAS"
   bool is_cublas;

@@ -28,7 +28,7 @@ namespace cublas {
 namespace {
 
 // Returns the number of cudaDataType_t.
-int data_type(kintsugi_type type) {
+int number_of(kintsugi_type type) {
   switch (type) {
     case KINTSUGI_F32: return data_f32;
     case KINTSUGI_F64: return data_f64;
@@ -47,7 +47,7 @@ bool has_valid_numbers(const Call& call) {
 }  // namespace
 
 CallType type_of_all(const MatrixTypes& types, kintsugi_type type) {
-  const int wanted = data_type(type);
+  const int wanted = number_of(type);
   if (types.a == wanted && types.b == wanted && types.c == wanted) return type;
   return Unsupported{.field = Field::types, .values = {types.a, types.b, types.c}};
 }

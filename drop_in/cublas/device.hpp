@@ -53,9 +53,9 @@ bool fill_rows(const void* row, const DeviceRows& rows, void* stream);
 // the setting, or a default.
 std::int64_t workspace_limit(int device);
 
-// Memory, from a memory pool of the drop-in, for the work that is enqueued in the stream while the
-// object exists. The pool keeps freed memory, up to the workspace limit, because mapping memory again after
-// each synchronization takes longer than many products. When the program destroys a handle of cuBLAS, the pool
+// Memory, from a memory pool of the drop-in, for the work that is enqueued in the stream while the object
+// exists. The pool keeps freed memory, up to the workspace limit, because mapping memory again after each
+// synchronization takes longer than many products. When the program destroys a handle of cuBLAS, the pool
 // returns its free memory to the device.
 class Workspace {
  public:

@@ -1,6 +1,6 @@
-// Level-3 routines, which are divided into steps by recursion. The order of the triangular or symmetric matrix
-// is halved. Each off-diagonal block becomes a product. Each diagonal block becomes a smaller call of the same
-// routine, which is divided again or left to cuBLAS.
+// Level-3 routines, which are divided into steps by recursion. The order of the triangular or symmetric
+// matrix is halved. Each off-diagonal block becomes a product. Each diagonal block becomes a smaller call of
+// the same routine, which is divided again or left to cuBLAS.
 #include <array>
 #include <cstring>
 #include <exception>

@@ -114,9 +114,10 @@ class PackedLayout {
   void* layout_ = nullptr;
 };
 
-// Enqueues the epilogue of an FP32 product, which D holds, as a product of cuBLASLt: matrices of zeros with few inner indices are multiplied and
-// their product added to D, and cuBLASLt applies the epilogue to the sum. D is read and written once, and
-// GELU is computed as cuBLAS does. Returns the reason for which nothing was enqueued; nullptr: there is none.
+// Enqueues the epilogue of an FP32 product, which D holds, as a product of cuBLASLt: matrices of zeros with
+// few inner indices are multiplied and their product added to D, and cuBLASLt applies the epilogue to the
+// sum. D is read and written once, and GELU is computed as cuBLAS does. Returns the reason for which nothing
+// was enqueued; nullptr: there is none.
 const char* apply_epilogue(const Matmul& matmul, const Call& call, int device) {
   const auto bytes = static_cast<std::size_t>(inner_count * std::max(call.m, call.n)) * sizeof(float);
   const Workspace zeros(device, bytes, matmul.stream);

@@ -11,8 +11,9 @@
 
 #include "answer.hpp"
 
-// Further families, as in core/arguments.hpp. Batches by pointers have arrays of pointers to the matrices. Some
-// have the numbers of the matrices' types among the arguments; those with `compute` also that of the computation.
+// Further families, as in core/arguments.hpp. Batches by pointers have arrays of pointers to the matrices.
+// Some have the numbers of the matrices' types among the arguments; those with `compute` also that of the
+// computation.
 // clang-format off
 #define KINTSUGI_ARGUMENTS_Batched op_a, op_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc, count
 #define KINTSUGI_PARAMETERS_Batched(E, N, L, A, B)                                                           \
@@ -98,8 +99,8 @@ int call_product(const Invocation& invocation, kintsugi_type type, Handle handle
 
 // ------------------------------------------------------------------ grouped batches
 
-// Arguments of a grouped batch, without types. Shapes and scalars of the groups are in host memory, arrays of the
-// pointers to their matrices in device memory.
+// Arguments of a grouped batch, without types. Shapes and scalars of the groups are in host memory, arrays of
+// the pointers to their matrices in device memory.
 template <class Int>
 struct Groups {
   const int *op_a, *op_b;

@@ -23,7 +23,7 @@ constexpr std::int64_t first_samples = 4, sample_interval = 64;
 // Largest number of problems with a handle. A handle has a few kilobytes of device memory.
 constexpr std::size_t max_handles = 256;
 
-// What the samples of all problems share. Never destroyed, like the record.
+// Things that the samples of all problems share. Never destroyed, like the record.
 struct Samples {
   std::vector<void*> free_events;
   std::size_t handles = 0;

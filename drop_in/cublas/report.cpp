@@ -1,5 +1,5 @@
-// What is the own of the drop-in for cuBLAS in the report: the members of a problem and of a call site, and the
-// table.
+// The cuBLAS drop-in's own part of the report: the members of a problem and of a call site, and
+// the table.
 #include "core/record.hpp"
 
 #include <algorithm>

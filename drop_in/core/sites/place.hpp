@@ -43,8 +43,8 @@ std::optional<CompiledPlace> compiled_place_of(const void* record);
 
 // ------------------------------------------------------------------ call stacks
 
-// Return addresses of a call and of its callers, the innermost first. They tell calls apart that come from one
-// place of a library.
+// Return addresses of a call and of its callers, the innermost first. They tell calls apart that come from
+// one place of a library.
 struct CallStack {
   static constexpr std::size_t most_frames = 64;
 

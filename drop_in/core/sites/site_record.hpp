@@ -1,4 +1,5 @@
-// What the record keeps of a call site beside counts: the sites whose results it reads, its last C, its errors.
+// Contents of the record for a call site beside counts: the sites whose results it reads, its last C, its
+// errors.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +15,8 @@ namespace kintsugi::drop_in {
 
 // ------------------------------------------------------------------ inputs
 
-// Inputs of one site: for each site whose results it has read, the number of calls that read them. A call reads
-// an earlier call's result if the memory of its input overlaps the memory of that call's output.
+// Inputs of one site: for each site whose results it has read, the number of calls that read them. A call
+// reads an earlier call's result if the memory of its input overlaps the memory of that call's output.
 using SiteInputs = std::map<const Place*, std::int64_t>;
 
 // Outputs of the latest calls. Flow does not see what the program does between calls: it does not follow
@@ -76,10 +77,9 @@ void add_elements(CallNorms& norms, kintsugi_type type, const void* computed, co
 // are 0, infinite if only the second one is.
 double relative_error(const CallNorms& norms);
 
-// Selects the calls of a site that are measured, beside the same call in exact arithmetic on the same operands,
-// and holds their norms. Every d-th call is measured, the
-// first one included: d is 1 at first. Whenever twice `samples` calls are held, every other one is
-// dropped, and d doubles.
+// Selects the calls of a site that are measured, beside the same call in exact arithmetic on the same
+// operands, and holds their norms. Every d-th call is measured, the first one included: d is 1 at first.
+// Whenever twice `samples` calls are held, every other one is dropped, and d doubles.
 class CallErrors {
  public:
   // Counts a call. Returns its number if it must be measured, else -1.
