@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
 namespace kintsugi::drop_in {
 
@@ -20,10 +21,17 @@ extern constinit std::atomic<Interception> interception;
 // Reads the settings, at the program's first call.
 Interception read_interception();
 
+// The following variables are in static TLS in the drop-in for BLAS, since each of its calls reads them: a read
+// takes two instructions there. There is little static TLS for libraries that a program loads while it runs.
+#ifdef KINTSUGI_STATIC_TLS
+#define KINTSUGI_TLS_MODEL __attribute__((tls_model("initial-exec")))
+#else
+#define KINTSUGI_TLS_MODEL
+#endif
+
 // Depth of nested calls of this library in this thread. Nested calls come from the hidden library, or from
-// the OpenBLAS of Kintsugi, which call routines by exported name. The variable is in static TLS, since every
-// call reads it.
-extern __attribute__((tls_model("initial-exec"))) constinit thread_local int calls_under_way;
+// the OpenBLAS of Kintsugi, which call routines by exported name.
+extern KINTSUGI_TLS_MODEL constinit thread_local int calls_under_way;
 
 class CallUnderWay {
  public:
@@ -34,9 +42,11 @@ class CallUnderWay {
 };
 
 // Record of the compiler pass for the site from which this thread's next call comes; nullptr: none. A program
-// that was compiled with the pass sets it before the call and unsets it after the call. The variable is in
-// static TLS, since every call reads it: a read takes two instructions there.
-extern __attribute__((tls_model("initial-exec"))) constinit thread_local const void* announced_site;
+// that was compiled with the pass sets it before the call and unsets it after the call.
+extern KINTSUGI_TLS_MODEL constinit thread_local const void* announced_site;
+// Returns the record, and removes it. Must be called at the beginning of a call, before anything can fail.
+// Otherwise the thread's next call would get this call's site.
+inline const void* take_announced_site() { return std::exchange(announced_site, nullptr); }
 
 // Addresses of call sites that are known to be native: return addresses, and records of the compiler pass. A
 // hash table that is only added to, so that it is read without a lock. A site whose places are taken is not

@@ -64,7 +64,7 @@ struct LastSite {
   const void* address;  // return address or record of the compiler pass
   const Site* site;
 };
-__attribute__((tls_model("initial-exec"))) constinit thread_local LastSite last_site{nullptr, nullptr};
+constinit thread_local LastSite last_site{nullptr, nullptr};
 
 const Site* site_of_address(const void* return_address, const void* compiled_site, const SitesFile& file) {
   const void* const address = compiled_site != nullptr ? compiled_site : return_address;
@@ -114,8 +114,6 @@ const Site* site_of(const void* return_address, const void* compiled_site) try {
 } catch (const std::exception&) {  // No memory.
   return nullptr;
 }
-
-const void* take_announced_site() { return std::exchange(announced_site, nullptr); }
 
 // Never destroyed, like all sites.
 const Site* exact_site() {

@@ -28,11 +28,6 @@ struct Site : Place {
 // long as the program.
 const Site* site_of(const void* return_address, const void* compiled_site);
 
-// Returns the record of the compiler pass that is stored for this thread, and removes it. Must be called at
-// the beginning of a call, before anything can fail. Otherwise the thread's next call would get this call's
-// site.
-const void* take_announced_site();
-
 // The site whose rule makes a call exact, for measuring another call's error.
 const Site* exact_site();
 
