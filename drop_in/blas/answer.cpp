@@ -3,17 +3,10 @@
 #include <chrono>
 #include <cstdio>
 #include <exception>
-#include <optional>
 
-#include "blas/level3/compose.hpp"
-#include "decision.hpp"
-#include "last_forwarded.hpp"
-#include "next_blas/xerbla.hpp"
-#include "report/record.hpp"
-#include "settings.hpp"
-#include "sites/compiled_site.hpp"
-#include "sites/exact_comparison.hpp"
-#include "sites/site.hpp"
+#include "core/settings.hpp"
+#include "core/sites/site.hpp"
+#include "level3/compose.hpp"
 
 namespace kintsugi::blas {
 
@@ -30,7 +23,7 @@ class Stopwatch {
 };
 
 void record(const Symbol& symbol, const Call& call, const CallOutcome& outcome) {
-  if (!settings().records_calls()) return;
+  if (!records_calls()) return;
   try {
     record_call(symbol.name(), call, outcome);
   } catch (const std::exception&) {  // The record lacks the call.
@@ -39,16 +32,16 @@ void record(const Symbol& symbol, const Call& call, const CallOutcome& outcome) 
 
 // Records which earlier results the call has read, and the matrix that it has written.
 void note_matrices(const Call& call) {
-  if (call.site == nullptr || !settings().records_calls()) return;
+  if (call.site == nullptr || !records_calls()) return;
   try {
-    record_matrices(call);
+    record_matrices(call, reads_c(call));
   } catch (const std::exception&) {  // The record lacks the call's matrices.
   }
 }
 
 // Makes the plan before the call is timed. Otherwise the recorded time of a site would contain planning.
 void make_plan_before_timing(const Call& call) {
-  if (!settings().records_calls()) return;
+  if (!records_calls()) return;
   try {
     decide(largest_product(call));
   } catch (const std::exception&) {  // No memory: answer_checked() handles the same exception again.
@@ -57,12 +50,38 @@ void make_plan_before_timing(const Call& call) {
 
 // ------------------------------------------------------------------ one call
 
-// Remembers the problem of a forwarded call, unless later calls of it need more than forwarding: sites have
-// decisions of their own, records count every call, and `force` says each time why it forwards.
-void remember_forwarded(const Call& call) {
-  if (has_sites() || settings().records_calls() || settings().policy == Policy::force) return;
-  in_force::last_forwarded = forwarded_problem(call);
+// Everything in a call that its checks and its decision depend on. One cache line.
+struct alignas(64) ForwardedProblem {
+  std::int64_t m = -1, n = 0, k = 0, lda = 0, ldb = 0, ldc = 0;  // m = -1: no call was forwarded
+  Routine routine = Routine::gemm;
+  Layout layout = Layout::column_major;
+  Side side = Side::left;
+  Uplo uplo = Uplo::lower;
+  Op op_a = Op::n, op_b = Op::n;
+  Diag diag = Diag::non_unit;
+  kintsugi_type type = KINTSUGI_F64;
+
+  bool operator==(const ForwardedProblem&) const = default;
+};
+
+ForwardedProblem forwarded_problem(const Call& call) {
+  return {call.m,      call.n,    call.k,    call.lda,  call.ldb,  call.ldc,  call.routine,
+          call.layout, call.side, call.uplo, call.op_a, call.op_b, call.diag, call.type};
 }
+
+// The problem that the thread forwarded last. A call of the same problem is forwarded without checks and
+// without a look-up, which would evict cache lines that a small product needs. It is set only where every
+// later call of the problem is forwarded too: sites have decisions of their own, records count every call,
+// and `force` says each time why it forwards.
+__attribute__((tls_model("initial-exec"))) constinit thread_local ForwardedProblem last_forwarded = {};
+
+void remember_forwarded(const Call& call) {
+  if (has_sites() || records_calls() || settings().policy == Policy::force) return;
+  last_forwarded = forwarded_problem(call);
+}
+
+// A call with m = -1 is wrong, so it was never forwarded.
+bool was_forwarded(const Call& call) { return call.m >= 0 && last_forwarded == forwarded_problem(call); }
 
 // Decides on a routine of several products by its largest product.
 void answer_as_decided(const Symbol& symbol, const Call& call, const Forward& forward, CallOutcome& outcome) {
@@ -70,9 +89,12 @@ void answer_as_decided(const Symbol& symbol, const Call& call, const Forward& fo
     if (!multiply(symbol, call, forward, outcome)) remember_forwarded(call);
     return;
   }
-  const DecisionPointer decision = decide_and_note(symbol.name(), largest_product(call));
-  if (settings().records_calls()) outcome.why = decision->why;
-  if (!decision->emulates && settings().policy != Policy::force && forward()) return remember_forwarded(call);
+  const DecisionPointer decision = decide(largest_product(call));
+  if (records_calls()) outcome.why = decision->why;
+  if (settings().policy != Policy::force) {  // else each product notes its decision
+    note_decision(symbol.name(), *decision);
+    if (!decision->emulates && forward()) return remember_forwarded(call);
+  }
   Products products(symbol, call.site, outcome);
   compose(call, products);
 }
@@ -95,7 +117,7 @@ void answer_unrecorded(const Symbol& symbol, const Call& call, const Forward& fo
 // rest of this library's work on a forwarded call.
 void answer_checked(const Symbol& symbol, const Call& call, const Forward& forward) {
   CallOutcome outcome;
-  if (!settings().records_calls()) return answer_unrecorded(symbol, call, forward, outcome);
+  if (!records_calls()) return answer_unrecorded(symbol, call, forward, outcome);
   std::optional<ExactComparison> comparison = ExactComparison::begin(symbol, call);
   const Stopwatch stopwatch;
   answer_unrecorded(symbol, call, forward, outcome);
@@ -110,13 +132,16 @@ void answer_checked(const Symbol& symbol, const Call& call, const Forward& forwa
 // Forwards a call whose site has the rule `native`, without checks or records. Returns false if the call must
 // be answered here.
 bool forward_native_site(const Site* site, const Forward& forward) {
-  return site != nullptr && site->rule.is_native() && !settings().records_calls() && forward();
+  return site != nullptr && site->rule.is_native() && !records_calls() && forward();
 }
 
 bool emulates_any(const Symbol& symbol, const std::vector<Group>& groups) noexcept try {
-  for (const Group& group : groups)
-    if (settings().policy == Policy::force || decide_and_note(symbol.name(), group.product)->emulates)
-      return true;
+  if (settings().policy == Policy::force) return !groups.empty();
+  for (const Group& group : groups) {
+    const DecisionPointer decision = decide(group.product);
+    note_decision(symbol.name(), *decision);
+    if (decision->emulates) return true;
+  }
   return false;
 } catch (const std::exception&) {  // No memory for a decision.
   return false;
@@ -151,7 +176,7 @@ std::vector<FirstProduct> first_products(const Symbol& symbol, const std::vector
 
 // Records a forwarded batch. Each group gets a share of the time in proportion to its multiplications.
 void record_forwarded(const Symbol& symbol, const std::vector<Group>& groups, double seconds) noexcept try {
-  if (!settings().records_calls()) return;
+  if (!records_calls()) return;
   double all = 0;
   for (const Group& group : groups) all += multiplications(group);
   for (const Group& group : groups) {
@@ -199,33 +224,16 @@ bool Batch::add(const Group& group) noexcept try {
   return false;
 }
 
-namespace in_force {
-
-constinit std::atomic<Interception> interception = Interception::unknown;
-constinit thread_local int calls_under_way = 0;
-
-Interception read_interception() {
-  const Settings& read = settings();
-  const Interception found = read.forwards_all()                   ? Interception::none
-                             : read.sites && !read.records_calls() ? Interception::by_site
-                                                                   : Interception::all;
-  interception.store(found, std::memory_order_relaxed);
-  return found;
-}
-
-}  // namespace in_force
-
 void answer(const Invocation& invocation, const Call& call, Forward forward) {
   const CallUnderWay under_way;
   if (was_forwarded(call) && forward()) return;
-  // The site is taken before anything can fail. Otherwise the thread's next call would get this call's site.
-  const void* const compiled_site = take_compiled_site();
+  const void* const compiled_site = take_announced_site();
   const Site* const site = has_sites() ? site_of(invocation.return_address, compiled_site) : nullptr;
   if (forward_native_site(site, forward)) return;
   const Symbol& symbol = invocation.symbol;
   if (has_conjugate_only_op(call) && forward()) return;
-  if (const BadArgument bad = first_bad_argument(call); bad.number != 0)
-    return report_bad_argument(symbol.routine(), call.convention, call.layout, bad);
+  if (const BadArgument bad = first_bad_argument(call, invocation.enumerators); bad.number != 0)
+    return report_bad_argument(invocation, call.layout, bad);
   if (!has_sites()) return answer_checked(symbol, call, forward);
   Call located = call;
   located.site = site;
@@ -235,13 +243,11 @@ void answer(const Invocation& invocation, const Call& call, Forward forward) {
 
 void answer(const Invocation& invocation, Batch batch, Forward forward) {
   const CallUnderWay under_way;
-  // The site is taken before anything can fail. Otherwise the thread's next call would get this call's site.
-  const void* const compiled_site = take_compiled_site();
+  const void* const compiled_site = take_announced_site();
   const Symbol& symbol = invocation.symbol;
   for (const Group& group : batch.groups)
     if (has_conjugate_only_op(group.product) && forward()) return;
-  if (batch.bad.number != 0)
-    return report_bad_argument(symbol.routine(), batch.convention, batch.layout, batch.bad);
+  if (batch.bad.number != 0) return report_bad_argument(invocation, batch.layout, batch.bad);
   if (!batch.is_complete) {
     if (!forward()) std::fprintf(stderr, "kintsugi: %s: out of memory, and no BLAS has it\n", symbol.name());
     return;

@@ -1,60 +1,18 @@
-// Answers a call: checks its arguments, then emulates it, computes it by several products, or forwards it.
+// Answers calls: emulates a product, computes a routine by several products, or forwards the call.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "call.hpp"
-#include "check.hpp"
-#include "multiply.hpp"
-#include "next_blas/next.hpp"
-#include "sites/compiled_site.hpp"
-#include "sites/native_sites.hpp"
+#include "core/decision.hpp"
+#include "core/intercept.hpp"
+#include "core/record.hpp"
 
 namespace kintsugi::blas {
-
-// Calls that may be emulated, as the settings have it.
-enum class Interception : std::uint8_t {
-  unknown,  // the settings have not been read
-  none,
-  by_site,  // those of sites that are not native; no call is recorded
-  all,
-};
-
-namespace in_force {
-
-extern constinit std::atomic<Interception> interception;
-
-// Depth of nested calls of this library in this thread. Nested calls come from the next BLAS, or from the
-// OpenBLAS of Kintsugi, which call routines by exported name. The variable is in static TLS, since every call
-// reads it.
-extern __attribute__((tls_model("initial-exec"))) constinit thread_local int calls_under_way;
-
-// Reads the settings at the program's first call.
-Interception read_interception();
-
-}  // namespace in_force
-
-class CallUnderWay {
- public:
-  CallUnderWay() { ++in_force::calls_under_way; }
-  ~CallUnderWay() { --in_force::calls_under_way; }
-  CallUnderWay(const CallUnderWay&) = delete;
-  CallUnderWay& operator=(const CallUnderWay&) = delete;
-};
-
-// True if a call of this thread that returns to `return_address` may be emulated now. False if the settings,
-// or the rule of the call's site, forward it. False, too, while this thread is inside a call of this library:
-// then the call comes from the library's own native product.
-inline bool intercepts(const void* return_address) {
-  if (in_force::calls_under_way != 0) return false;
-  Interception interception = in_force::interception.load(std::memory_order_relaxed);
-  if (interception == Interception::unknown) interception = in_force::read_interception();
-  if (interception != Interception::by_site) return interception == Interception::all;
-  const void* const compiled_site = announced_site();
-  return !is_known_native(compiled_site != nullptr ? compiled_site : return_address);
-}
 
 void answer(const Invocation& invocation, const Call& call, Forward forward);
 
@@ -72,7 +30,6 @@ struct Group {
 
 // A call of gemm_batch or gemm_batch_strided.
 struct Batch {
-  Convention convention = Convention::fortran;
   Layout layout = Layout::column_major;
   std::vector<Group> groups = {};
   BadArgument bad = {};  // the first wrong argument
@@ -83,5 +40,50 @@ struct Batch {
 };
 
 void answer(const Invocation& invocation, Batch batch, Forward forward);
+
+// Returns the decision on a gemm whose arguments are right.
+DecisionPointer decide(const Call& call);
+
+// Computes a gemm whose arguments are right, emulated or native as decide() says. Returns false if the
+// decision is native. Throws std::bad_alloc only before C is written.
+bool multiply(const Symbol& symbol, const Call& call, const Forward& forward, CallOutcome& outcome);
+
+// Computes a gemm by the next BLAS; without a next BLAS, by Kintsugi's native product. Writes a line to
+// stderr if Kintsugi's product fails.
+void multiply_natively(const Symbol& symbol, const Call& call, const Forward& forward);
+
+// A call whose error is measured. Made before the call, it keeps a copy of C as the call reads it.
+class ExactComparison {
+ public:
+  // Returns a comparison if the sites file asks for errors and this call of the site is to be measured;
+  // nullopt else, and for trsm, which has no exact counterpart. The call must outlive the comparison.
+  static std::optional<ExactComparison> begin(const Symbol& symbol, const Call& call) noexcept;
+
+  // Computes the call exactly in the copy of C, and records the error of the caller's C. Must be called after
+  // the call, while a CallUnderWay exists. Records nothing if the exact call cannot be computed.
+  void finish() noexcept;
+
+ private:
+  ExactComparison(const Symbol& symbol, const Call& call, std::int64_t number);
+  bool compute_exactly();
+
+  const Symbol* symbol_;
+  const Call* call_;
+  std::int64_t number_;  // of the call at its site
+  std::vector<char> c_;  // lines of C without gaps
+};
+
+// ------------------------------------------------------------------ routines of levels 1 and 2
+
+// These routines are not emulated: they are counted and forwarded (uncovered.cpp).
+
+// Returns the number of calls of each exported name that was called. Calls are counted if there is a report.
+std::map<std::string, std::int64_t> uncovered_calls();
+
+// "gemv 12 calls, dot 3: not emulated; ..."; "" if no routine was called.
+std::string uncovered_sentence();
+
+// Sets all numbers to 0, in the child of a fork.
+void forget_uncovered_calls();
 
 }  // namespace kintsugi::blas

@@ -1,128 +1,85 @@
-// A call of a level-3 routine as the caller wrote it, whatever its convention and type of integers.
+// Calls of BLAS: the two conventions, the next BLAS, and the check of arguments.
 #pragma once
 
-#include <kintsugi/kintsugi.h>
-
-#include <algorithm>
-#include <cstdint>
-
-#include "common/accuracy.hpp"
+#include "core/arguments.hpp"
+#include "core/symbol.hpp"
 
 namespace kintsugi::blas {
 
-// gemmtr is counted as gemmt, and gemm3m as gemm.
-enum class Routine : std::uint8_t { gemm, gemmt, syrk, herk, syr2k, her2k, symm, hemm, trmm, trsm };
+using namespace drop_in;
 
-enum class Convention : std::uint8_t { fortran, cblas };
+// Arguments of Fortran: pointers, and letters for enumerators.
+struct Fortran {
+  static constexpr Op op(const char* letter) { return enumerator_at<Op>(position(*letter, "NTCR")); }
+  static constexpr Side side(const char* letter) { return enumerator_at<Side>(position(*letter, "LR")); }
+  static constexpr Uplo uplo(const char* letter) { return enumerator_at<Uplo>(position(*letter, "UL")); }
+  static constexpr Diag diag(const char* letter) { return enumerator_at<Diag>(position(*letter, "NU")); }
+  template <class Int>
+  static constexpr std::int64_t number(const Int* value) {
+    return *value;
+  }
+  static constexpr const void* scalar(const void* value) { return value; }
 
-// `conjugate_only` is conjugation without transposition ('R', CblasConjNoTrans), an extension of OpenBLAS.
-enum class Op : std::uint8_t { n, t, c, conjugate_only, invalid };
-
-enum class Layout : std::uint8_t { column_major, row_major, invalid };
-enum class Side : std::uint8_t { left, right, invalid };
-enum class Uplo : std::uint8_t { upper, lower, invalid };
-enum class Diag : std::uint8_t { non_unit, unit, invalid };
-
-struct Site;
-
-// Enumerators of a CBLAS call as the caller passed them, for messages.
-struct RawEnumerators {
-  int layout = 0, side = 0, uplo = 0, op_a = 0, op_b = 0, diag = 0;
+ private:
+  static constexpr int position(char letter, const char* capitals) {
+    for (int i = 0; capitals[i] != '\0'; ++i)
+      if (letter == capitals[i] || letter == capitals[i] - 'A' + 'a') return i;
+    return -1;
+  }
 };
 
-// Arguments of a call. Members that the routine lacks keep their defaults. For routines that write a triangle
-// of C, m = n. `c` is the matrix that the routine writes: for trmm and trsm the caller's B. alpha and beta
-// have the type of the matrices, except that alpha of herk and beta of herk and her2k are real.
-struct Call {
-  Routine routine = Routine::gemm;
-  kintsugi_type type = KINTSUGI_F64;
-  Convention convention = Convention::fortran;
-  Layout layout = Layout::column_major;
-  Side side = Side::left;
-  Uplo uplo = Uplo::lower;
-  Op op_a = Op::n, op_b = Op::n;
-  Diag diag = Diag::non_unit;
-  std::int64_t m = 0, n = 0, k = 0;
-  const void* alpha = nullptr;
-  const void* a = nullptr;
-  std::int64_t lda = 1;
-  const void* b = nullptr;
-  std::int64_t ldb = 1;
-  const void* beta = nullptr;
-  void* c = nullptr;
-  std::int64_t ldc = 1;
-  RawEnumerators raw = {};
-  const Site* site = nullptr;  // the call site; nullptr without KINTSUGI_SITES
+// Arguments of CBLAS: values, and numbers for enumerators.
+struct Cblas {
+  static constexpr Layout layout(int number) {
+    return number == 101 ? Layout::row_major : number == 102 ? Layout::column_major : Layout::invalid;
+  }
+  static constexpr Op op(int number) { return enumerator_at<Op>(number - 111); }
+  static constexpr Uplo uplo(int number) { return enumerator_at<Uplo>(number - 121); }
+  static constexpr Diag diag(int number) { return enumerator_at<Diag>(number - 131); }
+  static constexpr Side side(int number) { return enumerator_at<Side>(number - 141); }
+  static constexpr std::int64_t number(std::int64_t value) { return value; }
+  static constexpr const void* scalar(const void* value) { return value; }
+  static constexpr const void* scalar(const float& value) { return &value; }
+  static constexpr const void* scalar(const double& value) { return &value; }
 };
 
-using drop_in::is_complex;
-using drop_in::is_single;
+struct Invocation : drop_in::Invocation {
+  // Numbers that the caller of CBLAS passed for the enumerators, in the order of the arguments, the layout
+  // first; nullptr: a call of Fortran.
+  const int* enumerators = nullptr;
+};
 
-constexpr bool has_side(Routine routine) { return routine >= Routine::symm; }
-constexpr bool has_diag(Routine routine) { return routine >= Routine::trmm; }
-constexpr bool has_uplo(Routine routine) { return routine != Routine::gemm; }
-constexpr bool has_op_a(Routine routine) { return routine != Routine::symm && routine != Routine::hemm; }
-constexpr bool has_op_b(Routine routine) { return routine <= Routine::gemmt; }
+// Reference to a callable that calls the next BLAS. It returns false if the next BLAS lacks the routine.
+using Forward = Reference<bool()>;
 
-// Order of the symmetric or triangular matrix A of a routine that has a side.
-constexpr std::int64_t order_of_a(const Call& call) { return call.side == Side::left ? call.m : call.n; }
+// Computes a product that belongs to another routine by the gemm of the next BLAS. Returns false if the next
+// BLAS has no gemm, or if a size exceeds its 32-bit integers.
+bool call_next_gemm(const Call& product);
 
-// Returns the column-major call that computes the same result in the same memory, by transposing the
-// equation. A wrong op of a row-major rank-k update may become a right one, so such ops must be checked
-// before. The alpha of a row-major her2k is not conjugated here: see compose_typed().
-Call as_column_major(Call call);
+// Returns the path of a loaded library that has a gemm under one of the names of this library; "" if there
+// is none.
+const char* loaded_blas();
 
-// The functions ..._of_letter() return the enumerator for a letter of BLAS; `invalid` for any other letter.
-constexpr Op op_of_letter(char letter) {
-  switch (letter) {
-    case 'N':
-    case 'n': return Op::n;
-    case 'T':
-    case 't': return Op::t;
-    case 'C':
-    case 'c': return Op::c;
-    case 'R':
-    case 'r': return Op::conjugate_only;
-    default: return Op::invalid;
-  }
-}
-constexpr Side side_of_letter(char letter) {
-  return letter == 'L' || letter == 'l'   ? Side::left
-         : letter == 'R' || letter == 'r' ? Side::right
-                                          : Side::invalid;
-}
-constexpr Uplo uplo_of_letter(char letter) {
-  return letter == 'U' || letter == 'u'   ? Uplo::upper
-         : letter == 'L' || letter == 'l' ? Uplo::lower
-                                          : Uplo::invalid;
-}
-constexpr Diag diag_of_letter(char letter) {
-  return letter == 'N' || letter == 'n'   ? Diag::non_unit
-         : letter == 'U' || letter == 'u' ? Diag::unit
-                                          : Diag::invalid;
-}
+// The first wrong argument of a call, in the order of the reference BLAS.
+struct BadArgument {
+  // Number of the argument in the Fortran routine. For a CBLAS call it is the number in the Fortran call that
+  // the reference CBLAS would make for it. For an enumerator of CBLAS it is the number in the CBLAS routine.
+  // 0: all arguments are right.
+  int number = 0;
+  const char* enumerator = nullptr;  // name of a wrong enumerator of CBLAS, as "Uplo"; else nullptr
+  int value = 0;                     // value of the enumerator
+};
 
-// The functions ..._of_number() return the enumerator for a number of CBLAS; `invalid` for any other number.
-constexpr Op op_of_number(int number) {
-  switch (number) {
-    case 111: return Op::n;
-    case 112: return Op::t;
-    case 113: return Op::c;
-    case 114: return Op::conjugate_only;
-    default: return Op::invalid;
-  }
-}
-constexpr Layout layout_of_number(int number) {
-  return number == 101 ? Layout::row_major : number == 102 ? Layout::column_major : Layout::invalid;
-}
-constexpr Side side_of_number(int number) {
-  return number == 141 ? Side::left : number == 142 ? Side::right : Side::invalid;
-}
-constexpr Uplo uplo_of_number(int number) {
-  return number == 121 ? Uplo::upper : number == 122 ? Uplo::lower : Uplo::invalid;
-}
-constexpr Diag diag_of_number(int number) {
-  return number == 131 ? Diag::non_unit : number == 132 ? Diag::unit : Diag::invalid;
+// `enumerators`: those of the invocation.
+BadArgument first_bad_argument(const Call& call, const int* enumerators);
+
+// Calls xerbla_, or cblas_xerbla for a wrong enumerator of CBLAS, as the reference BLAS does. A program that
+// defines these functions itself is reached.
+void report_bad_argument(const Invocation& invocation, Layout layout, const BadArgument& bad);
+
+// True if one of the call's ops is conjugation without transposition, which only OpenBLAS has.
+inline bool has_conjugate_only_op(const Call& call) {
+  return call.op_a == Op::conjugate_only || call.op_b == Op::conjugate_only;
 }
 
 }  // namespace kintsugi::blas

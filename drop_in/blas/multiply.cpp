@@ -1,20 +1,20 @@
-#include "multiply.hpp"
-
+// Products: decided, then emulated or native; and their exact counterparts, by which errors are measured.
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
-#include <limits>
 #include <memory>
-#include <optional>
 
-#include "common/documents.hpp"
-#include "decision.hpp"
-#include "saved_matrix.hpp"
-#include "settings.hpp"
+#include "answer.hpp"
+#include "core/lock.hpp"
+#include "core/settings.hpp"
+#include "core/sites/site.hpp"
+#include "level3/compose.hpp"
 
 namespace kintsugi::blas {
 
 namespace {
+
+constinit Kept<ProblemKey, Decision, ProblemKeyHash> decisions(decisions_mutex);
 
 struct HandleDeleter {
   void operator()(kintsugi_handle handle) const { kintsugi_destroy(handle); }
@@ -24,16 +24,6 @@ using Handle = std::unique_ptr<kintsugi_handle_s, HandleDeleter>;
 Handle new_handle() {
   kintsugi_handle handle = nullptr;
   return Handle(kintsugi_create(&handle) == KINTSUGI_SUCCESS ? handle : nullptr);
-}
-
-kintsugi_operands operands_of(const Call& call) {
-  kintsugi_operands operands = KINTSUGI_OPERANDS_INIT;
-  operands.alpha = call.alpha;
-  operands.a = call.a;
-  operands.b = call.b;
-  operands.beta = call.beta;
-  operands.c = call.c;
-  return operands;
 }
 
 kintsugi_status library_gemm(kintsugi_handle handle, const Call& call, const char* accuracy,
@@ -50,7 +40,7 @@ kintsugi_status library_gemm(kintsugi_handle handle, const Call& call, const cha
 // exception as a failure before C was written, and compute C twice.
 void note_execution(kintsugi_handle handle, CallOutcome& outcome) noexcept try {
   if (handle == nullptr) return;
-  const drop_in::ExecutionSummary summary = drop_in::summary_of(handle);
+  const ExecutionSummary summary = summary_of(handle);
   // summary.program is "native" for a native product, and "" if nothing was multiplied. outcome.program is ""
   // in both cases, and outcome.only_scaled tells them apart.
   outcome.program = summary.program == "native" ? "" : summary.program;
@@ -68,41 +58,39 @@ void note_execution(kintsugi_handle handle, CallOutcome& outcome) noexcept try {
 // with the accuracy `exact`, which is always emulated.
 kintsugi_status execute(const Decision& decision, const Call& call, CallOutcome& outcome) {
   const bool must_redo_native = settings().policy == Policy::force && decision.may_be_native;
-  const Handle handle = must_redo_native || settings().records_calls() ? new_handle() : Handle();
+  const Handle handle = must_redo_native || records_calls() ? new_handle() : Handle();
   const kintsugi_operands operands = operands_of(call);
-  std::optional<SavedMatrix> saved;
-  if (must_redo_native) saved.emplace(call);
+  const Region c = must_redo_native ? output_of(call) : Region();
+  const std::vector<char> saved = packed(c);
   const kintsugi_status status = kintsugi_plan_execute(handle.get(), decision.plan.get(), &operands);
   if (status != KINTSUGI_SUCCESS) return status;
   note_execution(handle.get(), outcome);
   if (!must_redo_native || !outcome.is_native()) return status;
-  saved->restore();
+  unpack(saved, c);
   const kintsugi_status exact_status = library_gemm(handle.get(), call, "exact", "emulate");
   if (exact_status == KINTSUGI_SUCCESS) note_execution(handle.get(), outcome);
   return exact_status;
 }
 
-// Tells the user, under the policy `force`, that an emulation cannot run.
-void report_failure_under_force(const Symbol& symbol, const std::string& message) {
-  if (settings().policy != Policy::force) return;
-  std::fprintf(stderr, "kintsugi: %s: policy force, but %s\n", symbol.name(), message.c_str());
-  if (settings().strict) std::exit(2);
-}
-
 }  // namespace
 
+DecisionPointer decide(const Call& call) {
+  const auto is_final = [](const Decision& decision) { return decision.is_final; };
+  const auto make = [&] { return new_decision(call, problem_of(call), KINTSUGI_OPTIONS_INIT); };
+  return decisions.get(problem_key(call), make, is_final);
+}
+
 bool multiply(const Symbol& symbol, const Call& call, const Forward& forward, CallOutcome& outcome) {
-  const DecisionPointer decision = decide_and_note(symbol.name(), call);
-  if (settings().records_calls() || settings().policy == Policy::force) outcome.why = decision->why;
+  const DecisionPointer decision = decide(call);
+  note_decision(symbol.name(), *decision);
+  if (records_calls()) outcome.why = decision->why;
   if (decision->emulates) {
     const kintsugi_status status = execute(*decision, call, outcome);
     if (status == KINTSUGI_SUCCESS) return true;
     outcome.failed = true;
     outcome.why = std::string(kintsugi_status_name(status)) + ": " + kintsugi_last_error();
-    if (settings().asks_for_products() && settings().policy != Policy::force)
-      drop_in::note_not_kept(settings(), symbol.name(), outcome.why);
+    note_failure(symbol.name(), outcome.why);
   }
-  report_failure_under_force(symbol, outcome.why);
   multiply_natively(symbol, call, forward);
   return decision->emulates;
 }
@@ -114,40 +102,64 @@ void multiply_natively(const Symbol& symbol, const Call& call, const Forward& fo
                  kintsugi_last_error());
 }
 
+// ------------------------------------------------------------------ errors
+
 namespace {
 
-using FortranGemm = void(const char*, const char*, const std::int32_t*, const std::int32_t*,
-                         const std::int32_t*, const void*, const void*, const std::int32_t*, const void*,
-                         const std::int32_t*, const void*, void*, const std::int32_t*, std::size_t,
-                         std::size_t);
-
-FortranGemm* next_gemm(kintsugi_type type) {
-  static constinit Symbol s("sgemm_", "SGEMM "), d("dgemm_", "DGEMM "), c("cgemm_", "CGEMM "),
-      z("zgemm_", "ZGEMM ");
-  switch (type) {
-    case KINTSUGI_F32: return s.next<FortranGemm>();
-    case KINTSUGI_F64: return d.next<FortranGemm>();
-    case KINTSUGI_C32: return c.next<FortranGemm>();
-    default: return z.next<FortranGemm>();
-  }
+// Elements of a line of C that the call writes: all, or those of a triangle.
+struct Part {
+  std::int64_t begin, end;
+};
+Part written_part(const Call& column_major, std::int64_t line) {
+  if (!writes_triangle(column_major.routine)) return {0, column_major.m};
+  return column_major.uplo == Uplo::upper ? Part{0, line + 1} : Part{line, column_major.m};
 }
-
-const char* letter_of(Op op) { return op == Op::n ? "N" : op == Op::t ? "T" : "C"; }
 
 }  // namespace
 
-bool call_next_gemm(const Call& written) {
-  const Call call = as_column_major(written);
-  for (const std::int64_t size : {call.m, call.n, call.k, call.lda, call.ldb, call.ldc})
-    if (size > std::numeric_limits<std::int32_t>::max()) return false;
-  FortranGemm* const next = next_gemm(call.type);
-  if (next == nullptr) return false;
-  const auto m = static_cast<std::int32_t>(call.m), n = static_cast<std::int32_t>(call.n);
-  const auto k = static_cast<std::int32_t>(call.k), lda = static_cast<std::int32_t>(call.lda);
-  const auto ldb = static_cast<std::int32_t>(call.ldb), ldc = static_cast<std::int32_t>(call.ldc);
-  next(letter_of(call.op_a), letter_of(call.op_b), &m, &n, &k, call.alpha, call.a, &lda, call.b, &ldb,
-       call.beta, call.c, &ldc, 1, 1);
-  return true;
+std::optional<ExactComparison> ExactComparison::begin(const Symbol& symbol, const Call& call) noexcept try {
+  if (call.site == nullptr || settings().sites->error_samples == 0 || !records_calls()) return std::nullopt;
+  if (call.routine == Routine::trsm || output_of(call).is_empty()) return std::nullopt;
+  const std::int64_t number = number_of_sample(*call.site);
+  if (number < 0) return std::nullopt;
+  return ExactComparison(symbol, call, number);
+} catch (const std::exception&) {  // No memory.
+  return std::nullopt;
+}
+
+ExactComparison::ExactComparison(const Symbol& symbol, const Call& call, std::int64_t number)
+    : symbol_(&symbol), call_(&call), number_(number), c_(packed(output_of(call))) {}
+
+bool ExactComparison::compute_exactly() {
+  Call exact = *call_;
+  exact.site = exact_site();
+  exact.c = c_.data();
+  exact.ldc = call_->layout == Layout::row_major ? call_->n : call_->m;
+  bool has_failed = false;
+  const auto forward = [&has_failed] { return has_failed = true; };
+  CallOutcome outcome;
+  if (exact.routine == Routine::gemm) {
+    multiply(*symbol_, exact, Forward(forward), outcome);
+  } else {
+    Products products(*symbol_, exact.site, outcome);
+    compose(exact, products);
+  }
+  return !has_failed && !outcome.failed && !outcome.is_native();
+}
+
+void ExactComparison::finish() noexcept try {
+  if (!compute_exactly()) return;
+  const Call column_major = as_column_major(*call_);
+  const Region c = output_of(*call_);
+  const std::int64_t bytes = element_bytes(call_->type);
+  CallNorms norms;
+  for (std::int64_t line = 0; line < c.lines; ++line) {
+    const Part part = written_part(column_major, line);
+    add_elements(norms, call_->type, c.first + line * c.stride + part.begin * bytes,
+                 c_.data() + line * c.line_bytes + part.begin * bytes, part.end - part.begin);
+  }
+  record_error(*call_->site, number_, norms);
+} catch (const std::exception&) {  // No memory: the site lacks this call's error.
 }
 
 }  // namespace kintsugi::blas

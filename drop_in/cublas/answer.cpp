@@ -1,26 +1,152 @@
 #include "answer.hpp"
 
-#include <cstdio>
-#include <cstdlib>
+#include <algorithm>
 #include <exception>
 #include <optional>
-#include <string>
-#include <string_view>
 
-#include "device/driver.hpp"
-#include "device/workspace.hpp"
-#include "record/record.hpp"
-#include "settings.hpp"
-#include "sites/exact_comparison.hpp"
-#include "sites/site.hpp"
+#include "core/lock.hpp"
+#include "core/record.hpp"
+#include "core/settings.hpp"
+#include "core/sites/site.hpp"
 
 namespace kintsugi::cublas {
 
+// ------------------------------------------------------------------ decisions
+
 namespace {
 
-// Depth of nested calls of this library in the thread. Nested calls come from the real cuBLAS, which calls
-// routines by exported name.
-constinit thread_local int calls_under_way = 0;
+// Everything that a plan depends on.
+struct Key {
+  ProblemKey problem;
+  BatchKind batch;
+  std::int64_t stride_a, stride_b, stride_c, count;
+  int pointer_mode, adds_to_c, device;
+
+  bool operator==(const Key&) const = default;
+};
+
+struct KeyHash {
+  std::size_t operator()(const Key& key) const {
+    std::size_t hash = ProblemKeyHash()(key.problem);
+    for (const std::int64_t number :
+         {static_cast<std::int64_t>(key.batch), key.stride_a, key.stride_b, key.stride_c, key.count,
+          std::int64_t{key.pointer_mode}, std::int64_t{key.adds_to_c}, std::int64_t{key.device}})
+      hash = (hash ^ static_cast<std::size_t>(number)) * 0x9e3779b97f4a7c15u;
+    return hash ^ (hash >> 32);
+  }
+};
+
+Decision new_decision(const Call& call, const Key& key, void* stream) {
+  if (call.site != nullptr && call.site->rule.is_native()) return decision_of_native_site(*call.site);
+  if (is_captured(stream)) {
+    Decision decision;
+    decision.why = "the stream is being captured, and the problem was not planned before";
+    decision.is_final = false;
+    return decision;
+  }
+  kintsugi_problem problem = problem_of(call);
+  problem.memory = KINTSUGI_DEVICE;
+  problem.pointer_mode = key.pointer_mode;
+  problem.adds_to_c = key.adds_to_c;
+  kintsugi_options options = KINTSUGI_OPTIONS_INIT;
+  options.queue = {KINTSUGI_QUEUE_CUDA, 0, stream};
+  options.workspace_limit = workspace_limit(key.device);
+  return drop_in::new_decision(call, problem, options);
+}
+
+constinit Kept<Key, Decision, KeyHash> decisions(decisions_mutex);
+
+}  // namespace
+
+// A plan serves any beta. So while the stream is captured, a decision of a call that differs in whether it
+// adds to C takes the place of one that cannot be made.
+DecisionPointer decide(const Call& call, const CallState& state) {
+  // True if beta is known not to be 0.
+  const bool adds_to_c = state.pointer_mode == KINTSUGI_SCALARS_ON_HOST && !is_zero(call.beta, call.type);
+  Key key{problem_key(call), call.batch,         call.stride_a,     call.stride_b, call.stride_c,
+          call.count,        state.pointer_mode, adds_to_c ? 1 : 0, state.device};
+  const auto make = [&] { return new_decision(call, key, state.stream); };
+  DecisionPointer decision = decisions.get(key, make, [](const Decision& made) { return made.is_final; });
+  if (decision->is_final || !is_captured(state.stream)) return decision;
+  key.adds_to_c = 1 - key.adds_to_c;
+  const Decision* const known = decisions.find(key);
+  return known == nullptr ? std::move(decision) : DecisionPointer(known);
+}
+
+// ------------------------------------------------------------------ errors
+
+namespace {
+
+bool is_measurable(const Origin& origin, const ProductCall& call, const CallState& state) {
+  return call.site != nullptr && settings().sites->error_samples > 0 && records_calls() && !is_empty(call) &&
+         call.batch != BatchKind::pointers && origin.computes_product(call.type) &&
+         !is_captured(state.stream);
+}
+
+// Columns of a matrix in device memory.
+DeviceRows columns_of(const ProductCall& call, void* c, std::int64_t ld, std::int64_t first,
+                      std::int64_t count) {
+  const auto bytes = static_cast<std::size_t>(element_bytes(call.type));
+  const std::size_t pitch = static_cast<std::size_t>(ld) * bytes;
+  return {.first = static_cast<char*>(c) + static_cast<std::size_t>(first) * pitch,
+          .pitch = pitch,
+          .bytes = static_cast<std::size_t>(call.m) * bytes,
+          .count = static_cast<std::size_t>(count)};
+}
+
+// Adds the elements of both matrices, which are copied to the host in pieces. Returns false if the driver
+// refuses.
+bool add_on_host(const ProductCall& call, void* exact, void* stream, CallNorms& norms) {
+  constexpr std::size_t piece_bytes = std::size_t{1} << 25;
+  const std::size_t line =
+      static_cast<std::size_t>(call.m) * static_cast<std::size_t>(element_bytes(call.type));
+  const auto columns = std::clamp<std::int64_t>(static_cast<std::int64_t>(piece_bytes / line), 1, call.n);
+  std::vector<char> one(static_cast<std::size_t>(columns) * line), other(one.size());
+  for (std::int64_t first = 0; first < call.n; first += columns) {
+    const std::int64_t count = std::min(columns, call.n - first);
+    if (!copy_to_host(columns_of(call, call.c, call.ldc, first, count), one.data(), stream) ||
+        !copy_to_host(columns_of(call, exact, call.m, first, count), other.data(), stream) ||
+        !synchronize(stream))
+      return false;
+    add_elements(norms, call.type, one.data(), other.data(), count * call.m);
+  }
+  return true;
+}
+
+}  // namespace
+
+ExactComparison::ExactComparison(const Origin& origin, const ProductCall& call, const CallState& state)
+    : call_(call), state_(state) {
+  if (!is_measurable(origin, call, state)) return;
+  const std::int64_t number = number_of_sample(*call.site);
+  if (number < 0) return;
+  const DeviceRows c = columns_of(call, call.c, call.ldc, 0, call.n);
+  c_.emplace(state.device, c.bytes * c.count, state.stream);
+  if (c_->pointer() != nullptr && copy_on_device(c, c_->pointer(), state.stream)) number_ = number;
+}
+
+bool ExactComparison::compute_exactly() const {
+  ProductCall exact = call_;
+  exact.site = exact_site();
+  exact.batch = BatchKind::single;
+  exact.count = 1;
+  exact.stride_a = exact.stride_b = exact.stride_c = 0;
+  exact.c = c_->pointer();
+  exact.ldc = call_.m;
+  const DecisionPointer decision = decide(exact, state_);
+  return decision->emulates && emulate(*decision, exact, state_).empty();
+}
+
+void ExactComparison::finish(int status) const noexcept try {
+  if (number_ < 0 || status != success || !compute_exactly()) return;
+  CallNorms norms;
+  if (add_on_host(call_, c_->pointer(), state_.stream, norms)) record_error(*call_.site, number_, norms);
+} catch (const std::exception&) {  // No memory: the site lacks this call's error.
+}
+
+// ------------------------------------------------------------------ answers
+
+namespace {
 
 // Getters of the real cuBLAS.
 constinit Symbol get_stream("cublasGetStream_v2");
@@ -30,18 +156,16 @@ constinit Symbol get_math_mode("cublasGetMathMode");
 // One intercepted call. Each member function answers it in one way and records the reason.
 class Answer {
  public:
-  Answer(const Symbol& symbol, const Origin& origin, const Call& call, const Forward& forward)
-      : symbol_(symbol), origin_(origin), call_(call), forward_(forward) {
-    call_.site = current_site();
-  }
+  Answer(const Symbol& symbol, const Origin& origin, const ProductCall& call, const Forward& forward)
+      : symbol_(symbol), origin_(origin), call_(call), forward_(forward) {}
 
   int run() {
-    if (!call_.type) return forward(records_calls() ? reason_of(call_.unsupported) : "");
+    if (!call_.is_supported) return forward(records_calls() ? reason_of(call_.unsupported) : "");
     if (const char* reason = reason_to_forward(call_)) return forward(reason);
     if (settings().is_malformed()) return forward(settings().malformed);
     if (settings().policy == Policy::native && call_.site == nullptr) return forward_by_policy();
     if (const char* reason = read_state(origin_, state_)) return forward(reason);
-    reads_c_ = state_.pointer_mode != KINTSUGI_SCALARS_ON_HOST || !is_zero(call_.beta, *call_.type);
+    reads_c_ = state_.pointer_mode != KINTSUGI_SCALARS_ON_HOST || !is_zero(call_.beta, call_.type);
     const ExactComparison comparison(origin_, call_, state_);
     const DecisionPointer decision = decide(call_, state_);
     note_decision(symbol_.name(), *decision);
@@ -53,7 +177,7 @@ class Answer {
  private:
   int answer_as_decided(const Decision& decision) const {
     if (!decision.emulates) return forward_as_planned(decision);
-    if (const char* reason = origin_.reason_in_arithmetic(*call_.type)) return forward(reason);
+    if (const char* reason = origin_.reason_in_arithmetic(call_.type)) return forward(reason);
     if (const char* reason = origin_.enqueue_before(state_)) return forward(reason);
     return emulate(decision);
   }
@@ -64,7 +188,7 @@ class Answer {
     if (!failure.empty()) return forward_after_failure(failure);
     if (const char* reason = origin_.enqueue_after(state_)) return forward_after_failure(reason);
     sample.note_execution();
-    if (records_calls()) note({.candidates = decision.candidates, .why = decision.why, .failed = false});
+    note(symbol_, call_, decision.candidates, decision.why, false, reads_c_);
     return success;
   }
 
@@ -76,11 +200,10 @@ class Answer {
     return forward(why);
   }
 
-  // Forwards the call because the decision says so, and measures its time if it is sampled. A decision
-  // without candidates means that no plan could be made, which the policy `force` treats as a failure.
+  // Forwards the call because the decision says so, and measures its time if it is sampled. The policy
+  // `force` treats it as a failure that no plan could be made.
   int forward_as_planned(const Decision& decision) const {
-    if (decision.candidates.empty() && settings().policy == Policy::force)
-      return forward_failed(decision.why);
+    if (decision.candidates.empty() && settings().policy == Policy::force) return forward(decision.why, true);
     const CallSample sample(symbol_.name(), call_, state_.stream);
     return forward(decision.why);
   }
@@ -88,28 +211,17 @@ class Answer {
   // Forwards the call after its emulation has failed.
   int forward_after_failure(const std::string& why) const {
     note_failure(symbol_.name(), why);
-    return forward_failed(why);
+    return forward(why, true);
   }
 
-  int forward_failed(const std::string& why) const {
-    if (records_calls()) note({.candidates = "", .why = why, .failed = true});
+  int forward(std::string_view why, bool failed = false) const {
+    note(symbol_, call_, "", why, failed, reads_c_);
     return forward_();
-  }
-
-  int forward(std::string_view why) const {
-    if (records_calls()) note({.candidates = "", .why = std::string(why), .failed = false});
-    return forward_();
-  }
-
-  void note(CallOutcome outcome) const noexcept try {
-    outcome.reads_c = reads_c_;
-    record_call(symbol_.name(), call_, outcome);
-  } catch (const std::exception&) {  // The record lacks the call.
   }
 
   const Symbol& symbol_;
   const Origin& origin_;
-  Call call_;
+  const ProductCall& call_;
   const Forward& forward_;
   CallState state_;
   bool reads_c_ = true;  // beta is not known to be 0
@@ -129,9 +241,6 @@ const char* HandleOrigin::reason_in_arithmetic(kintsugi_type type) const {
   return reason_in_math_mode(math_mode, type);
 }
 
-CallUnderWay::CallUnderWay() { ++calls_under_way; }
-CallUnderWay::~CallUnderWay() { --calls_under_way; }
-
 const char* read_state(const Origin& origin, CallState& state) {
   if (const char* reason = origin.read(state)) return reason;
   const std::optional<int> device = current_device();
@@ -149,12 +258,7 @@ std::string emulate(const Decision& decision, const Call& call, const CallState&
     return "an earlier graph with this problem has it from cuBLAS, and captured calls keep their kernels";
   const std::size_t bytes = captured ? 0 : decision.workspace_bytes;
   const Workspace workspace(state.device, bytes, state.stream);
-  kintsugi_operands operands = KINTSUGI_OPERANDS_INIT;
-  operands.alpha = call.alpha;
-  operands.a = call.a;
-  operands.b = call.b;
-  operands.beta = call.beta;
-  operands.c = call.c;
+  kintsugi_operands operands = operands_of(call);
   operands.queue = {KINTSUGI_QUEUE_CUDA, 0, state.stream};
   operands.workspace = workspace.pointer();
   operands.workspace_size = workspace.bytes();
@@ -164,40 +268,151 @@ std::string emulate(const Decision& decision, const Call& call, const CallState&
   return std::string(kintsugi_status_name(status)) + ": " + kintsugi_last_error();
 }
 
-void note_failure(const char* symbol, const std::string& why) {
-  if (!settings().asks_for_products()) return;
-  if (settings().policy != Policy::force) return drop_in::note_not_kept(settings(), symbol, why);
-  std::fprintf(stderr, "kintsugi: %s: policy force, but %s\n", symbol, why.c_str());
-  if (settings().strict) std::exit(2);
+void note(const Symbol& symbol, const Call& call, std::string_view programs, std::string_view why,
+          bool failed, bool reads_c) noexcept try {
+  if (!records_calls()) return;
+  CallOutcome outcome;
+  outcome.program = programs;
+  outcome.why = why;
+  outcome.failed = failed;
+  record_call(symbol.name(), call, outcome);
+  if (call.site != nullptr) record_matrices(call, reads_c);
+} catch (const std::exception&) {  // The record lacks the call.
 }
 
-void note_decision(const char* symbol, const Decision& decision) {
-  const bool lacks_a_plan = !decision.emulates && decision.candidates.empty();
-  if (lacks_a_plan && settings().policy == Policy::force) return note_failure(symbol, decision.why);
-  if (!decision.not_kept.empty()) drop_in::note_not_kept(settings(), symbol, decision.not_kept);
-}
-
-bool intercepts() {
-  if (calls_under_way != 0) return false;
-  if (settings().is_malformed()) return records_calls();
-  if (settings().sites && !records_calls()) {
-    const Site* const site = current_site();
-    return site == nullptr || !site->rule.is_native();
-  }
-  return settings().policy != Policy::native || records_calls() || settings().sites.has_value();
-}
-
-int answer(const Symbol& symbol, Handle handle, const Call& call, const Forward& forward) {
-  return answer(symbol, HandleOrigin(handle), call, forward);
-}
-
-int answer(const Symbol& symbol, const Origin& origin, const Call& call, const Forward& forward) {
+int answer(const Invocation& invocation, const Origin& origin, const ProductCall& call,
+           const Forward& forward) {
   const CallUnderWay under_way;
+  const void* const compiled_site = take_announced_site();
   try {
-    return Answer(symbol, origin, call, forward).run();
+    ProductCall located = call;
+    located.site = site_of(invocation.return_address, compiled_site);
+    if (located.site != nullptr && located.site->rule.is_native() && !records_calls()) return forward();
+    return Answer(invocation.symbol, origin, located, forward).run();
   } catch (const std::exception&) {  // No memory; C is not written yet.
     return forward();
   }
+}
+
+// ------------------------------------------------------------------ grouped batches
+
+namespace {
+
+class GroupsAnswer {
+ public:
+  GroupsAnswer(const Symbol& symbol, Handle handle, std::vector<ProductCall>& groups,
+               const ForwardGroups& forward)
+      : symbol_(symbol), origin_(handle), groups_(groups), forward_(forward) {}
+
+  int run() {
+    if (!groups_[0].is_supported) return forward_unsupported();
+    if (const char* reason = reason_for_all()) return forward_all(reason);
+    std::size_t emulated = 0;
+    try {
+      for (const ProductCall& group : groups_) {
+        choices_.push_back(choice_of(group));
+        if (choices_.back().emulates()) ++emulated;
+      }
+    } catch (const std::exception&) {  // No memory; nothing is enqueued yet.
+      return forward_(0, groups_.size());
+    }
+    if (emulated == 0) {
+      for (std::size_t i = 0; i < groups_.size(); ++i) note(symbol_, groups_[i], "", choices_[i].why);
+      return forward_(0, groups_.size());
+    }
+    return run_choices();
+  }
+
+ private:
+  // Decision on a group.
+  struct Choice {
+    std::optional<DecisionPointer> decision = {};  // set if the group is emulated
+    std::string why = {};                          // why cuBLAS multiplies, else
+
+    bool emulates() const { return decision.has_value(); }
+  };
+
+  // Returns the reason for which cuBLAS must answer the whole call; nullptr: there is none.
+  const char* reason_for_all() {
+    if (settings().is_malformed()) return settings().malformed.c_str();
+    for (const ProductCall& group : groups_)
+      if (const char* reason = reason_to_forward(group); reason != nullptr && !is_empty(group)) return reason;
+    if (settings().policy == Policy::native && groups_[0].site == nullptr)
+      return "policy native forwards every call";
+    if (const char* reason = read_state(origin_, state_)) return reason;
+    if (state_.pointer_mode != KINTSUGI_SCALARS_ON_HOST) return "scalars of groups in device memory";
+    return origin_.reason_in_arithmetic(groups_[0].type);
+  }
+
+  Choice choice_of(const ProductCall& group) const {
+    if (const char* reason = reason_to_forward(group)) return {.why = reason};
+    DecisionPointer decision = decide(group, state_);
+    note_decision(symbol_.name(), *decision);
+    if (!decision->emulates) return {.why = decision->why};
+    return {.decision = std::move(decision)};
+  }
+
+  // Enqueues emulated groups one by one. The groups between two emulated groups go to cuBLAS in one call.
+  int run_choices() const {
+    std::size_t first = 0;  // the first group that is not enqueued yet
+    for (std::size_t i = 0; i <= groups_.size(); ++i) {
+      if (i < groups_.size() && !choices_[i].emulates()) {
+        note(symbol_, groups_[i], "", choices_[i].why);
+        continue;
+      }
+      if (const int status = first < i ? forward_(first, i - first) : success; status != success)
+        return status;
+      if (i == groups_.size()) break;
+      if (const int status = run_emulated(i); status != success) return status;
+      first = i + 1;
+    }
+    return success;
+  }
+
+  int run_emulated(std::size_t i) const try {
+    const Decision& decision = **choices_[i].decision;
+    CallSample sample(symbol_.name(), groups_[i], state_.stream);
+    const std::string failure = emulate(decision, groups_[i], state_, sample.handle());
+    if (failure.empty()) {
+      sample.note_execution();
+      note(symbol_, groups_[i], decision.candidates, decision.why);
+      return success;
+    }
+    note_failure(symbol_.name(), failure);
+    note(symbol_, groups_[i], "", failure, true);
+    return forward_(i, 1);
+  } catch (const std::exception&) {  // No memory; C is not written yet.
+    return forward_(i, 1);
+  }
+
+  int forward_unsupported() const noexcept try {
+    return forward_all(records_calls() ? reason_of(groups_[0].unsupported) : "");
+  } catch (const std::exception&) {  // No memory for the reason.
+    return forward_(0, groups_.size());
+  }
+
+  int forward_all(std::string_view why) const {
+    for (const ProductCall& group : groups_) note(symbol_, group, "", why);
+    return forward_(0, groups_.size());
+  }
+
+  const Symbol& symbol_;
+  const HandleOrigin origin_;
+  std::vector<ProductCall>& groups_;
+  const ForwardGroups& forward_;
+  CallState state_;
+  std::vector<Choice> choices_;
+};
+
+}  // namespace
+
+int answer_groups(const Invocation& invocation, Handle handle, std::vector<ProductCall>& groups,
+                  const ForwardGroups& forward) {
+  const CallUnderWay under_way;
+  const Site* const site = site_of(invocation.return_address, take_announced_site());
+  for (ProductCall& group : groups) group.site = site;
+  if (site != nullptr && site->rule.is_native() && !records_calls()) return forward(0, groups.size());
+  return GroupsAnswer(invocation.symbol, handle, groups, forward).run();
 }
 
 }  // namespace kintsugi::cublas

@@ -1,32 +1,33 @@
 // Answers an intercepted call: checks it, decides on it, then emulates it or forwards it to the real cuBLAS.
+// Enqueues work in the call's stream and never waits for the device.
 #pragma once
 
+#include <cstddef>
+#include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "call.hpp"
-#include "decision.hpp"
-#include "real.hpp"
+#include "core/decision.hpp"
+#include "core/intercept.hpp"
+#include "device.hpp"
 
 namespace kintsugi::cublas {
 
-// Reference to a callable that calls the real function with the caller's arguments; it must outlive this
-// object.
-class Forward {
- public:
-  template <class Callable>
-  explicit Forward(const Callable& callable)
-      : callable_(&callable),
-        call_([](const void* pointer) { return (*static_cast<const Callable*>(pointer))(); }) {}
-  int operator()() const { return call_(callable_); }
-
- private:
-  const void* callable_;
-  int (*call_)(const void*);
+// State of the caller's handle and thread.
+struct CallState {
+  void* stream = nullptr;
+  int pointer_mode = 0;  // cublasPointerMode_t, whose numbers are those of kintsugi_pointer_mode
+  int device = 0;        // CUdevice of the current context
 };
 
-// True if a call of this thread may be emulated or must be recorded. Other calls are forwarded at once: calls
-// that come from within a call of this library, and all calls under settings that neither emulate nor record.
-bool intercepts();
+// Returns the decision on a call for which reason_to_forward() has no reason. While the stream is captured no
+// plan is made, since the first plan creates a handle of cuBLAS, which allocates memory.
+DecisionPointer decide(const Call& call, const CallState& state);
+
+// Reference to a callable that calls the real function with the caller's arguments.
+using Forward = Reference<int()>;
 
 // Source of what a call depends on besides its arguments: stream, pointer mode, math mode, epilogue. Each
 // member function returns nullptr, or the reason why cuBLAS must answer the call.
@@ -43,11 +44,11 @@ class Origin {
   virtual const char* reason_in_arithmetic(kintsugi_type type) const = 0;
   // Enqueues the steps before an emulated product, such as the copy of a bias into C. These steps may write
   // C: if the emulation then fails, cuBLAS answers the call and overwrites C.
-  virtual const char* enqueue_before(const CallState& state) const = 0;
+  virtual const char* enqueue_before(const CallState&) const { return nullptr; }
   // Enqueues the steps after an emulated product. If they fail, cuBLAS answers the call and overwrites C.
   virtual const char* enqueue_after(const CallState&) const { return nullptr; }
   // True if the call is alpha A B + beta C without bias, activation or scales.
-  virtual bool computes_product(kintsugi_type type) const = 0;
+  virtual bool computes_product(kintsugi_type) const { return true; }
 };
 
 // Origin of functions whose handle has the stream and the modes.
@@ -57,21 +58,31 @@ class HandleOrigin : public Origin {
 
   const char* read(CallState& state) const override;
   const char* reason_in_arithmetic(kintsugi_type type) const override;
-  const char* enqueue_before(const CallState&) const override { return nullptr; }
-  bool computes_product(kintsugi_type) const override { return true; }
 
  private:
   Handle handle_;
 };
 
-// While an object exists, intercepts() is false in this thread: its calls come from within the library.
-class CallUnderWay {
- public:
-  CallUnderWay();
-  ~CallUnderWay();
-  CallUnderWay(const CallUnderWay&) = delete;
-  CallUnderWay& operator=(const CallUnderWay&) = delete;
-};
+// Answers the call of a product and returns its status.
+int answer(const Invocation& invocation, const Origin& origin, const ProductCall& call,
+           const Forward& forward);
+
+// Reference to a callable that calls the real function for `count` groups from group `first` on.
+using ForwardGroups = Reference<int(std::size_t first, std::size_t count)>;
+
+// Answers a grouped batch, which has groups of products; each group has its own shape and scalars and is a
+// batch by pointers. Groups that are not emulated go to cuBLAS in as few calls as the order of the groups
+// allows. If no group is emulated, they go to cuBLAS in a single call.
+int answer_groups(const Invocation& invocation, Handle handle, std::vector<ProductCall>& groups,
+                  const ForwardGroups& forward);
+
+// Reference to a callable that calls the real routine for a part of the caller's call.
+using ForwardPart = Reference<int(const Call&)>;
+
+// Answers a call of syrk, herk, symm, hemm or trsm: divides it into emulated products and smaller calls of
+// cuBLAS, or forwards the whole call.
+int answer_level3(const Invocation& invocation, Handle handle, const Call& call, const Forward& forward,
+                  const ForwardPart& forward_part);
 
 // Reads everything that a plan depends on; returns the reason for which cuBLAS must answer, or nullptr.
 const char* read_state(const Origin& origin, CallState& state);
@@ -81,17 +92,58 @@ const char* read_state(const Origin& origin, CallState& state);
 std::string emulate(const Decision& decision, const Call& call, const CallState& state,
                     kintsugi_handle handle = nullptr);
 
-// Tells the user that an emulation does not run that the settings ask for: a line on stderr for each call
-// under the policy `force`, else for the first one. Ends the program if KINTSUGI_STRICT=1.
-void note_failure(const char* symbol, const std::string& why);
+// Records a call, if calls are recorded. `programs`: names of the programs that the device selects from; "":
+// cuBLAS multiplied. `reads_c`: beta is not known to be 0.
+void note(const Symbol& symbol, const Call& call, std::string_view programs, std::string_view why,
+          bool failed = false, bool reads_c = true) noexcept;
 
-// Tells the user, in the same way, if the decision has no plan or does not keep the settings.
-void note_decision(const char* symbol, const Decision& decision);
+// Measures the time of a sampled call on the device, by two events. Of each problem the first 4 calls and
+// then every 64th call are sampled. No call is sampled if calls are not recorded, or while the stream is
+// captured.
+class CallSample {
+ public:
+  // Enqueues the first event. `symbol` must live as long as the program.
+  CallSample(const char* symbol, const Call& call, void* stream);
+  ~CallSample();  // enqueues the second event
+  CallSample(const CallSample&) = delete;
+  CallSample& operator=(const CallSample&) = delete;
 
-// Answers the call and returns its status. Enqueues work in the call's stream and never waits for the device.
-int answer(const Symbol& symbol, const Origin& origin, const Call& call, const Forward& forward);
+  // Returns the handle with which a sampled emulation must be executed, so that the handle's report describes
+  // it; nullptr for other calls. The handle's first execution waits for the device.
+  kintsugi_handle handle() const { return handle_; }
+  void note_execution() { was_executed_ = true; }
 
-// Like answer() above, for functions with a handle.
-int answer(const Symbol& symbol, Handle handle, const Call& call, const Forward& forward);
+ private:
+  const char* symbol_;
+  const Call& call_;
+  void* stream_;
+  void* event_before_ = nullptr;  // nullptr: the call is not sampled
+  void* event_after_ = nullptr;
+  kintsugi_handle handle_ = nullptr;
+  bool was_executed_ = false;  // true: a plan was executed with the handle
+};
+
+// A call whose error is measured; of a strided batch, its first product alone. Made before the call, it
+// keeps a copy of C in device memory, as the call reads it.
+class ExactComparison {
+ public:
+  // Begins a comparison if the sites file asks for errors and this call of the site is to be measured. Does
+  // nothing under a capture, for batches by pointers and for calls with an epilogue. Call and state must
+  // outlive the comparison.
+  ExactComparison(const Origin& origin, const ProductCall& call, const CallState& state);
+
+  // Computes the call exactly in the copy of C, waits for the device and records the error of the caller's C.
+  // Must be called after the call, with its status. Records nothing if the call failed or if the exact call
+  // cannot be computed.
+  void finish(int status) const noexcept;
+
+ private:
+  bool compute_exactly() const;
+
+  const ProductCall& call_;
+  const CallState& state_;
+  std::int64_t number_ = -1;  // of the call at its site; -1: the call is not measured
+  std::optional<Workspace> c_;
+};
 
 }  // namespace kintsugi::cublas

@@ -2,6 +2,8 @@
 // headers.
 #pragma once
 
+#include <cstdint>
+
 namespace kintsugi::cublas {
 
 using Handle = struct cublasContext*;
@@ -16,6 +18,11 @@ inline constexpr int data_f32 = 0, data_f64 = 1, data_c32 = 4, data_c64 = 5;
 // Numbers of cublasComputeType_t.
 inline constexpr int compute_f32 = 68, compute_f64 = 70;
 
+// Numbers of cublasSideMode_t, cublasFillMode_t and cublasDiagType_t.
+inline constexpr int side_left = 0, side_right = 1;
+inline constexpr int fill_lower = 0, fill_upper = 1;
+inline constexpr int diagonal_not_unit = 0, diagonal_unit = 1;
+
 // Numbers of cublasMath_t: the two lowest bits name a mode, other bits are independent flags.
 inline constexpr int math_mode_mask = 3;
 inline constexpr int tensor_op_math = 1;
@@ -28,5 +35,11 @@ inline constexpr int fixed_point_math_bit = 8;
 // FP64 by cuBLAS on devices of compute capability 8.0 and later.
 inline constexpr int default_algorithm = -1;
 inline constexpr int max_algorithm = 115;
+
+// Numbers of cublasLtEpilogue_t. Calls with other epilogues, such as those with an auxiliary matrix, are
+// forwarded.
+inline constexpr std::uint32_t epilogue_default = 1, epilogue_relu = 2, epilogue_bias = 4,
+                               epilogue_relu_bias = epilogue_relu | epilogue_bias, epilogue_gelu = 32,
+                               epilogue_gelu_bias = epilogue_gelu | epilogue_bias;
 
 }  // namespace kintsugi::cublas

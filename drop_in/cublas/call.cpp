@@ -1,15 +1,34 @@
 #include "call.hpp"
 
-#include <algorithm>
+#include <span>
 
-#include "common/accuracy.hpp"
+namespace kintsugi {
 
-namespace kintsugi::cublas {
+// cuBLAS has the names with _real where stubs of this library have the names of cuBLAS (path.c).
+static bool is_cublas(std::string_view path) {
+  const std::string_view file = path.substr(path.rfind('/') + 1);
+  for (const char* name : {"libcublas.so", "libcublasLt.so", "libcublas_real.so", "libcublasLt_real.so"})
+    if (file.starts_with(name)) return true;
+  return false;
+}
+
+constinit const drop_in::DropIn drop_in::this_drop_in = {.library = "cuBLAS",
+                                                         .is_cublas = true,
+                                                         .report_format = "kintsugi.cublas-report",
+                                                         .member = "cublas",
+                                                         .known_function = "cublasCreate_v2"};
+
+void* drop_in::find_next(const char* name) {
+  void* const found = find_behind(name);
+  return found != nullptr ? found : find_in_loaded(name, is_cublas);
+}
+
+namespace cublas {
 
 namespace {
 
 // Returns the number of cudaDataType_t.
-int data_type(kintsugi_type type) {
+int number_of(kintsugi_type type) {
   switch (type) {
     case KINTSUGI_F32: return data_f32;
     case KINTSUGI_F64: return data_f64;
@@ -20,17 +39,15 @@ int data_type(kintsugi_type type) {
 
 // True if cuBLAS accepts the ops, the sizes and the leading dimensions.
 bool has_valid_numbers(const Call& call) {
-  const auto is_op = [](int op) { return op >= KINTSUGI_OP_N && op <= KINTSUGI_OP_C; };
-  const auto is_ld = [](std::int64_t ld, std::int64_t rows) { return ld >= std::max<std::int64_t>(1, rows); };
-  return is_op(call.op_a) && is_op(call.op_b) && call.m >= 0 && call.n >= 0 && call.k >= 0 &&
-         call.count >= 0 && is_ld(call.lda, call.op_a == KINTSUGI_OP_N ? call.m : call.k) &&
-         is_ld(call.ldb, call.op_b == KINTSUGI_OP_N ? call.k : call.n) && is_ld(call.ldc, call.m);
+  return call.op_a <= Op::c && call.op_b <= Op::c && call.m >= 0 && call.n >= 0 && call.k >= 0 &&
+         call.count >= 0 && is_ld(call.lda, call.op_a == Op::n ? call.m : call.k) &&
+         is_ld(call.ldb, call.op_b == Op::n ? call.k : call.n) && is_ld(call.ldc, call.m);
 }
 
 }  // namespace
 
 CallType type_of_all(const MatrixTypes& types, kintsugi_type type) {
-  const int wanted = data_type(type);
+  const int wanted = number_of(type);
   if (types.a == wanted && types.b == wanted && types.c == wanted) return type;
   return Unsupported{.field = Field::types, .values = {types.a, types.b, types.c}};
 }
@@ -38,51 +55,34 @@ CallType type_of_all(const MatrixTypes& types, kintsugi_type type) {
 CallType type_of(const MatrixTypes& types, int compute, int algorithm) {
   CallType found = type_of_all(types, KINTSUGI_F32);
   for (const kintsugi_type type : {KINTSUGI_F64, KINTSUGI_C32, KINTSUGI_C64})
-    if (!found.type) found = type_of_all(types, type);
-  if (!found.type) return found;
-  if (compute != (drop_in::is_single(*found.type) ? compute_f32 : compute_f64))
+    if (!found.is_supported()) found = type_of_all(types, type);
+  if (!found.is_supported()) return found;
+  if (compute != (is_single(found.type) ? compute_f32 : compute_f64))
     return Unsupported{.field = Field::compute_type, .values = {compute}};
   if (algorithm < default_algorithm || algorithm > max_algorithm)
     return Unsupported{.field = Field::algorithm, .values = {algorithm}};
   return found;
 }
 
-Call product(const CallType& type, int op_a, int op_b, std::int64_t m, std::int64_t n, std::int64_t k,
-             const void* alpha, const void* a, std::int64_t lda, const void* b, std::int64_t ldb,
-             const void* beta, void* c, std::int64_t ldc) {
-  return {.type = type.type,
-          .unsupported = type.unsupported,
-          .op_a = op_a,
-          .op_b = op_b,
-          .m = m,
-          .n = n,
-          .k = k,
-          .alpha = alpha,
-          .a = a,
-          .lda = lda,
-          .b = b,
-          .ldb = ldb,
-          .beta = beta,
-          .c = c,
-          .ldc = ldc};
+void set_type(ProductCall& call, const CallType& type) {
+  call.type = type.type;
+  call.is_supported = type.is_supported();
+  call.unsupported = type.unsupported;
 }
 
-Call strided(Call call, std::int64_t stride_a, std::int64_t stride_b, std::int64_t stride_c,
-             std::int64_t count) {
+void make_strided(Call& call, std::int64_t stride_a, std::int64_t stride_b, std::int64_t stride_c,
+                  std::int64_t count) {
   call.batch = BatchKind::strided;
   call.count = count;
-  if (count == 1)
-    return call;  // strides of 0, so that equal problems have one plan whatever strides they name
-  call.stride_a = stride_a;
-  call.stride_b = stride_b;
-  call.stride_c = stride_c;
-  return call;
+  const bool has_strides = count != 1;  // else 0, so that equal problems have one plan whatever they name
+  call.stride_a = has_strides ? stride_a : 0;
+  call.stride_b = has_strides ? stride_b : 0;
+  call.stride_c = has_strides ? stride_c : 0;
 }
 
-Call by_pointers(Call call, std::int64_t count) {
+void make_batch_by_pointers(Call& call, std::int64_t count) {
   call.batch = BatchKind::pointers;
   call.count = count;
-  return call;
 }
 
 const char* reason_to_forward(const Call& call) {
@@ -98,18 +98,10 @@ bool is_empty(const Call& call) {
   return has_empty_size && has_valid_numbers(call);
 }
 
-bool is_zero(const void* scalar, kintsugi_type type) {
-  const auto all_zero = [&](const auto* parts) {
-    return parts[0] == 0 && (!drop_in::is_complex(type) || parts[1] == 0);
-  };
-  return drop_in::is_single(type) ? all_zero(static_cast<const float*>(scalar))
-                                  : all_zero(static_cast<const double*>(scalar));
-}
-
 const char* reason_in_math_mode(int math_mode, kintsugi_type type) {
   const int mode = math_mode & math_mode_mask;
   if (mode == pedantic_math) return "the handle's math mode is pedantic";
-  if (!drop_in::is_single(type)) {
+  if (!is_single(type)) {
     const bool has_fixed_point = (math_mode & fixed_point_math_bit) != 0;
     return has_fixed_point ? "the handle's math mode is cuBLAS's emulation of FP64" : nullptr;
   }
@@ -118,4 +110,79 @@ const char* reason_in_math_mode(int math_mode, kintsugi_type type) {
                                             : nullptr;
 }
 
-}  // namespace kintsugi::cublas
+// ------------------------------------------------------------------ unsupported fields
+
+namespace {
+
+struct Name {
+  std::int64_t number;
+  const char* name;
+};
+
+// Names of NVIDIA's headers; tests/drop_in/test_cublas_symbols.py compares them.
+constexpr Name data_types[] = {
+    {0, "CUDA_R_32F"},      {1, "CUDA_R_64F"},      {2, "CUDA_R_16F"},       {3, "CUDA_R_8I"},
+    {4, "CUDA_C_32F"},      {5, "CUDA_C_64F"},      {6, "CUDA_C_16F"},       {7, "CUDA_C_8I"},
+    {8, "CUDA_R_8U"},       {9, "CUDA_C_8U"},       {10, "CUDA_R_32I"},      {11, "CUDA_C_32I"},
+    {12, "CUDA_R_32U"},     {13, "CUDA_C_32U"},     {14, "CUDA_R_16BF"},     {15, "CUDA_C_16BF"},
+    {16, "CUDA_R_4I"},      {17, "CUDA_C_4I"},      {18, "CUDA_R_4U"},       {19, "CUDA_C_4U"},
+    {20, "CUDA_R_16I"},     {21, "CUDA_C_16I"},     {22, "CUDA_R_16U"},      {23, "CUDA_C_16U"},
+    {24, "CUDA_R_64I"},     {25, "CUDA_C_64I"},     {26, "CUDA_R_64U"},      {27, "CUDA_C_64U"},
+    {28, "CUDA_R_8F_E4M3"}, {29, "CUDA_R_8F_E5M2"}, {30, "CUDA_R_8F_UE8M0"}, {31, "CUDA_R_6F_E2M3"},
+    {32, "CUDA_R_6F_E3M2"}, {33, "CUDA_R_4F_E2M1"}};
+constexpr Name compute_types[] = {{64, "CUBLAS_COMPUTE_16F"},
+                                  {65, "CUBLAS_COMPUTE_16F_PEDANTIC"},
+                                  {68, "CUBLAS_COMPUTE_32F"},
+                                  {69, "CUBLAS_COMPUTE_32F_PEDANTIC"},
+                                  {70, "CUBLAS_COMPUTE_64F"},
+                                  {71, "CUBLAS_COMPUTE_64F_PEDANTIC"},
+                                  {72, "CUBLAS_COMPUTE_32I"},
+                                  {73, "CUBLAS_COMPUTE_32I_PEDANTIC"},
+                                  {74, "CUBLAS_COMPUTE_32F_FAST_16F"},
+                                  {75, "CUBLAS_COMPUTE_32F_FAST_16BF"},
+                                  {77, "CUBLAS_COMPUTE_32F_FAST_TF32"},
+                                  {78, "CUBLAS_COMPUTE_32F_EMULATED_16BFX9"},
+                                  {79, "CUBLAS_COMPUTE_64F_EMULATED_FIXEDPOINT"}};
+constexpr Name epilogues[] = {{1, "DEFAULT"}, {2, "RELU"},          {4, "BIAS"},       {6, "RELU_BIAS"},
+                              {32, "GELU"},   {36, "GELU_BIAS"},    {130, "RELU_AUX"}, {134, "RELU_AUX_BIAS"},
+                              {136, "DRELU"}, {152, "DRELU_BGRAD"}, {160, "GELU_AUX"}, {164, "GELU_AUX_BIAS"},
+                              {192, "DGELU"}, {208, "DGELU_BGRAD"}, {256, "BGRADA"},   {512, "BGRADB"}};
+constexpr Name orders[] = {{0, "COL"}, {1, "ROW"}, {2, "COL32"}, {3, "COL4_4R2_8C"}, {4, "COL32_2R_4R4"}};
+
+std::string name_of(std::span<const Name> names, std::int64_t number) {
+  for (const Name& known : names)
+    if (known.number == number) return known.name;
+  return std::to_string(number);
+}
+
+std::string names_of(std::span<const Name> names, const std::array<std::int64_t, 3>& numbers) {
+  return name_of(names, numbers[0]) + ", " + name_of(names, numbers[1]) + ", " + name_of(names, numbers[2]);
+}
+
+std::string text_of(const Unsupported& it) {
+  switch (it.field) {
+    case Field::none: return "";
+    case Field::groups: return "groups of complex matrices";
+    case Field::descriptors: return "a descriptor is null";
+    case Field::scalars: return "alpha or beta is null";
+    case Field::types: return "types " + names_of(data_types, it.values);
+    case Field::compute_type: return "compute type " + name_of(compute_types, it.values[0]);
+    case Field::scale_type: return "scale type " + name_of(data_types, it.values[0]);
+    case Field::algorithm: return "algorithm " + std::to_string(it.values[0]);
+    case Field::pointer_mode: return "pointer mode " + std::to_string(it.values[0]);
+    case Field::order: return "order " + names_of(orders, it.values);
+    case Field::batch: return "batch counts " + names_of({}, it.values);
+    case Field::sizes: return "layouts whose rows and columns do not fit";
+    case Field::c: return "C is read and is not D";
+    case Field::epilogue: return "epilogue " + name_of(epilogues, it.values[0]);
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string reason_of(const Unsupported& unsupported) { return text_of(unsupported) + unsupported.detail; }
+
+}  // namespace cublas
+
+}  // namespace kintsugi

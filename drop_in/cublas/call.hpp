@@ -1,37 +1,59 @@
-// A matrix product as the caller of cuBLAS wrote it, whatever the function's name and type of integers.
+// A call of cuBLAS: its arguments and types, and the real cuBLAS.
 #pragma once
 
 #include <kintsugi/kintsugi.h>
 
-#include <cstdint>
-#include <optional>
+#include <array>
+#include <string>
 
 #include "api.hpp"
-#include "unsupported.hpp"
+#include "core/arguments.hpp"
+#include "core/symbol.hpp"
 
 namespace kintsugi::cublas {
 
-struct Site;
+using namespace drop_in;
 
-enum class BatchKind : std::uint8_t { single, strided, pointers };
+struct Cublas {
+  static constexpr Op op(int number) { return enumerator_at<Op>(number); }
+  static constexpr Side side(int number) { return enumerator_at<Side>(number); }
+  static constexpr Uplo uplo(int number) { return enumerator_at<Uplo>(fill_upper - number); }
+  static constexpr Diag diag(int number) { return enumerator_at<Diag>(number); }
+  static constexpr std::int64_t number(std::int64_t value) { return value; }
+  static constexpr const void* scalar(const void* value) { return value; }
+};
 
-struct Call {
-  const Site* site = nullptr;         // nullptr without KINTSUGI_SITES
-  std::optional<kintsugi_type> type;  // nothing: cuBLAS answers, since a field is not supported
-  Unsupported unsupported = {};       // that field
-  int op_a = 0, op_b = 0;             // cublasOperation_t, whose numbers are those of kintsugi_op
-  std::int64_t m = 0, n = 0, k = 0;
-  const void* alpha = nullptr;
-  const void* a = nullptr;  // for BatchKind::pointers an array of pointers, like b and c
-  std::int64_t lda = 0;
-  const void* b = nullptr;
-  std::int64_t ldb = 0;
-  const void* beta = nullptr;
-  void* c = nullptr;
-  std::int64_t ldc = 0;
-  BatchKind batch = BatchKind::single;
-  std::int64_t stride_a = 0, stride_b = 0, stride_c = 0;  // for BatchKind::strided
-  std::int64_t count = 1;                                 // products of the batch
+// Fields of a call that leave the call to cuBLAS, for the report.
+enum class Field : std::uint8_t {
+  none,
+  groups,        // groups of complex matrices
+  descriptors,   // a null descriptor of cublasLt
+  scalars,       // alpha or beta is null
+  types,         // values: cudaDataType_t of A, B and C or D
+  compute_type,  // value: cublasComputeType_t
+  scale_type,    // value: cudaDataType_t
+  algorithm,
+  pointer_mode,
+  order,    // values: cublasLtOrder_t of A, B and D
+  batch,    // values: batch counts of A, B and D
+  sizes,    // the layouts' rows and columns do not fit each other
+  c,        // C is read and is not D
+  epilogue  // value: cublasLtEpilogue_t
+};
+
+struct Unsupported {
+  Field field = Field::none;
+  std::array<std::int64_t, 3> values = {};
+  const char* detail = "";  // follows the text
+};
+
+// Returns the reason as the report has it, such as "epilogue GELU_AUX" or "compute type
+// CUBLAS_COMPUTE_32F_FAST_TF32".
+std::string reason_of(const Unsupported& unsupported);
+
+// A product as the caller wrote it.
+struct ProductCall : Call {
+  Unsupported unsupported = {};  // the field for which cuBLAS answers, unless is_supported
 };
 
 // Types of the matrices of a call, as cuBLAS numbers them.
@@ -44,8 +66,10 @@ struct CallType {
   CallType(kintsugi_type supported) : type(supported) {}
   CallType(const Unsupported& field) : unsupported(field) {}
 
-  std::optional<kintsugi_type> type;
+  kintsugi_type type = KINTSUGI_F32;
   Unsupported unsupported = {};
+
+  bool is_supported() const { return unsupported.field == Field::none; }
 };
 
 // Returns `type` if all matrices have it.
@@ -56,26 +80,32 @@ CallType type_of_all(const MatrixTypes& types, kintsugi_type type);
 // pedantic mode.
 CallType type_of(const MatrixTypes& types, int compute, int algorithm);
 
-// Returns the call of one product.
-Call product(const CallType& type, int op_a, int op_b, std::int64_t m, std::int64_t n, std::int64_t k,
-             const void* alpha, const void* a, std::int64_t lda, const void* b, std::int64_t ldb,
-             const void* beta, void* c, std::int64_t ldc);
-// These return the batch of `count` such products, by strides or by arrays of pointers.
-Call strided(Call call, std::int64_t stride_a, std::int64_t stride_b, std::int64_t stride_c,
-             std::int64_t count);
-Call by_pointers(Call call, std::int64_t count);
+void set_type(ProductCall& call, const CallType& type);
 
-// Returns the reason why cuBLAS must answer a call with a type under all settings; nullptr: there is none.
+// These make a call the batch of `count` such products, by strides or by arrays of pointers.
+void make_strided(Call& call, std::int64_t stride_a, std::int64_t stride_b, std::int64_t stride_c,
+                  std::int64_t count);
+void make_batch_by_pointers(Call& call, std::int64_t count);
+
+// Returns the reason why cuBLAS must answer a product with a type under all settings; nullptr: there is none.
 // An argument that may be invalid is such a reason, so that the caller gets cuBLAS's own status.
 const char* reason_to_forward(const Call& call);
 
 // True if the arguments are valid and a size is 0.
 bool is_empty(const Call& call);
 
-// True if a scalar of that type in host memory is 0.
-bool is_zero(const void* scalar, kintsugi_type type);
+// True if a leading dimension fits the rows.
+constexpr bool is_ld(std::int64_t ld, std::int64_t rows) { return ld >= (rows > 1 ? rows : 1); }
 
 // Returns the reason why the handle's math mode leaves calls of this type to cuBLAS; nullptr: there is none.
 const char* reason_in_math_mode(int math_mode, kintsugi_type type);
+
+// Calls the real function and returns its status, or not_supported if there is no such function. The types of
+// the arguments must be exactly those of the real declaration.
+template <class... Arguments>
+int call_real(Symbol& symbol, Arguments... arguments) {
+  auto* const real = symbol.next<int(Arguments...)>();
+  return real != nullptr ? real(arguments...) : not_supported;
+}
 
 }  // namespace kintsugi::cublas

@@ -68,7 +68,7 @@ def test_names_in_reasons_are_those_of_the_toolkit(table, header, pattern, prefi
     values = {}
     for name, value in re.findall(pattern, path.read_text()):
         values[name] = eval(value, {}, values)
-    text = (SOURCE / "drop_in/cublas/unsupported.cpp").read_text()
+    text = (SOURCE / "drop_in/cublas/call.cpp").read_text()
     listed = re.findall(r'\{(\d+), "(\w+)"\}', text[text.index(f"{table}[] = {{"):].split("};")[0])
     assert listed and all(values[prefix + name] == int(number) for number, name in listed)
 

@@ -8,14 +8,14 @@
 #include <cstdint>
 
 #include "drop_in/cublas/api.hpp"
-#include "drop_in/cublas/level3/routine.hpp"
-#include "drop_in/cublas/names/lt_epilogue.hpp"
+#include "drop_in/core/call.hpp"
 #include "kintsugi/kintsugi.h"
 #include "toolkit/seen.hpp"
 
 namespace kintsugi::cublas {
 namespace {
 
+using drop_in::Routine;
 using test::same;
 
 // Elements of the real types; those of complex types are structs, which all are alike.
@@ -144,7 +144,7 @@ static_assert(CUBLASLT_MATRIX_LAYOUT_LD == 4 && CUBLASLT_MATRIX_LAYOUT_BATCH_COU
 static_assert(CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET == 6 && CUBLASLT_MATRIX_LAYOUT_PLANE_OFFSET == 7);
 static_assert(CUBLASLT_ORDER_COL == 0 && CUBLAS_FILL_MODE_FULL == 2);
 
-// The driver's descriptions of a pool and of a copy, in drop_in/cublas/device/driver.cpp.
+// The driver's descriptions of a pool and of a copy, in drop_in/cublas/device.cpp.
 static_assert(sizeof(CUmemPoolProps) == 88 && CU_MEMPOOL_ATTR_RELEASE_THRESHOLD == 4);
 static_assert(sizeof(CUDA_MEMCPY2D) == 128 && offsetof(CUDA_MEMCPY2D, srcDevice) == 32);
 static_assert(offsetof(CUDA_MEMCPY2D, srcPitch) == 48 && offsetof(CUDA_MEMCPY2D, dstXInBytes) == 56);

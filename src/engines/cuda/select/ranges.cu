@@ -1,6 +1,6 @@
 // Ranges of all vectors, for the selection of a candidate, and their norms (VectorNorm), by which residues
 // are scaled and proved (arith/residue/norm_proof.hpp).
-#include "arith/residue/norm_proof.hpp"
+#include "arith/residue/residue_scale.hpp"
 #include "arith/residue/rounding_errors.hpp"
 #include "engines/cuda/common/operands.cuh"
 #include "engines/cuda/ptx/griddepcontrol.cuh"

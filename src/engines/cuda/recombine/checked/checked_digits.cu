@@ -4,6 +4,7 @@
 // arith/residue/certain_rounding.hpp). The others are checked one by one in wide integers, as by
 // CheckedResidues. So the weights of more than 20 moduli need not be exact (leading_digit_table()).
 #include "arith/residue/digit_sums.hpp"
+#include "arith/residue/integer_update.hpp"
 #include "engines/cuda/recombine/checked/checked.hpp"
 #include "engines/cuda/recombine/checked/checked_residues.cuh"
 #include "engines/cuda/recombine/fraction_residues.cuh"

@@ -1,0 +1,75 @@
+// The next BLAS: where its functions are, and its gemm.
+#include <dlfcn.h>
+
+#include <limits>
+
+#include "call.hpp"
+
+namespace kintsugi {
+
+constinit const drop_in::DropIn drop_in::this_drop_in = {.library = "BLAS",
+                                                         .is_cublas = false,
+                                                         .report_format = "kintsugi.blas-report",
+                                                         .member = "next_blas",
+                                                         .known_function = "dgemm_"};
+
+namespace {
+
+bool is_any(std::string_view) { return true; }
+
+}  // namespace
+
+void* drop_in::find_next(const char* name) {
+  if (void* found = find_behind(name)) return found;
+  if (void* found = find_in_loaded(name, is_any)) return found;
+  void* library = ::dlopen("libblas.so.3", RTLD_LAZY | RTLD_LOCAL);
+  return library != nullptr ? find_in(library, name) : nullptr;
+}
+
+namespace blas {
+
+const char* loaded_blas() {
+  for (const char* name : {"dgemm_", "cblas_dgemm", "dgemm_64_", "scipy_dgemm_64_", "scipy_cblas_dgemm64_"})
+    if (const void* found = find_in_loaded(name, is_any)) return file_of(found);
+  return "";
+}
+
+namespace {
+
+using FortranGemm = void(const char*, const char*, const std::int32_t*, const std::int32_t*,
+                         const std::int32_t*, const void*, const void*, const std::int32_t*, const void*,
+                         const std::int32_t*, const void*, void*, const std::int32_t*, std::size_t,
+                         std::size_t);
+
+FortranGemm* next_gemm(kintsugi_type type) {
+  static constinit Symbol s("sgemm_", "SGEMM "), d("dgemm_", "DGEMM "), c("cgemm_", "CGEMM "),
+      z("zgemm_", "ZGEMM ");
+  switch (type) {
+    case KINTSUGI_F32: return s.next<FortranGemm>();
+    case KINTSUGI_F64: return d.next<FortranGemm>();
+    case KINTSUGI_C32: return c.next<FortranGemm>();
+    default: return z.next<FortranGemm>();
+  }
+}
+
+const char* letter_of(Op op) { return op == Op::n ? "N" : op == Op::t ? "T" : "C"; }
+
+}  // namespace
+
+bool call_next_gemm(const Call& written) {
+  const Call call = as_column_major(written);
+  for (const std::int64_t size : {call.m, call.n, call.k, call.lda, call.ldb, call.ldc})
+    if (size > std::numeric_limits<std::int32_t>::max()) return false;
+  FortranGemm* const next = next_gemm(call.type);
+  if (next == nullptr) return false;
+  const auto m = static_cast<std::int32_t>(call.m), n = static_cast<std::int32_t>(call.n);
+  const auto k = static_cast<std::int32_t>(call.k), lda = static_cast<std::int32_t>(call.lda);
+  const auto ldb = static_cast<std::int32_t>(call.ldb), ldc = static_cast<std::int32_t>(call.ldc);
+  next(letter_of(call.op_a), letter_of(call.op_b), &m, &n, &k, call.alpha, call.a, &lda, call.b, &ldb,
+       call.beta, call.c, &ldc, 1, 1);
+  return true;
+}
+
+}  // namespace blas
+
+}  // namespace kintsugi

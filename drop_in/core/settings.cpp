@@ -1,0 +1,177 @@
+#include "settings.hpp"
+
+#include <kintsugi/kintsugi.h>
+
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <string_view>
+
+#include "documents.hpp"
+#include "intercept.hpp"
+#include "lock.hpp"
+
+namespace kintsugi::drop_in {
+
+namespace {
+
+Policy policy_of(std::string_view name) {
+  if (name == "emulate") return Policy::emulate;
+  return name == "native" ? Policy::native : Policy::automatic;
+}
+
+bool is_policy(std::string_view name) {
+  return name.empty() || name == "auto" || name == "emulate" || name == "native" || name == "force";
+}
+
+// Returns the number of bytes in a text that the library has accepted: a number, optionally with K, M or G.
+std::int64_t bytes_of(const std::string& text) {
+  char* end = nullptr;
+  const std::int64_t number = std::strtoll(text.c_str(), &end, 10);
+  const int shift = *end == 'K' || *end == 'k'   ? 10
+                    : *end == 'M' || *end == 'm' ? 20
+                    : *end == 'G' || *end == 'g' ? 30
+                                                 : 0;
+  return number << shift;
+}
+
+// Reads the settings of the library. If one is malformed, sets `message` and returns false.
+bool read_library_settings(Settings& settings, std::string& message) {
+  const std::string policy = variable("KINTSUGI_POLICY");
+  if (!is_policy(policy)) {
+    message = "KINTSUGI_POLICY = \"" + policy + "\" is not accepted; accepted: auto, emulate, native, force";
+    return false;
+  }
+  const auto library = library_settings();
+  if (!library) {
+    message = kintsugi_last_error();
+    return false;
+  }
+  for (const auto& [name, nearest] : library->misspelt_variables)
+    std::fprintf(stderr, "kintsugi: the environment variable %s names no setting; did you mean %s?\n",
+                 name.c_str(), nearest.c_str());
+  // The library treats "force" in the environment as "emulate".
+  const auto& values = library->values;
+  settings.policy = policy == "force" ? Policy::force : policy_of(values.at("policy"));
+  settings.accuracy = values.at("accuracy");
+  settings.scheme = values.at("scheme");
+  settings.engine = values.at("engine");
+  settings.forces_offload = values.at("offload") == "force";
+  settings.workspace_limit = bytes_of(values.at("workspace_limit"));
+  return true;
+}
+
+// Reads the settings that only drop-ins have. If one is malformed, sets `message` and returns false.
+bool read_own_settings(Settings& settings, std::string& message) {
+  settings.report = variable("KINTSUGI_REPORT");
+  const std::string explain = variable("KINTSUGI_EXPLAIN");
+  if (!explain.empty() && explain != "0" && explain != "1") {
+    message = "KINTSUGI_EXPLAIN = \"" + explain + "\" is not accepted; accepted: 0, 1";
+    return false;
+  }
+  settings.explain = explain == "1";
+  return true;
+}
+
+// Reads the sites file, whose outputs only the BLAS drop-in writes.
+bool read_own_sites(Settings& settings, std::string& message) {
+  if (!read_sites(settings, settings.sites, message)) return false;
+  if (!this_drop_in.is_cublas || !settings.sites || settings.sites->outputs.empty()) return true;
+  message = "KINTSUGI_SITES: outputs = \"" + settings.sites->outputs + "\" is for the BLAS drop-in alone";
+  return false;
+}
+
+const char* consequence(const Settings& settings, const char* otherwise) {
+  return settings.strict ? "KINTSUGI_STRICT = 1 ends the program" : otherwise;
+}
+
+Settings read_settings() {
+  Settings settings;
+  std::string message;
+  settings.strict = variable("KINTSUGI_STRICT") == "1";
+  // The report is read first, so that it says which of the other settings is malformed.
+  if (!read_own_settings(settings, message) || !read_library_settings(settings, message) ||
+      !read_own_sites(settings, message)) {
+    settings.malformed = message;
+    settings.policy = Policy::automatic;
+    std::fprintf(stderr, "kintsugi: %s; %s\n", message.c_str(), consequence(settings, "emulation is off"));
+  }
+  sites_in_force = settings.sites.has_value();
+  return settings;
+}
+
+constinit MadeOnce<Settings> settings_once(read_settings);
+constinit std::atomic<bool> report_was_requested = false;
+
+}  // namespace
+
+const Settings& settings() {
+  const Settings& read = settings_once.get();
+  if (read.is_malformed() && read.strict) std::exit(2);
+  return read;
+}
+
+bool wants_report() {
+  return !settings().report.empty() || report_was_requested.load(std::memory_order_relaxed);
+}
+
+bool records_calls() {
+  const Settings& now = settings();
+  return now.explain || !now.report.empty() || report_was_requested.load(std::memory_order_relaxed);
+}
+
+void begin_to_record() {
+  report_was_requested = true;
+  interception = Interception::all;
+}
+
+std::string variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value != nullptr ? value : "";
+}
+
+void note_not_kept(const char* symbol, const std::string& why) {
+  static constinit std::atomic<bool> was_noted = false;
+  if (was_noted.load(std::memory_order_relaxed) || was_noted.exchange(true)) return;
+  const std::string reason = why.ends_with('.') ? why.substr(0, why.size() - 1) : why;
+  std::fprintf(stderr, "kintsugi: %s: %s; %s\n", symbol, reason.c_str(),
+               consequence(settings(), "further calls that the settings do not suit are not named"));
+  if (settings().strict) std::exit(2);
+}
+
+void note_failure(const char* symbol, const std::string& why) {
+  if (!settings().asks_for_products()) return;
+  if (settings().policy != Policy::force) return note_not_kept(symbol, why);
+  std::fprintf(stderr, "kintsugi: %s: policy force, but %s\n", symbol, why.c_str());
+  if (settings().strict) std::exit(2);
+}
+
+const char* policy_name(Policy policy) {
+  switch (policy) {
+    case Policy::automatic: return "auto";
+    case Policy::emulate: return "emulate";
+    case Policy::native: return "native";
+    case Policy::force: return "force";
+  }
+  return "";
+}
+
+// ------------------------------------------------------------------ interception
+
+constinit std::atomic<Interception> interception = Interception::unknown;
+constinit thread_local int calls_under_way = 0;
+constinit thread_local const void* announced_site = nullptr;
+constinit NativeSites native_sites;
+
+Interception read_interception() {
+  const Settings& read = settings();
+  const bool forwards_all = read.is_malformed() || (read.policy == Policy::native && !read.sites);
+  const Interception found = records_calls() ? Interception::all
+                             : forwards_all  ? Interception::none
+                             : read.sites    ? Interception::by_site
+                                             : Interception::all;
+  Interception unknown = Interception::unknown;  // else the program has asked for a report meanwhile
+  return interception.compare_exchange_strong(unknown, found) ? found : unknown;
+}
+
+}  // namespace kintsugi::drop_in
