@@ -63,7 +63,7 @@ EXTERNAL = {
     "drop_in": ["nlohmann/*", "link.h", "unwind.h"] + POSIX,
     "lab": ["gmp.h", "mpfr.h", "omp.h", "nlohmann/*", "fmt/*"] + POSIX,
     "tools": ["nlohmann/*", "fmt/*", "CLI/*", "elf.h", "omp.h"] + POSIX,
-    "python": ["Python.h"],
+    "python": ["Python.h", "dlfcn.h"],
     "examples": ["dlfcn.h"],
     "apps": [],
     "tests": ["*"],

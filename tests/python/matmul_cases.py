@@ -276,8 +276,8 @@ def test_inputs_of_unit_stride_are_not_copied():
     from kintsugi._arrays import readable
     a = random((6, 9))
     for view in (a, a.T, a[1:4, 2:7], a[::2], a[:, 3:].T, random((3, 6, 9))[::2]):
-        assert np.shares_memory(readable(view, a.dtype).array, view)
-    assert not np.shares_memory(readable(a[:, ::2], a.dtype).array, a)
+        assert np.shares_memory(readable(view, a.dtype), view)
+    assert not np.shares_memory(readable(a[:, ::2], a.dtype), a)
 
 
 def product_of(seed):
@@ -325,15 +325,15 @@ def test_a_scheme_and_an_accuracy_that_it_cannot_give_are_an_error():
 @pytest.fixture
 def without_blas(monkeypatch):
     """Plans as they are where there is no BLAS, in a process that has not warned yet."""
-    describe = kintsugi._options.describe
-    monkeypatch.setattr(kintsugi._options, "describe",
+    describe = kintsugi._products.describe
+    monkeypatch.setattr(kintsugi._products, "describe",
                         lambda plan: {**describe(plan), "warnings": ["engine cpu is missing"]})
     forget_the_warning(monkeypatch)
 
 
 def forget_the_warning(monkeypatch):
-    monkeypatch.setattr(kintsugi._options, "_warned", False)
-    kintsugi._compiled.core.accept_host(False)
+    monkeypatch.setattr(kintsugi._products, "_warned", False)
+    kintsugi._core.accept_host(False)
 
 
 def test_a_missing_engine_is_warned_of_once(without_blas, recwarn):
