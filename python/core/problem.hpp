@@ -29,8 +29,8 @@ bool find_shape(const Array& a, const Array& b, ProductShape& shape);
 void add_row(Array& array);
 void add_column(Array& array);
 
-// Ways in which BLAS can address the matrices of an array (..., rows, columns): not at all, as its rows and columns
-// have no unit stride; by one stride between equally spaced batch items; or by a pointer to each item.
+// Ways in which BLAS can address the matrices of an array (..., rows, columns): not at all, as its rows and
+// columns have no unit stride; by one stride between equally spaced items; or by a pointer to each item.
 enum class BatchKind { none, strided, pointers };
 BatchKind batch_kind(const Array& array);
 

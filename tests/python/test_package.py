@@ -162,6 +162,12 @@ def test_cases(python, tmp_path, cases):
     run(python, "-m", "pytest", "-q", "-p", "no:cacheprovider", HERE / cases, cwd=tmp_path)
 
 
+def test_cases_with_the_fake_driver(python, tmp_path):
+    fakes = pathlib.Path(os.environ["TESTED_BUILD"]) / "tests/fakes"
+    run(python, "-m", "pytest", "-q", "-p", "no:cacheprovider", HERE / "driver_cases.py", cwd=tmp_path,
+        env={**os.environ, "LD_LIBRARY_PATH": str(fakes), "FAKE_CUDA_MULTIPLY": "1"})
+
+
 def examples():
     pages = [(SOURCE / page).read_text() for page in ("README.md", "docs/PYTHON.md")]
     return [example for page in pages for example in re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)]
