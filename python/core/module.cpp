@@ -385,7 +385,7 @@ int load(PyObject* module) {
   for (const Constant& constant : constants) {
     if (PyModule_AddIntConstant(module, constant.name, constant.value) != 0) return -1;
   }
-  state->thread_key = Ref(PyUnicode_InternFromString("kintsugi._core"));
+  state->thread_key = Ref(PyUnicode_FromFormat("kintsugi._core %p", state));  // a program may import it again
   const bool is_complete = state->thread_key && state->numpy.load() && state->torch.load_names() &&
                            find("kintsugi._errors", "KintsugiError", state->error_class) &&
                            find("kintsugi._torch", "note_write", state->note_write) &&
