@@ -12,7 +12,11 @@ bool read_number(PyObject* value, const char* name, T& number) {
   constexpr long long least = std::numeric_limits<T>::min(), most = std::numeric_limits<T>::max();
   if (value == Py_None) return true;
   const Ref integer(PyNumber_Index(value));
-  if (!integer) return false;
+  if (!integer) {
+    if (PyErr_ExceptionMatches(PyExc_TypeError))
+      PyErr_Format(PyExc_TypeError, "%s = %R is no integer", name, value);
+    return false;
+  }
   int overflow = 0;
   const long long given = PyLong_AsLongLongAndOverflow(integer.get(), &overflow);
   if (given == -1 && PyErr_Occurred() != nullptr) return false;

@@ -127,6 +127,7 @@ struct Exported {
 
 // Called by the consumer, with or without the interpreter's lock.
 void delete_exported(Managed* managed) {
+  if (Py_IsInitialized() == 0) return;  // the end of the process frees it
   const PyGILState_STATE lock = PyGILState_Ensure();
   delete static_cast<Exported*>(managed->context);
   PyGILState_Release(lock);
