@@ -95,11 +95,10 @@ class BuildWithLibrary(build_py):
 
 
 class PlatformWheel(bdist_wheel):
-    """One wheel for every Python 3 of the machine. The compiled part is for the stable ABI of CPython 3.9. Other Pythons do
-    not load it and use ctypes. Therefore the wheel's tag names no ABI."""
+    """One wheel for every CPython from 3.9 on, by the stable ABI."""
 
     def get_tag(self):
-        return "py3", "none", super().get_tag()[2]
+        return "cp39", "abi3", super().get_tag()[2]
 
 
 class WithLibrary(Distribution):

@@ -7,7 +7,7 @@
 
 namespace kintsugi_python {
 
-inline constexpr int max_dimensions = 8;  // arrays with more are left to the Python code
+inline constexpr int max_dimensions = 64;  // numpy's limit
 inline constexpr int on_host = -1;
 
 struct Array {

@@ -9,14 +9,31 @@ bool may_share_memory(const DeviceMemory& memory, bool uses_null_stream) {
   return uses_null_stream && memory.state->torch.is_known_not_to_capture();
 }
 
-// Returns the address of device memory, either a spare workspace or a new one. `memory` holds its tensor.
-// Returns nullptr and keeps the error if there is no memory.
+// Returns the owner of memory that the function of `memory` gives, and sets its address.
+Ref bytes_of_function(const DeviceMemory& memory, size_t bytes, size_t alignment, uintptr_t& address) {
+  const Ref pair(PyObject_CallFunction(memory.allocate.get(), "nn", static_cast<Py_ssize_t>(bytes),
+                                       static_cast<Py_ssize_t>(alignment)));
+  PyObject *number = nullptr, *owner = nullptr;
+  if (!pair || PyArg_ParseTuple(pair.get(), "OO", &number, &owner) == 0) return Ref();
+  address = reinterpret_cast<uintptr_t>(PyLong_AsVoidPtr(number));
+  return PyErr_Occurred() == nullptr ? Ref::borrowed(owner) : Ref();
+}
+
+// Returns the owner of a spare workspace or of new memory of torch, and sets its address.
+Ref bytes_of_torch(DeviceMemory& memory, size_t bytes, size_t alignment, uintptr_t& address) {
+  Ref tensor = take_spare(memory, AllocatingCall::uses_null_stream(), bytes, alignment, address);
+  return tensor ? std::move(tensor)
+                : aligned_bytes(memory.state->torch, memory.device, bytes, alignment, address);
+}
+
+// Returns the address of device memory, whose owner `memory` holds. Returns nullptr and keeps the error if
+// there is no memory.
 void* hold_bytes(DeviceMemory& memory, size_t bytes, size_t alignment) {
   uintptr_t address = 0;
-  Ref tensor = take_spare(memory, AllocatingCall::uses_null_stream(), bytes, alignment, address);
-  if (!tensor) tensor = aligned_bytes(memory.state->torch, memory.device, bytes, alignment, address);
-  const Ref key(tensor ? PyLong_FromVoidPtr(reinterpret_cast<void*>(address)) : nullptr);
-  if (key && PyDict_SetItem(memory.held.get(), key.get(), tensor.get()) == 0)
+  const Ref owner = memory.allocate ? bytes_of_function(memory, bytes, alignment, address)
+                                    : bytes_of_torch(memory, bytes, alignment, address);
+  const Ref key(owner ? PyLong_FromVoidPtr(reinterpret_cast<void*>(address)) : nullptr);
+  if (key && PyDict_SetItem(memory.held.get(), key.get(), owner.get()) == 0)
     return reinterpret_cast<void*>(address);
   AllocatingCall::keep_current_error();
   return nullptr;
@@ -34,7 +51,7 @@ void deallocate(void* user, void* pointer, size_t bytes) {
   {
     DeviceMemory& memory = *static_cast<DeviceMemory*>(user);
     const Ref key(PyLong_FromVoidPtr(pointer));
-    if (key) {
+    if (key && !memory.allocate) {
       keep_spare(memory, AllocatingCall::uses_null_stream(),
                  Ref::borrowed(PyDict_GetItem(memory.held.get(), key.get())),
                  reinterpret_cast<uintptr_t>(pointer), bytes);
@@ -108,13 +125,18 @@ DeviceMemory* memory_of(State& state, int device) {
   return memory.held ? &memory : nullptr;
 }
 
-bool use_torchs_memory(State& state, int device, kintsugi_options& options) {
-  DeviceMemory* const memory = memory_of(state, device);
-  if (memory == nullptr) return false;
+std::shared_ptr<DeviceMemory> memory_from(State& state, PyObject* allocate) {
+  auto memory = std::make_shared<DeviceMemory>();
+  memory->state = &state;
+  memory->allocate = Ref::borrowed(allocate);
+  memory->held = Ref(PyDict_New());
+  return memory->held ? memory : nullptr;
+}
+
+void use_memory(DeviceMemory& memory, kintsugi_options& options) {
   options.allocate = allocate;
   options.deallocate = deallocate;
-  options.allocator_user = memory;
-  return true;
+  options.allocator_user = &memory;
 }
 
 }  // namespace kintsugi_python

@@ -1,5 +1,7 @@
-// Device memory for the library's workspaces, from torch's allocator.
+// Device memory for the library, from torch's allocator or from a function of Python.
 #pragma once
+
+#include <memory>
 
 #include "state.hpp"
 
@@ -20,13 +22,17 @@ Ref take_spare(DeviceMemory& memory, bool uses_null_stream, size_t bytes, size_t
 // already. The call's work must be in the stream.
 void keep_spare(DeviceMemory& memory, bool uses_null_stream, Ref tensor, uintptr_t address, size_t bytes);
 
-// Returns the object for a device. Returns nullptr if the device's number is too large. Returns nullptr with
-// a Python error if there is no memory.
+// Returns the object for torch's memory of a device. Returns nullptr if the device's number is too large.
+// Returns nullptr with a Python error if there is no memory.
 DeviceMemory* memory_of(State& state, int device);
 
-// Puts the allocator callbacks for the device into the options. Returns false if the device's number is too
-// large. Returns false with a Python error if there is no memory.
-bool use_torchs_memory(State& state, int device, kintsugi_options& options);
+// Returns a new object for the memory that a function gives; see DeviceMemory. Returns null with a Python
+// error.
+std::shared_ptr<DeviceMemory> memory_from(State& state, PyObject* allocate);
+
+// Puts the allocator callbacks into the options. They are called as long as the library has memory of the
+// object.
+void use_memory(DeviceMemory& memory, kintsugi_options& options);
 
 // Tells the allocator callbacks about the call that this thread makes during the object's lifetime, and keeps
 // the Python errors of its allocations. The errors are not raised at once, since the library tries smaller

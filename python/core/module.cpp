@@ -1,10 +1,16 @@
-// The module kintsugi._core: products of numpy arrays and torch tensors without ctypes. For calls that it
-// does not handle it returns NotImplemented, and the Python code handles them. The Python code defines what a
-// product is.
+// The module kintsugi._core: the C ABI for Python. matmul() and execute() compute products of plain operands:
+// numpy's arrays and torch's tensors that the library can read as they are. For all others they return
+// NotImplemented before anything has happened; the Python code (_products.py) makes such operands plain, or
+// refuses them, and calls plan() and run().
 
 #include <cstring>
 #include <new>
 
+#include "call.hpp"
+#include "device.hpp"
+#include "dlpack.hpp"
+#include "plan.hpp"
+#include "problem.hpp"
 #include "product.hpp"
 #include "thread.hpp"
 
@@ -12,6 +18,8 @@ namespace kintsugi_python {
 namespace {
 
 State& state_of(PyObject* module) { return *static_cast<State*>(PyModule_GetState(module)); }
+
+PyObject* none() { return Ref::borrowed(Py_None).release(); }
 
 // Returns NotImplemented. If there is an ordinary Python error, clears it, since the Python code will raise
 // it again. Returns nullptr for errors such as interrupts.
@@ -35,35 +43,35 @@ bool unpack(PyObject* tuple, PyObject* (&arguments)[count]) {
   return true;
 }
 
-const char multiply_doc[] =
-    "multiply(thread, a, b, alpha, beta, out, accuracy, scheme, engine, policy, threads, "
-    "workspace_limit)\n--\n\n"
-    "Returns the result of kintsugi.matmul() with these arguments, or NotImplemented if the Python code has\n"
-    "to compute it.";
+const char matmul_doc[] =
+    "matmul(a, b, alpha, beta, out, accuracy, scheme, engine, policy, threads, workspace_limit)\n--\n\n"
+    "Returns the result of kintsugi.matmul() with these arguments, or NotImplemented if an operand is not plain.";
 
-PyObject* multiply(PyObject* module, PyObject* tuple) {
+PyObject* matmul(PyObject* module, PyObject* tuple) {
   State& state = state_of(module);
-  constexpr int first_option = 6;
+  constexpr int first_option = 5;
   PyObject* arguments[first_option + option_count];
   if (!unpack(tuple, arguments)) return nullptr;
-  Thread* const thread = thread_of(arguments[0]);
+  Thread* const thread = this_thread(state);
   if (thread == nullptr) return nullptr;
   Product product(state);
   Options options;
   PyObject* const* const given_options = arguments + first_option;
-  if (!product.read({arguments[1], arguments[2], arguments[3], arguments[4], arguments[5]}))
+  if (!product.read({arguments[0], arguments[1], arguments[2], arguments[3], arguments[4]}))
     return declined();
-  if (!options.read(given_options)) return declined();
   if (product.device() != on_host) {
-    if (!use_torchs_memory(state, product.device(), options.values)) return declined();
+    DeviceMemory* const memory = memory_of(state, product.device());
+    if (memory == nullptr) return declined();
+    use_memory(*memory, options.values);
   } else if (!state.host_is_ready && given_options[engine_option] == Py_None) {
     return declined();
   }
-  if (!product.announce_write()) return declined();
+  if (!options.read(given_options)) return nullptr;
+  if (!product.announce_write()) return nullptr;
   kintsugi_problem problem = product.problem();
   // The library sees the same in a call with matrices on a device.
   problem.adds_to_c = product.device() != on_host && product.adds_to_c() ? 1 : 0;
-  thread->remember(problem, given_options, product.device());
+  thread->note_call(problem, given_options, product.device());
   return product
       .run([&](const kintsugi_operands* operands) {
         return state.library.gemm(thread->handle, &product.problem(), &options.values, operands);
@@ -72,119 +80,317 @@ PyObject* multiply(PyObject* module, PyObject* tuple) {
 }
 
 const char execute_doc[] =
-    "execute(thread, plan, problem, workspace_size, a, b, alpha, beta, out)\n--\n\n"
-    "Returns the result of a plan, given by its address and the bytes of its problem; NotImplemented if the\n"
-    "operands, as they lie in memory, are not those of that problem.";
+    "execute(plan, a, b, alpha, beta, out)\n--\n\n"
+    "Returns the result of a plan; NotImplemented if an operand is not plain, or if the operands, as they lie in\n"
+    "memory, are not those of the plan.";
 
 PyObject* execute(PyObject* module, PyObject* tuple) {
   State& state = state_of(module);
-  PyObject* arguments[9];
+  PyObject* arguments[6];
   if (!unpack(tuple, arguments)) return nullptr;
-  Thread* const thread = thread_of(arguments[0]);
-  const auto plan = static_cast<kintsugi_plan>(PyLong_AsVoidPtr(arguments[1]));
-  const char* const problem = PyBytes_AsString(arguments[2]);
-  const size_t workspace_size = PyLong_AsSize_t(arguments[3]);
-  if (thread == nullptr || PyErr_Occurred() != nullptr) return nullptr;
+  Thread* const thread = this_thread(state);
+  const Plan* const plan = plan_of(arguments[0]);
+  if (thread == nullptr || plan == nullptr) return nullptr;
   Product product(state);
-  if (!product.read({arguments[4], arguments[5], arguments[6], arguments[7], arguments[8]}))
+  if (!product.read({arguments[1], arguments[2], arguments[3], arguments[4], arguments[5]}))
     return declined();
-  const bool is_plans_problem = PyBytes_Size(arguments[2]) == sizeof(kintsugi_problem) &&
-                                std::memcmp(problem, &product.problem(), sizeof(kintsugi_problem)) == 0;
-  if (!is_plans_problem || !product.take_workspace(workspace_size) || !product.announce_write())
-    return declined();
-  thread->has_product = false;
+  const bool is_plans_problem =
+      std::memcmp(&plan->problem, &product.problem(), sizeof(kintsugi_problem)) == 0;
+  if (!is_plans_problem || !product.take_workspace(plan->workspace_bytes)) return declined();
+  if (!product.announce_write()) return nullptr;
+  thread->note_plan(arguments[0]);
   return product
       .run([&](const kintsugi_operands* operands) {
-        return state.library.plan_execute(thread->handle, plan, operands);
+        return state.library.plan_execute(thread->handle, plan->plan, operands);
       })
       .release();
 }
 
-const char thread_doc[] =
-    "thread(handle)\n--\n\n"
-    "Returns a new object with what a thread keeps between calls; `handle` is its kintsugi_handle's address.";
+const char batch_kind_doc[] =
+    "batch_kind(array)\n--\n\n"
+    "Returns how BLAS can address the matrices of an array (..., rows, columns): \"strided\", \"pointers\" if its batch\n"
+    "items are not equally spaced, or None.";
 
-PyObject* thread(PyObject*, PyObject* handle) { return make_thread(handle).release(); }
+PyObject* batch_kind_of(PyObject* module, PyObject* x) {
+  Array array;
+  const bool is_read = state_of(module).numpy.read(x, array) && array.dimensions >= 2;
+  if (!is_read && PyErr_Occurred() != nullptr) return nullptr;
+  const BatchKind kind = is_read ? batch_kind(array) : BatchKind::none;
+  if (kind == BatchKind::none) return none();
+  return PyUnicode_FromString(kind == BatchKind::strided ? "strided" : "pointers");
+}
+
+const char problem_doc[] =
+    "problem(a, b, c, k)\n--\n\n"
+    "Returns the problem of a product as a dict with the members of kintsugi_problem. a, b and c have the same batch and\n"
+    "type, and BLAS can address them; a or b that is no array is a prepared operand.";
+
+PyObject* problem(PyObject* module, PyObject* tuple) {
+  PyObject *a, *b, *c;
+  long long k;
+  if (PyArg_ParseTuple(tuple, "OOOL", &a, &b, &c, &k) == 0) return nullptr;
+  return describe_problem(state_of(module), a, b, c, k).release();
+}
+
+const char plan_doc[] =
+    "plan(problem, options, stream=None, allocate=None)\n--\n\n"
+    "Returns a new plan.\n\n"
+    "Args:\n"
+    "    problem: as of problem().\n"
+    "    options: the tuple (accuracy, scheme, engine, policy, threads, workspace_limit) of kintsugi.matmul().\n"
+    "    stream: address of the CUDA stream in which prepare() works with the plan.\n"
+    "    allocate: function (bytes, alignment) -> (address, owner) for device memory; None: the library's own.";
+
+PyObject* plan(PyObject* module, PyObject* tuple) {
+  PyObject *members, *options, *stream = Py_None, *allocate = Py_None, *given[option_count];
+  if (PyArg_ParseTuple(tuple, "O!O!|OO", &PyDict_Type, &members, &PyTuple_Type, &options, &stream,
+                       &allocate) == 0)
+    return nullptr;
+  if (!unpack(options, given)) return nullptr;
+  return make_plan(state_of(module), members, given, stream, allocate).release();
+}
+
+const char read_plan_doc[] = "read_plan(description)\n--\n\nReturns the plan of a description.";
+
+PyObject* read_plan_of(PyObject* module, PyObject* tuple) {
+  const char* text;
+  return PyArg_ParseTuple(tuple, "s", &text) == 0 ? nullptr : read_plan(state_of(module), text).release();
+}
+
+const char run_doc[] =
+    "run(plan, a, b, c, alpha, beta, stream=None)\n--\n\n"
+    "Runs a plan whose problem problem(a, b, c, k) has given; a and b may also be prepared operands.\n\n"
+    "Args:\n"
+    "    alpha, beta: int, float or complex.\n"
+    "    stream: address of a CUDA stream; None: returns when c is complete.";
+
+PyObject* run(PyObject* module, PyObject* tuple) {
+  PyObject *plan, *a, *b, *c, *alpha, *beta, *stream = Py_None;
+  if (PyArg_ParseTuple(tuple, "OOOOOO|O", &plan, &a, &b, &c, &alpha, &beta, &stream) == 0) return nullptr;
+  return run_plan(state_of(module), plan, a, b, c, alpha, beta, stream).release();
+}
+
+const char prepare_doc[] =
+    "prepare(plan, side, array)\n--\n\n"
+    "Returns a new prepared operand. side: \"a\" or \"b\", where the array stands in the plan's problem.";
+
+PyObject* prepare(PyObject* module, PyObject* tuple) {
+  PyObject *plan, *array;
+  const char* side;
+  if (PyArg_ParseTuple(tuple, "OsO", &plan, &side, &array) == 0) return nullptr;
+  return prepare_operand(state_of(module), plan, *side == 'a' ? KINTSUGI_A : KINTSUGI_B, array).release();
+}
+
+const char plan_problem_doc[] = "plan_problem(plan)\n--\n\nReturns the problem of a plan, as problem() does.";
+
+PyObject* plan_problem(PyObject*, PyObject* capsule) {
+  const Plan* const plan = plan_of(capsule);
+  return plan == nullptr ? nullptr : members_of(plan->problem).release();
+}
+
+const char plan_text_doc[] = "plan_text(plan)\n--\n\nReturns the description of a plan, as JSON.";
+
+PyObject* plan_text(PyObject* module, PyObject* capsule) {
+  const Plan* const plan = plan_of(capsule);
+  if (plan == nullptr) return nullptr;
+  return read_text(state_of(module),
+                   [&](char* buffer, size_t capacity, size_t* needed) {
+                     return kintsugi_plan_describe(plan->plan, buffer, capacity, needed);
+                   })
+      .release();
+}
+
+const char report_text_doc[] =
+    "report_text()\n--\n\nReturns the report of this thread's last product, as JSON.";
+
+PyObject* report_text(PyObject* module, PyObject*) {
+  State& state = state_of(module);
+  Thread* const thread = this_thread(state);
+  if (thread == nullptr) return nullptr;
+  return read_text(state,
+                   [&](char* buffer, size_t capacity, size_t* needed) {
+                     return kintsugi_report(thread->handle, buffer, capacity, needed);
+                   })
+      .release();
+}
+
+const char schemes_text_doc[] = "schemes_text()\n--\n\nReturns the description of all schemes, as JSON.";
+
+PyObject* schemes_text(PyObject* module, PyObject*) {
+  return read_text(state_of(module), kintsugi_describe_schemes).release();
+}
+
+const char engines_text_doc[] = "engines_text()\n--\n\nReturns the description of all engines, as JSON.";
+
+PyObject* engines_text(PyObject* module, PyObject*) {
+  return read_text(state_of(module), kintsugi_describe_engines).release();
+}
+
+const char version_doc[] = "version()\n--\n\nReturns the version of the library.";
+
+PyObject* version(PyObject*, PyObject*) { return PyUnicode_FromString(kintsugi_version()); }
 
 const char last_doc[] =
-    "last(thread)\n--\n\n"
-    "Returns the problem as bytes, the options and the device's number (-1: the CPU) of the thread's last\n"
-    "multiply(); None if there was none, or another product came after it.";
+    "last()\n--\n\n"
+    "Returns the plan of this thread's last product; if it was one of matmul(): (problem, options, number of its device or\n"
+    "-1 for the CPU); None if there was none.";
 
-PyObject* last(PyObject*, PyObject* capsule) {
-  const Thread* const thread = thread_of(capsule);
+PyObject* last(PyObject* module, PyObject*) {
+  const Thread* const thread = this_thread(state_of(module));
   return thread == nullptr ? nullptr : last_product(*thread).release();
 }
 
-const char forget_doc[] =
-    "forget(thread)\n--\n\nNotes that the thread's last product was not one of multiply().";
+const char set_last_doc[] = "set_last(plan)\n--\n\nMakes the plan that of this thread's last product.";
 
-PyObject* forget(PyObject*, PyObject* capsule) {
-  Thread* const thread = thread_of(capsule);
-  if (thread == nullptr) return nullptr;
-  thread->has_product = false;
-  return Ref::borrowed(Py_None).release();
+PyObject* set_last(PyObject* module, PyObject* capsule) {
+  Thread* const thread = this_thread(state_of(module));
+  if (thread == nullptr || plan_of(capsule) == nullptr) return nullptr;
+  thread->note_plan(capsule);
+  return none();
 }
 
-const char release_memory_doc[] =
-    "release_memory()\n--\n\nGives back to torch the workspaces that are kept for later calls.";
+const char release_caches_doc[] =
+    "release_caches()\n--\n\n"
+    "Releases what the library keeps for later calls, and gives back to torch the workspaces that are kept.";
 
-PyObject* release_memory(PyObject* module, PyObject*) {
-  for (DeviceMemory& memory : state_of(module).memory) memory.spare = Ref();
-  return Ref::borrowed(Py_None).release();
+PyObject* release_caches(PyObject* module, PyObject*) {
+  State& state = state_of(module);
+  if (!check(state, without_lock(kintsugi_release_caches))) return nullptr;
+  for (DeviceMemory& memory : state.memory) memory.spare = Ref();
+  return none();
 }
 
 const char accept_host_doc[] =
     "accept_host(accepted)\n--\n\n"
-    "Sets whether multiply() handles products on the CPU that name no engine. It does not until the process\n"
-    "has warned of a missing engine, which the Python code does.";
+    "Sets whether matmul() computes products on the CPU that name no engine. It does not until the process has warned of\n"
+    "a missing engine, which the Python code does.";
 
 PyObject* accept_host(PyObject* module, PyObject* accepted) {
   const int value = PyObject_IsTrue(accepted);
   if (value < 0) return nullptr;
   state_of(module).host_is_ready = value == 1;
-  return Ref::borrowed(Py_None).release();
+  return none();
 }
 
-const char bind_doc[] =
-    "bind(gemm, plan_execute, status_name, last_error, error, note_write)\n--\n\n"
-    "Sets the library's functions, by their addresses, the class of its errors, and the function that is\n"
-    "called with a tensor before it is written.";
+const char replace_doc[] =
+    "replace(gemm, plan_create, plan_execute)\n--\n\n"
+    "Replaces functions of the library, for tests and measurements, by those at the addresses; 0: the library's own.";
 
-PyObject* bind(PyObject* module, PyObject* tuple) {
-  State& state = state_of(module);
-  PyObject* arguments[6];
-  if (!unpack(tuple, arguments)) return nullptr;
-  void* addresses[4];
-  for (int i = 0; i < 4; ++i) {
-    addresses[i] = PyLong_AsVoidPtr(arguments[i]);
-    if (addresses[i] == nullptr) {
-      if (PyErr_Occurred() == nullptr) PyErr_SetString(PyExc_ValueError, "a function's address is 0");
-      return nullptr;
-    }
-  }
-  state.library = {reinterpret_cast<decltype(&kintsugi_gemm)>(addresses[0]),
-                   reinterpret_cast<decltype(&kintsugi_plan_execute)>(addresses[1]),
-                   reinterpret_cast<decltype(&kintsugi_status_name)>(addresses[2]),
-                   reinterpret_cast<decltype(&kintsugi_last_error)>(addresses[3])};
-  state.error_class = Ref::borrowed(arguments[4]);
-  state.note_write = Ref::borrowed(arguments[5]);
-  return Ref::borrowed(Py_None).release();
+template <typename Function>
+void replace_one(Function& function, Function own, unsigned long long address) {
+  function = address == 0 ? own : reinterpret_cast<Function>(static_cast<uintptr_t>(address));
 }
 
-PyMethodDef methods[] = {{"multiply", multiply, METH_VARARGS, multiply_doc},
+PyObject* replace(PyObject* module, PyObject* tuple) {
+  unsigned long long gemm, plan_create, plan_execute;
+  if (PyArg_ParseTuple(tuple, "KKK", &gemm, &plan_create, &plan_execute) == 0) return nullptr;
+  Library& library = state_of(module).library;
+  replace_one(library.gemm, kintsugi_gemm, gemm);
+  replace_one(library.plan_create, kintsugi_plan_create, plan_create);
+  replace_one(library.plan_execute, kintsugi_plan_execute, plan_execute);
+  return none();
+}
+
+const char import_dlpack_doc[] =
+    "import_dlpack(capsule, x)\n--\n\n"
+    "Takes the tensor out of a capsule of x's __dlpack__(). Returns (address, shape, strides in bytes or None for C order,\n"
+    "type, number of the device, True if it is read-only, owner).";
+
+PyObject* import_dlpack_of(PyObject*, PyObject* tuple) {
+  PyObject *capsule, *x;
+  return PyArg_ParseTuple(tuple, "OO", &capsule, &x) == 0 ? nullptr : import_dlpack(capsule, x).release();
+}
+
+const char export_dlpack_doc[] =
+    "export_dlpack(owner, address, shape, strides, type, device)\n--\n\n"
+    "Returns a capsule for __dlpack__(), which keeps the owner alive as long as it is used.";
+
+PyObject* export_dlpack_of(PyObject*, PyObject* tuple) {
+  PyObject *owner, *address, *shape, *strides;
+  const char* typestr;
+  int device;
+  if (PyArg_ParseTuple(tuple, "OOO!Osi", &owner, &address, &PyTuple_Type, &shape, &strides, &typestr,
+                       &device) == 0)
+    return nullptr;
+  return export_dlpack(owner, address, shape, strides, typestr, device).release();
+}
+
+const char enter_device_doc[] =
+    "enter_device(number)\n--\n\n"
+    "Makes the device's primary context current. Returns what leave_device() takes.";
+
+PyObject* enter_device_of(PyObject*, PyObject* tuple) {
+  int device;
+  return PyArg_ParseTuple(tuple, "i", &device) == 0 ? nullptr : enter_device(device).release();
+}
+
+const char leave_device_doc[] = "leave_device(outer)\n--\n\nMakes the context current that was before.";
+
+PyObject* leave_device_of(PyObject*, PyObject* outer) { return leave_device(outer).release(); }
+
+const char allocate_on_device_doc[] =
+    "allocate_on_device(number, bytes)\n--\n\n"
+    "Returns (address, owner) of memory of the current device, which is freed when the owner is deleted.";
+
+PyObject* allocate_on_device_of(PyObject*, PyObject* tuple) {
+  int device;
+  Py_ssize_t bytes;
+  if (PyArg_ParseTuple(tuple, "in", &device, &bytes) == 0) return nullptr;
+  return allocate_on_device(device, static_cast<size_t>(bytes)).release();
+}
+
+PyMethodDef methods[] = {{"matmul", matmul, METH_VARARGS, matmul_doc},
                          {"execute", execute, METH_VARARGS, execute_doc},
-                         {"thread", thread, METH_O, thread_doc},
-                         {"last", last, METH_O, last_doc},
-                         {"forget", forget, METH_O, forget_doc},
-                         {"release_memory", release_memory, METH_NOARGS, release_memory_doc},
+                         {"batch_kind", batch_kind_of, METH_O, batch_kind_doc},
+                         {"problem", problem, METH_VARARGS, problem_doc},
+                         {"plan", plan, METH_VARARGS, plan_doc},
+                         {"read_plan", read_plan_of, METH_VARARGS, read_plan_doc},
+                         {"run", run, METH_VARARGS, run_doc},
+                         {"prepare", prepare, METH_VARARGS, prepare_doc},
+                         {"plan_problem", plan_problem, METH_O, plan_problem_doc},
+                         {"plan_text", plan_text, METH_O, plan_text_doc},
+                         {"report_text", report_text, METH_NOARGS, report_text_doc},
+                         {"schemes_text", schemes_text, METH_NOARGS, schemes_text_doc},
+                         {"engines_text", engines_text, METH_NOARGS, engines_text_doc},
+                         {"version", version, METH_NOARGS, version_doc},
+                         {"last", last, METH_NOARGS, last_doc},
+                         {"set_last", set_last, METH_O, set_last_doc},
+                         {"release_caches", release_caches, METH_NOARGS, release_caches_doc},
                          {"accept_host", accept_host, METH_O, accept_host_doc},
-                         {"bind", bind, METH_VARARGS, bind_doc},
+                         {"replace", replace, METH_VARARGS, replace_doc},
+                         {"import_dlpack", import_dlpack_of, METH_VARARGS, import_dlpack_doc},
+                         {"export_dlpack", export_dlpack_of, METH_VARARGS, export_dlpack_doc},
+                         {"enter_device", enter_device_of, METH_VARARGS, enter_device_doc},
+                         {"leave_device", leave_device_of, METH_O, leave_device_doc},
+                         {"allocate_on_device", allocate_on_device_of, METH_VARARGS, allocate_on_device_doc},
                          {nullptr, nullptr, 0, nullptr}};
+
+// Numbers of kintsugi.h that the Python code uses.
+struct Constant {
+  const char* name;
+  long value;
+};
+constexpr Constant constants[] = {
+    {"HOST", KINTSUGI_HOST}, {"DEVICE", KINTSUGI_DEVICE}, {"DOUBLE_DOUBLE", KINTSUGI_DD}};
+
+// Sets a reference to an attribute of a module of the package.
+bool find(const char* module_name, const char* name, Ref& found) {
+  const Ref module(PyImport_ImportModule(module_name));
+  found = Ref(module ? PyObject_GetAttrString(module.get(), name) : nullptr);
+  return bool(found);
+}
 
 int load(PyObject* module) {
   State* const state = new (PyModule_GetState(module)) State;
-  return state->numpy.load() && state->torch.load_names() ? 0 : -1;
+  for (const Constant& constant : constants) {
+    if (PyModule_AddIntConstant(module, constant.name, constant.value) != 0) return -1;
+  }
+  state->thread_key = Ref(PyUnicode_FromFormat("kintsugi._core %p", state));  // a program may import it again
+  const bool is_complete = state->thread_key && state->numpy.load() && state->torch.load_names() &&
+                           find("kintsugi._errors", "KintsugiError", state->error_class) &&
+                           find("kintsugi._torch", "note_write", state->note_write) &&
+                           find("kintsugi._log", "write", state->write_log);
+  return is_complete ? 0 : -1;
 }
 
 void unload(void* module) {
@@ -196,7 +402,7 @@ PyModuleDef_Slot slots[] = {{Py_mod_exec, reinterpret_cast<void*>(load)}, {0, nu
 
 PyModuleDef definition = {PyModuleDef_HEAD_INIT,
                           "kintsugi._core",
-                          "Products of numpy's arrays and torch's tensors without ctypes.",
+                          "The C ABI of kintsugi for Python.",
                           sizeof(State),
                           methods,
                           slots,

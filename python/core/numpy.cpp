@@ -56,8 +56,7 @@ bool Numpy::read(PyObject* x, Array& array) const {
   array.type = type_of(interface->kind, interface->item_size);
   array.dimensions = interface->dimensions;
   const bool is_plain = (interface->flags & (aligned | native_order)) == (aligned | native_order);
-  // One dimension must stay free, since a vector gets another dimension.
-  if (array.type == no_type || !is_plain || array.dimensions < 1 || array.dimensions >= max_dimensions)
+  if (array.type == no_type || !is_plain || array.dimensions < 1 || array.dimensions > max_dimensions)
     return false;
   std::copy_n(interface->shape, array.dimensions, array.shape);
   std::copy_n(interface->strides, array.dimensions, array.strides);

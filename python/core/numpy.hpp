@@ -15,6 +15,9 @@ class Numpy {
   // Returns true only for numpy's own class, since subclasses may define other products.
   bool owns(PyObject* x) const { return Py_TYPE(x) == reinterpret_cast<PyTypeObject*>(array_type_.get()); }
 
+  // Returns true for arrays of all classes.
+  bool is_array(PyObject* x) const { return PyObject_IsInstance(x, array_type_.get()) == 1; }
+
   // Reads an array. Returns false unless the elements are aligned, have the machine's byte order, and have a
   // type that the library multiplies.
   bool read(PyObject* x, Array& array) const;

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "scalar.hpp"
+#include "arguments.hpp"
 
 namespace kintsugi_python {
 namespace {
@@ -54,8 +54,8 @@ bool Product::read_operands(const Given& given) {
   a_is_vector_ = a_.is_vector();
   b_is_vector_ = b_.is_vector();
   if (a_is_vector_ && b_is_vector_) return false;
-  if (a_is_vector_) a_ = with_row(a_);
-  if (b_is_vector_) b_ = with_column(b_);
+  if (a_is_vector_) add_row(a_);
+  if (b_is_vector_) add_column(b_);
   return find_shape(a_, b_, shape_);
 }
 
@@ -65,8 +65,8 @@ bool Product::read_scalars(const Given& given) {
 }
 
 void Product::add_vector_dimensions(Array& c) const {
-  if (a_is_vector_) c = with_row(c);
-  if (b_is_vector_) c = with_column(c);
+  if (a_is_vector_) add_row(c);
+  if (b_is_vector_) add_column(c);
 }
 
 bool Product::make_result(const Given& given) {
@@ -83,12 +83,16 @@ bool Product::make_result(const Given& given) {
   return result_ && state_.torch.read_data(result_.get(), c_);
 }
 
+bool Product::describe_problem() {
+  return describe(&a_, &b_, c_, shape_.k, problem_) && problem_.batch_kind == KINTSUGI_BATCH_STRIDED;
+}
+
 bool Product::choose_result(const Given& given) {
   out_is_given_ = given.out != Py_None;
   if (!out_is_given_) {
     if (!make_result(given)) return false;
     add_vector_dimensions(c_);
-    return describe(a_, b_, c_, shape_, problem_);
+    return describe_problem();
   }
   if (!read_array(given.out, c_) || c_.type != a_.type || c_.device != a_.device || !c_.is_writeable)
     return false;
@@ -96,7 +100,7 @@ bool Product::choose_result(const Given& given) {
   add_vector_dimensions(c_);
   if (!std::equal(c_.shape, c_.shape + c_.dimensions, shape_.sizes)) return false;
   result_ = Ref::borrowed(given.out);
-  return describe(a_, b_, c_, shape_, problem_) && shares_no_memory(a_, b_, c_, problem_);
+  return describe_problem() && shares_no_memory(a_, b_, c_, problem_);
 }
 
 bool Product::read(const Given& given) {
@@ -141,14 +145,6 @@ void Product::fill_operands() {
   operands_.a = a_.data;
   operands_.b = b_.data;
   operands_.c = c_.data;
-}
-
-Ref Product::raise(kintsugi_status status, Ref cause) const {
-  const Ref error(PyObject_CallFunction(state_.error_class.get(), "ss", state_.library.status_name(status),
-                                        state_.library.last_error()));
-  if (error && cause) PyException_SetCause(error.get(), cause.release());
-  if (error) PyErr_SetObject(state_.error_class.get(), error.get());
-  return Ref();
 }
 
 }  // namespace kintsugi_python

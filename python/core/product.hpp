@@ -1,8 +1,9 @@
-// One product: makes the arguments of the C ABI from Python objects, executes it, and returns the result.
+// One product of plain operands: numpy's arrays or torch's tensors that the library can read as they are.
+// Makes the arguments of the C ABI from them, executes it, and returns the result.
 #pragma once
 
+#include "arguments.hpp"
 #include "problem.hpp"
-#include "scalar.hpp"
 #include "state.hpp"
 
 namespace kintsugi_python {
@@ -24,7 +25,7 @@ class Product {
   Product& operator=(const Product&) = delete;
 
   // Reads the arguments, and makes the result unless it is given. Returns false, with or without a Python
-  // error, if the product is left to the Python code; nothing is changed then.
+  // error, if the Python code must make the operands plain, or refuse them; nothing is changed then.
   bool read(const Given& given);
 
   // Tells autograd that a tensor given as `out` will change. Returns false with a Python error if that fails.
@@ -53,13 +54,12 @@ class Product {
   bool read_operands(const Given& given);
   bool read_scalars(const Given& given);
   bool choose_result(const Given& given);
+  bool describe_problem();
   bool make_result(const Given& given);
   // If A or B is a vector, adds the missing dimension of length 1 to C.
   void add_vector_dimensions(Array& c) const;
   void fill_operands();
   bool uses_null_stream() const { return operands_.queue.stream == nullptr; }
-  Ref raise(kintsugi_status status, Ref cause) const;
-
   State& state_;
   Owner owner_ = Owner::none;
   Array a_, b_, c_;
@@ -73,6 +73,7 @@ class Product {
 
 }  // namespace kintsugi_python
 
+#include "call.hpp"
 #include "memory.hpp"
 
 namespace kintsugi_python {
@@ -81,10 +82,8 @@ template <typename Call>
 Ref Product::run(Call call) {
   fill_operands();
   AllocatingCall allocating(uses_null_stream());
-  PyThreadState* const saved = PyEval_SaveThread();
-  const kintsugi_status status = call(&operands_);
-  PyEval_RestoreThread(saved);
-  return status == KINTSUGI_SUCCESS ? std::move(result_) : raise(status, allocating.take_last_error());
+  const kintsugi_status status = without_lock([&] { return call(&operands_); });
+  return check(state_, status, allocating.take_last_error()) ? std::move(result_) : Ref();
 }
 
 }  // namespace kintsugi_python

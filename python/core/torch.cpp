@@ -108,7 +108,7 @@ bool Torch::read_geometry(PyObject* x, Array& array) const {
   const Ref shape(PyObject_GetAttr(x, shape_.get()));
   if (!shape || !PyTuple_Check(shape.get())) return false;
   const Py_ssize_t dimensions = PyTuple_Size(shape.get());
-  if (dimensions < 1 || dimensions >= max_dimensions) return false;
+  if (dimensions < 1 || dimensions > max_dimensions) return false;
   array.dimensions = static_cast<int>(dimensions);
   return read_data(x, array) && read_numbers(shape, array.dimensions, 1, array.shape) &&
          read_numbers(call_method(x, stride_), array.dimensions, element_size(array.type), array.strides);

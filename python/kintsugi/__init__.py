@@ -7,15 +7,23 @@
 Arrays are numpy's or anything with DLPack, on the CPU or on a CUDA device; docs/PYTHON.md has examples.
 """
 
-from kintsugi._abi import KintsugiError, library
-from kintsugi._dlpack import DeviceArray
-from kintsugi._gemm import engines, last_report, matmul, matmul_dd, release_caches, schemes
-from kintsugi._operands import Prepared
-from kintsugi._options import MissingEngineWarning
-from kintsugi._plans import Plan, explain, last_plan, plan
-from kintsugi._prepare import prepare
+import numpy  # noqa: F401  # an error of its own if it is missing
 
-__version__ = library.kintsugi_version().decode()
+try:
+    from kintsugi import _core
+except ImportError as error:
+    raise ImportError(f"kintsugi: {error}. The package needs CPython 3.9 or newer, and beside its modules _core.abi3.so and "
+                      "libkintsugi.so.0. The wheel carries both; install one with pip: `pip install python/` in the sources "
+                      "builds it (or CMake's target kintsugi_package, with Python.h).") from error
+
+from kintsugi._dlpack import DeviceArray
+from kintsugi._errors import KintsugiError, MissingEngineWarning
+from kintsugi._library import engines, last_report, release_caches, schemes
+from kintsugi._matmul import matmul, matmul_dd
+from kintsugi._operands import Prepared, prepare
+from kintsugi._plans import Plan, explain, last_plan, plan
+
+__version__ = _core.version()
 
 __all__ = ["DeviceArray", "KintsugiError", "MissingEngineWarning", "Plan", "Prepared", "engines", "explain", "last_plan",
            "last_report", "matmul", "matmul_dd", "plan", "prepare", "release_caches", "schemes", "__version__"]

@@ -1,19 +1,15 @@
-"""Arrays as the C ABI takes them: element types, strides, batches."""
+"""Arrays as the library reads them: element types, memory, strides."""
 
 from __future__ import annotations
 
-import ctypes
-import dataclasses
 from typing import Any
 
 import numpy as np
 
-from kintsugi import _torch
+from kintsugi import _core, _torch
 
-# kintsugi_type of each element type; the library itself says which of them it multiplies.
-TYPES = {np.dtype(np.float32): 0, np.dtype(np.float64): 1, np.dtype(np.complex64): 2, np.dtype(np.complex128): 3}
-# Type of pairs, which numpy has no type for (matmul_dd).
-DOUBLE_DOUBLE = 4
+# Element types that are multiplied, in the order of kintsugi_type.
+TYPES = [np.dtype(np.float32), np.dtype(np.float64), np.dtype(np.complex64), np.dtype(np.complex128)]
 
 
 def refuse_masked(x: Any, name: str) -> None:
@@ -65,61 +61,13 @@ def check_writable(out: np.ndarray) -> None:
         reach += stride * (length - 1)
 
 
-@dataclasses.dataclass
-class Matrices:
-    """A batch of matrices as a BLAS call takes them: unit stride along rows or columns."""
-
-    array: np.ndarray  # (..., rows, columns); this reference keeps the memory alive
-    row_major: bool  # elements of a row are adjacent
-    ld: int  # leading dimension, in elements
-    offsets: np.ndarray  # offsets of the batch items, in bytes
-
-    @property
-    def address(self) -> int:
-        return self.array.ctypes.data
-
-    def uniform_stride(self) -> int | None:
-        """Returns the distance between batch items, in elements; None if the distances differ or are negative."""
-        steps = np.diff(self.offsets)
-        if steps.size == 0:
-            return 0
-        is_uniform = (steps == steps[0]).all() and steps[0] >= 0 and steps[0] % self.array.itemsize == 0
-        return int(steps[0]) // self.array.itemsize if is_uniform else None
-
-    def pointers(self) -> ctypes.Array:
-        """Returns the addresses of the batch items."""
-        return (ctypes.c_void_p * self.offsets.size)(*(self.address + int(offset) for offset in self.offsets))
-
-
-def _leading_dimension(element_stride: int, line_stride: int, lines: int, length: int, itemsize: int) -> int | None:
-    """Returns the leading dimension, in elements, of `lines` lines with `length` elements each. Returns None if BLAS cannot
-    address them, because a line is not contiguous or lines overlap. Strides are in bytes."""
-    if length > 1 and element_stride != itemsize:
-        return None
-    if lines == 1:
-        return length
-    return line_stride // itemsize if line_stride % itemsize == 0 and line_stride >= length * itemsize else None
-
-
-def blas_matrices(array: np.ndarray, prefer_row_major: bool = True) -> Matrices | None:
-    """Returns the array (..., rows, columns) as it lies in memory; None if BLAS cannot address it."""
-    rows, columns = array.shape[-2:]
-    if array.size == 0:  # nothing is read or written, and numpy's strides mean nothing
-        items = np.arange(int(np.prod(array.shape[:-2])), dtype=np.int64)
-        return Matrices(array, True, max(columns, 1), items * max(rows * columns, 1) * array.itemsize)
-    row_stride, column_stride = array.strides[-2:]
-    ld_of_rows = _leading_dimension(column_stride, row_stride, rows, columns, array.itemsize)
-    ld_of_columns = _leading_dimension(row_stride, column_stride, columns, rows, array.itemsize)
-    if not array.flags.aligned or not array.dtype.isnative or (ld_of_rows is None and ld_of_columns is None):
-        return None
-    row_major = ld_of_rows is not None and (prefer_row_major or ld_of_columns is None)
-    offsets = np.zeros(1, dtype=np.int64)
-    for length, stride in zip(array.shape[:-2], array.strides[:-2]):
-        offsets = np.add.outer(offsets, stride * np.arange(length, dtype=np.int64)).ravel()
-    return Matrices(array, row_major, ld_of_rows if row_major else ld_of_columns, offsets)
-
-
-def readable(array: np.ndarray, dtype: np.dtype) -> Matrices:
-    """Returns the matrices of the array in a type, for reading. They are a copy if BLAS cannot address the array."""
+def readable(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """Returns the array (..., rows, columns) in a type, for reading. It is a copy if BLAS cannot address the array."""
     array = array.astype(dtype, copy=False)
-    return blas_matrices(array) or blas_matrices(np.array(array, order="C", copy=True))
+    return array if _core.batch_kind(array) is not None else np.array(array, order="C", copy=True)
+
+
+def strided(array: np.ndarray, dtype: np.dtype) -> np.ndarray | None:
+    """Returns the array. Returns None if it has another type, if BLAS cannot address it, or if its batch items are not
+    equally spaced."""
+    return array if array.dtype == dtype and _core.batch_kind(array) == "strided" else None

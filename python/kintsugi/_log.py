@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import ctypes
 import logging
 import sys
-from typing import Any
-
-SINK = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int, ctypes.c_char_p)
 
 # Levels of the module logging by kintsugi_log_level.
 LEVELS = {1: logging.ERROR, 2: logging.INFO, 3: logging.DEBUG}
@@ -17,13 +13,9 @@ if logger.level == logging.NOTSET:
     logger.setLevel(logging.DEBUG)  # the setting `log` is the threshold; a program may set a higher one
 
 
-def _write(_user: Any, level: int, message: bytes) -> None:
-    """Writes a line to the logger "kintsugi" if logging is configured, else to standard error."""
-    text = message.decode(errors="replace")
+def write(level: int, text: str) -> None:
+    """Writes a line to the logger "kintsugi" if logging is configured, else to standard error. _core calls it."""
     if logger.hasHandlers():
         logger.log(LEVELS.get(level, logging.DEBUG), "%s", text)
     elif sys.stderr is not None:
         print(f"kintsugi log: {text}", file=sys.stderr)
-
-
-sink = SINK(_write)  # lives as long as the handles that call it

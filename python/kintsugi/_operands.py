@@ -1,13 +1,15 @@
-"""Operands of a call: arrays, prepared operands, and the scalars alpha and beta."""
+"""Operands of a product: arrays, prepared operands, and the scalars alpha and beta."""
 
 from __future__ import annotations
 
-from typing import Any, Callable
+import contextlib
+from typing import Any, Callable, Literal
 
 import numpy as np
 
-from kintsugi import _abi, _torch
-from kintsugi._arrays import refuse_masked
+from kintsugi import _core, _tensors, _torch
+from kintsugi._arrays import as_array, common_type, readable, refuse_masked, strided
+from kintsugi._tensors import Tensors, common_tensors, geometry
 
 
 class Prepared:
@@ -21,13 +23,13 @@ class Prepared:
     """
 
     def __init__(self, side: str, shape: tuple[int, ...], dtype: np.dtype, on_device: bool,
-                 prepared_for: tuple[Any, ...], owned: _abi.Owned):
+                 prepared_for: tuple[Any, ...], prepared: Any):
         self.side = side
         self.shape = shape
         self.dtype = dtype
         self.on_device = on_device
         self._prepared_for = prepared_for  # accuracy, scheme and engine
-        self._owned = owned
+        self._prepared = prepared  # the library's
 
     def __repr__(self) -> str:
         return f"<kintsugi operand {self.side}, shape {self.shape}, {self.dtype}>"
@@ -81,3 +83,54 @@ def make_scalar(value: Any, name: str, dtype: np.dtype) -> np.ndarray:
     if np.isfinite(given) and not np.isfinite(scalar):
         raise ValueError(f"{name} = {value!r} is beyond {dtype}")
     return scalar
+
+
+def _read(source: Any, array: np.ndarray, dtype: np.dtype, tensors: Tensors | None) -> tuple[np.ndarray, Any]:
+    """Returns the operand's array, and an object that must live until the array has been read. The array is not copied if
+    BLAS can address it (it may be transposed) and its batch items are equally spaced."""
+    found = strided(array, dtype)
+    if found is not None:
+        return found, source
+    if tensors is None:
+        return readable(np.ascontiguousarray(array), dtype), source
+    copy = tensors.copy_of(source, array.shape, array.shape, dtype)
+    return geometry(copy), copy
+
+
+def prepare(x: Any, *, side: Literal["a", "b"], accuracy: str | float | None = None, scheme: str | None = None,
+            engine: str | None = None, policy: Literal["auto", "emulate", "native"] | None = None,
+            threads: int | None = None) -> Prepared:
+    """Splits one operand once, for matmul(prepared, b) or matmul(a, prepared) as often as wanted.
+
+    Args:
+        x: (..., rows, columns), as matmul takes it. It is copied, and need not be kept.
+        side: "a" for the left operand, "b" for the right one.
+        accuracy, scheme, engine, policy, threads: those of the products to come. A product with another accuracy,
+            scheme or engine has the same bits as without preparation, and may split again. Under "auto" a product with
+            the same ones may be emulated that would be native without preparation.
+
+    Raises:
+        KintsugiError, TypeError, ValueError: as matmul().
+    """
+    if side not in ("a", "b"):
+        raise ValueError(f"side is {side!r}, neither 'a' nor 'b'")
+    x = _torch.as_stored(x, side)
+    tensors = common_tensors({side: x})
+    source = as_array(x, side) if tensors is None else tensors.adopt(x)
+    array = source if tensors is None else geometry(source)
+    if array.ndim < 2:
+        raise ValueError(f"{side} has the shape {array.shape}; a matrix has two dimensions")
+    dtype = common_type([array.dtype])
+    readable_array, _alive = _read(source, array, dtype, tensors)
+    # A problem with this operand and a vector, since preparation does not depend on the other operand.
+    *batch, rows, columns = array.shape
+    problem = (_core.problem(readable_array, None, np.empty((*batch, rows, 1), dtype), columns) if side == "a" else
+               _core.problem(None, readable_array, np.empty((*batch, 1, columns), dtype), rows))
+    problem[f"prepared_{side}"] = 1
+    stream = allocate = None
+    if tensors is not None:
+        problem["memory"], stream, allocate = _tensors.MEMORY, tensors.stream(), tensors.allocate
+    with contextlib.nullcontext() if tensors is None else tensors.current():
+        plan = _core.plan(problem, (accuracy, scheme, engine, policy, threads, None), stream, allocate)
+        prepared = _core.prepare(plan, side, readable_array)
+    return Prepared(side, array.shape, dtype, tensors is not None, (accuracy, scheme, engine), prepared)

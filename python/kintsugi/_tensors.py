@@ -3,14 +3,15 @@ library before it gets one of its tensors."""
 
 from __future__ import annotations
 
-import ctypes
 import importlib
 import sys
 from typing import Any, ContextManager, Union
 
 import numpy as np
 
-from kintsugi import _abi, _dlpack, _torch
+from kintsugi import _core, _dlpack, _torch
+
+MEMORY = _core.DEVICE  # kintsugi_memory of products of tensors
 
 
 class _Memory:
@@ -29,44 +30,6 @@ def geometry(tensor: Any) -> np.ndarray:
     return np.asarray(_Memory(interface))
 
 
-class Allocator:
-    """Allocator callbacks for the C ABI that allocate tensors, so that their library reuses the memory in the order of its
-    streams. The object must live as long as a plan or a prepared operand may call it.
-
-    Attributes:
-        errors: the errors of failed allocations; the library tries smaller ones before it gives up.
-    """
-
-    def __init__(self, tensors: Tensors):
-        held: dict[int, Any] = {}
-        errors: list[Exception] = []
-
-        # The callbacks do not refer to `self`: an allocator in a reference cycle would live until the garbage collector
-        # runs.
-        def allocate(_user: Any, size: int, alignment: int) -> int | None:
-            try:
-                tensor = tensors.empty((size,), np.dtype(np.uint8))
-                if geometry(tensor).ctypes.data % alignment != 0:
-                    tensor = tensors.empty((size + alignment,), np.dtype(np.uint8))
-            except Exception as error:  # an exception must not pass through frames of the C library
-                errors.append(error)
-                return None
-            address = geometry(tensor).ctypes.data
-            address += -address % alignment
-            held[address] = tensor
-            return address
-
-        def deallocate(_user: Any, address: int, _size: int) -> None:
-            held.pop(address, None)
-
-        self.errors = errors
-        self._callbacks = _abi.ALLOCATE(allocate), _abi.DEALLOCATE(deallocate)
-
-    def set_callbacks(self, options: _abi.Options) -> None:
-        options.allocate, options.deallocate = (ctypes.cast(callback, ctypes.c_void_p).value
-                                                for callback in self._callbacks)
-
-
 class _LibraryTensors:
     """Tensors of one library (torch or CuPy) on one device. Products run in the library's current stream, and new tensors
     come from its allocator. Arrays of other libraries are used in place: from_dlpack makes the stream wait for them."""
@@ -78,8 +41,17 @@ class _LibraryTensors:
         self._has_foreign_tensors = False
         self.device = tensor.device
 
-    def make_allocator(self) -> Allocator | None:
-        return Allocator(self)
+    def empty(self, shape: tuple[int, ...], dtype: np.dtype) -> Any:
+        raise NotImplementedError
+
+    def allocate(self, size: int, alignment: int) -> tuple[int, Any]:
+        """Returns the address of memory for the library, and the tensor that owns it. So the tensors' library reuses the
+        memory in the order of its streams."""
+        tensor = self.empty((size,), np.dtype(np.uint8))
+        if geometry(tensor).ctypes.data % alignment != 0:
+            tensor = self.empty((size + alignment,), np.dtype(np.uint8))
+        address = geometry(tensor).ctypes.data
+        return address + -address % alignment, tensor
 
     def owns(self, tensor: Any) -> bool:
         raise NotImplementedError
@@ -185,6 +157,7 @@ class DlpackTensors:
     copy them, and returns when its work is done."""
 
     name = "DLPack"
+    allocate = None  # the library allocates
 
     def __init__(self, example: Any):
         self._example = example
@@ -206,9 +179,6 @@ class DlpackTensors:
         raise ValueError(f"an array of {array.dtype} {array.shape} with strides of {array.strides} bytes cannot be used "
                          f"for {dtype} {broadcast} without a copy, which kintsugi makes of torch's and CuPy's tensors "
                          "alone: give it in that type, with unit stride along rows or columns, and an out of its own")
-
-    def make_allocator(self) -> Allocator | None:
-        return None
 
     def stream(self) -> None:
         """Returns None: the call uses the default stream, and waits for it."""
@@ -232,12 +202,12 @@ class DlpackTensors:
             return array
 
     def current(self) -> ContextManager[Any]:
-        return _dlpack.driver().device(self._number)
+        return _dlpack.driver.device(self._number)
 
 
 def device_context(number: int) -> ContextManager[Any]:
-    """Returns a context in which the device is torch's current device. (The compiled path multiplies no other device tensors
-    than torch's.)"""
+    """Returns a context in which the device is torch's current device. (_core.matmul() multiplies no other device tensors than
+    torch's.)"""
     return sys.modules["torch"].cuda.device(number)
 
 

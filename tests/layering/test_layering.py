@@ -64,7 +64,7 @@ EXTERNAL = {
     "tools/measure": ["omp.h", "fmt/*"] + POSIX,
     "lab": ["nlohmann/*", "fmt/*", "CLI/*", "omp.h"] + POSIX,
     "tools": ["nlohmann/*", "fmt/*", "CLI/*", "elf.h", "omp.h"] + POSIX,
-    "python": ["Python.h"],
+    "python": ["Python.h", "dlfcn.h"],
     "examples": ["dlfcn.h"],
     "tests": ["*"],
 }

@@ -1,5 +1,5 @@
-"""The compiled path with tensors on a device: an imitation of torch whose device is the host, and a library that does on
-the host what it is asked to do on the device. Run by test_package.py with the Python that the package is installed in.
+"""Products of tensors on a device: an imitation of torch whose device is the host, and a library that does on the host what
+it is asked to do on the device. Run by test_package.py with the Python that the package is installed in.
 """
 
 import ctypes
@@ -10,17 +10,17 @@ import kintsugi
 import numpy as np
 import pytest
 import torch_imitation
-from kintsugi import _abi, _compiled
+from c_structs import (ALLOCATE, DEALLOCATE, DEVICE, HOST, QUEUE_CUDA, Operands, Options, Problem, Queue)
+from c_structs import library as real
+from kintsugi import _core, _tensors
 from torch_imitation import Tensor, alive, allocated
-
-pytestmark = pytest.mark.skipif(_compiled.core is _compiled.Absent, reason="the wheel has no compiled path")
 
 STREAM = 0x1234
 WORKSPACE = 1000
 
 
 class DescribedTensor(Tensor):
-    """A tensor with all attributes that the compiled path reads."""
+    """A tensor with all attributes that _core reads."""
 
     is_cpu = property(lambda self: not self.is_cuda)
     shape = property(lambda self: self.array.shape)
@@ -47,52 +47,64 @@ def empty(shape, dtype, device):
     return tensor
 
 
-GEMM = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.POINTER(_abi.Problem), ctypes.POINTER(_abi.Options),
-                        ctypes.POINTER(_abi.Operands))
+GEMM = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.POINTER(Problem), ctypes.POINTER(Options),
+                        ctypes.POINTER(Operands))
+PLAN_CREATE = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.POINTER(Problem), ctypes.POINTER(Options), ctypes.c_void_p)
+PLAN_EXECUTE = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.POINTER(Operands))
 
 
-EXECUTE = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.POINTER(_abi.Operands))
+def of_host(problem):
+    """The problem as one of the host; it must be one of a device."""
+    assert problem.contents.memory == DEVICE
+    found = Problem.from_buffer_copy(problem.contents)
+    found.memory = HOST
+    return found
 
 
 class Library:
     """Takes the workspace from the allocator, multiplies on the host, and notes what it was given."""
 
     def __init__(self):
-        self.problems, self.queues, self.users, self.addresses = [], [], [], []
-        self.gemm, self.plan_execute = GEMM(self._gemm), EXECUTE(self._plan_execute)
-        self.workspaces = []
+        self.problems, self.queues, self.users, self.addresses, self.workspaces = [], [], [], [], []
+        self.functions = GEMM(self._gemm), PLAN_CREATE(self._plan_create), PLAN_EXECUTE(self._plan_execute)
 
     def _gemm(self, handle, problem, options, operands):
         given, memory = problem.contents, options.contents
         self.problems.append((given.memory, given.m, given.n, given.k, given.batch_count))
         self.queues.append((operands.contents.queue.kind, operands.contents.queue.stream))
         self.users.append(memory.allocator_user)
-        address = _abi.ALLOCATE(memory.allocate)(memory.allocator_user, WORKSPACE, 256)
+        address = ALLOCATE(memory.allocate)(memory.allocator_user, WORKSPACE, 256)
         if address is None:
-            return _abi.library.kintsugi_set(None, b"allocator", b"")  # a failure with a message
+            return real.kintsugi_set(None, b"allocator", b"")  # a failure with a message
         self.addresses.append(address)
         ctypes.memset(address, 0xFF, WORKSPACE)
-        host_problem, host_operands = _abi.Problem.from_buffer_copy(given), _abi.Operands.from_buffer_copy(operands.contents)
-        host_problem.memory, host_operands.queue = _abi.HOST, _abi.Queue()
-        status = _abi.library.kintsugi_gemm(ctypes.c_void_p(handle), ctypes.byref(host_problem), None,
-                                            ctypes.byref(host_operands))
-        _abi.DEALLOCATE(memory.deallocate)(memory.allocator_user, address, WORKSPACE)
+        host_problem, host_operands = of_host(problem), Operands.from_buffer_copy(operands.contents)
+        host_operands.queue = Queue()
+        status = real.kintsugi_gemm(ctypes.c_void_p(handle), ctypes.byref(host_problem), None, ctypes.byref(host_operands))
+        DEALLOCATE(memory.deallocate)(memory.allocator_user, address, WORKSPACE)
         return status
 
+    def _plan_create(self, handle, problem, options, plan):
+        host_options = Options.from_buffer_copy(options.contents)
+        host_options.queue = Queue()
+        return real.kintsugi_plan_create(ctypes.c_void_p(handle), ctypes.byref(of_host(problem)), ctypes.byref(host_options),
+                                         ctypes.c_void_p(plan))
 
     def _plan_execute(self, handle, plan, operands):
         given = operands.contents
         self.queues.append((given.queue.kind, given.queue.stream))
         self.workspaces.append((given.workspace, given.workspace_size))
-        host_operands = _abi.Operands.from_buffer_copy(given)
-        host_operands.queue = _abi.Queue()
-        return _abi.library.kintsugi_plan_execute(ctypes.c_void_p(handle), ctypes.c_void_p(plan),
-                                                  ctypes.byref(host_operands))
+        host_operands = Operands.from_buffer_copy(given)
+        host_operands.queue = Queue()
+        return real.kintsugi_plan_execute(ctypes.c_void_p(handle), ctypes.c_void_p(plan), ctypes.byref(host_operands))
 
 
 @pytest.fixture
 def torch(monkeypatch):
+    stream = _tensors.TorchTensors.stream
     module = torch_imitation.install(monkeypatch)
+    monkeypatch.setattr(_tensors, "MEMORY", DEVICE)
+    monkeypatch.setattr(_tensors.TorchTensors, "stream", stream)
     module.Tensor, module.empty = DescribedTensor, empty
     module.cuda.current_device = lambda: module.current
     module.current = 0
@@ -103,12 +115,9 @@ def torch(monkeypatch):
 @pytest.fixture
 def library(torch):
     library = Library()
-    bound = types.SimpleNamespace(kintsugi_gemm=library.gemm, kintsugi_plan_execute=library.plan_execute,
-                                  kintsugi_status_name=_abi.library.kintsugi_status_name,
-                                  kintsugi_last_error=_abi.library.kintsugi_last_error)
-    _compiled.bind(bound, kintsugi.KintsugiError)
+    _core.replace(*(ctypes.cast(function, ctypes.c_void_p).value for function in library.functions))
     yield library
-    _compiled.bind(_abi.library, kintsugi.KintsugiError)
+    _core.replace(0, 0, 0)
     kintsugi.release_caches()
 
 
@@ -123,7 +132,7 @@ def test_a_product_is_put_into_torchs_stream(library, shapes, dtype):
     result = kintsugi.matmul(DescribedTensor(a), DescribedTensor(b))
     assert type(result) is DescribedTensor and (result.array == a @ b).all() and result.array.dtype == dtype
     ((memory, *_),) = library.problems
-    assert memory == _abi.DEVICE and library.queues == [(_abi.QUEUE_CUDA, STREAM)]
+    assert memory == DEVICE and library.queues == [(QUEUE_CUDA, STREAM)]
 
 
 def test_workspaces_are_torchs_and_go_back(library):
@@ -190,11 +199,18 @@ def test_release_caches_gives_workspaces_back(library, stream):
     assert WORKSPACE not in [tensor.array.nbytes for tensor in alive] and workspaces(library) == [WORKSPACE]
 
 
+def plan_of(a, b):
+    plan = kintsugi.plan(DescribedTensor(a), DescribedTensor(b), scheme="fp16x3", engine="cpu")
+    assert plan["workspace_bytes"] > 0
+    allocated.clear()
+    return plan
+
+
 def test_a_plan_reuses_its_workspace(library, stream):
     a, b = values(64, 48, dtype=np.float32), values(48, 32, dtype=np.float32)
-    plan = kintsugi.plan(a, b, scheme="fp16x3")
+    plan = plan_of(a, b)
     for _ in range(3):
-        assert (execute(plan, DescribedTensor(a), DescribedTensor(b)).array == a @ b).all()
+        assert (plan(DescribedTensor(a), DescribedTensor(b)).array == a @ b).all()
     assert allocated.count(plan["workspace_bytes"]) == 1 and len(set(library.workspaces)) == 1
 
 
@@ -233,35 +249,38 @@ def test_out_takes_the_result_where_it_lies(library, view):
     assert (target == 2 * a @ a.T + 3).all() and out._version == 1 and len(library.problems) == 1
 
 
-def execute(plan, a, b, out=None):
-    """The plan, which is one for the host, as if it were for the device."""
-    problem = _abi.Problem.from_buffer_copy(plan._problem)
-    problem.memory = _abi.DEVICE
-    return _compiled.core.execute(_abi.this_thread.compiled, plan._address, bytes(problem), plan["workspace_bytes"], a, b, 1,
-                                  0, out)
-
-
 def test_a_plan_has_its_workspace_from_torch(library, monkeypatch):
     a, b = values(64, 48, dtype=np.float32), values(48, 32, dtype=np.float32)
-    plan = kintsugi.plan(a, b, scheme="fp16x3")
+    plan = plan_of(a, b)
     size = plan["workspace_bytes"]
-    result = execute(plan, DescribedTensor(a), DescribedTensor(b))
+    result = plan(DescribedTensor(a), DescribedTensor(b))
     assert type(result) is DescribedTensor and (result.array == a @ b).all()
     ((address, given),) = library.workspaces
-    assert given == size > 0 and address % 256 == 0 and library.queues == [(_abi.QUEUE_CUDA, STREAM)]
+    assert given == size and address % 256 == 0 and library.queues == [(QUEUE_CUDA, STREAM)]
     assert allocated == [result.array.nbytes, size] and [x.array.nbytes for x in alive] == [result.array.nbytes]
     out = DescribedTensor(np.empty((64, 32), np.float32))
-    assert execute(plan, DescribedTensor(a), DescribedTensor(b), out) is out and out._version == 1 and (out.array == a @ b).all()
-    monkeypatch.setattr(torch_imitation, "room", size - 1)  # the library's own allocator is asked then
-    assert (execute(plan, DescribedTensor(a), DescribedTensor(b)).array == a @ b).all() and library.workspaces[-1] == (None, 0)
-    assert execute(plan, DescribedTensor(a[1:]), DescribedTensor(b)) is NotImplemented
-    assert execute(plan, a, b) is NotImplemented
+    assert plan(DescribedTensor(a), DescribedTensor(b), out=out) is out and out._version == 1 and (out.array == a @ b).all()
+    monkeypatch.setattr(torch_imitation, "room", size - 1)  # the plan's allocator is asked then, and has no more
+    with pytest.raises(kintsugi.KintsugiError, match="allocator has no") as caught:
+        plan(DescribedTensor(a), DescribedTensor(b))
+    assert library.workspaces[-1] == (None, 0) and isinstance(caught.value.__cause__, MemoryError)
+    with pytest.raises(ValueError, match="m is 63 and the plan has 64"):
+        plan(DescribedTensor(a[1:]), DescribedTensor(b))
+    with pytest.raises(ValueError, match="memory is on the CPU and the plan has on a device"):
+        plan(a, b)
+
+
+def test_tensors_that_are_copied_first_run_in_torchs_stream(library):
+    """Types that differ: the copy, the workspace and the result are torch's."""
+    a, b = values(64, 48), values(48, 32, dtype=np.float32)
+    result = kintsugi.matmul(DescribedTensor(a), DescribedTensor(b), policy="emulate", engine="cpu")
+    assert type(result) is DescribedTensor and (result.array == a @ b).all() and library.queues == [(QUEUE_CUDA, STREAM)]
+    assert library.problems == [] and kintsugi.last_plan()["workspace_bytes"] in allocated
 
 
 def left_to_python(library, a, b, **options):
-    """Returns True if the compiled path left the call to Python."""
-    result = _compiled.core.multiply(_abi.this_thread.compiled, a, b, options.get("alpha", 1), options.get("beta", 0),
-                                     options.get("out"), *[None] * 6)
+    """Returns True if _core left the call to Python."""
+    result = _core.matmul(a, b, options.get("alpha", 1), options.get("beta", 0), options.get("out"), *[None] * 6)
     return result is NotImplemented and library.problems == []
 
 
@@ -286,8 +305,7 @@ def test_what_python_code_has_to_look_at_is_left_to_it(library, torch):
 def test_tensors_on_the_cpu_are_products_of_the_cpu(torch):
     a = values(4, 4)
     kintsugi.matmul(a, a)
-    result = _compiled.core.multiply(_abi.this_thread.compiled, DescribedTensor(a, device="cpu"), DescribedTensor(a, device="cpu"), 1, 0, None,
-                                     *[None] * 6)
+    result = _core.matmul(DescribedTensor(a, device="cpu"), DescribedTensor(a, device="cpu"), 1, 0, None, *[None] * 6)
     assert type(result) is DescribedTensor and result.device == "cpu" and (result.array == a @ a).all()
     assert kintsugi.last_plan()["problem"]["memory"] == "host"
 
@@ -296,7 +314,7 @@ def test_another_module_torch_is_another_torch(torch, monkeypatch):
     plain = DescribedTensor(values(4, 4), device="cpu")
     assert kintsugi.matmul(plain, plain).array.shape == (4, 4)
     torch_imitation.install(monkeypatch)  # whose tensors are another class
-    assert _compiled.core.multiply(_abi.this_thread.compiled, plain, plain, 1, 0, None, *[None] * 6) is NotImplemented
+    assert _core.matmul(plain, plain, 1, 0, None, *[None] * 6) is NotImplemented
 
 
 def test_an_interrupt_is_not_lost(torch, monkeypatch):
@@ -308,4 +326,4 @@ def test_an_interrupt_is_not_lost(torch, monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", types.SimpleNamespace(**vars(torch)))
     tensor = Interrupted(values(4, 4), device="cpu")
     with pytest.raises(KeyboardInterrupt):
-        _compiled.core.multiply(_abi.this_thread.compiled, tensor, tensor, 1, 0, None, *[None] * 6)
+        _core.matmul(tensor, tensor, 1, 0, None, *[None] * 6)

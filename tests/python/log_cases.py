@@ -37,3 +37,10 @@ def test_lines_go_to_logging_where_it_is_configured(level):
 def test_a_program_may_silence_them():
     code = "import logging; logging.getLogger('kintsugi').setLevel(logging.ERROR); logging.basicConfig(); " + PRODUCT
     assert run(code, KINTSUGI_LOG="info")[1] == ""
+
+
+def test_a_package_that_is_imported_again_logs():
+    code = ("import sys, gc, numpy\nfor _ in range(3):\n    import kintsugi\n    kintsugi.matmul(numpy.eye(3), numpy.eye(3))\n"
+            "    for name in [name for name in sys.modules if name.startswith('kintsugi')]:\n        del sys.modules[name]\n"
+            "    del kintsugi\n    gc.collect()")
+    assert len(run(code, KINTSUGI_LOG="info")[0]) == 3

@@ -210,6 +210,9 @@ def test_plans_know_what_was_prepared_for_them():
     (lambda a: kintsugi.matmul(a, a.T, threads=-3), kintsugi.KintsugiError, "-3"),
     (lambda a: kintsugi.matmul(a, a.T, threads=2**33), ValueError, "threads = 8589934592"),
     (lambda a: kintsugi.matmul(a, a.T, workspace_limit=2**64), ValueError, "workspace_limit = 18446744073709551616"),
+    (lambda a: kintsugi.matmul(a, a.T, threads=-2**33), ValueError, "threads = -8589934592 is less than -2147483648"),
+    (lambda a: kintsugi.matmul(a, a.T, threads=1.5), TypeError, "threads = 1.5 is no integer"),
+    (lambda a: kintsugi.matmul(a.T, a.T[::-1].T, workspace_limit="1"), TypeError, "workspace_limit = '1' is no integer"),
     (lambda a: kintsugi.matmul(a, a.T, alpha=[2, 3]), TypeError, r"alpha = \[2, 3\] is no number"),
     (lambda a: kintsugi.matmul(a, a.T, alpha=None), TypeError, "alpha = None is no number"),
     (lambda a: kintsugi.matmul(a, a.T, alpha=1j), TypeError, "alpha = 1j is complex"),
@@ -276,8 +279,8 @@ def test_inputs_of_unit_stride_are_not_copied():
     from kintsugi._arrays import readable
     a = random((6, 9))
     for view in (a, a.T, a[1:4, 2:7], a[::2], a[:, 3:].T, random((3, 6, 9))[::2]):
-        assert np.shares_memory(readable(view, a.dtype).array, view)
-    assert not np.shares_memory(readable(a[:, ::2], a.dtype).array, a)
+        assert np.shares_memory(readable(view, a.dtype), view)
+    assert not np.shares_memory(readable(a[:, ::2], a.dtype), a)
 
 
 def product_of(seed):
@@ -325,15 +328,15 @@ def test_a_scheme_and_an_accuracy_that_it_cannot_give_are_an_error():
 @pytest.fixture
 def without_blas(monkeypatch):
     """Plans as they are where there is no BLAS, in a process that has not warned yet."""
-    describe = kintsugi._options.describe
-    monkeypatch.setattr(kintsugi._options, "describe",
+    describe = kintsugi._products.describe
+    monkeypatch.setattr(kintsugi._products, "describe",
                         lambda plan: {**describe(plan), "warnings": ["engine cpu is missing"]})
     forget_the_warning(monkeypatch)
 
 
 def forget_the_warning(monkeypatch):
-    monkeypatch.setattr(kintsugi._options, "_warned", False)
-    kintsugi._compiled.core.accept_host(False)
+    monkeypatch.setattr(kintsugi._products, "_warned", False)
+    kintsugi._core.accept_host(False)
 
 
 def test_a_missing_engine_is_warned_of_once(without_blas, recwarn):

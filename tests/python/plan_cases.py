@@ -1,5 +1,5 @@
-"""Plans that are called: kintsugi.plan(), on the compiled path and in Python. Run by test_package.py with the Python that
-the package is installed in."""
+"""Plans that are called: kintsugi.plan(), of plain operands and of operands that are converted first. Run by
+test_package.py with the Python that the package is installed in."""
 
 import concurrent.futures
 import copy
@@ -9,15 +9,14 @@ import kintsugi
 import numpy as np
 import pytest
 import torch_imitation
-from kintsugi import _compiled
+from kintsugi import _core, _tensors
 from random_views import TYPES, check, product_and_bound, random_shapes, random_values
 
-PATHS = {"ctypes": _compiled.Absent, **({} if _compiled.core is _compiled.Absent else {"compiled": _compiled.core})}
-
-
-@pytest.fixture(params=PATHS, autouse=True)
-def path(request, monkeypatch):
-    monkeypatch.setattr(_compiled, "core", PATHS[request.param])
+@pytest.fixture(params=["plain", "converted"], autouse=True)
+def operands(request, monkeypatch):
+    if request.param == "converted":  # whether they must be or not
+        for name in ("matmul", "execute"):
+            monkeypatch.setattr(_core, name, lambda *_: NotImplemented)
 
 
 def values(*shape, dtype=np.float64, seed=1):
@@ -84,9 +83,8 @@ def test_what_does_not_fit_is_refused(a, b, out, message):
 
 def test_tensors_on_a_device_do_not_fit_a_plan_for_the_cpu(monkeypatch):
     plan = kintsugi.plan((3, 4), (4, 5), dtype=np.float64)
-    memory = torch_imitation._device_calls.DeviceCall.memory
     torch_imitation.install(monkeypatch)
-    monkeypatch.setattr(torch_imitation._device_calls.DeviceCall, "memory", memory)
+    monkeypatch.setattr(_tensors, "MEMORY", _core.DEVICE)
     with pytest.raises(ValueError, match="memory is on a device and the plan has on the CPU"):
         plan(torch_imitation.Tensor(values(3, 4)), torch_imitation.Tensor(values(4, 5)))
 

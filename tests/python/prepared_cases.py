@@ -2,6 +2,7 @@
 that the package is installed in."""
 
 import gc
+import resource
 import threading
 import weakref
 
@@ -53,19 +54,30 @@ def test_a_thread_may_leave_one():
     np.testing.assert_array_equal(kintsugi.matmul(made.pop(), b, accuracy="exact"), kintsugi.matmul(a, b, accuracy="exact"))
 
 
+def memory_used():
+    """Returns the memory of the process now, in bytes."""
+    with open("/proc/self/statm", encoding="ascii") as file:
+        return int(file.read().split()[1]) * resource.getpagesize()
+
+
 def test_it_goes_with_its_last_reference():
-    destroyed = []
-    prepared = kintsugi.prepare(values(4, 4), side="a")
-    destroy = prepared._owned._destroy
-    prepared._owned._destroy = lambda pointer: (destroyed.append(pointer.value), destroy(pointer))
-    twin = [prepared]
-    twin.append(twin)  # a cycle
-    del prepared
-    assert not destroyed
-    kintsugi.matmul(twin[0], values(4, 4))
-    del twin
-    gc.collect()
-    assert len(destroyed) == 1
+    """Out of cycles, too; a copy of each has 2 MiB."""
+    array, other = values(512, 512), values(512, 1)
+
+    def work():
+        twin = [kintsugi.prepare(array, side="a", policy="native")]
+        twin.append(twin)
+        kintsugi.matmul(twin[0], other, policy="native")
+        gone = weakref.ref(twin[0])
+        del twin
+        gc.collect()
+        assert gone() is None
+
+    work()
+    before = memory_used()
+    for _ in range(20):
+        work()
+    assert memory_used() - before < 10 << 20
 
 
 @pytest.mark.parametrize("shape", [(0, 3), (3, 0), (0, 0), (2, 0, 3), (2, 3, 0), (0, 3, 4)])

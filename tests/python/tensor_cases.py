@@ -10,7 +10,8 @@ import kintsugi
 import numpy as np
 import pytest
 import torch_imitation
-from kintsugi import _abi, _device_calls, _dlpack, _tensors
+from c_structs import DlDevice, DlManaged, DlManagedVersioned, DlTensor, DlType, dl_capsule, on_host
+from kintsugi import _dlpack, _tensors
 from torch_imitation import Tensor, alive, allocated, as_numpy, waits
 
 
@@ -42,10 +43,7 @@ class OfLibrary(Foreign):
 
 def host_capsule(array):
     """The capsule of a DeviceArray whose memory is the host's: it says so."""
-    capsule = array.__dlpack__(stream=1)
-    address = _dlpack._capsule_pointer(id(capsule), _dlpack._PLAIN)
-    _dlpack._Managed.from_address(address).tensor.device.type = 1
-    return capsule
+    return on_host(array.__dlpack__(stream=1))
 
 
 def values(*shape, dtype=np.float64, seed=1):
@@ -169,15 +167,6 @@ def test_two_prepared_operands_on_a_device():
     assert (result.array == kintsugi.matmul(a, b, **options)).all()
 
 
-def test_a_queue_is_the_current_stream(monkeypatch):
-    monkeypatch.undo()
-    tensors = types.SimpleNamespace(stream=lambda: 0x1234)
-    queue = _device_calls.on_stream(tensors)
-    assert (queue.kind, queue.stream) == (_abi.QUEUE_CUDA, 0x1234) and _device_calls.DeviceCall.memory == _abi.DEVICE
-    queue = _device_calls.on_stream(types.SimpleNamespace(stream=lambda: None))
-    assert (queue.kind, queue.stream) == (0, None), "the call waits"
-
-
 def test_empty_tensors_have_a_geometry_without_memory():
     array = _tensors.geometry(types.SimpleNamespace(__cuda_array_interface__={
         "shape": (0, 3), "typestr": "<f4", "data": (0, False), "strides": None, "version": 3}))
@@ -221,17 +210,16 @@ def test_memory_of_dlpack_goes_back():
     result = kintsugi.matmul(Foreign(a), Foreign(a), policy="native")
     gc.collect()
     assert sys.getrefcount(a) == references, "operands are given back"
-    memory = _dlpack.driver().memory
+    memory = _dlpack.driver.memory
     assert len(memory) == 1
     found = as_numpy(host_capsule(result))
     unused = result.__dlpack__()
     del result
-    assert len(memory) == 1 and len(_dlpack._exported) == 2, "it is still used"
-    del unused
-    assert len(_dlpack._exported) == 1
-    assert np.allclose(found, a @ a)
+    assert len(memory) == 1 and np.allclose(found, a @ a), "it is still used"
     del found
-    assert len(memory) == 0 and len(_dlpack._exported) == 0
+    assert len(memory) == 1, "a capsule that nobody has taken has it"
+    del unused
+    assert len(memory) == 0
 
 
 def test_a_library_that_takes_dlpack_gets_its_own_arrays():
@@ -302,23 +290,23 @@ def test_capsules_that_are_none_and_types_that_numpy_lacks():
     broken.__class__ = type("Broken", (Foreign,), {"__dlpack__": lambda self, stream=None: None})
     with pytest.raises(BufferError, match="a Broken gives no capsule"):
         kintsugi.matmul(broken, broken)
+    managed = DlManaged(tensor=DlTensor(dtype=DlType(4, 16, 1)))
+    broken.__class__ = type("Brain", (Foreign,), {"__dlpack__": lambda self, stream=None: dl_capsule(managed)})
     with pytest.raises(TypeError, match="type 4 of 16 bits in 1 lanes"):
-        _dlpack._array_of(_dlpack._Tensor(dtype=_dlpack._ElementType(4, 16, 1)), False)
+        kintsugi.matmul(broken, broken)
 
 
 def test_the_newer_capsules_say_what_is_read_only():
     a = values(3, 3)
-    managed = _dlpack._ManagedVersioned(major=1, minor=0, flags=_dlpack._IS_READ_ONLY)
+    managed = DlManagedVersioned(major=1, minor=0, flags=1)
     shape = (ctypes.c_int64 * 2)(3, 3)
-    managed.tensor = _dlpack._Tensor(a.ctypes.data, _dlpack._Device(_dlpack.CUDA, 0), 2,
-                                     _dlpack._ElementType(2, 64, 1), ctypes.cast(shape, ctypes.POINTER(ctypes.c_int64)),
-                                     None, 0)
+    managed.tensor = DlTensor(a.ctypes.data, DlDevice(_dlpack.CUDA, 0), 2, DlType(2, 64, 1),
+                              ctypes.cast(shape, ctypes.POINTER(ctypes.c_int64)), None, 0)
 
     class Newer(Foreign):
         def __dlpack__(self, stream=None, max_version=None):
             assert max_version == (1, 0)
-            nothing = _dlpack._Destructor(0)
-            return _dlpack._make_capsule(ctypes.addressof(managed), _dlpack._VERSIONED, nothing)
+            return dl_capsule(managed)
 
     array = _dlpack.import_array(Newer(a), _dlpack.DEFAULT_STREAM)
     assert array.shape == (3, 3) and array.dtype == np.float64

@@ -8,7 +8,7 @@ import types
 import weakref
 
 import numpy as np
-from kintsugi import _abi, _device_calls, _dlpack
+from kintsugi import _core, _dlpack, _tensors
 
 allocated = []  # sizes
 alive = weakref.WeakSet()
@@ -36,7 +36,7 @@ class Tensor:
         return len(self._changes)
 
     def like(self, array, conjugated=False, negated=False):
-        return Tensor(array, False, conjugated, negated, self.device, self._changes)
+        return type(self)(array, False, conjugated, negated, self.device, self._changes)
 
     def is_conj(self):
         return self.conjugated
@@ -82,7 +82,7 @@ class Tensor:
 
     def _made(self, array, **flags):
         """A new tensor. On a device an address does not keep it alive."""
-        return Tensor(passing(array) if self.is_cuda else np.asarray(array), device=self.device, **flags)
+        return type(self)(passing(array) if self.is_cuda else np.asarray(array), device=self.device, **flags)
 
     def resolve_conj(self):
         return self._made(self.array.conj(), negated=self.negated) if self.conjugated else self
@@ -163,8 +163,12 @@ def from_dlpack(foreign):
     return Tensor(as_numpy(foreign.__dlpack__(stream=0x1234)))
 
 
+class Owner:
+    """Owner of memory, whose end is watched."""
+
+
 class HostDriver:
-    """Memory of the host for _dlpack.Driver's."""
+    """Memory of the host in place of _dlpack.Driver's."""
 
     def __init__(self):
         self.memory = {}
@@ -174,13 +178,13 @@ class HostDriver:
         assert number == 0
         yield
 
-    def allocate(self, size):
+    def allocate(self, number, size):
+        assert number == 0
         memory = (ctypes.c_char * size)()
-        self.memory[ctypes.addressof(memory)] = memory
-        return ctypes.addressof(memory)
-
-    def free(self, device, address):
-        del self.memory[address]
+        address, owner = ctypes.addressof(memory), Owner()
+        self.memory[address] = memory
+        weakref.finalize(owner, self.memory.pop, address)
+        return address, owner
 
 
 def install(monkeypatch):
@@ -192,9 +196,9 @@ def install(monkeypatch):
                                    is_grad_enabled=lambda: True, float32=np.float32, float64=np.float64,
                                    complex64=np.complex64, complex128=np.complex128, uint8=np.uint8)
     monkeypatch.setitem(sys.modules, "torch", module)
-    monkeypatch.setattr(_device_calls.DeviceCall, "memory", _abi.HOST)
-    monkeypatch.setattr(_device_calls, "on_stream", lambda tensors: _abi.Queue())
-    monkeypatch.setattr(_dlpack, "_driver", HostDriver())
+    monkeypatch.setattr(_tensors, "MEMORY", _core.HOST)
+    monkeypatch.setattr(_tensors.TorchTensors, "stream", lambda tensors: None)
+    monkeypatch.setattr(_dlpack, "driver", HostDriver())
     allocated.clear()
     waits.clear()
     return module

@@ -22,7 +22,7 @@ def path(tmp_path_factory):
     """A folder from which the Python package and the programs can be imported."""
     folder = tmp_path_factory.mktemp("package")
     shutil.copytree(SOURCE / "python/kintsugi", folder / "kintsugi")
-    (folder / "kintsugi/libkintsugi.so").symlink_to(os.environ["TESTED_LIBRARY"])
+    (folder / "kintsugi/libkintsugi.so.0").symlink_to(os.environ["TESTED_LIBRARY"])
     (folder / "kintsugi/_core.abi3.so").symlink_to(os.environ["TESTED_PYTHON_CORE"])
     (folder / "mixpert").symlink_to(SOURCE / "lab/apps/mixpert")
     return folder

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from kintsugi import _abi, _compiled, _torch
-from kintsugi._abi import library, this_thread
-from kintsugi._device_calls import make_call
-from kintsugi._pairs import PairCall, pair_scalar
+from kintsugi import _core, _torch
+from kintsugi._products import PairProduct, make_product, pair_scalar
 
 
 def matmul(a: Any, b: Any, *, accuracy: str | float | None = None, scheme: str | None = None,
@@ -45,15 +43,12 @@ def matmul(a: Any, b: Any, *, accuracy: str | float | None = None, scheme: str |
     Warns:
         MissingEngineWarning: once a process, where there is no BLAS for the engine "cpu".
     """
-    result = _compiled.core.multiply(this_thread.compiled, a, b, alpha, beta, out, accuracy, scheme, engine, policy,
-                                     threads, workspace_limit)
+    result = _core.matmul(a, b, alpha, beta, out, accuracy, scheme, engine, policy, threads, workspace_limit)
     if result is not NotImplemented:
         return result
-    call = make_call(a, b, alpha, beta, out)
-    with call.current():
-        plan = call.plan(accuracy, scheme, engine, policy, threads, workspace_limit)
-        this_thread.note_plan(plan)
-        result = call.run(plan)
+    product = make_product(a, b, alpha, beta, out)  # an operand must be converted, or refused
+    with product.current():
+        result = product.run(product.plan(accuracy, scheme, engine, policy, threads, workspace_limit))
     return result if out is None else _torch.give_back(out, result)
 
 
@@ -81,31 +76,7 @@ def matmul_dd(a: Any, b: Any, *, accuracy: str | float | None = None, scheme: st
     Raises:
         KintsugiError, TypeError, ValueError: as matmul().
     """
-    call = PairCall(*(_torch.as_stored(x, name) for name, x in (("a", a), ("b", b))), pair_scalar(alpha, "alpha"),
-                     pair_scalar(beta, "beta"), _torch.as_stored(out, "out"))
-    plan = call.plan(accuracy, scheme, engine, policy, threads, workspace_limit)
-    this_thread.note_plan(plan)
-    result = call.run(plan)
+    product = PairProduct(*(_torch.as_stored(x, name) for name, x in (("a", a), ("b", b))), pair_scalar(alpha, "alpha"),
+                          pair_scalar(beta, "beta"), _torch.as_stored(out, "out"))
+    result = product.run(product.plan(accuracy, scheme, engine, policy, threads, workspace_limit))
     return result if out is None else _torch.give_back(out, result)
-
-
-def last_report() -> dict[str, Any]:
-    """Returns what this thread's last matmul() did: the engine, how many products each scheme computed, dynamic ranges,
-    blocks (docs/schema/report.schema.json)."""
-    return _abi.read_json(lambda *buffer: library.kintsugi_report(this_thread.handle.pointer, *buffer))
-
-
-def release_caches() -> None:
-    """Releases what calls keep for later calls: plans, launches, and device memory, which torch gets back if it is torch's."""
-    _abi.check(library.kintsugi_release_caches())
-    _compiled.core.release_memory()
-
-
-def schemes() -> list[dict[str, Any]]:
-    """Returns the schemes: name, summary, program, bound, window and source of each (docs/schema/schemes.schema.json)."""
-    return _abi.read_json(library.kintsugi_describe_schemes)["schemes"]
-
-
-def engines() -> list[dict[str, Any]]:
-    """Returns the engines: what each can do on this machine, and why not more (docs/schema/engines.schema.json)."""
-    return _abi.read_json(library.kintsugi_describe_engines)["engines"]

@@ -1,11 +1,34 @@
-#include "scalar.hpp"
-
-#include <kintsugi/kintsugi.h>
+#include "arguments.hpp"
 
 #include <cmath>
+#include <limits>
 
 namespace kintsugi_python {
 namespace {
+
+// Reads an integer. None and 0 mean that the option is not set; then `number` stays 0.
+template <typename T>
+bool read_number(PyObject* value, const char* name, T& number) {
+  constexpr long long least = std::numeric_limits<T>::min(), most = std::numeric_limits<T>::max();
+  if (value == Py_None) return true;
+  const Ref integer(PyNumber_Index(value));
+  if (!integer) {
+    if (PyErr_ExceptionMatches(PyExc_TypeError))
+      PyErr_Format(PyExc_TypeError, "%s = %R is no integer", name, value);
+    return false;
+  }
+  int overflow = 0;
+  const long long given = PyLong_AsLongLongAndOverflow(integer.get(), &overflow);
+  if (given == -1 && PyErr_Occurred() != nullptr) return false;
+  const bool is_large = overflow > 0 || given > most;
+  if (is_large || overflow < 0 || given < least) {
+    PyErr_Format(PyExc_ValueError, "%s = %S is %s than %lld", name, value, is_large ? "more" : "less",
+                 is_large ? most : least);
+    return false;
+  }
+  number = static_cast<T>(given);
+  return true;
+}
 
 constexpr double max_exact_integer = 9007199254740992.0;  // 2^53: double represents all smaller integers
 
@@ -34,6 +57,25 @@ bool is_complex(int32_t type) { return type == KINTSUGI_C32 || type == KINTSUGI_
 bool has_type(PyObject* value, PyTypeObject& type) { return Py_TYPE(value) == &type; }
 
 }  // namespace
+
+bool Options::read_text(PyObject* value, Ref& kept, const char*& text) {
+  if (value == Py_None) return true;
+  const Ref string(PyObject_Str(value));
+  if (!string) return false;
+  kept = Ref(PyUnicode_AsUTF8String(string.get()));
+  if (!kept) return false;
+  text = PyBytes_AsString(kept.get());
+  return text != nullptr;
+}
+
+bool Options::read(PyObject* const given[option_count]) {
+  const char** const texts[text_count] = {&values.accuracy, &values.scheme, &values.engine, &values.policy};
+  for (int i = 0; i < text_count; ++i) {
+    if (!read_text(given[i], texts_[i], *texts[i])) return false;
+  }
+  return read_number(given[4], "threads", values.threads) &&
+         read_number(given[5], "workspace_limit", values.workspace_limit);
+}
 
 bool read_scalar(PyObject* value, int32_t type, void* scalar) {
   double real = 0;

@@ -1,7 +1,9 @@
-// Options of a call, from the arguments of kintsugi.matmul().
+// Arguments of a product that are no operands: its options, alpha and beta.
 #pragma once
 
 #include <kintsugi/kintsugi.h>
+
+#include <cstdint>
 
 #include "ref.hpp"
 
@@ -15,7 +17,8 @@ inline constexpr int engine_option = 2;  // index of the option `engine`
 
 class Options {
  public:
-  // Sets `values`. Returns false if the Python code must convert or refuse an option.
+  // Sets `values`. Returns false, with a Python error, for an option that is no text or number, or is too
+  // large.
   bool read(PyObject* const given[option_count]);
 
   kintsugi_options values = KINTSUGI_OPTIONS_INIT;
@@ -25,5 +28,13 @@ class Options {
 
   Ref texts_[text_count];  // the texts that `values` points at
 };
+
+// Writes a Python number to `scalar` as a number of a kintsugi_type, which takes at most 16 bytes. Returns
+// false for values that the Python code must convert or refuse: other classes, large integers, complex
+// numbers for a real type, and numbers beyond the type's range.
+bool read_scalar(PyObject* value, int32_t type, void* scalar);
+
+// True if a scalar of a kintsugi_type is 0.
+bool is_zero(const void* scalar, int32_t type);
 
 }  // namespace kintsugi_python

@@ -1,6 +1,6 @@
-"""The compiled path against the Python code: the same results, problems and errors for random calls; no leaks, threads,
-time. COMPILED_SEEDS=0:100000 runs more than the suite does. Run by test_package.py with the Python that the package is
-installed in.
+"""Plain operands, which are multiplied as they are, against the same operands that are converted first: the same results,
+problems and errors for random calls; no leaks, threads, time. PLAIN_SEEDS=0:100000 runs more than the suite does. Run by
+test_package.py with the Python that the package is installed in.
 """
 
 import concurrent.futures
@@ -13,13 +13,10 @@ import time
 import kintsugi
 import numpy as np
 import pytest
-from kintsugi import _abi, _calls, _compiled
+from kintsugi import _core
 from random_views import TYPES, random_geometry, random_shapes, random_values
 
-FIRST, LAST = (int(part) for part in os.environ.get("COMPILED_SEEDS", "0:1500").split(":"))
-
-pytestmark = pytest.mark.skipif(_compiled.core is _compiled.Absent, reason="the wheel has no compiled path")
-
+FIRST, LAST = (int(part) for part in os.environ.get("PLAIN_SEEDS", "0:1500").split(":"))
 
 class Sub(np.ndarray):
     """A class of its own."""
@@ -118,61 +115,57 @@ def outcome(call, *, run=kintsugi.matmul):
             [memory.tobytes() for memory in memories])
 
 
-class Counting:
-    """The compiled path, and how many products it took."""
+class Noting:
+    """_core.matmul() or _core.plan(), which notes the problem of every product: how many products it took, and the last
+    problem."""
 
     def __init__(self):
         self.taken = 0
-        self.problem = None
+        self.problems = []
 
-    def __getattr__(self, name):
-        return getattr(_compiled_core, name)
-
-    def multiply(self, *arguments):
-        before = _compiled_core.last(arguments[0])
+    def matmul(self, *arguments):
+        before = _core.last()
         try:
-            result = _compiled_core.multiply(*arguments)
+            result = core_matmul(*arguments)
         except kintsugi.KintsugiError:
             self.taken += 1
             raise
-        if result is not NotImplemented:
-            self.taken += 1
-            self.problem = _compiled_core.last(arguments[0])[0]
+        if result is NotImplemented:
+            assert _core.last() == before
         else:
-            assert _compiled_core.last(arguments[0]) == before
+            self.taken += 1
+            self.problems.append(_core.last()[0])
         return result
 
+    def plan(self, problem, *rest):
+        self.problems.append(dict(problem))
+        return core_plan(problem, *rest)
 
-_compiled_core = _compiled.core
+
+core_matmul, core_plan = _core.matmul, _core.plan
 
 
-def python_path(monkeypatch, problems):
-    """The Python code alone; the problems that it makes."""
-    def note(problem, *rest):
-        problems.append(bytes(problem))
-        return make_plan(problem, *rest)
-
-    make_plan = _calls.make_plan
-    monkeypatch.setattr(_compiled, "core", _compiled.Absent)
-    monkeypatch.setattr(_calls, "make_plan", note)
+def convert_all(monkeypatch):
+    """Makes the package convert all operands, whether they must be or not."""
+    for name in ("matmul", "execute"):
+        monkeypatch.setattr(_core, name, lambda *_: NotImplemented)
 
 
 @pytest.mark.parametrize("block", range(FIRST, LAST, 50))
 def test_random_calls_have_the_same_outcome(block, monkeypatch):
     taken = 0
     for seed in range(block, min(block + 50, LAST)):
+        plain, converted = Noting(), Noting()
         with monkeypatch.context() as patch:
-            counting = Counting()
-            patch.setattr(_compiled, "core", counting)
+            patch.setattr(_core, "matmul", plain.matmul)
             found = outcome(random_call(seed))
         with monkeypatch.context() as patch:
-            problems = []
-            python_path(patch, problems)
+            convert_all(patch)
+            patch.setattr(_core, "plan", converted.plan)
             expected = outcome(random_call(seed))
-        assert found == expected, f"COMPILED_SEEDS={seed}:{seed + 1}"
-        if counting.problem is not None:
-            assert problems == [counting.problem], f"COMPILED_SEEDS={seed}:{seed + 1}"
-        taken += counting.taken
+        assert found == expected, f"PLAIN_SEEDS={seed}:{seed + 1}"
+        assert not plain.problems or plain.problems == converted.problems, f"PLAIN_SEEDS={seed}:{seed + 1}"
+        taken += plain.taken
     assert LAST - FIRST < 50 or taken >= 3
 
 
@@ -189,7 +182,7 @@ def refused(a, b):
         kintsugi.matmul(a, b, scheme="fp17")
 
 
-def declined(a, b):
+def converted(a, b):
     kintsugi.matmul(a, b[:, ::-1], policy="native")
 
 
@@ -198,7 +191,7 @@ CALLS = {
     "results in out": (20000, lambda a, b, out: kintsugi.matmul(a, b, alpha=2, beta=0.5, out=out, policy="native")),
     "a plan": (20000, lambda a, b, out: PLAN(a, b)),
     "errors": (2000, lambda a, b, out: refused(a, b)),
-    "declined calls": (2000, lambda a, b, out: declined(a, b)),
+    "operands that are converted": (2000, lambda a, b, out: converted(a, b)),
 }
 
 
@@ -258,7 +251,7 @@ def test_other_threads_run_during_a_product():
     assert turns > 5, "with the interpreter's lock held there is one or two"
 
 
-def test_it_takes_less_time_than_ctypes(monkeypatch):
+def test_plain_operands_take_less_time(monkeypatch):
     a = np.ones((8, 8))
 
     def quickest(calls=20):
@@ -267,13 +260,13 @@ def test_it_takes_less_time_than_ctypes(monkeypatch):
             kintsugi.matmul(a, a, policy="native", threads=1)
         return time.perf_counter() - start
 
-    compiled, python = [], []
+    plain, converted = [], []
     for _ in range(20):
-        compiled.append(quickest())
+        plain.append(quickest())
         with monkeypatch.context() as patch:
-            patch.setattr(_compiled, "core", _compiled.Absent)
-            python.append(quickest())
-    assert min(compiled) < 0.7 * min(python)
+            convert_all(patch)
+            converted.append(quickest())
+    assert min(plain) < 0.7 * min(converted)
 
 
 def test_the_last_plan_is_that_of_the_last_product(monkeypatch):
@@ -289,12 +282,26 @@ def test_the_last_plan_is_that_of_the_last_product(monkeypatch):
 
 
 def test_the_module_refuses_what_is_no_argument_of_it():
-    thread = _abi.this_thread.compiled
-    for call in (lambda: _compiled.core.multiply(thread), lambda: _compiled.core.execute(), lambda: _compiled.core.bind(1)):
+    for call in (lambda: _core.matmul(1), lambda: _core.execute(), lambda: _core.plan({}, ())):
         with pytest.raises(TypeError, match="arguments are needed"):
             call()
-    for call in (lambda: _compiled.core.last(object()), lambda: _compiled.core.multiply(*[None] * 12)):
+    for call in (lambda: _core.plan_text(object()), lambda: _core.execute(*[None] * 6), lambda: _core.set_last(1)):
         with pytest.raises(ValueError, match="PyCapsule"):
             call()
-    with pytest.raises(ValueError, match="address is 0"):
-        _compiled.core.bind(0, 0, 0, 0, ValueError, None)
+    with pytest.raises(KeyError, match="no member q"):
+        _core.plan({"q": 1}, (None,) * 6)
+    with pytest.raises(ValueError, match="cannot read an array"):
+        _core.problem(np.ones((2, 2)), np.ones((2, 2)), np.ones((2, 2), int), 2)
+    with pytest.raises(ValueError, match="BLAS cannot address"):
+        _core.problem(np.ones((2, 4))[:, ::2], np.ones((2, 2)), np.ones((2, 2)), 2)
+
+
+@pytest.mark.parametrize("shape, strides, kind", [
+    ((3, 4), (32, 8), "strided"), ((3, 4), (8, 24), "strided"), ((3, 4), (64, 16), None), ((3, 4), (-32, 8), None),
+    ((5, 3, 4), (96, 32, 8), "strided"), ((5, 3, 4), (0, 32, 8), "strided"), ((5, 3, 4), (-96, 32, 8), "pointers"),
+    ((2, 5, 3, 4), (480, 96, 32, 8), "strided"), ((2, 5, 3, 4), (0, 96, 32, 8), "pointers"), ((1, 4), (-8, 8), "strided"),
+    ((0, 4), (1, 1), "strided"), ((5, 0, 4), (-8, 8, 16), "strided")])
+def test_how_blas_can_address_an_array(shape, strides, kind):
+    memory = np.zeros(1000)
+    assert _core.batch_kind(np.lib.stride_tricks.as_strided(memory[500:], shape, strides)) == kind
+    assert _core.batch_kind(np.zeros(shape, int)) is None

@@ -1,0 +1,27 @@
+"""Errors and warnings of the package."""
+
+from __future__ import annotations
+
+import copyreg
+from typing import Any
+
+
+class KintsugiError(Exception):
+    """A call that failed. C is unchanged. The message contains the wrong values.
+
+    Attributes:
+        status: the library's name of the failure, such as "invalid_argument" or "contract_unreachable".
+    """
+
+    def __init__(self, status: str, message: str):
+        super().__init__(message)
+        self.status = status
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Makes unpickling work without __init__. BaseException would call it with its `args`, which has only the message,
+        but __init__ takes (status, message)."""
+        return copyreg.__newobj__, (type(self), *self.args), self.__dict__
+
+
+class MissingEngineWarning(RuntimeWarning):
+    """Warning that a faster engine cannot run here. Products are right but may take many times as long."""

@@ -1,0 +1,29 @@
+"""The library's descriptions of itself and of the last product, and its caches."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from kintsugi import _core
+
+
+def last_report() -> dict[str, Any]:
+    """Returns what this thread's last matmul() did: the engine, how many products each scheme computed, dynamic ranges,
+    blocks (docs/schema/report.schema.json)."""
+    return json.loads(_core.report_text())
+
+
+def release_caches() -> None:
+    """Releases what calls keep for later calls: plans, launches, and device memory, which torch gets back if it is torch's."""
+    _core.release_caches()
+
+
+def schemes() -> list[dict[str, Any]]:
+    """Returns the schemes: name, summary, program, bound, window and source of each (docs/schema/schemes.schema.json)."""
+    return json.loads(_core.schemes_text())["schemes"]
+
+
+def engines() -> list[dict[str, Any]]:
+    """Returns the engines: what each can do on this machine, and why not more (docs/schema/engines.schema.json)."""
+    return json.loads(_core.engines_text())["engines"]
