@@ -1,4 +1,4 @@
-# Writes docs/results/claims.json as C++ strings, each short enough for every compiler; a null pointer ends them.
+# Writes lab/results/claims.json as C++ strings, each short enough for every compiler; a null pointer ends them.
 file(READ ${SOURCE} text)
 string(LENGTH "${text}" length)
 set(pieces "")

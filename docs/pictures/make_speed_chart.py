@@ -3,13 +3,13 @@
 
     docs/pictures/make_speed_chart.py
 
-The rates are those of FP32 in docs/results/hopper/never-slower-h200.json, which docs/results/never_slower.py measures, and of
-FP64 in peers-fp64.json there, which docs/results/peers.py measures. Needs nothing but Python.
+The rates are those of FP32 in docs/results/hopper/never-slower-h200.json, which lab/studies/never_slower.py measures, and of
+FP64 in peers-fp64.json there, which lab/studies/peers.py measures. Needs nothing but Python.
 
 On a machine with a GPU both are measured in some minutes:
 
-    docs/results/never_slower.py --group "auto, FP32" --json never-slower-h200.json
-    docs/results/peers.py --json peers-fp64.json
+    lab/studies/never_slower.py --group "auto, FP32" --json never-slower-h200.json
+    lab/studies/peers.py --json peers-fp64.json
 
 example: docs/pictures/make_speed_chart.py --fp32 never-slower.json --fp64 peers-fp64.json --output chart.svg
 """
@@ -125,8 +125,8 @@ def drawing(fp32=FP32, fp64=FP64):
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--fp32", type=pathlib.Path, default=FP32, help="results of docs/results/never_slower.py")
-    parser.add_argument("--fp64", type=pathlib.Path, default=FP64, help="results of docs/results/peers.py")
+    parser.add_argument("--fp32", type=pathlib.Path, default=FP32, help="results of lab/studies/never_slower.py")
+    parser.add_argument("--fp64", type=pathlib.Path, default=FP64, help="results of lab/studies/peers.py")
     parser.add_argument("--output", type=pathlib.Path, default=PICTURE, help="the picture [docs/pictures/h200-speed.svg]")
     given = parser.parse_args()
     given.output.write_text(drawing(given.fp32.resolve(), given.fp64.resolve()))

@@ -45,10 +45,10 @@ def main():
         heights, header = read_gtx(arguments.grid)
     except (OSError, ValueError) as error:
         sys.exit(f"make_geoid.py: {error}")
-    thinned = numpy.ascontiguousarray(heights[::2, ::2], dtype="<f4")
+    thinned = numpy.ascontiguousarray(heights[::4, ::4], dtype="<f4")
     numpy.save(arguments.output, thinned)
     print(f"{arguments.output}: {thinned.shape[0]} parallels x {thinned.shape[1]} meridians, "
-          f"{2 * header['latitude_step']:g} x {2 * header['longitude_step']:g} degrees from "
+          f"{4 * header['latitude_step']:g} x {4 * header['longitude_step']:g} degrees from "
           f"{header['south']:g}, {header['west']:g}; heights {thinned.min():.3f} to {thinned.max():.3f} m")
 
 

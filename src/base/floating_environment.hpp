@@ -42,7 +42,7 @@ struct FloatingRegisters {
 // own, because a thread of a pool keeps the environment of the thread that created it.
 //
 // The caller's environment nearly always is the default one. Then only its exception flags are restored,
-// which takes 33 ns instead of the 220 ns of std::fegetenv and std::fesetenv (docs/results/log, 2026-11-25).
+// which takes 33 ns instead of the 220 ns of std::fegetenv and std::fesetenv (lab/results/log, 2026-11-25).
 class FloatingEnvironment {
  public:
   FloatingEnvironment() : registers_(FloatingRegisters::read()) {

@@ -1,6 +1,7 @@
 """Speeds in the tables of README.md and docs/FEATURES.md: each is that of the recorded results that its row cites."""
 
 import json
+import lzma
 import os
 import pathlib
 import re
@@ -17,7 +18,8 @@ LINK = re.compile(r"\]\(([^()#]+)(?:#[^()]*)?\)")
 
 
 def load(name):
-    return json.loads((HOPPER / name).read_text())
+    file = HOPPER / name
+    return json.loads(lzma.decompress(file.read_bytes()) if file.suffix == ".xz" else file.read_text())
 
 
 def sgemm(name, distribution, sizes):
@@ -44,7 +46,7 @@ NARROW = sgemm("never-slower-h200.json", "uniform", (2048, 4096, 8192))
 H100 = sgemm("never-slower.json", "uniform", (1024, 1536, 2048, 4096, 8192))
 WIDE = sgemm("never-slower.json", "phi:8", (1024, 1536, 2048, 4096, 8192))
 FP64 = peers("fp64", "f64", 4096, 8192, 16384)
-PREPARED = bench("sgemm-prepared.json", "auto")
+PREPARED = bench("sgemm-prepared.json.xz", "auto")
 FIGURES = {
     "README.md": [
         ("{:.1f} to {:.1f} times cuBLAS SGEMM at n = 2048 to 8192", NARROW),
@@ -56,7 +58,7 @@ FIGURES = {
         ("FP32, default, n = 2048 to 8192 | {:.1f} to {:.1f} times SGEMM", NARROW),
         ("FP32, default, n = 1024 to 8192 | {:.1f} to {:.1f} times SGEMM, {:.2g} to {:.2g} on data of wide range", (*H100, *WIDE)),
         ("default | {:.1f} to {:.1f} times SGEMM", (min(PREPARED), max(PREPARED))),
-        ("n = 4096, 8192 | {:.1f} and {:.1f} times CGEMM", bench("fp64-cgemm.json", "fp32", 4096)),
+        ("n = 4096, 8192 | {:.1f} and {:.1f} times CGEMM", bench("fp64-cgemm.json.xz", "fp32", 4096)),
         ("n = 4096, 8192, 16384 | {:.1f}, {:.1f}, {:.1f} times DGEMM", FP64),
         ("complex FP64, n = 8192 | {:.1f} times ZGEMM", peers("fp64", "c64", 8192)),
         ("`exact`, n = 8192 | {:.0f} TFLOP/s, {:.1f} times DGEMM", tflops("exact", 8192) + peers("exact", "f64", 8192)),
@@ -113,4 +115,4 @@ def test_other_figures_stand_in_the_pages_that_are_cited(page):
 
 
 def test_an_unfounded_figure_is_found():
-    assert unfounded("README.md", "| a | 0.33 of it, 9 to 447 times ([log](docs/results/log/2026-11-22-cpu-amx.md)) |") == ["0.33"]
+    assert unfounded("README.md", "| a | 0.33 of it, 9 to 447 times ([log](lab/results/log/2026-11-22-cpu-amx.md)) |") == ["0.33"]

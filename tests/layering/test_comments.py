@@ -12,7 +12,7 @@ NO_SUBJECT_IN_PYTHON = re.compile(r'\s*"""(How|Of|What|Where|Whether|Which|Who|W
 
 
 def tracked(endings):
-    names = subprocess.run(["git", "ls-files", "-z", *FOLDERS, "docs/results"], cwd=SOURCE, check=True, capture_output=True,
+    names = subprocess.run(["git", "ls-files", "-z", *FOLDERS], cwd=SOURCE, check=True, capture_output=True,
                            text=True).stdout.split("\0")
     return [name for name in names if name.endswith(endings) and (SOURCE / name).is_file()]
 

@@ -3,7 +3,7 @@
 // rounds once.
 //
 //   build/tests/correct_rounding              what the test suite takes
-//   build/tests/correct_rounding 10000000     the figure of docs/results/log
+//   build/tests/correct_rounding 10000000     the figure of lab/results/log
 #include <fmt/format.h>
 
 #include <complex>

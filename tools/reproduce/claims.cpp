@@ -4,7 +4,7 @@
 #include <map>
 #include <stdexcept>
 
-// Text of docs/results/claims.json in pieces, made by embed_claims.cmake.
+// Text of lab/results/claims.json in pieces, made by embed_claims.cmake.
 extern const char* const kintsugi_claims_text[];
 
 namespace kintsugi::tools {

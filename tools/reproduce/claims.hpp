@@ -1,4 +1,4 @@
-// The registry of claims (docs/results/claims.json, embedded in the program), and verdicts by its criteria.
+// The registry of claims (lab/results/claims.json, embedded in the program), and verdicts by its criteria.
 #pragma once
 
 #include <string>

@@ -142,7 +142,7 @@ void run_reproduce(const ReproduceRequest& request) {
   make_folder("-o", request.options.folder);
   if (!request.markdown.empty()) check_writable(request.markdown);
   const Json result = run_figures(request, figures);
-  if (!request.markdown.empty()) write_text(request.markdown, markdown_of(result, request.markdown));
+  if (!request.markdown.empty()) write_text(request.markdown, markdown_of(result));
   if (request.json) print(result);
   require_bounds(result);
 }
@@ -156,11 +156,11 @@ void add_reproduce(CLI::App& program, Action& action) {
   command->footer(
       "Example:\n"
       "  kintsugi reproduce h2sgemm-fig2 -o reproduced\n"
-      "  kintsugi reproduce all -o docs/results/papers --markdown docs/results/accuracy.md\n"
+      "  kintsugi reproduce all -o lab/results/papers --markdown lab/results/accuracy.md\n"
       "\n"
       "Each figure's results are FOLDER/FIGURE.json, FOLDER/FIGURE.html and pictures, SVG and PNG, in\n"
       "FOLDER/FIGURE. A second run continues the first. Verdicts follow from the criteria of\n"
-      "docs/results/claims.json, which the program has with it. The exit status is 1 if an error is\n"
+      "lab/results/claims.json, which the program has with it. The exit status is 1 if an error is\n"
       "beyond its scheme's a-priori bound.");
   command->add_option("FIGURE", request->names, "Figures of --list, or all");
   command->add_option("-o,--output", request->options.folder, "Folder for the results");

@@ -12,7 +12,7 @@
 
 namespace kintsugi::tools {
 
-// A claim of docs/results/claims.json that this figure measures.
+// A claim of lab/results/claims.json that this figure measures.
 struct Claim {
   std::string id;
   std::function<Measured(const Evidence&)> measure;  // returns the values of its series

@@ -24,14 +24,6 @@ std::string escaped_cell(const std::string& text) {
 // Returns a paragraph in lines of 120 characters.
 std::string paragraph(const std::string& text) { return wrapped(text, 120, 0) + "\n\n"; }
 
-std::string link_to(const std::string& target, const std::string& file) {
-  const auto folder = std::filesystem::absolute(file).parent_path();
-  return std::filesystem::absolute(target)
-      .lexically_normal()
-      .lexically_relative(folder.lexically_normal())
-      .string();
-}
-
 bool is_counted(const Json& claim) { return claim.at("kind") == "paper"; }
 
 int count_of(const Json& document, const std::string& verdict) {
@@ -64,7 +56,7 @@ std::string head_of(const Json& document) {
       "marked and not counted. Errors are against the exact product where nothing else is said; {} rows "
       "lie beyond their scheme's a-priori bound. The words are those of docs/TERMS.md, the schemes those "
       "of docs/schemes. The command also writes a page with pictures for each figure, FIGURE.html, beside "
-      "the figure's data.",
+      "the figure's data, which the repository keeps packed in lab/results/papers.",
       summary_of(document), cell(document, "bound_violations")));
   return text;
 }
@@ -102,11 +94,10 @@ std::string reasons(const Json& claims) {
   return text.empty() ? "" : text + "\n";
 }
 
-std::string links(const Json& figure, const std::string& file) {
+std::string data_of(const Json& figure) {
   std::vector<std::string> data;
   for (const Json& name : figure.at("data"))
-    data.push_back(fmt::format("[{}]({})", std::filesystem::path(name.get<std::string>()).filename().string(),
-                               link_to(name.get<std::string>(), file)));
+    data.push_back("`" + std::filesystem::path(name.get<std::string>()).filename().string() + "`");
   std::set<std::string> commits;
   for (const Json& commit : figure.at("commits")) commits.insert(commit.get<std::string>());
   return fmt::format("{}; {} rows of commit {}: `{}`\n\n", fmt::join(data, ", "), cell(figure, "rows"),
@@ -115,13 +106,13 @@ std::string links(const Json& figure, const std::string& file) {
 
 }  // namespace
 
-std::string markdown_of(const Json& document, const std::string& file) {
+std::string markdown_of(const Json& document) {
   std::string text = head_of(document);
   for (const Json& figure : document.at("figures")) {
     text += fmt::format("## {}: {}\n\n", cell(figure, "name"), cell(figure, "subject"));
     text += paragraph(fmt::format("{}, {}. Conditions: {}.", cell(figure, "paper"), cell(figure, "place"),
                                   escaped_cell(cell(figure, "conditions"))));
-    text += claims_table(figure.at("claims")) + reasons(figure.at("claims")) + links(figure, file);
+    text += claims_table(figure.at("claims")) + reasons(figure.at("claims")) + data_of(figure);
   }
   text.pop_back();  // one newline at the end
   return text;

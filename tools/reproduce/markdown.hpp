@@ -1,4 +1,4 @@
-// Makes docs/results/accuracy.md: every claim with our value and our verdict.
+// Makes lab/results/accuracy.md: every claim with our value and our verdict.
 #pragma once
 
 #include <string>
@@ -7,8 +7,7 @@
 
 namespace kintsugi::tools {
 
-// Returns the page for a document of docs/schema/reproduction.schema.json; links are relative to the folder
-// of `file`.
-std::string markdown_of(const Json& document, const std::string& file);
+// Returns the page for a document of docs/schema/reproduction.schema.json.
+std::string markdown_of(const Json& document);
 
 }  // namespace kintsugi::tools

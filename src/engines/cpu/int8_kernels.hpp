@@ -21,7 +21,7 @@ struct Int8Block {
 struct Int8Kernels {
   const char* name;
 
-  // Products per unit of time relative to OpenBLAS's FP32 product. The values are rates in docs/results/log,
+  // Products per unit of time relative to OpenBLAS's FP32 product. The values are rates in lab/results/log,
   // rounded down.
   double relative_rate;
 

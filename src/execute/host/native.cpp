@@ -13,7 +13,7 @@ namespace {
 // True if the library may multiply an operand by alpha instead of the sums, so that alpha a underflows or
 // overflows where the scaled sum does not. OpenBLAS passes products with one row or column of C to GEMV on
 // some machines, whose kernels do so (0.3.28 and newer; none of 0.3.21 and 0.3.34 did on x86-64 with AVX-512:
-// docs/results/log/2026-11-29-native-products.md).
+// lab/results/log/2026-11-29-native-products.md).
 template <class T>
 bool may_scale_operands(const NativeProduct<T>& product) {
   const bool is_sign = product.alpha == T(1) || product.alpha == T(-1) || product.alpha == T(0);

@@ -1,4 +1,4 @@
-// Not a test: rates of products of floating slices on this machine, for docs/results/log.
+// Not a test: rates of products of floating slices on this machine, for lab/results/log.
 //   build/tests/float_rate [m = n = k] [rounds]
 // One thread: the multiply-adds of a schedule by each family of kernels and of OpenBLAS's FP32 product, one
 // after the other, per second of processor time: best of all rounds, so that a busy machine counts less.

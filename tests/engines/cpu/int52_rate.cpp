@@ -1,4 +1,4 @@
-// Not a test: rates of products of 52-bit words on this machine, for docs/results/log.
+// Not a test: rates of products of 52-bit words on this machine, for lab/results/log.
 //   build/tests/int52_rate [m = n = k] [threads] [rounds]
 // Products alone per second of processor time; then whole calls of scheme int52 and of the native DGEMM, one
 // after the other, per second of the clock and of processor time: best of all rounds, so that a busy machine

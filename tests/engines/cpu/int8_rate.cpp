@@ -1,4 +1,4 @@
-// Not a test: rates of int8 products on this machine, for docs/results/log.
+// Not a test: rates of int8 products on this machine, for lab/results/log.
 //   build/tests/int8_rate [m = n = k] [threads]
 // Rates are in 10^9 operations (2 per product of elements) per second of processor time, best of seven, so
 // that a busy machine counts less.

@@ -1,5 +1,5 @@
 // Not a test: rates of native products in a fixed order beside OpenBLAS's own on this machine, for
-// docs/results/log.
+// lab/results/log.
 //   build/tests/native_rate
 // Prints ratios of the least wall-clock times, and of the least processor times of all threads together,
 // which a busy machine disturbs less.

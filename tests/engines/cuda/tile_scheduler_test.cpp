@@ -260,7 +260,7 @@ TEST(SmallTiles, CoverCAndFitSharedMemory) {
   }
 }
 
-// Few rows times prepared weights: the variant that was measured to be fastest (docs/results/log) is
+// Few rows times prepared weights: the variant that was measured to be fastest (lab/results/log) is
 // selected, and its time is expected.
 TEST(SmallTiles, TheShorterSideOfCIsTakenAsColumns) {
   const auto best = [](std::int64_t m, std::int64_t n, std::int64_t k) {

@@ -47,7 +47,7 @@ struct FloatBlock {
 struct FloatKernels {
   const char* name;
 
-  // Products per unit of time relative to OpenBLAS's FP32 product. The values are rates in docs/results/log,
+  // Products per unit of time relative to OpenBLAS's FP32 product. The values are rates in lab/results/log,
   // rounded down.
   double relative_rate;
   double relative_rate_fused;  // if FloatBlock::normal_products is false

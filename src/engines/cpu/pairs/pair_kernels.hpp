@@ -28,7 +28,7 @@ struct PairKernels {
   const char* name;
 
   // Time of a product divided by the time of OpenBLAS's FP32 product with the same instruction set
-  // (docs/results/log).
+  // (lab/results/log).
   double relative_time;
 
   // Adds a b over `length` inner indices to the sums. May leave out sums outside the first `rows` rows and

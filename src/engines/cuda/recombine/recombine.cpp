@@ -94,7 +94,7 @@ const Fractions& fractions(const ResidueSystem& system) {
 
 // More columns hide the thread block's start better, where C is read or passes through shared memory, or
 // elements are complex; else fewer leave less work for the last thread blocks
-// (docs/results/log/2026-11-26-recombination-on-tensor-cores.md). Later candidates are rarely selected, and
+// (lab/results/log/2026-11-26-recombination-on-tensor-cores.md). Later candidates are rarely selected, and
 // fewer thread blocks exit early sooner.
 int digit_columns(const DeviceTile& tile) {
   constexpr std::int64_t enough_blocks = 256;

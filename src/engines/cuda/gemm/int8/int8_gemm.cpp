@@ -129,7 +129,7 @@ double residue_products_time(const DeviceShape& shape, const Costs& costs) {
 // Expected time in microseconds of the bytes that a step of Strassen's algorithm reads and writes beyond
 // those of other products: there are seven slices and sums of half the size where others have four
 // quarters. Splits write slices, products write sums, and recombination reads them. They have 0.74 of the
-// rate of a copy (docs/results/log/2026-11-27-strassen-on-residues.md).
+// rate of a copy (lab/results/log/2026-11-27-strassen-on-residues.md).
 double strassen_bytes_time(const DeviceShape& shape, int moduli, const Costs& costs) {
   constexpr double more_slices = 7.0 / 4 - 1;
   constexpr double rate = 0.74;

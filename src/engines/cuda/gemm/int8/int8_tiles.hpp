@@ -127,7 +127,7 @@ constexpr bool are_int25_sums(std::int64_t products) {
 // not exist. Tiles of int25 sums are all full: they have few k-blocks, so their time is that of their
 // reduction. So are those of many groups: a cluster often has the same rows in all groups, and clusters with
 // narrow tiles would get so far ahead of the others that they no longer share slices in L2 (a tenth slower
-// with 105 groups; docs/results/log/2026-11-27-strassen-on-residues.md).
+// with 105 groups; lab/results/log/2026-11-27-strassen-on-residues.md).
 constexpr std::int32_t full_int8_tiles(std::int64_t rows, std::int64_t products, int groups) {
   constexpr int many_groups = 24;
   const std::int64_t tiles = divide_up(rows, std::int64_t{Int8Tile::rows});

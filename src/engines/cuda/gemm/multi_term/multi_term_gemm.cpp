@@ -309,7 +309,7 @@ double expected_vendor_time(const DeviceShape& shape, const CallCosts& costs) {
 
 // The expected times of 70 shapes were compared with measured ones: single products, products of prepared
 // operands, and batches. For 65 shapes the expected time is 0.94 to 1.2 times the measured one, for the
-// others up to 1.4 times (docs/results/log).
+// others up to 1.4 times (lab/results/log).
 DeviceTimes expected_multi_term_times(const DeviceShape& shape, const Costs& device_costs) {
   const CallCosts& costs = device_costs.call;
   const MultiTermKernels& kernels = *find_kernels(shape.schedule, shape.format);

@@ -1,0 +1,293 @@
+"""kintsugi reproduce: every figure at small sizes, its data, pages, pictures and claims; bad input."""
+
+import json
+import re
+import sys
+from xml.etree import ElementTree
+
+import pytest
+from conftest import SOURCE, Program
+from test_json import accept
+
+RESULTS = SOURCE / "lab" / "results"
+sys.path.insert(0, str(SOURCE / "lab" / "studies"))
+import recorded  # noqa: E402
+
+FIGURES = [
+    "h2sgemm-table1",
+    "h2sgemm-fig2",
+    "h2sgemm-fig8",
+    "h2sgemm-fig9",
+    "le-gemm-fig10-11",
+    "le-gemm-fig12-13",
+    "le-gemm-fig16",
+    "le-gemm-fig18",
+    "study-types",
+    "study-terms",
+    "study-fp64",
+    "mixpert-fig2",
+    "mixpert-fig9",
+    "mixpert-arithmetic",
+    "mixpert-programs",
+    "mixpert-speed",
+    "mixpert-level-speed",
+    "mixpert-breakdown",
+    "mixpert-outliers",
+    "dgemm-tc-fig3",
+    "dgemm-tc-fig5",
+    "dgemm-tc-fig7",
+    "dgemm-tc-fig8",
+    "accumulation",
+    "fp32-accuracy",
+]
+
+# Figures that time products on a device: `all` leaves them out where there is none.
+ON_DEVICE = ["mixpert-speed", "mixpert-level-speed", "mixpert-breakdown", "mixpert-outliers"]
+
+NO_DEVICE = {"CUDA_VISIBLE_DEVICES": ""}
+
+# Figures that are no sweeps, and their documents.
+ANALYSES = {
+    "h2sgemm-table1": "retained-bits",
+    "h2sgemm-fig2": "underflow",
+    "mixpert-arithmetic": "mixpert-arithmetic",
+    "mixpert-programs": "program-errors",
+    "dgemm-tc-fig5": "slice-counts",
+    "dgemm-tc-fig7": "slice-counts",
+}
+
+
+@pytest.fixture(scope="module")
+def reproduced(tmp_path_factory):
+    """All figures, once: the program's folder and the document."""
+    program = Program(tmp_path_factory.mktemp("reproduced"))
+    result = program("reproduce", "all", "-o", "out", "--markdown", "out/accuracy.md", "--quick", "--json", environment=NO_DEVICE)
+    assert result.status == 0, result.stderr
+    return program, json.loads(result.stdout)
+
+
+def test_document_and_data(reproduced):
+    program, document = reproduced
+    accept(document, "reproduction")
+    assert [figure["name"] for figure in document["figures"]] == [name for name in FIGURES if name not in ON_DEVICE]
+    for figure in document["figures"]:
+        assert figure["claims"] and figure["rows"] > 0 and figure["bound_violations"] == 0
+        rows = 0
+        for name in figure["data"]:
+            data = json.loads((program.folder / name).read_text())
+            kind = data["format"].removeprefix("kintsugi.")
+            assert kind == ANALYSES.get(figure["name"], kind) and (kind in ("accuracy", "product-errors") or figure["name"] in ANALYSES)
+            accept(data, kind)
+            rows += len(data["rows"])
+        assert rows == figure["rows"]
+
+
+# Claims about sizes that --quick cuts away.
+BEYOND_QUICK = {"dgemm-tc-66", "dgemm-tc-range-dp", "dgemm-tc-range-cr", "dgemm-tc-fig3-dp", "dgemm-tc-fig8-sp",
+                *(f"study-{name}" for name in ("best", "outside", "ootomo", "more-terms", "three-terms", "type3")),
+                *(f"own-{name}" for name in ("long-double", "type4", "slices", "mixpert-native")),
+                *(f"h2sgemm-fig9-{name}" for name in ("stable", "growth-element", "growth-sgemm", "lower")),
+                *(f"le-gemm-fig16-{measure}-{name}" for measure in ("max", "mred") for name in ("feed-forward", "language-models"))}
+# Claims about the element-wise order; only recorded rows add sums as the paper does.
+RECORDED_ALONE = {"own-below-window",
+                  *(f"h2sgemm-fig8-{name}" for name in ("largest", "alike", "near-0", "unscaled", "gain", "six", "element", "order"))}
+
+
+def test_quick_gives_figures_and_no_verdicts(reproduced):
+    for figure in reproduced[1]["figures"]:
+        for claim in figure["claims"]:
+            assert claim["verdict"] is None and claim["reason"] == ""
+            if claim["id"] in BEYOND_QUICK | RECORDED_ALONE:
+                assert claim["ours"] == "none" and not any(series["values"] for series in claim["measured"]), claim
+            else:
+                assert re.search(r"\d", claim["ours"]) and "nan" not in claim["ours"], claim
+        assert figure["conditions"].startswith("cut down by --quick ")
+
+
+def test_pages_and_pictures(reproduced):
+    program, document = reproduced
+    for figure in document["figures"]:
+        page = ElementTree.fromstring((program.folder / figure["page"]).read_text())
+        words = "".join(page.itertext())
+        assert figure["command"] in words
+        for claim in figure["claims"]:
+            assert claim["claim"] in words and claim["theirs"] in words and claim["ours"] in words
+        assert len(set(figure["pictures"])) == len(figure["pictures"])
+        for picture in figure["pictures"]:
+            content = (program.folder / picture).read_bytes()
+            assert content.startswith(b"<svg" if picture.endswith(".svg") else b"\x89PNG")
+        assert figure["pictures"], figure["name"]
+
+
+def test_markdown_has_every_claim_and_names_its_data(reproduced):
+    program, document = reproduced
+    text = (program.folder / "out" / "accuracy.md").read_text()
+    assert "not to be edited by hand" in text and document["commit"] in text
+    for figure in document["figures"]:
+        assert f"## {figure['name']}: " in text
+        assert text.count(f"`{figure['command']}`") == 1
+        assert figure["data"] and all(f"`{name.removeprefix('out/')}`" in text for name in figure["data"])
+    assert "no verdicts (--quick)" in text and "claims agree" not in text
+    assert text.count("\n| ") >= sum(len(figure["claims"]) for figure in document["figures"])
+
+
+def test_pages_of_the_recorded_figures_are_drawn_again(program):
+    """lab/results/papers keeps the rows alone; lab/results/accuracy.md says which command draws the rest."""
+    (program.folder / "out").mkdir()
+    recorded.unpack(list((RESULTS / "papers").iterdir()), program.folder / "out")
+    words = ["reproduce", "all", "-o", "out", "--recorded", "--markdown", "accuracy.md", "--json"]
+    figures = program.ok(*words).json()["figures"]
+    assert len(figures) == (RESULTS / "accuracy.md").read_text().count("\n## ")
+    for figure in figures:
+        assert (program.folder / figure["page"]).stat().st_size > 1000
+        assert figure["pictures"] and all((program.folder / picture).stat().st_size > 500 for picture in figure["pictures"])
+
+
+def test_a_figure_by_name_is_continued(program):
+    first = program("reproduce", "h2sgemm-fig9", "-o", "out", "--quick", "--json").json()
+    data = program.folder / "out" / "h2sgemm-fig9.json"
+    before = data.read_text()
+    again = program("reproduce", "h2sgemm-fig9", "-o", "out", "--quick", "--json").json()
+    assert data.read_text() == before
+    assert again["figures"][0]["claims"] == first["figures"][0]["claims"]
+
+
+def test_recorded_rows_are_judged_whatever_commit_left_them(program):
+    assert program("reproduce", "study-types", "h2sgemm-fig2", "-o", "out", "--quick").status == 0
+    for name in ("study-types", "study-types-positive", "h2sgemm-fig2"):
+        file = program.folder / "out" / f"{name}.json"
+        file.write_text(json.dumps(json.loads(file.read_text()) | {"commit": "0123456789ab"}))
+    before = {file: (program.folder / "out" / file).read_text() for file in ("study-types.json", "h2sgemm-fig2.json")}
+    words = ["reproduce", "study-types", "h2sgemm-fig2", "-o", "out", "--recorded", "--markdown", "out/page.md", "--json"]
+    document = program.ok(*words).json()
+    accept(document, "reproduction")
+    assert all(set(figure["commits"]) == {"0123456789ab"} for figure in document["figures"])
+    assert all(claim["verdict"] for figure in document["figures"] for claim in figure["claims"])
+    assert (program.folder / "out" / "page.md").read_text().count("rows of commit 0123456789ab: ") == 2
+    assert all((program.folder / "out" / file).read_text() == text for file, text in before.items()), "nothing was run"
+    message = program.bad("reproduce", "study-terms", "-o", "out", "--recorded")
+    assert message.startswith("out/study-terms.json: does not exist")
+    (program.folder / "out" / "study-terms.json").write_text("{}")
+    assert "is not a document of the format kintsugi.accuracy" in program.bad("reproduce", "study-terms", "-o", "out", "--recorded")
+    assert program.bad("reproduce", "all", "-o", "out", "--recorded", "--quick").startswith("--recorded: ")
+
+
+@pytest.mark.parametrize("figure", ["h2sgemm-fig2", "h2sgemm-fig9"])
+def test_quick_and_full_runs_refuse_each_others_files(program, figure):
+    assert program("reproduce", figure, "-o", "out", "--quick").status == 0
+    data = program.folder / "out" / f"{figure}.json"
+    before = data.read_text()
+    message = program.bad("reproduce", figure, "-o", "out")
+    assert message.startswith(f"out/{figure}.json: ") and "choose another -o" in message
+    assert data.read_text() == before
+
+
+def test_a_row_beyond_its_bound_is_seen(program):
+    words = ["reproduce", "fp32-accuracy", "-o", "out", "--quick"]
+    assert program(*words).status == 0
+    file = program.folder / "out" / "fp32-accuracy.json"
+    data = json.loads(file.read_text())
+    row = next(row for row in data["rows"] if row["bound"] and row["bound"]["held"])
+    row["bound"]["held"] = False
+    file.write_text(json.dumps(data))
+    result = program(*words)
+    assert result.status == 1
+    message = "reproduce: 1 rows are beyond their scheme's a-priori bound, the first in fp32-accuracy: "
+    assert message in result.stderr and row["scheme"] in result.stderr.split(message)[1]
+    document = json.loads(program(*words, "--json").stdout)
+    assert document["bound_violations"] == 1
+
+
+# ---------------------------------------------------------------- figures of a device's times
+
+def timed_row(scheme, seconds, prepared="none", distribution="uniform", ratio=None):
+    return {"n": 8192, "scheme": scheme, "distribution": distribution, "prepared": prepared, "seconds": seconds, "rate": 2 * 8192**3 / seconds,
+            "ratio": ratio, "frobenius_relative": 1e-7, "clock_mhz": None}
+
+
+def judged_on_device(program, figure, rows):
+    """The claims of a figure of which these rows are recorded: {id: claim}."""
+    document = recorded.read(RESULTS / "papers" / f"{figure}.json.xz") | {"samples": len(rows), "rows": rows}
+    accept(document, "device-speed")
+    (program.folder / "out").mkdir(exist_ok=True)
+    (program.folder / "out" / f"{figure}.json").write_text(json.dumps(document))
+    figures = program.ok("reproduce", figure, "-o", "out", "--recorded", "--json").json()["figures"]
+    return {claim["id"]: claim for claim in figures[0]["claims"]}
+
+
+def values_of(claim):
+    return {series["series"]: series["values"] for series in claim["measured"]}
+
+
+def test_times_of_levels_become_ratios(program):
+    """Splits of A and B take 1 and 2 ms each, products 3 ms for four of them and so on, times 2 every 32."""
+    rows = []
+    for level, products in ((1, 4), (2, 6), (3, 6), (4, 8)):
+        for scheme, seconds in ((f"mixpert-{level}", 1.5e-3 * products), (f"mixpert-{level}:tile=128", 0.75e-3 * products)):
+            rows += [timed_row(scheme, seconds + split, prepared) for prepared, split in (("none", 3e-3), ("a", 2e-3), ("b", 1e-3))]
+    claims = judged_on_device(program, "mixpert-level-speed", rows)
+    assert claims["own-mixpert-levels"]["verdict"] == "agrees"
+    assert all(values == [pytest.approx(8 / 6)] for values in values_of(claims["own-mixpert-levels"]).values())
+    counts = values_of(claims["own-mixpert-level-counts"])
+    assert counts["level IV, operands prepared"] == [pytest.approx(1)]
+    assert counts["level IV, whole calls"] == [pytest.approx(9 / 6 / 2)]
+    assert claims["own-mixpert-level-counts"]["verdict"] == "disagrees"
+
+
+def test_shares_of_packing_and_conversions(program):
+    """A hundredth for each split; the kernels take 0.97 and 0.67, so that conversions every 32 take 0.4 and every 128 0.1."""
+    rows = []
+    for scheme, seconds in (("mixpert-4", 1), ("mixpert-4:tile=128", 0.7), ("bf16x6", 1), ("tf32x3", 1)):
+        rows += [timed_row(scheme, seconds - saved, prepared) for prepared, saved in (("none", 0), ("a", 0.01), ("b", 0.02))]
+    claims = judged_on_device(program, "mixpert-breakdown", rows)
+    assert values_of(claims["own-mixpert-packing"]) == {"exponents every 32": [pytest.approx(0.03)], "exponents every 128": [pytest.approx(0.03 / 0.7)]}
+    assert claims["own-mixpert-packing"]["verdict"] == "agrees"
+    shares = values_of(claims["own-mixpert-overhead"])
+    assert shares["exponents every 32, mean"] == [pytest.approx(0.43)] and shares["exponents every 128, mean"] == [pytest.approx(0.13 / 0.7)]
+    assert shares["bf16x6"] == shares["tf32x3"] == [pytest.approx(0.03)]
+
+
+@pytest.mark.parametrize("slower, verdict", [(1.25, "agrees"), (1.35, "disagrees")])
+def test_outliers_are_judged_by_the_ratio_of_times(program, slower, verdict):
+    rows = [row for scheme, distribution in (("mixpert-4", "tile-outlier:0.01"), ("mixpert-4:tile=128", "tile-outlier:0.0025"))
+            for row in (timed_row(scheme, 1e-2), timed_row(scheme, slower * 1e-2, distribution=distribution))]
+    assert judged_on_device(program, "mixpert-outliers", rows)["own-mixpert-outliers"]["verdict"] == verdict
+    assert judged_on_device(program, "mixpert-outliers", rows[:3])["own-mixpert-outliers"]["verdict"] == "not measured"
+
+
+def test_figures_of_a_device_need_one(program):
+    message = program.bad("reproduce", "mixpert-outliers", "-o", "out", environment=NO_DEVICE)
+    assert message.startswith("FIGURE: mixpert-outliers times products on a device, and there is none: ")
+    assert program.files() == ["home", "out"] and not list((program.folder / "out").iterdir())
+
+
+def test_list(program):
+    document = program.ok("reproduce", "--list", "--json").json()
+    accept(document, "reproduction-list")
+    assert [figure["name"] for figure in document["figures"]] == FIGURES
+    text = program.ok("reproduce", "--list").stdout
+    assert all(name in text for name in FIGURES)
+
+
+def test_bad_input(program):
+    assert program.bad("reproduce") == "FIGURE: is missing; kintsugi reproduce --list shows all figures"
+    assert program.bad("reproduce", "h2sgemm-fig2") == "-o: a folder for the results is needed"
+    message = program.bad("reproduce", "h2sgemm-fig3", "-o", "out")
+    assert message.startswith('FIGURE: "h2sgemm-fig3" is not known; did you mean h2sgemm-fig2? Accepted: all, h2sgemm-table1, h2sgemm-fig2, ')
+    assert program.files() == ["home"], "nothing was made"
+    (program.folder / "file").write_text("")
+    assert program.bad("reproduce", "h2sgemm-fig2", "-o", "file/out").startswith("-o: file/out: ")
+    assert "does not exist" in program.bad("reproduce", "h2sgemm-fig2", "-o", "out", "--markdown", "no/m.md")
+
+
+def test_without_the_converter(program):
+    message = program.bad("reproduce", "h2sgemm-fig2", "-o", "out", environment={"PATH": "/nonexistent"})
+    assert message.startswith("reproduce: rsvg-convert cannot be started: ") and "librsvg2-bin" in message
+
+
+def test_help(program):
+    text = program.ok("reproduce", "--help").stdout
+    assert "--json" in text and all(len(line) <= 140 for line in text.splitlines())
+    example = text.split("Example:\n")[1].splitlines()[0].split()
+    assert example[:2] == ["kintsugi", "reproduce"]
+    program.ok(*example[1:])
