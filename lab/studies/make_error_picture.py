@@ -32,7 +32,6 @@ WAYS = [
     ("native FP32", ["--engine", "cpu", "--policy", "native"]),
 ]
 GREY = "#7d7d7d"  # at least 4:1 against white and against GitHub's dark background
-PIXELS = 2  # a side of an element
 LOWEST, HIGHEST = -9, -3
 
 
@@ -44,16 +43,16 @@ def product(program, flags, folder):
 
 
 def colours(name):
-    """48 levels: eight a decade of the error, and a file half the size."""
-    return matplotlib.pyplot.get_cmap(name, 48)
+    """Twelve levels: two a decade of the error, and a small file."""
+    return matplotlib.pyplot.get_cmap(name, 12)
 
 
 def draw(gram, errors):
-    pixels = gram.shape[0] * PIXELS
-    gap, left, right, bottom, top = 34, 52, 44, 136, 52
+    pixels = gram.shape[0]
+    gap, left, right, bottom, top = 17, 26, 22, 68, 26
     width = left + 5 * pixels + 4 * gap + right
     height = bottom + pixels + top
-    matplotlib.rcParams.update({"font.size": 19, "axes.titlesize": 19, "text.color": GREY, "axes.labelcolor": GREY, "xtick.color": GREY,
+    matplotlib.rcParams.update({"font.size": 9.5, "axes.titlesize": 9.5, "text.color": GREY, "axes.labelcolor": GREY, "xtick.color": GREY,
                                 "ytick.color": GREY, "axes.edgecolor": GREY, "font.family": "DejaVu Sans"})
     figure = matplotlib.pyplot.figure(figsize=(width / 100, height / 100), dpi=100)
 
@@ -67,11 +66,11 @@ def draw(gram, errors):
     def bar(image, first, last, ticks, labels, text):
         x = left + first * (pixels + gap)
         length = (last - first) * (pixels + gap) + pixels
-        panel = figure.add_axes([x / width, 90 / height, length / width, 14 / height])
+        panel = figure.add_axes([x / width, 45 / height, length / width, 7 / height])
         scale = figure.colorbar(image, cax=panel, orientation="horizontal", ticks=ticks)
         scale.ax.set_xticklabels(labels)
         scale.outline.set_visible(False)
-        figure.text((x + length / 2) / width, 8 / height, text, ha="center", va="bottom")
+        figure.text((x + length / 2) / width, 4 / height, text, ha="center", va="bottom")
 
     panel = axes(0)
     limit = numpy.abs(gram).max()

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Recorded documents: NAME.json as the programs write it, or NAME.json.xz with numbers of six digits, a twentieth of its size.
+"""Recorded documents: NAME.json as the programs write it, or NAME.json.xz with numbers of seven digits, a twentieth of its size.
 
 example: lab/studies/recorded.py lab/results/papers/*.json    packs files and removes the unpacked ones
          xz --decompress lab/results/papers/*.xz              unpacks them, for kintsugi-lab reproduce --recorded
@@ -34,7 +34,7 @@ def unpack(files, folder):
 
 def rounded(value):
     if isinstance(value, float):
-        return float(f"{value:.6g}")
+        return float(f"{value:.7g}")
     if isinstance(value, list):
         return [rounded(element) for element in value]
     return {name: rounded(member) for name, member in value.items()} if isinstance(value, dict) else value
