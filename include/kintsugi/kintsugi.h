@@ -47,7 +47,7 @@
 #include <stdint.h>
 
 #define KINTSUGI_VERSION_MAJOR 0
-#define KINTSUGI_VERSION_MINOR 1
+#define KINTSUGI_VERSION_MINOR 2
 #define KINTSUGI_VERSION_PATCH 0
 
 #if defined(_WIN32)

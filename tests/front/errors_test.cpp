@@ -178,7 +178,7 @@ TEST(StructSize, NewerCallersAreAcceptedIfExtraMembersAreZero) {
 TEST(LastError, BelongsToItsThread) {
   kintsugi_gemm(nullptr, nullptr, nullptr, nullptr);
   EXPECT_STREQ(kintsugi_last_error(), "problem is null");
-  EXPECT_STREQ(kintsugi_version(), "0.1.0");
+  EXPECT_STREQ(kintsugi_version(), "0.2.0");
 }
 
 TEST(Sgemm, IsTheBlasCall) {
