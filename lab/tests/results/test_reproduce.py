@@ -6,7 +6,7 @@ import sys
 from xml.etree import ElementTree
 
 import pytest
-from conftest import SOURCE, Program
+from conftest import SOURCE, Laboratory
 from test_json import accept
 
 RESULTS = SOURCE / "lab" / "results"
@@ -60,7 +60,7 @@ ANALYSES = {
 @pytest.fixture(scope="module")
 def reproduced(tmp_path_factory):
     """All figures, once: the program's folder and the document."""
-    program = Program(tmp_path_factory.mktemp("reproduced"))
+    program = Laboratory(tmp_path_factory.mktemp("reproduced"))
     result = program("reproduce", "all", "-o", "out", "--markdown", "out/accuracy.md", "--quick", "--json", environment=NO_DEVICE)
     assert result.status == 0, result.stderr
     return program, json.loads(result.stdout)
