@@ -242,7 +242,7 @@ Candidate native_candidate(const Plan& plan) {
 }  // namespace
 
 // Compares only the times of products; splits and recombination take little time. On one core of a Zen 4 at n
-// = 1024, FP64 by 16 residues reached 8.7 GFLOP/s (docs/results/log), so 30 residues are expected to reach
+// = 1024, FP64 by 16 residues reached 8.7 GFLOP/s (lab/results/log), so 30 residues are expected to reach
 // about 4.6. The native double-double loop reached 4.3.
 bool beats_native_double_double(const Plan& plan, const std::vector<Candidate>& chain) {
   constexpr std::int64_t min_size = 1024;

@@ -118,7 +118,7 @@ std::optional<DeviceTimes> expected_device_times(const Plan& plan, const Candida
 
 bool precedes_native(const Plan& plan, const Candidate& candidate) {
   // Measured on an H200: the kernel of the native candidate takes 1.1 to 1.3 times as long as cuBLAS for
-  // n = 2048 to 8192 (docs/results/log/2026-11-27-any-number-of-moduli.md), and emulations take up to 1.15
+  // n = 2048 to 8192 (lab/results/log/2026-11-27-any-number-of-moduli.md), and emulations take up to 1.15
   // times as long as expected below 2048. Circumstances must not change which candidates a chain has.
   constexpr double max_time_ratio = 1.04;
   const auto times = times_of(plan, candidate, Circumstances{});
