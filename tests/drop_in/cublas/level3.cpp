@@ -10,7 +10,7 @@ namespace kintsugi::test {
 
 namespace {
 
-// Smallest order that is divided under emulate (drop_in/cublas/level3/answer.cpp).
+// Smallest order that is divided under emulate (drop_in/cublas/level3.cpp).
 constexpr std::int64_t min_divided_order = 64;
 
 template <class... Values>
