@@ -22,7 +22,8 @@ extern constinit std::atomic<Interception> interception;
 Interception read_interception();
 
 // The following variables are in static TLS in the drop-in for BLAS, since each of its calls reads them: a
-// read takes two instructions there. There is little static TLS for libraries that a program loads while it runs.
+// read takes two instructions there. There is little static TLS for libraries that a program loads while it
+// runs.
 #ifdef KINTSUGI_STATIC_TLS
 #define KINTSUGI_TLS_MODEL __attribute__((tls_model("initial-exec")))
 #else

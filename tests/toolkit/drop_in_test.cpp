@@ -7,8 +7,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "drop_in/cublas/api.hpp"
 #include "drop_in/core/call.hpp"
+#include "drop_in/cublas/api.hpp"
 #include "kintsugi/kintsugi.h"
 #include "toolkit/seen.hpp"
 
