@@ -1,5 +1,5 @@
-// Tests contracts on all distributions of tools/measure: whatever program the plan takes, |C - R| is at most the
-// contract's coefficient times |alpha||A||B| + |beta C|, plus one last rounding.
+// Tests contracts on all distributions of tools/measure: whatever program the plan takes, |C - R| is at most
+// the contract's coefficient times |alpha||A||B| + |beta C|, plus one last rounding.
 #include <gtest/gtest.h>
 
 #include <algorithm>
