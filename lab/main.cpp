@@ -18,7 +18,8 @@ void add_commands(CLI::App& program, Action& action) {
 int main(int count, char** words) {
   return run_program(
       {.name = "kintsugi-lab",
-       .description = "Measures the errors and the speed of Kintsugi's schemes and compares them with what papers claim.",
+       .description =
+           "Measures the errors and the speed of Kintsugi's schemes and compares them with what papers claim.",
        .footer = "Example:\n"
                  "  kintsugi-lab reproduce h2sgemm-fig2 -o reproduced\n"
                  "  kintsugi-lab accuracy --schemes fp16x3,native --k 64,1024 -o errors.json\n"

@@ -57,6 +57,11 @@ using Plan = std::unique_ptr<kintsugi_plan_s, PlanDeleter>;
 Plan make_plan(kintsugi_handle handle, const Shape& shape, const Method& method);
 Json describe(const Plan& plan);
 
+struct PreparedDeleter {
+  void operator()(kintsugi_prepared prepared) const { kintsugi_prepared_destroy(prepared); }
+};
+using Prepared = std::unique_ptr<kintsugi_prepared_s, PreparedDeleter>;
+
 // Computes C = A B by that plan.
 template <class T>
 kintsugi_status execute_product(kintsugi_handle handle, const Plan& plan, const T* a, const T* b, T* c) {

@@ -47,10 +47,12 @@ void reserve_closed_streams() {
 void describe_program(const ProgramText& text, CLI::App& program) {
   program.name(text.name);
   program.description(text.description);
-  program.footer(text.footer +
-                 fmt::format("\n\n{} help COMMAND describes a command. Exit status: 0 success, 2 bad input, 1 an error in\n"
-                             "the program, or a result that exceeds a bound or the requested accuracy.",
-                             text.name));
+  program.footer(
+      text.footer +
+      fmt::format(
+          "\n\n{} help COMMAND describes a command. Exit status: 0 success, 2 bad input, 1 an error in\n"
+          "the program, or a result that exceeds a bound or the requested accuracy.",
+          text.name));
   program.set_version_flag("-V,--version", [name = text.name] {
     return fmt::format("{} {} (commit {})", name, kintsugi_version(), commit());
   });

@@ -25,7 +25,8 @@ std::vector<std::string> accumulators_of(const Json& engine, const std::string& 
   for (const auto& name : *names) {
     const auto accumulator = name.get<std::string>();
     const bool is_first = name == names->front();
-    if ((is_first && contains<std::string>(wanted, "first")) || contains<std::string>(wanted, "all") || contains(wanted, accumulator))
+    if ((is_first && contains<std::string>(wanted, "first")) || contains<std::string>(wanted, "all") ||
+        contains(wanted, accumulator))
       result.push_back(accumulator);
   }
   return result;

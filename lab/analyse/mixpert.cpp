@@ -5,19 +5,11 @@
 #include <cmath>
 
 #include "tools/measure/generators/generators.hpp"
+#include "tools/plan.hpp"
 
 namespace kintsugi::tools {
 
 namespace {
-
-struct PlanDeleter {
-  void operator()(kintsugi_plan plan) const { kintsugi_plan_destroy(plan); }
-};
-struct PreparedDeleter {
-  void operator()(kintsugi_prepared prepared) const { kintsugi_prepared_destroy(prepared); }
-};
-using OwnedPlan = std::unique_ptr<kintsugi_plan_s, PlanDeleter>;
-using OwnedPrepared = std::unique_ptr<kintsugi_prepared_s, PreparedDeleter>;
 
 // One product of uniformly distributed matrices by a scheme on the engine cpu. C is square, A is row-major,
 // and B is column-major. The elements of B are 2^-shift times as large as those of A.
@@ -107,10 +99,10 @@ class CpuProduct {
     return problem;
   }
 
-  OwnedPrepared make_prepared(kintsugi_side side, const std::vector<float>& data) const {
+  Prepared make_prepared(kintsugi_side side, const std::vector<float>& data) const {
     kintsugi_prepared prepared = nullptr;
     require("analyse", kintsugi_prepare(nullptr, plan_.get(), side, data.data(), &prepared));
-    return OwnedPrepared(prepared);
+    return Prepared(prepared);
   }
 
   std::int64_t rows_;
@@ -118,9 +110,9 @@ class CpuProduct {
   std::vector<float> a_;
   std::vector<float> b_;
   std::vector<float> c_;
-  OwnedPlan plan_;
-  OwnedPrepared prepared_a_;
-  OwnedPrepared prepared_b_;
+  Plan plan_;
+  Prepared prepared_a_;
+  Prepared prepared_b_;
 };
 
 constexpr std::uint64_t timing_seed = 1;

@@ -14,8 +14,8 @@ namespace kintsugi::tools {
 
 namespace {
 
-constexpr std::int64_t quick_edge = 32;     // most rows, and columns, of C with --quick
-constexpr std::int64_t quick_k = 256;  // largest k with --quick
+constexpr std::int64_t quick_edge = 32;  // most rows, and columns, of C with --quick
+constexpr std::int64_t quick_k = 256;    // largest k with --quick
 // Relative differences to the native product below which the shares of elements are counted.
 constexpr double limits[] = {1e-7, 1e-6, 1e-5, 1e-4};
 

@@ -24,7 +24,7 @@ std::string name_text(const Json& row) {
   return name == cell(row, "scheme") ? name : name + " (" + cell(row, "scheme") + ")";
 }
 
-std::string problem_text(const Json& row) {
+std::string sizes_text(const Json& row) {
   const Json& problem = row.at("problem");
   return cell(problem, "m") + " x " + cell(problem, "n") + " x " + cell(problem, "k");
 }
@@ -43,7 +43,7 @@ void print_host_table(const Bench& bench, const Json& rows) {
   for (std::size_t column = 2; column < heads.size(); ++column) table.align_right(column);
   for (const Json& row : rows) {
     const Json& time = row.at("time");
-    std::vector<std::string> cells{problem_text(row),
+    std::vector<std::string> cells{sizes_text(row),
                                    name_text(row),
                                    seconds_text(time.at("minimum")),
                                    seconds_text(time.at("median")),
@@ -77,7 +77,7 @@ void print_device_table(const Bench& bench, const Json& rows) {
   for (std::size_t column = 2; column < heads.size(); ++column) table.align_right(column);
   for (const Json& row : rows) {
     const Json& time = row.at("time");
-    std::vector<std::string> cells{problem_text(row), name_text(row), seconds_text(time.at("median")),
+    std::vector<std::string> cells{sizes_text(row), name_text(row), seconds_text(time.at("median")),
                                    spread_text(time), number_text(row.at("rate"), 1e-12)};
     for (const auto& baseline : bench.baselines) cells.push_back(ratio_text(row.at("ratios"), baseline));
     cells.insert(cells.end(), {percent_text(row.at("of_ceiling")), number_text(row.at("bandwidth"), 1e-9),
@@ -96,7 +96,7 @@ void print_calls_table(const Bench& bench, const Json& rows) {
   for (std::size_t column = 2; column < heads.size(); ++column) table.align_right(column);
   for (const Json& row : rows) {
     const double median = row.at("time").at("median");
-    std::vector<std::string> cells{problem_text(row), name_text(row), seconds_text(median),
+    std::vector<std::string> cells{sizes_text(row), name_text(row), seconds_text(median),
                                    spread_text(row.at("time"))};
     for (const auto& baseline : bench.baselines) {
       const double baseline_median = median * row.at("ratios").at(baseline).get<double>();

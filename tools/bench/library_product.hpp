@@ -7,11 +7,6 @@
 
 namespace kintsugi::tools {
 
-struct PreparedDeleter {
-  void operator()(kintsugi_prepared prepared) const { kintsugi_prepared_destroy(prepared); }
-};
-using Prepared = std::unique_ptr<kintsugi_prepared_s, PreparedDeleter>;
-
 template <class T>
 class LibraryProduct : public Contestant {
  public:

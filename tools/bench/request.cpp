@@ -20,9 +20,7 @@ std::vector<std::string> scheme_names() {
   return names;
 }
 
-bool is_scheme(const std::string& word) {
-  return contains(scheme_names(), without_parameters(word));
-}
+bool is_scheme(const std::string& word) { return contains(scheme_names(), without_parameters(word)); }
 
 void require_candidate(const std::string& word) {
   if (is_contract(word) || word == auto_candidate || is_scheme(word)) return;
