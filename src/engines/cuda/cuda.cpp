@@ -95,7 +95,7 @@ std::string find_common_reason() {
   return cublas().reason;
 }
 
-// Kernels of candidates with different numbers of moduli (engines/device_shared_kernels.hpp).
+// Kernels of candidates with different numbers of moduli (engines/device_moduli.hpp).
 class SharedKernels final : public DeviceSharedKernels {
  public:
   bool take(ElementType type, const SplitRule& least, const SplitRule& most) const override {

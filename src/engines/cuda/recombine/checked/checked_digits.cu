@@ -1,7 +1,7 @@
 // Checked recombination of real FP64 residues of up to 24 moduli into AB by sums of digits on the matrix
 // unit. Nearly all elements are proved by fractions whose deviation counts (fraction_residues.cuh). Where
 // more of a column are left, they are proved by integers in double arithmetic (wide_digit_residues.cuh,
-// arith/residue/certain_rounding.hpp). The others are checked one by one in wide integers, as by
+// arith/residue/integer_update.hpp). The others are checked one by one in wide integers, as by
 // CheckedResidues. So the weights of more than 20 moduli need not be exact (leading_digit_table()).
 #include "arith/residue/digit_sums.hpp"
 #include "arith/residue/integer_update.hpp"

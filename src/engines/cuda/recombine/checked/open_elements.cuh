@@ -124,7 +124,7 @@ __device__ inline CompensatedSum sum_over_block(CompensatedSum sum) {
 }
 
 // Sums open elements of the masks in two doubles, and writes those whose rounded results are certain
-// (arith/exact/compensated_sum.hpp). Removes these from the masks. All threads of the block sum one element
+// (arith/exact/double_sum.hpp). Removes these from the masks. All threads of the block sum one element
 // together. Vectors whose products may overflow or lose bits to underflow are left.
 __device__ inline void recompute_in_pairs(const DeviceTile& tile, const DeviceOpenElements& open,
                                           TakenMasks& taken) {
