@@ -1,5 +1,4 @@
-// Tests the probes of tools/measure on a device: their results are checked, and their rates have the
-// expected order.
+// Tests the probes of tools/measure on a device: results are checked, and rates have the expected order.
 #include "tools/measure/machine/ceilings.hpp"
 
 #include <gtest/gtest.h>
