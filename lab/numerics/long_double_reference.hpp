@@ -1,5 +1,5 @@
 // The reference of fp16-emulation-study: sums in 80-bit long double. Its own relative error is about k 2^-64,
-// more where sums cancel; lab/reference/exact.hpp has the exact reference.
+// more where sums cancel; tools/measure/reference/exact.hpp has the exact reference.
 #pragma once
 
 #include <cfloat>

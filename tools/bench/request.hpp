@@ -36,7 +36,8 @@ struct BenchRequest {
 // workspace limit are not checked yet; the library checks them when a plan is made.
 struct Bench {
   std::vector<std::string> candidates;
-  // native, native_policy, vendor_call, schemes, and arithmetics of lab/reference/reference_loop.hpp
+  // native, native_policy, vendor_call, schemes, and arithmetics of
+  // tools/measure/reference/reference_loop.hpp
   std::vector<std::string> baselines;
   std::vector<Shape> shapes;
   std::int64_t batch = 1;        // products of a shape in one call, with contiguous operands
@@ -77,7 +78,7 @@ inline constexpr const char* native_policy = "policy:native";
 inline constexpr const char* vendor_call = "cublas";
 // True for fp32, fp64, exact or a tolerance; other candidates are auto or schemes.
 bool is_contract(const std::string& candidate);
-// True for an arithmetic of lab/reference/reference_loop.hpp.
+// True for an arithmetic of tools/measure/reference/reference_loop.hpp.
 bool is_reference_loop(const std::string& name);
 
 }  // namespace kintsugi::tools

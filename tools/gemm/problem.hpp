@@ -42,8 +42,8 @@ struct Operands {
   Type type() const { return a.type(); }  // type of the parts, if complex
   bool complex() const { return a.complex; }
 
-  // Returns views of op(A), op(B) and C0, as lab/ needs them. Precondition: the operands are real and have
-  // type T.
+  // Returns views of op(A), op(B) and C0, as tools/measure needs them. Precondition: the operands are real
+  // and have type T.
   template <class T>
   measure::Product<T> product() const;
 };

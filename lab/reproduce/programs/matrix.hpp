@@ -26,7 +26,7 @@ struct Matrix {  // row-major
   }
 };
 
-// Returns a matrix whose elements have the distribution of lab/generators.
+// Returns a matrix whose elements have the distribution of tools/measure/generators.
 Matrix random_matrix(std::int64_t rows, std::int64_t columns, const std::string& distribution,
                      std::uint64_t seed);
 // Returns a copy of the block that begins at (row, column).
