@@ -3,8 +3,6 @@
 #include <cstdio>
 #include <memory>
 
-#include "lab/accuracy/methods.hpp"
-#include "lab/accuracy/results.hpp"
 #include "lab/accuracy/run.hpp"
 #include "lab/commands.hpp"
 #include "tools/io/atomic_file.hpp"
@@ -20,92 +18,60 @@ struct AccuracyRequest {
   bool json = false;
 };
 
-// Summary of a method's rows.
-struct MethodSummary {
-  Method method;
+bool is_of_method(const Json& row, const Method& method) {
+  return cell(row.at("problem"), "type") == type_text(method.type) && cell(row, "scheme") == method.scheme &&
+         cell(row, "engine") == method.engine && cell(row, "accumulator") == method.accumulator;
+}
+
+void add_summary(Table& table, const Method& method, const Json& all_rows) {
   int rows = 0;
   int rows_with_bound = 0;   // rows in which the scheme's a-priori bound was checked
   int rows_in_contract = 0;  // rows in which every element meets the contract of its type
   double largest_frobenius = 0;
   double largest_componentwise = 0;
   double largest_bound_ratio = 0;  // largest error of an element over its a-priori bound
-};
-
-void add_row(const Json& row, MethodSummary& summary) {
-  const Json& errors = row.at("errors");
-  summary.rows += 1;
-  summary.rows_in_contract += errors.at("within_contract_bound").get<bool>() ? 1 : 0;
-  summary.largest_frobenius =
-      std::max(summary.largest_frobenius, read_number(errors.at("frobenius_relative")));
-  summary.largest_componentwise =
-      std::max(summary.largest_componentwise, read_number(errors.at("max_componentwise")));
-  const Json& bound = row.at("bound");
-  if (bound.is_null() || bound.at("held").is_null()) return;
-  summary.rows_with_bound += 1;
-  summary.largest_bound_ratio = std::max(summary.largest_bound_ratio, read_number(bound.at("largest_ratio")));
-}
-
-bool is_of_method(const Json& row, const Method& method) {
-  return cell(row.at("problem"), "type") == type_text(method.type) && cell(row, "scheme") == method.scheme &&
-         cell(row, "engine") == method.engine && cell(row, "accumulator") == method.accumulator;
+  for (const Json& row : all_rows) {
+    if (!is_of_method(row, method)) continue;
+    const Json& errors = row.at("errors");
+    rows += 1;
+    rows_in_contract += errors.at("within_contract_bound").get<bool>() ? 1 : 0;
+    largest_frobenius = std::max(largest_frobenius, read_number(errors.at("frobenius_relative")));
+    largest_componentwise = std::max(largest_componentwise, read_number(errors.at("max_componentwise")));
+    const Json& bound = row.at("bound");
+    if (bound.is_null() || bound.at("held").is_null()) continue;
+    rows_with_bound += 1;
+    largest_bound_ratio = std::max(largest_bound_ratio, read_number(bound.at("largest_ratio")));
+  }
+  const auto error = [&](double value) { return rows == 0 ? "-" : fmt::format("{:.2e}", value); };
+  const auto& [type, scheme, engine, accumulator] = method;
+  table.add({type_text(type), scheme, engine, accumulator.empty() ? "-" : accumulator, std::to_string(rows),
+             error(largest_frobenius), error(largest_componentwise), std::to_string(rows_in_contract),
+             scheme == "native" ? "-" : std::to_string(rows_with_bound),
+             rows_with_bound == 0 ? "-" : fmt::format("{:.3f}", largest_bound_ratio)});
 }
 
 void print_summaries(const std::vector<Method>& methods, const Json& rows) {
-  std::vector<MethodSummary> summaries;
-  for (const Method& method : methods) summaries.push_back({method});
-  for (const Json& row : rows) {
-    for (MethodSummary& summary : summaries) {
-      if (is_of_method(row, summary.method)) add_row(row, summary);
-    }
-  }
   Table table({"type", "scheme", "engine", "accumulator", "rows", "worst frobenius", "worst componentwise",
                "in contract", "bound checked", "worst error / bound"});
   for (std::size_t column = 4; column < 10; ++column) table.align_right(column);
-  for (const MethodSummary& summary : summaries) {
-    const auto error = [&](double value) {
-      return summary.rows == 0 ? std::string("-") : fmt::format("{:.2e}", value);
-    };
-    const auto& [type, scheme, engine, accumulator] = summary.method;
-    table.add({type_text(type), scheme, engine, accumulator.empty() ? "-" : accumulator,
-               std::to_string(summary.rows), error(summary.largest_frobenius),
-               error(summary.largest_componentwise), std::to_string(summary.rows_in_contract),
-               scheme == "native" ? "-" : std::to_string(summary.rows_with_bound),
-               summary.rows_with_bound == 0 ? "-" : fmt::format("{:.3f}", summary.largest_bound_ratio)});
-  }
+  for (const Method& method : methods) add_summary(table, method, rows);
   fmt::print("{}", table.text());
 }
 
-SweepTexts sweep_texts(const AccuracyRequest& request) {
+void run_accuracy(AccuracyRequest request) {
+  require_settings();
+  // -o - is --json: an interrupted sweep cannot be continued from standard output as from a file.
+  if (is_standard_output(request.output)) {
+    request.output.clear();
+    request.json = true;
+  }
+  if (request.output.empty() && !request.json)
+    fail("-o", "a file for the results is needed, unless --json is given");
   SweepTexts texts = request.plan.empty() ? SweepTexts{} : read_sweep_plan(request.plan);
   for (const auto& [name, words] : request.flags) {
     if (!words.empty()) texts[name] = words;
   }
-  return texts;
-}
-
-// Fails if a bound did not hold. That is an error in Kintsugi, either in the bound or in the product.
-void require_bounds(const SweepOutcome& outcome) {
-  if (outcome.bound_violations == 0) return;
-  throw Finding(fmt::format("accuracy: {} of {} rows are beyond their scheme's a-priori bound, the first: {}",
-                            outcome.bound_violations, outcome.document.at("rows").size(),
-                            outcome.first_violation));
-}
-
-// Returns the request. If -o names standard output, replaces -o by --json, since an interrupted sweep cannot
-// be continued from standard output as from a file.
-AccuracyRequest with_standard_output(AccuracyRequest request) {
-  if (!is_standard_output(request.output)) return request;
-  request.output.clear();
-  request.json = true;
-  return request;
-}
-
-void run_accuracy(const AccuracyRequest& given) {
-  require_settings();
-  const AccuracyRequest request = with_standard_output(given);
-  if (request.output.empty() && !request.json)
-    fail("-o", "a file for the results is needed, unless --json is given");
-  const Sweep sweep = make_sweep(sweep_texts(request));
+  const Sweep sweep = make_sweep(texts);
   const SweepOutcome outcome = run_sweep(sweep, request.output);
   const Json& rows = outcome.document.at("rows");
   if (request.json) {
@@ -119,7 +85,11 @@ void run_accuracy(const AccuracyRequest& given) {
     print_note("kintsugi-lab accuracy: {} rows are left out, the first: {}\n", outcome.refused,
                outcome.first_refusal);
   }
-  require_bounds(outcome);
+  // A bound that did not hold is an error in Kintsugi, either in the bound or in the product.
+  if (outcome.bound_violations > 0)
+    throw Finding(
+        fmt::format("accuracy: {} of {} rows are beyond their scheme's a-priori bound, the first: {}",
+                    outcome.bound_violations, rows.size(), outcome.first_violation));
 }
 
 std::string accuracy_footer() {

@@ -11,8 +11,6 @@ namespace kintsugi::tools {
 
 namespace {
 
-std::string flag_of_list(const std::string& name) { return "--" + name; }
-
 std::string parse_distribution(const std::string& text) {
   try {
     return measure::to_text(measure::parse_distribution(text));
@@ -25,8 +23,7 @@ void require_known(const std::string& name, const std::vector<std::string>& word
                    const std::vector<std::string>& known) {
   for (const auto& word : words) {
     if (!contains(known, word))
-      fail(flag_of_list(name), "\"{}\" is not known{}", word,
-           measure::accepted_names(word, "accepted:", known));
+      fail("--" + name, "\"{}\" is not known{}", word, measure::accepted_names(word, "accepted:", known));
   }
 }
 
@@ -50,8 +47,7 @@ void check_engines(const std::vector<std::string>& words) {
   for (const auto& engine : engines.at("engines")) known.push_back(cell(engine, "name"));
   require_known("engines", words, known);
   for (const auto& engine : engines.at("engines")) {
-    const bool wanted = std::find(words.begin(), words.end(), cell(engine, "name")) != words.end();
-    if (wanted && !engine.at("available").get<bool>())
+    if (contains(words, cell(engine, "name")) && !engine.at("available").get<bool>())
       fail("--engines", "{} is not available: {}", cell(engine, "name"), cell(engine, "reason"));
   }
 }
@@ -65,25 +61,6 @@ void check_accumulators(const std::vector<std::string>& words) {
     }
   }
   require_known("accumulators", words, known);
-}
-
-// Returns the shapes of --shapes, and all combinations of --m, --n and --k. The latter have default values,
-// but if none of them is given, only the shapes of --shapes are returned.
-std::vector<Shape> all_shapes(const SweepTexts& texts) {
-  const auto list = [&](const char* name, std::vector<std::string> otherwise) {
-    const auto found = texts.find(name);
-    return found != texts.end() ? found->second : otherwise;
-  };
-  std::vector<Shape> shapes;
-  for (const auto& text : list("shapes", {})) shapes.push_back(parse_shape(text));
-  if (!shapes.empty() && !texts.contains("m") && !texts.contains("n") && !texts.contains("k")) return shapes;
-  for (const auto& m : list("m", {"64"})) {
-    for (const auto& n : list("n", {"64"})) {
-      for (const auto& k : list("k", {"1", "4", "16", "64", "256", "1024"}))
-        shapes.push_back({parse_size("--m", m, m), parse_size("--n", n, n), parse_size("--k", k, k)});
-    }
-  }
-  return shapes;
 }
 
 // Returns the text of a list item of a sweep plan: a number, a word, true or false.
@@ -115,25 +92,70 @@ std::vector<std::string> words_of(const SweepTexts& texts, const char* name,
 // Returns the only word of a list; fails if there are several.
 std::string single_word(const SweepTexts& texts, const char* name, const char* otherwise) {
   const auto words = words_of(texts, name, {otherwise});
-  if (words.size() != 1) fail(flag_of_list(name), "{} is not one value", joined(words));
+  if (words.size() != 1) fail(std::string("--") + name, "{} is not one value", joined(words));
   return words.front();
 }
 
-bool parse_histogram(const SweepTexts& texts) {
-  const std::string word = single_word(texts, "histogram", "false");
-  require_known("histogram", {word}, {"true", "false"});
-  return word == "true";
-}
-
-std::vector<Shape> distinct_shapes(const SweepTexts& texts) {
-  std::vector<std::string> seen;
+// Returns the shapes of --shapes, and all combinations of --m, --n and --k, each once. The latter have
+// default values, but if none of them is given, only the shapes of --shapes are returned.
+std::vector<Shape> shapes_of(const SweepTexts& texts) {
   std::vector<Shape> shapes;
-  for (const Shape& shape : all_shapes(texts)) {
-    if (std::find(seen.begin(), seen.end(), shape_text(shape)) != seen.end()) continue;
+  std::vector<std::string> seen;
+  const auto add = [&](const Shape& shape) {
+    if (contains(seen, shape_text(shape))) return;
     seen.push_back(shape_text(shape));
     shapes.push_back(shape);
+  };
+  for (const auto& text : words_of(texts, "shapes", {})) add(parse_shape(text));
+  if (!shapes.empty() && !texts.contains("m") && !texts.contains("n") && !texts.contains("k")) return shapes;
+  for (const auto& m : words_of(texts, "m", {"64"})) {
+    for (const auto& n : words_of(texts, "n", {"64"})) {
+      for (const auto& k : words_of(texts, "k", {"1", "4", "16", "64", "256", "1024"}))
+        add({parse_size("--m", m, m), parse_size("--n", n, n), parse_size("--k", k, k)});
+    }
   }
   return shapes;
+}
+
+// Returns the format of a scheme's slices; "" for a scheme without products of an engine. The format is read
+// from a plan, since parameters may select it.
+std::string slice_format(const std::string& scheme, Type type) {
+  const Handle handle = make_handle();
+  const Json plan = describe(make_plan(handle.get(), {1, 1, 1}, {type, scheme, "reference", ""}));
+  const Json& program = plan.at("candidates").at(0).at("program");
+  return program.at("products") == 0 ? "" : cell(program.at("split_a"), "format");
+}
+
+// Returns the engine's accumulators for the format that `wanted` selects, by name or by "first" or "all".
+// They have the engine's order.
+std::vector<std::string> accumulators_of(const Json& engine, const std::string& format,
+                                         const std::vector<std::string>& wanted) {
+  std::vector<std::string> result;
+  const auto names = engine.at("accumulators").find(format);
+  if (names == engine.at("accumulators").end()) return result;
+  for (const auto& name : *names) {
+    const auto accumulator = name.get<std::string>();
+    const bool is_first = name == names->front();
+    if ((is_first && contains<std::string>(wanted, "first")) || contains<std::string>(wanted, "all") ||
+        contains(wanted, accumulator))
+      result.push_back(accumulator);
+  }
+  return result;
+}
+
+// Appends the methods that compute one scheme on operands of one type.
+void add_methods(const Sweep& sweep, const Json& engines, const std::string& scheme, Type type,
+                 std::vector<Method>& methods) {
+  const bool is_native = scheme == "native";
+  if (!is_native && !contains(schemes_for(type), without_parameters(scheme))) return;
+  const std::string format = is_native ? "" : slice_format(scheme, type);
+  for (const auto& engine : engines) {
+    const std::string name = cell(engine, "name");
+    if (!contains(sweep.engines, name)) continue;
+    if (format.empty()) methods.push_back({type, scheme, name, ""});
+    for (const auto& accumulator : accumulators_of(engine, format, sweep.accumulators))
+      methods.push_back({type, scheme, name, accumulator});
+  }
 }
 
 }  // namespace
@@ -167,12 +189,27 @@ Sweep make_sweep(const SweepTexts& texts) {
   check_accumulators(sweep.accumulators);
   for (const auto& text : words_of(texts, "distributions", {"uniform"}))
     add_once(sweep.distributions, parse_distribution(text));
-  sweep.shapes = distinct_shapes(texts);
+  sweep.shapes = shapes_of(texts);
   for (const auto& text : words_of(texts, "seeds", {"1"})) add_once(sweep.seeds, parse_seed("--seeds", text));
   const std::string max_elements = single_word(texts, "max-elements", "4096");
   sweep.max_elements = parse_size("--max-elements", max_elements, max_elements);
-  sweep.histogram = parse_histogram(texts);
+  const std::string histogram = single_word(texts, "histogram", "false");
+  require_known("histogram", {histogram}, {"true", "false"});
+  sweep.histogram = histogram == "true";
   return sweep;
+}
+
+std::vector<Method> methods_of(const Sweep& sweep) {
+  const Json engines = describe_engines().at("engines");
+  std::vector<Method> methods;
+  for (const auto& scheme : sweep.schemes) {
+    const std::size_t before = methods.size();
+    for (const Type type : sweep.types) add_methods(sweep, engines, scheme, type, methods);
+    if (methods.size() == before)
+      fail("--schemes", "no engine of {} runs {} on {} with an accumulator of {}", joined(sweep.engines),
+           scheme, joined(type_texts(sweep.types)), joined(sweep.accumulators));
+  }
+  return methods;
 }
 
 Json settings_of(const Sweep& sweep) {

@@ -55,4 +55,8 @@ struct Sweep {
 Sweep make_sweep(const SweepTexts& texts);
 Json settings_of(const Sweep& sweep);
 
+// Returns the methods of a sweep. Combinations of scheme, type, engine and accumulator that do not exist are
+// left out. If no combination exists for a scheme, fails with --schemes in the message.
+std::vector<Method> methods_of(const Sweep& sweep);
+
 }  // namespace kintsugi::tools

@@ -49,6 +49,13 @@ inline Matrix random_matrix(int rows, int columns, std::mt19937_64& random) {
   return matrix;
 }
 
+// Weights of a layer, of about unit gain, so that layers neither saturate nor vanish.
+inline Matrix weights(int inputs, int outputs, std::mt19937_64& random) {
+  Matrix matrix = random_matrix(inputs, outputs, random);
+  for (float& value : matrix.values) value *= std::sqrt(3.0F / static_cast<float>(inputs));
+  return matrix;
+}
+
 // The seed of the inputs: KINTSUGI_TUNE_SEED, which kintsugi tune-program --validate sets; 1 without it.
 inline std::uint64_t seed() {
   const char* text = std::getenv("KINTSUGI_TUNE_SEED");

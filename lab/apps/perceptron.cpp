@@ -11,13 +11,6 @@ using apps::Matrix;
 // Half precision gives about 1e-3; beyond this a result is wrong whatever the precision.
 constexpr double largest_error = 0.1;
 
-// Weights of about unit gain, so that the layers neither saturate nor vanish.
-Matrix weights(int inputs, int outputs, std::mt19937_64& random) {
-  Matrix w = apps::random_matrix(inputs, outputs, random);
-  for (float& value : w.values) value *= std::sqrt(3.0F / static_cast<float>(inputs));
-  return w;
-}
-
 void activate(Matrix& values) {
   for (float& value : values.values) value = std::tanh(value);
 }
@@ -74,8 +67,8 @@ int run(int count, char** words) {
   const int hidden = apps::size_of_text(words[3], "HIDDEN"), outputs = inputs;
   std::mt19937_64 random(apps::seed());
   const Matrix x = apps::random_matrix(samples, inputs, random);
-  const Matrix w1 = weights(inputs, hidden, random), w2 = weights(hidden, hidden, random);
-  const Matrix w3 = weights(hidden, outputs, random);
+  const Matrix w1 = apps::weights(inputs, hidden, random), w2 = apps::weights(hidden, hidden, random);
+  const Matrix w3 = apps::weights(hidden, outputs, random);
   Matrix h1(samples, hidden), h2(samples, hidden), y(samples, outputs);
   first_layer(x, w1, h1);
   second_layer(h1, w2, h2);

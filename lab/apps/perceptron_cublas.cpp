@@ -90,12 +90,6 @@ APPS_CALL_SITE void last_layer(void* handle, const DeviceMatrix& x, const Device
   require(cublasSgemm_v2(handle, APPS_PRODUCT(x, w, y)), "the product of the last layer");
 }
 
-DeviceMatrix weights(int inputs, int outputs, std::mt19937_64& random) {
-  Matrix w = apps::random_matrix(inputs, outputs, random);
-  for (float& value : w.values) value *= std::sqrt(3.0F / static_cast<float>(inputs));
-  return DeviceMatrix(w);
-}
-
 int run(int count, char** words) {
   if (count != 5) throw std::invalid_argument("usage: perceptron_cublas SAMPLES INPUTS HIDDEN Y.npy");
   const int samples = apps::size_of_text(words[1], "SAMPLES"),
@@ -108,8 +102,8 @@ int run(int count, char** words) {
   require(cublasCreate_v2(&handle), "cublasCreate");
   std::mt19937_64 random(apps::seed());
   const DeviceMatrix x(apps::random_matrix(samples, inputs, random));
-  const DeviceMatrix w1 = weights(inputs, hidden, random), w2 = weights(hidden, hidden, random);
-  const DeviceMatrix w3 = weights(hidden, inputs, random);
+  const DeviceMatrix w1(apps::weights(inputs, hidden, random)), w2(apps::weights(hidden, hidden, random));
+  const DeviceMatrix w3(apps::weights(hidden, inputs, random));
   DeviceMatrix h1(samples, hidden), h2(samples, hidden), y(samples, inputs);
   constexpr int passes = 3;  // the first one waits for the loading of kernels
   for (int pass = 0; pass < passes; ++pass) {

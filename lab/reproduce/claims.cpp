@@ -1,13 +1,125 @@
 #include "lab/reproduce/claims.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
-#include <stdexcept>
+#include <numeric>
 
 // Text of lab/results/claims.json in pieces, made by embed_claims.cmake.
 extern const char* const kintsugi_claims_text[];
 
 namespace kintsugi::tools {
+
+// --------------------------------------------------------------- evidence
+
+namespace {
+
+// Returns m, n or k.
+double size(const Json& row, const char* name) { return row.at("problem").at(name).get<double>(); }
+
+bool have_same_operands(const Json& x, const Json& y) {
+  return x.at("problem") == y.at("problem") && x.at("distribution") == y.at("distribution") &&
+         x.at("seed") == y.at("seed");
+}
+
+// Throws where a claim queries rows that its sweep does not have, which is an error in the program.
+[[noreturn]] void throw_no_such_row(const SchemeOnEngine& method) {
+  throw NoSuchRow(
+      fmt::format("no such row of {} on {} {}", method.scheme, method.engine, method.accumulator));
+}
+
+double error_of(const Json& row, const char* measure) { return read_number(row.at("errors").at(measure)); }
+
+}  // namespace
+
+std::vector<Json> Evidence::rows_where(const Filter& filter) const {
+  std::vector<Json> found;
+  std::copy_if(rows_.begin(), rows_.end(), std::back_inserter(found), filter);
+  return found;
+}
+
+std::vector<Json> Evidence::rows_of(const SchemeOnEngine& method, const Filter& filter) const {
+  std::vector<Json> found = rows_where([&](const Json& row) {
+    return cell(row, "scheme") == method.scheme && cell(row, "engine") == method.engine &&
+           cell(row, "accumulator") == method.accumulator && filter(row);
+  });
+  if (found.empty()) throw_no_such_row(method);
+  std::stable_sort(found.begin(), found.end(), [](const Json& x, const Json& y) {
+    return std::pair(size(x, "k"), size(x, "m")) < std::pair(size(y, "k"), size(y, "m"));
+  });
+  return found;
+}
+
+std::vector<double> Evidence::errors(const SchemeOnEngine& method, const char* measure,
+                                     const Filter& filter) const {
+  std::vector<double> values;
+  for (const Json& row : rows_of(method, filter)) values.push_back(error_of(row, measure));
+  return values;
+}
+
+std::vector<double> Evidence::ratios(const SchemeOnEngine& x, const SchemeOnEngine& y, const char* measure,
+                                     const Filter& filter) const {
+  std::vector<double> found;
+  const std::vector<Json> rows_of_y = rows_of(y, filter);
+  for (const Json& row_x : rows_of(x, filter)) {
+    for (const Json& row_y : rows_of_y) {
+      if (have_same_operands(row_x, row_y))
+        found.push_back(error_of(row_x, measure) / error_of(row_y, measure));
+    }
+  }
+  if (found.empty()) throw_no_such_row(x);
+  return found;
+}
+
+std::set<double> Evidence::lengths(const Filter& filter) const {
+  std::set<double> found;
+  for (const Json& row : rows_) {
+    if (filter(row)) found.insert(size(row, "k"));
+  }
+  return found;
+}
+
+double Evidence::largest_k() const {
+  const std::set<double> all = lengths(everywhere());
+  return all.empty() ? 0 : *all.rbegin();
+}
+
+Filter everywhere() {
+  return [](const Json&) { return true; };
+}
+
+Filter where(const std::string& member, const Json& value) {
+  return [=](const Json& row) { return row.value(member, Json()) == value; };
+}
+
+Filter in_distribution(const std::string& text) { return where("distribution", text); }
+
+Filter with_parameter(const std::string& name, double min, double max) {
+  return [=](const Json& row) {
+    const std::string text = cell(row, "distribution");
+    if (!text.starts_with(name + ":")) return false;
+    const double value = parse_number("distribution", text.substr(name.size() + 1));
+    return value >= min && value <= max;
+  };
+}
+
+Filter from_k(double min) {
+  return [min](const Json& row) { return size(row, "k") >= min; };
+}
+
+Filter at_k(double k) {
+  return [k](const Json& row) { return size(row, "k") == k; };
+}
+
+Filter both(const Filter& x, const Filter& y) {
+  return [=](const Json& row) { return x(row) && y(row); };
+}
+
+double mean(const std::vector<double>& values) {
+  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+}
+
+// --------------------------------------------------------------- verdicts
 
 namespace {
 
@@ -26,9 +138,10 @@ bool rises(const std::vector<double>& values, double tolerance) {
 }
 
 const SeriesValues* find_series(const Measured& measured, const std::string& name) {
-  const auto found = std::find_if(measured.begin(), measured.end(),
-                                  [&](const SeriesValues& series) { return series.name == name; });
-  return found == measured.end() || found->values.empty() ? nullptr : &*found;
+  for (const SeriesValues& series : measured) {
+    if (series.name == name && !series.values.empty()) return &series;
+  }
+  return nullptr;
 }
 
 void require_listed(const Json& claim, const Measured& measured) {
@@ -40,12 +153,9 @@ void require_listed(const Json& claim, const Measured& measured) {
 }
 
 std::string names_text(const std::vector<std::string>& names) {
-  std::string text;
-  for (std::size_t i = 0; i < std::min(names.size(), max_listed_names); ++i)
-    text += (i == 0 ? "" : "; ") + names[i];
-  return names.size() > max_listed_names
-             ? fmt::format("{} and {} more", text, names.size() - max_listed_names)
-             : text;
+  if (names.size() <= max_listed_names) return fmt::format("{}", fmt::join(names, "; "));
+  return fmt::format("{} and {} more", fmt::join(names.begin(), names.begin() + max_listed_names, "; "),
+                     names.size() - max_listed_names);
 }
 
 // Returns the verdict on alternatives. `alternatives`: name -> true if it meets the criterion. All must meet
@@ -130,8 +240,7 @@ std::string measured_text(const Measured& measured) {
     if (series.values.empty()) continue;
     text += fmt::format("{}{}: ", text.empty() ? "" : "; ", series.name);
     if (series.values.size() <= max_listed_values) {
-      for (std::size_t i = 0; i < series.values.size(); ++i)
-        text += fmt::format("{}{:.3g}", i == 0 ? "" : ", ", series.values[i]);
+      text += fmt::format("{:.3g}", fmt::join(series.values, ", "));
     } else {
       const auto [smallest, largest] = std::minmax_element(series.values.begin(), series.values.end());
       text += fmt::format("{:.3g} to {:.3g}", *smallest, *largest);

@@ -7,7 +7,6 @@
 
 #include "lab/accuracy/sweep.hpp"
 #include "lab/reproduce/claims.hpp"
-#include "lab/reproduce/evidence.hpp"
 #include "tools/report/figures.hpp"
 
 namespace kintsugi::tools {
@@ -49,17 +48,44 @@ struct PaperFigure {
 // Returns all figures, in the order of papers and figures.
 const std::vector<PaperFigure>& paper_figures();
 
+// Each is in the file of its paper.
+std::vector<PaperFigure> h2sgemm_split_figures();
 std::vector<PaperFigure> h2sgemm_figures();
-PaperFigure h2sgemm_table_figure();
-PaperFigure h2sgemm_underflow_figure();
 std::vector<PaperFigure> le_gemm_figures();
 std::vector<PaperFigure> study_figures();
 std::vector<PaperFigure> mixpert_figures();
-PaperFigure mixpert_levels_figure();
-PaperFigure mixpert_arithmetic_figure();
 PaperFigure mixpert_programs_figure();
 std::vector<PaperFigure> mixpert_speed_figures();
 std::vector<PaperFigure> dgemm_tc_figures();
 std::vector<PaperFigure> accumulation_figures();
+
+// Returns the document of an analysis, with "samples", "seed" and no rows yet. "samples" also tells a
+// document of --quick from one of a full run.
+Json analysis_document(const std::string& format, std::int64_t samples, std::uint64_t seed);
+
+// Returns the line with the points (x, y) of the document's rows: x is a member, and y(row) is null for rows
+// that the line leaves out.
+Series line_of(Series line, const Json& document, const char* x, const std::function<Json(const Json&)>& y);
+
+inline Measured joined(Measured measured, const Measured& others) {
+  measured.insert(measured.end(), others.begin(), others.end());
+  return measured;
+}
+
+// Returns make(item of the first list, item of the second, ...), a series, for all combinations. The items of
+// the last list alternate fastest.
+template <class Make, class List, class... Lists>
+Measured series_of(const Make& make, const List& list, const Lists&... lists) {
+  Measured measured;
+  for (const auto& item : list) {
+    if constexpr (sizeof...(lists) == 0) {
+      measured.push_back(make(item));
+    } else {
+      const auto with_item = [&](const auto&... items) { return make(item, items...); };
+      measured = joined(std::move(measured), series_of(with_item, lists...));
+    }
+  }
+  return measured;
+}
 
 }  // namespace kintsugi::tools

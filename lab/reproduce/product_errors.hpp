@@ -26,14 +26,14 @@ struct ProductErrors {
 // Returns the distribution's name in rows of a study with `positive` set, such as "uniform, positive".
 std::string positive_text(const std::string& distribution);
 
-// Returns a document of lab/schema/product-errors.schema.json. Its rows have the members of a sweep's rows
-// that Evidence reads, and "native", "output" and "shares" (the shares of elements whose relative difference
-// to the native product is below 1e-7, 1e-6, 1e-5 and 1e-4). `quick` uses one seed and at most 32 rows, 32
-// columns and 256 inner indices.
-Json product_errors(const std::vector<ProductErrors>& studies, bool quick);
+// Returns an analysis beside sweeps whose document follows lab/schema/product-errors.schema.json. Its rows
+// have the members of a sweep's rows that Evidence reads, and "native", "output" and "shares" (the shares of
+// elements whose relative difference to the native product is below 1e-7, 1e-6, 1e-5 and 1e-4). --quick uses
+// one seed and at most 32 rows, 32 columns and 256 inner indices.
+Analysis product_errors_analysis(const std::string& name, const std::vector<ProductErrors>& studies);
 
-// Returns a filter for the rows of product_errors() whose Max_error and MRED compare with this engine's
-// native product.
+// Returns a filter for the rows of such documents whose Max_error and MRED compare with this engine's native
+// product.
 Filter against_native(const std::string& engine);
 // Returns a filter for rows of sweeps, which have no member "native".
 Filter of_sweeps();

@@ -2,8 +2,7 @@
 // bounds.
 #include <gtest/gtest.h>
 
-#include "lab/numerics/segment_products.hpp"
-#include "lab/numerics/tile_ranges.hpp"
+#include "lab/numerics/mixpert.hpp"
 
 namespace kintsugi::lab {
 namespace {

@@ -7,10 +7,10 @@ import struct
 import numpy
 
 from mixpert.arrays import uniform
-from mixpert.factorizations import frobenius
+from mixpert.sites import Program
 
 
-class Perceptron:
+class Perceptron(Program):
     """Y = tanh(tanh(X W1) W2) W3 with square layers; X of as many rows; weights drawn at random, of unit gain."""
 
     name, limit, sites = "perceptron", 5e-4, ("first_layer", "second_layer", "last_layer")
@@ -29,9 +29,6 @@ class Perceptron:
             if site != self.sites[-1]:
                 self.xp.tanh(hidden, out=hidden)
         return hidden
-
-    def error(self, result, reference):
-        return frobenius(self.xp, result, reference)
 
 
 def read_safetensors(path):
@@ -59,7 +56,7 @@ def synthetic(hidden, intermediate):
     return tensors
 
 
-class _Encoder:
+class _Encoder(Program):
     """Tokens drawn at random, embedded and normalised, and the weights of a BERT encoder's layers."""
 
     def __init__(self, device, tokens, hidden, seed, weights=None):
@@ -88,9 +85,6 @@ class _Encoder:
         out = self.xp.empty((x.shape[0], weight.shape[0]), x.dtype)
         out[...] = bias
         return sites.product(site, x, weight.T, beta=1, out=out)
-
-    def error(self, result, reference):
-        return frobenius(self.xp, result, reference)
 
 
 class FeedForward(_Encoder):

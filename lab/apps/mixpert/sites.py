@@ -39,3 +39,16 @@ class Sites:
             kintsugi.matmul(a, b, alpha=alpha, beta=beta, out=out)
         else:
             kintsugi.matmul(a, b, alpha=alpha, beta=beta, out=out, scheme=level)
+
+
+class Program:
+    """A program whose result is compared with that of FP64 products."""
+
+    def error(self, result, reference):
+        """|result - reference|_F / |reference|_F (MixPert's Eq. 10), summed in FP64 in slices of rows."""
+        difference = total = 0.0
+        for i in range(0, reference.shape[0], 2048):
+            exact = reference[i:i + 2048].astype("float64")
+            difference += float(self.xp.square(result[i:i + 2048] - exact).sum())
+            total += float(self.xp.square(exact).sum())
+        return (difference / total)**0.5

@@ -1,10 +1,10 @@
 """Correlation of genotypes, nearest neighbours and k-means."""
 
 from mixpert.arrays import uniform
-from mixpert.factorizations import frobenius
+from mixpert.sites import Program
 
 
-class Correlation:
+class Correlation(Program):
     """Pearson's correlation of vectors of genotypes, allele counts 0, 1 or 2, after CoMet's and Sparkler's pattern."""
 
     name, limit, sites = "correlation", 1e-5, ("gram",)
@@ -24,11 +24,8 @@ class Correlation:
         gram /= deviations[None, :]
         return gram
 
-    def error(self, result, reference):
-        return frobenius(self.xp, result, reference)
 
-
-class Neighbours:
+class Neighbours(Program):
     """The eight nearest of `points` to each of `queries`, by squared distances |q|^2 - 2 q.p + |p|^2."""
 
     name, limit, sites = "nearest-neighbours", 1e-5, ("distances",)
@@ -53,11 +50,8 @@ class Neighbours:
             distances[rows, column] = xp.inf
         return nearest
 
-    def error(self, result, reference):
-        return frobenius(self.xp, result, reference)
 
-
-class KMeans:
+class KMeans(Program):
     """Lloyd's iterations; distances and new centroids, a sum by the matrix of memberships, are products.
 
     Points come in blocks: distances take the memory of one block, and a centroid's sum of FP32 numbers is one of a few partial
@@ -96,6 +90,3 @@ class KMeans:
         member = (distances.argmin(axis=1)[:, None] == xp.arange(self.clusters)[None, :]).astype(points.dtype)
         sites.product("centroids", member.T, points, beta=1, out=sums)
         members += member.sum(axis=0)
-
-    def error(self, result, reference):
-        return frobenius(self.xp, result, reference)

@@ -12,10 +12,10 @@ const SchemeOnEngine native{"native", "reference", ""};
 const std::vector<std::string> k_blocks{"16", "64", "256", "0"};  // 0: all of k
 const std::vector<std::string> lengths{"16", "64", "256", "1024", "4096"};
 struct TensorCore {
-  const char* name;
-  const char* accumulator;
+  std::string name;
+  std::string accumulator;
 };
-constexpr TensorCore tensor_cores[] = {{"V100", "v100"}, {"A100", "a100"}, {"H200", "h200"}};
+const std::vector<TensorCore> tensor_cores{{"V100", "v100"}, {"A100", "a100"}, {"H200", "h200"}};
 
 // These return a scheme whose partial sums are added outside the unit after every k_block inner indices:
 // ootomo's three products of fp16 slices, and six products of bf16 slices.
@@ -35,27 +35,36 @@ std::vector<std::string> schemes_of(std::string (*scheme)(const std::string&)) {
 
 // Returns the errors at the largest k over those at k = 64.
 Measured growth(const Evidence& evidence, const std::string& k_block) {
-  Measured measured;
-  for (const TensorCore& core : tensor_cores) {
+  const auto ratio = [&](const TensorCore& core) {
     const auto errors = evidence.errors({fp16_scheme(k_block), "reference", core.accumulator}, frobenius,
                                         both(in_distribution(nonnegative_values), from_k(64)));
-    measured.push_back({core.name, {errors.back() / errors.front()}});
-  }
-  return measured;
+    return SeriesValues{core.name, {errors.back() / errors.front()}};
+  };
+  return series_of(ratio, tensor_cores);
 }
 
 // Returns the errors with the shortest blocks of k over those of native FP32, at the largest k.
 Measured short_blocks(const Evidence& evidence) {
-  Measured measured;
-  for (const TensorCore& core : tensor_cores) {
-    for (const auto& [name, distribution] :
-         {std::pair{", [-1, 1]", signed_values}, std::pair{", [0, 1]", nonnegative_values}}) {
-      const auto pairs = evidence.pairs({fp16_scheme("16"), "reference", core.accumulator}, native, frobenius,
-                                        both(in_distribution(distribution), from_k(evidence.largest_k())));
-      measured.push_back({std::string(core.name) + name, ratios(pairs)});
-    }
-  }
-  return measured;
+  const std::vector<std::pair<std::string, std::string>> operands{{", [-1, 1]", signed_values},
+                                                                  {", [0, 1]", nonnegative_values}};
+  const Filter longest = from_k(evidence.largest_k());
+  const auto ratios = [&](const TensorCore& core, const auto& elements) {
+    return SeriesValues{core.name + elements.first,
+                        evidence.ratios({fp16_scheme("16"), "reference", core.accumulator}, native, frobenius,
+                                        both(in_distribution(elements.second), longest))};
+  };
+  return series_of(ratios, tensor_cores, operands);
+}
+
+PaperSweep accumulation_sweep(const char* name, std::string (*scheme)(const std::string&),
+                              const std::vector<std::string>& accumulators) {
+  return {.name = name,
+          .lists = {{"schemes", schemes_of(scheme)},
+                    {"accumulators", accumulators},
+                    {"distributions", {signed_values, nonnegative_values}},
+                    {"m", {"32"}},
+                    {"n", {"32"}},
+                    {"k", lengths}}};
 }
 
 PaperFigure accumulation() {
@@ -66,20 +75,8 @@ PaperFigure accumulation() {
           .conditions =
               "three fp16 products (two slices, residual times 2^11), six bf16 products for AMX and AVX-512; "
               "32 x 32 elements; native is sequential fp32; block=0 never leaves the unit",
-          .sweeps = {{.name = "fp16",
-                      .lists = {{"schemes", schemes_of(fp16_scheme)},
-                                {"accumulators", {"h200", "h200-mma", "a100", "v100", "fp32"}},
-                                {"distributions", {signed_values, nonnegative_values}},
-                                {"m", {"32"}},
-                                {"n", {"32"}},
-                                {"k", lengths}}},
-                     {.name = "bf16",
-                      .lists = {{"schemes", schemes_of(bf16_scheme)},
-                                {"accumulators", {"amx-bf16", "avx512-bf16"}},
-                                {"distributions", {signed_values, nonnegative_values}},
-                                {"m", {"32"}},
-                                {"n", {"32"}},
-                                {"k", lengths}}}},
+          .sweeps = {accumulation_sweep("fp16", fp16_scheme, {"h200", "h200-mma", "a100", "v100", "fp32"}),
+                     accumulation_sweep("bf16", bf16_scheme, {"amx-bf16", "avx512-bf16"})},
           .drawn = {.dimensions = {"k", "block of the scheme"}, .measures = {frobenius}},
           .claims = {{"own-inside-grows", [](const Evidence& evidence) { return growth(evidence, "0"); }},
                      {"own-outside-flat", [](const Evidence& evidence) { return growth(evidence, "16"); }},
@@ -102,11 +99,11 @@ const std::vector<NamedMethod> methods_inside{
 
 // Returns the errors of each method over those of its engine's native product.
 Measured over_native(const Evidence& evidence, const std::vector<NamedMethod>& methods) {
-  Measured measured;
-  for (const auto& [name, method] : methods)
-    measured.push_back({name, ratios(evidence.pairs(method, {"native", method.engine, ""}, frobenius,
-                                                    in_distribution(signed_values)))});
-  return measured;
+  const auto ratios = [&](const NamedMethod& named) {
+    return SeriesValues{named.name, evidence.ratios(named.method, {"native", named.method.engine, ""},
+                                                    frobenius, in_distribution(signed_values))};
+  };
+  return series_of(ratios, methods);
 }
 
 // Returns two shares of bf16x9's rows: of those inside its window, the share that keeps the contract; of
@@ -116,8 +113,7 @@ Measured bf16x9_in_window(const Evidence& evidence) {
   double keeping_contract = 0;
   double span_200_rows = 0;
   double reported_outside = 0;
-  for (const Json& row : evidence.rows()) {
-    if (cell(row, "scheme") != "bf16x9") continue;
+  for (const Json& row : evidence.rows_where(where("scheme", "bf16x9"))) {
     const bool in_window = row.at("bound").at("in_window").get<bool>();
     window_rows += in_window ? 1 : 0;
     keeping_contract += in_window && row.at("errors").at("within_contract_bound").get<bool>() ? 1 : 0;

@@ -1,20 +1,34 @@
 // dgemm-tc Figs. 3 and 8: accuracy of the DP and SP modes compared with native products, and of the CR mode,
-// which is correctly rounded.
-#include "lab/reproduce/papers/dgemm_tc.hpp"
-
+// which is correctly rounded. Figs. 5 and 7: numbers of slices and products.
 #include <cmath>
 
+#include "lab/accuracy/case.hpp"
 #include "lab/reproduce/figures.hpp"
 
 namespace kintsugi::tools {
 
 namespace {
 
-constexpr const char* measure = "max_relative";
+// The distributions of the paper, by their ranges, the narrowest first.
+const std::vector<std::string> distributions{"phi:0.1", "phi:1", "phi:2"};
+
+// Returns a series for each range, named by the range, "phi = 0.1", and `suffix`. values(filter) returns the
+// values of the rows that pass the filter, which are those of the range.
+Measured by_range(const std::string& suffix,
+                  const std::function<std::vector<double>(const Filter&)>& values) {
+  const auto series = [&](const std::string& distribution) {
+    return SeriesValues{"phi = " + distribution.substr(4) + suffix, values(in_distribution(distribution))};
+  };
+  return series_of(series, distributions);
+}
+
+// --------------------------------------------------------- Figs. 3 and 8
+
+constexpr const char* max_relative = "max_relative";
 const SchemeOnEngine native{"native", "cpu", ""};
 // Algorithm 1 as in the paper: the DP mode for FP64 operands, the SP mode for FP32.
 const SchemeOnEngine dp_or_sp{"ozaki-fp16:grid=sigma", "cpu", "fp32"};
-const SchemeOnEngine cr{"ozaki-fp16:grid=sigma:mode=cr", "cpu", "fp32"};
+const SchemeOnEngine cr_fp16{"ozaki-fp16:grid=sigma:mode=cr", "cpu", "fp32"};
 const SchemeOnEngine cr_fp64{"ozaki-fp64:grid=sigma", "cpu", "fp64"};
 
 PaperSweep sweep_of(const std::string& name, const char* type, const std::vector<std::string>& schemes,
@@ -24,7 +38,7 @@ PaperSweep sweep_of(const std::string& name, const char* type, const std::vector
           .lists = {{"schemes", schemes},
                     {"types", {type}},
                     {"engines", {engine}},
-                    {"distributions", dgemm_tc_distributions()},
+                    {"distributions", distributions},
                     {"shapes", shapes},
                     {"seeds", seeds}}};
 }
@@ -38,27 +52,13 @@ const std::vector<std::string> five_seeds{"1", "2", "3", "4", "5"};
 constexpr double min_k_of_paper = 1024;
 
 // Kinds of native sums. The paper's native product is cuBLAS's, whose order of additions is unknown.
-struct NativeSums {
-  std::string name;
-  SchemeOnEngine method;
-};
-const std::vector<NativeSums> native_sums{{"OpenBLAS's sums", native},
-                                          {"sequential sums", {"native", "reference", ""}}};
+const std::vector<std::pair<std::string, SchemeOnEngine>> native_sums{
+    {"OpenBLAS's sums", native}, {"sequential sums", {"native", "reference", ""}}};
 
 double geometric_mean(const std::vector<double>& values) {
   double sum = 0;
   for (const double value : values) sum += std::log(value);
   return std::exp(sum / static_cast<double>(values.size()));
-}
-
-// Returns a series for each range, named by the range and `suffix`. values(filter) returns the values of the
-// rows that pass the filter, which are those of the range.
-Measured by_range(const std::string& suffix,
-                  const std::function<std::vector<double>(const Filter&)>& values) {
-  Measured measured;
-  for (const auto& distribution : dgemm_tc_distributions())
-    measured.push_back({dgemm_tc_range(distribution) + suffix, values(in_distribution(distribution))});
-  return measured;
 }
 
 // Returns a series for each size, native product and range. Its values are geometric means over seeds. A
@@ -67,20 +67,20 @@ Measured by_range(const std::string& suffix,
 Measured errors_over_native(const Evidence& evidence) {
   Measured measured;
   for (const double k : evidence.lengths(from_k(min_k_of_paper))) {
-    for (const NativeSums& sums : native_sums) {
-      const auto series = by_range(fmt::format(", k = {}, {}", k, sums.name), [&](const Filter& filter) {
-        const auto pairs = evidence.pairs(dp_or_sp, sums.method, measure, both(filter, at_k(k)));
-        return std::vector<double>{geometric_mean(ratios(pairs))};
-      });
-      measured.insert(measured.end(), series.begin(), series.end());
+    for (const auto& [name, method] : native_sums) {
+      const auto errors = [&, &method = method](const Filter& filter) {
+        return std::vector{
+            geometric_mean(evidence.ratios(dp_or_sp, method, max_relative, both(filter, at_k(k))))};
+      };
+      measured = joined(measured, by_range(fmt::format(", k = {}, {}", k, name), errors));
     }
   }
   return measured;
 }
 
 Measured cr_over_native(const Evidence& evidence) {
-  return by_range("",
-                  [&](const Filter& filter) { return ratios(evidence.pairs(cr, native, measure, filter)); });
+  return by_range(
+      "", [&](const Filter& filter) { return evidence.ratios(cr_fp16, native, max_relative, filter); });
 }
 
 Measured correctly_rounded(const Evidence& evidence) {
@@ -89,10 +89,7 @@ Measured correctly_rounded(const Evidence& evidence) {
       return evidence.errors(method, "correctly_rounded_fraction", filter);
     });
   };
-  Measured measured = shares(cr, ", fp16 slices");
-  const Measured others = shares(cr_fp64, ", FP64 slices");
-  measured.insert(measured.end(), others.begin(), others.end());
-  return measured;
+  return joined(shares(cr_fp16, ", fp16 slices"), shares(cr_fp64, ", FP64 slices"));
 }
 
 // Explanation of claims that do not agree.
@@ -110,11 +107,11 @@ PaperFigure accuracy_of_dp() {
           "m = n = k of 128 to 512; 64 x 64 elements with the paper's k of 1024 to 10240, two seeds; "
           "OpenBLAS's and a sequential DGEMM stand for cublasDgemm; at most 4096 elements of C, against the "
           "exact result; Algorithm 1 literally (grid=sigma)",
-      .sweeps = {sweep_of("", "fp64", {dp_or_sp.scheme, cr.scheme, cr_fp64.scheme, "native"}, "cpu", squares,
-                          {"1"}),
+      .sweeps = {sweep_of("", "fp64", {dp_or_sp.scheme, cr_fp16.scheme, cr_fp64.scheme, "native"}, "cpu",
+                          squares, {"1"}),
                  sweep_of("long", "fp64", {dp_or_sp.scheme, "native"}, "cpu", paper_lengths, two_seeds),
                  sweep_of("sequential", "fp64", {"native"}, "reference", paper_lengths, two_seeds)},
-      .drawn = {.dimensions = {"m = n = k", "parameter of the distribution"}, .measures = {measure}},
+      .drawn = {.dimensions = {"m = n = k", "parameter of the distribution"}, .measures = {max_relative}},
       .claims = {{"dgemm-tc-fig3-dp", errors_over_native, counts_a_kept_slice},
                  {"dgemm-tc-fig3-cr", correctly_rounded},
                  {"dgemm-tc-higher", cr_over_native}}};
@@ -132,20 +129,184 @@ PaperFigure accuracy_of_sp() {
           .sweeps = {sweep_of("", "fp32", {dp_or_sp.scheme, "native"}, "cpu", squares, {"1"}),
                      sweep_of("long", "fp32", {dp_or_sp.scheme, "native"}, "cpu", paper_lengths, five_seeds),
                      sweep_of("sequential", "fp32", {"native"}, "reference", paper_lengths, five_seeds)},
-          .drawn = {.dimensions = {"m = n = k", "parameter of the distribution"}, .measures = {measure}},
+          .drawn = {.dimensions = {"m = n = k", "parameter of the distribution"}, .measures = {max_relative}},
           .claims = {{"dgemm-tc-fig8-sp", errors_over_native, counts_a_kept_slice}}};
+}
+
+// --------------------------------------------------------- Figs. 5 and 7
+
+// Algorithms 1 and 3 as in the paper.
+const std::string dp = "ozaki-fp16:grid=sigma:mode=dp";
+const std::string sp = "ozaki-fp16:grid=sigma:mode=sp";
+const std::string cr = "ozaki-fp16:grid=sigma:mode=cr";
+
+constexpr std::uint64_t seed = 1;
+constexpr std::int64_t counted_edge = 64;           // rows and columns of C
+constexpr std::int64_t quick_edge = 16;             // the same with --quick
+constexpr std::int64_t tall_rows[] = {1024, 3584};  // rows of C that are tried besides, with the same columns
+const std::vector<std::int64_t> counted_lengths{1024, 2048, 4096, 7168, 10240};
+
+template <class T>
+Json product_row(const std::string& scheme, const std::string& distribution, const Shape& shape) {
+  const TimedProduct<T> product =
+      timed_product(shape, {type_of<T>, scheme, "cpu", ""},
+                    random_elements<T>(distribution, measure::Side::a, seed, shape.m, shape.k),
+                    random_elements<T>(distribution, measure::Side::b, seed, shape.k, shape.n));
+  return {{"scheme", scheme},
+          {"distribution", distribution},
+          {"m", shape.m},
+          {"n", shape.n},
+          {"k", shape.k},
+          {"seconds", product.seconds},
+          {"error_free", product.report.at("error_free")}};
+}
+
+// Returns the document of slice counts by scheme, range and k. The SP mode multiplies FP32 operands, the
+// others FP64 ones.
+Json counts_document(const std::vector<std::string>& schemes, bool quick) {
+  const std::int64_t edge = quick ? quick_edge : counted_edge;
+  Json result = analysis_document("slice-counts", edge, seed);
+  for (const auto& scheme : schemes) {
+    for (const auto& distribution : distributions) {
+      for (const auto k : quick ? std::vector<std::int64_t>{256, 512} : counted_lengths)
+        result["rows"].push_back(scheme == sp ? product_row<float>(scheme, distribution, {edge, edge, k})
+                                              : product_row<double>(scheme, distribution, {edge, edge, k}));
+    }
+  }
+  // Algorithm 3 takes the largest d over all rows of a block of C, so the number of rows matters; the paper's
+  // blocks have 3584. Tried for the first scheme of Fig. 5 only.
+  if (schemes.front() == dp && !quick) {
+    for (const std::int64_t rows : tall_rows)
+      result["rows"].push_back(product_row<double>(dp, "phi:0.1", {rows, edge, 7168}));
+  }
+  return result;
+}
+
+// Returns slices_a, slices_b or products.
+double count(const Json& row, const char* name) { return row.at("error_free").at(name).get<double>(); }
+
+// Returns the filter for rows of a scheme with square C.
+Filter of_scheme(const std::string& scheme) {
+  return [scheme](const Json& row) { return cell(row, "scheme") == scheme && row.at("m") == row.at("n"); };
+}
+
+std::vector<Figure> draw_counts(const std::string& scheme, const Json& document) {
+  Figure figure{"Slices and products", {}};
+  for (const char* member : {"slices_a", "slices_b", "products"}) {
+    Chart chart{.title = member, .x_label = "k", .y_label = "number", .log_x = false, .log_y = false};
+    for (const auto& distribution : distributions) {
+      const Filter drawn = both(of_scheme(scheme), in_distribution(distribution));
+      chart.series.push_back(
+          line_of({distribution, static_cast<int>(chart.series.size()), 0, {}}, document, "k",
+                  [&](const Json& row) { return drawn(row) ? Json(count(row, member)) : Json(); }));
+    }
+    figure.pictures.push_back({.chart = chart, .name = member});
+  }
+  return {figure};
+}
+
+// Returns the rows of a scheme with square C that pass the filter, in the order of counts_document(): by
+// range, the narrowest first, then k.
+std::vector<Json> rows_of(const Evidence& evidence, const std::string& scheme, const Filter& filter) {
+  std::vector<Json> rows = evidence.rows_where(both(of_scheme(scheme), filter));
+  if (rows.empty()) throw NoSuchRow("no such row of slice counts");
+  return rows;
+}
+
+// Returns the products of the DP mode at k = 7168, one series for each number of rows of C.
+Measured products_at_7168(const Evidence& evidence) {
+  const Filter filter = both(where("scheme", dp), both(in_distribution("phi:0.1"), where("k", 7168)));
+  Measured measured;
+  for (const Json& row : evidence.rows_where(filter))
+    measured.push_back({fmt::format("{} rows", cell(row, "m")), {count(row, "products")}});
+  if (measured.empty()) throw NoSuchRow("no row of slice counts at k = 7168");
+  return measured;
+}
+
+// Returns a series for each k: the slice counts at the paper's ranges, the narrowest first.
+std::function<Measured(const Evidence&)> slices_by_range(const std::string& scheme) {
+  return [scheme](const Evidence& evidence) {
+    const auto slices = [&](std::int64_t k) {
+      SeriesValues series{fmt::format("k = {}", k), {}};
+      for (const Json& row : rows_of(evidence, scheme, where("k", k)))
+        series.values.push_back(count(row, "slices_a"));
+      return series;
+    };
+    return series_of(slices, counted_lengths);
+  };
+}
+
+// Returns the counts of one scheme over those of another, `divisor`, at the same range and k.
+std::vector<double> count_ratios(const Evidence& evidence, const char* member, const std::string& scheme,
+                                 const std::string& divisor, const Filter& filter) {
+  const auto rows = rows_of(evidence, scheme, filter);
+  const auto others = rows_of(evidence, divisor, filter);
+  std::vector<double> values;
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    values.push_back(count(rows[i], member) / count(others.at(i), member));
+  return values;
+}
+
+Measured sp_over_dp(const Evidence& evidence) {
+  return by_range("",
+                  [&](const Filter& filter) { return count_ratios(evidence, "slices_a", sp, dp, filter); });
+}
+
+Measured cr_over_dp(const Evidence& evidence) {
+  return {{"slices", count_ratios(evidence, "slices_a", cr, dp, everywhere())},
+          {"products", count_ratios(evidence, "products", cr, dp, everywhere())}};
+}
+
+// Returns the counted products over the number that the mode's formula gives for the row's slices.
+std::function<Measured(const Evidence&)> products_over(const std::string& scheme,
+                                                       double (*formula)(const Json& row)) {
+  return [=](const Evidence& evidence) {
+    return by_range("", [&](const Filter& filter) {
+      std::vector<double> values;
+      for (const Json& row : rows_of(evidence, scheme, filter))
+        values.push_back(count(row, "products") / formula(row));
+      return values;
+    });
+  };
+}
+
+// Formulas of the paper: the fast mode multiplies slices i and j with i + j up to the number of slices, the
+// other mode all of them.
+double fast_products(const Json& row) { return count(row, "slices_a") * (count(row, "slices_a") + 1) / 2; }
+double all_products(const Json& row) { return count(row, "slices_a") * count(row, "slices_b"); }
+
+PaperFigure counts_figure(const std::string& name, const std::string& place, const std::string& subject,
+                          const std::vector<std::string>& schemes, const std::vector<Claim>& claims) {
+  return {.name = name,
+          .paper = "dgemm-tc",
+          .place = place,
+          .subject = subject,
+          .conditions =
+              "64 x 64 elements of C with k = 1024 to 10240, one block, so that Algorithm 3 sees fewer rows "
+              "and columns than the paper's blocks of 3584, whose rows are tried at k = 7168; Algorithms 1 "
+              "and 3 literally (grid=sigma), (rand - 0.5) exp(phi randn) as there; times are not compared, "
+              "since they are those of a CPU",
+          .claims = claims,
+          .analysis = {
+              .format = "slice-counts",
+              .make_document = [schemes](bool quick) { return counts_document(schemes, quick); },
+              .draw = [schemes](const Json& document) { return draw_counts(schemes.front(), document); }}};
 }
 
 }  // namespace
 
-std::vector<std::string> dgemm_tc_distributions() { return {"phi:0.1", "phi:1", "phi:2"}; }
-
-std::string dgemm_tc_range(const std::string& distribution) { return "phi = " + distribution.substr(4); }
-
 std::vector<PaperFigure> dgemm_tc_figures() {
-  std::vector<PaperFigure> figures{accuracy_of_dp(), dgemm_tc_dp_counts(), dgemm_tc_cr_counts(),
-                                   accuracy_of_sp()};
-  return figures;
+  return {accuracy_of_dp(),
+          counts_figure("dgemm-tc-fig5", "Fig. 5, section 5.2", "slices and products in DP mode", {dp, sp},
+                        {{"dgemm-tc-66", products_at_7168},
+                         {"dgemm-tc-range-dp", slices_by_range(dp)},
+                         {"dgemm-tc-sp-fewer", sp_over_dp},
+                         {"dgemm-tc-fast-count", products_over(dp, fast_products)}}),
+          counts_figure("dgemm-tc-fig7", "Fig. 7, section 5.2", "slices and products in CR mode", {cr, dp},
+                        {{"dgemm-tc-range-cr", slices_by_range(cr)},
+                         {"dgemm-tc-cr-more", cr_over_dp},
+                         {"dgemm-tc-cr-count", products_over(cr, all_products)}}),
+          accuracy_of_sp()};
 }
 
 }  // namespace kintsugi::tools

@@ -1,12 +1,87 @@
-// h2sgemm Fig. 8: errors against the offset exponent.
-#include "lab/reproduce/papers/h2sgemm.hpp"
+// h2sgemm Figs. 8 and 9: errors against the offset exponent and against the sizes.
 #include "lab/reproduce/product_errors.hpp"
 
 namespace kintsugi::tools {
 
-using namespace h2sgemm;
-
 namespace {
+
+constexpr const char* frobenius = "frobenius_relative";
+
+// The term-wise order; sb is the exponent of the low slice's scale.
+const std::string term_0 = "h2sgemm:sb=0";
+const std::string term_6 = "h2sgemm:sb=6";
+const std::string term_12 = "h2sgemm:sb=12";
+const std::string native = "native";
+const std::string fp16 = "fp16";
+
+// Kinds of sums. All sums round to nearest, as the paper's NPU does. (Kintsugi has no model of the NPU.) The
+// paper's SGEMM is OpenBLAS's on another processor, so its sums may differ from the NPU's. The recorded rows
+// of the engine cpu were made when it multiplied slices by OpenBLAS, up to commit 571b385. Since then it has
+// the sequential sums of the reference engine (CHANGELOG, Bits).
+struct Sums {
+  std::string name;
+  std::string engine;
+  std::string sgemm;  // engine of the SGEMM whose errors are the divisor
+};
+const std::vector<Sums> kinds_of_sums{{"sequential sums", "reference", "reference"},
+                                      {"OpenBLAS's sums", "cpu", "cpu"}};
+// The kinds of sums for errors that are divided by SGEMM's errors. The schemes' sums and SGEMM's sums may
+// come from different engines.
+const std::vector<Sums> sums_over_sgemm{
+    kinds_of_sums[0], kinds_of_sums[1], {"sequential sums over OpenBLAS's SGEMM", "reference", "cpu"}};
+
+SchemeOnEngine method_of(const Sums& sums, const std::string& scheme) {
+  return scheme == native ? SchemeOnEngine{native, sums.sgemm, ""}
+                          : SchemeOnEngine{scheme, sums.engine, "fp32"};
+}
+
+// A way to add the element-wise order's partial sums outside the unit: the number of inner indices of a
+// partial sum, and the type of the addition. The paper gives neither.
+struct OutsideSums {
+  std::string name;
+  std::string (*scheme)(int sb);
+  Filter rows;
+};
+
+// The element-wise order.
+std::string element_wise(int sb) { return fmt::format("h2sgemm-element:sb={}", sb); }
+std::string outside_every_64(int sb) { return fmt::format("split-n:a=2:b=2:terms=3:scale={}:block=64", sb); }
+
+// Last commit in which the accumulator fp32 added partial sums outside the unit in FP32, as Algorithm 1 does.
+// Since then it adds them in FP64 (CHANGELOG, Bits).
+constexpr const char* last_with_fp32_outside = "663a57e2e5d6";
+
+bool is_element_wise_fp32(const Json& row) {
+  return cell(row, "scheme").starts_with("h2sgemm-element") && cell(row, "accumulator") == "fp32";
+}
+bool is_of_last_with_fp32(const Json& row) { return cell(row, "commit") == last_with_fp32_outside; }
+// Filters for rows of the element-wise order on the accumulator fp32. These rows pass if their partial sums
+// were added outside in FP32 (or FP64). All other rows pass.
+bool with_fp32_outside(const Json& row) { return !is_element_wise_fp32(row) || is_of_last_with_fp32(row); }
+bool with_fp64_outside(const Json& row) { return !is_element_wise_fp32(row) || !is_of_last_with_fp32(row); }
+
+const OutsideSums fp32_every_16{"FP32 sums outside every 16", element_wise, with_fp32_outside};
+const OutsideSums fp64_every_16{"FP64 sums outside every 16", element_wise, with_fp64_outside};
+const OutsideSums fp64_every_64{"FP64 sums outside every 64", outside_every_64, with_fp64_outside};
+const std::vector<OutsideSums> ways_outside{fp32_every_16, fp64_every_16, fp64_every_64};
+
+// Inputs of Fig. 8 (a) and (b).
+struct Inputs {
+  std::string name;
+  std::string distribution;
+};
+const std::vector<Inputs> all_inputs{{"symmetric", "offset"}, {"non-negative", "offset-nonnegative"}};
+
+// Explanations of claims that do not agree.
+constexpr const char* alike_sums =
+    "The sum of hi hi makes nearly all of the error, and it is added as SGEMM is: the two differ by a few "
+    "hundredths, to either side. Adding the small terms first does not change that.";
+constexpr const char* order_of_sums =
+    "With sequential sums the term-wise order adds all of k in the unit, one product after the other, and "
+    "the element-wise order leaves it every 16 and adds outside: far fewer roundings at the size of the "
+    "whole sum. OpenBLAS adds k in partial sums, and there the term-wise order gains.";
+
+// ----------------------------------------------------------------- Fig. 8
 
 // Pairs of schemes; errors of the first are divided by errors of the second.
 using SchemePairs = std::vector<std::pair<std::string, std::string>>;
@@ -17,8 +92,8 @@ std::vector<double> pair_ratios(const Evidence& evidence, const SchemePairs& sch
                                 const Filter& filter) {
   std::vector<double> values;
   for (const auto& [dividend, divisor] : schemes) {
-    const auto found = ratios(evidence.pairs(method_of(sums, dividend), method_of(sums, divisor), frobenius,
-                                             both(of_sweeps(), filter)));
+    const auto found = evidence.ratios(method_of(sums, dividend), method_of(sums, divisor), frobenius,
+                                       both(of_sweeps(), filter));
     values.insert(values.end(), found.begin(), found.end());
   }
   return values;
@@ -33,16 +108,12 @@ Filter at_offsets(const Inputs& inputs, double min, double max) {
 std::function<Measured(const Evidence&)> by_way(PairsFor schemes, const std::vector<Sums>& kinds, double min,
                                                 double max) {
   return [=](const Evidence& evidence) {
-    Measured measured;
-    for (const Sums& sums : kinds) {
-      for (const OutsideSums& way : ways_outside) {
-        for (const Inputs& inputs : all_inputs)
-          measured.push_back(
-              {fmt::format("{}, {}, {}", inputs.name, sums.name, way.name),
-               pair_ratios(evidence, schemes(way), sums, both(way.rows, at_offsets(inputs, min, max)))});
-      }
-    }
-    return measured;
+    const auto ratios = [&](const Sums& sums, const OutsideSums& way, const Inputs& inputs) {
+      return SeriesValues{
+          fmt::format("{}, {}, {}", inputs.name, sums.name, way.name),
+          pair_ratios(evidence, schemes(way), sums, both(way.rows, at_offsets(inputs, min, max)))};
+    };
+    return series_of(ratios, kinds, ways_outside, all_inputs);
   };
 }
 
@@ -51,125 +122,87 @@ std::function<Measured(const Evidence&)> by_way(PairsFor schemes, const std::vec
 std::function<Measured(const Evidence&)> by_offset(PairsFor schemes, const std::vector<Sums>& kinds,
                                                    const std::vector<int>& offsets) {
   return [=](const Evidence& evidence) {
-    Measured measured;
-    for (const Sums& sums : kinds) {
-      for (const int offset : offsets) {
-        for (const Inputs& inputs : all_inputs)
-          measured.push_back({fmt::format("{}, {}, offset {}", inputs.name, sums.name, offset),
-                              pair_ratios(evidence, schemes(fp32_every_16), sums,
-                                          both(fp32_every_16.rows, at_offsets(inputs, offset, offset)))});
-      }
-    }
-    return measured;
+    const auto ratios = [&](const Sums& sums, int offset, const Inputs& inputs) {
+      return SeriesValues{fmt::format("{}, {}, offset {}", inputs.name, sums.name, offset),
+                          pair_ratios(evidence, schemes(fp32_every_16), sums,
+                                      both(fp32_every_16.rows, at_offsets(inputs, offset, offset)))};
+    };
+    return series_of(ratios, kinds, offsets, all_inputs);
   };
 }
 
 // Returns the errors of all other schemes over those of fp16, a series for each kind of sums and inputs.
 Measured over_fp16(const Evidence& evidence) {
-  Measured measured;
-  for (const Sums& sums : sums_over_sgemm) {
-    for (const Inputs& inputs : all_inputs) {
-      const Filter range = at_offsets(inputs, -20, 0);
-      auto values = pair_ratios(evidence, {{term_0, fp16}, {term_6, fp16}, {term_12, fp16}, {native, fp16}},
-                                sums, range);
-      for (const OutsideSums& way : ways_outside) {
-        const auto more =
-            pair_ratios(evidence, {{way.scheme(0), fp16}, {way.scheme(6), fp16}, {way.scheme(12), fp16}},
-                        sums, both(way.rows, range));
-        values.insert(values.end(), more.begin(), more.end());
-      }
-      measured.push_back({inputs.name + ", " + sums.name, values});
+  const auto ratios = [&](const Sums& sums, const Inputs& inputs) {
+    const Filter range = at_offsets(inputs, -20, 0);
+    auto values =
+        pair_ratios(evidence, {{term_0, fp16}, {term_6, fp16}, {term_12, fp16}, {native, fp16}}, sums, range);
+    for (const OutsideSums& way : ways_outside) {
+      const auto more =
+          pair_ratios(evidence, {{way.scheme(0), fp16}, {way.scheme(6), fp16}, {way.scheme(12), fp16}}, sums,
+                      both(way.rows, range));
+      values.insert(values.end(), more.begin(), more.end());
     }
-  }
-  return measured;
-}
-
-Filter with_fp16_output() {
-  return [](const Json& row) { return cell(row, "output") == "fp16"; };
+    return SeriesValues{inputs.name + ", " + sums.name, values};
+  };
+  return series_of(ratios, sums_over_sgemm, all_inputs);
 }
 
 // Returns HGEMM's errors for several choices of the smallest offset exponent. Results rounded to FP16 exist
 // for sequential sums only.
 Measured half_precision(const Evidence& evidence) {
-  Measured measured;
-  const auto add = [&](const Sums& sums, const std::string& output, const Filter& rows) {
-    for (const int min : {-20, -12, -8}) {
-      for (const Inputs& inputs : all_inputs)
-        measured.push_back(
-            {fmt::format("{}, {}, {} results, offsets from {}", inputs.name, sums.name, output, min),
-             evidence.errors(method_of(sums, fp16), frobenius, both(rows, at_offsets(inputs, min, 0)))});
-    }
+  const auto errors = [&](const Sums& sums, const std::string& output, const Filter& rows) {
+    return series_of(
+        [&](int min, const Inputs& inputs) {
+          return SeriesValues{
+              fmt::format("{}, {}, {} results, offsets from {}", inputs.name, sums.name, output, min),
+              evidence.errors(method_of(sums, fp16), frobenius, both(rows, at_offsets(inputs, min, 0)))};
+        },
+        std::vector{-20, -12, -8}, all_inputs);
   };
-  for (const Sums& sums : kinds_of_sums) add(sums, "FP32", of_sweeps());
-  add(kinds_of_sums.front(), "FP16", with_fp16_output());
-  return measured;
+  Measured measured;
+  for (const Sums& sums : kinds_of_sums) measured = joined(measured, errors(sums, "FP32", of_sweeps()));
+  return joined(measured, errors(kinds_of_sums.front(), "FP16", where("output", "fp16")));
 }
 
 // Returns the term-wise order's errors over the element-wise order's, on the H200's model.
 Measured orders_on_h200(const Evidence& evidence) {
-  Measured measured;
-  for (const Inputs& inputs : all_inputs)
-    measured.push_back({inputs.name, ratios(evidence.pairs({term_12, "reference", "h200"},
-                                                           {element_wise(12), "reference", "h200"}, frobenius,
-                                                           at_offsets(inputs, -12, 0)))});
-  return measured;
+  const auto ratios = [&](const Inputs& inputs) {
+    return SeriesValues{
+        inputs.name, evidence.ratios({term_12, "reference", "h200"}, {element_wise(12), "reference", "h200"},
+                                     frobenius, at_offsets(inputs, -12, 0))};
+  };
+  return series_of(ratios, all_inputs);
 }
 
 // Returns the errors of both orders over SGEMM's for inputs whose high slices are subnormal.
 Measured below_window(const Evidence& evidence) {
-  Measured measured;
-  for (const Sums& sums : kinds_of_sums) {
-    for (const Inputs& inputs : all_inputs)
-      measured.push_back({inputs.name + ", " + sums.name,
-                          pair_ratios(evidence, {{term_12, native}, {element_wise(12), native}}, sums,
-                                      both(fp32_every_16.rows, at_offsets(inputs, -20, -16)))});
-  }
-  return measured;
+  const auto ratios = [&](const Sums& sums, const Inputs& inputs) {
+    return SeriesValues{inputs.name + ", " + sums.name,
+                        pair_ratios(evidence, {{term_12, native}, {element_wise(12), native}}, sums,
+                                    both(fp32_every_16.rows, at_offsets(inputs, -20, -16)))};
+  };
+  return series_of(ratios, kinds_of_sums, all_inputs);
 }
 
-std::vector<std::string> fig8_distributions() {
+// Returns the distributions of all inputs at these offset exponents.
+std::vector<std::string> distributions_at(const std::vector<int>& offsets) {
   std::vector<std::string> distributions;
   for (const Inputs& inputs : all_inputs) {
-    for (const int offset : {-20, -16, -12, -10, -8, -6, -4, -2, 0})
+    for (const int offset : offsets)
       distributions.push_back(fmt::format("{}:{}", inputs.distribution, offset));
   }
   return distributions;
 }
+const std::vector<std::string> fig8_distributions = distributions_at({-20, -16, -12, -10, -8, -6, -4, -2, 0});
 
-PaperSweep fig8_sweep() {
-  return {
-      .name = "",
-      .lists = {{"schemes",
-                 {fp16, term_0, term_6, term_12, element_wise(0), element_wise(6), element_wise(12), native}},
-                {"engines", {"reference", "cpu"}},
-                {"accumulators", {"fp32"}},
-                {"distributions", fig8_distributions()},
-                {"shapes", {"64x64x2816"}}}};
-}
-
-// Returns the sweep of a program that adds partial sums outside in FP64, as all do since commit 663a57e.
-PaperSweep fig8_fp64_outside() {
-  return {.name = "places",
-          .lists = {{"schemes",
-                     {element_wise(0), element_wise(6), element_wise(12), outside_every_64(0),
-                      outside_every_64(6), outside_every_64(12)}},
+PaperSweep fig8_sweep(const std::string& name, const std::vector<std::string>& schemes) {
+  return {.name = name,
+          .lists = {{"schemes", schemes},
                     {"engines", {"reference", "cpu"}},
                     {"accumulators", {"fp32"}},
-                    {"distributions", fig8_distributions()},
+                    {"distributions", fig8_distributions},
                     {"shapes", {"64x64x2816"}}}};
-}
-
-Analysis fig8_half_results() {
-  ProductErrors study;
-  study.schemes = {fp16};
-  study.methods = {{"", "reference", "fp32"}};
-  study.distributions = fig8_distributions();
-  study.shapes = {{64, 64, 2816}};
-  study.seeds = {1};
-  study.fp16_output = true;
-  return {.format = "product-errors",
-          .make_document = [=](bool quick) { return product_errors({study}, quick); },
-          .name = "half-results"};
 }
 
 PaperSweep fig8_tensor_cores() {
@@ -177,9 +210,7 @@ PaperSweep fig8_tensor_cores() {
           .lists = {{"schemes", {term_12, element_wise(12), native}},
                     {"engines", {"reference"}},
                     {"accumulators", {"h200"}},
-                    {"distributions",
-                     {"offset:-12", "offset:-8", "offset:-4", "offset:0", "offset-nonnegative:-12",
-                      "offset-nonnegative:-8", "offset-nonnegative:-4", "offset-nonnegative:0"}},
+                    {"distributions", distributions_at({-12, -8, -4, 0})},
                     {"shapes", {"64x64x2816"}}}};
 }
 
@@ -221,26 +252,150 @@ std::vector<Claim> fig8_claims() {
 }
 
 PaperFigure fig8() {
-  PaperFigure figure{
-      .name = "h2sgemm-fig8",
+  return {.name = "h2sgemm-fig8",
+          .paper = "h2sgemm",
+          .place = "Fig. 8, section 4.1",
+          .subject = "error against the offset exponent",
+          .conditions =
+              "sequential FP32 sums (engine reference) and OpenBLAS's (engine cpu) for the paper's "
+              "NPU, of which there is no model, SGEMM's being of the same kind; element by element "
+              "sums leave the unit every 16 and are added in FP32, rows of commit 663a57e, or in "
+              "FP64, or leave it every 64; the H200 model beside them; 64 x 64 elements at k = 64 "
+              "x 44",
+          // The sweep "places" is that of a program that adds partial sums outside in FP64, as all do since
+          // commit 663a57e.
+          .sweeps = {fig8_sweep("", {fp16, term_0, term_6, term_12, element_wise(0), element_wise(6),
+                                     element_wise(12), native}),
+                     fig8_sweep("places", {element_wise(0), element_wise(6), element_wise(12),
+                                           outside_every_64(0), outside_every_64(6), outside_every_64(12)}),
+                     fig8_tensor_cores()},
+          .drawn = {.dimensions = {"parameter of the distribution"}, .measures = {frobenius}},
+          .claims = fig8_claims(),
+          .analysis = product_errors_analysis("half-results", {{.schemes = {fp16},
+                                                                .methods = {{"", "reference", "fp32"}},
+                                                                .distributions = fig8_distributions,
+                                                                .shapes = {{64, 64, 2816}},
+                                                                .seeds = {1},
+                                                                .fp16_output = true}})};
+}
+
+// ----------------------------------------------------------------- Fig. 9
+
+struct Sizes {
+  std::string name;
+  Filter filter;
+};
+
+// True if C is square.
+bool is_square(const Json& row) {
+  const Json& problem = row.at("problem");
+  return problem.at("m") == problem.at("n");
+}
+
+// Returns a filter for the rows of Fig. 9 (b), which have m = 176 and n = 32, up to a largest k.
+Filter with_k_to(double max_k) {
+  return [max_k](const Json& row) {
+    const Json& problem = row.at("problem");
+    return problem.at("n") == 32 && !is_square(row) && problem.at("k").get<double>() <= max_k;
+  };
+}
+
+// Sizes of Fig. 9 (b) and (c); the paper's text does not give the largest ones.
+const std::vector<Sizes> growing_sizes{{"k to 2816", with_k_to(2816)},
+                                       {"k to 11264", with_k_to(11264)},
+                                       {"all sizes to 512", [](const Json& row) {
+                                          return is_square(row) &&
+                                                 row.at("problem").at("m") == row.at("problem").at("k");
+                                        }}};
+
+Filter at_offset_0(const Inputs& inputs, const Filter& filter) {
+  return both(in_distribution(inputs.distribution + ":0"), filter);
+}
+
+// Returns the errors of Fig. 9 (a): m = n at the same k.
+Measured errors_by_edge(const Evidence& evidence) {
+  const Filter same_k = both(fp32_every_16.rows, both(is_square, at_k(2816)));
+  const std::vector<std::pair<std::string, std::string>> schemes{
+      {"term-wise", term_12}, {"element-wise", element_wise(12)}, {"SGEMM", native}};
+  const auto errors = [&](const auto& scheme, const Sums& sums, const Inputs& inputs) {
+    return SeriesValues{
+        fmt::format("{}, {}, {}", scheme.first, inputs.name, sums.name),
+        evidence.errors(method_of(sums, scheme.second), frobenius, at_offset_0(inputs, same_k))};
+  };
+  return series_of(errors, schemes, kinds_of_sums, all_inputs);
+}
+
+// Returns the error at the largest size over that at the smallest.
+double growth(const Evidence& evidence, const SchemeOnEngine& method, const Filter& filter) {
+  const auto errors = evidence.errors(method, frobenius, filter);
+  return errors.back() / errors.front();
+}
+
+using SizeValue = double (*)(const Evidence& evidence, const Sums& sums, const Filter& filter);
+
+// Returns a series for each set of growing sizes, kind of sums, and inputs.
+std::function<Measured(const Evidence&)> by_growing_sizes(SizeValue value) {
+  return [=](const Evidence& evidence) {
+    const auto values = [&](const Sizes& sizes, const Sums& sums, const Inputs& inputs) {
+      return SeriesValues{fmt::format("{}, {}, {}", sizes.name, inputs.name, sums.name),
+                          {value(evidence, sums, at_offset_0(inputs, sizes.filter))}};
+    };
+    return series_of(values, growing_sizes, sums_over_sgemm, all_inputs);
+  };
+}
+
+double growth_over_sgemm(const Evidence& evidence, const Sums& sums, const Filter& filter) {
+  return growth(evidence, method_of(sums, term_12), filter) /
+         growth(evidence, method_of(sums, native), filter);
+}
+
+double last_over_sgemm(const Evidence& evidence, const Sums& sums, const Filter& filter) {
+  return evidence.ratios(method_of(sums, term_12), method_of(sums, native), frobenius, filter).back();
+}
+
+Measured growth_over_element(const Evidence& evidence) {
+  const auto ratio = [&](const Sizes& sizes, const Sums& sums, const OutsideSums& way, const Inputs& inputs) {
+    const Filter filter = both(way.rows, at_offset_0(inputs, sizes.filter));
+    return SeriesValues{fmt::format("{}, {}, {}, {}", sizes.name, inputs.name, sums.name, way.name),
+                        {growth(evidence, method_of(sums, term_12), filter) /
+                         growth(evidence, method_of(sums, way.scheme(12)), filter)}};
+  };
+  return series_of(ratio, growing_sizes, kinds_of_sums, std::vector{fp32_every_16, fp64_every_64},
+                   all_inputs);
+}
+
+PaperSweep fig9_sweep(const std::string& name, const std::vector<std::string>& schemes) {
+  return {.name = name,
+          .lists = {{"schemes", schemes},
+                    {"engines", {"reference", "cpu"}},
+                    {"accumulators", {"fp32"}},
+                    {"distributions", distributions_at({0})},
+                    {"shapes",
+                     {"32x32x2816", "64x64x2816", "128x128x2816", "256x256x2816", "176x32x64", "176x32x256",
+                      "176x32x704", "176x32x2816", "176x32x11264", "64x64x64", "128x128x128", "256x256x256",
+                      "512x512x512"}}}};
+}
+
+PaperFigure fig9() {
+  return {
+      .name = "h2sgemm-fig9",
       .paper = "h2sgemm",
-      .place = "Fig. 8, section 4.1",
-      .subject = "error against the offset exponent",
+      .place = "Fig. 9, section 4.1",
+      .subject = "error against the sizes",
       .conditions =
-          "sequential FP32 sums (engine reference) and OpenBLAS's (engine cpu) for the paper's "
-          "NPU, of which there is no model, SGEMM's being of the same kind; element by element "
-          "sums leave the unit every 16 and are added in FP32, rows of commit 663a57e, or in "
-          "FP64, or leave it every 64; the H200 model beside them; 64 x 64 elements at k = 64 "
-          "x 44",
-      .sweeps = {fig8_sweep(), fig8_fp64_outside(), fig8_tensor_cores()},
-      .drawn = {.dimensions = {"parameter of the distribution"}, .measures = {frobenius}},
-      .claims = fig8_claims()};
-  figure.analysis = fig8_half_results();
-  return figure;
+          "offset exponent 0; (a) m = n at k = 64 x 44, (b) k at m = 176, n = 32, (c) m = n = k; sizes up to "
+          "what two cores allow; sums as in Fig. 8",
+      .sweeps = {fig9_sweep("", {term_0, term_12, element_wise(12), native}),
+                 fig9_sweep("places", {element_wise(12), outside_every_64(12)})},
+      .drawn = {.dimensions = {"k", "m = n", "m = n = k"}, .measures = {frobenius}, .min_values = 4},
+      .claims = {{"h2sgemm-fig9-stable", errors_by_edge},
+                 {"h2sgemm-fig9-growth-element", growth_over_element, order_of_sums},
+                 {"h2sgemm-fig9-growth-sgemm", by_growing_sizes(growth_over_sgemm), alike_sums},
+                 {"h2sgemm-fig9-lower", by_growing_sizes(last_over_sgemm), alike_sums}}};
 }
 
 }  // namespace
 
-std::vector<PaperFigure> h2sgemm_figures() { return {fig8(), h2sgemm_sizes_figure()}; }
+std::vector<PaperFigure> h2sgemm_figures() { return {fig8(), fig9()}; }
 
 }  // namespace kintsugi::tools

@@ -1,13 +1,64 @@
-// le-gemm Figs. 10, 11 and 16.
+// le-gemm Figs. 10 to 13, 16 and 18.
 #include <cmath>
 
-#include "lab/reproduce/papers/le_gemm.hpp"
+#include "lab/reproduce/product_errors.hpp"
 
 namespace kintsugi::tools {
 
-using namespace le_gemm;
-
 namespace {
+
+constexpr const char* max_error = "le_gemm_max_error";
+constexpr const char* mred = "le_gemm_mred";
+const std::vector<std::pair<const char*, const char*>> both_measures{{"max", max_error}, {"mred", mred}};
+// Ootomo's split and products, all of k summed in the unit.
+const std::string ootomo_inside = "split-n:a=2:b=2:terms=3:scale=11:block=0";
+const std::vector<std::string> schemes{"fp16", "markidis", "ootomo", ootomo_inside, "legemm", "native"};
+
+// The A800's tensor cores are those of the A100. Kintsugi has no model of the MI210's matrix cores.
+constexpr const char* a800 = "a100";
+constexpr const char* sequential = "fp32";
+
+const std::string tested_distribution = "uniform";           // all comparisons of the paper (section 5)
+const std::string positive_distribution = "uniform01";       // ours
+const std::string language_distribution = "language-model";  // language models' data (section 5.5)
+
+SchemeOnEngine on_reference(const char* accumulator, const std::string& scheme) {
+  return {scheme, "reference", accumulator};
+}
+
+// Order of the sums of the CPU's native FP32 product, which the paper does not give. Rows of sweeps compare
+// with sequential sums.
+struct CpuSums {
+  std::string name;
+  std::string engine;
+  Filter rows;
+};
+const std::vector<CpuSums> cpu_sums{{"sequential CPU sums", "reference", of_sweeps()},
+                                    {"OpenBLAS's CPU sums", "cpu", against_native("cpu")}};
+
+// Errors of all schemes on the A800 against the native product of an engine.
+ProductErrors on_the_a800(const std::vector<Shape>& shapes, const std::vector<std::uint64_t>& seeds,
+                          const std::string& engine) {
+  return {.schemes = {"fp16", "markidis", "ootomo", ootomo_inside, "legemm"},
+          .methods = {on_reference(a800, "")},
+          .distributions = {tested_distribution},
+          .shapes = shapes,
+          .seeds = seeds,
+          .native = engine,
+          .max_elements = 262144};
+}
+
+// Labels of Ootomo's scheme with partial sums added outside the unit, and with all of k summed inside it.
+const std::string outside_label = "sums outside";
+const std::string inside_label = "sums inside";
+
+// Explanation of why le-gemm and Ootomo's scheme differ.
+constexpr const char* escapes_truncation =
+    "Sums that leave the unit are added in fp32 to nearest and escape the truncation that le-gemm's "
+    "accumulators over all of k suffer. Where Ootomo's sums stay inside the two differ less, but le-gemm's "
+    "slices, cut instead of rounded, hold 21 bits for 23 (h2sgemm-table1).";
+
+// --------------------------------------------------------- Figs. 10 and 11
 
 constexpr double max_k_with_all_elements = 1024;  // beyond it only a part of C's elements is compared
 
@@ -21,13 +72,11 @@ Measured reductions(const Evidence& evidence, const char* accumulator, const std
   const Filter filter = both(in_distribution(tested_distribution), rows);
   Measured measured;
   // Not every accumulator has rows of every k.
-  const Filter with_accumulator =
-      both(filter, [=](const Json& row) { return cell(row, "accumulator") == accumulator; });
-  for (const double k : evidence.lengths(with_accumulator)) {
+  for (const double k : evidence.lengths(both(filter, where("accumulator", accumulator)))) {
     if (k > max_k) continue;
-    const auto pairs = evidence.pairs(on_reference(accumulator, scheme), on_reference(accumulator, "legemm"),
-                                      measure, both(filter, at_k(k)));
-    measured.push_back({fmt::format("n = {}{}", k, suffix), {mean(ratios(pairs))}});
+    const auto ratios = evidence.ratios(on_reference(accumulator, scheme),
+                                        on_reference(accumulator, "legemm"), measure, both(filter, at_k(k)));
+    measured.push_back({fmt::format("n = {}{}", k, suffix), {mean(ratios)}});
   }
   return measured;
 }
@@ -36,47 +85,42 @@ Measured reductions(const Evidence& evidence, const char* accumulator, const std
 Measured reductions_on_a800(const Evidence& evidence, const std::string& scheme, const char* measure,
                             const std::string& suffix) {
   Measured measured;
-  for (const CpuSums& sums : cpu_sums) {
-    const auto series = reductions(evidence, a800, scheme, measure, suffix + ", " + sums.name, sums.rows,
-                                   largest_k_of(measure));
-    measured.insert(measured.end(), series.begin(), series.end());
-  }
+  for (const CpuSums& sums : cpu_sums)
+    measured = joined(measured, reductions(evidence, a800, scheme, measure, suffix + ", " + sums.name,
+                                           sums.rows, largest_k_of(measure)));
   return measured;
 }
 
 // Returns the reductions of Ootomo's scheme with partial sums added outside the unit and with all of k summed
 // inside it, since the paper does not say which it has measured.
 Measured reductions_of_ootomo(const Evidence& evidence, const char* measure) {
-  Measured measured = reductions_on_a800(evidence, "ootomo", measure, ", " + outside_label);
-  const Measured others = reductions_on_a800(evidence, ootomo_inside, measure, ", " + inside_label);
-  measured.insert(measured.end(), others.begin(), others.end());
-  return measured;
+  return joined(reductions_on_a800(evidence, "ootomo", measure, ", " + outside_label),
+                reductions_on_a800(evidence, ootomo_inside, measure, ", " + inside_label));
 }
 
 struct Baseline {
   const char* id;  // end of the claims' ids
-  const char* scheme;
+  std::string scheme;
   const char* explanation;
 };
 
-constexpr Baseline baselines[] = {{"wmma", "fp16",
-                                   "The ratio falls as the size grows: Eq. 19 cannot exceed 1, which "
-                                   "fp16 reaches where its sign is wrong. A mean over sizes is that of "
-                                   "the smallest ones."},
-                                  {"mark", "markidis",
-                                   "At the smallest sizes rounding beats cutting; as k grows, truncation "
-                                   "weighs more in Markidis's one accumulator."},
-                                  {"ooto", "ootomo", escapes_truncation}};
+const Baseline baselines[] = {{"wmma", "fp16",
+                               "The ratio falls as the size grows: Eq. 19 cannot exceed 1, which "
+                               "fp16 reaches where its sign is wrong. A mean over sizes is that of "
+                               "the smallest ones."},
+                              {"mark", "markidis",
+                               "At the smallest sizes rounding beats cutting; as k grows, truncation "
+                               "weighs more in Markidis's one accumulator."},
+                              {"ooto", "ootomo", escapes_truncation}};
 
 // Adds three claims about the ratios of a baseline's errors to le-gemm's errors. The claims are their average
 // on the A800, that they exceed 1 there, and their average on the MI210.
 void add_reduction_claims(std::vector<Claim>& claims, const Baseline& baseline, const char* measure_name,
                           const char* measure) {
   const std::string id = fmt::format("le-gemm-{}-{}", measure_name, baseline.id);
-  const bool is_ootomo = std::string(baseline.id) == "ooto";
   const auto values = [=](const Evidence& evidence) {
-    return is_ootomo ? reductions_of_ootomo(evidence, measure)
-                     : reductions_on_a800(evidence, baseline.scheme, measure, "");
+    return baseline.scheme == "ootomo" ? reductions_of_ootomo(evidence, measure)
+                                       : reductions_on_a800(evidence, baseline.scheme, measure, "");
   };
   claims.push_back({id, values, baseline.explanation});
   claims.push_back({id + "-smaller", values, baseline.explanation});
@@ -101,16 +145,16 @@ std::vector<double> errors_by_k(const Evidence& evidence, const char* measure,
 
 Measured growth_by_cpu_sums(const Evidence& evidence, const char* measure) {
   constexpr double smallest_k = 64;
-  Measured measured;
-  for (const CpuSums& sums : cpu_sums)
-    measured.push_back({sums.name, errors_by_k(evidence, measure, tested_distribution, smallest_k,
-                                               largest_k_of(measure), sums.rows)});
-  return measured;
+  const auto growth = [&](const CpuSums& sums) {
+    return SeriesValues{sums.name, errors_by_k(evidence, measure, tested_distribution, smallest_k,
+                                               largest_k_of(measure), sums.rows)};
+  };
+  return series_of(growth, cpu_sums);
 }
 
 std::vector<Claim> square_claims() {
   std::vector<Claim> claims;
-  for (const auto& [name, measure] : {std::pair{"max", max_error}, std::pair{"mred", mred}}) {
+  for (const auto& [name, measure] : both_measures) {
     for (const Baseline& baseline : baselines) add_reduction_claims(claims, baseline, name, measure);
     claims.push_back({fmt::format("le-gemm-{}-grows", name), [measure = measure](const Evidence& evidence) {
                         return growth_by_cpu_sums(evidence, measure);
@@ -119,62 +163,146 @@ std::vector<Claim> square_claims() {
   return claims;
 }
 
-PaperSweep squares_sweep() {
-  return {.name = "",
-          .lists = {{"schemes", schemes},
-                    {"accumulators", {a800, sequential}},
-                    {"distributions", {tested_distribution, positive_distribution}},
-                    {"shapes", {"64x64x64", "128x128x128", "256x256x256", "512x512x512"}},
-                    {"seeds", {"1", "2", "3"}},
-                    {"max-elements", {"262144"}}}};
-}
-
-PaperSweep largest_square_sweep() {
-  return {.name = "1024",
-          .lists = {{"schemes", schemes},
-                    {"accumulators", {a800, sequential}},
-                    {"distributions", {tested_distribution}},
-                    {"shapes", {"1024x1024x1024"}},
-                    {"max-elements", {"1048576"}}}};
-}
-
-PaperSweep long_sweep() {
-  return {.name = "long",
-          .lists = {{"schemes", schemes},
-                    {"accumulators", {a800}},
-                    {"distributions", {tested_distribution}},
-                    {"shapes", {"64x64x2048", "64x64x4096", "64x64x8192"}},
-                    {"seeds", {"1", "2", "3"}}}};
-}
-
-// Returns the analysis whose errors compare with OpenBLAS's native product; the sweeps' compare with
-// sequential sums.
-Analysis against_openblas() {
-  const std::vector<Shape> shapes{{64, 64, 64},   {128, 128, 128}, {256, 256, 256}, {512, 512, 512},
-                                  {64, 64, 2048}, {64, 64, 4096},  {64, 64, 8192}};
-  const ProductErrors study = on_the_a800(shapes, {1, 2, 3}, "cpu");
-  return {.format = "product-errors",
-          .make_document = [=](bool quick) { return product_errors({study}, quick); },
-          .name = "openblas"};
-}
+const std::vector<Shape> openblas_shapes{{64, 64, 64},   {128, 128, 128}, {256, 256, 256}, {512, 512, 512},
+                                         {64, 64, 2048}, {64, 64, 4096},  {64, 64, 8192}};
 
 PaperFigure fig10() {
-  PaperFigure figure{.name = "le-gemm-fig10-11",
-                     .paper = "le-gemm",
-                     .place = "Figs. 10 and 11, section 5.3",
-                     .subject = "Max_error and MRED against native fp32, square matrices",
-                     .conditions =
-                         "uniform on [-1, 1], the paper's range, and on [0, 1] for comparison; the A100's "
-                         "model stands for the A800; the native product is sequential fp32 or OpenBLAS's for "
-                         "the paper's CPU; every element is compared up to n = 1024, 64 x 64 of them above; "
-                         "ratios are means over three seeds (the paper: ten experiments), one seed and [-1, "
-                         "1] alone at 1024",
-                     .sweeps = {squares_sweep(), largest_square_sweep(), long_sweep()},
-                     .drawn = {.dimensions = {"m = n = k"}, .measures = {max_error, mred}},
-                     .claims = square_claims()};
-  figure.analysis = against_openblas();
-  return figure;
+  return {.name = "le-gemm-fig10-11",
+          .paper = "le-gemm",
+          .place = "Figs. 10 and 11, section 5.3",
+          .subject = "Max_error and MRED against native fp32, square matrices",
+          .conditions =
+              "uniform on [-1, 1], the paper's range, and on [0, 1] for comparison; the A100's "
+              "model stands for the A800; the native product is sequential fp32 or OpenBLAS's for "
+              "the paper's CPU; every element is compared up to n = 1024, 64 x 64 of them above; "
+              "ratios are means over three seeds (the paper: ten experiments), one seed and [-1, "
+              "1] alone at 1024",
+          .sweeps = {{.name = "",
+                      .lists = {{"schemes", schemes},
+                                {"accumulators", {a800, sequential}},
+                                {"distributions", {tested_distribution, positive_distribution}},
+                                {"shapes", {"64x64x64", "128x128x128", "256x256x256", "512x512x512"}},
+                                {"seeds", {"1", "2", "3"}},
+                                {"max-elements", {"262144"}}}},
+                     {.name = "1024",
+                      .lists = {{"schemes", schemes},
+                                {"accumulators", {a800, sequential}},
+                                {"distributions", {tested_distribution}},
+                                {"shapes", {"1024x1024x1024"}},
+                                {"max-elements", {"1048576"}}}},
+                     {.name = "long",
+                      .lists = {{"schemes", schemes},
+                                {"accumulators", {a800}},
+                                {"distributions", {tested_distribution}},
+                                {"shapes", {"64x64x2048", "64x64x4096", "64x64x8192"}},
+                                {"seeds", {"1", "2", "3"}}}}},
+          .drawn = {.dimensions = {"m = n = k"}, .measures = {max_error, mred}},
+          .claims = square_claims(),
+          // Errors against OpenBLAS's native product; the sweeps' are against sequential sums.
+          .analysis = product_errors_analysis("openblas", {on_the_a800(openblas_shapes, {1, 2, 3}, "cpu")})};
 }
+
+// --------------------------------------------------------- Figs. 12 and 13
+
+// Returns the share of the elements whose difference to native is below the limit, an edge of the histogram.
+double share_below(const Json& row, double limit) {
+  const Json& edges = row.at("histogram").at("edges");
+  const Json& counts = row.at("histogram").at("counts");
+  double below = 0;
+  double total = 0;
+  for (std::size_t i = 0; i < counts.size(); ++i) {
+    const double from = i == 0 ? -HUGE_VAL : edges.at(i - 1).get<double>();
+    const double to = i == edges.size() ? HUGE_VAL : edges.at(i).get<double>();
+    const auto count = counts.at(i).get<double>();
+    total += count;
+    constexpr double edge_tolerance = 1 + 1e-9;  // edges are decimal numbers, rounded in the file
+    if (from >= -limit * edge_tolerance && to <= limit * edge_tolerance) below += count;
+  }
+  return below / total;
+}
+
+// Limits of the difference to native for which shares are compared: the paper calls one histogram narrower
+// than another and gives no number.
+const std::vector<std::pair<std::string, double>> limits{
+    {"1e-7", 1e-7}, {"1e-6", 1e-6}, {"1e-5", 1e-5}, {"1e-4", 1e-4}};
+
+// Returns the share of the elements whose difference to a CPU's native product is within the limit.
+double share_against_native(const Evidence& evidence, const std::string& scheme, double limit,
+                            const CpuSums& sums) {
+  const auto rows = evidence.rows_of(on_reference(a800, scheme), against_native(sums.engine));
+  for (const Json& share : rows.front().at("shares")) {
+    if (share.at("limit").get<double>() == limit) return share.at("share").get<double>();
+  }
+  throw NoSuchRow(fmt::format("no share within {} of {}", limit, scheme));
+}
+
+// Returns the shares of a scheme over those of each of the others.
+Measured share_ratios(const Evidence& evidence, const std::string& scheme,
+                      const std::vector<std::string>& others, const std::string& label_prefix = "") {
+  const auto ratios = [&](const CpuSums& sums, const auto& limit) {
+    SeriesValues series{fmt::format("{}within {}, {}", label_prefix, limit.first, sums.name), {}};
+    for (const auto& other : others)
+      series.values.push_back(share_against_native(evidence, scheme, limit.second, sums) /
+                              share_against_native(evidence, other, limit.second, sums));
+    return series;
+  };
+  return series_of(ratios, cpu_sums, limits);
+}
+
+Measured claim_over_others(const Evidence& evidence) {
+  return share_ratios(evidence, "fp16", {"markidis", "ootomo", ootomo_inside, "legemm"});
+}
+
+// The paper claims a narrower error range and a smaller maximum error than Markidis's; both are measured.
+Measured claim_over_markidis(const Evidence& evidence) {
+  const auto ratios = [&](const CpuSums& sums) {
+    return SeriesValues{"Max_error, " + sums.name,
+                        evidence.ratios(on_reference(a800, "markidis"), on_reference(a800, "legemm"),
+                                        max_error, against_native(sums.engine))};
+  };
+  return joined(share_ratios(evidence, "legemm", {"markidis"}), series_of(ratios, cpu_sums));
+}
+
+// Compares the shares in the histograms of the sweep, whose native sums are sequential.
+Measured claim_over_markidis_on_mi210(const Evidence& evidence) {
+  const auto share = [&](const char* scheme) {
+    return share_below(evidence.rows_of(on_reference(sequential, scheme), of_sweeps()).front(), 1e-6);
+  };
+  return {{"Markidis's scheme", {share("legemm") / share("markidis")}}};
+}
+
+Measured claim_over_ootomo(const Evidence& evidence) {
+  return joined(share_ratios(evidence, "legemm", {"ootomo"}, outside_label + ", "),
+                share_ratios(evidence, "legemm", {ootomo_inside}, inside_label + ", "));
+}
+
+PaperFigure histogram_figure() {
+  return {.name = "le-gemm-fig12-13",
+          .paper = "le-gemm",
+          .place = "Figs. 12 and 13, section 5.3",
+          .subject = "histograms of the relative difference to native fp32",
+          .conditions =
+              "uniform on [-1, 1], the paper's range; 512 x 512 elements at the paper's k = 1024; "
+              "the A100's model for the A800, sequential fp32 beside it; the native product is "
+              "sequential fp32 or OpenBLAS's for the paper's CPU",
+          .sweeps = {{.name = "",
+                      .lists = {{"schemes", schemes},
+                                {"accumulators", {a800, sequential}},
+                                {"distributions", {tested_distribution}},
+                                {"shapes", {"512x512x1024"}},
+                                {"histogram", {"true"}},
+                                {"max-elements", {"262144"}}}}},
+          .drawn = {.dimensions = {"none"}, .measures = {}},
+          .claims = {{"le-gemm-hist-wmma", claim_over_others},
+                     {"le-gemm-hist-mark", claim_over_markidis},
+                     {"le-gemm-hist-mark-mi210", claim_over_markidis_on_mi210},
+                     {"le-gemm-hist-similar", claim_over_ootomo, escapes_truncation},
+                     {"le-gemm-hist-ooto", claim_over_ootomo, escapes_truncation}},
+          .analysis = product_errors_analysis("shares", {on_the_a800({{512, 512, 1024}}, {1}, "reference"),
+                                                         on_the_a800({{512, 512, 1024}}, {1}, "cpu")})};
+}
+
+// ---------------------------------------------------------------- Fig. 16
 
 PaperSweep application_sweep(const std::string& name, const std::string& distribution,
                              const std::vector<std::string>& lengths) {
@@ -203,7 +331,7 @@ const Application applications[] = {
 
 std::vector<Claim> application_claims() {
   std::vector<Claim> claims;
-  for (const auto& [name, measure] : {std::pair{"max", max_error}, std::pair{"mred", mred}}) {
+  for (const auto& [name, measure] : both_measures) {
     for (const Application& application : applications)
       claims.push_back(
           {fmt::format("le-gemm-fig16-{}-{}", name, application.id),
@@ -231,6 +359,47 @@ PaperFigure fig16() {
                                        {"1024", "2048", "4096", "8192"})},
           .drawn = {.dimensions = {"k"}, .measures = {max_error, mred}},
           .claims = application_claims()};
+}
+
+// ---------------------------------------------------------------- Fig. 18
+
+constexpr const char* mean_relative = "mean_relative";
+
+// Returns the errors of FAST_16F over LE-GEMM's, and LE-GEMM's over those of 64F, by k. Operands of type
+// fp64 are not those of type fp32, which changes the errors by far less than their ratios.
+Measured ratios_of_neighbours(const Evidence& evidence) {
+  Measured measured{{"FAST_16F over LE-GEMM", {}}, {"LE-GEMM over 64F", {}}};
+  for (const double k : evidence.lengths(everywhere())) {
+    const auto error = [&](const SchemeOnEngine& method, const char* type) {
+      const Filter of_type = [=](const Json& row) { return row.at("problem").at("type") == type; };
+      return mean(evidence.errors(method, mean_relative, both(at_k(k), of_type)));
+    };
+    const double legemm = error(on_reference(a800, "legemm"), "fp32");
+    measured[0].values.push_back(error(on_reference(a800, "fp16"), "fp32") / legemm);
+    measured[1].values.push_back(legemm / error(on_reference("", "native"), "fp64"));
+  }
+  return measured;
+}
+
+PaperFigure trade_figure() {
+  return {.name = "le-gemm-fig18",
+          .paper = "le-gemm",
+          .place = "Fig. 18, section 5.7",
+          .subject = "errors of cuBLAS's FP16 and FP64 modes beside LE-GEMM",
+          .conditions =
+              "64 x 64 elements of squares of m = n = k on [-1, 1], three seeds; the A100's model stands for "
+              "the A800, fp16 for CUBLAS_COMPUTE_32F_FAST_16F, sequential FP64 sums for CUBLAS_COMPUTE_64F",
+          .sweeps = {{.name = "",
+                      .lists = {{"schemes", {"fp16", "legemm", "native"}},
+                                {"accumulators", {a800}},
+                                {"types", {"fp32", "fp64"}},
+                                {"distributions", {tested_distribution}},
+                                {"m", {"64"}},
+                                {"n", {"64"}},
+                                {"k", {"256", "512", "1024", "2048", "4096", "8192"}},
+                                {"seeds", {"1", "2", "3"}}}}},
+          .drawn = {.dimensions = {"k"}, .measures = {mean_relative}},
+          .claims = {{"le-gemm-trade-error", ratios_of_neighbours}}};
 }
 
 }  // namespace

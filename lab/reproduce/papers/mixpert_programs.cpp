@@ -1,7 +1,6 @@
 // mixpert Figs. 9 and 10: errors of a perceptron, Cholesky and HPL-AI, and the tuner's search on the first
 // two.
 #include <algorithm>
-#include <cmath>
 
 #include "lab/reproduce/figures.hpp"
 #include "lab/reproduce/programs/programs.hpp"
@@ -24,31 +23,30 @@ constexpr double limits[] = {1e-6, 1e-5, 1e-4, 5e-4, 1e-3, 1e-2};
 constexpr double tightest_of_fig10 = 5e-4;
 
 struct Operands {
-  const char* name;
-  const char* distribution;
+  std::string name;
+  std::string distribution;
 };
-constexpr Operands all_operands[] = {{"[-1, 1]", "uniform"}, {"[0, 1]", "uniform01"}};
+const std::vector<Operands> all_operands{{"[-1, 1]", "uniform"}, {"[0, 1]", "uniform01"}};
+const std::vector<std::string> both_programs{"MLP", "Cholesky"};
 
 struct NamedMethod {
-  const char* name;
+  std::string name;
   SchemeOnEngine method;
 };
 SchemeOnEngine level_on_cpu(const char* scheme) { return {scheme, "cpu", ""}; }
-std::vector<NamedMethod> methods() {
-  return {{"MixPert", level_on_cpu("mixpert-4")},
-          {"MixPert, level I", level_on_cpu("mixpert-1")},
-          {"APE", {"bf16x6", "reference", "a100"}},
-          {"CUTLASS", {"tf32x3", "reference", "a100"}}};
-}
+const std::vector<NamedMethod> methods{{"MixPert", level_on_cpu("mixpert-4")},
+                                       {"MixPert, level I", level_on_cpu("mixpert-1")},
+                                       {"APE", {"bf16x6", "reference", "a100"}},
+                                       {"CUTLASS", {"tf32x3", "reference", "a100"}}};
 
 // ---------------------------------------------------------------- errors
 
-Json error_row(const char* program, std::int64_t n, const Operands& operands, const char* method,
+Json error_row(const char* program, std::int64_t n, const Operands& operands, const NamedMethod& method,
                double error) {
   return {{"program", program},
           {"n", n},
           {"operands", operands.name},
-          {"method", method},
+          {"method", method.name},
           {"error", number(error)}};
 }
 
@@ -59,9 +57,9 @@ void add_errors(Json& rows, const char* name, const std::vector<std::int64_t>& s
       const Program program(n, operands.distribution);
       Products fp32;
       const Matrix reference = program.run(fp32);
-      for (const NamedMethod& method : methods()) {
+      for (const NamedMethod& method : methods) {
         Products products(method.method);
-        rows.push_back(error_row(name, n, operands, method.name,
+        rows.push_back(error_row(name, n, operands, method,
                                  programs::frobenius_error(program.run(products), reference)));
       }
     }
@@ -69,13 +67,13 @@ void add_errors(Json& rows, const char* name, const std::vector<std::int64_t>& s
 }
 
 void add_residuals(Json& rows, const std::vector<std::int64_t>& sizes) {
-  std::vector<NamedMethod> all = methods();
+  std::vector<NamedMethod> all = methods;
   all.push_back({"FP32", programs::native});
   for (const Operands& operands : all_operands) {
     for (const std::int64_t n : sizes) {
       for (const NamedMethod& method : all) {
         Products products(method.method);
-        rows.push_back(error_row("HPL-AI", n, operands, method.name,
+        rows.push_back(error_row("HPL-AI", n, operands, method,
                                  programs::hpl_ai_residual(n, operands.distribution, products)));
       }
     }
@@ -88,7 +86,8 @@ void add_residuals(Json& rows, const std::vector<std::int64_t>& sizes) {
 template <class Program>
 class Tuned {
  public:
-  Tuned(std::int64_t n, const char* distribution) : program_(n, distribution), reference_(make_reference()) {
+  Tuned(std::int64_t n, const std::string& distribution)
+      : program_(n, distribution), reference_(program_.run(fp32_)) {
     for (const programs::Site& site : Program::sites()) {
       names_.push_back(site.name);
       problem_.level_counts.push_back(std::size(levels));
@@ -101,8 +100,9 @@ class Tuned {
     problem_.limit = limit;
     const Levels most_accurate(names_.size(), 0);
     if (outcome_of(most_accurate).error > limit) return nullptr;
-    const SearchResult best = search_exhaustively(problem_, evaluate());
-    const SearchResult found = search_greedily(problem_, names_, evaluate());
+    const Evaluate evaluate = [this](const Levels& chosen) { return outcome_of(chosen); };
+    const SearchResult best = search_exhaustively(problem_, evaluate);
+    const SearchResult found = search_greedily(problem_, names_, evaluate);
     std::set<Levels> tried;
     Json steps = Json::array();
     for (const Step& step : found.steps) {
@@ -125,15 +125,6 @@ class Tuned {
   }
 
  private:
-  Matrix make_reference() const {
-    Products fp32;
-    return program_.run(fp32);
-  }
-
-  Evaluate evaluate() {
-    return [this](const Levels& chosen) { return outcome_of(chosen); };
-  }
-
   Outcome outcome_of(const Levels& chosen) {
     const auto known = outcomes_.find(chosen);
     if (known != outcomes_.end()) return known->second;
@@ -150,6 +141,7 @@ class Tuned {
   }
 
   Program program_;
+  Products fp32_;
   Matrix reference_;
   std::vector<std::string> names_;
   SearchProblem problem_;
@@ -188,54 +180,51 @@ Json make_document(bool quick) {
 
 bool is_search(const Json& row) { return row.contains("limit"); }
 
+// Returns a filter for the rows of a program and operands, either of its searches or of its errors.
+Filter rows_of(const std::string& program, const std::string& operands, bool searches) {
+  return [=](const Json& row) {
+    return is_search(row) == searches && row.at("program") == program && row.at("operands") == operands;
+  };
+}
+
 std::vector<double> errors_of(const Evidence& evidence, const std::string& program,
                               const std::string& operands, const std::string& method) {
   std::vector<double> errors;
-  for (const Json& row : evidence.rows())
-    if (!is_search(row) && cell(row, "program") == program && cell(row, "operands") == operands &&
-        cell(row, "method") == method)
-      errors.push_back(read_number(row.at("error")));
+  for (const Json& row :
+       evidence.rows_where(both(rows_of(program, operands, false), where("method", method))))
+    errors.push_back(read_number(row.at("error")));
   if (errors.empty()) throw NoSuchRow("no row of " + program + " with " + method);
   return errors;
 }
 
 Measured robust_errors(const Evidence& evidence) {
-  Measured measured;
-  for (const Operands& operands : all_operands)
-    for (const char* const program : {"MLP", "Cholesky"})
-      measured.push_back({fmt::format("{}, {}", operands.name, program),
-                          errors_of(evidence, program, operands.name, "MixPert")});
-  return measured;
+  const auto errors = [&](const Operands& operands, const std::string& program) {
+    return SeriesValues{fmt::format("{}, {}", operands.name, program),
+                        errors_of(evidence, program, operands.name, "MixPert")};
+  };
+  return series_of(errors, all_operands, both_programs);
 }
 
 Measured residuals(const Evidence& evidence, bool relative_to_native) {
-  Measured measured;
-  for (const Operands& operands : all_operands) {
+  const auto values_of = [&](const Operands& operands, const NamedMethod& method) {
     const std::vector<double> fp32 = errors_of(evidence, "HPL-AI", operands.name, "FP32");
-    for (const NamedMethod& method : methods()) {
-      std::vector<double> values = errors_of(evidence, "HPL-AI", operands.name, method.name);
-      for (std::size_t i = 0; relative_to_native && i < values.size(); ++i) values[i] /= fp32.at(i);
-      measured.push_back({fmt::format("{}, {}", operands.name, method.name), values});
-    }
-  }
-  return measured;
+    std::vector<double> values = errors_of(evidence, "HPL-AI", operands.name, method.name);
+    for (std::size_t i = 0; relative_to_native && i < values.size(); ++i) values[i] /= fp32.at(i);
+    return SeriesValues{fmt::format("{}, {}", operands.name, method.name), values};
+  };
+  return series_of(values_of, all_operands, methods);
 }
 
 // Returns a value of each search of a program, by program and operands.
-Measured searches(const Evidence& evidence, const std::vector<const char*>& names,
+Measured searches(const Evidence& evidence, const std::vector<std::string>& names,
                   const std::function<double(const Json&)>& value, const Filter& filter = everywhere()) {
-  Measured measured;
-  for (const Operands& operands : all_operands) {
-    for (const char* const program : names) {
-      std::vector<double> values;
-      for (const Json& row : evidence.rows())
-        if (is_search(row) && cell(row, "program") == program && cell(row, "operands") == operands.name &&
-            filter(row))
-          values.push_back(value(row));
-      measured.push_back({fmt::format("{}, {}", operands.name, program), values});
-    }
-  }
-  return measured;
+  const auto values_of = [&](const Operands& operands, const std::string& program) {
+    SeriesValues series{fmt::format("{}, {}", operands.name, program), {}};
+    for (const Json& row : evidence.rows_where(both(rows_of(program, operands.name, true), filter)))
+      series.values.push_back(value(row));
+    return series;
+  };
+  return series_of(values_of, all_operands, names);
 }
 
 double sites_above_the_lowest(const Json& row) {
@@ -245,7 +234,6 @@ double sites_above_the_lowest(const Json& row) {
 }
 
 std::vector<Claim> claims() {
-  const std::vector<const char*> both_programs{"MLP", "Cholesky"};
   return {
       {"mixpert-robust", robust_errors,
        "Errors that miss it are smaller: Cholesky of a well-conditioned matrix reduces those of its products, and "
@@ -255,16 +243,15 @@ std::vector<Claim> claims() {
       {"mixpert-hpl-valid", [](const Evidence& evidence) { return residuals(evidence, false); }},
       {"mixpert-tuner-lowest",
        [](const Evidence& evidence) {
-         return searches(evidence, {"Cholesky"}, sites_above_the_lowest,
-                         [](const Json& row) { return row.at("limit") == tightest_of_fig10; });
+         return searches(evidence, {"Cholesky"}, sites_above_the_lowest, where("limit", tightest_of_fig10));
        }},
       {"mixpert-tuner-exhaustive",
-       [=](const Evidence& evidence) {
+       [](const Evidence& evidence) {
          return searches(evidence, both_programs, [](const Json& row) {
            return row.at("cost").get<double>() / row.at("best_cost").get<double>();
          });
        }},
-      {"mixpert-tuner-threshold", [=](const Evidence& evidence) {
+      {"mixpert-tuner-threshold", [](const Evidence& evidence) {
          return searches(evidence, both_programs, [](const Json& row) {
            return read_number(row.at("error")) / row.at("limit").get<double>();
          });
@@ -273,70 +260,59 @@ std::vector<Claim> claims() {
 
 // ---------------------------------------------------------------- pictures
 
-Chart error_chart(const Json& document, const std::string& program) {
+// Both charts show operands on [-1, 1].
+Picture error_picture(const Json& document, const std::string& program) {
   Chart chart{.title = program + " by size, operands on [-1, 1]",
               .x_label = "n",
               .y_label = program == "HPL-AI" ? "scaled residual" : "Frobenius error beside FP32"};
-  int colour = 0;
-  for (const NamedMethod& method : methods()) {
-    Series series{.label = method.name, .colour = colour++, .points = {}};
-    for (const Json& row : document.at("rows"))
-      if (!is_search(row) && row.at("program") == program && row.at("method") == method.name &&
-          row.at("operands") == all_operands[0].name)
-        series.points.emplace_back(row.at("n").get<double>(), read_number(row.at("error")));
-    chart.series.push_back(std::move(series));
+  for (const NamedMethod& method : methods) {
+    const Filter drawn = both(rows_of(program, all_operands[0].name, false), where("method", method.name));
+    const int colour = static_cast<int>(chart.series.size());
+    chart.series.push_back(line_of({method.name, colour, 0, {}}, document, "n",
+                                   [&](const Json& row) { return drawn(row) ? row.at("error") : Json(); }));
   }
-  return chart;
+  return {.chart = chart, .name = "errors-" + program};
 }
 
-Chart search_chart(const Json& document, const std::string& program) {
-  Chart chart{.title = "Search on " + program + " by the limit, operands on [-1, 1]",
-              .x_label = "limit of the error",
-              .y_label = "cost over that of level IV",
-              .log_y = false};
-  int colour = 0;
-  for (const auto& [label, member] :
-       {std::pair{"search", "cost"}, std::pair{"best combination", "best_cost"}}) {
-    Series series{.label = label, .colour = colour++, .points = {}};
-    for (const Json& row : document.at("rows"))
-      if (is_search(row) && row.at("program") == program && row.at("operands") == all_operands[0].name)
-        series.points.emplace_back(row.at("limit").get<double>(),
-                                   row.at(member).get<double>() / row.at("first_cost").get<double>());
-    chart.series.push_back(std::move(series));
-  }
-  return chart;
+Picture search_picture(const Json& document, const std::string& program) {
+  const Filter drawn = rows_of(program, all_operands[0].name, true);
+  const auto line = [&](const char* label, int colour, const char* member) {
+    return line_of({label, colour, 0, {}}, document, "limit", [&](const Json& row) {
+      return drawn(row) ? Json(row.at(member).get<double>() / row.at("first_cost").get<double>()) : Json();
+    });
+  };
+  const Chart chart{.title = "Search on " + program + " by the limit, operands on [-1, 1]",
+                    .x_label = "limit of the error",
+                    .y_label = "cost over that of level IV",
+                    .series = {line("search", 0, "cost"), line("best combination", 1, "best_cost")},
+                    .log_y = false};
+  return {.chart = chart, .name = "search-" + program};
 }
 
 std::vector<Figure> draw_document(const Json& document) {
   Figure errors{"Errors of programs", {}};
   for (const char* const program : {"MLP", "Cholesky", "HPL-AI"})
-    errors.pictures.push_back(
-        {.chart = error_chart(document, program), .name = std::string("errors-") + program});
+    errors.pictures.push_back(error_picture(document, program));
   Figure searches{"Searches of levels", {}};
-  for (const char* const program : {"MLP", "Cholesky"})
-    searches.pictures.push_back(
-        {.chart = search_chart(document, program), .name = std::string("search-") + program});
+  for (const auto& program : both_programs) searches.pictures.push_back(search_picture(document, program));
   return {errors, searches};
 }
 
 }  // namespace
 
 PaperFigure mixpert_programs_figure() {
-  PaperFigure figure{
-      "mixpert-programs",
-      "mixpert",
-      "Figs. 9 and 10, sections 3.4, 4.3 and 4.4",
-      "errors of a perceptron, Cholesky and HPL-AI, and the tuner's search",
-      "n = 128 to 512, searches n = 256; the paper has n = 16384 and 32768 and does not say what its matrices "
-      "hold: elements on [-1, 1] and [0, 1], Cholesky of M M^T / n + I, HPL-AI's matrix diagonally dominant; "
-      "errors beside native fp32, which adds one after the other; mixpert's levels by the engine cpu, APE as "
-      "bf16x6 and CUTLASS as tf32x3 on the A100's model; costs are int8 products, limits that level IV exceeds "
-      "are left out",
-      {},
-      {},
-      claims(),
-      {"program-errors", make_document, draw_document}};
-  return figure;
+  return {.name = "mixpert-programs",
+          .paper = "mixpert",
+          .place = "Figs. 9 and 10, sections 3.4, 4.3 and 4.4",
+          .subject = "errors of a perceptron, Cholesky and HPL-AI, and the tuner's search",
+          .conditions =
+              "n = 128 to 512, searches n = 256; the paper has n = 16384 and 32768 and does not say what "
+              "its matrices hold: elements on [-1, 1] and [0, 1], Cholesky of M M^T / n + I, HPL-AI's "
+              "matrix diagonally dominant; errors beside native fp32, which adds one after the other; "
+              "mixpert's levels by the engine cpu, APE as bf16x6 and CUTLASS as tf32x3 on the A100's model; "
+              "costs are int8 products, limits that level IV exceeds are left out",
+          .claims = claims(),
+          .analysis = {.format = "program-errors", .make_document = make_document, .draw = draw_document}};
 }
 
 }  // namespace kintsugi::tools

@@ -58,12 +58,10 @@ using TypeValues = std::function<std::vector<double>(const std::string& type, co
 
 // Returns a series for each variant and type, named by the type, `suffix` and the variant.
 Measured by_variant(const TypeValues& values, const std::string& suffix = "") {
-  Measured measured;
-  for (const Variant& variant : variants) {
-    for (const auto& type : within_reach)
-      measured.push_back({fmt::format("{}{}, {}", type, suffix, variant.name), values(type, variant)});
-  }
-  return measured;
+  const auto series = [&](const Variant& variant, const std::string& type) {
+    return SeriesValues{fmt::format("{}{}, {}", type, suffix, variant.name), values(type, variant)};
+  };
+  return series_of(series, variants, within_reach);
 }
 
 // Returns the errors of a scheme over those of each of the others.
@@ -86,53 +84,43 @@ Measured best_of_four(const Evidence& evidence) {
 }
 
 Measured outside_over_inside(const Evidence& evidence) {
-  Measured measured = over_others(evidence, two_slices(0, unit_length), {two_slices(0, 0)}, ", unscaled");
-  const auto scaled = over_others(evidence, two_slices(11, unit_length), {two_slices(11, 0)}, ", scaled");
-  measured.insert(measured.end(), scaled.begin(), scaled.end());
-  return measured;
+  return joined(over_others(evidence, two_slices(0, unit_length), {two_slices(0, 0)}, ", unscaled"),
+                over_others(evidence, two_slices(11, unit_length), {two_slices(11, 0)}, ", scaled"));
 }
 
 // Returns by how much errors against the exact product differ from those against long double sums.
 Measured reference_differences(const Evidence& evidence) {
-  Measured measured;
-  for (const auto& type : type_distributions) {
+  const auto difference = [&](const std::string& type) {
     const double exact = error_in(evidence, on_a100(best), type, variants.front(), exact_error);
-    measured.push_back({type, {std::fabs(exact / error_in(evidence, on_a100(best), type) - 1)}});
-  }
-  return measured;
+    return SeriesValues{type, {std::fabs(exact / error_in(evidence, on_a100(best), type) - 1)}};
+  };
+  return series_of(difference, type_distributions);
 }
-
-const std::vector<std::string> seeds{"1", "2", "3", "4", "5"};
-const std::vector<std::string> shapes{"64x64x1024", "64x64x4096"};
 
 PaperSweep study_sweep(const std::vector<std::string>& schemes) {
   return {.name = "",
           .lists = {{"schemes", schemes},
                     {"accumulators", {"a100"}},
                     {"distributions", type_distributions},
-                    {"shapes", shapes},
-                    {"seeds", seeds}}};
+                    {"shapes", {"64x64x1024", "64x64x4096"}},
+                    {"seeds", {"1", "2", "3", "4", "5"}}}};
 }
 
 // Returns the analysis of these schemes on nonnegative elements.
 Analysis positive_rows(const std::vector<std::string>& schemes) {
-  ProductErrors study;
-  study.schemes = schemes;
-  study.methods = {on_a100("")};
-  study.distributions = within_reach;
-  study.shapes = {{64, 64, 1024}, {64, 64, 4096}};
-  study.seeds = {1, 2, 3, 4, 5};
-  study.positive = true;
-  return {.format = "product-errors",
-          .make_document = [=](bool quick) { return product_errors({study}, quick); },
-          .name = "positive"};
+  return product_errors_analysis("positive", {{.schemes = schemes,
+                                               .methods = {on_a100("")},
+                                               .distributions = within_reach,
+                                               .shapes = {{64, 64, 1024}, {64, 64, 4096}},
+                                               .seeds = {1, 2, 3, 4, 5},
+                                               .positive = true}});
 }
 
 PaperFigure types_figure() {
   const std::vector<std::string> schemes{
       "fp16",   two_slices(0, 0), two_slices(0, unit_length), two_slices(11, 0), best, "markidis",
       "ootomo", "native"};
-  PaperFigure figure{
+  return {
       .name = "study-types",
       .paper = "fp16-emulation-study",
       .place = "first figure",
@@ -147,9 +135,8 @@ PaperFigure types_figure() {
                  {"study-outside", outside_over_inside},
                  {"study-ootomo",
                   [](const Evidence& evidence) { return over_others(evidence, "ootomo", {"markidis"}); }},
-                 {"own-long-double", reference_differences}}};
-  figure.analysis = positive_rows(schemes);
-  return figure;
+                 {"own-long-double", reference_differences}},
+      .analysis = positive_rows(schemes)};
 }
 
 // Returns the factors by which the error decreases when the second, third and fourth product are added.
@@ -174,16 +161,13 @@ Measured over_native(const Evidence& evidence, int terms, const std::string& suf
 }
 
 Measured two_and_three_terms(const Evidence& evidence) {
-  Measured measured = over_native(evidence, 2, ", two terms");
-  const auto three_terms = over_native(evidence, 3, ", three terms");
-  measured.insert(measured.end(), three_terms.begin(), three_terms.end());
-  return measured;
+  return joined(over_native(evidence, 2, ", two terms"), over_native(evidence, 3, ", three terms"));
 }
 
 Measured four_slices(const Evidence& evidence) {
   return {{"type1",
-           {mean(ratios(evidence.pairs(on_a100(with_slices(4, "fp16", 11, unit_length)), native, study_error,
-                                       rows_of(variants.front(), "type1"))))}}};
+           {mean(evidence.ratios(on_a100(with_slices(4, "fp16", 11, unit_length)), native, study_error,
+                                 rows_of(variants.front(), "type1")))}}};
 }
 
 constexpr const char* below_subnormals =
@@ -197,7 +181,7 @@ PaperFigure terms_figure() {
   terms.emplace_back("native");
   std::vector<std::string> slices;
   for (int count = 1; count <= 4; ++count) slices.push_back(with_slices(count, "fp16", 11, unit_length));
-  PaperFigure figure{
+  return {
       .name = "study-terms",
       .paper = "fp16-emulation-study",
       .place = "second figure",
@@ -212,25 +196,24 @@ PaperFigure terms_figure() {
                             {"distributions", type_distributions},
                             {"shapes", {"64x64x1024"}}}}},
       .drawn = {.dimensions = {"terms of the scheme", "slices of each operand"}, .measures = {study_error}},
-      .claims = {
-          {"study-more-terms", gains_of_terms,
-           "The second and the third term do. The fourth, lo lo, is smaller than what the two slices and "
-           "the fp32 sums lose."},
-          {"study-three-terms", two_and_three_terms, below_subnormals},
-          {"study-type3", [](const Evidence& evidence) { return over_native(evidence, 3); },
-           below_subnormals},
-          {"own-type4",
-           [](const Evidence& evidence) {
-             return Measured{{"type4", {error_in(evidence, on_a100(with_terms(3)), "type4")}}};
-           }},
-          {"own-slices", four_slices}}};
-  figure.analysis = positive_rows(terms);
-  return figure;
+      .claims =
+          {{"study-more-terms", gains_of_terms,
+            "The second and the third term do. The fourth, lo lo, is smaller than what the two slices and "
+            "the fp32 sums lose."},
+           {"study-three-terms", two_and_three_terms, below_subnormals},
+           {"study-type3", [](const Evidence& evidence) { return over_native(evidence, 3); },
+            below_subnormals},
+           {"own-type4",
+            [](const Evidence& evidence) {
+              return Measured{{"type4", {error_in(evidence, on_a100(with_terms(3)), "type4")}}};
+            }},
+           {"own-slices", four_slices}},
+      .analysis = positive_rows(terms)};
 }
 
 double fp64_ratio(const Evidence& evidence, const std::string& scheme, const char* accumulator) {
-  return mean(ratios(
-      evidence.pairs({scheme, "reference", accumulator}, native, exact_error, in_distribution("uniform"))));
+  return mean(
+      evidence.ratios({scheme, "reference", accumulator}, native, exact_error, in_distribution("uniform")));
 }
 
 Measured fp64_ratios(const Evidence& evidence) {

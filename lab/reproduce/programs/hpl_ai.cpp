@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "lab/reproduce/programs/programs.hpp"
 
@@ -12,9 +13,7 @@ using Vector = std::vector<double>;
 constexpr std::int64_t block = 32;
 
 double dot(const Vector& x, const Vector& y) {
-  double sum = 0;
-  for (std::size_t i = 0; i < x.size(); ++i) sum += x[i] * y[i];
-  return sum;
+  return std::inner_product(x.begin(), x.end(), y.begin(), 0.0);
 }
 
 void add_multiple(Vector& y, double factor, const Vector& x) {
@@ -137,14 +136,12 @@ Vector gmres_cycle(const Matrix& a, const Matrix& factors, const Vector& residua
   return correction;
 }
 
-double norm_of_rows(const Matrix& a) {
-  double largest = 0;
-  for (std::int64_t i = 0; i < a.rows; ++i) {
-    double sum = 0;
-    for (std::int64_t j = 0; j < a.columns; ++j) sum += std::fabs(a(i, j));
-    largest = std::max(largest, sum);
-  }
-  return largest;
+// Returns the sum of the magnitudes of each row.
+Vector row_sums(const Matrix& a) {
+  Vector sums(static_cast<std::size_t>(a.rows));
+  for (std::int64_t i = 0; i < a.rows; ++i)
+    for (std::int64_t j = 0; j < a.columns; ++j) sums[static_cast<std::size_t>(i)] += std::fabs(a(i, j));
+  return sums;
 }
 
 }  // namespace
@@ -153,11 +150,8 @@ double hpl_ai_residual(std::int64_t n, const std::string& distribution, Products
   constexpr int most_cycles = 10;
   constexpr double eps = 0x1p-53;
   Matrix a = random_matrix(n, n, distribution, 1);
-  for (std::int64_t i = 0; i < n; ++i) {
-    double sum = 0;
-    for (std::int64_t j = 0; j < n; ++j) sum += std::fabs(a(i, j));
-    a(i, i) = static_cast<float>(sum);
-  }
+  const Vector diagonal = row_sums(a);
+  for (std::int64_t i = 0; i < n; ++i) a(i, i) = static_cast<float>(diagonal[static_cast<std::size_t>(i)]);
   const Matrix right = random_matrix(n, 1, distribution, 2);
   const Vector b(right.values.begin(), right.values.end());
   Matrix factors = a;
@@ -173,7 +167,7 @@ double hpl_ai_residual(std::int64_t n, const std::string& distribution, Products
     x = std::move(better);
     residual = std::move(next);
   }
-  const double scale = norm_of_rows(a) * max_norm(x) + max_norm(b);
+  const double scale = max_norm(row_sums(a)) * max_norm(x) + max_norm(b);
   return max_norm(residual) / (eps * scale * static_cast<double>(n));
 }
 

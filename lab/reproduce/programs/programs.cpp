@@ -1,9 +1,90 @@
+#include "lab/reproduce/programs/programs.hpp"
+
 #include <algorithm>
 #include <cmath>
 
-#include "lab/reproduce/programs/programs.hpp"
+#include "lab/accuracy/case.hpp"
 
 namespace kintsugi::tools::programs {
+
+// --------------------------------------------------------------- matrices
+
+Matrix random_matrix(std::int64_t rows, std::int64_t columns, const std::string& distribution,
+                     std::uint64_t seed) {
+  Matrix matrix(rows, columns);
+  matrix.values = random_elements<float>(distribution, measure::Side::a, seed, rows, columns);
+  return matrix;
+}
+
+Matrix block_of(const Matrix& matrix, std::int64_t row, std::int64_t column, std::int64_t rows,
+                std::int64_t columns) {
+  Matrix block(rows, columns);
+  for (std::int64_t i = 0; i < rows; ++i)
+    for (std::int64_t j = 0; j < columns; ++j) block(i, j) = matrix(row + i, column + j);
+  return block;
+}
+
+Matrix transposed(const Matrix& matrix) {
+  Matrix result(matrix.columns, matrix.rows);
+  for (std::int64_t i = 0; i < matrix.rows; ++i)
+    for (std::int64_t j = 0; j < matrix.columns; ++j) result(j, i) = matrix(i, j);
+  return result;
+}
+
+double frobenius_error(const Matrix& result, const Matrix& reference) {
+  double difference = 0;
+  double total = 0;
+  for (std::size_t i = 0; i < reference.values.size(); ++i) {
+    const double exact = reference.values[i];
+    const double error = result.values[i] - exact;
+    difference += error * error;
+    total += exact * exact;
+  }
+  return std::sqrt(difference / total);
+}
+
+Matrix Products::multiply(const std::string& site, const Matrix& a, const Matrix& b) {
+  const auto found = methods_.find(site);
+  const SchemeOnEngine& method = found == methods_.end() ? default_ : found->second;
+  Matrix c(a.rows, b.columns);
+  const Plan plan = make_plan(handle_.get(), {a.rows, b.columns, a.columns},
+                              {Type::float32, method.scheme, method.engine, method.accumulator});
+  require(method.scheme,
+          execute_product(handle_.get(), plan, a.values.data(), b.values.data(), c.values.data()));
+  return c;
+}
+
+// ------------------------------------------------------------- perceptron
+
+const std::vector<Site>& Perceptron::sites() {
+  static const std::vector<Site> all{{"first_layer", {}}, {"second_layer", {0}}, {"last_layer", {1}}};
+  return all;
+}
+
+Perceptron::Perceptron(std::int64_t n, const std::string& distribution) : n_(n) {
+  for (std::size_t i = 0; i <= sites().size(); ++i) {
+    factors_.push_back(random_matrix(n, n, distribution, i + 1));
+    if (i == 0) continue;
+    const auto gain = static_cast<float>(std::sqrt(3.0 / static_cast<double>(n)));
+    for (float& weight : factors_.back().values) weight *= gain;
+  }
+}
+
+Matrix Perceptron::run(Products& products) const {
+  Matrix hidden = factors_.front();
+  for (std::size_t layer = 0; layer < sites().size(); ++layer) {
+    hidden = products.multiply(sites()[layer].name, hidden, factors_[layer + 1]);
+    if (layer + 1 == sites().size()) break;
+    for (float& value : hidden.values) value = std::tanh(value);
+  }
+  return hidden;
+}
+
+std::vector<double> Perceptron::multiplications() const {
+  return std::vector<double>(sites().size(), std::pow(static_cast<double>(n_), 3));
+}
+
+// --------------------------------------------------------------- Cholesky
 
 namespace {
 
