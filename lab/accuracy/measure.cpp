@@ -7,10 +7,10 @@
 
 #include "lab/numerics/histogram.hpp"
 #include "lab/numerics/long_double_reference.hpp"
-#include "tools/bound.hpp"
-#include "tools/gemm/check.hpp"
+#include "tools/gemm/product.hpp"
 #include "tools/measure/generators/generators.hpp"
 #include "tools/measure/native_difference.hpp"
+#include "tools/plan.hpp"
 
 namespace kintsugi::tools {
 

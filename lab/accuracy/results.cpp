@@ -3,7 +3,7 @@
 #include <filesystem>
 #include <utility>
 
-#include "tools/gemm/check.hpp"
+#include "tools/gemm/product.hpp"
 #include "tools/io/atomic_file.hpp"
 #include "tools/io/input_file.hpp"
 

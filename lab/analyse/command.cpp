@@ -3,7 +3,7 @@
 
 #include "lab/analyse/mixpert.hpp"
 #include "lab/commands.hpp"
-#include "tools/command_line.hpp"
+#include "tools/program.hpp"
 
 namespace kintsugi::tools {
 

@@ -6,10 +6,8 @@
 #include "lab/report/check.hpp"
 #include "tools/io/atomic_file.hpp"
 #include "tools/io/input_file.hpp"
-#include "tools/report/charts/png.hpp"
 #include "tools/report/page.hpp"
 #include "tools/report/pictures.hpp"
-#include "tools/report/rates.hpp"
 
 namespace kintsugi::tools {
 

@@ -8,7 +8,6 @@
 #include "tools/io/atomic_file.hpp"
 #include "tools/measure/machine/device.hpp"
 #include "tools/measure/nearest_name.hpp"
-#include "tools/report/charts/png.hpp"
 #include "tools/report/pictures.hpp"
 
 namespace kintsugi::tools {

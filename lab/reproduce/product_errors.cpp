@@ -5,7 +5,7 @@
 #include <set>
 
 #include "lab/numerics/long_double_reference.hpp"
-#include "tools/gemm/check.hpp"
+#include "tools/gemm/product.hpp"
 #include "tools/measure/generators/generators.hpp"
 #include "tools/measure/native_difference.hpp"
 #include "tools/plan.hpp"
