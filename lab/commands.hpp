@@ -1,7 +1,7 @@
-// The laboratory's commands. Each function adds one, as those of tools/commands.hpp do.
+// The laboratory's commands. Each function adds one, as those of tools/program.hpp do.
 #pragma once
 
-#include "tools/commands.hpp"
+#include "tools/program.hpp"
 
 namespace kintsugi::tools {
 

@@ -2,7 +2,7 @@
 #include <fstream>
 #include <memory>
 
-#include "commands.hpp"
+#include "program.hpp"
 
 namespace kintsugi::tools {
 
@@ -26,11 +26,6 @@ void show_progress(void* user, double fraction_done, const char* step) {
   auto& progress = *static_cast<CalibrationProgress*>(user);
   progress.bar.show(static_cast<std::int64_t>(fraction_done * bar_steps), bar_steps);
   progress.last_step = step;
-}
-
-Json read_profile(const std::string& file) {
-  std::ifstream stream(file);
-  return Json::parse(stream);
 }
 
 void print_fits(const std::string& file, const Json& profile) {
@@ -58,7 +53,8 @@ void run_calibrate(const CalibrateRequest& request) {
     require("calibrate", kintsugi_calibrate(&calibration));
     file = progress.last_step;
   }
-  const Json profile = read_profile(file);
+  std::ifstream stream(file);
+  const Json profile = Json::parse(stream);
   if (!request.json) return print_fits(file, profile);
   Json result = document("calibration");
   result["file"] = file;

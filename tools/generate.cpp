@@ -2,10 +2,9 @@
 #include <charconv>
 #include <memory>
 
-#include "command_line.hpp"
-#include "commands.hpp"
 #include "io/atomic_file.hpp"
 #include "io/matrix_file.hpp"
+#include "program.hpp"
 #include "tools/measure/generators/generators.hpp"
 
 namespace kintsugi::tools {
@@ -40,45 +39,11 @@ MatrixShape parse_matrix_shape(const std::string& text) {
   return shape;
 }
 
-// Fills the matrix. T is the type of the elements' parts. Real and imaginary parts have different seeds.
-template <class T>
-void fill_matrix(const measure::Distribution& distribution, measure::Side side, std::uint64_t seed,
-                 Matrix& matrix) {
-  const std::int64_t parts = matrix.complex ? 2 : 1;
-  for (std::int64_t part = 0; part < parts; ++part) {
-    measure::fill(distribution, side, part == 0 ? seed : ~seed,
-                  core::MatrixView<T>{matrix.data<T>() + part, matrix.rows, matrix.columns,
-                                      parts * matrix.row_stride(), parts * matrix.column_stride()});
-  }
-}
-
-measure::Distribution parse_distribution(const std::string& text) {
-  try {
-    return measure::parse_distribution(text);
-  } catch (const std::runtime_error& error) {
-    fail("DISTRIBUTION", "{}", error.what());
-  }
-}
-
-void fill_matrix(const GenerateRequest& request, const measure::Distribution& distribution, Matrix& matrix) {
-  const auto side = request.side == "a" ? measure::Side::a : measure::Side::b;
-  const std::uint64_t seed = parse_seed("--seed", request.seed);
-  try {
-    switch (matrix.type()) {
-      case Type::float32: return fill_matrix<float>(distribution, side, seed, matrix);
-      case Type::float64: return fill_matrix<double>(distribution, side, seed, matrix);
-      case Type::double_double: return fill_matrix<DoubleDouble>(distribution, side, seed, matrix);
-    }
-  } catch (const std::runtime_error& error) {  // the type cannot hold the distribution's values
-    fail("DISTRIBUTION", "{}", error.what());
-  }
-}
-
 void run_generate(const GenerateRequest& request) {
   check_output(request.output);
   if (is_standard_output(request.output) && request.json)
     fail("-o", "- is standard output, where --json writes too; give a file");
-  const measure::Distribution distribution = parse_distribution(request.distribution);
+  const measure::Distribution distribution = parse_distribution("DISTRIBUTION", request.distribution);
   const MatrixShape shape = parse_matrix_shape(request.shape);
   const bool complex = request.type.starts_with("c");
   const Type type = request.type == "dd"           ? Type::double_double
@@ -87,7 +52,8 @@ void run_generate(const GenerateRequest& request) {
   check_holds(request.output, type, complex);
   Matrix matrix = make_matrix("SHAPE", shape.rows, shape.columns, type,
                               request.order == "c" ? Order::row_major : Order::column_major, complex);
-  fill_matrix(request, distribution, matrix);
+  fill(matrix, "DISTRIBUTION", distribution, request.side == "a" ? measure::Side::a : measure::Side::b,
+       parse_seed("--seed", request.seed));
   write_matrix(request.output, matrix);
   if (is_standard_output(request.output)) return;
   if (!request.json) {

@@ -4,11 +4,42 @@
 // in the program, or a result that exceeds a bound or the requested accuracy.
 #pragma once
 
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <functional>
 #include <string>
+#include <vector>
 
-#include "commands.hpp"
+#include "support.hpp"
 
 namespace kintsugi::tools {
+
+// Function that `main` calls after reading the command line.
+using Action = std::function<void()>;
+
+void add_gemm(CLI::App& program, Action& action);
+void add_schemes(CLI::App& program, Action& action);
+void add_engines(CLI::App& program, Action& action);
+void add_settings(CLI::App& program, Action& action);
+void add_doctor(CLI::App& program, Action& action);
+void add_calibrate(CLI::App& program, Action& action);
+void add_generate(CLI::App& program, Action& action);
+void add_bench(CLI::App& program, Action& action);
+void add_demo(CLI::App& program, Action& action);
+void add_explain(CLI::App& program, Action& action);
+void add_run(CLI::App& program, Action& action);
+void add_sites(CLI::App& program, Action& action);
+void add_tune_program(CLI::App& program, Action& action);
+
+// Returns a check of an option: the value must be one of `names`. The message suggests the nearest of them.
+CLI::Validator one_of(std::vector<std::string> names);
+// Like one_of(), but ignores case. The value is replaced by the listed name.
+CLI::Validator one_of_any_case(std::vector<std::string> names);
+
+// Returns a check of an option: the value must be a whole number of at least `min`, and at most `max` if
+// there is a `max`.
+CLI::Validator whole_number(std::int64_t min);
+CLI::Validator whole_number(std::int64_t min, std::int64_t max);
 
 struct ProgramText {
   std::string name;

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "lab/numerics/long_double_reference.hpp"
-#include "tools/gemm/check.hpp"
+#include "tools/gemm/product.hpp"
 #include "tools/measure/generators/generators.hpp"
 #include "tools/plan.hpp"
 

@@ -13,12 +13,12 @@
 
 #include "lab/accuracy/case.hpp"
 #include "lab/numerics/histogram.hpp"
-#include "tools/bound.hpp"
 #include "tools/io/atomic_file.hpp"
 #include "tools/io/input_file.hpp"
 #include "tools/io/interruption.hpp"
 #include "tools/measure/metrics.hpp"
 #include "tools/measure/native_difference.hpp"
+#include "tools/plan.hpp"
 #include "tools/report/pictures.hpp"
 
 namespace kintsugi::tools {

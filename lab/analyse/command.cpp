@@ -6,9 +6,9 @@
 
 #include "lab/analyse/mixpert.hpp"
 #include "lab/commands.hpp"
-#include "tools/command_line.hpp"
 #include "tools/measure/generators/generators.hpp"
 #include "tools/plan.hpp"
+#include "tools/program.hpp"
 
 namespace kintsugi::tools {
 

@@ -6,11 +6,9 @@
 #include "tools/io/atomic_file.hpp"
 #include "tools/io/input_file.hpp"
 #include "tools/measure/generators/generators.hpp"
-#include "tools/report/charts/png.hpp"
 #include "tools/report/figures.hpp"
 #include "tools/report/page.hpp"
 #include "tools/report/pictures.hpp"
-#include "tools/report/rates.hpp"
 
 namespace kintsugi::tools {
 

@@ -13,7 +13,6 @@
 #include "tools/io/input_file.hpp"
 #include "tools/measure/machine/device.hpp"
 #include "tools/measure/nearest_name.hpp"
-#include "tools/report/charts/png.hpp"
 #include "tools/report/page.hpp"
 #include "tools/report/pictures.hpp"
 

@@ -5,6 +5,9 @@
 #include <set>
 
 #include "lab/accuracy/case.hpp"
+#include "lab/numerics/long_double_reference.hpp"
+#include "tools/gemm/product.hpp"
+#include "tools/measure/generators/generators.hpp"
 #include "tools/measure/native_difference.hpp"
 
 namespace kintsugi::tools {

@@ -1,5 +1,5 @@
 // Tests samples of elements: no element is sampled twice, and the corners are always in the sample.
-#include "tools/measure/element_selection.hpp"
+#include "tools/measure/metrics.hpp"
 
 #include <gtest/gtest.h>
 

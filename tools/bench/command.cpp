@@ -3,16 +3,13 @@
 #include <memory>
 
 #include "bench/run.hpp"
-#include "command_line.hpp"
-#include "commands.hpp"
 #include "io/atomic_file.hpp"
-#include "report/rates.hpp"
+#include "program.hpp"
+#include "report/page.hpp"
 
 namespace kintsugi::tools {
 
 namespace {
-
-std::string rate_text(const Json& rate) { return fmt::format("{:.4g}", 1e-9 * rate.get<double>()); }
 
 std::string workspace_text(const Json& bytes) {
   return bytes.is_null() ? "-" : bytes_text(bytes.get<double>());
@@ -35,30 +32,6 @@ std::string ratio_text(const Json& ratios, const std::string& baseline) {
   return found == ratios.end() ? "-" : fmt::format("{:.3g}", found->get<double>());
 }
 
-void print_host_table(const Bench& bench, const Json& rows) {
-  std::vector<std::string> heads{"m x n x k", "candidate", "quickest", "median", "CPU time", "GFLOP/s"};
-  for (const auto& baseline : bench.baselines) heads.push_back("x " + baseline + " (CPU time)");
-  heads.insert(heads.end(), {"workspace", "largest error"});
-  Table table(heads);
-  for (std::size_t column = 2; column < heads.size(); ++column) table.align_right(column);
-  for (const Json& row : rows) {
-    const Json& time = row.at("time");
-    std::vector<std::string> cells{sizes_text(row),
-                                   name_text(row),
-                                   seconds_text(time.at("minimum")),
-                                   seconds_text(time.at("median")),
-                                   seconds_text(time.at("processor")),
-                                   rate_text(row.at("rate"))};
-    for (const auto& baseline : bench.baselines)
-      cells.push_back(ratio_text(row.at("ratios"), baseline) + " (" +
-                      ratio_text(row.at("processor_ratios"), baseline) + ")");
-    cells.push_back(workspace_text(row.at("workspace_bytes")));
-    cells.push_back(check_text(row.at("check")));
-    table.add(cells);
-  }
-  fmt::print("{}", table.text());
-}
-
 std::string number_text(const Json& number, double unit) {
   return number.is_null() ? "-" : fmt::format("{:.4g}", unit * number.get<double>());
 }
@@ -69,43 +42,53 @@ std::string spread_text(const Json& time) {
   return fmt::format("{:.1f} %", 50 * width / time.at("median").get<double>());
 }
 
-void print_device_table(const Bench& bench, const Json& rows) {
-  std::vector<std::string> heads{"m x n x k", "candidate", "median", "+-", "TFLOP/s"};
-  for (const auto& baseline : bench.baselines) heads.push_back("x " + baseline);
-  heads.insert(heads.end(), {"of its units", "GB/s", "W", "MHz", "workspace", "largest error"});
-  Table table(heads);
-  for (std::size_t column = 2; column < heads.size(); ++column) table.align_right(column);
-  for (const Json& row : rows) {
-    const Json& time = row.at("time");
-    std::vector<std::string> cells{sizes_text(row), name_text(row), seconds_text(time.at("median")),
-                                   spread_text(time), number_text(row.at("rate"), 1e-12)};
-    for (const auto& baseline : bench.baselines) cells.push_back(ratio_text(row.at("ratios"), baseline));
-    cells.insert(cells.end(), {percent_text(row.at("of_ceiling")), number_text(row.at("bandwidth"), 1e-9),
-                               number_text(row.at("power_watts"), 1), number_text(row.at("clock_mhz"), 1),
-                               workspace_text(row.at("workspace_bytes")), check_text(row.at("check"))});
-    table.add(cells);
-  }
-  fmt::print("{}", table.text());
+void add_host_cells(const Bench& bench, const Json& row, HeadedCells& cells) {
+  const Json& time = row.at("time");
+  cells.emplace_back("quickest", seconds_text(time.at("minimum")));
+  cells.emplace_back("median", seconds_text(time.at("median")));
+  cells.emplace_back("CPU time", seconds_text(time.at("processor")));
+  cells.emplace_back("GFLOP/s", number_text(row.at("rate"), 1e-9));
+  for (const auto& baseline : bench.baselines)
+    cells.emplace_back("x " + baseline + " (CPU time)", ratio_text(row.at("ratios"), baseline) + " (" +
+                                                            ratio_text(row.at("processor_ratios"), baseline) +
+                                                            ")");
 }
 
-void print_calls_table(const Bench& bench, const Json& rows) {
-  std::vector<std::string> heads{"m x n x k", "candidate", "call", "+-"};
-  for (const auto& baseline : bench.baselines) heads.push_back("beyond " + baseline);
-  heads.insert(heads.end(), {"workspace", "largest error"});
-  Table table(heads);
-  for (std::size_t column = 2; column < heads.size(); ++column) table.align_right(column);
-  for (const Json& row : rows) {
-    const double median = row.at("time").at("median");
-    std::vector<std::string> cells{sizes_text(row), name_text(row), seconds_text(median),
-                                   spread_text(row.at("time"))};
-    for (const auto& baseline : bench.baselines) {
-      const double baseline_median = median * row.at("ratios").at(baseline).get<double>();
-      cells.push_back(fmt::format("{:+.2f} us", 1e6 * (median - baseline_median)));
-    }
-    cells.insert(cells.end(), {workspace_text(row.at("workspace_bytes")), check_text(row.at("check"))});
-    table.add(cells);
+void add_device_cells(const Bench& bench, const Json& row, HeadedCells& cells) {
+  cells.emplace_back("median", seconds_text(row.at("time").at("median")));
+  cells.emplace_back("+-", spread_text(row.at("time")));
+  cells.emplace_back("TFLOP/s", number_text(row.at("rate"), 1e-12));
+  for (const auto& baseline : bench.baselines)
+    cells.emplace_back("x " + baseline, ratio_text(row.at("ratios"), baseline));
+  cells.emplace_back("of its units", percent_text(row.at("of_ceiling")));
+  cells.emplace_back("GB/s", number_text(row.at("bandwidth"), 1e-9));
+  cells.emplace_back("W", number_text(row.at("power_watts"), 1));
+  cells.emplace_back("MHz", number_text(row.at("clock_mhz"), 1));
+}
+
+void add_call_cells(const Bench& bench, const Json& row, HeadedCells& cells) {
+  const double median = row.at("time").at("median");
+  cells.emplace_back("call", seconds_text(median));
+  cells.emplace_back("+-", spread_text(row.at("time")));
+  for (const auto& baseline : bench.baselines) {
+    const double baseline_median = median * row.at("ratios").at(baseline).get<double>();
+    cells.emplace_back("beyond " + baseline, fmt::format("{:+.2f} us", 1e6 * (median - baseline_median)));
   }
-  fmt::print("{}", table.text());
+}
+
+// Prints the table of all rows, with the cells that `add_cells` adds between those that all tables have.
+void print_table(const Bench& bench, const Json& rows,
+                 void (*add_cells)(const Bench&, const Json&, HeadedCells&)) {
+  std::vector<HeadedCells> table;
+  for (const Json& row : rows) {
+    HeadedCells& cells = table.emplace_back();
+    cells.emplace_back("m x n x k", sizes_text(row));
+    cells.emplace_back("candidate", name_text(row));
+    add_cells(bench, row, cells);
+    cells.emplace_back("workspace", workspace_text(row.at("workspace_bytes")));
+    cells.emplace_back("largest error", check_text(row.at("check")));
+  }
+  fmt::print("{}", make_table(table, 2).text());
 }
 
 void print_ceilings(const Json& ceilings) {
@@ -129,8 +112,8 @@ void print_engine(const Json& rows) {
 
 void print_text(const Bench& bench, const Json& result) {
   const Json& rows = result.at("rows");
-  fmt::print("{}, {}, seed {}; threads: {}, rounds: {}\n", element_text(bench), bench.distribution,
-             bench.seed, bench.threads, bench.repeat);
+  fmt::print("{}, {}, seed {}; threads: {}, rounds: {}\n", type_text(bench.type, bench.complex),
+             bench.distribution, bench.seed, bench.threads, bench.repeat);
   if (bench.batch > 1) fmt::print("batch: {} products in one call, with contiguous operands\n", bench.batch);
   if (bench.prepare != "none")
     fmt::print("prepared: {}, split before the timed calls; native and reference loops split nothing\n",
@@ -140,12 +123,12 @@ void print_text(const Bench& bench, const Json& result) {
   if (bench.times_calls()) {
     fmt::print("host time of a call, from call to return, on an idle device; different problems: {}\n\n",
                bench.problems);
-    print_calls_table(bench, rows);
+    print_table(bench, rows, add_call_cells);
   } else if (bench.on_device) {
     if (bench.measures_ceilings()) print_ceilings(result.at("ceilings"));
-    print_device_table(bench, rows);
+    print_table(bench, rows, add_device_cells);
   } else {
-    print_host_table(bench, rows);
+    print_table(bench, rows, add_host_cells);
   }
   const bool has_partial_c = std::any_of(rows.begin(), rows.end(), [](const Json& row) {
     return row.at("computed").at("m") != row.at("problem").at("m") ||
@@ -169,7 +152,29 @@ void run(const BenchRequest& request) {
   print_text(bench, result);
 }
 
-constexpr const char* calls_footer =
+constexpr const char* bench_footer =
+    "Example:\n"
+    "  kintsugi bench exact fp64 ozaki2 --type fp64 --distribution phi:0.5 --shapes 256,512 \\\n"
+    "    --baselines native,float128,mpfr:113 -o bench.json\n"
+    "\n"
+    "A sample of the elements of every result is compared with the exact product before anything is "
+    "timed:\n"
+    "contracts by their coefficient, exact bit for bit, schemes by their a-priori bound. A result that\n"
+    "exceeds its bound ends the program with status 1. Then all candidates and baselines are timed in\n"
+    "turns, every other round in reverse order. Rates are 2 m n k operations a product (8 m n k for\n"
+    "complex elements) divided by the fastest time, in workspace that was allocated before.\n"
+    "kintsugi-lab report draws the results.\n"
+    "\n"
+    "  kintsugi bench fp16x3 fp16x3-wide --memory device --shapes 1024,4096,8192 --baselines "
+    "native,tf32,fp16\n"
+    "\n"
+    "With --memory device the operands are on a GPU. The largest rates of its matrix units and its\n"
+    "memory are measured first, by kernels that do nothing else. Times are the device's, of batches of\n"
+    "some 50 ms; where the cache would hold the operands, several sets of them take turns. Rates are\n"
+    "divided by the median time.\n"
+    "\n"
+    "  kintsugi bench fp16x3 bf16x6 --memory device --shapes 512 --batch 64 --prepare b\n"
+    "\n"
     "  kintsugi bench auto fp32 --call gemm --shapes 8,32,128 --threads 1\n"
     "\n"
     "--call gemm times whole calls of kintsugi_gemm, as a program makes them that keeps no plan: each\n"
@@ -181,40 +186,12 @@ constexpr const char* calls_footer =
     "On a GPU such times are the host's, from call to return, of 100 calls on an idle device. The\n"
     "baseline cublas is a call of cuBLAS itself; policy:native is a native product under the contract\n"
     "of its type.\n"
-    "\n";
-
-std::string bench_footer() {
-  std::string text =
-      "Example:\n"
-      "  kintsugi bench exact fp64 ozaki2 --type fp64 --distribution phi:0.5 --shapes 256,512 \\\n"
-      "    --baselines native,float128,mpfr:113 -o bench.json\n"
-      "\n"
-      "A sample of the elements of every result is compared with the exact product before anything is "
-      "timed:\n"
-      "contracts by their coefficient, exact bit for bit, schemes by their a-priori bound. A result that\n"
-      "exceeds its bound ends the program with status 1. Then all candidates and baselines are timed in\n"
-      "turns, every other round in reverse order. Rates are 2 m n k operations a product (8 m n k for\n"
-      "complex elements) divided by the fastest time, in workspace that was allocated before.\n"
-      "kintsugi-lab report draws the results.\n"
-      "\n"
-      "  kintsugi bench fp16x3 fp16x3-wide --memory device --shapes 1024,4096,8192 --baselines "
-      "native,tf32,fp16\n"
-      "\n"
-      "With --memory device the operands are on a GPU. The largest rates of its matrix units and its\n"
-      "memory are measured first, by kernels that do nothing else. Times are the device's, of batches of\n"
-      "some 50 ms; where the cache would hold the operands, several sets of them take turns. Rates are\n"
-      "divided by the median time.\n"
-      "\n"
-      "  kintsugi bench fp16x3 bf16x6 --memory device --shapes 512 --batch 64 --prepare b\n"
-      "\n";
-  text += calls_footer;
-  return text +
-         "The candidate auto is a call without options: the contract of its type under the policy auto.\n"
-         "\n"
-         "A batch is one call for all its products (for native on a GPU, cuBLAS's strided batch);\n"
-         "elements of several of them are checked. The operand that --prepare names is split once before\n"
-         "all calls, as weights are.";
-}
+    "\n"
+    "The candidate auto is a call without options: the contract of its type under the policy auto.\n"
+    "\n"
+    "A batch is one call for all its products (for native on a GPU, cuBLAS's strided batch);\n"
+    "elements of several of them are checked. The operand that --prepare names is split once before\n"
+    "all calls, as weights are.";
 
 // Adds options for candidates, baselines and the shapes that they multiply.
 void add_products(CLI::App& command, BenchRequest& request) {
@@ -300,7 +277,7 @@ void add_bench(CLI::App& program, Action& action) {
   auto request = std::make_shared<BenchRequest>();
   CLI::App* command =
       program.add_subcommand("bench", "Check candidates, then time them against baselines in one run");
-  command->footer(bench_footer());
+  command->footer(bench_footer);
   add_products(*command, *request);
   add_calls(*command, *request);
   add_operands(*command, *request);

@@ -126,6 +126,27 @@ Rounded convert(Matrix& matrix, Type type) {
   return convert_to.operator()<DoubleDouble>();
 }
 
+measure::Distribution parse_distribution(const std::string& flag, const std::string& text) try {
+  return measure::parse_distribution(text);
+} catch (const std::runtime_error& error) {
+  fail(flag, "{}", error.what());
+}
+
+void fill(Matrix& matrix, const std::string& flag, const measure::Distribution& distribution,
+          measure::Side side, std::uint64_t seed) try {
+  const std::int64_t parts = matrix.complex ? 2 : 1;
+  std::visit(
+      [&]<class T>(std::vector<T>& values) {
+        for (std::int64_t part = 0; part < parts; ++part)
+          measure::fill(distribution, side, part == 0 ? seed : ~seed,
+                        core::MatrixView<T>{values.data() + part, matrix.rows, matrix.columns,
+                                            parts * matrix.row_stride(), parts * matrix.column_stride()});
+      },
+      matrix.values);
+} catch (const std::runtime_error& error) {
+  fail(flag, "{}", error.what());
+}
+
 void make_complex(Matrix& matrix) {
   if (matrix.complex) return;
   std::visit(

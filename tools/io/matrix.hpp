@@ -9,6 +9,7 @@
 #include <variant>
 #include <vector>
 
+#include "tools/measure/generators/generators.hpp"
 #include "tools/measure/reference/exact.hpp"
 
 namespace kintsugi::tools {
@@ -36,6 +37,7 @@ template <class T>
 struct PartOf {
   using type = T;
 };
+
 template <class T>
 struct PartOf<std::complex<T>> {
   using type = T;
@@ -105,6 +107,14 @@ struct Rounded {
 // Converts each element or its parts. A conversion to a narrower type rounds once, to nearest (ties to even);
 // a conversion to a wider type is exact.
 Rounded convert(Matrix& matrix, Type type);
+
+// Returns the distribution of that text; fails, naming the flag, if there is none.
+measure::Distribution parse_distribution(const std::string& flag, const std::string& text);
+
+// Fills the matrix, op(A) or op(B) by `side`, with values of a distribution; real and imaginary parts have
+// different seeds. Fails, naming the flag, if the type cannot hold the values.
+void fill(Matrix& matrix, const std::string& flag, const measure::Distribution& distribution,
+          measure::Side side, std::uint64_t seed);
 
 // Adds imaginary parts of zero to the elements.
 void make_complex(Matrix& matrix);

@@ -4,8 +4,6 @@
 
 #include "io/atomic_file.hpp"
 #include "io/input_error.hpp"
-#include "io/matrix_market.hpp"
-#include "io/npy.hpp"
 
 namespace kintsugi::tools {
 

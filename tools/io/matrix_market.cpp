@@ -1,4 +1,4 @@
-#include "io/matrix_market.hpp"
+#include "io/matrix_file.hpp"
 
 #include <algorithm>
 #include <cctype>

@@ -1,4 +1,4 @@
-#include "io/npy.hpp"
+#include "io/matrix_file.hpp"
 
 #include <algorithm>
 #include <array>

@@ -61,6 +61,7 @@ struct VectorNorms {
   bool in_window = true;   // true: all vectors
   bool overflows = false;  // a vector is not finite, or an unscaled slice of it may not be: no bound holds
 };
+
 template <class T>
 VectorNorms vector_norms(core::MatrixView<const T> rows, const SplitWindow& window);
 
@@ -77,12 +78,5 @@ struct BoundCoefficients {
 template <class T>
 double allowed_error(const BoundCoefficients& bound, const ElementError& element, const VectorNorms& a,
                      const VectorNorms& b);
-
-extern template VectorNorms vector_norms(core::MatrixView<const float>, const SplitWindow&);
-extern template VectorNorms vector_norms(core::MatrixView<const double>, const SplitWindow&);
-extern template double allowed_error<float>(const BoundCoefficients&, const ElementError&, const VectorNorms&,
-                                            const VectorNorms&);
-extern template double allowed_error<double>(const BoundCoefficients&, const ElementError&,
-                                             const VectorNorms&, const VectorNorms&);
 
 }  // namespace kintsugi::measure

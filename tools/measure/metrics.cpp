@@ -2,21 +2,187 @@
 
 #include <omp.h>
 
-#include <algorithm>
 #include <cmath>
+#include <numeric>
+#include <random>
+#include <type_traits>
+#include <unordered_set>
+#include <utility>
 
 #include "base/status.hpp"
-#include "tools/measure/element_selection.hpp"
-#include "tools/measure/judged_element.hpp"
 #include "tools/measure/native_difference.hpp"
 
 namespace kintsugi::measure {
+
 namespace {
+
+// Returns indices with the first and the last at positions 0 and 1 and the others in random order.
+std::vector<std::int64_t> shuffled(std::int64_t count, std::mt19937_64& random) {
+  std::vector<std::int64_t> order(static_cast<std::size_t>(count));
+  std::iota(order.begin(), order.end(), std::int64_t{0});
+  if (count > 2) std::swap(order[1], order[count - 1]);
+  // std::shuffle is not used, since its order depends on the C++ library.
+  for (std::int64_t i = 2; i < count; ++i) {
+    const auto remaining = static_cast<std::uint64_t>(count - i);
+    std::swap(order[i], order[i + static_cast<std::int64_t>(random() % remaining)]);
+  }
+  return order;
+}
+
+Selection select_all(std::int64_t m, std::int64_t n) {
+  constexpr std::int64_t tile_size = 16;
+  Selection all{.rows = std::vector<std::int64_t>(static_cast<std::size_t>(m)),
+                .columns = std::vector<std::int64_t>(static_cast<std::size_t>(n)),
+                .tile_size = tile_size,
+                .tiles = {},
+                .elements = m * n};
+  std::iota(all.rows.begin(), all.rows.end(), std::int64_t{0});
+  std::iota(all.columns.begin(), all.columns.end(), std::int64_t{0});
+  all.tiles.resize(static_cast<std::size_t>(core::divide_up(m, tile_size) * core::divide_up(n, tile_size)));
+  std::iota(all.tiles.begin(), all.tiles.end(), std::int64_t{0});
+  return all;
+}
+
+// Selects tiles of 4 x 4 until the wanted number of elements is reached; tile 0 contains the corners.
+Selection select_sample(std::int64_t m, std::int64_t n, std::int64_t wanted, std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  Selection sample;
+  sample.rows = shuffled(m, random);
+  sample.columns = shuffled(n, random);
+  sample.tile_size = 4;
+  const auto tiles = static_cast<std::uint64_t>(core::divide_up(m, 4) * sample.tiles_across());
+  std::unordered_set<std::int64_t> chosen;
+  for (std::int64_t tile = 0; sample.elements < wanted; tile = static_cast<std::int64_t>(random() % tiles)) {
+    if (!chosen.insert(tile).second) continue;
+    sample.tiles.push_back(tile);
+    sample.elements += sample.row_count(tile) * sample.column_count(tile);
+  }
+  return sample;
+}
 
 using core::MatrixView;
 using core::Status;
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
+
+// ---- one element ----
+
+// Comparison of one computed element of C with the exact one, by the rules of ErrorReport.
+struct Judged {
+  ElementError element;
+  bool correctly_rounded = false;
+  bool zero_reference = false;
+  bool overflowed = false;
+  bool special_reference = false;
+  bool special_mismatch = false;
+  bool within_bound = true;
+  long double error_square = 0;  // long double holds the squares of all doubles
+  long double exact_square = 0;
+};
+
+template <class T>
+struct TypeTraits {
+  static constexpr int precision = std::numeric_limits<T>::digits;
+  static constexpr int smallest_normal_exponent = std::numeric_limits<T>::min_exponent - 1;
+};
+
+// lo is at most half of hi's last place, and has 53 bits below that.
+template <>
+struct TypeTraits<core::DoubleDouble> : TypeTraits<double> {
+  static constexpr int precision = 107;
+};
+
+template <class T>
+using LastWord = std::conditional_t<core::is_double_double<T>, double, T>;
+
+long double squared(const Scaled& x) {
+  const long double value = std::ldexp(static_cast<long double>(x.fraction), static_cast<int>(x.exponent));
+  return value * value;
+}
+
+bool same_special(double a, double b) {
+  return (std::isnan(a) && std::isnan(b)) || (std::isinf(a) && a == b);
+}
+
+template <class T>
+bool is_same_number(const T& x, const T& y) {
+  if constexpr (core::is_double_double<T>) {
+    return core::normalized(x) == y;
+  } else {
+    return x == y;
+  }
+}
+
+// Judges an element if R or C is NaN or infinite, or R overflows C's type.
+template <class T>
+void judge_special(const ElementReference<T>& reference, Judged& judged) {
+  ElementError& element = judged.element;
+  judged.special_reference = !reference.sum().is_finite();
+  const double rounded = core::leading_part(reference.rounded());
+  if (same_special(rounded, element.computed)) {
+    judged.correctly_rounded = true;
+    judged.overflowed = !judged.special_reference;
+    return;
+  }
+  judged.special_mismatch = true;
+  judged.zero_reference = reference.sum().is_zero();
+  judged.within_bound = false;
+  element.error = element.computed - element.exact;
+  if (!std::isnan(element.error) && !std::isinf(element.error)) element.error = infinity;
+  element.relative = infinity;
+  element.ulp = infinity;
+  judged.error_square = std::numeric_limits<long double>::infinity();
+}
+
+template <class T>
+void judge_finite(const ElementReference<T>& reference, T computed, double bound, double underflow,
+                  Judged& judged) {
+  ElementError& element = judged.element;
+  const ExactSum error_sum = reference.error_of(computed);
+  const Scaled error = error_sum.to_scaled();
+  const Scaled exact = reference.sum().to_scaled();
+  element.error = error_sum.to_double();
+  judged.correctly_rounded = is_same_number(computed, reference.rounded());
+  judged.zero_reference = exact.fraction == 0;
+  std::int64_t last_place = TypeTraits<T>::smallest_normal_exponent;
+  constexpr std::int64_t min_place =
+      TypeTraits<T>::smallest_normal_exponent - std::numeric_limits<LastWord<T>>::digits + 1;
+  if (judged.zero_reference) {
+    element.relative = error.fraction == 0 ? 0 : infinity;
+  } else {
+    element.relative = magnitude_ratio(error, exact);
+    last_place = std::max(last_place, reference.sum().exponent());
+  }
+  last_place = std::max(last_place - (TypeTraits<T>::precision - 1), min_place);
+  element.ulp = magnitude_ratio(error, {0.5, last_place + 1});
+  judged.within_bound = std::fabs(element.error) <= bound * element.absolute + underflow;
+  judged.error_square = squared(error);
+  judged.exact_square = squared(exact);
+}
+
+// Judges an element. `bound`: the contract's coefficient; `underflow`: its absolute term.
+template <class T>
+Judged judge(const ElementReference<T>& reference, T computed, double bound, double underflow) {
+  Judged judged;
+  const ExactElement exact = reference.element();
+  judged.element.computed = core::leading_part(computed);
+  judged.element.exact = exact.value;
+  judged.element.absolute = exact.absolute;
+  if (!core::is_finite(judged.element.computed) || !reference.sum().is_finite()) {
+    judge_special(reference, judged);
+  } else {
+    judge_finite(reference, computed, bound, underflow, judged);
+  }
+  return judged;
+}
+
+// Returns |C - R| / (|alpha| |A||B| + |beta C0|).
+double componentwise(const Judged& judged) {
+  if (judged.special_mismatch) return infinity;
+  const double error = std::fabs(judged.element.error);
+  if (error == 0 || judged.special_reference) return 0;
+  return error / judged.element.absolute;  // infinite if absolute is 0; 0 if it is infinite
+}
 
 // ---- sums over elements ----
 
@@ -118,6 +284,15 @@ void finish(Partial& total, bool native_given) {
 
 template <class T>
 struct Inputs {
+  Inputs(const Product<T>& in_product, MatrixView<const T> in_c, MatrixView<const T> in_native, bool keep)
+      : product(in_product), c(in_c), native(in_native), k(product.multiplies() ? product.a.columns : 0),
+        keep_elements(keep) {
+    constexpr int bits = core::is_double_double<T> ? 104 : std::numeric_limits<T>::digits;
+    bound = static_cast<double>(k + 8) * std::ldexp(1.0, -bits);
+    underflow =
+        contract_underflow<T>(std::fabs(core::leading_part(product.alpha)) + std::fabs(product.alpha_im), k);
+  }
+
   const Product<T>& product;
   MatrixView<const T> c;
   MatrixView<const T> native;
@@ -259,17 +434,6 @@ std::vector<Partial> make_partials(const Selection& selection, bool keep_element
 }
 
 template <class T>
-double contract_bound(std::int64_t k) {
-  constexpr int bits = core::is_double_double<T> ? 104 : std::numeric_limits<T>::digits;
-  return static_cast<double>(k + 8) * std::ldexp(1.0, -bits);
-}
-
-template <class T>
-double underflow_of(const Product<T>& product, std::int64_t k) {
-  return contract_underflow<T>(std::fabs(core::leading_part(product.alpha)) + std::fabs(product.alpha_im), k);
-}
-
-template <class T>
 ErrorReport summarize(const std::vector<Partial>& partials, const Inputs<T>& in,
                       std::vector<ElementError>* elements) {
   Partial total;
@@ -295,21 +459,23 @@ Selection select(const Product<T>& product, std::int64_t m, std::int64_t n, cons
 
 }  // namespace
 
+Selection select_elements(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t work_limit,
+                          std::int64_t max_elements, std::uint64_t seed) {
+  const double elements = static_cast<double>(m) * static_cast<double>(n);
+  const double work = elements * static_cast<double>(std::max<std::int64_t>(k, 1));
+  if (work <= static_cast<double>(work_limit) || elements <= static_cast<double>(max_elements))
+    return select_all(m, n);
+  return select_sample(m, n, std::max<std::int64_t>(max_elements, 1), seed);
+}
+
 template <class T>
 ErrorReport measure_errors(const Product<T>& product, MatrixView<const T> c, MatrixView<const T> native,
                            const CheckOptions& options) {
   check_shapes(product, c, native);
-  const std::int64_t k = product.multiplies() ? product.a.columns : 0;
-  const Inputs<T> in{.product = product,
-                     .c = c,
-                     .native = native,
-                     .k = k,
-                     .bound = contract_bound<T>(k),
-                     .underflow = underflow_of(product, k),
-                     .keep_elements = options.elements != nullptr};
+  const Inputs<T> in(product, c, native, options.elements != nullptr);
   const Selection selection = select(product, c.rows, c.columns, options);
   std::vector<Partial> partials = make_partials(selection, in.keep_elements);
-  for_each_tile<T>(selection, k, product.crosses(), options, [&](std::int64_t t, Buffers<T>& buffers) {
+  for_each_tile<T>(selection, in.k, product.crosses(), options, [&](std::int64_t t, Buffers<T>& buffers) {
     const std::int64_t tile = selection.tiles[t];
     buffers.references.clear();
     add_references(in, selection, tile, buffers, buffers.references);
@@ -322,18 +488,11 @@ template <class T>
 ExactReference<T>::ExactReference(const Product<T>& product, std::int64_t m, std::int64_t n,
                                   const CheckOptions& options)
     : product_(product), selection_(select(product, m, n, options)), m_(m), n_(n) {
-  const std::int64_t k = product.multiplies() ? product.a.columns : 0;
-  const Inputs<T> in{.product = product_,
-                     .c = {},
-                     .native = {},
-                     .k = k,
-                     .bound = contract_bound<T>(k),
-                     .underflow = underflow_of(product_, k),
-                     .keep_elements = false};
+  const Inputs<T> in(product_, {}, {}, false);
   tiles_.resize(selection_.tiles.size());
   for (std::size_t t = 0; t < tiles_.size(); ++t)
     tiles_[t].reserve(static_cast<std::size_t>(selection_.element_count(selection_.tiles[t])));
-  for_each_tile<T>(selection_, k, product.crosses(), options, [&](std::int64_t t, Buffers<T>& buffers) {
+  for_each_tile<T>(selection_, in.k, product.crosses(), options, [&](std::int64_t t, Buffers<T>& buffers) {
     add_references(in, selection_, selection_.tiles[t], buffers, tiles_[t]);
   });
 }
@@ -345,14 +504,7 @@ ErrorReport ExactReference<T>::measure(MatrixView<const T> c, MatrixView<const T
   if (c.rows != m_ || c.columns != n_) {
     core::fail(Status::invalid_argument, "C is {} x {}; {} x {} expected", c.rows, c.columns, m_, n_);
   }
-  const std::int64_t k = product_.multiplies() ? product_.a.columns : 0;
-  const Inputs<T> in{.product = product_,
-                     .c = c,
-                     .native = native,
-                     .k = k,
-                     .bound = contract_bound<T>(k),
-                     .underflow = underflow_of(product_, k),
-                     .keep_elements = elements != nullptr};
+  const Inputs<T> in(product_, c, native, elements != nullptr);
   std::vector<Partial> partials = make_partials(selection_, in.keep_elements);
   for_each_tile<T>(selection_, 0, false, {}, [&](std::int64_t t, Buffers<T>&) {
     check_tile(in, selection_, selection_.tiles[t], tiles_[t], partials[t]);
@@ -363,10 +515,13 @@ ErrorReport ExactReference<T>::measure(MatrixView<const T> c, MatrixView<const T
 template class ExactReference<float>;
 template class ExactReference<double>;
 template class ExactReference<core::DoubleDouble>;
+
 template ErrorReport measure_errors(const Product<core::DoubleDouble>&, MatrixView<const core::DoubleDouble>,
                                     MatrixView<const core::DoubleDouble>, const CheckOptions&);
+
 template ErrorReport measure_errors(const Product<float>&, MatrixView<const float>, MatrixView<const float>,
                                     const CheckOptions&);
+
 template ErrorReport measure_errors(const Product<double>&, MatrixView<const double>,
                                     MatrixView<const double>, const CheckOptions&);
 

@@ -67,7 +67,4 @@ struct RetainedCounts {
 template <class T>
 RetainedCounts count_retained_bits(const SplitDescription& split, core::MatrixView<const T> vectors);
 
-extern template RetainedCounts count_retained_bits(const SplitDescription&, core::MatrixView<const float>);
-extern template RetainedCounts count_retained_bits(const SplitDescription&, core::MatrixView<const double>);
-
 }  // namespace kintsugi::measure

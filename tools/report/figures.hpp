@@ -3,10 +3,12 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "report/charts/svg.hpp"
+#include "report/charts.hpp"
 #include "support.hpp"
 
 namespace kintsugi::tools {
@@ -64,5 +66,8 @@ struct Selection {
 // A figure needs at least two values of x. It has one picture for every measure in the rows. fp32 and fp64
 // are in separate figures.
 std::vector<Figure> make_figures(const std::vector<Json>& rows, const Selection& selection = {});
+
+// Returns fp32 or fp64.
+std::string row_type(const Json& row);
 
 }  // namespace kintsugi::tools

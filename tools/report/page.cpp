@@ -2,12 +2,75 @@
 
 #include <algorithm>
 
-#include "report/dimensions.hpp"
-#include "report/rates.hpp"
+#include "report/charts.hpp"
 
 namespace kintsugi::tools {
 
 namespace {
+
+std::string ratios_text(const Json& ratios) {
+  std::string text;
+  for (const auto& [name, ratio] : ratios.items())
+    text += fmt::format("{}{:.3g} x {}", text.empty() ? "" : ", ", read_number(ratio), name);
+  return text;
+}
+
+// True if a device was timed. Files of older versions lack "by" for times of the host's clock.
+bool on_device(const Json& row) { return row.at("time").value("by", "clock") != "clock"; }
+
+std::string number_text(const Json& number) {
+  return number.is_null() ? "-" : fmt::format("{:.4g}", read_number(number));
+}
+
+// Returns the batch count; files of older versions have no batches.
+std::int64_t batch_of(const Json& row) { return row.at("problem").value("batch", std::int64_t{1}); }
+
+// Returns the conditions that distinguish lines of the same scheme: device or threads, batch, prepared
+// operand.
+std::string conditions_text(const Json& document, const Json& row) {
+  std::string text =
+      on_device(row) ? cell(document.at("device"), "name") : "threads: " + cell(row, "threads");
+  if (batch_of(row) > 1) text += fmt::format(" · batch: {}", batch_of(row));
+  const std::string prepared = cell(row, "prepared");
+  return prepared.empty() ? text : text + " · prepared: " + prepared;
+}
+
+HeadedCells rate_cells(const Json& row) {
+  const Json& problem = row.at("problem");
+  const Json& time = row.at("time");
+  const Json& workspace = row.at("workspace_bytes");
+  return {{"distribution", cell(row, "distribution")},
+          {"candidate", cell(row, "name")},
+          {"ran", cell(row, "scheme")},
+          {"engine", cell(row, "engine")},
+          {"its kernels", cell(row, "engine_details")},
+          {"m", cell(problem, "m")},
+          {"n", cell(problem, "n")},
+          {"k", cell(problem, "k")},
+          {"type", cell(problem, "type")},
+          {"batch", fmt::format("{}", batch_of(row))},
+          {"prepared", cell(row, "prepared")},
+          {"threads", cell(row, "threads")},
+          {"computed", cell(row.at("computed"), "m") + " x " + cell(row.at("computed"), "n")},
+          {"quickest", seconds_text(time.at("minimum"))},
+          {"median", seconds_text(time.at("median"))},
+          {"GFLOP/s", fmt::format("{:.4g}", 1e-9 * read_number(row.at("rate")))},
+          {"of the baselines", ratios_text(row.at("ratios"))},
+          {"of its units", percent_text(row.value("of_ceiling", Json()))},
+          {"W", number_text(row.value("power_watts", Json()))},
+          {"MHz", number_text(row.value("clock_mhz", Json()))},
+          {"largest error", check_text(row.at("check"))},
+          {"workspace", workspace.is_null() ? "-" : bytes_text(read_number(workspace))}};
+}
+
+// Returns the table of the rows of rate_row(); "" if there are none.
+std::string rate_table(const std::vector<Json>& rows) {
+  std::vector<HeadedCells> cells;
+  for (const Json& row : rows) {
+    if (is_rate_row(row)) cells.push_back(rate_cells(row.at("bench")));
+  }
+  return cells.empty() ? "" : "<h2>All rates</h2>\n" + html_table(cells);
+}
 
 std::string page_style() {
   std::string style =
@@ -92,69 +155,50 @@ std::string figure_section(const Figure& figure) {
   return html + "</section>\n";
 }
 
-std::string error_text(const Json& error) { return fmt::format("{:.3g}", read_number(error)); }
-
-// Returns a table's cell: yes, a conspicuous no, or "-" for null.
-std::string yes_or_no_cell(const Json& value) {
-  if (value.is_null()) return "<td>-</td>";
-  return value.get<bool>() ? "<td>yes</td>" : "<td class=\"no\">no</td>";
+std::string error_text(const Json& error) {
+  return error.is_null() ? "-" : fmt::format("{:.3g}", read_number(error));
 }
 
-std::string error_table_row(const Json& row) {
-  const Json& errors = row.at("errors");
-  const Json& bound = row.at("bound");
+std::string yes_or_no(const Json& value) { return value.is_null() ? "-" : value.get<bool>() ? "yes" : "no"; }
+
+HeadedCells error_cells(const Json& row) {
   const Json& problem = row.at("problem");
-  std::string html = "<tr>";
-  const auto add = [&html](const std::string& text) { html += "<td>" + escaped(text) + "</td>"; };
-  for (const char* name : {"distribution", "seed", "scheme", "engine", "accumulator"}) add(cell(row, name));
-  for (const char* name : {"m", "n", "k"}) add(cell(problem, name));
-  add(row_type(row));
-  for (const Measure& measure : measures) {
-    if (measure.kind == MeasureKind::rate) continue;
-    const Json error = errors.value(measure.member, Json());
-    add(error.is_null() ? "-" : error_text(error));
-  }
-  add(fmt::format("{:.1f} %", 100 * errors.at("correctly_rounded_fraction").get<double>()));
-  add(row.at("baseline").is_null() ? "-"
-                                   : error_text(row.at("baseline").at("errors").at("frobenius_relative")));
-  html += yes_or_no_cell(errors.at("within_contract_bound"));
-  add(bound.is_null() ? "-" : error_text(bound.at("relative")));
-  html += yes_or_no_cell(bound.is_null() ? Json() : bound.at("held"));
-  return html + "</tr>\n";
+  const Json& errors = row.at("errors");
+  const Json bound = row.at("bound").is_null() ? Json::object() : row.at("bound");
+  const Json& baseline = row.at("baseline");
+  const auto error = [&](const char* member) { return error_text(errors.value(member, Json())); };
+  return {{"distribution", cell(row, "distribution")},
+          {"seed", cell(row, "seed")},
+          {"scheme", cell(row, "scheme")},
+          {"engine", cell(row, "engine")},
+          {"accumulator", cell(row, "accumulator")},
+          {"m", cell(problem, "m")},
+          {"n", cell(problem, "n")},
+          {"k", cell(problem, "k")},
+          {"type", row_type(row)},
+          {"Frobenius", error("frobenius_relative")},
+          {"componentwise", error("max_componentwise")},
+          {"max relative", error("max_relative")},
+          {"mean relative", error("mean_relative")},
+          {"mean relative, long double", error("mean_relative_long_double")},
+          {"Max_error", error("le_gemm_max_error")},
+          {"MRED", error("le_gemm_mred")},
+          {"correctly rounded",
+           fmt::format("{:.1f} %", 100 * errors.at("correctly_rounded_fraction").get<double>())},
+          {"native Frobenius",
+           baseline.is_null() ? "-" : error_text(baseline.at("errors").at("frobenius_relative"))},
+          {"in contract", yes_or_no(errors.at("within_contract_bound"))},
+          {"a-priori bound", error_text(bound.value("relative", Json()))},
+          {"bound held", yes_or_no(bound.value("held", Json()))}};
 }
 
 // Returns the table of all rows except those of rate_row(); "" if there are no others.
 std::string error_table(const std::vector<Json>& rows) {
-  if (std::all_of(rows.begin(), rows.end(), is_rate_row)) return "";
-  std::string html = "<h2>All rows</h2>\n<div class=\"wide\"><table>\n<thead><tr>";
-  for (const char* head : {"distribution",
-                           "seed",
-                           "scheme",
-                           "engine",
-                           "accumulator",
-                           "m",
-                           "n",
-                           "k",
-                           "type",
-                           "Frobenius",
-                           "componentwise",
-                           "max relative",
-                           "mean relative",
-                           "mean relative, long double",
-                           "Max_error",
-                           "MRED",
-                           "correctly rounded",
-                           "native Frobenius",
-                           "in contract",
-                           "a-priori bound",
-                           "bound held"}) {
-    html += fmt::format("<th>{}</th>", head);
-  }
-  html += "</tr></thead>\n<tbody>\n";
+  std::vector<HeadedCells> cells;
   for (const Json& row : rows) {
-    if (!is_rate_row(row)) html += error_table_row(row);
+    if (!is_rate_row(row)) cells.push_back(error_cells(row));
   }
-  return html + "</tbody>\n</table></div>\n";
+  return cells.empty() ? "" : "<h2>All rows</h2>\n" + html_table(cells);
 }
 
 // Returns the explanation of the figures.
@@ -174,6 +218,51 @@ std::string legend_of(const std::vector<Json>& rows) {
 }
 
 }  // namespace
+
+std::string seconds_text(const Json& seconds) {
+  return seconds.is_null() ? "-" : time_text(read_number(seconds));
+}
+
+std::string percent_text(const Json& fraction) {
+  return fraction.is_null() ? "-" : fmt::format("{:.1f} %", 100 * read_number(fraction));
+}
+
+std::string check_text(const Json& check) {
+  if (check.at("promise") == "exact") return "correctly rounded";
+  return fmt::format("{:.2g} of its {}", read_number(check.at("largest_ratio")), cell(check, "promise"));
+}
+
+Json rate_row(const Json& document, const Json& row) {
+  const Json& engine = row.at("engine");
+  const bool is_device_row = on_device(row);
+  const double rate = read_number(row.at("rate"));
+  return {{"problem", row.at("problem")},
+          {"distribution", row.at("distribution")},
+          {"scheme", row.at("name")},
+          {"engine", engine.is_null() ? Json("plain loop") : engine},
+          {"accumulator", conditions_text(document, row)},
+          {"rate", is_device_row ? Json() : Json(1e-9 * rate)},
+          {"device_rate", is_device_row ? Json(1e-12 * rate) : Json()},
+          {"ratio_to_native", row.at("ratios").value("native", Json())},
+          {"of_ceiling", row.value("of_ceiling", Json())},
+          {"ceilings", is_device_row ? document.at("ceilings") : Json()},
+          {"bench", row}};
+}
+
+bool is_rate_row(const Json& row) { return row.contains("rate"); }
+
+std::string html_table(const std::vector<HeadedCells>& rows) {
+  std::string html = "<div class=\"wide\"><table>\n<thead><tr>";
+  for (const auto& [head, text] : rows.front()) html += "<th>" + escaped(head) + "</th>";
+  html += "</tr></thead>\n<tbody>\n";
+  for (const HeadedCells& row : rows) {
+    html += "<tr>";
+    for (const auto& [head, text] : row)
+      html += (text == "no" ? "<td class=\"no\">" : "<td>") + escaped(text) + "</td>";
+    html += "</tr>\n";
+  }
+  return html + "</tbody>\n</table></div>\n";
+}
 
 std::string report_page(const PageHead& head, const std::vector<Source>& sources,
                         const std::vector<Json>& rows, const std::vector<Figure>& figures) {

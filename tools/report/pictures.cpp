@@ -4,13 +4,35 @@
 
 #include <filesystem>
 #include <set>
+#include <system_error>
 
 #include "io/atomic_file.hpp"
-#include "report/charts/png.hpp"
+#include "run.hpp"
+
+extern char** environ;
 
 namespace kintsugi::tools {
 
 namespace {
+
+constexpr const char* converter = "rsvg-convert";
+
+// Runs the converter, whose file is found on PATH; this program prints its own messages about failures.
+// Returns the exit status.
+int run_converter(const std::string& flag, std::vector<std::string> words) try {
+  words.insert(words.begin(), converter);
+  return run_command(words, environ, "/dev/null");
+} catch (const std::system_error& error) {
+  fail(flag, "{} cannot be started: {} (it is in Debian's package librsvg2-bin)", converter,
+       error.code().message());
+}
+
+// Draws the picture of `svg_file` into `png_file`; fails, naming `flag`, if the converter fails.
+void write_png(const std::string& flag, const std::string& svg_file, const std::string& png_file) {
+  // The PNG has twice the SVG's pixels.
+  const int status = run_converter(flag, {"--zoom=2", "--output=" + png_file, "--", svg_file});
+  if (status != 0) fail(flag, "{} ended with status {} on {}", converter, status, svg_file);
+}
 
 // Returns a title as a part of a file name: "uniform, m = 32" gives uniform-m-32, "offset:-8" offset-minus8.
 std::string file_name(const std::string& title) {
@@ -64,6 +86,11 @@ void write_picture(const PictureFolders& folders, const std::string& name, const
 }
 
 }  // namespace
+
+void require_png(const std::string& flag) {
+  const int status = run_converter(flag, {"--version"});
+  if (status != 0) fail(flag, "{} --version ended with status {}", converter, status);
+}
 
 void make_folder(const std::string& flag, const std::string& folder) {
   std::error_code error;

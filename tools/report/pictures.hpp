@@ -1,4 +1,4 @@
-// Figures as files: an SVG for each picture, and a PNG drawn from it.
+// Figures as files: an SVG for each picture, and a PNG that librsvg's rsvg-convert draws from it.
 #pragma once
 
 #include <string>
@@ -20,5 +20,8 @@ struct PictureFolders {
 
 // Writes the pictures; returns the names of the files, in the order of figures and pictures.
 std::vector<std::string> write_pictures(const PictureFolders& folders, const std::vector<Figure>& figures);
+
+// Fails if rsvg-convert is not on PATH; `flag` is for the message.
+void require_png(const std::string& flag);
 
 }  // namespace kintsugi::tools

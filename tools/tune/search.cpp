@@ -211,8 +211,6 @@ class EstimatedSearch : Search {
 
 }  // namespace
 
-double Outcome::cost() const { return std::accumulate(site_cost.begin(), site_cost.end(), 0.0); }
-
 SearchResult search_greedily(const SearchProblem& problem, const std::vector<std::string>& names,
                              const Evaluate& evaluate) {
   return GreedySearch(problem, names, evaluate).run();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -14,7 +15,7 @@ struct Outcome {
   double error = 0;               // infinite if the program failed
   std::vector<double> site_cost;  // cost of each site
 
-  double cost() const;
+  double cost() const { return std::accumulate(site_cost.begin(), site_cost.end(), 0.0); }
 };
 
 struct SearchProblem {

@@ -108,7 +108,4 @@ template <>
 void fill(const Distribution& distribution, Side side, std::uint64_t seed,
           core::MatrixView<core::DoubleDouble> matrix);
 
-extern template void fill(const Distribution&, Side, std::uint64_t, core::MatrixView<float>);
-extern template void fill(const Distribution&, Side, std::uint64_t, core::MatrixView<double>);
-
 }  // namespace kintsugi::measure

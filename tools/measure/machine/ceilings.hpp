@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "tools/measure/machine/device.hpp"
-#include "tools/measure/machine/device_power.hpp"
 
 namespace kintsugi::measure {
 

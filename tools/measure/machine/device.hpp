@@ -1,7 +1,9 @@
-// A CUDA device for measurements, through the driver's functions alone.
+// A CUDA device for measurements, through the driver's functions and, for power and clocks, its management
+// library (NVML).
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "base/cuda/owned.hpp"
@@ -28,5 +30,30 @@ DeviceFacts device_facts();
 using DeviceMemory = core::cuda::OwnedMemory;
 using DeviceStream = core::cuda::OwnedStream;
 using DeviceGraph = core::cuda::OwnedGraph;
+
+// Current power and clock; empty if the library or the device does not report them.
+struct DeviceState {
+  std::optional<double> power_watts;
+  std::optional<double> clock_mhz;  // clock of the SMs
+};
+
+// Largest power and clocks.
+struct DeviceLimits {
+  std::optional<double> power_watts;
+  std::optional<double> clock_mhz;
+  std::optional<double> memory_clock_mhz;
+};
+
+class DeviceMonitor {
+ public:
+  // `pci_address`: as in DeviceFacts.
+  explicit DeviceMonitor(const std::string& pci_address);
+
+  DeviceLimits limits() const;
+  DeviceState now() const;
+
+ private:
+  void* device_ = nullptr;
+};
 
 }  // namespace kintsugi::measure

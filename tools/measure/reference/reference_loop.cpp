@@ -4,22 +4,75 @@
 #include <fmt/format.h>
 #include <omp.h>
 
+#include <algorithm>
 #include <bit>
 #include <charconv>
 #include <cmath>
 #include <limits>
-#include <string_view>
 #include <type_traits>
 #include <vector>
 
 #include "base/status.hpp"
 #include "base/text/nearest_name.hpp"
-#include "tools/measure/reference/double_double_product.hpp"
+#include "formats/error_free.hpp"
 
 namespace kintsugi::measure {
+
 namespace {
 
 using core::MatrixView;
+
+// ---- double-double ----
+
+// Significant bits of a sum. A step loses at most 5 u^2 of |sum| + |product|, u = 2^-53, which is less than
+// 2^-103: two-sum and the product are error-free; two additions of the low parts, each at most u of its high
+// part, lose 3 u^2; and if sum and product nearly cancel, the last fast-two-sum, whose first number is then
+// the smaller, loses another 2 u^2. A product below 2^-968 loses up to 2^-1074 more.
+constexpr int double_double_bits = 103;
+
+// Adds x times a row of B to the sums: the product and its error, two-sum, the low parts, and renormalization
+// of the pair.
+[[gnu::always_inline]] inline void add_multiple(double x, const double* __restrict b, std::int64_t n,
+                                                double* __restrict high, double* __restrict low) {
+  for (std::int64_t j = 0; j < n; ++j) {
+    const auto product = core::two_product(x, b[j]);
+    const auto sum = core::two_sum(high[j], product.value);
+    const double correction = sum.error + (low[j] + product.error);
+    high[j] = sum.value + correction;
+    low[j] = correction - (high[j] - sum.value);
+  }
+}
+
+[[gnu::always_inline]] inline void row(const double* a, const double* b, std::int64_t n, std::int64_t k,
+                                       double* high, double* low) {
+  std::fill_n(high, n, 0.0);
+  std::fill_n(low, n, 0.0);
+  for (std::int64_t l = 0; l < k; ++l) add_multiple(a[l], b + l * n, n, high, low);
+}
+
+#if defined(__x86_64__)
+[[gnu::target("avx512f,prefer-vector-width=512")]] void row_avx512(const double* a, const double* b,
+                                                                   std::int64_t n, std::int64_t k,
+                                                                   double* high, double* low) {
+  row(a, b, n, k, high, low);
+}
+
+[[gnu::target("avx2,fma")]] void row_avx2(const double* a, const double* b, std::int64_t n, std::int64_t k,
+                                          double* high, double* low) {
+  row(a, b, n, k, high, low);
+}
+#endif
+
+// Computes a row of C, n sums high + low along k: a (k) is the row of A, b (k,n) is row-major. Vectorized if
+// the CPU has fused multiply-adds.
+void double_double_row(const double* a, const double* b, std::int64_t n, std::int64_t k, double* high,
+                       double* low) {
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx512f")) return row_avx512(a, b, n, k, high, low);
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return row_avx2(a, b, n, k, high, low);
+#endif
+  row(a, b, n, k, high, low);
+}
 
 __extension__ typedef __float128 Float128;
 
@@ -62,23 +115,6 @@ float rounded(double high, double low, float) {
   return static_cast<float>(high);
 }
 
-template <class T>
-void double_double_product(MatrixView<const T> a, MatrixView<const T> b, MatrixView<T> c, int threads) {
-  const std::int64_t k = a.columns;
-  const std::vector<double> rows_of_a = widened<double>(a);
-  const std::vector<double> rows_of_b = widened<double>(b);
-#pragma omp parallel num_threads(threads)
-  {
-    std::vector<double> high(static_cast<std::size_t>(c.columns));
-    std::vector<double> low(high.size());
-#pragma omp for schedule(static)
-    for (std::int64_t i = 0; i < c.rows; ++i) {
-      double_double_row(rows_of_a.data() + i * k, rows_of_b.data(), c.columns, k, high.data(), low.data());
-      for (std::int64_t j = 0; j < c.columns; ++j) c(i, j) = rounded(high[j], low[j], T{});
-    }
-  }
-}
-
 // ---- MPFR ----
 
 // MPFR is opened when one of its numbers is asked for, so that no program needs it to start. Its types and
@@ -89,7 +125,6 @@ struct MpfrNumber {
   long exponent;
   unsigned long* limbs;
 };
-constexpr int to_nearest = 0;  // MPFR_RNDN
 
 struct Mpfr {
   void (*init2)(MpfrNumber*, long);
@@ -130,6 +165,28 @@ const Mpfr& mpfr() {
   return functions;
 }
 
+constexpr int to_nearest = 0;  // MPFR_RNDN
+
+float rounded(const MpfrNumber* value, float) { return mpfr().get_flt(value, to_nearest); }
+double rounded(const MpfrNumber* value, double) { return mpfr().get_d(value, to_nearest); }
+
+template <class T>
+void double_double_product(MatrixView<const T> a, MatrixView<const T> b, MatrixView<T> c, int threads) {
+  const std::int64_t k = a.columns;
+  const std::vector<double> rows_of_a = widened<double>(a);
+  const std::vector<double> rows_of_b = widened<double>(b);
+#pragma omp parallel num_threads(threads)
+  {
+    std::vector<double> high(static_cast<std::size_t>(c.columns));
+    std::vector<double> low(high.size());
+#pragma omp for schedule(static)
+    for (std::int64_t i = 0; i < c.rows; ++i) {
+      double_double_row(rows_of_a.data() + i * k, rows_of_b.data(), c.columns, k, high.data(), low.data());
+      for (std::int64_t j = 0; j < c.columns; ++j) c(i, j) = rounded(high[j], low[j], T{});
+    }
+  }
+}
+
 class MpfrVector {
  public:
   MpfrVector(std::size_t size, int bits) : values_(size) {
@@ -161,9 +218,6 @@ void assign(MatrixView<const T> vectors, MpfrVector& target) {
       mpfr().set_d(target[next++], static_cast<double>(vectors(v, l)), to_nearest);
   }
 }
-
-float rounded(const MpfrNumber* value, float) { return mpfr().get_flt(value, to_nearest); }
-double rounded(const MpfrNumber* value, double) { return mpfr().get_d(value, to_nearest); }
 
 template <class T>
 void mpfr_product(int bits, MatrixView<const T> a, MatrixView<const T> b, MatrixView<T> c, int threads) {

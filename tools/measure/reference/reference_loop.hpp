@@ -40,9 +40,4 @@ void reference_loop(const Arithmetic& arithmetic, core::MatrixView<const T> a, c
 // of Numerical Algorithms, section 3.1). If products underflow, double-double loses k 2^-1074 more.
 double reference_loop_bound(const Arithmetic& arithmetic, std::int64_t k);
 
-extern template void reference_loop(const Arithmetic&, core::MatrixView<const float>,
-                                    core::MatrixView<const float>, core::MatrixView<float>, int);
-extern template void reference_loop(const Arithmetic&, core::MatrixView<const double>,
-                                    core::MatrixView<const double>, core::MatrixView<double>, int);
-
 }  // namespace kintsugi::measure
