@@ -343,8 +343,8 @@ class FuzzJudge {
       accepted = add(accepted, old_classes(core::leading_part(beta.re), beta.im, matrices_->old(i, j)));
       if (beta.im != 0) accepted = add(accepted, old_classes(sign * beta.im, 1, matrices_->old(i, j ^ 1)));
     }
-    // Native complex products have special values as the vendor library has them, and cuBLAS may multiply parts
-    // of sums by an infinite alpha before it adds them.
+    // Native complex products have special values as the vendor library has them, and cuBLAS may multiply
+    // parts of sums by an infinite alpha before it adds them.
     const bool has_finite_alpha = is_finite(core::leading_part(scalars_of(data_.alpha()).re));
     if ((parts == 2 && may_be_native()) || (!has_finite_alpha && may_be_cublas()))
       accepted |= a_nan | plus_infinity | minus_infinity;
