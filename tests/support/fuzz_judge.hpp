@@ -204,7 +204,7 @@ class FuzzJudge {
     return !are_finite(matrices_->row(i), matrices_->k) || !are_finite(matrices_->column(j), matrices_->k) ||
            !(sum_without_scalars(i, j) <= largest / 4);
   }
-  // Of the sums of any row and column.
+  // True if the sum of any row and column may overflow.
   bool any_may_overflow() const {
     return !(largest_of(matrices_->a) * largest_of(matrices_->b) * static_cast<double>(matrices_->k) <=
              largest / 4);
