@@ -1,11 +1,28 @@
 // Views of matrices: address, shape and strides, without ownership.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 namespace kintsugi::core {
 
 enum class MemorySpace : std::uint8_t { host, device };
+
+// Types of elements in device memory.
+enum class ElementType : std::uint8_t { f32, f64, c32, c64 };
+
+constexpr std::size_t element_bytes(ElementType type) {
+  return type == ElementType::f32 ? 4 : type == ElementType::c64 ? 16 : 8;
+}
+
+// Consecutive vectors of an operand, rows or columns of C, inner indices, or batch items.
+struct Interval {
+  std::int64_t first = 0;
+  std::int64_t count = 0;
+
+  std::int64_t end() const { return first + count; }
+  friend bool operator==(const Interval&, const Interval&) = default;
+};
 
 // A dense matrix with free strides; a transpose or another layout is the same data with other strides.
 template <class T>

@@ -14,6 +14,7 @@
 #include "calibrate/tasks.hpp"
 #include "engines/cuda/arch/architecture.hpp"
 #include "engines/cuda/arch/profile.hpp"
+#include "engines/cuda/device.hpp"
 #include "engines/registry.hpp"
 
 namespace kintsugi::core {
@@ -22,26 +23,23 @@ namespace {
 
 using namespace calibrate;
 
-// Returns the engine cuda, prepared for work. Fails if it cannot run here, or has no kernels to measure.
-const DeviceEngine& device_engine() {
+// Prepares the device in use. Fails if the engine cuda cannot run here, or has no kernels to measure.
+void prepare_engine() {
   const Engine* engine = find_engine("cuda");
   if (engine == nullptr) fail(Status::engine_unavailable, "this library has no engine cuda");
   if (const std::string reason = engine->unavailable_reason(); !reason.empty())
     fail(Status::engine_unavailable, "the engine cuda cannot run here: {}", reason);
-  const DeviceEngine& device = *engine->device();
-  device.prepare();
+  cuda::prepare_device();
   if (cuda::profile_in_force() == nullptr || !cuda::current_architecture().has_gemm_kernels())
     fail(Status::engine_unavailable,
          "{} cannot be calibrated: only compute capability 9.0 has the kernels whose times a calibration "
          "measures",
          engine->details());
-  return device;
 }
 
 // Runs all tasks and returns their measurements.
-std::vector<Measurement> measure_all(const DeviceEngine& engine, bool quick,
-                                     const CalibrationProgress& progress) {
-  Workbench bench(engine, quick);
+std::vector<Measurement> measure_all(bool quick, const CalibrationProgress& progress) {
+  Workbench bench(quick);
   const std::vector<Task> tasks = all_tasks(bench);
   std::vector<Measurement> measurements;
   for (std::size_t i = 0; i < tasks.size(); ++i) {
@@ -124,14 +122,14 @@ std::vector<Task> calibrate::all_tasks(Workbench& bench) {
 
 std::string calibrate_device(const std::string& file, bool quick, bool blind,
                              const CalibrationProgress& progress) {
-  const DeviceEngine& engine = device_engine();
+  prepare_engine();
   const cuda::DeviceTraits device = cuda::traits_of(cuda::device_in_use());
   const std::string target = file.empty() ? cuda::profile_file(device) : file;
   if (target.empty())
     fail(Status::bad_setting,
          "name the profile's file, or set XDG_CONFIG_HOME or HOME, in which profiles are kept");
   ProfileFile output(target);
-  const std::vector<Measurement> measurements = measure_all(engine, quick, progress);
+  const std::vector<Measurement> measurements = measure_all(quick, progress);
   cuda::Profile profile{.device = device,
                         .library_version = library_version,
                         .driver_version = cuda::driver().version,

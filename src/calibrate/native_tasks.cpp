@@ -38,12 +38,12 @@ class NativeProduct {
                                     .ldb = k,
                                     .ldc = m,
                                     .scalars = {.alpha = 1, .beta = beta},
-                                    .scratch_bytes = bench_.engine().native_scratch_bytes()};
-    if (!bench_.engine().native(queue, product, bench_.scratch()))
+                                    .scratch_bytes = cuda::vendor_workspace_bytes};
+    if (!cuda::multiply_by_vendor(queue, product, bench_.scratch()))
       fail(Status::device_error, "the vendor library refuses a product of {}", shape_.text());
   }
   void multiply_by_own_kernel(const Queue& queue, int step) const {
-    bench_.engine().multiply_unsliced(queue, tile(step));
+    cuda::multiply_unsliced(queue, tile(step));
   }
 
   double operations() const {

@@ -11,6 +11,7 @@
 #include "calibrate/tasks.hpp"
 #include "calibrate/workbench.hpp"
 #include "engines/cuda/arch/profile.hpp"
+#include "engines/cuda/device.hpp"
 #include "engines/cuda/gemm/clusters.hpp"
 #include "engines/cuda/gemm/int8_gemm.hpp"
 #include "engines/cuda/gemm/multi_term/multi_term_gemm.hpp"
@@ -72,7 +73,7 @@ SplitOperand::SplitOperand(const Workbench& bench, const SplitRule& rule, std::i
   side_.matrix = row_major_matrix(bench, vectors, k, index);
   side_.ranges = reinterpret_cast<VectorRange*>(ranges_.data());
   const DeviceSplit split{.side = side_, .rule = &rule, .slices = slices_};
-  bench.engine().split({}, {&split, 1}, {});
+  cuda::split({}, {&split, 1}, {});
 }
 
 FusedProducts::FusedProducts(const Workbench& bench, const Program& program, const Shape& shape)
@@ -111,8 +112,8 @@ std::vector<float> result_of(const Workbench& bench, const FusedProducts& produc
       cuda::driver().set_bytes_async(reinterpret_cast<cuda::Address>(bench.results()), 0xff, bytes, nullptr),
       "cuMemsetD8Async");
   cuda::multi_term_gemm({}, products.at(0), variant, bench.scratch());
-  bench.engine().copy_to_host({}, c.data(), bench.results(), bytes);
-  bench.engine().synchronize(Queue{});
+  cuda::copy_to_host({}, c.data(), bench.results(), bytes);
+  cuda::synchronize(Queue{});
   return c;
 }
 
@@ -206,7 +207,7 @@ void measure_packing(Workbench& bench, const std::string& scheme, const Shape& s
       bench.microseconds(expected(cuda::current_costs()), [&](const Queue& queue, int step) {
         DeviceSplit split{.side = target.side(), .rule = &program->split_a, .slices = target.slices()};
         split.side.matrix = row_major_matrix(bench, shape.m, shape.k, step);
-        bench.engine().split(queue, {&split, 1}, {});
+        cuda::split(queue, {&split, 1}, {});
       });
   measurements.push_back({"packing", fmt::format("{} {}", scheme, shape.text()), measured, expected});
 }
@@ -219,10 +220,9 @@ void measure_products(Workbench& bench, const std::string& scheme, const Shape& 
   const auto expected = [program, shape](const cuda::Costs& costs) {
     return cuda::expected_weighted_tile_gemm_time(device_shape(*program, shape), costs.weighted_tiles);
   };
-  const double measured =
-      bench.microseconds(expected(cuda::current_costs()), [&](const Queue& queue, int step) {
-        bench.engine().multiply_fused(queue, products.at(step), bench.scratch());
-      });
+  const double measured = bench.microseconds(
+      expected(cuda::current_costs()),
+      [&](const Queue& queue, int step) { cuda::multiply_fused(queue, products.at(step), bench.scratch()); });
   measurements.push_back({"weighted_tiles", fmt::format("{} {}", scheme, shape.text()), measured, expected});
 }
 

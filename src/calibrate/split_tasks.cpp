@@ -59,7 +59,7 @@ void measure_splits(Workbench& bench, const Program& program, const SplitShape& 
     if (!shape.splits_only_a)
       splits.push_back(
           split_of(bench, program.split_b, shape.n, shape.k, Contiguous::along_k, 2 * step + 1, next));
-    bench.engine().split(queue, splits, {});
+    cuda::split(queue, splits, {});
   });
   measurements.push_back(
       {"splits", shape.text() + (shape.splits_only_a ? ", A" : ""), measured,

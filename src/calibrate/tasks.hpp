@@ -10,7 +10,7 @@
 #include "base/text/format_text.hpp"
 #include "calibrate/workbench.hpp"
 #include "engines/cuda/arch/costs.hpp"
-#include "engines/device.hpp"
+#include "engines/cuda/step_data.hpp"
 #include "schemes/program.hpp"
 
 namespace kintsugi::core::calibrate {

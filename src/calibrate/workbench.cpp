@@ -4,6 +4,8 @@
 #include <random>
 #include <vector>
 
+#include "engines/cuda/device.hpp"
+
 namespace kintsugi::core::calibrate {
 
 namespace {
@@ -33,9 +35,8 @@ double median(std::vector<double>& times) {
 
 }  // namespace
 
-Workbench::Workbench(const DeviceEngine& engine, bool quick)
-    : engine_(engine), rounds_(quick ? 3 : 7), matrices_(matrix_bytes), results_(result_bytes),
-      scratch_(scratch_bytes) {}
+Workbench::Workbench(bool quick)
+    : rounds_(quick ? 3 : 7), matrices_(matrix_bytes), results_(result_bytes), scratch_(scratch_bytes) {}
 
 void Workbench::fill(ElementType type) {
   const bool is_single = type == ElementType::f32 || type == ElementType::c32;
@@ -61,7 +62,7 @@ double Workbench::microseconds(double expected, const std::function<void(const Q
   // power limit.
   constexpr double long_step = 300;
   const double round_time = expected < long_step ? 3e3 : 30e3;
-  engine_.synchronize();
+  cuda::synchronize();
   const cuda::OwnedStream stream;
   const cuda::OwnedGraph graph(stream, [&] {
     for (int i = 0; i < steps; ++i) step({QueueKind::cuda, stream.native()}, i);

@@ -6,16 +6,14 @@
 
 #include "base/cuda/owned.hpp"
 #include "base/queue.hpp"
-#include "engines/device_engine.hpp"
+#include "engines/cuda/steps.hpp"
 
 namespace kintsugi::core::calibrate {
 
 class Workbench {
  public:
   // `quick`: times are medians of fewer repetitions.
-  Workbench(const DeviceEngine& engine, bool quick);
-
-  const DeviceEngine& engine() const { return engine_; }
+  explicit Workbench(bool quick);
 
   // Fills the memory of matrices with random numbers in [-1, 1]: FP32 for f32 and c32, else FP64. Clears the
   // results.
@@ -40,7 +38,6 @@ class Workbench {
   static constexpr std::size_t scratch_bytes = std::size_t{256} << 20;
 
  private:
-  const DeviceEngine& engine_;
   int rounds_;
   cuda::OwnedMemory matrices_, results_, scratch_;
   std::size_t filled_width_ = 0;  // bytes of a number in the memory of matrices; 0: it is not filled yet

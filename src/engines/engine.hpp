@@ -74,9 +74,6 @@ struct NativeCosts {
   double element = 0;  // per element of A, B or C: its transfer through memory
 };
 
-class DeviceContexts;
-class DeviceEngine;
-
 // Capabilities of an engine on this machine, and the form in which it expects slices.
 class EngineCapabilities {
  public:
@@ -133,8 +130,8 @@ class EngineCosts {
   virtual NativeCosts native_costs() const { return {}; }
   // Seconds of one multiply-add, the unit of these costs; 0 if unknown.
   virtual double product_seconds() const { return 0; }
-  // Time of a native double-double product divided by the time of a native FP32 product.
-  virtual double native_double_double_time_ratio() const = 0;
+  // Time of a native double-double product divided by the time of a native FP32 product; 0: there are none.
+  virtual double native_double_double_time_ratio() const { return 0; }
 };
 
 // Products of matrices in host memory.
@@ -164,17 +161,21 @@ class HostProducts {
   virtual void native(const NativeProduct<DoubleDouble>& product) const = 0;
 };
 
-class Engine : public EngineCapabilities, public EngineCosts, public HostProducts {
+class Engine : public EngineCapabilities, public EngineCosts {
  public:
-  // Returns the steps for matrices in the engine's own memory (engines/device_engine.hpp); nullptr if the
-  // engine multiplies in host memory, by multiply() and native().
-  virtual const DeviceEngine* device() const { return nullptr; }
-  // Returns the contexts to which that memory belongs (engines/device_context.hpp); nullptr if device() is
-  // nullptr.
-  virtual const DeviceContexts* contexts() const { return nullptr; }
-
   virtual std::string_view name() const = 0;
   virtual std::string_view summary() const = 0;
+
+  // Returns the products of matrices in host memory; nullptr if the engine multiplies in the memory of its
+  // devices, as cuda does by the functions of engines/cuda/steps.hpp.
+  virtual const HostProducts* host() const { return nullptr; }
+  bool is_device() const { return host() == nullptr; }
+};
+
+// An engine that multiplies in host memory.
+class HostEngine : public Engine, public HostProducts {
+ public:
+  const HostProducts* host() const final { return this; }
 };
 
 }  // namespace kintsugi::core

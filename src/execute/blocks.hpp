@@ -4,15 +4,10 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "base/view.hpp"
 #include "planner/plan.hpp"
 
 namespace kintsugi::core {
-
-// Consecutive vectors of an operand, or rows or columns of C.
-struct Interval {
-  std::int64_t first = 0;
-  std::int64_t count = 0;
-};
 
 // Cuts `whole` into consecutive intervals of at most `edge` vectors, and calls visit(interval) for each.
 template <class Visit>

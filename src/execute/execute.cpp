@@ -81,13 +81,13 @@ void run_program(const Plan& plan, const Blocking& blocking, const Program& prog
       slices_a = split_vectors(a, {block.row, block.rows}, plan.threads);
     sums.rows = block.rows;
     sums.columns = slices_b.vectors;
-    plan.engine->multiply({.schedule = &program.schedule,
-                           .a = slices_a,
-                           .b = slices_b,
-                           .sums = sums,
-                           .accumulator = accumulator,
-                           .scratch = memory.scratch,
-                           .threads = plan.threads});
+    plan.engine->host()->multiply({.schedule = &program.schedule,
+                                   .a = slices_a,
+                                   .b = slices_b,
+                                   .sums = sums,
+                                   .accumulator = accumulator,
+                                   .scratch = memory.scratch,
+                                   .threads = plan.threads});
     const Accumulators to_recombine =
         program.schedule.tiles.depth == 0
             ? sums
@@ -362,7 +362,7 @@ void execute(const Plan& plan, const Operands& operands, Report& report) {
     return with_element_type(problem, [&]<class T>() { scale_results<T>(plan, operands); });
   }
   if (plan.is_offloaded()) return offload(plan, operands, report);
-  if (plan.engine->device() != nullptr) return stage(plan, operands, report);
+  if (plan.engine->is_device()) return stage(plan, operands, report);
   with_element_type(problem, [&]<class T>() { multiply_all<T>(plan, operands, report); });
 }
 

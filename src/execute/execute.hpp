@@ -22,7 +22,7 @@
 namespace kintsugi::core {
 
 struct DevicePrepared;  // execute/device/prepare.hpp
-struct DeviceReport;    // engines/device.hpp
+struct DeviceReport;    // engines/cuda/step_data.hpp
 
 // An operand that is split once and used in many executions. It has a dense copy of the operand. It also has
 // slices by the first candidate of its plan that accepts the operand's ranges, unless that candidate is

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 
+#include "engines/cuda/copy_times.hpp"
 #include "planner/plan.hpp"
 #include "schemes/program.hpp"
 #include "split/tiles.hpp"
@@ -31,21 +32,6 @@ struct Ozaki1Counts {
   double summation_seconds = 0;
 };
 
-// Seconds that the threads of one direction spent, all of them together.
-struct OffloadCopyTimes {
-  int threads = 0;
-  double waiting = 0;   // for the device, which reads or fills pinned memory
-  double copying = 0;   // between pageable and pinned memory
-  double queueing = 0;  // copies of the device
-
-  void add(const OffloadCopyTimes& other) {
-    threads += other.threads;
-    waiting += other.waiting;
-    copying += other.copying;
-    queueing += other.queueing;
-  }
-};
-
 // Seconds of the threads that steer a device, all of them together.
 struct OffloadSeconds {
   double preparation = 0;   // plans, device memory, threads
@@ -53,8 +39,8 @@ struct OffloadSeconds {
   double launches = 0;      // of products
   double result_waits = 0;  // until C was complete, after the last product's launch
   double end = 0;           // reports, and what preparation made
-  OffloadCopyTimes uploads{};
-  OffloadCopyTimes downloads{};
+  CopyTimes uploads{};
+  CopyTimes downloads{};
 
   void add(const OffloadSeconds& other) {
     preparation += other.preparation;

@@ -5,8 +5,7 @@
 #include "base/floating_environment.hpp"
 #include "base/version.hpp"
 #include "calibrate/calibrate.hpp"
-#include "execute/device/offload/kept_operands.hpp"
-#include "execute/device/offload/owned.hpp"
+#include "execute/device/memory.hpp"
 #include "front/calls.hpp"
 #include "front/check.hpp"
 #include "front/plan_cache.hpp"
@@ -247,10 +246,7 @@ kintsugi_status kintsugi_ddgemm(kintsugi_handle handle, kintsugi_layout layout, 
 kintsugi_status kintsugi_release_caches(void) {
   return guarded([] {
     plan_cache().clear();
-    release_pinned_chunks();
-    release_spare_queues();
-    release_kept_operands();
-    release_kept_memory();
+    release_device_caches();
   });
 }
 

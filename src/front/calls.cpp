@@ -79,7 +79,7 @@ void log_execution(const LogSink& log, const Report& report) noexcept {
 std::shared_ptr<const DeviceReportMemory> reserve_device_report(kintsugi_handle handle, const Plan& plan,
                                                                 const Queue& queue) {
   if (handle == nullptr || plan.problem.memory != MemorySpace::device || plan.is_native()) return nullptr;
-  return handle->device_reports.of_caller(*plan.engine, queue);
+  return handle->device_reports.of_caller(queue);
 }
 
 std::shared_ptr<const Plan> make_uncached_plan(kintsugi_handle handle, const Problem& problem,

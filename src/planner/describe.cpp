@@ -93,7 +93,7 @@ const char* prepared_words(const Problem& problem) {
 
 std::string native_words(const Plan& plan, const Candidate& candidate) {
   const char* type = operand_words(plan.problem);
-  if (plan.engine->device() != nullptr && plan.widest_emulation() != nullptr) {
+  if (plan.engine->is_device() && plan.widest_emulation() != nullptr) {
     return fmt::format(
         "The native {} product of engine {}'s own kernel, for operands that no emulation accepts.", type,
         plan.engine->name());
@@ -136,7 +136,7 @@ std::string candidate_words(const Plan& plan, const Candidate& candidate) {
   if (candidate.scheme == nullptr) return native_words(plan, candidate);
   if (candidate.program.recombination == Recombination::exact_sums)
     return fmt::format("{}: every element summed exactly and rounded once, on the {}.",
-                       candidate.scheme_name(), plan.engine->device() != nullptr ? "device" : "host");
+                       candidate.scheme_name(), plan.engine->is_device() ? "device" : "host");
   std::string words = program_words(candidate);
   if (candidate.checked) {
     words += " Every element is checked when it is computed; the next candidates compute those that fail.";

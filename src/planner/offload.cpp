@@ -9,8 +9,9 @@
 #include "base/memory.hpp"
 #include "base/status.hpp"
 #include "base/view.hpp"
-#include "engines/device_context.hpp"
-#include "engines/device_engine.hpp"
+#include "engines/cuda/device.hpp"
+#include "engines/cuda/steps.hpp"
+#include "engines/cuda/transfers.hpp"
 #include "engines/registry.hpp"
 #include "planner/candidates/device.hpp"
 #include "planner/problem.hpp"
@@ -23,15 +24,15 @@ namespace {
 constexpr std::int64_t edge_multiple = 128;
 
 // Returns the indices of `range` from `first` on, at most `count` of them.
-IndexRange part_of(const IndexRange& range, std::int64_t first, std::int64_t count) {
+Interval part_of(const Interval& range, std::int64_t first, std::int64_t count) {
   return {first, std::min(count, range.end() - first)};
 }
 
 // Cuts a side into loads. The first and the last one are small.
-std::vector<IndexRange> graded_parts(const IndexRange& side) {
+std::vector<Interval> graded_parts(const Interval& side) {
   constexpr std::array sixteenths{1, 2, 4, 4, 3, 2};
   constexpr std::int64_t min_part = 512;  // products of fewer vectors use a small part of a device
-  std::vector<IndexRange> parts;
+  std::vector<Interval> parts;
   std::int64_t first = side.first;
   std::int64_t wanted = 0;  // end of the current load, in sixteenths of the side
   for (const int share : sixteenths) {
@@ -51,7 +52,7 @@ class StripContents {
   StripContents(Side side, int strips) : side_(side), contents_(static_cast<std::size_t>(strips)) {}
 
   // Returns the strip with these vectors; if there is none, adds a load to the step.
-  int strip_with(const IndexRange& vectors, OffloadStep& step) {
+  int strip_with(const Interval& vectors, OffloadStep& step) {
     for (std::size_t strip = 0; strip < contents_.size(); ++strip) {
       const auto& held = contents_[strip];
       if (held && held->vectors == vectors && held->inner == step.inner && held->items == step.items)
@@ -72,7 +73,7 @@ class StripContents {
 };
 
 // Cuts a side into four loads, or returns nothing if they would be too small.
-std::vector<IndexRange> quarters(const IndexRange& side, std::size_t element_bytes) {
+std::vector<Interval> quarters(const Interval& side, std::size_t element_bytes) {
   // Lines of C, or of an operand whose vectors are not contiguous, become as short as a load. On the host
   // lines of 16 KiB and less are copied so much slower that n = 8192 took 35 to 41 ms in quarters and 33 with
   // a whole A; n = 16384 took 155 to 167 ms and 174 (FP64, H100).
@@ -80,7 +81,7 @@ std::vector<IndexRange> quarters(const IndexRange& side, std::size_t element_byt
   constexpr std::size_t min_bytes = std::size_t{32} << 10;
   const std::int64_t count = round_up(divide_up(side.count, parts), edge_multiple);
   if (static_cast<std::size_t>(count) * element_bytes < min_bytes) return {};
-  std::vector<IndexRange> loads;
+  std::vector<Interval> loads;
   for (std::int64_t first = side.first; first < side.end(); first += count)
     loads.push_back(part_of(side, first, count));
   return loads;
@@ -92,7 +93,7 @@ std::vector<IndexRange> quarters(const IndexRange& side, std::size_t element_byt
 // x = 0.5 of both together is loaded, and 2 x - 1 of C from then on, which is less.
 class GrowingSteps {
  public:
-  GrowingSteps(const OffloadPart& part, const IndexRange& inner, std::size_t element_bytes)
+  GrowingSteps(const OffloadPart& part, const Interval& inner, std::size_t element_bytes)
       : part_(part), inner_(inner) {
     rows_ = quarters(part.rows, element_bytes);
     columns_ = quarters(part.columns, element_bytes);
@@ -123,11 +124,11 @@ class GrowingSteps {
   }
 
  private:
-  void load(Side side, const IndexRange& vectors, std::int64_t position) {
+  void load(Side side, const Interval& vectors, std::int64_t position) {
     loads_.push_back({side, vectors, inner_, part_.items, 0, position, false});
   }
 
-  void multiply(const IndexRange& rows, const IndexRange& columns) {
+  void multiply(const Interval& rows, const Interval& columns) {
     OffloadStep step{.rows = rows, .columns = columns, .inner = inner_, .items = part_.items};
     step.loads = std::exchange(loads_, {});
     step.row = rows.first - part_.rows.first;
@@ -136,9 +137,9 @@ class GrowingSteps {
   }
 
   const OffloadPart& part_;
-  const IndexRange inner_;
-  std::vector<IndexRange> rows_, columns_;  // the loads of A and of B
-  std::vector<OffloadLoad> loads_;          // loads that no step has yet
+  const Interval inner_;
+  std::vector<Interval> rows_, columns_;  // the loads of A and of B
+  std::vector<OffloadLoad> loads_;        // loads that no step has yet
   std::vector<OffloadStep> steps_;
 };
 
@@ -157,7 +158,7 @@ class StripSteps {
   }
 
  private:
-  void add_items(const IndexRange& items) {
+  void add_items(const Interval& items) {
     const std::int64_t strips = divide_up(part_.columns.count, layout_.columns);
     for (std::int64_t row = part_.rows.first; row < part_.rows.end(); row += layout_.rows) {
       for (std::int64_t number = 0; number < strips; ++number) {
@@ -173,7 +174,7 @@ class StripSteps {
 
   // Adds the steps over all inner indices of a tile of C.
   void add_tile(const OffloadStep& tile) {
-    const IndexRange all_inner{0, problem_.k};
+    const Interval all_inner{0, problem_.k};
     for (std::int64_t inner = 0; inner < problem_.k; inner += layout_.inner) {
       OffloadStep step = tile;
       step.inner = part_of(all_inner, inner, layout_.inner);
@@ -240,7 +241,7 @@ double copied_elements(const Problem& problem, const OffloadPart& part, const Of
 }
 
 std::vector<OffloadPart> parts_of_batch(const Problem& problem, int devices) {
-  const IndexRange items{0, problem.batch_count};
+  const Interval items{0, problem.batch_count};
   const std::int64_t count = divide_up(problem.batch_count, devices);
   std::vector<OffloadPart> parts;
   for (std::int64_t first = 0; first < items.count; first += count)
@@ -268,30 +269,27 @@ std::vector<OffloadPart> offload_parts(const Problem& problem, int devices) {
   const bool cuts_columns = problem.n >= problem.m;
   // A narrower part would not pay off: one device multiplies it sooner than another device receives A or B.
   constexpr std::int64_t min_width = 1024;
-  const IndexRange side{0, cuts_columns ? problem.n : problem.m};
+  const Interval side{0, cuts_columns ? problem.n : problem.m};
   const std::int64_t width = std::max(min_width, round_up(divide_up(side.count, devices), edge_multiple));
   std::vector<OffloadPart> parts;
   for (std::int64_t first = 0; first < side.count; first += width) {
-    const IndexRange range = part_of(side, first, width);
+    const Interval range = part_of(side, first, width);
     parts.push_back(cuts_columns ? OffloadPart{{0, problem.m}, range} : OffloadPart{range, {0, problem.n}});
   }
   return parts;
 }
 
-std::int64_t strip_pitch(std::int64_t length) {
-  constexpr std::int64_t alignment = 16;
-  return round_up(length, alignment);
-}
-
 std::int64_t strip_stride(std::int64_t rows, std::int64_t columns) {
-  return strip_pitch(rows) * strip_pitch(columns);  // either side may be contiguous: both are padded
+  return cuda::line_pitch(rows) *
+         cuda::line_pitch(columns);  // either side may be contiguous: both are padded
 }
 
 std::size_t strip_bytes(const Problem& problem, const OffloadLayout& layout) {
   const std::size_t element = problem.element_bytes();
   const auto bytes = [&](int strips, std::int64_t rows, std::int64_t columns) {
     return static_cast<std::size_t>(strips) *
-           array_bytes(layout.items, array_bytes(strip_pitch(rows), strip_pitch(columns), element), 1);
+           array_bytes(layout.items, array_bytes(cuda::line_pitch(rows), cuda::line_pitch(columns), element),
+                       1);
   };
   return bytes(layout.strips_a, layout.rows, layout.inner) +
          bytes(layout.strips_b, layout.columns, layout.inner) +
@@ -331,7 +329,7 @@ namespace {
 
 const Engine* find_offload_engine() {
   for (const Engine* engine : all_engines()) {
-    if (engine->device() != nullptr && engine->device()->transfers() != nullptr) return engine;
+    if (engine->is_device()) return engine;
   }
   return nullptr;
 }
@@ -387,7 +385,7 @@ OffloadTimes expected_offload_times(const Plan& host, const Plan& device) {
   OffloadTimes times;
   const auto items = static_cast<double>(problem.batch_count);
   times.host = host.engine->product_seconds() * width * parts * parts * items * m * n * k / threads;
-  const auto product = device.engine->device()->vendor_time(
+  const auto product = cuda::expected_vendor_time(
       {element_type(problem), problem.m, problem.n, problem.k, problem.batch_count});
   if (!product) return times;
   const double bytes = static_cast<double>(problem.element_bytes()) * items * (m * k + k * n + m * n);
@@ -408,8 +406,7 @@ std::string obstacle_of_time(const Plan& host, const Plan& device) {
 // Makes the device's plan, or returns the reason why there is none. Offloaded products are limited by
 // copies and by the memory that they may take, so they have no step of Strassen's algorithm.
 std::string make_offloaded_plan(const Plan& host, const Engine& engine, Plan& device) {
-  const DeviceEngine& memory = *engine.device();
-  const ContextScope scope(*engine.contexts(), memory.transfers()->primary_context(0));
+  const cuda::ContextScope scope(cuda::primary_context(0));
   if (!scope.entered()) return "the context of device 0 is gone";
   Problem problem = host.problem;
   problem.memory = MemorySpace::device;

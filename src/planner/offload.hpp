@@ -11,14 +11,6 @@
 
 namespace kintsugi::core {
 
-struct IndexRange {
-  std::int64_t first = 0;
-  std::int64_t count = 0;
-
-  std::int64_t end() const { return first + count; }
-  friend bool operator==(const IndexRange&, const IndexRange&) = default;
-};
-
 // Device memory of an offloaded product. A strip of A holds up to `rows` rows of op(A), and a strip of B up
 // to `columns` columns of op(B), each with `inner` inner indices. A strip of C holds rows x columns elements.
 // An operand that fits the device has one strip. Other operands, and the operands of a batch, have two
@@ -36,9 +28,9 @@ struct OffloadLayout {
 // A copy of vectors into a strip.
 struct OffloadLoad {
   Side side = Side::a;
-  IndexRange vectors{};
-  IndexRange inner{};
-  IndexRange items{0, 1};
+  Interval vectors{};
+  Interval inner{};
+  Interval items{0, 1};
   int strip = 0;
   std::int64_t position = 0;  // position of the first vector in the strip
   bool replaces = false;      // true: the load overwrites vectors that earlier steps multiply
@@ -47,10 +39,10 @@ struct OffloadLoad {
 // Loads, and then a product. Its operands consist of whole loads.
 struct OffloadStep {
   std::vector<OffloadLoad> loads{};
-  IndexRange rows{};     // rows of C
-  IndexRange columns{};  // columns of C
-  IndexRange inner{};
-  IndexRange items{0, 1};  // batch items
+  Interval rows{};     // rows of C
+  Interval columns{};  // columns of C
+  Interval inner{};
+  Interval items{0, 1};  // batch items
   int strip_a = 0;
   int strip_b = 0;
   int strip_c = 0;
@@ -63,9 +55,9 @@ struct OffloadStep {
 
 // Rows and columns of C, and items of a batch, that one device computes.
 struct OffloadPart {
-  IndexRange rows;
-  IndexRange columns;
-  IndexRange items{0, 1};
+  Interval rows;
+  Interval columns;
+  Interval items{0, 1};
 
   std::int64_t elements() const { return rows.count * columns.count * items.count; }
 };
@@ -74,9 +66,6 @@ struct OffloadPart {
 // multiples of 128. Each part has at least 1024 rows or columns, so a small C has fewer parts than there are
 // devices.
 std::vector<OffloadPart> offload_parts(const Problem& problem, int devices);
-
-// Returns the distance of a strip's lines in device memory, in elements, if `length` is the longest line.
-std::int64_t strip_pitch(std::int64_t length);
 
 // Returns the number of elements from one batch item to the next in a strip of A, B or C.
 std::int64_t strip_stride(std::int64_t rows, std::int64_t columns);

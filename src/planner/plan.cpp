@@ -10,7 +10,7 @@
 #include "base/status.hpp"
 #include "base/text/nearest_name.hpp"
 #include "base/threads.hpp"
-#include "engines/device_engine.hpp"
+#include "engines/cuda/steps.hpp"
 #include "engines/engine.hpp"
 #include "engines/registry.hpp"
 #include "planner/candidates/candidates.hpp"
@@ -42,7 +42,7 @@ std::int64_t largest_size(const Problem& problem) {
 
 // False for double-double operands on a device, since devices have no kernels for them.
 bool multiplies(const Engine& engine, OperandType type) {
-  return type != OperandType::dd || engine.device() == nullptr;
+  return type != OperandType::dd || !engine.is_device();
 }
 
 void check_settings_of(const Engine& engine) {
@@ -57,7 +57,7 @@ const Engine& first_available_engine(const Problem& problem, std::int64_t size,
                                      std::vector<std::string>& warnings) {
   std::string reasons;
   for (const Engine* engine : all_engines()) {
-    if ((engine->device() != nullptr) != (problem.memory == MemorySpace::device)) continue;
+    if (engine->is_device() != (problem.memory == MemorySpace::device)) continue;
     if (!multiplies(*engine, problem.type)) {
       reasons +=
           fmt::format("; {}: it does not multiply {} operands", engine->name(), type_name(problem.type));
@@ -98,7 +98,7 @@ const Engine& select_engine(const Problem& problem, const std::string& name,
     fail(Status::not_supported, "engine {} does not multiply {} operands; reference and cpu do", name,
          type_name(problem.type));
   }
-  if (problem.memory == MemorySpace::device && engine->device() == nullptr) {
+  if (problem.memory == MemorySpace::device && !engine->is_device()) {
     fail(Status::not_supported, "engine {} works on the host's memory, and A, B and C are in a device's",
          name);
   }
@@ -141,7 +141,7 @@ void select_candidates(Plan& plan) {
   }
   plan.candidates = checked_by_policy(plan);
   if (!plan.candidates.empty()) return;
-  if (plan.engine->device() == nullptr) {
+  if (!plan.engine->is_device()) {
     plan.candidates = host_candidates(plan);
   } else if (native_meets(plan.contract, plan.problem)) {
     DeviceFallbackChain chain = device_candidates(plan);
@@ -177,7 +177,7 @@ void limit_threads(Plan& plan) {
 void set_workspace(Plan& plan) {
   plan.blocking = fit_blocking(plan, plan.request.workspace_limit);
   // An engine with a device copies host matrices to it in stages, without host workspace.
-  const bool is_staged = plan.engine->device() != nullptr && plan.problem.memory == MemorySpace::host;
+  const bool is_staged = plan.engine->is_device() && plan.problem.memory == MemorySpace::host;
   plan.workspace_bytes = is_staged ? 0 : workspace_bytes(plan, plan.blocking);
 }
 
@@ -213,8 +213,8 @@ PlanSurroundings surroundings_of(const Problem& problem) {
   PlanSurroundings surroundings{.context = {}, .threads = omp_get_max_threads(), .fork_depth = fork_depth()};
   if (problem.memory == MemorySpace::device) {
     for (const Engine* engine : all_engines()) {
-      if (engine->contexts() == nullptr || !engine->unavailable_reason().empty()) continue;
-      surroundings.context = engine->contexts()->current();
+      if (!engine->is_device() || !engine->unavailable_reason().empty()) continue;
+      surroundings.context = cuda::current_context();
       break;
     }
   }
@@ -222,8 +222,7 @@ PlanSurroundings surroundings_of(const Problem& problem) {
 }
 
 bool runs_in_callers_context(const Plan& plan) {
-  return plan.engine->contexts() == nullptr || plan.is_offloaded() ||
-         plan.context == plan.engine->contexts()->current();
+  return !plan.engine->is_device() || plan.is_offloaded() || plan.context == cuda::current_context();
 }
 
 namespace {
@@ -242,9 +241,9 @@ Plan plan_with(const Problem& problem, const Settings& given, const Allocator& a
   plan.request.assumes_gain = gain == Gain::assumed;
   plan.threads = usable_threads(plan.request.threads == 0 ? omp_get_max_threads() : plan.request.threads);
   plan.engine = engine != nullptr ? engine : &select_engine(problem, plan.request.engine, plan.warnings);
-  if (plan.engine->device() != nullptr) {
-    plan.engine->device()->prepare();
-    plan.context = plan.engine->contexts()->current();
+  if (plan.engine->is_device()) {
+    cuda::prepare_device();
+    plan.context = cuda::current_context();
   }
   plan.contract = contract_of(plan.request, problem);
   select_candidates(plan);

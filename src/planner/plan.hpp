@@ -13,7 +13,7 @@
 #include "base/queue.hpp"
 #include "base/settings.hpp"
 #include "base/view.hpp"
-#include "engines/device_context.hpp"
+#include "engines/cuda/device.hpp"
 #include "engines/engine.hpp"
 #include "planner/contract.hpp"
 #include "planner/problem.hpp"
@@ -165,7 +165,7 @@ Blocking smaller_blocking(const Blocking& blocking, std::int64_t multiple);
 
 // Returns the number of which the rows and columns of every block must be multiples. If bits of C depend on
 // the engine's tiles, this is the size of a tile, so that blocking does not move tiles. Bits of fused and
-// integer products do not depend on tiles (engines/device.hpp), so their blocks may begin wherever slices can
+// integer products do not depend on tiles (engines/cuda/step_data.hpp), so their blocks may begin wherever slices can
 // be cut.
 std::int64_t block_multiple(const Plan& plan);
 

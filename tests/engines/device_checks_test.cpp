@@ -1,5 +1,5 @@
 // Tests how kernels select the checked candidate that computes a block of C.
-#include "engines/device_checks.hpp"
+#include "engines/cuda/recombine/checked/checks.hpp"
 
 #include <gtest/gtest.h>
 

@@ -5,13 +5,14 @@
 #include <set>
 #include <vector>
 
-#include "execute/device/offload/copy_workers.hpp"
+#include "engines/cuda/transfers.hpp"
+#include "planner/offload.hpp"
 
 namespace kintsugi::test {
 namespace {
 
-using core::PartOfStrip;
-using core::StoredMatrix;
+using core::cuda::PartOfStrip;
+using core::cuda::StoredMatrix;
 
 // Cuts `count` indices at random multiples of 16.
 std::vector<std::int64_t> random_cuts(std::mt19937_64& random, std::int64_t count) {
@@ -25,7 +26,7 @@ std::vector<std::int64_t> random_cuts(std::mt19937_64& random, std::int64_t coun
 
 void insert_elements(const StoredMatrix& strip, const PartOfStrip& part, std::int64_t length,
                      std::set<const std::byte*>& addresses) {
-  const StoredMatrix stored = core::stored_in(strip, part, length);
+  const StoredMatrix stored = core::cuda::stored_in(strip, part, length);
   for (std::int64_t i = 0; i < part.rows; ++i) {
     for (std::int64_t j = 0; j < part.columns; ++j)
       EXPECT_TRUE(addresses.insert(stored.at(i, j)).second) << part.row + i << ", " << part.column + j;

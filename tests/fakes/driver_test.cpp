@@ -10,8 +10,8 @@
 #include "base/status.hpp"
 #include "engines/cuda/common/launch.hpp"
 #include "engines/cuda/cublas.hpp"
+#include "engines/cuda/device.hpp"
 #include "engines/cuda/split/split_task.hpp"
-#include "engines/device_engine.hpp"
 #include "engines/registry.hpp"
 #include "fakes/steering.hpp"
 
@@ -19,8 +19,6 @@ namespace kintsugi::test {
 namespace {
 
 using testing::HasSubstr;
-
-const core::DeviceEngine& device() { return *core::find_engine("cuda")->device(); }
 
 TEST(FakeDriver, EngineIsAvailable) {
   EXPECT_TRUE(core::cuda::driver().complete);
@@ -31,21 +29,21 @@ TEST(FakeDriver, EngineIsAvailable) {
 
 // A child of a process that has used CUDA gets an error that says so, and calls no function of the driver.
 TEST(FakeDriver, IsAnErrorInAForkedChild) {
-  device().prepare();
-  std::byte* memory = device().allocate({core::QueueKind::cuda, nullptr}, 8, 0);
+  core::cuda::prepare_device();
+  std::byte* memory = core::cuda::allocate({core::QueueKind::cuda, nullptr}, 8, 0);
   fake_cuda_forget();
   const pid_t child = ::fork();
   if (child == 0) {
     const core::Engine& engine = *core::find_engine("cuda");
     bool error_is_right = false;
     try {
-      device().allocate({core::QueueKind::cuda, nullptr}, 8, 0);
+      core::cuda::allocate({core::QueueKind::cuda, nullptr}, 8, 0);
     } catch (const core::Error& error) {
       error_is_right =
           error.status() == core::Status::engine_unavailable &&
           std::string(error.what()).find("was forked by one that uses CUDA") != std::string::npos;
     }
-    device().deallocate({core::QueueKind::cuda, nullptr}, memory);
+    core::cuda::deallocate({core::QueueKind::cuda, nullptr}, memory);
     const bool unavailable = !engine.unavailable_reason().empty() && !engine.requirements().empty();
     ::_exit(error_is_right && unavailable && events().empty() ? 0 : 1);
   }
@@ -53,22 +51,22 @@ TEST(FakeDriver, IsAnErrorInAForkedChild) {
   ASSERT_EQ(::waitpid(child, &status, 0), child);
   EXPECT_EQ(status, 0);
   EXPECT_EQ(core::cuda::driver().reason, "") << "in the parent";
-  device().deallocate({core::QueueKind::cuda, nullptr}, memory);
+  core::cuda::deallocate({core::QueueKind::cuda, nullptr}, memory);
 }
 
 TEST(FakeDriver, CopiesToTheDeviceAndBackKeepValues) {
-  device().prepare();
+  core::cuda::prepare_device();
   const core::Queue queue{core::QueueKind::cuda, nullptr};
   const int before = fake_cuda_allocations();
   const double value = 6.75;
   double copied_back = 0;
   fake_cuda_forget();
-  std::byte* memory = device().allocate(queue, sizeof value, 0);
+  std::byte* memory = core::cuda::allocate(queue, sizeof value, 0);
   EXPECT_EQ(fake_cuda_allocations(), before + 1);
-  device().copy_to_device(queue, memory, &value, sizeof value);
-  device().copy_to_host(queue, &copied_back, memory, sizeof value);
-  device().synchronize(queue);
-  device().deallocate(queue, memory);
+  core::cuda::copy_to_device(queue, memory, &value, sizeof value);
+  core::cuda::copy_to_host(queue, &copied_back, memory, sizeof value);
+  core::cuda::synchronize(queue);
+  core::cuda::deallocate(queue, memory);
   EXPECT_EQ(copied_back, value);
   EXPECT_EQ(fake_cuda_allocations(), before);
   EXPECT_THAT(events(),
@@ -78,9 +76,9 @@ TEST(FakeDriver, CopiesToTheDeviceAndBackKeepValues) {
 }
 
 TEST(FakeDriver, FailedAllocationReturnsNull) {
-  device().prepare();
+  core::cuda::prepare_device();
   const FakeVariable steered("FAKE_CUDA_FAIL_ALLOCATION", "1");
-  EXPECT_EQ(device().allocate({core::QueueKind::cuda, nullptr}, 8, 0), nullptr);
+  EXPECT_EQ(core::cuda::allocate({core::QueueKind::cuda, nullptr}, 8, 0), nullptr);
 }
 
 TEST(FakeDriver, UnknownKernelIsNamed) {
@@ -96,7 +94,7 @@ TEST(FakeDriver, UnknownKernelIsNamed) {
 
 TEST(FakeDriver, FailedLaunchNamesTheKernel) {
   if (core::cuda::engine_images().empty()) GTEST_SKIP() << "built without device code";
-  device().prepare();
+  core::cuda::prepare_device();
   const core::cuda::KernelName kernel{"selector", "select_candidate"};
   const core::Queue queue{core::QueueKind::cuda, nullptr};
   core::cuda::launch(kernel, {2, 3, 1}, 128, 64, queue, 1);
@@ -116,7 +114,7 @@ TEST(FakeDriver, FailedLaunchNamesTheKernel) {
 
 TEST(FakeDriver, KernelsThatWaitForEarlierOnesMayOverlap) {
   if (core::cuda::engine_images().empty()) GTEST_SKIP() << "built without device code";
-  device().prepare();
+  core::cuda::prepare_device();
   const core::Queue queue{core::QueueKind::cuda, nullptr};
   const core::cuda::KernelName waits{"selector", "select_candidate", core::cuda::waits_for_grid_dependency};
   const core::cuda::KernelName does_not_wait{"scale", "scale_f32"};
@@ -139,7 +137,7 @@ TEST(FakeDriver, KernelsThatWaitForEarlierOnesMayOverlap) {
 // Hopper has no grid-dependency wait either.
 TEST(FakeDriver, KernelsCompiledFromOldPtxDoNotOverlap) {
   if (core::cuda::engine_images().empty()) GTEST_SKIP() << "built without device code";
-  device().prepare();
+  core::cuda::prepare_device();
   const core::Queue queue{core::QueueKind::cuda, nullptr};
   const FakeVariable older("FAKE_CUDA_PTX_VERSION", "80");
   const core::cuda::KernelName generic{"selector", "select_candidate", core::cuda::waits_for_grid_dependency};
@@ -152,7 +150,7 @@ TEST(FakeDriver, KernelsCompiledFromOldPtxDoNotOverlap) {
 }
 
 TEST(FakeDriver, AttributesAreReadOnceForEachDevice) {
-  device().prepare();
+  core::cuda::prepare_device();
   const auto major_capability = [] {
     return core::cuda::device_attribute(core::cuda::compute_capability_major, core::cuda::current_device());
   };
@@ -167,7 +165,7 @@ TEST(FakeDriver, AttributesAreReadOnceForEachDevice) {
 
 TEST(FakeDriver, LargeSharedMemoryIsRequestedByAnAttribute) {
   if (core::cuda::engine_images().empty()) GTEST_SKIP() << "built without device code";
-  device().prepare();
+  core::cuda::prepare_device();
   const core::cuda::KernelName kernel{"selector", "select_candidate"};
   const core::Queue queue{core::QueueKind::cuda, nullptr};
   core::cuda::launch(kernel, {}, 128, 100 * 1024, queue, 1);
@@ -178,7 +176,7 @@ TEST(FakeDriver, LargeSharedMemoryIsRequestedByAnAttribute) {
 // A kernel's own static shared memory, 1072 bytes here, counts too.
 TEST(FakeDriver, StaticSharedMemoryCountsForTheRequest) {
   if (core::cuda::engine_images().empty()) GTEST_SKIP() << "built without device code";
-  device().prepare();
+  core::cuda::prepare_device();
   const core::cuda::KernelName kernel{"split_columns_sm90", "split_columns_float_fp16_with_depth"};
   const core::Queue queue{core::QueueKind::cuda, nullptr};
   for (const std::int64_t bytes : {1024, 47 * 1024, 48 * 1024 - 640, 48 * 1024, 48 * 1024 - 640})
@@ -187,7 +185,7 @@ TEST(FakeDriver, StaticSharedMemoryCountsForTheRequest) {
 
 TEST(FakeDriver, SharedMemoryCarveoutIsSetOnceForEachDevice) {
   if (core::cuda::engine_images().empty()) GTEST_SKIP() << "built without device code";
-  device().prepare();
+  core::cuda::prepare_device();
   const core::cuda::KernelName kernel{"selector", "select_candidate"};
   const core::Queue queue{core::QueueKind::cuda, nullptr};
   const auto times_asked = [&] {
@@ -203,15 +201,15 @@ TEST(FakeDriver, SharedMemoryCarveoutIsSetOnceForEachDevice) {
 }
 
 TEST(FakeDriver, WaitingInACaptureIsAnErrorAndSpoilsIt) {
-  device().prepare();
+  core::cuda::prepare_device();
   core::cuda::Stream stream = nullptr;
   core::cuda::Graph graph = nullptr;
   ASSERT_EQ(core::cuda::driver().stream_create(&stream, 0), 0);
   ASSERT_EQ(core::cuda::driver().stream_begin_capture(stream, 0), 0);
-  EXPECT_THROW(device().synchronize(core::Queue{core::QueueKind::cuda, stream}), core::Error);
-  EXPECT_THROW(device().synchronize(), core::Error);
+  EXPECT_THROW(core::cuda::synchronize(core::Queue{core::QueueKind::cuda, stream}), core::Error);
+  EXPECT_THROW(core::cuda::synchronize(), core::Error);
   ASSERT_NE(core::cuda::driver().stream_end_capture(stream, &graph), 0) << "the capture was not spoiled";
-  EXPECT_NO_THROW(device().synchronize(core::Queue{core::QueueKind::cuda, stream}));
+  EXPECT_NO_THROW(core::cuda::synchronize(core::Queue{core::QueueKind::cuda, stream}));
   ASSERT_EQ(core::cuda::driver().stream_destroy(stream), 0);
 }
 

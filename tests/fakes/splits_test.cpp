@@ -8,7 +8,7 @@
 #include <array>
 #include <random>
 
-#include "engines/device_engine.hpp"
+#include "engines/cuda/steps.hpp"
 #include "engines/registry.hpp"
 #include "fakes/device_call.hpp"
 #include "planner/plan.hpp"
@@ -27,11 +27,6 @@ using testing::StartsWith;
 
 class SplitLaunches : public OverFakes {
  protected:
-  void SetUp() override {
-    OverFakes::SetUp();
-    if (!IsSkipped()) engine_ = find_engine("cuda")->device();
-  }
-
   // An operand without elements is not read.
   DeviceSide side(bool along_k, std::int64_t vectors, std::int64_t k, std::int64_t items) {
     DeviceMatrix matrix{.batch_stride = vectors * k, .rows = vectors, .columns = k};
@@ -62,7 +57,6 @@ class SplitLaunches : public OverFakes {
     return found;
   }
 
-  const DeviceEngine* engine_ = nullptr;
   VectorRange range_;
 };
 
@@ -70,10 +64,10 @@ TEST_F(SplitLaunches, ABatchHasOneLaunchOfEachKernel) {
   const DeviceSide a = side(false, 200, 500, 7);
   const DeviceSide b = side(true, 300, 500, 7);
   DeviceSelection selections[7];
-  engine_->find_ranges({}, a, b, {});
-  engine_->select({}, a, b, {}, {{{5, 0, 5}}, 1}, selections, {});
+  core::cuda::find_ranges({}, a, b, {});
+  core::cuda::select({}, a, b, {}, {{{5, 0, 5}}, 1}, selections, {});
   const std::array splits{split(b), split(a)};
-  engine_->split({}, splits, {selections, 0});
+  core::cuda::split({}, splits, {selections, 0});
   // A has 16 panels of 8 thread blocks each, and 96 thread blocks take 4 vectors of B each.
   EXPECT_THAT(launches(), ElementsAre(StartsWith("cuLaunchKernel find_ranges 32x7x1 "),
                                       StartsWith("cuLaunchKernel select_candidate 7x1x1 "),
@@ -84,10 +78,10 @@ TEST_F(SplitLaunches, AnOperandSharedByTheBatchHasItsOwnLaunches) {
   const DeviceSide a = side(false, 200, 500, 7);
   const DeviceSide b = side(true, 300, 500, 1);
   DeviceSelection selections[7];
-  engine_->find_ranges({}, a, b, {});
-  engine_->select({}, a, b, {}, {{{5, 0, 5}}, 1}, selections, {});
+  core::cuda::find_ranges({}, a, b, {});
+  core::cuda::select({}, a, b, {}, {{{5, 0, 5}}, 1}, selections, {});
   const std::array splits{split(b), split(a)};
-  engine_->split({}, splits, {selections, 0});
+  core::cuda::split({}, splits, {selections, 0});
   EXPECT_THAT(launches(), ElementsAre(StartsWith("cuLaunchKernel find_ranges 13x7x1 "),
                                       StartsWith("cuLaunchKernel find_ranges 19x1x1 "),
                                       StartsWith("cuLaunchKernel select_candidate 7x1x1 "),
@@ -98,8 +92,8 @@ TEST_F(SplitLaunches, AnOperandSharedByTheBatchHasItsOwnLaunches) {
 TEST_F(SplitLaunches, ManyItemsAreSeveralLaunches) {
   const DeviceSide a = side(false, 8, 8, 150000);
   const std::array splits{split(a), split(a)};
-  engine_->find_ranges({}, a, a, {});
-  engine_->split({}, splits, {});
+  core::cuda::find_ranges({}, a, a, {});
+  core::cuda::split({}, splits, {});
   EXPECT_THAT(launches(), ElementsAre(StartsWith("cuLaunchKernel find_ranges 2x65535x1 "),
                                       StartsWith("cuLaunchKernel find_ranges 2x65535x1 "),
                                       StartsWith("cuLaunchKernel find_ranges 2x18930x1 "),
@@ -120,7 +114,7 @@ TEST_F(SplitLaunches, OperandsOfDifferentLayoutsAreOneLaunchOfAnySize) {
        {Size{256, 1, 8}, Size{512, 64, 1}, Size{1024, 1, 8}, Size{2048, 1, 4}, Size{4096, 1, 4},
         Size{8192, 1, 8}, Size{12288, 1, 8}}) {
     const std::array splits{split(side(true, n, n, items)), split(side(false, n, n, items))};
-    engine_->split({}, splits, {});
+    core::cuda::split({}, splits, {});
     EXPECT_THAT(launches(), ElementsAre(AllOf(StartsWith("cuLaunchKernel split_columns_float_fp16 "),
                                               HasSubstr(fmt::format(" cluster={}", cluster)))))
         << n;
@@ -131,7 +125,7 @@ TEST_F(SplitLaunches, OperandsOfDifferentLayoutsAreOneLaunchOfAnySize) {
 TEST_F(SplitLaunches, RequestedSharedMemoryNeverShrinks) {
   const auto requests = [&](std::int64_t n) {
     const std::array splits{split(side(false, n, n, 1))};
-    engine_->split({}, splits, {});
+    core::cuda::split({}, splits, {});
     return events_with("cuKernelSetAttribute split_columns_float_fp16 8 ").size();
   };
   requests(16384);
@@ -156,10 +150,10 @@ TEST_F(SplitLaunches, AreAcceptedForEveryLength) {
 // First panels whose parts take half of an SM's memory, then panels of both operands in one launch.
 TEST_F(SplitLaunches, LongVectorsAndBothOperandsHaveClustersOf8) {
   const std::array long_vectors{split(side(false, 1024, 12288, 1))};
-  engine_->split({}, long_vectors, {});
+  core::cuda::split({}, long_vectors, {});
   EXPECT_THAT(launches(), ElementsAre(HasSubstr(" cluster=8")));
   const std::array both_operands{split(side(false, 8192, 2048, 1)), split(side(false, 16, 2048, 1))};
-  engine_->split({}, both_operands, {});
+  core::cuda::split({}, both_operands, {});
   EXPECT_THAT(launches(), ElementsAre(HasSubstr(" cluster=8")));
 }
 
@@ -167,11 +161,11 @@ TEST_F(SplitLaunches, LongVectorsAndBothOperandsHaveClustersOf8) {
 // goes through the vectors of both operands.
 TEST_F(SplitLaunches, ManyShortVectorsHaveAPersistentGrid) {
   const std::array both_operands{split(side(true, 64, 64, 1)), split(side(false, 262144, 64, 1))};
-  engine_->split({}, both_operands, {});
+  core::cuda::split({}, both_operands, {});
   EXPECT_THAT(launches(), ElementsAre(HasSubstr(" split_short_float_fp16 396x1x1 threads=256 shared=0 ")));
   // A alone would have clusters of 8; the grid of 396 is no multiple of these.
   const std::array first_in_columns{split(side(false, 64, 64, 1)), split(side(true, 262144, 64, 1))};
-  engine_->split({}, first_in_columns, {});
+  core::cuda::split({}, first_in_columns, {});
   EXPECT_THAT(launches(),
               ElementsAre(AllOf(HasSubstr(" split_short_float_fp16 396x1x1 threads=256 shared=0 "),
                                 Not(HasSubstr(" cluster=")))));
@@ -183,10 +177,10 @@ TEST_F(SplitLaunches, UnlikelyCandidatesHaveFewThreadBlocks) {
   DeviceSelection selection;
   DeviceSplit known = split(side(true, 1024, 65536, 1));
   known.ranges_known = true;
-  engine_->split({}, {&known, 1}, {&selection, 1});
+  core::cuda::split({}, {&known, 1}, {&selection, 1});
   EXPECT_THAT(launches(), ElementsAre(HasSubstr(" split_parts_float_fp16 396x1x1 ")));
   known.unlikely = true;
-  engine_->split({}, {&known, 1}, {&selection, 1});
+  core::cuda::split({}, {&known, 1}, {&selection, 1});
   EXPECT_THAT(launches(), ElementsAre(HasSubstr(" split_tiles_float_fp16 264x1x1 ")));
 }
 
@@ -206,22 +200,22 @@ TEST_F(SplitLaunches, WideResiduesOfKnownRangesStream) {
   };
   for (const bool along_k : {false, true}) {
     const std::array both{wide_split(true, 4096, 4096, 1), wide_split(along_k, 4096, 4096, 1)};
-    engine_->split({}, both, {});
+    core::cuda::split({}, both, {});
     EXPECT_THAT(launches(), ElementsAre(launch_of(396, 1)));
   }
   // A has two tiles for each of 16 times 16 vectors, B has 128 vectors of 512 elements.
   const std::array small{wide_split(false, 250, 500, 1), wide_split(true, 60, 500, 1)};
-  engine_->split({}, small, {});
+  core::cuda::split({}, small, {});
   EXPECT_THAT(launches(), ElementsAre(launch_of(32 + 16, 1)));
   const std::array batch{wide_split(false, 1000, 1000, 10)};
-  engine_->split({}, batch, {});
+  core::cuda::split({}, batch, {});
   EXPECT_THAT(launches(), ElementsAre(launch_of(40, 10)));
   DeviceSplit unknown = wide_split(false, 1000, 1000, 1);
   unknown.ranges_known = false;
-  engine_->split({}, {&unknown, 1}, {});
+  core::cuda::split({}, {&unknown, 1}, {});
   EXPECT_THAT(launches(), ElementsAre(HasSubstr(" split_columns_double_wide_residues ")));
   const std::array short_vectors{wide_split(false, 1000, 190, 1)};
-  engine_->split({}, short_vectors, {});
+  core::cuda::split({}, short_vectors, {});
   EXPECT_THAT(launches(), ElementsAre(HasSubstr(" split_columns_double_wide_residues ")));
 }
 
@@ -244,13 +238,13 @@ TEST_F(SplitLaunches, SmallSplitsByNormsHaveSmallClusters) {
     const DeviceSplit by_rows = residue_split(rule, side(true, n, n, 1));
     const std::array both{by_rows, residue_split(rule, side(false, n, n, 1))};
     const std::array rows{by_rows, by_rows};
-    engine_->split_by_norms({}, rows, {}, 1, &selection);
+    core::cuda::split_by_norms({}, rows, {}, 1, &selection);
     const std::int64_t row_threads = n == 4096 ? 128 : 64;
     EXPECT_THAT(launches(),
                 Contains(HasSubstr(fmt::format(" split_rows_double_residues_by_norms {}x1x1 threads=128 ",
                                                2 * n * row_threads / 128))))
         << n;
-    engine_->split_by_norms({}, both, {}, 1, &selection);
+    core::cuda::split_by_norms({}, both, {}, 1, &selection);
     EXPECT_THAT(
         launches(),
         Contains(AllOf(HasSubstr(fmt::format(" split_columns_double_residues_by_norms {}x1x1 threads={} ",
@@ -273,9 +267,9 @@ TEST_F(SplitLaunches, ByNormsOfAnyExtentsHaveThreadsForAllRows) {
     const std::array both{residue_split(rule, side(true, m, k, 1)),
                           residue_split(rule, side(false, n, k, 1))};
     if (!std::all_of(both.begin(), both.end(),
-                     [&](const DeviceSplit& one) { return engine_->finds_norms(one); }))
+                     [&](const DeviceSplit& one) { return core::cuda::finds_norms(one); }))
       continue;
-    engine_->split_by_norms({}, both, {}, 1, &selection);
+    core::cuda::split_by_norms({}, both, {}, 1, &selection);
     for (const std::string& launch : launches()) {
       if (k > 4096 && launch.find(" split_columns_double_residues_by_norms ") != std::string::npos)
         EXPECT_THAT(launch, HasSubstr(" threads=256 ")) << m << " x " << n << " x " << k;
@@ -288,7 +282,7 @@ TEST_F(SplitLaunches, ByNormsOfAnyExtentsHaveThreadsForAllRows) {
 TEST_F(SplitLaunches, VectorsTooLongForAClusterAreDivided) {
   for (const std::int64_t length : {16384, 32768, 131072}) {
     const std::array longest{split(side(false, 128, length, 1))};
-    engine_->split({}, longest, {});
+    core::cuda::split({}, longest, {});
     EXPECT_THAT(
         launches(),
         ElementsAre(
@@ -299,14 +293,14 @@ TEST_F(SplitLaunches, VectorsTooLongForAClusterAreDivided) {
                   Not(HasSubstr("cluster")))));
   }
   const std::array rows{split(side(true, 128, 65536, 1))};
-  engine_->split({}, rows, {});
+  core::cuda::split({}, rows, {});
   EXPECT_THAT(
       launches(),
       ElementsAre(HasSubstr(" begin_range_parts 1x1x1 "), HasSubstr(" add_range_parts 256x1x1 "),
                   HasSubstr(" end_range_parts 1x1x1 "), HasSubstr(" split_parts_float_fp16 1024x1x1 ")));
   // Each of the kernels splits both operands in one launch.
   const std::array both_operands{split(side(false, 128, 65536, 1)), split(side(true, 256, 65536, 1))};
-  engine_->split({}, both_operands, {});
+  core::cuda::split({}, both_operands, {});
   EXPECT_THAT(
       launches(),
       ElementsAre(HasSubstr(" begin_range_parts 2x1x1 "), HasSubstr(" add_range_parts 768x1x1 "),

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "engines/device_engine.hpp"
+#include "engines/cuda/steps.hpp"
 #include "engines/registry.hpp"
 #include "fakes/device_call.hpp"
 
@@ -301,7 +301,6 @@ TEST_F(Steps, NormsOfComplexOperandsTakeOneLaunch) {
 // blocks exit early.
 TEST_F(Steps, RecombinationsOfLaterCandidatesHaveFewThreadBlocks) {
   constexpr std::int64_t side = 4096;
-  const core::DeviceEngine& engine = *core::find_engine("cuda")->device();
   const core::DeviceSelection selection;
   core::DeviceTile tile;
   tile.c.type = core::ElementType::f64;
@@ -309,9 +308,9 @@ TEST_F(Steps, RecombinationsOfLaterCandidatesHaveFewThreadBlocks) {
   tile.c.row_stride = 1;
   const core::Accumulators sums{.rows = side, .columns = side, .groups = 15, .type = core::SumType::residue};
   tile.condition = {&selection, 0, false};
-  engine.recombine_residues({}, sums, {15}, tile);
+  core::cuda::recombine_residues({}, sums, {15}, tile);
   tile.condition = {&selection, 1, true};
-  engine.recombine_residues({}, sums, {15}, tile);
+  core::cuda::recombine_residues({}, sums, {15}, tile);
   EXPECT_THAT(events_with("cuLaunchKernel"), ElementsAre(HasSubstr(" digit_residues_f64 2048x1x1 "),
                                                          HasSubstr(" digit_residues_f64 1024x1x1 ")));
 }

@@ -39,7 +39,7 @@ TYPED_TEST(HostOperands, GiveTheExactProducts) {
 // A prepared operand's copy must have the original's layout, else native sums may have another order.
 TYPED_TEST(HostOperands, PreparedOperandsKeepTheBitsOfNativeProducts) {
   for (const core::Engine* engine : core::all_engines()) {
-    if (!engine->unavailable_reason().empty() || engine->device() != nullptr) continue;
+    if (!engine->unavailable_reason().empty() || engine->is_device()) continue;
     for (std::uint64_t seed = 0; seed < (thorough ? 400 : 100); ++seed) {
       Draws draws(seed);
       GemmCase test{

@@ -28,7 +28,7 @@ class Placed {
   static constexpr std::int64_t n = 48;
 
   Placed(In memory, T value) : memory_(memory), host_(n * n, value) {
-    device_engine();
+    prepare_device();
     constexpr std::size_t bytes = n * n * sizeof(T);
     void* pinned = nullptr;
     Address address = 0;
@@ -147,7 +147,7 @@ double nanoseconds(const Call& call) {
 // On an H200 the driver takes 134 ns to say that it does not know a pointer; three questions took 4.5 of
 // these times, 6.6 beside other tests.
 TEST(AnyMemory, ACallAsksOncePerMatrix) {
-  device_engine();
+  prepare_device();
   std::vector<float> a(64), b(64), c(64);
   kintsugi::Problem problem = kintsugi::Problem::dense<float>(Op::N, Op::N, 8, 8, 8);
   const auto product = [&](kintsugi::Memory memory) {

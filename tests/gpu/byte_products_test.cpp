@@ -78,9 +78,9 @@ struct Products {
   }
   std::vector<std::uint8_t> by_cublas() const {
     const DeviceArray<std::byte> scratch(
-        core::cuda::multiply_scratch_bytes(schedule, core::FormatId::int8, sums.rows, sums.columns));
+        core::cuda::cublas_scratch_bytes(schedule, core::FormatId::int8, sums.rows, sums.columns));
     return sums_by([&](const Accumulators& target) {
-      core::cuda::multiply({}, schedule, a.slices, b.slices, target, scratch.data(), nullptr);
+      core::cuda::multiply_by_cublas({}, schedule, a.slices, b.slices, target, scratch.data(), nullptr);
     });
   }
   // Sums of the first groups, by the kernel of candidates that share it. `candidate` is the selected one;
@@ -90,8 +90,8 @@ struct Products {
     selected.candidate = candidate;
     const DeviceArray<core::DeviceSelection> selection(std::vector{selected});
     return sums_by([&](const Accumulators& target) {
-      core::cuda::selected_int8_gemm({}, schedule, a.slices, b.slices, target,
-                                     {selection.data(), 0, 1, schedule.groups});
+      core::cuda::multiply_selected({}, schedule, a.slices, b.slices, target,
+                                    {selection.data(), 0, 1, schedule.groups});
     });
   }
   std::vector<std::uint8_t> by_kernel() const {
@@ -147,7 +147,7 @@ class Int8Params : public testing::Test {
   void SetUp() override {
     core::cuda::Device device = 0;
     int major = 0;
-    device_engine();
+    prepare_device();
     core::cuda::check(core::cuda::driver().context_device(&device), "cuCtxGetDevice");
     core::cuda::check(
         core::cuda::driver().device_attribute(&major, core::cuda::compute_capability_major, device),

@@ -7,16 +7,12 @@
 #include <vector>
 
 #include "base/cuda/cuda_driver.hpp"
-#include "engines/device_engine.hpp"
-#include "engines/registry.hpp"
+#include "engines/cuda/device.hpp"
+#include "engines/cuda/steps.hpp"
 
 namespace kintsugi::test {
 
-inline const core::DeviceEngine& device_engine() {
-  const core::DeviceEngine& engine = *core::find_engine("cuda")->device();
-  engine.prepare();
-  return engine;
-}
+using core::cuda::prepare_device;
 
 // `count` elements in device memory, `offset` elements off an aligned address, with a guard of 256 bytes
 // before and after them. Every byte is 0xcd at first.
@@ -25,14 +21,14 @@ class DeviceArray {
  public:
   explicit DeviceArray(std::size_t count, std::size_t offset = 0)
       : count_(count), offset_(offset), bytes_(2 * guard + (count + offset) * sizeof(T)) {
-    device_engine();
+    prepare_device();
     core::cuda::check(core::cuda::driver().memory_allocate(&base_, bytes_), "cuMemAlloc");
     core::cuda::check(core::cuda::driver().set_bytes_async(base_, poison, bytes_, nullptr),
                       "cuMemsetD8Async");
   }
   explicit DeviceArray(const std::vector<T>& values, std::size_t offset = 0)
       : DeviceArray(values.size(), offset) {
-    if (!values.empty()) device_engine().copy_to_device({}, data(), values.data(), values.size() * sizeof(T));
+    if (!values.empty()) core::cuda::copy_to_device({}, data(), values.data(), values.size() * sizeof(T));
   }
   DeviceArray(const DeviceArray&) = delete;
   DeviceArray& operator=(const DeviceArray&) = delete;
@@ -44,8 +40,8 @@ class DeviceArray {
   // Returns the elements after waiting for the default stream; fails the test if a guard was written to.
   std::vector<T> host() const {
     std::vector<unsigned char> all(bytes_);
-    device_engine().copy_to_host({}, all.data(), reinterpret_cast<const void*>(base_), bytes_);
-    device_engine().synchronize(core::Queue{});
+    core::cuda::copy_to_host({}, all.data(), reinterpret_cast<const void*>(base_), bytes_);
+    core::cuda::synchronize(core::Queue{});
     const std::size_t first = guard + offset_ * sizeof(T);
     const std::size_t last = first + count_ * sizeof(T);
     for (std::size_t i = 0; i < bytes_; ++i) {

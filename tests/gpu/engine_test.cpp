@@ -13,7 +13,7 @@ TEST(DeviceMemory, KeepsUploadedValues) {
 
 TEST(DeviceMemory, HostFailsIfAGuardWasWritten) {
   static const DeviceArray<float> array(3);  // static, since EXPECT_NONFATAL_FAILURE cannot use locals
-  device_engine().clear({}, array.data(), 4 * sizeof(float));
+  core::cuda::clear({}, array.data(), 4 * sizeof(float));
   EXPECT_NONFATAL_FAILURE(array.host(), "was written to");
 }
 

@@ -109,7 +109,7 @@ TEST(ExpectedTimes, PreparedOperandsNeedNoSplit) {
 }
 
 // An engine whose int8 products are much faster than its native ones.
-class FastIntegerEngine final : public Engine {
+class FastIntegerEngine final : public HostEngine {
  public:
   explicit FastIntegerEngine(const StepCosts& costs) : costs_(costs) {}
   std::string_view name() const override { return "fast-integers"; }

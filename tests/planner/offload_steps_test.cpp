@@ -15,7 +15,7 @@
 namespace kintsugi::test {
 namespace {
 
-using core::IndexRange;
+using core::Interval;
 using core::OffloadLayout;
 using core::OffloadLoad;
 using core::OffloadPart;
@@ -27,8 +27,8 @@ using core::Side;
 // load.
 struct Strip {
   std::map<std::int64_t, std::int64_t> vectors;
-  IndexRange inner;
-  IndexRange items;
+  Interval inner;
+  Interval items;
 };
 
 class Strips {
@@ -42,7 +42,7 @@ class Strips {
     for (std::int64_t v = 0; v < load.vectors.count; ++v)
       strip.vectors[load.position + v] = load.vectors.first + v;
   }
-  void expect(Side side, int strip, std::int64_t position, const IndexRange& vectors,
+  void expect(Side side, int strip, std::int64_t position, const Interval& vectors,
               const OffloadStep& step) {
     const Strip& held = strips_[{side, strip}];
     EXPECT_EQ(held.inner, step.inner);

@@ -133,10 +133,10 @@ class Case {
     const HostBuffer sums_memory(Allocator{}, sums.bytes());
     sums.data = static_cast<std::byte*>(sums_memory.pointer());
     const HostBuffer scratch(Allocator{},
-                             engine.scratch_bytes(program.schedule, program.format().id, shape_.k, threads_));
+                             engine.host()->scratch_bytes(program.schedule, program.format().id, shape_.k, threads_));
     const Accumulator accumulator = engine.accumulators(program.format().id).front();
     times.product = quickest([&] {
-      engine.multiply({&program.schedule, slices_a, slices_b, sums, accumulator,
+      engine.host()->multiply({&program.schedule, slices_a, slices_b, sums, accumulator,
                        static_cast<std::byte*>(scratch.pointer()), threads_});
     });
     const MatrixView<T> c{c_.data(), shape_.m, shape_.n, 1, shape_.m};

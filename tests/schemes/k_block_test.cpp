@@ -25,7 +25,7 @@ std::vector<BlockCase> block_cases() {
   std::vector<BlockCase> cases;
   for (const char* scheme : {"fp16x3", "fp16x3-wide"}) {
     for (const Engine* engine : all_engines()) {
-      if (engine->device() == nullptr && engine->unavailable_reason().empty())
+      if (engine->host() != nullptr && engine->unavailable_reason().empty())
         cases.push_back({scheme, engine});
     }
   }

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "engines/device_engine.hpp"
+#include "engines/cuda/steps.hpp"
 #include "engines/engine.hpp"
 #include "engines/registry.hpp"
 #include "schemes/program.hpp"
@@ -30,7 +30,7 @@ struct Route {
 // of slices there, too few for some operands (tested by tests/gpu/calls/ozaki_test.cpp). Exponents per tile
 // need real elements and some architectures (tests/gpu/calls/tiles_test.cpp).
 inline bool has_steps(const core::Engine& engine, const core::Program& program) {
-  return engine.device() == nullptr ||
+  return engine.host() != nullptr ||
          (program.recombination != core::Recombination::ozaki1 && program.schedule.tiles.depth == 0);
 }
 

@@ -109,7 +109,7 @@ const StepCosts& costs_of(const SplitRule& rule) {
   return other_integer_costs;
 }
 
-class CpuEngine final : public Engine {
+class CpuEngine final : public HostEngine {
  public:
   std::string_view name() const override { return "cpu"; }
   std::string_view summary() const override {

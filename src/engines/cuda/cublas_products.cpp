@@ -12,6 +12,7 @@
 #include "engines/cuda/common/launch_graph.hpp"
 #include "engines/cuda/cublas.hpp"
 #include "engines/cuda/recombine/recombine.hpp"
+#include "engines/cuda/steps.hpp"
 
 namespace kintsugi::core::cuda {
 
@@ -342,16 +343,16 @@ NativeCall call_native(const DeviceBlasProduct& p, BlasHandle handle) {
 
 }  // namespace
 
-std::size_t multiply_scratch_bytes(const Schedule& schedule, FormatId format, std::int64_t rows,
-                                   std::int64_t columns) {
+std::size_t cublas_scratch_bytes(const Schedule& schedule, FormatId format, std::int64_t rows,
+                                 std::int64_t columns) {
   const bool needs_sums_of_k_block = format == FormatId::int8 || schedule.integer_sums;
   const std::size_t sum_bytes = format == FormatId::fp64 ? sizeof(double) : sizeof(std::int32_t);
   return aligned_size(vendor_workspace_bytes) +
          (needs_sums_of_k_block ? array_bytes(rows, columns, sum_bytes) : std::size_t{0});
 }
 
-void multiply(const Queue& queue, const Schedule& schedule, const Slices& a, const Slices& b,
-              const Accumulators& sums, std::byte* scratch, const DeviceFit* fit) {
+void multiply_by_cublas(const Queue& queue, const Schedule& schedule, const Slices& a, const Slices& b,
+                        const Accumulators& sums, std::byte* scratch, const DeviceFit* fit) {
   if (schedule.integer_sums) return multiply_without_error(queue, schedule, a, b, sums, scratch);
   if (a.format->floating) return multiply_floating(queue, schedule, a, b, sums, scratch, fit);
   multiply_integers(queue, schedule, a, b, sums, scratch);
@@ -368,7 +369,7 @@ bool may_scale_operands(const DeviceBlasProduct& p) {
   return has_such_kernels && !is_sign;
 }
 
-bool native(const Queue& queue, const DeviceBlasProduct& p, std::byte* scratch) {
+bool multiply_by_vendor(const Queue& queue, const DeviceBlasProduct& p, std::byte* scratch) {
   if (p.keeps_contract && may_scale_operands(p)) return false;
   const LockedHandle handle(queue, scratch, p.scratch_bytes, p.scalars.on_device());
   const auto [status, function] = call_native(p, handle.get());

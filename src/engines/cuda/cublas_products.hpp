@@ -1,22 +1,17 @@
-// Products by cuBLAS: schedules term by term, and native products. Functions without a comment are documented
-// in engines/device_engine.hpp.
+// Products of slices by cuBLAS, term by term.
 #pragma once
 
 #include <cstddef>
 
-#include "engines/device.hpp"
+#include "engines/cuda/step_data.hpp"
 
 namespace kintsugi::core::cuda {
 
-// Bytes of the workspace of a cuBLAS call: as many as cuBLAS would allocate itself. Every call gets memory of
-// its own, so that its results do not depend on other streams.
-inline constexpr std::size_t vendor_workspace_bytes = std::size_t{32} << 20;
-
-std::size_t multiply_scratch_bytes(const Schedule& schedule, FormatId format, std::int64_t rows,
-                                   std::int64_t columns);
-void multiply(const Queue& queue, const Schedule& schedule, const Slices& a, const Slices& b,
-              const Accumulators& sums, std::byte* scratch, const DeviceFit* fit);
-bool native(const Queue& queue, const DeviceBlasProduct& product, std::byte* scratch);
+// product_scratch_bytes() and multiply() (steps.hpp) of schedules that no kernel of the library computes.
+std::size_t cublas_scratch_bytes(const Schedule& schedule, FormatId format, std::int64_t rows,
+                                 std::int64_t columns);
+void multiply_by_cublas(const Queue& queue, const Schedule& schedule, const Slices& a, const Slices& b,
+                        const Accumulators& sums, std::byte* scratch, const DeviceFit* fit);
 
 // Creates the cuBLAS handle of the current context, if there is none yet. That allocates memory.
 void prepare_blas();

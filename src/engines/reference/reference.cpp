@@ -208,7 +208,7 @@ void sequential_product(const NativeProduct<T>& task) {
   }
 }
 
-class ReferenceEngine final : public Engine {
+class ReferenceEngine final : public HostEngine {
  public:
   std::string_view name() const override { return "reference"; }
   std::string_view summary() const override {

@@ -2,7 +2,7 @@
 // belong to the calling thread's current context.
 #pragma once
 
-#include "engines/device_context.hpp"
+#include "engines/cuda/device.hpp"
 #include "execute/execute.hpp"
 #include "planner/plan.hpp"
 
@@ -26,11 +26,11 @@ class PlaceScope {
   PlaceScope(const PlaceScope&) = delete;
   PlaceScope& operator=(const PlaceScope&) = delete;
   ~PlaceScope() {
-    if (entered_ != nullptr) entered_->leave();
+    if (entered_) cuda::leave_context();
   }
 
  private:
-  const DeviceContexts* entered_ = nullptr;
+  bool entered_ = false;
 };
 
 }  // namespace kintsugi::core

@@ -1,6 +1,6 @@
 #include "execute/device/checked.hpp"
 
-#include "engines/device_engine.hpp"
+#include "engines/cuda/steps.hpp"
 #include "planner/workspace/device.hpp"
 #include "schemes/bound.hpp"
 #include "schemes/magnitudes.hpp"
@@ -18,8 +18,7 @@ int first_checked_index(const Plan& plan) {
 DeviceChecked::DeviceChecked(const Plan& plan, int candidate, const Blocking& blocking, const Queue& queue,
                              const DeviceSide& a, const DeviceSide& b, DeviceSelection* selection,
                              Workspace& workspace)
-    : plan_(plan), candidate_(candidate), engine_(*plan.engine->device()), queue_(queue), a_(a), b_(b),
-      selection_(selection),
+    : plan_(plan), candidate_(candidate), queue_(queue), a_(a), b_(b), selection_(selection),
       memory_(lay_out_device_checked(plan, blocking, checked_tile_size(plan, blocking), workspace)) {}
 
 DeviceCheckedChain DeviceChecked::chain() const {
@@ -32,7 +31,7 @@ DeviceCheckedChain DeviceChecked::chain() const {
   const double sums = plan_.problem.complex ? 4 : sums_in_pairs ? share_of_sum_in_pairs : 1;
   DeviceCheckedChain chain;
   chain.first = first_checked_index(plan_);
-  chain.exact_sum_cost = sums * engine_.thresholds().exact_sum_terms;
+  chain.exact_sum_cost = sums * cuda::thresholds().exact_sum_terms;
   for (const Candidate& candidate :
        product_candidates(plan_).subspan(static_cast<std::size_t>(chain.first))) {
     const Program& program = candidate.program;
@@ -48,14 +47,14 @@ DeviceCheckedChain DeviceChecked::chain() const {
 void DeviceChecked::choose(DeviceReport* report) const {
   const DeviceCheckedChain chain = this->chain();
   if (chain.count > 1)
-    engine_.choose_checked(queue_, a_, b_, chain, selection_, memory_.open_elements.state, report);
+    cuda::choose_checked(queue_, a_, b_, chain, selection_, memory_.open_elements.state, report);
 }
 
-void DeviceChecked::begin() const { engine_.begin_checks(queue_, selection_, memory_.open_elements.state); }
+void DeviceChecked::begin() const { cuda::begin_checks(queue_, selection_, memory_.open_elements.state); }
 
 void DeviceChecked::find_rounding_errors(const ResultBlock& block) const {
   const std::int64_t parts = plan_.problem.parts();
-  engine_.find_rounding_errors(
+  cuda::find_rounding_errors(
       queue_, {.side = a_, .errors = memory_.rounding_errors_a, .first = block.row, .vectors = block.rows},
       {.side = b_,
        .errors = memory_.rounding_errors_b,
@@ -81,7 +80,7 @@ void DeviceChecked::split(const DeviceSide& side, VectorRange* ranges, const Spl
                           .first = first,
                           .rule = &rule,
                           .slices = slices};
-  engine_.split(queue_, {&split, 1}, condition());
+  cuda::split(queue_, {&split, 1}, condition());
 }
 
 void DeviceChecked::multiply_magnitudes(std::int64_t row, std::int64_t rows, std::int64_t column,
@@ -90,8 +89,8 @@ void DeviceChecked::multiply_magnitudes(std::int64_t row, std::int64_t rows, std
   if (!allows_error(plan_)) return;
   memory_.sums.rows = round_up(rows, sums_multiple);
   memory_.sums.columns = round_up(columns, sums_multiple);
-  engine_.multiply(queue_, magnitude_program.schedule, memory_.slices_a.block(row, rows),
-                   memory_.slices_b.block(column, columns), memory_.sums, scratch, no_fit, condition());
+  cuda::multiply(queue_, magnitude_program.schedule, memory_.slices_a.block(row, rows),
+                 memory_.slices_b.block(column, columns), memory_.sums, scratch, no_fit, condition());
 }
 
 DeviceCheck DeviceChecked::check() const {
@@ -121,18 +120,18 @@ void DeviceChecked::recombine(const Accumulators& sums, const DeviceTile& tile,
                               const ResultBlock& block) const {
   const DeviceOpenElements open =
       open_elements(block).tile(tile.first_row - block.row, tile.first_column - block.column);
-  engine_.recombine_checked(queue_, sums, program().residue_system(), check(), tile, open);
+  cuda::recombine_checked(queue_, sums, program().residue_system(), check(), tile, open);
 }
 
 void DeviceChecked::advance(const ResultBlock& block) const {
   const DeviceCheckedChain chain = this->chain();
   const int index = candidate_ - chain.first;
   if (index + 1 < chain.count)
-    engine_.advance_checks(queue_, chain, index, block.elements(), memory_.open_elements.state);
+    cuda::advance_checks(queue_, chain, index, block.elements(), memory_.open_elements.state);
 }
 
 void DeviceChecked::recompute(const DeviceTile& tile, const ResultBlock& block, DeviceReport* report) const {
-  engine_.recompute(queue_, tile, open_elements(block), report);
+  cuda::recompute(queue_, tile, open_elements(block), report);
 }
 
 }  // namespace kintsugi::core

@@ -14,7 +14,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "engines/device_engine.hpp"
+#include "engines/cuda/steps.hpp"
 #include "execute/blocks.hpp"
 #include "planner/plan.hpp"
 #include "planner/workspace/device.hpp"
@@ -64,7 +64,6 @@ class DeviceChecked {
 
   const Plan& plan_;
   int candidate_;
-  const DeviceEngine& engine_;
   Queue queue_;
   DeviceSide a_;
   DeviceSide b_;

@@ -3,9 +3,10 @@
 #include <complex>
 #include <optional>
 
-#include "engines/device.hpp"
-#include "engines/device_engine.hpp"
-#include "engines/device_moduli.hpp"
+#include "engines/cuda/common/launch_graph.hpp"
+#include "engines/cuda/select/selected_moduli.hpp"
+#include "engines/cuda/step_data.hpp"
+#include "engines/cuda/steps.hpp"
 #include "execute/device/caller.hpp"
 #include "execute/device/fused.hpp"
 #include "execute/device/items.hpp"
@@ -47,7 +48,7 @@ DeviceOperands operands_of(const Plan& plan, const Operands& operands) {
 
 void scale_all(const Plan& plan, const DeviceOperands& operands, const Queue& queue) {
   for (std::int64_t item = 0; item < plan.problem.batch_count; ++item)
-    plan.engine->device()->scale(queue, operands.c, item, operands.scalars, {});
+    cuda::scale(queue, operands.c, item, operands.scalars, {});
 }
 
 // Returns the op of DeviceBlasProduct for an operand: 0, 1, 2 for N, T, C of BLAS. Returns nothing for a
@@ -75,28 +76,28 @@ bool multiply_by_vendor(const Plan& plan, const DeviceOperands& operands, const 
   const auto op_a = blas_op(left, storage_left.along_k);
   const auto op_b = blas_op(right, !storage_right.along_k);
   if (!op_a || !op_b || left.pointers != c.pointers || right.pointers != c.pointers) return false;
-  return plan.engine->device()->native(queue,
-                                       {.type = c.type,
-                                        .op_a = *op_a,
-                                        .op_b = *op_b,
-                                        .m = left.rows,
-                                        .n = right.rows,
-                                        .k = problem.k,
-                                        .a = left.data,
-                                        .b = right.data,
-                                        .c = const_cast<void*>(c.data),
-                                        .lda = storage_left.ld,
-                                        .ldb = storage_right.ld,
-                                        .ldc = problem.ldc,
-                                        .pointers = c.pointers,
-                                        .batch_stride_a = left.batch_stride,
-                                        .batch_stride_b = right.batch_stride,
-                                        .batch_stride_c = c.batch_stride,
-                                        .batch_count = problem.batch_count,
-                                        .scalars = operands.scalars,
-                                        .scratch_bytes = blocking.native_scratch_bytes,
-                                        .keeps_contract = plan.contract.coefficient != 0},
-                                       scratch);
+  return cuda::multiply_by_vendor(queue,
+                                  {.type = c.type,
+                                   .op_a = *op_a,
+                                   .op_b = *op_b,
+                                   .m = left.rows,
+                                   .n = right.rows,
+                                   .k = problem.k,
+                                   .a = left.data,
+                                   .b = right.data,
+                                   .c = const_cast<void*>(c.data),
+                                   .lda = storage_left.ld,
+                                   .ldb = storage_right.ld,
+                                   .ldc = problem.ldc,
+                                   .pointers = c.pointers,
+                                   .batch_stride_a = left.batch_stride,
+                                   .batch_stride_b = right.batch_stride,
+                                   .batch_stride_c = c.batch_stride,
+                                   .batch_count = problem.batch_count,
+                                   .scalars = operands.scalars,
+                                   .scratch_bytes = blocking.native_scratch_bytes,
+                                   .keeps_contract = plan.contract.coefficient != 0},
+                                  scratch);
 }
 
 // Puts the native products of all batch items into the queue: one call of the vendor library and nothing
@@ -106,14 +107,14 @@ void multiply_natively(const Plan& plan, const DeviceOperands& operands, const Q
                        const Blocking& blocking, Workspace workspace) {
   if (multiply_by_vendor(plan, operands, queue, blocking, workspace.take(blocking.native_scratch_bytes)))
     return;
-  plan.engine->device()->multiply_unsliced(queue, {.a = {.matrix = operands.a},
-                                                   .b = {.matrix = operands.b},
-                                                   .c = operands.c,
-                                                   .rows = operands.c.rows,
-                                                   .columns = operands.c.columns,
-                                                   .scalars = operands.scalars,
-                                                   .condition = {},
-                                                   .items = plan.problem.batch_count});
+  cuda::multiply_unsliced(queue, {.a = {.matrix = operands.a},
+                                  .b = {.matrix = operands.b},
+                                  .c = operands.c,
+                                  .rows = operands.c.rows,
+                                  .columns = operands.c.columns,
+                                  .scalars = operands.scalars,
+                                  .condition = {},
+                                  .items = plan.problem.batch_count});
 }
 
 // Returns the workspace of a call without one; it has no memory if there is not enough. Graphs keep their
@@ -123,8 +124,7 @@ DeviceBuffer allocate_in_queue(const Plan& plan, const Queue& queue, std::size_t
   const std::size_t limit = plan.request.workspace_limit;
   DeviceBuffer buffer(plan, queue, bytes, limit);
   const bool may_be_limited = limit > 0 && !plan.is_native() && plan.allocator.allocate == nullptr;
-  if (buffer.pointer() == nullptr && bytes > 0 && may_be_limited &&
-      plan.engine->contexts()->is_captured(queue)) {
+  if (buffer.pointer() == nullptr && bytes > 0 && may_be_limited && cuda::is_captured(queue)) {
     fail(Status::out_of_memory,
          "the stream is being captured, and its graph needs {} bytes of workspace: more than the device has "
          "left, or than the limit of {} bytes leaves, which all graphs share (workspace_limit)",
@@ -135,8 +135,7 @@ DeviceBuffer allocate_in_queue(const Plan& plan, const Queue& queue, std::size_t
 
 // Sets the handle's report to zero in stream order.
 void clear_report(const Plan& plan, const Operands& operands, const Queue& queue) {
-  if (operands.device_report != nullptr)
-    plan.engine->device()->clear(queue, operands.device_report, sizeof(LongDeviceReport));
+  if (operands.device_report != nullptr) cuda::clear(queue, operands.device_report, sizeof(LongDeviceReport));
 }
 
 // Runs a plan whose product is not empty. The report is cleared last before the product: what fails earlier
@@ -161,18 +160,18 @@ void run(const Plan& plan, const Operands& operands, const Queue& queue, Report&
   if (plan.is_native()) return multiply_natively(plan, on_device, queue, report.blocking, workspace);
   const auto multiply = is_fused(plan) ? multiply_fused : multiply_items;
   if (operands.launches_singly) return multiply(plan, on_device, queue, report.blocking, workspace);
-  plan.engine->device()->launch_together(
-      queue, [&] { multiply(plan, on_device, queue, report.blocking, workspace); });
+  cuda::LaunchRecording recording(queue);
+  multiply(plan, on_device, queue, report.blocking, workspace);
+  recording.issue();
 }
 
 }  // namespace
 
 void execute_on_device(const Plan& plan, const Operands& operands, Report& report) {
-  const DeviceEngine& engine = *plan.engine->device();
   const Problem& problem = plan.problem;
   const Queue queue = queue_of(plan, operands);
   check_caller(plan, operands, queue);
-  engine.prepare();
+  cuda::prepare_device();
   const bool empty = problem.m == 0 || problem.n == 0 || problem.batch_count == 0;
   const bool only_scales = problem.k == 0 || (!problem.device_scalars && operands.alpha.is_zero());
   if (empty) {
@@ -186,7 +185,7 @@ void execute_on_device(const Plan& plan, const Operands& operands, Report& repor
     if (plan.is_native()) report.items[0] = problem.batch_count;
     run(plan, operands, queue, report);
   }
-  if (queue.kind == QueueKind::host) engine.synchronize(queue);
+  if (queue.kind == QueueKind::host) cuda::synchronize(queue);
 }
 
 }  // namespace kintsugi::core

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "engines/device_engine.hpp"
+#include "engines/cuda/steps.hpp"
 #include "execute/blocks.hpp"
 #include "execute/device/operands.hpp"
 #include "execute/device/prepare.hpp"
@@ -72,7 +72,7 @@ class FusedCall {
  public:
   FusedCall(const Plan& plan, const DeviceOperands& operands, const Queue& queue, const Blocking& blocking,
             Workspace workspace)
-      : plan_(plan), engine_(*plan.engine->device()), queue_(queue), operands_(operands), blocking_(blocking),
+      : plan_(plan), queue_(queue), operands_(operands), blocking_(blocking),
         max_items_(std::min(items_at_once(plan, blocking), max_items_for(operands))),
         memory_(lay_out_fused(plan, blocking, workspace)),
         a_(operands.a, with_slices(operands.prepared_a), memory_.rows, memory_.row_summaries),
@@ -105,17 +105,17 @@ class FusedCall {
   // Summarizes ranges of operands that have many vectors, before the selection reads the summaries.
   void summarize(const Items& items) const {
     for (const FusedSide* side : {&a_, &b_}) {
-      if (side->summaries != nullptr) engine_.summarize(queue_, side->at(items), side->summaries);
+      if (side->summaries != nullptr) cuda::summarize(queue_, side->at(items), side->summaries);
     }
   }
   // with_products: the selection may run at the same time as the products before it.
   enum class Overlap : bool { none, with_products };
   void select(const Items& items, Overlap overlap) const {
-    engine_.select(queue_, a_.at(items), b_.at(items), operands_.scalars, candidates_on_device(plan_),
-                   memory_.selections,
-                   {.report = operands_.report,
-                    .begins = begins_with_selection(plan_),
-                    .overlaps_products = overlap == Overlap::with_products});
+    cuda::select(queue_, a_.at(items), b_.at(items), operands_.scalars, candidates_on_device(plan_),
+                 memory_.selections,
+                 {.report = operands_.report,
+                  .begins = begins_with_selection(plan_),
+                  .overlaps_products = overlap == Overlap::with_products});
   }
 
   // Puts the steps of some batch items into the queue. Each launch serves all of these items.
@@ -167,8 +167,8 @@ class FusedCall {
       multiply(0, items, slices, all_of_c(), !multiplies_first);
       return 1;
     }
-    engine_.find_ranges(queue_, a_.prepared == nullptr ? a_.at(items) : DeviceSide{},
-                        b_.prepared == nullptr ? b_.at(items) : DeviceSide{}, operands_.scalars);
+    cuda::find_ranges(queue_, a_.prepared == nullptr ? a_.at(items) : DeviceSide{},
+                      b_.prepared == nullptr ? b_.at(items) : DeviceSide{}, operands_.scalars);
     summarize(items);
     select(items, Overlap::none);
     return 0;
@@ -198,7 +198,7 @@ class FusedCall {
     const Problem& problem = plan_.problem;
     return problem.batch_count > 1 &&
            static_cast<double>(problem.m) * static_cast<double>(problem.n) * static_cast<double>(problem.k) <
-               engine_.thresholds().small_item_products;
+               cuda::thresholds().small_item_products;
   }
 
   // Returns prepared slices if the operand has them. Otherwise adds a split to `splits` and returns the
@@ -251,7 +251,7 @@ class FusedCall {
       split.needs_padding = false;
     }
     if (candidate == 0 && clears_counters(items)) splits.front().cleared = memory_.counters;
-    if (!splits.empty()) engine_.split(queue_, splits, on_candidate(conditions.conditional, candidate));
+    if (!splits.empty()) cuda::split(queue_, splits, on_candidate(conditions.conditional, candidate));
     count_tiles(program, items, slices, block, on_candidate(conditions.conditional, candidate));
     return slices;
   }
@@ -268,7 +268,7 @@ class FusedCall {
     if (block.column == 0) count.a = slices.a;
     if (needs_split_of_columns(block, blocking_, plan_.problem.m)) count.b = slices.b;
     if (count.a.data != nullptr || count.b.data != nullptr)
-      engine_.count_tiles(queue_, count, operands_.report);
+      cuda::count_tiles(queue_, count, operands_.report);
   }
 
   DeviceTile tile_of(const DeviceSide& a, const DeviceSide& b, const Items& items, const ResultBlock& block,
@@ -289,17 +289,17 @@ class FusedCall {
   void multiply(int candidate, const Items& items, const FusedSlices& slices, const ResultBlock& block,
                 bool conditional) const {
     const Program& program = program_of(candidate);
-    engine_.multiply_fused(queue_,
-                           {.schedule = &program.schedule,
-                            .a = slices.a,
-                            .b = slices.b,
-                            .shares_a = a_.shared,
-                            .shares_b = b_.shared,
-                            .tile = tile_of(a_.at(items, program.split_a), b_.at(items, program.split_b),
-                                            items, block, on_candidate(conditional, candidate)),
-                            .items = items.count,
-                            .has_cleared_counters = clears_counters(items)},
-                           memory_.scratch);
+    cuda::multiply_fused(queue_,
+                         {.schedule = &program.schedule,
+                          .a = slices.a,
+                          .b = slices.b,
+                          .shares_a = a_.shared,
+                          .shares_b = b_.shared,
+                          .tile = tile_of(a_.at(items, program.split_a), b_.at(items, program.split_b), items,
+                                          block, on_candidate(conditional, candidate)),
+                          .items = items.count,
+                          .has_cleared_counters = clears_counters(items)},
+                         memory_.scratch);
   }
 
   // Ends the fallback chain: writes beta C for items with alpha = 0, and the native product for items that
@@ -307,8 +307,8 @@ class FusedCall {
   void end_chain(const Items& items) const {
     for (std::int64_t i = 0; i < items.count; ++i) {
       if (operands_.scalars.on_device()) {
-        engine_.scale(queue_, operands_.c, items.first + i, operands_.scalars,
-                      {memory_.selections + i, DeviceSelection::scaled});
+        cuda::scale(queue_, operands_.c, items.first + i, operands_.scalars,
+                    {memory_.selections + i, DeviceSelection::scaled});
       }
     }
     if (plan_.candidates.back().scheme != nullptr) return;
@@ -316,14 +316,13 @@ class FusedCall {
     constexpr bool conditional = true;
     const DeviceTile tile =
         tile_of(a_.at(items), b_.at(items), items, all_of_c(), on_candidate(conditional, native));
-    if (!multiplies_before_selection()) return engine_.multiply_unsliced(queue_, tile);
-    engine_.select_or_multiply_unsliced(
+    if (!multiplies_before_selection()) return cuda::multiply_unsliced(queue_, tile);
+    cuda::select_or_multiply_unsliced(
         queue_, tile, candidates_on_device(plan_), memory_.selections,
         {.report = operands_.report, .begins = begins_with_selection(plan_), .overlaps_products = true});
   }
 
   const Plan& plan_;
-  const DeviceEngine& engine_;
   Queue queue_;
   const DeviceOperands& operands_;
   Blocking blocking_;

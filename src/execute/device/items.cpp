@@ -6,9 +6,9 @@
 #include <span>
 #include <vector>
 
-#include "engines/device.hpp"
-#include "engines/device_engine.hpp"
-#include "engines/device_moduli.hpp"
+#include "engines/cuda/select/selected_moduli.hpp"
+#include "engines/cuda/step_data.hpp"
+#include "engines/cuda/steps.hpp"
 #include "execute/blocks.hpp"
 #include "execute/device/checked.hpp"
 #include "execute/device/operands.hpp"
@@ -79,18 +79,17 @@ Schedule schedule_to_fit(const Candidate& candidate) {
   return schedule;
 }
 
-void recombine(const DeviceEngine& engine, const Queue& queue, const Candidate& candidate,
-               const UnfinishedTile& unfinished) {
+void recombine(const Queue& queue, const Candidate& candidate, const UnfinishedTile& unfinished) {
   const auto& [sums, tile] = unfinished;
   if (candidate.program.recombination == Recombination::residues)
-    return engine.recombine_residues(queue, sums, candidate.program.residue_system(), tile);
+    return cuda::recombine_residues(queue, sums, candidate.program.residue_system(), tile);
   const Schedule schedule = schedule_to_fit(candidate);
   std::array<int, max_groups> exponents{};
   for (int g = 0; g < schedule.sums(); ++g) exponents[g] = schedule.sum_exponent(g);
-  engine.recombine_weighted(queue, sums, {exponents.data(), static_cast<std::size_t>(sums.groups)}, tile);
+  cuda::recombine_weighted(queue, sums, {exponents.data(), static_cast<std::size_t>(sums.groups)}, tile);
 }
 
-// Steps of the plan's shared_candidates(), which share kernels (engines/device_moduli.hpp), for one
+// Steps of the plan's shared_candidates(), which share kernels (engines/cuda/select/selected_moduli.hpp), for one
 // batch item. Memory, splits and schedule are those of the last of these candidates, which has the most
 // moduli.
 class SharedSteps {
@@ -102,7 +101,6 @@ class SharedSteps {
   void recombine(const Accumulators& sums, const DeviceTile& tile) const;
 
  private:
-  const DeviceSharedKernels* kernels_;
   const Queue* queue_;
   SelectedModuli selected_;
   std::vector<SplitRule> rules_;
@@ -121,12 +119,11 @@ NormCandidates norm_candidates(const Plan& plan) {
 void select_from_long_chain(const Plan& plan, const Queue& queue, const DeviceSide& a, const DeviceSide& b,
                             const DeviceScalars& scalars, DeviceSelection* selection,
                             const DeviceReporting& reporting) {
-  plan.engine->device()->shared_kernels()->select(queue, a, b, scalars, norm_candidates(plan), selection,
-                                                  reporting);
+  cuda::select_by_norms(queue, a, b, scalars, norm_candidates(plan), selection, reporting);
 }
 
 SharedSteps::SharedSteps(const Plan& plan, const Queue& queue, const DeviceSelection* selection)
-    : kernels_(plan.engine->device()->shared_kernels()), queue_(&queue) {
+    : queue_(&queue) {
   const auto shared = shared_candidates(plan);
   for (const Candidate& candidate : shared) rules_.push_back(candidate.program.split_a);
   selected_ = {.selection = selection,
@@ -136,16 +133,16 @@ SharedSteps::SharedSteps(const Plan& plan, const Queue& queue, const DeviceSelec
 }
 
 void SharedSteps::split(std::span<const DeviceSplit> splits) const {
-  kernels_->split(*queue_, splits, rules_, selected_);
+  cuda::split_selected(*queue_, splits, rules_, selected_);
 }
 
 void SharedSteps::multiply(const Schedule& schedule, const Slices& a, const Slices& b,
                            const Accumulators& sums) const {
-  kernels_->multiply(*queue_, schedule, a, b, sums, selected_);
+  cuda::multiply_selected(*queue_, schedule, a, b, sums, selected_);
 }
 
 void SharedSteps::recombine(const Accumulators& sums, const DeviceTile& tile) const {
-  kernels_->recombine(*queue_, sums, tile, selected_);
+  cuda::recombine_selected(*queue_, sums, tile, selected_);
 }
 
 // One batch item while its steps are put into the queue, and a candidate that may multiply it.
@@ -165,8 +162,8 @@ struct Item {
 class ItemSteps {
  public:
   ItemSteps(const Plan& plan, const DeviceOperands& operands, const Queue& queue, const Blocking& blocking)
-      : plan_(plan), engine_(*plan.engine->device()), queue_(queue), blocking_(blocking), operands_(operands),
-        c_(operands.c), scalars_(operands.scalars) {}
+      : plan_(plan), queue_(queue), blocking_(blocking), operands_(operands), c_(operands.c),
+        scalars_(operands.scalars) {}
 
   // Puts the steps of a batch item into the queue. The steps of all candidates are put there, because the
   // device selects the candidate; kernels of candidates that are not selected return at once.
@@ -176,7 +173,7 @@ class ItemSteps {
     select_ahead(item, workspace);
     if (sums_exactly(plan_)) {
       constexpr std::int32_t only_candidate = 0;
-      engine_.multiply_exactly(queue_, tile_of(item, all_of_c(), only_candidate));
+      cuda::multiply_exactly(queue_, tile_of(item, all_of_c(), only_candidate));
       finish(item);
     } else {
       multiply_candidates(item, workspace);
@@ -242,7 +239,7 @@ class ItemSteps {
     if (shared > 0) multiply_blocks(with_shared(item, workspace));
     if (plan_.is_checked()) multiply_checked(item, workspace);
     if (item.selected_ahead) finish(item);
-    if (unfinished) recombine(engine_, queue_, first_candidate(), *unfinished);
+    if (unfinished) recombine(queue_, first_candidate(), *unfinished);
   }
 
   // True if the first candidate's last recombination comes after the kernels of all other candidates. These
@@ -256,7 +253,7 @@ class ItemSteps {
   // Recombines the tile that the item keeps, since the next kernels write to its sums or scales.
   void finish_tile(const Item& item) const {
     if (item.unfinished == nullptr || !*item.unfinished) return;
-    recombine(engine_, queue_, candidate_of(item), **item.unfinished);
+    recombine(queue_, candidate_of(item), **item.unfinished);
     item.unfinished->reset();
   }
 
@@ -264,11 +261,11 @@ class ItemSteps {
     const DeviceSide a = side_without_ranges(item.a);
     const DeviceSide b = side_without_ranges(item.b);
     if (first_candidate().acceptance.by_norms()) {
-      engine_.find_norms(queue_, a, b, scalars_);
+      cuda::find_norms(queue_, a, b, scalars_);
     } else if (needs_norms(plan_)) {
-      engine_.find_scaling_norms(queue_, a, b, scalars_);
+      cuda::find_scaling_norms(queue_, a, b, scalars_);
     } else {
-      engine_.find_ranges(queue_, a, b, scalars_);
+      cuda::find_ranges(queue_, a, b, scalars_);
     }
   }
 
@@ -278,8 +275,8 @@ class ItemSteps {
     if (has_long_chain(plan_))
       return select_from_long_chain(plan_, queue_, item.a.side, item.b.side, scalars_, item.selection,
                                     reporting);
-    engine_.select(queue_, item.a.side, item.b.side, scalars_, candidates_on_device(plan_), item.selection,
-                   reporting);
+    cuda::select(queue_, item.a.side, item.b.side, scalars_, candidates_on_device(plan_), item.selection,
+                 reporting);
   }
 
   // Finds norms and splits whole operands for the first candidate in one step. (Norms prove the first
@@ -291,9 +288,9 @@ class ItemSteps {
     splits.reserve(2);
     plan_split_b(item, all_of_c(), splits);
     plan_split_a(item, all_of_c(), splits);
-    const auto finds_norms = [&](const DeviceSplit& split) { return engine_.finds_norms(split); };
+    const auto finds_norms = [&](const DeviceSplit& split) { return cuda::finds_norms(split); };
     if (splits.empty() || !std::all_of(splits.begin(), splits.end(), finds_norms)) return false;
-    engine_.split_by_norms(queue_, splits, scalars_, coefficient, item.selection);
+    cuda::split_by_norms(queue_, splits, scalars_, coefficient, item.selection);
     return true;
   }
 
@@ -313,12 +310,12 @@ class ItemSteps {
   // product if native is selected, and NaN if no candidate accepts the item.
   void finish(const Item& item) const {
     if (scalars_.on_device())
-      engine_.scale(queue_, c_, item.a.side.item, scalars_, {item.selection, DeviceSelection::scaled});
+      cuda::scale(queue_, c_, item.a.side.item, scalars_, {item.selection, DeviceSelection::scaled});
     const bool can_fail = is_limited_by_exponent() || is_ozaki1(plan_);
     const bool native_follows = plan_.candidates.back().scheme == nullptr;
     const auto native = static_cast<std::int32_t>(plan_.candidates.size()) - 1;
     if (native_follows || can_fail)
-      engine_.multiply_unsliced(queue_, tile_of(item, all_of_c(), can_fail ? DeviceSelection::none : native));
+      cuda::multiply_unsliced(queue_, tile_of(item, all_of_c(), can_fail ? DeviceSelection::none : native));
   }
 
   void multiply_ozaki1(Item& item, const Workspace& workspace) const {
@@ -417,8 +414,8 @@ class ItemSteps {
   // changed.
   void use_matrix(ItemSide& side) const {
     if (side.prepared == nullptr) return;
-    engine_.copy_on_device(queue_, side.ranges, side.side.ranges,
-                           static_cast<std::size_t>(side.side.matrix.vectors()) * sizeof(VectorRange));
+    cuda::copy_on_device(queue_, side.ranges, side.side.ranges,
+                         static_cast<std::size_t>(side.side.matrix.vectors()) * sizeof(VectorRange));
     side.side.ranges = side.ranges;
     side.prepared = nullptr;
   }
@@ -469,14 +466,14 @@ class ItemSteps {
 
   void split(const Item& item, std::span<const DeviceSplit> splits) const {
     if (item.shared) return item.shared->split(splits);
-    engine_.split(queue_, splits, on_candidate(item, item.candidate));
+    cuda::split(queue_, splits, on_candidate(item, item.candidate));
   }
 
   void multiply_tile(const Item& item, const Slices& a, const Slices& b, const Accumulators& sums) const {
     const Schedule schedule = schedule_to_fit(candidate_of(item));
     if (item.shared) return item.shared->multiply(schedule, a, b, sums);
-    engine_.multiply(queue_, schedule, a, b, sums, item.block.scratch, fit_of(item),
-                     on_candidate(item, item.candidate));
+    cuda::multiply(queue_, schedule, a, b, sums, item.block.scratch, fit_of(item),
+                   on_candidate(item, item.candidate));
   }
 
   // Multiplies and recombines the tiles of `block`. `checked_block`: the block or a larger one that contains
@@ -506,7 +503,7 @@ class ItemSteps {
       } else if (item.unfinished != nullptr) {
         *item.unfinished = {sums, tile};
       } else {
-        recombine(engine_, queue_, candidate, {sums, tile});
+        recombine(queue_, candidate, {sums, tile});
       }
     });
   }
@@ -525,7 +522,6 @@ class ItemSteps {
   }
 
   const Plan& plan_;
-  const DeviceEngine& engine_;
   const Queue& queue_;
   const Blocking& blocking_;
   const DeviceOperands& operands_;

@@ -5,9 +5,10 @@
 #include <utility>
 
 #include "base/status.hpp"
-#include "engines/device_engine.hpp"
-#include "engines/device_moduli.hpp"
-#include "engines/registry.hpp"
+#include "engines/cuda/select/selected_moduli.hpp"
+#include "engines/cuda/steps.hpp"
+#include "engines/cuda/transfers.hpp"
+#include "execute/device/offload/kept_operands.hpp"
 #include "planner/candidates/device.hpp"
 
 namespace kintsugi::core {
@@ -15,9 +16,9 @@ namespace kintsugi::core {
 DeviceBuffer::DeviceBuffer(const Plan& plan, const Queue& queue, std::size_t bytes, std::size_t graph_limit)
     : allocator_(plan.allocator), engine_(plan.engine), queue_(queue), bytes_(bytes) {
   if (bytes == 0) return;
-  context_ = engine_->contexts()->current();
+  context_ = cuda::current_context();
   pointer_ = allocator_.allocate != nullptr ? allocator_.allocate(allocator_.user, bytes, workspace_alignment)
-                                            : engine_->device()->allocate(queue, bytes, graph_limit);
+                                            : cuda::allocate(queue, bytes, graph_limit);
 }
 
 DeviceBuffer::DeviceBuffer(DeviceBuffer&& other) noexcept
@@ -36,20 +37,20 @@ DeviceBuffer& DeviceBuffer::operator=(DeviceBuffer&& other) noexcept {
 
 DeviceBuffer::~DeviceBuffer() {
   if (pointer_ == nullptr) return;
-  const ContextScope scope(*engine_->contexts(), context_);
+  const cuda::ContextScope scope(context_);
   if (allocator_.allocate != nullptr) {
     allocator_.deallocate(allocator_.user, pointer_, bytes_);
   } else if (scope.entered()) {  // If it is false, the memory was freed together with its context.
-    engine_->device()->deallocate(queue_, pointer_);
+    cuda::deallocate(queue_, pointer_);
   }
 }
 
 void DeviceBuffer::forget_queue() { queue_ = {}; }
 
-void release_kept_memory() noexcept {
-  for (const Engine* engine : all_engines()) {
-    if (engine->device() != nullptr) engine->device()->release_kept_memory();
-  }
+void release_device_caches() noexcept {
+  cuda::release_kept_transfers();
+  release_kept_operands();
+  cuda::release_kept_memory();
 }
 
 DeviceBuffer allocate_on_device(const Plan& plan, std::size_t bytes, const char* what) {
@@ -94,11 +95,10 @@ void report_slices(const Plan& plan, const DeviceSliceCounts& found, Report& rep
 }  // namespace
 
 void read_device_report(const Plan& plan, const DeviceReport* device, Report& report) {
-  const DeviceEngine& engine = *plan.engine->device();
   LongDeviceReport all;
-  engine.synchronize();
-  engine.copy_to_host({}, &all, device, sizeof all);
-  engine.synchronize(Queue{});
+  cuda::synchronize();
+  cuda::copy_to_host({}, &all, device, sizeof all);
+  cuda::synchronize(Queue{});
   const DeviceReport& found = all.report;
   static_assert(LongDeviceReport::max_candidates <= Plan::max_candidates);
   // Selections from shorter chains neither write nor clear the later counts.
@@ -131,9 +131,9 @@ class SpareReports {
   }
 
   // Returns memory in the context; nullptr if there is none. Drops memory of contexts that were destroyed.
-  DeviceReport* take(const DeviceContexts& contexts, const DeviceContext& context) {
+  DeviceReport* take(const DeviceContext& context) {
     const std::lock_guard lock(mutex_);
-    std::erase_if(spare_, [&](const Spare& spare) { return !ContextScope(contexts, spare.first).entered(); });
+    std::erase_if(spare_, [&](const Spare& spare) { return !cuda::ContextScope(spare.first).entered(); });
     const auto found = std::ranges::find(spare_, context, &Spare::first);
     if (found == spare_.end()) return nullptr;
     DeviceReport* memory = found->second;
@@ -154,9 +154,9 @@ SpareReports& spare_reports() {
   return *instance;
 }
 
-DeviceReport* allocate_report(const DeviceEngine& device) {
+DeviceReport* allocate_report() {
   constexpr std::size_t bytes = aligned_size(sizeof(LongDeviceReport));
-  auto* memory = reinterpret_cast<DeviceReport*>(device.allocate({}, bytes, 0));
+  auto* memory = reinterpret_cast<DeviceReport*>(cuda::allocate({}, bytes, 0));
   if (memory == nullptr) fail(Status::out_of_memory, "the device has no {} bytes for a report", bytes);
   return memory;
 }
@@ -165,43 +165,40 @@ DeviceReport* allocate_report(const DeviceEngine& device) {
 
 // Waits for the device before the memory is cleared, since queued work of a previous handle may still write
 // to it.
-DeviceReportMemory::DeviceReportMemory(const Engine& engine)
-    : engine_(&engine), context_(engine.contexts()->current()),
-      memory_(spare_reports().take(*engine.contexts(), context_)) {
-  const DeviceEngine& device = *engine.device();
-  device.synchronize();
-  if (memory_ == nullptr) memory_ = allocate_report(device);
-  device.clear({}, memory_, sizeof(LongDeviceReport));
-  device.synchronize(Queue{});
+DeviceReportMemory::DeviceReportMemory()
+    : context_(cuda::current_context()), memory_(spare_reports().take(context_)) {
+  cuda::synchronize();
+  if (memory_ == nullptr) memory_ = allocate_report();
+  cuda::clear({}, memory_, sizeof(LongDeviceReport));
+  cuda::synchronize(Queue{});
 }
 
 DeviceReportMemory::~DeviceReportMemory() { spare_reports().keep(context_, memory_); }
 
 void DeviceReportMemory::read(Report& report) const {
-  const ContextScope scope(*engine_->contexts(), context_);
+  const cuda::ContextScope scope(context_);
   if (!scope.entered()) {
     fail(Status::device_error,
          "the context of {} that the last execution ran in is gone, and with it its report",
-         engine_->contexts()->describe(context_.device));
+         cuda::text_of_device(context_.device));
   }
   read_device_report(*report.plan, memory_, report);
 }
 
-std::shared_ptr<const DeviceReportMemory> DeviceReports::of_caller(const Engine& engine, const Queue& queue) {
-  const DeviceContexts& contexts = *engine.contexts();
-  const DeviceContext current = contexts.current();
+std::shared_ptr<const DeviceReportMemory> DeviceReports::of_caller(const Queue& queue) {
+  const DeviceContext current = cuda::current_context();
   const auto found =
       std::ranges::find(reports_, current, [](const auto& report) { return report->context(); });
   if (found != reports_.end()) return *found;
-  if (contexts.is_captured(queue)) {
+  if (cuda::is_captured(queue)) {
     fail(Status::invalid_argument,
          "the stream is being captured, and the handle has no report for {} yet, which would be allocated: "
          "make the plan with this handle, before the capture",
-         contexts.describe(current.device));
+         cuda::text_of_device(current.device));
   }
   std::erase_if(reports_,
-                [&](const auto& report) { return !ContextScope(contexts, report->context()).entered(); });
-  return reports_.emplace_back(std::make_shared<DeviceReportMemory>(engine));
+                [&](const auto& report) { return !cuda::ContextScope(report->context()).entered(); });
+  return reports_.emplace_back(std::make_shared<DeviceReportMemory>());
 }
 
 }  // namespace kintsugi::core

@@ -5,8 +5,8 @@
 #include <memory>
 #include <vector>
 
-#include "engines/device.hpp"
-#include "engines/device_context.hpp"
+#include "engines/cuda/device.hpp"
+#include "engines/cuda/step_data.hpp"
 #include "execute/execute.hpp"
 #include "planner/plan.hpp"
 
@@ -40,8 +40,9 @@ class DeviceBuffer {
   std::size_t bytes_ = 0;
 };
 
-// Frees the device memory that engines keep for later calls.
-void release_kept_memory() noexcept;
+// Frees everything in device memory, and pinned memory, that is kept for later calls: freed workspaces, graphs,
+// streams, and the operands that no call uses.
+void release_device_caches() noexcept;
 
 // Allocates device memory. Fails with out_of_memory; `what` names the memory in the message.
 DeviceBuffer allocate_on_device(const Plan& plan, std::size_t bytes, const char* what);
@@ -53,7 +54,7 @@ void read_device_report(const Plan& plan, const DeviceReport* device, Report& re
 // Memory for a device's report, in the context that is current when the object is constructed.
 class DeviceReportMemory {
  public:
-  explicit DeviceReportMemory(const Engine& engine);
+  DeviceReportMemory();
   DeviceReportMemory(const DeviceReportMemory&) = delete;
   DeviceReportMemory& operator=(const DeviceReportMemory&) = delete;
   // Neither waits nor frees, since a stream may be captured. The memory is kept for the next report in the
@@ -67,7 +68,6 @@ class DeviceReportMemory {
   void read(Report& report) const;
 
  private:
-  const Engine* engine_;
   DeviceContext context_;
   DeviceReport* memory_;
 };
@@ -78,7 +78,7 @@ class DeviceReports {
  public:
   // Returns the memory in the calling thread's context, which the first call in the context allocates. Fails
   // with invalid_argument if the allocation would break a capture of the queue's stream.
-  std::shared_ptr<const DeviceReportMemory> of_caller(const Engine& engine, const Queue& queue);
+  std::shared_ptr<const DeviceReportMemory> of_caller(const Queue& queue);
 
  private:
   std::vector<std::shared_ptr<const DeviceReportMemory>> reports_;

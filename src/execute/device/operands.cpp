@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "base/status.hpp"
-#include "engines/device.hpp"
+#include "engines/cuda/step_data.hpp"
 #include "planner/workspace/device.hpp"
 #include "schemes/bound.hpp"
 

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "engines/device.hpp"
+#include "engines/cuda/step_data.hpp"
 #include "planner/plan.hpp"
 #include "planner/problem.hpp"
 

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "engines/device_engine.hpp"
-#include "engines/device_ozaki1.hpp"
+#include "engines/cuda/ozaki1/step_data.hpp"
+#include "engines/cuda/steps.hpp"
 #include "execute/blocks.hpp"
 #include "planner/workspace/device.hpp"
 
@@ -17,26 +17,25 @@ class DeviceOzaki1Product {
  public:
   DeviceOzaki1Product(const DeviceOzaki1Task& task, Workspace& workspace)
       : task_(task), plan_(task.plan), program_(task.plan.candidates.front().program),
-        engine_(*task.plan.engine->device()), kernels_(*engine_.ozaki1()),
         memory_(lay_out_device_ozaki1(task.plan, task.blocking, workspace)),
         slice_counts_(ozaki1_slice_counts(task.plan)), condition_{task.selection, 0} {
     slice_counts_.counts = memory_.slice_counts;
   }
 
   void run() {
-    engine_.clear(task_.queue, memory_.unreachable, sizeof(std::int32_t));
+    cuda::clear(task_.queue, memory_.unreachable, sizeof(std::int32_t));
     if (slice_counts_.counts != nullptr) find_slice_counts();
     for_each_block(task_.blocking, task_.c.rows, task_.c.columns, [&](const ResultBlock& block) {
       if (needs_split_of_columns(block, task_.blocking, task_.c.rows)) split_b({block.column, block.columns});
       if (!a_is_split_) split_a({block.row, block.rows});
       multiply_block(block);
     });
-    kernels_.finish_item(task_.queue, {.selection = task_.selection,
-                                       .unreachable = memory_.unreachable,
-                                       .report = task_.report,
-                                       .slice_counts = slice_counts_,
-                                       .slices = ozaki1_device_slices(plan_),
-                                       .fast = program_.ozaki1.fast && !is_exact_ozaki1(plan_)});
+    cuda::finish_item(task_.queue, {.selection = task_.selection,
+                                    .unreachable = memory_.unreachable,
+                                    .report = task_.report,
+                                    .slice_counts = slice_counts_,
+                                    .slices = ozaki1_device_slices(plan_),
+                                    .fast = program_.ozaki1.fast && !is_exact_ozaki1(plan_)});
   }
 
  private:
@@ -54,7 +53,7 @@ class DeviceOzaki1Product {
                                       .max_depth = is_exact_ozaki1(plan_) ? DeviceProductSums::max_depth : 0,
                                       .slice_counts = slice_counts_,
                                       .unreachable = memory_.unreachable};
-    kernels_.split_successively(task_.queue, {&split, 1}, condition_);
+    cuda::split_successively(task_.queue, split, condition_);
   }
   void split_a(const Interval& rows) {
     split(task_.a, rows, memory_.a, memory_.exponents_a, Complete::unchecked);
@@ -68,22 +67,22 @@ class DeviceOzaki1Product {
 
   // Algorithm 3, for all blocks of C.
   void find_slice_counts() {
-    engine_.clear(
+    cuda::clear(
         task_.queue, slice_counts_.counts,
         static_cast<std::size_t>(slice_counts_.blocks_m * slice_counts_.blocks_n) * sizeof(SliceCounts));
-    kernels_.weigh_inner_indices(task_.queue, task_.b, slice_counts_, memory_.weights, condition_);
+    cuda::weigh_inner_indices(task_.queue, task_.b, slice_counts_, memory_.weights, condition_);
     for_each_interval({0, task_.c.rows}, task_.blocking.m, [&](const Interval& rows) {
       split_a(rows);
-      kernels_.find_slice_counts(task_.queue,
-                                 {.a = task_.a,
-                                  .first = rows.first,
-                                  .slices = memory_.a,
-                                  .exponents = memory_.exponents_a,
-                                  .weights = memory_.weights,
-                                  .bits = program_.ozaki1.mode == Mode::sp ? 24 : 53,
-                                  .slice_counts = slice_counts_,
-                                  .unreachable = memory_.unreachable},
-                                 condition_);
+      cuda::find_slice_counts(task_.queue,
+                              {.a = task_.a,
+                               .first = rows.first,
+                               .slices = memory_.a,
+                               .exponents = memory_.exponents_a,
+                               .weights = memory_.weights,
+                               .bits = program_.ozaki1.mode == Mode::sp ? 24 : 53,
+                               .slice_counts = slice_counts_,
+                               .unreachable = memory_.unreachable},
+                              condition_);
     });
   }
 
@@ -129,9 +128,9 @@ class DeviceOzaki1Product {
       add_slices(sums, 0, always_multiplied, q, products, [&](int p) { multiply(a, p, b, q, products); });
       if (slice_counts_.counts == nullptr) continue;
       add_slices(sums, always_multiplied, a.count, q, products,
-                 [&](int p) { kernels_.multiply_counted(task_.queue, sums, a, b, products, p, q); });
+                 [&](int p) { cuda::multiply_counted(task_.queue, sums, a, b, products, p, q); });
     }
-    kernels_.finish_sums(task_.queue, sums);
+    cuda::finish_sums(task_.queue, sums);
   }
 
   // Adds the products of slices first ... end - 1 of A and slice q of B, ozaki1_products_at_once products at
@@ -142,7 +141,7 @@ class DeviceOzaki1Product {
     for (int p = first; p < end; p += ozaki1_products_at_once) {
       products.groups = std::min(ozaki1_products_at_once, end - p);
       multiply(p);
-      kernels_.add_products(task_.queue, sums, products, p, q);
+      cuda::add_products(task_.queue, sums, products, p, q);
     }
   }
 
@@ -160,15 +159,13 @@ class DeviceOzaki1Product {
     schedule.terms = schedule.terms.first(static_cast<std::size_t>(products.groups));
     schedule.slices_a = products.groups;
     schedule.groups = products.groups;
-    engine_.multiply(task_.queue, schedule, slices_from(a, p, products.groups), slices_from(b, q, 1),
-                     products, memory_.scratch, no_fit, condition_);
+    cuda::multiply(task_.queue, schedule, slices_from(a, p, products.groups), slices_from(b, q, 1), products,
+                   memory_.scratch, no_fit, condition_);
   }
 
   const DeviceOzaki1Task& task_;
   const Plan& plan_;
   const Program& program_;
-  const DeviceEngine& engine_;
-  const DeviceOzaki1& kernels_;
   DeviceOzaki1Memory memory_;
   DeviceBlockSliceCounts slice_counts_;
   DeviceCondition condition_;

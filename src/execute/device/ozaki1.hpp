@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/memory.hpp"
-#include "engines/device_engine.hpp"
+#include "engines/cuda/steps.hpp"
 #include "planner/plan.hpp"
 
 namespace kintsugi::core {

@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "base/status.hpp"
-#include "engines/device_engine.hpp"
+#include "engines/cuda/steps.hpp"
 #include "execute/device/caller.hpp"
 
 namespace kintsugi::core {
@@ -31,7 +31,7 @@ void copy_original(const Plan& plan, std::int64_t count, DevicePrepared& prepare
   prepared.copy =
       allocate_on_device(plan, array_bytes(count, elements, bytes), "a copy of a prepared operand");
   for (std::int64_t item = 0; item < count; ++item) {
-    plan.engine->device()->copy_on_device(
+    cuda::copy_on_device(
         plan.queue,
         static_cast<std::byte*>(prepared.copy.pointer()) + static_cast<std::size_t>(item * elements) * bytes,
         static_cast<const std::byte*>(matrix.data) +
@@ -75,23 +75,22 @@ DevicePrepared::Item lay_out_items(const Plan& plan, std::int64_t count, DeviceP
 // Finds ranges and norms of all items, and splits them if the slices do not depend on the other operand.
 void split_items(const Plan& plan, std::int64_t count, const DevicePrepared::Item& first,
                  const DevicePrepared& prepared) {
-  const DeviceEngine& engine = *plan.engine->device();
   const DeviceSide operand{
       .matrix = prepared.matrix, .ranges = first.ranges, .items = count, .norms = first.norms};
   const bool by_norms = prepared.rule.scales == ScaleRule::norm;
   // For FP32 the ranges must contain mean depths. find_ranges() always finds them, split() does not.
   const bool finds_ranges_first = by_norms || prepared.matrix.type == ElementType::f32 || !can_split(plan);
   if (by_norms) {
-    engine.find_norms(plan.queue, operand, {}, {});
+    cuda::find_norms(plan.queue, operand, {}, {});
   } else if (finds_ranges_first) {
-    engine.find_ranges(plan.queue, operand, {}, {});
+    cuda::find_ranges(plan.queue, operand, {}, {});
   }
   if (can_split(plan)) {
     const DeviceSplit split{
         .side = operand, .rule = &prepared.rule, .slices = first.slices, .ranges_known = finds_ranges_first};
-    engine.split(plan.queue, {&split, 1}, {});
+    cuda::split(plan.queue, {&split, 1}, {});
   }
-  engine.summarize(plan.queue, operand, first.summary);
+  cuda::summarize(plan.queue, operand, first.summary);
 }
 
 // Finds the ranges of every item, and makes slices for the plan's prepared candidate if all later calls can
@@ -116,15 +115,15 @@ void split_batch(const Plan& plan, Side side, std::int64_t count, DevicePrepared
 }  // namespace
 
 DevicePrepared::~DevicePrepared() {
-  const ContextScope scope(*engine->contexts(), context);
-  if (scope.entered()) engine->device()->synchronize_quietly();
+  const cuda::ContextScope scope(context);
+  if (scope.entered()) cuda::synchronize_quietly();
 }
 
 Prepared prepare_on_device(const Plan& plan, Side side, const void* data, Original original) {
   const Problem& problem = plan.problem;
   const Op op = side == Side::a ? problem.op_a : problem.op_b;
   check_caller(plan, plan.queue);
-  plan.engine->device()->prepare();
+  cuda::prepare_device();
   auto prepared = std::make_shared<DevicePrepared>(*plan.engine);
   prepared->matrix = device_operand(problem, side, data);
   prepared->storage = operand_storage(problem, side);
@@ -137,7 +136,7 @@ Prepared prepare_on_device(const Plan& plan, Side side, const void* data, Origin
   const Candidate& candidate = plan.prepared_candidate();
   const bool has_slices = candidate.scheme != nullptr && candidate.program.split_a.slices > 0;
   if (has_slices && problem.k > 0) split_batch(plan, side, count, *prepared);
-  if (plan.queue.kind == QueueKind::host) plan.engine->device()->synchronize(plan.queue);
+  if (plan.queue.kind == QueueKind::host) cuda::synchronize(plan.queue);
   prepared->copy.forget_queue();
   prepared->memory.forget_queue();
   return {.side = side,

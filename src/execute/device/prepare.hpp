@@ -22,7 +22,7 @@ struct DevicePrepared {
     Slices slices;                     // no slices if data is null
   };
 
-  explicit DevicePrepared(const Engine& used) : engine(&used), context(used.contexts()->current()) {}
+  explicit DevicePrepared(const Engine& used) : engine(&used), context(cuda::current_context()) {}
   DevicePrepared(const DevicePrepared&) = delete;
   DevicePrepared& operator=(const DevicePrepared&) = delete;
   ~DevicePrepared();  // waits for the device

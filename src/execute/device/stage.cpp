@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "arith/complex.hpp"
-#include "engines/device_engine.hpp"
-#include "engines/device_moduli.hpp"
+#include "engines/cuda/select/selected_moduli.hpp"
+#include "engines/cuda/steps.hpp"
 #include "execute/device/caller.hpp"
 #include "execute/device/memory.hpp"
 #include "execute/host/operand.hpp"
@@ -63,7 +63,7 @@ DeviceBuffer copy_to_device(const Plan& plan, const std::vector<T>& values) {
   DeviceBuffer buffer(plan, plan.queue, bytes);
   if (buffer.pointer() == nullptr && bytes > 0)
     fail(Status::out_of_memory, "the device has no {} bytes for a matrix", bytes);
-  if (bytes > 0) plan.engine->device()->copy_to_device(plan.queue, buffer.pointer(), values.data(), bytes);
+  if (bytes > 0) cuda::copy_to_device(plan.queue, buffer.pointer(), values.data(), bytes);
   return buffer;
 }
 
@@ -146,8 +146,7 @@ void stage_item(const Plan& plan, const Operands& operands, std::int64_t index, 
   on_device.device_report = device_report;
   Report item_report;
   execute(item_plan, on_device, item_report);
-  plan.engine->device()->copy_to_host(item_plan.queue, result.data(), device_c.pointer(),
-                                      result.size() * sizeof(T));
+  cuda::copy_to_host(item_plan.queue, result.data(), device_c.pointer(), result.size() * sizeof(T));
   read_device_report(item_plan, device_report, item_report);
   add_to_report(plan, item_plan, item_report, report);
   copy_elements(dense, c);
@@ -157,7 +156,7 @@ void stage_item(const Plan& plan, const Operands& operands, std::int64_t index, 
 
 void stage(const Plan& plan, const Operands& operands, Report& report) {
   check_caller(plan, plan.queue);
-  plan.engine->device()->prepare();
+  cuda::prepare_device();
   const Plan on_device = plan_of_item(plan);
   DeviceBuffer device_report(on_device, {}, aligned_size(sizeof(LongDeviceReport)));
   if (device_report.pointer() == nullptr)

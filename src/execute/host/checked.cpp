@@ -251,13 +251,13 @@ class CheckedRun {
     Accumulators sums = memory.sums;
     sums.rows = block.rows;
     sums.columns = slices_b.vectors;
-    plan_.engine->multiply({.schedule = &magnitude_program.schedule,
-                            .a = slices_a,
-                            .b = slices_b,
-                            .sums = sums,
-                            .accumulator = Accumulator::int32,
-                            .scratch = memory.scratch,
-                            .threads = plan_.threads});
+    plan_.engine->host()->multiply({.schedule = &magnitude_program.schedule,
+                                    .a = slices_a,
+                                    .b = slices_b,
+                                    .sums = sums,
+                                    .accumulator = Accumulator::int32,
+                                    .scratch = memory.scratch,
+                                    .threads = plan_.threads});
     const Program& program = programs_[index];
     const int top_of_magnitudes =
         magnitude_program.split_a.top_exponent + magnitude_program.split_b.top_exponent;
@@ -281,13 +281,13 @@ class CheckedRun {
     Accumulators sums = memory_.sums;
     sums.rows = block.rows;
     sums.columns = slices_b_.vectors;
-    plan_.engine->multiply({.schedule = &program.schedule,
-                            .a = slices_a_,
-                            .b = slices_b_,
-                            .sums = sums,
-                            .accumulator = candidate(index).accumulator,
-                            .scratch = memory_.scratch,
-                            .threads = plan_.threads});
+    plan_.engine->host()->multiply({.schedule = &program.schedule,
+                                    .a = slices_a_,
+                                    .b = slices_b_,
+                                    .sums = sums,
+                                    .accumulator = candidate(index).accumulator,
+                                    .scratch = memory_.scratch,
+                                    .threads = plan_.threads});
     const ElementCheck check = check_of(program, block, coefficient);
     return recombine_checked_residues(
         sums, program.residue_system(), a_.ranges.subspan(block.row, block.rows),

@@ -23,7 +23,7 @@ bool may_scale_operands(const NativeProduct<T>& product) {
 // Multiplies without alpha and beta into memory on the stack, one part of C after the other, and applies
 // them. Precondition: C has one row or one column.
 template <class T>
-void multiply_in_parts(const Engine& engine, NativeProduct<T> product) {
+void multiply_in_parts(const HostProducts& engine, NativeProduct<T> product) {
   constexpr std::int64_t most_elements = 1024;
   std::array<T, most_elements> sums;
   const MatrixView<T> c = product.c;
@@ -62,7 +62,7 @@ void multiply_natively(const Plan& plan, const Candidate& candidate, const Block
   if constexpr (is_double_double<T>) {
     product.a = a;
     product.b = b.transposed();
-    plan.engine->native(product);
+    plan.engine->host()->native(product);
   } else {
     const std::size_t scratch = native_scratch_bytes(plan, candidate, blocking);
     product.a = elements_of(a);
@@ -72,8 +72,8 @@ void multiply_natively(const Plan& plan, const Candidate& candidate, const Block
     product.fixed_order = candidate.fixed_order;
     product.scratch = {workspace.take(scratch), scratch};
     const bool has_contract = plan.contract.coefficient != 0;
-    if (has_contract && may_scale_operands(product)) return multiply_in_parts(*plan.engine, product);
-    plan.engine->native(product);
+    if (has_contract && may_scale_operands(product)) return multiply_in_parts(*plan.engine->host(), product);
+    plan.engine->host()->native(product);
   }
 }
 

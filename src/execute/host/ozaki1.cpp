@@ -244,13 +244,13 @@ class Ozaki1Product {
     Slices b = slices_b;
     b.count = 1;
     b.data += static_cast<std::size_t>(q * b.slice_stride()) * b.element_bytes();
-    task_.plan.engine->multiply({.schedule = &schedule,
-                                 .a = a,
-                                 .b = b,
-                                 .sums = products,
-                                 .accumulator = task_.candidate.accumulator,
-                                 .scratch = memory_.scratch,
-                                 .threads = threads_});
+    task_.plan.engine->host()->multiply({.schedule = &schedule,
+                                         .a = a,
+                                         .b = b,
+                                         .sums = products,
+                                         .accumulator = task_.candidate.accumulator,
+                                         .scratch = memory_.scratch,
+                                         .threads = threads_});
     return products;
   }
 

@@ -63,13 +63,13 @@ void find_bits_of_products(const Plan& plan, const Blocking& blocking, SideOf<T>
     Accumulators sums = memory.sums;
     sums.rows = block.rows;
     sums.columns = slices_b.vectors;
-    plan.engine->multiply({.schedule = &magnitude_above_program.schedule,
-                           .a = slices_a,
-                           .b = slices_b,
-                           .sums = sums,
-                           .accumulator = Accumulator::int32,
-                           .scratch = memory.scratch,
-                           .threads = plan.threads});
+    plan.engine->host()->multiply({.schedule = &magnitude_above_program.schedule,
+                                   .a = slices_a,
+                                   .b = slices_b,
+                                   .sums = sums,
+                                   .accumulator = Accumulator::int32,
+                                   .scratch = memory.scratch,
+                                   .threads = plan.threads});
     raise_bits(sums, rows.subspan(block.row, block.rows),
                columns.subspan(parts * block.column, parts * block.columns), plan.threads);
   });

@@ -5,7 +5,7 @@
 #include <limits>
 #include <utility>
 
-#include "engines/device_engine.hpp"
+#include "engines/cuda/steps.hpp"
 #include "planner/candidates/expected_times.hpp"
 #include "planner/problem.hpp"
 #include "schemes/bound.hpp"
@@ -100,34 +100,32 @@ Program fitted_program(const Scheme& scheme, const Problem& problem) {
 
 Program fitted_program(const Plan& plan, const SchemeVariant& variant) {
   const Program program = fitted_program(*variant.scheme, variant.program, plan.problem);
-  const DeviceEngine* device = plan.engine->device();
-  if (device == nullptr || !program.multiplies_elements() || device->takes_complex_elements(program.split_a))
+  if (!plan.engine->is_device() || !program.multiplies_elements() ||
+      cuda::takes_complex_elements(program.split_a))
     return program;
   return fitted_program(*variant.scheme, variant.program, plan.problem.type, plan.problem.products());
 }
 
 std::vector<Accumulator> accumulators_of(const Engine& engine, const Program& program, ElementType type) {
   const FormatId format = program.format().id;
-  const DeviceEngine* device = engine.device();
   std::vector<Accumulator> result;
   if (has_tiles(program) &&
-      !(device != nullptr ? device->fuses(program.schedule, format, Accumulator::int32, type)
-                          : engine.multiplies_tiles()))
+      !(engine.is_device() ? cuda::fuses(program.schedule, format, Accumulator::int32, type)
+                           : engine.multiplies_tiles()))
     return result;
   for (const Accumulator accumulator : engine.accumulators(format)) {
-    if (device == nullptr || !is_tensor_core(accumulator) ||
-        device->fuses(program.schedule, format, accumulator, type))
+    if (!engine.is_device() || !is_tensor_core(accumulator) ||
+        cuda::fuses(program.schedule, format, accumulator, type))
       result.push_back(accumulator);
   }
   return result;
 }
 
 bool is_fused(const Plan& plan, const Candidate& candidate) {
-  const DeviceEngine* device = plan.engine->device();
-  return device != nullptr && candidate.scheme != nullptr &&
+  return plan.engine->is_device() && candidate.scheme != nullptr &&
          candidate.program.recombination == Recombination::weighted && !candidate.scheme->fits_residuals() &&
-         device->fuses(candidate.program.schedule, candidate.program.format().id, candidate.accumulator,
-                       element_type(plan.problem));
+         cuda::fuses(candidate.program.schedule, candidate.program.format().id, candidate.accumulator,
+                     element_type(plan.problem));
 }
 
 bool sums_wrap(const Candidate& candidate, std::int64_t k) {
@@ -160,7 +158,7 @@ std::optional<Candidate> offered(const Plan& plan, const SchemeVariant& variant)
 }
 
 int proved_depth(const Plan& plan, const Candidate& candidate) {
-  const bool finds_depths = plan.engine->device() != nullptr && plan.problem.type == OperandType::f32;
+  const bool finds_depths = plan.engine->is_device() && plan.problem.type == OperandType::f32;
   if (!finds_depths || candidate.program.recombination != Recombination::weighted ||
       !candidate.program.format().floating)
     return 0;
@@ -205,7 +203,7 @@ std::optional<Proved> prove(const Plan& plan, const Candidate& candidate) {
 std::vector<Candidate> proved_emulations(const Plan& plan, EmulationFilter filter) {
   std::vector<Proved> proved;
   for (const Scheme* scheme : all_schemes()) {
-    if (has_tiles(scheme->program) && plan.engine->device() != nullptr) continue;
+    if (has_tiles(scheme->program) && plan.engine->is_device()) continue;
     const auto candidate = offered(plan, with_window(*scheme, plan.problem.type));
     if (!candidate || !(filter.include_slower || is_expected_faster(plan, candidate->program))) continue;
     if (auto proof = prove(plan, *candidate)) {

@@ -4,7 +4,7 @@
 #include <optional>
 #include <vector>
 
-#include "engines/device_engine.hpp"
+#include "engines/cuda/steps.hpp"
 #include "planner/plan.hpp"
 
 namespace kintsugi::core {

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "arith/residue/residue.hpp"
-#include "engines/device_engine.hpp"
+#include "engines/cuda/steps.hpp"
 #include "planner/candidates/candidates.hpp"
 #include "planner/problem.hpp"
 #include "schemes/bound.hpp"
@@ -40,7 +40,7 @@ std::vector<int> checked_bits(const Plan& plan) {
   if (plan.contract.coefficient > 0 && !plan.contract.accuracy.is_of_type())
     bits = std::min(bits, 2 - std::ilogb(plan.contract.coefficient));
   bits = std::max(bits, 2);
-  if (plan.engine->device() != nullptr) return {bits + (exact ? 15 : 10)};
+  if (plan.engine->is_device()) return {bits + (exact ? 15 : 10)};
   if (exact) return {bits, bits + 10, bits + 15, bits + 28};
   return {bits, bits + 10, bits + 28};
 }
@@ -58,8 +58,7 @@ int moduli_for(int product_bits, std::int64_t k) {
 
 // True if the plan is for a device whose kernels for the candidate exit early when it is not selected.
 bool skips_products(const Plan& plan, const Candidate& candidate) {
-  const DeviceEngine* device = plan.engine->device();
-  return device != nullptr && device->skips(candidate.program.schedule, candidate.program.format().id);
+  return plan.engine->is_device() && cuda::skips(candidate.program.schedule, candidate.program.format().id);
 }
 
 // Rule of the scales of the checked candidates of `exact` on a device. Scales by norms are worth one modulus
@@ -106,18 +105,17 @@ bool is_few_long_sums(const Problem& problem) {
 }  // namespace
 
 bool has_native_fallback(const Plan& plan) {
-  const DeviceEngine* device = plan.engine->device();
-  if (device == nullptr || plan.problem.type != OperandType::f64 ||
+  if (!plan.engine->is_device() || plan.problem.type != OperandType::f64 ||
       !native_meets(plan.contract, plan.problem))
     return false;
-  return device->has_native_on_tensor_cores(element_type(plan.problem)) && !norm_emulations(plan).empty();
+  return cuda::has_native_on_tensor_cores(element_type(plan.problem)) && !norm_emulations(plan).empty();
 }
 
 bool needs_checks(const Plan& plan) {
   const double coefficient = plan.contract.coefficient;
   if (coefficient == 0) return true;
   if (has_native_fallback(plan)) return false;
-  const bool needs_native = plan.engine->device() != nullptr;
+  const bool needs_native = plan.engine->is_device();
   const bool windows_suffice =
       plan.problem.type == OperandType::f32 && (!needs_native || native_meets(plan.contract, plan.problem));
   return coefficient >= unit_roundoff(plan.problem.type) && !windows_suffice;
@@ -138,9 +136,8 @@ bool needs_checks(const Plan& plan) {
 // below u / 16 |a_i| |b_j| for R = 2 (bits + 4) + 1, with u = 2^-bits. A tolerance is taken as it is, since
 // the caller chose it.
 std::vector<Candidate> norm_emulations(const Plan& plan, const std::vector<int>& more_moduli) {
-  const DeviceEngine* device = plan.engine->device();
   const Contract& contract = plan.contract;
-  if (device == nullptr || contract.checked_coefficient == 0) return {};
+  if (!plan.engine->is_device() || contract.checked_coefficient == 0) return {};
   constexpr bool exact = false;
   const int bits = significant_bits(
       contract.accuracy.is_of(OperandType::f32) ? OperandType::f32 : plan.problem.type, exact);
@@ -151,7 +148,7 @@ std::vector<Candidate> norm_emulations(const Plan& plan, const std::vector<int>&
   std::vector<Candidate> chain;
   for (const int more : more_moduli) {
     auto candidate = offered(plan, ozaki2_variant(first + more, ScaleRule::norm));
-    if (!candidate || !device->skips(candidate->program.schedule, candidate->program.format().id)) break;
+    if (!candidate || !cuda::skips(candidate->program.schedule, candidate->program.format().id)) break;
     candidate->acceptance.norm_bits = candidate->program.split_a.sum_bits;
     candidate->acceptance.norm_top_exponent = candidate->program.split_a.top_exponent;
     chain.push_back(*candidate);
@@ -167,7 +164,7 @@ namespace {
 std::vector<Candidate> exact_on_device(const Plan& plan, int first) {
   std::vector<Candidate> chain;
   for (const int wanted : exact_moduli(plan, first)) {
-    const int count = std::min(wanted, plan.engine->device()->max_checked_moduli());
+    const int count = std::min(wanted, cuda::max_checked_moduli());
     if (!chain.empty() && count == chain.back().parameters.moduli) break;
     auto candidate = offered(plan, ozaki2_variant(count, exact_scales(plan.problem)));
     if (!candidate || !skips_products(plan, *candidate)) break;
@@ -194,7 +191,7 @@ std::vector<Candidate> checked_products(const Plan& plan) {
     const auto candidate =
         count == 0 ? std::nullopt : offered(plan, ozaki2_variant(count, ScaleRule::exponent));
     if (!candidate) break;
-    if (plan.engine->device() != nullptr && plan.contract.coefficient == 0) {
+    if (plan.engine->is_device() && plan.contract.coefficient == 0) {
       chain = exact_on_device(plan, count);
       if (!chain.empty()) return chain;
     }

@@ -6,8 +6,8 @@
 #include <span>
 #include <utility>
 
-#include "engines/device_engine.hpp"
-#include "engines/device_moduli.hpp"
+#include "engines/cuda/select/selected_moduli.hpp"
+#include "engines/cuda/steps.hpp"
 #include "planner/candidates/candidates.hpp"
 #include "planner/candidates/checked.hpp"
 #include "planner/candidates/expected_times.hpp"
@@ -29,12 +29,11 @@ bool is_proved_by_norms(const Candidate& candidate) {
 }  // namespace
 
 bool may_share_kernels(const Plan& plan, const Candidate& least, const Candidate& most) {
-  const DeviceEngine* device = plan.engine->device();
-  if (device == nullptr || device->shared_kernels() == nullptr || plan.problem.complex) return false;
+  if (!plan.engine->is_device() || plan.problem.complex) return false;
   const SplitRule& first = least.program.split_a;
   const SplitRule& last = most.program.split_a;
   return first == least.program.split_b && last == most.program.split_b &&
-         device->shared_kernels()->take(element_type(plan.problem), first, last);
+         cuda::shares_kernels(element_type(plan.problem), first, last);
 }
 
 bool has_long_chain(const Plan& plan) {
@@ -64,7 +63,7 @@ std::optional<Candidate> faster_by_strassen(const Plan& plan, const Candidate& c
   constexpr double max_time_ratio = 0.955;  // a larger workspace may have to be mapped for every call
   const Problem& problem = plan.problem;
   if (!candidate.acceptance.by_norms() || candidate.checked ||
-      !plan.engine->device()->takes_strassen(element_type(problem), candidate.program.split_a))
+      !cuda::takes_strassen(element_type(problem), candidate.program.split_a))
     return std::nullopt;
   Candidate divided = candidate;
   schemes::multiply_by_strassen(divided.program);
@@ -91,8 +90,7 @@ Plan without_strassen(Plan plan) {
 void multiply_by_strassen_if_faster(Plan& plan) {
   const Problem& problem = plan.problem;
   // Splits of lines that are not aligned lose more time than the products gain.
-  if (plan.engine->device() == nullptr || problem.prepared_a || problem.prepared_b ||
-      !has_aligned_lines(problem))
+  if (!plan.engine->is_device() || problem.prepared_a || problem.prepared_b || !has_aligned_lines(problem))
     return;
   const Candidate for_prepared = plan.prepared_candidate();
   const auto shared = shared_candidates(plan);
@@ -165,7 +163,7 @@ std::optional<Candidate> level_that_pays(const Plan& plan, const Candidate& fast
   const auto level = fastest_proved_level(plan);
   const auto time = expected_device_times(plan, fastest);
   if (!level || !time) return std::nullopt;
-  const double max_time = plan.engine->device()->thresholds().max_time_ratio * time->emulated;
+  const double max_time = cuda::thresholds().max_time_ratio * time->emulated;
   if (level->times.emulated >= max_time) return std::nullopt;
   // Operands are prepared by the first candidate, so that the second one splits them in every call.
   const double saved = time->emulated - level->times.emulated;
@@ -220,8 +218,7 @@ std::vector<int> more_moduli(const Problem& problem) {
 // shared kernels take, as long as it is expected to be faster than native. Returns nothing if those after the
 // first cannot share kernels.
 std::vector<Candidate> norm_emulations_with_shared_kernels(const Plan& plan) {
-  const DeviceSharedKernels* kernels = plan.engine->device()->shared_kernels();
-  if (kernels == nullptr || !kernels->split_at_once(plan.problem.k)) return {};
+  if (!cuda::splits_selected_at_once(plan.problem.k)) return {};
   std::vector<int> more(LongDeviceReport::max_candidates - 1);
   std::iota(more.begin(), more.end(), 0);
   std::vector<Candidate> chain = norm_emulations(plan, more);
@@ -285,7 +282,7 @@ std::optional<Candidate> proved_complex(const Plan& plan) {
 Candidate in_larger_blocks(const Plan& plan, const Candidate& candidate) {
   const Scheme& scheme = *candidate.scheme;
   if (is_fused(plan, candidate) || !schemes::takes_block(scheme)) return candidate;
-  const auto block = static_cast<int>(plan.engine->device()->preferred_block());
+  const auto block = static_cast<int>(cuda::preferred_block);
   Plan with_accumulator = plan;
   with_accumulator.request.accumulator = candidate.accumulator;
   const auto larger =
@@ -324,7 +321,7 @@ std::vector<Candidate> followed_by(const Candidate& first, const std::vector<Can
 Emulations with_fastest(const Plan& plan, Emulations chain) {
   const Candidate& first = chain.others.front();
   chain.by_mean_depth = before_others(plan, first);
-  const std::int64_t few = plan.engine->device()->thresholds().few_vectors;
+  const std::int64_t few = cuda::thresholds().few_vectors;
   // With few vectors beside a prepared operand, the chain will have one emulation, which should be wide.
   const auto level = multiplies_prepared_by_few(plan.problem, few)
                          ? std::nullopt
@@ -416,7 +413,7 @@ DeviceFallbackChain faster_emulations(const Plan& plan, Emulations chain) {
   const Problem& problem = plan.problem;
   if (std::min({problem.m, problem.n, problem.k, problem.batch_count}) == 0) return {};
   const Candidate for_prepared = chain.others.front();
-  const DeviceThresholds thresholds = plan.engine->device()->thresholds();
+  const DeviceThresholds thresholds = cuda::thresholds();
   const auto times = expected_device_times(plan, for_prepared);
   if (!times) return {};
   const bool by_few = multiplies_prepared_by_few(problem, thresholds.few_vectors);

@@ -1,5 +1,5 @@
 // The fallback chain of a device for contracts that need no check of elements: its candidates, those that
-// share kernels (engines/device_moduli.hpp), and those whose products of residues take one step of
+// share kernels (engines/cuda/select/selected_moduli.hpp), and those whose products of residues take one step of
 // Strassen's algorithm (arith/residue/strassen.hpp).
 #pragma once
 
@@ -18,7 +18,7 @@ namespace kintsugi::core {
 std::span<const Candidate> shared_candidates(const Plan& plan);
 
 // True if the plan has candidates that share kernels, and more than a DeviceReport counts. Its candidates are
-// selected by DeviceSharedKernels::select() and counted in a LongDeviceReport.
+// selected by cuda::select_by_norms() and counted in a LongDeviceReport.
 bool has_long_chain(const Plan& plan);
 
 // True if candidates by norms of `least` to `most` moduli may share kernels in a plan of this problem. Their

@@ -90,17 +90,17 @@ std::optional<DeviceTimes> times_of(const Plan& plan, const Candidate& candidate
       is_fused(plan, candidate) || candidate.program.multiplies_elements() || candidate.acceptance.by_norms();
   if (!are_measured) return std::nullopt;
   const Problem& problem = plan.problem;
-  return plan.engine->device()->expected_times({.schedule = candidate.program.schedule,
-                                                .format = candidate.program.format().id,
-                                                .type = element_type(problem),
-                                                .m = problem.m,
-                                                .n = problem.n,
-                                                .k = problem.k,
-                                                .items = problem.batch_count,
-                                                .prepared_a = circumstances.prepared_a,
-                                                .prepared_b = circumstances.prepared_b,
-                                                .is_aligned = circumstances.is_aligned,
-                                                .adds_to_c = circumstances.adds_to_c});
+  return cuda::expected_times({.schedule = candidate.program.schedule,
+                               .format = candidate.program.format().id,
+                               .type = element_type(problem),
+                               .m = problem.m,
+                               .n = problem.n,
+                               .k = problem.k,
+                               .items = problem.batch_count,
+                               .prepared_a = circumstances.prepared_a,
+                               .prepared_b = circumstances.prepared_b,
+                               .is_aligned = circumstances.is_aligned,
+                               .adds_to_c = circumstances.adds_to_c});
 }
 
 }  // namespace

@@ -3,7 +3,7 @@
 
 #include <optional>
 
-#include "engines/device_engine.hpp"
+#include "engines/cuda/steps.hpp"
 #include "engines/engine.hpp"
 #include "planner/plan.hpp"
 #include "planner/problem.hpp"

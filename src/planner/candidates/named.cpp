@@ -6,7 +6,7 @@
 
 #include "base/status.hpp"
 #include "base/text/nearest_name.hpp"
-#include "engines/device_engine.hpp"
+#include "engines/cuda/steps.hpp"
 #include "planner/candidates/candidates.hpp"
 #include "planner/problem.hpp"
 #include "schemes/bound.hpp"
@@ -18,12 +18,12 @@ namespace {
 
 // Depths of tiles that the device multiplies with the program's slices of real FP32 elements, as text:
 // "32, 64 and 128".
-std::string depths_on_device(const DeviceEngine& device, Program program) {
+std::string depths_on_device(Program program) {
   std::vector<std::string> depths;
   program.schedule.tiles.pair_exponent = false;
   for (int depth = schemes::mixpert_depth; depth <= deepest_tile; depth *= 2) {
     schemes::set_tile_depth(program, depth);
-    if (device.fuses(program.schedule, program.format().id, Accumulator::int32, ElementType::f32))
+    if (cuda::fuses(program.schedule, program.format().id, Accumulator::int32, ElementType::f32))
       depths.push_back(std::to_string(depth));
   }
   std::string text;
@@ -38,8 +38,7 @@ std::string depths_on_device(const DeviceEngine& device, Program program) {
   const std::string_view engine = plan.engine->name();
   const std::string& scheme = plan.request.scheme;
   constexpr const char* hosts = "the engines reference and cpu have it";
-  const DeviceEngine* device = plan.engine->device();
-  const std::string depths = device == nullptr ? std::string() : depths_on_device(*device, program);
+  const std::string depths = plan.engine->is_device() ? depths_on_device(program) : std::string();
   if (depths.empty())
     fail(Status::not_supported,
          "engine {} does not multiply slices with exponents per tile here, which scheme {} asks for; {}",
@@ -111,13 +110,13 @@ void check_split_on_device(const Plan& plan, const SplitRule& rule) {
 Candidate named_candidate(const Plan& plan) {
   if (plan.request.scheme == native_scheme) {
     Candidate native{.acceptance = accepts_all};
-    native.fixed_order = plan.engine->device() == nullptr && plan.engine->native_order_is_fixed();
+    native.fixed_order = !plan.engine->is_device() && plan.engine->native_order_is_fixed();
     return native;
   }
   const Scheme& scheme = named_scheme(plan);
   const std::int64_t k = plan.problem.products();
   Candidate candidate{.scheme = &scheme, .acceptance = accepts_all, .program = fitted_program(plan, scheme)};
-  if (plan.engine->device() != nullptr) check_split_on_device(plan, candidate.program.split_a);
+  if (plan.engine->is_device()) check_split_on_device(plan, candidate.program.split_a);
   if (candidate.program.recombination != Recombination::exact_sums) {
     candidate.accumulator = select_accumulator(plan, candidate.program);
     candidate.program.schedule = schedule_of(plan.problem, candidate);

@@ -22,7 +22,7 @@ constexpr int grid_bits = grid.top_exponent + 1;
 
 void check_request(const Plan& plan) {
   const std::string& scheme = plan.request.scheme;
-  if (plan.engine->device() != nullptr) {
+  if (plan.engine->is_device()) {
     fail(Status::not_supported,
          "engine {} does not compute reproducible products; the engines reference and cpu do",
          plan.engine->name());

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "engines/device_engine.hpp"
+#include "engines/cuda/steps.hpp"
 #include "planner/candidates/candidates.hpp"
 #include "planner/plan.hpp"
 #include "planner/problem.hpp"
@@ -52,8 +52,8 @@ DeviceCheckedMemory lay_out_device_checked(const Plan& plan, const Blocking& blo
 
 std::size_t magnitude_scratch_bytes(const Plan& plan, const DeviceTileSize& tile) {
   if (!allows_error(plan)) return 0;
-  return plan.engine->device()->scratch_bytes(magnitude_program.schedule, magnitude_program.format().id,
-                                              tile.rows, tile.columns);
+  return cuda::product_scratch_bytes(magnitude_program.schedule, magnitude_program.format().id, tile.rows,
+                                     tile.columns);
 }
 
 namespace {
@@ -142,8 +142,8 @@ DeviceOzaki1Memory lay_out_device_ozaki1(const Plan& plan, const Blocking& block
   memory.products = workspace.take(products.bytes());
   memory.sums = workspace.take(
       array_bytes(products.rows, products.columns, DeviceProductSums::bytes_of_sum(is_exact_ozaki1(plan))));
-  memory.scratch = workspace.take(plan.engine->device()->scratch_bytes(program.schedule, program.format().id,
-                                                                       products.rows, products.columns));
+  memory.scratch = workspace.take(
+      cuda::product_scratch_bytes(program.schedule, program.format().id, products.rows, products.columns));
   return memory;
 }
 
@@ -173,7 +173,7 @@ DeviceShape shape_of(const Plan& plan, const Candidate& candidate, const Blockin
 std::size_t max_scratch_bytes(const Plan& plan, const Blocking& blocking) {
   std::size_t bytes = 0;
   for (const Candidate& candidate : emulations(plan))
-    bytes = std::max(bytes, plan.engine->device()->fused_scratch_bytes(shape_of(plan, candidate, blocking)));
+    bytes = std::max(bytes, cuda::fused_scratch_bytes(shape_of(plan, candidate, blocking)));
   return bytes;
 }
 
@@ -182,7 +182,7 @@ DeviceCounters most_counters(const Plan& plan, const Blocking& blocking, std::by
   DeviceCounters counters;
   for (const Candidate& candidate : emulations(plan)) {
     const DeviceCounters candidate_counters =
-        plan.engine->device()->fused_counters(shape_of(plan, candidate, blocking), scratch);
+        cuda::fused_counters(shape_of(plan, candidate, blocking), scratch);
     if (candidate_counters.count > counters.count) counters = candidate_counters;
   }
   return counters;
@@ -244,7 +244,7 @@ namespace {
 // Rows and columns of C in a tile. Checked candidates also multiply magnitudes, with two real columns for
 // each complex column.
 Blocking tiles_of(const Plan& plan, const Candidate& candidate, const Blocking& blocking) {
-  const std::int64_t tile = plan.engine->device()->tile();
+  const std::int64_t tile = cuda::product_tile;
   const std::int64_t per_column =
       candidate.checked ? plan.problem.parts() : vectors_per_column(plan, candidate);
   Blocking tiles{tile, tile / per_column};
@@ -346,7 +346,7 @@ DeviceBlockMemory lay_out_block(const Plan& plan, const Candidate& candidate, co
   const DeviceTileSize tile =
       tile_size(candidate, memory.tiles, blocking, vectors_per_column(plan, candidate));
   std::size_t scratch =
-      plan.engine->device()->scratch_bytes(program.schedule, program.format().id, tile.rows, tile.columns);
+      cuda::product_scratch_bytes(program.schedule, program.format().id, tile.rows, tile.columns);
   if (candidate.checked)
     scratch = std::max(scratch, magnitude_scratch_bytes(plan, checked_tile_size(plan, blocking)));
   memory.a = take_slices(program.split_a, blocking.m);

@@ -77,8 +77,8 @@ BlockMemory lay_out_block(const Plan& plan, const Program& program, const Blocki
   memory.sums = make_accumulators(program.sum_type(plan.engine->reduces_sums_modulo()), blocking.m, columns,
                                   program.schedule.sums());
   memory.sums.data = workspace.take(memory.sums.bytes());
-  memory.scratch =
-      workspace.take(plan.engine->scratch_bytes(program.schedule, program.format().id, k, plan.threads));
+  memory.scratch = workspace.take(
+      plan.engine->host()->scratch_bytes(program.schedule, program.format().id, k, plan.threads));
   return memory;
 }
 
@@ -178,8 +178,8 @@ Ozaki1Memory lay_out_ozaki1(const Plan& plan, const Program& program, const Bloc
   memory.products = workspace.take(
       make_accumulators(SumType::i64, rows, ozaki1_vectors_at_once, program.split_a.slices).bytes());
   memory.sums = workspace.take(sum_bytes(plan, program, rows));
-  memory.scratch =
-      workspace.take(plan.engine->scratch_bytes(program.schedule, program.format().id, k, plan.threads));
+  memory.scratch = workspace.take(
+      plan.engine->host()->scratch_bytes(program.schedule, program.format().id, k, plan.threads));
   return memory;
 }
 

@@ -1,7 +1,7 @@
 // Counts the workspace of a plan, and finds the blocking with which the workspace fits a limit.
 #include <algorithm>
 
-#include "engines/device_engine.hpp"
+#include "engines/cuda/steps.hpp"
 #include "planner/plan.hpp"
 #include "planner/workspace/device.hpp"
 #include "planner/workspace/host.hpp"
@@ -21,26 +21,25 @@ std::size_t native_scratch_bytes(const Plan& plan, const Candidate& candidate, c
   const Problem& problem = plan.problem;
   if (!candidate.fixed_order || problem.type == OperandType::dd) return 0;
   const std::size_t real_bytes = problem.type == OperandType::f32 ? sizeof(float) : sizeof(double);
-  return plan.engine->fixed_order_bytes(real_bytes, blocking.m, problem.parts() * blocking.n,
-                                        problem.products(), plan.threads);
+  return plan.engine->host()->fixed_order_bytes(real_bytes, blocking.m, problem.parts() * blocking.n,
+                                                problem.products(), plan.threads);
 }
 
 std::size_t workspace_bytes(const Plan& plan, const Blocking& blocking) {
   const Problem& problem = plan.problem;
   if (problem.m == 0 || problem.n == 0 || problem.k == 0 || problem.batch_count == 0) return 0;
-  if (plan.engine->device() != nullptr) return device_workspace_bytes(plan, blocking);
+  if (plan.engine->is_device()) return device_workspace_bytes(plan, blocking);
   return host_workspace_bytes(plan, blocking);
 }
 
 std::int64_t block_multiple(const Plan& plan) {
-  const DeviceEngine* device = plan.engine->device();
   const auto has_same_bits_on_any_tiles = [](const Candidate& candidate) {
     return candidate.scheme == nullptr || candidate.program.recombination == Recombination::exact_sums ||
            !candidate.program.format().floating;
   };
-  const bool may_move_tiles =
-      device == nullptr || is_fused(plan) || std::ranges::all_of(plan.candidates, has_same_bits_on_any_tiles);
-  return may_move_tiles ? Slices::vector_multiple : device->tile();
+  const bool may_move_tiles = !plan.engine->is_device() || is_fused(plan) ||
+                              std::ranges::all_of(plan.candidates, has_same_bits_on_any_tiles);
+  return may_move_tiles ? Slices::vector_multiple : cuda::product_tile;
 }
 
 // For a native product on a device, halves the vendor library's scratch. For other products, halves the
@@ -107,10 +106,10 @@ constexpr std::int64_t columns_on_grid = 512;
 }  // namespace
 
 Blocking fit_blocking(const Plan& plan, std::size_t limit) {
-  const DeviceEngine* device = plan.engine->device();
   Blocking blocking{plan.problem.m, plan.problem.n};
   if (begins_with_grid(plan)) blocking.n = std::min(blocking.n, columns_on_grid);
-  if (device != nullptr && plan.is_native()) blocking.native_scratch_bytes = device->native_scratch_bytes();
+  if (plan.engine->is_device() && plan.is_native())
+    blocking.native_scratch_bytes = cuda::vendor_workspace_bytes;
   while (limit != 0 && workspace_bytes(plan, blocking) > limit) {
     const Blocking smaller = smaller_blocking(blocking, block_multiple(plan));
     if (smaller == blocking) {
@@ -122,7 +121,8 @@ Blocking fit_blocking(const Plan& plan, std::size_t limit) {
     blocking = smaller;
   }
   const bool is_cut = blocking.m < plan.problem.m || blocking.n < plan.problem.n;
-  return is_cut && device != nullptr && !plan.is_native() ? least_splitting(plan, blocking, limit) : blocking;
+  return is_cut && plan.engine->is_device() && !plan.is_native() ? least_splitting(plan, blocking, limit)
+                                                                 : blocking;
 }
 
 }  // namespace kintsugi::core

@@ -63,11 +63,11 @@ EngineRun run_engine(const Engine& engine, const Schedule& schedule, const Forma
   run.task.sums = make_accumulators(format.floating ? SumType::f32 : SumType::i64, m, n, schedule.groups);
   run.sums_memory.assign(run.task.sums.bytes(), std::byte{0xcd});
   run.task.sums.data = run.sums_memory.data();
-  run.scratch.assign(engine.scratch_bytes(schedule, format.id, k, threads), std::byte{0xab});
+  run.scratch.assign(engine.host()->scratch_bytes(schedule, format.id, k, threads), std::byte{0xab});
   run.task.scratch = run.scratch.data();
   run.task.accumulator = accumulator;
   run.task.threads = threads;
-  engine.multiply(run.task);
+  engine.host()->multiply(run.task);
   return run;
 }
 
@@ -128,7 +128,7 @@ TEST(Engines, AreFoundByName) {
   for (const Engine* engine : all_engines()) {
     EXPECT_FALSE(engine->summary().empty());
     // Devices have no schedules of fp64 slices, only native fp64 products.
-    if (engine->device() == nullptr) {
+    if (engine->host() != nullptr) {
       EXPECT_EQ(engine->accumulators(FormatId::fp64).front(), Accumulator::fp64);
     }
     for (const Format* format : formats) {

@@ -32,8 +32,8 @@ class FamilyOperands {
 
   std::vector<std::byte> reference() const {
     const core::Engine& engine = *core::find_engine("reference");
-    return run(engine.scratch_bytes(schedule_, Kind::format.id, a_.k, 2), 2,
-               [&](const core::Multiplication& task) { engine.multiply(task); });
+    return run(engine.host()->scratch_bytes(schedule_, Kind::format.id, a_.k, 2), 2,
+               [&](const core::Multiplication& task) { engine.host()->multiply(task); });
   }
 
   std::vector<std::byte> by(const Kernels& kernels, int threads) const {

@@ -53,7 +53,7 @@ class Rates {
   void multiply_natively() const {
     float* c = sums_.group<float>(0);
     const float* a = slices_.vector<float>(0, 0);
-    find_engine("cpu")->native(NativeProduct<float>{
+    find_engine("cpu")->host()->native(NativeProduct<float>{
         {a, size_, size_, 1, size_}, {a, size_, size_, 1, size_}, {c, size_, size_, 1, size_}});
   }
 

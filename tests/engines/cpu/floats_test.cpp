@@ -87,10 +87,10 @@ struct RandomSchedule {
 std::vector<float> reference(const Schedule& schedule, const BothSlices& a, const BothSlices& b) {
   const Engine& engine = *find_engine("reference");
   std::vector<float> sums(static_cast<std::size_t>(schedule.sums() * a.packed.vectors * b.packed.vectors));
-  std::vector<std::byte> scratch(engine.scratch_bytes(schedule, a.packed.format->id, a.packed.k, 1));
+  std::vector<std::byte> scratch(engine.host()->scratch_bytes(schedule, a.packed.format->id, a.packed.k, 1));
   const Accumulators target{reinterpret_cast<std::byte*>(sums.data()), a.packed.vectors, b.packed.vectors,
                             schedule.sums(), SumType::f32};
-  engine.multiply({&schedule, a.packed, b.packed, target, Accumulator::fp32, scratch.data(), 1});
+  engine.host()->multiply({&schedule, a.packed, b.packed, target, Accumulator::fp32, scratch.data(), 1});
   return sums;
 }
 

@@ -84,7 +84,7 @@ void print_int8(std::int64_t size, int threads) {
   const MatrixView<const float> view{x.data(), size, size, 1, size};
   const NativeProduct<float> native{view, view, {z.data(), size, size, 1, size}, 1, 0, threads};
   fmt::print("native fp32: {:.0f} GOP/s\n",
-             best_rate(operations, [&] { find_engine("cpu")->native(native); }));
+             best_rate(operations, [&] { find_engine("cpu")->host()->native(native); }));
 }
 
 }  // namespace

@@ -35,7 +35,7 @@ template <class T>
 void run_once(const NativeProduct<T>& task, Times& times) {
   const auto begin = std::chrono::steady_clock::now();
   const double cpu_begin = cpu_seconds();
-  find_engine("cpu")->native(task);
+  find_engine("cpu")->host()->native(task);
   times.cpu = std::min(times.cpu, cpu_seconds() - cpu_begin);
   times.wall =
       std::min(times.wall, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());

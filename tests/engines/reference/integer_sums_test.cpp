@@ -60,8 +60,8 @@ std::vector<std::int64_t> products(const Case& test, const Engine& engine, Accum
   std::vector<std::int64_t> sums(rows * columns, 99);
   Accumulators target = make_accumulators(SumType::i64, rows, columns, 1);
   target.data = reinterpret_cast<std::byte*>(sums.data());
-  std::vector<std::byte> scratch(engine.scratch_bytes(schedule, test.format->id, test.k, 2) + 256);
-  engine.multiply({&schedule, left.slices(), right.slices(), target, accumulator, scratch.data(), 2});
+  std::vector<std::byte> scratch(engine.host()->scratch_bytes(schedule, test.format->id, test.k, 2) + 256);
+  engine.host()->multiply({&schedule, left.slices(), right.slices(), target, accumulator, scratch.data(), 2});
   return sums;
 }
 

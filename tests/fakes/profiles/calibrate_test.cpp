@@ -99,7 +99,7 @@ using core::cuda::Costs;
 
 // Returns the measurements of a whole calibration, with the fake device's times.
 std::vector<Measurement> all_measurements() {
-  core::calibrate::Workbench bench(*core::find_engine("cuda")->device(), true);
+  core::calibrate::Workbench bench(true);
   std::vector<Measurement> measurements;
   for (const core::calibrate::Task& task : core::calibrate::all_tasks(bench)) task.run(measurements);
   return measurements;

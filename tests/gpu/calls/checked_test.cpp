@@ -188,8 +188,8 @@ TEST(DeviceChecked, CallsCanBeCapturedInSmallCases) {
     const CapturedCall call(stream, handle, plan, operands);
     const auto bits = device_bits<double>(test);
     for (int replay = 0; replay < 3; ++replay) {
-      device_engine().copy_to_device({}, device.c().data(), data.raw_c().data(),
-                                     data.raw_c().size() * sizeof(double));
+      core::cuda::copy_to_device({}, device.c().data(), data.raw_c().data(),
+                                 data.raw_c().size() * sizeof(double));
       call.replay();
       GemmDataOf<double> result(test);
       result.raw_c() = device.c().host();

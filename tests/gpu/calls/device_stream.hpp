@@ -10,7 +10,7 @@ namespace cuda = core::cuda;
 class Stream {
  public:
   Stream() {
-    device_engine();
+    prepare_device();
     constexpr unsigned non_blocking = 1;
     cuda::check(cuda::driver().stream_create(&stream_, non_blocking), "cuStreamCreate");
   }

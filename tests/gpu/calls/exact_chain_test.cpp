@@ -267,9 +267,9 @@ TEST(DeviceExactChain, ReplaysSelectByTheirOwnData) {
     wide_data.distribution = distribution;
     GemmDataOf<double> by_superaccumulator(wide_data);
     const std::size_t bytes = data.raw_c().size() * sizeof(double);
-    device_engine().copy_to_device({}, device.a().data(), by_superaccumulator.raw_a().data(), bytes);
-    device_engine().copy_to_device({}, device.b().data(), by_superaccumulator.raw_b().data(), bytes);
-    device_engine().copy_to_device({}, device.c().data(), by_superaccumulator.raw_c().data(), bytes);
+    core::cuda::copy_to_device({}, device.a().data(), by_superaccumulator.raw_a().data(), bytes);
+    core::cuda::copy_to_device({}, device.b().data(), by_superaccumulator.raw_b().data(), bytes);
+    core::cuda::copy_to_device({}, device.c().data(), by_superaccumulator.raw_c().data(), bytes);
     call.replay();
     GemmDataOf<double> result(test);
     result.raw_c() = device.c().host();

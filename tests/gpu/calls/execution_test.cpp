@@ -31,8 +31,8 @@ TEST(DeviceGraph, ReplaysHaveTheBitsOfTheCallInSmallCases) {
       const CapturedCall call(stream, handle, planned.plan, operands);
       const auto bits = device_bits<float>(test);
       for (int replay = 0; replay < 3; ++replay) {
-        device_engine().copy_to_device({}, device.c().data(), data.raw_c().data(),
-                                       data.raw_c().size() * sizeof(float));
+        core::cuda::copy_to_device({}, device.c().data(), data.raw_c().data(),
+                                   data.raw_c().size() * sizeof(float));
         call.replay();
         GemmDataOf<float> result(test);
         result.raw_c() = device.c().host();

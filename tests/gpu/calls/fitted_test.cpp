@@ -35,7 +35,7 @@ TEST(DeviceFit, FitEqualsTheHostsInSmallCases) {
       side_a.matrix.rows = side_b.matrix.rows = 1;
       side_a.ranges = a.data();
       side_b.ranges = b.data();
-      device_engine().select({}, side_a, side_b, {}, candidates, selection.data(), {report.data()});
+      core::cuda::select({}, side_a, side_b, {}, candidates, selection.data(), {report.data()});
       const DeviceSelection selected = selection.host()[0];
       const DeviceReport counts = report.host()[0];
       EXPECT_EQ(selected.candidate, largest <= 15 ? 0 : DeviceSelection::none);
@@ -165,8 +165,8 @@ TEST(DeviceFit, ReplaysAreFittedToTheirOwnDataInSmallCases) {
   for (const int exponent : {0, 15, -12}) {
     GemmDataOf<float> scaled(test);
     scale_items(scaled, test, {exponent});
-    device_engine().copy_to_device({}, device.a().data(), scaled.raw_a().data(),
-                                   scaled.raw_a().size() * sizeof(float));
+    core::cuda::copy_to_device({}, device.a().data(), scaled.raw_a().data(),
+                               scaled.raw_a().size() * sizeof(float));
     call.replay();
     scaled.raw_c() = device.c().host();
     EXPECT_EQ(bits_of(scaled.result()), bits_fitted_by_the_host(test, {exponent})) << exponent;

@@ -367,10 +367,10 @@ TEST(Ozaki, ReplaysCountSlicesOfTheirOwnDataInSmallCases) {
       GemmCase replayed = test;
       replayed.distribution = distribution;
       GemmDataOf<double> fresh(replayed);
-      device_engine().copy_to_device({}, device.a().data(), fresh.raw_a().data(),
-                                     fresh.raw_a().size() * sizeof(double));
-      device_engine().copy_to_device({}, device.b().data(), fresh.raw_b().data(),
-                                     fresh.raw_b().size() * sizeof(double));
+      core::cuda::copy_to_device({}, device.a().data(), fresh.raw_a().data(),
+                                 fresh.raw_a().size() * sizeof(double));
+      core::cuda::copy_to_device({}, device.b().data(), fresh.raw_b().data(),
+                                 fresh.raw_b().size() * sizeof(double));
       call.replay();
       fresh.raw_c() = device.c().host();
       EXPECT_EQ(bits_of(fresh.result()), bits_of(on_reference<double>(replayed).result))

@@ -23,8 +23,7 @@ void expect_prepared_bits(const GemmCase& test, bool borrow) {
   const PreparedOperands prepared(planned.plan, device.operands(), borrow);
   for (const int prepared_sides : {1, 2, 3}) {
     GemmDataOf<T> fresh(test);
-    device_engine().copy_to_device({}, device.c().data(), fresh.raw_c().data(),
-                                   fresh.raw_c().size() * sizeof(T));
+    core::cuda::copy_to_device({}, device.c().data(), fresh.raw_c().data(), fresh.raw_c().size() * sizeof(T));
     const kintsugi_operands operands = prepared.add_to(device.operands(), prepared_sides);
     ASSERT_EQ(kintsugi_plan_execute(nullptr, planned.plan, &operands), KINTSUGI_SUCCESS)
         << kintsugi_last_error();

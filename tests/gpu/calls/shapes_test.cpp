@@ -124,8 +124,8 @@ TEST(DeviceShapes, LeadingDimensionsOver2To31AreRight) {
     const DeviceArray<float> c(count);
     const std::vector<float> first{1, 2, 3, 4, 5};
     for (const auto* array : {&a, &b}) {
-      device_engine().copy_to_device({}, array->data(), first.data(), 5 * sizeof(float));
-      device_engine().copy_to_device({}, array->data() + ld, first.data(), 5 * sizeof(float));
+      core::cuda::copy_to_device({}, array->data(), first.data(), 5 * sizeof(float));
+      core::cuda::copy_to_device({}, array->data() + ld, first.data(), 5 * sizeof(float));
     }
     kintsugi_options options = KINTSUGI_OPTIONS_INIT;
     options.policy = policy;
@@ -140,8 +140,8 @@ TEST(DeviceShapes, LeadingDimensionsOver2To31AreRight) {
         << kintsugi_last_error();
     for (const std::int64_t column : {std::int64_t{0}, ld}) {
       std::vector<float> result(5);
-      device_engine().copy_to_host({}, result.data(), c.data() + column, 5 * sizeof(float));
-      device_engine().synchronize(core::Queue{});
+      core::cuda::copy_to_host({}, result.data(), c.data() + column, 5 * sizeof(float));
+      core::cuda::synchronize(core::Queue{});
       EXPECT_EQ(result, (std::vector<float>{3, 6, 9, 12, 15})) << policy;  // b is (1, 2) in both columns
     }
   }

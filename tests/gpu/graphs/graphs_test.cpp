@@ -81,8 +81,8 @@ class Product {
     GemmDataOf<float> result(test_);
     result.raw_c() = device_.c().host();
     EXPECT_TRUE(bits_of(result.result()) == bits_) << what << ": " << describe(test_);
-    device_engine().copy_to_device({}, device_.c().data(), data_.raw_c().data(),
-                                   data_.raw_c().size() * sizeof(float));
+    core::cuda::copy_to_device({}, device_.c().data(), data_.raw_c().data(),
+                               data_.raw_c().size() * sizeof(float));
     wait_for_uploads();
   }
 
@@ -256,7 +256,7 @@ TEST(DeviceGraphs, OutliveTheirThreadAndLargerCallsInSmallCases) {
   Product product(small, stream), larger({.m = 400, .n = 500, .k = 600, .policy = "emulate"}, stream);
   std::unique_ptr<Executable> executable;
   std::thread([&] {
-    device_engine();
+    prepare_device();
     const CapturedWork captured(stream, [&] { product.enqueue_well(); });
     executable = std::make_unique<Executable>(captured.get());
   }).join();

@@ -27,14 +27,14 @@ void fill_randomly(const Memory& memory, std::size_t bytes) {
   std::vector<std::uint64_t> words(std::min<std::size_t>(bytes / 8, (1 << 20) - 1));
   for (std::uint64_t& word : words) word = random();
   for (std::size_t first = 0; first < bytes; first += 8 * words.size())
-    engine().copy_to_device({}, memory.data() + first, words.data(),
-                            std::min(8 * words.size(), bytes - first));
+    core::cuda::copy_to_device({}, memory.data() + first, words.data(),
+                               std::min(8 * words.size(), bytes - first));
 }
 
 std::vector<std::uint8_t> bytes_of(const Memory& memory, std::size_t bytes) {
   std::vector<std::uint8_t> found(bytes);
-  engine().copy_to_host({}, found.data(), memory.data(), bytes);
-  engine().synchronize(Queue{});
+  core::cuda::copy_to_host({}, found.data(), memory.data(), bytes);
+  core::cuda::synchronize(Queue{});
   return found;
 }
 
@@ -44,7 +44,7 @@ struct Product {
       : schedule(program.schedule), a(make_slices(int8, SliceStorage::packed, schedule.slices_a, n, k)), b(a),
         sums(make_accumulators(program.sum_type(true), n, n, schedule.groups)), memory_a(a.bytes()),
         memory_b(b.bytes()), memory_sums(sums.bytes()),
-        scratch(cuda::multiply_scratch_bytes(schedule, FormatId::int8, n, n)) {
+        scratch(cuda::cublas_scratch_bytes(schedule, FormatId::int8, n, n)) {
     fill_randomly(memory_a, a.bytes());
     fill_randomly(memory_b, b.bytes());
     a.data = memory_a.data();
@@ -82,7 +82,7 @@ void time_products(nlohmann::json& rows, const std::string& scheme, const Progra
                    std::int64_t k) {
   const Product product(program, n, k);
   const auto expected = time_kernel(rows, scheme, product, "vendor", [&](int) {
-    cuda::multiply({}, product.schedule, product.a, product.b, product.sums, product.scratch.data(), nullptr);
+    cuda::multiply_by_cublas({}, product.schedule, product.a, product.b, product.sums, product.scratch.data(), nullptr);
   });
   const auto found = time_kernel(rows, scheme, product, "own", [&](int) {
     cuda::int8_gemm({}, product.schedule, product.a, product.b, product.sums, {});

@@ -94,7 +94,7 @@ class Matrices {
                                     .ldc = m,
                                     .scalars = {.alpha = 1, .beta = test.beta},
                                     .scratch_bytes = scratch_bytes};
-    if (!engine().native(queue, product, scratch_.data()))
+    if (!core::cuda::multiply_by_vendor(queue, product, scratch_.data()))
       throw std::runtime_error("device_native_rate: cuBLAS refuses " + test.text());
   }
 
@@ -151,9 +151,9 @@ class Matrices {
   static std::vector<T> read(const Memory& memory, std::int64_t first, std::int64_t stride,
                              std::int64_t count) {
     std::vector<T> all(static_cast<std::size_t>((count - 1) * stride + 1));
-    engine().copy_to_host({}, all.data(), memory.data() + first * static_cast<std::int64_t>(sizeof(T)),
-                          all.size() * sizeof(T));
-    engine().synchronize(Queue{});
+    core::cuda::copy_to_host({}, all.data(), memory.data() + first * static_cast<std::int64_t>(sizeof(T)),
+                             all.size() * sizeof(T));
+    core::cuda::synchronize(Queue{});
     std::vector<T> values;
     for (std::int64_t p = 0; p < count; ++p) values.push_back(all[static_cast<std::size_t>(p * stride)]);
     return values;
@@ -179,7 +179,7 @@ nlohmann::json measure(const Matrices& operands, const Case& test) {
   const DeviceTile tile = operands.tile(test);
   if (test.beta == 0) {
     operands.poison();
-    engine().multiply_unsliced({}, tile);
+    core::cuda::multiply_unsliced({}, tile);
     if (!are_right(operands, test))
       throw std::runtime_error("device_native_rate: wrong sums of " + test.text());
   }
@@ -187,7 +187,7 @@ nlohmann::json measure(const Matrices& operands, const Case& test) {
   const auto multiply_by_vendor = [&](int) { operands.multiply_by_vendor(test); };
   const double first_vendor_time = seconds(count, multiply_by_vendor, 5);
   const double kernel_time = seconds(
-      count, [&](int) { engine().multiply_unsliced({}, tile); }, 5);
+      count, [&](int) { core::cuda::multiply_unsliced({}, tile); }, 5);
   const double vendor_time = (first_vendor_time + seconds(count, multiply_by_vendor, 5)) / 2;
   fmt::print("{:42} cuBLAS {:10.1f} us {:6.1f} TFLOP/s; speed of Kintsugi's kernel {:6.3f} of that\n",
              test.text(), 1e6 * vendor_time, 1e-12 * test.operations() / vendor_time,

@@ -10,7 +10,8 @@
 #include <vector>
 
 #include "base/cuda/cuda_driver.hpp"
-#include "engines/device_engine.hpp"
+#include "engines/cuda/device.hpp"
+#include "engines/cuda/steps.hpp"
 #include "engines/registry.hpp"
 #include "tools/measure/generators/random.hpp"
 #include "tools/measure/machine/device.hpp"
@@ -19,12 +20,6 @@ namespace kintsugi::core {
 
 using cuda::check;
 using cuda::driver;
-
-inline const DeviceEngine& engine() {
-  const DeviceEngine& device = *find_engine("cuda")->device();
-  device.prepare();
-  return device;
-}
 
 class Memory {
  public:
@@ -80,7 +75,7 @@ struct Pattern {
   T at(std::int64_t index) const { return values[static_cast<std::size_t>(index) % values.size()]; }
   void fill(const Memory& memory, std::size_t count) const {
     const std::size_t pattern_size = std::min(values.size(), count);
-    engine().copy_to_device({}, memory.data(), values.data(), pattern_size * sizeof(T));
+    core::cuda::copy_to_device({}, memory.data(), values.data(), pattern_size * sizeof(T));
     for (std::size_t first = pattern_size; first < count; first += pattern_size) {
       check(driver().copy_on_device_async(memory.address() + first * sizeof(T), memory.address(),
                                           std::min(pattern_size, count - first) * sizeof(T), nullptr),
@@ -94,7 +89,7 @@ struct Pattern {
 // milliseconds.
 template <class Step>
 double seconds_in_graph(int count, double max_seconds, const Step& step) {
-  engine().synchronize();  // the new stream does not wait for work of other streams by itself
+  core::cuda::synchronize();  // the new stream does not wait for work of other streams by itself
   const measure::DeviceStream stream;
   const measure::DeviceGraph graph(stream, [&] {
     for (int i = 0; i < count; ++i) step(Queue{QueueKind::cuda, stream.native()}, i);
@@ -117,7 +112,7 @@ int run_on_device(const char* program, const Run& run) {
     fmt::print(stderr, "{}: {}\n", program, reason);
     return 1;
   }
-  engine();
+  core::cuda::prepare_device();
   return run();
 }
 

@@ -24,7 +24,7 @@ template <class T>
 class Array {
  public:
   explicit Array(const std::vector<T>& values) : memory_(values.size() * sizeof(T)) {
-    engine().copy_to_device({}, data(), values.data(), values.size() * sizeof(T));
+    core::cuda::copy_to_device({}, data(), values.data(), values.size() * sizeof(T));
   }
   explicit Array(std::int64_t size) : Array(std::vector<T>(static_cast<std::size_t>(size))) {}
 
@@ -32,8 +32,8 @@ class Array {
   cuda::Address address() const { return memory_.address(); }
   T host(std::int64_t element) const {
     T value;
-    engine().copy_to_host({}, &value, data() + element, sizeof value);
-    engine().synchronize(Queue{});
+    core::cuda::copy_to_host({}, &value, data() + element, sizeof value);
+    core::cuda::synchronize(Queue{});
     return value;
   }
 
@@ -139,7 +139,7 @@ void time_weighted(Table& table, std::int64_t n, int groups, bool by_rows) {
   const std::string name =
       fmt::format("weighted f32, {} of {} x {}{}", groups, n, n, by_rows ? ", by rows" : "");
   table.add_transfer(name, 4.0 * static_cast<double>(n * n) * (groups + 1),
-                     [&] { engine().recombine_weighted({}, accumulators, exponents, square.tile); });
+                     [&] { core::cuda::recombine_weighted({}, accumulators, exponents, square.tile); });
   for (const std::int64_t i : {std::int64_t{0}, n / 3, n - 1}) {
     const std::int64_t j = n - 2;
     double sum = 0;
@@ -185,7 +185,7 @@ void time_recombination(Table& table, std::int64_t n, const ResidueSystem& syste
                                                  : "");
   const double bytes = slices + static_cast<double>(sizeof(T)) * (adds ? 2 : 1);
   table.add_transfer(name, static_cast<double>(n * n) * bytes,
-                     [&] { engine().recombine_residues({}, accumulators, system, square.tile); });
+                     [&] { core::cuda::recombine_residues({}, accumulators, system, square.tile); });
   if (adds) return;  // C has the sum of all runs
   for (const std::int64_t e : {std::int64_t{0}, n * n / 3, n * n - 1}) {
     const T found = square.c.host(target == Target::rows ? e % n * n + e / n : e);
@@ -242,7 +242,7 @@ void time_unsplit_product(Table& table, std::int64_t n) {
   square.tile.a.matrix.data = square.tile.b.matrix.data = operand.data();
   const std::string name = fmt::format("unsplit product f{}, n = {}", 8 * sizeof(T), n);
   table.add_arithmetic(name, 2.0 * std::pow(static_cast<double>(n), 3),
-                       [&] { engine().multiply_unsliced({}, square.tile); });
+                       [&] { core::cuda::multiply_unsliced({}, square.tile); });
   double sum = 0;  // of row 3 and column n - 1
   for (std::int64_t p = 0; p < n; ++p)
     sum += values[static_cast<std::size_t>(3 + p * n)] * values[static_cast<std::size_t>(n - 1 + p * n)];
@@ -272,14 +272,14 @@ void time_checked(Table& table, std::int64_t n, int count, double inexact, doubl
                                        : coefficient == 0 ? "rounded twice"
                                                           : "bounded");
   table.add_transfer(name, static_cast<double>(n * n) * (count + 8), [&] {
-    engine().recombine_checked({}, accumulators, {.real_count = count}, check, square.tile, open);
+    core::cuda::recombine_checked({}, accumulators, {.real_count = count}, check, square.tile, open);
   });
   constexpr double runs = 100;  // upper limit of the runs above, whose open elements add up
   expect(static_cast<double>(state.host(0).open) < 1e-3 * runs * static_cast<double>(n * n) ? 1 : 0, 1, name);
   const Array<DeviceCheckState> nothing(1);
   const DeviceOpenElements none{nothing.data(), bits.data(), words, list.data()};
   table.add_transfer("exact sums where no element is open", 4,
-                     [&] { engine().recompute({}, square.tile, none, nullptr); });
+                     [&] { core::cuda::recompute({}, square.tile, none, nullptr); });
 }
 
 template <class T>
@@ -294,7 +294,7 @@ void time_exact(Table& table, std::int64_t n, bool along_k) {
   const std::string name =
       fmt::format("exact sums f{}, n = {}{}", 8 * sizeof(T), n, along_k ? ", along k" : ", across");
   table.add_arithmetic(name, 2.0 * std::pow(static_cast<double>(n), 3),
-                       [&] { engine().multiply_exactly({}, square.tile); });
+                       [&] { core::cuda::multiply_exactly({}, square.tile); });
   double sum = 0;  // of row 3 and column n - 1
   const auto value = [&](std::int64_t v, std::int64_t p) {
     return values[static_cast<std::size_t>(along_k ? v * n + p : v + p * n)];
@@ -317,11 +317,13 @@ void time_scans(Table& table, std::int64_t n) {
       table.add_transfer(fmt::format("{} f64, {} x {}{}", name, n, n, along_k ? ", along k" : ", across"),
                          8.0 * static_cast<double>(n * n), find);
     };
-    move("rounding errors", [&] { engine().find_rounding_errors({}, {side, bounds.data(), 0, n}, {}, {}); });
-    move("ranges", [&] { engine().find_ranges({}, side, {}, {}); });
+    move("rounding errors", [&] {
+      core::cuda::find_rounding_errors({}, {side, bounds.data(), 0, n}, {}, {});
+    });
+    move("ranges", [&] { core::cuda::find_ranges({}, side, {}, {}); });
     side.norms = norms.data();
-    move("ranges, exponents", [&] { engine().find_ranges({}, side, {}, {}); });
-    move("ranges and norms", [&] { engine().find_norms({}, side, {}, {}); });
+    move("ranges, exponents", [&] { core::cuda::find_ranges({}, side, {}, {}); });
+    move("ranges and norms", [&] { core::cuda::find_norms({}, side, {}, {}); });
   }
 }
 

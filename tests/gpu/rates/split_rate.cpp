@@ -92,8 +92,9 @@ bool is_right(const Buffers<T>& buffers, const Pattern<T>& pattern, const SplitR
     for (int s = 0; s < rule.slices; ++s) {
       const auto offset =
           static_cast<std::size_t>(s * buffers.slices.slice_stride() + v * buffers.slices.vector_stride());
-      engine().copy_to_host({}, found.data(), buffers.slices.data + offset * slices.element_bytes(), bytes);
-      engine().synchronize(Queue{});
+      core::cuda::copy_to_host({}, found.data(), buffers.slices.data + offset * slices.element_bytes(),
+                               bytes);
+      core::cuda::synchronize(Queue{});
       const std::byte* host =
           expected.data() + static_cast<std::size_t>(s * slices.slice_stride()) * slices.element_bytes();
       if (std::memcmp(found.data(), host, bytes) != 0) return false;
@@ -148,8 +149,8 @@ DeviceSelection* selection() {
 // Splits with norms where the rule scales by them.
 void split(const Queue& queue, std::span<const DeviceSplit> splits) {
   if (splits.front().rule->scales == ScaleRule::norm)
-    return engine().split_by_norms(queue, splits, {}, 1, selection());
-  engine().split(queue, splits, {});
+    return core::cuda::split_by_norms(queue, splits, {}, 1, selection());
+  core::cuda::split(queue, splits, {});
 }
 
 template <class T>
@@ -161,7 +162,7 @@ void measure(const char* name, const Pattern<T>& pattern, std::int64_t n, std::i
     return *buffers[static_cast<std::size_t>(i) % buffers.size()];
   };
   const DeviceSplit first{.side = buffers_of(0).side(), .rule = &rule, .slices = buffers_of(0).slices};
-  if (rule.scales == ScaleRule::norm && !engine().finds_norms(first))
+  if (rule.scales == ScaleRule::norm && !core::cuda::finds_norms(first))
     return;  // no kernel reads such an operand only once
   const int count = n * length <= (std::int64_t{1} << 26) ? 24 : 8;
   Row row{name, n, length, along_k ? along_k_text : across_text, bytes_of(*buffers[0])};
@@ -207,8 +208,8 @@ void measure_both(const char* name, const Pattern<T>& pattern, std::int64_t n, s
         });
     row.right = is_right(pairs[0]->a, pattern, rule) && is_right(pairs[0]->b, pattern, rule);
     for (const auto& pair : pairs) {
-      engine().clear({}, pair->a.slices.data, pair->a.slices.bytes());
-      engine().clear({}, pair->b.slices.data, pair->b.slices.bytes());
+      core::cuda::clear({}, pair->a.slices.data, pair->a.slices.bytes());
+      core::cuda::clear({}, pair->b.slices.data, pair->b.slices.bytes());
     }
     rows.push_back(row);
   }

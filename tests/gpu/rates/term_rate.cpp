@@ -60,7 +60,7 @@ class Side {
     side_.ranges = reinterpret_cast<VectorRange*>(ranges_.data());
     side_.items = size.items;
     const DeviceSplit split{.side = side_, .rule = &rule, .slices = slices_};
-    engine().split({}, {&split, 1}, {});
+    core::cuda::split({}, {&split, 1}, {});
   }
 
   const DeviceSide& side() const { return side_; }
@@ -107,8 +107,8 @@ class Product {
           "cuMemsetD8Async");
     cuda::multi_term_gemm({}, product_, variant, scratch);
     std::vector<float> c(elements_);
-    engine().copy_to_host({}, c.data(), c_.data(), elements_ * sizeof(float));
-    engine().synchronize(Queue{});
+    core::cuda::copy_to_host({}, c.data(), c_.data(), elements_ * sizeof(float));
+    core::cuda::synchronize(Queue{});
     return c;
   }
 

@@ -73,7 +73,7 @@ TEST(RecombineFractions, EqualTheHosts) {
             tile.expected([&](auto rows, auto columns, double alpha, double own_beta, const auto& c) {
               core::recombine_residues(sums.host(), system, rows, columns, alpha, own_beta, c, 1);
             });
-        device_engine().recombine_residues({}, sums.device(), system, tile.on_device());
+        core::cuda::recombine_residues({}, sums.device(), system, tile.on_device());
         tile.c.expect(expected,
                       fmt::format("{} moduli, kind {}, {}", count, static_cast<int>(kind), tile.text()));
       }

@@ -1,6 +1,6 @@
 // Open elements become their exact sums, rounded once, whichever kernels sum them; others stay as they are.
 #include "arith/exact/exact_sum.hpp"
-#include "engines/device_checks.hpp"
+#include "engines/cuda/recombine/checked/checks.hpp"
 #include "gpu/recombine/recombine_case.hpp"
 
 namespace kintsugi::test {
@@ -56,9 +56,8 @@ class OpenElements : public testing::Test {
     const DeviceArray<std::uint32_t> device_masks(masks);
     const DeviceArray<std::uint32_t> list(masks.size());
     const DeviceArray<core::DeviceReport> report(std::vector<core::DeviceReport>(1));
-    device_engine().recompute({}, tile.on_device(),
-                              {states.data(), device_masks.data(), masks_per_column, list.data()},
-                              report.data());
+    core::cuda::recompute({}, tile.on_device(),
+                          {states.data(), device_masks.data(), masks_per_column, list.data()}, report.data());
     tile.c.expect(values,
                   fmt::format("{}, {} open, k = {}, {}", where, open, tile.a.view().columns, tile.text()));
     EXPECT_EQ(report.host()[0].recomputed, open) << where;

@@ -15,7 +15,7 @@ void check_weighted(TestTile<T>& tile, const TestSums<Part>& sums, std::span<con
   const auto expected = tile.expected([&](auto rows, auto columns, T alpha, T beta, const auto& c) {
     core::recombine_weighted(sums.host(), exponents, rows, columns, alpha, beta, c, 1);
   });
-  device_engine().recombine_weighted({}, sums.device(), exponents, tile.on_device());
+  core::cuda::recombine_weighted({}, sums.device(), exponents, tile.on_device());
   tile.c.expect(expected, fmt::format("{}, {}", name, tile.text()));
 }
 
@@ -108,7 +108,7 @@ TYPED_TEST(Recombine, ResiduesOfComplexElementsEqualTheHosts) {
         const auto expected = tile.expected([&](auto rows, auto columns, T alpha, T beta, const auto& c) {
           core::recombine_residues(sums.host(), system, rows, columns, alpha, beta, c, 1);
         });
-        device_engine().recombine_residues({}, sums.device(), system, tile.on_device());
+        core::cuda::recombine_residues({}, sums.device(), system, tile.on_device());
         tile.c.expect(expected, fmt::format("{} slices, draw {}, {}", basis.slices(), draw, tile.text()));
       }
       if (testing::Test::HasFailure()) return;
@@ -132,7 +132,7 @@ TYPED_TEST(Recombine, ResiduesOfEveryNumberOfModuliEqualTheHosts) {
       const auto expected = tile.expected([&](auto rows, auto columns, T alpha, T beta, const auto& c) {
         core::recombine_residues(sums.host(), system, rows, columns, alpha, beta, c, 1);
       });
-      device_engine().recombine_residues({}, sums.device(), system, tile.on_device());
+      core::cuda::recombine_residues({}, sums.device(), system, tile.on_device());
       tile.c.expect(expected, fmt::format("{} moduli, draw {}, {}", count, draw, tile.text()));
     }
     if (testing::Test::HasFailure()) return;
@@ -150,7 +150,7 @@ TYPED_TEST(Recombine, ScalingEqualsTheHosts) {
     std::vector<T> expected = c.values();
     if (condition.holds()) scale_on_host(c.view(expected), scalars.beta);
     const core::DeviceMatrix matrix = c.on_device();
-    device_engine().scale({}, matrix, c.item(), scalars.scalars(), condition.condition());
+    core::cuda::scale({}, matrix, c.item(), scalars.scalars(), condition.condition());
     c.expect(expected, fmt::format("draw {}, {}", draw, scalars.text()));
   }
 }

@@ -1,7 +1,8 @@
 // Recombination of candidates that share kernels gives the bits of the host's function for the selected
 // number of moduli.
 #include "arith/residue/residue.hpp"
-#include "engines/device_moduli.hpp"
+#include "engines/cuda/arch/architecture.hpp"
+#include "engines/cuda/select/selected_moduli.hpp"
 #include "gpu/recombine/drawn_integers.hpp"
 #include "gpu/recombine/recombine_case.hpp"
 
@@ -20,13 +21,12 @@ void check_selected(std::mt19937_64& random, TestTile<double>& tile, int least, 
   });
   constexpr std::int32_t first = 3;
   const auto selection = selection_of(tile.condition.holds() ? first + count - least : first - 1);
-  device_engine().shared_kernels()->recombine({}, sums.device(), tile.on_device(),
-                                              {selection.data(), first, least, most});
+  core::cuda::recombine_selected({}, sums.device(), tile.on_device(), {selection.data(), first, least, most});
   tile.c.expect(expected, fmt::format("{} of {} to {} moduli, {}", count, least, most, tile.text()));
 }
 
 TEST(SharedResidues, AreRecombinedLikeThoseOfTheSelectedCandidate) {
-  if (device_engine().shared_kernels() == nullptr) GTEST_SKIP() << "the device has no shared kernels";
+  if (!core::cuda::current_architecture().has_clusters) GTEST_SKIP() << "the device has no shared kernels";
   const std::uint64_t seed = fresh_seed();
   std::mt19937_64 random(seed);
   for (int round = 0; round < 120 && !testing::Test::HasFailure(); ++round) {

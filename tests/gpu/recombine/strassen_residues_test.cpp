@@ -87,8 +87,8 @@ class StrassenRecombine : public Recombine<double> {
         tile.expected([&](auto rows, auto columns, double alpha, double beta, const auto& c) {
           core::recombine_residues(plain.host(), {count}, rows, columns, alpha, beta, c, 1);
         });
-    device_engine().recombine_residues({}, sums.device(), {.real_count = count, .strassen = true},
-                                       tile.on_device());
+    core::cuda::recombine_residues({}, sums.device(), {.real_count = count, .strassen = true},
+                                   tile.on_device());
     tile.c.expect(expected, fmt::format("{} moduli, {}", count, tile.text()));
   }
 };
@@ -134,8 +134,7 @@ TEST_F(StrassenRecombine, RefusesWhatItHasNoKernelFor) {
                                     [](int, std::int64_t) { return std::uint8_t{0}; });
   const auto status_of = [&](int count, const core::DeviceTile& device_tile) {
     try {
-      device_engine().recombine_residues({}, sums.device(), {.real_count = count, .strassen = true},
-                                         device_tile);
+      core::cuda::recombine_residues({}, sums.device(), {.real_count = count, .strassen = true}, device_tile);
     } catch (const core::Error& error) {
       return error.status();
     }

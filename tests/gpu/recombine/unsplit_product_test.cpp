@@ -86,7 +86,7 @@ bool check_unsplit_product(std::mt19937_64& random, std::int64_t rows, std::int6
       c(i, j) = tile.scalars.beta == T(0) ? product : product + core::times(tile.scalars.beta, c(i, j));
     }
   }
-  device_engine().multiply_unsliced({}, tile.on_device());
+  core::cuda::multiply_unsliced({}, tile.on_device());
   tile.c.expect(expected, fmt::format("{}, {}", where, tile.text()), tolerance);
   return tile.condition.holds();
 }
@@ -151,7 +151,7 @@ TYPED_TEST(Recombine, OperandsThatNoCandidateAcceptsGiveNan) {
       }
     }
   }
-  device_engine().multiply_unsliced({}, device);
+  core::cuda::multiply_unsliced({}, device);
   tile.c.expect(expected, tile.text());
 }
 

@@ -49,7 +49,7 @@ TEST(DeviceOverlap, ChainsHaveTheBitsOfSingleProducts) {
 }
 
 TEST(DeviceOverlap, OnlyKernelsWithTheWaitMayOverlap) {
-  device_engine();
+  prepare_device();
   const cuda::KernelName kernel{"selector", "select_candidate", cuda::waits_for_grid_dependency};
   int version = 0;
   cuda::check(cuda::driver().kernel_attribute(&version, cuda::function_ptx_version, kernel.get(),

@@ -78,7 +78,7 @@ void for_each_case(const Visit& visit) {
 }
 
 TEST(Residency, ProductsEndWhileAnotherKernelHoldsSms) {
-  device_engine();
+  prepare_device();
   const int sm_count = cuda::device_attribute(cuda::sm_count_attribute, cuda::current_device());
   for (const int held : {sm_count / 2, sm_count - 32}) {
     SCOPED_TRACE(std::to_string(held) + " SMs held");

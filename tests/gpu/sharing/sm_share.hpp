@@ -28,7 +28,7 @@ class HeldSms {
 
   void release() {
     static constexpr std::uint32_t yes = 1;
-    device_engine().copy_to_device(copy_stream_.queue_of_engine(), released_.data(), &yes, sizeof yes);
+    core::cuda::copy_to_device(copy_stream_.queue_of_engine(), released_.data(), &yes, sizeof yes);
     cuda::check(cuda::driver().stream_synchronize(stream_.native()), "cuStreamSynchronize");
   }
 
@@ -53,7 +53,7 @@ Function driver_function(const char* name) {
 class GreenStream {
  public:
   explicit GreenStream(unsigned sms) {
-    device_engine();
+    prepare_device();
     // CUdevResource; only the driver reads its contents.
     struct alignas(8) Resource {
       std::array<unsigned char, 512> bytes{};
@@ -105,7 +105,7 @@ class PriorityStream {
   enum class Priority { lowest, highest };
 
   explicit PriorityStream(Priority priority) {
-    device_engine();
+    prepare_device();
     int range[2] = {};  // lowest, highest
     driver_function<int (*)(int*, int*)>("cuCtxGetStreamPriorityRange")(range, range + 1);
     constexpr unsigned non_blocking = 1;

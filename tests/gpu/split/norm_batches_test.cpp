@@ -65,7 +65,7 @@ TYPED_TEST(NormsOfBatch, ItemsHaveTheHostsNorms) {
     const std::int64_t items = random.integer(2, 5);
     const DrawnBatch<TypeParam> a(random, items);
     const DrawnBatch<TypeParam> b(random, items);
-    device_engine().find_norms({}, a.side(), b.side(), {});
+    core::cuda::find_norms({}, a.side(), b.side(), {});
     for (const auto* batch : {&a, &b}) batch->expect_host(fmt::format("seed {}, round {}", seed, round));
   }
 }

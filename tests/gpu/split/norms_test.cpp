@@ -1,10 +1,11 @@
 // Compares norms of the device with the same sums on the host, and tests which candidates they prove.
 #include "arith/residue/norm_proof.hpp"
+#include "engines/cuda/arch/architecture.hpp"
 
 #include <algorithm>
 #include <cmath>
 
-#include "engines/device_moduli.hpp"
+#include "engines/cuda/select/selected_moduli.hpp"
 #include "gpu/split/norm_cases.hpp"
 #include "gpu/split/split_cases.hpp"
 #include "split/ranges.hpp"
@@ -42,7 +43,7 @@ void expect_norms_of_host(const std::vector<std::array<std::int64_t, 2>>& length
   for (std::size_t round = 0; round < lengths.size() && !testing::Test::HasFailure(); ++round) {
     const DrawnOperand<T> a(random, lengths[round][0]);
     const DrawnOperand<T> b(random, lengths[round][1]);
-    device_engine().find_norms({}, a.side(), b.side(), {});
+    core::cuda::find_norms({}, a.side(), b.side(), {});
     for (const auto* drawn : {&a, &b}) {
       const std::string text = fmt::format("{}, seed {}, round {}", drawn->operand.text(), seed, round);
       expect_same_ranges(drawn->device.ranges.host(), drawn->ranges, text, false);
@@ -87,9 +88,9 @@ void expect_split_by_norms(const NormedOperand& by_norms, const NormedOperand& k
 
 void split_in_steps(const NormedOperand& operand) {
   DeviceSplit split = operand.split();
-  device_engine().find_norms({}, split.side, {}, {});
+  core::cuda::find_norms({}, split.side, {}, {});
   split.ranges_known = true;
-  device_engine().split({}, {&split, 1}, {});
+  core::cuda::split({}, {&split, 1}, {});
 }
 
 // Selects one of two candidates, of which the first needs the proof by norms.
@@ -100,7 +101,7 @@ void select_by_norms(const std::array<DeviceSplit, 2>& splits, double coefficien
   candidates.acceptances[0].norm_bits = rule.sum_bits;
   candidates.acceptances[0].norm_top_exponent = rule.top_exponent;
   candidates.coefficient = coefficient;
-  device_engine().select({}, splits[0].side, splits[1].side, {}, candidates, selection, {});
+  core::cuda::select({}, splits[0].side, splits[1].side, {}, candidates, selection, {});
 }
 
 // Splits A and B by norms, in one call or in two. Returns whether an operand rules the proof out.
@@ -112,17 +113,17 @@ bool expect_both_split_by_norms(const Operand<double>& host_a, const Operand<dou
   split_in_steps(known_b);
   const std::array splits{a.split(), b.split()};
   const DeviceArray<DeviceSelection> selection(1);
-  if (!device_engine().finds_norms(splits[0]) || !device_engine().finds_norms(splits[1])) {
+  if (!core::cuda::finds_norms(splits[0]) || !core::cuda::finds_norms(splits[1])) {
     ADD_FAILURE() << "no kernel finds norms while it splits: " << text;
     return false;
   }
   const bool b_rules_out = rules_proof_out(known_b, coefficient);
   const bool any_rules_out = b_rules_out || rules_proof_out(known_a, coefficient);
   if (in_one_call) {
-    device_engine().split_by_norms({}, splits, {}, coefficient, selection.data());
+    core::cuda::split_by_norms({}, splits, {}, coefficient, selection.data());
   } else {
     for (const DeviceSplit& operand_split : splits)
-      device_engine().split_by_norms({}, {&operand_split, 1}, {}, coefficient, selection.data());
+      core::cuda::split_by_norms({}, {&operand_split, 1}, {}, coefficient, selection.data());
   }
   EXPECT_EQ(selection.host()[0].ruled_out != 0, in_one_call ? any_rules_out : b_rules_out) << text;
   expect_split_by_norms(a, known_a, any_rules_out, text);
@@ -178,7 +179,7 @@ TEST(SplitsByNorms, AreSkippedIfAlphaIsZeroInSmallCases) {
   const DeviceArray<double> alpha(std::vector<double>{0.0});
   const DeviceArray<DeviceSelection> selection(1);
   const DeviceSplit split = operand.split();
-  device_engine().split_by_norms({}, {&split, 1}, {.device_alpha = alpha.data()}, INFINITY, selection.data());
+  core::cuda::split_by_norms({}, {&split, 1}, {.device_alpha = alpha.data()}, INFINITY, selection.data());
   EXPECT_EQ(bytes_of(operand.norms), norms);
   EXPECT_EQ(operand.device.slices.host(), slices);
 }
@@ -278,7 +279,7 @@ TEST(Selection, TakesTheFirstCandidateThatNormsProve) {
     const DrawnNorms a(random, round);
     const DrawnNorms b(random, round);
     const DeviceArray<DeviceSelection> selection(1);
-    device_engine().select({}, a.side(), b.side(), {}, candidates, selection.data(), {});
+    core::cuda::select({}, a.side(), b.side(), {}, candidates, selection.data(), {});
     const NormTerms terms = NormTerms::of(norm_length, a.least_elements(), b.least_elements());
     const Extremes extremes_a = extremes_of(a.host_ranges, a.host_norms, terms, candidates);
     const Extremes extremes_b = extremes_of(b.host_ranges, b.host_norms, terms, candidates);
@@ -297,7 +298,7 @@ TEST(Selection, TakesTheFirstCandidateThatNormsProve) {
 // More candidates by norms than a DeviceReport counts, which a candidate without a test follows. The report
 // counts all of them.
 TEST(Selection, TakesTheFirstOfManyCandidatesThatNormsProve) {
-  if (device_engine().shared_kernels() == nullptr) GTEST_SKIP() << "the device has no shared kernels";
+  if (!core::cuda::current_architecture().has_clusters) GTEST_SKIP() << "the device has no shared kernels";
   const std::uint64_t seed = fresh_seed();
   Random random(seed);
   NormCandidates candidates{.coefficient = 0x1p-48};
@@ -313,8 +314,8 @@ TEST(Selection, TakesTheFirstOfManyCandidatesThatNormsProve) {
     const DrawnNorms a(random, round);
     const DrawnNorms b(random, round);
     const DeviceArray<DeviceSelection> selection(1);
-    device_engine().shared_kernels()->select({}, a.side(), b.side(), {}, candidates, selection.data(),
-                                             {&report.data()->report, /*begins=*/false});
+    core::cuda::select_by_norms({}, a.side(), b.side(), {}, candidates, selection.data(),
+                                {&report.data()->report, /*begins=*/false});
     const NormTerms terms = NormTerms::of(norm_length, a.least_elements(), b.least_elements());
     const Extremes extremes_a = extremes_of(a.host_ranges, a.host_norms, terms, candidates);
     const Extremes extremes_b = extremes_of(b.host_ranges, b.host_norms, terms, candidates);

@@ -1,7 +1,7 @@
 // Algorithms 1 and 3 of dgemm-tc (docs/schemes/ozaki-fp16.md) on the device give the bits of the host's
 // loops.
-#include "engines/device_engine.hpp"
-#include "engines/device_ozaki1.hpp"
+#include "engines/cuda/ozaki1/step_data.hpp"
+#include "engines/cuda/steps.hpp"
 #include "gpu/split/split_cases.hpp"
 #include "split/ranges.hpp"
 #include "split/successive.hpp"
@@ -73,7 +73,7 @@ struct DeviceSlices {
         unreachable(std::vector<std::int32_t>{0}), bits(rule.residual_exponent) {
     matrix.data = values.data();
     slices.data = memory.data();
-    device_engine().find_ranges({}, side(), {}, {});
+    core::cuda::find_ranges({}, side(), {}, {});
   }
 
   DeviceSide side() const { return {matrix, 0, ranges.data()}; }
@@ -91,7 +91,7 @@ struct DeviceSlices {
                                      .max_depth = max_depth,
                                      .slice_counts = slice_counts,
                                      .unreachable = unreachable.data()};
-    device_engine().ozaki1()->split_successively({}, {&task, 1}, {});
+    core::cuda::split_successively({}, task, {});
   }
 
   DeviceArray<T> values;
@@ -267,17 +267,17 @@ FoundSliceCounts slice_counts_on_device(const DeviceSlices<T>& a, const DeviceSl
       std::vector<SliceCounts>(static_cast<std::size_t>(blocks.blocks_m * blocks.blocks_n)));
   blocks.counts = found.data();
   const DeviceArray<double> weights(static_cast<std::size_t>(blocks.blocks_n * length));
-  device_engine().ozaki1()->weigh_inner_indices({}, b.side(), blocks, weights.data(), {});
-  device_engine().ozaki1()->find_slice_counts({},
-                                              {.a = a.side(),
-                                               .first = 0,
-                                               .slices = a.slices,
-                                               .exponents = a.slice_exponents(),
-                                               .weights = weights.data(),
-                                               .bits = bits,
-                                               .slice_counts = blocks,
-                                               .unreachable = a.unreachable.data()},
-                                              {});
+  core::cuda::weigh_inner_indices({}, b.side(), blocks, weights.data(), {});
+  core::cuda::find_slice_counts({},
+                                {.a = a.side(),
+                                 .first = 0,
+                                 .slices = a.slices,
+                                 .exponents = a.slice_exponents(),
+                                 .weights = weights.data(),
+                                 .bits = bits,
+                                 .slice_counts = blocks,
+                                 .unreachable = a.unreachable.data()},
+                                {});
   return {weights.host(), found.host(), static_cast<int>(a.unreachable.host()[0])};
 }
 

@@ -2,7 +2,7 @@
 #include <cmath>
 
 #include "arith/residue/residue.hpp"
-#include "engines/device_checks.hpp"
+#include "engines/cuda/recombine/checked/checks.hpp"
 #include "gpu/split/split_cases.hpp"
 #include "split/ranges.hpp"
 
@@ -45,10 +45,9 @@ TYPED_TEST(RoundingErrorsOf, EqualTheHostsInSmallCases) {
     core::find_ranges(view, rule, ranges, 1);
     for (VectorRange& range : ranges) set_scale(range, rule);
     const DeviceOperand<TypeParam> device(operand, rule, 0);
-    device_engine().copy_to_device({}, device.ranges.data(), ranges.data(),
-                                   ranges.size() * sizeof(VectorRange));
+    core::cuda::copy_to_device({}, device.ranges.data(), ranges.data(), ranges.size() * sizeof(VectorRange));
     const DeviceArray<RoundingErrors> errors(ranges.size());
-    device_engine().find_rounding_errors(
+    core::cuda::find_rounding_errors(
         {}, {device.split().side, errors.data(), 0, device.split().side.matrix.vectors()}, {}, {});
     const std::vector<RoundingErrors> found = errors.host();
     for (std::size_t v = 0; v < found.size(); ++v) {
@@ -102,10 +101,10 @@ TEST(RoundingErrorsOfDoubles, FollowFromNormsAndSplits) {
     split.side.norms = norms.data();
     split.side.magnitudes = magnitudes.data();
     split.ranges_known = true;
-    device_engine().find_scaling_norms({}, split.side, no_side(1), {});
+    core::cuda::find_scaling_norms({}, split.side, no_side(1), {});
     for (int repeated = 0; repeated < 2; ++repeated) {
-      device_engine().split({}, {&split, 1}, {});
-      device_engine().find_rounding_errors({}, {split.side, errors.data(), 0, view.rows}, {}, {});
+      core::cuda::split({}, {&split, 1}, {});
+      core::cuda::find_rounding_errors({}, {split.side, errors.data(), 0, view.rows}, {}, {});
     }
     const std::vector<VectorRange> ranges = device.ranges.host();
     const std::vector<RoundingErrors> found = errors.host();

@@ -19,7 +19,7 @@ TYPED_TEST(RangesOf, EqualTheHosts) {
     const Operand<TypeParam> b(random.integer(1, 100), random.integer(1, 200), layout(), 1, random.bits());
     const DeviceOperand<TypeParam> device_a(a, rule, 0);
     const DeviceOperand<TypeParam> device_b(b, rule, 1);
-    device_engine().find_ranges({}, device_a.split().side, device_b.split().side, {});
+    core::cuda::find_ranges({}, device_a.split().side, device_b.split().side, {});
     const auto text = [&](const auto& operand) { return fmt::format("{}, seed {}", operand.text(), seed); };
     expect_same_ranges(device_a.ranges.host(), split_on_host(a.view(), rule).ranges, text(a), false);
     expect_same_ranges(device_b.ranges.host(), split_on_host(b.view(), rule).ranges, text(b), false);
@@ -47,7 +47,7 @@ VectorRange draw_range(Random& random, std::int64_t widest) {
 
 // Summarizes the ranges of a side before the call, which then gets the summary instead of the ranges.
 void summarize_ranges(DeviceSide& side, MergedSummary* summaries) {
-  device_engine().summarize({}, side, summaries);
+  core::cuda::summarize({}, side, summaries);
   side.summaries = summaries;
   side.ranges = nullptr;
 }
@@ -121,8 +121,8 @@ TEST(Selection, TakesTheFirstCandidateThatAcceptsTheRanges) {
     const bool with_report = random.flip();
     if (random.flip()) summarize_ranges(side_a, summaries.data());
     if (random.flip()) summarize_ranges(side_b, summaries.data() + 1);
-    device_engine().select({}, side_a, side_b, {}, candidates, selection.data(),
-                           {with_report ? report.data() : nullptr});
+    core::cuda::select({}, side_a, side_b, {}, candidates, selection.data(),
+                       {with_report ? report.data() : nullptr});
     const DeviceSelection got = selection.host()[0];
     const std::int32_t candidate = first_accepted(candidates, a.summary, b.summary, k);
     ASSERT_EQ(got.candidate, candidate);
@@ -160,7 +160,7 @@ TEST(Selection, ItemsHaveTheSummariesOfTheirOwnOperands) {
       for (const bool b_is_shared : {true, false}) {
         const DeviceSide& a = b_is_shared ? with_own : with_shared;
         const DeviceSide& b = b_is_shared ? with_shared : with_own;
-        device_engine().select({}, a, b, {}, candidates, selections.data(), {});
+        core::cuda::select({}, a, b, {}, candidates, selections.data(), {});
         const std::vector<DeviceSelection> got = selections.host();
         for (std::size_t item = 0; item < items; ++item) {
           const RangeSummary own_summary =
@@ -199,10 +199,10 @@ TEST(Selection, AlphaZeroReadsNothing) {
     const DeviceArray<DeviceReport> report(std::vector<DeviceReport>(1));
     // The operand does not exist, so an alpha that is not 0 gets the ranges of zeros; select() reads no
     // operand.
-    device_engine().copy_to_device({}, device.ranges.data(), std::vector<VectorRange>(5).data(),
-                                   5 * sizeof(VectorRange));
-    if (test.zero) device_engine().find_ranges({}, side, side, scalars);
-    device_engine().select({}, side, side, scalars, {{{10, 0, 10}}, 1}, selection.data(), {report.data()});
+    core::cuda::copy_to_device({}, device.ranges.data(), std::vector<VectorRange>(5).data(),
+                               5 * sizeof(VectorRange));
+    if (test.zero) core::cuda::find_ranges({}, side, side, scalars);
+    core::cuda::select({}, side, side, scalars, {{{10, 0, 10}}, 1}, selection.data(), {report.data()});
     EXPECT_EQ(selection.host()[0].candidate, test.zero ? DeviceSelection::scaled : 0);
     EXPECT_EQ(report.host()[0].scaled, test.zero ? 1 : 0);
     EXPECT_EQ(report.host()[0].items[0], test.zero ? 0 : 1);
@@ -222,11 +222,11 @@ TEST(Selection, AlphaZeroNeedsNoOperands) {
       device.ranges.data()};
   DeviceScalars scalars;
   scalars.device_alpha = numbers.data();
-  device_engine().find_ranges({}, {}, double_side, scalars);
+  core::cuda::find_ranges({}, {}, double_side, scalars);
   const DeviceSide nothing{{.rows = 5, .columns = 9}, 0, device.ranges.data()};
   const DeviceArray<DeviceSelection> selection(1);
-  device_engine().find_ranges({}, nothing, nothing, zero);
-  device_engine().select({}, nothing, nothing, zero, {{{10, 0, 10}}, 1}, selection.data(), {});
+  core::cuda::find_ranges({}, nothing, nothing, zero);
+  core::cuda::select({}, nothing, nothing, zero, {{{10, 0, 10}}, 1}, selection.data(), {});
   EXPECT_EQ(selection.host()[0].candidate, DeviceSelection::scaled);
 }
 

@@ -125,7 +125,7 @@ void check_batches(const char* name, Random& random) {
       const Batch<T> batch(random.integer(1, 5), random.integer(1, 150), k, layout, by_pointers,
                            rule_of<T>(name, k), seed);
       const DeviceSplit split = batch.split();
-      device_engine().split({}, {&split, 1}, {});
+      core::cuda::split({}, {&split, 1}, {});
       batch.expect_host(fmt::format("{}, seed {}", batch.text(name), seed));
       if (testing::Test::HasFailure()) return;
     }
@@ -152,7 +152,7 @@ TEST(SplitBatches, LongVectorsHaveTheHostsSlices) {
         const Batch<float> batch(random.integer(1, 2), random.integer(1, 4), k, layout, by_pointers,
                                  rule_of<float>(name, k), random.bits());
         const DeviceSplit split = batch.split();
-        device_engine().split({}, {&split, 1}, {});
+        core::cuda::split({}, {&split, 1}, {});
         batch.expect_host(batch.text(name));
         if (HasFailure()) return;
       }
@@ -174,7 +174,7 @@ TEST(SplitBatches, BothOperandsInOneStepHaveTheHostsSlices) {
     const Batch<float> b(round % 3 == 0 ? 1 : number, random.integer(1, 200), k, layout(), random.flip(),
                          rule, seed + 1);
     const std::array splits{a.split(), b.split()};
-    device_engine().split({}, splits, {});
+    core::cuda::split({}, splits, {});
     a.expect_host(fmt::format("{}, seed {}, A", a.text(name), seed));
     b.expect_host(fmt::format("{}, seed {}, B", b.text(name), seed));
   }
@@ -195,7 +195,7 @@ TEST(SplitBatches, EachItemHasItsOwnSelection) {
         selections[static_cast<std::size_t>(e)].candidate = none_selects_it || e % 2 == 0 ? 1 : 0;
       const DeviceArray<DeviceSelection> selection(selections);
       const std::array splits{a.split(), b.split()};
-      device_engine().split({}, splits, {selection.data(), 0});
+      core::cuda::split({}, splits, {selection.data(), 0});
       const std::string text = fmt::format("{}, seed {}", a.text("fp16x3"), seed);
       a.expect_host(text,
                     [&](std::int64_t e) { return selections[static_cast<std::size_t>(e)].candidate == 0; });
@@ -213,7 +213,7 @@ TEST(SplitBatches, BlocksCoverAllItems) {
       DeviceSplit block = batch.split();
       block.first = first;
       block.slices = block.slices.block(first, std::min<std::int64_t>(128, 300 - first));
-      device_engine().split({}, {&block, 1}, {});
+      core::cuda::split({}, {&block, 1}, {});
     }
     batch.expect_host(fmt::format("{}, seed {}, by blocks", batch.text("bf16x6"), seed));
   }
@@ -232,8 +232,8 @@ TEST(SplitBatches, RangesAndSelectionsEqualTheHosts) {
     const DeviceArray<DeviceSelection> selection(static_cast<std::size_t>(number));
     const DeviceArray<DeviceReport> report(std::vector<DeviceReport>(1));
     const DeviceCandidates candidates{{{20}, {60, 0, 100}}, 2};
-    device_engine().find_ranges({}, a.side(), b.side(), {});
-    device_engine().select({}, a.side(), b.side(), {}, candidates, selection.data(), {report.data()});
+    core::cuda::find_ranges({}, a.side(), b.side(), {});
+    core::cuda::select({}, a.side(), b.side(), {}, candidates, selection.data(), {report.data()});
     const std::vector<DeviceSelection> selections = selection.host();
     std::int64_t counted[3] = {};  // the candidates, then none
     for (std::int64_t e = 0; e < number; ++e) {
@@ -279,17 +279,17 @@ TEST(SplitBatches, MoreItemsThanAGridTakesHaveTheHostsSlices) {
     const DeviceSplit split{.side = {.matrix = operand.matrix, .ranges = ranges.data(), .items = number},
                             .rule = &rule,
                             .slices = slices};
-    device_engine().find_ranges({}, split.side, {}, {});
+    core::cuda::find_ranges({}, split.side, {}, {});
     const std::vector<VectorRange> ranges_alone = ranges.host();
-    device_engine().split({}, {&split, 1}, {});
+    core::cuda::split({}, {&split, 1}, {});
     const std::vector<VectorRange> found = ranges.host();
     for (const std::size_t e : {0, 1, 65534, 65535, 65536, 70000}) {
       operand.values = {numbers[e]};
       const std::string text = fmt::format("{}, item {}", operand.text(), e);
       const HostSplit host = split_on_host(operand.view(), rule);
       std::vector<std::byte> item_slices(bytes);
-      device_engine().copy_to_host({}, item_slices.data(), memory.data() + e * bytes, bytes);
-      device_engine().synchronize(Queue{});
+      core::cuda::copy_to_host({}, item_slices.data(), memory.data() + e * bytes, bytes);
+      core::cuda::synchronize(Queue{});
       expect_same_ranges({ranges_alone[e]}, host.ranges, text + ", find_ranges", false);
       expect_same_ranges({found[e]}, host.ranges, text);
       expect_same_slices(item_slices, host, operand.view(), rule, text);

@@ -376,7 +376,7 @@ void check_split(const NamedRule& rule, std::int64_t rows, std::int64_t columns,
   const Operand<T> operand(rows, columns, layout, offset, seed);
   const DeviceOperand<T> device(operand, rule.rule, offset);
   const DeviceSplit split = device.split();
-  device_engine().split({}, {&split, 1}, {});
+  core::cuda::split({}, {&split, 1}, {});
   expect_host(device, operand,
               fmt::format("{} ({}), {}, seed {}", rule.name, text_of(rule.rule), operand.text(), seed));
 }

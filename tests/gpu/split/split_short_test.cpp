@@ -66,15 +66,15 @@ TEST(ManySplits, BothOperandsHaveTheHostsSlices) {
     const std::string text = fmt::format("{} and {}, seed {}", a.text(), b.text(), seed);
     const DeviceArray<DeviceSelection> selection(std::vector<DeviceSelection>(1));  // candidate 0
     if (round % 3 == 0) {
-      device_engine().find_ranges({}, splits[0].side, splits[1].side, {});
+      core::cuda::find_ranges({}, splits[0].side, splits[1].side, {});
       splits[0].ranges_known = splits[1].ranges_known = true;
       const std::vector<std::byte> before = device_a.slices.host();
-      device_engine().split({}, splits, {selection.data(), 1});
+      core::cuda::split({}, splits, {selection.data(), 1});
       EXPECT_EQ(device_a.slices.host(), before) << text;
-      device_engine().split({}, splits, {selection.data(), 0});
+      core::cuda::split({}, splits, {selection.data(), 0});
     } else {
       splits[0].finds_depth = splits[1].finds_depth = true;
-      device_engine().split({}, splits, {});
+      core::cuda::split({}, splits, {});
     }
     expect_host(device_a, a, text);
     expect_host(device_b, b, text);

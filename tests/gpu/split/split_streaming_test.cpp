@@ -1,6 +1,7 @@
 // Splits of FP64 operands with known ranges into residues, most of which stream through shared memory, give
 // the bits of the host's loops.
-#include "engines/device_moduli.hpp"
+#include "engines/cuda/arch/architecture.hpp"
+#include "engines/cuda/select/selected_moduli.hpp"
 #include "gpu/split/norm_cases.hpp"
 #include "split/norms.hpp"
 
@@ -24,8 +25,7 @@ struct KnownOperand {
     if (rule.scales == ScaleRule::norm) split_host_by_norms(rule);
     std::vector<VectorRange> known = expected.ranges;
     for (VectorRange& range : known) range.scale = 12345;
-    device_engine().copy_to_device({}, device.ranges.data(), known.data(),
-                                   known.size() * sizeof(VectorRange));
+    core::cuda::copy_to_device({}, device.ranges.data(), known.data(), known.size() * sizeof(VectorRange));
   }
 
   void split_host_by_norms(const SplitRule& rule) {
@@ -75,7 +75,7 @@ TEST(StreamingSplits, GiveTheHostsSlices) {
         const Operand<double> operand(random.integer(1, 300), k, layout, offset, seed);
         const KnownOperand known(operand, streamed_rule(moduli, k, by_norms), offset);
         const DeviceSplit split = known.split();
-        device_engine().split({}, {&split, 1}, {});
+        core::cuda::split({}, {&split, 1}, {});
         known.expect_host(fmt::format("{} moduli{}, {}, seed {}", moduli, by_norms ? " by norms" : "",
                                       operand.text(), seed));
         if (HasFailure()) return;
@@ -99,10 +99,10 @@ TEST(StreamingSplits, OfBothOperandsGiveTheHostsSlices) {
     const std::array splits{known_a.split(), known_b.split()};
     const std::string text = fmt::format("{} moduli, {} and {}", moduli, a.text(), b.text());
     const std::vector<std::byte> before = known_b.device.slices.host();
-    device_engine().split({}, splits, {selection.data(), 1});
+    core::cuda::split({}, splits, {selection.data(), 1});
     EXPECT_EQ(known_b.device.slices.host(), before) << text;
     EXPECT_EQ(known_b.device.ranges.host()[0].scale, 12345) << text;
-    device_engine().split({}, splits, {selection.data(), 0});
+    core::cuda::split({}, splits, {selection.data(), 0});
     known_a.expect_host(text);
     known_b.expect_host(text);
   }
@@ -113,8 +113,6 @@ std::vector<DeviceSelection> selections_of(std::int32_t candidate) {
   selections.front().candidate = candidate;
   return selections;
 }
-
-const DeviceSharedKernels& shared_kernels() { return *device_engine().shared_kernels(); }
 
 // Rules of candidates by norms of `least` to `most` moduli.
 std::vector<SplitRule> rules_by_norms(int least, int most, std::int64_t k) {
@@ -136,7 +134,7 @@ void expect_first_slices(const KnownOperand& found, const SplitRule& rule, const
 // Candidates of several numbers of moduli share a launch, which takes the number from the selection. Operands
 // that are not streamed have a launch for each candidate. Nothing is written if another one is selected.
 TEST(StreamingSplits, OfSharedCandidatesGiveTheSlicesOfTheSelectedOne) {
-  if (device_engine().shared_kernels() == nullptr) GTEST_SKIP() << "the device has no shared kernels";
+  if (!core::cuda::current_architecture().has_clusters) GTEST_SKIP() << "the device has no shared kernels";
   Random random(fresh_seed());
   constexpr std::int32_t first = 1;
   for (int round = 0; round < 40 && !HasFailure(); ++round) {
@@ -150,19 +148,19 @@ TEST(StreamingSplits, OfSharedCandidatesGiveTheSlicesOfTheSelectedOne) {
     const int least = static_cast<int>(random.integer(16, 18));
     const int most = static_cast<int>(random.integer(least + 1, 20));
     const std::vector<SplitRule> rules = rules_by_norms(least, most, k);
-    ASSERT_TRUE(shared_kernels().take(ElementType::f64, rules.front(), rules.back()));
+    ASSERT_TRUE(core::cuda::shares_kernels(ElementType::f64, rules.front(), rules.back()));
     const KnownOperand known_a(a, rules.back(), 0), known_b(b, rules.back(), 0);
     const std::array splits{known_a.split(), known_b.split()};
     const std::vector<std::byte> before = known_a.device.slices.host();
     for (const std::int32_t other : {first - 1, first + most - least + 1, DeviceSelection::scaled}) {
       const DeviceArray<DeviceSelection> selection(selections_of(other));
-      shared_kernels().split({}, splits, rules, {selection.data(), first, least, most});
+      core::cuda::split_selected({}, splits, rules, {selection.data(), first, least, most});
       EXPECT_EQ(known_a.device.slices.host(), before) << "candidate " << other;
       EXPECT_EQ(known_b.device.ranges.host()[0].scale, 12345) << "candidate " << other;
     }
     const auto candidate = static_cast<std::int32_t>(random.integer(first, first + most - least));
     const DeviceArray<DeviceSelection> selection(selections_of(candidate));
-    shared_kernels().split({}, splits, rules, {selection.data(), first, least, most});
+    core::cuda::split_selected({}, splits, rules, {selection.data(), first, least, most});
     const std::string text = fmt::format("{} of {} to {} moduli, {} and {}", least + candidate - first, least,
                                          most, a.text(), b.text());
     const SplitRule& rule = rules[static_cast<std::size_t>(candidate - first)];
@@ -181,7 +179,7 @@ TEST(StreamingSplits, OfManyTilesGiveTheHostsSlices) {
   const Operand<double> b(random.integer(1700, 1800), k, Layout::along_k, 0, random.bits());
   const KnownOperand known_a(a, rule, 0), known_b(b, rule, 0);
   const std::array splits{known_a.split(), known_b.split()};
-  device_engine().split({}, splits, {});
+  core::cuda::split({}, splits, {});
   known_a.expect_host(a.text());
   known_b.expect_host(b.text());
 }
@@ -217,7 +215,7 @@ TEST(StreamingSplits, OfLongVectorsLeavePaddingUnwritten) {
     KnownOperand known(operand, streamed_rule(20, k, false), 0);
     DeviceSplit split = known.split();
     split.needs_padding = false;
-    device_engine().split({}, {&split, 1}, {});
+    core::cuda::split({}, {&split, 1}, {});
     const std::vector<std::byte> found = known.device.slices.host();
     constexpr std::int64_t written = 64;  // vectors of whole tiles
     const Slices& slices = split.slices;

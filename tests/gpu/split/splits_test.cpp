@@ -119,9 +119,9 @@ TEST(Splits, MeanDepthsEqualTheHostsInSmallCases) {
         split.finds_depth = true;
         for (const bool while_split : {true, false}) {
           if (while_split) {
-            device_engine().split({}, {&split, 1}, {});
+            core::cuda::split({}, {&split, 1}, {});
           } else {
-            device_engine().find_ranges({}, split.side, {}, {});
+            core::cuda::find_ranges({}, split.side, {}, {});
           }
           const std::vector<VectorRange> ranges = device.ranges.host();
           std::vector<VectorRange> host = split_on_host(operand.view(), rule).ranges;
@@ -158,7 +158,7 @@ TEST(Splits, EveryExponentIsSplitAsOnTheHost) {
       operand.matrix.row_stride = operand.matrix.column_stride = 1;
       const DeviceOperand<float> device(operand, rule.rule, 0);
       const DeviceSplit split = device.split();
-      device_engine().split({}, {&split, 1}, {});
+      core::cuda::split({}, {&split, 1}, {});
       expect_host(device, operand,
                   fmt::format("{} ({}), one vector: {}", rule.name, text_of(rule.rule), one_vector));
       if (HasFailure()) return;
@@ -181,7 +181,7 @@ TEST(Splits, BothOperandsInOneCallHaveTheHostsSlices) {
     const DeviceOperand<float> device_a(a, rule_a, 0);
     const DeviceOperand<float> device_b(b, rule_b, 1);
     const std::array splits{device_a.split(), device_b.split()};
-    device_engine().split({}, splits, {});
+    core::cuda::split({}, splits, {});
     const auto text = [&](const Operand<float>& operand, const SplitRule& rule) {
       return fmt::format("{}, {}, seed {}, round {}", text_of(rule), operand.text(), seed, round);
     };
@@ -210,11 +210,11 @@ void check_different_layouts(const char* name, std::int64_t m, std::int64_t n, s
   for (const bool ranges_known : {false, true}) {
     std::array splits{device_a.split(), device_b.split()};
     splits[0].ranges_known = splits[1].ranges_known = ranges_known;
-    device_engine().split({}, splits, {});
+    core::cuda::split({}, splits, {});
     expect_host(device_a, a, fmt::format("{}{}, ranges known: {}", text, a.text(), ranges_known));
     expect_host(device_b, b, fmt::format("{}{}, ranges known: {}", text, b.text(), ranges_known));
-    device_engine().clear({}, device_a.slices.data(), device_a.slices.size());
-    device_engine().clear({}, device_b.slices.data(), device_b.slices.size());
+    core::cuda::clear({}, device_a.slices.data(), device_a.slices.size());
+    core::cuda::clear({}, device_b.slices.data(), device_b.slices.size());
   }
 }
 
@@ -252,12 +252,12 @@ TEST(Splits, UnselectedCandidateWritesNothingOfDifferentLayouts) {
   const DeviceOperand<float> device_a(a, rule, 0);
   const DeviceOperand<float> device_b(b, rule, 0);
   const std::array splits{device_a.split(), device_b.split()};
-  device_engine().split({}, splits, {selection.data(), 0});
+  core::cuda::split({}, splits, {selection.data(), 0});
   for (const auto* device : {&device_a, &device_b}) {
     for (const std::byte byte : device->slices.host())
       ASSERT_EQ(byte, std::byte{DeviceArray<std::byte>::poison});
   }
-  device_engine().split({}, splits, {selection.data(), 1});
+  core::cuda::split({}, splits, {selection.data(), 1});
   expect_host(device_a, a, "the candidate that was chosen, A");
   expect_host(device_b, b, "the candidate that was chosen, B");
 }
@@ -275,18 +275,18 @@ TEST(Splits, BlocksAndKnownRangesGiveTheHostsSlices) {
       const HostSplit host = split_on_host(operand.view(), rule.rule);
       std::vector<VectorRange> known_ranges = host.ranges;
       for (VectorRange& range : known_ranges) range.scale = 12345;
-      device_engine().copy_to_device({}, device.ranges.data(), known_ranges.data(),
-                                     known_ranges.size() * sizeof(VectorRange));
+      core::cuda::copy_to_device({}, device.ranges.data(), known_ranges.data(),
+                                 known_ranges.size() * sizeof(VectorRange));
       for (const bool is_known : {true, false}) {
         for (std::int64_t first = 0; first < 333; first += 128) {
           DeviceSplit block = all_vectors;
           block.first = first;
           block.slices = all_vectors.slices.block(first, std::min<std::int64_t>(128, 333 - first));
           block.ranges_known = is_known;
-          device_engine().split({}, {&block, 1}, {});
+          core::cuda::split({}, {&block, 1}, {});
         }
         expect_host(device, operand, text);
-        device_engine().clear({}, device.slices.data(), device.slices.size());
+        core::cuda::clear({}, device.slices.data(), device.slices.size());
       }
       if (HasFailure()) return;
     }
@@ -309,7 +309,7 @@ TEST(Splits, ItemsOfABatchHaveTheHostsSlices) {
     split.side.matrix.data = pointers.data();
     split.side.matrix.pointers = true;
     split.side.item = 1;
-    device_engine().split({}, {&split, 1}, {});
+    core::cuda::split({}, {&split, 1}, {});
     expect_host(device, changed, fmt::format("pointers, {}, seed {}", changed.text(), seed));
     // Items that are a stride apart.
     std::vector<double> batch_values = first.values;
@@ -319,8 +319,8 @@ TEST(Splits, ItemsOfABatchHaveTheHostsSlices) {
     split.side.matrix.data = batch.data();
     split.side.matrix.pointers = false;
     split.side.matrix.batch_stride = static_cast<std::int64_t>(first.values.size()) + 3;
-    device_engine().clear({}, device.slices.data(), device.slices.size());
-    device_engine().split({}, {&split, 1}, {});
+    core::cuda::clear({}, device.slices.data(), device.slices.size());
+    core::cuda::split({}, {&split, 1}, {});
     expect_host(device, changed, fmt::format("strides, {}, seed {}", changed.text(), seed));
   }
 }
@@ -335,7 +335,7 @@ TEST(Splits, UnselectedCandidateWritesNothing) {
       const DeviceOperand<float> device(operand, find_scheme(name)->program.split_a, 0);
       const DeviceSplit split = device.split();
       for (const std::int32_t candidate : {0, 1, 3, DeviceSelection::scaled, DeviceSelection::none})
-        device_engine().split({}, {&split, 1}, {selection.data(), candidate});
+        core::cuda::split({}, {&split, 1}, {selection.data(), candidate});
       for (const std::byte byte : device.slices.host())
         ASSERT_EQ(byte, std::byte{DeviceArray<std::byte>::poison}) << name << ", " << name_of(layout);
       constexpr std::uint32_t poison = 0x01010101U * DeviceArray<std::byte>::poison;
@@ -343,7 +343,7 @@ TEST(Splits, UnselectedCandidateWritesNothing) {
       const std::vector<VectorRange> untouched(device.ranges.size(),
                                                {number, number, number, number, poison, number, number});
       expect_same_ranges(device.ranges.host(), untouched, name);
-      device_engine().split({}, {&split, 1}, {selection.data(), 2});
+      core::cuda::split({}, {&split, 1}, {selection.data(), 2});
       expect_host(device, operand, name);
     }
   }
@@ -356,7 +356,7 @@ TEST(Splits, EmptyOperandsAreNoError) {
     const DeviceOperand<float> device(operand, rule, 0);
     DeviceSplit split = device.split();
     split.side.matrix.data = nullptr;
-    device_engine().split({}, {&split, 1}, {});
+    core::cuda::split({}, {&split, 1}, {});
     expect_host(device, operand, "nothing");
   }
 }
@@ -374,9 +374,9 @@ TEST(Splits, StridesBeyond31BitsGiveTheHostsSlices) {
   std::swap(far_elements.matrix.row_stride, far_elements.matrix.column_stride);
   auto* values = reinterpret_cast<float*>(memory);
   for (std::int64_t v = 0; v < 2; ++v) {
-    device_engine().copy_to_device({}, values + v * stride,
-                                   far_vectors.values.data() + v * far_vectors.matrix.row_stride,
-                                   line_length * sizeof(float));
+    core::cuda::copy_to_device({}, values + v * stride,
+                               far_vectors.values.data() + v * far_vectors.matrix.row_stride,
+                               line_length * sizeof(float));
   }
   for (const char* name : {"fp16x3", "split-n:format=fp8_e4m3"}) {
     for (const Operand<float>* operand : {&far_vectors, &far_elements}) {
@@ -384,11 +384,11 @@ TEST(Splits, StridesBeyond31BitsGiveTheHostsSlices) {
       DeviceSplit split = device.split();
       split.side.matrix.data = values;
       (operand == &far_vectors ? split.side.matrix.row_stride : split.side.matrix.column_stride) = stride;
-      device_engine().split({}, {&split, 1}, {});
+      core::cuda::split({}, {&split, 1}, {});
       expect_host(device, *operand, fmt::format("{}, {}, stride {}", name, operand->text(), stride));
       const Operand<float> other(3, 3, Layout::along_k, 0, 1);
       const DeviceOperand<float> device_other(other, device.rule, 0);
-      device_engine().find_ranges({}, split.side, device_other.split().side, {});
+      core::cuda::find_ranges({}, split.side, device_other.split().side, {});
       expect_same_ranges(device.ranges.host(), split_on_host(operand->view(), device.rule).ranges,
                          "find_ranges", false);
     }

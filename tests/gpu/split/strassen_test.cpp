@@ -117,17 +117,16 @@ bool expect_same_splits(const std::array<const StrassenOperand*, 2>& by_norms,
   const DeviceArray<DeviceSelection> selection(1);
   std::array splits{by_norms[0]->split(), by_norms[1]->split()};
   std::array plain_splits{plain[0]->split(), plain[1]->split()};
-  device_engine().split_by_norms({}, plain_splits, {}, coefficient, selection.data());
+  core::cuda::split_by_norms({}, plain_splits, {}, coefficient, selection.data());
   const bool ruled_out = selection.host()[0].ruled_out != 0;
   bool strassen_ruled_out = false;
   const std::size_t together = in_one_call ? 2 : 1;
   for (std::size_t i = 0; i < splits.size(); i += together) {
-    if (!device_engine().finds_norms(splits[i])) {
+    if (!core::cuda::finds_norms(splits[i])) {
       ADD_FAILURE() << "no kernel splits for Strassen's algorithm: " << text;
       return false;
     }
-    device_engine().split_by_norms({}, std::span(splits).subspan(i, together), {}, coefficient,
-                                   selection.data());
+    core::cuda::split_by_norms({}, std::span(splits).subspan(i, together), {}, coefficient, selection.data());
     strassen_ruled_out = strassen_ruled_out || selection.host()[0].ruled_out != 0;
   }
   EXPECT_EQ(strassen_ruled_out, ruled_out) << text;
@@ -144,9 +143,9 @@ bool expect_same_splits(const std::array<const StrassenOperand*, 2>& by_norms,
 void expect_known_split(const StrassenOperand& operand, const NormedOperand& plain, const std::string& text) {
   const std::vector<VectorRange> ranges = plain.device.ranges.host();
   DeviceSplit split = operand.split();
-  device_engine().find_norms({}, split.side, {}, {});
+  core::cuda::find_norms({}, split.side, {}, {});
   split.ranges_known = true;
-  device_engine().split({}, {&split, 1}, {});
+  core::cuda::split({}, {&split, 1}, {});
   const std::vector<VectorRange> found = operand.ranges.host();
   for (std::size_t v = static_cast<std::size_t>(operand.first); v < ranges.size(); ++v)
     ASSERT_EQ(found[v].scale, ranges[v].scale) << text << ", vector " << v;
@@ -189,10 +188,10 @@ TEST(SplitsForStrassen, OfLongVectorsHaveTheHostsResidues) {
 TEST(SplitsForStrassen, AreRefusedIfNoKernelTakesThem) {
   const Operand<double> strided(8, 100, Layout::free, 0, 1);
   const StrassenOperand free(strided, rule_by_norms(15, 100), 0);
-  EXPECT_FALSE(device_engine().finds_norms(free.split()));
+  EXPECT_FALSE(core::cuda::finds_norms(free.split()));
   DeviceSplit split = free.split();
   split.ranges_known = true;
-  EXPECT_THROW(device_engine().split({}, {&split, 1}, {}), Error);
+  EXPECT_THROW(core::cuda::split({}, {&split, 1}, {}), Error);
 }
 
 }  // namespace

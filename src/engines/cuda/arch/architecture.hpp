@@ -13,7 +13,7 @@
 #include "engines/cuda/gemm/kernel_params.hpp"
 #include "engines/cuda/gemm/simt/simt_tiles.hpp"
 #include "engines/cuda/gemm/weighted_tiles/weighted_tile_params.hpp"
-#include "engines/device.hpp"
+#include "engines/cuda/step_data.hpp"
 #include "formats/format.hpp"
 #include "schedule/schedule.hpp"
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "engines/device.hpp"
+#include "engines/cuda/step_data.hpp"
 
 namespace kintsugi::core::cuda {
 

@@ -17,7 +17,7 @@
 #include "base/threads.hpp"
 #include "base/version.hpp"
 #include "engines/cuda/arch/costs.hpp"
-#include "engines/cuda/common/contexts.hpp"
+#include "engines/cuda/device.hpp"
 
 namespace kintsugi::core::cuda {
 

@@ -8,8 +8,8 @@
 #include <thread>
 
 #include "base/threads.hpp"
-#include "engines/cuda/common/contexts.hpp"
 #include "engines/cuda/common/memory_pool.hpp"
+#include "engines/cuda/device.hpp"
 
 namespace kintsugi::core::cuda {
 
@@ -107,7 +107,7 @@ bool free_spare(int device) {
   {
     const RelaxedCaptureMode relaxed;
     spare.remove_if([](const Piece& piece) {
-      const ContextScope scope(contexts(), piece.context);
+      const ContextScope scope(piece.context);
       return !scope.entered() || driver().memory_free(piece.address) == 0;
     });
   }
@@ -193,7 +193,7 @@ CapturedStream captured_stream(Stream stream) {
 
 Result allocate_for_graph(Address* result, std::size_t bytes, const CapturedStream& captured,
                           std::size_t limit) {
-  const DeviceContext context = contexts().current();
+  const DeviceContext context = current_context();
   const Owner owner = owner_of(captured);
   Piece* piece = take_piece(bytes, owner, context);
   if (piece == nullptr) {

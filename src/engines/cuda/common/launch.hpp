@@ -11,7 +11,7 @@
 
 #include "base/cuda/cuda_driver.hpp"
 #include "base/queue.hpp"
-#include "engines/device.hpp"
+#include "engines/cuda/step_data.hpp"
 
 namespace kintsugi::core::cuda {
 
@@ -115,10 +115,6 @@ void launch(const KernelName& kernel, const Extent& grid, std::int64_t threads, 
       LaunchArgument{static_cast<const void*>(&arguments), sizeof arguments}...};
   launch_arguments(kernel, grid, threads, shared_bytes, queue, argument_list);
 }
-
-// Sets bytes to zero in stream order. A few bytes are set by a kernel that may overlap others, more bytes by
-// cuMemsetD8Async.
-void clear(const Queue& queue, void* target, std::size_t bytes);
 
 // Images of the engine's kernels; empty if the library was built without device code.
 KernelImages engine_images();

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/threads.hpp"
-#include "engines/cuda/common/contexts.hpp"
+#include "engines/cuda/device.hpp"
 
 namespace kintsugi::core::cuda {
 
@@ -94,7 +94,7 @@ class LaunchGraph {
   // A graph belongs to its context. If the context is destroyed, the driver has freed the graph.
   ~LaunchGraph() {
     if (graph_ == nullptr) return;
-    const ContextScope scope(contexts(), context_);
+    const ContextScope scope(context_);
     if (!scope.entered()) return;
     const RelaxedCaptureMode mode;
     if (exec_ != nullptr) driver().graph_exec_destroy(exec_);
@@ -227,7 +227,7 @@ LaunchGraphs& launch_graphs() {
 
 bool launch_as_graph(const RecordedLaunches& recorded, void* stream) {
   if (recorded.launches().size() < 2) return false;
-  return launch_graphs().find(contexts().current(), stream, recorded)->launch(recorded);
+  return launch_graphs().find(current_context(), stream, recorded)->launch(recorded);
 }
 
 void release_graphs() noexcept { launch_graphs().clear(); }

@@ -5,10 +5,10 @@
 #include "engines/cuda/ptx/griddepcontrol.cuh"
 #include "engines/cuda/ptx/shared_memory.cuh"
 #include "engines/cuda/select/alpha.hpp"
+#include "engines/cuda/select/selected_moduli.hpp"
 #include "engines/cuda/split/magnitudes.hpp"
 #include "engines/cuda/split/split_task.hpp"
-#include "engines/device.hpp"
-#include "engines/device_moduli.hpp"
+#include "engines/cuda/step_data.hpp"
 
 namespace kintsugi::core::cuda {
 

@@ -4,7 +4,7 @@
 #include <array>
 #include <cstdint>
 
-#include "engines/device.hpp"
+#include "engines/cuda/step_data.hpp"
 
 namespace kintsugi::core::cuda {
 

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "engines/device.hpp"
+#include "engines/cuda/step_data.hpp"
 #include "recombine/accumulators.hpp"
 
 namespace kintsugi::core::cuda {

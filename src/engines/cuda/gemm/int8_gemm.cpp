@@ -8,6 +8,7 @@
 #include "engines/cuda/common/launch.hpp"
 #include "engines/cuda/gemm/clusters.hpp"
 #include "engines/cuda/gemm/times.hpp"
+#include "engines/cuda/steps.hpp"
 
 namespace kintsugi::core::cuda {
 
@@ -104,8 +105,8 @@ void int8_gemm(const Queue& queue, const Schedule& schedule, const Slices& a, co
   launch_int8_gemm(queue, schedule, a, b, sums, params);
 }
 
-void selected_int8_gemm(const Queue& queue, const Schedule& schedule, const Slices& a, const Slices& b,
-                        const Accumulators& sums, const SelectedModuli& selected) {
+void multiply_selected(const Queue& queue, const Schedule& schedule, const Slices& a, const Slices& b,
+                       const Accumulators& sums, const SelectedModuli& selected) {
   Int8Params params;
   params.selected = selected;
   launch_int8_gemm(queue, schedule, a, b, sums, params);

@@ -3,21 +3,17 @@
 #pragma once
 
 #include "engines/cuda/gemm/int8_tiles.hpp"
-#include "engines/device.hpp"
+#include "engines/cuda/step_data.hpp"
 
 namespace kintsugi::core::cuda {
 
 // True if the device has such kernels and they compute the schedule.
 bool has_int8_gemm(const Schedule& schedule, FormatId format);
 
-// DeviceEngine::multiply() for a schedule for which has_int8_gemm() is true; k may be any. Needs no scratch
+// multiply() (steps.hpp) for a schedule for which has_int8_gemm() is true; k may be any. Needs no scratch
 // memory.
 void int8_gemm(const Queue& queue, const Schedule& schedule, const Slices& a, const Slices& b,
                const Accumulators& sums, const DeviceCondition& condition);
-
-// The same for candidates that share the kernel. The schedule and the slices are those of the most moduli.
-void selected_int8_gemm(const Queue& queue, const Schedule& schedule, const Slices& a, const Slices& b,
-                        const Accumulators& sums, const SelectedModuli& selected);
 
 // Expected times of a call by residues, on a device with these costs.
 DeviceTimes expected_residue_times(const DeviceShape& shape, const Costs& costs);

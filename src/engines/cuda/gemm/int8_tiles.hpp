@@ -8,8 +8,8 @@
 #include "base/memory.hpp"
 #include "engines/cuda/arch/costs.hpp"
 #include "engines/cuda/gemm/kernel_params.hpp"
-#include "engines/device.hpp"
-#include "engines/device_moduli.hpp"
+#include "engines/cuda/select/selected_moduli.hpp"
+#include "engines/cuda/step_data.hpp"
 #include "schedule/schedule.hpp"
 
 namespace kintsugi::core::cuda {

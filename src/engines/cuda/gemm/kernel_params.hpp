@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "engines/cuda/gemm/tile_scheduler.hpp"
-#include "engines/device.hpp"
+#include "engines/cuda/step_data.hpp"
 
 namespace kintsugi::core::cuda {
 

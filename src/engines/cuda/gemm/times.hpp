@@ -9,7 +9,7 @@
 
 #include "base/view.hpp"
 #include "engines/cuda/arch/costs.hpp"
-#include "engines/device.hpp"
+#include "engines/cuda/step_data.hpp"
 
 namespace kintsugi::core::cuda {
 

@@ -4,6 +4,7 @@
 
 #include "engines/cuda/common/launch.hpp"
 #include "engines/cuda/gemm/int52_gemm.hpp"
+#include "engines/cuda/steps.hpp"
 
 namespace kintsugi::core::cuda {
 
@@ -39,86 +40,73 @@ ProductGroups groups_of(const Accumulators& products, int first_a, int slice_b) 
           .b = slice_b};
 }
 
-class CudaOzaki1 final : public DeviceOzaki1 {
- public:
-  void split_successively(const Queue& queue, std::span<const DeviceSuccessiveSplit> splits,
-                          const DeviceCondition& condition) const override {
-    static const KernelName kernel{"split_successively", "split_successively"};
-    SuccessiveTasks tasks;
-    tasks.condition = condition;
-    std::int64_t blocks = 0;
-    for (std::size_t i = 0; i < splits.size(); ++i) {
-      tasks.task[i] = task_of(splits[i]);
-      blocks += tasks.task[i].blocks;
-    }
-    launch(kernel, {blocks}, successive_threads, no_shared_bytes, queue, tasks);
-  }
-
-  void weigh_inner_indices(const Queue& queue, const DeviceSide& b,
-                           const DeviceBlockSliceCounts& slice_counts, double* weights,
-                           const DeviceCondition& condition) const override {
-    static const KernelName kernel{"slice_counts", "weigh_inner_indices"};
-    const WeighingTask task{b, slice_counts, weights, condition};
-    launch(kernel, {divide_up(b.matrix.length(), weighed_indices), slice_counts.blocks_n},
-           weighed_indices * weighing_parts, no_shared_bytes, queue, task);
-  }
-
-  void find_slice_counts(const Queue& queue, const DeviceRowSliceCounts& rows,
-                         const DeviceCondition& condition) const override {
-    static const KernelName kernel{"slice_counts", "find_slice_counts"};
-    const RowSliceCountsTask task{.a = rows.a,
-                                  .first = rows.first,
-                                  .slices = slice_array(rows.slices),
-                                  .exponents = rows.exponents,
-                                  .weights = rows.weights,
-                                  .bits = rows.bits,
-                                  .slice_counts = rows.slice_counts,
-                                  .unreachable = rows.unreachable,
-                                  .condition = condition};
-    launch(kernel, {rows.slices.vectors}, slice_count_threads, no_shared_bytes, queue, task);
-  }
-
-  void add_products(const Queue& queue, const DeviceProductSums& sums, const Accumulators& products,
-                    int first_a, int slice_b) const override {
-    static const KernelName running{"product_sums", "add_running_products"};
-    static const KernelName exact{"product_sums", "add_exact_products"};
-    const std::int64_t vectors = sums.tile.columns * (sums.tile.c.complex() ? 2 : 1);
-    const ProductGroups groups = groups_of(products, first_a, slice_b);
-    launch(sums.exact ? exact : running, grid_of(sums.tile, vectors), elements_threads, no_shared_bytes,
-           queue, sums, groups);
-  }
-
-  void multiply_counted(const Queue& queue, const DeviceProductSums& sums, const Slices& a, const Slices& b,
-                        const Accumulators& products, int first_a, int slice_b) const override {
-    static const KernelName kernel{"counted_products", "multiply_counted_slices"};
-    launch(kernel,
-           {divide_up(sums.stride, integer_tile), divide_up(sums.columns, integer_tile), products.groups},
-           integer_threads, no_shared_bytes, queue, sums, slice_array(a), slice_array(b),
-           groups_of(products, first_a, slice_b));
-  }
-
-  void finish_sums(const Queue& queue, const DeviceProductSums& sums) const override {
-    static const std::array<KernelName, 4> running{
-        KernelName{"finish_sums", "finish_running_f32"}, KernelName{"finish_sums", "finish_running_f64"},
-        KernelName{"finish_sums", "finish_running_c32"}, KernelName{"finish_sums", "finish_running_c64"}};
-    static const std::array<KernelName, 4> exact{
-        KernelName{"finish_sums", "finish_exact_f32"}, KernelName{"finish_sums", "finish_exact_f64"},
-        KernelName{"finish_sums", "finish_exact_c32"}, KernelName{"finish_sums", "finish_exact_c64"}};
-    launch((sums.exact ? exact : running)[static_cast<std::size_t>(sums.tile.c.type)],
-           grid_of(sums.tile, sums.tile.columns), elements_threads, no_shared_bytes, queue, sums);
-  }
-
-  void finish_item(const Queue& queue, const DeviceOzaki1Item& item) const override {
-    static const KernelName kernel{"slice_counts", "finish_item"};
-    launch(kernel, {}, slice_count_threads, no_shared_bytes, queue, item);
-  }
-};
-
 }  // namespace
 
-const DeviceOzaki1& ozaki1_kernels() {
-  static const CudaOzaki1 instance;
-  return instance;
+void split_successively(const Queue& queue, const DeviceSuccessiveSplit& split,
+                        const DeviceCondition& condition) {
+  static const KernelName kernel{"split_successively", "split_successively"};
+  SuccessiveTasks tasks;
+  tasks.condition = condition;
+  tasks.task[0] = task_of(split);
+  launch(kernel, {tasks.task[0].blocks}, successive_threads, no_shared_bytes, queue, tasks);
+}
+
+void weigh_inner_indices(const Queue& queue, const DeviceSide& b, const DeviceBlockSliceCounts& slice_counts,
+                         double* weights, const DeviceCondition& condition) {
+  static const KernelName kernel{"slice_counts", "weigh_inner_indices"};
+  const WeighingTask task{b, slice_counts, weights, condition};
+  launch(kernel, {divide_up(b.matrix.length(), weighed_indices), slice_counts.blocks_n},
+         weighed_indices * weighing_parts, no_shared_bytes, queue, task);
+}
+
+void find_slice_counts(const Queue& queue, const DeviceRowSliceCounts& rows,
+                       const DeviceCondition& condition) {
+  static const KernelName kernel{"slice_counts", "find_slice_counts"};
+  const RowSliceCountsTask task{.a = rows.a,
+                                .first = rows.first,
+                                .slices = slice_array(rows.slices),
+                                .exponents = rows.exponents,
+                                .weights = rows.weights,
+                                .bits = rows.bits,
+                                .slice_counts = rows.slice_counts,
+                                .unreachable = rows.unreachable,
+                                .condition = condition};
+  launch(kernel, {rows.slices.vectors}, slice_count_threads, no_shared_bytes, queue, task);
+}
+
+void add_products(const Queue& queue, const DeviceProductSums& sums, const Accumulators& products,
+                  int first_a, int slice_b) {
+  static const KernelName running{"product_sums", "add_running_products"};
+  static const KernelName exact{"product_sums", "add_exact_products"};
+  const std::int64_t vectors = sums.tile.columns * (sums.tile.c.complex() ? 2 : 1);
+  const ProductGroups groups = groups_of(products, first_a, slice_b);
+  launch(sums.exact ? exact : running, grid_of(sums.tile, vectors), elements_threads, no_shared_bytes, queue,
+         sums, groups);
+}
+
+void multiply_counted(const Queue& queue, const DeviceProductSums& sums, const Slices& a, const Slices& b,
+                      const Accumulators& products, int first_a, int slice_b) {
+  static const KernelName kernel{"counted_products", "multiply_counted_slices"};
+  launch(kernel,
+         {divide_up(sums.stride, integer_tile), divide_up(sums.columns, integer_tile), products.groups},
+         integer_threads, no_shared_bytes, queue, sums, slice_array(a), slice_array(b),
+         groups_of(products, first_a, slice_b));
+}
+
+void finish_sums(const Queue& queue, const DeviceProductSums& sums) {
+  static const std::array<KernelName, 4> running{
+      KernelName{"finish_sums", "finish_running_f32"}, KernelName{"finish_sums", "finish_running_f64"},
+      KernelName{"finish_sums", "finish_running_c32"}, KernelName{"finish_sums", "finish_running_c64"}};
+  static const std::array<KernelName, 4> exact{
+      KernelName{"finish_sums", "finish_exact_f32"}, KernelName{"finish_sums", "finish_exact_f64"},
+      KernelName{"finish_sums", "finish_exact_c32"}, KernelName{"finish_sums", "finish_exact_c64"}};
+  launch((sums.exact ? exact : running)[static_cast<std::size_t>(sums.tile.c.type)],
+         grid_of(sums.tile, sums.tile.columns), elements_threads, no_shared_bytes, queue, sums);
+}
+
+void finish_item(const Queue& queue, const DeviceOzaki1Item& item) {
+  static const KernelName kernel{"slice_counts", "finish_item"};
+  launch(kernel, {}, slice_count_threads, no_shared_bytes, queue, item);
 }
 
 }  // namespace kintsugi::core::cuda

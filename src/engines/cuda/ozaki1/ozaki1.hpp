@@ -4,8 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "engines/cuda/ozaki1/step_data.hpp"
 #include "engines/cuda/recombine/arguments.hpp"
-#include "engines/device_ozaki1.hpp"
 
 namespace kintsugi::core::cuda {
 
@@ -93,7 +93,5 @@ inline constexpr int weighed_indices = 32;
 inline constexpr int weighing_parts = 8;
 
 inline constexpr int slice_count_threads = 256;  // threads per row
-
-const DeviceOzaki1& ozaki1_kernels();
 
 }  // namespace kintsugi::core::cuda

@@ -8,8 +8,8 @@
 #include "arith/residue/fraction_sums.hpp"
 #include "arith/residue/remainder.hpp"
 #include "arith/residue/strassen.hpp"
-#include "engines/device.hpp"
-#include "engines/device_moduli.hpp"
+#include "engines/cuda/select/selected_moduli.hpp"
+#include "engines/cuda/step_data.hpp"
 #include "schedule/schedule.hpp"
 
 namespace kintsugi::core::cuda {

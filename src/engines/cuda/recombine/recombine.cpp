@@ -12,6 +12,7 @@
 #include "base/status.hpp"
 #include "engines/cuda/common/launch.hpp"
 #include "engines/cuda/recombine/arguments.hpp"
+#include "engines/cuda/steps.hpp"
 
 namespace kintsugi::core::cuda {
 
@@ -283,11 +284,6 @@ void recombine_residues(const Queue& queue, const Accumulators& sums, const Resi
   if (limbs <= 2 && !needs_3) return launch_residues<2>(in_2, queue, residues, system, tile);
   if (limbs <= 3) return launch_residues<3>(in_3, queue, residues, system, tile);
   launch_residues<6>(in_6, queue, residues, system, tile);
-}
-
-bool recombines_selected(ElementType type, const SplitRule& least, const SplitRule& most) {
-  return type == ElementType::f64 && least.complex_basis.empty() && !least.strassen &&
-         most.slices <= max_wide_digit_residues;
 }
 
 void recombine_selected(const Queue& queue, const Accumulators& sums, const DeviceTile& tile,

@@ -7,7 +7,7 @@
 #include "arith/exact/exact_rounding.hpp"
 #include "base/embedding.hpp"
 #include "engines/cuda/recombine/arguments.hpp"
-#include "engines/device.hpp"
+#include "engines/cuda/step_data.hpp"
 #include "recombine/special_element.hpp"
 
 namespace kintsugi::core::cuda {

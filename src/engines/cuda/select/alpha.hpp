@@ -1,7 +1,7 @@
 // Parameter that tells kernels whether alpha is zero; operands need not be read then.
 #pragma once
 
-#include "engines/device.hpp"
+#include "engines/cuda/step_data.hpp"
 
 namespace kintsugi::core::cuda {
 

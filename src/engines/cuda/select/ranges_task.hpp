@@ -6,7 +6,7 @@
 #include "arith/host_device.hpp"
 #include "arith/residue/rounding_errors.hpp"
 #include "engines/cuda/select/alpha.hpp"
-#include "engines/device.hpp"
+#include "engines/cuda/step_data.hpp"
 
 namespace kintsugi::core::cuda {
 

@@ -6,10 +6,12 @@
 #include "arith/residue/rounding_errors.hpp"
 #include "base/cuda/cuda_driver.hpp"
 #include "engines/cuda/common/launch.hpp"
+#include "engines/cuda/device.hpp"
 #include "engines/cuda/gemm/clusters.hpp"
 #include "engines/cuda/select/ranges_task.hpp"
 #include "engines/cuda/split/range_parts.hpp"
 #include "engines/cuda/split/split_task.hpp"
+#include "engines/cuda/steps.hpp"
 
 namespace kintsugi::core::cuda {
 
@@ -236,18 +238,24 @@ void launch_selection(const Queue& queue, const KernelName& kernel, const Select
 
 }  // namespace
 
-void select(const Queue& queue, const SelectionTask& task, std::int64_t items) {
+void select(const Queue& queue, const DeviceSide& a, const DeviceSide& b, const DeviceScalars& scalars,
+            const DeviceCandidates& candidates, DeviceSelection* selection,
+            const DeviceReporting& reporting) {
   static const KernelName by_ranges{"selector", "select_candidate", waits_for_grid_dependency};
   static const KernelName by_norms{"selector", "select_candidate_by_norms", waits_for_grid_dependency};
-  if (!task.candidates.needs_norms())
+  const SelectionTask task = selection_task(a, b, scalars, candidates, selection, reporting);
+  const std::int64_t items = std::max(a.items, b.items);
+  if (!candidates.needs_norms())
     return launch(by_ranges, {items}, selection_threads, no_shared_bytes, queue, task);
   launch_selection(queue, by_norms, task, items);
 }
 
-void select_by_norms(const Queue& queue, const SelectionTask& task, std::int64_t items,
-                     const NormCandidates& candidates) {
+void select_by_norms(const Queue& queue, const DeviceSide& a, const DeviceSide& b,
+                     const DeviceScalars& scalars, const NormCandidates& candidates,
+                     DeviceSelection* selection, const DeviceReporting& reporting) {
   static const KernelName kernel{"selector", "select_moduli_by_norms", waits_for_grid_dependency};
-  launch_selection(queue, kernel, task, items, candidates);
+  launch_selection(queue, kernel, selection_task(a, b, scalars, DeviceCandidates{}, selection, reporting),
+                   std::max(a.items, b.items), candidates);
 }
 
 }  // namespace kintsugi::core::cuda

@@ -6,7 +6,7 @@
 #include "engines/cuda/ptx/griddepcontrol.cuh"
 #include "engines/cuda/ptx/shared_memory.cuh"
 #include "engines/cuda/select/select_by_block.cuh"
-#include "engines/device_moduli.hpp"
+#include "engines/cuda/select/selected_moduli.hpp"
 
 namespace kintsugi::core::cuda {
 

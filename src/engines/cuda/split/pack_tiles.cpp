@@ -4,7 +4,9 @@
 
 #include "base/status.hpp"
 #include "engines/cuda/common/launch.hpp"
+#include "engines/cuda/device.hpp"
 #include "engines/cuda/select/select.hpp"
+#include "engines/cuda/steps.hpp"
 
 namespace kintsugi::core::cuda {
 

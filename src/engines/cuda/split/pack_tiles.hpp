@@ -4,16 +4,13 @@
 #include <cstdint>
 #include <span>
 
-#include "engines/device.hpp"
+#include "engines/cuda/step_data.hpp"
 
 namespace kintsugi::core::cuda {
 
-// DeviceEngine::split() for rules of SplitKind::tiles. Reads each operand once, and finds its ranges
+// split() (steps.hpp) for rules of SplitKind::tiles. Reads each operand once, and finds its ranges
 // unless they are known.
 void pack_tiles(const Queue& queue, std::span<const DeviceSplit> splits, const DeviceCondition& condition);
-
-// DeviceEngine::count_tiles().
-void count_tiles(const Queue& queue, const DeviceTileCount& count, DeviceReport* report);
 
 // A DeviceSplit for kernels, without pointers to the host. Pointers to data of batch items point to the
 // launch's first item. The grid's second extent counts the items.

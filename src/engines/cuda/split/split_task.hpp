@@ -5,8 +5,8 @@
 #include <cstdint>
 
 #include "engines/cuda/select/alpha.hpp"
-#include "engines/device.hpp"
-#include "engines/device_moduli.hpp"
+#include "engines/cuda/select/selected_moduli.hpp"
+#include "engines/cuda/step_data.hpp"
 #include "split/slices.hpp"
 
 namespace kintsugi::core::cuda {

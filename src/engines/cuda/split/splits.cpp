@@ -1,5 +1,3 @@
-#include "engines/cuda/split/splits.hpp"
-
 #include <algorithm>
 #include <array>
 #include <vector>
@@ -9,7 +7,9 @@
 #include "base/status.hpp"
 #include "engines/cuda/arch/architecture.hpp"
 #include "engines/cuda/common/launch.hpp"
+#include "engines/cuda/device.hpp"
 #include "engines/cuda/gemm/clusters.hpp"
+#include "engines/cuda/recombine/recombine.hpp"
 #include "engines/cuda/select/alpha.hpp"
 #include "engines/cuda/select/select.hpp"
 #include "engines/cuda/split/pack_tiles.hpp"
@@ -17,6 +17,7 @@
 #include "engines/cuda/split/scaling.hpp"
 #include "engines/cuda/split/split_task.hpp"
 #include "engines/cuda/split/traversal.hpp"
+#include "engines/cuda/steps.hpp"
 
 namespace kintsugi::core::cuda {
 
@@ -167,6 +168,11 @@ bool split_together(const Queue& queue, std::span<const DeviceSplit> splits, con
   return true;
 }
 
+bool splits_complex(const SplitRule& rule) {
+  const ElementKind kind = kind_of(rule);
+  return kind == ElementKind::residues || kind == ElementKind::wide_residues;
+}
+
 // Splits complex elements into residues. Elements have the ranges of the real vectors to which they belong.
 // These ranges are found first if they are not known. As many thread blocks as the device holds go through
 // the tiles.
@@ -295,11 +301,6 @@ void split_by_norms(const Queue& queue, std::span<const DeviceSplit> splits, con
   split_all(queue, long_splits, call);
 }
 
-bool splits_complex(const SplitRule& rule) {
-  const ElementKind kind = kind_of(rule);
-  return kind == ElementKind::residues || kind == ElementKind::wide_residues;
-}
-
 void split(const Queue& queue, std::span<const DeviceSplit> splits, const DeviceCondition& condition) {
   if (!splits.empty() && !splits.front().rule->complex_basis.empty()) {
     for (const DeviceSplit& operand : splits) split_complex(queue, operand, condition);
@@ -313,10 +314,25 @@ void split(const Queue& queue, std::span<const DeviceSplit> splits, const Device
   split_all(queue, with_ranges, {condition});
 }
 
-bool splits_selected(ElementType type, const SplitRule& least, const SplitRule& most) {
-  return type == ElementType::f64 && current_architecture().has_clusters && least.complex_basis.empty() &&
-         !least.strassen && least.scales == ScaleRule::norm && most.scales == ScaleRule::norm &&
-         kind_of(most) == ElementKind::wide_residues && most.slices - least.slices < StreamRules::max_rules;
+bool takes_complex_elements(const SplitRule& rule) {
+  return splits_complex(rule) && recombines(rule.complex_basis);
+}
+
+bool takes_strassen(ElementType type, const SplitRule& rule) {
+  return splits_for_strassen(type, rule) && recombines_strassen(type, rule);
+}
+
+bool shares_kernels(ElementType type, const SplitRule& least, const SplitRule& most) {
+  const Architecture& architecture = current_architecture();
+  return architecture.int8 != nullptr && architecture.has_gemm_kernels() && architecture.has_clusters &&
+         type == ElementType::f64 && least.complex_basis.empty() && !least.strassen &&
+         least.scales == ScaleRule::norm && most.scales == ScaleRule::norm &&
+         kind_of(most) == ElementKind::wide_residues && most.slices - least.slices < StreamRules::max_rules &&
+         most.slices <= max_wide_digit_residues;
+}
+
+bool splits_selected_at_once(std::int64_t length) {
+  return round_up(length, Slices::k_multiple) > std::max(short_stride, least_streaming_stride - 1);
 }
 
 void split_selected(const Queue& queue, std::span<const DeviceSplit> splits, std::span<const SplitRule> rules,

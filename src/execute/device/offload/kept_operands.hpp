@@ -4,8 +4,8 @@
 
 #include <optional>
 
+#include "engines/cuda/transfers.hpp"
 #include "execute/device/memory.hpp"
-#include "execute/device/offload/copy_workers.hpp"
 #include "planner/offload.hpp"
 
 namespace kintsugi::core {
@@ -16,7 +16,7 @@ struct KeptOperandKey {
   std::int64_t ld = 0;
   bool rows_are_lines = false;
   std::size_t element_bytes = 0;
-  IndexRange vectors;
+  Interval vectors;
   std::int64_t inner = 0;
   std::int64_t parts = 1;  // parts of the operand that are stored one behind the other
   DeviceContext context;

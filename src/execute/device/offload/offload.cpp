@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "base/status.hpp"
-#include "engines/device_context.hpp"
-#include "engines/device_engine.hpp"
+#include "engines/cuda/device.hpp"
+#include "engines/cuda/steps.hpp"
 #include "execute/device/offload/pipeline.hpp"
 
 namespace kintsugi::core {
@@ -18,14 +18,13 @@ namespace kintsugi::core {
 namespace {
 
 // Returns the devices of the kind for which the plan was made.
-std::vector<int> devices_of(const Plan& plan) {
-  const DeviceContexts& contexts = *plan.engine->contexts();
+std::vector<int> devices_of_kind() {
   const auto kind = [&](int device) {
-    const std::string text = contexts.describe(device);
+    const std::string text = cuda::text_of_device(device);
     return text.substr(text.find('('));
   };
   std::vector<int> devices;
-  for (int device = 0; device < plan.engine->device()->transfers()->devices(); ++device) {
+  for (int device = 0; device < cuda::driver().devices; ++device) {
     if (kind(device) == kind(0)) devices.push_back(device);
   }
   return devices;
@@ -36,7 +35,7 @@ std::vector<int> devices_of(const Plan& plan) {
 CopyThreads copy_threads(int threads, std::size_t devices, std::int64_t bytes) {
   constexpr int max_to_device = 8;
   constexpr int max_to_host = 4;
-  const auto chunks = std::max<std::int64_t>(bytes / static_cast<std::int64_t>(PinnedChunk::bytes), 1);
+  const auto chunks = std::max<std::int64_t>(bytes / static_cast<std::int64_t>(cuda::PinnedChunk::bytes), 1);
   const auto useful = static_cast<int>(std::min<std::int64_t>(chunks, threads / static_cast<int>(devices)));
   return {.to_device = std::clamp(useful * 2 / 3, 1, max_to_device),
           .to_host = std::clamp(useful / 3, 1, max_to_host)};
@@ -149,7 +148,7 @@ void offload(const Plan& plan, const Operands& operands, Report& report) {
   const Problem& problem = plan.problem;
   if (const std::string reason = obstacle(plan, operands); !reason.empty())
     return multiply_all_on_host(plan, operands, reason, report);
-  const std::vector<int> devices = devices_of(plan);
+  const std::vector<int> devices = devices_of_kind();
   const std::vector<OffloadPart> parts = offload_parts(problem, static_cast<int>(devices.size()));
   const auto element_bytes = static_cast<std::int64_t>(problem.element_bytes());
   const CopyThreads threads =

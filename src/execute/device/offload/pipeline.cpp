@@ -8,8 +8,8 @@
 #include "base/memory.hpp"
 #include "base/status.hpp"
 #include "base/stopwatch.hpp"
-#include "engines/device_context.hpp"
-#include "engines/device_moduli.hpp"
+#include "engines/cuda/device.hpp"
+#include "engines/cuda/select/selected_moduli.hpp"
 #include "execute/device/offload/kept_operands.hpp"
 #include "execute/device/operands.hpp"
 #include "planner/offload.hpp"
@@ -22,9 +22,9 @@ namespace {
 // is only read.
 std::byte* bytes_of(const void* data) { return static_cast<std::byte*>(const_cast<void*>(data)); }
 
-void synchronize_quietly(const DeviceEngine& device, const Queue& queue) {
+void synchronize_quietly(const Queue& queue) {
   try {
-    device.synchronize(queue);
+    cuda::synchronize(queue);
   } catch (const Error&) {  // An earlier call has caused and reported this error.
   }
 }
@@ -51,18 +51,16 @@ HostMatrices host_matrices(const Problem& problem, const Operands& operands, std
 OffloadPipeline::OnDevice::OnDevice(const Plan& plan, const Operands& operands, const OffloadPart& part,
                                     const OffloadLayout& layout, const std::vector<OffloadStep>& steps,
                                     std::size_t max_bytes, const CopyThreads& threads)
-    : plan_(plan), operands_(operands), layout_(layout), device_(*plan.engine->device()),
-      transfers_(*device_.transfers()), to_device_(transfers_, *plan.engine->contexts()),
-      products_(transfers_, *plan.engine->contexts()), to_host_(transfers_, *plan.engine->contexts()) {
-  device_.prepare();
+    : plan_(plan), operands_(operands), layout_(layout) {
+  cuda::prepare_device();
   for (std::int64_t item = 0; item < plan.problem.batch_count; ++item)
     host_.push_back(host_matrices(plan.problem, operands, item));
   stride_a_ = strip_stride(layout.rows, layout.inner);
   stride_b_ = strip_stride(layout.columns, layout.inner);
   stride_c_ = strip_stride(layout.rows, layout.columns);
-  const auto strips = [](StoredMatrix of_host, int count) {
+  const auto strips = [](cuda::StoredMatrix of_host, int count) {
     of_host.data = nullptr;  // the strips' addresses follow
-    return std::vector<StoredMatrix>(static_cast<std::size_t>(count), of_host);
+    return std::vector<cuda::StoredMatrix>(static_cast<std::size_t>(count), of_host);
   };
   strips_a_ = strips(host_.front().a, layout.strips_a);
   strips_b_ = strips(host_.front().b, layout.strips_b);
@@ -74,21 +72,19 @@ OffloadPipeline::OnDevice::OnDevice(const Plan& plan, const Operands& operands, 
   find_kept_operands(part, layout, steps);
   lay_out(layout, steps.size());
   // The memory is there when the queue of products has allocated it.
-  const OwnedEvent& allocated = events_.emplace_back(transfers_);
+  const cuda::OwnedEvent& allocated = events_.emplace_back();
   allocated.record(products_.get());
   allocated.make_wait(to_device_.get());
-  const DeviceContexts& contexts = *plan.engine->contexts();
-  const DeviceContext context = contexts.current();
-  uploads_.emplace(transfers_, contexts, context, to_device_.get(), CopyDirection::to_device,
-                   threads.to_device);
-  downloads_.emplace(transfers_, contexts, context, to_host_.get(), CopyDirection::to_host, threads.to_host);
+  const DeviceContext context = cuda::current_context();
+  uploads_.emplace(context, to_device_.get(), cuda::CopyDirection::to_device, threads.to_device);
+  downloads_.emplace(context, to_host_.get(), cuda::CopyDirection::to_host, threads.to_host);
 }
 
 OffloadPipeline::OnDevice::~OnDevice() {
   uploads_.reset();
   downloads_.reset();
-  for (const OwnedQueue* queue : {&to_device_, &products_, &to_host_})
-    synchronize_quietly(device_, queue->get());
+  for (const cuda::OwnedQueue* queue : {&to_device_, &products_, &to_host_})
+    synchronize_quietly(queue->get());
 }
 
 Problem OffloadPipeline::OnDevice::problem_of(const OffloadStep& step) const {
@@ -108,23 +104,23 @@ Problem OffloadPipeline::OnDevice::problem_of(const OffloadStep& step) const {
   return problem;
 }
 
-StoredMatrix OffloadPipeline::OnDevice::part_of_operand(const StoredMatrix& strip, std::int64_t position,
-                                                        const IndexRange& vectors,
-                                                        const IndexRange& inner) const {
-  return stored_in(strip, {position, 0, vectors.count, inner.count}, layout_.inner);
+cuda::StoredMatrix OffloadPipeline::OnDevice::part_of_operand(const cuda::StoredMatrix& strip,
+                                                              std::int64_t position, const Interval& vectors,
+                                                              const Interval& inner) const {
+  return cuda::stored_in(strip, {position, 0, vectors.count, inner.count}, layout_.inner);
 }
 
-StoredMatrix OffloadPipeline::OnDevice::matrix_a(const OffloadStep& step) const {
+cuda::StoredMatrix OffloadPipeline::OnDevice::matrix_a(const OffloadStep& step) const {
   return part_of_operand(strips_a_[static_cast<std::size_t>(step.strip_a)], step.row, step.rows, step.inner);
 }
-StoredMatrix OffloadPipeline::OnDevice::matrix_b(const OffloadStep& step) const {
+cuda::StoredMatrix OffloadPipeline::OnDevice::matrix_b(const OffloadStep& step) const {
   return part_of_operand(strips_b_[static_cast<std::size_t>(step.strip_b)], step.column, step.columns,
                          step.inner);
 }
-StoredMatrix OffloadPipeline::OnDevice::matrix_c(const OffloadStep& step) const {
-  const StoredMatrix& strip = strips_c_[static_cast<std::size_t>(step.strip_c)];
-  return stored_in(strip, {step.row, step.column, step.rows.count, step.columns.count},
-                   strip.rows_are_lines ? layout_.columns : layout_.rows);
+cuda::StoredMatrix OffloadPipeline::OnDevice::matrix_c(const OffloadStep& step) const {
+  const cuda::StoredMatrix& strip = strips_c_[static_cast<std::size_t>(step.strip_c)];
+  return cuda::stored_in(strip, {step.row, step.column, step.rows.count, step.columns.count},
+                         strip.rows_are_lines ? layout_.columns : layout_.rows);
 }
 
 OffloadPipeline::OnDevice::Shape OffloadPipeline::OnDevice::shape_of(const Problem& problem) {
@@ -139,7 +135,7 @@ void OffloadPipeline::OnDevice::make_plans(const std::vector<OffloadStep>& steps
   const std::size_t limit = plan_.request.workspace_limit;
   std::size_t max_workspace = max_bytes > other_bytes ? max_bytes - other_bytes : 1;
   if (limit > 0) max_workspace = std::min(max_workspace, limit);
-  const DeviceContext context = plan_.engine->contexts()->current();
+  const DeviceContext context = cuda::current_context();
   for (const OffloadStep& step : steps) {
     const Problem problem = problem_of(step);
     const Shape shape = shape_of(problem);
@@ -165,8 +161,8 @@ void OffloadPipeline::OnDevice::lay_out(const OffloadLayout& layout, std::size_t
     fail(Status::out_of_memory, "the device has no {} bytes for strips of {} x {} elements of C", bytes,
          layout.rows, layout.columns);
   Workspace memory(memory_.pointer(), memory_.bytes());
-  const auto take = [&](std::vector<StoredMatrix>& strips, std::int64_t rows, std::int64_t columns) {
-    for (StoredMatrix& strip : strips)
+  const auto take = [&](std::vector<cuda::StoredMatrix>& strips, std::int64_t rows, std::int64_t columns) {
+    for (cuda::StoredMatrix& strip : strips)
       strip.data = memory.take(array_bytes(layout.items, strip_stride(rows, columns), strip.element_bytes));
   };
   if (!kept_a_) take(strips_a_, layout.rows, layout.inner);
@@ -191,10 +187,10 @@ void OffloadPipeline::OnDevice::find_kept_operands(const OffloadPart& part, cons
 }
 
 // If there is no memory for a kept operand, the operand is copied into its strip and is not kept.
-void OffloadPipeline::OnDevice::find_kept_operand(Side side, const IndexRange& vectors, std::int64_t loads,
-                                                  StoredMatrix& strip) {
+void OffloadPipeline::OnDevice::find_kept_operand(Side side, const Interval& vectors, std::int64_t loads,
+                                                  cuda::StoredMatrix& strip) {
   const bool is_a = side == Side::a;
-  const StoredMatrix& host = is_a ? host_.front().a : host_.front().b;
+  const cuda::StoredMatrix& host = is_a ? host_.front().a : host_.front().b;
   const KeptOperandKey key{.host = host.data,
                            .ld = host.ld,
                            .rows_are_lines = host.rows_are_lines,
@@ -202,7 +198,7 @@ void OffloadPipeline::OnDevice::find_kept_operand(Side side, const IndexRange& v
                            .vectors = vectors,
                            .inner = plan_.problem.k,
                            .parts = host.rows_are_lines ? 1 : loads,
-                           .context = plan_.engine->contexts()->current()};
+                           .context = cuda::current_context()};
   std::optional<KeptOperand>& kept = is_a ? kept_a_ : kept_b_;
   kept = take_kept_operand(key);
   (is_a ? has_a_ : has_b_) = kept.has_value();
@@ -217,34 +213,37 @@ void OffloadPipeline::OnDevice::find_kept_operand(Side side, const IndexRange& v
 
 void OffloadPipeline::OnDevice::keep_operands() {
   if (!kept_a_ && !kept_b_) return;
-  device_.synchronize(products_.get());
+  cuda::synchronize(products_.get());
   if (kept_a_) keep_operand(std::move(*kept_a_));
   if (kept_b_) keep_operand(std::move(*kept_b_));
   kept_a_.reset();
   kept_b_.reset();
 }
 
-CopyGroup OffloadPipeline::OnDevice::copies(StoredMatrix HostMatrices::*matrix, const IndexRange& items,
-                                            const IndexRange& rows, const IndexRange& columns,
-                                            const StoredMatrix& on_device) const {
+cuda::CopyGroup OffloadPipeline::OnDevice::copies(cuda::StoredMatrix HostMatrices::*matrix,
+                                                  const Interval& items, const Interval& rows,
+                                                  const Interval& columns,
+                                                  const cuda::StoredMatrix& on_device) const {
   const std::int64_t stride = matrix == &HostMatrices::a   ? stride_a_
                               : matrix == &HostMatrices::b ? stride_b_
                                                            : stride_c_;
-  CopyGroup group{.is_pinned = true};
+  cuda::CopyGroup group{.is_pinned = true};
   for (std::int64_t item = items.first; item < items.end(); ++item) {
-    const StoredMatrix& host = host_[static_cast<std::size_t>(item)].*matrix;
-    const StoredMatrix device = on_device.after((item - items.first) * stride);
-    for (CopyPiece& piece : cut_into_pieces(host, rows, columns, device, PinnedChunk::bytes)) {
+    const cuda::StoredMatrix& host = host_[static_cast<std::size_t>(item)].*matrix;
+    const cuda::StoredMatrix device = on_device.after((item - items.first) * stride);
+    for (cuda::CopyPiece& piece :
+         cuda::cut_into_pieces(host, rows, columns, device, cuda::PinnedChunk::bytes)) {
       piece.item = item;
       group.pieces.push_back(piece);
     }
-    group.is_pinned = group.is_pinned && transfers_.is_pinned(host.data);
+    group.is_pinned = group.is_pinned && cuda::is_pinned(host.data);
   }
   return group;
 }
 
-void OffloadPipeline::OnDevice::add_load(CopyGroup group, std::size_t step) {
-  for (const CopyPiece& piece : group.pieces) uploaded_bytes_ += static_cast<std::int64_t>(piece.bytes());
+void OffloadPipeline::OnDevice::add_load(cuda::CopyGroup group, std::size_t step) {
+  for (const cuda::CopyPiece& piece : group.pieces)
+    uploaded_bytes_ += static_cast<std::int64_t>(piece.bytes());
   uploads_->add(loads_.emplace_back(step, std::move(group)).group);
 }
 
@@ -255,9 +254,9 @@ void OffloadPipeline::OnDevice::begin_loads(const OffloadStep& step, std::size_t
     const bool is_a = load.side == Side::a;
     if (is_a ? has_a_ : has_b_) continue;
     const auto strip = static_cast<std::size_t>(load.strip);
-    const StoredMatrix on_device =
+    const cuda::StoredMatrix on_device =
         part_of_operand((is_a ? strips_a_ : strips_b_)[strip], load.position, load.vectors, load.inner);
-    CopyGroup group =
+    cuda::CopyGroup group =
         copies(is_a ? &HostMatrices::a : &HostMatrices::b, load.items, load.vectors, load.inner, on_device);
     if (load.replaces) group.after = (is_a ? readers_a_ : readers_b_)[strip];
     add_load(std::move(group), number);
@@ -276,7 +275,7 @@ void OffloadPipeline::OnDevice::finish_loads(std::size_t number) {
     if (load.step <= number) uploads_->wait_for(load.group);
   }
   std::erase_if(loads_, [&](const Load& load) { return load.step <= number; });
-  const OwnedEvent& loaded = events_.emplace_back(transfers_);
+  const cuda::OwnedEvent& loaded = events_.emplace_back();
   loaded.record(to_device_.get());
   loaded.make_wait(products_.get());
 }
@@ -301,15 +300,16 @@ void OffloadPipeline::OnDevice::multiply(const OffloadStep& step) {
   operands.device_report = found;
   operands.launches_singly = true;
   execute(plan, operands, product.report);
-  const OwnedEvent& multiplied = events_.emplace_back(transfers_);
+  const cuda::OwnedEvent& multiplied = events_.emplace_back();
   multiplied.record(products_.get());
   readers_a_[a] = readers_b_[b] = &multiplied;
 }
 
-void OffloadPipeline::OnDevice::store(const OffloadStep& step, CopyGroup& result) {
+void OffloadPipeline::OnDevice::store(const OffloadStep& step, cuda::CopyGroup& result) {
   const auto strip = static_cast<std::size_t>(step.strip_c);
   result = copies(&HostMatrices::c, step.items, step.rows, step.columns, matrix_c(step));
-  for (const CopyPiece& piece : result.pieces) downloaded_bytes_ += static_cast<std::int64_t>(piece.bytes());
+  for (const cuda::CopyPiece& piece : result.pieces)
+    downloaded_bytes_ += static_cast<std::int64_t>(piece.bytes());
   // Not a wait of the queue now: copies of earlier steps that come later would wait for this product too.
   result.after = &events_.back();  // recorded after the product
   downloads_->add(result);
@@ -351,7 +351,7 @@ namespace {
 // Returns the bytes of device memory that a call may use.
 std::size_t usable_bytes(const Plan& plan) {
   if (plan.request.offload_memory > 0) return plan.request.offload_memory;
-  return plan.engine->device()->transfers()->free_memory() / 10 * 9;
+  return cuda::free_memory() / 10 * 9;
 }
 
 // Returns the layout whose strips leave a quarter of the memory to workspaces. If the operands do not fit,
@@ -377,8 +377,7 @@ OffloadPipeline::OffloadPipeline(const Plan& plan, const Operands& operands, con
 OffloadPipeline::~OffloadPipeline() = default;
 
 void OffloadPipeline::run() {
-  const DeviceContexts& contexts = *plan_.engine->contexts();
-  const ContextScope scope(contexts, plan_.engine->device()->transfers()->primary_context(device_));
+  const cuda::ContextScope scope(cuda::primary_context(device_));
   if (!scope.entered()) fail(Status::device_error, "the context of device {} is gone", device_);
   std::size_t bytes = usable_bytes(plan_);
   const OffloadLayout layout = layout_for(plan_, part_, bytes);
@@ -416,7 +415,7 @@ void OffloadPipeline::run_steps(OnDevice& on_device, OffloadSeconds& seconds) {
     if (step.is_last) on_device.store(step, results_.emplace_back());
   }
   const Stopwatch watch(seconds.result_waits);
-  for (CopyGroup& result : results_) on_device.wait_for(result);
+  for (cuda::CopyGroup& result : results_) on_device.wait_for(result);
 }
 
 // Begins the copies for step `present`, and for later steps as long as no earlier step needs their strips any
@@ -448,7 +447,7 @@ std::vector<OffloadPart> OffloadPipeline::unwritten() const {
       continue;
     }
     for (std::size_t piece = 0; piece < result->pieces.size(); ++piece) {
-      const CopyPiece& copy = result->pieces[piece];
+      const cuda::CopyPiece& copy = result->pieces[piece];
       if (!result->is_copied[piece]) parts.push_back({copy.rows, copy.columns, {copy.item, 1}});
     }
     ++result;

@@ -9,11 +9,10 @@
 #include <tuple>
 #include <vector>
 
-#include "engines/device_engine.hpp"
+#include "engines/cuda/steps.hpp"
+#include "engines/cuda/transfers.hpp"
 #include "execute/device/memory.hpp"
-#include "execute/device/offload/copy_workers.hpp"
 #include "execute/device/offload/kept_operands.hpp"
-#include "execute/device/offload/owned.hpp"
 #include "execute/execute.hpp"
 #include "planner/offload.hpp"
 #include "planner/plan.hpp"
@@ -53,15 +52,16 @@ class OffloadPipeline {
   int device_;
   CopyThreads threads_;
   std::vector<OffloadStep> steps_;
-  std::deque<CopyGroup> results_;  // copies of C to the host, for each step that completes elements of C
+  std::deque<cuda::CopyGroup>
+      results_;  // copies of C to the host, for each step that completes elements of C
   Report report_;
 };
 
 // The three matrices of a batch item as they are stored on the host.
 struct HostMatrices {
-  StoredMatrix a;  // op(A): its rows are the vectors
-  StoredMatrix b;  // op(B)^T
-  StoredMatrix c;
+  cuda::StoredMatrix a;  // op(A): its rows are the vectors
+  cuda::StoredMatrix b;  // op(B)^T
+  cuda::StoredMatrix c;
 };
 HostMatrices host_matrices(const Problem& problem, const Operands& operands, std::int64_t item);
 
@@ -86,8 +86,8 @@ class OffloadPipeline::OnDevice {
   void finish_loads(std::size_t number);
   void multiply(const OffloadStep& step);
   // Starts the copy of a completed part of C to the host.
-  void store(const OffloadStep& step, CopyGroup& result);
-  void wait_for(CopyGroup& result) { downloads_->wait_for(result); }
+  void store(const OffloadStep& step, cuda::CopyGroup& result);
+  void wait_for(cuda::CopyGroup& result) { downloads_->wait_for(result); }
 
   // Keeps the operands that the caller wants to be kept for later calls. Precondition: all products are done.
   void keep_operands();
@@ -105,35 +105,34 @@ class OffloadPipeline::OnDevice {
   void lay_out(const OffloadLayout& layout, std::size_t steps);
   void find_kept_operands(const OffloadPart& part, const OffloadLayout& layout,
                           const std::vector<OffloadStep>& steps);
-  void find_kept_operand(Side side, const IndexRange& vectors, std::int64_t loads, StoredMatrix& strip);
+  void find_kept_operand(Side side, const Interval& vectors, std::int64_t loads, cuda::StoredMatrix& strip);
   Problem problem_of(const OffloadStep& step) const;
   static Shape shape_of(const Problem& problem);
   // Returns the part of a strip of A or B whose first vector is at `position` in the strip.
-  StoredMatrix part_of_operand(const StoredMatrix& strip, std::int64_t position, const IndexRange& vectors,
-                               const IndexRange& inner) const;
+  cuda::StoredMatrix part_of_operand(const cuda::StoredMatrix& strip, std::int64_t position,
+                                     const Interval& vectors, const Interval& inner) const;
   // The matrices of a step's product in device memory.
-  StoredMatrix matrix_a(const OffloadStep& step) const;
-  StoredMatrix matrix_b(const OffloadStep& step) const;
-  StoredMatrix matrix_c(const OffloadStep& step) const;
+  cuda::StoredMatrix matrix_a(const OffloadStep& step) const;
+  cuda::StoredMatrix matrix_b(const OffloadStep& step) const;
+  cuda::StoredMatrix matrix_c(const OffloadStep& step) const;
   // Returns the copies of rows and columns of a matrix, for each of the items, from or to device memory.
-  CopyGroup copies(StoredMatrix HostMatrices::*matrix, const IndexRange& items, const IndexRange& rows,
-                   const IndexRange& columns, const StoredMatrix& on_device) const;
-  void add_load(CopyGroup group, std::size_t step);
+  cuda::CopyGroup copies(cuda::StoredMatrix HostMatrices::*matrix, const Interval& items,
+                         const Interval& rows, const Interval& columns,
+                         const cuda::StoredMatrix& on_device) const;
+  void add_load(cuda::CopyGroup group, std::size_t step);
 
   const Plan& plan_;
   const Operands& operands_;
   OffloadLayout layout_;
-  const DeviceEngine& device_;
-  const DeviceTransfers& transfers_;
   std::vector<HostMatrices> host_;                           // of all items
   std::int64_t stride_a_ = 0, stride_b_ = 0, stride_c_ = 0;  // elements between items in strips
-  OwnedQueue to_device_;
-  OwnedQueue products_;
-  OwnedQueue to_host_;
+  cuda::OwnedQueue to_device_;
+  cuda::OwnedQueue products_;
+  cuda::OwnedQueue to_host_;
   std::map<std::int64_t, Plan> plans_by_inner_;
   std::map<Shape, Plan> plans_;
   DeviceBuffer memory_;
-  std::vector<StoredMatrix> strips_a_, strips_b_, strips_c_;
+  std::vector<cuda::StoredMatrix> strips_a_, strips_b_, strips_c_;
   // Operands in memory of their own, which replace their strips.
   std::optional<KeptOperand> kept_a_, kept_b_;
   bool has_a_ = false, has_b_ = false;  // true: the kept operand was copied by an earlier call
@@ -146,19 +145,19 @@ class OffloadPipeline::OnDevice {
     Report report;
   };
   std::vector<Product> made_;
-  std::deque<OwnedEvent> events_;
+  std::deque<cuda::OwnedEvent> events_;
   // For each strip of A and B: the event after the last product that read the strip; nullptr: there is none.
-  std::vector<const OwnedEvent*> readers_a_, readers_b_;
-  std::vector<CopyGroup*> results_;
+  std::vector<const cuda::OwnedEvent*> readers_a_, readers_b_;
+  std::vector<cuda::CopyGroup*> results_;
   struct Load {
     std::size_t step;
-    CopyGroup group;
+    cuda::CopyGroup group;
   };
   std::list<Load> loads_;  // loads that were started
   std::int64_t uploaded_bytes_ = 0;
   std::int64_t downloaded_bytes_ = 0;
-  std::optional<CopyWorkers> uploads_;
-  std::optional<CopyWorkers> downloads_;
+  std::optional<cuda::CopyWorkers> uploads_;
+  std::optional<cuda::CopyWorkers> downloads_;
 };
 
 }  // namespace kintsugi::core

@@ -8,6 +8,7 @@
 #include "engines/cuda/arch/architecture.hpp"
 #include "engines/cuda/arch/profile.hpp"
 #include "engines/cuda/common/launch.hpp"
+#include "engines/cuda/device.hpp"
 #include "engines/cuda/gemm/clusters.hpp"
 #include "engines/cuda/gemm/multi_term/multi_term_tiles.hpp"
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "engines/cuda/gemm/multi_term/multi_term_tiles.hpp"
-#include "engines/device.hpp"
+#include "engines/cuda/step_data.hpp"
 
 namespace kintsugi::core::cuda {
 

@@ -12,7 +12,8 @@
 #include "engines/cuda/gemm/clusters.hpp"
 #include "engines/cuda/gemm/simt/simt_tiles.hpp"
 #include "engines/cuda/gemm/times.hpp"
-#include "engines/cuda/recombine/recombine.hpp"
+#include "engines/cuda/select/select.hpp"
+#include "engines/cuda/steps.hpp"
 
 namespace kintsugi::core::cuda {
 
@@ -149,9 +150,11 @@ void multiply_unsliced(const Queue& queue, const DeviceTile& tile) {
   });
 }
 
-// In one launch every thread block reads the ranges of its batch item; a selector kernel reads them with one
-// thread block. So one launch saves the time of another one (4.4 us of the host) but reads more bytes from
-// L2.
+namespace {
+
+// True if one launch for selection and product takes no more time than a launch for each. In one launch every
+// thread block reads the ranges of its batch item; a selector kernel reads them with one thread block. So one
+// launch saves the time of another one (4.4 us of the host) but reads more bytes from L2.
 bool selects_and_multiplies(const DeviceTile& tile, const SelectionTask& task) {
   constexpr double max_bytes = 16 << 20;  // bytes of ranges that all thread blocks read
   // Number of vectors whose ranges are read. Those of an operand with a summary are not.
@@ -163,7 +166,19 @@ bool selects_and_multiplies(const DeviceTile& tile, const SelectionTask& task) {
              max_bytes;
 }
 
-void select_or_multiply_unsliced(const Queue& queue, const DeviceTile& tile, const SelectionTask& task) {
+}  // namespace
+
+// The kernel that does both is launched with programmatic dependent launch and makes no grid-dependency wait.
+// Therefore the preceding kernel must have waited for the kernels that write the ranges, which this kernel
+// reads, and for all kernels that use the selections and the report, which this kernel writes.
+void select_or_multiply_unsliced(const Queue& queue, const DeviceTile& tile,
+                                 const DeviceCandidates& candidates, DeviceSelection* selection,
+                                 const DeviceReporting& reporting) {
+  const SelectionTask task = selection_task(tile.a, tile.b, tile.scalars, candidates, selection, reporting);
+  if (!selects_and_multiplies(tile, task)) {
+    select(queue, tile.a, tile.b, tile.scalars, candidates, selection, reporting);
+    return multiply_unsliced(queue, tile);
+  }
   const ChosenTile chosen = choose_tile(tile);
   launch(selecting_kernels[chosen.index], {chosen.blocks, tile.items}, simt_threads, no_shared_bytes, queue,
          tile, task);

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "engines/cuda/arch/costs.hpp"
-#include "engines/device.hpp"
+#include "engines/cuda/step_data.hpp"
 
 namespace kintsugi::core::cuda {
 
@@ -14,7 +14,7 @@ bool has_weighted_tile_gemm(const Schedule& schedule, FormatId format, ElementTy
 // Bytes of scratch memory for the sums of tiles that fail Eq. 9. Each element of C has one such sum.
 std::size_t weighted_tile_scratch_bytes(const DeviceShape& shape);
 
-// DeviceEngine::multiply_fused() of such a schedule. `scratch` has weighted_tile_scratch_bytes() of a shape
+// multiply_fused() (steps.hpp) of such a schedule. `scratch` has weighted_tile_scratch_bytes() of a shape
 // that is at least as large.
 void weighted_tile_gemm(const Queue& queue, const DeviceFusedProduct& product, std::byte* scratch);
 

@@ -5,10 +5,12 @@
 #include "arith/residue/remainder.hpp"
 #include "base/status.hpp"
 #include "engines/cuda/common/launch.hpp"
+#include "engines/cuda/device.hpp"
 #include "engines/cuda/gemm/clusters.hpp"
 #include "engines/cuda/recombine/arguments.hpp"
 #include "engines/cuda/recombine/checked/checked.hpp"
 #include "engines/cuda/recombine/recombine.hpp"
+#include "engines/cuda/steps.hpp"
 
 namespace kintsugi::core::cuda {
 

@@ -7,7 +7,7 @@
 #include "arith/exact/exact_digits.hpp"
 #include "base/embedding.hpp"
 #include "engines/cuda/recombine/arguments.hpp"
-#include "engines/device_checks.hpp"
+#include "engines/cuda/recombine/checked/checks.hpp"
 
 namespace kintsugi::core::cuda {
 

@@ -4,9 +4,9 @@
 #pragma once
 
 #include "engines/cuda/recombine/arguments.hpp"
+#include "engines/cuda/recombine/checked/checks.hpp"
 #include "engines/cuda/recombine/residues.cuh"
 #include "engines/cuda/recombine/tile.cuh"
-#include "engines/device_checks.hpp"
 
 namespace kintsugi::core::cuda {
 

@@ -3,8 +3,8 @@
 
 #include "arith/exact/double_sum.hpp"
 #include "engines/cuda/recombine/checked/checked.hpp"
+#include "engines/cuda/recombine/checked/checks.hpp"
 #include "engines/cuda/recombine/tile.cuh"
-#include "engines/device_checks.hpp"
 
 namespace kintsugi::core::cuda {
 

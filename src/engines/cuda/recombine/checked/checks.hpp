@@ -8,7 +8,7 @@
 #include "arith/host_device.hpp"
 #include "arith/range.hpp"
 #include "arith/residue/rounding_errors.hpp"
-#include "engines/device.hpp"
+#include "engines/cuda/step_data.hpp"
 #include "recombine/element_check.hpp"
 
 namespace kintsugi::core {

@@ -1,5 +1,5 @@
-// Data of the steps of a call on a device (engines/device_engine.hpp): operands, selection, splits, products
-// and expected times. All pointers are device pointers unless a comment says otherwise.
+// Data of the steps of a call on a device (steps.hpp): operands, selection, splits, products and expected
+// times. All pointers are device pointers unless a comment says otherwise.
 #pragma once
 
 #include <algorithm>
@@ -15,6 +15,7 @@
 #include "arith/split_rule.hpp"
 #include "base/memory.hpp"
 #include "base/queue.hpp"
+#include "base/view.hpp"
 #include "recombine/accumulators.hpp"
 #include "schedule/accumulator.hpp"
 #include "schedule/schedule.hpp"
@@ -24,12 +25,6 @@
 #include "split/tiles.hpp"
 
 namespace kintsugi::core {
-
-enum class ElementType : std::uint8_t { f32, f64, c32, c64 };
-
-constexpr std::size_t element_bytes(ElementType type) {
-  return type == ElementType::f32 ? 4 : type == ElementType::c64 ? 16 : 8;
-}
 
 // One matrix of each batch item.
 struct DeviceMatrix {

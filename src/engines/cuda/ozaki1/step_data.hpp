@@ -4,10 +4,9 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
 
 #include "arith/successive.hpp"
-#include "engines/device.hpp"
+#include "engines/cuda/step_data.hpp"
 
 namespace kintsugi::core {
 
@@ -96,32 +95,6 @@ struct DeviceOzaki1Item {
   DeviceBlockSliceCounts slice_counts;
   int slices = 0;
   bool fast = false;
-};
-
-class DeviceOzaki1 {
- public:
-  virtual ~DeviceOzaki1() = default;
-
-  // Computes the slices of one or two operands.
-  virtual void split_successively(const Queue& queue, std::span<const DeviceSuccessiveSplit> splits,
-                                  const DeviceCondition& condition) const = 0;
-  // Computes the weights |B| e (DeviceRowSliceCounts::weights) for every block of columns of C.
-  virtual void weigh_inner_indices(const Queue& queue, const DeviceSide& b,
-                                   const DeviceBlockSliceCounts& slice_counts, double* weights,
-                                   const DeviceCondition& condition) const = 0;
-  virtual void find_slice_counts(const Queue& queue, const DeviceRowSliceCounts& rows,
-                                 const DeviceCondition& condition) const = 0;
-  // Multiplies slices first_a ... of A by slice `slice_b` of B, as far as the slice counts require these
-  // products. Writes them into the first groups of `products`, laid out as by multiply().
-  virtual void multiply_counted(const Queue& queue, const DeviceProductSums& sums, const Slices& a,
-                                const Slices& b, const Accumulators& products, int first_a,
-                                int slice_b) const = 0;
-  // Adds the products that multiply_counted() has written to the sums.
-  virtual void add_products(const Queue& queue, const DeviceProductSums& sums, const Accumulators& products,
-                            int first_a, int slice_b) const = 0;
-  // Computes C from the sums.
-  virtual void finish_sums(const Queue& queue, const DeviceProductSums& sums) const = 0;
-  virtual void finish_item(const Queue& queue, const DeviceOzaki1Item& item) const = 0;
 };
 
 }  // namespace kintsugi::core

@@ -1,5 +1,5 @@
-// Copies of matrices between pageable memory and a device: their pieces, and threads that copy these through
-// pinned memory.
+// Copies of matrices between pageable host memory and a device: streams, events and pinned memory with owners,
+// the pieces of a matrix, and threads that copy these through pinned memory.
 #pragma once
 
 #include <condition_variable>
@@ -10,14 +10,81 @@
 #include <mutex>
 #include <optional>
 #include <thread>
+#include <utility>
 #include <vector>
 
-#include "engines/device_context.hpp"
-#include "execute/device/offload/owned.hpp"
-#include "execute/report.hpp"
-#include "planner/offload.hpp"
+#include "base/queue.hpp"
+#include "base/view.hpp"
+#include "engines/cuda/copy_times.hpp"
+#include "engines/cuda/device.hpp"
 
-namespace kintsugi::core {
+namespace kintsugi::core::cuda {
+
+// An event is complete when its queue has done all work that it had at the last record().
+class OwnedEvent {
+ public:
+  OwnedEvent() { check(driver().event_create(&event_, waiting_event_flags), "cuEventCreate"); }
+  OwnedEvent(OwnedEvent&& other) noexcept : event_(std::exchange(other.event_, nullptr)) {}
+  OwnedEvent(const OwnedEvent&) = delete;
+  OwnedEvent& operator=(const OwnedEvent&) = delete;
+  ~OwnedEvent() {
+    if (event_ != nullptr) driver().event_destroy(event_);
+  }
+
+  void record(const Queue& queue) const {
+    check(driver().event_record(event_, queue.stream), "cuEventRecord");
+  }
+  // Makes the queue wait; the host goes on.
+  void make_wait(const Queue& queue) const {
+    check(driver().stream_wait_event(queue.stream, event_, 0), "cuStreamWaitEvent");
+  }
+  void wait() const { check(driver().event_synchronize(event_), "cuEventSynchronize"); }  // the host waits
+
+ private:
+  Event event_ = nullptr;
+};
+
+// A queue of the context that is current when the object is constructed. The stream is kept for later calls,
+// since there are graphs of launches for each stream.
+class OwnedQueue {
+ public:
+  OwnedQueue();
+  OwnedQueue(const OwnedQueue&) = delete;
+  OwnedQueue& operator=(const OwnedQueue&) = delete;
+  ~OwnedQueue();
+
+  const Queue& get() const { return queue_; }
+
+ private:
+  DeviceContext context_;
+  Queue queue_;
+};
+
+// A chunk of pinned host memory. Copies between pageable memory and a device go through it. The destructor
+// keeps the memory for later calls.
+class PinnedChunk {
+ public:
+  // Smaller copies do not reach the full rate of the bus. A chunk of this size and the pageable memory of the
+  // same size fit a core's cache.
+  static constexpr std::size_t bytes = std::size_t{2} << 20;
+
+  PinnedChunk();  // fails with out_of_memory
+  PinnedChunk(PinnedChunk&& other) noexcept : memory_(std::exchange(other.memory_, nullptr)) {}
+  PinnedChunk(const PinnedChunk&) = delete;
+  PinnedChunk& operator=(const PinnedChunk&) = delete;
+  ~PinnedChunk();
+
+  std::byte* data() const { return memory_; }
+
+ private:
+  std::byte* memory_;
+};
+
+// Destroys the streams, and frees the chunks, that no call uses.
+void release_kept_transfers() noexcept;
+
+// True for host memory that the program itself has page-locked.
+bool is_pinned(const void* host);
 
 // A matrix with contiguous lines (rows or columns) that are `ld` elements apart. The rows of an operand are
 // its vectors; the columns are the inner indices.
@@ -39,6 +106,12 @@ struct StoredMatrix {
   std::size_t pitch() const { return static_cast<std::size_t>(ld) * element_bytes; }
 };
 
+// Returns the distance of a strip's lines in device memory, in elements, if `length` is the longest line.
+constexpr std::int64_t line_pitch(std::int64_t length) {
+  constexpr std::int64_t alignment = 16;
+  return round_up(length, alignment);
+}
+
 // A part of a matrix that a strip holds contiguously. It begins at this row and column of the strip; earlier
 // parts lie before it.
 struct PartOfStrip {
@@ -58,8 +131,8 @@ struct CopyPiece {
   std::size_t device_pitch = 0;
   std::size_t line_bytes = 0;
   std::size_t lines = 0;
-  IndexRange rows;  // rows of the host's matrix
-  IndexRange columns;
+  Interval rows;  // rows of the host's matrix
+  Interval columns;
   std::int64_t item = 0;  // batch item
 
   std::size_t bytes() const { return line_bytes * lines; }
@@ -77,8 +150,8 @@ struct CopyPiece {
 
 // Returns the pieces of these rows and columns of the host's matrix, each of at most `max_bytes` bytes, or
 // one element. The device's matrix begins with the first of these elements.
-std::vector<CopyPiece> cut_into_pieces(const StoredMatrix& host, const IndexRange& rows,
-                                       const IndexRange& columns, const StoredMatrix& device,
+std::vector<CopyPiece> cut_into_pieces(const StoredMatrix& host, const Interval& rows,
+                                       const Interval& columns, const StoredMatrix& device,
                                        std::size_t max_bytes);
 
 enum class CopyDirection { to_device, to_host };
@@ -97,8 +170,7 @@ struct CopyGroup {
 class CopyWorkers {
  public:
   // `context`: context of the queue. Fails with out_of_memory if there is no pinned memory.
-  CopyWorkers(const DeviceTransfers& transfers, const DeviceContexts& contexts, const DeviceContext& context,
-              const Queue& queue, CopyDirection direction, int threads);
+  CopyWorkers(const DeviceContext& context, const Queue& queue, CopyDirection direction, int threads);
   CopyWorkers(const CopyWorkers&) = delete;
   CopyWorkers& operator=(const CopyWorkers&) = delete;
   // Waits for pieces that were started. Other pieces are not copied.
@@ -112,7 +184,7 @@ class CopyWorkers {
   void wait_for(CopyGroup& group);
 
   // Ends the threads, and returns the sums of their times.
-  OffloadCopyTimes end_and_sum_times();
+  CopyTimes end_and_sum_times();
 
  private:
   // Pinned memory, and an event that is complete when the device has read or filled it.
@@ -136,14 +208,12 @@ class CopyWorkers {
   void run(std::size_t thread);
   void copy_pieces(std::size_t thread);
   std::optional<Taken> take_piece(bool may_wait);
-  void begin(const Taken& taken, OffloadCopyTimes& times);
-  void complete(const Taken& taken, OffloadCopyTimes& times);
-  void queue_copy(const Taken& taken, OffloadCopyTimes& times);
-  static void wait_for(Chunk& chunk, OffloadCopyTimes& times);
+  void begin(const Taken& taken, CopyTimes& times);
+  void complete(const Taken& taken, CopyTimes& times);
+  void queue_copy(const Taken& taken, CopyTimes& times);
+  static void wait_for(Chunk& chunk, CopyTimes& times);
   void mark_copied(const Taken& taken);
 
-  const DeviceTransfers& transfers_;
-  const DeviceContexts& contexts_;
   DeviceContext context_;
   Queue queue_;
   CopyDirection direction_;
@@ -154,8 +224,8 @@ class CopyWorkers {
   std::deque<CopyGroup*> groups_;  // groups with pieces that no thread has taken
   std::exception_ptr failure_;
   bool ends_ = false;
-  std::vector<OffloadCopyTimes> times_;  // a thread's own until it has ended
+  std::vector<CopyTimes> times_;  // a thread's own until it has ended
   std::vector<std::thread> threads_;
 };
 
-}  // namespace kintsugi::core
+}  // namespace kintsugi::core::cuda

@@ -1,4 +1,4 @@
-#include "execute/device/offload/copy_workers.hpp"
+#include "engines/cuda/transfers.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -6,14 +6,105 @@
 #include "base/memory.hpp"
 #include "base/status.hpp"
 #include "base/stopwatch.hpp"
+#include "base/threads.hpp"
 
-namespace kintsugi::core {
+namespace kintsugi::core::cuda {
+
+namespace {
+
+// Streams and chunks of pinned memory that no call uses.
+struct Spare {
+  std::mutex mutex;
+  std::vector<std::pair<DeviceContext, Queue>> queues;
+  std::vector<std::byte*> chunks;
+};
+
+// Never destroyed, since a call may be made after static objects were destroyed.
+Spare& spare() {
+  static auto* instance = new Spare;
+  return *instance;
+}
+
+}  // namespace
+
+OwnedQueue::OwnedQueue() : context_(current_context()) {
+  {
+    const std::lock_guard lock(spare().mutex);
+    auto& queues = spare().queues;
+    const auto found = std::ranges::find(queues, context_, [](const auto& each) { return each.first; });
+    if (found != queues.end()) {
+      queue_ = found->second;
+      queues.erase(found);
+      return;
+    }
+  }
+  constexpr unsigned non_blocking = 1;
+  Stream stream = nullptr;
+  check(driver().stream_create(&stream, non_blocking), "cuStreamCreate");
+  queue_ = {QueueKind::cuda, stream};
+}
+
+OwnedQueue::~OwnedQueue() {
+  try {
+    const std::lock_guard lock(spare().mutex);
+    spare().queues.emplace_back(context_, queue_);
+  } catch (...) {  // No memory for the list.
+    driver().stream_destroy(queue_.stream);
+  }
+}
+
+PinnedChunk::PinnedChunk() : memory_(nullptr) {
+  {
+    const std::lock_guard lock(spare().mutex);
+    auto& chunks = spare().chunks;
+    if (!chunks.empty()) {
+      memory_ = chunks.back();
+      chunks.pop_back();
+      return;
+    }
+  }
+  void* memory = nullptr;
+  const Result result = driver().host_allocate(&memory, bytes, portable_host_memory);
+  if (result == error_out_of_memory)
+    fail(Status::out_of_memory, "the host has no {} bytes of pinned memory", bytes);
+  check(result, "cuMemHostAlloc");
+  memory_ = static_cast<std::byte*>(memory);
+}
+
+PinnedChunk::~PinnedChunk() {
+  if (memory_ == nullptr) return;
+  try {
+    const std::lock_guard lock(spare().mutex);
+    spare().chunks.push_back(memory_);
+  } catch (...) {  // No memory for the list.
+    driver().host_free(memory_);
+  }
+}
+
+// Does nothing in a forked child: the mutex may be locked forever, and the driver cannot be used.
+void release_kept_transfers() noexcept {
+  if (fork_depth() > 0) return;
+  const std::lock_guard lock(spare().mutex);
+  for (std::byte* chunk : spare().chunks) driver().host_free(chunk);
+  spare().chunks.clear();
+  for (const auto& [context, queue] : spare().queues) {
+    const ContextScope scope(context);
+    if (scope.entered()) driver().stream_destroy(queue.stream);  // else it ended with its context
+  }
+  spare().queues.clear();
+}
+
+bool is_pinned(const void* host) {
+  std::uint32_t type = 0;
+  const auto address = reinterpret_cast<Address>(host);
+  return driver().pointer_attribute(&type, pointer_memory_type, address) == 0 && type == memory_of_host;
+}
 
 namespace {
 
 // Cuts a range into parts of at most `count` indices.
-std::vector<IndexRange> parts_of_range(const IndexRange& range, std::int64_t count) {
-  std::vector<IndexRange> parts;
+std::vector<Interval> parts_of_range(const Interval& range, std::int64_t count) {
+  std::vector<Interval> parts;
   for (std::int64_t first = range.first; first < range.end(); first += count)
     parts.push_back({first, std::min(count, range.end() - first)});
   return parts;
@@ -23,28 +114,28 @@ std::vector<IndexRange> parts_of_range(const IndexRange& range, std::int64_t cou
 
 StoredMatrix stored_in(const StoredMatrix& strip, const PartOfStrip& part, std::int64_t length) {
   const bool rows_are_lines = strip.rows_are_lines;
-  const std::int64_t before = rows_are_lines ? part.row * strip_pitch(length) + part.column * part.rows
-                                             : part.column * strip_pitch(length) + part.row * part.columns;
+  const std::int64_t before = rows_are_lines ? part.row * line_pitch(length) + part.column * part.rows
+                                             : part.column * line_pitch(length) + part.row * part.columns;
   StoredMatrix stored = strip.after(before);
-  stored.ld = strip_pitch(rows_are_lines ? part.columns : part.rows);
+  stored.ld = line_pitch(rows_are_lines ? part.columns : part.rows);
   return stored;
 }
 
-std::vector<CopyPiece> cut_into_pieces(const StoredMatrix& host, const IndexRange& rows,
-                                       const IndexRange& columns, const StoredMatrix& device,
+std::vector<CopyPiece> cut_into_pieces(const StoredMatrix& host, const Interval& rows,
+                                       const Interval& columns, const StoredMatrix& device,
                                        std::size_t max_bytes) {
-  const IndexRange& lines = host.rows_are_lines ? rows : columns;
-  const IndexRange& along = host.rows_are_lines ? columns : rows;
+  const Interval& lines = host.rows_are_lines ? rows : columns;
+  const Interval& along = host.rows_are_lines ? columns : rows;
   const auto max_elements =
       std::max<std::int64_t>(static_cast<std::int64_t>(max_bytes / host.element_bytes), 1);
   const std::int64_t length = std::min(along.count, max_elements);
   const std::int64_t lines_of_piece =
-      std::max<std::int64_t>(max_elements / std::max<std::int64_t>(strip_pitch(length), 1), 1);
+      std::max<std::int64_t>(max_elements / std::max<std::int64_t>(line_pitch(length), 1), 1);
   std::vector<CopyPiece> pieces;
-  for (const IndexRange& some_lines : parts_of_range(lines, lines_of_piece)) {
-    for (const IndexRange& part : parts_of_range(along, std::max<std::int64_t>(length, 1))) {
-      const IndexRange piece_rows = host.rows_are_lines ? some_lines : part;
-      const IndexRange piece_columns = host.rows_are_lines ? part : some_lines;
+  for (const Interval& some_lines : parts_of_range(lines, lines_of_piece)) {
+    for (const Interval& part : parts_of_range(along, std::max<std::int64_t>(length, 1))) {
+      const Interval piece_rows = host.rows_are_lines ? some_lines : part;
+      const Interval piece_columns = host.rows_are_lines ? part : some_lines;
       pieces.push_back(
           {.host = host.at(piece_rows.first, piece_columns.first),
            .device = device.at(piece_rows.first - rows.first, piece_columns.first - columns.first),
@@ -77,13 +168,11 @@ void copy_lines(std::byte* target, std::size_t target_pitch, const std::byte* so
 
 }  // namespace
 
-CopyWorkers::CopyWorkers(const DeviceTransfers& transfers, const DeviceContexts& contexts,
-                         const DeviceContext& context, const Queue& queue, CopyDirection direction,
+CopyWorkers::CopyWorkers(const DeviceContext& context, const Queue& queue, CopyDirection direction,
                          int threads)
-    : transfers_(transfers), contexts_(contexts), context_(context), queue_(queue), direction_(direction) {
+    : context_(context), queue_(queue), direction_(direction) {
   const auto count = static_cast<std::size_t>(threads);
-  for (std::size_t chunk = 0; chunk < count * chunks_of_thread; ++chunk)
-    chunks_.push_back({PinnedChunk(transfers_), OwnedEvent(transfers_)});
+  for (std::size_t chunk = 0; chunk < count * chunks_of_thread; ++chunk) chunks_.emplace_back();
   times_.resize(count);
   try {
     for (std::size_t thread = 0; thread < count; ++thread)
@@ -113,10 +202,10 @@ void CopyWorkers::end() {
   threads_.clear();
 }
 
-OffloadCopyTimes CopyWorkers::end_and_sum_times() {
+CopyTimes CopyWorkers::end_and_sum_times() {
   end();
-  OffloadCopyTimes all;
-  for (const OffloadCopyTimes& times : times_) all.add(times);
+  CopyTimes all;
+  for (const CopyTimes& times : times_) all.add(times);
   return all;
 }
 
@@ -138,7 +227,7 @@ void CopyWorkers::wait_for(CopyGroup& group) {
 
 void CopyWorkers::run(std::size_t thread) {
   try {
-    const ContextScope scope(contexts_, context_);
+    const ContextScope scope(context_);
     if (!scope.entered()) fail(Status::device_error, "the device's context is gone");
     copy_pieces(thread);
   } catch (...) {
@@ -151,7 +240,7 @@ void CopyWorkers::run(std::size_t thread) {
 
 // The thread begins a piece before it completes the one before, so that the device copies meanwhile.
 void CopyWorkers::copy_pieces(std::size_t thread) {
-  OffloadCopyTimes& times = times_[thread];
+  CopyTimes& times = times_[thread];
   times.threads = 1;
   std::optional<Taken> begun;
   for (std::size_t turn = 0;; ++turn) {
@@ -185,7 +274,7 @@ std::optional<CopyWorkers::Taken> CopyWorkers::take_piece(bool may_wait) {
 }
 
 // A piece for the device is copied when its copy is in the queue: events that are recorded later wait for it.
-void CopyWorkers::begin(const Taken& taken, OffloadCopyTimes& times) {
+void CopyWorkers::begin(const Taken& taken, CopyTimes& times) {
   Chunk& chunk = *taken.chunk;
   const CopyPiece& piece = taken.piece();
   if (direction_ == CopyDirection::to_device && !taken.group->is_pinned) {
@@ -197,7 +286,7 @@ void CopyWorkers::begin(const Taken& taken, OffloadCopyTimes& times) {
   if (direction_ == CopyDirection::to_device) mark_copied(taken);
 }
 
-void CopyWorkers::complete(const Taken& taken, OffloadCopyTimes& times) {
+void CopyWorkers::complete(const Taken& taken, CopyTimes& times) {
   if (direction_ == CopyDirection::to_device) return;
   wait_for(*taken.chunk, times);
   if (!taken.group->is_pinned) {
@@ -210,27 +299,30 @@ void CopyWorkers::complete(const Taken& taken, OffloadCopyTimes& times) {
 }
 
 // A pinned matrix needs the chunk's event alone.
-void CopyWorkers::queue_copy(const Taken& taken, OffloadCopyTimes& times) {
+void CopyWorkers::queue_copy(const Taken& taken, CopyTimes& times) {
   const Stopwatch watch(times.queueing);
   const CopyPiece& piece = taken.piece();
   const bool is_pinned = taken.group->is_pinned;
   const bool is_one_line = !is_pinned && piece.is_one_line();
   const std::size_t line_bytes = is_one_line ? piece.bytes_of_one_line() : piece.line_bytes;
   const std::size_t lines = is_one_line ? 1 : piece.lines;
-  const Lines<std::byte> host =
-      is_pinned ? Lines<std::byte>{piece.host, piece.host_pitch}
-                : Lines<std::byte>{taken.chunk->memory.data(), std::max(piece.chunk_pitch(), line_bytes)};
+  const CopySide host =
+      is_pinned ? CopySide{.memory_type = memory_of_host, .host = piece.host, .pitch = piece.host_pitch}
+                : CopySide{.memory_type = memory_of_host,
+                           .host = taken.chunk->memory.data(),
+                           .pitch = std::max(piece.chunk_pitch(), line_bytes)};
   // The driver takes no lines that are longer than their distance.
-  const Lines<std::byte> device{piece.device, std::max(piece.device_pitch, line_bytes)};
-  if (direction_ == CopyDirection::to_device)
-    transfers_.copy_lines_to_device(queue_, device, {host.first, host.pitch}, line_bytes, lines);
-  else
-    transfers_.copy_lines_to_host(queue_, host, {device.first, device.pitch}, line_bytes, lines);
+  const CopySide device{.memory_type = memory_of_device,
+                        .device = reinterpret_cast<Address>(piece.device),
+                        .pitch = std::max(piece.device_pitch, line_bytes)};
+  const bool is_upload = direction_ == CopyDirection::to_device;
+  const CopyLines copy{is_upload ? host : device, is_upload ? device : host, line_bytes, lines};
+  check(driver().copy_lines_async(&copy, queue_.stream), "cuMemcpy2DAsync");
   taken.chunk->is_in_use = true;
   taken.chunk->is_done.record(queue_);
 }
 
-void CopyWorkers::wait_for(Chunk& chunk, OffloadCopyTimes& times) {
+void CopyWorkers::wait_for(Chunk& chunk, CopyTimes& times) {
   const Stopwatch watch(times.waiting);
   chunk.is_done.wait();
   chunk.is_in_use = false;
@@ -242,4 +334,4 @@ void CopyWorkers::mark_copied(const Taken& taken) {
   if (++taken.group->finished == taken.group->pieces.size()) has_finished_.notify_all();
 }
 
-}  // namespace kintsugi::core
+}  // namespace kintsugi::core::cuda
