@@ -11,6 +11,7 @@
 
 #include "arith/split_rule.hpp"
 #include "base/view.hpp"
+#include "engines/fused_kernel.hpp"
 #include "formats/double_double.hpp"
 #include "formats/format.hpp"
 #include "recombine/accumulators.hpp"
@@ -115,6 +116,9 @@ class EngineCapabilities {
 
   // True if native products of f32, f64 and complex matrices always have a fixed order.
   virtual bool native_order_is_fixed() const { return false; }
+
+  // Returns the kernels that replace several steps of a plan, the preferred ones first.
+  virtual std::span<const FusedKernel> fused_kernels() const { return {}; }
 };
 
 // Rates and costs by which plans compare an engine's programs.

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <utility>
 
 #include "base/view.hpp"
 #include "planner/plan.hpp"
@@ -46,14 +47,16 @@ void for_each_block(const Blocking& size, std::int64_t m, std::int64_t n, const 
   });
 }
 
-// True if this block's columns of B must be split: it is the first one of its column of blocks.
-inline bool needs_split_of_columns(const ResultBlock& block, const Blocking& size, std::int64_t m) {
-  const bool upwards = block.column / size.n % 2 != 0;
-  return block.row == (upwards ? (divide_up(m, size.m) - 1) * size.m : 0);
-}
-// True if this block's rows of A must be split. False if the preceding block had the same rows.
-inline bool needs_split_of_rows(const ResultBlock& block, const Blocking& size, std::int64_t m) {
-  return block.column == 0 || !needs_split_of_columns(block, size, m);
-}
+// Vectors of an operand of which there are slices, in a loop over blocks.
+class SplitVectors {
+ public:
+  // True if the vectors from `first` on must be split, since the preceding block had others. There are slices of
+  // them from then on.
+  bool replace(std::int64_t first) { return std::exchange(first_, first) != first; }
+  void forget() { first_ = -1; }
+
+ private:
+  std::int64_t first_ = -1;
+};
 
 }  // namespace kintsugi::core

@@ -15,6 +15,7 @@
 #include "base/status.hpp"
 #include "execute/report.hpp"
 #include "formats/double_double.hpp"
+#include "planner/memory.hpp"
 #include "planner/plan.hpp"
 #include "split/ranges.hpp"
 #include "split/slices.hpp"
@@ -132,7 +133,7 @@ template <class Allocate>
 auto allocate_workspace(const Plan& plan, Blocking& blocking, const char* allocator,
                         const Allocate& allocate) {
   for (;;) {
-    auto memory = allocate(workspace_bytes(plan, blocking));
+    auto memory = allocate(blocking == plan.blocking ? plan.workspace_bytes : workspace_bytes(plan, blocking));
     if (memory.pointer() != nullptr || memory.bytes() == 0) return memory;
     const Blocking smaller = smaller_blocking(blocking, block_multiple(plan));
     if (smaller == blocking) {

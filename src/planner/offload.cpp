@@ -14,6 +14,7 @@
 #include "engines/cuda/transfers.hpp"
 #include "engines/registry.hpp"
 #include "planner/candidates/device.hpp"
+#include "planner/memory.hpp"
 #include "planner/problem.hpp"
 
 namespace kintsugi::core {
@@ -459,7 +460,7 @@ Plan plan_of_step(const Plan& plan, const Problem& problem, std::size_t workspac
   step.queue = {};
   step.host_plan = nullptr;
   step.blocking = fit_blocking(step, workspace_limit);
-  step.workspace_bytes = workspace_bytes(step, step.blocking);
+  set_steps(step);
   return step;
 }
 

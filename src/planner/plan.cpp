@@ -19,6 +19,7 @@
 #include "planner/candidates/expected_times.hpp"
 #include "planner/candidates/named.hpp"
 #include "planner/candidates/reproducible.hpp"
+#include "planner/memory.hpp"
 #include "planner/offload.hpp"
 #include "planner/problem.hpp"
 #include "schemes/bound.hpp"
@@ -176,9 +177,9 @@ void limit_threads(Plan& plan) {
 
 void set_workspace(Plan& plan) {
   plan.blocking = fit_blocking(plan, plan.request.workspace_limit);
+  set_steps(plan);
   // An engine with a device copies host matrices to it in stages, without host workspace.
-  const bool is_staged = plan.engine->is_device() && plan.problem.memory == MemorySpace::host;
-  plan.workspace_bytes = is_staged ? 0 : workspace_bytes(plan, plan.blocking);
+  if (plan.engine->is_device() && plan.problem.memory == MemorySpace::host) plan.workspace_bytes = 0;
 }
 
 }  // namespace

@@ -15,6 +15,7 @@
 #include "base/view.hpp"
 #include "engines/cuda/device.hpp"
 #include "engines/engine.hpp"
+#include "engines/fused_kernel.hpp"
 #include "planner/contract.hpp"
 #include "planner/problem.hpp"
 #include "schedule/accumulator.hpp"
@@ -58,6 +59,37 @@ struct Blocking {
   bool operator==(const Blocking&) const = default;
 };
 
+// Property of a call that the planner does not know, and on which a step depends.
+enum class CallProperty : std::uint8_t {
+  never,
+  always,
+  reported,      // a report is wanted
+  overwrites_c,  // beta is 0
+  adds_to_c,     // beta is not 0
+};
+
+// One step of a plan (planner/steps.hpp).
+struct Step {
+  static constexpr std::int16_t no_candidate = -1;  // for loops whose steps belong to several candidates
+
+  StepKind kind{};
+  CallProperty when = CallProperty::always;      // when the step runs
+  CallProperty selected = CallProperty::always;  // when it depends on the selection of its candidate
+  // Index among the plan's candidates, or DeviceSelection::none for the step that writes NaN.
+  std::int16_t candidate = 0;
+  std::int16_t shared = 0;  // number of candidates that share the step, from `candidate` on; 0: one has it
+  std::int16_t length = 0;  // loops: number of steps in the body
+  std::int16_t variant = -1;  // fused kernels on a device: DeviceFusedProduct::variant of whole blocks
+  bool finds_ranges = false;  // splits: the ranges were not found before
+  bool keeps_last = false;    // recombine: the last tile is recombined by recombine_last
+  bool overlaps = false;      // select: its kernel may overlap the products before it
+  Blocking size{};            // loops: rows and columns of a block or tile; m is the number of items
+  const FusedKernel* kernel = nullptr;
+
+  // Index of the last of the candidates that share the step, which has the most moduli.
+  int last_candidate() const { return shared > 0 ? candidate + shared - 1 : candidate; }
+};
+
 struct Plan {
   static constexpr std::size_t max_candidates = 7;
 
@@ -73,6 +105,7 @@ struct Plan {
   // makes emulation faster. Second, candidates that accept by mean depth are not used for prepared operands.
   std::optional<Candidate> candidate_when_prepared;
   Blocking blocking;
+  std::vector<Step> steps;  // of an execution with this blocking
   std::size_t workspace_bytes = 0;
   int threads = 1;
   // True if the plan emulates and the call is expected to take no more than a few time slices of the
@@ -145,36 +178,7 @@ PlanSurroundings surroundings_of(const Problem& problem);
 // matrices to a device, so a kept plan for host matrices must be tested by this function.
 bool runs_in_callers_context(const Plan& plan);
 
-// Returns the scratch bytes of the host's native product in a fixed order, at most one block of C for each
-// thread.
-std::size_t native_scratch_bytes(const Plan& plan, const Candidate& candidate, const Blocking& blocking);
-
 // Fails with engine_unavailable if the plan's engine can no longer run, as in a forked child.
 void check_engine_runs(const Plan& plan);
-
-// Returns the bytes of workspace for an execution with that blocking, whichever candidate is selected.
-std::size_t workspace_bytes(const Plan& plan, const Blocking& blocking);
-
-// Returns the largest blocking that fits the limit (0: no limit). Fails with workspace_too_small if even the
-// smallest one does not fit.
-Blocking fit_blocking(const Plan& plan, std::size_t limit);
-
-// Returns the next smaller blocking, with rows and columns in multiples of `multiple`. Returns the same
-// blocking if it is the smallest.
-Blocking smaller_blocking(const Blocking& blocking, std::int64_t multiple);
-
-// Returns the number of which the rows and columns of every block must be multiples. If bits of C depend on
-// the engine's tiles, this is the size of a tile, so that blocking does not move tiles. Bits of fused and
-// integer products do not depend on tiles (engines/cuda/step_data.hpp), so their blocks may begin wherever slices can
-// be cut.
-std::int64_t block_multiple(const Plan& plan);
-
-// Size of the blocks of C in Ozaki scheme I. Each block has its own number of slices (dgemm-tc, section 4.2).
-
-// Cuts `length` rows or columns into as few blocks of equal size as possible, with at most `max_edge` rows or
-// columns each. Returns the rows or columns of a block.
-inline std::int64_t block_edge(std::int64_t length, std::int64_t max_edge) {
-  return divide_up(length, divide_up(length, std::min(max_edge, length)));
-}
 
 }  // namespace kintsugi::core

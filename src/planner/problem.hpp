@@ -6,7 +6,6 @@
 #include <cstdint>
 
 #include "base/view.hpp"
-#include "engines/cuda/step_data.hpp"
 #include "formats/double_double.hpp"
 #include "schemes/program.hpp"
 

@@ -45,12 +45,13 @@ TEST(Blocks, SplitAnOperandWhereItsVectorsBegin) {
     const std::int64_t m = draw(40), n = draw(40);
     Interval rows, columns;
     std::int64_t split_rows = 0, split_columns = 0;
+    SplitVectors of_rows, of_columns;
     for_each_block(size, m, n, [&](const ResultBlock& block) {
-      if (needs_split_of_rows(block, size, m)) {
+      if (of_rows.replace(block.row)) {
         rows = {block.row, block.rows};
         split_rows += block.rows;
       }
-      if (needs_split_of_columns(block, size, m)) {
+      if (of_columns.replace(block.column)) {
         columns = {block.column, block.columns};
         split_columns += block.columns;
       }
@@ -65,9 +66,9 @@ TEST(Blocks, SplitAnOperandWhereItsVectorsBegin) {
 
 TEST(Blocks, SplitRowsOfATurnOnce) {
   std::int64_t splits = 0;
-  for_each_block({8, 8}, 16, 16, [&](const ResultBlock& block) {
-    splits += needs_split_of_rows(block, {8, 8}, 16) ? 1 : 0;
-  });
+  SplitVectors rows;
+  for_each_block({8, 8}, 16, 16,
+                 [&](const ResultBlock& block) { splits += rows.replace(block.row) ? 1 : 0; });
   EXPECT_EQ(splits, 3);
 }
 

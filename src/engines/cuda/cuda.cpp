@@ -124,6 +124,22 @@ class CudaEngine final : public Engine {
     return format == FormatId::int52 ? current_architecture().int52_rate : 1;
   }
   bool reduces_sums_modulo() const override { return true; }
+  std::span<const FusedKernel> fused_kernels() const override { return fused_kernels_; }
+
+ private:
+  static constexpr std::array fused_steps_{StepKind::multiply, StepKind::recombine};
+  static bool takes(const FusedProblem& problem) {
+    return problem.weighted && fuses(problem.schedule, problem.format(), problem.accumulator, problem.type);
+  }
+  static constexpr std::array fused_kernels_{
+      FusedKernel{.name = "multi_term_gemm",
+                  .steps = fused_steps_,
+                  .takes = [](const FusedProblem& p) { return p.schedule.tiles.depth == 0 && takes(p); },
+                  .launch = multiply_fused},
+      FusedKernel{.name = "weighted_tile_gemm",
+                  .steps = fused_steps_,
+                  .takes = [](const FusedProblem& p) { return p.schedule.tiles.depth > 0 && takes(p); },
+                  .launch = multiply_fused}};
 };
 
 }  // namespace
@@ -156,6 +172,10 @@ std::size_t fused_scratch_bytes(const DeviceShape& shape) {
 
 DeviceCounters fused_counters(const DeviceShape& shape, std::byte* scratch) {
   return shape.schedule.tiles.depth > 0 ? DeviceCounters{} : multi_term_counters(shape, scratch);
+}
+
+int fused_variant(const DeviceShape& shape) {
+  return shape.schedule.tiles.depth > 0 ? 0 : fastest_multi_term_variant(shape);
 }
 
 bool skips(const Schedule& schedule, FormatId format) { return has_int8_gemm(schedule, format); }

@@ -231,6 +231,8 @@ struct DeviceFusedProduct {
   DeviceTile tile;  // tile of the first item; selections and ranges of all items are contiguous
   std::int64_t items = 1;
   bool has_cleared_counters = false;  // the product need not clear its counters (DeviceSplit::cleared)
+  // Number of the kernel's variant (cuda::fused_variant()); -1: the fastest for this product is looked up.
+  int variant = -1;
 };
 
 // Slices with exponents per tile (MixPert) whose tiles the report counts. They belong to whole operands, or

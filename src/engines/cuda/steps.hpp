@@ -37,6 +37,9 @@ bool fuses(const Schedule& schedule, FormatId format, Accumulator accumulator, E
 std::size_t fused_scratch_bytes(const DeviceShape& shape);
 // Counters that multiply_fused() keeps in its scratch memory.
 DeviceCounters fused_counters(const DeviceShape& shape, std::byte* scratch);
+// Returns the number of the variant of multiply_fused() that is expected to be fastest for products of the
+// shape (DeviceFusedProduct::variant). All variants give the same bits.
+int fused_variant(const DeviceShape& shape);
 // True if multiply() exits early if its condition does not hold. cuBLAS calls cannot: they always run.
 bool skips(const Schedule& schedule, FormatId format);
 // True if complex elements can be split by this rule of residues and recombined. Otherwise they are multiplied

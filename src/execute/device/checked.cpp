@@ -1,27 +1,12 @@
 #include "execute/device/checked.hpp"
 
-#include "engines/cuda/steps.hpp"
-#include "planner/workspace/device.hpp"
+#include "planner/steps.hpp"
 #include "schemes/bound.hpp"
 #include "schemes/magnitudes.hpp"
 
 namespace kintsugi::core {
 
-namespace {
-
-int first_checked_index(const Plan& plan) {
-  return static_cast<int>(plan.checked_candidate() - plan.candidates.data());
-}
-
-}  // namespace
-
-DeviceChecked::DeviceChecked(const Plan& plan, int candidate, const Blocking& blocking, const Queue& queue,
-                             const DeviceSide& a, const DeviceSide& b, DeviceSelection* selection,
-                             Workspace& workspace)
-    : plan_(plan), candidate_(candidate), queue_(queue), a_(a), b_(b), selection_(selection),
-      memory_(lay_out_device_checked(plan, blocking, checked_tile_size(plan, blocking), workspace)) {}
-
-DeviceCheckedChain DeviceChecked::chain() const {
+DeviceCheckedChain CheckedSteps::chain() const {
   // An exact sum computes four products for two complex elements; a term computes one. Open real FP64
   // elements are summed in two doubles, of which one in thousands needs an exact sum. Shares of its time on
   // an H200 (lab/results/log/2026-11-27-exact-without-another-read.md): 0.43, and 0.12 where bands of
@@ -30,7 +15,7 @@ DeviceCheckedChain DeviceChecked::chain() const {
   const double share_of_sum_in_pairs = a_.matrix.row_stride == 1 || b_.matrix.row_stride == 1 ? 0.15 : 0.45;
   const double sums = plan_.problem.complex ? 4 : sums_in_pairs ? share_of_sum_in_pairs : 1;
   DeviceCheckedChain chain;
-  chain.first = first_checked_index(plan_);
+  chain.first = static_cast<std::int32_t>(plan_.checked_candidate() - plan_.candidates.data());
   chain.exact_sum_cost = sums * cuda::thresholds().exact_sum_terms;
   for (const Candidate& candidate :
        product_candidates(plan_).subspan(static_cast<std::size_t>(chain.first))) {
@@ -44,15 +29,30 @@ DeviceCheckedChain DeviceChecked::chain() const {
   return chain;
 }
 
-void DeviceChecked::choose(DeviceReport* report) const {
-  const DeviceCheckedChain chain = this->chain();
-  if (chain.count > 1)
-    cuda::choose_checked(queue_, a_, b_, chain, selection_, memory_.open_elements.state, report);
+void CheckedSteps::choose() const {
+  cuda::choose_checked(queue_, a_, b_, chain(), selection_, memory_.open_elements.state, report_);
 }
 
-void DeviceChecked::begin() const { cuda::begin_checks(queue_, selection_, memory_.open_elements.state); }
+void CheckedSteps::begin() const { cuda::begin_checks(queue_, selection_, memory_.open_elements.state); }
 
-void DeviceChecked::find_rounding_errors(const ResultBlock& block) const {
+void CheckedSteps::split_magnitudes(const ResultBlock& block) const {
+  const std::int64_t parts = plan_.problem.parts();
+  split(b_, memory_.ranges_b, magnitude_program.split_b, memory_.slices_b,
+        {parts * block.column, parts * block.columns});
+  split(a_, memory_.ranges_a, magnitude_program.split_a, memory_.slices_a, {block.row, block.rows});
+}
+
+void CheckedSteps::split(const DeviceSide& side, VectorRange* ranges, const SplitRule& rule, Slices slices,
+                         const Interval& vectors) const {
+  slices.vectors = vectors.count;
+  const DeviceSplit split{.side = {.matrix = side.matrix, .item = side.item, .ranges = ranges},
+                          .first = vectors.first,
+                          .rule = &rule,
+                          .slices = slices};
+  cuda::split(queue_, {&split, 1}, condition());
+}
+
+void CheckedSteps::find_rounding_errors(const ResultBlock& block) const {
   const std::int64_t parts = plan_.problem.parts();
   cuda::find_rounding_errors(
       queue_, {.side = a_, .errors = memory_.rounding_errors_a, .first = block.row, .vectors = block.rows},
@@ -63,37 +63,19 @@ void DeviceChecked::find_rounding_errors(const ResultBlock& block) const {
       condition());
 }
 
-void DeviceChecked::split_rows(std::int64_t first, std::int64_t vectors) const {
-  if (allows_error(plan_))
-    split(a_, memory_.ranges_a, magnitude_program.split_a, memory_.slices_a, first, vectors);
-}
-
-void DeviceChecked::split_columns(std::int64_t first, std::int64_t vectors) const {
-  if (allows_error(plan_))
-    split(b_, memory_.ranges_b, magnitude_program.split_b, memory_.slices_b, first, vectors);
-}
-
-void DeviceChecked::split(const DeviceSide& side, VectorRange* ranges, const SplitRule& rule, Slices slices,
-                          std::int64_t first, std::int64_t vectors) const {
-  slices.vectors = vectors;
-  const DeviceSplit split{.side = {.matrix = side.matrix, .item = side.item, .ranges = ranges},
-                          .first = first,
-                          .rule = &rule,
-                          .slices = slices};
-  cuda::split(queue_, {&split, 1}, condition());
-}
-
-void DeviceChecked::multiply_magnitudes(std::int64_t row, std::int64_t rows, std::int64_t column,
-                                        std::int64_t columns, std::byte* scratch) {
+void CheckedSteps::multiply_magnitudes(const ResultBlock& block, const ResultBlock& tile,
+                                       std::byte* scratch) const {
   constexpr const DeviceFit* no_fit = nullptr;
-  if (!allows_error(plan_)) return;
-  memory_.sums.rows = round_up(rows, sums_multiple);
-  memory_.sums.columns = round_up(columns, sums_multiple);
-  cuda::multiply(queue_, magnitude_program.schedule, memory_.slices_a.block(row, rows),
-                 memory_.slices_b.block(column, columns), memory_.sums, scratch, no_fit, condition());
+  const std::int64_t parts = plan_.problem.parts();
+  Accumulators sums = memory_.sums;
+  sums.rows = round_up(tile.rows, sums_multiple);
+  sums.columns = round_up(parts * tile.columns, sums_multiple);
+  cuda::multiply(queue_, magnitude_program.schedule, memory_.slices_a.block(tile.row - block.row, tile.rows),
+                 memory_.slices_b.block(parts * (tile.column - block.column), parts * tile.columns), sums,
+                 scratch, no_fit, condition());
 }
 
-DeviceCheck DeviceChecked::check() const {
+DeviceCheck CheckedSteps::check() const {
   const Program& program = this->program();
   const int top = program.split_a.top_exponent + program.split_b.top_exponent;
   const int top_of_magnitudes =
@@ -106,32 +88,27 @@ DeviceCheck DeviceChecked::check() const {
           .magnitude_unit = power_of_two(top - top_of_magnitudes)};
 }
 
-DeviceOpenElements DeviceChecked::open_elements(const ResultBlock& block) const {
+DeviceOpenElements CheckedSteps::open_elements(const ResultBlock& block) const {
   DeviceOpenElements open = memory_.open_elements;
   open.masks_per_column = DeviceOpenElements::masks_for_rows(block.rows);
-  // Open elements are recomputed in the arithmetic of the native product, if native meets the contract.
-  open.in_own_arithmetic =
-      allows_error(plan_) &&
-      native_coefficient(plan_.problem.type, plan_.problem.products()) <= plan_.contract.coefficient;
   return open;
 }
 
-void DeviceChecked::recombine(const Accumulators& sums, const DeviceTile& tile,
-                              const ResultBlock& block) const {
+void CheckedSteps::recombine(const Accumulators& sums, const DeviceTile& tile,
+                             const ResultBlock& block) const {
   const DeviceOpenElements open =
       open_elements(block).tile(tile.first_row - block.row, tile.first_column - block.column);
   cuda::recombine_checked(queue_, sums, program().residue_system(), check(), tile, open);
 }
 
-void DeviceChecked::advance(const ResultBlock& block) const {
+void CheckedSteps::advance(const ResultBlock& block) const {
   const DeviceCheckedChain chain = this->chain();
-  const int index = candidate_ - chain.first;
-  if (index + 1 < chain.count)
-    cuda::advance_checks(queue_, chain, index, block.elements(), memory_.open_elements.state);
+  cuda::advance_checks(queue_, chain, candidate_ - chain.first, block.elements(),
+                       memory_.open_elements.state);
 }
 
-void DeviceChecked::recompute(const DeviceTile& tile, const ResultBlock& block, DeviceReport* report) const {
-  cuda::recompute(queue_, tile, open_elements(block), report);
+void CheckedSteps::recompute(const DeviceTile& tile, const ResultBlock& block) const {
+  cuda::recompute(queue_, tile, open_elements(block), report_);
 }
 
 }  // namespace kintsugi::core

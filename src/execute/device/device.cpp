@@ -4,19 +4,15 @@
 #include <optional>
 
 #include "engines/cuda/common/launch_graph.hpp"
-#include "engines/cuda/select/selected_moduli.hpp"
-#include "engines/cuda/step_data.hpp"
 #include "engines/cuda/steps.hpp"
 #include "execute/device/caller.hpp"
-#include "execute/device/fused.hpp"
-#include "execute/device/items.hpp"
 #include "execute/device/memory.hpp"
-#include "execute/device/operands.hpp"
 #include "execute/device/prepare.hpp"
-#include "execute/execute.hpp"
+#include "execute/device/steps.hpp"
 #include "planner/candidates/device.hpp"
-#include "planner/plan.hpp"
-#include "planner/workspace/device.hpp"
+#include "planner/device_call.hpp"
+#include "planner/memory.hpp"
+#include "planner/steps.hpp"
 
 namespace kintsugi::core {
 
@@ -144,7 +140,7 @@ void run(const Plan& plan, const Operands& operands, const Queue& queue, Report&
   const bool allocates = operands.workspace == nullptr;
   DeviceBuffer memory;
   if (allocates && multiplies_by_strassen(plan)) {
-    memory = DeviceBuffer(plan, queue, workspace_bytes(plan, report.blocking), plan.request.workspace_limit);
+    memory = DeviceBuffer(plan, queue, plan.workspace_bytes, plan.request.workspace_limit);
     if (memory.pointer() == nullptr) return run(without_strassen(plan), operands, queue, report);
   } else if (allocates) {
     memory = allocate_workspace(plan, report.blocking, "the device's allocator",
@@ -158,10 +154,13 @@ void run(const Plan& plan, const Operands& operands, const Queue& queue, Report&
   const bool selection_overwrites_report = begins_with_selection(plan);
   if (!selection_overwrites_report) clear_report(plan, operands, queue);
   if (plan.is_native()) return multiply_natively(plan, on_device, queue, report.blocking, workspace);
-  const auto multiply = is_fused(plan) ? multiply_fused : multiply_items;
-  if (operands.launches_singly) return multiply(plan, on_device, queue, report.blocking, workspace);
+  const bool is_as_planned = report.blocking == plan.blocking;
+  const std::vector<Step> smaller = is_as_planned ? std::vector<Step>{} : make_steps(plan, report.blocking);
+  const std::span<const Step> steps = is_as_planned ? plan.steps : smaller;
+  if (operands.launches_singly)
+    return run_in_queue(plan, steps, report.blocking, on_device, queue, workspace);
   cuda::LaunchRecording recording(queue);
-  multiply(plan, on_device, queue, report.blocking, workspace);
+  run_in_queue(plan, steps, report.blocking, on_device, queue, workspace);
   recording.issue();
 }
 

@@ -9,7 +9,7 @@
 #include "engines/cuda/steps.hpp"
 #include "engines/cuda/transfers.hpp"
 #include "execute/device/offload/kept_operands.hpp"
-#include "planner/candidates/device.hpp"
+#include "planner/steps.hpp"
 
 namespace kintsugi::core {
 

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "execute/device/memory.hpp"
-#include "execute/device/operands.hpp"
 #include "execute/execute.hpp"
+#include "planner/device_call.hpp"
 #include "planner/plan.hpp"
 
 namespace kintsugi::core {

@@ -11,6 +11,7 @@
 #include "execute/device/memory.hpp"
 #include "execute/host/operand.hpp"
 #include "planner/candidates/named.hpp"
+#include "planner/memory.hpp"
 
 namespace kintsugi::core {
 
@@ -31,6 +32,7 @@ Plan plan_of_item(const Plan& plan) {
   problem.batch_count = 1;
   item_plan.allocator = {};  // the caller's allocator cannot be used: it returns host memory
   item_plan.queue = {};
+  set_steps(item_plan);
   return item_plan;
 }
 
@@ -81,6 +83,7 @@ void adapt_to_ranges(Plan& item_plan, const OperandView<T>& a, const OperandView
   const RangeSummary summary_b = summary_of(b, candidate.program.split_b);
   candidate.scheme->adapt(candidate.program, summary_a, summary_b, item_plan.problem.products());
   candidate.acceptance.exponent = largest_exponent(candidate, item_plan.problem.products());
+  set_steps(item_plan);
 }
 
 // Adds the report of one item's execution to the report of the call.

@@ -7,7 +7,7 @@
 #include "arith/range.hpp"
 #include "base/view.hpp"
 #include "execute/blocks.hpp"
-#include "planner/workspace/host.hpp"
+#include "planner/memory.hpp"
 #include "split/ranges.hpp"
 
 namespace kintsugi::core {
@@ -80,10 +80,5 @@ void open_refused_elements(const GridElements* grid, const ResultBlock& block, s
 // Returns the states of all elements of C; the open ones must be computed. Returns nullptr without a grid:
 // all elements must be computed.
 const std::uint8_t* mark_refused_elements(const Plan& plan, const GridElements* grid, Workspace& workspace);
-
-// Sets `elements` and `depth` of every vector's range. A depth that needs more than 31 bits becomes
-// unknown_depth. Precondition: `largest` is set. View: OperandView of any element type.
-template <class View>
-void find_depths(const View& operand, std::span<VectorRange> ranges, int threads);
 
 }  // namespace kintsugi::core

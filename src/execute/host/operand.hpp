@@ -8,7 +8,7 @@
 #include "execute/blocks.hpp"
 #include "execute/execute.hpp"
 #include "planner/problem.hpp"
-#include "planner/workspace/host.hpp"
+#include "planner/memory.hpp"
 #include "split/split.hpp"
 
 namespace kintsugi::core {
@@ -172,6 +172,22 @@ BlockMemory take_block(const Plan& plan, const Program& program, const Blocking&
   a.slices = memory.a;
   b.slices = memory.b;
   return memory;
+}
+
+// Runs the program's schedule on slices, and returns the sums in the memory of a block.
+inline Accumulators multiply_slices(const Plan& plan, const Program& program, Accumulator accumulator,
+                                    const Slices& a, const Slices& b, const BlockMemory& memory) {
+  Accumulators sums = memory.sums;
+  sums.rows = a.vectors;
+  sums.columns = b.vectors;
+  plan.engine->host()->multiply({.schedule = &program.schedule,
+                                 .a = a,
+                                 .b = b,
+                                 .sums = sums,
+                                 .accumulator = accumulator,
+                                 .scratch = memory.scratch,
+                                 .threads = plan.threads});
+  return sums;
 }
 
 }  // namespace kintsugi::core

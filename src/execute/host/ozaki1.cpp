@@ -6,7 +6,7 @@
 #include "base/stopwatch.hpp"
 #include "execute/blocks.hpp"
 #include "planner/plan.hpp"
-#include "planner/workspace/host.hpp"
+#include "planner/memory.hpp"
 #include "recombine/ozaki1.hpp"
 #include "split/successive.hpp"
 

@@ -55,21 +55,14 @@ void find_bits_of_products(const Plan& plan, const Blocking& blocking, SideOf<T>
   set_program(magnitude_above_program, a, b);
   const BlockMemory memory = take_block(plan, magnitude_above_program, blocking, a, b, workspace);
   constexpr std::int64_t parts = parts_of<T>;
+  SplitVectors split_columns;
   Slices slices_b;
   for_each_block(blocking, plan.problem.m, plan.problem.n, [&](const ResultBlock& block) {
-    if (needs_split_of_columns(block, blocking, plan.problem.m))
+    if (split_columns.replace(block.column))
       slices_b = split_vectors(b, {block.column, block.columns}, plan.threads);
     const Slices slices_a = split_vectors(a, {block.row, block.rows}, plan.threads);
-    Accumulators sums = memory.sums;
-    sums.rows = block.rows;
-    sums.columns = slices_b.vectors;
-    plan.engine->host()->multiply({.schedule = &magnitude_above_program.schedule,
-                                   .a = slices_a,
-                                   .b = slices_b,
-                                   .sums = sums,
-                                   .accumulator = Accumulator::int32,
-                                   .scratch = memory.scratch,
-                                   .threads = plan.threads});
+    const Accumulators sums = multiply_slices(plan, magnitude_above_program, Accumulator::int32, slices_a,
+                                              slices_b, memory);
     raise_bits(sums, rows.subspan(block.row, block.rows),
                columns.subspan(parts * block.column, parts * block.columns), plan.threads);
   });

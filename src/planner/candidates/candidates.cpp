@@ -121,13 +121,6 @@ std::vector<Accumulator> accumulators_of(const Engine& engine, const Program& pr
   return result;
 }
 
-bool is_fused(const Plan& plan, const Candidate& candidate) {
-  return plan.engine->is_device() && candidate.scheme != nullptr &&
-         candidate.program.recombination == Recombination::weighted && !candidate.scheme->fits_residuals() &&
-         cuda::fuses(candidate.program.schedule, candidate.program.format().id, candidate.accumulator,
-                     element_type(plan.problem));
-}
-
 bool sums_wrap(const Candidate& candidate, std::int64_t k) {
   return !candidate.program.format().floating &&
          std::isinf(

@@ -43,9 +43,6 @@ std::vector<Accumulator> accumulators_of(const Engine& engine, const Program& pr
 // Returns the candidate's schedule with the lengths of k-blocks and tiles that this problem has.
 Schedule schedule_of(const Problem& problem, const Candidate& candidate);
 
-// True if the device computes C from the slices in one kernel.
-bool is_fused(const Plan& plan, const Candidate& candidate);
-
 // True if integer sums may wrap, which makes the program's results meaningless.
 bool sums_wrap(const Candidate& candidate, std::int64_t k);
 

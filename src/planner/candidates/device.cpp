@@ -11,50 +11,16 @@
 #include "planner/candidates/candidates.hpp"
 #include "planner/candidates/checked.hpp"
 #include "planner/candidates/expected_times.hpp"
+#include "planner/memory.hpp"
 #include "planner/plan.hpp"
 #include "planner/problem.hpp"
+#include "planner/steps.hpp"
 #include "schemes/bound.hpp"
 #include "schemes/mixpert.hpp"
 #include "schemes/ozaki2.hpp"
 #include "schemes/program.hpp"
 
 namespace kintsugi::core {
-
-namespace {
-
-bool is_proved_by_norms(const Candidate& candidate) {
-  return candidate.acceptance.by_norms() && !candidate.checked;
-}
-
-}  // namespace
-
-bool may_share_kernels(const Plan& plan, const Candidate& least, const Candidate& most) {
-  if (!plan.engine->is_device() || plan.problem.complex) return false;
-  const SplitRule& first = least.program.split_a;
-  const SplitRule& last = most.program.split_a;
-  return first == least.program.split_b && last == most.program.split_b &&
-         cuda::shares_kernels(element_type(plan.problem), first, last);
-}
-
-bool has_long_chain(const Plan& plan) {
-  return plan.candidates.size() > DeviceReport::max_candidates && !shared_candidates(plan).empty();
-}
-
-std::span<const Candidate> shared_candidates(const Plan& plan) {
-  constexpr std::size_t fewest_candidates = 4;  // two that share kernels, between the first one and native
-  const std::vector<Candidate>& candidates = plan.candidates;
-  if (candidates.size() < fewest_candidates || candidates.size() > LongDeviceReport::max_candidates ||
-      candidates.back().scheme != nullptr || !candidates.back().acceptance.any_range())
-    return {};
-  const std::span shared(candidates.begin() + 1, candidates.end() - 1);
-  if (!is_proved_by_norms(candidates.front())) return {};
-  for (std::size_t i = 0; i < shared.size(); ++i) {
-    const bool is_next =
-        shared[i].program.split_a.slices == shared.front().program.split_a.slices + static_cast<int>(i);
-    if (!is_proved_by_norms(shared[i]) || !is_next) return {};
-  }
-  return may_share_kernels(plan, shared.front(), shared.back()) ? shared : std::span<const Candidate>{};
-}
 
 namespace {
 
@@ -75,15 +41,11 @@ std::optional<Candidate> faster_by_strassen(const Plan& plan, const Candidate& c
 
 }  // namespace
 
-bool multiplies_by_strassen(const Plan& plan) {
-  return std::ranges::any_of(plan.candidates,
-                             [](const Candidate& candidate) { return candidate.program.schedule.strassen; });
-}
-
 Plan without_strassen(Plan plan) {
   for (Candidate& candidate : plan.candidates) {
     if (candidate.program.schedule.strassen) schemes::multiply_without_strassen(candidate.program);
   }
+  if (!plan.steps.empty()) set_steps(plan);
   return plan;
 }
 
@@ -123,7 +85,7 @@ struct TimedLevel {
 
 std::optional<TimedLevel> proved_level(const Plan& plan, const SchemeVariant& variant) {
   const auto candidate = offered(plan, variant);
-  if (!candidate || !is_fused(plan, *candidate)) return std::nullopt;
+  if (!candidate || fused_kernel(plan, *candidate) == nullptr) return std::nullopt;
   const auto proof = prove(plan, *candidate);
   if (!proof) return std::nullopt;
   const auto times = expected_device_times(plan, proof->candidate);
@@ -257,7 +219,7 @@ std::optional<Candidate> fastest_at_depth(const Plan& plan) {
   std::optional<Candidate> fastest;
   for (const Scheme* scheme : all_schemes()) {
     const auto candidate = offered(plan, with_window(*scheme, plan.problem.type));
-    if (!candidate || !is_fused(plan, *candidate) || rescales(candidate->program.schedule)) continue;
+    if (!candidate || fused_kernel(plan, *candidate) == nullptr || rescales(candidate->program.schedule)) continue;
     auto proof = prove(plan, *candidate);
     if (!proof) continue;
     proof->candidate.acceptance.mean_depth = proved_depth(plan, *candidate);
@@ -281,7 +243,7 @@ std::optional<Candidate> proved_complex(const Plan& plan) {
 // the scheme does not allow these k-blocks, or if it is then not proved for the same dynamic range.
 Candidate in_larger_blocks(const Plan& plan, const Candidate& candidate) {
   const Scheme& scheme = *candidate.scheme;
-  if (is_fused(plan, candidate) || !schemes::takes_block(scheme)) return candidate;
+  if (fused_kernel(plan, candidate) != nullptr || !schemes::takes_block(scheme)) return candidate;
   const auto block = static_cast<int>(cuda::preferred_block);
   Plan with_accumulator = plan;
   with_accumulator.request.accumulator = candidate.accumulator;
@@ -352,7 +314,7 @@ Emulations emulations_of(const Plan& plan) {
   std::vector<Candidate> unfused;
   for (const Candidate& candidate :
        proved_emulations(plan, {.include_slower = true, .native_follows = true})) {
-    std::vector<Candidate>& chain = is_fused(plan, candidate) ? fused : unfused;
+    std::vector<Candidate>& chain = fused_kernel(plan, candidate) != nullptr ? fused : unfused;
     if (!chain.empty() && have_equal_cost(plan, candidate, chain.back())) chain.pop_back();
     chain.push_back(candidate);
   }

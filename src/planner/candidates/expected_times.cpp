@@ -2,6 +2,7 @@
 
 #include "planner/candidates/candidates.hpp"
 #include "planner/problem.hpp"
+#include "planner/steps.hpp"
 #include "split/slices.hpp"
 
 namespace kintsugi::core {
@@ -87,7 +88,7 @@ Circumstances circumstances_of(const Problem& problem) {
 std::optional<DeviceTimes> times_of(const Plan& plan, const Candidate& candidate,
                                     const Circumstances& circumstances) {
   const bool are_measured =
-      is_fused(plan, candidate) || candidate.program.multiplies_elements() || candidate.acceptance.by_norms();
+      fused_kernel(plan, candidate) != nullptr || candidate.program.multiplies_elements() || candidate.acceptance.by_norms();
   if (!are_measured) return std::nullopt;
   const Problem& problem = plan.problem;
   return cuda::expected_times({.schedule = candidate.program.schedule,

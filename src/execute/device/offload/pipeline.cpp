@@ -11,7 +11,7 @@
 #include "engines/cuda/device.hpp"
 #include "engines/cuda/select/selected_moduli.hpp"
 #include "execute/device/offload/kept_operands.hpp"
-#include "execute/device/operands.hpp"
+#include "planner/device_call.hpp"
 #include "planner/offload.hpp"
 
 namespace kintsugi::core {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <optional>
 
 #include "base/status.hpp"
 #include "engines/cuda/arch/architecture.hpp"
@@ -71,17 +72,21 @@ std::int64_t tiles_of(const SmallTileVariant& variant, std::int64_t items) {
   return items * variant.row_pairs * gemm_cluster_size * variant.columns;
 }
 
-// All variants that compute a product of this size, with their expected times.
-std::vector<MultiTermVariant> possible_variants(const MultiTermKernels& kernels, const ProductSize& size,
-                                                const Schedule& schedule, const MultiTermCosts& costs) {
+// Calls visit(make) for each variant of the kernels, always in the same order. make() returns the variant with
+// its expected time; nothing if it cannot compute a product of this size.
+template <class Visit>
+void for_each_variant(const MultiTermKernels& kernels, const ProductSize& size, const Schedule& schedule,
+                      const MultiTermCosts& costs, const Visit& visit) {
+  using Variant = std::optional<MultiTermVariant>;
   const std::int32_t sms = sm_count();
   const std::int32_t clusters = clusters_of(sms);
-  std::vector<MultiTermVariant> variants;
   // Only small tiles have kernels for four sub-blocks in a k-block.
   const std::size_t cluster_tiles = sub_blocks(schedule) < 4 ? kernels.tiles.size() : 0;
   for (std::size_t tile = 0; tile < cluster_tiles; ++tile) {
-    variants.emplace_back(choose_tile_schedule(kernels.tiles[tile], tile, (costs.*kernels.tile_times)[tile],
-                                               size, sub_blocks(schedule), clusters, costs));
+    visit([&]() -> Variant {
+      return choose_tile_schedule(kernels.tiles[tile], tile, (costs.*kernels.tile_times)[tile], size,
+                                  sub_blocks(schedule), clusters, costs);
+    });
   }
   const std::int32_t segments = parallel_segments(schedule, size);
   for (const bool swapped : {false, true}) {
@@ -92,22 +97,49 @@ std::vector<MultiTermVariant> possible_variants(const MultiTermKernels& kernels,
       };
       // One thread block adds all segments, for which the tile may have no registers.
       if (!divides_k(schedule, size.k) || kernels.small_tiles[tile].adds_segments())
-        variants.emplace_back(choose(/*segments_in_parallel=*/1));
+        visit([&]() -> Variant { return choose(/*segments_in_parallel=*/1); });
       // Each segment has a thread block of its own.
       if (segments == 1) continue;
-      const SmallTileVariant variant = choose(segments);
-      if (tiles_of(variant, size.items) <= max_segmented_tiles) variants.emplace_back(variant);
+      visit([&]() -> Variant {
+        const SmallTileVariant variant = choose(segments);
+        return tiles_of(variant, size.items) <= max_segmented_tiles ? Variant(variant) : std::nullopt;
+      });
     }
   }
-  return variants;
 }
 
 double microseconds(const MultiTermVariant& variant) {
   return std::visit([](const auto& given) { return given.microseconds; }, variant);
 }
 
-MultiTermVariant fastest(const std::vector<MultiTermVariant>& variants) {
-  return *std::ranges::min_element(variants, {}, microseconds);
+// A variant and its number in the order of for_each_variant().
+struct NumberedVariant {
+  MultiTermVariant variant;
+  int number = -1;
+};
+
+NumberedVariant fastest(const MultiTermKernels& kernels, const ProductSize& size, const Schedule& schedule,
+                        const MultiTermCosts& costs) {
+  NumberedVariant best;
+  int number = 0;
+  for_each_variant(kernels, size, schedule, costs, [&](const auto& make) {
+    const auto variant = make();
+    if (variant && (best.number < 0 || microseconds(*variant) < microseconds(best.variant)))
+      best = {*variant, number};
+    ++number;
+  });
+  return best;
+}
+
+MultiTermVariant numbered(int wanted, const MultiTermKernels& kernels, const ProductSize& size,
+                          const Schedule& schedule, const MultiTermCosts& costs) {
+  std::optional<MultiTermVariant> found;
+  int number = 0;
+  for_each_variant(kernels, size, schedule, costs, [&](const auto& make) {
+    if (number++ == wanted) found = make();
+  });
+  if (!found) fail(Status::internal, "products of this size have no variant {} of their kernel", wanted);
+  return *found;
 }
 
 const MultiTermKernels& kernels_of(const DeviceFusedProduct& product) {
@@ -242,12 +274,28 @@ DeviceCounters multi_term_counters(const DeviceShape& shape, std::byte* scratch)
           static_cast<std::int64_t>(bytes / sizeof(std::uint32_t))};
 }
 
+namespace {
+
+ProductSize size_of(const DeviceFusedProduct& product) {
+  return {product.tile.rows, product.tile.columns, product.a.vector_stride(), product.items};
+}
+
+}  // namespace
+
 std::vector<MultiTermVariant> multi_term_variants(const DeviceFusedProduct& product,
                                                   const MultiTermCosts& costs) {
-  return possible_variants(
-      kernels_of(product),
-      {product.tile.rows, product.tile.columns, product.a.vector_stride(), product.items}, *product.schedule,
-      costs);
+  std::vector<MultiTermVariant> variants;
+  for_each_variant(kernels_of(product), size_of(product), *product.schedule, costs, [&](const auto& make) {
+    if (const auto variant = make()) variants.push_back(*variant);
+  });
+  return variants;
+}
+
+int fastest_multi_term_variant(const DeviceShape& shape) {
+  return fastest(*find_kernels(shape.schedule, shape.format),
+                 {shape.m, shape.n, round_up(shape.k, Slices::k_multiple), shape.items}, shape.schedule,
+                 current_costs().multi_term)
+      .number;
 }
 
 void multi_term_gemm(const Queue& queue, const DeviceFusedProduct& product, const MultiTermVariant& variant,
@@ -256,7 +304,12 @@ void multi_term_gemm(const Queue& queue, const DeviceFusedProduct& product, cons
 }
 
 void multi_term_gemm(const Queue& queue, const DeviceFusedProduct& product, std::byte* scratch) {
-  multi_term_gemm(queue, product, fastest(multi_term_variants(product, current_costs().multi_term)), scratch);
+  const MultiTermKernels& kernels = kernels_of(product);
+  const MultiTermCosts& costs = current_costs().multi_term;
+  const MultiTermVariant variant =
+      product.variant >= 0 ? numbered(product.variant, kernels, size_of(product), *product.schedule, costs)
+                           : fastest(kernels, size_of(product), *product.schedule, costs).variant;
+  multi_term_gemm(queue, product, variant, scratch);
 }
 
 namespace {
@@ -310,8 +363,9 @@ DeviceTimes expected_multi_term_times(const DeviceShape& shape, const Costs& dev
   const std::int64_t scheduled_items = std::min<std::int64_t>(shape.items, 1024);
   const double product_time =
       items / static_cast<double>(scheduled_items) *
-      microseconds(fastest(possible_variants(kernels, {shape.m, shape.n, shape.k, scheduled_items},
-                                             shape.schedule, device_costs.multi_term)));
+      microseconds(fastest(kernels, {shape.m, shape.n, shape.k, scheduled_items}, shape.schedule,
+                           device_costs.multi_term)
+                       .variant);
   // The costs of tiles were measured in single products, which leave the chip below its power limit. Long
   // products that follow each other in calls reach that limit and run more slowly.
   const double slowdown = 1 + costs.throttling * std::min(1.0, product_time / costs.throttled_product);

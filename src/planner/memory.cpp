@@ -3,8 +3,10 @@
 
 #include "engines/cuda/steps.hpp"
 #include "planner/plan.hpp"
-#include "planner/workspace/device.hpp"
-#include "planner/workspace/host.hpp"
+#include "planner/device_call.hpp"
+#include "planner/memory.hpp"
+#include "planner/steps.hpp"
+#include "schemes/magnitudes.hpp"
 #include "split/slices.hpp"
 
 namespace kintsugi::core {
@@ -17,19 +19,80 @@ std::int64_t half_rounded_up(std::int64_t length, std::int64_t multiple) {
 
 }  // namespace
 
-std::size_t native_scratch_bytes(const Plan& plan, const Candidate& candidate, const Blocking& blocking) {
-  const Problem& problem = plan.problem;
-  if (!candidate.fixed_order || problem.type == OperandType::dd) return 0;
-  const std::size_t real_bytes = problem.type == OperandType::f32 ? sizeof(float) : sizeof(double);
-  return plan.engine->host()->fixed_order_bytes(real_bytes, blocking.m, problem.parts() * blocking.n,
-                                                problem.products(), plan.threads);
+namespace {
+
+// Returns the bytes that the steps of one candidate's block, or of a whole product, take on the host.
+std::size_t host_step_bytes(const Plan& plan, const Step& step, const Blocking& blocking) {
+  const auto bytes = [](const auto& lay_out) { return bytes_of_layout(lay_out); };
+  const auto block_bytes = [&](const Program& program) {
+    return bytes([&](Workspace& counter) { lay_out_block(plan, program, blocking, counter); });
+  };
+  const Candidate& candidate = plan.candidates[static_cast<std::size_t>(step.candidate)];
+  const Program& program = candidate.program;
+  switch (step.kind) {
+    case StepKind::multiply_natively: return native_scratch_bytes(plan, candidate, blocking);
+    case StepKind::multiply_exactly:
+      return bytes([&](Workspace& counter) {
+        lay_out_exact_sums(plan, counter);
+        if (begins_with_grid(plan) && !plan.is_checked()) lay_out_element_states(plan, counter);
+      });
+    case StepKind::multiply_by_ozaki1:
+      return bytes([&](Workspace& counter) { lay_out_ozaki1(plan, program, blocking, counter); });
+    case StepKind::multiply_checked: {
+      std::size_t most = block_bytes(magnitude_program);
+      for (const Candidate& checked : plan.candidates) {
+        if (checked.checked) most = std::max(most, block_bytes(checked.program));
+      }
+      return most + bytes([&](Workspace& counter) { lay_out_check(plan, blocking, counter); });
+    }
+    case StepKind::fused:
+    case StepKind::split: {
+      const std::size_t own =
+          step.kind == StepKind::fused
+              ? step.kernel->scratch_bytes(fused_problem(plan, candidate, program), plan.threads)
+              : block_bytes(program);
+      if (program.split_a.scales == ScaleRule::product)
+        return std::max(own, block_bytes(magnitude_above_program) + bytes([&](Workspace& counter) {
+                               lay_out_product_bits(plan, counter);
+                             }));
+      if (!begins_with_grid(plan)) return own;
+      return own + bytes([&](Workspace& counter) { lay_out_refused_elements(plan, blocking, counter); });
+    }
+    default: return 0;
+  }
+}
+
+}  // namespace
+
+// On the host candidates use the same memory, after that of the ranges.
+std::size_t workspace_bytes(const Plan& plan, std::span<const Step> steps, const Blocking& blocking) {
+  if (steps.empty()) return 0;
+  if (plan.engine->is_device()) {
+    if (plan.is_native()) return blocking.native_scratch_bytes;
+    return bytes_of_layout([&](Workspace& counter) { lay_out_device(plan, steps, blocking, counter); });
+  }
+  std::size_t most = 0;
+  for (const Step& step : steps) most = std::max(most, host_step_bytes(plan, step, blocking));
+  return most + bytes_of_layout([&](Workspace& counter) {
+           if (!plan.is_native()) lay_out_ranges(plan, counter);
+           if (begins_with_grid(plan)) lay_out_ranges(plan, counter);
+         });
 }
 
 std::size_t workspace_bytes(const Plan& plan, const Blocking& blocking) {
-  const Problem& problem = plan.problem;
-  if (problem.m == 0 || problem.n == 0 || problem.k == 0 || problem.batch_count == 0) return 0;
-  if (plan.engine->is_device()) return device_workspace_bytes(plan, blocking);
-  return host_workspace_bytes(plan, blocking);
+  return workspace_bytes(plan, make_steps(plan, blocking), blocking);
+}
+
+void set_steps(Plan& plan) {
+  plan.steps = make_steps(plan, plan.blocking);
+  plan.workspace_bytes = workspace_bytes(plan, plan.steps, plan.blocking);
+  if (!plan.engine->is_device()) return;
+  for (Step& step : plan.steps) {
+    if (step.kind != StepKind::fused) continue;
+    const Candidate& candidate = plan.candidates[static_cast<std::size_t>(step.candidate)];
+    step.variant =
+        static_cast<std::int16_t>(cuda::fused_variant(fused_shape(plan, candidate, plan.blocking)));
+  }
 }
 
 std::int64_t block_multiple(const Plan& plan) {

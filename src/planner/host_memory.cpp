@@ -1,7 +1,7 @@
-#include "planner/workspace/host.hpp"
-
+// Memory of one batch item on the host.
 #include <algorithm>
 
+#include "planner/memory.hpp"
 #include "planner/plan.hpp"
 #include "recombine/exact_sums.hpp"
 #include "schemes/magnitudes.hpp"
@@ -20,41 +20,6 @@ Slices take_slices(const Plan& plan, const SplitRule& rule, std::int64_t vectors
   Slices slices = make_slices(rule, plan.engine->slice_storage(rule.format->id), vectors, k);
   slices.place(workspace.take(slices.bytes()));
   return slices;
-}
-
-// Returns the bytes of the memory in which first a block of magnitudes and then a block of the program are
-// multiplied. `bytes_beside`: bytes that are needed together with the block of magnitudes.
-std::size_t larger_block_bytes(const Plan& plan, const Program& program, const Program& magnitudes,
-                               const Blocking& blocking, std::size_t bytes_beside) {
-  const auto bytes = [&](const Program& block_program) {
-    return bytes_of_layout(
-        [&](Workspace& workspace) { lay_out_block(plan, block_program, blocking, workspace); });
-  };
-  return std::max(bytes(program), bytes(magnitudes) + bytes_beside);
-}
-
-// Takes the memory of a candidate. The ranges have been taken before.
-void lay_out_candidate(const Plan& plan, const Candidate& candidate, const Blocking& blocking,
-                       Workspace& workspace) {
-  const Program& program = candidate.program;
-  if (candidate.scheme == nullptr) {
-    workspace.take(native_scratch_bytes(plan, candidate, blocking));
-  } else if (program.recombination == Recombination::exact_sums) {
-    lay_out_exact_sums(plan, workspace);
-    if (begins_with_grid(plan) && !plan.is_checked()) lay_out_element_states(plan, workspace);
-  } else if (program.recombination == Recombination::ozaki1) {
-    lay_out_ozaki1(plan, program, blocking, workspace);
-  } else if (program.split_a.scales == ScaleRule::product) {
-    const std::size_t product_bit_bytes =
-        bytes_of_layout([&](Workspace& counter) { lay_out_product_bits(plan, counter); });
-    workspace.take(larger_block_bytes(plan, program, magnitude_above_program, blocking, product_bit_bytes));
-  } else if (candidate.checked) {
-    lay_out_check(plan, blocking, workspace);
-    workspace.take(larger_block_bytes(plan, program, magnitude_program, blocking, 0));
-  } else {
-    lay_out_block(plan, program, blocking, workspace);
-    if (begins_with_grid(plan)) lay_out_refused_elements(plan, blocking, workspace);
-  }
 }
 
 }  // namespace
@@ -119,18 +84,6 @@ std::uint8_t* lay_out_element_states(const Plan& plan, Workspace& workspace) {
   return workspace.take_array<std::uint8_t>(plan.problem.m, plan.problem.n);
 }
 
-std::size_t host_workspace_bytes(const Plan& plan, const Blocking& blocking) {
-  std::size_t max_bytes = 0;
-  for (const Candidate& candidate : plan.candidates) {
-    max_bytes = std::max(max_bytes, bytes_of_layout([&](Workspace& workspace) {
-                           if (!plan.is_native()) lay_out_ranges(plan, workspace);
-                           if (begins_with_grid(plan)) lay_out_ranges(plan, workspace);
-                           lay_out_candidate(plan, candidate, blocking, workspace);
-                         }));
-  }
-  return max_bytes;
-}
-
 namespace {
 
 SuccessiveSplit take_split(const Plan& plan, const SplitRule& rule, std::int64_t vectors,
@@ -181,6 +134,14 @@ Ozaki1Memory lay_out_ozaki1(const Plan& plan, const Program& program, const Bloc
   memory.scratch = workspace.take(
       plan.engine->host()->scratch_bytes(program.schedule, program.format().id, k, plan.threads));
   return memory;
+}
+
+std::size_t native_scratch_bytes(const Plan& plan, const Candidate& candidate, const Blocking& blocking) {
+  const Problem& problem = plan.problem;
+  if (!candidate.fixed_order || problem.type == OperandType::dd) return 0;
+  const std::size_t real_bytes = problem.type == OperandType::f32 ? sizeof(float) : sizeof(double);
+  return plan.engine->host()->fixed_order_bytes(real_bytes, blocking.m, problem.parts() * blocking.n,
+                                                problem.products(), plan.threads);
 }
 
 }  // namespace kintsugi::core

@@ -1,10 +1,10 @@
-#include "execute/device/operands.hpp"
+#include "planner/device_call.hpp"
 
 #include <utility>
 
 #include "base/status.hpp"
-#include "engines/cuda/step_data.hpp"
-#include "planner/workspace/device.hpp"
+#include "planner/memory.hpp"
+#include "planner/steps.hpp"
 #include "schemes/bound.hpp"
 
 namespace kintsugi::core {
@@ -51,10 +51,6 @@ OperandStorage operand_storage(const Problem& problem, Side side) {
   return {.along_k = is_a ? rows_contiguous : !rows_contiguous, .ld = is_a ? problem.lda : problem.ldb};
 }
 
-double proved_coefficient(const Plan& plan) {
-  return ElementDemand{plan.contract.coefficient, unit_roundoff(plan.problem.type)}.max_deviation();
-}
-
 DeviceCandidates candidates_on_device(const Plan& plan) {
   DeviceCandidates result;
   result.count =
@@ -70,6 +66,43 @@ DeviceCandidates candidates_on_device(const Plan& plan) {
   result.format = first.program.format();
   result.residual_exponent = first.program.split_a.residual_exponent;
   return result;
+}
+
+NormCandidates norm_candidates(const Plan& plan) {
+  NormCandidates result;
+  for (const Candidate& candidate : plan.candidates) {
+    if (candidate.acceptance.by_norms()) result.acceptances[result.count++] = candidate.acceptance;
+  }
+  result.coefficient = proved_coefficient(plan);
+  return result;
+}
+
+DeviceSplit device_split(const Plan& plan, const Candidate& candidate, Side side, const Blocking& blocking) {
+  const bool is_a = side == Side::a;
+  const Program& program = candidate.program;
+  const DeviceBlockMemory memory = block_slices(plan, candidate, blocking);
+  const std::int64_t vectors = is_a ? std::min(blocking.m, plan.problem.m)
+                                    : vectors_per_column(plan, candidate) *
+                                          std::min(blocking.n, plan.problem.n);
+  DeviceSplit split{.side = {.matrix = device_operand(plan.problem, side, nullptr)},
+                    .rule = is_a ? &program.split_a : &program.split_b,
+                    .slices = is_a ? memory.a : memory.b,
+                    .vectors = vectors};
+  split.slices.vectors = program.extent_of_slices(vectors);
+  return split;
+}
+
+DeviceShape fused_shape(const Plan& plan, const Candidate& candidate, const Blocking& blocking) {
+  const Program& program = candidate.program;
+  return {.schedule = program.schedule,
+          .format = program.format().id,
+          .type = element_type(plan.problem),
+          .m = std::min(blocking.m, plan.problem.m),
+          .n = std::min(blocking.n, plan.problem.n),
+          .k = plan.problem.k,
+          .items = items_at_once(plan, blocking),
+          .prepared_a = false,
+          .prepared_b = false};
 }
 
 }  // namespace kintsugi::core

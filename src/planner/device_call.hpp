@@ -1,15 +1,14 @@
-// Matrices, operands and candidates of a call, in the form that the steps on a device use.
+// Matrices, candidates and splits of a plan, in the form that the steps on a device use.
 #pragma once
 
 #include <cstdint>
 
+#include "engines/cuda/select/selected_moduli.hpp"
 #include "engines/cuda/step_data.hpp"
 #include "planner/plan.hpp"
 #include "planner/problem.hpp"
 
 namespace kintsugi::core {
-
-struct DevicePrepared;  // execute/device/prepare.hpp
 
 // Returns A or B as a matrix of vectors x k.
 DeviceMatrix device_operand(const Problem& problem, Side side, const void* data);
@@ -25,23 +24,17 @@ struct OperandStorage {
 
 OperandStorage operand_storage(const Problem& problem, Side side);
 
-// Operands and result of a call.
-struct DeviceOperands {
-  DeviceMatrix a;
-  DeviceMatrix b;
-  DeviceMatrix c;
-  DeviceScalars scalars;
-  const DevicePrepared* prepared_a = nullptr;
-  const DevicePrepared* prepared_b = nullptr;
-  DeviceReport* report = nullptr;
-};
-
-// Returns the coefficient of |A||B| that norms must prove for every element of C.
-double proved_coefficient(const Plan& plan);
-
 // Returns the candidates among which a device selects, in the form that the selection reads: in a checked
 // plan the candidates that multiply slices, else all candidates. There must be at most
 // DeviceReport::max_candidates.
 DeviceCandidates candidates_on_device(const Plan& plan);
+// The same for a plan for which has_long_chain() is true.
+NormCandidates norm_candidates(const Plan& plan);
+
+// Returns the split of an operand by a candidate, without memory, for the first block of C.
+DeviceSplit device_split(const Plan& plan, const Candidate& candidate, Side side, const Blocking& blocking);
+
+// Returns the shape of a candidate's products in one launch of a fused kernel.
+DeviceShape fused_shape(const Plan& plan, const Candidate& candidate, const Blocking& blocking);
 
 }  // namespace kintsugi::core

@@ -1,0 +1,121 @@
+// Kinds of steps of a plan, and kernels that do the work of several of them.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "arith/range.hpp"
+#include "arith/split_rule.hpp"
+#include "base/queue.hpp"
+#include "base/view.hpp"
+#include "schedule/accumulator.hpp"
+#include "schedule/schedule.hpp"
+
+namespace kintsugi::core {
+
+struct DeviceFusedProduct;  // engines/cuda/step_data.hpp
+
+// KINTSUGI_STEP(name): the kinds in the order in which most plans have them.
+#define KINTSUGI_STEPS(STEP)                                                                 \
+  /* Loops over the steps that follow: items of a batch, blocks of C, tiles of a block. */   \
+  STEP(for_items)                                                                            \
+  STEP(for_blocks)                                                                           \
+  STEP(for_tiles)                                                                            \
+  /* Ranges of the operands' vectors, and the selection of a candidate by them. */           \
+  STEP(find_ranges)                                                                          \
+  STEP(find_norms)                                                                           \
+  STEP(find_scaling_norms)                                                                   \
+  STEP(summarize)                                                                            \
+  STEP(select)                                                                               \
+  /* Slices, their products, and the sums into C. */                                         \
+  STEP(split)                                                                                \
+  STEP(split_by_norms) /* find_norms and split in one read of the operands */                \
+  STEP(count_tiles)    /* for the report, of slices with exponents per tile */               \
+  STEP(multiply)                                                                             \
+  STEP(recombine)                                                                            \
+  STEP(recombine_last) /* of a candidate whose last tile waits for the steps of the others */ \
+  STEP(fused)          /* a kernel that does the work of several steps */                    \
+  /* Candidates whose elements are checked. */                                               \
+  STEP(choose_checked)                                                                       \
+  STEP(begin_checks)                                                                         \
+  STEP(split_magnitudes)                                                                     \
+  STEP(find_rounding_errors)                                                                 \
+  STEP(multiply_magnitudes)                                                                  \
+  STEP(recombine_checked)                                                                    \
+  STEP(advance_checks)                                                                       \
+  STEP(recompute)                                                                            \
+  STEP(multiply_checked) /* on the host: all steps of a block */                             \
+  /* Ozaki scheme I. */                                                                      \
+  STEP(count_slices)                                                                         \
+  STEP(split_successively)                                                                   \
+  STEP(multiply_successively)                                                                \
+  STEP(finish_item)                                                                          \
+  STEP(multiply_by_ozaki1) /* on the host: all steps of an item */                           \
+  /* Products of the operands themselves. */                                                 \
+  STEP(multiply_exactly)                                                                     \
+  STEP(multiply_natively)          /* by the vendor library or the engine's own kernel */    \
+  STEP(select_or_multiply_natively) /* select and multiply_natively in one launch */         \
+  STEP(scale)                      /* beta C where alpha is 0 */                             \
+  STEP(write_special_values)
+
+enum class StepKind : std::uint8_t {
+#define KINTSUGI_STEP(name) name,
+  KINTSUGI_STEPS(KINTSUGI_STEP)
+#undef KINTSUGI_STEP
+};
+
+constexpr std::string_view step_name(StepKind kind) {
+  constexpr std::array names{
+#define KINTSUGI_STEP(name) std::string_view(#name),
+      KINTSUGI_STEPS(KINTSUGI_STEP)
+#undef KINTSUGI_STEP
+  };
+  return names[static_cast<std::size_t>(kind)];
+}
+
+// The program and problem of a candidate, as far as kernels depend on them.
+struct FusedProblem {
+  const SplitRule& split_a;
+  const SplitRule& split_b;
+  const Schedule& schedule;
+  Accumulator accumulator;
+  bool weighted;  // sums are recombined with weights that are powers of two, which do not depend on data
+  ElementType type;
+  std::int64_t m, n, k;
+
+  FormatId format() const { return split_a.format->id; }
+};
+
+// Operands of a fused kernel in host memory. a is m x k, b is n x k: the rows of both are the vectors. Ranges
+// have the scales of the problem's splits.
+template <class T>
+struct FusedProduct {
+  const FusedProblem& problem;
+  MatrixView<const T> a;
+  MatrixView<const T> b;
+  std::span<const VectorRange> rows;
+  std::span<const VectorRange> columns;
+  MatrixView<T> c;
+  T alpha;
+  T beta;
+  std::byte* scratch;  // FusedKernel::scratch_bytes() bytes
+  int threads;
+};
+
+// A kernel that does the work of consecutive steps of a candidate, which it replaces in plans.
+struct FusedKernel {
+  std::string_view name;
+  std::span<const StepKind> steps;  // steps of a block of C that the kernel replaces, in this order
+  bool (*takes)(const FusedProblem& problem);
+  // In host memory, for kernels that begin with `split`. nullptr: the kernel does not take elements of the type.
+  std::size_t (*scratch_bytes)(const FusedProblem& problem, int threads) = nullptr;
+  void (*run_f32)(const FusedProduct<float>& product) = nullptr;
+  void (*run_f64)(const FusedProduct<double>& product) = nullptr;
+  // On a device, for kernels of {multiply, recombine}.
+  void (*launch)(const Queue& queue, const DeviceFusedProduct& product, std::byte* scratch) = nullptr;
+};
+
+}  // namespace kintsugi::core
