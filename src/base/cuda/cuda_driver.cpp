@@ -135,7 +135,18 @@ Context ensure_context() {
   return context;
 }
 
+namespace {
+
+constexpr Device unknown_device = -1;
+constinit thread_local Device known_device = unknown_device;
+
+}  // namespace
+
+KnownDevice::KnownDevice() : before_(known_device) { known_device = current_device(); }
+KnownDevice::~KnownDevice() { known_device = before_; }
+
 Device current_device() {
+  if (known_device != unknown_device) return known_device;
   Device device = 0;
   check(driver().context_device(&device), "cuCtxGetDevice");
   return device;
@@ -161,6 +172,7 @@ int number_of(Device device) {
 }
 
 Device device_in_use() {
+  if (known_device != unknown_device) return known_device;
   Device device = 0;
   return driver().context_device(&device) == 0 ? device : device_at(0);
 }

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <span>
 
 #include "arith/range.hpp"
 #include "arith/residue/complex_residue.hpp"
@@ -25,6 +26,30 @@
 #include "split/tiles.hpp"
 
 namespace kintsugi::core {
+
+// At most one value for each operand of a product.
+template <class T>
+class OfSides {
+ public:
+  OfSides() = default;
+  explicit OfSides(std::span<const T> values) {
+    for (const T& value : values) push_back(value);
+  }
+
+  void push_back(const T& value) { values_[count_++] = value; }
+  T* begin() { return values_; }
+  T* end() { return values_ + count_; }
+  const T* begin() const { return values_; }
+  const T* end() const { return values_ + count_; }
+  T& front() { return values_[0]; }
+  T& back() { return values_[count_ - 1]; }
+  std::size_t size() const { return count_; }
+  bool empty() const { return count_ == 0; }
+
+ private:
+  T values_[2] = {};
+  std::size_t count_ = 0;
+};
 
 // One matrix of each batch item.
 struct DeviceMatrix {

@@ -3,6 +3,7 @@
 #include <complex>
 #include <optional>
 
+#include "base/cuda/cuda_driver.hpp"
 #include "engines/cuda/common/launch_graph.hpp"
 #include "engines/cuda/steps.hpp"
 #include "execute/device/caller.hpp"
@@ -170,6 +171,7 @@ void execute_on_device(const Plan& plan, const Operands& operands, Report& repor
   const Problem& problem = plan.problem;
   const Queue queue = queue_of(plan, operands);
   check_caller(plan, operands, queue);
+  const cuda::KnownDevice known_device;
   cuda::prepare_device();
   const bool empty = problem.m == 0 || problem.n == 0 || problem.batch_count == 0;
   const bool only_scales = problem.k == 0 || (!problem.device_scalars && operands.alpha.is_zero());

@@ -29,18 +29,6 @@ Schedule schedule_to_fit(const Candidate& candidate) {
   return schedule;
 }
 
-// At most one split for each side.
-class Splits {
- public:
-  void add(const DeviceSplit& split) { splits_[count_++] = split; }
-  std::span<DeviceSplit> all() { return {splits_.data(), count_}; }
-  bool empty() const { return count_ == 0; }
-
- private:
-  std::array<DeviceSplit, 2> splits_;
-  std::size_t count_ = 0;
-};
-
 // One side of the call. Its operand may be prepared.
 struct CallSide {
   DeviceMatrix matrix;
@@ -344,7 +332,7 @@ class DeviceRun {
 
   // Makes the side's slices those of the vectors: prepared slices, or those that the split will make which is
   // then added to `splits`. Does nothing if the preceding block had the same vectors.
-  void add_split(CallSide& side, int index, bool finds_ranges, const Interval& vectors, Splits& splits) {
+  void add_split(CallSide& side, int index, bool finds_ranges, const Interval& vectors, OfSides<DeviceSplit>& splits) {
     const Candidate& split_candidate = candidate(index);
     if (split_candidate.checked) side.split_vectors.forget();  // the condition may have changed
     side.has_new_slices = side.split_vectors.replace(vectors.first);
@@ -368,16 +356,16 @@ class DeviceRun {
       split.finds_depth = finds_ranges && accepts_by_mean_depth();
       split.needs_padding = false;
     }
-    splits.add(split);
+    splits.push_back(split);
   }
 
   // Returns the splits for the current block. Where one operand is split after the other, that of the fused
   // kernels begins with A.
-  Splits make_splits(int index, bool finds_ranges) {
+  OfSides<DeviceSplit> make_splits(int index, bool finds_ranges) {
     const std::int64_t per_column = vectors_per_column(plan_, candidate(index));
     const Interval rows{block_.row, block_.rows};
     const Interval columns{per_column * block_.column, per_column * block_.columns};
-    Splits splits;
+    OfSides<DeviceSplit> splits;
     if (is_fused_) add_split(a_, index, finds_ranges, rows, splits);
     add_split(b_, index, finds_ranges, columns, splits);
     if (!is_fused_) add_split(a_, index, finds_ranges, rows, splits);
@@ -386,34 +374,34 @@ class DeviceRun {
 
   void split(const Step& step) {
     recombine_kept_tile(step.candidate);
-    Splits splits = make_splits(step.last_candidate(), step.finds_ranges);
+    OfSides<DeviceSplit> splits = make_splits(step.last_candidate(), step.finds_ranges);
     if (splits.empty()) return;
     if (step.shared > 0) {
       std::array<SplitRule, Plan::max_candidates> rules;
       for (int c = 0; c < step.shared; ++c)
         rules[static_cast<std::size_t>(c)] = candidate(step.candidate + c).program.split_a;
-      return cuda::split_selected(queue_, splits.all(),
+      return cuda::split_selected(queue_, splits,
                                   std::span(rules).first(static_cast<std::size_t>(step.shared)),
                                   selected_moduli(step));
     }
     // A split that always runs clears the counters of products that use them only once.
     if (is_fused_ && step.finds_ranges && items_.count == 1 && covers_all(plan_, blocking_)) {
-      splits.all().front().cleared = memory_.counters;
+      splits.front().cleared = memory_.counters;
       has_cleared_counters_ = true;
     }
-    cuda::split(queue_, splits.all(), condition_of(step));
+    cuda::split(queue_, splits, condition_of(step));
   }
 
   // Finds norms and splits for the first candidate in one step, where the split of every operand can do so:
   // the plan expects it of operands that are not prepared.
   void split_by_norms(const Step& step) {
-    Splits splits = make_splits(step.candidate, /*finds_ranges=*/false);
+    OfSides<DeviceSplit> splits = make_splits(step.candidate, /*finds_ranges=*/false);
     const auto finds_norms = [](const DeviceSplit& split) { return cuda::finds_norms(split); };
-    if (!splits.empty() && std::ranges::all_of(splits.all(), finds_norms))
-      return cuda::split_by_norms(queue_, splits.all(), operands_.scalars, proved_coefficient(plan_),
+    if (!splits.empty() && std::ranges::all_of(splits, finds_norms))
+      return cuda::split_by_norms(queue_, splits, operands_.scalars, proved_coefficient(plan_),
                                   memory_.selections);
     cuda::find_norms(queue_, unprepared(a_), unprepared(b_), operands_.scalars);
-    if (!splits.empty()) cuda::split(queue_, splits.all(), {});
+    if (!splits.empty()) cuda::split(queue_, splits, {});
   }
 
   // Counts the tiles of each operand once, for the report.

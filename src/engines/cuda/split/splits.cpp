@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <array>
-#include <vector>
 
 #include "arith/residue/rounding_errors.hpp"
 #include "base/cuda/cuda_driver.hpp"
@@ -220,8 +219,8 @@ void split_all(const Queue& queue, std::span<const DeviceSplit> splits, const Sp
 }
 
 // Vectors of the splits, for the kernels that find ranges and norms by parts.
-std::vector<VectorsOfSide> sides_of(std::span<const DeviceSplit> splits) {
-  std::vector<VectorsOfSide> sides;
+OfSides<VectorsOfSide> sides_of(std::span<const DeviceSplit> splits) {
+  OfSides<VectorsOfSide> sides;
   for (const DeviceSplit& split : splits) {
     const bool finds_depth = split.finds_depth && split.side.matrix.type == ElementType::f32;
     sides.push_back({split.side, split.first, vectors_of(split), finds_depth, split.rule});
@@ -232,7 +231,7 @@ std::vector<VectorsOfSide> sides_of(std::span<const DeviceSplit> splits) {
 // Finds the unknown ranges of operands whose vectors are shared by several thread blocks, and marks them as
 // known.
 void find_long_ranges(const Queue& queue, std::span<DeviceSplit> splits) {
-  std::vector<DeviceSplit> long_splits;
+  OfSides<DeviceSplit> long_splits;
   for (DeviceSplit& split : splits) {
     const KernelOfKind* kernel = find_kernel(split, /*by_norms=*/false);
     if (split.ranges_known || !choose_traversal(kernel, split).shares_vectors()) continue;
@@ -240,8 +239,8 @@ void find_long_ranges(const Queue& queue, std::span<DeviceSplit> splits) {
     long_splits.back().side.norms = nullptr;  // no depths are needed
     split.ranges_known = true;
   }
-  const std::vector<VectorsOfSide> sides = sides_of(long_splits);
-  if (sides.size() == 2 && sides[0].side.items == sides[1].side.items)
+  OfSides<VectorsOfSide> sides = sides_of(long_splits);
+  if (sides.size() == 2 && sides.begin()->side.items == sides.back().side.items)
     return find_ranges_by_parts(queue, sides, {});
   for (const VectorsOfSide& side : sides) find_ranges_by_parts(queue, {&side, 1}, {});
 }
@@ -285,8 +284,8 @@ void split_by_norms(const Queue& queue, std::span<const DeviceSplit> splits, con
   const SplitCall call{.alpha = alpha_of(scalars, splits.front().side, splits.front().side),
                        .norms = {coefficient, &selection->ruled_out}};
   clear(queue, &selection->ruled_out, sizeof(selection->ruled_out));
-  std::vector<DeviceSplit> whole_splits;  // kernels that hold whole vectors find the norms themselves
-  std::vector<DeviceSplit> long_splits;   // several thread blocks share a vector
+  OfSides<DeviceSplit> whole_splits;  // kernels that hold whole vectors find the norms themselves
+  OfSides<DeviceSplit> long_splits;   // several thread blocks share a vector
   for (DeviceSplit split : splits) {
     split.ranges_known = false;  // these splits find them, whatever later steps will know
     const KernelOfKind* kernel = find_kernel(split, /*by_norms=*/true);
@@ -294,7 +293,7 @@ void split_by_norms(const Queue& queue, std::span<const DeviceSplit> splits, con
   }
   split_all(queue, whole_splits, call);
   if (long_splits.empty()) return;
-  const std::vector<VectorsOfSide> sides = sides_of(long_splits);
+  OfSides<VectorsOfSide> sides = sides_of(long_splits);
   find_ranges_by_parts(queue, sides, call.alpha);
   find_norms_by_parts(queue, sides, call.alpha, call.norms);
   for (DeviceSplit& split : long_splits) split.ranges_known = true;
@@ -309,7 +308,7 @@ void split(const Queue& queue, std::span<const DeviceSplit> splits, const Device
   if (!splits.empty() && splits.front().rule->strassen) return split_strassen(queue, splits, condition);
   if (!splits.empty() && splits.front().rule->kind == SplitKind::tiles)
     return pack_tiles(queue, splits, condition);
-  std::vector<DeviceSplit> with_ranges(splits.begin(), splits.end());
+  OfSides<DeviceSplit> with_ranges(splits);
   find_long_ranges(queue, with_ranges);
   split_all(queue, with_ranges, {condition});
 }
@@ -343,7 +342,7 @@ void split_selected(const Queue& queue, std::span<const DeviceSplit> splits, std
   if (std::all_of(splits.begin(), splits.end(), streams))
     return split_all(queue, splits, {.rules = stream_rules(rules, selected)});
   for (const SplitRule& rule : rules) {
-    std::vector<DeviceSplit> splits_of_candidate(splits.begin(), splits.end());
+    OfSides<DeviceSplit> splits_of_candidate(splits);
     for (DeviceSplit& split : splits_of_candidate) {
       split.rule = &rule;
       split.slices.count = rule.slices;
