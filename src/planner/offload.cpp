@@ -13,7 +13,7 @@
 #include "engines/cuda/steps.hpp"
 #include "engines/cuda/transfers.hpp"
 #include "engines/registry.hpp"
-#include "planner/candidates/device.hpp"
+#include "planner/choice.hpp"
 #include "planner/memory.hpp"
 #include "planner/problem.hpp"
 
@@ -371,7 +371,7 @@ struct OffloadTimes {
   double device = 0;  // 0: the device was never measured
 };
 
-OffloadTimes expected_offload_times(const Plan& host, const Plan& device) {
+OffloadTimes expected_offload_times(const Plan& host) {
   // These constants are assumed, not measured, so that equal calls are always computed by the same engine:
   // the rate of a PCIe 4 slot in one direction, and the time of a call without copies and products.
   constexpr double copied_bytes_per_second = 20e9;
@@ -395,9 +395,9 @@ OffloadTimes expected_offload_times(const Plan& host, const Plan& device) {
 }
 
 // Returns the reason why the policy auto leaves the call on the host; empty if there is none.
-std::string obstacle_of_time(const Plan& host, const Plan& device) {
+std::string obstacle_of_time(const Plan& host) {
   constexpr double max_time_ratio = 0.8;
-  const OffloadTimes times = expected_offload_times(host, device);
+  const OffloadTimes times = expected_offload_times(host);
   if (times.device == 0) return "the device was never measured: `kintsugi calibrate` makes its profile";
   if (times.device < max_time_ratio * times.host) return {};
   return fmt::format("the host is expected to take {:.3g} ms and the device {:.3g} ms", 1e3 * times.host,
@@ -414,7 +414,7 @@ std::string make_offloaded_plan(const Plan& host, const Engine& engine, Plan& de
   problem.batch_kind = BatchKind::strided;  // as strips have the items
   device = without_strassen(make_device_plan(problem, host.settings, engine));
   if (std::string reason = obstacle_of_plan(device); !reason.empty()) return reason;
-  return host.request.offload == Offload::automatic ? obstacle_of_time(host, device) : "";
+  return host.request.offload == Offload::automatic ? obstacle_of_time(host) : "";
 }
 
 }  // namespace

@@ -13,12 +13,8 @@
 #include "engines/cuda/steps.hpp"
 #include "engines/engine.hpp"
 #include "engines/registry.hpp"
-#include "planner/candidates/candidates.hpp"
-#include "planner/candidates/checked.hpp"
-#include "planner/candidates/device.hpp"
-#include "planner/candidates/expected_times.hpp"
-#include "planner/candidates/named.hpp"
-#include "planner/candidates/reproducible.hpp"
+#include "planner/choice.hpp"
+#include "planner/expected_times.hpp"
 #include "planner/memory.hpp"
 #include "planner/offload.hpp"
 #include "planner/problem.hpp"
@@ -108,48 +104,6 @@ const Engine& select_engine(const Problem& problem, const std::string& name,
          engine->largest_size(), size);
   }
   return *engine;
-}
-
-[[noreturn]] void fail_unreachable(const Plan& plan) {
-  const Problem& problem = plan.problem;
-  fail(Status::contract_unreachable,
-       "accuracy \"{}\" allows {:.3g} of |A||B| at k = {}; under policy \"{}\" no program for {} operands on "
-       "engine {} is proved to give that (the native product is proved for {:.3g})",
-       plan.accuracy_text(), plan.contract.coefficient, problem.k, plan.settings[SettingId::policy].value,
-       element_type_name(problem.type, problem.complex), plan.engine->name(),
-       native_coefficient(problem.type, problem.products()));
-}
-
-// Returns the checked candidates if the contract needs them and the policy allows them; else none.
-std::vector<Candidate> checked_by_policy(const Plan& plan) {
-  const bool must_emulate =
-      plan.request.policy == Policy::emulate || !native_meets(plan.contract, plan.problem);
-  if (plan.request.policy == Policy::native || !(must_emulate || plan.problem.type == OperandType::dd))
-    return {};
-  if (!needs_checks(plan)) return {};
-  std::vector<Candidate> chain = checked_emulations(plan);
-  return must_emulate || beats_native_double_double(plan, chain) ? chain : std::vector<Candidate>{};
-}
-
-void select_candidates(Plan& plan) {
-  if (plan.request.is_reproducible()) {
-    plan.candidates = reproducible_candidates(plan);
-    return;
-  }
-  if (!plan.request.scheme.empty()) {
-    plan.candidates = {named_candidate(plan)};
-    return;
-  }
-  plan.candidates = checked_by_policy(plan);
-  if (!plan.candidates.empty()) return;
-  if (!plan.engine->is_device()) {
-    plan.candidates = host_candidates(plan);
-  } else if (native_meets(plan.contract, plan.problem)) {
-    DeviceFallbackChain chain = device_candidates(plan);
-    plan.candidates = std::move(chain.candidates);
-    plan.candidate_when_prepared = std::move(chain.candidate_when_prepared);
-  }
-  if (plan.candidates.empty()) fail_unreachable(plan);
 }
 
 // Returns the seconds that the first candidate is expected to take on one thread; 0 if the candidate is
@@ -247,8 +201,7 @@ Plan plan_with(const Problem& problem, const Settings& given, const Allocator& a
     plan.context = cuda::current_context();
   }
   plan.contract = contract_of(plan.request, problem);
-  select_candidates(plan);
-  multiply_by_strassen_if_faster(plan);
+  choose_candidates(plan);
   limit_threads(plan);
   set_workspace(plan);
   return plan;

@@ -1,12 +1,12 @@
 // Tests the cost model against its own constants, and what the policy auto decides by it.
-#include "planner/candidates/expected_times.hpp"
+#include "planner/expected_times.hpp"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 
 #include "engines/registry.hpp"
-#include "planner/candidates/candidates.hpp"
+#include "planner/candidates.hpp"
 #include "planner/plan.hpp"
 #include "schemes/bound.hpp"
 

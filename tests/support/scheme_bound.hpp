@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "engines/registry.hpp"
-#include "planner/candidates/candidates.hpp"
+#include "planner/candidates.hpp"
 #include "planner/plan.hpp"
 #include "schemes/bound.hpp"
 #include "schemes/program.hpp"

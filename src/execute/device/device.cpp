@@ -10,7 +10,7 @@
 #include "execute/device/memory.hpp"
 #include "execute/device/prepare.hpp"
 #include "execute/device/steps.hpp"
-#include "planner/candidates/device.hpp"
+#include "planner/choice.hpp"
 #include "planner/device_call.hpp"
 #include "planner/memory.hpp"
 #include "planner/steps.hpp"
@@ -131,7 +131,7 @@ DeviceBuffer allocate_in_queue(const Plan& plan, const Queue& queue, std::size_t
 }
 
 // Sets the handle's report to zero in stream order.
-void clear_report(const Plan& plan, const Operands& operands, const Queue& queue) {
+void clear_report(const Operands& operands, const Queue& queue) {
   if (operands.device_report != nullptr) cuda::clear(queue, operands.device_report, sizeof(LongDeviceReport));
 }
 
@@ -153,7 +153,7 @@ void run(const Plan& plan, const Operands& operands, const Queue& queue, Report&
   const Workspace workspace(allocates ? memory.pointer() : operands.workspace, report.workspace_bytes);
   const DeviceOperands on_device = operands_of(plan, operands);
   const bool selection_overwrites_report = begins_with_selection(plan);
-  if (!selection_overwrites_report) clear_report(plan, operands, queue);
+  if (!selection_overwrites_report) clear_report(operands, queue);
   if (plan.is_native()) return multiply_natively(plan, on_device, queue, report.blocking, workspace);
   const bool is_as_planned = report.blocking == plan.blocking;
   const std::vector<Step> smaller = is_as_planned ? std::vector<Step>{} : make_steps(plan, report.blocking);
@@ -177,10 +177,10 @@ void execute_on_device(const Plan& plan, const Operands& operands, Report& repor
   const bool only_scales = problem.k == 0 || (!problem.device_scalars && operands.alpha.is_zero());
   if (empty) {
     if (operands.device_report == nullptr) return;
-    clear_report(plan, operands, queue);
+    clear_report(operands, queue);
   } else if (only_scales) {
     report.items_scaled = problem.batch_count;
-    clear_report(plan, operands, queue);
+    clear_report(operands, queue);
     scale_all(plan, operands_of(plan, operands), queue);
   } else {
     if (plan.is_native()) report.items[0] = problem.batch_count;

@@ -10,7 +10,7 @@
 #include "execute/device/caller.hpp"
 #include "execute/device/memory.hpp"
 #include "execute/host/operand.hpp"
-#include "planner/candidates/named.hpp"
+#include "planner/named_candidate.hpp"
 #include "planner/memory.hpp"
 
 namespace kintsugi::core {

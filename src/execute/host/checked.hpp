@@ -9,7 +9,7 @@
 #include "execute/blocks.hpp"
 #include "execute/host/acceptance.hpp"
 #include "execute/host/operand.hpp"
-#include "planner/candidates/expected_times.hpp"
+#include "planner/expected_times.hpp"
 #include "recombine/exact_sums.hpp"
 #include "recombine/residues.hpp"
 #include "schemes/bound.hpp"

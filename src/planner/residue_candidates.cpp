@@ -1,14 +1,19 @@
-#include "planner/candidates/checked.hpp"
+#include "planner/residue_candidates.hpp"
 
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <optional>
 
 #include "arith/residue/residue.hpp"
+#include "base/status.hpp"
 #include "engines/cuda/steps.hpp"
-#include "planner/candidates/candidates.hpp"
+#include "planner/candidates.hpp"
+#include "planner/limits.hpp"
 #include "planner/problem.hpp"
 #include "schemes/bound.hpp"
+#include "schemes/int52.hpp"
+#include "schemes/ozaki2.hpp"
 #include "schemes/superaccumulator.hpp"
 
 namespace kintsugi::core {
@@ -70,21 +75,17 @@ ScaleRule exact_scales(const Problem& problem) {
 // Returns the numbers of moduli of the checked candidates of `exact` on a device. `first` moduli give 15 more
 // bits than a single product needs; one fewer suffices with scales by norms. Each further modulus divides the
 // number of open elements by 8 to 100. 16 further moduli serve vectors with elements some fifty binades deep.
-// The launches of a candidate that exits early take 12 us, so shorter products have fewer candidates. The
-// shortest products have a single candidate with three more moduli: these cost less than the exact sums of
-// the elements that would be open without them.
+// Shorter products have fewer candidates (planner/limits.hpp). The shortest have a single candidate with three
+// more moduli: these cost less than the exact sums of the elements that would be open without them.
 std::vector<int> exact_moduli(const Plan& plan, int first) {
-  constexpr double short_products = 0x1p28;
-  constexpr double moderate_products = 0x1p31;
-  constexpr double long_products = 0x1p33;
   const Problem& problem = plan.problem;
   const double parts = problem.complex ? 2 : 1;
   const double products = static_cast<double>(problem.m) * static_cast<double>(problem.vectors_b()) *
                           static_cast<double>(problem.k) * parts;
   if (exact_scales(problem) == ScaleRule::norm) --first;
-  if (products < short_products) return {first + 3};
-  if (products < moderate_products) return {first, first + 4};
-  if (products < long_products) return {first, first + 4, first + 16};
+  if (products < limits::one_checked_candidate) return {first + 3};
+  if (products < limits::two_checked_candidates) return {first, first + 4};
+  if (products < limits::three_checked_candidates) return {first, first + 4, first + 16};
   // The fast split of FP32 elements makes integers of at most 62 bits, which need no more than 4 further
   // moduli; that of FP64 elements with scales by norms makes integers of at most 93 bits.
   if (problem.type == OperandType::f32) return {first, first + 2, first + 4, first + 16};
@@ -93,12 +94,10 @@ std::vector<int> exact_moduli(const Plan& plan, int first) {
   return {first, first + 2, std::max(first + 3, std::min(first + 5, most)), first + 16};
 }
 
-// True if C has few elements and k is long. Slices are stored in tiles of 128 vectors, so few long vectors
-// would take gigabytes of padding.
+// True if C has few elements and k is long.
 bool is_few_long_sums(const Problem& problem) {
-  constexpr std::int64_t few = 1024;
-  constexpr std::int64_t long_sum = 65536;
-  return problem.products() >= long_sum && problem.m <= few && problem.vectors_b() <= few &&
+  constexpr std::int64_t few = limits::few_elements;
+  return problem.products() >= limits::long_sum && problem.m <= few && problem.vectors_b() <= few &&
          problem.m * problem.vectors_b() <= few;
 }
 
@@ -208,6 +207,116 @@ std::vector<Candidate> checked_emulations(const Plan& plan) {
   std::vector<Candidate> chain;
   if (!is_few_long_sums(plan.problem)) chain = checked_products(plan);
   if (const auto last = offered(plan, schemes::superaccumulator)) chain.push_back(*last);
+  return chain;
+}
+
+// ---------------------------------------------------------------- reproducible
+
+namespace {
+
+constexpr SplitRule grid = schemes::int52.program.split_a;
+constexpr int grid_bits = grid.top_exponent + 1;
+
+void check_request(const Plan& plan) {
+  const std::string& scheme = plan.request.scheme;
+  if (plan.engine->is_device()) {
+    fail(Status::not_supported,
+         "engine {} does not compute reproducible products; the engines reference and cpu do",
+         plan.engine->name());
+  }
+  if (plan.request.policy == Policy::native) {
+    fail(Status::contract_unreachable,
+         "accuracy \"reproducible\" and policy \"native\" contradict each other: the bits of native products "
+         "depend on engine and threads");
+  }
+  if (!scheme.empty() && scheme != schemes::int52.name && scheme != schemes::ozaki2.name) {
+    fail(
+        Status::contract_unreachable,
+        "scheme = \"{}\" and accuracy = \"reproducible\" contradict each other; the schemes int52 and ozaki2 "
+        "multiply on its grid",
+        scheme);
+  }
+}
+
+// Returns the largest integer e with 2^e < limit.
+int exponent_below(double limit) {
+  const int exponent = std::ilogb(limit);
+  return std::ldexp(1.0, exponent) < limit ? exponent : exponent - 1;
+}
+
+// Returns the acceptance by exponents. It proves the contract as follows. L_i is the largest exponent of row
+// i, so |a_ip| < 2^(L_i + 1). The unit of row i on the grid is u_i <= 2^(1 - top + L_i), since the scale
+// belongs to an exponent that is at most L_i + 1. L_j and v_j are the same for column j.
+//
+// The product of two rounded non-zero elements differs from the product of the elements by at most
+//
+//   u_i / 2 |b_pj| + v_j / 2 |a_ip| + u_i v_j / 4.
+//
+// - Mean depth: the sum over `pairs` such products loses less than pairs * 2^(2 - top + L_i + L_j) (1 +
+//   2^-top), and |A||B| is at least pairs * 2^(L_i + L_j - depth) (are_within_depth()).
+// - Dynamic range: an element is at least 2^-range of the largest element of its vector, so each product
+//   loses at most 2^(1 - top + range) (1 + 2^-top) |a_ip||b_pj|.
+//
+// The last rounding adds u. The factor 1 + 2^-top may be ignored: coefficients are integers times u, so a
+// strict comparison has the same result with the factor.
+Acceptance acceptance_of(const Plan& plan) {
+  const double allowed = plan.contract.coefficient - unit_roundoff(plan.problem.type);
+  Acceptance acceptance;
+  acceptance.dynamic_range = exponent_below(allowed) + grid.top_exponent - 1;
+  acceptance.mean_depth = exponent_below(allowed) + grid.top_exponent - 2;
+  return acceptance;
+}
+
+// Returns the candidate by residues, with enough moduli to represent sums of k products of the grid's
+// integers; nothing if all moduli are not enough.
+std::optional<Candidate> by_residues(const Plan& plan) {
+  const auto k = static_cast<std::uint64_t>(std::max<std::int64_t>(plan.problem.products(), 1));
+  const int bits = 2 * grid_bits + static_cast<int>(std::bit_width(k - 1));
+  int count = 2;
+  while (count < max_moduli && residue_bits(count) < bits) ++count;
+  if (residue_bits(count) < bits) return std::nullopt;
+  auto candidate = offered(plan, ozaki2_variant(count, ScaleRule::exponent));
+  if (!candidate) return std::nullopt;
+  candidate->program.split_a.top_exponent = candidate->program.split_b.top_exponent = grid.top_exponent;
+  candidate->program.scales_as_words = true;
+  return candidate;
+}
+
+std::optional<Candidate> grid_candidate(const Plan& plan) {
+  const std::string& scheme = plan.request.scheme;
+  auto words = scheme == schemes::ozaki2.name ? std::nullopt : offered(plan, schemes::int52);
+  auto residues = scheme == schemes::int52.name ? std::nullopt : by_residues(plan);
+  if (!words || !residues) return words ? words : residues;
+  const bool has_fast_words = plan.engine->relative_rate(grid.format->id) >= limits::rate_of_fast_words;
+  const bool takes_words = has_fast_words || relative_cost(*plan.engine, words->program) <=
+                                                 relative_cost(*plan.engine, residues->program);
+  return takes_words ? words : residues;
+}
+
+// Returns the candidates of `exact`. If a plan does not take all of them after the grid, the third is left
+// out: it has just one modulus more than the second. All candidates give the same bits.
+std::vector<Candidate> exact_candidates(const Plan& plan) {
+  Plan exact_plan = plan;
+  exact_plan.contract = {.accuracy = {Accuracy::Kind::exact}};
+  std::vector<Candidate> chain = checked_emulations(exact_plan);
+  constexpr std::size_t too_many = 5;
+  if (chain.size() == too_many) chain.erase(chain.begin() + 2);
+  return chain;
+}
+
+}  // namespace
+
+std::vector<Candidate> reproducible_candidates(const Plan& plan) {
+  check_request(plan);
+  std::vector<Candidate> chain = exact_candidates(plan);
+  if (plan.problem.type == OperandType::dd) return chain;
+  const auto candidate = grid_candidate(plan);
+  if (!candidate) {
+    fail(Status::not_supported, "engine {} does not multiply reproducibly by scheme {}", plan.engine->name(),
+         plan.request.scheme.empty() ? "int52 or ozaki2" : plan.request.scheme);
+  }
+  chain.insert(chain.begin(), *candidate);
+  chain.front().acceptance = acceptance_of(plan);
   return chain;
 }
 

@@ -1,4 +1,4 @@
-#include "planner/candidates/device.hpp"
+#include "planner/choice.hpp"
 
 #include <algorithm>
 #include <numeric>
@@ -8,12 +8,15 @@
 
 #include "engines/cuda/select/selected_moduli.hpp"
 #include "engines/cuda/steps.hpp"
-#include "planner/candidates/candidates.hpp"
-#include "planner/candidates/checked.hpp"
-#include "planner/candidates/expected_times.hpp"
+#include "base/status.hpp"
+#include "planner/candidates.hpp"
+#include "planner/expected_times.hpp"
+#include "planner/limits.hpp"
 #include "planner/memory.hpp"
+#include "planner/named_candidate.hpp"
 #include "planner/plan.hpp"
 #include "planner/problem.hpp"
+#include "planner/residue_candidates.hpp"
 #include "planner/steps.hpp"
 #include "schemes/bound.hpp"
 #include "schemes/mixpert.hpp"
@@ -26,7 +29,6 @@ namespace {
 
 // Returns the candidate with products by Strassen's algorithm, if it is expected to take less time so.
 std::optional<Candidate> faster_by_strassen(const Plan& plan, const Candidate& candidate) {
-  constexpr double max_time_ratio = 0.955;  // a larger workspace may have to be mapped for every call
   const Problem& problem = plan.problem;
   if (!candidate.acceptance.by_norms() || candidate.checked ||
       !cuda::takes_strassen(element_type(problem), candidate.program.split_a))
@@ -35,7 +37,7 @@ std::optional<Candidate> faster_by_strassen(const Plan& plan, const Candidate& c
   schemes::multiply_by_strassen(divided.program);
   const auto time = expected_device_times(plan, candidate);
   const auto divided_time = expected_device_times(plan, divided);
-  if (!time || !divided_time || divided_time->emulated > max_time_ratio * time->emulated) return std::nullopt;
+  if (!time || !divided_time || divided_time->emulated > limits::max_time_ratio_of_strassen * time->emulated) return std::nullopt;
   return divided;
 }
 
@@ -49,6 +51,12 @@ Plan without_strassen(Plan plan) {
   return plan;
 }
 
+namespace {
+
+// Changes the plan's candidates that norms prove to products by Strassen's algorithm, if these are expected to
+// take less time. No bit of C changes. Candidates are unchanged if operands are prepared, since slices of
+// prepared operands are not divided, if lines of A or B are not aligned, and if the workspace would not hold
+// the slices of whole operands.
 void multiply_by_strassen_if_faster(Plan& plan) {
   const Problem& problem = plan.problem;
   // Splits of lines that are not aligned lose more time than the products gain.
@@ -65,8 +73,6 @@ void multiply_by_strassen_if_faster(Plan& plan) {
   if (limit != 0 && workspace_bytes(plan, {problem.m, problem.n}) > limit)
     plan = without_strassen(std::move(plan));
 }
-
-namespace {
 
 constexpr const Scheme* levels[] = {&schemes::mixpert_1, &schemes::mixpert_2, &schemes::mixpert_3,
                                     &schemes::mixpert_4, &schemes::mixpert_full};
@@ -118,9 +124,6 @@ bool is_empty(const Problem& problem) {
 // may be the same.
 std::optional<Candidate> level_that_pays(const Plan& plan, const Candidate& fastest,
                                          const Candidate& second) {
-  // Number of refusals that are expected for each acceptance. Real numbers rarely have a range of only a few
-  // binades: of 2^20 uniform numbers the least is about 20 binades below the largest.
-  constexpr double refusals = 3;
   if (is_empty(plan.problem)) return std::nullopt;
   const auto level = fastest_proved_level(plan);
   const auto time = expected_device_times(plan, fastest);
@@ -133,8 +136,14 @@ std::optional<Candidate> level_that_pays(const Plan& plan, const Candidate& fast
       level->times.emulated - expected_device_times(plan, level->candidate, Slicing::both_prepared)->emulated;
   const double second_time = expected_device_times(plan, second, Slicing::none_prepared)->emulated;
   const double lost = splits + second_time - time->emulated;
-  return saved > refusals * lost ? std::optional(level->candidate) : std::nullopt;
+  return saved > limits::refusals_of_level * lost ? std::optional(level->candidate) : std::nullopt;
 }
+
+// A fallback chain, and Plan::candidate_when_prepared.
+struct Chain {
+  std::vector<Candidate> candidates;
+  std::optional<Candidate> candidate_when_prepared;
+};
 
 // Emulations of a fallback chain: first `by_mean_depth`, if there is one, then `others`. Only one of
 // `by_mean_depth` and a level of MixPert, which is then the first of `others`, is in a chain.
@@ -154,25 +163,14 @@ double multiply_adds(const Problem& problem) {
          parts * parts;
 }
 
-// Shorter products have a single emulation: the kernels of others, which exit early, take too much of their
-// time.
-constexpr double short_products = 0x1p31;
-
 // Returns for each candidate for FP64 how many moduli it has more than the first, where candidates have
-// kernels of their own. The first has as many moduli as norms need for most operands. A candidate that is not
-// selected costs the launches of its kernels, 7 us at n = 1024 and 15 us at 4096, so that short products have
-// few; with still more moduli they take longer than the native product. Sixteen moduli take a tenth less time
-// than seventeen, whose integers have three limbs. They are a candidate if C is one block, since each block
-// of C costs the launches once more. For the longest products it pays to accept operands of wider range.
+// kernels of their own. The first has as many moduli as norms need for most operands.
 std::vector<int> more_moduli(const Problem& problem) {
-  constexpr double medium_products = 0x1p36;
-  constexpr double long_products = 0x1p38;
-  constexpr double elements_of_tile = 0x1p24;
   const double elements = static_cast<double>(problem.m) * static_cast<double>(problem.n);
   const double products = multiply_adds(problem);
-  if (products < short_products) return {0};
-  if (products >= long_products) return {0, 2, 4};
-  if (products < medium_products || elements > elements_of_tile) return {0, 2};
+  if (products < limits::short_products) return {0};
+  if (products >= limits::long_products) return {0, 2, 4};
+  if (products < limits::medium_products || elements > limits::elements_of_tile) return {0, 2};
   return {0, 1, 2};
 }
 
@@ -197,7 +195,7 @@ std::vector<Candidate> norm_emulations_with_shared_kernels(const Plan& plan) {
 
 Emulations emulations_by_norms(const Plan& plan) {
   std::vector<Candidate> chain;
-  if (multiply_adds(plan.problem) >= short_products) chain = norm_emulations_with_shared_kernels(plan);
+  if (multiply_adds(plan.problem) >= limits::short_products) chain = norm_emulations_with_shared_kernels(plan);
   if (chain.empty()) chain = norm_emulations(plan, more_moduli(plan.problem));
   return {.by_mean_depth = std::nullopt, .others = std::move(chain)};
 }
@@ -215,7 +213,6 @@ bool rescales(const Schedule& schedule) {
 // operands of moderate mean depths. (Schemes with rescaled terms take longer but accept wider dynamic
 // ranges.)
 std::optional<Candidate> fastest_at_depth(const Plan& plan) {
-  constexpr int min_depth = 8;  // uniformly and normally distributed numbers have less
   std::optional<Candidate> fastest;
   for (const Scheme* scheme : all_schemes()) {
     const auto candidate = offered(plan, with_window(*scheme, plan.problem.type));
@@ -223,7 +220,7 @@ std::optional<Candidate> fastest_at_depth(const Plan& plan) {
     auto proof = prove(plan, *candidate);
     if (!proof) continue;
     proof->candidate.acceptance.mean_depth = proved_depth(plan, *candidate);
-    if (proof->candidate.acceptance.mean_depth < min_depth) continue;
+    if (proof->candidate.acceptance.mean_depth < limits::min_mean_depth) continue;
     if (!fastest ||
         relative_cost(*plan.engine, candidate->program) < relative_cost(*plan.engine, fastest->program))
       fastest = proof->candidate;
@@ -358,8 +355,8 @@ void drop_unreliable_mean_depths(std::vector<Candidate>& chain) {
 
 // Returns the emulations as a chain. `for_prepared`: the candidate by which operands are prepared, which is
 // others.front() before candidates were dropped.
-DeviceFallbackChain chain_of(Emulations emulations, const Candidate& for_prepared) {
-  DeviceFallbackChain result{.candidates = std::move(emulations.others), .candidate_when_prepared = {}};
+Chain chain_of(Emulations emulations, const Candidate& for_prepared) {
+  Chain result{.candidates = std::move(emulations.others), .candidate_when_prepared = {}};
   if (emulations.by_mean_depth) {
     result.candidates.insert(result.candidates.begin(), *emulations.by_mean_depth);
     result.candidate_when_prepared = for_prepared;
@@ -371,7 +368,7 @@ DeviceFallbackChain chain_of(Emulations emulations, const Candidate& for_prepare
 // Returns the emulations if they are expected to be faster than native. Otherwise returns a chain without
 // emulations, which still has the candidate for prepared operands: emulation may be faster in a later call
 // that saves the split. Returns an empty chain if the device's times were not measured.
-DeviceFallbackChain faster_emulations(const Plan& plan, Emulations chain) {
+Chain faster_emulations(const Plan& plan, Emulations chain) {
   const Problem& problem = plan.problem;
   if (std::min({problem.m, problem.n, problem.k, problem.batch_count}) == 0) return {};
   const Candidate for_prepared = chain.others.front();
@@ -390,7 +387,8 @@ DeviceFallbackChain faster_emulations(const Plan& plan, Emulations chain) {
   return chain_of(std::move(chain), for_prepared);
 }
 
-DeviceFallbackChain emulations_by_policy(const Plan& plan) {
+// Returns the emulations of a device that no element of C needs to check, as the policy allows them.
+Chain emulations_on_device(const Plan& plan) {
   if (plan.request.policy == Policy::native) return {};
   Emulations chain = plan.problem.type == OperandType::f32 ? emulations_of(plan)
                      : has_native_fallback(plan)           ? emulations_by_norms(plan)
@@ -401,16 +399,86 @@ DeviceFallbackChain emulations_by_policy(const Plan& plan) {
   return chain_of(std::move(chain), for_prepared);
 }
 
+// Returns the native candidate. On the host it has a fixed order under the policy emulate; native products of
+// double-double numbers, and all native products of the reference engine, always have one. On a device a kernel
+// of Kintsugi multiplies after emulations, since a call of the vendor library cannot be conditional.
+Candidate native_after(const Plan& plan, const std::vector<Candidate>& emulations) {
+  Candidate native{.acceptance = accepts_all};
+  native.fixed_order = plan.engine->is_device()
+                           ? !emulations.empty()
+                           : plan.request.policy == Policy::emulate || plan.problem.type == OperandType::dd ||
+                                 plan.engine->native_order_is_fixed();
+  return native;
+}
+
+// Returns the emulations of an engine of the host that no element of C needs to check. If native follows, the
+// policy automatic leaves out those that are not expected to be faster.
+Chain emulations_on_host(const Plan& plan, bool native_follows) {
+  const Policy policy = plan.request.policy;
+  if (policy == Policy::native) return {};
+  return {.candidates =
+              proved_emulations(plan, {.include_slower = policy == Policy::emulate || !native_follows,
+                                       .native_follows = native_follows}),
+          .candidate_when_prepared = {}};
+}
+
+// True if the checked candidates `chain` are expected to be faster than the native double-double product.
+// Compares only the times of products; splits and recombination take little time. On one core of a Zen 4 at n
+// = 1024, FP64 by 16 residues reached 8.7 GFLOP/s (lab/results/log), so 30 residues are expected to reach
+// about 4.6. The native double-double loop reached 4.3.
+bool beats_native_double_double(const Plan& plan, const std::vector<Candidate>& chain) {
+  const Problem& problem = plan.problem;
+  if (problem.type != OperandType::dd ||
+      std::min({problem.m, problem.n, problem.k}) < limits::min_double_double_size)
+    return false;
+  return relative_cost(*plan.engine, chain.front().program) < plan.engine->native_double_double_time_ratio();
+}
+
+// Returns the checked candidates if the contract needs them and the policy allows them; else none.
+std::vector<Candidate> checked_by_policy(const Plan& plan) {
+  const bool must_emulate =
+      plan.request.policy == Policy::emulate || !native_meets(plan.contract, plan.problem);
+  if (plan.request.policy == Policy::native || !(must_emulate || plan.problem.type == OperandType::dd))
+    return {};
+  if (!needs_checks(plan)) return {};
+  std::vector<Candidate> chain = checked_emulations(plan);
+  return must_emulate || beats_native_double_double(plan, chain) ? chain : std::vector<Candidate>{};
+}
+
+[[noreturn]] void fail_unreachable(const Plan& plan) {
+  const Problem& problem = plan.problem;
+  fail(Status::contract_unreachable,
+       "accuracy \"{}\" allows {:.3g} of |A||B| at k = {}; under policy \"{}\" no program for {} operands on "
+       "engine {} is proved to give that (the native product is proved for {:.3g})",
+       plan.accuracy_text(), plan.contract.coefficient, problem.k, plan.settings[SettingId::policy].value,
+       element_type_name(problem.type, problem.complex), plan.engine->name(),
+       native_coefficient(problem.type, problem.products()));
+}
+
+Chain eligible_candidates(const Plan& plan) {
+  if (plan.request.is_reproducible()) return {reproducible_candidates(plan), {}};
+  if (!plan.request.scheme.empty()) return {{named_candidate(plan)}, {}};
+  if (std::vector<Candidate> checked = checked_by_policy(plan); !checked.empty())
+    return {std::move(checked), {}};
+  const bool native_follows = native_meets(plan.contract, plan.problem);
+  Chain chain;
+  if (!plan.engine->is_device()) {
+    chain = emulations_on_host(plan, native_follows);
+  } else if (native_follows) {
+    chain = emulations_on_device(plan);
+  }
+  if (native_follows) chain.candidates.push_back(native_after(plan, chain.candidates));
+  if (chain.candidates.empty()) fail_unreachable(plan);
+  return chain;
+}
+
 }  // namespace
 
-DeviceFallbackChain device_candidates(const Plan& plan) {
-  DeviceFallbackChain chain = emulations_by_policy(plan);
-  Candidate native{.acceptance = accepts_all};
-  // After emulations, a kernel of Kintsugi multiplies natively: a call of the vendor library cannot be
-  // conditional.
-  native.fixed_order = !chain.candidates.empty();
-  chain.candidates.push_back(native);
-  return chain;
+void choose_candidates(Plan& plan) {
+  Chain chain = eligible_candidates(plan);
+  plan.candidates = std::move(chain.candidates);
+  plan.candidate_when_prepared = std::move(chain.candidate_when_prepared);
+  multiply_by_strassen_if_faster(plan);
 }
 
 }  // namespace kintsugi::core

@@ -1,6 +1,7 @@
-#include "planner/candidates/expected_times.hpp"
+#include "planner/expected_times.hpp"
 
-#include "planner/candidates/candidates.hpp"
+#include "planner/candidates.hpp"
+#include "planner/limits.hpp"
 #include "planner/problem.hpp"
 #include "planner/steps.hpp"
 #include "split/slices.hpp"
@@ -118,12 +119,9 @@ std::optional<DeviceTimes> expected_device_times(const Plan& plan, const Candida
 }
 
 bool precedes_native(const Plan& plan, const Candidate& candidate) {
-  // Measured on an H200: the kernel of the native candidate takes 1.1 to 1.3 times as long as cuBLAS for
-  // n = 2048 to 8192 (lab/results/log/2026-11-27-any-number-of-moduli.md), and emulations take up to 1.15
-  // times as long as expected below 2048. Circumstances must not change which candidates a chain has.
-  constexpr double max_time_ratio = 1.04;
+  // Circumstances must not change which candidates a chain has.
   const auto times = times_of(plan, candidate, Circumstances{});
-  return !times || times->emulated < max_time_ratio * times->native;
+  return !times || times->emulated < limits::max_time_ratio_of_later * times->native;
 }
 
 }  // namespace kintsugi::core

@@ -77,16 +77,7 @@ struct EmulationFilter {
 
 // Returns the emulations that are proved to meet the contract and pass the filter, cheapest first. On a
 // device those with exponents per tile are not among them: whether one of them pays depends on the shape
-// (candidates/device.cpp).
+// (planner/choice.cpp).
 std::vector<Candidate> proved_emulations(const Plan& plan, EmulationFilter filter);
-
-// True if the checked candidates `chain` are expected to be faster than the native double-double product.
-bool beats_native_double_double(const Plan& plan, const std::vector<Candidate>& chain);
-
-// Returns the fallback chain of an engine of the host under a policy: the emulations that are proved to meet
-// the contract, followed by native if native meets the
-// contract. If native follows, the policy automatic leaves out emulations that are not expected to be faster.
-// Returns an empty chain if nothing meets the contract.
-std::vector<Candidate> host_candidates(const Plan& plan);
 
 }  // namespace kintsugi::core
