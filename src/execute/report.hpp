@@ -141,7 +141,4 @@ struct Report {
   const Plan* executed_plan() const { return is_of_host_plan ? plan->host_plan.get() : plan.get(); }
 };
 
-// Returns a JSON document; its schema is docs/schema/report.schema.json.
-std::string describe_report(const Report& report);
-
 }  // namespace kintsugi::core

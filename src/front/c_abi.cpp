@@ -9,7 +9,7 @@
 #include "front/calls.hpp"
 #include "front/check.hpp"
 #include "front/plan_cache.hpp"
-#include "planner/describe.hpp"
+#include "front/describe.hpp"
 
 using namespace kintsugi::core;
 

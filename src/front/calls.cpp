@@ -9,7 +9,7 @@
 #include "base/threads.hpp"
 #include "front/check.hpp"
 #include "front/plan_cache.hpp"
-#include "planner/describe.hpp"
+#include "front/describe.hpp"
 
 namespace kintsugi::core {
 

@@ -483,6 +483,13 @@ std::string line_of(const Plan& plan, const Step& step) {
                                                         : std::string(step_name(step.kind));
   switch (step.kind) {
     case StepKind::for_items: return fmt::format("{}: {} at once", name, step.size.m);
+    case StepKind::find_ranges:
+    case StepKind::find_norms:
+    case StepKind::find_scaling_norms:
+    case StepKind::summarize:
+    case StepKind::select:
+    case StepKind::scale:
+    case StepKind::write_special_values: return name + condition_words(step.when);
     case StepKind::for_blocks:
     case StepKind::for_tiles:
       return fmt::format("{} of {} x {}:{}", name, step.size.m, step.size.n, candidate_words(step.candidate));

@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "base/threads.hpp"
+#include "engines/failing_tiles.hpp"
 #include "execute/blocks.hpp"
 #include "execute/host/acceptance.hpp"
 #include "execute/host/checked.hpp"
@@ -12,7 +13,6 @@
 #include "execute/host/operand.hpp"
 #include "execute/host/ozaki1.hpp"
 #include "execute/host/residue_scales.hpp"
-#include "execute/host/tiles.hpp"
 #include "planner/memory.hpp"
 #include "planner/steps.hpp"
 #include "recombine/exact_sums.hpp"
@@ -20,6 +20,7 @@
 #include "recombine/special_values.hpp"
 #include "recombine/weighted.hpp"
 #include "split/depths.hpp"
+#include "split/tiles.hpp"
 
 namespace kintsugi::core {
 
@@ -184,8 +185,22 @@ class HostRun {
   void multiply(const Step& step) {
     sums_ = multiply_slices(plan_, *current_, candidate(step.candidate).accumulator, slices_a_, slices_b_,
                             block_memory_);
-    if (has_tiles(*current_))
-      sums_ = finish_tiled_sums(block_, a_, slices_a_, b_, slices_b_, sums_, plan_.threads, report_);
+    if (has_tiles(*current_)) finish_tiled_sums();
+  }
+
+  // Counts the tiles that this block is the first to use. Computes the products of failing tiles as a second
+  // group of sums, if there are any.
+  void finish_tiled_sums() {
+    if (block_.column == 0) report_.tiles_a += count_tiles(slices_a_);
+    if (block_.row == 0) report_.tiles_b += count_tiles(slices_b_);
+    if constexpr (std::is_same_v<RealOf<T>, float>) {
+      const OperandView<T> a = a_.view.vectors(block_.row, block_.rows);
+      const OperandView<T> b = b_.view.vectors(parts * block_.column, parts * block_.columns);
+      const bool fails = add_failing_tiles(TiledOperand<OperandView<T>>{a, ranges_of_rows(), slices_a_},
+                                           TiledOperand<OperandView<T>>{b, ranges_of_columns(), slices_b_},
+                                           sums_, plan_.threads);
+      if (!fails) sums_.groups = 1;
+    }
   }
 
   void recombine() {

@@ -1,6 +1,6 @@
 #include "execute/report.hpp"
-
-#include "planner/json.hpp"
+#include "front/describe.hpp"
+#include "front/json.hpp"
 
 namespace kintsugi::core {
 

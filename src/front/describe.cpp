@@ -1,4 +1,4 @@
-#include "planner/describe.hpp"
+#include "front/describe.hpp"
 
 #include <algorithm>
 #include <array>
@@ -9,8 +9,9 @@
 #include "base/text/format_text.hpp"
 #include "engines/registry.hpp"
 #include "formats/formats.hpp"
-#include "planner/json.hpp"
+#include "front/json.hpp"
 #include "planner/plan.hpp"
+#include "planner/steps.hpp"
 
 namespace kintsugi::core {
 
@@ -311,6 +312,7 @@ std::string describe_plan(const Plan& plan) {
   json["workspace_bytes"] = plan.workspace_bytes;
   json["threads"] = plan.threads;
   json["offloaded"] = plan.is_offloaded();
+  json["steps"] = step_lines(plan);
   json["settings"] = settings_json(plan.settings);
   json["warnings"] = plan.warnings;
   json["words"] = plan_words(plan);

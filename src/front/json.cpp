@@ -1,4 +1,4 @@
-#include "planner/json.hpp"
+#include "front/json.hpp"
 
 #include "base/version.hpp"
 #include "schemes/bound.hpp"

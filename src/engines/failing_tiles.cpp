@@ -1,4 +1,4 @@
-#include "execute/host/tiles.hpp"
+#include "engines/failing_tiles.hpp"
 
 #include <algorithm>
 #include <array>
@@ -6,6 +6,7 @@
 
 #include "arith/range.hpp"
 #include "arith/tile_arithmetic.hpp"
+#include "base/embedding.hpp"
 #include "base/floating_environment.hpp"
 #include "base/threads.hpp"
 #include "split/tiles.hpp"

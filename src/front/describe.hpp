@@ -1,10 +1,11 @@
-// JSON documents that describe plans and the registries of schemes, engines and settings; their schemas are
-// in docs/schema/.
+// JSON documents that describe plans, reports and the registries of schemes, engines and settings; their schemas
+// are in docs/schema/.
 #pragma once
 
 #include <string>
 
 #include "base/settings.hpp"
+#include "execute/report.hpp"
 #include "planner/plan.hpp"
 
 namespace kintsugi::core {
@@ -19,6 +20,7 @@ struct PlanDescription {
 };
 PlanDescription read_plan_description(const std::string& text);
 
+std::string describe_report(const Report& report);
 std::string describe_schemes();
 std::string describe_engines();
 std::string describe_settings(const Settings& settings);
