@@ -19,46 +19,46 @@ namespace kintsugi::core {
 struct DeviceFusedProduct;  // engines/cuda/step_data.hpp
 
 // KINTSUGI_STEP(name): the kinds in the order in which most plans have them.
-#define KINTSUGI_STEPS(STEP)                                                                 \
-  /* Loops over the steps that follow: items of a batch, blocks of C, tiles of a block. */   \
-  STEP(for_items)                                                                            \
-  STEP(for_blocks)                                                                           \
-  STEP(for_tiles)                                                                            \
-  /* Ranges of the operands' vectors, and the selection of a candidate by them. */           \
-  STEP(find_ranges)                                                                          \
-  STEP(find_norms)                                                                           \
-  STEP(find_scaling_norms)                                                                   \
-  STEP(summarize)                                                                            \
-  STEP(select)                                                                               \
-  /* Slices, their products, and the sums into C. */                                         \
-  STEP(split)                                                                                \
-  STEP(split_by_norms) /* find_norms and split in one read of the operands */                \
-  STEP(count_tiles)    /* for the report, of slices with exponents per tile */               \
-  STEP(multiply)                                                                             \
-  STEP(recombine)                                                                            \
+#define KINTSUGI_STEPS(STEP)                                                                  \
+  /* Loops over the steps that follow: items of a batch, blocks of C, tiles of a block. */    \
+  STEP(for_items)                                                                             \
+  STEP(for_blocks)                                                                            \
+  STEP(for_tiles)                                                                             \
+  /* Ranges of the operands' vectors, and the selection of a candidate by them. */            \
+  STEP(find_ranges)                                                                           \
+  STEP(find_norms)                                                                            \
+  STEP(find_scaling_norms)                                                                    \
+  STEP(summarize)                                                                             \
+  STEP(select)                                                                                \
+  /* Slices, their products, and the sums into C. */                                          \
+  STEP(split)                                                                                 \
+  STEP(split_by_norms) /* find_norms and split in one read of the operands */                 \
+  STEP(count_tiles)    /* for the report, of slices with exponents per tile */                \
+  STEP(multiply)                                                                              \
+  STEP(recombine)                                                                             \
   STEP(recombine_last) /* of a candidate whose last tile waits for the steps of the others */ \
-  STEP(fused)          /* a kernel that does the work of several steps */                    \
-  /* Candidates whose elements are checked. */                                               \
-  STEP(choose_checked)                                                                       \
-  STEP(begin_checks)                                                                         \
-  STEP(split_magnitudes)                                                                     \
-  STEP(find_rounding_errors)                                                                 \
-  STEP(multiply_magnitudes)                                                                  \
-  STEP(recombine_checked)                                                                    \
-  STEP(advance_checks)                                                                       \
-  STEP(recompute)                                                                            \
-  STEP(multiply_checked) /* on the host: all steps of a block */                             \
-  /* Ozaki scheme I. */                                                                      \
-  STEP(count_slices)                                                                         \
-  STEP(split_successively)                                                                   \
-  STEP(multiply_successively)                                                                \
-  STEP(finish_item)                                                                          \
-  STEP(multiply_by_ozaki1) /* on the host: all steps of an item */                           \
-  /* Products of the operands themselves. */                                                 \
-  STEP(multiply_exactly)                                                                     \
-  STEP(multiply_natively)          /* by the vendor library or the engine's own kernel */    \
-  STEP(select_or_multiply_natively) /* select and multiply_natively in one launch */         \
-  STEP(scale)                      /* beta C where alpha is 0 */                             \
+  STEP(fused)          /* a kernel that does the work of several steps */                     \
+  /* Candidates whose elements are checked. */                                                \
+  STEP(choose_checked)                                                                        \
+  STEP(begin_checks)                                                                          \
+  STEP(split_magnitudes)                                                                      \
+  STEP(find_rounding_errors)                                                                  \
+  STEP(multiply_magnitudes)                                                                   \
+  STEP(recombine_checked)                                                                     \
+  STEP(advance_checks)                                                                        \
+  STEP(recompute)                                                                             \
+  STEP(multiply_checked) /* on the host: all steps of a block */                              \
+  /* Ozaki scheme I. */                                                                       \
+  STEP(count_slices)                                                                          \
+  STEP(split_successively)                                                                    \
+  STEP(multiply_successively)                                                                 \
+  STEP(finish_item)                                                                           \
+  STEP(multiply_by_ozaki1) /* on the host: all steps of an item */                            \
+  /* Products of the operands themselves. */                                                  \
+  STEP(multiply_exactly)                                                                      \
+  STEP(multiply_natively)           /* by the vendor library or the engine's own kernel */    \
+  STEP(select_or_multiply_natively) /* select and multiply_natively in one launch */          \
+  STEP(scale)                       /* beta C where alpha is 0 */                             \
   STEP(write_special_values)
 
 enum class StepKind : std::uint8_t {
@@ -110,7 +110,8 @@ struct FusedKernel {
   std::string_view name;
   std::span<const StepKind> steps;  // steps of a block of C that the kernel replaces, in this order
   bool (*takes)(const FusedProblem& problem);
-  // In host memory, for kernels that begin with `split`. nullptr: the kernel does not take elements of the type.
+  // In host memory, for kernels that begin with `split`. nullptr: the kernel does not take elements of the
+  // type.
   std::size_t (*scratch_bytes)(const FusedProblem& problem, int threads) = nullptr;
   void (*run_f32)(const FusedProduct<float>& product) = nullptr;
   void (*run_f64)(const FusedProduct<double>& product) = nullptr;

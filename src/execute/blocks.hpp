@@ -50,8 +50,8 @@ void for_each_block(const Blocking& size, std::int64_t m, std::int64_t n, const 
 // Vectors of an operand of which there are slices, in a loop over blocks.
 class SplitVectors {
  public:
-  // True if the vectors from `first` on must be split, since the preceding block had others. There are slices of
-  // them from then on.
+  // True if the vectors from `first` on must be split, since the preceding block had others. There are slices
+  // of them from then on.
   bool replace(std::int64_t first) { return std::exchange(first_, first) != first; }
   void forget() { first_ = -1; }
 

@@ -133,7 +133,8 @@ template <class Allocate>
 auto allocate_workspace(const Plan& plan, Blocking& blocking, const char* allocator,
                         const Allocate& allocate) {
   for (;;) {
-    auto memory = allocate(blocking == plan.blocking ? plan.workspace_bytes : workspace_bytes(plan, blocking));
+    auto memory =
+        allocate(blocking == plan.blocking ? plan.workspace_bytes : workspace_bytes(plan, blocking));
     if (memory.pointer() != nullptr || memory.bytes() == 0) return memory;
     const Blocking smaller = smaller_blocking(blocking, block_multiple(plan));
     if (smaller == blocking) {

@@ -8,8 +8,8 @@
 #include "execute/device/memory.hpp"
 #include "front/calls.hpp"
 #include "front/check.hpp"
-#include "front/plan_cache.hpp"
 #include "front/describe.hpp"
+#include "front/plan_cache.hpp"
 
 using namespace kintsugi::core;
 

@@ -8,8 +8,8 @@
 #include "base/log.hpp"
 #include "base/threads.hpp"
 #include "front/check.hpp"
-#include "front/plan_cache.hpp"
 #include "front/describe.hpp"
+#include "front/plan_cache.hpp"
 
 namespace kintsugi::core {
 

@@ -1,5 +1,5 @@
-// JSON documents that describe plans, reports and the registries of schemes, engines and settings; their schemas
-// are in docs/schema/.
+// JSON documents that describe plans, reports and the registries of schemes, engines and settings; their
+// schemas are in docs/schema/.
 #pragma once
 
 #include <string>

@@ -6,9 +6,9 @@
 #include <span>
 #include <utility>
 
+#include "base/status.hpp"
 #include "engines/cuda/select/selected_moduli.hpp"
 #include "engines/cuda/steps.hpp"
-#include "base/status.hpp"
 #include "planner/candidates.hpp"
 #include "planner/expected_times.hpp"
 #include "planner/limits.hpp"
@@ -37,7 +37,8 @@ std::optional<Candidate> faster_by_strassen(const Plan& plan, const Candidate& c
   schemes::multiply_by_strassen(divided.program);
   const auto time = expected_device_times(plan, candidate);
   const auto divided_time = expected_device_times(plan, divided);
-  if (!time || !divided_time || divided_time->emulated > limits::max_time_ratio_of_strassen * time->emulated) return std::nullopt;
+  if (!time || !divided_time || divided_time->emulated > limits::max_time_ratio_of_strassen * time->emulated)
+    return std::nullopt;
   return divided;
 }
 
@@ -53,8 +54,8 @@ Plan without_strassen(Plan plan) {
 
 namespace {
 
-// Changes the plan's candidates that norms prove to products by Strassen's algorithm, if these are expected to
-// take less time. No bit of C changes. Candidates are unchanged if operands are prepared, since slices of
+// Changes the plan's candidates that norms prove to products by Strassen's algorithm, if these are expected
+// to take less time. No bit of C changes. Candidates are unchanged if operands are prepared, since slices of
 // prepared operands are not divided, if lines of A or B are not aligned, and if the workspace would not hold
 // the slices of whole operands.
 void multiply_by_strassen_if_faster(Plan& plan) {
@@ -195,7 +196,8 @@ std::vector<Candidate> norm_emulations_with_shared_kernels(const Plan& plan) {
 
 Emulations emulations_by_norms(const Plan& plan) {
   std::vector<Candidate> chain;
-  if (multiply_adds(plan.problem) >= limits::short_products) chain = norm_emulations_with_shared_kernels(plan);
+  if (multiply_adds(plan.problem) >= limits::short_products)
+    chain = norm_emulations_with_shared_kernels(plan);
   if (chain.empty()) chain = norm_emulations(plan, more_moduli(plan.problem));
   return {.by_mean_depth = std::nullopt, .others = std::move(chain)};
 }
@@ -216,7 +218,8 @@ std::optional<Candidate> fastest_at_depth(const Plan& plan) {
   std::optional<Candidate> fastest;
   for (const Scheme* scheme : all_schemes()) {
     const auto candidate = offered(plan, with_window(*scheme, plan.problem.type));
-    if (!candidate || fused_kernel(plan, *candidate) == nullptr || rescales(candidate->program.schedule)) continue;
+    if (!candidate || fused_kernel(plan, *candidate) == nullptr || rescales(candidate->program.schedule))
+      continue;
     auto proof = prove(plan, *candidate);
     if (!proof) continue;
     proof->candidate.acceptance.mean_depth = proved_depth(plan, *candidate);
@@ -400,8 +403,8 @@ Chain emulations_on_device(const Plan& plan) {
 }
 
 // Returns the native candidate. On the host it has a fixed order under the policy emulate; native products of
-// double-double numbers, and all native products of the reference engine, always have one. On a device a kernel
-// of Kintsugi multiplies after emulations, since a call of the vendor library cannot be conditional.
+// double-double numbers, and all native products of the reference engine, always have one. On a device a
+// kernel of Kintsugi multiplies after emulations, since a call of the vendor library cannot be conditional.
 Candidate native_after(const Plan& plan, const std::vector<Candidate>& emulations) {
   Candidate native{.acceptance = accepts_all};
   native.fixed_order = plan.engine->is_device()
@@ -416,10 +419,10 @@ Candidate native_after(const Plan& plan, const std::vector<Candidate>& emulation
 Chain emulations_on_host(const Plan& plan, bool native_follows) {
   const Policy policy = plan.request.policy;
   if (policy == Policy::native) return {};
-  return {.candidates =
-              proved_emulations(plan, {.include_slower = policy == Policy::emulate || !native_follows,
-                                       .native_follows = native_follows}),
-          .candidate_when_prepared = {}};
+  return {
+      .candidates = proved_emulations(plan, {.include_slower = policy == Policy::emulate || !native_follows,
+                                             .native_follows = native_follows}),
+      .candidate_when_prepared = {}};
 }
 
 // True if the checked candidates `chain` are expected to be faster than the native double-double product.

@@ -81,9 +81,9 @@ DeviceSplit device_split(const Plan& plan, const Candidate& candidate, Side side
   const bool is_a = side == Side::a;
   const Program& program = candidate.program;
   const DeviceBlockMemory memory = block_slices(plan, candidate, blocking);
-  const std::int64_t vectors = is_a ? std::min(blocking.m, plan.problem.m)
-                                    : vectors_per_column(plan, candidate) *
-                                          std::min(blocking.n, plan.problem.n);
+  const std::int64_t vectors =
+      is_a ? std::min(blocking.m, plan.problem.m)
+           : vectors_per_column(plan, candidate) * std::min(blocking.n, plan.problem.n);
   DeviceSplit split{.side = {.matrix = device_operand(plan.problem, side, nullptr)},
                     .rule = is_a ? &program.split_a : &program.split_b,
                     .slices = is_a ? memory.a : memory.b,

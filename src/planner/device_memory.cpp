@@ -115,9 +115,8 @@ DeviceBlockMemory take_block(const Plan& plan, const Candidate& candidate, const
 
 std::size_t block_bytes(const Plan& plan, const Candidate& candidate, const Blocking& blocking) {
   const Blocking tiles = tiles_of(plan, candidate, blocking);
-  return bytes_of_layout([&](Workspace& counter) {
-    take_block(plan, candidate, blocking, &tiles, {}, counter);
-  });
+  return bytes_of_layout(
+      [&](Workspace& counter) { take_block(plan, candidate, blocking, &tiles, {}, counter); });
 }
 
 // Returns the rows of equal blocks that have as many columns as `blocking` and need at most `max_bytes`;
@@ -143,8 +142,7 @@ DeviceBlockMemory lay_out_block(const Plan& plan, const Step& loop, std::span<co
 
 Blocking candidate_blocking(const Plan& plan, const Candidate& candidate, const Blocking& blocking) {
   const Candidate& first = plan.candidates.front();
-  const bool needs_norms =
-      first.acceptance.by_norms() || first.program.split_a.scales == ScaleRule::norm;
+  const bool needs_norms = first.acceptance.by_norms() || first.program.split_a.scales == ScaleRule::norm;
   if (!candidate.checked && (!needs_norms || covers_all(plan, blocking))) return blocking;
   const std::size_t max_bytes = candidate.checked
                                     ? block_bytes(plan, *plan.checked_candidate(), blocking) / 2 * 3
@@ -307,7 +305,8 @@ DeviceMemory lay_out_device(const Plan& plan, std::span<const Step> steps, const
   for (std::size_t i = 0; i < steps.size(); ++i) {
     const Step& step = steps[i];
     const StepKind kind = step.kind;
-    has_magnitudes = has_magnitudes || (kind == StepKind::find_scaling_norms && plan.candidates.front().checked);
+    has_magnitudes =
+        has_magnitudes || (kind == StepKind::find_scaling_norms && plan.candidates.front().checked);
     has_norms = has_norms || kind == StepKind::find_norms || kind == StepKind::find_scaling_norms ||
                 kind == StepKind::split_by_norms;
     has_fused = has_fused || kind == StepKind::fused;

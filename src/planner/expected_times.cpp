@@ -88,8 +88,8 @@ Circumstances circumstances_of(const Problem& problem) {
 
 std::optional<DeviceTimes> times_of(const Plan& plan, const Candidate& candidate,
                                     const Circumstances& circumstances) {
-  const bool are_measured =
-      fused_kernel(plan, candidate) != nullptr || candidate.program.multiplies_elements() || candidate.acceptance.by_norms();
+  const bool are_measured = fused_kernel(plan, candidate) != nullptr ||
+                            candidate.program.multiplies_elements() || candidate.acceptance.by_norms();
   if (!are_measured) return std::nullopt;
   const Problem& problem = plan.problem;
   return cuda::expected_times({.schedule = candidate.program.schedule,

@@ -1,5 +1,5 @@
-// Limits by which plans choose candidates and that are not costs of a profile, with their reasons. Limits that
-// belong to an architecture are in DeviceThresholds (engines/cuda/step_data.hpp).
+// Limits by which plans choose candidates and that are not costs of a profile, with their reasons. Limits
+// that belong to an architecture are in DeviceThresholds (engines/cuda/step_data.hpp).
 #pragma once
 
 #include <cstddef>
@@ -25,16 +25,16 @@ inline constexpr double medium_products = 0x1p36;
 inline constexpr double long_products = 0x1p38;
 inline constexpr double elements_of_tile = 0x1p24;
 // A candidate with more moduli than the first must be expected to take less than this share of the time of
-// cuBLAS. Measured on an H200: the kernel of the native candidate takes 1.1 to 1.3 times as long as cuBLAS for
-// n = 2048 to 8192 (lab/results/log/2026-11-27-any-number-of-moduli.md), and emulations take up to 1.15 times
-// as long as expected below 2048.
+// cuBLAS. Measured on an H200: the kernel of the native candidate takes 1.1 to 1.3 times as long as cuBLAS
+// for n = 2048 to 8192 (lab/results/log/2026-11-27-any-number-of-moduli.md), and emulations take up to 1.15
+// times as long as expected below 2048.
 inline constexpr double max_time_ratio_of_later = 1.04;
-// Of products by Strassen's algorithm, to those without: a larger workspace may have to be mapped for every
-// call.
+// Products by Strassen's algorithm must be expected to take less than this share of the time without it: a
+// larger workspace may have to be mapped for every call.
 inline constexpr double max_time_ratio_of_strassen = 0.955;
 
-// Numbers of multiply-adds below which exact products have one, two and three checked candidates. The launches
-// of a candidate that exits early take 12 us.
+// Numbers of multiply-adds below which exact products have one, two and three checked candidates. The
+// launches of a candidate that exits early take 12 us.
 inline constexpr double one_checked_candidate = 0x1p28;
 inline constexpr double two_checked_candidates = 0x1p31;
 inline constexpr double three_checked_candidates = 0x1p33;
@@ -51,10 +51,10 @@ inline constexpr int min_mean_depth = 8;
 // only a few binades: of 2^20 uniform numbers the least is about 20 binades below the largest.
 inline constexpr double refusals_of_level = 3;
 
-// Rate of words of 52 bits, relative to native FP32, that tells the kernels with AVX-512 IFMA from slower ones.
-// Words multiplied with IFMA are faster than residues with AMX: 0.44 and 0.31 of DGEMM's rate at n = 2048 on
-// one core of a Xeon with both. The relative costs do not show this, since the cost of residues does not
-// contain the reduction of every sum modulo 15 numbers.
+// Rate of words of 52 bits, relative to native FP32, that tells the kernels with AVX-512 IFMA from slower
+// ones. Words multiplied with IFMA are faster than residues with AMX: 0.44 and 0.31 of DGEMM's rate at n =
+// 2048 on one core of a Xeon with both. The relative costs do not show this, since the cost of residues does
+// not contain the reduction of every sum modulo 15 numbers.
 inline constexpr double rate_of_fast_words = 0.15;
 
 }  // namespace kintsugi::core::limits

@@ -2,9 +2,9 @@
 #include <algorithm>
 
 #include "engines/cuda/steps.hpp"
-#include "planner/plan.hpp"
 #include "planner/device_call.hpp"
 #include "planner/memory.hpp"
+#include "planner/plan.hpp"
 #include "planner/steps.hpp"
 #include "schemes/magnitudes.hpp"
 #include "split/slices.hpp"
@@ -52,9 +52,8 @@ std::size_t host_step_bytes(const Plan& plan, const Step& step, const Blocking& 
               ? step.kernel->scratch_bytes(fused_problem(plan, candidate, program), plan.threads)
               : block_bytes(program);
       if (program.split_a.scales == ScaleRule::product)
-        return std::max(own, block_bytes(magnitude_above_program) + bytes([&](Workspace& counter) {
-                               lay_out_product_bits(plan, counter);
-                             }));
+        return std::max(own, block_bytes(magnitude_above_program) +
+                                 bytes([&](Workspace& counter) { lay_out_product_bits(plan, counter); }));
       if (!begins_with_grid(plan)) return own;
       return own + bytes([&](Workspace& counter) { lay_out_refused_elements(plan, blocking, counter); });
     }

@@ -412,7 +412,7 @@ std::string make_offloaded_plan(const Plan& host, const Engine& engine, Plan& de
   Problem problem = host.problem;
   problem.memory = MemorySpace::device;
   problem.batch_kind = BatchKind::strided;  // as strips have the items
-  device = without_strassen(make_device_plan(problem, host.settings, engine));
+  device = without_strassen(make_plan_on(problem, host.settings, engine));
   if (std::string reason = obstacle_of_plan(device); !reason.empty()) return reason;
   return host.request.offload == Offload::automatic ? obstacle_of_time(host) : "";
 }
@@ -450,7 +450,7 @@ Plan plan_of_inner_indices(const Plan& plan, std::int64_t inner) {
   problem.memory = MemorySpace::device;
   problem.batch_kind = BatchKind::strided;
   problem.k = inner;
-  return without_strassen(make_device_plan(problem, plan.settings, *plan.engine));
+  return without_strassen(make_plan_on(problem, plan.settings, *plan.engine));
 }
 
 Plan plan_of_step(const Plan& plan, const Problem& problem, std::size_t workspace_limit) {

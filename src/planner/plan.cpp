@@ -214,7 +214,7 @@ Plan make_plan(const Problem& problem, const Settings& given, const Allocator& a
   return offloaded_if_chosen(plan_with(problem, given, allocator, queue, Gain::expected));
 }
 
-Plan make_device_plan(const Problem& problem, const Settings& settings, const Engine& engine) {
+Plan make_plan_on(const Problem& problem, const Settings& settings, const Engine& engine) {
   return plan_with(problem, settings, {}, {}, Gain::expected, &engine);
 }
 

@@ -77,8 +77,8 @@ struct Step {
   CallProperty selected = CallProperty::always;  // when it depends on the selection of its candidate
   // Index among the plan's candidates, or DeviceSelection::none for the step that writes NaN.
   std::int16_t candidate = 0;
-  std::int16_t shared = 0;  // number of candidates that share the step, from `candidate` on; 0: one has it
-  std::int16_t length = 0;  // loops: number of steps in the body
+  std::int16_t shared = 0;    // number of candidates that share the step, from `candidate` on; 0: one has it
+  std::int16_t length = 0;    // loops: number of steps in the body
   std::int16_t variant = -1;  // fused kernels on a device: DeviceFusedProduct::variant of whole blocks
   bool finds_ranges = false;  // splits: the ranges were not found before
   bool keeps_last = false;    // recombine: the last tile is recombined by recombine_last
@@ -156,8 +156,9 @@ inline bool begins_with_grid(const Plan& plan) {
 Plan make_plan(const Problem& problem, const Settings& settings, const Allocator& allocator,
                const Queue& queue = {});
 
-// Makes the plan of the same call on an engine's current device for matrices in its memory.
-Plan make_device_plan(const Problem& problem, const Settings& settings, const Engine& engine);
+// Makes the plan of the same call on this engine, whichever the settings name: on the current device of an
+// engine with devices, for matrices in its memory.
+Plan make_plan_on(const Problem& problem, const Settings& settings, const Engine& engine);
 
 // Makes the plan that would result if the policy `auto` expected every emulation to be faster than native.
 // Calibration measures such plans.

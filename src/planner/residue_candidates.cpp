@@ -75,8 +75,8 @@ ScaleRule exact_scales(const Problem& problem) {
 // Returns the numbers of moduli of the checked candidates of `exact` on a device. `first` moduli give 15 more
 // bits than a single product needs; one fewer suffices with scales by norms. Each further modulus divides the
 // number of open elements by 8 to 100. 16 further moduli serve vectors with elements some fifty binades deep.
-// Shorter products have fewer candidates (planner/limits.hpp). The shortest have a single candidate with three
-// more moduli: these cost less than the exact sums of the elements that would be open without them.
+// Shorter products have fewer candidates (planner/limits.hpp). The shortest have a single candidate with
+// three more moduli: these cost less than the exact sums of the elements that would be open without them.
 std::vector<int> exact_moduli(const Plan& plan, int first) {
   const Problem& problem = plan.problem;
   const double parts = problem.complex ? 2 : 1;

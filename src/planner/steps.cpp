@@ -17,8 +17,7 @@ FusedProblem fused_problem(const Plan& plan, const Candidate& candidate, const P
           .split_b = program.split_b,
           .schedule = program.schedule,
           .accumulator = candidate.accumulator,
-          .weighted =
-              program.recombination == Recombination::weighted && !candidate.scheme->fits_residuals(),
+          .weighted = program.recombination == Recombination::weighted && !candidate.scheme->fits_residuals(),
           .type = element_type(problem),
           .m = problem.m,
           .n = problem.n,
@@ -210,9 +209,9 @@ class DeviceSteps {
   }
 
   // Adds the steps of a plan whose emulations are computed by one kernel each, from slices to C. If a block
-  // covers C and the host knows alpha, the first candidate's split finds the ranges; if there is one emulation,
-  // which accepts most operands, its product precedes the selection. C is overwritten if native is selected
-  // then, which is possible only if C is not read.
+  // covers C and the host knows alpha, the first candidate's split finds the ranges; if there is one
+  // emulation, which accepts most operands, its product precedes the selection. C is overwritten if native is
+  // selected then, which is possible only if C is not read.
   void add_fused() {
     const bool knows_scalars = !plan_.problem.device_scalars;
     if (plan_.candidates.size() == 1 && knows_scalars) {
@@ -276,7 +275,8 @@ class DeviceSteps {
     return (splits_a || splits_b) && (!splits_a || takes(Side::a)) && (!splits_b || takes(Side::b));
   }
 
-  // True if the plan's only program is valid for exponents up to a limit. C becomes NaN if operands exceed it.
+  // True if the plan's only program is valid for exponents up to a limit. C becomes NaN if operands exceed
+  // it.
   bool can_fail() const {
     return plan_.candidates.front().acceptance.exponent < Acceptance::any || is_ozaki1(plan_);
   }
@@ -305,8 +305,8 @@ class DeviceSteps {
     if (!selects) list_.add(StepKind::select).when = CallProperty::reported;  // only for the report
   }
 
-  // Adds the steps for all selections except emulations: beta C if alpha is 0, and the native product or, if no
-  // candidate accepts the item, NaN.
+  // Adds the steps for all selections except emulations: beta C if alpha is 0, and the native product or, if
+  // no candidate accepts the item, NaN.
   void add_ends() {
     if (plan_.problem.device_scalars) list_.add(StepKind::scale);
     if (can_fail()) {
@@ -343,8 +343,8 @@ class DeviceSteps {
     });
   }
 
-  // Adds the steps of candidates that share kernels. Memory and tiles are those of the last of them, which has
-  // the most moduli.
+  // Adds the steps of candidates that share kernels. Memory and tiles are those of the last of them, which
+  // has the most moduli.
   void add_shared(int first, int count) {
     const Candidate& most = candidate(first + count - 1);
     const auto add = [&](StepKind kind) { list_.add(kind, first).shared = static_cast<std::int16_t>(count); };
@@ -358,8 +358,8 @@ class DeviceSteps {
     });
   }
 
-  // Adds the steps of checked candidates. They compute a block of C one after the other, as long as wider ones
-  // pay for its open elements; the elements that the last one leaves open are recomputed.
+  // Adds the steps of checked candidates. They compute a block of C one after the other, as long as wider
+  // ones pay for its open elements; the elements that the last one leaves open are recomputed.
   void add_checked(int products) {
     const auto first = static_cast<int>(plan_.checked_candidate() - plan_.candidates.data());
     if (products - first > 1) list_.add(StepKind::choose_checked, first);
@@ -443,8 +443,7 @@ class HostSteps {
   // Adds the steps of all checked candidates and of the superaccumulator after them.
   void add_checked(int first) {
     list_.add(StepKind::choose_checked, first);
-    list_.loop(StepKind::for_blocks, blocking_, first,
-               [&] { list_.add(StepKind::multiply_checked, first); });
+    list_.loop(StepKind::for_blocks, blocking_, first, [&] { list_.add(StepKind::multiply_checked, first); });
   }
 
   const Plan& plan_;
@@ -479,8 +478,8 @@ std::string line_of(const Plan& plan, const Step& step) {
     const Candidate& candidate = plan.candidates[static_cast<std::size_t>(index)];
     return " " + (candidate.scheme == nullptr ? "native" : candidate.scheme_name());
   };
-  const std::string name = step.kind == StepKind::fused ? std::string(step.kernel->name)
-                                                        : std::string(step_name(step.kind));
+  const std::string name =
+      step.kind == StepKind::fused ? std::string(step.kernel->name) : std::string(step_name(step.kind));
   switch (step.kind) {
     case StepKind::for_items: return fmt::format("{}: {} at once", name, step.size.m);
     case StepKind::find_ranges:

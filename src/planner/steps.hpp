@@ -1,6 +1,6 @@
-// The steps of a plan: what an execution does, in order. The planner writes the list once; execution interprets
-// it on the host (execute/host/steps.cpp) or puts it into a queue (execute/device/steps.cpp). Workspace and
-// description are read from the same list.
+// The steps of a plan: what an execution does, in order. The planner writes the list once; execution
+// interprets it on the host (execute/host/steps.cpp) or puts it into a queue (execute/device/steps.cpp).
+// Workspace and description are read from the same list.
 #pragma once
 
 #include <cstdint>
@@ -39,15 +39,15 @@ void for_each_step(std::span<const Step> steps, const Visit& visit) {
 // Returns one line for each step, with the names of candidates and kernels, indented within loops.
 std::vector<std::string> step_lines(const Plan& plan);
 
-// What follows from a plan's candidates.
+// Properties of a plan that follow from its candidates.
 
 // Candidates of the plan except the native product.
 std::span<const Candidate> emulations(const Plan& plan);
 // Candidates that multiply slices, in order: all but native and the superaccumulator.
 std::span<const Candidate> product_candidates(const Plan& plan);
-// Candidates that share kernels on a device (shares_kernels() of engines/cuda/steps.hpp): all that norms prove
-// except the first, if they have successive numbers of moduli, native follows them, and the device has such
-// kernels. Otherwise none: then every candidate has kernels of its own.
+// Candidates that share kernels on a device (shares_kernels() of engines/cuda/steps.hpp): all that norms
+// prove except the first, if they have successive numbers of moduli, native follows them, and the device has
+// such kernels. Otherwise none: then every candidate has kernels of its own.
 std::span<const Candidate> shared_candidates(const Plan& plan);
 // True if candidates by norms of `least` to `most` moduli may share kernels in a plan of this problem. Their
 // early exits then take the time of those of one candidate.

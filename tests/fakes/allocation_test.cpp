@@ -91,10 +91,11 @@ TEST_F(Allocations, PlannedCallsOnADeviceMakeNone) {
         << name << kintsugi_last_error();
     std::size_t bytes = 0;
     kintsugi_plan_workspace_size(call.plan, &bytes);
-    // The fake driver clears parts of the workspace, and reads no matrix. Memory that is not written is not taken.
+    // The fake driver clears parts of the workspace, and reads no matrix. Memory that is not written is not
+    // taken.
     const std::size_t mapped = bytes + 4096;
-    void* const memory = ::mmap(nullptr, mapped, PROT_READ | PROT_WRITE,
-                                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void* const memory =
+        ::mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     ASSERT_NE(memory, MAP_FAILED);
     call.operands.a = call.operands.b = call.operands.c = memory;
     call.operands.workspace = bytes == 0 ? nullptr : memory;

@@ -42,8 +42,7 @@ class Strips {
     for (std::int64_t v = 0; v < load.vectors.count; ++v)
       strip.vectors[load.position + v] = load.vectors.first + v;
   }
-  void expect(Side side, int strip, std::int64_t position, const Interval& vectors,
-              const OffloadStep& step) {
+  void expect(Side side, int strip, std::int64_t position, const Interval& vectors, const OffloadStep& step) {
     const Strip& held = strips_[{side, strip}];
     EXPECT_EQ(held.inner, step.inner);
     EXPECT_EQ(held.items, step.items);

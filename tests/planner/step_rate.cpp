@@ -132,12 +132,12 @@ class Case {
                                           program.schedule.sums());
     const HostBuffer sums_memory(Allocator{}, sums.bytes());
     sums.data = static_cast<std::byte*>(sums_memory.pointer());
-    const HostBuffer scratch(Allocator{},
-                             engine.host()->scratch_bytes(program.schedule, program.format().id, shape_.k, threads_));
+    const HostBuffer scratch(
+        Allocator{}, engine.host()->scratch_bytes(program.schedule, program.format().id, shape_.k, threads_));
     const Accumulator accumulator = engine.accumulators(program.format().id).front();
     times.product = quickest([&] {
       engine.host()->multiply({&program.schedule, slices_a, slices_b, sums, accumulator,
-                       static_cast<std::byte*>(scratch.pointer()), threads_});
+                               static_cast<std::byte*>(scratch.pointer()), threads_});
     });
     const MatrixView<T> c{c_.data(), shape_.m, shape_.n, 1, shape_.m};
     times.recombination = quickest([&] { recombine_sums(program, sums, rows, columns, c); });

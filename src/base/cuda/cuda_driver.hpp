@@ -261,8 +261,8 @@ Context ensure_context();
 
 // The device of the current context, and the id of this context. No two contexts have the same id.
 Device current_device();
-// While it lives, current_device() and device_in_use() return this thread's device as it was at the beginning.
-// They then do not ask the driver, which a call would do some fifty times.
+// While it lives, current_device() and device_in_use() return this thread's device as it was at the
+// beginning. They then do not ask the driver, which a call would do some fifty times.
 class KnownDevice {
  public:
   KnownDevice();

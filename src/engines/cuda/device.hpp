@@ -1,6 +1,6 @@
-// Devices as the library uses them: contexts, to which memory, streams and handles belong, memory in the order
-// of a queue, and descriptions for messages. Functions without a device's number work in the calling thread's
-// context.
+// Devices as the library uses them: contexts, to which memory, streams and handles belong, memory in the
+// order of a queue, and descriptions for messages. Functions without a device's number work in the calling
+// thread's context.
 #pragma once
 
 #include <cstddef>
@@ -35,8 +35,8 @@ DeviceContext primary_context(int device);
 bool enter_context(const DeviceContext& context) noexcept;
 void leave_context() noexcept;
 // Makes a context current, until leave_context(), in which memory of a device can be used: `owner`, the
-// context of the memory, or the device's primary context if that is nullptr. Returns false and changes nothing
-// if the current context can use it already; then leave_context() must not be called.
+// context of the memory, or the device's primary context if that is nullptr. Returns false and changes
+// nothing if the current context can use it already; then leave_context() must not be called.
 bool enter_for_memory(int device, void* owner);
 // True if work in the calling thread's context may use memory of the given context: the two are the same, or
 // they are green contexts that are parts of the same context.

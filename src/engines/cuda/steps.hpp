@@ -1,6 +1,6 @@
 // The steps of a call on a device, and what the current device's kernels take. A step is work for a queue. No
-// step waits for the device, and decisions that depend on data are made on the device. All pointers are device
-// pointers unless a comment says otherwise.
+// step waits for the device, and decisions that depend on data are made on the device. All pointers are
+// device pointers unless a comment says otherwise.
 #pragma once
 
 #include <cstddef>
@@ -42,8 +42,8 @@ DeviceCounters fused_counters(const DeviceShape& shape, std::byte* scratch);
 int fused_variant(const DeviceShape& shape);
 // True if multiply() exits early if its condition does not hold. cuBLAS calls cannot: they always run.
 bool skips(const Schedule& schedule, FormatId format);
-// True if complex elements can be split by this rule of residues and recombined. Otherwise they are multiplied
-// as an embedding (base/embedding.hpp).
+// True if complex elements can be split by this rule of residues and recombined. Otherwise they are
+// multiplied as an embedding (base/embedding.hpp).
 bool takes_complex_elements(const SplitRule& rule);
 // True if operands of this type, which `rule` splits into residues, can be split and recombined for one step
 // of Strassen's algorithm (arith/residue/strassen.hpp).
@@ -65,8 +65,8 @@ std::optional<double> expected_vendor_time(const NativeShape& shape);
 
 // Ranges and norms of operands, and selection of a candidate.
 
-// Finds exponents and flags of all vectors of all batch items; for a side with norms also depths. Does not set
-// the scales: split() does.
+// Finds exponents and flags of all vectors of all batch items; for a side with norms also depths. Does not
+// set the scales: split() does.
 void find_ranges(const Queue& queue, const DeviceSide& a, const DeviceSide& b, const DeviceScalars& scalars);
 // Does the work of find_ranges(), and finds norms of all vectors.
 void find_norms(const Queue& queue, const DeviceSide& a, const DeviceSide& b, const DeviceScalars& scalars);
@@ -86,16 +86,16 @@ void select_by_norms(const Queue& queue, const DeviceSide& a, const DeviceSide& 
 
 // Splits.
 
-// Computes one or two splits. Both are computed in one launch if one kernel can do so or if they are small. An
-// operand that serves several batch items is split if the candidate is selected for any of them. Rules that
-// scale by norms need norms.
+// Computes one or two splits. Both are computed in one launch if one kernel can do so or if they are small.
+// An operand that serves several batch items is split if the candidate is selected for any of them. Rules
+// that scale by norms need norms.
 void split(const Queue& queue, std::span<const DeviceSplit> splits, const DeviceCondition& condition);
 // True if split_by_norms() takes this split of one batch item.
 bool finds_norms(const DeviceSplit& split);
 // Does the work of find_norms() and split() with one read of the operands, before the selection. For rules
 // that scale by norms. A vector's norm can rule out a proof of `coefficient` (rules_proof_out() of
-// arith/residue/norm_proof.hpp). Then the candidate is not selected and its slices are not used; thread blocks
-// that know this stop writing slices.
+// arith/residue/norm_proof.hpp). Then the candidate is not selected and its slices are not used; thread
+// blocks that know this stop writing slices.
 void split_by_norms(const Queue& queue, std::span<const DeviceSplit> splits, const DeviceScalars& scalars,
                     double coefficient, DeviceSelection* selection);
 // split() for candidates that share kernels. `rules` are theirs, the fewest moduli first. The splits have the
@@ -148,14 +148,14 @@ void choose_checked(const Queue& queue, const DeviceSide& a, const DeviceSide& b
 void begin_checks(const Queue& queue, const DeviceSelection* selection, DeviceCheckState* state);
 // Does the work of recombine_residues() for elements that pass the check. Elements that fail it keep their
 // values (undefined if beta is 0) and are marked as open. If another candidate has computed the block before,
-// elements that are not open keep their values as well; if beta is 0, they may also be written again, with the
-// same values.
+// elements that are not open keep their values as well; if beta is 0, they may also be written again, with
+// the same values.
 void recombine_checked(const Queue& queue, const Accumulators& sums, const ResidueSystem& system,
                        const DeviceCheck& check, const DeviceTile& tile, const DeviceOpenElements& open);
-// Must be called when candidate `index` of the chain has computed all tiles of a block of `elements` elements.
-// Does nothing if that is not the block's current candidate. Else makes the next candidate current whose
-// products take less time than exact sums of the open elements. Without such a candidate the block's chain
-// ends.
+// Must be called when candidate `index` of the chain has computed all tiles of a block of `elements`
+// elements. Does nothing if that is not the block's current candidate. Else makes the next candidate current
+// whose products take less time than exact sums of the open elements. Without such a candidate the block's
+// chain ends.
 void advance_checks(const Queue& queue, const DeviceCheckedChain& chain, int index, std::int64_t elements,
                     DeviceCheckState* state);
 // Last step of a block: sums each open element exactly or, if allowed, in its own arithmetic, and rounds it
@@ -201,8 +201,8 @@ void select_or_multiply_unsliced(const Queue& queue, const DeviceTile& tile,
 // Computes beta C.
 void scale(const Queue& queue, const DeviceMatrix& c, std::int64_t item, const DeviceScalars& scalars,
            const DeviceCondition& condition);
-// Multiplies by the vendor library. Returns false, and does nothing, if the library needs more scratch memory,
-// or if it may not keep the contract (DeviceBlasProduct::keeps_contract).
+// Multiplies by the vendor library. Returns false, and does nothing, if the library needs more scratch
+// memory, or if it may not keep the contract (DeviceBlasProduct::keeps_contract).
 bool multiply_by_vendor(const Queue& queue, const DeviceBlasProduct& product, std::byte* scratch);
 
 }  // namespace kintsugi::core::cuda

@@ -1,5 +1,5 @@
-// Copies of matrices between pageable host memory and a device: streams, events and pinned memory with owners,
-// the pieces of a matrix, and threads that copy these through pinned memory.
+// Copies of matrices between pageable host memory and a device: streams, events and pinned memory with
+// owners, the pieces of a matrix, and threads that copy these through pinned memory.
 #pragma once
 
 #include <condition_variable>

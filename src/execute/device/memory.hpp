@@ -40,8 +40,8 @@ class DeviceBuffer {
   std::size_t bytes_ = 0;
 };
 
-// Frees everything in device memory, and pinned memory, that is kept for later calls: freed workspaces, graphs,
-// streams, and the operands that no call uses.
+// Frees everything in device memory, and pinned memory, that is kept for later calls: freed workspaces,
+// graphs, streams, and the operands that no call uses.
 void release_device_caches() noexcept;
 
 // Allocates device memory. Fails with out_of_memory; `what` names the memory in the message.

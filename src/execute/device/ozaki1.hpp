@@ -14,8 +14,8 @@ namespace kintsugi::core {
 // made, the selection becomes DeviceSelection::none.
 class Ozaki1Steps {
  public:
-  Ozaki1Steps(const Plan& plan, const Blocking& blocking, const DeviceOzaki1Memory& memory, const Queue& queue,
-              const DeviceOperands& operands, const DeviceSide& a, const DeviceSide& b,
+  Ozaki1Steps(const Plan& plan, const Blocking& blocking, const DeviceOzaki1Memory& memory,
+              const Queue& queue, const DeviceOperands& operands, const DeviceSide& a, const DeviceSide& b,
               DeviceSelection* selection)
       : plan_(plan), program_(plan.candidates.front().program), blocking_(blocking), memory_(memory),
         queue_(queue), operands_(operands), a_(a), b_(b), selection_(selection), condition_{selection, 0} {}

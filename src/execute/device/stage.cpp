@@ -10,8 +10,8 @@
 #include "execute/device/caller.hpp"
 #include "execute/device/memory.hpp"
 #include "execute/host/operand.hpp"
-#include "planner/named_candidate.hpp"
 #include "planner/memory.hpp"
+#include "planner/named_candidate.hpp"
 
 namespace kintsugi::core {
 

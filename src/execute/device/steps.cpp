@@ -53,9 +53,10 @@ class DeviceRun {
   DeviceRun(const Plan& plan, std::span<const Step> steps, const Blocking& blocking,
             const DeviceOperands& operands, const Queue& queue, Workspace& workspace)
       : plan_(plan), blocking_(blocking), operands_(operands), queue_(queue),
-        is_fused_(std::ranges::find(steps, StepKind::fused, &Step::kind) != steps.end()), items_at_once_(steps.front().size.m),
-        memory_(lay_out_device(plan, steps, blocking, workspace)),
-        a_(side(operands.a, operands.prepared_a, Side::a)), b_(side(operands.b, operands.prepared_b, Side::b)) {}
+        is_fused_(std::ranges::find(steps, StepKind::fused, &Step::kind) != steps.end()),
+        items_at_once_(steps.front().size.m), memory_(lay_out_device(plan, steps, blocking, workspace)),
+        a_(side(operands.a, operands.prepared_a, Side::a)),
+        b_(side(operands.b, operands.prepared_b, Side::b)) {}
 
   void run(std::span<const Step> steps) {
     // Kernels read the number of items from the sides (DeviceSide::items), and a shared side counts as one
@@ -123,8 +124,7 @@ class DeviceRun {
   // Copies the ranges of an operand that was prepared for the first candidate, so that another candidate can
   // change their scales. (Fused kernels' splits find the ranges again instead.)
   void copy_prepared_ranges(CallSide& side, const Candidate& candidate) {
-    if (is_fused_ || side.prepared == nullptr || side.has_copied_ranges ||
-        side.has(rule_of(side, candidate)))
+    if (is_fused_ || side.prepared == nullptr || side.has_copied_ranges || side.has(rule_of(side, candidate)))
       return;
     cuda::copy_on_device(queue_, side.memory.ranges, side.prepared_item(items_.first).ranges,
                          static_cast<std::size_t>(side.matrix.vectors()) * sizeof(VectorRange));
@@ -155,7 +155,9 @@ class DeviceRun {
     outer_ = block_ = tile_ = all_of_c();
     a_.has_copied_ranges = b_.has_copied_ranges = false;
     has_cleared_counters_ = false;
-    if (is_ozaki1(plan_)) ozaki1_.emplace(plan_, blocking_, memory_.ozaki1, queue_, operands_, found(a_), found(b_), memory_.selections);
+    if (is_ozaki1(plan_))
+      ozaki1_.emplace(plan_, blocking_, memory_.ozaki1, queue_, operands_, found(a_), found(b_),
+                      memory_.selections);
   }
 
   void run_steps(std::span<const Step> steps) {
@@ -332,7 +334,8 @@ class DeviceRun {
 
   // Makes the side's slices those of the vectors: prepared slices, or those that the split will make which is
   // then added to `splits`. Does nothing if the preceding block had the same vectors.
-  void add_split(CallSide& side, int index, bool finds_ranges, const Interval& vectors, OfSides<DeviceSplit>& splits) {
+  void add_split(CallSide& side, int index, bool finds_ranges, const Interval& vectors,
+                 OfSides<DeviceSplit>& splits) {
     const Candidate& split_candidate = candidate(index);
     if (split_candidate.checked) side.split_vectors.forget();  // the condition may have changed
     side.has_new_slices = side.split_vectors.replace(vectors.first);
@@ -447,8 +450,7 @@ class DeviceRun {
         slices_of(b_.slices, per_column * (tile_.column - block_.column), per_column * tile_.columns);
     const Schedule schedule = schedule_to_fit(most(step));
     const Accumulators sums = sums_of_tile(most(step));
-    if (step.shared > 0)
-      return cuda::multiply_selected(queue_, schedule, a, b, sums, selected_moduli(step));
+    if (step.shared > 0) return cuda::multiply_selected(queue_, schedule, a, b, sums, selected_moduli(step));
     cuda::multiply(queue_, schedule, a, b, sums, block_memory_.scratch, fit(), condition_of(step));
   }
 
@@ -460,8 +462,7 @@ class DeviceRun {
 
   void recombine(const Step& step) {
     const KeptTile tile{sums_of_tile(most(step)), scaled_tile(step)};
-    if (step.shared > 0)
-      return cuda::recombine_selected(queue_, tile.sums, tile.tile, selected_moduli(step));
+    if (step.shared > 0) return cuda::recombine_selected(queue_, tile.sums, tile.tile, selected_moduli(step));
     if (!step.keeps_last) return recombine(most(step), tile);
     kept_ = tile;
   }

@@ -46,16 +46,17 @@ inline constexpr std::int64_t first_tile = Slices::vector_multiple;
 template <class T>
 class CheckedProduct {
  public:
-  CheckedProduct(const Plan& plan, const Blocking& blocking, SideOf<T>& a, SideOf<T>& b, const Operands& operands,
-             const MatrixView<T>& c, const Workspace& workspace, const GridElements* grid)
+  CheckedProduct(const Plan& plan, const Blocking& blocking, SideOf<T>& a, SideOf<T>& b,
+                 const Operands& operands, const MatrixView<T>& c, const Workspace& workspace,
+                 const GridElements* grid)
       : plan_(plan), blocking_(blocking), a_(a), b_(b), alpha_(scalar<T>(operands.alpha)),
         beta_(scalar<T>(operands.beta)), c_(c), first_(first_checked(plan)),
         count_(plan.candidates.size() - first_), workspace_(workspace),
         check_memory_(lay_out_check(plan, blocking, workspace_)),
         exact_sum_time_(expected_exact_sum(plan.problem)), grid_(grid) {}
 
-  // Chooses the main candidate, and returns its index in the plan. Sets `program` to its program, with the moduli
-  // that these operands need.
+  // Chooses the main candidate, and returns its index in the plan. Sets `program` to its program, with the
+  // moduli that these operands need.
   std::size_t choose(Program& program) {
     equilibrate();
     leave_out_moduli();
@@ -81,8 +82,7 @@ class CheckedProduct {
     } else if (!is_already_proved) {
       prove(main_, block);
     }
-    const std::int64_t open =
-        multiply(main_, block, plan_.contract.checked_coefficient, Write::proved);
+    const std::int64_t open = multiply(main_, block, plan_.contract.checked_coefficient, Write::proved);
     std::int64_t still_open = open;
     for (std::size_t index = main_ + 1;
          !is_superaccumulator(index) && wider_candidate_pays(index, still_open, block); ++index) {
@@ -115,8 +115,8 @@ class CheckedProduct {
     find_ranges(side.view, candidate(0).program.split_a, side.ranges, plan_.threads, inner_factors);
   }
 
-  // Equilibrates the inner dimension (split/equilibrate.hpp) if that narrows dynamic ranges by min_equilibration_gain
-  // binades. Ranges and slices are then those of A D^-1 and D B.
+  // Equilibrates the inner dimension (split/equilibrate.hpp) if that narrows dynamic ranges by
+  // min_equilibration_gain binades. Ranges and slices are then those of A D^-1 and D B.
   void equilibrate() {
     const int before = total_dynamic_range();
     if (before < min_equilibration_gain) return;
@@ -267,8 +267,8 @@ class CheckedProduct {
     const BlockMemory memory = take_block(plan_, magnitude_program, blocking_, a_, b_, cursor);
     const Slices slices_a = split_vectors(a_, {block.row, block.rows}, plan_.threads);
     const Slices slices_b = split_vectors(b_, {block.column, block.columns}, plan_.threads);
-    const Accumulators sums = multiply_slices(plan_, magnitude_program, Accumulator::int32, slices_a,
-                                              slices_b, memory);
+    const Accumulators sums =
+        multiply_slices(plan_, magnitude_program, Accumulator::int32, slices_a, slices_b, memory);
     const Program& program = programs_[index];
     const int top_of_magnitudes =
         magnitude_program.split_a.top_exponent + magnitude_program.split_b.top_exponent;
@@ -311,10 +311,10 @@ class CheckedProduct {
   std::size_t count_;  // number of checked candidates plus 1 for the superaccumulator
   Workspace workspace_;
   CheckMemory check_memory_;
-  double exact_sum_time_;  // expected time of an element by the superaccumulator
+  double exact_sum_time_;     // expected time of an element by the superaccumulator
   const GridElements* grid_;  // elements that the grid of a reproducible product has computed; nullptr: none
   std::array<Program, Plan::max_candidates> programs_{};  // set by leave_out_moduli()
-  std::size_t main_ = 0;        // the main candidate
+  std::size_t main_ = 0;                                  // the main candidate
   std::size_t current_ = none;  // candidate of the current scales, bounds and memory
   BlockMemory memory_{};
   Slices slices_a_{};

@@ -7,8 +7,8 @@
 #include "base/embedding.hpp"
 #include "execute/blocks.hpp"
 #include "execute/execute.hpp"
-#include "planner/problem.hpp"
 #include "planner/memory.hpp"
+#include "planner/problem.hpp"
 #include "split/split.hpp"
 
 namespace kintsugi::core {

@@ -5,8 +5,8 @@
 
 #include "base/stopwatch.hpp"
 #include "execute/blocks.hpp"
-#include "planner/plan.hpp"
 #include "planner/memory.hpp"
+#include "planner/plan.hpp"
 #include "recombine/ozaki1.hpp"
 #include "split/successive.hpp"
 

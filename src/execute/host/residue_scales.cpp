@@ -61,8 +61,8 @@ void find_bits_of_products(const Plan& plan, const Blocking& blocking, SideOf<T>
     if (split_columns.replace(block.column))
       slices_b = split_vectors(b, {block.column, block.columns}, plan.threads);
     const Slices slices_a = split_vectors(a, {block.row, block.rows}, plan.threads);
-    const Accumulators sums = multiply_slices(plan, magnitude_above_program, Accumulator::int32, slices_a,
-                                              slices_b, memory);
+    const Accumulators sums =
+        multiply_slices(plan, magnitude_above_program, Accumulator::int32, slices_a, slices_b, memory);
     raise_bits(sums, rows.subspan(block.row, block.rows),
                columns.subspan(parts * block.column, parts * block.columns), plan.threads);
   });

@@ -63,8 +63,8 @@ class HostRun {
     });
   }
 
-  // True if the step belongs to the selected candidate: checked candidates share their steps. If the grid of a
-  // reproducible product accepts some elements, its steps run as well.
+  // True if the step belongs to the selected candidate: checked candidates share their steps. If the grid of
+  // a reproducible product accepts some elements, its steps run as well.
   bool runs(const Step& step) const {
     if (step.kind == StepKind::find_ranges || step.kind == StepKind::select) return true;
     if (step.kind == StepKind::write_special_values)
@@ -178,8 +178,7 @@ class HostRun {
   void split() {
     if (columns_.replace(block_.column))
       slices_b_ = split_vectors(b_, {block_.column, block_.columns}, plan_.threads);
-    if (rows_.replace(block_.row))
-      slices_a_ = split_vectors(a_, {block_.row, block_.rows}, plan_.threads);
+    if (rows_.replace(block_.row)) slices_a_ = split_vectors(a_, {block_.row, block_.rows}, plan_.threads);
   }
 
   void multiply(const Step& step) {
@@ -292,8 +291,8 @@ class HostRun {
   void add_to_report() const {
     ++report_.items[static_cast<std::size_t>(selected_)];
     if (plan_.is_native()) return;
-    const bool is_as_planned = program_.split_a == selected().program.split_a &&
-                               program_.split_b == selected().program.split_b;
+    const bool is_as_planned =
+        program_.split_a == selected().program.split_a && program_.split_b == selected().program.split_b;
     if (selected().scheme != nullptr && !is_as_planned)
       report_.set_adapted(selected(), program_, plan_.problem.products());
     if (has_special_values()) ++report_.items_with_special_values;
@@ -326,8 +325,9 @@ class HostRun {
   MatrixView<T> c_;
   SideOf<T> a_{}, b_{};
   RangeSummary summary_a_{}, summary_b_{};
-  int selected_ = 0;   // index of the selected candidate; of checked ones, of the main candidate
-  Program program_{};  // the selected candidate's program, adapted to the ranges; empty for the native product
+  int selected_ = 0;  // index of the selected candidate; of checked ones, of the main candidate
+  Program
+      program_{};  // the selected candidate's program, adapted to the ranges; empty for the native product
   // Set if the grid of a reproducible product accepts only some elements. The selected candidate computes the
   // others.
   std::optional<GridElements> grid_;
@@ -345,9 +345,8 @@ class HostRun {
 bool can_fail(const Plan& plan) {
   return !plan.candidates.back().acceptance.any_range() ||
          std::ranges::any_of(plan.candidates, [](const Candidate& candidate) {
-           return candidate.scheme != nullptr &&
-                  (candidate.scheme->adapt != nullptr ||
-                   candidate.program.recombination == Recombination::ozaki1);
+           return candidate.scheme != nullptr && (candidate.scheme->adapt != nullptr ||
+                                                  candidate.program.recombination == Recombination::ozaki1);
          });
 }
 

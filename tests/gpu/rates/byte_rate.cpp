@@ -82,7 +82,8 @@ void time_products(nlohmann::json& rows, const std::string& scheme, const Progra
                    std::int64_t k) {
   const Product product(program, n, k);
   const auto expected = time_kernel(rows, scheme, product, "vendor", [&](int) {
-    cuda::multiply_by_cublas({}, product.schedule, product.a, product.b, product.sums, product.scratch.data(), nullptr);
+    cuda::multiply_by_cublas({}, product.schedule, product.a, product.b, product.sums, product.scratch.data(),
+                             nullptr);
   });
   const auto found = time_kernel(rows, scheme, product, "own", [&](int) {
     cuda::int8_gemm({}, product.schedule, product.a, product.b, product.sums, {});

@@ -80,7 +80,7 @@ inline constexpr int max_element_limbs = 3;
 
 // Numbers of limbs of the integers that are checked. few_checked_limbs hold integers of 25 moduli, enough for
 // sums of up to 2^40 products of two signed 70-bit integers. most_checked_limbs hold integers of all moduli
-// (planner/candidates/checked.cpp).
+// (planner/residue_candidates.cpp).
 inline constexpr int few_checked_limbs = 3;
 inline constexpr int most_checked_limbs = 6;
 static_assert(residue_bits(moduli_in_limbs(few_checked_limbs)) >= 2 * 70 + 41);

@@ -72,8 +72,8 @@ std::int64_t tiles_of(const SmallTileVariant& variant, std::int64_t items) {
   return items * variant.row_pairs * gemm_cluster_size * variant.columns;
 }
 
-// Calls visit(make) for each variant of the kernels, always in the same order. make() returns the variant with
-// its expected time; nothing if it cannot compute a product of this size.
+// Calls visit(make) for each variant of the kernels, always in the same order. make() returns the variant
+// with its expected time; nothing if it cannot compute a product of this size.
 template <class Visit>
 void for_each_variant(const MultiTermKernels& kernels, const ProductSize& size, const Schedule& schedule,
                       const MultiTermCosts& costs, const Visit& visit) {
@@ -361,11 +361,10 @@ DeviceTimes expected_multi_term_times(const DeviceShape& shape, const Costs& dev
   // Schedules count tiles in 32 bits, so a schedule is made for 1024 items at most. The time of more items
   // grows in proportion to their number.
   const std::int64_t scheduled_items = std::min<std::int64_t>(shape.items, 1024);
-  const double product_time =
-      items / static_cast<double>(scheduled_items) *
-      microseconds(fastest(kernels, {shape.m, shape.n, shape.k, scheduled_items}, shape.schedule,
-                           device_costs.multi_term)
-                       .variant);
+  const double product_time = items / static_cast<double>(scheduled_items) *
+                              microseconds(fastest(kernels, {shape.m, shape.n, shape.k, scheduled_items},
+                                                   shape.schedule, device_costs.multi_term)
+                                               .variant);
   // The costs of tiles were measured in single products, which leave the chip below its power limit. Long
   // products that follow each other in calls reach that limit and run more slowly.
   const double slowdown = 1 + costs.throttling * std::min(1.0, product_time / costs.throttled_product);

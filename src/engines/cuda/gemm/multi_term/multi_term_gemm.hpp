@@ -33,8 +33,9 @@ std::vector<MultiTermVariant> multi_term_variants(const DeviceFusedProduct& prod
 // Returns the number of the variant with the shortest expected time (DeviceFusedProduct::variant).
 int fastest_multi_term_variant(const DeviceShape& shape);
 
-// Computes C = alpha * sum + beta * C by the given variant. The second form takes the variant of the product's
-// number, or the one with the shortest expected time. `scratch` has multi_term_scratch_bytes() of a shape that is at least as large.
+// Computes C = alpha * sum + beta * C by the given variant. The second form takes the variant of the
+// product's number, or the one with the shortest expected time. `scratch` has multi_term_scratch_bytes() of a
+// shape that is at least as large.
 void multi_term_gemm(const Queue& queue, const DeviceFusedProduct& product, const MultiTermVariant& variant,
                      std::byte* scratch);
 void multi_term_gemm(const Queue& queue, const DeviceFusedProduct& product, std::byte* scratch);
