@@ -187,7 +187,7 @@ struct ProductBitMemory {
 };
 ProductBitMemory lay_out_product_bits(const Plan& plan, Workspace& workspace);
 
-// Memory of the element checks of a block (execute/host/checked.cpp).
+// Memory of the element checks of a block (execute/host/checked.hpp).
 struct CheckMemory {
   std::span<RoundingBound> rounding_bounds_a;
   std::span<RoundingBound> rounding_bounds_b;

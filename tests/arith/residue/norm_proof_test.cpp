@@ -179,7 +179,7 @@ TEST_F(NormProof, FailsForVectorsWithoutCommonNonZeros) {
   EXPECT_EQ(proved_coefficient(Side(a, 123), Side(b, 123)), INFINITY);
 }
 
-// The least number of moduli (planner/candidates) rests on this: 115 bits give a sixteenth of FP64's unit for
+// The least number of moduli (norm_emulations()) rests on this: 115 bits give a sixteenth of FP64's unit for
 // all elements whose last bits are independent. Powers of two, and vectors of few elements, are not
 // independent.
 TEST_F(NormProof, TypicalErrorOf115BitsIsASixteenthOfFp64sUnit) {
