@@ -220,9 +220,10 @@ void measure_products(Workbench& bench, const std::string& scheme, const Shape& 
   const auto expected = [program, shape](const cuda::Costs& costs) {
     return cuda::expected_weighted_tile_gemm_time(device_shape(*program, shape), costs.weighted_tiles);
   };
-  const double measured = bench.microseconds(
-      expected(cuda::current_costs()),
-      [&](const Queue& queue, int step) { cuda::multiply_fused(queue, products.at(step), bench.scratch()); });
+  const double measured =
+      bench.microseconds(expected(cuda::current_costs()), [&](const Queue& queue, int step) {
+        cuda::launch_weighted_tile_gemm(queue, products.at(step), {}, bench.scratch());
+      });
   measurements.push_back({"weighted_tiles", fmt::format("{} {}", scheme, shape.text()), measured, expected});
 }
 

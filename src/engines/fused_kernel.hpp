@@ -16,7 +16,9 @@
 
 namespace kintsugi::core {
 
-struct DeviceFusedProduct;  // engines/cuda/step_data.hpp
+// engines/cuda/step_data.hpp
+struct DeviceFusedProduct;
+struct DeviceShape;
 
 // KINTSUGI_STEP(name): the kinds in the order in which most plans have them.
 #define KINTSUGI_STEPS(STEP)                                                                  \
@@ -105,6 +107,11 @@ struct FusedProduct {
   int threads;
 };
 
+// A kernel's tiles and other properties for products of one shape, which the kernel alone reads.
+struct FusedVariant {
+  alignas(8) std::array<std::byte, 120> data{};
+};
+
 // A kernel that does the work of consecutive steps of a candidate, which it replaces in plans.
 struct FusedKernel {
   std::string_view name;
@@ -115,8 +122,11 @@ struct FusedKernel {
   std::size_t (*scratch_bytes)(const FusedProblem& problem, int threads) = nullptr;
   void (*run_f32)(const FusedProduct<float>& product) = nullptr;
   void (*run_f64)(const FusedProduct<double>& product) = nullptr;
-  // On a device, for kernels of {multiply, recombine}.
-  void (*launch)(const Queue& queue, const DeviceFusedProduct& product, std::byte* scratch) = nullptr;
+  // On a device, for kernels of {multiply, recombine}: the variant that is expected to be fastest for
+  // products of the shape, and a launch of it. All variants give the same bits.
+  FusedVariant (*choose)(const DeviceShape& shape) = nullptr;
+  void (*launch)(const Queue& queue, const DeviceFusedProduct& product, const FusedVariant& variant,
+                 std::byte* scratch) = nullptr;
 };
 
 }  // namespace kintsugi::core

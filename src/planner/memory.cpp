@@ -85,12 +85,12 @@ std::size_t workspace_bytes(const Plan& plan, const Blocking& blocking) {
 void set_steps(Plan& plan) {
   plan.steps = make_steps(plan, plan.blocking);
   plan.workspace_bytes = workspace_bytes(plan, plan.steps, plan.blocking);
-  if (!plan.engine->is_device()) return;
+  plan.variants.clear();
   for (Step& step : plan.steps) {
-    if (step.kind != StepKind::fused) continue;
+    if (step.kind != StepKind::fused || step.kernel->choose == nullptr) continue;
     const Candidate& candidate = plan.candidates[static_cast<std::size_t>(step.candidate)];
-    step.variant =
-        static_cast<std::int16_t>(cuda::fused_variant(fused_shape(plan, candidate, plan.blocking)));
+    step.variant = static_cast<std::int16_t>(plan.variants.size());
+    plan.variants.push_back(step.kernel->choose(fused_shape(plan, candidate, plan.blocking)));
   }
 }
 

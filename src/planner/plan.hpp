@@ -79,7 +79,7 @@ struct Step {
   std::int16_t candidate = 0;
   std::int16_t shared = 0;    // number of candidates that share the step, from `candidate` on; 0: one has it
   std::int16_t length = 0;    // loops: number of steps in the body
-  std::int16_t variant = -1;  // fused kernels on a device: DeviceFusedProduct::variant of whole blocks
+  std::int16_t variant = -1;  // fused kernels on a device: index in Plan::variants, for whole blocks
   bool finds_ranges = false;  // splits: the ranges were not found before
   bool keeps_last = false;    // recombine: the last tile is recombined by recombine_last
   bool overlaps = false;      // select: its kernel may overlap the products before it
@@ -106,6 +106,7 @@ struct Plan {
   std::optional<Candidate> candidate_when_prepared;
   Blocking blocking;
   std::vector<Step> steps;  // of an execution with this blocking
+  std::vector<FusedVariant> variants;
   std::size_t workspace_bytes = 0;
   int threads = 1;
   // True if the plan emulates and the call is expected to take no more than a few time slices of the

@@ -135,11 +135,13 @@ class CudaEngine final : public Engine {
       FusedKernel{.name = "multi_term_gemm",
                   .steps = fused_steps_,
                   .takes = [](const FusedProblem& p) { return p.schedule.tiles.depth == 0 && takes(p); },
-                  .launch = multiply_fused},
+                  .choose = choose_multi_term_gemm,
+                  .launch = launch_multi_term_gemm},
       FusedKernel{.name = "weighted_tile_gemm",
                   .steps = fused_steps_,
                   .takes = [](const FusedProblem& p) { return p.schedule.tiles.depth > 0 && takes(p); },
-                  .launch = multiply_fused}};
+                  .choose = [](const DeviceShape&) { return FusedVariant{}; },
+                  .launch = launch_weighted_tile_gemm}};
 };
 
 }  // namespace
@@ -172,10 +174,6 @@ std::size_t fused_scratch_bytes(const DeviceShape& shape) {
 
 DeviceCounters fused_counters(const DeviceShape& shape, std::byte* scratch) {
   return shape.schedule.tiles.depth > 0 ? DeviceCounters{} : multi_term_counters(shape, scratch);
-}
-
-int fused_variant(const DeviceShape& shape) {
-  return shape.schedule.tiles.depth > 0 ? 0 : fastest_multi_term_variant(shape);
 }
 
 bool skips(const Schedule& schedule, FormatId format) { return has_int8_gemm(schedule, format); }
@@ -212,11 +210,6 @@ void multiply(const Queue& queue, const Schedule& schedule, const Slices& a, con
   if (a.format->id == FormatId::int52) return multiply_words(queue, schedule, a, b, sums);
   if (has_int8_gemm(schedule, a.format->id)) return int8_gemm(queue, schedule, a, b, sums, condition);
   multiply_by_cublas(queue, schedule, a, b, sums, scratch, fit);
-}
-
-void multiply_fused(const Queue& queue, const DeviceFusedProduct& product, std::byte* scratch) {
-  if (product.schedule->tiles.depth > 0) return weighted_tile_gemm(queue, product, scratch);
-  multi_term_gemm(queue, product, scratch);
 }
 
 }  // namespace kintsugi::core::cuda

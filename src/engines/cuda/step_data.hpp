@@ -187,8 +187,8 @@ struct DeviceReport {
 struct DeviceReporting {
   DeviceReport* report = nullptr;
   bool begins = false;  // true: this is the call's only selection, so select() overwrites the report
-  // True if no step depends on the selection. Then its kernel may overlap the preceding step,
-  // multiply_fused(); after a short product it would otherwise take additional time.
+  // True if no step depends on the selection. Then its kernel may overlap the preceding step, a fused kernel;
+  // after a short product it would otherwise take additional time.
   bool overlaps_products = false;
 };
 
@@ -224,7 +224,7 @@ struct DeviceTile {
   DeviceScalars scalars;
   DeviceCondition condition;
   // Number of batch items from `item` on, each with its own selection. It is 1 except for
-  // multiply_unsliced() and select_or_multiply_unsliced(). multiply_fused() reads DeviceFusedProduct::items
+  // multiply_unsliced() and select_or_multiply_unsliced(). Fused kernels read DeviceFusedProduct::items
   // instead.
   std::int64_t items = 1;
 };
@@ -256,8 +256,6 @@ struct DeviceFusedProduct {
   DeviceTile tile;  // tile of the first item; selections and ranges of all items are contiguous
   std::int64_t items = 1;
   bool has_cleared_counters = false;  // the product need not clear its counters (DeviceSplit::cleared)
-  // Number of the kernel's variant (cuda::fused_variant()); -1: the fastest for this product is looked up.
-  int variant = -1;
 };
 
 // Slices with exponents per tile (MixPert) whose tiles the report counts. They belong to whole operands, or

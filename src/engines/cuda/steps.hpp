@@ -31,15 +31,12 @@ inline constexpr std::size_t vendor_workspace_bytes = std::size_t{32} << 20;
 // Bytes of scratch memory that multiply() needs.
 std::size_t product_scratch_bytes(const Schedule& schedule, FormatId format, std::int64_t rows,
                                   std::int64_t columns);
-// True if multiply_fused() takes this schedule with the sums of this accumulator. Otherwise multiply() writes
+// True if a fused kernel takes this schedule with the sums of this accumulator. Otherwise multiply() writes
 // the sums to memory, and a recombination reads them.
 bool fuses(const Schedule& schedule, FormatId format, Accumulator accumulator, ElementType type);
 std::size_t fused_scratch_bytes(const DeviceShape& shape);
-// Counters that multiply_fused() keeps in its scratch memory.
+// Counters that fused kernels keep in their scratch memory.
 DeviceCounters fused_counters(const DeviceShape& shape, std::byte* scratch);
-// Returns the number of the variant of multiply_fused() that is expected to be fastest for products of the
-// shape (DeviceFusedProduct::variant). All variants give the same bits.
-int fused_variant(const DeviceShape& shape);
 // True if multiply() exits early if its condition does not hold. cuBLAS calls cannot: they always run.
 bool skips(const Schedule& schedule, FormatId format);
 // True if complex elements can be split by this rule of residues and recombined. Otherwise they are
@@ -118,9 +115,6 @@ void multiply(const Queue& queue, const Schedule& schedule, const Slices& a, con
 // The first slices are multiplied, as many as moduli are selected.
 void multiply_selected(const Queue& queue, const Schedule& schedule, const Slices& a, const Slices& b,
                        const Accumulators& sums, const SelectedModuli& selected);
-// Does the work of multiply() and recombine_weighted() in one kernel, without sums in memory. The tile may
-// have any size, which does not change a bit of the result.
-void multiply_fused(const Queue& queue, const DeviceFusedProduct& product, std::byte* scratch);
 // Adds the numbers of tiles to the report, for slices with exponents per tile.
 void count_tiles(const Queue& queue, const DeviceTileCount& count, DeviceReport* report);
 // Computes alpha * sum + beta * C with one rounding, and special values, as the host's recombinations do. An

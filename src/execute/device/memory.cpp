@@ -35,8 +35,7 @@ DeviceBuffer& DeviceBuffer::operator=(DeviceBuffer&& other) noexcept {
   return *this;
 }
 
-DeviceBuffer::~DeviceBuffer() {
-  if (pointer_ == nullptr) return;
+void DeviceBuffer::free() noexcept {
   const cuda::ContextScope scope(context_);
   if (allocator_.allocate != nullptr) {
     allocator_.deallocate(allocator_.user, pointer_, bytes_);

@@ -23,7 +23,9 @@ class DeviceBuffer {
   DeviceBuffer& operator=(DeviceBuffer&& other) noexcept;
   DeviceBuffer(const DeviceBuffer&) = delete;
   DeviceBuffer& operator=(const DeviceBuffer&) = delete;
-  ~DeviceBuffer();
+  ~DeviceBuffer() {
+    if (pointer_ != nullptr) free();
+  }
 
   void* pointer() const { return pointer_; }  // nullptr: the allocation failed, or bytes() is 0
   std::size_t bytes() const { return bytes_; }
@@ -32,6 +34,8 @@ class DeviceBuffer {
   void forget_queue();
 
  private:
+  void free() noexcept;
+
   Allocator allocator_;
   const Engine* engine_ = nullptr;
   DeviceContext context_;

@@ -487,20 +487,23 @@ class DeviceRun {
 
   void multiply_fused(const Step& step) const {
     const Problem& problem = plan_.problem;
-    const bool is_as_planned = block_.rows == std::min(blocking_.m, problem.m) &&
+    const DeviceFusedProduct product{.schedule = &most(step).program.schedule,
+                                     .a = a_.slices,
+                                     .b = b_.slices,
+                                     .shares_a = a_.shared,
+                                     .shares_b = b_.shared,
+                                     .tile = scaled_tile(step),
+                                     .items = items_.count,
+                                     .has_cleared_counters = has_cleared_counters_};
+    const bool is_as_planned = step.variant >= 0 && block_.rows == std::min(blocking_.m, problem.m) &&
                                block_.columns == std::min(blocking_.n, problem.n) &&
                                items_.count == items_at_once_;
-    step.kernel->launch(queue_,
-                        {.schedule = &most(step).program.schedule,
-                         .a = a_.slices,
-                         .b = b_.slices,
-                         .shares_a = a_.shared,
-                         .shares_b = b_.shared,
-                         .tile = scaled_tile(step),
-                         .items = items_.count,
-                         .has_cleared_counters = has_cleared_counters_,
-                         .variant = is_as_planned ? step.variant : -1},
-                        memory_.scratch);
+    if (is_as_planned)
+      return step.kernel->launch(queue_, product, plan_.variants[static_cast<std::size_t>(step.variant)],
+                                 memory_.scratch);
+    DeviceShape shape = fused_shape(plan_, most(step), {block_.rows, block_.columns});
+    shape.items = items_.count;
+    step.kernel->launch(queue_, product, step.kernel->choose(shape), memory_.scratch);
   }
 
   void select_or_multiply_natively(const Step& step) const {

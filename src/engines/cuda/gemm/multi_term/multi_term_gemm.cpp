@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstring>
 #include <optional>
+#include <type_traits>
 
 #include "base/status.hpp"
 #include "engines/cuda/arch/architecture.hpp"
@@ -72,21 +74,17 @@ std::int64_t tiles_of(const SmallTileVariant& variant, std::int64_t items) {
   return items * variant.row_pairs * gemm_cluster_size * variant.columns;
 }
 
-// Calls visit(make) for each variant of the kernels, always in the same order. make() returns the variant
-// with its expected time; nothing if it cannot compute a product of this size.
+// Calls visit(variant) for each variant that computes a product of this size, always in the same order.
 template <class Visit>
 void for_each_variant(const MultiTermKernels& kernels, const ProductSize& size, const Schedule& schedule,
                       const MultiTermCosts& costs, const Visit& visit) {
-  using Variant = std::optional<MultiTermVariant>;
   const std::int32_t sms = sm_count();
   const std::int32_t clusters = clusters_of(sms);
   // Only small tiles have kernels for four sub-blocks in a k-block.
   const std::size_t cluster_tiles = sub_blocks(schedule) < 4 ? kernels.tiles.size() : 0;
   for (std::size_t tile = 0; tile < cluster_tiles; ++tile) {
-    visit([&]() -> Variant {
-      return choose_tile_schedule(kernels.tiles[tile], tile, (costs.*kernels.tile_times)[tile], size,
-                                  sub_blocks(schedule), clusters, costs);
-    });
+    visit(MultiTermVariant(choose_tile_schedule(kernels.tiles[tile], tile, (costs.*kernels.tile_times)[tile],
+                                                size, sub_blocks(schedule), clusters, costs)));
   }
   const std::int32_t segments = parallel_segments(schedule, size);
   for (const bool swapped : {false, true}) {
@@ -97,13 +95,11 @@ void for_each_variant(const MultiTermKernels& kernels, const ProductSize& size, 
       };
       // One thread block adds all segments, for which the tile may have no registers.
       if (!divides_k(schedule, size.k) || kernels.small_tiles[tile].adds_segments())
-        visit([&]() -> Variant { return choose(/*segments_in_parallel=*/1); });
+        visit(MultiTermVariant(choose(/*segments_in_parallel=*/1)));
       // Each segment has a thread block of its own.
       if (segments == 1) continue;
-      visit([&]() -> Variant {
-        const SmallTileVariant variant = choose(segments);
-        return tiles_of(variant, size.items) <= max_segmented_tiles ? Variant(variant) : std::nullopt;
-      });
+      const SmallTileVariant variant = choose(segments);
+      if (tiles_of(variant, size.items) <= max_segmented_tiles) visit(MultiTermVariant(variant));
     }
   }
 }
@@ -112,34 +108,13 @@ double microseconds(const MultiTermVariant& variant) {
   return std::visit([](const auto& given) { return given.microseconds; }, variant);
 }
 
-// A variant and its number in the order of for_each_variant().
-struct NumberedVariant {
-  MultiTermVariant variant;
-  int number = -1;
-};
-
-NumberedVariant fastest(const MultiTermKernels& kernels, const ProductSize& size, const Schedule& schedule,
-                        const MultiTermCosts& costs) {
-  NumberedVariant best;
-  int number = 0;
-  for_each_variant(kernels, size, schedule, costs, [&](const auto& make) {
-    const auto variant = make();
-    if (variant && (best.number < 0 || microseconds(*variant) < microseconds(best.variant)))
-      best = {*variant, number};
-    ++number;
+MultiTermVariant fastest(const MultiTermKernels& kernels, const ProductSize& size, const Schedule& schedule,
+                         const MultiTermCosts& costs) {
+  std::optional<MultiTermVariant> best;
+  for_each_variant(kernels, size, schedule, costs, [&](const MultiTermVariant& variant) {
+    if (!best || microseconds(variant) < microseconds(*best)) best = variant;
   });
-  return best;
-}
-
-MultiTermVariant numbered(int wanted, const MultiTermKernels& kernels, const ProductSize& size,
-                          const Schedule& schedule, const MultiTermCosts& costs) {
-  std::optional<MultiTermVariant> found;
-  int number = 0;
-  for_each_variant(kernels, size, schedule, costs, [&](const auto& make) {
-    if (number++ == wanted) found = make();
-  });
-  if (!found) fail(Status::internal, "products of this size have no variant {} of their kernel", wanted);
-  return *found;
+  return best.value();
 }
 
 const MultiTermKernels& kernels_of(const DeviceFusedProduct& product) {
@@ -154,9 +129,8 @@ std::int32_t segment_blocks_of(const Schedule& schedule, std::int64_t k) {
   return static_cast<std::int32_t>(schedule.segment_length(k) / term_block);
 }
 
-void launch_variant(const ClusterTileVariant& variant, const DeviceFusedProduct& product, const Queue& queue,
-                    std::byte* scratch) {
-  const MultiTermKernels& kernels = kernels_of(product);
+void launch_variant(const MultiTermKernels& kernels, const ClusterTileVariant& variant,
+                    const DeviceFusedProduct& product, const Queue& queue, std::byte* scratch) {
   const MultiTermTile& tile = kernels.tiles[variant.tile];
   MultiTermParams params;
   params.tile = product.tile;
@@ -194,10 +168,9 @@ DeviceFusedProduct transposed(DeviceFusedProduct product) {
   return product;
 }
 
-void launch_variant(const SmallTileVariant& variant, const DeviceFusedProduct& product_as_called,
-                    const Queue& queue, std::byte* scratch) {
+void launch_variant(const MultiTermKernels& kernels, const SmallTileVariant& variant,
+                    const DeviceFusedProduct& product_as_called, const Queue& queue, std::byte* scratch) {
   const DeviceFusedProduct product = variant.swapped ? transposed(product_as_called) : product_as_called;
-  const MultiTermKernels& kernels = kernels_of(product);
   const SmallTile& tile = kernels.small_tiles[variant.tile];
   if (variant.stages < tile.min_stages())
     fail(Status::internal, "a tile of {} columns was given {} stages, which is less than {}", tile.columns,
@@ -274,42 +247,48 @@ DeviceCounters multi_term_counters(const DeviceShape& shape, std::byte* scratch)
           static_cast<std::int64_t>(bytes / sizeof(std::uint32_t))};
 }
 
-namespace {
-
-ProductSize size_of(const DeviceFusedProduct& product) {
-  return {product.tile.rows, product.tile.columns, product.a.vector_stride(), product.items};
-}
-
-}  // namespace
-
 std::vector<MultiTermVariant> multi_term_variants(const DeviceFusedProduct& product,
                                                   const MultiTermCosts& costs) {
   std::vector<MultiTermVariant> variants;
-  for_each_variant(kernels_of(product), size_of(product), *product.schedule, costs, [&](const auto& make) {
-    if (const auto variant = make()) variants.push_back(*variant);
-  });
+  for_each_variant(kernels_of(product),
+                   {product.tile.rows, product.tile.columns, product.a.vector_stride(), product.items},
+                   *product.schedule, costs,
+                   [&](const MultiTermVariant& variant) { variants.push_back(variant); });
   return variants;
-}
-
-int fastest_multi_term_variant(const DeviceShape& shape) {
-  return fastest(*find_kernels(shape.schedule, shape.format),
-                 {shape.m, shape.n, round_up(shape.k, Slices::k_multiple), shape.items}, shape.schedule,
-                 current_costs().multi_term)
-      .number;
 }
 
 void multi_term_gemm(const Queue& queue, const DeviceFusedProduct& product, const MultiTermVariant& variant,
                      std::byte* scratch) {
-  std::visit([&](const auto& given) { launch_variant(given, product, queue, scratch); }, variant);
+  std::visit([&](const auto& given) { launch_variant(kernels_of(product), given, product, queue, scratch); },
+             variant);
 }
 
-void multi_term_gemm(const Queue& queue, const DeviceFusedProduct& product, std::byte* scratch) {
-  const MultiTermKernels& kernels = kernels_of(product);
-  const MultiTermCosts& costs = current_costs().multi_term;
-  const MultiTermVariant variant =
-      product.variant >= 0 ? numbered(product.variant, kernels, size_of(product), *product.schedule, costs)
-                           : fastest(kernels, size_of(product), *product.schedule, costs).variant;
-  multi_term_gemm(queue, product, variant, scratch);
+namespace {
+
+// Content of a FusedVariant.
+struct ChosenVariant {
+  const MultiTermKernels* kernels;
+  MultiTermVariant variant;
+};
+static_assert(sizeof(ChosenVariant) <= sizeof(FusedVariant) && std::is_trivially_copyable_v<ChosenVariant>);
+
+}  // namespace
+
+FusedVariant choose_multi_term_gemm(const DeviceShape& shape) {
+  const MultiTermKernels& kernels = *find_kernels(shape.schedule, shape.format);
+  const ProductSize size{shape.m, shape.n, round_up(shape.k, Slices::k_multiple), shape.items};
+  const ChosenVariant chosen{&kernels, fastest(kernels, size, shape.schedule, current_costs().multi_term)};
+  FusedVariant variant;
+  std::memcpy(variant.data.data(), &chosen, sizeof chosen);
+  return variant;
+}
+
+void launch_multi_term_gemm(const Queue& queue, const DeviceFusedProduct& product,
+                            const FusedVariant& variant, std::byte* scratch) {
+  ChosenVariant chosen{};
+  std::memcpy(&chosen, variant.data.data(), sizeof chosen);
+  std::visit([&](const auto& given) { launch_variant(*chosen.kernels, given, product, queue, scratch); },
+             chosen.variant);
 }
 
 namespace {
@@ -363,8 +342,7 @@ DeviceTimes expected_multi_term_times(const DeviceShape& shape, const Costs& dev
   const std::int64_t scheduled_items = std::min<std::int64_t>(shape.items, 1024);
   const double product_time = items / static_cast<double>(scheduled_items) *
                               microseconds(fastest(kernels, {shape.m, shape.n, shape.k, scheduled_items},
-                                                   shape.schedule, device_costs.multi_term)
-                                               .variant);
+                                                   shape.schedule, device_costs.multi_term));
   // The costs of tiles were measured in single products, which leave the chip below its power limit. Long
   // products that follow each other in calls reach that limit and run more slowly.
   const double slowdown = 1 + costs.throttling * std::min(1.0, product_time / costs.throttled_product);

@@ -8,6 +8,7 @@
 
 #include "engines/cuda/gemm/multi_term/multi_term_tiles.hpp"
 #include "engines/cuda/step_data.hpp"
+#include "engines/fused_kernel.hpp"
 
 namespace kintsugi::core::cuda {
 
@@ -30,15 +31,15 @@ using MultiTermVariant = std::variant<ClusterTileVariant, SmallTileVariant>;
 std::vector<MultiTermVariant> multi_term_variants(const DeviceFusedProduct& product,
                                                   const MultiTermCosts& costs);
 
-// Returns the number of the variant with the shortest expected time (DeviceFusedProduct::variant).
-int fastest_multi_term_variant(const DeviceShape& shape);
-
-// Computes C = alpha * sum + beta * C by the given variant. The second form takes the variant of the
-// product's number, or the one with the shortest expected time. `scratch` has multi_term_scratch_bytes() of a
-// shape that is at least as large.
+// Computes C = alpha * sum + beta * C by the variant. `scratch` has multi_term_scratch_bytes() of a shape
+// that is at least as large.
 void multi_term_gemm(const Queue& queue, const DeviceFusedProduct& product, const MultiTermVariant& variant,
                      std::byte* scratch);
-void multi_term_gemm(const Queue& queue, const DeviceFusedProduct& product, std::byte* scratch);
+
+// FusedKernel::choose and FusedKernel::launch: the variant with the shortest expected time.
+FusedVariant choose_multi_term_gemm(const DeviceShape& shape);
+void launch_multi_term_gemm(const Queue& queue, const DeviceFusedProduct& product,
+                            const FusedVariant& variant, std::byte* scratch);
 
 // Expected time to split those operands that are not prepared.
 double expected_split_time(const DeviceShape& shape, const CallCosts& costs);

@@ -96,7 +96,8 @@ std::size_t weighted_tile_scratch_bytes(const DeviceShape& shape) {
                      divide_up(shape.n, weighted_tile_columns) * failing_sums_of_panels, sizeof(float));
 }
 
-void weighted_tile_gemm(const Queue& queue, const DeviceFusedProduct& product, std::byte* scratch) {
+void launch_weighted_tile_gemm(const Queue& queue, const DeviceFusedProduct& product, const FusedVariant&,
+                               std::byte* scratch) {
   const WeightedTileKernel& kernel = *find_kernel(*product.schedule);
   const WeightedTileParams params = params_of(product, kernel, scratch);
   multiply_failing_tiles(queue, params, product.items, product.schedule->tiles.depth);

@@ -4,6 +4,7 @@
 
 #include "engines/cuda/arch/costs.hpp"
 #include "engines/cuda/step_data.hpp"
+#include "engines/fused_kernel.hpp"
 
 namespace kintsugi::core::cuda {
 
@@ -14,11 +15,12 @@ bool has_weighted_tile_gemm(const Schedule& schedule, FormatId format, ElementTy
 // Bytes of scratch memory for the sums of tiles that fail Eq. 9. Each element of C has one such sum.
 std::size_t weighted_tile_scratch_bytes(const DeviceShape& shape);
 
-// multiply_fused() (steps.hpp) of such a schedule. `scratch` has weighted_tile_scratch_bytes() of a shape
-// that is at least as large.
-void weighted_tile_gemm(const Queue& queue, const DeviceFusedProduct& product, std::byte* scratch);
+// FusedKernel::launch of such a schedule, which has one variant. `scratch` has weighted_tile_scratch_bytes()
+// of a shape that is at least as large.
+void launch_weighted_tile_gemm(const Queue& queue, const DeviceFusedProduct& product,
+                               const FusedVariant& variant, std::byte* scratch);
 
-// Expected time in microseconds of weighted_tile_gemm() if no tile fails Eq. 9.
+// Expected time in microseconds of launch_weighted_tile_gemm() if no tile fails Eq. 9.
 double expected_weighted_tile_gemm_time(const DeviceShape& shape, const WeightedTileCosts& costs);
 
 // Expected time in microseconds to pack the operands of the shape that are not prepared.
