@@ -7,7 +7,7 @@
 #include "base/memory.hpp"
 #include "base/queue.hpp"
 #include "base/settings.hpp"
-#include "execute/device/caller.hpp"
+#include "execute/device/device.hpp"
 #include "execute/execute.hpp"
 #include "kintsugi/kintsugi.h"
 #include "planner/problem.hpp"

@@ -4,9 +4,9 @@
 #include <optional>
 
 #include "base/cuda/cuda_driver.hpp"
+#include "base/status.hpp"
 #include "engines/cuda/common/launch_graph.hpp"
 #include "engines/cuda/steps.hpp"
-#include "execute/device/caller.hpp"
 #include "execute/device/memory.hpp"
 #include "execute/device/prepare.hpp"
 #include "execute/device/steps.hpp"
@@ -16,6 +16,51 @@
 #include "planner/steps.hpp"
 
 namespace kintsugi::core {
+
+namespace {
+
+void check_prepared(const Prepared* prepared, const char* name) {
+  if (prepared == nullptr || cuda::reaches(prepared->device->context)) return;
+  const int prepared_device = prepared->device->context.device;
+  const int current = cuda::current_context().device;
+  if (prepared_device != current) {
+    fail(Status::invalid_argument, "{} lies on {}, and {} is current", name,
+         cuda::text_of_device(prepared_device), cuda::text_of_device(current));
+  }
+  fail(Status::invalid_argument, "{} lies in another context of {} than the current one", name,
+       cuda::text_of_device(prepared_device));
+}
+
+}  // namespace
+
+// A plan has no device memory, so it can run in every context of its device. The first call in a context
+// creates a handle of cuBLAS, which allocates memory and would break a capture of a stream.
+void check_caller(const Plan& plan, const Queue& queue) {
+  const DeviceContext current = cuda::current_context();
+  if (current.device != plan.context.device) {
+    fail(Status::invalid_argument,
+         "the plan was made for {}, and {} is current: every device needs its own plan",
+         cuda::text_of_device(plan.context.device), cuda::text_of_device(current.device));
+  }
+  cuda::check_stream(queue);
+  if (current == plan.context || !cuda::is_captured(queue)) return;
+  fail(Status::invalid_argument,
+       "the stream is being captured, and the plan was made in another context of {} than the current one: "
+       "make it in this one, before the capture",
+       cuda::text_of_device(current.device));
+}
+
+void check_caller(const Plan& plan, const Operands& operands, const Queue& queue) {
+  check_caller(plan, queue);
+  check_prepared(operands.prepared_a, "prepared_a");
+  check_prepared(operands.prepared_b, "prepared_b");
+}
+
+// A driver that is too old, or has no device, cannot be asked for contexts. Planning then fails and says why.
+PlaceScope::PlaceScope(const DevicePlace& place) {
+  if (!cuda::driver().reason.empty()) return;
+  entered_ = cuda::enter_for_memory(place.device, place.context);
+}
 
 namespace {
 
@@ -172,7 +217,8 @@ void execute_on_device(const Plan& plan, const Operands& operands, Report& repor
   const Queue queue = queue_of(plan, operands);
   check_caller(plan, operands, queue);
   const cuda::KnownDevice known_device;
-  cuda::prepare_device();
+  // The plan's own context was prepared when the plan was made.
+  if (!(cuda::current_context() == plan.context)) cuda::prepare_device();
   const bool empty = problem.m == 0 || problem.n == 0 || problem.batch_count == 0;
   const bool only_scales = problem.k == 0 || (!problem.device_scalars && operands.alpha.is_zero());
   if (empty) {

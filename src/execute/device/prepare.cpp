@@ -5,7 +5,7 @@
 
 #include "base/status.hpp"
 #include "engines/cuda/steps.hpp"
-#include "execute/device/caller.hpp"
+#include "execute/device/device.hpp"
 
 namespace kintsugi::core {
 

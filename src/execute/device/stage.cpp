@@ -7,7 +7,7 @@
 #include "arith/complex.hpp"
 #include "engines/cuda/select/selected_moduli.hpp"
 #include "engines/cuda/steps.hpp"
-#include "execute/device/caller.hpp"
+#include "execute/device/device.hpp"
 #include "execute/device/memory.hpp"
 #include "execute/host/operand.hpp"
 #include "planner/memory.hpp"
