@@ -12,6 +12,7 @@ elseif(KINTSUGI_SANITIZE)
   target_compile_options(kintsugi_flags INTERFACE -fsanitize=address,undefined -fno-sanitize-recover=all
                                                   -fno-omit-frame-pointer)
   target_link_options(kintsugi_flags INTERFACE -fsanitize=address,undefined)
+  target_compile_definitions(kintsugi_flags INTERFACE _GLIBCXX_ASSERTIONS) # indices of vectors and spans
 endif()
 if(KINTSUGI_COVERAGE)
   target_compile_options(kintsugi_flags INTERFACE --coverage)

@@ -104,7 +104,7 @@ DeviceBlockMemory take_block(const Plan& plan, const Candidate& candidate, const
   const SumsSize size = sums_size(candidate, *tiles, blocking, vectors_per_column(plan, candidate));
   std::size_t scratch = scratch_bytes(program, size);
   if (candidate.checked && allows_error(plan))  // products of magnitudes run earlier and use the same scratch
-    scratch = std::max(scratch, scratch_bytes(magnitude_program, magnitudes_size(plan, plan.blocking)));
+    scratch = std::max(scratch, scratch_bytes(magnitude_program, magnitudes_size(plan, blocking)));
   constexpr bool reduces_sums_modulo = true;  // devices store sums of residues modulo the moduli
   memory.sums = make_accumulators(program.sum_type(reduces_sums_modulo), size.rows, size.columns,
                                   program.schedule.sums());

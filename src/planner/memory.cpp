@@ -27,6 +27,7 @@ std::size_t host_step_bytes(const Plan& plan, const Step& step, const Blocking& 
   const auto block_bytes = [&](const Program& program) {
     return bytes([&](Workspace& counter) { lay_out_block(plan, program, blocking, counter); });
   };
+  if (step.candidate < 0) return 0;
   const Candidate& candidate = plan.candidates[static_cast<std::size_t>(step.candidate)];
   const Program& program = candidate.program;
   switch (step.kind) {

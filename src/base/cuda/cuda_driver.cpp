@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <map>
 #include <string_view>
+#include <utility>
 
 #include "base/status.hpp"
 #include "base/threads.hpp"
@@ -142,7 +143,9 @@ constinit thread_local Device known_device = unknown_device;
 
 }  // namespace
 
-KnownDevice::KnownDevice() : before_(known_device) { known_device = current_device(); }
+KnownDevice::KnownDevice() : before_(std::exchange(known_device, unknown_device)) {
+  known_device = current_device();
+}
 KnownDevice::~KnownDevice() { known_device = before_; }
 
 Device current_device() {

@@ -196,6 +196,7 @@ void run(const Plan& plan, const Operands& operands, const Queue& queue, Report&
   }
   report.workspace_bytes = allocates ? memory.bytes() : plan.workspace_bytes;
   const Workspace workspace(allocates ? memory.pointer() : operands.workspace, report.workspace_bytes);
+  const cuda::KnownDevice known_device;  // from here on: an allocator may use other devices
   const DeviceOperands on_device = operands_of(plan, operands);
   const bool selection_overwrites_report = begins_with_selection(plan);
   if (!selection_overwrites_report) clear_report(operands, queue);
@@ -216,7 +217,6 @@ void execute_on_device(const Plan& plan, const Operands& operands, Report& repor
   const Problem& problem = plan.problem;
   const Queue queue = queue_of(plan, operands);
   check_caller(plan, operands, queue);
-  const cuda::KnownDevice known_device;
   // The plan's own context was prepared when the plan was made.
   if (!(cuda::current_context() == plan.context)) cuda::prepare_device();
   const bool empty = problem.m == 0 || problem.n == 0 || problem.batch_count == 0;
