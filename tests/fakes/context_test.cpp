@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "engines/cuda/device.hpp"
 #include "fakes/contexts.hpp"
 
 namespace kintsugi::test {
@@ -106,6 +107,42 @@ TEST_F(Contexts, PlansOfOtherDevicesAreRefused) {
   staged.make_plan();
   const CurrentContext back(primary_context(0));
   expect_refused(staged, AllOf(HasSubstr("the plan was made for device 1"), HasSubstr("device 0 ")));
+}
+
+// The callback of an allocator multiplies on another device. Neither call takes the other's device.
+TEST_F(Contexts, AllocatorsMayCallTheLibraryOnOtherDevices) {
+  const CurrentContext current(primary_context(0));
+  const Stream stream;
+  Call call(300, 400, 256, stream);
+  call.options.scheme = "fp16x3";
+  struct Inner {
+    int made = 0;
+    static void multiply(void* user) {
+      const CurrentContext other(primary_context(1));
+      const Stream stream_of_other;
+      Call inner(100, 200, 64, stream_of_other);
+      inner.options.scheme = "fp16x3";
+      inner.make_plan();
+      EXPECT_EQ(inner.execute(), KINTSUGI_SUCCESS) << kintsugi_last_error();
+      EXPECT_EQ(core::cuda::current_context().device, 1);
+      ++static_cast<Inner*>(user)->made;
+    }
+    static void* allocate(void* user, std::size_t bytes, std::size_t alignment) {
+      multiply(user);
+      return std::aligned_alloc(alignment, bytes);
+    }
+    static void deallocate(void* user, void* pointer, std::size_t) {
+      multiply(user);
+      std::free(pointer);
+    }
+  } inner;
+  call.options.allocate = Inner::allocate;
+  call.options.deallocate = Inner::deallocate;
+  call.options.allocator_user = &inner;
+  call.make_plan();
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(call.execute(), KINTSUGI_SUCCESS) << kintsugi_last_error();
+  EXPECT_EQ(inner.made, 8);
+  EXPECT_EQ(core::cuda::current_context().device, 0);
 }
 
 TEST_F(Contexts, StreamsOfOtherContextsAreRefused) {
