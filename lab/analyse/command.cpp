@@ -135,8 +135,8 @@ Overhead measure_overhead(std::int64_t size) {
   const double prepared = prepared_seconds("mixpert-4", size);
   const double prepared_deep_tiles = prepared_seconds("mixpert-4:tile=256", size);
   return {.total = total,
-          .packing = std::max(total - prepared, 0.0),
-          .conversion = std::max((prepared - prepared_deep_tiles) * 8 / 7, 0.0)};
+          .packing = std::clamp(total - prepared, 0.0, total),
+          .conversion = std::clamp((prepared - prepared_deep_tiles) * 8 / 7, 0.0, total)};
 }
 
 namespace {

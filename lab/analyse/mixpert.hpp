@@ -8,7 +8,8 @@
 
 namespace kintsugi::tools {
 
-// Seconds of one square product on the engine cpu, one thread.
+// Seconds of one square product on the engine cpu, one thread. Differences of times beside other load may be
+// any number; the parts are kept between 0 and the total.
 struct Overhead {
   double total = 0;
   double packing = 0;  // total minus the time with both operands prepared

@@ -117,8 +117,8 @@ struct FusedKernel {
   std::string_view name;
   std::span<const StepKind> steps;  // steps of a block of C that the kernel replaces, in this order
   bool (*takes)(const FusedProblem& problem);
-  // In host memory, for kernels that begin with `split`. nullptr: the kernel does not take elements of the
-  // type.
+  // In host memory, for kernels of {split, multiply, recombine}: scratch_bytes, and run_f32 or run_f64 for
+  // the types of element that the kernel takes.
   std::size_t (*scratch_bytes)(const FusedProblem& problem, int threads) = nullptr;
   void (*run_f32)(const FusedProduct<float>& product) = nullptr;
   void (*run_f64)(const FusedProduct<double>& product) = nullptr;

@@ -35,7 +35,7 @@ std::size_t host_step_bytes(const Plan& plan, const Step& step, const Blocking& 
     case StepKind::multiply_exactly:
       return bytes([&](Workspace& counter) {
         lay_out_exact_sums(plan, counter);
-        if (begins_with_grid(plan) && !plan.is_checked()) lay_out_element_states(plan, counter);
+        if (begins_with_grid(plan)) lay_out_element_states(plan, counter);
       });
     case StepKind::multiply_by_ozaki1:
       return bytes([&](Workspace& counter) { lay_out_ozaki1(plan, program, blocking, counter); });

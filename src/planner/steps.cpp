@@ -24,11 +24,40 @@ FusedProblem fused_problem(const Plan& plan, const Candidate& candidate, const P
           .k = problem.k};
 }
 
+namespace {
+
+constexpr std::array block_kinds{StepKind::split, StepKind::multiply, StepKind::recombine};
+
+// Fails if the kernel lacks what an execution of its steps calls.
+void check_fused_kernel(const Plan& plan, const FusedKernel& kernel) {
+  const Engine& engine = *plan.engine;
+  const ElementType type = element_type(plan.problem);
+  const bool runs = type == ElementType::f32   ? kernel.run_f32 != nullptr
+                    : type == ElementType::f64 ? kernel.run_f64 != nullptr
+                                               : false;
+  const std::span steps(block_kinds);
+  if (engine.is_device() ? std::ranges::equal(kernel.steps, steps.last(2)) && kernel.launch != nullptr &&
+                               kernel.choose != nullptr
+                         : std::ranges::equal(kernel.steps, steps) && kernel.scratch_bytes != nullptr && runs)
+    return;
+  fail(Status::internal,
+       "the fused kernel {} of the engine {} takes {} elements, but not as an engine of {} must: by {}",
+       kernel.name, engine.name(), element_type_name(plan.problem.type, plan.problem.complex),
+       engine.is_device() ? "a device" : "the host",
+       engine.is_device()
+           ? "choose and launch, for the steps multiply and recombine"
+           : "scratch_bytes and run_f32 or run_f64, for the steps split, multiply and recombine");
+}
+
+}  // namespace
+
 const FusedKernel* fused_kernel(const Plan& plan, const Candidate& candidate) {
   if (candidate.scheme == nullptr || plan.problem.type == OperandType::dd) return nullptr;
   const FusedProblem problem = fused_problem(plan, candidate, candidate.program);
   for (const FusedKernel& kernel : plan.engine->fused_kernels()) {
-    if (kernel.takes(problem)) return &kernel;
+    if (!kernel.takes(problem)) continue;
+    check_fused_kernel(plan, kernel);
+    return &kernel;
   }
   return nullptr;
 }
@@ -133,28 +162,26 @@ class StepList {
   std::vector<Step> take() { return std::move(steps_); }
 
  private:
+  const FusedKernel* kernel = fused_kernel(plan, plan.candidates[static_cast<std::size_t>(index)]);
   std::vector<Step> steps_;
 };
 
 // Returns the steps of a block of C by a candidate, after the rule of fused kernels.
 std::vector<Step> block_steps(const Plan& plan, int index) {
+  };
+  for (const StepKind kind : block_kinds) {
+    if (kernel == nullptr || std::ranges::find(kernel->steps, kind) == kernel->steps.end()) {
+      add(kind);
+    } else if (kind == kernel->steps.front()) {
+      add(StepKind::fused);
+      steps.back().kernel = kernel;
+    }
   std::vector<Step> steps;
-  for (const StepKind kind : {StepKind::split, StepKind::multiply, StepKind::recombine}) {
+  const auto add = [&](StepKind kind) {
     Step& step = steps.emplace_back();
     step.kind = kind;
     step.candidate = static_cast<std::int16_t>(index);
   }
-  const FusedKernel* kernel = fused_kernel(plan, plan.candidates[static_cast<std::size_t>(index)]);
-  if (kernel == nullptr) return steps;
-  const auto has_kind = [](const Step& step, StepKind kind) { return step.kind == kind; };
-  const auto first =
-      std::search(steps.begin(), steps.end(), kernel->steps.begin(), kernel->steps.end(), has_kind);
-  if (first == steps.end()) return steps;
-  Step fused = *first;
-  fused.kind = StepKind::fused;
-  fused.kernel = kernel;
-  const auto next = steps.erase(first, first + static_cast<std::ptrdiff_t>(kernel->steps.size()));
-  steps.insert(next, fused);
   return steps;
 }
 
@@ -430,7 +457,7 @@ class HostSteps {
     } else if (candidate.checked) {
       if (&candidate == plan_.checked_candidate()) add_checked(index);
     } else if (candidate.program.recombination == Recombination::exact_sums) {
-      list_.add(StepKind::multiply_exactly, index);
+      if (!plan_.is_checked()) list_.add(StepKind::multiply_exactly, index);
     } else if (candidate.program.recombination == Recombination::ozaki1) {
       list_.add(StepKind::multiply_by_ozaki1, index);
     } else {

@@ -19,14 +19,17 @@ namespace kintsugi::core {
 // their kernels exit early unless it is selected, since the device selects.
 //
 // A block of C has the steps split, multiply and recombine, the last two for each tile whose sums fit into
-// memory. Where the engine has a fused kernel (engines/fused_kernel.hpp) that takes consecutive ones of them,
-// the kernel's step replaces these: the one rule by which kernels enter plans.
+// memory. Where the engine has a fused kernel (engines/fused_kernel.hpp) that takes the candidate's product,
+// the kernel's step replaces the steps that it covers: on the host all three, on a device multiply and
+// recombine. This is the one rule by which kernels enter plans. On a device it holds for plans all of whose
+// emulations have such a kernel (is_fused()); the emulations of other plans go through sums in memory.
 std::vector<Step> make_steps(const Plan& plan, const Blocking& blocking);
 
 // Returns a candidate's problem for fused kernels, with the program given, to which it refers.
 FusedProblem fused_problem(const Plan& plan, const Candidate& candidate, const Program& program);
 
-// Returns the engine's kernel that replaces steps of the candidate's blocks; nullptr if there is none.
+// Returns the engine's kernel that replaces steps of the candidate's blocks; nullptr if there is none. Throws
+// `internal` if the kernel takes the product but lacks a function that it needs on the engine.
 const FusedKernel* fused_kernel(const Plan& plan, const Candidate& candidate);
 
 // Calls visit(step, body) for each loop, and visit(step, {}) for each other step, in order.

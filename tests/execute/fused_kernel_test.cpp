@@ -48,9 +48,10 @@ constexpr std::array toy_kernels{
                 .scratch_bytes = [](const FusedProblem&, int) { return toy_scratch_bytes; },
                 .run_f32 = run}};
 
-// The reference engine with the toy kernel.
+// The reference engine with the toy kernel, or other kernels.
 class ToyEngine final : public HostEngine {
  public:
+  explicit ToyEngine(std::span<const FusedKernel> kernels = toy_kernels) : kernels_(kernels) {}
   int multiplications() const { return multiplications_; }
 
   std::string_view name() const override { return "toy"; }
@@ -65,7 +66,7 @@ class ToyEngine final : public HostEngine {
   bool reduces_sums_modulo() const override { return reference_.reduces_sums_modulo(); }
   bool multiplies_tiles() const override { return reference_.multiplies_tiles(); }
   bool native_order_is_fixed() const override { return reference_.native_order_is_fixed(); }
-  std::span<const FusedKernel> fused_kernels() const override { return toy_kernels; }
+  std::span<const FusedKernel> fused_kernels() const override { return kernels_; }
   double relative_rate(FormatId format) const override { return reference_.relative_rate(format); }
 
   std::size_t scratch_bytes(const Schedule& schedule, FormatId format, std::int64_t k,
@@ -89,6 +90,7 @@ class ToyEngine final : public HostEngine {
   }
 
  private:
+  std::span<const FusedKernel> kernels_;
   const Engine& reference_ = *find_engine("reference");
   mutable int multiplications_ = 0;
 };
@@ -125,6 +127,36 @@ TEST(FusedKernels, ReplaceTheStepsThatTheyCover) {
   EXPECT_EQ(fused.workspace_bytes, aligned_size(300 * sizeof(VectorRange)) +
                                        aligned_size(200 * sizeof(VectorRange)) + toy_scratch_bytes);
   EXPECT_EQ(step_lines(fused).at(4), "    toy fp16x3");
+}
+
+// A kernel that takes products which it cannot compute must not be ignored.
+TEST(FusedKernels, WithoutTheirFunctionsOrStepsAreRefused) {
+  const auto expect_refused = [](const FusedKernel& kernel) {
+    const std::array kernels{kernel};
+    const ToyEngine engine(kernels);
+    try {
+      plan_of(engine, problem_of(30, 20, 10), "fp16x3");
+      ADD_FAILURE() << "a plan was made";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.status(), Status::internal);
+      EXPECT_NE(std::string(error.what()).find("the fused kernel toy of the engine toy takes fp32"),
+                std::string::npos)
+          << error.what();
+    }
+  };
+  static constexpr std::array backwards{StepKind::recombine, StepKind::multiply, StepKind::split};
+  static constexpr std::array products{StepKind::multiply, StepKind::recombine};
+  FusedKernel kernel = toy_kernels[0];
+  kernel.run_f32 = nullptr;
+  expect_refused(kernel);
+  kernel = toy_kernels[0];
+  kernel.scratch_bytes = nullptr;
+  expect_refused(kernel);
+  kernel = toy_kernels[0];
+  kernel.steps = backwards;
+  expect_refused(kernel);
+  kernel.steps = products;
+  expect_refused(kernel);
 }
 
 TEST(FusedKernels, ComputeCInPlaceOfTheSteps) {

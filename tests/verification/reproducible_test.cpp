@@ -3,6 +3,7 @@
 // where exponents prove it, and else the correctly rounded ones.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <random>
 
@@ -207,6 +208,45 @@ void test_parts_of_mixed_operands() {
 TEST(ReproducibleGrid, AcceptsElementsByTheirOwnRowAndColumn) {
   test_parts_of_mixed_operands<double>();
   test_parts_of_mixed_operands<std::complex<double>>();
+}
+
+// Rows of A have one huge element at an even inner index and columns of B at an odd one, so that no number of
+// moduli proves any element; only row 0 and column 0 are narrow, so that the grid computes one element.
+TEST(ReproducibleGrid, LeavesWideProductsToTheSuperaccumulator) {
+  constexpr std::int64_t m = 16, n = 65'536, k = 8, part = n / 4;
+  constexpr double unwritten = 7;
+  std::mt19937 random(7);
+  std::vector<double> a(m * k), b(k * n), whole(m * n, unwritten), in_parts = whole, exact = whole;
+  const auto fill = [&](double* vector, std::int64_t stride, bool is_narrow, int odd) {
+    for (std::int64_t p = 0; p < k; ++p)
+      vector[p * stride] = (0.5 + static_cast<double>(random()) * 0x1p-33) * (is_narrow ? 1 : 0x1p-300);
+    if (!is_narrow) vector[(2 * (random() % (k / 2)) + odd) * stride] *= 0x1p600;
+  };
+  for (std::int64_t i = 0; i < m; ++i) fill(&a[i], m, i == 0, 0);
+  for (std::int64_t j = 0; j < n; ++j) fill(&b[j * k], 1, j == 0, 1);
+  const auto multiply = [&](const char* accuracy, std::int64_t first, std::int64_t columns, double* c) {
+    kintsugi_problem problem = KINTSUGI_PROBLEM_INIT;
+    problem.m = problem.lda = problem.ldc = m;
+    problem.n = columns, problem.k = problem.ldb = k;
+    problem.type_a = problem.type_b = problem.type_c = problem.type_scalar = type_of<double>();
+    kintsugi_options options = KINTSUGI_OPTIONS_INIT;
+    options.accuracy = accuracy;
+    options.engine = "cpu";
+    const double alpha = 1, beta = 0;
+    kintsugi_operands operands = KINTSUGI_OPERANDS_INIT;
+    operands.alpha = &alpha, operands.beta = &beta;
+    operands.a = a.data(), operands.b = b.data() + first * k, operands.c = c + first * m;
+    ASSERT_EQ(kintsugi_gemm(nullptr, &problem, &options, &operands), KINTSUGI_SUCCESS)
+        << kintsugi_last_error();
+  };
+  multiply("reproducible", 0, n, whole.data());
+  for (std::int64_t first = 0; first < n; first += part)
+    multiply("reproducible", first, part, in_parts.data());
+  multiply("exact", 0, n, exact.data());
+  EXPECT_EQ(std::ranges::count(whole, unwritten), 0);
+  EXPECT_EQ(bits_of(whole), bits_of(in_parts));
+  exact[0] = whole[0];  // the element of the grid
+  EXPECT_EQ(bits_of(whole), bits_of(exact));
 }
 
 TEST(ReproducibleGrid, RefusesWhatContradictsIt) {

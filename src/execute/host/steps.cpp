@@ -128,7 +128,7 @@ class HostRun {
   }
 
   void select() {
-    selected_ = static_cast<int>(select_candidate(plan_, summary_a_, summary_b_));
+    selected_ = main_ = static_cast<int>(select_candidate(plan_, summary_a_, summary_b_));
     if (begins_with_grid(plan_) && selected_ > 0) {
       grid_.emplace(plan_, RangeMemory{a_.ranges, b_.ranges}, lay_out_ranges(plan_, workspace_));
       if (!grid_->accept_any()) grid_.reset();
@@ -250,7 +250,7 @@ class HostRun {
 
   void choose_checked() {
     checked_.emplace(plan_, blocking_, a_, b_, operands_, c_, workspace_, grid());
-    selected_ = static_cast<int>(checked_->choose(program_));
+    main_ = static_cast<int>(checked_->choose(program_));
   }
 
   void multiply_exactly() {
@@ -289,12 +289,13 @@ class HostRun {
 
   // A plan without emulations finds no ranges.
   void add_to_report() const {
-    ++report_.items[static_cast<std::size_t>(selected_)];
+    ++report_.items[static_cast<std::size_t>(main_)];
     if (plan_.is_native()) return;
+    const Candidate& main = candidate(main_);
     const bool is_as_planned =
-        program_.split_a == selected().program.split_a && program_.split_b == selected().program.split_b;
-    if (selected().scheme != nullptr && !is_as_planned)
-      report_.set_adapted(selected(), program_, plan_.problem.products());
+        program_.split_a == main.program.split_a && program_.split_b == main.program.split_b;
+    if (main.scheme != nullptr && !is_as_planned)
+      report_.set_adapted(main, program_, plan_.problem.products());
     if (has_special_values()) ++report_.items_with_special_values;
     report_.ranges_known = true;
     report_.dynamic_range_a = std::max(report_.dynamic_range_a, summary_a_.dynamic_range);
@@ -325,7 +326,8 @@ class HostRun {
   MatrixView<T> c_;
   SideOf<T> a_{}, b_{};
   RangeSummary summary_a_{}, summary_b_{};
-  int selected_ = 0;  // index of the selected candidate; of checked ones, of the main candidate
+  int selected_ = 0;  // index of the selected candidate
+  int main_ = 0;      // the same; of checked candidates, the index of the main one, which is reported
   Program
       program_{};  // the selected candidate's program, adapted to the ranges; empty for the native product
   // Set if the grid of a reproducible product accepts only some elements. The selected candidate computes the
