@@ -70,9 +70,6 @@ struct SplitRule {
   // residues: the rule of the scales, and the bound 2^sum_bits of sums.
   ScaleRule scales = ScaleRule::exponent;
   int sum_bits = 0;
-  // residues: true if the slices are those of the seven operands of one step of Strassen's algorithm
-  // (arith/residue/strassen.hpp): first all slices of the first operand, then those of the second, and so on.
-  bool strassen = false;
   // successive: slices are rounded as fl((x + sigma) - sigma), where sigma is a power of two. Doubles above
   // sigma are twice as far apart as doubles below it, so positive residuals are rounded to a grid that is
   // twice as coarse as the grid of negative ones.

@@ -28,9 +28,7 @@ const char* rounding_words(Rounding rounding) {
 
 std::string split_words(const SplitRule& rule) {
   if (rule.kind == SplitKind::residues) {
-    const int count = !rule.complex_basis.empty() ? rule.complex_basis.count()
-                      : rule.strassen             ? rule.slices / strassen_products
-                                                  : rule.slices;
+    const int count = rule.complex_basis.empty() ? rule.slices : rule.complex_basis.count();
     if (rule.scales != ScaleRule::exponent)
       return fmt::format(
           "residues modulo {} numbers, rows and columns scaled by {} so that sums stay below 2^{}", count,
@@ -67,8 +65,6 @@ std::string split_words(const SplitRule& rule) {
 std::string term_words(const Program& program) {
   if (program.multiplies_elements())
     return "two of complex elements a modulus where -1 is a square, three a modulus elsewhere";
-  if (program.schedule.strassen)
-    return "seven of half the size a modulus, by one step of Strassen's algorithm on residues";
   if (program.recombination == Recombination::residues) return "one a modulus";
   if (program.recombination == Recombination::ozaki1) return "at most, for each slice of B";
   const Schedule& schedule = program.schedule;
@@ -201,9 +197,9 @@ std::vector<std::string> plan_words(const Plan& plan) {
   return words;
 }
 
-// Version 1 had other names for members of candidates. Version 1 is still read: only problem and settings are
-// read back, and these are the same.
-constexpr int format_version = 2;
+// Version 1 had other names for members of candidates, version 2 a member more of schedules. Both are still
+// read: only problem and settings are read back, and these are the same.
+constexpr int format_version = 3;
 
 Json plan_candidate_json(const Plan& plan, const Candidate& candidate) {
   Json json = candidate_json(candidate);
@@ -323,8 +319,9 @@ PlanDescription read_plan_description(const std::string& text) {
   try {
     const Json json = Json::parse(text);
     const Json& version = json.at("format_version");
-    if (json.at("format") != "kintsugi.plan" || (version != 1 && version != format_version)) {
-      fail(Status::invalid_argument, "this is format {} version {}; kintsugi.plan versions 1 and {} are read",
+    if (json.at("format") != "kintsugi.plan" || !version.is_number_integer() || version < 1 ||
+        version > format_version) {
+      fail(Status::invalid_argument, "this is format {} version {}; kintsugi.plan versions 1 to {} are read",
            json.at("format").dump(), version.dump(), format_version);
     }
     PlanDescription description{read_problem(json.at("problem")), {}};
@@ -345,7 +342,7 @@ PlanDescription read_plan_description(const std::string& text) {
 }
 
 std::string describe_schemes() {
-  Json json = json_document("kintsugi.schemes");
+  Json json = json_document("kintsugi.schemes", 2);
   json["schemes"] = Json::array();
   for (const Scheme* scheme : all_schemes())
     json["schemes"].push_back(scheme_json(*scheme, std::string(scheme->name), scheme->program));

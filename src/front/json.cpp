@@ -68,7 +68,6 @@ Json schedule_json(const Schedule& schedule) {
           {"k_segment", schedule.k_segment},
           {"most_halvings", schedule.most_halvings},
           {"joint", schedule.joint},
-          {"strassen", schedule.strassen},
           {"rescale_exponent", schedule.rescale_exponent},
           {"group_exponents", exponents}};
 }

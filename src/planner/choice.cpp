@@ -27,54 +27,6 @@ namespace kintsugi::core {
 
 namespace {
 
-// Returns the candidate with products by Strassen's algorithm, if it is expected to take less time so.
-std::optional<Candidate> faster_by_strassen(const Plan& plan, const Candidate& candidate) {
-  const Problem& problem = plan.problem;
-  if (!candidate.acceptance.by_norms() || candidate.checked ||
-      !cuda::takes_strassen(element_type(problem), candidate.program.split_a))
-    return std::nullopt;
-  Candidate divided = candidate;
-  schemes::multiply_by_strassen(divided.program);
-  const auto time = expected_device_times(plan, candidate);
-  const auto divided_time = expected_device_times(plan, divided);
-  if (!time || !divided_time || divided_time->emulated > limits::max_time_ratio_of_strassen * time->emulated)
-    return std::nullopt;
-  return divided;
-}
-
-}  // namespace
-
-Plan without_strassen(Plan plan) {
-  for (Candidate& candidate : plan.candidates) {
-    if (candidate.program.schedule.strassen) schemes::multiply_without_strassen(candidate.program);
-  }
-  if (!plan.steps.empty()) set_steps(plan);
-  return plan;
-}
-
-namespace {
-
-// Changes the plan's candidates that norms prove to products by Strassen's algorithm, if these are expected
-// to take less time. No bit of C changes. Candidates are unchanged if operands are prepared, since slices of
-// prepared operands are not divided, if lines of A or B are not aligned, and if the workspace would not hold
-// the slices of whole operands.
-void multiply_by_strassen_if_faster(Plan& plan) {
-  const Problem& problem = plan.problem;
-  // Splits of lines that are not aligned lose more time than the products gain.
-  if (!plan.engine->is_device() || problem.prepared_a || problem.prepared_b || !has_aligned_lines(problem))
-    return;
-  const Candidate for_prepared = plan.prepared_candidate();
-  const auto shared = shared_candidates(plan);
-  const std::size_t separate = plan.candidates.size() - (shared.empty() ? 0 : shared.size() + 1);
-  for (Candidate& candidate : std::span(plan.candidates).first(separate)) {
-    if (auto faster = faster_by_strassen(plan, candidate)) candidate = *std::move(faster);
-  }
-  if (plan.candidates.front().program.schedule.strassen) plan.candidate_when_prepared = for_prepared;
-  const std::size_t limit = plan.request.workspace_limit;
-  if (limit != 0 && workspace_bytes(plan, {problem.m, problem.n}) > limit)
-    plan = without_strassen(std::move(plan));
-}
-
 constexpr const Scheme* levels[] = {&schemes::mixpert_1, &schemes::mixpert_2, &schemes::mixpert_3,
                                     &schemes::mixpert_4, &schemes::mixpert_full};
 
@@ -481,7 +433,6 @@ void choose_candidates(Plan& plan) {
   Chain chain = eligible_candidates(plan);
   plan.candidates = std::move(chain.candidates);
   plan.candidate_when_prepared = std::move(chain.candidate_when_prepared);
-  multiply_by_strassen_if_faster(plan);
 }
 
 }  // namespace kintsugi::core

@@ -18,7 +18,4 @@ namespace kintsugi::core {
 // reproducible_candidates() do.
 void choose_candidates(Plan& plan);
 
-// Returns the plan without steps of Strassen's algorithm. It needs less workspace, and C has the same bits.
-Plan without_strassen(Plan plan);
-
 }  // namespace kintsugi::core

@@ -86,9 +86,8 @@ DeviceSplit device_split(const Plan& plan, const Candidate& candidate, Side side
            : vectors_per_column(plan, candidate) * std::min(blocking.n, plan.problem.n);
   DeviceSplit split{.side = {.matrix = device_operand(plan.problem, side, nullptr)},
                     .rule = is_a ? &program.split_a : &program.split_b,
-                    .slices = is_a ? memory.a : memory.b,
-                    .vectors = vectors};
-  split.slices.vectors = program.extent_of_slices(vectors);
+                    .slices = is_a ? memory.a : memory.b};
+  split.slices.vectors = vectors;
   return split;
 }
 

@@ -19,19 +19,16 @@ struct SumsSize {
 };
 
 // Returns the size of the sums of one tile. A column of C has `sums_per_column` columns of sums.
-SumsSize sums_size(const Candidate& candidate, const Blocking& tiles, const Blocking& blocking,
-                   std::int64_t sums_per_column) {
-  const Program& program = candidate.program;
+SumsSize sums_size(const Blocking& tiles, const Blocking& blocking, std::int64_t sums_per_column) {
   const std::int64_t rows = std::min(blocking.m, tiles.m);
   const std::int64_t columns = sums_per_column * std::min(blocking.n, tiles.n);
-  return {round_up(program.extent_of_slices(rows), sums_multiple),
-          round_up(program.extent_of_slices(columns), sums_multiple)};
+  return {round_up(rows, sums_multiple), round_up(columns, sums_multiple)};
 }
 
 // Returns the size of the sums of a tile of the real product of magnitudes, by which elements are checked.
 SumsSize magnitudes_size(const Plan& plan, const Blocking& blocking) {
   const Candidate& candidate = *plan.checked_candidate();
-  return sums_size(candidate, tiles_of(plan, candidate, blocking), blocking, plan.problem.parts());
+  return sums_size(tiles_of(plan, candidate, blocking), blocking, plan.problem.parts());
 }
 
 std::size_t scratch_bytes(const Program& program, const SumsSize& sums) {
@@ -83,8 +80,7 @@ DeviceBlockMemory block_slices(const Plan& plan, const Candidate& candidate, con
   const Program& program = candidate.program;
   const std::int64_t k = program.multiplies_elements() ? plan.problem.k : plan.problem.products();
   const auto slices_of = [&](const SplitRule& rule, std::int64_t vectors) {
-    return make_slices(rule, SliceStorage::packed, program.extent_of_slices(vectors),
-                       program.extent_of_slices(k));
+    return make_slices(rule, SliceStorage::packed, vectors, k);
   };
   return {.a = slices_of(program.split_a, blocking.m),
           .b = slices_of(program.split_b, vectors_per_column(plan, candidate) * blocking.n),
@@ -101,7 +97,7 @@ DeviceBlockMemory take_block(const Plan& plan, const Candidate& candidate, const
   memory.b.place_items(workspace.take(static_cast<std::size_t>(items.b) * memory.b.bytes()), items.b);
   if (tiles == nullptr) return memory;
   const Program& program = candidate.program;
-  const SumsSize size = sums_size(candidate, *tiles, blocking, vectors_per_column(plan, candidate));
+  const SumsSize size = sums_size(*tiles, blocking, vectors_per_column(plan, candidate));
   std::size_t scratch = scratch_bytes(program, size);
   if (candidate.checked && allows_error(plan))  // products of magnitudes run earlier and use the same scratch
     scratch = std::max(scratch, scratch_bytes(magnitude_program, magnitudes_size(plan, blocking)));

@@ -29,9 +29,6 @@ inline constexpr double elements_of_tile = 0x1p24;
 // for n = 2048 to 8192 (lab/results/log/2026-11-27-any-number-of-moduli.md), and emulations take up to 1.15
 // times as long as expected below 2048.
 inline constexpr double max_time_ratio_of_later = 1.04;
-// Products by Strassen's algorithm must be expected to take less than this share of the time without it: a
-// larger workspace may have to be mapped for every call.
-inline constexpr double max_time_ratio_of_strassen = 0.955;
 
 // Numbers of multiply-adds below which exact products have one, two and three checked candidates. The
 // launches of a candidate that exits early take 12 us.

@@ -404,15 +404,14 @@ std::string obstacle_of_time(const Plan& host) {
                      1e3 * times.device);
 }
 
-// Makes the device's plan, or returns the reason why there is none. Offloaded products are limited by
-// copies and by the memory that they may take, so they have no step of Strassen's algorithm.
+// Makes the device's plan, or returns the reason why there is none.
 std::string make_offloaded_plan(const Plan& host, const Engine& engine, Plan& device) {
   const cuda::ContextScope scope(cuda::primary_context(0));
   if (!scope.entered()) return "the context of device 0 is gone";
   Problem problem = host.problem;
   problem.memory = MemorySpace::device;
   problem.batch_kind = BatchKind::strided;  // as strips have the items
-  device = without_strassen(make_plan_on(problem, host.settings, engine));
+  device = make_plan_on(problem, host.settings, engine);
   if (std::string reason = obstacle_of_plan(device); !reason.empty()) return reason;
   return host.request.offload == Offload::automatic ? obstacle_of_time(host) : "";
 }
@@ -450,7 +449,7 @@ Plan plan_of_inner_indices(const Plan& plan, std::int64_t inner) {
   problem.memory = MemorySpace::device;
   problem.batch_kind = BatchKind::strided;
   problem.k = inner;
-  return without_strassen(make_plan_on(problem, plan.settings, *plan.engine));
+  return make_plan_on(problem, plan.settings, *plan.engine);
 }
 
 Plan plan_of_step(const Plan& plan, const Problem& problem, std::size_t workspace_limit) {

@@ -128,11 +128,6 @@ bool begins_with_selection(const Plan& plan) {
 
 bool allows_error(const Plan& plan) { return plan.contract.checked_coefficient > 0; }
 
-bool multiplies_by_strassen(const Plan& plan) {
-  return std::ranges::any_of(plan.candidates,
-                             [](const Candidate& candidate) { return candidate.program.schedule.strassen; });
-}
-
 std::int64_t vectors_per_column(const Plan& plan, const Candidate& candidate) {
   return candidate.program.multiplies_elements() ? 1 : plan.problem.parts();
 }
@@ -162,12 +157,17 @@ class StepList {
   std::vector<Step> take() { return std::move(steps_); }
 
  private:
-  const FusedKernel* kernel = fused_kernel(plan, plan.candidates[static_cast<std::size_t>(index)]);
   std::vector<Step> steps_;
 };
 
 // Returns the steps of a block of C by a candidate, after the rule of fused kernels.
 std::vector<Step> block_steps(const Plan& plan, int index) {
+  const FusedKernel* kernel = fused_kernel(plan, plan.candidates[static_cast<std::size_t>(index)]);
+  std::vector<Step> steps;
+  const auto add = [&](StepKind kind) {
+    Step& step = steps.emplace_back();
+    step.kind = kind;
+    step.candidate = static_cast<std::int16_t>(index);
   };
   for (const StepKind kind : block_kinds) {
     if (kernel == nullptr || std::ranges::find(kernel->steps, kind) == kernel->steps.end()) {
@@ -176,11 +176,6 @@ std::vector<Step> block_steps(const Plan& plan, int index) {
       add(StepKind::fused);
       steps.back().kernel = kernel;
     }
-  std::vector<Step> steps;
-  const auto add = [&](StepKind kind) {
-    Step& step = steps.emplace_back();
-    step.kind = kind;
-    step.candidate = static_cast<std::int16_t>(index);
   }
   return steps;
 }

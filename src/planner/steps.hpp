@@ -69,8 +69,6 @@ bool begins_with_selection(const Plan& plan);
 // True if the contract allows errors. Then a product of magnitudes, a lower bound of |A||B|, can prove
 // elements.
 bool allows_error(const Plan& plan);
-// True if a candidate takes a step of Strassen's algorithm.
-bool multiplies_by_strassen(const Plan& plan);
 // Returns the number of vectors of op(B), which is also the number of columns of sums, for each column of C:
 // two if the parts of complex elements are multiplied as real columns, else one.
 std::int64_t vectors_per_column(const Plan& plan, const Candidate& candidate);

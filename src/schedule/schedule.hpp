@@ -87,10 +87,6 @@ struct Schedule {
   std::array<int, max_groups> group_exponents{};
   // Residues: the modulus of each group's sums.
   std::array<std::int16_t, max_groups> group_moduli{};
-  // Residues: true if the groups are the seven products of one step of Strassen's algorithm, of half the
-  // size in all dimensions (arith/residue/strassen.hpp): first all groups of the first product, then those
-  // of the second.
-  bool strassen = false;
   TileSums tiles{};
 
   // sums() returns the number of sums outside the engine. sum_exponent() returns the exponent of the weight

@@ -19,7 +19,6 @@
 
 #include "arith/residue/residue.hpp"
 #include "arith/residue/residue_scale.hpp"
-#include "arith/residue/strassen.hpp"
 #include "base/status.hpp"
 #include "schemes/program.hpp"
 
@@ -135,29 +134,6 @@ inline void multiply_elements_by_ozaki2(Program& program) {
     for (int s = basis.first_slice(t); s < basis.first_slice(t) + (basis.has_root(t) ? 2 : 3); ++s)
       schedule.group_moduli[s] = static_cast<std::int16_t>(basis.modulus(t));
   }
-}
-
-// Changes a program to one step of Strassen's algorithm (arith/residue/strassen.hpp). The residues of C,
-// and so its bits, stay the same.
-inline void multiply_by_strassen(Program& program) {
-  const int slices = program.split_a.slices;
-  const int products = strassen_products * slices;
-  Schedule& schedule = program.schedule;
-  schedule.terms = std::span(ozaki2_products).first(static_cast<std::size_t>(products));
-  schedule.slices_a = schedule.slices_b = schedule.groups = products;
-  for (int g = slices; g < products; ++g) schedule.group_moduli[g] = schedule.group_moduli[g - slices];
-  program.split_a.slices = program.split_b.slices = products;
-  schedule.strassen = program.split_a.strassen = program.split_b.strassen = true;
-}
-
-// Undoes multiply_by_strassen() for a program of real elements.
-inline void multiply_without_strassen(Program& program) {
-  const int slices = program.split_a.slices / strassen_products;
-  Schedule& schedule = program.schedule;
-  schedule.terms = schedule.terms.first(static_cast<std::size_t>(slices));
-  schedule.slices_a = schedule.slices_b = schedule.groups = slices;
-  program.split_a.slices = program.split_b.slices = slices;
-  schedule.strassen = program.split_a.strassen = program.split_b.strassen = false;
 }
 
 // Reduces the moduli to the fewest that determine sums of magnitudes up to 2^bits. Never adds moduli.

@@ -8,7 +8,6 @@
 #include <string>
 #include <string_view>
 
-#include "arith/residue/strassen.hpp"
 #include "arith/split_rule.hpp"
 #include "arith/successive.hpp"
 #include "formats/formats.hpp"
@@ -141,17 +140,10 @@ struct Program {
   }
 
   // Moduli of the sums.
-  ResidueSystem residue_system() const {
-    return {split_a.strassen ? split_a.slices / strassen_products : split_a.slices, split_a.complex_basis,
-            split_a.strassen};
-  }
+  ResidueSystem residue_system() const { return {split_a.slices, split_a.complex_basis}; }
   // True if complex elements are multiplied by residues of a basis. Each column of C then has one column of
   // sums; with an embedding it has two, one for each part.
   bool multiplies_elements() const { return !split_a.complex_basis.empty(); }
-
-  // Returns the number of rows, columns or inner indices that slices and sums have for `n` of the operands
-  // and of C.
-  std::int64_t extent_of_slices(std::int64_t n) const { return schedule.strassen ? strassen_half(n) : n; }
 
   // Sets the scale of both operands' residuals, and the inverse scale as the weight of each group of cross
   // terms.

@@ -152,7 +152,7 @@ TEST(Plan, DescriptionsOfVersion1AreRead) {
   const PlanOf plan(data);
   ASSERT_EQ(plan.status, KINTSUGI_SUCCESS) << plan.error;
   json description = plan.describe();
-  EXPECT_EQ(description.at("format_version"), 2);
+  EXPECT_EQ(description.at("format_version"), 3);
   description["format_version"] = 1;
   for (json& candidate : description.at("candidates")) {
     candidate["largest_span"] = candidate.at("largest_dynamic_range");
@@ -166,7 +166,7 @@ TEST(Plan, DescriptionsOfVersion1AreRead) {
 
 TEST(Plan, OtherTextsAreErrors) {
   kintsugi_plan plan = nullptr;
-  for (const char* text : {"", "{}", "[1]", "{\"format\":\"kintsugi.plan\",\"format_version\":3}",
+  for (const char* text : {"", "{}", "[1]", "{\"format\":\"kintsugi.plan\",\"format_version\":4}",
                            "{\"format\":\"kintsugi.plan\",\"format_version\":1}", "not json"}) {
     EXPECT_EQ(kintsugi_plan_read(nullptr, text, nullptr, &plan), KINTSUGI_INVALID_ARGUMENT) << text;
     EXPECT_EQ(plan, nullptr);

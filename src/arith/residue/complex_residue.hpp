@@ -143,7 +143,6 @@ constexpr ComplexBasis cheapest_basis(int bits) {
 struct ResidueSystem {
   int real_count = 0;
   ComplexBasis basis{};
-  bool strassen = false;  // the sums are those of a schedule with `strassen`
 
   constexpr int count() const { return basis.empty() ? real_count : basis.count(); }
   constexpr int modulus(int t) const {

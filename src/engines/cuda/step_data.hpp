@@ -284,7 +284,6 @@ struct DeviceSplit {
   std::int64_t first = 0;
   const SplitRule* rule = nullptr;
   Slices slices;
-  std::int64_t vectors = 0;  // vectors of the operand that are split, if the rule has `strassen`
   bool ranges_known = false;
   const DeviceFit* fit = nullptr;  // if not null, replaces the rule's residual_exponent and first_rounding
   // True if this candidate is rarely selected. The kernel then gets few thread blocks: an early exit takes

@@ -42,9 +42,6 @@ bool skips(const Schedule& schedule, FormatId format);
 // True if complex elements can be split by this rule of residues and recombined. Otherwise they are
 // multiplied as an embedding (base/embedding.hpp).
 bool takes_complex_elements(const SplitRule& rule);
-// True if operands of this type, which `rule` splits into residues, can be split and recombined for one step
-// of Strassen's algorithm (arith/residue/strassen.hpp).
-bool takes_strassen(ElementType type, const SplitRule& rule);
 // Largest number of real moduli that recombine_checked() takes.
 int max_checked_moduli();
 // True if real candidates whose rules are `least` and `most`, and those between them, may share kernels for

@@ -185,10 +185,7 @@ void clear_report(const Operands& operands, const Queue& queue) {
 void run(const Plan& plan, const Operands& operands, const Queue& queue, Report& report) {
   const bool allocates = operands.workspace == nullptr;
   DeviceBuffer memory;
-  if (allocates && multiplies_by_strassen(plan)) {
-    memory = DeviceBuffer(plan, queue, plan.workspace_bytes, plan.request.workspace_limit);
-    if (memory.pointer() == nullptr) return run(without_strassen(plan), operands, queue, report);
-  } else if (allocates) {
+  if (allocates) {
     memory = allocate_workspace(plan, report.blocking, "the device's allocator",
                                 [&](std::size_t bytes) { return allocate_in_queue(plan, queue, bytes); });
   } else {

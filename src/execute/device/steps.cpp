@@ -346,12 +346,11 @@ class DeviceRun {
       return;
     }
     side.slices = &side == &a_ ? block_memory_.a : block_memory_.b;
-    side.slices.vectors = split_candidate.program.extent_of_slices(vectors.count);
+    side.slices.vectors = vectors.count;
     DeviceSplit split{.side = scaled(side, rule),
                       .first = vectors.first,
                       .rule = &rule,
                       .slices = side.slices,
-                      .vectors = vectors.count,
                       .ranges_known = !finds_ranges && (!is_fused_ || side.prepared == nullptr),
                       .fit = fit()};
     if (is_fused_) {
@@ -432,22 +431,16 @@ class DeviceRun {
   // Returns the sums of the current tile, of a candidate or of candidates that share the step.
   Accumulators sums_of_tile(const Candidate& of) const {
     Accumulators sums = block_memory_.sums;
-    sums.rows = round_up(of.program.extent_of_slices(tile_.rows), sums_multiple);
-    sums.columns =
-        round_up(of.program.extent_of_slices(vectors_per_column(plan_, of) * tile_.columns), sums_multiple);
+    sums.rows = round_up(tile_.rows, sums_multiple);
+    sums.columns = round_up(vectors_per_column(plan_, of) * tile_.columns, sums_multiple);
     return sums;
   }
 
   void multiply(const Step& step) {
     recombine_kept_tile(step.candidate);
-    const Program& program = most(step).program;
     const std::int64_t per_column = vectors_per_column(plan_, most(step));
-    const auto slices_of = [&](const Slices& slices, std::int64_t first, std::int64_t count) {
-      return slices.block(program.extent_of_slices(first), program.extent_of_slices(count));
-    };
-    const Slices a = slices_of(a_.slices, tile_.row - block_.row, tile_.rows);
-    const Slices b =
-        slices_of(b_.slices, per_column * (tile_.column - block_.column), per_column * tile_.columns);
+    const Slices a = a_.slices.block(tile_.row - block_.row, tile_.rows);
+    const Slices b = b_.slices.block(per_column * (tile_.column - block_.column), per_column * tile_.columns);
     const Schedule schedule = schedule_to_fit(most(step));
     const Accumulators sums = sums_of_tile(most(step));
     if (step.shared > 0) return cuda::multiply_selected(queue_, schedule, a, b, sums, selected_moduli(step));

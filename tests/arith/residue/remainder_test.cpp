@@ -96,30 +96,6 @@ TEST(Remainder, FindsTheIntegerOfEveryNumberOfModuli) {
   check_numbers<6>();
 }
 
-// Sums of four products' residues, added product by product as for Strassen's algorithm. All bytes of three
-// products are 255, and those of the fourth are the largest that give the integer's residues.
-TEST(Remainder, FindsTheIntegerOfSumsOfFourProducts) {
-  std::mt19937_64 random(4);
-  for (int count = 1; count <= moduli_in_limbs(2); ++count) {
-    const RemainderTable<2> table = remainder_table<2>(count);
-    for (int draw = 0; draw < 400; ++draw) {
-      const auto number = draw_number<2>(random, ResidueSystem{count}, residue_bits(count), draw);
-      RemainderSum<2> sum;
-      for (int q = 0; q < 4; ++q) {
-        std::vector<std::uint32_t> residues(static_cast<std::size_t>(count + count % 2), 255);
-        for (int t = 0; t < count && q == 3; ++t) {
-          while ((3 * 255 + residues[t]) % static_cast<unsigned>(moduli[t]) != residue_of(number, moduli[t]))
-            --residues[t];
-        }
-        for (std::size_t t = 0; t < residues.size(); t += 2)
-          sum.add(table.pairs[t / 2], table.pairs[t / 2].multiple(residues[t] | residues[t + 1] << 8, 0));
-      }
-      ASSERT_NO_FATAL_FAILURE(expect_number(sum.number(table, -7), number))
-          << count << " moduli, draw " << draw;
-    }
-  }
-}
-
 // Checks that both parts of a complex number are found from its residues.
 template <int Limbs>
 void check_parts(const ComplexBasis& basis) {

@@ -2,7 +2,6 @@
 
 #include <array>
 
-#include "arith/residue/strassen.hpp"
 #include "engines/cuda/arch/architecture.hpp"
 #include "engines/cuda/arch/profile.hpp"
 #include "engines/cuda/common/launch.hpp"
@@ -119,24 +118,8 @@ double product_of(std::int64_t x, std::int64_t y) { return static_cast<double>(x
 // Expected time in microseconds of the products of residues modulo all moduli.
 double residue_products_time(const DeviceShape& shape, const Costs& costs) {
   const int groups = shape.schedule.groups;
-  const std::int32_t clusters = clusters_of_device();
-  if (!shape.schedule.strassen)
-    return int8_microseconds({shape.m, shape.n, shape.k, groups, groups}, costs.int8_tile, clusters);
-  return int8_microseconds(
-      {strassen_half(shape.m), strassen_half(shape.n), strassen_half(shape.k), groups, groups},
-      costs.int8_tile, clusters);
-}
-
-// Expected time in microseconds of the bytes that a step of Strassen's algorithm reads and writes beyond
-// those of other products: there are seven slices and sums of half the size where others have four
-// quarters. Splits write slices, products write sums, and recombination reads them. They have 0.74 of the
-// rate of a copy (lab/results/log/2026-11-27-strassen-on-residues.md).
-double strassen_bytes_time(const DeviceShape& shape, int moduli, const Costs& costs) {
-  constexpr double more_slices = 7.0 / 4 - 1;
-  constexpr double rate = 0.74;
-  const double elements =
-      product_of(shape.m, shape.k) + product_of(shape.k, shape.n) + 2 * product_of(shape.m, shape.n);
-  return more_slices * moduli * elements / (rate * costs.call.copy_rate);
+  return int8_microseconds({shape.m, shape.n, shape.k, groups, groups}, costs.int8_tile,
+                           clusters_of_device());
 }
 
 }  // namespace
@@ -145,13 +128,11 @@ DeviceTimes expected_residue_times(const DeviceShape& shape, const Costs& costs)
   const ResidueCosts& residue_costs = costs.residues[static_cast<std::size_t>(shape.type)];
   const double split_elements = (shape.prepared_a ? 0 : product_of(shape.m, shape.k)) +
                                 (shape.prepared_b ? 0 : product_of(shape.k, shape.n));
-  const bool strassen = shape.schedule.strassen;
-  const int slices = shape.schedule.groups / (strassen ? strassen_products : 1);
+  const int slices = shape.schedule.groups;
   const double of_result = residue_costs.result_slice * slices + (shape.adds_to_c ? residue_costs.update : 0);
   const double emulated = residue_costs.launches + residue_products_time(shape, costs) +
                           residue_costs.operand_slice * slices * split_elements +
-                          of_result * product_of(shape.m, shape.n) +
-                          (strassen ? strassen_bytes_time(shape, slices, costs) : 0);
+                          of_result * product_of(shape.m, shape.n);
   const NativeShape native{shape.type,  shape.m,          shape.n,        shape.k,
                            shape.items, shape.is_aligned, shape.adds_to_c};
   return {static_cast<double>(shape.items) * emulated, vendor_time(native, costs)};

@@ -7,7 +7,6 @@
 #include "arith/residue/digit_sums.hpp"
 #include "arith/residue/fraction_sums.hpp"
 #include "arith/residue/remainder.hpp"
-#include "arith/residue/strassen.hpp"
 #include "engines/cuda/select/selected_moduli.hpp"
 #include "engines/cuda/step_data.hpp"
 #include "schedule/schedule.hpp"
@@ -123,14 +122,6 @@ constexpr std::int64_t digit_shared_bytes(ElementType type) {
 // are fewer than other kernels', so that a thread block needs less than 99 KB.
 inline constexpr int wide_digit_stages = 3;
 inline constexpr int wide_staged_columns = 16;
-
-// Rows of Strassen's products that a warp recombines at a time, bytes of shared memory for a warp's column of
-// the seven products, and for pieces of 64 elements of C that its lanes exchange.
-inline constexpr int strassen_unit_rows = 16;
-inline constexpr int strassen_column_bytes = strassen_products * max_real_digit_residues * block_rows / 2;
-inline constexpr int strassen_exchange_bytes = 4 * strassen_unit_rows * weight_pieces * int{sizeof(double)};
-inline constexpr std::int64_t strassen_shared_bytes =
-    block_warps * (strassen_column_bytes + strassen_exchange_bytes);
 
 // Threads per block of the kernels that recombine one element per thread. A thread block has neighboring rows
 // of one column of the tile.

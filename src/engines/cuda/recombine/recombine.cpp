@@ -208,19 +208,6 @@ void launch_selected_digits(const Queue& queue, const ResidueSums& sums, DeviceT
          wide_fraction_shared_bytes, queue, tile, digits);
 }
 
-// Recombines residues of Strassen's seven products.
-void launch_strassen_residues(const Queue& queue, const ResidueSums& sums, const ResidueSystem& system,
-                              const DeviceTile& tile) {
-  static const KernelName f64{"strassen_residues", "strassen_residues_f64"};
-  if (!system.basis.empty() || system.real_count > max_real_digit_residues || tile.c.type != ElementType::f64)
-    fail(Status::internal,
-         "engine cuda got residues of Strassen's products modulo {} moduli for elements of type {}; it takes "
-         "up to {} real moduli and FP64",
-         system.count(), static_cast<int>(tile.c.type), max_real_digit_residues);
-  const auto& [source, tables] = real_digits(system);
-  launch_digits(f64, strassen_shared_bytes, queue, sums, tile, source, tables);
-}
-
 // Recombines sums of 52-bit words. If there is a single group, it has products of one word of A and one word
 // of B, and the exact sum fits into 2 limbs.
 void recombine_words(const Queue& queue, const WeightedSums& sums, const DeviceTile& tile) {
@@ -260,10 +247,6 @@ bool recombines(const ComplexBasis& basis) {
   return remainder_limbs(basis) <= max_element_limbs && basis.slices() <= max_complex_slices;
 }
 
-bool recombines_strassen(ElementType type, const SplitRule& rule) {
-  return type == ElementType::f64 && takes_digits({rule.slices, rule.complex_basis}, type);
-}
-
 void recombine_residues(const Queue& queue, const Accumulators& sums, const ResidueSystem& system,
                         const DeviceTile& tile) {
   static const KernelsOfTypes in_2 KINTSUGI_KERNELS("residues_in_2", "complex_residues_in_2", "residues", "");
@@ -272,7 +255,6 @@ void recombine_residues(const Queue& queue, const Accumulators& sums, const Resi
   if (sums.type != SumType::residue)
     fail(Status::internal, "engine cuda got sums of type {} for residues", static_cast<int>(sums.type));
   const ResidueSums residues = residue_sums(sums);
-  if (system.strassen) return launch_strassen_residues(queue, residues, system, tile);
   if (takes_wide_digits(system, tile)) return launch_wide_digit_residues(queue, residues, system, tile);
   if (takes_digits(system, tile.c.type)) return launch_digit_residues(queue, residues, system, tile);
   // Kernels for residues of the parts of complex elements always have 6 limbs.

@@ -10,7 +10,6 @@ namespace kintsugi::core::cuda {
 
 // True if residues of complex elements with this basis are recombined.
 bool recombines(const ComplexBasis& basis);
-bool recombines_strassen(ElementType type, const SplitRule& rule);
 
 // Adds the int32 sums `inside` of one k-block to the sums `outside` of the earlier k-blocks. The sums of the
 // first k-block are stored instead. `outside` has 64-bit integers if modulus is 0; else it has residues of

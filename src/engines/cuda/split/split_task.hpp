@@ -93,12 +93,6 @@ inline constexpr std::int64_t strip_group = 8;  // elements of a vector that a t
 // access all banks.
 inline constexpr std::int64_t strip_gap = 4;
 
-// Largest number of moduli for which operands of a step of Strassen's algorithm are split.
-inline constexpr int strassen_moduli = 16;
-// Bytes of shared memory for weights of digits (strassen_weights.hpp). In a strip's thread block they
-// replace the messages, after these are read.
-inline constexpr std::int64_t strassen_weights_bytes = 3584;
-
 // Constants of the kernels that split vectors in parts. The ranges must be known. Vectors of up to
 // long_stride elements are never divided. The length of a part depends on the traversal.
 inline constexpr std::int64_t long_stride = 8192;

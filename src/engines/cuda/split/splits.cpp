@@ -41,11 +41,6 @@ std::int32_t vector_threads(const SplitTraversal& split) {
   return 0;
 }
 
-// Number of the operand's vectors that are split.
-std::int64_t vectors_of(const DeviceSplit& split) {
-  return split.rule->strassen && split.vectors > 0 ? split.vectors : split.slices.vectors;
-}
-
 // Parameters of a split whose traversal needs `blocks` thread blocks.
 SplitTask task_of(const SplitTraversal& traversal, std::int64_t blocks, const SplitCall& call) {
   const DeviceSplit& split = *traversal.split;
@@ -57,9 +52,9 @@ SplitTask task_of(const SplitTraversal& traversal, std::int64_t blocks, const Sp
           .norms = split.side.norms == nullptr ? nullptr : split.side.norms + split.first,
           .magnitudes = split.side.magnitudes == nullptr ? nullptr : split.side.magnitudes + split.first,
           .first = split.first,
-          .vectors = vectors_of(split),
+          .vectors = split.slices.vectors,
           .padded_vectors = traversal.written_vectors(),
-          .length = split.rule->strassen ? split.side.matrix.length() : slices.k,
+          .length = slices.k,
           .vector_stride = traversal.stride(),
           .slice_stride = slices.slice_stride(),
           .slices = slices.data,
@@ -223,7 +218,7 @@ OfSides<VectorsOfSide> sides_of(std::span<const DeviceSplit> splits) {
   OfSides<VectorsOfSide> sides;
   for (const DeviceSplit& split : splits) {
     const bool finds_depth = split.finds_depth && split.side.matrix.type == ElementType::f32;
-    sides.push_back({split.side, split.first, vectors_of(split), finds_depth, split.rule});
+    sides.push_back({split.side, split.first, split.slices.vectors, finds_depth, split.rule});
   }
   return sides;
 }
@@ -243,22 +238,6 @@ void find_long_ranges(const Queue& queue, std::span<DeviceSplit> splits) {
   if (sides.size() == 2 && sides.begin()->side.items == sides.back().side.items)
     return find_ranges_by_parts(queue, sides, {});
   for (const VectorsOfSide& side : sides) find_ranges_by_parts(queue, {&side, 1}, {});
-}
-
-// Splits into the residues of a step of Strassen's algorithm. The ranges must be known.
-void split_strassen(const Queue& queue, std::span<const DeviceSplit> splits,
-                    const DeviceCondition& condition) {
-  for (const DeviceSplit& split : splits) {
-    const KernelOfKind* kernel = find_kernel(split, /*by_norms=*/false);
-    if (!split.ranges_known || choose_traversal(kernel, split).traversal == Traversal::tiles)
-      fail(
-          Status::internal,
-          "engine cuda got an operand of vector length {} with strides {} and {}, ranges {}, to split for "
-          "Strassen's algorithm: it takes known ranges and FP64 numbers that are adjacent along a row or a column",
-          split.side.matrix.length(), split.side.matrix.row_stride, split.side.matrix.column_stride,
-          split.ranges_known ? "known" : "unknown");
-  }
-  split_all(queue, splits, {condition});
 }
 
 // Rules of candidates that share the kernel for streams.
@@ -305,7 +284,6 @@ void split(const Queue& queue, std::span<const DeviceSplit> splits, const Device
     for (const DeviceSplit& operand : splits) split_complex(queue, operand, condition);
     return;
   }
-  if (!splits.empty() && splits.front().rule->strassen) return split_strassen(queue, splits, condition);
   if (!splits.empty() && splits.front().rule->kind == SplitKind::tiles)
     return pack_tiles(queue, splits, condition);
   OfSides<DeviceSplit> with_ranges(splits);
@@ -317,17 +295,12 @@ bool takes_complex_elements(const SplitRule& rule) {
   return splits_complex(rule) && recombines(rule.complex_basis);
 }
 
-bool takes_strassen(ElementType type, const SplitRule& rule) {
-  return splits_for_strassen(type, rule) && recombines_strassen(type, rule);
-}
-
 bool shares_kernels(ElementType type, const SplitRule& least, const SplitRule& most) {
   const Architecture& architecture = current_architecture();
   return architecture.int8 != nullptr && architecture.has_gemm_kernels() && architecture.has_clusters &&
-         type == ElementType::f64 && least.complex_basis.empty() && !least.strassen &&
-         least.scales == ScaleRule::norm && most.scales == ScaleRule::norm &&
-         kind_of(most) == ElementKind::wide_residues && most.slices - least.slices < StreamRules::max_rules &&
-         most.slices <= max_wide_digit_residues;
+         type == ElementType::f64 && least.complex_basis.empty() && least.scales == ScaleRule::norm &&
+         most.scales == ScaleRule::norm && kind_of(most) == ElementKind::wide_residues &&
+         most.slices - least.slices < StreamRules::max_rules && most.slices <= max_wide_digit_residues;
 }
 
 bool splits_selected_at_once(std::int64_t length) {

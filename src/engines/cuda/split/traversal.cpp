@@ -5,7 +5,6 @@
 #include <bit>
 #include <limits>
 
-#include "arith/residue/strassen.hpp"
 #include "base/cuda/cuda_driver.hpp"
 #include "engines/cuda/arch/architecture.hpp"
 #include "engines/cuda/gemm/clusters.hpp"
@@ -53,18 +52,6 @@ const KernelOfKind norms_and_residues{
     {"split_rows", "split_rows_double_residues_by_norms", waits_for_grid_dependency},
     {"split_columns_sm90", "split_columns_double_residues_by_norms", waits_for_grid_dependency},
     {"split_parts", "split_parts_double_residues", waits_for_grid_dependency},
-    {"", ""},
-    {"", ""}};
-
-// Kernel for one step of Strassen's algorithm. It splits rows and columns, with norms that it finds or with
-// known ranges. One KernelName has to stand for both, because it remembers how much shared memory the kernel
-// was allowed.
-const KernelOfKind strassen_kernel{
-    ElementType::f64,
-    ElementKind::residues_by_norms,
-    {"split_strassen_sm90", "split_strassen", waits_for_grid_dependency},
-    {"", ""},
-    {"split_strassen_parts_sm90", "split_strassen_parts", waits_for_grid_dependency},
     {"", ""},
     {"", ""}};
 
@@ -124,10 +111,6 @@ const KernelOfKind* find_kernel(const DeviceSplit& split, bool by_norms) {
   const bool aligned = reinterpret_cast<std::uintptr_t>(split.slices.data) % 16 == 0;
   ElementKind kind = kind_of(*split.rule);
   if (split.finds_depth && kind == ElementKind::fp16) kind = ElementKind::fp16_with_depth;
-  if (split.rule->strassen) {
-    const bool fits = aligned && splits_for_strassen(split.side.matrix.type, *split.rule);
-    return fits ? &strassen_kernel : nullptr;
-  }
   if (by_norms) {
     const bool fits = aligned && kind == ElementKind::residues && split.side.matrix.type == ElementType::f64;
     return fits ? &norms_and_residues : nullptr;
@@ -142,15 +125,8 @@ const KernelOfKind* find_kernel(const DeviceSplit& split, bool by_norms) {
   return nullptr;
 }
 
-bool splits_for_strassen(ElementType type, const SplitRule& rule) {
-  const int slices = rule.strassen ? rule.slices / strassen_products : rule.slices;
-  return type == ElementType::f64 && kind_of(rule) == ElementKind::residues && rule.complex_basis.empty() &&
-         slices <= strassen_moduli && current_architecture().has_clusters;
-}
-
 const KernelName& kernel_name(const KernelOfKind* kernel, Traversal traversal) {
   if (kernel == nullptr) return any_kernel;
-  if (kernel == &strassen_kernel && traversal == Traversal::columns) return kernel->rows;
   switch (traversal) {
     case Traversal::tiles: return kernel->tiles;
     case Traversal::rows: return kernel->rows;
@@ -169,12 +145,7 @@ std::int64_t element_bytes(const KernelOfKind& kernel) { return kernel.type == E
 // Bytes of shared memory per thread block of the kernels for columns. `cluster` is the number of thread
 // blocks per cluster.
 std::int64_t columns_bytes(const KernelOfKind& kernel, const DeviceSplit& split, std::int64_t cluster) {
-  const std::int64_t bytes =
-      strip_part_bytes(element_bytes(kernel), padded_length_of(split), cluster, kernel.kind);
-  if (!split.rule->strassen) return bytes;
-  const std::int64_t message_bytes =
-      strip_bytes / element_bytes(kernel) * cluster * strip_message_bytes(element_bytes(kernel), kernel.kind);
-  return bytes + std::max<std::int64_t>(strassen_weights_bytes - message_bytes, 0);
+  return strip_part_bytes(element_bytes(kernel), padded_length_of(split), cluster, kernel.kind);
 }
 
 // Number of SMs that a cluster of `blocks` thread blocks takes. The shared memory of an SM and the kernels'
@@ -185,9 +156,8 @@ std::int64_t sms_of_cluster(std::int64_t blocks, std::int64_t bytes, std::int64_
   return divide_up(blocks, std::min(max_blocks_of_sm, max_bytes / bytes));
 }
 
-// True if the kernel finds norms and none of Strassen's operands.
-bool is_by_norms(const KernelOfKind* kernel, const DeviceSplit& split) {
-  return kernel != nullptr && kernel->kind == ElementKind::residues_by_norms && !split.rule->strassen;
+bool is_by_norms(const KernelOfKind* kernel) {
+  return kernel != nullptr && kernel->kind == ElementKind::residues_by_norms;
 }
 
 // Fewest thread blocks that fill the device, in clusters of `blocks`. Exchanges of norms take longer in
@@ -213,7 +183,7 @@ std::int64_t choose_cluster(const KernelOfKind& kernel, const DeviceSplit& split
        blocks *= 2) {
     const std::int64_t bytes = columns_bytes(kernel, split, blocks);
     if (bytes > max_bytes || sms_of_cluster(blocks, bytes, max_bytes) > max_sms) continue;
-    if (has_room && strips * chosen >= enough_blocks(is_by_norms(&kernel, split), chosen)) break;
+    if (has_room && strips * chosen >= enough_blocks(is_by_norms(&kernel), chosen)) break;
     chosen = blocks;
     has_room = 3 * bytes <= max_bytes;
   }
@@ -230,13 +200,9 @@ bool streams(const KernelOfKind& kernel, const DeviceSplit& split) {
 
 }  // namespace
 
-std::int64_t padded_length_of(const DeviceSplit& split) {
-  return (split.rule->strassen ? 2 : 1) * split.slices.vector_stride();
-}
+std::int64_t padded_length_of(const DeviceSplit& split) { return split.slices.vector_stride(); }
 
-std::int64_t padded_vectors_of(const DeviceSplit& split) {
-  return (split.rule->strassen ? 2 : 1) * split.slices.padded_vectors();
-}
+std::int64_t padded_vectors_of(const DeviceSplit& split) { return split.slices.padded_vectors(); }
 
 // A thread gets 16 to 32 elements of its vector if the vector is long enough. Half or twice as many threads
 // are slower (n = 4096: 39.7 and 40.5 us instead of 38.3).
@@ -258,7 +224,7 @@ std::int64_t SplitTraversal::min_threads(const KernelOfKind* kernel) const {
     case Traversal::streaming: return streaming_threads;
     case Traversal::rows: return std::max(row_threads(), min_rows_threads);
     case Traversal::columns:
-      if (is_by_norms(kernel, *split) && cluster > 1) return cluster_threads;
+      if (is_by_norms(kernel) && cluster > 1) return cluster_threads;
       return columns_bytes(*kernel, *split, cluster) > 36 * 1024 ? cluster_threads : cluster_threads / 2;
   }
   return 0;
@@ -273,9 +239,7 @@ std::int64_t SplitTraversal::shared_bytes(const KernelOfKind& kernel, std::int64
       const std::int64_t line_bytes = strip_bytes + strip_gap * element_bytes(kernel) / strip_group;
       return by_rows() ? 0 : part_length() * line_bytes;
     }
-    case Traversal::rows:
-      return threads / row_threads() * stride() * element_bytes(kernel) +
-             (split->rule->strassen ? strassen_weights_bytes : 0);
+    case Traversal::rows: return threads / row_threads() * stride() * element_bytes(kernel);
     case Traversal::columns: return columns_bytes(kernel, *split, cluster);
   }
   return 0;
@@ -287,9 +251,7 @@ std::int64_t SplitTraversal::blocks(const KernelOfKind* kernel, std::int64_t thr
     case Traversal::tiles:
       return vectors / tile_vectors * std::max<std::int64_t>(divide_up(stride(), part_length()), 1);
     case Traversal::parts: {
-      const std::int64_t rows_per_block = split->rule->strassen ? 2 : 1;
-      const std::int64_t vectors_per_block =
-          by_rows() ? rows_per_block : strip_bytes / element_bytes(*kernel);
+      const std::int64_t vectors_per_block = by_rows() ? 1 : strip_bytes / element_bytes(*kernel);
       return vectors / vectors_per_block * divide_up(stride(), part_length());
     }
     case Traversal::streaming: return streaming_tiles(by_rows(), vectors, stride());
@@ -328,32 +290,13 @@ std::int64_t SplitTraversal::written_vectors() const {
   if (split->needs_padding || !may_leave_padding) return padded_vectors_of(*split);
   if (traversal == Traversal::streaming) return round_up(split->slices.vectors, streaming_vector_multiple);
   constexpr std::int64_t vectors_of_strip = strip_bytes / 4;  // of FP32, and a multiple of those of FP64
-  return round_up((split->rule->strassen ? 2 : 1) * split->slices.vectors, vectors_of_strip);
+  return round_up(split->slices.vectors, vectors_of_strip);
 }
 
 std::int64_t SplitTraversal::part_length() const {
   if (traversal == Traversal::parts) return by_rows() ? row_part_length : strip_part_length;
   const bool takes_whole_vectors = !shares_vectors() || !split->ranges_known;
   return takes_whole_vectors ? std::max<std::int64_t>(stride(), 1) : tiles_part_length;
-}
-
-// Traversal for a step of Strassen's algorithm. Clusters have at least two thread blocks, since a pair of
-// rows may be in two. Longer vectors are split by parts. Traversal::tiles stands for operands that no
-// kernel splits.
-SplitTraversal choose_strassen_traversal(const KernelOfKind* kernel, const DeviceSplit& split,
-                                         std::int64_t max_bytes) {
-  constexpr std::int64_t smallest_cluster = 2;
-  const SplitTraversal none{&split, Traversal::tiles};
-  if (kernel == nullptr) return none;
-  const DeviceMatrix& matrix = split.side.matrix;
-  const SplitTraversal rows{&split, Traversal::rows, smallest_cluster};
-  const SplitTraversal parts{&split, Traversal::parts};
-  if (matrix.column_stride == 1)
-    return rows.shared_bytes(*kernel, rows.min_threads(kernel)) <= max_bytes ? rows : parts;
-  if (matrix.row_stride != 1) return none;
-  const std::int64_t cluster = choose_cluster(*kernel, split, max_bytes);
-  return cluster > 0 ? SplitTraversal{&split, Traversal::columns, std::max(cluster, smallest_cluster)}
-                     : parts;
 }
 
 // If norms are found, few contiguous vectors get 64 threads each, and thread blocks 128 threads if all of
@@ -365,7 +308,7 @@ std::int64_t choose_threads(const KernelOfKind* kernel, std::span<SplitTraversal
   constexpr std::int64_t small_part = 52 << 10;  // bytes; an SM holds four
   constexpr std::int64_t short_vector = 256;     // elements; 64 threads gain nothing
   const SplitTraversal& first = splits.front();
-  const bool by_norms = is_by_norms(kernel, *first.split);
+  const bool by_norms = is_by_norms(kernel);
   const bool by_columns = first.traversal == Traversal::columns;
   std::int64_t threads = 0;
   for (SplitTraversal& split : splits) {
@@ -389,7 +332,6 @@ std::int64_t choose_threads(const KernelOfKind* kernel, std::span<SplitTraversal
 SplitTraversal choose_traversal(const KernelOfKind* kernel, const DeviceSplit& split) {
   // Largest dynamic shared memory. The kernels' static shared memory takes less than 6 KiB.
   const std::int64_t max_bytes = device_attribute(shared_bytes_of_block, current_device()) - 6 * 1024;
-  if (split.rule->strassen) return choose_strassen_traversal(kernel, split, max_bytes);
   const DeviceMatrix& matrix = split.side.matrix;
   if (kernel == nullptr || kernel->kind == ElementKind::fitted) return {&split, Traversal::tiles};
   // The kernel for tiles exits early in the least time: it has by far the fewest thread blocks and no

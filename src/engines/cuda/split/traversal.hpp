@@ -34,12 +34,8 @@ struct KernelOfKind {
 ElementKind kind_of(const SplitRule& rule);
 
 // Kernels for the split's kind of element; nullptr if there are none. `by_norms` asks for kernels that find
-// norms; that of a rule with `strassen` also splits with known ranges.
+// norms.
 const KernelOfKind* find_kernel(const DeviceSplit& split, bool by_norms);
-
-// True if there is a kernel that splits elements of the type into the residues of a step of Strassen's
-// algorithm. `rule` is the one for that step, or the one without it.
-bool splits_for_strassen(ElementType type, const SplitRule& rule);
 
 // Kernel for a traversal. For kernel = nullptr it is the one that splits any operand by any rule.
 const KernelName& kernel_name(const KernelOfKind* kernel, Traversal traversal);
@@ -50,8 +46,7 @@ std::int64_t threads_per_vector(std::int64_t padded_length);
 // Number of threads that split one vector under Traversal::short_vectors.
 std::int64_t threads_per_short_vector(std::int64_t padded_length);
 
-// Number of elements to which a split pads vectors, and number of vectors, those of padding included. The
-// slices of a rule with `strassen` have half as many of each.
+// Number of elements to which a split pads vectors, and number of vectors, those of padding included.
 std::int64_t padded_length_of(const DeviceSplit& split);
 std::int64_t padded_vectors_of(const DeviceSplit& split);
 
