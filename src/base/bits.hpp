@@ -9,7 +9,7 @@ namespace kintsugi::core {
 
 // Number of zeros above the leading one; 32 or 64 for zero. Device code does not use the 64-bit
 // std::countl_zero: nvcc 13.0 compiles the host compiler's builtin into code that returns 64 for every
-// argument (H200).
+// argument.
 constexpr int leading_zeros(std::uint32_t x) { return std::countl_zero(x); }
 constexpr int leading_zeros(std::uint64_t x) {
 #ifdef __CUDA_ARCH__

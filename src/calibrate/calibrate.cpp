@@ -12,7 +12,7 @@
 #include "base/version.hpp"
 #include "calibrate/fit.hpp"
 #include "calibrate/tasks.hpp"
-#include "engines/cuda/arch/architecture.hpp"
+#include "engines/cuda/arch/family.hpp"
 #include "engines/cuda/arch/profile.hpp"
 #include "engines/cuda/device.hpp"
 #include "engines/registry.hpp"
@@ -30,10 +30,10 @@ void prepare_engine() {
   if (const std::string reason = engine->unavailable_reason(); !reason.empty())
     fail(Status::engine_unavailable, "the engine cuda cannot run here: {}", reason);
   cuda::prepare_device();
-  if (cuda::profile_in_force() == nullptr || !cuda::current_architecture().has_gemm_kernels())
+  if (cuda::profile_in_force() == nullptr || !cuda::current_family().has_gemm_kernels())
     fail(Status::engine_unavailable,
-         "{} cannot be calibrated: only compute capability 9.0 has the kernels whose times a calibration "
-         "measures",
+         "{} cannot be calibrated: a calibration measures kernels for one family of GPUs, and begins with a "
+         "profile of another device of this family",
          engine->details());
 }
 
@@ -66,7 +66,8 @@ cuda::Costs first_costs(const cuda::DeviceTraits& device, bool blind) {
   nameless.name.clear();  // No shipped profile then belongs to this device.
   std::vector<cuda::Profile> others;
   for (const cuda::Profile& profile : cuda::shipped_profiles()) {
-    if (profile.device.name != device.name) others.push_back(profile);
+    const bool is_of_family = profile.device.major == device.major && profile.device.minor == device.minor;
+    if (is_of_family && profile.device.name != device.name) others.push_back(profile);
   }
   if (others.empty()) return cuda::scaled_costs(cuda::shipped_profiles().front(), nameless);
   return cuda::find_profile(nameless, others).profile.costs;
@@ -113,10 +114,22 @@ class ProfileFile {
 }  // namespace
 
 std::vector<Task> calibrate::all_tasks(Workbench& bench) {
+  struct Kind {
+    std::vector<Task> (*tasks)(Workbench& bench);
+    bool has_kernels = true;
+  };
+  const cuda::Family& family = cuda::current_family();
   std::vector<Task> tasks;
-  for (const auto& tasks_of_kind : {split_tasks, multi_term_tasks, vendor_tasks, native_tasks, int8_tasks,
-                                    weighted_tile_tasks, call_tasks, prepared_call_tasks})
-    std::ranges::move(tasks_of_kind(bench), std::back_inserter(tasks));
+  for (const Kind& kind : {Kind{split_tasks},
+                           {multi_term_tasks, !family.multi_term.empty()},
+                           {vendor_tasks},
+                           {native_tasks},
+                           {int8_tasks, family.int8 != nullptr},
+                           {weighted_tile_tasks, !family.weighted_tiles.empty()},
+                           {call_tasks},
+                           {prepared_call_tasks}}) {
+    if (kind.has_kernels) std::ranges::move(kind.tasks(bench), std::back_inserter(tasks));
+  }
   return tasks;
 }
 

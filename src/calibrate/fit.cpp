@@ -7,6 +7,7 @@
 
 #include "base/text/format_text.hpp"
 #include "engines/cuda/arch/costs.hpp"
+#include "engines/cuda/arch/family.hpp"
 
 namespace kintsugi::core::calibrate {
 
@@ -132,7 +133,7 @@ cuda::ProfileFit describe_fit(std::string_view kind, const Costs& costs,
 
 std::vector<cuda::ProfileFit> fit_costs(Costs& costs, std::span<const Measurement> measurements) {
   std::vector<cuda::ProfileFit> fits;
-  const std::vector<CostField> fields = cuda::cost_fields(costs);
+  const std::vector<CostField> fields = cuda::cost_fields(costs, cuda::current_family());
   for (const FittedKind& kind : fitted_kinds) {
     std::vector<const Measurement*> of_kind;
     for (const Measurement& measurement : measurements) {

@@ -4,7 +4,7 @@
 #include "base/text/format_text.hpp"
 #include "calibrate/tasks.hpp"
 #include "engines/cuda/arch/costs.hpp"
-#include "engines/cuda/gemm/multi_term/multi_term_gemm.hpp"
+#include "engines/cuda/gemm/multi_term_gemm.hpp"
 #include "engines/cuda/gemm/times.hpp"
 #include "schemes/program.hpp"
 

@@ -14,8 +14,8 @@
 #include "engines/cuda/device.hpp"
 #include "engines/cuda/gemm/clusters.hpp"
 #include "engines/cuda/gemm/int8_gemm.hpp"
-#include "engines/cuda/gemm/multi_term/multi_term_gemm.hpp"
-#include "engines/cuda/gemm/weighted_tiles/weighted_tile_gemm.hpp"
+#include "engines/cuda/gemm/multi_term_gemm.hpp"
+#include "engines/cuda/gemm/weighted_tile_gemm.hpp"
 #include "formats/formats.hpp"
 #include "schemes/program.hpp"
 

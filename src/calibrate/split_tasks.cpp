@@ -3,7 +3,7 @@
 #include "base/text/format_text.hpp"
 #include "calibrate/tasks.hpp"
 #include "engines/cuda/arch/profile.hpp"
-#include "engines/cuda/gemm/multi_term/multi_term_gemm.hpp"
+#include "engines/cuda/gemm/multi_term_gemm.hpp"
 #include "schemes/program.hpp"
 
 namespace kintsugi::core::calibrate {

@@ -284,8 +284,8 @@ Emulations emulations_of(const Plan& plan) {
 //   prepared.
 // - A product of a few microseconds keeps two candidates: the cheapest one, and the widest one, since native
 //   takes several times as long as any emulation. The candidate that accepts by mean depth (fp16x3) saves
-//   less than its second split costs; in place of the cheapest one it takes 35 instead of 32 us at n = 1024
-//   (H200), and it does not accept data of phi 2.
+//   less than its second split costs; in place of the cheapest one it takes 35 instead of 32 us at n = 1024,
+//   and it does not accept data of phi 2.
 void drop_candidates(Emulations& chain, double microseconds, const Problem& problem,
                      const DeviceThresholds& thresholds) {
   if (multiplies_prepared_by_few(problem, thresholds.few_vectors)) {

@@ -25,7 +25,7 @@ inline constexpr double medium_products = 0x1p36;
 inline constexpr double long_products = 0x1p38;
 inline constexpr double elements_of_tile = 0x1p24;
 // A candidate with more moduli than the first must be expected to take less than this share of the time of
-// cuBLAS. Measured on an H200: the kernel of the native candidate takes 1.1 to 1.3 times as long as cuBLAS
+// cuBLAS. Measured: the kernel of the native candidate takes 1.1 to 1.3 times as long as cuBLAS
 // for n = 2048 to 8192 (lab/results/log/2026-11-27-any-number-of-moduli.md), and emulations take up to 1.15
 // times as long as expected below 2048.
 inline constexpr double max_time_ratio_of_later = 1.04;

@@ -138,7 +138,7 @@ std::int64_t split_cost(const Plan& plan, std::int64_t blocks_m, std::int64_t bl
 }
 
 // Returns the blocking within the limit that has the lowest split_cost(). `halved`: a blocking within the
-// limit that was found by halving. With `halved`, FP64 products of n = 8192 within 1 GiB on an H200 spent 3.3
+// limit that was found by halving. With `halved`, FP64 products of n = 8192 within 1 GiB spent 3.3
 // of 15.3 ms on splitting A again for each of four columns of blocks. Fewer columns of blocks may need more
 // rows of blocks than halving made, so that twice as many rows of blocks are tried.
 Blocking least_splitting(const Plan& plan, const Blocking& halved, std::size_t limit) {

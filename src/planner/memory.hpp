@@ -111,7 +111,7 @@ struct DeviceCheckedMemory {
 };
 
 // Rows and columns of C that one step of Ozaki scheme I multiplies: about twice as many tiles of 128 x 128 as
-// an H200 has SMs. Number of products of slices that one step adds.
+// a device of 132 SMs computes at once. Number of products of slices that one step adds.
 inline constexpr std::int64_t ozaki1_tile_edge = 2048;
 inline constexpr int ozaki1_products_at_once = 4;
 

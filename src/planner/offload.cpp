@@ -77,7 +77,7 @@ class StripContents {
 std::vector<Interval> quarters(const Interval& side, std::size_t element_bytes) {
   // Lines of C, or of an operand whose vectors are not contiguous, become as short as a load. On the host
   // lines of 16 KiB and less are copied so much slower that n = 8192 took 35 to 41 ms in quarters and 33 with
-  // a whole A; n = 16384 took 155 to 167 ms and 174 (FP64, H100).
+  // a whole A; n = 16384 took 155 to 167 ms and 174 (FP64).
   constexpr std::int64_t parts = 4;
   constexpr std::size_t min_bytes = std::size_t{32} << 10;
   const std::int64_t count = round_up(divide_up(side.count, parts), edge_multiple);
@@ -298,7 +298,7 @@ std::size_t strip_bytes(const Problem& problem, const OffloadLayout& layout) {
 }
 
 OffloadLayout fit_layout(const Problem& problem, const OffloadPart& part, std::size_t bytes, bool may_cut_k) {
-  // Products of narrower strips wait for copies: an H100 multiplies FP64 strips of 5100 rows in the time of
+  // Products of narrower strips wait for copies: FP64 strips of 5100 rows are multiplied in the time of
   // the next copy at 55 GB/s. k is cut for narrower ones where that saves a fifth of the copies at least, and
   // into parts of less than 2048 only if nothing else fits: each part reads and writes all of a tile of C.
   constexpr std::int64_t wide = 5120;

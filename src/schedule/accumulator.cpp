@@ -63,12 +63,13 @@ double tensor_core_error(std::int64_t n, int extra_bits, double q) {
 
 // cuBLAS: the run starts at zero in a kernel that cuBLAS selects, which uses tensor cores or fused
 // multiply-adds. The result is added to sum_0 with one rounding. The error of the run is at most that of the
-// worst matrix unit from the A100 on. cuBLAS may cut the run into shorter runs that are added in fp32
+// worst of its matrix units. cuBLAS may cut the run into shorter runs that are added in fp32
 // (split-k). Shorter runs truncate less, and this outweighs the roundings of the additions.
 double vendor_error(FormatId format, std::int64_t n) {
   double run = sequential_error(n);
-  for (const Accumulator unit : {Accumulator::a100, Accumulator::h200, Accumulator::h200_mma})
-    run = std::max(run, accumulation_error(unit, format, n));
+  for (const TensorCoreUnit& unit : tensor_cores) {
+    if (is_vendor_unit(unit)) run = std::max(run, accumulation_error(unit.accumulator, format, n));
+  }
   return run + rounding_growth(1) * (1 + run);
 }
 
@@ -76,7 +77,7 @@ double vendor_error(FormatId format, std::int64_t n) {
 // 2^emax is at most 2^min_exponent times the other factor; for two subnormal factors 2^(2 min_exponent); for
 // a subnormal accumulator 2^-126. Every product can lose 2^(emax - 23 - e), and every result can be rounded
 // to a multiple of 2^-149. Tensor cores align tiny products to an exponent of at least -133 or so
-// (min_alignment() of the model), which is below that of `grid`.
+// (TensorCoreUnit::min_alignment), which is below that of `grid`.
 double tensor_core_floor(Accumulator accumulator, FormatId id, std::int64_t n, double largest_operand) {
   const Format& format = *formats[static_cast<std::size_t>(id)];
   const double smallest = power_of_two(format.min_exponent);
@@ -108,10 +109,7 @@ double accumulation_error(Accumulator accumulator, FormatId format, std::int64_t
     case Accumulator::int32:
     case Accumulator::int128: return n <= safe_products(accumulator) ? 0 : infinity;
     case Accumulator::cublas: return vendor_error(format, n);
-    case Accumulator::v100:
-    case Accumulator::a100:
-    case Accumulator::h200:
-    case Accumulator::h200_mma: break;
+    default: break;
   }
   return tensor_core_error(n, accumulator_extra_bits(accumulator), q);
 }
@@ -126,7 +124,7 @@ double accumulation_floor(Accumulator accumulator, FormatId format, std::int64_t
   // Rounding a subnormal fma to nearest: half of 2^-149.
   if (accumulator == Accumulator::fp32) return products * 0x1p-150 * carried;
   if (accumulator == Accumulator::cublas)
-    return tensor_core_floor(Accumulator::a100, format, n, largest_operand) * carried + 0x1p-149;
+    return tensor_core_floor(coarsest_vendor_unit(), format, n, largest_operand) * carried + 0x1p-149;
   if (accumulator == Accumulator::fp64) return products * 0x1p-1074 * carried;
   // Flush to zero: an operand below 2^-126 loses its product; each fma, each addition of chains and each
   // accumulator, before and after, can lose up to 2^-126.

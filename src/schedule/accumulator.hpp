@@ -19,31 +19,70 @@ namespace kintsugi::core {
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wshadow"
 enum class Accumulator : std::uint8_t {
-  fp32,         // sequential fused multiply-add in fp32, nearest even; partial sums are added in fp64 outside
-  v100,         // NVIDIA V100 tensor core (from the literature)
-  a100,         // NVIDIA A100 tensor core (from the literature)
-  h200,         // NVIDIA H200 wgmma (checked against recorded results)
-  h200_mma,     // NVIDIA H200, warp matrix API (checked); differs from wgmma for tf32 alone
+  fp32,  // sequential fused multiply-add in fp32, nearest even; partial sums are added in fp64 outside
+#define KINTSUGI_TENSOR_CORE(accumulator, ...) accumulator,
+#include "schedule/tensor_cores.def"
+#undef KINTSUGI_TENSOR_CORE
   amx_bf16,     // Intel AMX TDPBF16PS (checked)
   avx512_bf16,  // AVX-512 VDPBF16PS, Intel and AMD (checked)
   int32,        // sums modulo 2^32
   int128,       // sums modulo 2^128
   fp64,         // fused multiply-add in fp64, nearest even, in any order
-  cublas,       // cuBLAS from the A100 on: each run in a kernel that cuBLAS selects, then added in fp32
+  cublas,       // cuBLAS on GPUs with bf16: each run in a kernel that cuBLAS selects, then added in fp32
 };
 #pragma GCC diagnostic pop
 
+// A matrix unit of tensor_cores.def.
+struct TensorCoreUnit {
+  enum Formats : std::uint8_t { fp16_alone, fp16_bf16_tf32 };
+  static constexpr int no_min_alignment = -4096;  // below the exponents of all products
+
+  Accumulator accumulator;
+  const char* name;
+  int products;
+  int tf32_products;
+  int extra_bits;
+  int min_alignment;
+  Formats formats;
+
+  static constexpr auto all() {
+    return std::array{
+#define KINTSUGI_TENSOR_CORE(accumulator, ...) TensorCoreUnit{Accumulator::accumulator, __VA_ARGS__},
+#include "schedule/tensor_cores.def"
+#undef KINTSUGI_TENSOR_CORE
+    };
+  }
+};
+inline constexpr auto tensor_cores = TensorCoreUnit::all();
+
+// The matrix unit of an accumulator; nullptr if the accumulator is none of a tensor core.
+constexpr const TensorCoreUnit* find_tensor_core(Accumulator accumulator) {
+  for (const TensorCoreUnit& unit : tensor_cores) {
+    if (unit.accumulator == accumulator) return &unit;
+  }
+  return nullptr;
+}
+
 inline constexpr std::array accumulators{
-    Accumulator::fp32,     Accumulator::v100,     Accumulator::a100,        Accumulator::h200,
-    Accumulator::h200_mma, Accumulator::amx_bf16, Accumulator::avx512_bf16, Accumulator::int32,
-    Accumulator::int128,   Accumulator::fp64,     Accumulator::cublas,
+    Accumulator::fp32,
+#define KINTSUGI_TENSOR_CORE(accumulator, ...) Accumulator::accumulator,
+#include "schedule/tensor_cores.def"
+#undef KINTSUGI_TENSOR_CORE
+    Accumulator::amx_bf16, Accumulator::avx512_bf16, Accumulator::int32,
+    Accumulator::int128,   Accumulator::fp64,        Accumulator::cublas,
 };
 
 constexpr const char* accumulator_name(Accumulator accumulator) {
-  constexpr std::array names{"fp32",        "v100",  "a100",   "h200", "h200-mma", "amx-bf16",
-                             "avx512-bf16", "int32", "int128", "fp64", "cublas"};
-  static_assert(names.size() == accumulators.size());
-  return names[static_cast<std::size_t>(accumulator)];
+  switch (accumulator) {
+    case Accumulator::fp32: return "fp32";
+    case Accumulator::amx_bf16: return "amx-bf16";
+    case Accumulator::avx512_bf16: return "avx512-bf16";
+    case Accumulator::int32: return "int32";
+    case Accumulator::int128: return "int128";
+    case Accumulator::fp64: return "fp64";
+    case Accumulator::cublas: return "cublas";
+    default: return find_tensor_core(accumulator)->name;
+  }
 }
 
 constexpr std::optional<Accumulator> find_accumulator(std::string_view name) {
@@ -53,7 +92,7 @@ constexpr std::optional<Accumulator> find_accumulator(std::string_view name) {
   return std::nullopt;
 }
 
-// "fp32, v100, ...": for messages about unknown names.
+// "fp32, amx-bf16, ...": for messages about unknown names.
 std::string accumulator_names();
 
 // True if the engine multiplies operands of that format into this accumulator.
@@ -61,48 +100,30 @@ constexpr bool supports(Accumulator accumulator, FormatId format) {
   using enum FormatId;
   switch (accumulator) {
     case Accumulator::fp32: return format != int8 && format != int52 && format != fp64;
-    case Accumulator::v100: return format == fp16;
-    case Accumulator::a100:
-    case Accumulator::h200:
-    case Accumulator::h200_mma:
     case Accumulator::cublas: return format == fp16 || format == bf16 || format == tf32;
     case Accumulator::amx_bf16:
     case Accumulator::avx512_bf16: return format == bf16;
     case Accumulator::int32: return format == int8;
     case Accumulator::int128: return format == int52;
     case Accumulator::fp64: return format == fp64;
+    default: break;
   }
-  return false;
+  const TensorCoreUnit& unit = *find_tensor_core(accumulator);
+  return format == fp16 ||
+         (unit.formats == TensorCoreUnit::fp16_bf16_tf32 && (format == bf16 || format == tf32));
 }
 
 // True if the unit adds a whole block of products at once, aligned to the largest exponent and truncated.
-constexpr bool is_tensor_core(Accumulator accumulator) {
-  return accumulator == Accumulator::v100 || accumulator == Accumulator::a100 ||
-         accumulator == Accumulator::h200 || accumulator == Accumulator::h200_mma;
-}
+constexpr bool is_tensor_core(Accumulator accumulator) { return find_tensor_core(accumulator) != nullptr; }
 
 // Products that one step of the hardware adds to the accumulator. A run of n products is cut into such blocks
 // from its start; zeros that fill the last block change nothing.
-//
-// For tf32 on the H200, wgmma and mma.sync.m16n8k8 add 8 products at once (60,000 probes of mma.sync, no
-// mismatch). The warp matrix API's m16n16k8, which is h200_mma, adds two blocks of 4 products, one after the
-// other, as two m16n8k4 would.
 constexpr int accumulator_block(Accumulator accumulator, FormatId format) {
-  const bool tf32_operands = format == FormatId::tf32;
-  switch (accumulator) {
-    case Accumulator::v100: return 4;
-    case Accumulator::a100: return tf32_operands ? 4 : 8;
-    case Accumulator::h200: return tf32_operands ? 8 : 16;
-    case Accumulator::h200_mma: return tf32_operands ? 4 : 16;
-    case Accumulator::amx_bf16: return 32;
-    case Accumulator::avx512_bf16: return 2;
-    case Accumulator::fp32:
-    case Accumulator::int32:
-    case Accumulator::int128:
-    case Accumulator::fp64:
-    case Accumulator::cublas: break;
-  }
-  return 1;
+  if (accumulator == Accumulator::amx_bf16) return 32;
+  if (accumulator == Accumulator::avx512_bf16) return 2;
+  const TensorCoreUnit* unit = find_tensor_core(accumulator);
+  if (unit == nullptr) return 1;
+  return format == FormatId::tf32 ? unit->tf32_products : unit->products;
 }
 
 // True if partial sums are added outside the accumulator in fp64, and the whole sum is rounded to fp32 once.
@@ -114,12 +135,23 @@ constexpr bool adds_outside_in_fp64(Accumulator accumulator) { return accumulato
 // Bits that a tensor core keeps of each addend below the last place of the largest addend's fp32 significand;
 // 0 for other accumulators.
 constexpr int accumulator_extra_bits(Accumulator accumulator) {
-  switch (accumulator) {
-    case Accumulator::a100: return 1;
-    case Accumulator::h200:
-    case Accumulator::h200_mma: return 2;
-    default: return 0;
+  const TensorCoreUnit* unit = find_tensor_core(accumulator);
+  return unit == nullptr ? 0 : unit->extra_bits;
+}
+
+// True for a tensor core that cuBLAS may use.
+constexpr bool is_vendor_unit(const TensorCoreUnit& unit) {
+  return unit.formats == TensorCoreUnit::fp16_bf16_tf32;
+}
+
+// The tensor core of all that cuBLAS may use that keeps the fewest bits, and so loses most by underflow.
+constexpr Accumulator coarsest_vendor_unit() {
+  const TensorCoreUnit* coarsest = nullptr;
+  for (const TensorCoreUnit& unit : tensor_cores) {
+    if (is_vendor_unit(unit) && (coarsest == nullptr || unit.extra_bits < coarsest->extra_bits))
+      coarsest = &unit;
   }
+  return coarsest->accumulator;
 }
 
 // Number of products of int8 values, -128 included, whose sum from zero cannot wrap in int32:
@@ -155,7 +187,7 @@ double accumulation_error(Accumulator accumulator, FormatId format, std::int64_t
 // normal number, and truncate more of the other addends than needed. The bound holds for all operands of
 // magnitude at most largest_operand. For scaled operands this part is usually far below every result that
 // occurs, but not always: a product of fp16 numbers with a subnormal factor loses up to 2^-39 of the other
-// factor on the H200.
+// factor where two extra bits are kept.
 double accumulation_floor(Accumulator accumulator, FormatId format, std::int64_t n, double largest_operand);
 
 // A-priori bound of the error of a schedule's additions.

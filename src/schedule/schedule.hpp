@@ -98,7 +98,7 @@ struct Schedule {
   // truncates. A block's sum loses in proportion to the block's length, and a segment's sum in proportion to
   // the root of its number of blocks. With few elements or a short k the schedule has to lose less than for
   // other products, because the vendor's kernels lose less: for a C of few elements they divide k among the
-  // SMs. The limits below are the sizes up to which cuBLAS 13.0 divided k on an H100
+  // SMs. The limits below are the sizes up to which cuBLAS 13.0 divided k
   // (docs/schemes/fp16x3.md).
   Schedule shortened(double elements, std::int64_t k) const {
     constexpr double few = 0x1p20;

@@ -172,10 +172,10 @@ ErrorBound split_bound(const Program& program, const SplitError& a, const SplitE
   return bound;
 }
 
-// Returns the matrix unit whose floors hold for the accumulator. For cuBLAS this is the A100, which loses
-// most of all units that cuBLAS may use. cuBLAS's additions outside the unit lose nothing by underflow.
+// Returns the matrix unit whose floors hold for the accumulator. cuBLAS's additions outside the unit lose
+// nothing by underflow.
 Accumulator unit_of(Accumulator accumulator) {
-  return accumulator == Accumulator::cublas ? Accumulator::a100 : accumulator;
+  return accumulator == Accumulator::cublas ? coarsest_vendor_unit() : accumulator;
 }
 
 // Returns the loss of a product with a subnormal factor, divided by the other factor as stored. A tensor core

@@ -35,7 +35,8 @@ inline constexpr Scheme fp16x3{
     .program = {fp16x3_split, fp16x3_split, make_schedule(fp16x3_structure)},
     .bound =
         "(2^-21 + accumulation over blocks of 64, 32 or 16) |A||B|, which is at most (k + 8) 2^-24 |A||B| "
-        "from k = 5 up on an H200; below the window, each element adds at most 2^-39 of its vector's maximum",
+        "from k = 5 up on units that add 16 products at once; "
+        "below the window, each element adds at most 2^-39 of its vector's maximum",
     .window = "every row of A and column of B spans at most 16 binades",
     .source = "ours; the structure of Ootomo and Yokota (2022) with scaled vectors and one accumulator",
     .parameters = block_parameter,
@@ -73,7 +74,8 @@ inline constexpr Scheme fp16x3_wide{
     .program = {fp16x3_wide_split, fp16x3_wide_split, make_schedule(fp16x3_wide_structure, -12)},
     .bound =
         "(2^-21 + accumulation over blocks of 64, 32 or 16) |A||B|, which is at most (k + 8) 2^-24 |A||B| "
-        "from k = 5 up on an H200; below the window, each element adds at most 2^-51 of its vector's maximum",
+        "from k = 5 up on units that add 16 products at once; "
+        "below the window, each element adds at most 2^-51 of its vector's maximum",
     .window = "every row of A and column of B spans at most 28 binades",
     .source = "ours; h2sgemm section 3.1 (residuals scaled by 2^12) on scaled vectors",
     .parameters = block_parameter,

@@ -236,8 +236,10 @@ TEST_F(Contexts, OnlyKernelsThatCanWaitOverlap) {
   call.options.policy = "emulate";
   call.make_plan();
   call.run();
-  EXPECT_THAT(events_with("overlaps"), Each(AnyOf(HasSubstr(" fp16_"), HasSubstr(" bf16_"))));
-  EXPECT_THAT(events_with("cuLaunchKernel"), Contains(AllOf(HasSubstr("fp16_"), HasSubstr("overlaps"))));
+  EXPECT_THAT(events_with("overlaps"),
+              Each(AnyOf(HasSubstr(" multiply_f32_fp16x3_"), HasSubstr(" multiply_f32_bf16x6_"))));
+  EXPECT_THAT(events_with("cuLaunchKernel"),
+              Contains(AllOf(HasSubstr("multiply_f32_fp16x3_"), HasSubstr("overlaps"))));
   EXPECT_THAT(events_with("cuLaunchKernel select_candidate"),
               AllOf(Not(IsEmpty()), Each(Not(HasSubstr("overlaps")))));
 }

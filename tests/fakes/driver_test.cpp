@@ -141,12 +141,12 @@ TEST(FakeDriver, KernelsCompiledFromOldPtxDoNotOverlap) {
   const core::Queue queue{core::QueueKind::cuda, nullptr};
   const FakeVariable older("FAKE_CUDA_PTX_VERSION", "80");
   const core::cuda::KernelName generic{"selector", "select_candidate", core::cuda::waits_for_grid_dependency};
-  const core::cuda::KernelName hopper{"int8_sm90a", "residue_products",
+  const core::cuda::KernelName hopper{"int8_sm90a", "multiply_int8_residues",
                                       core::cuda::waits_for_grid_dependency};
   core::cuda::launch(generic, {}, 128, 0, queue, 1);
   EXPECT_THAT(events().back(), AllOf(HasSubstr("select_candidate"), testing::Not(HasSubstr("overlaps"))));
   core::cuda::launch(hopper, {}, 128, 0, queue, 1);
-  EXPECT_THAT(events().back(), AllOf(HasSubstr("residue_products"), HasSubstr("overlaps")));
+  EXPECT_THAT(events().back(), AllOf(HasSubstr("multiply_int8_residues"), HasSubstr("overlaps")));
 }
 
 TEST(FakeDriver, AttributesAreReadOnceForEachDevice) {

@@ -117,7 +117,7 @@ TEST_F(Execution, TermsOnHopperAreOneLaunch) {
   const auto launches = events_with("cuLaunchKernel");
   EXPECT_THAT(launches,
               ElementsAre(StartsWith("cuLaunchKernel split_columns_float_fp16 320x1x1 threads=128 "),
-                          StartsWith("cuLaunchKernel fp16_rescaled_small_tiles_32 78x1x1 threads=160 ")));
+                          StartsWith("cuLaunchKernel multiply_f32_fp16x3_wide_64x32 78x1x1 threads=160 ")));
 }
 
 // Devices without clusters split one operand after the other, by kernels of any device.
@@ -148,13 +148,14 @@ TEST_F(Execution, CountersOfTilesSplitAlongKAreClearedFirst) {
   call.run();
   EXPECT_EQ(events_with("cuLaunchKernel clear_bytes").size(), 1U) << "nothing is split";
   EXPECT_THAT(events_with("cuLaunchKernel").back(),
-              StartsWith("cuLaunchKernel fp16_terms_128 132x1x1 threads=384 "));
+              StartsWith("cuLaunchKernel multiply_f32_fp16x3_256x128 132x1x1 threads=384 "));
   const std::string all = fake_cuda_events();
-  EXPECT_LT(all.find("cuLaunchKernel clear_bytes"), all.find("cuLaunchKernel fp16_terms"));
+  EXPECT_LT(all.find("cuLaunchKernel clear_bytes"), all.find("cuLaunchKernel multiply_f32_fp16x3_256x"));
   call.operands.prepared_a = nullptr;
   call.run();
   EXPECT_THAT(events_with("cuLaunchKernel"),
-              ElementsAre(StartsWith("cuLaunchKernel split_"), StartsWith("cuLaunchKernel fp16_terms_128 ")));
+              ElementsAre(StartsWith("cuLaunchKernel split_"),
+                          StartsWith("cuLaunchKernel multiply_f32_fp16x3_256x128 ")));
 }
 
 // The fake kernels write nothing but the cleared counters, so these are the only zeros in a workspace filled
@@ -207,8 +208,9 @@ TEST_F(Execution, NativeKernelsOfSmallProductsSelectTheCandidate) {
     std::int64_t m, n;
     std::vector<std::string> kernels;
   };
-  const Case cases[] = {{300, 200, {"split_", "bf16_six_terms_", "select_or_simt_f32_"}},
-                        {3000, 2000, {"split_", "bf16_six_terms_", "select_candidate", "simt_f32_"}}};
+  const Case cases[] = {
+      {300, 200, {"split_", "multiply_f32_bf16x6_", "select_or_multiply_f32_simt_"}},
+      {3000, 2000, {"split_", "multiply_f32_bf16x6_", "select_candidate", "multiply_f32_simt_"}}};
   for (const auto& [m, n, kernels] : cases) {
     Call call(m, n, 4, stream);
     call.options.policy = "emulate";

@@ -70,7 +70,7 @@ TEST_F(Execution, BlocksOfOwnKernelsAreSmallerThanThoseOfCublas) {
   ASSERT_EQ(allocations.size(), 2U);
   const auto bytes = [](const std::string& event) { return std::stoll(event.substr(event.find(' '))); };
   EXPECT_EQ(bytes(allocations[0]) - bytes(allocations[1]), 2 * 512 * 640 * 2) << "slices of half of A's rows";
-  EXPECT_EQ(events_with("cuLaunchKernel fp16_small_tiles").size(), 2U);
+  EXPECT_EQ(events_with("cuLaunchKernel multiply_f32_fp16x3_64x").size(), 2U);
   EXPECT_EQ(events_with("cuLaunchKernel split_").size(), 2U) << "B is split once";
 }
 

@@ -29,7 +29,7 @@ TEST_F(Execution, AutoPreparesTheSlicesThatManyRowsTake) {
                           HasSubstr(" clear_bytes "), HasSubstr(" summarize_ranges ")));
   single_row.operands.prepared_b = weights.get();
   single_row.run();
-  EXPECT_THAT(events_with("cuLaunchKernel"), ElementsAre(HasSubstr(" simt_")))
+  EXPECT_THAT(events_with("cuLaunchKernel"), ElementsAre(HasSubstr(" multiply_f32_simt_")))
       << "one row is computed natively, where cuBLAS may multiply an operand by alpha";
   Call many_rows(64, 4096, 4096, stream);
   many_rows.operands.prepared_b = weights.get();
@@ -39,15 +39,15 @@ TEST_F(Execution, AutoPreparesTheSlicesThatManyRowsTake) {
             KINTSUGI_SUCCESS)
       << kintsugi_last_error();
   EXPECT_THAT(events_with("cuLaunchKernel"),
-              ElementsAre(HasSubstr("_fp16_with_depth "), HasSubstr(" fp16_rescaled_small_tiles_"),
-                          HasSubstr(" select_or_simt_f32_32 ")));
+              ElementsAre(HasSubstr("_fp16_with_depth "), HasSubstr(" multiply_f32_fp16x3_wide_64x"),
+                          HasSubstr(" select_or_multiply_f32_simt_32 ")));
   many_rows.beta = 0.5;
   fake_cuda_forget();
   ASSERT_EQ(kintsugi_gemm(nullptr, &many_rows.problem, &many_rows.options, &many_rows.operands),
             KINTSUGI_SUCCESS);
   EXPECT_THAT(events_with("cuLaunchKernel"),
               ElementsAre(HasSubstr("_fp16_with_depth "), HasSubstr(" select_candidate "),
-                          HasSubstr(" fp16_rescaled_small_tiles_"), HasSubstr(" simt_f32_32 ")))
+                          HasSubstr(" multiply_f32_fp16x3_wide_64x"), HasSubstr(" multiply_f32_simt_32 ")))
       << "C is read, so the candidate is selected before the product writes C";
   many_rows.operands.prepared_b = nullptr;
   fake_cuda_forget();
@@ -82,8 +82,8 @@ TEST_F(Execution, AutoPreparesTheSlicesOfItsCandidateForPreparedOperands) {
     fake_cuda_forget();
     ASSERT_EQ(kintsugi_gemm(nullptr, &call.problem, &call.options, &call.operands), KINTSUGI_SUCCESS)
         << kintsugi_last_error();
-    EXPECT_EQ(events_with("cuLaunchKernel fp16_rescaled_").size(), 1U) << n;
-    EXPECT_EQ(events_with("cuLaunchKernel fp16_").size(), 1U) << n;
+    EXPECT_EQ(events_with("cuLaunchKernel multiply_f32_fp16x3_wide_").size(), 1U) << n;
+    EXPECT_EQ(events_with("cuLaunchKernel multiply_f32_fp16x3_").size(), 1U) << n;
     EXPECT_EQ(events_with("cuLaunchKernel split_").size(), 2U)
         << "the operand that is not prepared for the first emulation, both for the second, " << n;
   }
@@ -102,9 +102,9 @@ TEST_F(Execution, FewVectorsTimesWeightsHaveOneEmulation) {
       fake_cuda_forget();
       ASSERT_EQ(kintsugi_gemm(nullptr, &call.problem, &call.options, &call.operands), KINTSUGI_SUCCESS)
           << kintsugi_last_error();
-      EXPECT_EQ(events_with("cuLaunchKernel bf16_").size(), few <= 128 ? 0U : 1U)
+      EXPECT_EQ(events_with("cuLaunchKernel multiply_f32_bf16x6_").size(), few <= 128 ? 0U : 1U)
           << few << ", B: " << prepares_b;
-      EXPECT_EQ(events_with("cuLaunchKernel simt_").size(), 1U) << few << ", B: " << prepares_b;
+      EXPECT_EQ(events_with("cuLaunchKernel multiply_f32_simt_").size(), 1U) << few << ", B: " << prepares_b;
     }
   }
 }
@@ -157,8 +157,8 @@ TEST_F(Execution, PreparedBatchesAreMultipliedInOneLaunch) {
                           HasSubstr(" summarize_ranges 1x5x1 ")));
   fake_cuda_forget();
   ASSERT_EQ(call.execute(), KINTSUGI_SUCCESS) << kintsugi_last_error();
-  EXPECT_THAT(events_with("cuLaunchKernel"),
-              ElementsAre(AllOf(HasSubstr(" split_"), HasSubstr("x5x1 ")), HasSubstr(" fp16_small_tiles_")));
+  EXPECT_THAT(events_with("cuLaunchKernel"), ElementsAre(AllOf(HasSubstr(" split_"), HasSubstr("x5x1 ")),
+                                                         HasSubstr(" multiply_f32_fp16x3_64x")));
 }
 
 }  // namespace

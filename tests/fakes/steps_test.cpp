@@ -24,8 +24,9 @@ TEST_F(Steps, ResidualsAreFittedBeforeTheSplit) {
   Call call(40, 30, 100, stream);
   call.options.scheme = "h2sgemm:sb=eq6";
   call.run_in_workspace();
-  EXPECT_THAT(work(), ElementsAre("find_ranges", "select_candidate", HasSubstr("split_"), "cublasGemmEx",
-                                  "cublasGemmEx", "cublasGemmEx", "weighted_f32_of_floats", "simt_f32_32"));
+  EXPECT_THAT(work(),
+              ElementsAre("find_ranges", "select_candidate", HasSubstr("split_"), "cublasGemmEx",
+                          "cublasGemmEx", "cublasGemmEx", "weighted_f32_of_floats", "multiply_f32_simt_32"));
 }
 
 // Fitted weights of joint sums are the alpha of cuBLAS products, which read it from device memory.
@@ -51,7 +52,7 @@ TEST_F(Steps, OzakiProductsComeInTheOrderOfTheirSlices) {
                                   "split_successively", "cublasGemmEx", "add_floats_as_integers",
                                   "cublasGemmEx", "add_floats_as_integers", "add_running_products",
                                   "cublasGemmEx", "add_floats_as_integers", "add_running_products",
-                                  "finish_running_f32", "finish_item", "simt_f32_32"));
+                                  "finish_running_f32", "finish_item", "multiply_f32_simt_32"));
 }
 
 // Algorithm 3 of dgemm-tc splits A while it counts slices, so A is not split again.
@@ -91,7 +92,7 @@ TEST_F(Steps, Int52IsSplitMultipliedAndRecombinedByOneKernelEach) {
   Call call(40, 30, 100, stream);
   call.options.scheme = "int52:words=2";
   call.run_in_workspace();
-  EXPECT_THAT(work(), ElementsAre("split_tiles_double_any", "multiply_words", "words_in_7_f32"));
+  EXPECT_THAT(work(), ElementsAre("split_tiles_double_any", "multiply_int52", "words_in_7_f32"));
 }
 
 // ---------------------------------------------------------------- residues
@@ -101,7 +102,7 @@ TEST_F(Steps, OnHopperOneLaunchMultipliesAllResidues) {
   Call call(40, 30, 100, stream);
   call.options.scheme = "ozaki2:moduli=7";
   call.run_in_workspace();
-  EXPECT_THAT(work(), ElementsAre(HasSubstr("split_"), HasSubstr("residue_products"), "residues_f32"));
+  EXPECT_THAT(work(), ElementsAre(HasSubstr("split_"), HasSubstr("multiply_int8_residues"), "residues_f32"));
 }
 
 TEST_F(Steps, OnOlderDevicesCublasMultipliesResiduesAndAKernelReducesThem) {
@@ -122,7 +123,7 @@ std::vector<std::string> steps_without_products() {
   std::vector<std::string> names = work();
   std::erase_if(names, [](const std::string& name) {
     return name == "cublasGemmEx" || name.ends_with("_as_integers") || name.ends_with("_as_residues") ||
-           name.ends_with("residue_products") || name == "integer_products";
+           name.starts_with("multiply_int8_");
   });
   return names;
 }
@@ -260,18 +261,18 @@ TEST_F(Steps, CandidatesByNormsComeBeforeTheCheckedOne) {
   call.options.accuracy = "1e-6";
   call.run_in_workspace();
   const auto candidate = [](const char* recombination) {
-    return std::vector<testing::Matcher<std::string>>{HasSubstr("split_"), HasSubstr("residue_products"),
-                                                      recombination};
+    return std::vector<testing::Matcher<std::string>>{HasSubstr("split_"),
+                                                      HasSubstr("multiply_int8_residues"), recombination};
   };
   std::vector<testing::Matcher<std::string>> expected{"find_ranges", "find_norms",
                                                       "select_candidate_by_norms"};
   const auto add = [&](const auto& steps) { expected.insert(expected.end(), steps.begin(), steps.end()); };
   for (int c = 0; c < 3; ++c) add(candidate("residues_f32"));
   // The magnitudes of B and of A are split by launches of their own, and multiplied before the residues.
-  add(std::vector<testing::Matcher<std::string>>{"begin_checks", HasSubstr("split_"), HasSubstr("split_"),
-                                                 HasSubstr("split_"), "find_rounding_errors",
-                                                 HasSubstr("integer_products"), HasSubstr("residue_products"),
-                                                 "checked_f32", "list_open_masks", "recompute_f32"});
+  add(std::vector<testing::Matcher<std::string>>{
+      "begin_checks", HasSubstr("split_"), HasSubstr("split_"), HasSubstr("split_"), "find_rounding_errors",
+      HasSubstr("multiply_int8_integers"), HasSubstr("multiply_int8_residues"), "checked_f32",
+      "list_open_masks", "recompute_f32"});
   EXPECT_THAT(work(), testing::ElementsAreArray(expected));
 }
 
@@ -293,8 +294,8 @@ TEST_F(Steps, NormsOfComplexOperandsTakeOneLaunch) {
   call.run_in_workspace();
   EXPECT_THAT(work(),
               ElementsAre("find_complex_norms", "select_candidate_by_norms", "split_complex_double_residues",
-                          "split_complex_double_residues", HasSubstr("residue_products"),
-                          "digit_residues_c64", HasSubstr("dmma_c64_")));
+                          "split_complex_double_residues", HasSubstr("multiply_int8_residues"),
+                          "digit_residues_c64", HasSubstr("multiply_c64_dmma_")));
 }
 
 // A later candidate is rarely selected, so its recombination takes wider blocks of C: half as many thread
@@ -338,13 +339,14 @@ TEST_F(Steps, MagnitudesAreMultipliedBeforeTheResidues) {
   auto names = work();
   names.erase(names.begin(), std::find(names.begin(), names.end(), "find_rounding_errors"));
   const auto index_of = [&](const std::string& name) {
-    return std::find_if(names.begin(), names.end(), [&](const std::string& n) { return n.ends_with(name); }) -
+    return std::find_if(names.begin(), names.end(),
+                        [&](const std::string& n) { return n.find(name) != std::string::npos; }) -
            names.begin();
   };
-  EXPECT_LT(index_of("integer_products"), index_of("residue_products"));
-  EXPECT_LT(index_of("residue_products"), index_of("checked_f32"));
+  EXPECT_LT(index_of("multiply_int8_integers"), index_of("multiply_int8_residues"));
+  EXPECT_LT(index_of("multiply_int8_residues"), index_of("checked_f32"));
   EXPECT_EQ(names.back(), "recompute_f32");
-  EXPECT_EQ(events_with("cuLaunchKernel integer_products").size(), 1U);
+  EXPECT_EQ(events_with("cuLaunchKernel multiply_int8_integers").size(), 1U);
 }
 
 // Open elements of all tiles of a block are recomputed in one launch.

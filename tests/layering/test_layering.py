@@ -272,8 +272,17 @@ def test_every_include_is_linked():
     assert missing == []
 
 
-def test_only_tables_of_architectures_name_matrix_units():
-    """So that a GPU is added by a table alone (docs/ADDING-A-GPU.md)."""
-    names = re.compile(r"Accumulator::(?:v100|a100|h200)\w*")
-    files = [file for file in (SOURCE / "src/engines/cuda").rglob("*.[ch]pp") if names.search(file.read_text())]
-    assert files and all(file.parent.name == "arch" for file in files), files
+# Names of families of GPUs, of architectures and of cards.
+GPU_NAMES = re.compile(r"\b(?:volta|turing|ampere|hopper|blackwell|sm_?\d{2,3}[af]?|[vahb][1-8]00|gh200)\b", re.IGNORECASE)
+# Where they belong: the tables and kernels of each family, the lists of families and of recorded matrix units, and the
+# models of these units.
+NAMES_GPUS = re.compile(
+    r"src/engines/(?:cuda/(?:arch|gemm)/\w+/|cuda/arch/families\.def$|reference/)|src/schedule/tensor_cores\.def$")
+
+
+def test_only_families_name_gpus():
+    """So that a family of GPUs is its tables and one folder of kernels (docs/ADDING-A-GPU.md)."""
+    files = [file for file in sorted((SOURCE / "src").rglob("*")) if file.suffix in {*ENDINGS, ".txt"}]
+    named = {file.relative_to(SOURCE).as_posix(): GPU_NAMES.findall(file.read_text()) for file in files}
+    assert named["src/engines/cuda/arch/hopper/family.cpp"] and named["src/engines/cuda/arch/families.def"]
+    assert {file: names for file, names in named.items() if names and not NAMES_GPUS.match(file)} == {}

@@ -104,8 +104,9 @@ def test_an_engine_is_a_folder_and_a_line(touched):
     assert touched["engine"] == ["src/engines/engines.def", "src/engines/plain/plain.cpp"]
 
 
-def test_a_gpu_architecture_is_a_table_and_a_line(touched):
-    assert touched["gpu"] == ["src/engines/cuda/arch/architectures.def", "src/engines/cuda/arch/sm121.cpp"]
+def test_a_gpu_family_is_a_folder_of_tables_one_of_kernels_and_a_line(touched):
+    assert touched["gpu"] == ["src/engines/cuda/arch/blackwell/family.cpp", "src/engines/cuda/arch/blackwell/tiles.hpp",
+                              "src/engines/cuda/arch/families.def", "src/engines/cuda/gemm/blackwell/dmma_sm100a.cu"]
 
 
 def clean_environment(folder):
@@ -160,7 +161,7 @@ def package(tree, touched):
 def test_new_files_include_what_they_use(tree, touched):
     """Precompiled headers, and the files of the folder that are compiled with it, would hide a missing #include."""
     added = [name for names in touched.values() for name in names if name.endswith(".cpp") and not (SOURCE / name).exists()]
-    assert added == ["src/engines/plain/plain.cpp", "src/engines/cuda/arch/sm121.cpp"]
+    assert added == ["src/engines/plain/plain.cpp", "src/engines/cuda/arch/blackwell/family.cpp"]
     for name in added:
         run(os.environ.get("TESTED_CXX", "c++"), "-std=c++20", "-fsyntax-only", f"-I{tree}/src", "-DFMT_HEADER_ONLY",
             str(tree / name))
@@ -207,35 +208,50 @@ def test_the_engines_agree_on_small_integers(package):
         assert (package.matmul(a, a.T, "fp16x4", engine) == a @ a.T).all()
 
 
-PRINT_ARCHITECTURE = """#include <cstdio>
-#include "engines/cuda/arch/architecture.hpp"
+def test_the_kernels_of_the_new_family_are_compiled(tree, touched, tmp_path):
+    cache = pathlib.Path(os.environ.get("TESTED_BUILD", "")) / "CMakeCache.txt"
+    nvcc = re.search(r"^KINTSUGI_NVCC:\w+=(/.*)$", cache.read_text(), re.MULTILINE) if cache.exists() else None
+    if not nvcc:
+        pytest.skip("needs a build that knows a toolkit: run it through ctest")
+    source = tree / "src/engines/cuda/gemm/blackwell/dmma_sm100a.cu"
+    log = run(nvcc[1], "-cubin", "-arch=sm_100a", "-std=c++20", "-O3", "-fmad=false", "--expt-relaxed-constexpr",
+              "-DFMT_CONSTEVAL=", "-DFMT_HEADER_ONLY", "-Werror", "all-warnings", "-Xptxas", "-v,-Werror,-warn-spills",
+              "-I", str(tree / "src"), "-o", str(tmp_path / "dmma.cubin"), str(source))
+    compiled = set(re.findall(r"Compiling entry function '(\w+)' for 'sm_100a'", log))
+    table = (tree / "src/engines/cuda/arch/blackwell/family.cpp").read_text()
+    assert compiled == set(re.findall(r'\{"dmma_sm100a", "(\w+)"', table)) and len(compiled) == 2
+
+
+PRINT_FAMILY = """#include <cstdio>
+#include "engines/cuda/arch/family.hpp"
 int main() {
-  const kintsugi::core::cuda::Architecture& found = kintsugi::core::cuda::current_architecture();
-  std::printf("%s %d\\n", found.name.data(), found.simt_tiles[0][0].blocks_per_sm);
+  const kintsugi::core::cuda::Family& found = kintsugi::core::cuda::current_family();
+  const kintsugi::core::cuda::DmmaKernels* dmma = found.available_dmma(kintsugi::core::ElementType::f64);
+  std::printf("%s %d\\n", found.name.data(), dmma == nullptr ? 0 : dmma->tiles[0].rows());
 }
 """
 
 
 @pytest.fixture(scope="module")
-def print_architecture(tree, package):
+def print_family(tree, package):
     """A program that prints the table of the current device, in the library with the new one."""
-    source = tree.parent / "print_architecture.cpp"
-    source.write_text(PRINT_ARCHITECTURE)
+    source = tree.parent / "print_family.cpp"
+    source.write_text(PRINT_FAMILY)
     libraries = [str(file) for file in sorted((tree.parent / "build/src").glob("lib*.a"))]
-    program = tree.parent / "print_architecture"
+    program = tree.parent / "print_family"
     run(os.environ.get("TESTED_CXX", "c++"), "-std=c++20", str(source), f"-I{tree}/src", "-Wl,--start-group", *libraries,
         "-Wl,--end-group", "-ldl", "-fopenmp", "-o", str(program))
     return program
 
 
-@pytest.mark.parametrize("capability, expected", [("12.1", "sm121 1"), ("12.0", "generic 2"), ("9.0", "sm90 2")])
-def test_devices_of_the_new_architecture_get_its_table(print_architecture, capability, expected):
-    """The fake driver says what the device is; another architecture's table stays as it was."""
+@pytest.mark.parametrize("capability, expected", [("10.0", "blackwell 64"), ("12.0", "generic 0"), ("9.0", "hopper 128")])
+def test_devices_of_the_new_family_get_its_table(print_family, capability, expected):
+    """The fake driver says what the device is; another family's table stays as it was."""
     fakes = pathlib.Path(os.environ.get("TESTED_BUILD", "")) / "tests/fakes"
     if not (fakes / "libcuda.so.1").exists():
         pytest.skip("needs the fake driver: run it through ctest")
     environment = {**os.environ, "LD_LIBRARY_PATH": str(fakes), "FAKE_CUDA_CAPABILITY": capability}
-    assert run(print_architecture, env=environment).strip() == expected
+    assert run(print_family, env=environment).strip() == expected
 
 
 # ---------------------------------------------------------------- other pages

@@ -199,7 +199,7 @@ TEST(AccumulationFloor, CoversSubnormalFactors) {
   Operands run{std::vector<double>(16, 0x1p-20), std::vector<double>(16, 0x1p-20), 0};
   run.a[0] = 0x1p-24;
   run.b[0] = 1;
-  const Outcome outcome = measure<H200<FormatId::fp16>>(Accumulator::h200, fp16, run);
+  const Outcome outcome = measure<ModelOf<FormatId::fp16, Accumulator::h200>>(Accumulator::h200, fp16, run);
   EXPECT_GT(outcome.error, accumulation_error(Accumulator::h200, FormatId::fp16, 16) * outcome.magnitude);
   EXPECT_LE(outcome.error, outcome.bound);
 }

@@ -57,7 +57,7 @@ const Cublas& cublas();
 // Compute type for native arithmetic on FP64 (`is_fp64`) or FP32 data. It is the default type, unless cuBLAS
 // may emulate that type. cuBLAS can emulate FP32 since 12.9 and FP64 since 13.1; it does so if
 // CUBLAS_EMULATE_SINGLE_PRECISION, CUBLAS_EMULATE_DOUBLE_PRECISION or the handle's math mode allow it.
-// Pedantic types "ensure standard arithmetic" (cublas_api.h), but are up to 15 % slower (H200).
+// Pedantic types "ensure standard arithmetic" (cublas_api.h), but are up to 15 % slower.
 ComputeType native_compute_type(BlasHandle handle, bool is_fp64);
 
 // Values of cublasStatus_t.

@@ -360,7 +360,7 @@ void multiply_by_cublas(const Queue& queue, const Schedule& schedule, const Slic
 
 // Some kernels of cuBLAS multiply an operand by alpha instead of the sums, so that alpha a may underflow or
 // overflow where the scaled sum does not. Of 15,000 shapes and ops a type, all of them had a side of C of at
-// most 16, or k = 1 (cuBLAS 13.1, H200; lab/results/log/2026-11-29-native-products.md). No kernel flushes
+// most 16, or k = 1 (cuBLAS 13.1; lab/results/log/2026-11-29-native-products.md). No kernel flushes
 // subnormal operands or scalars.
 bool may_scale_operands(const DeviceBlasProduct& p) {
   constexpr std::int64_t longest_side = 16;

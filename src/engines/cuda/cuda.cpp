@@ -1,13 +1,13 @@
 // The engine cuda: NVIDIA GPUs. The library's kernels compute splits, recombinations, SIMT products and
-// products of 52-bit words; on Hopper also products of some schemes. cuBLAS computes all other products of
-// slices, and native products.
+// products of 52-bit words; for some families of GPUs also products of some schemes. cuBLAS computes all
+// other products of slices, and native products.
 #include <algorithm>
 #include <array>
 
 #include "base/cuda/cuda_driver.hpp"
 #include "base/status.hpp"
 #include "base/threads.hpp"
-#include "engines/cuda/arch/architecture.hpp"
+#include "engines/cuda/arch/family.hpp"
 #include "engines/cuda/arch/profile.hpp"
 #include "engines/cuda/common/launch.hpp"
 #include "engines/cuda/cublas.hpp"
@@ -15,9 +15,9 @@
 #include "engines/cuda/device.hpp"
 #include "engines/cuda/gemm/int52_gemm.hpp"
 #include "engines/cuda/gemm/int8_gemm.hpp"
-#include "engines/cuda/gemm/multi_term/multi_term_gemm.hpp"
+#include "engines/cuda/gemm/multi_term_gemm.hpp"
 #include "engines/cuda/gemm/times.hpp"
-#include "engines/cuda/gemm/weighted_tiles/weighted_tile_gemm.hpp"
+#include "engines/cuda/gemm/weighted_tile_gemm.hpp"
 #include "engines/cuda/steps.hpp"
 #include "engines/engine.hpp"
 
@@ -87,8 +87,8 @@ class CudaEngine final : public Engine {
  public:
   std::string_view name() const override { return "cuda"; }
   std::string_view summary() const override {
-    return "NVIDIA GPUs: splits, recombinations and, on Hopper, most products of slices by own kernels; "
-           "others and native products by cuBLAS";
+    return "NVIDIA GPUs: splits, recombinations and, for families with such kernels, products of slices; "
+           "other and native products by cuBLAS";
   }
   std::int64_t largest_size() const override { return std::int64_t{1} << 40; }
 
@@ -111,7 +111,7 @@ class CudaEngine final : public Engine {
     static constexpr std::array words{Accumulator::int128};
     switch (format) {
       case FormatId::fp16:
-      case FormatId::bf16: return current_architecture().available_fp16_bf16_accumulators();
+      case FormatId::bf16: return current_family().available_fp16_bf16_accumulators();
       case FormatId::tf32: return floating;
       case FormatId::fp64: return doubles;
       case FormatId::int52: return words;
@@ -121,7 +121,7 @@ class CudaEngine final : public Engine {
   }
   SliceStorage slice_storage(FormatId) const override { return SliceStorage::packed; }
   double relative_rate(FormatId format) const override {
-    return format == FormatId::int52 ? current_architecture().int52_rate : 1;
+    return format == FormatId::int52 ? current_family().int52_rate : 1;
   }
   bool reduces_sums_modulo() const override { return true; }
   std::span<const FusedKernel> fused_kernels() const override { return fused_kernels_; }
@@ -163,7 +163,7 @@ std::size_t product_scratch_bytes(const Schedule& schedule, FormatId format, std
 
 bool fuses(const Schedule& schedule, FormatId format, Accumulator accumulator, ElementType type) {
   if (schedule.tiles.depth > 0) return has_weighted_tile_gemm(schedule, format, type);
-  return accumulator == current_architecture().available_fp16_bf16_accumulators().front() &&
+  return accumulator == current_family().available_fp16_bf16_accumulators().front() &&
          has_multi_term_gemm(schedule, format, type);
 }
 
@@ -181,26 +181,24 @@ bool skips(const Schedule& schedule, FormatId format) { return has_int8_gemm(sch
 std::optional<DeviceTimes> expected_times(const DeviceShape& shape) {
   ensure_context();
   const ProfileInForce* in_force = profile_in_force();
-  if (in_force == nullptr || !current_architecture().has_gemm_kernels()) return std::nullopt;
+  if (in_force == nullptr || !current_family().has_gemm_kernels()) return std::nullopt;
   return expected_emulation_times(shape, in_force->profile.costs);
 }
 
 DeviceThresholds thresholds() {
   constexpr double max_time_ratio_if_scaled = 1 / 1.3;
-  DeviceThresholds thresholds = current_architecture().thresholds;
+  DeviceThresholds thresholds = current_family().thresholds;
   const ProfileInForce* in_force = profile_in_force();
   if (in_force != nullptr && in_force->origin == ProfileOrigin::scaled)
     thresholds.max_time_ratio = std::min(thresholds.max_time_ratio, max_time_ratio_if_scaled);
   return thresholds;
 }
 
-bool has_native_on_tensor_cores(ElementType type) {
-  return current_architecture().available_dmma(type) != nullptr;
-}
+bool has_native_on_tensor_cores(ElementType type) { return current_family().available_dmma(type) != nullptr; }
 
 std::optional<double> expected_vendor_time(const NativeShape& shape) {
   const ProfileInForce* in_force = profile_in_force();
-  if (in_force == nullptr || !current_architecture().has_gemm_kernels()) return std::nullopt;
+  if (in_force == nullptr || !current_family().has_gemm_kernels()) return std::nullopt;
   return vendor_time(shape, in_force->profile.costs);
 }
 

@@ -68,10 +68,10 @@ struct DeviceDescription {
   int major = 0;  // compute capability
   int minor = 0;
 
-  std::string text() const;  // "NVIDIA H200, compute capability 9.0"
+  std::string text() const;  // "NVIDIA X, compute capability 9.0"
 };
 DeviceDescription describe_device(Device device);
-// Returns a description of the device with this number: "device 1 (NVIDIA H200, compute capability 9.0)".
+// Returns a description of the device with this number: "device 1 (NVIDIA X, compute capability 9.0)".
 std::string text_of_device(int number);
 
 // Memory. No function waits for the device unless its comment says so.

@@ -345,7 +345,7 @@ struct DeviceThresholds {
   double max_time_ratio = 0.95;  // an emulation must be expected to take less than this share of native time
   // The same for emulations that norms prove. For data of wide range they have more slices, and take up to
   // 1.3 times as long as with the fewest; with this limit they are then still faster than native (FP64,
-  // phi 2, n = 2560 on an H200: 1.02; at 2048, where the ratio is 0.89, it would be 0.83).
+  // phi 2, n = 2560: 1.02; at 2048, where the ratio is 0.89, it would be 0.83).
   double max_time_ratio_by_norms = 0.82;
   // A product that is expected to take less than this time, in microseconds, is fast. It has at most two
   // emulations.
@@ -358,7 +358,7 @@ struct DeviceThresholds {
   std::int64_t few_vectors = 128;
   // max_time_ratio of such products. They take less than expected, and cuBLAS more, whose best layout the
   // expected time is of: 2, 16 and 32 rows by weights of 4096 took 34.5 us and cuBLAS 64, 77 and 39, where 41
-  // and 40 were expected (H200).
+  // and 40 were expected.
   double max_time_ratio_by_few = 1.05;
   // Up to this number of multiply-adds per batch item, splits of all candidates except the first have few
   // thread blocks. With more thread blocks the early exits of one split would take a tenth of the item's

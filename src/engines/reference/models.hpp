@@ -207,37 +207,25 @@ struct TensorCoreElement {
   std::int16_t exponent;
 };
 
-inline constexpr int no_min_alignment = TensorCoreElement::zero_exponent;  // below all products
-
-// Smallest exponent to which a tensor core aligns addends. If the accumulator is zero and all products are
-// smaller, each loses what lies 23 + ExtraBits below that, on the H200 below 2^-158. The last bits of
-// subnormal sums depend on it. (Any other accumulator has an exponent of at least -126.) The a-priori bound
-// covers it (schedule/accumulator.cpp). The numbers are from MATLAB-tensor-core (A100TC.m, H100TC.m).
-constexpr int min_alignment(Accumulator accumulator) {
-  switch (accumulator) {
-    case Accumulator::a100: return -132;
-    case Accumulator::h200:
-    case Accumulator::h200_mma: return -133;
-    default: return no_min_alignment;
-  }
-}
+static_assert(TensorCoreUnit::no_min_alignment == TensorCoreElement::zero_exponent);
 
 // Computes D = C + A B of one instruction, chained over any number of products. Products are exact. The
 // accumulator and `Block` products are aligned to the largest of their exponents, where the exponent of a
 // product is the sum of its factors' exponents, or to MinAlignment if all are below it. Each addend is
 // truncated towards zero, ExtraBits below the last place of an FP32 significand with that exponent. The sum
-// of the addends is exact; it is truncated to FP32, subnormals kept.
+// of the addends is exact; it is truncated to FP32, subnormals kept. The last bits of subnormal sums depend
+// on MinAlignment, since any accumulator but zero has an exponent of at least -126; the a-priori bound covers
+// it (schedule/accumulator.cpp).
 //
-// Four rules for special results were measured on an H200 (tests/data/mma/h200_corners_*.bin); the papers
-// below state the first two as well:
+// Four rules for special results were measured (tests/data/mma/*_corners_*.bin); the papers of
+// schedule/tensor_cores.def state the first two as well:
 //   Zero addends do not set the grid.
 //   Results beyond FLT_MAX are infinite.
 //   Every zero result is +0: sums of -0, exact cancellation, negative results that underflow.
 //   NaN is 0x7fffffff, whatever its cause.
 //
-// Block and ExtraBits come from schedule/accumulator.hpp, MinAlignment from min_alignment(); sources are
-// given at the names below.
-template <FormatId Id, int Block, int ExtraBits, int MinAlignment = no_min_alignment>
+// Block, ExtraBits and MinAlignment come from schedule/tensor_cores.def.
+template <FormatId Id, int Block, int ExtraBits, int MinAlignment = TensorCoreUnit::no_min_alignment>
 struct TensorCore {
   using Element = TensorCoreElement;
   using Sum = float;
@@ -273,29 +261,8 @@ struct TensorCore {
 
 // The model with the numbers of one accumulator.
 template <FormatId Id, Accumulator Unit>
-using ModelOf =
-    TensorCore<Id, accumulator_block(Unit, Id), accumulator_extra_bits(Unit), min_alignment(Unit)>;
-
-// NVIDIA V100. The parameters (4 products, no extra bit, rounding towards zero) are from M. Fasi, N. J.
-// Higham, M. Mikaitis, S. Pranesh, "Numerical behavior of NVIDIA tensor cores", PeerJ CS 7:e330 (2021), and
-// F. A. Khattak, M. Mikaitis, "Accurate models of NVIDIA tensor cores", arXiv:2512.07004 (V100TC.m of their
-// MATLAB-tensor-core). Not checked against hardware by us.
-template <FormatId Id>
-using V100 = ModelOf<Id, Accumulator::v100>;
-
-// NVIDIA A100. The parameters (8 products, tf32 4, one extra bit, alignment to 2^-132 at least) are from the
-// same sources (A100TC.m). Not checked against hardware by us.
-template <FormatId Id>
-using A100 = ModelOf<Id, Accumulator::a100>;
-
-// NVIDIA H200, wgmma and mma.sync. Matches every recorded result in tests/data/mma.
-template <FormatId Id>
-using H200 = ModelOf<Id, Accumulator::h200>;
-
-// NVIDIA H200, warp matrix API. Matches every recorded result, too. Its m16n16k8 on tf32 computes two blocks
-// of 4 one after the other, while mma.sync.m16n8k8 computes one block of 8.
-template <FormatId Id>
-using H200Mma = ModelOf<Id, Accumulator::h200_mma>;
+using ModelOf = TensorCore<Id, accumulator_block(Unit, Id), accumulator_extra_bits(Unit),
+                           find_tensor_core(Unit)->min_alignment>;
 
 template <FormatId Id, int Block, int ExtraBits, int MinAlignment>
 TensorCoreElement TensorCore<Id, Block, ExtraBits, MinAlignment>::load(const Format& format,
@@ -428,10 +395,11 @@ bool visit_model(Accumulator accumulator, Visitor&& visitor) {
   constexpr bool tensor_core_format = Id == FormatId::fp16 || Id == FormatId::bf16 || Id == FormatId::tf32;
   if constexpr (tensor_core_format) {
     switch (accumulator) {
-      case Accumulator::v100: return visitor.template operator()<V100<Id>>(), true;
-      case Accumulator::a100: return visitor.template operator()<A100<Id>>(), true;
-      case Accumulator::h200: return visitor.template operator()<H200<Id>>(), true;
-      case Accumulator::h200_mma: return visitor.template operator()<H200Mma<Id>>(), true;
+#define KINTSUGI_TENSOR_CORE(unit, ...) \
+  case Accumulator::unit:               \
+    return visitor.template operator()<ModelOf<Id, Accumulator::unit>>(), true;
+#include "schedule/tensor_cores.def"
+#undef KINTSUGI_TENSOR_CORE
       default: break;
     }
   }

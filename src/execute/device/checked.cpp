@@ -8,8 +8,8 @@ namespace kintsugi::core {
 
 DeviceCheckedChain CheckedSteps::chain() const {
   // An exact sum computes four products for two complex elements; a term computes one. Open real FP64
-  // elements are summed in two doubles, of which one in thousands needs an exact sum. Shares of its time on
-  // an H200 (lab/results/log/2026-11-27-exact-without-another-read.md): 0.43, and 0.12 where bands of
+  // elements are summed in two doubles, of which one in thousands needs an exact sum. Shares of its time
+  // (lab/results/log/2026-11-27-exact-without-another-read.md): 0.43, and 0.12 where bands of
   // adjacent vectors are read.
   const bool sums_in_pairs = plan_.problem.type == OperandType::f64 && !plan_.problem.complex;
   const double share_of_sum_in_pairs = a_.matrix.row_stride == 1 || b_.matrix.row_stride == 1 ? 0.15 : 0.45;

@@ -13,6 +13,7 @@
 #include "base/status.hpp"
 #include "base/version.hpp"
 #include "engines/cuda/arch/costs.hpp"
+#include "engines/cuda/arch/family.hpp"
 
 namespace kintsugi::core::cuda {
 namespace {
@@ -65,20 +66,20 @@ TEST(Profiles, EveryCostHasOneNamedField) {
   Costs costs{};
   std::set<std::string> names;
   std::set<const double*> values;
-  for (const CostField& field : cost_fields(costs)) {
+  for (const CostField& field : cost_fields(costs, family_of(9, 0))) {
     EXPECT_TRUE(names.insert(field.name).second) << field.name;
     EXPECT_TRUE(values.insert(field.value).second) << field.name;
   }
-  // The third tile of six terms does not exist, FP32 has no products by residues, and all types but FP64 have
-  // fewer than four native tiles.
-  constexpr std::size_t unused = 2 + 4 + 4;
+  // There are three of four structures, with eight tiles in all, three of four small tiles, and eleven of
+  // sixteen native tiles. FP32 has no products by residues.
+  constexpr std::size_t unused = 2 * (16 - 8) + 2 * (4 - 3) + (16 - 11) + 4;
   EXPECT_EQ(names.size() + unused, sizeof(Costs) / sizeof(double));
 }
 
 TEST(Profiles, AreReadAsTheyWereWritten) {
   Profile profile = shipped("NVIDIA H200");
   double next = 0.125;
-  for (const CostField& field : cost_fields(profile.costs)) *field.value = next += 0.37;
+  for (const CostField& field : cost_fields(profile.costs, family_of(9, 0))) *field.value = next += 0.37;
   profile.fits = {{"splits", 12, 0.01, 0.2, "1 x 2 x 3"}};
   const std::string text = profile_text(profile);
   EXPECT_EQ(profile_text(read_profile(text, "test.json")), text);
@@ -93,7 +94,7 @@ TEST(Profiles, ErrorsNameTheWrongMember) {
   };
   EXPECT_EQ(error_of(text), "");
   EXPECT_THAT(error_of(changed("call.copy_rate", "call.copied")), HasSubstr("call.copy_rate"));
-  EXPECT_THAT(error_of(changed("\"format_version\": 1", "\"format_version\": 7")), HasSubstr("version 1"));
+  EXPECT_THAT(error_of(changed("\"format_version\": 2", "\"format_version\": 1")), HasSubstr("version 2"));
   EXPECT_THAT(error_of(changed("\"call.copy_rate\": ", "\"call.copy_rate\": -")),
               HasSubstr("call.copy_rate is -"));
   EXPECT_THAT(error_of("no JSON"), HasSubstr("test.json is no profile"));
@@ -120,14 +121,13 @@ TEST(Profiles, AnUnmeasuredDeviceGetsTheNearestProfileScaled) {
   EXPECT_THAT(found.advice, HasSubstr("kintsugi calibrate"));
   EXPECT_DOUBLE_EQ(found.profile.costs.call.copy_rate, reference.costs.call.copy_rate / 2);
   EXPECT_DOUBLE_EQ(found.profile.costs.call.native_rate, reference.costs.call.native_rate * 60 / 132);
-  EXPECT_DOUBLE_EQ(found.profile.costs.multi_term.joined_tiles[0].block,
-                   reference.costs.multi_term.joined_tiles[0].block);
+  EXPECT_DOUBLE_EQ(found.profile.costs.multi_term.tiles[0][0].block,
+                   reference.costs.multi_term.tiles[0][0].block);
   DeviceTraits slow = reference.device;
   slow.name = "NVIDIA Slow";
   slow.clock_mhz /= 2;
-  EXPECT_DOUBLE_EQ(
-      find_profile(slow, std::span(&reference, 1)).profile.costs.multi_term.joined_tiles[0].block,
-      2 * reference.costs.multi_term.joined_tiles[0].block);
+  EXPECT_DOUBLE_EQ(find_profile(slow, std::span(&reference, 1)).profile.costs.multi_term.tiles[0][0].block,
+                   2 * reference.costs.multi_term.tiles[0][0].block);
 }
 
 TEST(Profiles, ACalibratedProfileIsPreferredToTheShippedOne) {

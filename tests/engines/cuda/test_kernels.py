@@ -20,7 +20,7 @@ MAX_BUILD_SECONDS = 360  # to compile all files, on two cores
 # 3.7 s for the yardstick 95 s.
 YARDSTICK_SECONDS = 1.8
 MAX_LIBRARY_BYTES = 40 << 20
-MAX_PRODUCT_KERNELS = 60
+MAX_PRODUCT_KERNELS = 50
 
 
 def load_script():
@@ -62,9 +62,7 @@ def test_kernels_launched_early_wait_for_earlier_ones():
     """Exactly the kernels that may start before earlier ones end wait for them with griddepcontrol."""
     folder = SOURCE / "src" / "engines" / "cuda"
     host_code = "".join(file.read_text() for file in folder.rglob("*.cpp"))
-    # A shard's name may have a macro's parameter in its middle, where its source file's has nothing.
-    early = {first + rest.lstrip("_") for first, rest in
-             re.findall(r'\{[\s\\]*"(\w+)"(?: #\w+ "(\w+)")?,[^{}]*waits_for_grid_dependency[\s\\]*\}', host_code)}
+    early = set(re.findall(r'\{[\s\\]*"(\w+)",[^{}]*waits_for_grid_dependency[\s\\]*\}', host_code))
     waits = re.compile(r"  begin_dependent_kernel\(\);|grid_dependency_wait\(\);|if \(!begin_split\(tasks\)\) return;|"
                        r"if \(!begin_recombination\(tile\.condition\)\) return;|  begin_cluster\(shared\);")
     waiting = {file.stem for file in folder.rglob("*.cu") if waits.search(text_with_includes(file))}

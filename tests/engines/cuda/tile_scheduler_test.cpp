@@ -1,6 +1,6 @@
 // Tests the tile scheduler: every k-block of every tile is computed once and in order, and clusters never
 // wait for each other in a cycle.
-#include "engines/cuda/gemm/multi_term/multi_term_tiles.hpp"
+#include "engines/cuda/gemm/multi_term_tiles.hpp"
 
 #include <gtest/gtest.h>
 
@@ -12,14 +12,14 @@
 #include <vector>
 
 #include "engines/cuda/arch/costs.hpp"
-#include "engines/cuda/gemm/multi_term/multi_term_structures.hpp"
+#include "engines/cuda/arch/hopper/tiles.hpp"
 
 namespace kintsugi::core::cuda {
 namespace {
 
 // Costs of the multi-term kernels on an H200, from the measurements that the tests below name: L2 held the
 // operands, unlike in a calibration.
-const MultiTermCosts& h200_costs() {
+const MultiTermCosts& costs_of_tests() {
   static const MultiTermCosts costs{
       .launch = 1.4,
       .two_sums_factor = 1.09,
@@ -30,13 +30,9 @@ const MultiTermCosts& h200_costs() {
       .memory_rate = 4100000,
       .cache_rate = 9000000,
       .narrow_cache_rate = 6400000,
-      .joined_tiles = {{{.block = 1.34, .tile = 3.7},
-                        {.block = 0.91, .tile = 2.7},
-                        {.block = 0.73, .tile = 0.6}}},
-      .rescaled_tiles = {{{.block = 1.44, .tile = 5.4},
-                          {.block = 1.1, .tile = 2.3},
-                          {.block = 0.8, .tile = 0.9}}},
-      .six_term_tiles = {{{.block = 1.82, .tile = 2.7}, {.block = 1.2, .tile = 0.6}, {}}},
+      .tiles = {{{{{.block = 1.34, .tile = 3.7}, {.block = 0.91, .tile = 2.7}, {.block = 0.73, .tile = 0.6}}},
+                 {{{.block = 1.44, .tile = 5.4}, {.block = 1.1, .tile = 2.3}, {.block = 0.8, .tile = 0.9}}},
+                 {{{.block = 1.82, .tile = 2.7}, {.block = 1.2, .tile = 0.6}}}}},
       .small_tiles = {{{.alone = 0.28, .shared = 0.3},
                        {.alone = 0.32, .shared = 0.36},
                        {.alone = 0.82, .shared = 0.66}}}};
@@ -189,14 +185,14 @@ TEST(TileSchedule, SmallProductsTakeNarrowTiles) {
   const auto columns = [](std::int64_t n) {
     std::size_t best = 0;
     const auto time = [&](std::size_t tile) {
-      return choose_tile_schedule(joined_tiles[tile], tile, h200_costs().joined_tiles[tile], {n, n, n, 1}, 1,
-                                  66, h200_costs())
+      return choose_tile_schedule(hopper::fp16x3_tiles[tile], tile, costs_of_tests().tiles[0][tile],
+                                  {n, n, n, 1}, 1, 66, costs_of_tests())
           .microseconds;
     };
-    for (std::size_t tile = 1; tile < joined_tiles.size(); ++tile) {
+    for (std::size_t tile = 1; tile < hopper::fp16x3_tiles.size(); ++tile) {
       if (time(tile) < time(best)) best = tile;
     }
-    return joined_tiles[best].columns;
+    return hopper::fp16x3_tiles[best].columns;
   };
   EXPECT_EQ(columns(512), 64);
   EXPECT_EQ(columns(1024), 64);
@@ -210,42 +206,44 @@ TEST(TileSchedule, SmallProductsTakeNarrowTiles) {
 TEST(TileSchedule, RescaledTilesHaveTheirOwnExpectedTimes) {
   const auto quickest_cluster_tile = [](std::int64_t n) {
     ClusterTileVariant best;
-    for (std::size_t tile = 0; tile < rescaled_tiles.size(); ++tile) {
-      const ClusterTileVariant choice = choose_tile_schedule(
-          rescaled_tiles[tile], tile, h200_costs().rescaled_tiles[tile], {n, n, n, 1}, 1, 66, h200_costs());
+    for (std::size_t tile = 0; tile < hopper::fp16x3_wide_tiles.size(); ++tile) {
+      const ClusterTileVariant choice =
+          choose_tile_schedule(hopper::fp16x3_wide_tiles[tile], tile, costs_of_tests().tiles[1][tile],
+                               {n, n, n, 1}, 1, 66, costs_of_tests());
       if (tile == 0 || choice.microseconds < best.microseconds) best = choice;
     }
     return best;
   };
   const auto small_tile_time = [](std::size_t tile, std::int64_t n) {
-    return choose_small_tile(small_tiles[tile], tile, false, {n, n, n, 1}, 2, 1, 132, h200_costs())
+    return choose_small_tile(hopper::small_tiles[tile], tile, false, {n, n, n, 1}, 2, 1, 132,
+                             costs_of_tests())
         .microseconds;
   };
   const auto quickest_small_tile = [&](std::int64_t n) {
     std::size_t best = 0;
-    for (std::size_t tile = 1; tile < small_tiles.size(); ++tile) {
+    for (std::size_t tile = 1; tile < hopper::small_tiles.size(); ++tile) {
       if (small_tile_time(tile, n) < small_tile_time(best, n)) best = tile;
     }
     return best;
   };
   for (const std::int64_t n : {512, 1024}) {
-    EXPECT_EQ(small_tiles[quickest_small_tile(n)].columns, 64);
+    EXPECT_EQ(hopper::small_tiles[quickest_small_tile(n)].columns, 64);
     EXPECT_LT(small_tile_time(quickest_small_tile(n), n), quickest_cluster_tile(n).microseconds) << n;
   }
   for (const auto& [n, columns] : {std::pair{2048, 128}, std::pair{4096, 192}}) {
-    EXPECT_EQ(rescaled_tiles[quickest_cluster_tile(n).tile].columns, columns);
+    EXPECT_EQ(hopper::fp16x3_wide_tiles[quickest_cluster_tile(n).tile].columns, columns);
     EXPECT_LT(quickest_cluster_tile(n).microseconds, small_tile_time(quickest_small_tile(n), n)) << n;
   }
 }
 
 // Small tiles cover all of C for every division, and use no more shared memory than an SM has.
 TEST(SmallTiles, CoverCAndFitSharedMemory) {
-  for (const SmallTile& tile : small_tiles) {
+  for (const SmallTile& tile : hopper::small_tiles) {
     for (const bool swapped : {false, true}) {
       for (const int m : {1, 64, 65, 4096}) {
         for (const int n : {1, 128, 129, 11008}) {
           const SmallTileVariant choice =
-              choose_small_tile(tile, 0, swapped, {m, n, 500, 3}, 2, 1, 132, h200_costs());
+              choose_small_tile(tile, 0, swapped, {m, n, 500, 3}, 2, 1, 132, costs_of_tests());
           EXPECT_GE(choice.row_pairs * 2 * small_tile_rows, swapped ? n : m);
           EXPECT_LT((choice.row_pairs - 1) * 2 * small_tile_rows, swapped ? n : m);
           EXPECT_GE(choice.columns * tile.columns, swapped ? m : n);
@@ -266,9 +264,9 @@ TEST(SmallTiles, TheShorterSideOfCIsTakenAsColumns) {
   const auto best = [](std::int64_t m, std::int64_t n, std::int64_t k) {
     SmallTileVariant least;
     for (const bool swapped : {false, true}) {
-      for (std::size_t tile = 0; tile < small_tiles.size(); ++tile) {
-        const SmallTileVariant choice =
-            choose_small_tile(small_tiles[tile], tile, swapped, {m, n, k, 1}, 2, 1, 132, h200_costs());
+      for (std::size_t tile = 0; tile < hopper::small_tiles.size(); ++tile) {
+        const SmallTileVariant choice = choose_small_tile(hopper::small_tiles[tile], tile, swapped,
+                                                          {m, n, k, 1}, 2, 1, 132, costs_of_tests());
         if (least.microseconds == 0 || choice.microseconds < least.microseconds) least = choice;
       }
     }
@@ -280,19 +278,20 @@ TEST(SmallTiles, TheShorterSideOfCIsTakenAsColumns) {
                                                 {64, 8192, 64, 71.1},
                                                 {64, 16384, 64, 292.7}}) {
     const SmallTileVariant choice = best(m, n, n);
-    EXPECT_EQ(small_tiles[choice.tile].columns, columns) << m << " x " << n;
+    EXPECT_EQ(hopper::small_tiles[choice.tile].columns, columns) << m << " x " << n;
     EXPECT_TRUE(choice.swapped);
     EXPECT_NEAR(choice.microseconds, measured, 0.15 * measured);
   }
-  EXPECT_EQ(small_tiles[best(128, 8192, 8192).tile].columns, 64);
-  EXPECT_EQ(small_tiles[best(512, 512, 512).tile].columns, 64);
+  EXPECT_EQ(hopper::small_tiles[best(128, 8192, 8192).tile].columns, 64);
+  EXPECT_EQ(hopper::small_tiles[best(512, 512, 512).tile].columns, 64);
 }
 
 // Segments of k are given to separate thread blocks where tiles are few and k is long, and where the
 // segments' sums fit into their memory.
 TEST(SmallTiles, SeparateSegmentsAreForLongK) {
   const auto expected_time = [](std::int64_t n, std::int64_t k, std::int32_t sums, std::int32_t segments) {
-    return choose_small_tile(small_tiles[1], 1, false, {n, n, k, 1}, 2, sums, 132, h200_costs(), segments)
+    return choose_small_tile(hopper::small_tiles[1], 1, false, {n, n, k, 1}, 2, sums, 132, costs_of_tests(),
+                             segments)
         .microseconds;
   };
   for (const auto& [n, k] :

@@ -1,4 +1,4 @@
-// Executes Kintsugi's kernels for native products (simt_*, dmma_*) on the host.
+// Executes Kintsugi's kernels for native products (multiply_*_simt_*, multiply_*_dmma_*) on the host.
 #pragma once
 
 #include <complex>
@@ -56,7 +56,8 @@ void multiply_item_of(const core::DeviceTile& tile, std::int64_t item) {
 
 // True for kernels whose first argument is a tile, or begins with one.
 inline bool multiplies_natively(const std::string& kernel) {
-  return kernel.starts_with("simt_") || kernel.starts_with("dmma_");
+  return kernel.starts_with("multiply_") &&
+         (kernel.find("_simt_") != std::string::npos || kernel.find("_dmma_") != std::string::npos);
 }
 
 // Executes `kernel` if it multiplies natively without a condition.

@@ -17,6 +17,7 @@
 #include "calibrate/fit.hpp"
 #include "calibrate/tasks.hpp"
 #include "engines/cuda/arch/costs.hpp"
+#include "engines/cuda/arch/family.hpp"
 #include "engines/registry.hpp"
 #include "fakes/device_plan.hpp"
 #include "fakes/profiles/profile_in_force.hpp"
@@ -147,7 +148,7 @@ TEST_F(KnownCosts, AreFittedAndGiveTheSameDecisions) {
   for (const Costs& truth : {quick_prepared, slow_prepared}) {
     Costs costs = truth;
     double factor = 1.25;
-    for (const core::cuda::CostField& field : core::cuda::cost_fields(costs)) {
+    for (const core::cuda::CostField& field : core::cuda::cost_fields(costs, core::cuda::current_family())) {
       *field.value *= factor;
       factor = 1 / factor;
     }

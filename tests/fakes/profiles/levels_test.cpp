@@ -136,8 +136,8 @@ TEST_F(Levels, AreExecutedAsTheFirstCandidate) {
   call.run();
   Names kernels;
   for (const std::string& event : events_with("cuLaunch")) {
-    for (const char* name : {"find_ranges", "pack_tiles", "select_candidate", "weighted_tiles_2_2",
-                             "multiply_failing_tiles", "multi_term", "simt"}) {
+    for (const char* name : {"find_ranges", "pack_tiles", "select_candidate", "multiply_f32_weighted_2x2",
+                             "multiply_f32_failing_tiles", "multiply_f32_fp16x3", "simt"}) {
       if (event.find(name) != std::string::npos && (kernels.empty() || kernels.back() != name))
         kernels.emplace_back(name);
     }
@@ -146,8 +146,8 @@ TEST_F(Levels, AreExecutedAsTheFirstCandidate) {
   const auto position = [&](const char* name) { return std::ranges::find(kernels, name) - kernels.begin(); };
   EXPECT_LT(position("find_ranges"), position("pack_tiles"));
   EXPECT_LT(position("pack_tiles"), position("select_candidate"));
-  EXPECT_LT(position("select_candidate"), position("multiply_failing_tiles"));
-  EXPECT_LT(position("multiply_failing_tiles"), position("weighted_tiles_2_2"));
+  EXPECT_LT(position("select_candidate"), position("multiply_f32_failing_tiles"));
+  EXPECT_LT(position("multiply_f32_failing_tiles"), position("multiply_f32_weighted_2x2"));
 }
 
 // Refusals say what the device has, and which engines have the rest.

@@ -55,7 +55,7 @@ inline core::cuda::Costs costs_of_h200() { return shipped("NVIDIA H200").costs; 
 // candidates after a level are as fast as the first one without it. So a level pays for products of any size.
 inline core::cuda::Costs costs_for_levels() {
   core::cuda::Costs costs = costs_of_h200();
-  costs.multi_term.rescaled_tiles = costs.multi_term.joined_tiles;
+  costs.multi_term.tiles[1] = costs.multi_term.tiles[0];
   costs.multi_term.launch += 50;
   costs.packing = {.launch = 0.1, .rate = 10};
   costs.weighted_tiles.launch = costs.weighted_tiles.tile = 0.1;

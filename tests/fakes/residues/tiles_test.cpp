@@ -37,12 +37,13 @@ class TilesOfProducts : public OverFakes {
 // Kernels of later candidates exit while products of the first one run, whose last recombination therefore
 // follows them. The other tiles are recombined before the next products overwrite their sums.
 TEST_F(TilesOfProducts, LaterCandidatesPrecedeTheLastRecombinationOfTheFirst) {
-  EXPECT_THAT(work_of(9000, 4096, 2048),
-              ElementsAre("clear_bytes", HasSubstr("split_columns"), "select_moduli_by_norms",
-                          "residue_products", "digit_residues_f64", "residue_products",  // 15 moduli
-                          HasSubstr("split_streaming"), "residue_products", "selected_digit_residues_f64",
-                          "residue_products", "selected_digit_residues_f64",  // 16 and more
-                          HasSubstr("dmma_f64_"), "digit_residues_f64"));
+  EXPECT_THAT(
+      work_of(9000, 4096, 2048),
+      ElementsAre("clear_bytes", HasSubstr("split_columns"), "select_moduli_by_norms",
+                  "multiply_int8_residues", "digit_residues_f64", "multiply_int8_residues",  // 15 moduli
+                  HasSubstr("split_streaming"), "multiply_int8_residues", "selected_digit_residues_f64",
+                  "multiply_int8_residues", "selected_digit_residues_f64",  // 16 and more
+                  HasSubstr("multiply_f64_dmma_"), "digit_residues_f64"));
   for (const std::string& event : events_with("cuLaunchKernel digit_residues_f64"))
     EXPECT_THAT(event, HasSubstr(" overlaps"));
 }
@@ -56,14 +57,14 @@ TEST_F(TilesOfProducts, LaterCandidatesShareOneLaunchPerStep) {
   };
   for (const std::int64_t n : {2048, 4096}) {
     EXPECT_EQ(launches(n, 0, "split_"), 2) << n;
-    EXPECT_EQ(launches(n, 0, "residue_products"), 2) << n;
+    EXPECT_EQ(launches(n, 0, "multiply_int8_residues"), 2) << n;
     EXPECT_EQ(launches(n, 0, "selected_digit_residues_f64"), 1) << n;
     EXPECT_EQ(launches(n, -1, "selected_digit_residues_f64"), 1) << n;
   }
   EXPECT_EQ(launches(2048, 0, "select_candidate_by_norms"), 1) << "no more candidates than a report counts";
   EXPECT_EQ(launches(4096, 0, "select_moduli_by_norms"), 1);
   EXPECT_EQ(launches(1536, 0, "split_"), 1) << "only the first candidate is faster than native";
-  EXPECT_EQ(launches(1536, 0, "residue_products"), 1);
+  EXPECT_EQ(launches(1536, 0, "multiply_int8_residues"), 1);
   EXPECT_EQ(launches(4096, 0.5, "selected_digit"), 0);
   EXPECT_EQ(launches(4096, 0.5, "digit_residues_f64"), 2) << "15 and 16 moduli";
   EXPECT_EQ(launches(4096, 0.5, "residues_f64"), 4) << "17 to 20 moduli";

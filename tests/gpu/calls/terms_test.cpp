@@ -3,9 +3,9 @@
 #include <array>
 #include <random>
 
+#include "engines/cuda/arch/hopper/tiles.hpp"
 #include "engines/cuda/arch/profile.hpp"
-#include "engines/cuda/gemm/multi_term/multi_term_structures.hpp"
-#include "engines/cuda/gemm/multi_term/multi_term_tiles.hpp"
+#include "engines/cuda/gemm/multi_term_tiles.hpp"
 #include "gpu/calls/device_stream.hpp"
 
 namespace kintsugi::test {
@@ -111,8 +111,8 @@ TEST(DeviceTerms, BitsDoNotDependOnTilesAndTheirPartsOfK) {
   constexpr std::int64_t k = 2100;
   constexpr std::int32_t clusters = 66;
   const auto choice = core::cuda::choose_tile_schedule(
-      core::cuda::joined_tiles[0], 0, core::cuda::current_costs().multi_term.joined_tiles[0], {m, n, k, 1}, 1,
-      clusters, core::cuda::current_costs().multi_term);
+      core::cuda::hopper::fp16x3_tiles[0], 0, core::cuda::current_costs().multi_term.tiles[0][0],
+      {m, n, k, 1}, 1, clusters, core::cuda::current_costs().multi_term);
   EXPECT_GT(choice.schedule.k_parts, 1) << "this size should have tiles split along k";
   for (const std::string scheme : multi_term_schemes) {
     GemmCase test{.m = m, .n = n, .k = k, .distribution = "phi:1", .scheme = scheme};

@@ -13,9 +13,9 @@
 #include <string>
 #include <vector>
 
+#include "engines/cuda/arch/hopper/tiles.hpp"
 #include "engines/cuda/arch/profile.hpp"
-#include "engines/cuda/gemm/multi_term/multi_term_gemm.hpp"
-#include "engines/cuda/gemm/multi_term/multi_term_structures.hpp"
+#include "engines/cuda/gemm/multi_term_gemm.hpp"
 #include "schemes/program.hpp"
 #include "tests/gpu/rates/rate.hpp"
 
@@ -124,7 +124,7 @@ std::string describe(const cuda::ClusterTileVariant& variant) {
   return fmt::format("cluster tile {}, {} parts of k", variant.tile, variant.schedule.k_parts);
 }
 std::string describe(const cuda::SmallTileVariant& variant) {
-  return fmt::format("{} columns{}, {} stages", cuda::small_tiles[variant.tile].columns,
+  return fmt::format("{} columns{}, {} stages", cuda::hopper::small_tiles[variant.tile].columns,
                      variant.swapped ? ", swapped" : "", variant.stages);
 }
 
@@ -134,7 +134,7 @@ std::vector<MultiTermVariant> by_stages(const std::vector<MultiTermVariant>& var
   for (const MultiTermVariant& variant : variants) {
     const auto* small = std::get_if<cuda::SmallTileVariant>(&variant);
     if (small == nullptr) continue;
-    for (std::int32_t stages = cuda::small_tiles[small->tile].min_stages(); stages <= small->stages;
+    for (std::int32_t stages = cuda::hopper::small_tiles[small->tile].min_stages(); stages <= small->stages;
          ++stages) {
       found.push_back(*small);
       std::get<cuda::SmallTileVariant>(found.back()).stages = stages;

@@ -1,7 +1,7 @@
 // Recombination of candidates that share kernels gives the bits of the host's function for the selected
 // number of moduli.
 #include "arith/residue/residue.hpp"
-#include "engines/cuda/arch/architecture.hpp"
+#include "engines/cuda/arch/family.hpp"
 #include "engines/cuda/select/selected_moduli.hpp"
 #include "gpu/recombine/drawn_integers.hpp"
 #include "gpu/recombine/recombine_case.hpp"
@@ -26,7 +26,7 @@ void check_selected(std::mt19937_64& random, TestTile<double>& tile, int least, 
 }
 
 TEST(SharedResidues, AreRecombinedLikeThoseOfTheSelectedCandidate) {
-  if (!core::cuda::current_architecture().has_clusters) GTEST_SKIP() << "the device has no shared kernels";
+  if (!core::cuda::current_family().has_clusters) GTEST_SKIP() << "the device has no shared kernels";
   const std::uint64_t seed = fresh_seed();
   std::mt19937_64 random(seed);
   for (int round = 0; round < 120 && !testing::Test::HasFailure(); ++round) {

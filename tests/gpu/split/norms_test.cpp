@@ -1,6 +1,6 @@
 // Compares norms of the device with the same sums on the host, and tests which candidates they prove.
 #include "arith/residue/norm_proof.hpp"
-#include "engines/cuda/arch/architecture.hpp"
+#include "engines/cuda/arch/family.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -298,7 +298,7 @@ TEST(Selection, TakesTheFirstCandidateThatNormsProve) {
 // More candidates by norms than a DeviceReport counts, which a candidate without a test follows. The report
 // counts all of them.
 TEST(Selection, TakesTheFirstOfManyCandidatesThatNormsProve) {
-  if (!core::cuda::current_architecture().has_clusters) GTEST_SKIP() << "the device has no shared kernels";
+  if (!core::cuda::current_family().has_clusters) GTEST_SKIP() << "the device has no shared kernels";
   const std::uint64_t seed = fresh_seed();
   Random random(seed);
   NormCandidates candidates{.coefficient = 0x1p-48};

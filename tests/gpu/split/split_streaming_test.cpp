@@ -1,6 +1,6 @@
 // Splits of FP64 operands with known ranges into residues, most of which stream through shared memory, give
 // the bits of the host's loops.
-#include "engines/cuda/arch/architecture.hpp"
+#include "engines/cuda/arch/family.hpp"
 #include "engines/cuda/select/selected_moduli.hpp"
 #include "gpu/split/norm_cases.hpp"
 #include "split/norms.hpp"
@@ -134,7 +134,7 @@ void expect_first_slices(const KnownOperand& found, const SplitRule& rule, const
 // Candidates of several numbers of moduli share a launch, which takes the number from the selection. Operands
 // that are not streamed have a launch for each candidate. Nothing is written if another one is selected.
 TEST(StreamingSplits, OfSharedCandidatesGiveTheSlicesOfTheSelectedOne) {
-  if (!core::cuda::current_architecture().has_clusters) GTEST_SKIP() << "the device has no shared kernels";
+  if (!core::cuda::current_family().has_clusters) GTEST_SKIP() << "the device has no shared kernels";
   Random random(fresh_seed());
   constexpr std::int32_t first = 1;
   for (int round = 0; round < 40 && !HasFailure(); ++round) {

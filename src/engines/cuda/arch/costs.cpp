@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "base/text/format_text.hpp"
+#include "engines/cuda/arch/family.hpp"
 
 namespace kintsugi::core::cuda {
 
@@ -19,10 +20,6 @@ class Fields {
   void add(std::string name, double& value, CostScaling scaling) {
     fields_.push_back({std::move(name), &value, scaling});
   }
-  template <std::size_t N>
-  void add_tiles(std::string_view name, std::array<TileTimes, N>& tiles, std::size_t count = N) {
-    for (std::size_t i = 0; i < count; ++i) add_tile(fmt::format("{}.{}", name, i), tiles[i]);
-  }
   void add_tile(std::string_view name, TileTimes& tile) {
     add(fmt::format("{}.block", name), tile.block, clock_time);
     add(fmt::format("{}.tile", name), tile.tile, clock_time);
@@ -33,8 +30,7 @@ class Fields {
   std::vector<CostField> fields_;
 };
 
-void add_multi_term(Fields& fields, MultiTermCosts& costs) {
-  constexpr std::size_t six_term_tiles = 2;  // the structure of six terms has one tile less than the others
+void add_multi_term(Fields& fields, MultiTermCosts& costs, std::span<const MultiTermKernels> structures) {
   fields.add("multi_term.launch", costs.launch, none);
   fields.add("multi_term.two_sums_factor", costs.two_sums_factor, none);
   fields.add("multi_term.four_sums_factor", costs.four_sums_factor, none);
@@ -44,12 +40,18 @@ void add_multi_term(Fields& fields, MultiTermCosts& costs) {
   fields.add("multi_term.memory_rate", costs.memory_rate, memory_rate);
   fields.add("multi_term.cache_rate", costs.cache_rate, compute_rate);
   fields.add("multi_term.narrow_cache_rate", costs.narrow_cache_rate, compute_rate);
-  fields.add_tiles("multi_term.joined_tiles", costs.joined_tiles);
-  fields.add_tiles("multi_term.rescaled_tiles", costs.rescaled_tiles);
-  fields.add_tiles("multi_term.six_term_tiles", costs.six_term_tiles, six_term_tiles);
-  for (std::size_t i = 0; i < costs.small_tiles.size(); ++i) {
-    fields.add(fmt::format("multi_term.small_tiles.{}.alone", i), costs.small_tiles[i].alone, clock_time);
-    fields.add(fmt::format("multi_term.small_tiles.{}.shared", i), costs.small_tiles[i].shared, clock_time);
+  std::span<const SmallTile> small_tiles;
+  for (std::size_t s = 0; s < structures.size(); ++s) {
+    for (std::size_t i = 0; i < structures[s].tiles.size(); ++i)
+      fields.add_tile(fmt::format("multi_term.{}.{}x{}", structures[s].name, term_tile_rows,
+                                  structures[s].tiles[i].columns),
+                      costs.tiles[s][i]);
+    if (!structures[s].small_tiles.empty()) small_tiles = structures[s].small_tiles;
+  }
+  for (std::size_t i = 0; i < small_tiles.size(); ++i) {
+    const std::string name = fmt::format("multi_term.{}x{}", small_tile_rows, small_tiles[i].columns);
+    fields.add(name + ".alone", costs.small_tiles[i].alone, clock_time);
+    fields.add(name + ".shared", costs.small_tiles[i].shared, clock_time);
   }
 }
 
@@ -84,15 +86,25 @@ void add_weighted_tiles(Fields& fields, Costs& costs) {
   fields.add("packing.rate", costs.packing.rate, none);
 }
 
-void add_native(Fields& fields, Costs& costs) {
+// Adds the times of the tiles of an element type's native kernels.
+template <class Tile>
+void add_native_tiles(Fields& fields, std::size_t type, std::span<const Tile> tiles, Costs& costs) {
+  for (std::size_t i = 0; i < tiles.size(); ++i)
+    fields.add(
+        fmt::format("native.{}.tile_index.{}x{}", type_names[type], tiles[i].rows(), tiles[i].columns()),
+        costs.native[type].tile_index[i], clock_time);
+}
+
+void add_native(Fields& fields, Costs& costs, const Family& family) {
   fields.add("native_call.own_launch", costs.native_call.own_launch, none);
   fields.add("native_call.tile_ends", costs.native_call.tile_ends, none);
   fields.add("native_call.vendor_launch", costs.native_call.vendor_launch, none);
-  constexpr std::array<std::size_t, 4> tile_counts{3, 4, 2, 3};  // of the native kernels, by ElementType
   for (std::size_t i = 0; i < type_names.size(); ++i) {
-    for (std::size_t tile = 0; tile < tile_counts[i]; ++tile)
-      fields.add(fmt::format("native.{}.tile_index.{}", type_names[i], tile),
-                 costs.native[i].tile_index[tile], clock_time);
+    if (family.dmma[i] != nullptr) {
+      add_native_tiles(fields, i, family.dmma[i]->tiles, costs);
+    } else {
+      add_native_tiles(fields, i, family.simt_tiles[i], costs);
+    }
     fields.add(fmt::format("native.{}.vendor_rate", type_names[i]), costs.native[i].vendor_rate,
                compute_rate);
     fields.add(fmt::format("native.{}.unaligned_rate", type_names[i]), costs.native[i].unaligned_rate, none);
@@ -116,14 +128,14 @@ void add_native(Fields& fields, Costs& costs) {
 
 const char* name_of(ElementType type) { return type_names[static_cast<std::size_t>(type)]; }
 
-std::vector<CostField> cost_fields(Costs& costs) {
+std::vector<CostField> cost_fields(Costs& costs, const Family& family) {
   static_assert(static_cast<int>(ElementType::f32) == 0 && static_cast<int>(ElementType::c64) == 3);
   Fields fields;
-  add_multi_term(fields, costs.multi_term);
+  add_multi_term(fields, costs.multi_term, family.multi_term);
   add_call(fields, costs.call);
   fields.add_tile("int8_tile", costs.int8_tile);
   add_weighted_tiles(fields, costs);
-  add_native(fields, costs);
+  add_native(fields, costs, family);
   return fields.take();
 }
 

@@ -1,4 +1,4 @@
-// Costs of kernels and calls on an architecture: times in microseconds, rates per microsecond.
+// Costs of kernels and calls on a device: times in microseconds, rates per microsecond.
 #pragma once
 
 #include <array>
@@ -8,6 +8,12 @@
 #include "engines/cuda/step_data.hpp"
 
 namespace kintsugi::core::cuda {
+
+struct Family;
+
+// Most structures with multi-term kernels, and most tiles of a kind of kernels, that a family has.
+inline constexpr std::size_t max_structures = 4;
+inline constexpr std::size_t max_tiles = 4;
 
 // Times of a tile that a cluster computes.
 struct TileTimes {
@@ -34,11 +40,9 @@ struct MultiTermCosts {
   double memory_rate;        // bytes of operands that are read from memory
   double cache_rate;         // bytes that all thread blocks load from L2
   double narrow_cache_rate;  // cache_rate of tiles of 32 columns, whose loads of 16 columns are slower
-  // Indexed like the tile tables of the same names (gemm/multi_term/multi_term_structures.hpp).
-  std::array<TileTimes, 3> joined_tiles;
-  std::array<TileTimes, 3> rescaled_tiles;
-  std::array<TileTimes, 3> six_term_tiles;  // the third is not used
-  std::array<SmallTileTimes, 3> small_tiles;
+  // Indexed like Family::multi_term and the tiles of its structures, and like its small tiles.
+  std::array<std::array<TileTimes, max_tiles>, max_structures> tiles;
+  std::array<SmallTileTimes, max_tiles> small_tiles;
 };
 
 // Costs of a call's other steps, and of native FP32 products of the shapes that suit cuBLAS best.
@@ -72,9 +76,9 @@ struct NativeCallCosts {
 // Costs of native products of one element type.
 struct NativeCosts {
   // Time of one wave per inner index, for each tile of the type's kernels. A wave is as many tiles as the
-  // device computes at the same time. The tiles are those of gemm/dmma_tiles.hpp for FP64 and complex
-  // FP64 on Hopper, and of gemm/simt/simt_tiles.hpp otherwise.
-  std::array<double, 4> tile_index;
+  // device computes at the same time. The tiles are those of the family's DMMA kernels if it has such kernels
+  // for the type, and of its SIMT kernels otherwise.
+  std::array<double, max_tiles> tile_index;
   double vendor_rate;     // operations of cuBLAS's kernels
   double unaligned_rate;  // factor of vendor_rate if NativeShape::is_aligned is false
   double vendor_result;   // time of cuBLAS's kernels per element of C that no product hides
@@ -126,12 +130,12 @@ enum class CostScaling { none, clock_time, memory_time, compute_rate, memory_rat
 const char* name_of(ElementType type);
 
 struct CostField {
-  std::string name;  // such as "multi_term.joined_tiles.0.block"
+  std::string name;  // such as "multi_term.fp16x3.256x192.block"
   double* value;
   CostScaling scaling;
 };
 
-// Returns all costs, in the order of costs.hpp. The fields point into `costs`.
-std::vector<CostField> cost_fields(Costs& costs);
+// Returns all costs that devices of a family have, in the order of costs.hpp. The fields point into `costs`.
+std::vector<CostField> cost_fields(Costs& costs, const Family& family);
 
 }  // namespace kintsugi::core::cuda

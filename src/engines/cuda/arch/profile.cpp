@@ -17,11 +17,12 @@
 #include "base/threads.hpp"
 #include "base/version.hpp"
 #include "engines/cuda/arch/costs.hpp"
+#include "engines/cuda/arch/family.hpp"
 #include "engines/cuda/device.hpp"
 
 namespace kintsugi::core::cuda {
 
-// Texts of the files in arch/profiles, written by the build. nullptr ends the list.
+// Texts of the profiles in the folders of arch/, written by the build. nullptr ends the list.
 extern const char* const shipped_profile_texts[];
 
 namespace {
@@ -29,12 +30,17 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr const char* format_name = "kintsugi.profile";
-constexpr int format_version = 1;
+constexpr int format_version = 2;  // 1 named costs of tiles by their numbers
 
 // True if a profile of one device holds for the other. An instance of a partitioned GPU (MIG) is another
 // device: its name and its number of SMs differ from the whole GPU's.
 bool is_same_device(const DeviceTraits& x, const DeviceTraits& y) {
   return x.name == y.name && x.major == y.major && x.minor == y.minor && x.sm_count == y.sm_count;
+}
+
+// All costs of the device.
+std::vector<CostField> fields_of(Costs& costs, const DeviceTraits& device) {
+  return cost_fields(costs, family_of(device.major, device.minor));
 }
 
 // Difference between two devices: the logarithmic difference of the total clock rates of their SMs, plus that
@@ -117,8 +123,8 @@ std::string profile_text(const Profile& profile) {
                 {"driver_version", profile.driver_version},
                 {"date", profile.date}};
   Json& costs = document["costs"] = Json::object();
-  Costs copy = profile.costs;  // cost_fields() gives pointers to members that are not const
-  for (const CostField& field : cost_fields(copy)) costs[field.name] = *field.value;
+  Costs copy = profile.costs;  // fields_of() gives pointers to members that are not const
+  for (const CostField& field : fields_of(copy, profile.device)) costs[field.name] = *field.value;
   Json& fits = document["fits"] = Json::array();
   for (const ProfileFit& fit : profile.fits) {
     fits.push_back({{"kind", fit.kind},
@@ -134,7 +140,7 @@ Profile read_profile(std::string_view text, std::string_view where) {
   try {
     const Json document = Json::parse(text);
     if (document.at("format") != format_name || document.at("format_version") != format_version)
-      fail(Status::bad_setting, "it is no {} of version {}", format_name, format_version);
+      fail(Status::bad_setting, "it is no {} of format version {}", format_name, format_version);
     const Json& device = document.at("device");
     Profile profile{.device = {.name = device.at("name"),
                                .major = device.at("compute_capability").at(0),
@@ -147,7 +153,7 @@ Profile read_profile(std::string_view text, std::string_view where) {
                     .date = document.at("date"),
                     .costs = {},
                     .fits = {}};
-    for (const CostField& field : cost_fields(profile.costs)) {
+    for (const CostField& field : fields_of(profile.costs, profile.device)) {
       *field.value = document.at("costs").at(field.name);
       if (!(*field.value >= 0) || !std::isfinite(*field.value))
         fail(Status::bad_setting, "{} is {}, and should be a finite number from 0", field.name, *field.value);
@@ -185,7 +191,7 @@ std::span<const Profile> shipped_profiles() {
 
 Costs scaled_costs(const Profile& reference, const DeviceTraits& device) {
   Costs costs = reference.costs;
-  for (const CostField& field : cost_fields(costs))
+  for (const CostField& field : fields_of(costs, device))
     *field.value = scaled(*field.value, field.scaling, reference.device, device);
   return costs;
 }

@@ -30,8 +30,8 @@ void set_attribute(Kernel kernel, int attribute, std::int64_t value, const char*
 }  // namespace
 
 // Code that was compiled for less than 9.0 has no grid-dependency wait (ptx/griddepcontrol.cuh), even if it
-// runs on Hopper: the driver may have compiled it there from PTX of 8.0. So the PTX version of the loaded
-// code decides. That is the __CUDA_ARCH__ with which the source was compiled, for machine code as well
+// runs on 9.0: the driver may have compiled it there from PTX of 8.0. So the PTX version of the loaded code
+// decides. That is the __CUDA_ARCH__ with which the source was compiled, for machine code as well
 // (CUfunction_attribute in the driver's reference).
 bool KernelName::may_overlap() const {
   if (!waits_for_grid_dependency_) return false;
@@ -69,8 +69,8 @@ namespace {
 
 // Sets the attributes of a launch and returns their number. Launches with clusters ask for few SMs: by
 // default every thread block of a cluster gets an SM of its own, and while another kernel occupies SMs, some
-// clusters never start although the free SMs would hold them. On an H100 this happened to clusters of four
-// thread blocks while 100 of 132 SMs were occupied. It happened to clusters of two while 80 were occupied,
+// clusters never start although the free SMs would hold them. This happened to clusters of four thread
+// blocks while 100 of 132 SMs were occupied. It happened to clusters of two while 80 were occupied,
 // although their thread blocks can share an SM.
 unsigned attributes_of(const Launch& launch, std::array<LaunchAttribute, 3>& attributes) {
   unsigned count = 0;

@@ -49,8 +49,8 @@ std::int64_t blocks_of(const DmmaTask& task, const DmmaTile& tile) {
 
 // Returns the fastest tile, and the time per inner index that is expected. The times were measured in short
 // products. Long ones run at the clock that the power limit leaves, where the largest tile gains by reading
-// the fewest bytes: on an H100 128 x 128 took 0.91 of the time of 64 x 64 at n = 8192 and 0.95 at 4096,
-// though 1.1 of it was expected.
+// the fewest bytes: 128 x 128 took 0.91 of the time of 64 x 64 at n = 8192 and 0.95 at 4096,
+// though 1.1 of it was expected (2026-11-24).
 TileChoice choose_tile(const DmmaKernels& kernels, const NativeShape& shape, const Costs& costs) {
   constexpr double long_product = 1000;  // microseconds
   constexpr double power_gain = 1.15;    // ratio of expected times up to which the largest tile is chosen
@@ -64,6 +64,16 @@ TileChoice choose_tile(const DmmaKernels& kernels, const NativeShape& shape, con
   return is_long && largest.time <= power_gain * fastest.time ? TileChoice{0, fastest.time} : fastest;
 }
 
+// Returns the tile for a device without a profile. Every element of C is expected to take the same time.
+TileChoice choose_unmeasured_tile(const DmmaKernels& kernels, const NativeShape& shape) {
+  std::array<double, max_tiles> times{};
+  std::ranges::transform(kernels.tiles, times.begin(), [](const DmmaTile& tile) {
+    return static_cast<double>(tile.rows()) * tile.columns() * tile.blocks_per_sm;
+  });
+  return fastest_tile(kernels.tiles, std::span<const double>(times), shape.m, shape.n, shape.items,
+                      sm_count());
+}
+
 }  // namespace
 
 double dmma_time(const DmmaKernels& kernels, const NativeShape& shape, const Costs& costs) {
@@ -73,13 +83,14 @@ double dmma_time(const DmmaKernels& kernels, const NativeShape& shape, const Cos
 
 void multiply_by_dmma(const Queue& queue, const DmmaKernels& kernels, const DeviceTile& tile) {
   const bool swapped = swaps(tile);
-  const std::size_t index = choose_tile(kernels,
-                                        {.type = tile.c.type,
-                                         .m = swapped ? tile.columns : tile.rows,
-                                         .n = swapped ? tile.rows : tile.columns,
-                                         .k = tile.a.matrix.columns,
-                                         .items = tile.items},
-                                        current_costs())
+  const NativeShape shape{.type = tile.c.type,
+                          .m = swapped ? tile.columns : tile.rows,
+                          .n = swapped ? tile.rows : tile.columns,
+                          .k = tile.a.matrix.columns,
+                          .items = tile.items};
+  const ProfileInForce* in_force = profile_in_force();
+  const std::size_t index = (in_force != nullptr ? choose_tile(kernels, shape, in_force->profile.costs)
+                                                 : choose_unmeasured_tile(kernels, shape))
                                 .index;
   const DmmaTile& chosen = kernels.tiles[index];
   const DeviceMatrix& column_operand = swapped ? tile.a.matrix : tile.b.matrix;

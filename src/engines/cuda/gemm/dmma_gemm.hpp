@@ -12,7 +12,8 @@ namespace kintsugi::core::cuda {
 struct Costs;
 
 // Kernels of one element type, one for each tile. In shared memory the operand of the matrix unit's columns
-// is stored along k or in panels (dmma_sm90.cuh). Complex elements are only stored along k.
+// is stored along k or in panels: a line has a vector's inner indices, or 16 vectors at one inner index.
+// Complex elements are only stored along k.
 struct DmmaKernels {
   std::span<const DmmaTile> tiles;
   std::span<const KernelName> along_k;

@@ -1,14 +1,13 @@
 // Tiles of FP64 products on tensor cores (DMMA).
 #pragma once
 
-#include <array>
 #include <cstdint>
 
 #include "engines/cuda/step_data.hpp"
 
 namespace kintsugi::core::cuda {
 
-inline constexpr int dmma_line_bytes = 128;    // bytes of an operand's line (dmma_sm90.cuh)
+inline constexpr int dmma_line_bytes = 128;    // bytes of an operand's line in shared memory
 inline constexpr int dmma_producer_warps = 4;  // warps that copy operands; the other warps multiply
 
 // Compile-time parameters of a kernel. Its thread block computes tiles of rows x columns of C. Each of its
@@ -42,64 +41,6 @@ struct DmmaTile {
   constexpr int rows() const { return config.rows; }
   constexpr int columns() const { return config.columns; }
 };
-
-inline constexpr std::array dmma_configs_f64{DmmaConfig{.rows = 128,
-                                                        .columns = 128,
-                                                        .warp_rows = 64,
-                                                        .warp_columns = 32,
-                                                        .stages = 6,
-                                                        .k_tiles = 1,
-                                                        .consumer_registers = 232},
-                                             DmmaConfig{.rows = 128,
-                                                        .columns = 64,
-                                                        .warp_rows = 32,
-                                                        .warp_columns = 32,
-                                                        .stages = 4,
-                                                        .k_tiles = 2,
-                                                        .consumer_registers = 0},
-                                             DmmaConfig{.rows = 64,
-                                                        .columns = 64,
-                                                        .warp_rows = 32,
-                                                        .warp_columns = 32,
-                                                        .stages = 6,
-                                                        .k_tiles = 1,
-                                                        .consumer_registers = 200},
-                                             DmmaConfig{.rows = 32,
-                                                        .columns = 32,
-                                                        .warp_rows = 16,
-                                                        .warp_columns = 16,
-                                                        .stages = 4,
-                                                        .k_tiles = 2,
-                                                        .consumer_registers = 0}};
-inline constexpr std::array dmma_configs_c64{DmmaConfig{.rows = 128,
-                                                        .columns = 64,
-                                                        .warp_rows = 32,
-                                                        .warp_columns = 32,
-                                                        .stages = 8,
-                                                        .k_tiles = 1,
-                                                        .consumer_registers = 232},
-                                             DmmaConfig{.rows = 64,
-                                                        .columns = 32,
-                                                        .warp_rows = 32,
-                                                        .warp_columns = 16,
-                                                        .stages = 6,
-                                                        .k_tiles = 1,
-                                                        .consumer_registers = 200},
-                                             DmmaConfig{.rows = 32,
-                                                        .columns = 32,
-                                                        .warp_rows = 16,
-                                                        .warp_columns = 16,
-                                                        .stages = 4,
-                                                        .k_tiles = 2,
-                                                        .consumer_registers = 0}};
-
-inline constexpr std::array dmma_tiles_f64{DmmaTile{.config = dmma_configs_f64[0], .blocks_per_sm = 1},
-                                           DmmaTile{.config = dmma_configs_f64[1], .blocks_per_sm = 1},
-                                           DmmaTile{.config = dmma_configs_f64[2], .blocks_per_sm = 2},
-                                           DmmaTile{.config = dmma_configs_f64[3], .blocks_per_sm = 2}};
-inline constexpr std::array dmma_tiles_c64{DmmaTile{.config = dmma_configs_c64[0], .blocks_per_sm = 1},
-                                           DmmaTile{.config = dmma_configs_c64[1], .blocks_per_sm = 2},
-                                           DmmaTile{.config = dmma_configs_c64[2], .blocks_per_sm = 2}};
 
 // Parameters of the kernels. The matrix unit's rows are vectors of A. If `swapped`, they are vectors of B,
 // and the kernel computes the transpose of C.

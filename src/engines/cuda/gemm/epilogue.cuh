@@ -1,4 +1,5 @@
-// Epilogue of the Hopper kernels. It turns accumulators in the registers of a warpgroup into elements of C.
+// Epilogue of kernels whose warpgroups have accumulators in the order of wgmma. It turns accumulators in the
+// registers of a warpgroup into elements of C.
 #pragma once
 
 #include <cstdint>

@@ -9,7 +9,7 @@ namespace kintsugi::core::cuda {
 
 void multiply_words(const Queue& queue, const Schedule& schedule, const Slices& a, const Slices& b,
                     const Accumulators& sums) {
-  static const KernelName kernel{"int52_gemm", "multiply_words"};
+  static const KernelName kernel{"int52_gemm", "multiply_int52"};
   const bool has_all_products =
       std::all_of(schedule.terms.begin(), schedule.terms.end(),
                   [](const Term& term) { return term.group == term.a + term.b; }) &&

@@ -6,7 +6,7 @@ namespace kintsugi::core::cuda {
 
 // Computes a tile of the sums of group blockIdx.z. The slices are padded with zeros to whole tiles and steps.
 extern "C" __global__ void __launch_bounds__(integer_threads, 2)
-    multiply_words(const __grid_constant__ WordProducts products) {
+    multiply_int52(const __grid_constant__ WordProducts products) {
   __shared__ IntegerStep<std::int64_t> a, b;
   const std::int64_t first_row = std::int64_t{blockIdx.x} * integer_tile;
   const std::int64_t first_column = std::int64_t{blockIdx.y} * integer_tile;

@@ -2,7 +2,7 @@
 
 #include <array>
 
-#include "engines/cuda/arch/architecture.hpp"
+#include "engines/cuda/arch/family.hpp"
 #include "engines/cuda/arch/profile.hpp"
 #include "engines/cuda/common/launch.hpp"
 #include "engines/cuda/gemm/clusters.hpp"
@@ -67,7 +67,7 @@ const KernelName& kernel_for(const Int8Kernels& kernels, SumType type, std::int6
 // Launches the kernel. `params` has the condition, or the numbers of moduli, on which it depends.
 void launch_int8_gemm(const Queue& queue, const Schedule& schedule, const Slices& a, const Slices& b,
                       const Accumulators& sums, Int8Params params) {
-  const Int8Kernels& kernels = *current_architecture().int8;
+  const Int8Kernels& kernels = *current_family().int8;
   const bool reduces = sums.type == SumType::residue;
   params.schedule = int8_tile_schedule(int8_shape(schedule, a, sums), clusters_of_device());
   params.sums = sums.data;
@@ -87,9 +87,9 @@ void launch_int8_gemm(const Queue& queue, const Schedule& schedule, const Slices
 }  // namespace
 
 bool has_int8_gemm(const Schedule& schedule, FormatId format) {
-  const Architecture& architecture = current_architecture();
-  return format == FormatId::int8 && schedule.terms.size() <= max_groups && architecture.int8 != nullptr &&
-         architecture.has_gemm_kernels();
+  const Family& family = current_family();
+  return format == FormatId::int8 && schedule.terms.size() <= max_groups && family.int8 != nullptr &&
+         family.has_gemm_kernels();
 }
 
 Int8Shape int8_shape(const Schedule& schedule, const Slices& a, const Accumulators& sums) {
@@ -112,8 +112,6 @@ void multiply_selected(const Queue& queue, const Schedule& schedule, const Slice
 }
 
 namespace {
-
-double product_of(std::int64_t x, std::int64_t y) { return static_cast<double>(x) * static_cast<double>(y); }
 
 // Expected time in microseconds of the products of residues modulo all moduli.
 double residue_products_time(const DeviceShape& shape, const Costs& costs) {

@@ -1,5 +1,4 @@
-// Products of int8 slices by the library's kernels for compute capability 9.0. One launch computes all terms
-// of a schedule.
+// Products of int8 slices by the library's kernels. One launch computes all terms of a schedule.
 #pragma once
 
 #include "engines/cuda/gemm/int8_tiles.hpp"

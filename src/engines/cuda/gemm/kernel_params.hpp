@@ -1,4 +1,4 @@
-// Tiles and parameters of the multi-term GEMM kernels for Hopper.
+// Tiles and parameters of the multi-term GEMM kernels.
 #pragma once
 
 #include <cstdint>
@@ -46,7 +46,7 @@ struct MultiTermTile {
 };
 inline constexpr int max_tile_columns = 192;
 
-// Bound of the number of clusters that a device holds; an H200 holds 66.
+// Bound of the number of clusters that a device holds; 132 SMs hold 66.
 inline constexpr int max_clusters = 128;
 inline constexpr int counters_of_tile = 4;  // one for each consumer warpgroup of the cluster
 

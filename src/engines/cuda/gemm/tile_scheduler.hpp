@@ -1,4 +1,4 @@
-// Tile scheduler of the persistent Hopper kernels. It assigns tiles of C, or parts of k of a tile, to
+// Tile scheduler of persistent kernels. It assigns tiles of C, or parts of k of a tile, to
 // clusters, in an order. A cluster may compute the first part of k of a tile and send its partial sums to the
 // cluster that computes the next part. So sums are always added in ascending k, and the bits do not depend on
 // the number of clusters.

@@ -1,12 +1,12 @@
 #include "engines/cuda/gemm/times.hpp"
 
 #include "base/cuda/cuda_driver.hpp"
-#include "engines/cuda/arch/architecture.hpp"
+#include "engines/cuda/arch/family.hpp"
 #include "engines/cuda/gemm/dmma_gemm.hpp"
 #include "engines/cuda/gemm/int8_gemm.hpp"
-#include "engines/cuda/gemm/multi_term/multi_term_gemm.hpp"
-#include "engines/cuda/gemm/simt/simt_gemm.hpp"
-#include "engines/cuda/gemm/weighted_tiles/weighted_tile_gemm.hpp"
+#include "engines/cuda/gemm/multi_term_gemm.hpp"
+#include "engines/cuda/gemm/simt_tiles.hpp"
+#include "engines/cuda/gemm/weighted_tile_gemm.hpp"
 
 namespace kintsugi::core::cuda {
 
@@ -28,7 +28,7 @@ double vendor_time(const NativeShape& shape, const Costs& costs) {
 }
 
 double own_native_time(const NativeShape& shape, const Costs& costs) {
-  const DmmaKernels* dmma = current_architecture().available_dmma(shape.type);
+  const DmmaKernels* dmma = current_family().available_dmma(shape.type);
   const double product_time = dmma != nullptr ? dmma_time(*dmma, shape, costs) : simt_time(shape, costs);
   const double c_bytes = elements_of(shape) * static_cast<double>(element_bytes(shape.type));
   return costs.native_call.own_launch + product_time + c_bytes / costs.call.copy_rate;

@@ -43,6 +43,11 @@ TileChoice fastest_tile(std::span<const Tile> tiles, std::span<const double> tim
   return best;
 }
 
+// x y in FP64, because an integer of 64 bits may be too small for the product.
+constexpr double product_of(std::int64_t x, std::int64_t y) {
+  return static_cast<double>(x) * static_cast<double>(y);
+}
+
 double vendor_time(const NativeShape& shape, const Costs& costs);
 
 // Time of multiply_unsliced().

@@ -1,4 +1,4 @@
-// Warp-specialized kernels for Hopper: one warpgroup loads tiles, the others multiply them.
+// Warp-specialized kernels: one warpgroup loads tiles, the others multiply them.
 #pragma once
 
 #include <cstdint>

@@ -4,7 +4,7 @@
 #include "arith/residue/rounding_errors.hpp"
 #include "base/cuda/cuda_driver.hpp"
 #include "base/status.hpp"
-#include "engines/cuda/arch/architecture.hpp"
+#include "engines/cuda/arch/family.hpp"
 #include "engines/cuda/common/launch.hpp"
 #include "engines/cuda/device.hpp"
 #include "engines/cuda/gemm/clusters.hpp"
@@ -296,8 +296,8 @@ bool takes_complex_elements(const SplitRule& rule) {
 }
 
 bool shares_kernels(ElementType type, const SplitRule& least, const SplitRule& most) {
-  const Architecture& architecture = current_architecture();
-  return architecture.int8 != nullptr && architecture.has_gemm_kernels() && architecture.has_clusters &&
+  const Family& family = current_family();
+  return family.int8 != nullptr && family.has_gemm_kernels() && family.has_clusters &&
          type == ElementType::f64 && least.complex_basis.empty() && least.scales == ScaleRule::norm &&
          most.scales == ScaleRule::norm && kind_of(most) == ElementKind::wide_residues &&
          most.slices - least.slices < StreamRules::max_rules && most.slices <= max_wide_digit_residues;

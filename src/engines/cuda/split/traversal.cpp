@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "base/cuda/cuda_driver.hpp"
-#include "engines/cuda/arch/architecture.hpp"
+#include "engines/cuda/arch/family.hpp"
 #include "engines/cuda/gemm/clusters.hpp"
 #include "engines/cuda/split/split_task.hpp"
 #include "formats/formats.hpp"
@@ -161,7 +161,7 @@ bool is_by_norms(const KernelOfKind* kernel) {
 }
 
 // Fewest thread blocks that fill the device, in clusters of `blocks`. Exchanges of norms take longer in
-// larger clusters, so fewer blocks with more threads are faster: an H200 splits both operands of n = 768 in
+// larger clusters, so fewer blocks with more threads are faster: both operands of n = 768 are split in
 // 12.2 us by clusters of 2 and in 21.5 by clusters of 8.
 std::int64_t enough_blocks(bool by_norms, std::int64_t blocks) { return by_norms && blocks > 1 ? 128 : 512; }
 
@@ -193,7 +193,7 @@ std::int64_t choose_cluster(const KernelOfKind& kernel, const DeviceSplit& split
 // True if the kernel that streams tiles splits the operand.
 bool streams(const KernelOfKind& kernel, const DeviceSplit& split) {
   const DeviceMatrix& matrix = split.side.matrix;
-  return *kernel.streaming.name() != 0 && split.ranges_known && current_architecture().has_clusters &&
+  return *kernel.streaming.name() != 0 && split.ranges_known && current_family().has_clusters &&
          (matrix.column_stride == 1 || matrix.row_stride == 1) &&
          padded_length_of(split) >= least_streaming_stride && split.rule->slices <= streaming_moduli;
 }
@@ -300,7 +300,7 @@ std::int64_t SplitTraversal::part_length() const {
 }
 
 // If norms are found, few contiguous vectors get 64 threads each, and thread blocks 128 threads if all of
-// them then run at once or nearly so: an H200 splits both operands of n = 1024 in 21.3 us instead of 24.0 by
+// them then run at once or nearly so: both operands of n = 1024 are split in 21.3 us instead of 24.0 by
 // 256 threads, and those of n = 1536 in 41.2 instead of 40.6.
 std::int64_t choose_threads(const KernelOfKind* kernel, std::span<SplitTraversal> splits) {
   constexpr std::int64_t few_vectors = 2048;
@@ -348,8 +348,7 @@ SplitTraversal choose_traversal(const KernelOfKind* kernel, const DeviceSplit& s
     return {&split, is_long ? Traversal::parts : Traversal::tiles};
   }
   if (matrix.row_stride != 1) return {&split, Traversal::tiles};
-  const std::int64_t cluster =
-      current_architecture().has_clusters ? choose_cluster(*kernel, split, max_bytes) : 0;
+  const std::int64_t cluster = current_family().has_clusters ? choose_cluster(*kernel, split, max_bytes) : 0;
   if (cluster > 0) return {&split, Traversal::columns, cluster};
   return {&split, is_long ? Traversal::parts : Traversal::tiles};
 }

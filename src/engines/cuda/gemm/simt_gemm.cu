@@ -1,15 +1,17 @@
-// Tiles of products by SIMT kernels. Operands are in shared memory, sums in registers. Products are added in
-// ascending k, by fused multiply-add in the elements' own type.
-#pragma once
-
+// Native products by SIMT kernels. Each tile of C has a thread block. Operands are in shared memory, sums in
+// registers. Products are added in ascending k, by fused multiply-add in the elements' own type.
 #include <type_traits>
 
 #include "engines/cuda/common/operands.cuh"
 #include "engines/cuda/gemm/native_epilogue.cuh"
-#include "engines/cuda/gemm/simt/simt_tiles.hpp"
+#include "engines/cuda/gemm/simt_tiles.hpp"
+#include "engines/cuda/ptx/griddepcontrol.cuh"
 #include "engines/cuda/ptx/shared_memory.cuh"
+#include "engines/cuda/select/select_by_block.cuh"
 
 namespace kintsugi::core::cuda {
+
+namespace {
 
 __device__ inline float fused(float x, float y, float sum) { return __fmaf_rn(x, y, sum); }
 __device__ inline double fused(double x, double y, double sum) { return __fma_rn(x, y, sum); }
@@ -64,13 +66,11 @@ class Loader {
  public:
   using Step = KTile<T, Tile>;
 
-  // Loads `vectors` vectors from vector `first` on, and their elements from inner index `first_inner` on.
-  __device__ Loader(const DeviceSide& side, std::int64_t first, std::int64_t vectors,
-                    std::int64_t first_inner)
+  // Loads `vectors` vectors from vector `first` on.
+  __device__ Loader(const DeviceSide& side, std::int64_t first, std::int64_t vectors)
       : matrix_(side.matrix), is_whole_(vectors >= Tile) {
-    const MatrixView<const T> view =
-        view_of<const T>(side.matrix, side.item + blockIdx.y)
-            .block(first, first_inner, side.matrix.rows - first, side.matrix.columns - first_inner);
+    const MatrixView<const T> view = view_of<const T>(side.matrix, side.item + blockIdx.y)
+                                         .block(first, 0, side.matrix.rows - first, side.matrix.columns);
     pattern_ = copy_pattern<T, Tile>(view);
     const int lanes = pattern_ == SimtCopyPattern::elements_along_k       ? Step::depth
                       : pattern_ == SimtCopyPattern::chunks_along_vectors ? Tile / Step::chunk
@@ -204,13 +204,6 @@ class Sums {
     }
   }
 
-  // Stores the thread's e-th sum at e * simt_threads + threadIdx.x.
-  __device__ void store(T* stored) const {
-#pragma unroll
-    for (int e = 0; e < thread_side * thread_side; ++e)
-      stored[e * simt_threads + threadIdx.x] = sum_[e / thread_side][e % thread_side];
-  }
-
   // Writes the elements.
   __device__ void write(const MatrixView<T>& c, const Scalars<T>& scalars) const {
 #pragma unroll
@@ -252,22 +245,15 @@ class Sums {
   T sum_[thread_side][thread_side] = {};
 };
 
-// The `count` inner indices from `first` on.
-struct InnerRange {
-  std::int64_t first;
-  std::int64_t count;
-};
-
-// Adds the products over the inner indices `inner`, for the tile that begins at (first_row, first_column) of
-// the region `tile` of C.
+// Adds all products of the tile that begins at (first_row, first_column) of the region `tile` of C.
 template <class T, int Tile>
 __device__ void sum_up(const DeviceTile& tile, std::int64_t first_row, std::int64_t first_column,
-                       const InnerRange& inner, KTiles<T, Tile>& tiles, Sums<T, Tile>& sums) {
+                       std::int64_t k, KTiles<T, Tile>& tiles, Sums<T, Tile>& sums) {
   constexpr int depth = simt_depth<T>(Tile);
-  Loader<T, Tile> a(tile.a, tile.first_row + first_row, tile.rows - first_row, inner.first);
-  Loader<T, Tile> b(tile.b, tile.first_column + first_column, tile.columns - first_column, inner.first);
+  Loader<T, Tile> a(tile.a, tile.first_row + first_row, tile.rows - first_row);
+  Loader<T, Tile> b(tile.b, tile.first_column + first_column, tile.columns - first_column);
   const auto inner_of_step = [&](std::int64_t k) { return static_cast<int>(min(k, std::int64_t{depth})); };
-  std::int64_t k_left = inner.count;
+  std::int64_t k_left = k;
   int current = 0;
   a.begin_load(tiles.a[current], inner_of_step(k_left));
   b.begin_load(tiles.b[current], inner_of_step(k_left));
@@ -289,6 +275,86 @@ __device__ void sum_up(const DeviceTile& tile, std::int64_t first_row, std::int6
 #pragma unroll
     for (int p = depth / 2; p < depth; ++p) sums.add(tiles.a[current], tiles.b[current], p);
   }
+}
+
+// Computes the thread block's tile of C. The caller must have waited for the kernels before this one.
+template <class T, int Tile>
+__device__ void multiply_tile(const DeviceTile& tile, KTiles<T, Tile>& tiles) {
+  constexpr int side = Tile;
+  const std::int64_t row_tiles = divide_up(tile.rows, side);
+  const std::int64_t first_row = blockIdx.x % row_tiles * side;
+  const std::int64_t first_column = blockIdx.x / row_tiles * side;
+  const MatrixView<T> c = view_of<T>(tile.c, tile.item + blockIdx.y)
+                              .block(tile.first_row + first_row, tile.first_column + first_column,
+                                     std::min<std::int64_t>(side, tile.rows - first_row),
+                                     std::min<std::int64_t>(side, tile.columns - first_column));
+  const Scalars<T> scalars(tile.scalars);
+  if (needs_no_product(tile.condition, scalars))
+    return write_without_product(tile.condition, scalars, c, simt_threads);
+  Sums<T, Tile> sums;
+  sum_up(tile, first_row, first_column, tile.a.matrix.columns, tiles, sums);
+  sums.write(c, scalars);
+}
+
+template <class T, int Tile>
+__device__ void multiply_tile_if_selected(const DeviceTile& tile) {
+  launch_dependents();
+  if (tile.condition.selected_earlier && !holds(tile.condition, blockIdx.y)) return exit_in_stream_order();
+  grid_dependency_wait();
+  __shared__ KTiles<T, Tile> tiles;
+  if (holds(tile.condition, blockIdx.y)) multiply_tile<T, Tile>(tile, tiles);
+}
+
+// Selects the candidate of the thread block's batch item, and computes the tile if the selected candidate is
+// native. Every thread block of an item makes the same selection; the first one stores it and adds it to the
+// report. The ranges are read before the grid-dependency wait: the kernel before this one, a product, has
+// waited for them.
+template <int Tile>
+__device__ void select_or_multiply(const DeviceTile& tile, const SelectionTask& task) {
+  using Tiles = KTiles<float, Tile>;
+  using Staging = RangeStaging<simt_threads>;
+  __shared__ bool selected;
+  __shared__ union {  // used for the selection first, then for the product
+    alignas(16) unsigned char staging[sizeof(Staging)];
+    alignas(16) unsigned char tiles[sizeof(Tiles)];
+  } memory;
+  launch_dependents();
+  const std::int64_t item = blockIdx.y;
+  DeviceSelection selection;
+  select_by_block<simt_threads>(task, item, *reinterpret_cast<Staging*>(memory.staging), selection);
+  if (threadIdx.x == 0) {
+    selected = selection.candidate == tile.condition.candidate;
+    if (blockIdx.x == 0) {
+      task.selection[item] = selection;
+      if (task.reporting.report != nullptr) report(task.reporting, selection, /*fits=*/false);
+    }
+  }
+  __syncthreads();
+  if (!selected) return exit_in_stream_order();
+  grid_dependency_wait();
+  multiply_tile<float, Tile>(tile, *reinterpret_cast<Tiles*>(memory.tiles));
+}
+
+}  // namespace
+
+#define KINTSUGI_SIMT(name, T, tile, blocks)                         \
+  extern "C" __global__ void __launch_bounds__(simt_threads, blocks) \
+      name(const __grid_constant__ DeviceTile device_tile) {         \
+    multiply_tile_if_selected<T, tile>(device_tile);                 \
+  }
+KINTSUGI_SIMT(multiply_f32_simt_128, float, 128, 2)
+KINTSUGI_SIMT(multiply_f32_simt_64, float, 64, 2)
+KINTSUGI_SIMT(multiply_f32_simt_32, float, 32, 2)
+KINTSUGI_SIMT(multiply_f64_simt_64, double, 64, 2)
+KINTSUGI_SIMT(multiply_c32_simt_64, Complex<float>, 64, 2)
+KINTSUGI_SIMT(multiply_c32_simt_32, Complex<float>, 32, 2)
+KINTSUGI_SIMT(multiply_c64_simt_32, Complex<double>, 32, 2)
+#undef KINTSUGI_SIMT
+
+extern "C" __global__ void __launch_bounds__(simt_threads, 2)
+    select_or_multiply_f32_simt_32(const __grid_constant__ DeviceTile device_tile,
+                                   const __grid_constant__ SelectionTask selection) {
+  select_or_multiply<32>(device_tile, selection);
 }
 
 }  // namespace kintsugi::core::cuda

@@ -6,8 +6,9 @@
 #include <algorithm>
 #include <type_traits>
 
+#include "engines/cuda/arch/hopper/tiles.hpp"
 #include "engines/cuda/gemm/epilogue.cuh"
-#include "engines/cuda/gemm/multi_term/multi_term_structures.hpp"
+#include "engines/cuda/gemm/multi_term_structures.hpp"
 #include "engines/cuda/gemm/warp_specialization.cuh"
 #include "engines/cuda/ptx/wgmma.cuh"
 
@@ -17,7 +18,7 @@ namespace kintsugi::core::cuda {
 // stages in shared memory, the pipeline state, and the producer, which loads the stages.
 
 // `ParallelSegments` says that different thread blocks compute a tile's segments of k.
-template <auto TermStructure, FormatId SliceFormat, SmallTile Tile, bool ParallelSegments = false>
+template <auto TermStructure, FormatId SliceFormat, SmallTile Tile, bool ParallelSegments>
 struct SmallTileConfig {
   static constexpr auto structure = TermStructure;
   static constexpr FormatId format = SliceFormat;
@@ -414,37 +415,26 @@ __device__ __forceinline__ void multiply_small_tile(const TensorMap& a, const Te
   cluster_sync();  // the other thread block may still arrive at barriers of this one
 }
 
-// Kernels of fp16x3 and fp16x3-wide whose thread blocks compute all of k.
+// Kernels of fp16x3 and fp16x3-wide. Thread blocks of the last ones compute segments of k in parallel.
 
-#define KINTSUGI_SMALL_TILES(name, structure, tile)                                                         \
+#define KINTSUGI_SMALL_TILES(name, structure, tile, parallel)                                               \
   extern "C" __global__ void __cluster_dims__(gemm_cluster_size, 1, 1) __launch_bounds__(                   \
       small_tile_threads, 2) name(const __grid_constant__ TensorMap a, const __grid_constant__ TensorMap b, \
                                   const __grid_constant__ SmallTileParams params) {                         \
-    multiply_small_tile<SmallTileConfig<structure, FormatId::fp16, tile>>(a, b, params);                    \
+    multiply_small_tile<SmallTileConfig<structure, FormatId::fp16, tile, parallel>>(a, b, params);          \
   }
-KINTSUGI_SMALL_TILES(fp16_small_tiles_32, fp16x3_structure, small_tiles[0])
-KINTSUGI_SMALL_TILES(fp16_small_tiles_64, fp16x3_structure, small_tiles[1])
-KINTSUGI_SMALL_TILES(fp16_small_tiles_128, fp16x3_structure, small_tiles[2])
-KINTSUGI_SMALL_TILES(fp16_rescaled_small_tiles_32, fp16x3_wide_structure, small_tiles[0])
-KINTSUGI_SMALL_TILES(fp16_rescaled_small_tiles_64, fp16x3_wide_structure, small_tiles[1])
-KINTSUGI_SMALL_TILES(fp16_rescaled_small_tiles_128, fp16x3_wide_structure, small_tiles[2])
+KINTSUGI_SMALL_TILES(multiply_f32_fp16x3_64x32, fp16x3_structure, hopper::small_tiles[0], false)
+KINTSUGI_SMALL_TILES(multiply_f32_fp16x3_64x64, fp16x3_structure, hopper::small_tiles[1], false)
+KINTSUGI_SMALL_TILES(multiply_f32_fp16x3_64x128, fp16x3_structure, hopper::small_tiles[2], false)
+KINTSUGI_SMALL_TILES(multiply_f32_fp16x3_wide_64x32, fp16x3_wide_structure, hopper::small_tiles[0], false)
+KINTSUGI_SMALL_TILES(multiply_f32_fp16x3_wide_64x64, fp16x3_wide_structure, hopper::small_tiles[1], false)
+KINTSUGI_SMALL_TILES(multiply_f32_fp16x3_wide_64x128, fp16x3_wide_structure, hopper::small_tiles[2], false)
+KINTSUGI_SMALL_TILES(multiply_f32_fp16x3_64x32_segments, fp16x3_structure, hopper::small_tiles[0], true)
+KINTSUGI_SMALL_TILES(multiply_f32_fp16x3_64x64_segments, fp16x3_structure, hopper::small_tiles[1], true)
+KINTSUGI_SMALL_TILES(multiply_f32_fp16x3_wide_64x32_segments, fp16x3_wide_structure, hopper::small_tiles[0],
+                     true)
+KINTSUGI_SMALL_TILES(multiply_f32_fp16x3_wide_64x64_segments, fp16x3_wide_structure, hopper::small_tiles[1],
+                     true)
 #undef KINTSUGI_SMALL_TILES
-
-// Kernels of fp16x3 and fp16x3-wide whose thread blocks compute segments of k in parallel.
-
-#define KINTSUGI_SEGMENTED_TILES(name, structure, tile)                                                     \
-  extern "C" __global__ void __cluster_dims__(gemm_cluster_size, 1, 1) __launch_bounds__(                   \
-      small_tile_threads, 2) name(const __grid_constant__ TensorMap a, const __grid_constant__ TensorMap b, \
-                                  const __grid_constant__ SmallTileParams params) {                         \
-    using Config = SmallTileConfig<structure, FormatId::fp16, tile, /*ParallelSegments=*/true>;             \
-    multiply_small_tile<Config>(a, b, params);                                                              \
-  }
-KINTSUGI_SEGMENTED_TILES(fp16_segmented_tiles_32, fp16x3_structure, small_tiles[0])
-KINTSUGI_SEGMENTED_TILES(fp16_segmented_tiles_64, fp16x3_structure, small_tiles[1])
-KINTSUGI_SEGMENTED_TILES(fp16_segmented_tiles_128, fp16x3_structure, small_tiles[2])
-KINTSUGI_SEGMENTED_TILES(fp16_rescaled_segmented_tiles_32, fp16x3_wide_structure, small_tiles[0])
-KINTSUGI_SEGMENTED_TILES(fp16_rescaled_segmented_tiles_64, fp16x3_wide_structure, small_tiles[1])
-KINTSUGI_SEGMENTED_TILES(fp16_rescaled_segmented_tiles_128, fp16x3_wide_structure, small_tiles[2])
-#undef KINTSUGI_SEGMENTED_TILES
 
 }  // namespace kintsugi::core::cuda

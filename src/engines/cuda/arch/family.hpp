@@ -1,34 +1,36 @@
-// Capability table of each GPU architecture: the engine's kernels for it, their tiles, and the accumulators
-// of its matrix units. Costs are in profiles (profile.hpp). A new architecture is a table and a line of
-// architectures.def (docs/ADDING-A-GPU.md).
+// Table of each family of GPUs: the engine's kernels for it, their tiles, and the accumulator of its matrix
+// units. The costs of its kernels are in profiles of its devices (profile.hpp). A new family is a folder of
+// arch/ with its table, a folder of gemm/ with its main loops, and a line of families.def
+// (docs/ADDING-A-GPU.md).
 #pragma once
 
 #include <array>
 #include <span>
 #include <string_view>
 
-#include "engines/cuda/arch/costs.hpp"
 #include "engines/cuda/common/launch.hpp"
 #include "engines/cuda/gemm/dmma_gemm.hpp"
 #include "engines/cuda/gemm/kernel_params.hpp"
-#include "engines/cuda/gemm/simt/simt_tiles.hpp"
-#include "engines/cuda/gemm/weighted_tiles/weighted_tile_params.hpp"
+#include "engines/cuda/gemm/simt_tiles.hpp"
+#include "engines/cuda/gemm/weighted_tile_params.hpp"
 #include "engines/cuda/step_data.hpp"
 #include "formats/format.hpp"
 #include "schedule/schedule.hpp"
 
 namespace kintsugi::core::cuda {
 
-// Kernels of one structure, one of each kind for each tile.
+// Multi-term GEMM kernels of one structure, one for each tile. A profile has the costs of its tiles under the
+// structure's name.
 struct MultiTermKernels {
+  std::string_view name;  // such as "fp16x3"
   std::span<const Term> terms;
   FormatId format;
-  std::span<const MultiTermTile> tiles;
-  std::array<TileTimes, 3> MultiTermCosts::*tile_times;  // where a device's costs have the times of `tiles`
-  std::array<KernelName, 3> cluster_kernels;
-  std::span<const SmallTile> small_tiles;
-  std::array<KernelName, 3> small_kernels;
-  std::array<KernelName, 3> segmented_kernels;  // small tiles whose segments are computed in parallel
+  std::span<const MultiTermTile> tiles;  // at most max_cluster_tiles
+  std::span<const KernelName> kernels;
+  std::span<const SmallTile> small_tiles = {};  // the first ones of Family::small_tiles
+  std::span<const KernelName> small_kernels = {};
+  // Kernels of the first small tiles whose segments of k are computed in parallel.
+  std::span<const KernelName> segmented_kernels = {};
 };
 
 // int8 GEMM kernels.
@@ -51,34 +53,36 @@ struct WeightedTileKernel {
   }
 };
 
-struct Architecture {
+inline constexpr std::array cublas_accumulators{Accumulator::cublas};
+
+struct Family {
   static constexpr int any = -1;  // matches every number
 
   std::string_view name;
-  // Compute capability of the architecture's devices.
+  // Compute capability of the family's devices.
   int major = any;
   int minor = any;
 
-  // Name of the device-code image with the GEMM kernels. Empty: the architecture has no such kernels, and
+  // Name of a device-code image with GEMM kernels of the family. Empty: the family has no such kernels, and
   // cuBLAS multiplies all slices except 52-bit ones. A build for the GPUs of one machine may lack the image.
   std::string_view gemm_image = {};
-  std::span<const MultiTermKernels> multi_term = {};
+  std::span<const MultiTermKernels> multi_term = {};  // at most max_structures
   const Int8Kernels* int8 = nullptr;
   std::span<const WeightedTileKernel> weighted_tiles = {};  // int8 slices with exponents per tile
+  // Products of tiles that fail Eq. 9 (docs/schemes/mixpert.md). Kernels of weighted_tiles add their sums.
+  const KernelName* failing_tiles = nullptr;
   // True if thread blocks can share their memory as a cluster. Then splits read columns only once.
   bool has_clusters = false;
 
   // Accumulators of fp16 and bf16 products. The preferred one is first, cuBLAS's is last.
-  std::span<const Accumulator> fp16_bf16_accumulators;
-  // Rate of products of 52-bit slices divided by the rate of native FP32 products.
-  double int52_rate = 0;
+  std::span<const Accumulator> fp16_bf16_accumulators = cublas_accumulators;
+  // Rate of products of 52-bit slices divided by the rate of native FP32 products. Such a product is two
+  // 64-bit multiplications on 32-bit units: some 32 instructions.
+  double int52_rate = 1.0 / 32;
 
   // Tiles of the SIMT kernels, indexed by ElementType, in the order of the kernels.
-  std::array<std::span<const SimtTile>, 4> simt_tiles;
-
-  // True if there is a kernel with which a cluster shares the products of a tile
-  // (gemm/simt/simt_split_sm90a.cu).
-  bool has_simt_split_kernel = false;
+  std::array<std::span<const SimtTile>, 4> simt_tiles = {simt_tiles_f32, simt_tiles_f64, simt_tiles_c32,
+                                                         simt_tiles_c64};
 
   // Kernels for FP64 elements on tensor cores, indexed by ElementType. nullptr: the SIMT kernels multiply.
   std::array<const DmmaKernels*, 4> dmma = {};
@@ -88,20 +92,18 @@ struct Architecture {
   constexpr bool matches(int device_major, int device_minor) const {
     return (major == any || major == device_major) && (minor == any || minor == device_minor);
   }
-  // True if the library has the architecture's product kernels.
+  // True if the library has the family's product kernels.
   bool has_gemm_kernels() const;
   // fp16_bf16_accumulators without those whose product kernels the library lacks.
   std::span<const Accumulator> available_fp16_bf16_accumulators() const;
-  // has_simt_split_kernel, but false if the library lacks the kernel.
-  bool has_simt_split() const;
   // Returns the DMMA kernels for a type; nullptr if there are none or the library lacks them.
   const DmmaKernels* available_dmma(ElementType type) const;
 };
 
-// First table of architectures.def that matches; the last one matches every device.
-const Architecture& architecture_of(int major, int minor);
+// First table of families.def that matches; the last one matches every device.
+const Family& family_of(int major, int minor);
 
 // Table of the calling thread's current device; without a device the last table.
-const Architecture& current_architecture();
+const Family& current_family();
 
 }  // namespace kintsugi::core::cuda

@@ -1,19 +1,18 @@
-// The library's kernels for compute capability 9.0 that multiply a scheme's terms. One launch leads from
-// slices to C.
+// The library's kernels that multiply a scheme's terms. One launch leads from slices to C.
 #pragma once
 
 #include <cstddef>
 #include <variant>
 #include <vector>
 
-#include "engines/cuda/gemm/multi_term/multi_term_tiles.hpp"
+#include "engines/cuda/gemm/multi_term_tiles.hpp"
 #include "engines/cuda/step_data.hpp"
 #include "engines/fused_kernel.hpp"
 
 namespace kintsugi::core::cuda {
 
-// True if a kernel computes the schedule's terms. The kernel's sums then have the bits of the accumulator
-// h200.
+// True if a kernel computes the schedule's terms. The kernel's sums then have the bits of the family's
+// accumulator.
 bool has_multi_term_gemm(const Schedule& schedule, FormatId format, ElementType type);
 
 // Bytes of scratch memory for counters, for partial sums that clusters exchange, and for sums of segments of

@@ -8,10 +8,12 @@
 // The two thread blocks of a cluster share the slices of B's columns by multicast. In each thread block, one
 // thread loads tiles, and two warpgroups multiply 64 rows each. The warpgroups take turns: one converts while
 // the products of the other run.
+#pragma once
+
 #include "engines/cuda/gemm/epilogue.cuh"
+#include "engines/cuda/gemm/hopper/failing_sums.cuh"
 #include "engines/cuda/gemm/warp_specialization.cuh"
-#include "engines/cuda/gemm/weighted_tiles/failing_sums.cuh"
-#include "engines/cuda/gemm/weighted_tiles/weighted_tile_params.hpp"
+#include "engines/cuda/gemm/weighted_tile_params.hpp"
 #include "engines/cuda/ptx/wgmma.cuh"
 
 namespace kintsugi::core::cuda {
@@ -498,22 +500,21 @@ __device__ void weighted_tile_gemm(const WeightedTileMaps& maps, const WeightedT
       [&] { multiply_work_tiles<Config>(params, shared, tiles); });
 }
 
-// Kernels of mixpert-1 ... mixpert-4 and mixpert-full, for tiles of KINTSUGI_DEPTH inner indices.
-
-#define KINTSUGI_WEIGHTED_TILES(slices_a, slices_b)                                                       \
-  extern "C" __global__ void __cluster_dims__(gemm_cluster_size, 1, 1)                                    \
-      __launch_bounds__(WeightedTile::threads, 1) weighted_tiles_##slices_a##_##slices_b(                 \
-          const __grid_constant__ TensorMap a, const __grid_constant__ TensorMap b,                       \
-          const __grid_constant__ TensorMap weights_a, const __grid_constant__ TensorMap weights_b,       \
-          const __grid_constant__ WeightedTileParams params) {                                            \
-    using Config = WeightedTileConfig<weighted_tile(slices_a, slices_b, KINTSUGI_DEPTH), KINTSUGI_DEPTH>; \
-    weighted_tile_gemm<Config>({a, b, weights_a, weights_b}, params);                                     \
+// Defines the kernels of mixpert-1 ... mixpert-4 and mixpert-full for tiles of `depth` inner indices.
+#define KINTSUGI_WEIGHTED_TILES(slices_a, slices_b, depth)                                                 \
+  extern "C" __global__ void __cluster_dims__(gemm_cluster_size, 1, 1)                                     \
+      __launch_bounds__(WeightedTile::threads, 1) multiply_f32_weighted_##slices_a##x##slices_b##_##depth( \
+          const __grid_constant__ TensorMap a, const __grid_constant__ TensorMap b,                        \
+          const __grid_constant__ TensorMap weights_a, const __grid_constant__ TensorMap weights_b,        \
+          const __grid_constant__ WeightedTileParams params) {                                             \
+    using Config = WeightedTileConfig<weighted_tile(slices_a, slices_b, depth), depth>;                    \
+    weighted_tile_gemm<Config>({a, b, weights_a, weights_b}, params);                                      \
   }
-KINTSUGI_WEIGHTED_TILES(2, 2)
-KINTSUGI_WEIGHTED_TILES(2, 3)
-KINTSUGI_WEIGHTED_TILES(3, 2)
-KINTSUGI_WEIGHTED_TILES(3, 3)
-KINTSUGI_WEIGHTED_TILES(4, 4)
-#undef KINTSUGI_WEIGHTED_TILES
+#define KINTSUGI_ALL_WEIGHTED_TILES(depth) \
+  KINTSUGI_WEIGHTED_TILES(2, 2, depth)     \
+  KINTSUGI_WEIGHTED_TILES(2, 3, depth)     \
+  KINTSUGI_WEIGHTED_TILES(3, 2, depth)     \
+  KINTSUGI_WEIGHTED_TILES(3, 3, depth)     \
+  KINTSUGI_WEIGHTED_TILES(4, 4, depth)
 
 }  // namespace kintsugi::core::cuda

@@ -9,8 +9,8 @@
 #include "arith/tile_arithmetic.hpp"
 #include "engines/cuda/common/operands.cuh"
 #include "engines/cuda/gemm/epilogue.cuh"
-#include "engines/cuda/gemm/weighted_tiles/failing_sums.cuh"
-#include "engines/cuda/gemm/weighted_tiles/weighted_tile_params.hpp"
+#include "engines/cuda/gemm/hopper/failing_sums.cuh"
+#include "engines/cuda/gemm/weighted_tile_params.hpp"
 #include "engines/cuda/ptx/mma.cuh"
 
 namespace kintsugi::core::cuda {
@@ -499,7 +499,7 @@ struct BlockPlace {
 }  // namespace
 
 extern "C" __global__ void __launch_bounds__(failing_threads, failing_blocks)
-    multiply_failing_tiles(const __grid_constant__ WeightedTileParams params, int depth) {
+    multiply_f32_failing_tiles(const __grid_constant__ WeightedTileParams params, int depth) {
   extern __shared__ uint4 memory[];
   begin_dependent_kernel();
   if (!holds(params.tile.condition, item_of_block())) return;

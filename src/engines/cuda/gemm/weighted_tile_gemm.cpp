@@ -1,12 +1,12 @@
-#include "engines/cuda/gemm/weighted_tiles/weighted_tile_gemm.hpp"
+#include "engines/cuda/gemm/weighted_tile_gemm.hpp"
 
 #include <algorithm>
 
 #include "base/cuda/cuda_driver.hpp"
-#include "engines/cuda/arch/architecture.hpp"
+#include "engines/cuda/arch/family.hpp"
 #include "engines/cuda/gemm/clusters.hpp"
-#include "engines/cuda/gemm/multi_term/multi_term_gemm.hpp"
-#include "engines/cuda/gemm/weighted_tiles/weighted_tile_params.hpp"
+#include "engines/cuda/gemm/multi_term_gemm.hpp"
+#include "engines/cuda/gemm/weighted_tile_params.hpp"
 
 namespace kintsugi::core::cuda {
 
@@ -14,13 +14,13 @@ namespace {
 
 // Kernel that computes the schedule, or nullptr.
 const WeightedTileKernel* find_kernel(const Schedule& schedule) {
-  const Architecture& architecture = current_architecture();
-  if (!architecture.has_gemm_kernels()) return nullptr;
-  const auto found = std::ranges::find_if(architecture.weighted_tiles, [&](const WeightedTileKernel& kernel) {
+  const Family& family = current_family();
+  if (!family.has_gemm_kernels()) return nullptr;
+  const auto found = std::ranges::find_if(family.weighted_tiles, [&](const WeightedTileKernel& kernel) {
     return kernel.tile.slices_a == schedule.slices_a && kernel.tile.slices_b == schedule.slices_b &&
            kernel.takes(schedule.tiles.depth);
   });
-  return found == architecture.weighted_tiles.end() ? nullptr : &*found;
+  return found == family.weighted_tiles.end() ? nullptr : &*found;
 }
 
 // Tensor map of the weights of all tiles of `items` batch items. A box of the map has the weights of `panels`
@@ -79,9 +79,9 @@ WeightedTileParams params_of(const DeviceFusedProduct& product, const WeightedTi
 // One launch takes all items. The planner lets at most 256 MiB of slices be multiplied at once
 // (items_at_once()), and an item's slices take at least 32 KiB.
 void multiply_failing_tiles(const Queue& queue, WeightedTileParams params, std::int64_t items, int depth) {
-  static const KernelName kernel{"failing_tiles_sm90a", "multiply_failing_tiles", waits_for_grid_dependency};
   const std::int64_t blocks = failing_blocks_of(params.tile.rows, params.tile.columns);
-  launch(kernel, {blocks, items}, failing_threads, failing_shared_bytes, queue, params, depth);
+  launch(*current_family().failing_tiles, {blocks, items}, failing_threads, failing_shared_bytes, queue,
+         params, depth);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The library's kernels for compute capability 9.0 that multiply int8 slices with exponents per tile. One
+// The library's kernels that multiply int8 slices with exponents per tile. One
 // launch leads from slices to C.
 #pragma once
 

@@ -1,4 +1,4 @@
-#include "engines/cuda/gemm/multi_term/multi_term_gemm.hpp"
+#include "engines/cuda/gemm/multi_term_gemm.hpp"
 
 #include <algorithm>
 #include <array>
@@ -8,12 +8,13 @@
 #include <type_traits>
 
 #include "base/status.hpp"
-#include "engines/cuda/arch/architecture.hpp"
+#include "engines/cuda/arch/family.hpp"
 #include "engines/cuda/arch/profile.hpp"
 #include "engines/cuda/common/launch.hpp"
 #include "engines/cuda/device.hpp"
 #include "engines/cuda/gemm/clusters.hpp"
-#include "engines/cuda/gemm/multi_term/multi_term_tiles.hpp"
+#include "engines/cuda/gemm/multi_term_tiles.hpp"
+#include "engines/cuda/gemm/times.hpp"
 
 namespace kintsugi::core::cuda {
 
@@ -35,7 +36,7 @@ constexpr std::size_t segment_offset = aligned_size(partial_bytes) + aligned_siz
 // Kernels that compute the schedule's terms, or nullptr.
 const MultiTermKernels* find_kernels(const Schedule& schedule, FormatId format) {
   if (schedule.k_segment == 0 || schedule.k_step != 0 || schedule.joint) return nullptr;
-  for (const MultiTermKernels& kernels : current_architecture().multi_term) {
+  for (const MultiTermKernels& kernels : current_family().multi_term) {
     const bool has_k_block = schedule.k_block == term_block || schedule.k_block == term_block / 2 ||
                              (schedule.k_block == term_block / 4 && !kernels.small_tiles.empty());
     if (has_k_block && kernels.format == format && std::ranges::equal(kernels.terms, schedule.terms))
@@ -82,9 +83,11 @@ void for_each_variant(const MultiTermKernels& kernels, const ProductSize& size, 
   const std::int32_t clusters = clusters_of(sms);
   // Only small tiles have kernels for four sub-blocks in a k-block.
   const std::size_t cluster_tiles = sub_blocks(schedule) < 4 ? kernels.tiles.size() : 0;
+  const auto& tile_times =
+      costs.tiles[static_cast<std::size_t>(&kernels - current_family().multi_term.data())];
   for (std::size_t tile = 0; tile < cluster_tiles; ++tile) {
-    visit(MultiTermVariant(choose_tile_schedule(kernels.tiles[tile], tile, (costs.*kernels.tile_times)[tile],
-                                                size, sub_blocks(schedule), clusters, costs)));
+    visit(MultiTermVariant(choose_tile_schedule(kernels.tiles[tile], tile, tile_times[tile], size,
+                                                sub_blocks(schedule), clusters, costs)));
   }
   const std::int32_t segments = parallel_segments(schedule, size);
   for (const bool swapped : {false, true}) {
@@ -97,7 +100,7 @@ void for_each_variant(const MultiTermKernels& kernels, const ProductSize& size, 
       if (!divides_k(schedule, size.k) || kernels.small_tiles[tile].adds_segments())
         visit(MultiTermVariant(choose(/*segments_in_parallel=*/1)));
       // Each segment has a thread block of its own.
-      if (segments == 1) continue;
+      if (segments == 1 || tile >= kernels.segmented_kernels.size()) continue;
       const SmallTileVariant variant = choose(segments);
       if (tiles_of(variant, size.items) <= max_segmented_tiles) visit(MultiTermVariant(variant));
     }
@@ -147,7 +150,7 @@ void launch_variant(const MultiTermKernels& kernels, const ClusterTileVariant& v
   // The counter clusters_begun lies directly behind those of k_parts_added, so one call clears both.
   if (params.schedule.k_parts > 1 && !product.has_cleared_counters)
     clear(queue, params.k_parts_added, counter_bytes);
-  launch(kernels.cluster_kernels[variant.tile],
+  launch(kernels.kernels[variant.tile],
          {gemm_cluster_size * std::int64_t{params.schedule.clusters}, 1, 1, gemm_cluster_size}, term_threads,
          tile.shared_bytes(), queue,
          tensor_map(product.a, product.shares_a ? 1 : product.items, term_tile_rows / gemm_cluster_size),
@@ -196,7 +199,8 @@ void launch_variant(const MultiTermKernels& kernels, const SmallTileVariant& var
     if (!product.has_cleared_counters) clear(queue, params.segments_done, tiles * sizeof(std::uint32_t));
   }
   const std::int64_t clusters = product.items * variant.row_pairs * variant.columns * variant.segments;
-  const auto& small_kernels = variant.segments > 1 ? kernels.segmented_kernels : kernels.small_kernels;
+  const std::span<const KernelName> small_kernels =
+      variant.segments > 1 ? kernels.segmented_kernels : kernels.small_kernels;
   launch(small_kernels[variant.tile], {clusters * gemm_cluster_size, 1, 1, gemm_cluster_size},
          small_tile_threads, tile.shared_bytes(product.a.count, variant.stages), queue,
          tensor_map(product.a, product.shares_a ? 1 : product.items, small_tile_rows),
@@ -290,13 +294,6 @@ void launch_multi_term_gemm(const Queue& queue, const DeviceFusedProduct& produc
   std::visit([&](const auto& given) { launch_variant(*chosen.kernels, given, product, queue, scratch); },
              chosen.variant);
 }
-
-namespace {
-
-// x y in FP64, because an integer of 64 bits may be too small for the product.
-double product_of(std::int64_t x, std::int64_t y) { return static_cast<double>(x) * static_cast<double>(y); }
-
-}  // namespace
 
 double expected_split_time(const DeviceShape& shape, const CallCosts& costs) {
   if (shape.prepared_a && shape.prepared_b) return 0;

@@ -5,8 +5,9 @@
 // each thread block, one thread loads tiles, and two warpgroups multiply 64 rows each.
 #include <type_traits>
 
+#include "engines/cuda/arch/hopper/tiles.hpp"
 #include "engines/cuda/gemm/epilogue.cuh"
-#include "engines/cuda/gemm/multi_term/multi_term_structures.hpp"
+#include "engines/cuda/gemm/multi_term_structures.hpp"
 #include "engines/cuda/gemm/warp_specialization.cuh"
 #include "engines/cuda/ptx/wgmma.cuh"
 
@@ -511,14 +512,14 @@ __device__ void multi_term_gemm(const TensorMap& a, const TensorMap& b, const Mu
            const __grid_constant__ MultiTermParams params) {                                              \
     multi_term_gemm<MultiTermConfig<structure, FormatId::format, tile>>(a, b, params);                    \
   }
-KINTSUGI_TERMS(fp16_terms_192, fp16x3_structure, fp16, joined_tiles[0])
-KINTSUGI_TERMS(fp16_terms_128, fp16x3_structure, fp16, joined_tiles[1])
-KINTSUGI_TERMS(fp16_terms_64, fp16x3_structure, fp16, joined_tiles[2])
-KINTSUGI_TERMS(fp16_rescaled_terms_192, fp16x3_wide_structure, fp16, rescaled_tiles[0])
-KINTSUGI_TERMS(fp16_rescaled_terms_128, fp16x3_wide_structure, fp16, rescaled_tiles[1])
-KINTSUGI_TERMS(fp16_rescaled_terms_64, fp16x3_wide_structure, fp16, rescaled_tiles[2])
-KINTSUGI_TERMS(bf16_six_terms_128, bf16x6_structure, bf16, six_term_tiles[0])
-KINTSUGI_TERMS(bf16_six_terms_64, bf16x6_structure, bf16, six_term_tiles[1])
+KINTSUGI_TERMS(multiply_f32_fp16x3_256x192, fp16x3_structure, fp16, hopper::fp16x3_tiles[0])
+KINTSUGI_TERMS(multiply_f32_fp16x3_256x128, fp16x3_structure, fp16, hopper::fp16x3_tiles[1])
+KINTSUGI_TERMS(multiply_f32_fp16x3_256x64, fp16x3_structure, fp16, hopper::fp16x3_tiles[2])
+KINTSUGI_TERMS(multiply_f32_fp16x3_wide_256x192, fp16x3_wide_structure, fp16, hopper::fp16x3_wide_tiles[0])
+KINTSUGI_TERMS(multiply_f32_fp16x3_wide_256x128, fp16x3_wide_structure, fp16, hopper::fp16x3_wide_tiles[1])
+KINTSUGI_TERMS(multiply_f32_fp16x3_wide_256x64, fp16x3_wide_structure, fp16, hopper::fp16x3_wide_tiles[2])
+KINTSUGI_TERMS(multiply_f32_bf16x6_256x128, bf16x6_structure, bf16, hopper::bf16x6_tiles[0])
+KINTSUGI_TERMS(multiply_f32_bf16x6_256x64, bf16x6_structure, bf16, hopper::bf16x6_tiles[1])
 #undef KINTSUGI_TERMS
 
 }  // namespace kintsugi::core::cuda

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "base/memory.hpp"
-#include "engines/cuda/gemm/weighted_tiles/weighted_tile_params.hpp"
+#include "engines/cuda/gemm/weighted_tile_params.hpp"
 
 namespace kintsugi::core::cuda {
 

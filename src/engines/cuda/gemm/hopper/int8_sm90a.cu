@@ -459,9 +459,9 @@ __device__ void int8_gemm(const Int8RowMaps& a, const TensorMap& b, const Int8Pa
                const __grid_constant__ TensorMap b, const __grid_constant__ Int8Params params) {      \
     int8_gemm<Int8Config<__VA_ARGS__>>({a, last_rows_of_a}, b, params);                               \
   }
-KINTSUGI_INT8(residue_products, SumType::residue)
-KINTSUGI_INT8(short_residue_products, SumType::residue, SumRange::int25)
-KINTSUGI_INT8(integer_products, SumType::i64)
+KINTSUGI_INT8(multiply_int8_residues, SumType::residue)
+KINTSUGI_INT8(multiply_int8_residues_short, SumType::residue, SumRange::int25)
+KINTSUGI_INT8(multiply_int8_integers, SumType::i64)
 #undef KINTSUGI_INT8
 
 }  // namespace kintsugi::core::cuda

@@ -1,14 +1,19 @@
-// Tiles of products by SIMT kernels.
+// Native products by SIMT kernels: tiles, and expected times.
 #pragma once
 
 #include <array>
-#include <cstddef>
 #include <cstdint>
 
 #include "base/embedding.hpp"
 #include "base/view.hpp"
 
+namespace kintsugi::core {
+struct NativeShape;
+}
+
 namespace kintsugi::core::cuda {
+
+struct Costs;
 
 inline constexpr int simt_side = 16;  // threads along a tile's rows, and along its columns
 inline constexpr int simt_threads = simt_side * simt_side;
@@ -30,28 +35,17 @@ struct SimtTile {
   constexpr int columns() const { return side; }
 };
 
-// Times of real elements were measured on an H200. Times of complex elements are those of FP64 tiles of twice
-// the side.
+// Relative times, measured for real elements (2026-11-24). Times of complex elements are those of FP64 tiles
+// of twice the side. FP64 elements have one tile: they are multiplied here only where no matrix unit does it.
 inline constexpr std::array simt_tiles_f32{SimtTile{.side = 128, .blocks_per_sm = 2, .time = 5.4F},
                                            SimtTile{.side = 64, .blocks_per_sm = 2, .time = 1.85F},
                                            SimtTile{.side = 32, .blocks_per_sm = 2, .time = 1}};
-inline constexpr std::array simt_tiles_f64{SimtTile{.side = 128, .blocks_per_sm = 1, .time = 2.7F},
-                                           SimtTile{.side = 64, .blocks_per_sm = 2, .time = 1.8F}};
+inline constexpr std::array simt_tiles_f64{SimtTile{.side = 64, .blocks_per_sm = 2, .time = 1}};
 inline constexpr std::array simt_tiles_c32{SimtTile{.side = 64, .blocks_per_sm = 2, .time = 2.7F},
                                            SimtTile{.side = 32, .blocks_per_sm = 2, .time = 1}};
-inline constexpr std::array simt_tiles_c64{SimtTile{.side = 64, .blocks_per_sm = 1, .time = 1.5F},
-                                           SimtTile{.side = 32, .blocks_per_sm = 2, .time = 1}};
+inline constexpr std::array simt_tiles_c64{SimtTile{.side = 32, .blocks_per_sm = 2, .time = 1}};
 
-// Native FP32 products of small matrices: the thread blocks of a cluster divide the inner indices among them.
-
-inline constexpr std::size_t simt_split_tile = 1;  // index in simt_tiles_f32 of the tile
-inline constexpr int simt_split_blocks = 7;        // most thread blocks per cluster; 8 leave SMs idle (H100)
-
-// Number of inner indices of each of `blocks` thread blocks, except the last one. It is a multiple of whole
-// steps, since single inner indices take several times as long.
-constexpr std::int64_t split_length(std::int64_t k, std::int64_t blocks) {
-  return round_up(divide_up(k, blocks),
-                  std::int64_t{simt_depth<float>(simt_tiles_f32[simt_split_tile].side)});
-}
+// Expected time of a product without its launch and its writes of C.
+double simt_time(const NativeShape& shape, const Costs& costs);
 
 }  // namespace kintsugi::core::cuda
