@@ -116,7 +116,7 @@ TEST_F(Execution, TermsOnHopperAreOneLaunch) {
   EXPECT_THAT(events_with("cuMemsetD8Async"), IsEmpty());
   const auto launches = events_with("cuLaunchKernel");
   EXPECT_THAT(launches,
-              ElementsAre(StartsWith("cuLaunchKernel split_columns_float_fp16 320x1x1 threads=128 "),
+              ElementsAre(StartsWith("cuLaunchKernel split_f32_fp16_columns 320x1x1 threads=128 "),
                           StartsWith("cuLaunchKernel multiply_f32_fp16x3_wide_64x32 78x1x1 threads=160 ")));
 }
 
@@ -130,8 +130,8 @@ TEST_F(Execution, WithoutClustersOperandsOfDifferentLayoutsAreTwoLaunches) {
   call.make_plan();
   call.run();
   const auto splits = events_with("cuLaunchKernel split_");
-  EXPECT_THAT(splits, ElementsAre(StartsWith("cuLaunchKernel split_rows_float_fp16 128x1x1 threads=128 "),
-                                  StartsWith("cuLaunchKernel split_tiles_float_fp16 24x1x1 threads=256 ")));
+  EXPECT_THAT(splits, ElementsAre(StartsWith("cuLaunchKernel split_f32_fp16_rows 128x1x1 threads=128 "),
+                                  StartsWith("cuLaunchKernel split_f32_tiles 24x1x1 threads=256 ")));
 }
 
 // 20 x 40 tiles on 66 pairs of SMs are twelve waves and eight tiles that are split along k, whose partial

@@ -25,7 +25,7 @@ TEST_F(Execution, AutoPreparesTheSlicesThatManyRowsTake) {
   fake_cuda_forget();
   const Prepared weights(single_row, KINTSUGI_B);
   EXPECT_THAT(events_with("cuLaunchKernel"),
-              ElementsAre(HasSubstr(" find_ranges "), HasSubstr(" split_rows_float_fp16 "),
+              ElementsAre(HasSubstr(" find_ranges "), HasSubstr(" split_f32_fp16_rows "),
                           HasSubstr(" clear_bytes "), HasSubstr(" summarize_ranges ")));
   single_row.operands.prepared_b = weights.get();
   single_row.run();
@@ -39,14 +39,14 @@ TEST_F(Execution, AutoPreparesTheSlicesThatManyRowsTake) {
             KINTSUGI_SUCCESS)
       << kintsugi_last_error();
   EXPECT_THAT(events_with("cuLaunchKernel"),
-              ElementsAre(HasSubstr("_fp16_with_depth "), HasSubstr(" multiply_f32_fp16x3_wide_64x"),
+              ElementsAre(HasSubstr("_fp16_with_depth_"), HasSubstr(" multiply_f32_fp16x3_wide_64x"),
                           HasSubstr(" select_or_multiply_f32_simt_32 ")));
   many_rows.beta = 0.5;
   fake_cuda_forget();
   ASSERT_EQ(kintsugi_gemm(nullptr, &many_rows.problem, &many_rows.options, &many_rows.operands),
             KINTSUGI_SUCCESS);
   EXPECT_THAT(events_with("cuLaunchKernel"),
-              ElementsAre(HasSubstr("_fp16_with_depth "), HasSubstr(" select_candidate "),
+              ElementsAre(HasSubstr("_fp16_with_depth_"), HasSubstr(" select_candidate "),
                           HasSubstr(" multiply_f32_fp16x3_wide_64x"), HasSubstr(" multiply_f32_simt_32 ")))
       << "C is read, so the candidate is selected before the product writes C";
   many_rows.operands.prepared_b = nullptr;
@@ -153,7 +153,7 @@ TEST_F(Execution, PreparedBatchesAreMultipliedInOneLaunch) {
   const Prepared weights(call, KINTSUGI_B);
   call.operands.prepared_b = weights.get();
   EXPECT_THAT(events_with("cuLaunchKernel"),
-              ElementsAre(HasSubstr(" find_ranges 6x5x1 "), HasSubstr("x5x1 "), HasSubstr(" clear_bytes "),
+              ElementsAre(HasSubstr(" find_ranges 12x5x1 "), HasSubstr("x5x1 "), HasSubstr(" clear_bytes "),
                           HasSubstr(" summarize_ranges 1x5x1 ")));
   fake_cuda_forget();
   ASSERT_EQ(call.execute(), KINTSUGI_SUCCESS) << kintsugi_last_error();

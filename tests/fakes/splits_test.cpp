@@ -68,10 +68,11 @@ TEST_F(SplitLaunches, ABatchHasOneLaunchOfEachKernel) {
   core::cuda::select({}, a, b, {}, {{{5, 0, 5}}, 1}, selections, {});
   const std::array splits{split(b), split(a)};
   core::cuda::split({}, splits, {selections, 0});
-  // A has 16 panels of 8 thread blocks each, and 96 thread blocks take 4 vectors of B each.
-  EXPECT_THAT(launches(), ElementsAre(StartsWith("cuLaunchKernel find_ranges 32x7x1 "),
+  // Ranges: 7 thread blocks take 32 vectors of A each, 38 take 8 of B. Splits: A has 16 panels of 8 thread
+  // blocks each, and 96 thread blocks take 4 vectors of B each.
+  EXPECT_THAT(launches(), ElementsAre(StartsWith("cuLaunchKernel find_ranges 45x7x1 "),
                                       StartsWith("cuLaunchKernel select_candidate 7x1x1 "),
-                                      StartsWith("cuLaunchKernel split_columns_float_fp16 224x7x1 ")));
+                                      StartsWith("cuLaunchKernel split_f32_fp16_columns 224x7x1 ")));
 }
 
 TEST_F(SplitLaunches, AnOperandSharedByTheBatchHasItsOwnLaunches) {
@@ -82,11 +83,11 @@ TEST_F(SplitLaunches, AnOperandSharedByTheBatchHasItsOwnLaunches) {
   core::cuda::select({}, a, b, {}, {{{5, 0, 5}}, 1}, selections, {});
   const std::array splits{split(b), split(a)};
   core::cuda::split({}, splits, {selections, 0});
-  EXPECT_THAT(launches(), ElementsAre(StartsWith("cuLaunchKernel find_ranges 13x7x1 "),
-                                      StartsWith("cuLaunchKernel find_ranges 19x1x1 "),
+  EXPECT_THAT(launches(), ElementsAre(StartsWith("cuLaunchKernel find_ranges 7x7x1 "),
+                                      StartsWith("cuLaunchKernel find_ranges 38x1x1 "),
                                       StartsWith("cuLaunchKernel select_candidate 7x1x1 "),
-                                      StartsWith("cuLaunchKernel split_rows_float_fp16 96x1x1 "),
-                                      StartsWith("cuLaunchKernel split_columns_float_fp16 128x7x1 ")));
+                                      StartsWith("cuLaunchKernel split_f32_fp16_rows 96x1x1 "),
+                                      StartsWith("cuLaunchKernel split_f32_fp16_columns 128x7x1 ")));
 }
 
 TEST_F(SplitLaunches, ManyItemsAreSeveralLaunches) {
@@ -97,9 +98,9 @@ TEST_F(SplitLaunches, ManyItemsAreSeveralLaunches) {
   EXPECT_THAT(launches(), ElementsAre(StartsWith("cuLaunchKernel find_ranges 2x65535x1 "),
                                       StartsWith("cuLaunchKernel find_ranges 2x65535x1 "),
                                       StartsWith("cuLaunchKernel find_ranges 2x18930x1 "),
-                                      StartsWith("cuLaunchKernel split_columns_float_fp16 16x65535x1 "),
-                                      StartsWith("cuLaunchKernel split_columns_float_fp16 16x65535x1 "),
-                                      StartsWith("cuLaunchKernel split_columns_float_fp16 16x18930x1 ")));
+                                      StartsWith("cuLaunchKernel split_f32_fp16_columns 16x65535x1 "),
+                                      StartsWith("cuLaunchKernel split_f32_fp16_columns 16x65535x1 "),
+                                      StartsWith("cuLaunchKernel split_f32_fp16_columns 16x18930x1 ")));
 }
 
 // One launch splits both operands, with as many thread blocks per panel as fill the device; three fit on an
@@ -115,7 +116,7 @@ TEST_F(SplitLaunches, OperandsOfDifferentLayoutsAreOneLaunchOfAnySize) {
         Size{8192, 1, 8}, Size{12288, 1, 8}}) {
     const std::array splits{split(side(true, n, n, items)), split(side(false, n, n, items))};
     core::cuda::split({}, splits, {});
-    EXPECT_THAT(launches(), ElementsAre(AllOf(StartsWith("cuLaunchKernel split_columns_float_fp16 "),
+    EXPECT_THAT(launches(), ElementsAre(AllOf(StartsWith("cuLaunchKernel split_f32_fp16_columns "),
                                               HasSubstr(fmt::format(" cluster={}", cluster)))))
         << n;
   }
@@ -126,7 +127,7 @@ TEST_F(SplitLaunches, RequestedSharedMemoryNeverShrinks) {
   const auto requests = [&](std::int64_t n) {
     const std::array splits{split(side(false, n, n, 1))};
     core::cuda::split({}, splits, {});
-    return events_with("cuKernelSetAttribute split_columns_float_fp16 8 ").size();
+    return events_with("cuKernelSetAttribute split_f32_fp16_columns 8 ").size();
   };
   requests(16384);
   fake_cuda_forget();
@@ -162,13 +163,12 @@ TEST_F(SplitLaunches, LongVectorsAndBothOperandsHaveClustersOf8) {
 TEST_F(SplitLaunches, ManyShortVectorsHaveAPersistentGrid) {
   const std::array both_operands{split(side(true, 64, 64, 1)), split(side(false, 262144, 64, 1))};
   core::cuda::split({}, both_operands, {});
-  EXPECT_THAT(launches(), ElementsAre(HasSubstr(" split_short_float_fp16 396x1x1 threads=256 shared=0 ")));
+  EXPECT_THAT(launches(), ElementsAre(HasSubstr(" split_f32_fp16_short 396x1x1 threads=256 shared=0 ")));
   // A alone would have clusters of 8; the grid of 396 is no multiple of these.
   const std::array first_in_columns{split(side(false, 64, 64, 1)), split(side(true, 262144, 64, 1))};
   core::cuda::split({}, first_in_columns, {});
-  EXPECT_THAT(launches(),
-              ElementsAre(AllOf(HasSubstr(" split_short_float_fp16 396x1x1 threads=256 shared=0 "),
-                                Not(HasSubstr(" cluster=")))));
+  EXPECT_THAT(launches(), ElementsAre(AllOf(HasSubstr(" split_f32_fp16_short 396x1x1 threads=256 shared=0 "),
+                                            Not(HasSubstr(" cluster=")))));
 }
 
 // Split kernels of an unlikely candidate mostly exit early, so they have no more thread blocks than fit on
@@ -178,10 +178,10 @@ TEST_F(SplitLaunches, UnlikelyCandidatesHaveFewThreadBlocks) {
   DeviceSplit known = split(side(true, 1024, 65536, 1));
   known.ranges_known = true;
   core::cuda::split({}, {&known, 1}, {&selection, 1});
-  EXPECT_THAT(launches(), ElementsAre(HasSubstr(" split_parts_float_fp16 396x1x1 ")));
+  EXPECT_THAT(launches(), ElementsAre(HasSubstr(" split_f32_parts 396x1x1 ")));
   known.unlikely = true;
   core::cuda::split({}, {&known, 1}, {&selection, 1});
-  EXPECT_THAT(launches(), ElementsAre(HasSubstr(" split_tiles_float_fp16 264x1x1 ")));
+  EXPECT_THAT(launches(), ElementsAre(HasSubstr(" split_f32_tiles 264x1x1 ")));
 }
 
 // Residues of integers of more than 62 bits, with known ranges: a persistent grid goes through the tiles of
@@ -195,8 +195,8 @@ TEST_F(SplitLaunches, WideResiduesOfKnownRangesStream) {
     return wide;
   };
   const auto launch_of = [](std::int64_t blocks, std::int64_t items) {
-    return HasSubstr(fmt::format(" split_streaming_double_wide_residues {}x{}x1 threads=256 shared=66560 ",
-                                 blocks, items));
+    return HasSubstr(
+        fmt::format(" split_f64_wide_residues_streaming {}x{}x1 threads=256 shared=66560 ", blocks, items));
   };
   for (const bool along_k : {false, true}) {
     const std::array both{wide_split(true, 4096, 4096, 1), wide_split(along_k, 4096, 4096, 1)};
@@ -213,10 +213,10 @@ TEST_F(SplitLaunches, WideResiduesOfKnownRangesStream) {
   DeviceSplit unknown = wide_split(false, 1000, 1000, 1);
   unknown.ranges_known = false;
   core::cuda::split({}, {&unknown, 1}, {});
-  EXPECT_THAT(launches(), ElementsAre(HasSubstr(" split_columns_double_wide_residues ")));
+  EXPECT_THAT(launches(), ElementsAre(HasSubstr(" find_ranges 63x1x1 "), launch_of(256, 1)));
   const std::array short_vectors{wide_split(false, 1000, 190, 1)};
   core::cuda::split({}, short_vectors, {});
-  EXPECT_THAT(launches(), ElementsAre(HasSubstr(" split_columns_double_wide_residues ")));
+  EXPECT_THAT(launches(), ElementsAre(HasSubstr(" split_f64_tiles ")));
 }
 
 // Splits of small operands that find norms have few thread blocks in small clusters. Blocks have 128 threads
@@ -241,13 +241,13 @@ TEST_F(SplitLaunches, SmallSplitsByNormsHaveSmallClusters) {
     core::cuda::split_by_norms({}, rows, {}, 1, &selection);
     const std::int64_t row_threads = n == 4096 ? 128 : 64;
     EXPECT_THAT(launches(),
-                Contains(HasSubstr(fmt::format(" split_rows_double_residues_by_norms {}x1x1 threads=128 ",
+                Contains(HasSubstr(fmt::format(" split_f64_residues_by_norms_rows {}x1x1 threads=128 ",
                                                2 * n * row_threads / 128))))
         << n;
     core::cuda::split_by_norms({}, both, {}, 1, &selection);
     EXPECT_THAT(
         launches(),
-        Contains(AllOf(HasSubstr(fmt::format(" split_columns_double_residues_by_norms {}x1x1 threads={} ",
+        Contains(AllOf(HasSubstr(fmt::format(" split_f64_residues_by_norms_columns {}x1x1 threads={} ",
                                              blocks, threads)),
                        HasSubstr(fmt::format(" cluster={}", cluster)))))
         << n;
@@ -271,7 +271,7 @@ TEST_F(SplitLaunches, ByNormsOfAnyExtentsHaveThreadsForAllRows) {
       continue;
     core::cuda::split_by_norms({}, both, {}, 1, &selection);
     for (const std::string& launch : launches()) {
-      if (k > 4096 && launch.find(" split_columns_double_residues_by_norms ") != std::string::npos)
+      if (k > 4096 && launch.find(" split_f64_residues_by_norms_columns ") != std::string::npos)
         EXPECT_THAT(launch, HasSubstr(" threads=256 ")) << m << " x " << n << " x " << k;
     }
   }
@@ -286,25 +286,23 @@ TEST_F(SplitLaunches, VectorsTooLongForAClusterAreDivided) {
     EXPECT_THAT(
         launches(),
         ElementsAre(
-            StartsWith("cuLaunchKernel begin_range_parts 1x1x1 "),
-            StartsWith(fmt::format("cuLaunchKernel add_range_parts {}x1x1 ", 4 * length / 1024)),
-            StartsWith("cuLaunchKernel end_range_parts 1x1x1 "),
-            AllOf(StartsWith(fmt::format("cuLaunchKernel split_parts_float_fp16 {}x1x1 ", 8 * length / 1024)),
+            StartsWith("cuLaunchKernel begin_parts 1x1x1 "),
+            StartsWith(fmt::format("cuLaunchKernel find_ranges {}x1x1 ", 4 * length / 1024)),
+            StartsWith("cuLaunchKernel end_parts 1x1x1 "),
+            AllOf(StartsWith(fmt::format("cuLaunchKernel split_f32_parts {}x1x1 ", 8 * length / 1024)),
                   Not(HasSubstr("cluster")))));
   }
   const std::array rows{split(side(true, 128, 65536, 1))};
   core::cuda::split({}, rows, {});
-  EXPECT_THAT(
-      launches(),
-      ElementsAre(HasSubstr(" begin_range_parts 1x1x1 "), HasSubstr(" add_range_parts 256x1x1 "),
-                  HasSubstr(" end_range_parts 1x1x1 "), HasSubstr(" split_parts_float_fp16 1024x1x1 ")));
+  EXPECT_THAT(launches(),
+              ElementsAre(HasSubstr(" begin_parts 1x1x1 "), HasSubstr(" find_ranges 256x1x1 "),
+                          HasSubstr(" end_parts 1x1x1 "), HasSubstr(" split_f32_parts 1024x1x1 ")));
   // Each of the kernels splits both operands in one launch.
   const std::array both_operands{split(side(false, 128, 65536, 1)), split(side(true, 256, 65536, 1))};
   core::cuda::split({}, both_operands, {});
-  EXPECT_THAT(
-      launches(),
-      ElementsAre(HasSubstr(" begin_range_parts 2x1x1 "), HasSubstr(" add_range_parts 768x1x1 "),
-                  HasSubstr(" end_range_parts 2x1x1 "), HasSubstr(" split_parts_float_fp16 2560x1x1 ")));
+  EXPECT_THAT(launches(),
+              ElementsAre(HasSubstr(" begin_parts 2x1x1 "), HasSubstr(" find_ranges 768x1x1 "),
+                          HasSubstr(" end_parts 2x1x1 "), HasSubstr(" split_f32_parts 2560x1x1 ")));
 }
 
 // Kernels of persistent grids divide the device's thread blocks among items, of which a batch may have none.

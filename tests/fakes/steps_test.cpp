@@ -92,7 +92,7 @@ TEST_F(Steps, Int52IsSplitMultipliedAndRecombinedByOneKernelEach) {
   Call call(40, 30, 100, stream);
   call.options.scheme = "int52:words=2";
   call.run_in_workspace();
-  EXPECT_THAT(work(), ElementsAre("split_tiles_double_any", "multiply_int52", "words_in_7_f32"));
+  EXPECT_THAT(work(), ElementsAre("split_f64_tiles", "multiply_int52", "words_in_7_f32"));
 }
 
 // ---------------------------------------------------------------- residues
@@ -292,10 +292,9 @@ TEST_F(Steps, NormsOfComplexOperandsTakeOneLaunch) {
   call.operands.alpha = scalars;
   call.operands.beta = scalars + 2;
   call.run_in_workspace();
-  EXPECT_THAT(work(),
-              ElementsAre("find_complex_norms", "select_candidate_by_norms", "split_complex_double_residues",
-                          "split_complex_double_residues", HasSubstr("multiply_int8_residues"),
-                          "digit_residues_c64", HasSubstr("multiply_c64_dmma_")));
+  EXPECT_THAT(work(), ElementsAre("find_complex_norms", "select_candidate_by_norms", "split_c64_tiles",
+                                  "split_c64_tiles", HasSubstr("multiply_int8_residues"),
+                                  "digit_residues_c64", HasSubstr("multiply_c64_dmma_")));
 }
 
 // A later candidate is rarely selected, so its recombination takes wider blocks of C: half as many thread

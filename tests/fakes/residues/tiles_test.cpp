@@ -39,9 +39,9 @@ class TilesOfProducts : public OverFakes {
 TEST_F(TilesOfProducts, LaterCandidatesPrecedeTheLastRecombinationOfTheFirst) {
   EXPECT_THAT(
       work_of(9000, 4096, 2048),
-      ElementsAre("clear_bytes", HasSubstr("split_columns"), "select_moduli_by_norms",
-                  "multiply_int8_residues", "digit_residues_f64", "multiply_int8_residues",  // 15 moduli
-                  HasSubstr("split_streaming"), "multiply_int8_residues", "selected_digit_residues_f64",
+      ElementsAre("clear_bytes", HasSubstr("_columns"), "select_candidate_by_norms", "multiply_int8_residues",
+                  "digit_residues_f64", "multiply_int8_residues",  // 15 moduli
+                  HasSubstr("_streaming"), "multiply_int8_residues", "selected_digit_residues_f64",
                   "multiply_int8_residues", "selected_digit_residues_f64",  // 16 and more
                   HasSubstr("multiply_f64_dmma_"), "digit_residues_f64"));
   for (const std::string& event : events_with("cuLaunchKernel digit_residues_f64"))
@@ -62,7 +62,7 @@ TEST_F(TilesOfProducts, LaterCandidatesShareOneLaunchPerStep) {
     EXPECT_EQ(launches(n, -1, "selected_digit_residues_f64"), 1) << n;
   }
   EXPECT_EQ(launches(2048, 0, "select_candidate_by_norms"), 1) << "no more candidates than a report counts";
-  EXPECT_EQ(launches(4096, 0, "select_moduli_by_norms"), 1);
+  EXPECT_EQ(launches(4096, 0, "select_candidate_by_norms"), 1);
   EXPECT_EQ(launches(1536, 0, "split_"), 1) << "only the first candidate is faster than native";
   EXPECT_EQ(launches(1536, 0, "multiply_int8_residues"), 1);
   EXPECT_EQ(launches(4096, 0.5, "selected_digit"), 0);

@@ -4,7 +4,6 @@
 #include "base/embedding.hpp"
 #include "engines/cuda/ptx/griddepcontrol.cuh"
 #include "engines/cuda/ptx/shared_memory.cuh"
-#include "engines/cuda/select/alpha.hpp"
 #include "engines/cuda/select/selected_moduli.hpp"
 #include "engines/cuda/split/magnitudes.hpp"
 #include "engines/cuda/split/split_task.hpp"

@@ -3,9 +3,8 @@
 // elements of the next one are on their way to shared memory.
 #include "engines/cuda/common/operands.cuh"
 #include "engines/cuda/ptx/griddepcontrol.cuh"
-#include "engines/cuda/select/head_sums.cuh"
-#include "engines/cuda/select/norm_sums.cuh"
 #include "engines/cuda/select/ranges_task.hpp"
+#include "engines/cuda/select/sums.cuh"
 
 namespace kintsugi::core::cuda {
 
@@ -55,7 +54,7 @@ __device__ void add_over_lanes(ComplexSum<T>& sum, unsigned lane_bits) {
 
 // A row or column of complex elements of a batch item.
 struct ComplexVector {
-  const RangesTask& task;
+  const VectorsTask& task;
   std::int64_t item;  // counted from the launch's first item
   std::int64_t vector;
 
@@ -93,7 +92,7 @@ constexpr int thread_elements = complex_norms_chunk / threads;  // of a chunk
 
 // Vectors of a work item.
 struct WorkItem {
-  const RangesTask& task;
+  const VectorsTask& task;
   int width_bits;  // log2 of their number
   std::uint32_t item;
   std::int64_t first_vector;
@@ -125,13 +124,13 @@ struct WorkItem {
     }
   };
   __device__ static Place place_of(const ComplexNormsTasks& tasks, std::uint32_t work) {
-    const auto first_blocks = static_cast<std::uint32_t>(tasks.ranges.task[0].blocks);
-    const auto blocks = first_blocks + static_cast<std::uint32_t>(tasks.ranges.task[1].blocks);
+    const auto first_blocks = static_cast<std::uint32_t>(tasks.vectors.task[0].blocks);
+    const auto blocks = first_blocks + static_cast<std::uint32_t>(tasks.vectors.task[1].blocks);
     if (work < blocks) return {0, work, first_blocks};  // no division where there is no batch
     return {work / blocks, work % blocks, first_blocks};
   }
   __device__ WorkItem(const ComplexNormsTasks& tasks, const Place& place)
-      : task(tasks.ranges.task[place.task()]), width_bits(tasks.width_bits[place.task()]), item(place.item),
+      : task(tasks.vectors.task[place.task()]), width_bits(tasks.width_bits[place.task()]), item(place.item),
         first_vector(place.block_of_task() << width_bits) {}
 };
 
@@ -478,8 +477,8 @@ __device__ void find_norms(const ComplexNormsTasks& tasks) {
 extern "C" __global__ void __launch_bounds__(complex_norms_threads, 1)
     find_complex_norms(const __grid_constant__ ComplexNormsTasks tasks) {
   begin_dependent_kernel();
-  if (is_zero(tasks.ranges.alpha)) return;
-  const RangesTask& task = tasks.ranges.task[tasks.ranges.task[0].blocks > 0 ? 0 : 1];
+  if (is_zero(tasks.vectors.alpha)) return;
+  const VectorsTask& task = tasks.vectors.task[tasks.vectors.task[0].blocks > 0 ? 0 : 1];
   if (task.matrix.type == ElementType::c64) {
     find_norms<double>(tasks);
   } else {

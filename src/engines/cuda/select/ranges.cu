@@ -1,139 +1,162 @@
 // Ranges of all vectors, for the selection of a candidate, and their norms (VectorNorm), by which residues
-// are scaled and proved (arith/residue/norm_proof.hpp).
+// are scaled and proved (arith/residue/norm_proof.hpp). A vector that one warp or thread block reads alone is
+// finished at once. The parts of longer vectors add their sums by atomic operations on integers, whose order
+// does not matter: begin_parts clears the sums, end_parts turns them into ranges or norms.
 #include "arith/residue/residue_scale.hpp"
 #include "arith/residue/rounding_errors.hpp"
 #include "engines/cuda/common/operands.cuh"
 #include "engines/cuda/ptx/griddepcontrol.cuh"
-#include "engines/cuda/select/norm_sums.cuh"
 #include "engines/cuda/select/ranges_task.hpp"
+#include "engines/cuda/select/sums.cuh"
 #include "engines/cuda/select/vector_sums.cuh"
 
 namespace kintsugi::core::cuda {
 
 namespace {
 
-// Summation (vector_sums.cuh) that finds ranges.
-template <class T>
-struct RangeOfVector {
-  const RangesTask& task;
+using Counter = unsigned long long;
 
-  using Sum = std::conditional_t<sizeof(T) == 4, MagnitudesAndExponents<T>, Magnitudes<T>>;
+// Index of a vector of the thread block's batch item, counted from the task's first vector.
+__device__ std::int64_t index_of(const VectorsTask& task, std::int64_t vector) {
+  return item_of_block() * task.item_vectors + vector;
+}
+__device__ VectorRange& range_of(const VectorsTask& task, std::int64_t vector) {
+  return task.ranges[index_of(task, vector)];
+}
+__device__ VectorNorm& norm_of(const VectorsTask& task, std::int64_t vector) {
+  return task.norms[index_of(task, vector)];
+}
+
+// Sum of a divided vector's biased exponents. If the operand has norms the sum is stored in the norm's
+// `mean`. Otherwise it is stored in the range's `depth`: its 32 bits suffice for every vector whose depth
+// will be known.
+__device__ Counter* exponents_of(const VectorsTask& task, std::int64_t vector) {
+  return reinterpret_cast<Counter*>(&norm_of(task, vector).mean);
+}
+__device__ unsigned* exponents_of(VectorRange& range) { return reinterpret_cast<unsigned*>(&range.depth); }
+
+// Sums of a divided vector's norm, stored in the norm's memory. The same memory must not be accessed as two
+// types, so the norm itself is written as the 64-bit words of the sums.
+static_assert(sizeof(VectorNorm) == sizeof(NormSums) && alignof(VectorNorm) == alignof(NormSums));
+__device__ NormSums& norm_sums_of(const VectorsTask& task, std::int64_t vector) {
+  return reinterpret_cast<NormSums&>(norm_of(task, vector));
+}
+__device__ NormSums words_of(const VectorNorm& norm) {
+  NormSums words;
+  memcpy(&words, &norm, sizeof words);
+  return words;
+}
+__device__ void add_atomically(std::uint64_t& target, std::uint64_t term) {
+  atomicAdd(reinterpret_cast<Counter*>(&target), static_cast<Counter>(term));
+}
+
+// Summation (vector_sums.cuh) that finds ranges.
+template <class T, bool with_exponents>
+struct RangeSummation {
+  const VectorsTask& task;
+
+  using Sum = std::conditional_t<with_exponents, MagnitudesAndExponents<T>, Magnitudes<T>>;
+  static constexpr int max_adjacent = sizeof(uint4) / sizeof(T);
 
   __device__ Sum begin(std::int64_t) const { return {}; }
-  __device__ static void add_over_lanes(Sum& sum, unsigned lane_bits) {
-    cuda::add_over_lanes(sum, lane_bits);
+  template <int count>
+  __device__ static void add(Sum& sum, const T (&x)[count]) {
+    sum.add(x);
+  }
+  template <int count>
+  __device__ static void add_each(Sum (&sums)[count], const T (&x)[count]) {
+    Sum::add_each(sums, x);
   }
   __device__ void end(std::int64_t vector, const Sum& sum) const {
-    task.ranges[item_of_block() * task.matrix.vectors() + vector] = sum.range();
+    VectorRange& range = range_of(task, vector);
+    VectorRange part = static_cast<const Magnitudes<T>&>(sum).range();
+    if (task.parts_per_vector == 1) {
+      if constexpr (with_exponents) {
+        if (task.finds_depth) set_depth<T>(part, sum.elements, sum.exponents);
+      }
+      range = part;
+      return;
+    }
+    constexpr std::uint32_t all_zero = VectorRange::all_zero;
+    if ((part.flags & all_zero) == 0) {
+      atomicMax(&range.largest, part.largest);
+      atomicMin(&range.smallest, part.smallest);
+      atomicMax(&range.raised, part.raised);
+      atomicAnd(&range.flags, ~all_zero);
+    }
+    if ((part.flags & ~all_zero) != 0) atomicOr(&range.flags, part.flags & ~all_zero);
+    if constexpr (with_exponents) {
+      if (!task.finds_depth) return;
+      atomicAdd(reinterpret_cast<unsigned*>(&range.elements), sum.elements);
+      if (task.norms != nullptr) {
+        atomicAdd(exponents_of(task, vector), static_cast<Counter>(sum.exponents));
+      } else {
+        atomicAdd(exponents_of(range), static_cast<unsigned>(sum.exponents));
+      }
+    }
   }
 };
-
-// Summation (vector_sums.cuh) that finds ranges with depths.
-template <class T>
-struct RangeAndDepthOfVector {
-  const RangesTask& task;
-
-  __device__ MagnitudesAndExponents<T> begin(std::int64_t) const { return {}; }
-  __device__ static void add_over_lanes(MagnitudesAndExponents<T>& sum, unsigned lane_bits) {
-    cuda::add_over_lanes(sum, lane_bits);
-  }
-  __device__ void end(std::int64_t vector, const MagnitudesAndExponents<T>& sum) const {
-    task.ranges[item_of_block() * task.matrix.vectors() + vector] = sum.range();
-  }
-};
-
-// Finds the ranges of the vectors of a thread block.
-template <class T>
-__device__ void find_ranges_of(const RangesTask& task, std::int64_t first_vector) {
-  const std::int64_t item = task.item + item_of_block();
-  if (task.norms == nullptr) {
-    sum_vectors<T>(task.matrix, item, first_vector, RangeOfVector<T>{task});
-  } else {
-    sum_vectors<T>(task.matrix, item, first_vector, RangeAndDepthOfVector<T>{task});
-  }
-}
-
-}  // namespace
-
-extern "C" __global__ void __launch_bounds__(ranges_threads)
-    find_ranges(const __grid_constant__ RangesTasks tasks) {
-  begin_dependent_kernel();
-  if (is_zero(tasks.alpha)) return;
-  const bool is_of_second_task = blockIdx.x >= tasks.task[0].blocks;
-  const RangesTask& task = tasks.task[is_of_second_task ? 1 : 0];
-  const std::int64_t block = blockIdx.x - (is_of_second_task ? tasks.task[0].blocks : 0);  // in the task
-  const std::int64_t first_vector = block * ranges_vectors;
-  const bool is_fp64 = task.matrix.type == ElementType::f64 || task.matrix.type == ElementType::c64;
-  if (is_fp64) {
-    find_ranges_of<double>(task, first_vector);
-  } else {
-    find_ranges_of<float>(task, first_vector);
-  }
-}
-
-// Norms of vectors whose ranges are known.
-
-namespace {
 
 // Sums of a norm, and the scaling of the elements that are added.
 struct NormSum {
   TwoFactors scaling;
   NormSums sums;
 
-  template <class T, int count>
-  __device__ void add(const T (&x)[count]) {
-#pragma unroll
-    for (int i = 0; i < count; ++i) sums.add(x[i], scaling);
-  }
   __device__ void add(const NormSum& other) { sums.add(other.sums); }
 };
 
-// Summation (vector_sums.cuh) that finds norms.
-struct NormOfVector {
-  const RangesTask& task;
+__device__ void add_over_lanes(NormSum& sum, unsigned lane_bits) {
+  cuda::add_over_lanes(sum.sums, lane_bits);
+}
 
-  // Index of the vector in the arrays of ranges and norms.
-  __device__ std::int64_t index_of(std::int64_t vector) const {
-    return item_of_block() * task.matrix.vectors() + vector;
+// Sets the flag of `findings` if the vector's norm rules the proof out.
+__device__ void test_norm(const VectorsTask& task, std::int64_t vector, const VectorNorm& norm,
+                          const NormFindings& findings) {
+  const VectorRange& range = range_of(task, vector);
+  const bool can_rule_out = range.finite() && (range.flags & VectorRange::all_zero) == 0;
+  if (findings.ruled_out == nullptr || !can_rule_out) return;
+  const int top = norm_top(task.top_exponent, task.sum_bits, norm.bits);
+  if (rules_proof_out(norm, top, task.matrix.length(), findings.coefficient)) *findings.ruled_out = 1;
+}
+
+// Summation (vector_sums.cuh) that finds norms of vectors whose ranges are known.
+template <class T>
+struct NormSummation {
+  const VectorsTask& task;
+  const NormFindings& findings;
+
+  using Sum = NormSum;
+  // An FP32 thread reads one vector, although sixteen bytes have elements of four: four sums need too many
+  // registers.
+  static constexpr int max_adjacent = sizeof(T) == 8 ? 2 : 1;
+
+  __device__ Sum begin(std::int64_t vector) const { return {norm_scaling(range_of(task, vector)), {}}; }
+  template <int count>
+  __device__ static void add(Sum& sum, const T (&x)[count]) {
+#pragma unroll
+    for (int i = 0; i < count; ++i) sum.sums.add(x[i], sum.scaling);
   }
-  __device__ NormSum begin(std::int64_t vector) const {
-    return {norm_scaling(task.ranges[index_of(vector)]), {}};
+  template <int count>
+  __device__ static void add_each(Sum (&sums)[count], const T (&x)[count]) {
+#pragma unroll
+    for (int i = 0; i < count; ++i) sums[i].sums.add(x[i], sums[i].scaling);
   }
-  __device__ static void add_over_lanes(NormSum& sum, unsigned lane_bits) {
-    cuda::add_over_lanes(sum.sums, lane_bits);
-  }
-  __device__ void end(std::int64_t vector, const NormSum& sum) const {
-    task.norms[index_of(vector)] = sum.sums.norm(task.matrix.length());
+  __device__ void end(std::int64_t vector, const Sum& sum) const {
+    if (task.parts_per_vector == 1) {
+      const VectorNorm norm = sum.sums.norm(task.matrix.length());
+      norm_of(task, vector) = norm;
+      return test_norm(task, vector, norm, findings);
+    }
+    NormSums& vector_sums = norm_sums_of(task, vector);
+    add_atomically(vector_sums.squares, sum.sums.squares);
+    add_atomically(vector_sums.magnitudes, sum.sums.magnitudes);
+    add_atomically(vector_sums.logarithms, sum.sums.logarithms);
+    add_atomically(vector_sums.elements, sum.sums.elements);
   }
 };
 
-}  // namespace
-
-extern "C" __global__ void __launch_bounds__(ranges_threads)
-    find_norms(const __grid_constant__ RangesTasks tasks) {
-  begin_dependent_kernel();
-  if (is_zero(tasks.alpha)) return;
-  const bool is_of_second_task = blockIdx.x >= tasks.task[0].blocks;
-  const RangesTask& task = tasks.task[is_of_second_task ? 1 : 0];
-  const std::int64_t block = blockIdx.x - (is_of_second_task ? tasks.task[0].blocks : 0);  // in the task
-  const std::int64_t first_vector = block * ranges_vectors;
-  const std::int64_t item = task.item + item_of_block();
-  const bool is_fp64 = task.matrix.type == ElementType::f64 || task.matrix.type == ElementType::c64;
-  if (is_fp64) {
-    sum_vectors<double>(task.matrix, item, first_vector, NormOfVector{task});
-  } else {
-    sum_vectors<float>(task.matrix, item, first_vector, NormOfVector{task});
-  }
-}
-
-// Ranges, norms that give scales alone, and sums from which rounding errors follow: sums of squares and of
-// magnitudes in FP64 beside the range, in one read. Norms that also prove a product take a second read
-// (find_norms).
-
-namespace {
-
+// Sums of ranges, and of squares and magnitudes in FP64, unless there are NaN or infinities.
 struct ScalingSums : Magnitudes<double> {
-  // Sums of squares and of magnitudes, unless there are NaN or infinities.
   double squares = 0;
   double magnitudes = 0;
 
@@ -153,21 +176,30 @@ struct ScalingSums : Magnitudes<double> {
   }
 };
 
-// Summation (vector_sums.cuh) that finds ranges, bits of norms and magnitudes.
-struct ScalingNormOfVector {
-  const RangesTask& task;
-
-  __device__ ScalingSums begin(std::int64_t) const { return {}; }
-  __device__ static void add_over_lanes(ScalingSums& sum, unsigned lane_bits) {
-    cuda::add_over_lanes(static_cast<Magnitudes<double>&>(sum), lane_bits);
-    for (unsigned lane = 1; lane < 32; lane <<= 1) {
-      if ((lane_bits & lane) == 0) continue;
-      sum.squares += __shfl_xor_sync(~0U, sum.squares, lane);
-      sum.magnitudes += __shfl_xor_sync(~0U, sum.magnitudes, lane);
-    }
+__device__ void add_over_lanes(ScalingSums& sum, unsigned lane_bits) {
+  cuda::add_over_lanes(static_cast<Magnitudes<double>&>(sum), lane_bits);
+  for (unsigned lane = 1; lane < 32; lane <<= 1) {
+    if ((lane_bits & lane) == 0) continue;
+    sum.squares += __shfl_xor_sync(~0U, sum.squares, lane);
+    sum.magnitudes += __shfl_xor_sync(~0U, sum.magnitudes, lane);
   }
-  __device__ void end(std::int64_t vector, const ScalingSums& sum) const {
-    const std::int64_t index = item_of_block() * task.matrix.vectors() + vector;
+}
+
+// Summation (vector_sums.cuh) that finds ranges, bits of norms and magnitudes, of whole vectors.
+struct ScalingNormSummation {
+  const VectorsTask& task;
+
+  using Sum = ScalingSums;
+  static constexpr int max_adjacent = 0;
+
+  __device__ Sum begin(std::int64_t) const { return {}; }
+  template <int count>
+  __device__ static void add(Sum& sum, const double (&x)[count]) {
+    sum.add(x);
+  }
+  __device__ static void add_each(Sum (&sums)[1], const double (&x)[1]) { sums[0].add(x); }
+  __device__ void end(std::int64_t vector, const Sum& sum) const {
+    const std::int64_t index = index_of(task, vector);
     const VectorRange range = sum.range();
     task.ranges[index] = range;
     task.norms[index] = {.bits = bits_of_squares(sum.squares, range, task.matrix.length())};
@@ -175,17 +207,106 @@ struct ScalingNormOfVector {
   }
 };
 
+// Calls visit(task, vector) for this thread's vector.
+template <class Visit>
+__device__ void visit_vector(const VectorsTasks& tasks, const Visit& visit) {
+  std::int64_t block = blockIdx.x;
+  const bool is_of_second_task = block >= tasks.task[0].vector_blocks;
+  const VectorsTask& task = tasks.task[is_of_second_task ? 1 : 0];
+  if (is_of_second_task) block -= tasks.task[0].vector_blocks;
+  const std::int64_t vector = block * vectors_threads + threadIdx.x;
+  if (vector < task.vectors) visit(task, vector);
+}
+
+// Completes a divided vector's range from the sum of biased exponents. The result is that of
+// MagnitudesAndExponents::range().
+template <class T>
+__device__ void end_range(const VectorsTask& task, std::int64_t vector) {
+  VectorRange& range = range_of(task, vector);
+  const auto elements = static_cast<std::uint32_t>(range.elements);
+  const std::uint64_t exponents = task.norms != nullptr ? *exponents_of(task, vector) : *exponents_of(range);
+  if (task.finds_depth) {
+    set_depth<T>(range, elements, exponents);
+  } else {
+    range.elements = 0;
+    range.depth = VectorRange::unknown_depth;
+  }
+}
+
 }  // namespace
 
-extern "C" __global__ void __launch_bounds__(ranges_threads)
-    find_scaling_norms(const __grid_constant__ RangesTasks tasks) {
+extern "C" __global__ void __launch_bounds__(vectors_threads)
+    begin_parts(const __grid_constant__ VectorsTasks tasks) {
   begin_dependent_kernel();
   if (is_zero(tasks.alpha)) return;
-  const bool is_of_second_task = blockIdx.x >= tasks.task[0].blocks;
-  const RangesTask& task = tasks.task[is_of_second_task ? 1 : 0];
-  const std::int64_t block = blockIdx.x - (is_of_second_task ? tasks.task[0].blocks : 0);  // in the task
-  sum_vectors<double>(task.matrix, task.item + item_of_block(), block * ranges_vectors,
-                      ScalingNormOfVector{task});
+  visit_vector(tasks, [&](const VectorsTask& task, std::int64_t vector) {
+    if (tasks.of_norms) {
+      norm_sums_of(task, vector) = {};
+      return;
+    }
+    VectorRange range;
+    range.depth = 0;  // an empty sum of exponents
+    range_of(task, vector) = range;
+    if (task.norms != nullptr) *exponents_of(task, vector) = 0;
+  });
+}
+
+extern "C" __global__ void __launch_bounds__(vectors_threads)
+    end_parts(const __grid_constant__ VectorsTasks tasks) {
+  begin_dependent_kernel();
+  if (is_zero(tasks.alpha)) return;
+  visit_vector(tasks, [&](const VectorsTask& task, std::int64_t vector) {
+    if (tasks.of_norms) {
+      const VectorNorm norm = norm_sums_of(task, vector).norm(task.matrix.length());
+      norm_sums_of(task, vector) = words_of(norm);
+      test_norm(task, vector, norm, tasks.found_norms);
+    } else if (is_fp64(task)) {
+      end_range<double>(task, vector);
+    } else {
+      end_range<float>(task, vector);
+    }
+  });
+}
+
+extern "C" __global__ void __launch_bounds__(vectors_threads, 3)
+    find_ranges(const __grid_constant__ VectorsTasks tasks) {
+  begin_dependent_kernel();
+  if (is_zero(tasks.alpha)) return;
+  with_task(tasks, blockIdx.x, [](const VectorsTask& task, std::int64_t block, std::byte* memory) {
+    if (!is_fp64(task)) {
+      sum_vectors<float>(task, block, RangeSummation<float, /*with_exponents=*/true>{task}, memory);
+    } else if (task.finds_depth) {
+      sum_vectors<double>(task, block, RangeSummation<double, /*with_exponents=*/true>{task}, memory);
+    } else {
+      sum_vectors<double>(task, block, RangeSummation<double, /*with_exponents=*/false>{task}, memory);
+    }
+  });
+}
+
+extern "C" __global__ void __launch_bounds__(vectors_threads, 3)
+    find_norms(const __grid_constant__ VectorsTasks tasks) {
+  begin_dependent_kernel();
+  if (is_zero(tasks.alpha)) return;
+  // The last parts of the operands come first: the kernel before this one read them last, so they are in L2.
+  with_task(tasks, gridDim.x - 1 - blockIdx.x,
+            [&](const VectorsTask& task, std::int64_t block, std::byte* memory) {
+              if (is_fp64(task)) {
+                sum_vectors<double>(task, block, NormSummation<double>{task, tasks.found_norms}, memory);
+              } else {
+                sum_vectors<float>(task, block, NormSummation<float>{task, tasks.found_norms}, memory);
+              }
+            });
+}
+
+// Ranges, norms that give scales alone, and sums from which rounding errors follow, in one read. Norms that
+// also prove a product take a second read (find_norms).
+extern "C" __global__ void __launch_bounds__(vectors_threads)
+    find_scaling_norms(const __grid_constant__ VectorsTasks tasks) {
+  begin_dependent_kernel();
+  if (is_zero(tasks.alpha)) return;
+  with_task(tasks, blockIdx.x, [](const VectorsTask& task, std::int64_t block, std::byte* memory) {
+    sum_vectors<double>(task, block, ScalingNormSummation{task}, memory);
+  });
 }
 
 }  // namespace kintsugi::core::cuda

@@ -5,27 +5,50 @@
 
 #include "arith/host_device.hpp"
 #include "arith/residue/rounding_errors.hpp"
-#include "engines/cuda/select/alpha.hpp"
+#include "engines/cuda/split/split_task.hpp"
 #include "engines/cuda/step_data.hpp"
 
 namespace kintsugi::core::cuda {
 
-// Parameters for one operand. Pointers to data of batch items point to the launch's first item. The grid's
-// second extent counts the items.
-struct RangesTask {
+// Vectors of one operand whose ranges, norms or rounding errors are found. Pointers to data of batch items
+// point to the launch's first item. The grid's second extent counts the items.
+struct VectorsTask {
   DeviceMatrix matrix;
   std::int64_t item = 0;
+  // These start with vector `first`.
   VectorRange* ranges = nullptr;
-  VectorNorm* norms = nullptr;             // nullptr: find_ranges finds no depths
+  VectorNorm* norms = nullptr;             // nullptr: no step needs norms
   VectorMagnitudes* magnitudes = nullptr;  // nullptr: they are not needed
-  std::int64_t blocks = 0;                 // thread blocks per item
+  RoundingErrors* errors = nullptr;        // for find_rounding_errors
+  std::int64_t item_vectors = 0;           // number of ranges, and of norms, per item
+  std::int64_t first = 0;
+  std::int64_t vectors = 0;
+  // A long vector is divided if its parts are needed to fill the device. Each part adds to sums in the memory
+  // of the vector's range or norm, which begin_parts has cleared and end_parts completes.
+  std::int64_t parts_per_vector = 1;
+  std::int64_t part_length = 0;    // elements
+  std::int64_t blocks = 0;         // thread blocks that read the operand, per item
+  std::int64_t vector_blocks = 0;  // thread blocks of begin_parts and end_parts, per item
+  bool finds_depth = false;
+  std::int32_t top_exponent = 0;  // top_exponent and sum_bits of the rule whose proof a vector's norm may
+  std::int32_t sum_bits = 0;      // rule out
 };
 
 // The grid's first extent has the thread blocks of the first operand, then those of the second.
-struct RangesTasks {
-  RangesTask task[2];
+struct VectorsTasks {
+  VectorsTask task[2];
   Alpha alpha;
+  DeviceCondition condition;  // of find_rounding_errors
+  NormFindings found_norms;   // of find_norms and end_parts
+  bool of_norms = false;      // begin_parts and end_parts: of sums for norms, else for ranges
 };
+
+inline constexpr std::int64_t vectors_threads = 256;  // per thread block of all these kernels
+// Along k a warp sums a vector, or a part of one. Across k a thread block sums a strip: as many adjacent
+// vectors as 128 bytes hold elements, or a part of them.
+inline constexpr std::int64_t part_along_k = 4096;  // elements; a multiple of 512
+inline constexpr std::int64_t part_across = 1024;
+inline constexpr std::int64_t vectors_strip_bytes = 128;
 
 // Parameters of summarize_ranges. Thread block (x, y) reads the x-th part of the ranges of batch item y.
 struct SummaryTask {
@@ -51,10 +74,7 @@ struct SelectionTask {
   std::int64_t norm_step[2] = {1, 1};
 };
 
-// Vectors and threads per thread block of the kernels that find ranges and norms.
-inline constexpr std::int64_t ranges_vectors = 16;
-inline constexpr std::int64_t ranges_threads = 256;
-inline constexpr std::int64_t selection_threads = 512;  // threads per block of the other kernels
+inline constexpr std::int64_t selection_threads = 512;  // threads per block of the kernels that select
 
 // Threads per block of find_complex_norms, which stay on an SM each, and elements that they copy at once.
 inline constexpr int complex_norms_threads = 512;
@@ -73,27 +93,10 @@ static_assert(complex_norms_strip == 1 << 2);
 
 // Parameters of find_complex_norms.
 struct ComplexNormsTasks {
-  RangesTasks ranges;               // `blocks` counts the work items of a batch item
+  VectorsTasks vectors;             // `blocks` counts the work items of a batch item
   std::int32_t width_bits[2] = {};  // log2 of the vectors of each task's work items
   std::uint32_t work_items = 0;     // of all batch items
   std::int32_t kept_chunks = 0;     // chunks of a work item for which there is shared memory
-};
-
-// Parameters for one operand of one batch item.
-struct RoundingErrorsTask {
-  DeviceMatrix matrix;
-  std::int64_t item = 0;
-  const VectorRange* ranges = nullptr;     // ranges of all vectors of the operand, with their scales
-  VectorMagnitudes* magnitudes = nullptr;  // nullptr: neither norms nor splits have found sums
-  RoundingErrors* errors = nullptr;        // of all vectors of the operand
-  std::int64_t first = 0;                  // first vector whose errors are found
-  std::int64_t blocks = 0;                 // thread blocks; each of them has ranges_vectors vectors
-};
-
-// The grid has the thread blocks of the first operand, then those of the second.
-struct RoundingErrorsTasks {
-  RoundingErrorsTask task[2];
-  DeviceCondition condition;
 };
 
 }  // namespace kintsugi::core::cuda

@@ -36,21 +36,33 @@ struct RoundingErrorsSum {
   }
 };
 
-// Summation (vector_sums.cuh) that finds rounding errors.
-struct RoundingErrorsOfVector {
-  const RoundingErrorsTask& task;
+__device__ void add_over_lanes(RoundingErrorsSum& sum, unsigned lane_bits) {
+  for (unsigned lane = 1; lane < 32; lane <<= 1) {
+    if ((lane_bits & lane) == 0) continue;
+    sum.errors += __shfl_xor_sync(~0U, sum.errors, lane);
+    sum.magnitudes += __shfl_xor_sync(~0U, sum.magnitudes, lane);
+  }
+}
+
+// Summation (vector_sums.cuh) that finds rounding errors of whole vectors.
+struct RoundingErrorsSummation {
+  const VectorsTask& task;
+
+  using Sum = RoundingErrorsSum;
+  static constexpr int max_adjacent = 0;
 
   // Returns an empty sum with the scale that the split has given the vector.
   __device__ RoundingErrorsSum begin(std::int64_t vector) const {
     const VectorRange& range = task.ranges[vector];
     return {two_factors((range.flags & VectorRange::all_zero) != 0 ? 0 : range.scale)};
   }
-  __device__ static void add_over_lanes(RoundingErrorsSum& sum, unsigned lane_bits) {
-    for (unsigned lane = 1; lane < 32; lane <<= 1) {
-      if ((lane_bits & lane) == 0) continue;
-      sum.errors += __shfl_xor_sync(~0U, sum.errors, lane);
-      sum.magnitudes += __shfl_xor_sync(~0U, sum.magnitudes, lane);
-    }
+  template <class T, int count>
+  __device__ static void add(Sum& sum, const T (&x)[count]) {
+    sum.add(x);
+  }
+  template <class T>
+  __device__ static void add_each(Sum (&sums)[1], const T (&x)[1]) {
+    sums[0].add(x);
   }
   __device__ void end(std::int64_t vector, const RoundingErrorsSum& sum) const {
     task.errors[vector] = {sum.errors, sum.magnitudes, largest_integer(task.ranges[vector])};
@@ -60,14 +72,15 @@ struct RoundingErrorsOfVector {
 // Finds rounding errors of the thread block's vectors from the sums of their splits, and begins these sums
 // anew for the next split. Returns false and does nothing if the split has found none. All threads must call
 // it together.
-__device__ bool find_from_magnitudes(const RoundingErrorsTask& task, std::int64_t first_vector) {
-  const std::int64_t vectors = task.matrix.vectors();
-  if (task.magnitudes == nullptr || first_vector >= vectors) return false;
-  const bool is_known =
-      task.magnitudes[first_vector].summed != 0 && task.magnitudes[first_vector].counted != 0;
+template <class T>
+__device__ bool find_from_magnitudes(const VectorsTask& task, std::int64_t block) {
+  const std::int64_t count = vector_sums::vectors_of_block<T>(task);
+  const std::int64_t first = block * count;
+  if (task.magnitudes == nullptr || first >= task.vectors) return false;
+  const bool is_known = task.magnitudes[first].summed != 0 && task.magnitudes[first].counted != 0;
   __syncthreads();
-  const std::int64_t vector = first_vector + threadIdx.x;
-  if (is_known && threadIdx.x < ranges_vectors && vector < vectors) {
+  const std::int64_t vector = first + threadIdx.x;
+  if (is_known && threadIdx.x < count && vector < task.vectors) {
     VectorMagnitudes& magnitudes = task.magnitudes[vector];
     task.errors[vector] = rounding_errors(magnitudes, task.ranges[vector], task.matrix.length());
     magnitudes.errors = 0;
@@ -76,23 +89,25 @@ __device__ bool find_from_magnitudes(const RoundingErrorsTask& task, std::int64_
   return is_known;
 }
 
+template <class T>
+__device__ void find_errors(const VectorsTask& task, std::int64_t block, std::byte* memory) {
+  if (!find_from_magnitudes<T>(task, block))
+    sum_vectors<T>(task, block, RoundingErrorsSummation{task}, memory);
+}
+
 }  // namespace
 
-extern "C" __global__ void __launch_bounds__(ranges_threads)
-    find_rounding_errors(const __grid_constant__ RoundingErrorsTasks tasks) {
+extern "C" __global__ void __launch_bounds__(vectors_threads)
+    find_rounding_errors(const __grid_constant__ VectorsTasks tasks) {
   const DeviceCondition& condition = tasks.condition;
   if (condition.selection != nullptr && condition.selection->candidate != condition.candidate) return;
-  const bool is_of_second_task = blockIdx.x >= tasks.task[0].blocks;
-  const RoundingErrorsTask& task = tasks.task[is_of_second_task ? 1 : 0];
-  const std::int64_t block = blockIdx.x - (is_of_second_task ? tasks.task[0].blocks : 0);  // in the task
-  const std::int64_t first_vector = task.first + block * ranges_vectors;
-  if (find_from_magnitudes(task, first_vector)) return;
-  const bool is_fp64 = task.matrix.type == ElementType::f64 || task.matrix.type == ElementType::c64;
-  if (is_fp64) {
-    sum_vectors<double>(task.matrix, task.item, first_vector, RoundingErrorsOfVector{task});
-  } else {
-    sum_vectors<float>(task.matrix, task.item, first_vector, RoundingErrorsOfVector{task});
-  }
+  with_task(tasks, blockIdx.x, [](const VectorsTask& task, std::int64_t block, std::byte* memory) {
+    if (is_fp64(task)) {
+      find_errors<double>(task, block, memory);
+    } else {
+      find_errors<float>(task, block, memory);
+    }
+  });
 }
 
 }  // namespace kintsugi::core::cuda

@@ -1,7 +1,5 @@
 // Kernels that select the candidate of each batch item. Since the selection is made on the device, the host
 // need not wait for the ranges.
-#include <type_traits>
-
 #include "engines/cuda/ptx/barriers.cuh"
 #include "engines/cuda/ptx/griddepcontrol.cuh"
 #include "engines/cuda/ptx/shared_memory.cuh"
@@ -12,15 +10,10 @@ namespace kintsugi::core::cuda {
 
 namespace {
 
-// Most candidates of a chain: DeviceCandidates or NormCandidates.
-template <class Chain>
-constexpr int max_candidates = std::extent_v<decltype(Chain::acceptances)>;
-
 // Extremes of one operand's ranges and norms. All of them are maxima of integers, which one instruction finds
 // over a warp. Numbers whose minimum is wanted are negative.
-template <class Chain>
 struct SideExtremes {
-  static constexpr int candidates = max_candidates<Chain>;
+  static constexpr int candidates = NormCandidates::max_candidates;
 
   enum Index : int { dynamic_range, largest, smallest, special, elements, depth, counted, mean, grid };
   static constexpr int count = grid + candidates;
@@ -55,7 +48,7 @@ struct SideExtremes {
     raise(elements, -range.elements);
     raise(depth, range.depth);
   }
-  __device__ void add(const VectorNorm& norm, const Chain& chain, const NormTerms& terms) {
+  __device__ void add(const VectorNorm& norm, const NormCandidates& chain, const NormTerms& terms) {
     std::int32_t tops[candidates];
 #pragma unroll
     for (int c = 0; c < candidates; ++c)
@@ -70,10 +63,7 @@ struct SideExtremes {
 };
 
 // Extremes of one operand in shared memory.
-template <class Chain>
 struct StoredExtremes {
-  using SideExtremes = SideExtremes<Chain>;
-
   int maxima[SideExtremes::count];
 
   __device__ RangeSummary summary() const {
@@ -111,9 +101,7 @@ __device__ int block_of_item() {
 
 // Sets the extremes to those of no vectors, after all threads have read the last ones. Arrives at the
 // cluster's barrier, at which merge_blocks() waits.
-template <class Chain>
-__device__ void clear(StoredExtremes<Chain> (&stored)[2], std::int64_t length) {
-  using SideExtremes = SideExtremes<Chain>;
+__device__ void clear(StoredExtremes (&stored)[2], std::int64_t length) {
   const int thread = static_cast<int>(threadIdx.x);
   __syncthreads();
   if (thread < 2 * SideExtremes::count)
@@ -127,15 +115,14 @@ __device__ void clear(StoredExtremes<Chain> (&stored)[2], std::int64_t length) {
 
 // Merges the extremes of all thread blocks of the item, so that each block has the item's, after all blocks
 // have called clear().
-template <class Chain>
-__device__ void merge_blocks(StoredExtremes<Chain> (&stored)[2]) {
+__device__ void merge_blocks(StoredExtremes (&stored)[2]) {
 #if __CUDA_ARCH__ >= 900
   const int blocks = cluster_size();
   if (blocks == 1) return;
   cluster_wait();
-  constexpr int numbers = 2 * SideExtremes<Chain>::count;
+  constexpr int numbers = 2 * SideExtremes::count;
   for (int i = static_cast<int>(threadIdx.x); i < blocks * numbers; i += selection_threads) {
-    int* number = &stored[i % numbers / SideExtremes<Chain>::count].maxima[i % SideExtremes<Chain>::count];
+    int* number = &stored[i % numbers / SideExtremes::count].maxima[i % SideExtremes::count];
     asm volatile("red.relaxed.cluster.shared::cluster.max.s32 [%0], %1;" ::"r"(
                      map_to_block(shared_address(number), static_cast<unsigned>(i / numbers))),
                  "r"(*number)
@@ -149,33 +136,20 @@ __device__ void merge_blocks(StoredExtremes<Chain> (&stored)[2]) {
 // Finds the extremes of both operands. The first half of the threads visits the vectors of A, the second half
 // those of B; `side` is the operand of this thread's half. Returns, for all threads, the terms that the least
 // numbers of counted elements give. The extremes are the product's if these are `terms`.
-template <class Chain>
-__device__ NormTerms find_extremes(const SelectionTask& task, const Chain& chain, const SelectionSide& side,
-                                   const NormTerms& terms, StoredExtremes<Chain> (&stored)[2]) {
-  using SideExtremes = SideExtremes<Chain>;
+__device__ NormTerms find_extremes(const SelectionTask& task, const NormCandidates& chain,
+                                   const SelectionSide& side, const NormTerms& terms,
+                                   StoredExtremes (&stored)[2]) {
   constexpr int threads_of_side = selection_threads / 2;
   const int thread = static_cast<int>(threadIdx.x);
   clear(stored, task.length);
   SideExtremes extremes(task.length);
   const std::int64_t step = blocks_of_item() * threads_of_side * side.norm_step;
   std::int64_t v = (block_of_item() * threads_of_side + thread % threads_of_side) * side.norm_step;
-  VectorRange range;
-  VectorNorm norm;
-  if (v < side.vectors) {
-    range = side.ranges[v];
-    norm = side.norms[v];
-  }
 #pragma unroll 1
-  while (v < side.vectors) {
-    const VectorRange current_range = range;
-    const VectorNorm current_norm = norm;
-    v += step;
-    if (v < side.vectors) {  // loads the next vector while it adds this one
-      range = side.ranges[v];
-      norm = side.norms[v];
-    }
-    extremes.add(current_range);
-    if (current_range.flags == 0) extremes.add(current_norm, chain, terms);
+  for (; v < side.vectors; v += step) {
+    const VectorRange range = side.ranges[v];
+    extremes.add(range);
+    if (range.flags == 0) extremes.add(side.norms[v], chain, terms);
   }
 #pragma unroll
   for (int i = 0; i < SideExtremes::count; ++i) {
@@ -191,11 +165,10 @@ __device__ NormTerms find_extremes(const SelectionTask& task, const Chain& chain
 // Finds the summaries of both operands' ranges, and returns a bit for each candidate that norms prove. Each
 // lane of the first warp tests one candidate, and the bits are complete in this warp. Few operands have
 // vectors with zeros. So the extremes are first found as if there were none, and again if there are.
-template <class Chain>
-__device__ unsigned summarize_and_prove(const SelectionTask& task, const Chain& chain,
+__device__ unsigned summarize_and_prove(const SelectionTask& task, const NormCandidates& chain,
                                         const SelectionSide& side, DeviceSelection& selection) {
-  constexpr int candidates = max_candidates<Chain>;
-  __shared__ StoredExtremes<Chain> stored[2];
+  constexpr int candidates = NormCandidates::max_candidates;
+  __shared__ StoredExtremes stored[2];
   NormTerms terms{task.length, task.length};
 #pragma unroll 1
   for (;;) {
@@ -215,22 +188,20 @@ __device__ unsigned summarize_and_prove(const SelectionTask& task, const Chain& 
 __device__ VectorRange no_range{.flags = 0};
 __device__ VectorNorm no_norm{};
 
-// Returns the first candidate that accepts the operands, of which norms prove those in `proved`.
-__device__ std::int32_t first_of_chain(const DeviceCandidates& chain, const SelectionTask& task,
+// Returns the first candidate that accepts the operands, of which norms prove those in `proved`. A chain
+// whose candidates are all accepted by norms has no other acceptances.
+__device__ std::int32_t first_of_chain(const SelectionTask& task, const NormCandidates& chain,
                                        const DeviceSelection& selection, unsigned proved) {
-  return first_candidate(chain, selection.a, selection.b, task.length, proved);
-}
-__device__ std::int32_t first_of_chain(const NormCandidates& chain, const SelectionTask&,
-                                       const DeviceSelection&, unsigned proved) {
-  return __ffs(static_cast<int>(proved | 1U << chain.count)) - 1;
+  if (task.candidates.count == 0) return __ffs(static_cast<int>(proved | 1U << chain.count)) - 1;
+  return first_candidate(task.candidates, selection.a, selection.b, task.length, proved);
 }
 
 // Sets the selection's candidate and summaries by norms. They are complete in thread 0.
 //
 // The instructions run once, and fetching them takes longer than executing them. So they run twice: first on
 // a vector of no operand, while the kernels before this one still work, and then on the operands.
-template <class Chain>
-__device__ void select_by_norms(const SelectionTask& task, const Chain& chain, DeviceSelection& selection) {
+__device__ void select_by_norms(const SelectionTask& task, const NormCandidates& chain,
+                                DeviceSelection& selection) {
   constexpr int last_pass = 1;
   const int item = static_cast<int>(blockIdx.x) / blocks_of_item();
   const int side = threadIdx.x < selection_threads / 2 ? 0 : 1;
@@ -246,7 +217,7 @@ __device__ void select_by_norms(const SelectionTask& task, const Chain& chain, D
       vectors = {task, side, item};
     }
     const unsigned proved = summarize_and_prove(task, chain, vectors, selection);
-    selection.candidate = first_of_chain(chain, task, selection, proved);
+    selection.candidate = first_of_chain(task, chain, selection, proved);
   }
 }
 
@@ -310,21 +281,18 @@ extern "C" __global__ void __launch_bounds__(selection_threads)
 }
 
 extern "C" __global__ void __launch_bounds__(selection_threads, 2)
-    select_candidate_by_norms(const __grid_constant__ SelectionTask task) {
+    select_candidate_by_norms(const __grid_constant__ SelectionTask task,
+                              const __grid_constant__ NormCandidates chain) {
   launch_dependents();
   DeviceSelection selection;
-  select_by_norms(task, task.candidates, selection);
-  if (threadIdx.x == 0 && block_of_item() == 0) store(task, blockIdx.x / blocks_of_item(), selection);
-}
-
-extern "C" __global__ void __launch_bounds__(selection_threads, 2)
-    select_moduli_by_norms(const __grid_constant__ SelectionTask task,
-                           const __grid_constant__ NormCandidates candidates) {
-  launch_dependents();
-  DeviceSelection selection;
-  select_by_norms(task, candidates, selection);
-  if (threadIdx.x == 0 && block_of_item() == 0)
-    store_in_long_report(task, blockIdx.x / blocks_of_item(), selection);
+  select_by_norms(task, chain, selection);
+  if (threadIdx.x != 0 || block_of_item() != 0) return;
+  const std::int64_t item = blockIdx.x / blocks_of_item();
+  if (task.candidates.count > 0) {
+    store(task, item, selection);
+  } else {
+    store_in_long_report(task, item, selection);
+  }
 }
 
 }  // namespace kintsugi::core::cuda

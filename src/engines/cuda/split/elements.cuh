@@ -1,14 +1,278 @@
-// Slices of a few elements of one vector, for every ElementKind.
+// Slices of a few elements of one vector, for every ElementKind: of single elements by any rule; one-byte
+// slices (rounded residuals, digits of a grid, residues); and floating-point slices. VectorWriter selects
+// among them.
 #pragma once
 
 #include <type_traits>
+#include <utility>
 
-#include "engines/cuda/common/any_element.cuh"
 #include "engines/cuda/common/operands.cuh"
-#include "engines/cuda/split/byte_elements.cuh"
-#include "engines/cuda/split/scaling.hpp"
+#include "engines/cuda/split/integer_elements.hpp"
+#include "engines/cuda/split/scaling.cuh"
+#include "engines/cuda/split/split_task.hpp"
 
 namespace kintsugi::core::cuda {
+
+// Splits of single elements by any rule, and stores of slices.
+
+// Constants of the moduli in constant memory. The host has tables of its own.
+struct ModulusTable {
+  FloatModulus float_moduli[max_moduli];
+  WideFloatModulus wide_moduli[max_moduli];
+  std::int32_t modulus[max_moduli];
+  double inverse[max_moduli];
+  double limbs[max_moduli][max_limbs];
+};
+
+static __constant__ constexpr ModulusTable modulus_table = [] {
+  ModulusTable table{};
+  for (int t = 0; t < max_moduli; ++t) {
+    table.float_moduli[t] = float_modulus(byte_modulus(moduli[t]));
+    table.wide_moduli[t] = wide_float_modulus(byte_modulus(moduli[t]));
+    table.modulus[t] = moduli[t];
+    table.inverse[t] = 1.0 / moduli[t];
+    for (int l = 0; l < max_limbs; ++l) table.limbs[t][l] = residue_detail::limb_residues[t][l];
+  }
+  return table;
+}();
+
+// split_into_residues() with tables in constant memory.
+template <class Store>
+__device__ void split_into_any_residues(const SplitRule& rule, double x, int scale, Store&& store) {
+  const int limb_count = limbs_of(rule.top_exponent + 1);
+  const TwoFactors factors = two_factors(scale);
+  double integer = nearest_integer(x * factors.first * factors.second);
+  double limbs[max_limbs] = {};
+#pragma unroll
+  for (int l = max_limbs - 1; l >= 0; --l) {
+    if (l < limb_count) limbs[l] = take_limb(integer, l);
+  }
+  for (int t = 0; t < rule.slices; ++t) {
+    double sum = 0;
+#pragma unroll
+    for (int l = 0; l < max_limbs; ++l) sum += limbs[l] * modulus_table.limbs[t][l];
+    const std::int32_t residue = small_residue(sum, modulus_table.modulus[t], modulus_table.inverse[t]);
+    store(t, static_cast<std::uint64_t>(residue) & 0xffU);
+  }
+}
+
+// split_element(), compiled only for the rules that kernels of this kind have.
+template <ElementKind kind, class Store>
+__device__ void split_any(const SplitRule& rule, double x, int scale, Store&& store) {
+  if constexpr (kind == ElementKind::digits) return split_into_digits(rule, x, scale, store);
+  if constexpr (kind == ElementKind::residues || kind == ElementKind::residues_by_norms ||
+                kind == ElementKind::wide_residues)
+    return split_into_any_residues(rule, x, scale, store);
+  if constexpr (kind != ElementKind::by_rule) return split_into_residuals(rule, x, scale, store);
+  switch (rule.kind) {
+    case SplitKind::rounded_residuals: return split_into_residuals(rule, x, scale, store);
+    case SplitKind::grid_digits: return split_into_digits(rule, x, scale, store);
+    case SplitKind::magnitude:
+      return store(0, static_cast<std::uint64_t>(times_power_of_two(x < 0 ? -x : x, scale)));
+    case SplitKind::magnitude_above: return store(0, magnitude_above(x, scale));
+    case SplitKind::residues: return split_into_any_residues(rule, x, scale, store);
+    case SplitKind::successive:
+    case SplitKind::tiles: return;
+  }
+}
+
+// Stores the lowest `bytes` bytes of a bit pattern.
+__device__ inline void store_pattern(std::byte* target, int bytes, std::uint64_t pattern) {
+  switch (bytes) {
+    case 1: *reinterpret_cast<std::uint8_t*>(target) = static_cast<std::uint8_t>(pattern); return;
+    case 2: *reinterpret_cast<std::uint16_t*>(target) = static_cast<std::uint16_t>(pattern); return;
+    case 4: *reinterpret_cast<std::uint32_t*>(target) = static_cast<std::uint32_t>(pattern); return;
+    default: *reinterpret_cast<std::uint64_t*>(target) = pattern;
+  }
+}
+
+// Address of the slices of the thread block's batch item.
+__device__ inline std::byte* slices_of(const SplitTask& task) {
+  return task.slices + item_of_block() * task.item_bytes;
+}
+
+// Writes an element's slices by the functions of arith/split_rule.hpp. It is not inlined, since few elements
+// need it.
+template <ElementKind kind>
+__device__ __noinline__ void write_any(const SplitTask& task, int scale, double x, std::int64_t offset) {
+  const SplitRule rule = fitted_rule_of(task, kind);
+  const int bytes = task.format.storage_bytes;
+  const double finite = x - x == 0 ? x : 0.0;
+  split_any<kind>(rule, finite, scale, [&](int s, std::uint64_t pattern) {
+    store_pattern(slices_of(task) + (s * task.slice_stride + offset) * bytes, bytes, pattern);
+  });
+}
+
+// Stores words with the widest stores that their number allows. `target` must be aligned to them.
+template <int words>
+__device__ void store_words(std::byte* target, const std::uint32_t (&w)[words]) {
+  if constexpr (words == 1) {
+    *reinterpret_cast<std::uint32_t*>(target) = w[0];
+  } else if constexpr (words == 2) {
+    *reinterpret_cast<uint2*>(target) = make_uint2(w[0], w[1]);
+  } else {
+#pragma unroll
+    for (int i = 0; i < words; i += 4)
+      reinterpret_cast<uint4*>(target)[i / 4] = make_uint4(w[i], w[i + 1], w[i + 2], w[i + 3]);
+  }
+}
+
+// One-byte slices. `offset` is the index of the first element in each slice.
+
+// Returns a word of the low bytes of four integers.
+__device__ inline std::uint32_t low_bytes(const std::uint32_t (&integers)[4]) {
+  const std::uint32_t low = __byte_perm(integers[0], integers[1], 0x0040);
+  const std::uint32_t high = __byte_perm(integers[2], integers[3], 0x0040);
+  return __byte_perm(low, high, 0x5410);
+}
+
+// Stores the low byte of each integer. Four of these bytes are stored as one word.
+template <int count>
+__device__ void store_bytes(std::byte* target, const std::uint32_t (&integers)[count]) {
+  std::uint32_t words[count / 4];
+#pragma unroll
+  for (int i = 0; i < count / 4; ++i) {
+    const std::uint32_t low = __byte_perm(integers[4 * i], integers[4 * i + 1], 0x0040);
+    const std::uint32_t high = __byte_perm(integers[4 * i + 2], integers[4 * i + 3], 0x0040);
+    words[i] = __byte_perm(low, high, 0x5410);
+  }
+  store_words(target, words);
+}
+
+// Writes slices of rounded residuals. Nothing saturates, because |x 2^scale| < 127, and a residual is at most
+// 1/2 before it is scaled. FP32 may drop bits of x; they are far below the last slice.
+template <int count>
+__device__ void write_quantised(const SplitTask& task, const Scaling& scaling, const float (&x)[count],
+                                std::int64_t offset) {
+  const float residual_factor = static_cast<float>(power_of_two(task.rule.residual_exponent));
+  const auto first_factor = static_cast<float>(scaling.first);
+  const auto second_factor = static_cast<float>(scaling.second);
+  float residual[count];
+#pragma unroll
+  for (int i = 0; i < count; ++i) residual[i] = x[i] * first_factor * second_factor;
+  std::byte* target = slices_of(task) + offset;
+  for (int s = 0; s < task.rule.slices; ++s) {
+    constexpr float units = 0x1.8p23F;  // x + units has the integer nearest to x in its low bits
+    std::uint32_t integers[count];
+#pragma unroll
+    for (int i = 0; i < count; ++i) {
+      const float rounded = residual[i] + units;
+      integers[i] = __float_as_uint(rounded);
+      residual[i] = (residual[i] - (rounded - units)) * residual_factor;
+    }
+    store_bytes(target, integers);
+    target += task.slice_stride;
+  }
+}
+
+// Sets digits[i] to the digits of the integer nearest to the scaled x[i].
+template <class Source, int count>
+__device__ void to_digits(const Scaling& scaling, const Source (&x)[count], ByteDigits (&digits)[count]) {
+#pragma unroll
+  for (int i = 0; i < count; ++i) {
+    const double scaled = static_cast<double>(x[i]) * scaling.first * scaling.second;
+    digits[i] = balanced_digits(__double2ll_rn(scaled));
+  }
+}
+
+// Writes slices of digits. The last slice is written first, since it has the least significant digits.
+template <class Source, int count>
+__device__ void write_digits(const SplitTask& task, const Scaling& scaling, const Source (&x)[count],
+                             std::int64_t offset) {
+  ByteDigits digits[count];
+  to_digits(scaling, x, digits);
+  std::byte* target = slices_of(task) + offset + (task.rule.slices - 1) * task.slice_stride;
+  for (int s = task.rule.slices - 1; s >= 0; --s) {
+    std::uint32_t integers[count];
+#pragma unroll
+    for (int i = 0; i < count; ++i) {
+      integers[i] = digits[i].low;
+      digits[i].low = __funnelshift_r(digits[i].low, digits[i].high, 8);
+      digits[i].high >>= 8;
+    }
+    store_bytes(target, integers);
+    target -= task.slice_stride;
+  }
+}
+
+// Adds the elements' rounding errors to `errors`.
+template <class Source, int count>
+__device__ void to_digits(const Scaling& scaling, const Source (&x)[count], WideByteDigits (&digits)[count],
+                          double& errors) {
+#pragma unroll
+  for (int i = 0; i < count; ++i)
+    digits[i] = nearest_digits(static_cast<double>(x[i]) * scaling.first * scaling.second, errors);
+}
+template <class Source, int count>
+__device__ void to_digits(const Scaling& scaling, const Source (&x)[count], WideByteDigits (&digits)[count]) {
+  double errors = 0;
+  to_digits(scaling, x, digits, errors);
+}
+
+// Constants of modulus t for integers with digits of type Digits. With `known_modulus` they are known when
+// the instructions are compiled.
+template <class Digits>
+__device__ auto modulus_of_digits(int t) {
+  if constexpr (std::is_same_v<Digits, ByteDigits>) {
+    return modulus_table.float_moduli[t];
+  } else {
+    return modulus_table.wide_moduli[t];
+  }
+}
+template <class Digits, int t>
+constexpr auto known_modulus() {
+  if constexpr (std::is_same_v<Digits, ByteDigits>) {
+    return float_modulus(byte_modulus(moduli[t]));
+  } else {
+    return wide_float_modulus(byte_modulus(moduli[t]));
+  }
+}
+
+// Writes slice t of residues. Its constants become part of the instructions if `modulus` is known when they
+// are compiled.
+template <class Modulus, class Digits, int count>
+__device__ __forceinline__ void write_residue(const Modulus& modulus, const Digits (&digits)[count],
+                                              std::byte* target) {
+  std::uint32_t integers[count];
+#pragma unroll
+  for (int i = 0; i < count; ++i) integers[i] = byte_residue(digits[i], modulus);
+  store_bytes(target, integers);
+}
+
+// Number of slices whose constants are part of the instructions: all that FP64 results need.
+template <class Digits>
+inline constexpr int unrolled_residues = std::is_same_v<Digits, ByteDigits> ? 16 : 19;
+
+// Writes the slices of the first `slices` of these moduli.
+template <int... moduli_index, class Digits, int count>
+__device__ __forceinline__ void write_first_residues(std::integer_sequence<int, moduli_index...>, int slices,
+                                                     std::int64_t slice_stride, const Digits (&digits)[count],
+                                                     std::byte* target) {
+  const auto write = [&]<int t>(std::integral_constant<int, t>) {
+    if (t >= slices) return false;
+    constexpr auto modulus = known_modulus<Digits, t>();
+    write_residue(modulus, digits, target);
+    target += slice_stride;
+    return true;
+  };
+  (write(std::integral_constant<int, moduli_index>{}) && ...);
+}
+
+// Writes slices of residues, which are computed from the digits of the elements' integers.
+template <class Digits, class Source, int count>
+__device__ void write_residues(const SplitTask& task, const Scaling& scaling, const Source (&x)[count],
+                               std::int64_t offset) {
+  constexpr int unrolled = unrolled_residues<Digits>;
+  Digits digits[count];
+  to_digits(scaling, x, digits);
+  std::byte* target = slices_of(task) + offset;
+  write_first_residues(std::make_integer_sequence<int, unrolled>{}, task.rule.slices, task.slice_stride,
+                       digits, target);
+  target += unrolled * task.slice_stride;
+#pragma unroll 1
+  for (int t = unrolled; t < task.rule.slices; ++t, target += task.slice_stride)
+    write_residue(modulus_of_digits<Digits>(t), digits, target);
+}
 
 // A few elements of a contiguous vector in registers, which a thread reads at once.
 
@@ -204,7 +468,7 @@ class VectorWriter {
       for (int i = 0; i < count; ++i) write_element(elements[i * step], first + i);
       return;
     }
-    if constexpr (kind != ElementKind::any) {
+    if constexpr (kind != ElementKind::by_rule) {
       Source x[count];
       load<count, step, aligned>(elements, x);
       write_plain(x, first);
@@ -212,7 +476,7 @@ class VectorWriter {
   }
 
   // True if write_plain() may write the vector's elements. Otherwise write_element() must be used.
-  __device__ bool is_plain() const { return kind != ElementKind::any && scaling_.plain; }
+  __device__ bool is_plain() const { return kind != ElementKind::by_rule && scaling_.plain; }
 
   __device__ void write_element(double x, std::int64_t element) const {
     write_any<kind>(task_, scaling_.scale, x, offset_of(element));
@@ -258,6 +522,33 @@ class VectorWriter {
   std::int32_t vector_;  // 32 bits: slices of more vectors exceed any memory
   FloatingSplit split_;  // used if `floating`
 };
+
+// Calls write(kind) with the kind of the task's elements, which is one of `kinds`, as a constant.
+template <ElementKind... kinds, class Write>
+__device__ void with_kind(const SplitTask& task, const Write& write) {
+  const auto write_as = [&]<ElementKind kind>() {
+    if (task.kind == kind) write(std::integral_constant<ElementKind, kind>{});
+    return task.kind == kind;
+  };
+  (write_as.template operator()<kinds>() || ...);
+}
+
+// Kind of the task's elements in a kernel of `kind`.
+template <ElementKind kind>
+__device__ ElementKind kind_of(const SplitTask& task) {
+  if constexpr (kind == ElementKind::other) return task.kind;
+  return kind;
+}
+
+// Calls write(kind) with the kind of the task's elements as a constant, in a kernel of `kind`.
+template <ElementKind kind, class Write>
+__device__ void with_kind_of(const SplitTask& task, const Write& write) {
+  if constexpr (kind == ElementKind::other) {
+    with_kind<ElementKind::tf32, ElementKind::quantised, ElementKind::digits>(task, write);
+  } else {
+    write(std::integral_constant<ElementKind, kind>{});
+  }
+}
 
 // Writes `count` zeros of padding to each slice, from `offset` on.
 template <int count>

@@ -4,9 +4,7 @@
 #pragma once
 
 #include "engines/cuda/common/operands.cuh"
-#include "engines/cuda/select/finish_range.cuh"
-#include "engines/cuda/select/head_sums.cuh"
-#include "engines/cuda/select/norm_sums.cuh"
+#include "engines/cuda/select/sums.cuh"
 #include "engines/cuda/split/elements.cuh"
 
 namespace kintsugi::core::cuda {
@@ -29,14 +27,21 @@ __device__ inline void await_copies_before(int groups) {
   }
 }
 
-// Copies the vector to shared memory, with zeros after its end. The thread starts all of its copies before it
-// waits. Copies are committed in groups of chunks_of_group.
-template <class Source>
-__device__ void start_loading_vector(const Source* source, const SplitTask& task, int thread, Source* row) {
+// Part of a vector that threads hold; a SplitTask describes a whole vector by the same names.
+struct RowPart {
+  std::int64_t length;         // elements of the operand
+  std::int64_t vector_stride;  // elements, those of padding included
+  std::int32_t vector_threads;
+};
+
+// Copies a vector or a part of one to shared memory, with zeros after its end. The thread starts all of its
+// copies before it waits. Copies are committed in groups of chunks_of_group.
+template <class Source, class Part>
+__device__ void start_loading_vector(const Source* source, const Part& part, int thread, Source* row) {
   constexpr int chunk = sizeof(uint4) / sizeof(Source);
-  const int stride = static_cast<int>(task.vector_stride);
-  const int length = static_cast<int>(task.length);
-  const int step = task.vector_threads * chunk;
+  const int stride = static_cast<int>(part.vector_stride);
+  const int length = static_cast<int>(part.length);
+  const int step = part.vector_threads * chunk;
   const bool aligned = reinterpret_cast<std::uintptr_t>(source) % sizeof(uint4) == 0 && length % chunk == 0;
   int p = thread * chunk;
   const auto copy = [&](int i) {
@@ -121,7 +126,7 @@ __device__ void find_scaling(const SplitTask& task, int vector, int thread, cons
   const bool exists = vector < task.vectors;
   if (exists) visit_vector(task, thread, row, [&](const auto& x) { sum.add(x); });
   sum = whole_sum(task, thread, sum);
-  if (exists && thread == 0) scaling = finish_range(task, kind, vector, sum.range());
+  if (exists && thread == 0) scaling = finish_range(task, kind_of<kind>(task), vector, sum.range());
 }
 
 // find_scaling() by the vector's norm, which this function finds as well, whatever the elements are.
@@ -244,7 +249,8 @@ __device__ void split_rows(const SplitTask& task, std::int64_t block) {
   }
   __syncthreads();
   if (exists) {
-    rows::write_vector<kind>(task, scalings[v], vector, thread, row);
+    with_kind_of<kind>(
+        task, [&](auto known) { rows::write_vector<known>(task, scalings[v], vector, thread, row); });
   } else {
     rows::clear_vector(task, vector, thread);
   }

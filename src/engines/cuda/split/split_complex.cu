@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "engines/cuda/ptx/griddepcontrol.cuh"
-#include "engines/cuda/select/finish_range.cuh"
 #include "engines/cuda/split/elements.cuh"
 #include "engines/cuda/split/integer_elements.hpp"
 #include "engines/cuda/split/split_task.hpp"
@@ -169,15 +168,15 @@ __device__ void read_digits(const Tile<Source>& tile, int v, int p, const Device
 // Finds the scalings of a tile's rows or columns of complex elements. Stores their scales in the ranges of
 // all real vectors that stand for them (base/embedding.hpp), if they begin in the tile. The function is not
 // inlined, since few tiles need it.
-__device__ __noinline__ void find_scalings(const SplitTask& task, ElementKind kind, const TilePosition& tile,
+__device__ __noinline__ void find_scalings(const SplitTask& task, const TilePosition& tile,
                                            Scaling* scalings) {
   const int v = static_cast<int>(threadIdx.x);
   const std::int64_t vector = tile.vector + v;
   if (v >= complex_tile_vectors || vector >= task.vectors) return;
   const std::int64_t real_vectors = task.matrix.right ? 2 : 1;
   const bool stores = tile.element == 0;
-  if (stores && real_vectors == 2) finish_range(task, kind, 2 * vector + 1, {});
-  scalings[v] = finish_range(task, kind, real_vectors * vector, {}, stores);
+  if (stores && real_vectors == 2) finish_range(task, task.kind, 2 * vector + 1, {});
+  scalings[v] = finish_range(task, task.kind, real_vectors * vector, {}, stores);
 }
 
 // Writes the slices of a modulus: two if it has a root of -1, else three. Its constants become part of the
@@ -263,13 +262,9 @@ __device__ TilePosition position_of(const SplitTask& task, std::uint32_t tile) {
 }
 
 // Splits every gridDim.x-th tile. While a tile is split, the next one is copied.
-template <class Source, class Digits>
-__device__ void split_complex(const SplitTasks& tasks, ElementKind kind) {
-  if (!begin_split(tasks)) return;
-  extern __shared__ __align__(sizeof(uint4)) unsigned char memory[];
-  auto* tiles = reinterpret_cast<Tile<Source>*>(memory);
-  __shared__ Scaling scalings[2][complex_tile_vectors];
-  const SplitTask& task = tasks.task[0];
+template <class Digits, class Source>
+__device__ void split_tiles(const SplitTask& task, Tile<Source>* tiles,
+                            Scaling (&scalings)[2][complex_tile_vectors]) {
   TilePosition tile{.vector = -1, .element = 0};
   int current = 0;
   int scaled = 0;  // index of the scalings of the present tile
@@ -285,7 +280,7 @@ __device__ void split_complex(const SplitTasks& tasks, ElementKind kind) {
       start_loading(task, next, tiles[current ^ 1]);
       if (next.vector != tile.vector) {
         next_scaled ^= 1;
-        find_scalings(task, kind, next, scalings[next_scaled]);
+        find_scalings(task, next, scalings[next_scaled]);
       }
     }
     if (tile.vector >= 0) split_tile<Digits>(task, tile, tiles[current], scalings[scaled]);
@@ -296,17 +291,30 @@ __device__ void split_complex(const SplitTasks& tasks, ElementKind kind) {
   }
 }
 
+template <class Source>
+__device__ void split_complex(const SplitTasks& tasks) {
+  if (!begin_split(tasks)) return;
+  extern __shared__ __align__(sizeof(uint4)) unsigned char memory[];
+  __shared__ Scaling scalings[2][complex_tile_vectors];
+  auto* tiles = reinterpret_cast<Tile<Source>*>(memory);
+  const SplitTask& task = tasks.task[0];
+  if (task.kind == ElementKind::wide_residues) {
+    split_tiles<WideByteDigits>(task, tiles, scalings);
+  } else {
+    split_tiles<ByteDigits>(task, tiles, scalings);
+  }
+}
+
 }  // namespace
 
-#define KINTSUGI_SPLIT_COMPLEX(Source, kind, Digits)                              \
-  extern "C" __global__ void __launch_bounds__(tile_threads, 3)                   \
-      split_complex_##Source##_##kind(const __grid_constant__ SplitTasks tasks) { \
-    split_complex<Source, Digits>(tasks, ElementKind::kind);                      \
-  }
-KINTSUGI_SPLIT_COMPLEX(float, residues, ByteDigits)
-KINTSUGI_SPLIT_COMPLEX(float, wide_residues, WideByteDigits)
-KINTSUGI_SPLIT_COMPLEX(double, residues, ByteDigits)
-KINTSUGI_SPLIT_COMPLEX(double, wide_residues, WideByteDigits)
-#undef KINTSUGI_SPLIT_COMPLEX
+extern "C" __global__ void __launch_bounds__(tile_threads, complex_tiles_blocks)
+    split_c32_tiles(const __grid_constant__ SplitTasks tasks) {
+  split_complex<float>(tasks);
+}
+
+extern "C" __global__ void __launch_bounds__(tile_threads, complex_tiles_blocks)
+    split_c64_tiles(const __grid_constant__ SplitTasks tasks) {
+  split_complex<double>(tasks);
+}
 
 }  // namespace kintsugi::core::cuda

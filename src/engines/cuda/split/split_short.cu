@@ -2,8 +2,7 @@
 // vector belong to one warp and find the vector's range by shuffles. A launch has as many thread blocks as
 // the device holds. Each loops over groups of vectors, and reads its next group while it writes slices.
 #include "engines/cuda/ptx/griddepcontrol.cuh"
-#include "engines/cuda/select/finish_range.cuh"
-#include "engines/cuda/select/norm_sums.cuh"
+#include "engines/cuda/select/sums.cuh"
 #include "engines/cuda/split/elements.cuh"
 
 namespace kintsugi::core::cuda {
@@ -159,21 +158,14 @@ __device__ void split_short(const SplitTasks& tasks) {
 
 }  // namespace
 
-#define KINTSUGI_SPLIT_SHORT(Source, kind)                                      \
+#define KINTSUGI_SPLIT_SHORT(name, Source, kind)                                \
   extern "C" __global__ void __launch_bounds__(short_threads, short_blocks)     \
-      split_short_##Source##_##kind(const __grid_constant__ SplitTasks tasks) { \
+      split_##name##_##kind##_short(const __grid_constant__ SplitTasks tasks) { \
     split_short<Source, ElementKind::kind>(tasks);                              \
   }
 
-KINTSUGI_SPLIT_SHORT(float, fp16)
-KINTSUGI_SPLIT_SHORT(float, fp16_with_depth)
-KINTSUGI_SPLIT_SHORT(float, bf16)
-KINTSUGI_SPLIT_SHORT(float, tf32)
-KINTSUGI_SPLIT_SHORT(float, quantised)
-KINTSUGI_SPLIT_SHORT(float, digits)
-KINTSUGI_SPLIT_SHORT(float, residues)
-KINTSUGI_SPLIT_SHORT(double, digits)
-KINTSUGI_SPLIT_SHORT(double, residues)
-KINTSUGI_SPLIT_SHORT(double, wide_residues)
+KINTSUGI_SPLIT_SHORT(f32, float, fp16)
+KINTSUGI_SPLIT_SHORT(f32, float, fp16_with_depth)
+KINTSUGI_SPLIT_SHORT(f32, float, bf16)
 
 }  // namespace kintsugi::core::cuda

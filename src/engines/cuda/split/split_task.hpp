@@ -4,16 +4,16 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "engines/cuda/select/alpha.hpp"
 #include "engines/cuda/select/selected_moduli.hpp"
 #include "engines/cuda/step_data.hpp"
 #include "split/slices.hpp"
 
 namespace kintsugi::core::cuda {
 
-// Method by which a kernel computes slices: by the GPU's conversions, or (`any`) by arith/split_rule.hpp.
+// Method by which slices are computed: by the GPU's conversions, or (`by_rule`) by arith/split_rule.hpp. The
+// formats of typical calls have kernels of their own; others share kernels, which follow SplitTask::kind.
 enum class ElementKind : std::uint8_t {
-  any,
+  by_rule,
   fp16,             // rounded residuals of f32
   fp16_with_depth,  // fp16; the vectors' depths are found with their ranges
   fitted,           // fp16; the batch item's fit (DeviceFit) replaces the rule's residual scale
@@ -24,6 +24,14 @@ enum class ElementKind : std::uint8_t {
   residues,           // residues of integers of magnitude up to 2^62
   residues_by_norms,  // residues, scaled by norms that the split finds
   wide_residues,      // residues of integers of magnitude up to 2^93
+  other,              // of a kernel, not of a task: tf32, quantised or digits, as SplitTask::kind says
+};
+
+// Tells kernels whether alpha is zero; operands need not be read then.
+struct Alpha {
+  const void* device = nullptr;         // address of alpha in device memory; nullptr: alpha is on the host
+  bool is_zero = false;                 // true if alpha is on the host and zero
+  ElementType type = ElementType::f32;  // type of alpha in device memory
 };
 
 // Proof that the norms found by a split may rule out.
@@ -54,10 +62,11 @@ struct SplitTask {
   std::int32_t largest_bound = 0;  // largest_fitting_bound() (scaling.hpp), for rounded residuals
   NormFindings found_norms;
   bool ranges_known = false;
-  const DeviceFit* fit = nullptr;   // replaces the rule's own residual scale
-  std::int32_t vector_threads = 0;  // threads per vector, if thread blocks hold whole vectors
-  std::int64_t part_length = 0;     // elements of a vector per thread block, if blocks hold parts
-  std::int64_t blocks = 0;          // thread blocks
+  ElementKind kind = ElementKind::by_rule;  // for kernels of several kinds
+  const DeviceFit* fit = nullptr;           // replaces the rule's own residual scale
+  std::int32_t vector_threads = 0;          // threads per vector, if thread blocks hold whole vectors
+  std::int64_t part_length = 0;             // elements of a vector per thread block, if blocks hold parts
+  std::int64_t blocks = 0;                  // thread blocks
 };
 
 // One or two splits in one launch, of equally many batch items. The grid's second extent counts the items.

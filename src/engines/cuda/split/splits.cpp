@@ -9,10 +9,8 @@
 #include "engines/cuda/device.hpp"
 #include "engines/cuda/gemm/clusters.hpp"
 #include "engines/cuda/recombine/recombine.hpp"
-#include "engines/cuda/select/alpha.hpp"
 #include "engines/cuda/select/select.hpp"
 #include "engines/cuda/split/pack_tiles.hpp"
-#include "engines/cuda/split/range_parts.hpp"
 #include "engines/cuda/split/scaling.hpp"
 #include "engines/cuda/split/split_task.hpp"
 #include "engines/cuda/split/traversal.hpp"
@@ -32,14 +30,6 @@ struct SplitCall {
 
   bool finds_norms() const { return norms.ruled_out != nullptr; }
 };
-
-// Number of threads that split one vector; 0 if thread blocks do not hold whole vectors.
-std::int32_t vector_threads(const SplitTraversal& split) {
-  if (split.traversal == Traversal::rows) return static_cast<std::int32_t>(split.row_threads());
-  if (split.traversal == Traversal::short_vectors)
-    return static_cast<std::int32_t>(threads_per_short_vector(split.stride()));
-  return 0;
-}
 
 // Parameters of a split whose traversal needs `blocks` thread blocks.
 SplitTask task_of(const SplitTraversal& traversal, std::int64_t blocks, const SplitCall& call) {
@@ -64,8 +54,9 @@ SplitTask task_of(const SplitTraversal& traversal, std::int64_t blocks, const Sp
           .largest_bound = largest_fitting_bound(*split.rule, *split.rule->format),
           .found_norms = call.norms,
           .ranges_known = split.ranges_known,
+          .kind = traversal.kind(),
           .fit = split.fit,
-          .vector_threads = vector_threads(traversal),
+          .vector_threads = static_cast<std::int32_t>(traversal.vector_threads()),
           .part_length = traversal.part_length(),
           .blocks = blocks};
 }
@@ -92,9 +83,8 @@ void launch_items(const Queue& queue, const KernelName& kernel, const Extent& gr
 // Launches splits of equally many batch items, with thread blocks in the order of `splits`. The traversal of
 // the first split selects the kernel. So all splits must have the same traversal, with one exception: the
 // first may go by columns and the second by rows, because the kernel for columns splits rows as well.
-void launch_splits(const Queue& queue, const KernelOfKind* kernel, std::span<SplitTraversal> splits,
-                   const SplitCall& call) {
-  const std::int64_t threads = choose_threads(kernel, splits);
+void launch_splits(const Queue& queue, std::span<SplitTraversal> splits, const SplitCall& call) {
+  const std::int64_t threads = choose_threads(splits);
   SplitTasks tasks;
   tasks.condition = call.condition;
   tasks.served_items = call.served_items;
@@ -103,24 +93,22 @@ void launch_splits(const Queue& queue, const KernelOfKind* kernel, std::span<Spl
   std::int64_t shared_bytes = 0;
   for (std::size_t i = 0; i < splits.size(); ++i) {
     const SplitTraversal& traversal = splits[i];
-    tasks.task[i] = task_of(traversal, traversal.blocks(kernel, threads), call);
+    tasks.task[i] = task_of(traversal, traversal.blocks(threads), call);
     blocks += tasks.task[i].blocks;
     if (traversal.split->cleared.count > 0) tasks.cleared = traversal.split->cleared;
-    if (kernel != nullptr) shared_bytes = std::max(shared_bytes, traversal.shared_bytes(*kernel, threads));
+    shared_bytes = std::max(shared_bytes, traversal.shared_bytes(threads));
   }
   const SplitTraversal& first = splits.front();
   blocks = std::min(blocks, first.max_launched(call.condition.selection != nullptr));
-  const KernelName& name = kernel_name(kernel, first.traversal);
   const Extent grid{blocks, first.split->side.items, 1, first.cluster};
   if (first.traversal == Traversal::streaming)
-    return launch_items(queue, name, grid, threads, shared_bytes, tasks, call.rules);
-  launch_items(queue, name, grid, threads, shared_bytes, tasks);
+    return launch_items(queue, first.kernel_name(), grid, threads, shared_bytes, tasks, call.rules);
+  launch_items(queue, first.kernel_name(), grid, threads, shared_bytes, tasks);
 }
 
 void split_one(const Queue& queue, const DeviceSplit& split, const SplitCall& call) {
-  const KernelOfKind* kernel = find_kernel(split, call.finds_norms());
-  SplitTraversal traversal = choose_traversal(kernel, split);
-  launch_splits(queue, kernel, {&traversal, 1}, call);
+  SplitTraversal traversal = choose_traversal(find_kernel(split, call.finds_norms()), split);
+  launch_splits(queue, {&traversal, 1}, call);
 }
 
 // Number of elements whose split takes about as long as a launch: 2^18 FP32 numbers into two slices of fp16,
@@ -140,25 +128,27 @@ bool is_small(const DeviceSplit& split) {
 // or both are small, and the kernel for tiles splits them. Otherwise returns false and launches nothing.
 bool split_together(const Queue& queue, std::span<const DeviceSplit> splits, const SplitCall& call) {
   if (splits[0].side.items != splits[1].side.items) return false;
-  const KernelOfKind* kernel = find_kernel(splits[0], call.finds_norms());
-  if (kernel != find_kernel(splits[1], call.finds_norms())) kernel = nullptr;
+  const KernelOfKind& kernel = find_kernel(splits[0], call.finds_norms());
+  const bool have_one_kind = &kernel == &find_kernel(splits[1], call.finds_norms());
   std::array both{choose_traversal(kernel, splits[0]), choose_traversal(kernel, splits[1])};
+  const auto split_by = [&](const KernelOfKind& kernel_of_both, Traversal traversal) {
+    both = {SplitTraversal{&splits[0], &kernel_of_both, traversal},
+            SplitTraversal{&splits[1], &kernel_of_both, traversal}};
+  };
   // Vectors of both operands have the same length: if they are short for one, they are short for the other.
-  if (kernel != nullptr &&
-      (both[0].traversal == Traversal::short_vectors || both[1].traversal == Traversal::short_vectors))
-    both = {SplitTraversal{&splits[0], Traversal::short_vectors},  // without the size of clusters
-            SplitTraversal{&splits[1], Traversal::short_vectors}};
+  if (both[0].traversal == Traversal::short_vectors || both[1].traversal == Traversal::short_vectors)
+    split_by(kernel, Traversal::short_vectors);
   // The kernel that splits one operand by columns and the other by rows expects the columns first.
   if (both[1].traversal == Traversal::columns) std::swap(both[0], both[1]);
   if (both[1].traversal == Traversal::columns)
     both[0].cluster = both[1].cluster = std::max(both[0].cluster, both[1].cluster);
   const bool by_clusters = both[0].traversal == Traversal::columns && both[1].traversal == Traversal::rows;
-  const bool by_one_kernel = kernel != nullptr && (both[0].traversal == both[1].traversal || by_clusters);
+  const bool by_one_kernel = have_one_kind && (both[0].traversal == both[1].traversal || by_clusters);
   if (!by_one_kernel) {
     if (call.finds_norms() || !is_small(splits[0]) || !is_small(splits[1])) return false;
-    both = {SplitTraversal{&splits[0], Traversal::tiles}, SplitTraversal{&splits[1], Traversal::tiles}};
+    split_by(have_one_kind ? kernel : kernel_by_rule(), Traversal::tiles);
   }
-  launch_splits(queue, kernel, both, call);
+  launch_splits(queue, both, call);
   return true;
 }
 
@@ -171,33 +161,29 @@ bool splits_complex(const SplitRule& rule) {
 // These ranges are found first if they are not known. As many thread blocks as the device holds go through
 // the tiles.
 void split_complex(const Queue& queue, DeviceSplit split, const DeviceCondition& condition) {
-  static const std::array<KernelName, 4> complex_kernels{
-      KernelName{"split_complex", "split_complex_float_residues", waits_for_grid_dependency},
-      KernelName{"split_complex", "split_complex_float_wide_residues", waits_for_grid_dependency},
-      KernelName{"split_complex", "split_complex_double_residues", waits_for_grid_dependency},
-      KernelName{"split_complex", "split_complex_double_wide_residues", waits_for_grid_dependency}};
+  static const KernelName c32_tiles{"split_complex", "split_c32_tiles", waits_for_grid_dependency};
+  static const KernelName c64_tiles{"split_complex", "split_c64_tiles", waits_for_grid_dependency};
   const DeviceSide& side = split.side;
   if (!splits_complex(*split.rule))
     fail(Status::internal, "engine cuda got complex elements to split into integers of {} bits",
          split.rule->top_exponent + 1);
-  const std::size_t kernel_index = (side.matrix.type == ElementType::c32 ? 0U : 2U) +
-                                   (kind_of(*split.rule) == ElementKind::wide_residues ? 1U : 0U);
   if (!split.ranges_known) find_ranges(queue, side, no_side(side.items), {});
   split.ranges_known = true;
   SplitTasks tasks;
   tasks.condition = condition;
-  const SplitTraversal traversal{&split, Traversal::tiles};
+  const SplitTraversal traversal{&split, &kernel_by_rule(), Traversal::tiles};
   const std::int64_t first_vector = (side.matrix.right ? 2 : 1) * split.first;
   const std::int64_t tiles = traversal.written_vectors() / complex_tile_vectors *
                              divide_up(split.slices.vector_stride(), complex_tile_length);
   if (side.items == 0) return;
   const std::int64_t max_blocks = divide_up(complex_tiles_blocks * sm_count(), side.items);
   tasks.task[0] = task_of(traversal, tiles, {condition});
+  tasks.task[0].kind = kind_of(*split.rule);
   tasks.task[0].ranges = side.ranges + first_vector;
   tasks.task[0].norms = side.norms == nullptr ? nullptr : side.norms + first_vector;
   const auto shared_bytes = complex_tiles_bytes(static_cast<std::int64_t>(element_bytes(side.matrix.type)));
-  launch_items(queue, complex_kernels[kernel_index], {std::min(tiles, max_blocks), side.items}, tile_threads,
-               shared_bytes, tasks);
+  launch_items(queue, side.matrix.type == ElementType::c32 ? c32_tiles : c64_tiles,
+               {std::min(tiles, max_blocks), side.items}, tile_threads, shared_bytes, tasks);
 }
 
 // Splits operands, in one launch if possible. An operand with a single item serves all items of the other
@@ -213,7 +199,7 @@ void split_all(const Queue& queue, std::span<const DeviceSplit> splits, const Sp
   }
 }
 
-// Vectors of the splits, for the kernels that find ranges and norms by parts.
+// Vectors of the splits, for the kernels that find ranges and norms.
 OfSides<VectorsOfSide> sides_of(std::span<const DeviceSplit> splits) {
   OfSides<VectorsOfSide> sides;
   for (const DeviceSplit& split : splits) {
@@ -225,19 +211,19 @@ OfSides<VectorsOfSide> sides_of(std::span<const DeviceSplit> splits) {
 
 // Finds the unknown ranges of operands whose vectors are shared by several thread blocks, and marks them as
 // known.
-void find_long_ranges(const Queue& queue, std::span<DeviceSplit> splits) {
-  OfSides<DeviceSplit> long_splits;
+void find_shared_ranges(const Queue& queue, std::span<DeviceSplit> splits) {
+  OfSides<DeviceSplit> found;
   for (DeviceSplit& split : splits) {
-    const KernelOfKind* kernel = find_kernel(split, /*by_norms=*/false);
+    const KernelOfKind& kernel = find_kernel(split, /*by_norms=*/false);
     if (split.ranges_known || !choose_traversal(kernel, split).shares_vectors()) continue;
-    long_splits.push_back(split);
-    long_splits.back().side.norms = nullptr;  // no depths are needed
+    found.push_back(split);
+    found.back().side.norms = nullptr;  // no depths are needed
     split.ranges_known = true;
   }
-  OfSides<VectorsOfSide> sides = sides_of(long_splits);
+  OfSides<VectorsOfSide> sides = sides_of(found);
   if (sides.size() == 2 && sides.begin()->side.items == sides.back().side.items)
-    return find_ranges_by_parts(queue, sides, {});
-  for (const VectorsOfSide& side : sides) find_ranges_by_parts(queue, {&side, 1}, {});
+    return find_ranges(queue, sides, {});
+  for (const VectorsOfSide& side : sides) find_ranges(queue, {&side, 1}, {});
 }
 
 // Rules of candidates that share the kernel for streams.
@@ -253,8 +239,8 @@ StreamRules stream_rules(std::span<const SplitRule> rules, const SelectedModuli&
 }  // namespace
 
 bool finds_norms(const DeviceSplit& split) {
-  const KernelOfKind* kernel = find_kernel(split, /*by_norms=*/true);
-  return kernel != nullptr && split.side.items == 1 && split.rule->complex_basis.empty() &&
+  const KernelOfKind& kernel = find_kernel(split, /*by_norms=*/true);
+  return kernel.finds_norms() && split.side.items == 1 && split.rule->complex_basis.empty() &&
          choose_traversal(kernel, split).traversal != Traversal::tiles;
 }
 
@@ -267,14 +253,14 @@ void split_by_norms(const Queue& queue, std::span<const DeviceSplit> splits, con
   OfSides<DeviceSplit> long_splits;   // several thread blocks share a vector
   for (DeviceSplit split : splits) {
     split.ranges_known = false;  // these splits find them, whatever later steps will know
-    const KernelOfKind* kernel = find_kernel(split, /*by_norms=*/true);
+    const KernelOfKind& kernel = find_kernel(split, /*by_norms=*/true);
     (choose_traversal(kernel, split).shares_vectors() ? long_splits : whole_splits).push_back(split);
   }
   split_all(queue, whole_splits, call);
   if (long_splits.empty()) return;
   OfSides<VectorsOfSide> sides = sides_of(long_splits);
-  find_ranges_by_parts(queue, sides, call.alpha);
-  find_norms_by_parts(queue, sides, call.alpha, call.norms);
+  find_ranges(queue, sides, call.alpha);
+  find_norms(queue, sides, call.alpha, call.norms);
   for (DeviceSplit& split : long_splits) split.ranges_known = true;
   split_all(queue, long_splits, call);
 }
@@ -287,7 +273,7 @@ void split(const Queue& queue, std::span<const DeviceSplit> splits, const Device
   if (!splits.empty() && splits.front().rule->kind == SplitKind::tiles)
     return pack_tiles(queue, splits, condition);
   OfSides<DeviceSplit> with_ranges(splits);
-  find_long_ranges(queue, with_ranges);
+  find_shared_ranges(queue, with_ranges);
   split_all(queue, with_ranges, {condition});
 }
 
@@ -304,13 +290,14 @@ bool shares_kernels(ElementType type, const SplitRule& least, const SplitRule& m
 }
 
 bool splits_selected_at_once(std::int64_t length) {
-  return round_up(length, Slices::k_multiple) > std::max(short_stride, least_streaming_stride - 1);
+  return round_up(length, Slices::k_multiple) > least_streaming_stride;
 }
 
 void split_selected(const Queue& queue, std::span<const DeviceSplit> splits, std::span<const SplitRule> rules,
                     const SelectedModuli& selected) {
   const auto streams = [](const DeviceSplit& split) {
-    return choose_traversal(find_kernel(split, /*by_norms=*/false), split).traversal == Traversal::streaming;
+    const KernelOfKind& kernel = find_kernel(split, /*by_norms=*/false);
+    return split.ranges_known && choose_traversal(kernel, split).traversal == Traversal::streaming;
   };
   if (std::all_of(splits.begin(), splits.end(), streams))
     return split_all(queue, splits, {.rules = stream_rules(rules, selected)});

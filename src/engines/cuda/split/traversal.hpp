@@ -1,5 +1,5 @@
-// Split kernels: the table of them, which has for each kind of element one kernel for each way to read an
-// operand (Traversal), the choice of that way, and the launch parameters that follow from it.
+// The choice of a split's kernel: by the kind of its elements, and by the way in which the kernel reads the
+// operand (Traversal). The launch parameters follow from both.
 #pragma once
 
 #include <span>
@@ -11,61 +11,57 @@ namespace kintsugi::core::cuda {
 
 // Way in which a kernel reads an operand.
 enum class Traversal : std::uint8_t {
-  tiles,          // by tiles of few vectors
-  rows,           // whole rows
-  columns,        // strips of columns, each in a cluster
-  parts,          // parts of vectors that no thread block or cluster holds; ranges must be known
+  rows,           // whole vectors whose elements are contiguous, each in a thread block
+  columns,        // strips of adjacent vectors, each in a cluster
   short_vectors,  // groups of many short vectors
-  streaming       // tiles that stream through shared memory; ranges must be known
+  parts,          // parts of vectors that no thread block or cluster holds; ranges must be known
+  streaming,      // tiles of any vectors that stream through shared memory; ranges must be known
+  tiles           // tiles of few vectors, in any layout; for all that has no other kernel
 };
 
+// Kernels of a kind of element; nullptr where there is none.
 struct KernelOfKind {
   ElementType type;
   ElementKind kind;
-  KernelName rows;
-  KernelName columns;
-  KernelName parts;
-  KernelName short_vectors;
-  KernelName tiles;
-  KernelName streaming{"", ""};
+  const KernelName* rows;
+  const KernelName* columns;
+  const KernelName* short_vectors;
+  const KernelName* parts;
+  const KernelName* streaming;
+  const KernelName* tiles;
+
+  std::int64_t element_bytes() const { return type == ElementType::f32 ? 4 : 8; }
+  bool finds_norms() const { return kind == ElementKind::residues_by_norms; }
 };
 
-// Kind of element of the kernels that split by the rule.
+// Kind of elements that are split by the rule.
 ElementKind kind_of(const SplitRule& rule);
 
-// Kernels for the split's kind of element; nullptr if there are none. `by_norms` asks for kernels that find
-// norms.
-const KernelOfKind* find_kernel(const DeviceSplit& split, bool by_norms);
+// Kernels for the split's kind of element. `by_norms` asks for kernels that find norms.
+const KernelOfKind& find_kernel(const DeviceSplit& split, bool by_norms);
+// Kernels that split elements of any type by any rule.
+const KernelOfKind& kernel_by_rule();
 
-// Kernel for a traversal. For kernel = nullptr it is the one that splits any operand by any rule.
-const KernelName& kernel_name(const KernelOfKind* kernel, Traversal traversal);
-
-// Number of threads that split one vector under Traversal::rows. `padded_length` is the number of elements of
-// a vector in a slice.
-std::int64_t threads_per_vector(std::int64_t padded_length);
-// Number of threads that split one vector under Traversal::short_vectors.
-std::int64_t threads_per_short_vector(std::int64_t padded_length);
-
-// Number of elements to which a split pads vectors, and number of vectors, those of padding included.
-std::int64_t padded_length_of(const DeviceSplit& split);
-std::int64_t padded_vectors_of(const DeviceSplit& split);
-
-// A split and its traversal through the operand.
+// A split, its kernels, and its traversal through the operand.
 struct SplitTraversal {
   const DeviceSplit* split;
+  const KernelOfKind* kernel;
   Traversal traversal;
   std::int64_t cluster = 0;          // thread blocks per cluster; 0: no clusters
   std::int64_t min_row_threads = 0;  // fewest threads per vector under Traversal::rows
 
+  const KernelName& kernel_name() const;
+  // SplitTask::kind.
+  ElementKind kind() const;
   // Number of elements of a vector with which its slices are padded.
-  std::int64_t stride() const { return padded_length_of(*split); }
-  // Threads that split one vector under Traversal::rows.
-  std::int64_t row_threads() const;
+  std::int64_t stride() const { return split->slices.vector_stride(); }
+  // Threads that split one vector, if thread blocks hold whole vectors; else 0.
+  std::int64_t vector_threads() const;
   // Fewest threads per block for this split.
-  std::int64_t min_threads(const KernelOfKind* kernel) const;
+  std::int64_t min_threads() const;
   // Bytes of shared memory per thread block, and number of thread blocks, for `threads` threads per block.
-  std::int64_t shared_bytes(const KernelOfKind& kernel, std::int64_t threads) const;
-  std::int64_t blocks(const KernelOfKind* kernel, std::int64_t threads) const;
+  std::int64_t shared_bytes(std::int64_t threads) const;
+  std::int64_t blocks(std::int64_t threads) const;
   // Vectors that the split writes: those of the operand, and vectors of padding that are read or share a
   // thread block with them.
   std::int64_t written_vectors() const;
@@ -79,15 +75,14 @@ struct SplitTraversal {
   bool shares_vectors() const;
 
  private:
-  bool by_rows() const;
+  bool by_rows() const { return split->side.matrix.column_stride == 1; }
 };
 
 // Chooses the traversal. If a thread block or a cluster can hold whole vectors, the traversal reads the
 // operand once.
-SplitTraversal choose_traversal(const KernelOfKind* kernel, const DeviceSplit& split);
+SplitTraversal choose_traversal(const KernelOfKind& kernel, const DeviceSplit& split);
 
-// Chooses the threads per block of one launch for these splits, and their threads per vector. The kernel may
-// be nullptr.
-std::int64_t choose_threads(const KernelOfKind* kernel, std::span<SplitTraversal> splits);
+// Chooses the threads per block of one launch for these splits, and their threads per vector.
+std::int64_t choose_threads(std::span<SplitTraversal> splits);
 
 }  // namespace kintsugi::core::cuda

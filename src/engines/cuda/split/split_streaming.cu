@@ -5,8 +5,6 @@
 #include "arith/residue/rounding_errors.hpp"
 #include "engines/cuda/common/operands.cuh"
 #include "engines/cuda/ptx/mma.cuh"
-#include "engines/cuda/select/finish_range.cuh"
-#include "engines/cuda/split/byte_elements.cuh"
 #include "engines/cuda/split/elements.cuh"
 #include "engines/cuda/split/split_task.hpp"
 
@@ -492,8 +490,8 @@ __device__ bool begin_selected(const SelectedModuli& selected, int& moduli) {
 }  // namespace
 
 extern "C" __global__ void __launch_bounds__(streaming_threads, streaming_blocks)
-    split_streaming_double_wide_residues(const __grid_constant__ SplitTasks tasks,
-                                         const __grid_constant__ StreamRules rules) {
+    split_f64_wide_residues_streaming(const __grid_constant__ SplitTasks tasks,
+                                      const __grid_constant__ StreamRules rules) {
   extern __shared__ __align__(sizeof(uint4)) unsigned char dynamic_memory[];
   __shared__ StreamMemory memory;
   int moduli = 0;

@@ -1,11 +1,30 @@
-// Completion of a vector's range: sets its scale and stores the range where all kernels read it.
+// Scale of a vector from its range or norm, which are stored where all kernels read them.
 #pragma once
 
 #include "arith/residue/norm_proof.hpp"
-#include "engines/cuda/common/any_element.cuh"
+#include "engines/cuda/common/operands.cuh"
 #include "engines/cuda/split/scaling.hpp"
 
 namespace kintsugi::core::cuda {
+
+// The task's rule with its pointer to the format set.
+__device__ inline SplitRule rule_of(const SplitTask& task) {
+  SplitRule rule = task.rule;
+  rule.format = &task.format;
+  return rule;
+}
+
+// The task's rule. If the batch item has a fit, the fit replaces the residual's scale and the first rounding.
+// Kernels of a kind that never has a fit do not look for one.
+__device__ inline SplitRule fitted_rule_of(const SplitTask& task, ElementKind kind) {
+  SplitRule rule = rule_of(task);
+  if ((kind == ElementKind::fitted || kind == ElementKind::by_rule) && task.fit != nullptr) {
+    const ResidualFit fit = task.fit->residual;
+    rule.residual_exponent = fit.residual_exponent;
+    rule.first_rounding = fit.first_rounding;
+  }
+  return rule;
+}
 
 // Sets the range's scale from the vector's exponents or from its norm, whichever the rule demands.
 __device__ inline void scale_range(const SplitTask& task, const SplitRule& rule, std::int64_t vector,
