@@ -26,7 +26,7 @@ enum class SplitKind : std::uint8_t {
   residues,
   // Integers. Each slice has a grid, which the largest residual of the vector decides (split/successive/).
   successive,
-  // Segments of 7 bits with one exponent per tile of vectors and inner indices: split/tiles.hpp.
+  // Segments of 7 bits with one exponent per tile of vectors and inner indices: split/slices.hpp.
   tiles,
 };
 
@@ -182,10 +182,10 @@ inline constexpr int max_residual_exponent = 40;
 
 // Returns the residual exponent, at most `requested`, and the first slice's rounding. `format` is that of the
 // slices and has p significant bits. `largest` is the operands' largest exponent, at most the format's
-// largest one. The exponent is that of h2sgemm, Eq. 6, less one (schemes/h2sgemm.hpp gives the reason). The
-// first slice is rounded to nearest, which leaves residuals of at most 2^(largest - p). If `largest` is the
-// format's largest exponent, rounding might give infinity; so the first slice is truncated, and residuals are
-// below 2^(largest - p + 1).
+// largest one. The exponent is that of h2sgemm, Eq. 6, less one (schemes/fp32_unscaled.hpp gives the reason).
+// The first slice is rounded to nearest, which leaves residuals of at most 2^(largest - p). If `largest` is
+// the format's largest exponent, rounding might give infinity; so the first slice is truncated, and residuals
+// are below 2^(largest - p + 1).
 KINTSUGI_HOST_DEVICE constexpr ResidualFit fit_residual(const Format& format, int requested, int largest) {
   const bool truncates = largest >= format.max_exponent;
   const int allowed = format.max_exponent + format.significand_bits - largest - (truncates ? 1 : 0);

@@ -108,4 +108,23 @@ struct OperandViewOf<Complex<T>> {
 template <class T>
 using OperandView = typename OperandViewOf<T>::type;
 
+// For explicit instantiations: INSTANTIATE(View) for the views, and INSTANTIATE(T) for the element types, of
+// operands without and with double-double numbers (formats/double_double.hpp).
+#define KINTSUGI_FOR_VIEWS(INSTANTIATE) \
+  INSTANTIATE(MatrixView<const float>)  \
+  INSTANTIATE(MatrixView<const double>) \
+  INSTANTIATE(EmbeddedView<float>)      \
+  INSTANTIATE(EmbeddedView<double>)
+#define KINTSUGI_FOR_ALL_VIEWS(INSTANTIATE) \
+  KINTSUGI_FOR_VIEWS(INSTANTIATE)           \
+  INSTANTIATE(MatrixView<const DoubleDouble>)
+#define KINTSUGI_FOR_TYPES(INSTANTIATE) \
+  INSTANTIATE(float)                    \
+  INSTANTIATE(double)                   \
+  INSTANTIATE(std::complex<float>)      \
+  INSTANTIATE(std::complex<double>)
+#define KINTSUGI_FOR_ALL_TYPES(INSTANTIATE) \
+  KINTSUGI_FOR_TYPES(INSTANTIATE)           \
+  INSTANTIATE(DoubleDouble)
+
 }  // namespace kintsugi::core

@@ -10,7 +10,6 @@
 #include "base/status.hpp"
 #include "base/text/format_text.hpp"
 #include "base/version.hpp"
-#include "calibrate/fit.hpp"
 #include "calibrate/tasks.hpp"
 #include "engines/cuda/arch/family.hpp"
 #include "engines/cuda/arch/profile.hpp"

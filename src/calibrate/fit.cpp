@@ -1,4 +1,4 @@
-#include "calibrate/fit.hpp"
+#include "calibrate/tasks.hpp"
 
 #include <algorithm>
 #include <array>

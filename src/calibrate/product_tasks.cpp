@@ -9,7 +9,6 @@
 #include "base/status.hpp"
 #include "base/text/format_text.hpp"
 #include "calibrate/tasks.hpp"
-#include "calibrate/workbench.hpp"
 #include "engines/cuda/arch/profile.hpp"
 #include "engines/cuda/device.hpp"
 #include "engines/cuda/gemm/clusters.hpp"

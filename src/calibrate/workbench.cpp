@@ -1,4 +1,4 @@
-#include "calibrate/workbench.hpp"
+#include "calibrate/tasks.hpp"
 
 #include <algorithm>
 #include <random>

@@ -3,9 +3,7 @@
 #include "arith/complex.hpp"
 #include "arith/double_double.hpp"
 #include "execute/device/device.hpp"
-#include "execute/device/offload/offload.hpp"
 #include "execute/device/prepare.hpp"
-#include "execute/device/stage.hpp"
 #include "execute/host/operand.hpp"
 #include "execute/host/steps.hpp"
 

@@ -11,7 +11,7 @@
 #include "engines/cuda/copy_times.hpp"
 #include "planner/plan.hpp"
 #include "schemes/program.hpp"
-#include "split/tiles.hpp"
+#include "split/slices.hpp"
 
 namespace kintsugi::core {
 

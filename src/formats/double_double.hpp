@@ -1,13 +1,38 @@
-// Double-double numbers: the unevaluated sum of two doubles, hi = RN(hi + lo) (Dekker 1971).
+// Error-free transformations (Knuth; Dekker): the rounded result and the exact error beside it.
+// Must be compiled without contraction and without fast-math, in round-to-nearest.
 #pragma once
 
 #include <bit>
+#include <cmath>
 #include <cstdint>
 #include <type_traits>
 
-#include "formats/error_free.hpp"
-
 namespace kintsugi::core {
+
+template <class T>
+struct ValueAndError {
+  T value;
+  T error;
+};
+
+// value = fl(a + b); value + error = a + b exactly, barring overflow.
+template <class T>
+constexpr ValueAndError<T> two_sum(T a, T b) {
+  const T sum = a + b;
+  const T b_part = sum - a;
+  const T a_part = sum - b_part;
+  return {sum, (a - a_part) + (b - b_part)};
+}
+
+// value = fl(a * b); value + error = a * b exactly if nothing overflows and the product's last bit is not
+// below the smallest subnormal.
+template <class T>
+ValueAndError<T> two_product(T a, T b) {
+  const T product = a * b;
+  return {product, std::fma(a, b, -product)};
+}
+
+// Double-double numbers: the unevaluated sum of two doubles, hi = RN(hi + lo) (Dekker 1971).
 
 struct DoubleDouble {
   constexpr DoubleDouble(double high = 0, double low = 0) : hi(high), lo(low) {}

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "base/floating_environment.hpp"
-#include "base/log.hpp"
 #include "base/threads.hpp"
 #include "front/check.hpp"
 #include "front/describe.hpp"
@@ -14,6 +13,17 @@
 namespace kintsugi::core {
 
 namespace {
+
+// Log of a handle, at the level of its setting: passes lines to the caller's function. The library never
+// prints.
+struct Log {
+  kintsugi_handle handle = nullptr;
+  kintsugi_log_level level = KINTSUGI_LOG_OFF;  // lines of higher levels are left out
+
+  void write(kintsugi_log_level line_level, const std::string& line) const {
+    if (line_level <= level) handle->log(handle->log_user, line_level, line.c_str());
+  }
+};
 
 // Returns the settings of the settings file. The first call reads the file. If the file is malformed, every
 // call fails.
@@ -29,47 +39,40 @@ Settings settings_for(kintsugi_handle handle, const SettingLayer& call) {
   return settings_for(handle, call, environment_settings());
 }
 
-// Returns the handle's log sink with its current level; an empty sink if the handle has none.
-LogSink log_of(kintsugi_handle handle) {
+// Returns the handle's log with its current level; an empty one if the handle has none.
+Log log_of(kintsugi_handle handle) {
   if (handle == nullptr || handle->log == nullptr) return {};
   const std::string level = settings_for(handle, {})[SettingId::log].value;
-  LogSink sink;
-  sink.user = handle;
-  sink.function = [](void* user, LogLevel line_level, const char* message) {
-    const auto* self = static_cast<kintsugi_handle>(user);
-    self->log(self->log_user, static_cast<kintsugi_log_level>(line_level), message);
-  };
-  sink.level = level == "debug"   ? LogLevel::debug
-               : level == "info"  ? LogLevel::info
-               : level == "error" ? LogLevel::error
-                                  : LogLevel::off;
-  return sink;
+  return {handle, level == "debug"   ? KINTSUGI_LOG_DEBUG
+                  : level == "info"  ? KINTSUGI_LOG_INFO
+                  : level == "error" ? KINTSUGI_LOG_ERROR
+                                     : KINTSUGI_LOG_OFF};
 }
 
-// Logs environment variables that begin with KINTSUGI_ but are no settings. The first call whose sink accepts
+// Logs environment variables that begin with KINTSUGI_ but are no settings. The first call whose log accepts
 // errors logs them, once per process.
-void log_unknown_variables(const LogSink& log) {
+void log_unknown_variables(const Log& log) {
   static std::atomic_flag written;
-  if (log.level < LogLevel::error || written.test()) return;
+  if (log.level < KINTSUGI_LOG_ERROR || written.test()) return;
   std::string line;
   for (const UnknownVariable& variable : unknown_variables())
     line += (line.empty() ? "ignored: " : "; ") + describe(variable);
-  if (!line.empty() && !written.test_and_set()) log.write(LogLevel::error, line);
+  if (!line.empty() && !written.test_and_set()) log.write(KINTSUGI_LOG_ERROR, line);
 }
 
 // Logs an execution. Does not throw: C is written already, so an error in logging must not become a failure
 // of the call.
-void log_execution(const LogSink& log, const Report& report) noexcept {
-  if (log.function == nullptr) return;
+void log_execution(const Log& log, const Report& report) noexcept {
+  if (log.handle == nullptr) return;
   try {
     const Plan& plan = *report.plan;
     log_unknown_variables(log);
-    if (log.level >= LogLevel::info) {
-      log.write(LogLevel::info,
+    if (log.level >= KINTSUGI_LOG_INFO) {
+      log.write(KINTSUGI_LOG_INFO,
                 fmt::format("gemm m = {}, n = {}, k = {}, batch of {} on engine {}", plan.problem.m,
                             plan.problem.n, plan.problem.k, plan.problem.batch_count, plan.engine->name()));
     }
-    if (log.level >= LogLevel::debug) log.write(LogLevel::debug, describe_report(report));
+    if (log.level >= KINTSUGI_LOG_DEBUG) log.write(KINTSUGI_LOG_DEBUG, describe_report(report));
   } catch (...) {
   }
 }
@@ -153,7 +156,7 @@ std::shared_ptr<const Plan> plan_for(kintsugi_handle handle, Problem problem, co
 // stream. If there is a handle, it gets the report.
 void execute_on(const Queue& queue, kintsugi_handle handle, const std::shared_ptr<const Plan>& plan,
                 const kintsugi_operands* operands) {
-  const LogSink log = log_of(handle);
+  const Log log = log_of(handle);
   Report report;
   std::shared_ptr<const DeviceReportMemory> device_report;
   try {
@@ -167,7 +170,7 @@ void execute_on(const Queue& queue, kintsugi_handle handle, const std::shared_pt
     if (device_report != nullptr) checked.device_report = device_report->get();
     execute(*plan, checked, report);
   } catch (const Error& error) {
-    log.write(LogLevel::error, error.what());
+    log.write(KINTSUGI_LOG_ERROR, error.what());
     throw;
   }
   if (handle == nullptr) return;

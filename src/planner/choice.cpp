@@ -1,4 +1,4 @@
-#include "planner/choice.hpp"
+#include "planner/candidates.hpp"
 
 #include <algorithm>
 #include <numeric>
@@ -9,14 +9,11 @@
 #include "base/status.hpp"
 #include "engines/cuda/select/selected_moduli.hpp"
 #include "engines/cuda/steps.hpp"
-#include "planner/candidates.hpp"
 #include "planner/expected_times.hpp"
 #include "planner/limits.hpp"
 #include "planner/memory.hpp"
-#include "planner/named_candidate.hpp"
 #include "planner/plan.hpp"
 #include "planner/problem.hpp"
-#include "planner/residue_candidates.hpp"
 #include "planner/steps.hpp"
 #include "schemes/bound.hpp"
 #include "schemes/mixpert.hpp"

@@ -3,7 +3,7 @@
 
 #include "planner/memory.hpp"
 #include "planner/plan.hpp"
-#include "recombine/exact_sums.hpp"
+#include "recombine/recombine.hpp"
 #include "schemes/magnitudes.hpp"
 
 namespace kintsugi::core {

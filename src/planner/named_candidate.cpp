@@ -1,4 +1,4 @@
-#include "planner/named_candidate.hpp"
+#include "planner/candidates.hpp"
 
 #include <algorithm>
 #include <string>
@@ -7,7 +7,6 @@
 #include "base/status.hpp"
 #include "base/text/nearest_name.hpp"
 #include "engines/cuda/steps.hpp"
-#include "planner/candidates.hpp"
 #include "planner/problem.hpp"
 #include "schemes/bound.hpp"
 #include "schemes/mixpert.hpp"

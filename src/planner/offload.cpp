@@ -13,7 +13,7 @@
 #include "engines/cuda/steps.hpp"
 #include "engines/cuda/transfers.hpp"
 #include "engines/registry.hpp"
-#include "planner/choice.hpp"
+#include "planner/candidates.hpp"
 #include "planner/memory.hpp"
 #include "planner/problem.hpp"
 

@@ -13,7 +13,7 @@
 #include "engines/cuda/steps.hpp"
 #include "engines/engine.hpp"
 #include "engines/registry.hpp"
-#include "planner/choice.hpp"
+#include "planner/candidates.hpp"
 #include "planner/expected_times.hpp"
 #include "planner/memory.hpp"
 #include "planner/offload.hpp"

@@ -1,4 +1,4 @@
-#include "planner/residue_candidates.hpp"
+#include "planner/candidates.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -8,7 +8,6 @@
 #include "arith/residue/residue.hpp"
 #include "base/status.hpp"
 #include "engines/cuda/steps.hpp"
-#include "planner/candidates.hpp"
 #include "planner/limits.hpp"
 #include "planner/problem.hpp"
 #include "schemes/bound.hpp"

@@ -1,4 +1,4 @@
-#include "recombine/exact_sums.hpp"
+#include "recombine/recombine.hpp"
 
 #include "arith/complex.hpp"
 #include "arith/double_double.hpp"
@@ -81,28 +81,12 @@ void multiply_exactly(const OperandView<T>& a, const OperandView<T>& b, std::spa
   }
 }
 
-template std::size_t exact_scratch_bytes<float>(std::int64_t, int);
-template std::size_t exact_scratch_bytes<double>(std::int64_t, int);
-template void multiply_exactly(const MatrixView<const float>&, const MatrixView<const float>&,
-                               std::span<const VectorRange>, std::span<const VectorRange>, float, float,
-                               const MatrixView<float>&, const std::uint8_t*, std::byte*, int);
-template void multiply_exactly(const MatrixView<const double>&, const MatrixView<const double>&,
-                               std::span<const VectorRange>, std::span<const VectorRange>, double, double,
-                               const MatrixView<double>&, const std::uint8_t*, std::byte*, int);
-template std::size_t exact_scratch_bytes<DoubleDouble>(std::int64_t, int);
-template void multiply_exactly(const MatrixView<const DoubleDouble>&, const MatrixView<const DoubleDouble>&,
-                               std::span<const VectorRange>, std::span<const VectorRange>, DoubleDouble,
-                               DoubleDouble, const MatrixView<DoubleDouble>&, const std::uint8_t*, std::byte*,
-                               int);
-template std::size_t exact_scratch_bytes<std::complex<float>>(std::int64_t, int);
-template std::size_t exact_scratch_bytes<std::complex<double>>(std::int64_t, int);
-template void multiply_exactly(const EmbeddedView<float>&, const EmbeddedView<float>&,
-                               std::span<const VectorRange>, std::span<const VectorRange>,
-                               std::complex<float>, std::complex<float>,
-                               const MatrixView<std::complex<float>>&, const std::uint8_t*, std::byte*, int);
-template void multiply_exactly(const EmbeddedView<double>&, const EmbeddedView<double>&,
-                               std::span<const VectorRange>, std::span<const VectorRange>,
-                               std::complex<double>, std::complex<double>,
-                               const MatrixView<std::complex<double>>&, const std::uint8_t*, std::byte*, int);
+#define INSTANTIATE(T)                                                                                \
+  template std::size_t exact_scratch_bytes<T>(std::int64_t, int);                                     \
+  template void multiply_exactly<T>(const OperandView<T>&, const OperandView<T>&,                     \
+                                    std::span<const VectorRange>, std::span<const VectorRange>, T, T, \
+                                    const MatrixView<T>&, const std::uint8_t*, std::byte*, int);
+KINTSUGI_FOR_ALL_TYPES(INSTANTIATE)
+#undef INSTANTIATE
 
 }  // namespace kintsugi::core

@@ -7,8 +7,8 @@
 #include "arith/exact/exact_sum.hpp"
 #include "arith/weighted_sum.hpp"
 #include "base/memory.hpp"
-#include "recombine/exact_sums.hpp"
 #include "recombine/finite_elements.hpp"
+#include "recombine/recombine.hpp"
 
 namespace kintsugi::core {
 
@@ -143,29 +143,12 @@ void DigitSums::finish(const SliceExponents& exponents, std::span<const VectorRa
   });
 }
 
-template void RunningSums::finish(const SliceExponents&, std::span<const VectorRange>,
-                                  std::span<const VectorRange>, float, float, const MatrixView<float>&,
-                                  int) const;
-template void RunningSums::finish(const SliceExponents&, std::span<const VectorRange>,
-                                  std::span<const VectorRange>, double, double, const MatrixView<double>&,
-                                  int) const;
-template void RunningSums::finish(const SliceExponents&, std::span<const VectorRange>,
-                                  std::span<const VectorRange>, std::complex<float>, std::complex<float>,
-                                  const MatrixView<std::complex<float>>&, int) const;
-template void RunningSums::finish(const SliceExponents&, std::span<const VectorRange>,
-                                  std::span<const VectorRange>, std::complex<double>, std::complex<double>,
-                                  const MatrixView<std::complex<double>>&, int) const;
-template void DigitSums::finish(const SliceExponents&, std::span<const VectorRange>,
-                                std::span<const VectorRange>, float, float, const MatrixView<float>&,
-                                int) const;
-template void DigitSums::finish(const SliceExponents&, std::span<const VectorRange>,
-                                std::span<const VectorRange>, double, double, const MatrixView<double>&,
-                                int) const;
-template void DigitSums::finish(const SliceExponents&, std::span<const VectorRange>,
-                                std::span<const VectorRange>, std::complex<float>, std::complex<float>,
-                                const MatrixView<std::complex<float>>&, int) const;
-template void DigitSums::finish(const SliceExponents&, std::span<const VectorRange>,
-                                std::span<const VectorRange>, std::complex<double>, std::complex<double>,
-                                const MatrixView<std::complex<double>>&, int) const;
+#define INSTANTIATE(T)                                                                                    \
+  template void RunningSums::finish(const SliceExponents&, std::span<const VectorRange>,                  \
+                                    std::span<const VectorRange>, T, T, const MatrixView<T>&, int) const; \
+  template void DigitSums::finish(const SliceExponents&, std::span<const VectorRange>,                    \
+                                  std::span<const VectorRange>, T, T, const MatrixView<T>&, int) const;
+KINTSUGI_FOR_TYPES(INSTANTIATE)
+#undef INSTANTIATE
 
 }  // namespace kintsugi::core

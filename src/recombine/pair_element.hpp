@@ -8,7 +8,7 @@
 #include "arith/double_double.hpp"
 #include "arith/host_device.hpp"
 #include "base/view.hpp"
-#include "recombine/special_element.hpp"
+#include "recombine/special_values.hpp"
 
 namespace kintsugi::core {
 

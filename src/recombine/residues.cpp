@@ -1,4 +1,4 @@
-#include "recombine/residues.hpp"
+#include "recombine/recombine.hpp"
 
 #include <algorithm>
 #include <array>
@@ -378,43 +378,14 @@ std::int64_t recombine_checked_residues(const Accumulators& sums, const ResidueS
   return still_open;
 }
 
-template void recombine_residues(const Accumulators&, const ResidueSystem&, std::span<const VectorRange>,
-                                 std::span<const VectorRange>, float, float, const MatrixView<float>&, int);
-template void recombine_residues(const Accumulators&, const ResidueSystem&, std::span<const VectorRange>,
-                                 std::span<const VectorRange>, double, double, const MatrixView<double>&,
-                                 int);
-template std::int64_t recombine_checked_residues(const Accumulators&, const ResidueSystem&,
-                                                 std::span<const VectorRange>, std::span<const VectorRange>,
-                                                 const ElementCheck&, float, float, const MatrixView<float>&,
-                                                 std::uint8_t*, bool, int);
-template std::int64_t recombine_checked_residues(const Accumulators&, const ResidueSystem&,
-                                                 std::span<const VectorRange>, std::span<const VectorRange>,
-                                                 const ElementCheck&, double, double,
-                                                 const MatrixView<double>&, std::uint8_t*, bool, int);
-template void recombine_residues(const Accumulators&, const ResidueSystem&, std::span<const VectorRange>,
-                                 std::span<const VectorRange>, DoubleDouble, DoubleDouble,
-                                 const MatrixView<DoubleDouble>&, int);
-template std::int64_t recombine_checked_residues(const Accumulators&, const ResidueSystem&,
-                                                 std::span<const VectorRange>, std::span<const VectorRange>,
-                                                 const ElementCheck&, DoubleDouble, DoubleDouble,
-                                                 const MatrixView<DoubleDouble>&, std::uint8_t*, bool, int);
-template void recombine_residues(const Accumulators&, const ResidueSystem&, std::span<const VectorRange>,
-                                 std::span<const VectorRange>, std::complex<float>, std::complex<float>,
-                                 const MatrixView<std::complex<float>>&, int);
-template void recombine_residues(const Accumulators&, const ResidueSystem&, std::span<const VectorRange>,
-                                 std::span<const VectorRange>, std::complex<double>, std::complex<double>,
-                                 const MatrixView<std::complex<double>>&, int);
-template std::int64_t recombine_checked_residues(const Accumulators&, const ResidueSystem&,
-                                                 std::span<const VectorRange>, std::span<const VectorRange>,
-                                                 const ElementCheck&, std::complex<float>,
-                                                 std::complex<float>, const MatrixView<std::complex<float>>&,
-                                                 std::uint8_t*, bool, int);
-template std::int64_t recombine_checked_residues(const Accumulators&, const ResidueSystem&,
-                                                 std::span<const VectorRange>, std::span<const VectorRange>,
-                                                 const ElementCheck&, std::complex<double>,
-                                                 std::complex<double>,
-                                                 const MatrixView<std::complex<double>>&, std::uint8_t*, bool,
-                                                 int);
+#define INSTANTIATE(T)                                                                                       \
+  template void recombine_residues(const Accumulators&, const ResidueSystem&, std::span<const VectorRange>,  \
+                                   std::span<const VectorRange>, T, T, const MatrixView<T>&, int);           \
+  template std::int64_t recombine_checked_residues(                                                          \
+      const Accumulators&, const ResidueSystem&, std::span<const VectorRange>, std::span<const VectorRange>, \
+      const ElementCheck&, T, T, const MatrixView<T>&, std::uint8_t*, bool, int);
+KINTSUGI_FOR_ALL_TYPES(INSTANTIATE)
+#undef INSTANTIATE
 
 void prove_elements(const Accumulators& sums, int parts, const ElementCheck& check, double unit,
                     std::uint8_t* states, int threads) {

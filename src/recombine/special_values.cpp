@@ -3,7 +3,6 @@
 #include "base/floating_environment.hpp"
 #include "base/threads.hpp"
 #include "recombine/pair_element.hpp"
-#include "recombine/special_element.hpp"
 
 namespace kintsugi::core {
 
@@ -27,23 +26,11 @@ void write_special_values(const OperandView<T>& a, const OperandView<T>& b, std:
   }
 }
 
-template void write_special_values(const MatrixView<const float>&, const MatrixView<const float>&,
-                                   std::span<const VectorRange>, std::span<const VectorRange>, float, float,
-                                   const MatrixView<float>&, int);
-template void write_special_values(const MatrixView<const double>&, const MatrixView<const double>&,
-                                   std::span<const VectorRange>, std::span<const VectorRange>, double, double,
-                                   const MatrixView<double>&, int);
-template void write_special_values(const MatrixView<const DoubleDouble>&,
-                                   const MatrixView<const DoubleDouble>&, std::span<const VectorRange>,
-                                   std::span<const VectorRange>, DoubleDouble, DoubleDouble,
-                                   const MatrixView<DoubleDouble>&, int);
-template void write_special_values(const EmbeddedView<float>&, const EmbeddedView<float>&,
-                                   std::span<const VectorRange>, std::span<const VectorRange>,
-                                   std::complex<float>, std::complex<float>,
-                                   const MatrixView<std::complex<float>>&, int);
-template void write_special_values(const EmbeddedView<double>&, const EmbeddedView<double>&,
-                                   std::span<const VectorRange>, std::span<const VectorRange>,
-                                   std::complex<double>, std::complex<double>,
-                                   const MatrixView<std::complex<double>>&, int);
+#define INSTANTIATE(T)                                                                                    \
+  template void write_special_values<T>(const OperandView<T>&, const OperandView<T>&,                     \
+                                        std::span<const VectorRange>, std::span<const VectorRange>, T, T, \
+                                        const MatrixView<T>&, int);
+KINTSUGI_FOR_ALL_TYPES(INSTANTIATE)
+#undef INSTANTIATE
 
 }  // namespace kintsugi::core

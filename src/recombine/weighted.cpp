@@ -1,4 +1,4 @@
-#include "recombine/weighted.hpp"
+#include "recombine/recombine.hpp"
 
 #include <algorithm>
 #include <array>
@@ -118,19 +118,16 @@ void recombine_weighted_floats(const Accumulators& sums, std::span<const int> gr
   }
 }
 
-int smallest_exponent(const Accumulators& sums, std::span<const int> exponents) {
-  return *std::min_element(exponents.begin(), exponents.begin() + sums.groups);
-}
-
-// Computes the weighted sum of one element's accumulators.
-template <class Accumulator>
+// Computes the weighted sum of one element's accumulators. Sum: a class of arith/weighted_sum.hpp.
+template <class Sum, class Accumulator>
 class ElementSum {
  public:
   ElementSum(const Accumulators& sums, std::span<const int> exponents)
-      : sums_(sums), exponents_(exponents), smallest_(smallest_exponent(sums, exponents)) {}
+      : sums_(sums), exponents_(exponents),
+        smallest_(*std::min_element(exponents.begin(), exponents.begin() + sums.groups)) {}
 
-  double operator()(std::int64_t element) const {
-    typename WeightedSumOf<Accumulator>::type sum(smallest_);
+  auto operator()(std::int64_t element) const {
+    Sum sum(smallest_);
     for (int g = 0; g < sums_.groups; ++g) sum.add(exponents_[g], sums_.group<Accumulator>(g)[element]);
     return sum.value();
   }
@@ -141,24 +138,8 @@ class ElementSum {
   int smallest_;
 };
 
-// Computes the weighted sum of one element's 52-bit words.
 template <int Limbs>
-class ElementWords {
- public:
-  ElementWords(const Accumulators& sums, std::span<const int> exponents)
-      : sums_(sums), exponents_(exponents), smallest_(smallest_exponent(sums, exponents)) {}
-
-  ExactNumber<Limbs> operator()(std::int64_t element) const {
-    WordSum<Limbs> sum(smallest_);
-    for (int g = 0; g < sums_.groups; ++g) sum.add(exponents_[g], sums_.group<Integer128>(g)[element]);
-    return sum.value();
-  }
-
- private:
-  const Accumulators& sums_;
-  std::span<const int> exponents_;
-  int smallest_;
-};
+using ElementWords = ElementSum<WordSum<Limbs>, Integer128>;
 
 // True if sum * 2^exponent is a normal number of T for every non-zero sum of 128 bits. Then only the
 // conversion of the sum to T rounds.
@@ -257,8 +238,8 @@ void recombine_weighted(const Accumulators& sums, std::span<const int> group_exp
     recombine_exactly(sum, rows, columns, alpha, beta, c, threads);
   };
   switch (sums.type) {
-    case SumType::f32: return in_double(ElementSum<float>(sums, group_exponents));
-    case SumType::i64: return in_double(ElementSum<std::int64_t>(sums, group_exponents));
+    case SumType::f32: return in_double(ElementSum<FloatingSum, float>(sums, group_exponents));
+    case SumType::i64: return in_double(ElementSum<IntegerSum, std::int64_t>(sums, group_exponents));
     case SumType::i128: break;     // below
     case SumType::residue: break;  // does not occur: recombine_residues() recombines residues
   }
@@ -270,17 +251,10 @@ void recombine_weighted(const Accumulators& sums, std::span<const int> group_exp
   exactly(ElementWords<7>(sums, group_exponents));
 }
 
-template void recombine_weighted(const Accumulators&, std::span<const int>, std::span<const VectorRange>,
-                                 std::span<const VectorRange>, float, float, const MatrixView<float>&, int);
-template void recombine_weighted(const Accumulators&, std::span<const int>, std::span<const VectorRange>,
-                                 std::span<const VectorRange>, double, double, const MatrixView<double>&,
-                                 int);
-
-template void recombine_weighted(const Accumulators&, std::span<const int>, std::span<const VectorRange>,
-                                 std::span<const VectorRange>, std::complex<float>, std::complex<float>,
-                                 const MatrixView<std::complex<float>>&, int);
-template void recombine_weighted(const Accumulators&, std::span<const int>, std::span<const VectorRange>,
-                                 std::span<const VectorRange>, std::complex<double>, std::complex<double>,
-                                 const MatrixView<std::complex<double>>&, int);
+#define INSTANTIATE(T)                                                                                      \
+  template void recombine_weighted(const Accumulators&, std::span<const int>, std::span<const VectorRange>, \
+                                   std::span<const VectorRange>, T, T, const MatrixView<T>&, int);
+KINTSUGI_FOR_TYPES(INSTANTIATE)
+#undef INSTANTIATE
 
 }  // namespace kintsugi::core

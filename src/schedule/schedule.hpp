@@ -59,7 +59,7 @@ struct Structure {
 
 inline constexpr int max_groups = 256;
 
-// Sums of slices whose tiles have an exponent each (split/tiles.hpp). Group g has the weight 2^(-7 g) within
+// Sums of slices whose tiles have an exponent each (SplitKind::tiles). Group g has the weight 2^(-7 g) within
 // a tile. The four groups' sums over a tile's inner indices give one fp32 number (tile_value() of
 // arith/tile_arithmetic.hpp). This number is multiplied by the weights of both tiles and added to sum 0,
 // outside the engine. Sum 1 is the sum of the tiles that failed Eq. 9. The execution computes sum 1, not the

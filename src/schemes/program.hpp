@@ -97,7 +97,7 @@ class OperandTypes {
   unsigned bits_ = 0;
 };
 
-// Parameters of Recombination::ozaki1 (execute/host/ozaki1.hpp). The program's split rules have the largest
+// Parameters of Recombination::ozaki1 (execute/host/steps.hpp). The program's split rules have the largest
 // number of slices. The program's schedule has the products of one slice of B.
 struct Ozaki1Parameters {
   enum class Mode : std::uint8_t {

@@ -9,16 +9,10 @@
 
 #include "base/status.hpp"
 #include "base/threads.hpp"
-#include "schemes/bf16x.hpp"
-#include "schemes/fp16x3.hpp"
-#include "schemes/h2sgemm.hpp"
+#include "schemes/fp32_scaled.hpp"
+#include "schemes/fp32_unscaled.hpp"
 #include "schemes/int52.hpp"
-#include "schemes/int8x6.hpp"
-#include "schemes/legemm.hpp"
-#include "schemes/markidis.hpp"
 #include "schemes/mixpert.hpp"
-#include "schemes/one_product.hpp"
-#include "schemes/ootomo.hpp"
 #include "schemes/ozaki2.hpp"
 #include "schemes/ozaki_fp.hpp"
 #include "schemes/ozaki_int8.hpp"
@@ -26,7 +20,6 @@
 #include "schemes/quantensor.hpp"
 #include "schemes/split_n.hpp"
 #include "schemes/superaccumulator.hpp"
-#include "schemes/tf32x3.hpp"
 
 namespace kintsugi::core {
 

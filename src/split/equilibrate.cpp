@@ -100,10 +100,8 @@ int find_inner_factors(std::span<const InnerRange> a, std::span<const InnerRange
   return largest < smallest ? 0 : (largest - smallest) / 2;
 }
 
-template void find_inner_ranges(const MatrixView<const float>&, std::span<InnerRange>, int);
-template void find_inner_ranges(const MatrixView<const double>&, std::span<InnerRange>, int);
-template void find_inner_ranges(const MatrixView<const DoubleDouble>&, std::span<InnerRange>, int);
-template void find_inner_ranges(const EmbeddedView<float>&, std::span<InnerRange>, int);
-template void find_inner_ranges(const EmbeddedView<double>&, std::span<InnerRange>, int);
+#define INSTANTIATE(View) template void find_inner_ranges(const View&, std::span<InnerRange>, int);
+KINTSUGI_FOR_ALL_VIEWS(INSTANTIATE)
+#undef INSTANTIATE
 
 }  // namespace kintsugi::core

@@ -1,10 +1,12 @@
-// Norms of all vectors of an operand, as exact sums of integers (arith/residue/residue_scale.hpp).
+// Sums over all vectors of an operand for programs of residues: norms, as exact sums of integers
+// (arith/residue/residue_scale.hpp), and rounding-error bounds.
 #pragma once
 
 #include <cstdint>
 #include <span>
 
 #include "arith/range.hpp"
+#include "arith/residue/rounding_errors.hpp"
 #include "base/embedding.hpp"
 
 namespace kintsugi::core {
@@ -21,5 +23,13 @@ void scale_by_norms(const View& operand, const SplitRule& rule, std::span<Vector
 template <class View>
 int largest_norm_bits(const View& operand, std::span<const VectorRange> ranges,
                       std::span<const double> inner_factors, int threads);
+
+// Sets bounds[v] for every row v of `operand` (vectors x k). Elements are scaled by ranges[v] and rounded to
+// integers, as in the split into residues. NaN and infinities count as zeros. `inner_factors`: factors of the
+// inner indices; empty: none.
+template <class View>
+void find_rounding_bounds(const View& operand, std::span<const VectorRange> ranges,
+                          std::span<const double> inner_factors, std::span<RoundingBound> bounds,
+                          int threads);
 
 }  // namespace kintsugi::core

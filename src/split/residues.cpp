@@ -1,4 +1,4 @@
-#include "split/residues.hpp"
+#include "split/split.hpp"
 
 #include <algorithm>
 
@@ -97,21 +97,12 @@ void split_block_into_residues(const View& operand, const SplitRule& rule,
   }
 }
 
-template void split_block_into_residues(const MatrixView<const float>&, const SplitRule&,
-                                        std::span<const VectorRange>, const Slices&, std::span<const double>,
-                                        std::int64_t, std::int64_t);
-template void split_block_into_residues(const MatrixView<const double>&, const SplitRule&,
-                                        std::span<const VectorRange>, const Slices&, std::span<const double>,
-                                        std::int64_t, std::int64_t);
-template void split_block_into_residues(const MatrixView<const DoubleDouble>&, const SplitRule&,
-                                        std::span<const VectorRange>, const Slices&, std::span<const double>,
-                                        std::int64_t, std::int64_t);
-template void split_block_into_residues(const EmbeddedView<float>&, const SplitRule&,
-                                        std::span<const VectorRange>, const Slices&, std::span<const double>,
-                                        std::int64_t, std::int64_t);
-template void split_block_into_residues(const EmbeddedView<double>&, const SplitRule&,
-                                        std::span<const VectorRange>, const Slices&, std::span<const double>,
-                                        std::int64_t, std::int64_t);
+#define INSTANTIATE(View)                                                                              \
+  template void split_block_into_residues(const View&, const SplitRule&, std::span<const VectorRange>, \
+                                          const Slices&, std::span<const double>, std::int64_t,        \
+                                          std::int64_t);
+KINTSUGI_FOR_ALL_VIEWS(INSTANTIATE)
+#undef INSTANTIATE
 
 namespace {
 

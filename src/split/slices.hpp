@@ -133,4 +133,17 @@ inline Slices make_slices(const SplitRule& rule, SliceStorage storage, std::int6
   return slices;
 }
 
+// Number of tiles of the vectors, and number of the tiles that fail Eq. 9 of MixPert.
+struct TileCounts {
+  std::int64_t tiles = 0;
+  std::int64_t failing = 0;
+
+  TileCounts& operator+=(const TileCounts& other) {
+    tiles += other.tiles;
+    failing += other.failing;
+    return *this;
+  }
+};
+TileCounts count_tiles(const Slices& slices);
+
 }  // namespace kintsugi::core

@@ -16,9 +16,7 @@
 #include "base/floating_environment.hpp"
 #include "base/threads.hpp"
 #include "base/vectorised.hpp"
-#include "split/residues.hpp"
 #include "split/slices.hpp"
-#include "split/tiles.hpp"
 #include "split/vector_blocks.hpp"
 
 namespace kintsugi::core {
@@ -348,28 +346,18 @@ template <class View>
 void split_operand(const View& operand, const SplitRule& rule, std::span<const VectorRange> ranges,
                    const Slices& slices, int threads, std::span<const double> inner_factors) {
   if (slices.bytes() == 0) return;
-  const std::int64_t blocks = written_vectors(slices) / vectors_per_block;
-#pragma omp parallel for num_threads(workers_for(blocks, threads)) schedule(static)
-  for (std::int64_t block = 0; block < blocks; ++block) {
-    const FloatingEnvironment environment;
-    const std::int64_t first = block * vectors_per_block;
-    const std::int64_t last = first + vectors_per_block;
+  for_each_vector_block(written_vectors(slices), threads, [&](std::int64_t first, std::int64_t last) {
     if (slices.storage == SliceStorage::packed) clear_padding(slices, first, last);
     clear_tiles(slices, first, last);
     if (first < slices.vectors)
       split_block(operand, rule, ranges, slices, inner_factors, first, std::min(last, slices.vectors));
-  }
+  });
 }
 
-template void split_operand(const MatrixView<const float>&, const SplitRule&, std::span<const VectorRange>,
-                            const Slices&, int, std::span<const double>);
-template void split_operand(const MatrixView<const double>&, const SplitRule&, std::span<const VectorRange>,
-                            const Slices&, int, std::span<const double>);
-template void split_operand(const MatrixView<const DoubleDouble>&, const SplitRule&,
-                            std::span<const VectorRange>, const Slices&, int, std::span<const double>);
-template void split_operand(const EmbeddedView<float>&, const SplitRule&, std::span<const VectorRange>,
-                            const Slices&, int, std::span<const double>);
-template void split_operand(const EmbeddedView<double>&, const SplitRule&, std::span<const VectorRange>,
-                            const Slices&, int, std::span<const double>);
+#define INSTANTIATE(View)                                                                                 \
+  template void split_operand(const View&, const SplitRule&, std::span<const VectorRange>, const Slices&, \
+                              int, std::span<const double>);
+KINTSUGI_FOR_ALL_VIEWS(INSTANTIATE)
+#undef INSTANTIATE
 
 }  // namespace kintsugi::core

@@ -69,19 +69,15 @@ void take_slice_of_vector(const SuccessiveSplit& split, int s, std::int64_t v, c
 template <class Element>
 void take_slice_as(const SuccessiveSplit& split, int s, const double* weights, Scaled* weighted,
                    int threads) {
-  const std::int64_t blocks = split.slices.padded_vectors() / vectors_per_block;
-#pragma omp parallel for num_threads(workers_for(blocks, threads)) schedule(static)
-  for (std::int64_t block = 0; block < blocks; ++block) {
-    const FloatingEnvironment environment;
-    const std::int64_t first = block * vectors_per_block;
-    for (std::int64_t v = first; v < first + vectors_per_block; ++v) {
+  for_each_vector_block(split.slices.padded_vectors(), threads, [&](std::int64_t first, std::int64_t last) {
+    for (std::int64_t v = first; v < last; ++v) {
       if (v < split.slices.vectors) {
         take_slice_of_vector<Element>(split, s, v, weights, weighted);
       } else {
         clear<Element>(split.slices, s, v, 0);
       }
     }
-  }
+  });
 }
 
 }  // namespace
@@ -89,12 +85,7 @@ void take_slice_as(const SuccessiveSplit& split, int s, const double* weights, S
 template <class View>
 void set_first_residuals(const View& operand, std::span<const VectorRange> ranges,
                          const SuccessiveSplit& split, int threads) {
-  const std::int64_t blocks = divide_up(operand.rows, vectors_per_block);
-#pragma omp parallel for num_threads(workers_for(blocks, threads)) schedule(static)
-  for (std::int64_t block = 0; block < blocks; ++block) {
-    const FloatingEnvironment environment;
-    const std::int64_t first = block * vectors_per_block;
-    const std::int64_t last = std::min(operand.rows, first + vectors_per_block);
+  for_each_vector_block(operand.rows, threads, [&](std::int64_t first, std::int64_t last) {
     std::fill(split.tops + first, split.tops + last, no_residual);
     for (std::int64_t v = first; v < last; ++v)
       split.exponents(0, v) = 0;  // keeps this value if all elements are zero, since then no slice is taken
@@ -103,7 +94,7 @@ void set_first_residuals(const View& operand, std::span<const VectorRange> range
       split.residuals[v * operand.columns + p] = residual;
       split.tops[v] = std::max(split.tops[v], top_of(residual));
     });
-  }
+  });
 }
 
 bool any_residual(const SuccessiveSplit& split) {
@@ -119,14 +110,10 @@ void take_slice(const SuccessiveSplit& split, int s, const double* weights, Scal
   take_slice_as<std::uint16_t>(split, s, weights, weighted, threads);
 }
 
-template void set_first_residuals(const MatrixView<const float>&, std::span<const VectorRange>,
-                                  const SuccessiveSplit&, int);
-template void set_first_residuals(const MatrixView<const double>&, std::span<const VectorRange>,
-                                  const SuccessiveSplit&, int);
-template void set_first_residuals(const EmbeddedView<float>&, std::span<const VectorRange>,
-                                  const SuccessiveSplit&, int);
-template void set_first_residuals(const EmbeddedView<double>&, std::span<const VectorRange>,
-                                  const SuccessiveSplit&, int);
+#define INSTANTIATE(View) \
+  template void set_first_residuals(const View&, std::span<const VectorRange>, const SuccessiveSplit&, int);
+KINTSUGI_FOR_VIEWS(INSTANTIATE)
+#undef INSTANTIATE
 
 template <class View>
 void sum_vectors(const View& b, std::span<const VectorRange> ranges, double* weights, int threads) {
@@ -158,17 +145,10 @@ void multiply_magnitudes(const View& a, std::span<const VectorRange> ranges, con
   }
 }
 
-template void sum_vectors(const MatrixView<const float>&, std::span<const VectorRange>, double*, int);
-template void multiply_magnitudes(const MatrixView<const float>&, std::span<const VectorRange>, const double*,
-                                  Scaled*, int);
-template void sum_vectors(const MatrixView<const double>&, std::span<const VectorRange>, double*, int);
-template void multiply_magnitudes(const MatrixView<const double>&, std::span<const VectorRange>,
-                                  const double*, Scaled*, int);
-template void sum_vectors(const EmbeddedView<float>&, std::span<const VectorRange>, double*, int);
-template void multiply_magnitudes(const EmbeddedView<float>&, std::span<const VectorRange>, const double*,
-                                  Scaled*, int);
-template void sum_vectors(const EmbeddedView<double>&, std::span<const VectorRange>, double*, int);
-template void multiply_magnitudes(const EmbeddedView<double>&, std::span<const VectorRange>, const double*,
-                                  Scaled*, int);
+#define INSTANTIATE(View)                                                             \
+  template void sum_vectors(const View&, std::span<const VectorRange>, double*, int); \
+  template void multiply_magnitudes(const View&, std::span<const VectorRange>, const double*, Scaled*, int);
+KINTSUGI_FOR_VIEWS(INSTANTIATE)
+#undef INSTANTIATE
 
 }  // namespace kintsugi::core

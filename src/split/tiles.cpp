@@ -1,4 +1,4 @@
-#include "split/tiles.hpp"
+#include "split/split.hpp"
 
 #include <algorithm>
 #include <bit>

@@ -6,6 +6,8 @@
 #include <span>
 
 #include "base/embedding.hpp"
+#include "base/floating_environment.hpp"
+#include "base/threads.hpp"
 #include "base/view.hpp"
 #include "formats/double_double.hpp"
 
@@ -14,6 +16,18 @@ namespace kintsugi::core {
 // Number of vectors that are processed together. If vectors are interleaved in memory, whole cache lines (16
 // floats) are read.
 inline constexpr std::int64_t vectors_per_block = 16;
+
+// Calls visit(first, last) for each block of `vectors` vectors first ... last - 1, in parallel.
+template <class Visit>
+void for_each_vector_block(std::int64_t vectors, int threads, const Visit& visit) {
+  const std::int64_t blocks = divide_up(vectors, vectors_per_block);
+#pragma omp parallel for num_threads(workers_for(blocks, threads)) schedule(static)
+  for (std::int64_t block = 0; block < blocks; ++block) {
+    const FloatingEnvironment environment;
+    const std::int64_t first = block * vectors_per_block;
+    visit(first, std::min(vectors, first + vectors_per_block));
+  }
+}
 
 // Returns x; returns 0 for NaN and infinities, which slices cannot represent.
 template <class T>

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "arith/complex.hpp"
-#include "recombine/exact_sums.hpp"
+#include "recombine/recombine.hpp"
 
 namespace kintsugi::core {
 namespace {

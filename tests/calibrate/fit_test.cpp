@@ -1,5 +1,5 @@
 // The fit of costs brings expected times to the measured ones, whatever costs it begins with.
-#include "calibrate/fit.hpp"
+#include "calibrate/tasks.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // Tests over the fakes that captured calls put no memory nodes into a graph, and that the memory which they
 // allocate instead lives as long as the graph. The fake driver refuses memory nodes in every capture.
-#include "engines/cuda/common/graph_memory.hpp"
+#include "engines/cuda/common/memory_pool.hpp"
 
 #include <functional>
 #include <memory>

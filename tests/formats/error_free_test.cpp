@@ -1,5 +1,5 @@
 // Tests two_sum and two_product: value is the rounded result, value + error the exact one.
-#include "formats/error_free.hpp"
+#include "formats/double_double.hpp"
 
 #include <gtest/gtest.h>
 

@@ -8,7 +8,7 @@
 #include <complex>
 #include <random>
 
-#include "engines/cpu/native_tiles.hpp"
+#include "engines/cpu/products.hpp"
 #include "engines/registry.hpp"
 #include "tests/support/c_objects.hpp"
 #include "tests/support/effort.hpp"

@@ -7,11 +7,10 @@
 #include <random>
 #include <vector>
 
-#include "engines/cuda/cublas_products.hpp"
+#include "engines/cuda/cublas.hpp"
 #include "engines/cuda/gemm/clusters.hpp"
 #include "engines/cuda/gemm/int8_gemm.hpp"
 #include "gpu/device_memory.hpp"
-#include "schemes/int8x6.hpp"
 #include "schemes/magnitudes.hpp"
 #include "schemes/ozaki2.hpp"
 #include "schemes/ozaki_int8.hpp"

@@ -1,5 +1,5 @@
 // Tests that recombining many elements at a time gives the bits of the scalar steps that define an element.
-#include "recombine/weighted.hpp"
+#include "recombine/recombine.hpp"
 
 #include <gtest/gtest.h>
 

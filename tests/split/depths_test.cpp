@@ -1,5 +1,5 @@
 // Tests the mean depths of vectors in every storage: the vectorized loops, and the loop for all numbers.
-#include "split/depths.hpp"
+#include "split/ranges.hpp"
 
 #include <gtest/gtest.h>
 

@@ -11,7 +11,7 @@
 #include "arith/exact/wide_integer.hpp"
 #include "arith/host_device.hpp"
 #include "arith/range.hpp"
-#include "formats/error_free.hpp"
+#include "formats/double_double.hpp"
 
 namespace kintsugi::core {
 

@@ -27,7 +27,7 @@
 #include "arith/exact/wide_integer.hpp"
 #include "arith/host_device.hpp"
 #include "arith/residue/rounding_errors.hpp"
-#include "formats/error_free.hpp"
+#include "formats/double_double.hpp"
 
 namespace kintsugi::core {
 

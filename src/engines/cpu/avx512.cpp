@@ -4,8 +4,7 @@
 
 #include <immintrin.h>
 
-#include "engines/cpu/floats/float_loops.hpp"
-#include "engines/cpu/pairs/pair_loops.hpp"
+#include "engines/cpu/loops.hpp"
 
 namespace kintsugi::core {
 

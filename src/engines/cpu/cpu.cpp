@@ -1,6 +1,5 @@
-// The engine cpu. Its own kernels multiply floating slices (floats/floats.hpp), int8 slices and 52-bit words
-// (int8.hpp, int52.hpp). OpenBLAS computes native products, and multiplies fp64 slices that hold integers
-// (integer_sums.hpp).
+// The engine cpu. Its own kernels multiply floating slices, int8 slices and 52-bit words. OpenBLAS computes
+// native products, and multiplies fp64 slices that hold integers.
 //
 // Floating slices are widened to FP32. Products of formats of up to 12 significant bits are exact in FP32.
 #include <algorithm>
@@ -8,14 +7,8 @@
 #include <limits>
 
 #include "base/status.hpp"
-#include "engines/cpu/floats/floats.hpp"
-#include "engines/cpu/int52.hpp"
-#include "engines/cpu/int8.hpp"
-#include "engines/cpu/integer_sums.hpp"
-#include "engines/cpu/native_tiles.hpp"
 #include "engines/cpu/openblas.hpp"
-#include "engines/cpu/pairs/pairs.hpp"
-#include "engines/cpu/tiles.hpp"
+#include "engines/cpu/products.hpp"
 #include "engines/engine.hpp"
 
 namespace kintsugi::core {

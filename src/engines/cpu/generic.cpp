@@ -4,10 +4,8 @@
 #include <bit>
 #include <cmath>
 
-#include "engines/cpu/floats/float_loops.hpp"
-#include "engines/cpu/int52_kernels.hpp"
-#include "engines/cpu/int8_kernels.hpp"
-#include "engines/cpu/pairs/pair_loops.hpp"
+#include "engines/cpu/kernels.hpp"
+#include "engines/cpu/loops.hpp"
 
 namespace kintsugi::core {
 

@@ -1,27 +1,14 @@
-#include "engines/cpu/int52.hpp"
+#include "engines/cpu/products.hpp"
 
 #include <algorithm>
-#include <vector>
 
-#include "base/threads.hpp"
+#include "engines/tile_loop.hpp"
 
 namespace kintsugi::core {
 
 namespace {
 
 constexpr std::int64_t tile = int52_tile;
-
-std::vector<const Int52Kernels*> find_families() {
-  std::vector<const Int52Kernels*> families;
-#if defined(__x86_64__)
-  __builtin_cpu_init();
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512ifma")) {
-    families.push_back(&int52_avx512);
-  }
-#endif
-  families.push_back(&int52_generic);
-  return families;
-}
 
 // True if word number `word` is zero in all elements of the `count` vectors from `first` on.
 bool all_zero(const Slices& slices, int word, std::int64_t first, std::int64_t count) {
@@ -60,32 +47,14 @@ void multiply_tile(const Multiplication& task, const Int52Kernels& kernels, int 
 
 }  // namespace
 
-std::span<const Int52Kernels* const> int52_families() {
-  static constinit MadeOnce families(find_families);
-  return families.get();
-}
-
-const KernelChoice<Int52Kernels>& int52_choice() {
-  static constinit MadeOnce<KernelChoice<Int52Kernels>> choice(
-      [] { return choose_kernels(int52_families(), SettingId::cpu_int52, "KINTSUGI_CPU_INT52"); });
-  return choice.get();
-}
-
 std::size_t int52_worker_bytes(const Int52Kernels& kernels) { return aligned_size(kernels.packed_bytes); }
 
 void multiply_int52(const Multiplication& task, const Int52Kernels& kernels) {
-  const std::int64_t tile_rows = divide_up(task.sums.rows, tile);
-  const std::int64_t tiles = tile_rows * divide_up(task.sums.columns, tile);
-  const int workers = workers_for(tiles, task.threads);
-#pragma omp parallel for num_threads(workers) schedule(static, 1)
-  for (int worker = 0; worker < workers; ++worker) {
-    std::byte* scratch = task.scratch + static_cast<std::size_t>(worker) * int52_worker_bytes(kernels);
-    for (std::int64_t index = worker; index < tiles; index += workers) {
-      for (int g = 0; g < task.schedule->groups; ++g) {
-        multiply_tile(task, kernels, g, index % tile_rows * tile, index / tile_rows * tile, scratch);
-      }
-    }
-  }
+  for_each_tile({task.sums.rows, task.sums.columns, tile, tile}, task.threads, task.scratch,
+                int52_worker_bytes(kernels), [&](std::int64_t row, std::int64_t column, std::byte* scratch) {
+                  for (int g = 0; g < task.schedule->groups; ++g)
+                    multiply_tile(task, kernels, g, row, column, scratch);
+                });
 }
 
 }  // namespace kintsugi::core

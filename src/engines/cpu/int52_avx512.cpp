@@ -8,7 +8,7 @@
 
 #include <immintrin.h>
 
-#include "engines/cpu/int52_kernels.hpp"
+#include "engines/cpu/kernels.hpp"
 
 namespace kintsugi::core {
 

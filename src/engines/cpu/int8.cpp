@@ -1,18 +1,11 @@
-#include "engines/cpu/int8.hpp"
-
-#if defined(__x86_64__) && defined(__linux__)
-#include <sys/syscall.h>
-#include <unistd.h>
-#endif
+#include "engines/cpu/products.hpp"
 
 #include <algorithm>
 #include <array>
-#include <vector>
 
 #include "arith/residue/residue.hpp"
-#include "base/floating_environment.hpp"
-#include "base/threads.hpp"
 #include "base/vectorised.hpp"
+#include "engines/tile_loop.hpp"
 
 namespace kintsugi::core {
 
@@ -28,33 +21,6 @@ struct Tile {
   std::int64_t stride;
   std::uint32_t* sums;
 };
-
-#if defined(__x86_64__) && defined(__linux__)
-// True if AMX can be used. A process must ask Linux for AMX's registers; Linux refuses if a signal stack is
-// too small for them.
-bool may_use_tiles() {
-  constexpr long request_permission = 0x1023;  // ARCH_REQ_XCOMP_PERM
-  constexpr long tile_data = 18;               // XFEATURE_XTILEDATA
-  return __builtin_cpu_supports("amx-tile") && __builtin_cpu_supports("amx-int8") &&
-         __builtin_cpu_supports("avx512bw") && syscall(SYS_arch_prctl, request_permission, tile_data) == 0;
-}
-#endif
-
-std::vector<const Int8Kernels*> find_families() {
-  std::vector<const Int8Kernels*> families;
-#if defined(__x86_64__)
-  __builtin_cpu_init();
-#if defined(__linux__)
-  if (may_use_tiles()) families.push_back(&int8_amx);
-#endif
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-      __builtin_cpu_supports("avx512vnni")) {
-    families.push_back(&int8_avx512);
-  }
-#endif
-  families.push_back(&int8_generic);
-  return families;
-}
 
 // Adds a group's products over inner indices begin ... end - 1 to its int32 accumulators.
 void add_terms(const Multiplication& task, const Int8Kernels& kernels, int group, const Tile& tile,
@@ -140,43 +106,23 @@ std::size_t sums_bytes(const Int8Kernels& kernels) {
 
 }  // namespace
 
-std::span<const Int8Kernels* const> int8_families() {
-  static constinit MadeOnce families(find_families);
-  return families.get();
-}
-
-const KernelChoice<Int8Kernels>& int8_choice() {
-  static constinit MadeOnce<KernelChoice<Int8Kernels>> choice(
-      [] { return choose_kernels(int8_families(), SettingId::cpu_int8, "KINTSUGI_CPU_INT8"); });
-  return choice.get();
-}
-
 std::size_t int8_worker_bytes(const Int8Kernels& kernels) {
   return aligned_size(sums_bytes(kernels) + kernels.packed_bytes);
 }
 
 void multiply_int8(const Multiplication& task, const Int8Kernels& kernels) {
   const std::int64_t edge = tile_edge(kernels, task.sums, task.threads);
-  const std::int64_t tile_rows = divide_up(task.sums.rows, edge);
-  const std::int64_t tiles = tile_rows * divide_up(task.sums.columns, edge);
-  const std::size_t scratch_of_worker = int8_worker_bytes(kernels);
-  const int workers = workers_for(tiles, task.threads);
-#pragma omp parallel for num_threads(workers) schedule(static, 1)
-  for (int worker = 0; worker < workers; ++worker) {
-    const FloatingEnvironment environment;  // residues of sums are rounded in double
-    std::byte* scratch = task.scratch + static_cast<std::size_t>(worker) * scratch_of_worker;
-    for (std::int64_t index = worker; index < tiles; index += workers) {
-      const std::int64_t row = index % tile_rows * edge;
-      const std::int64_t column = index / tile_rows * edge;
-      const Tile tile{.row = row,
-                      .column = column,
-                      .rows = std::min(edge, task.sums.rows - row),
-                      .columns = std::min(edge, task.sums.columns - column),
-                      .stride = kernels.tile,
-                      .sums = reinterpret_cast<std::uint32_t*>(scratch)};
-      multiply_tile(task, kernels, tile, scratch + sums_bytes(kernels));
-    }
-  }
+  const TileGrid grid{task.sums.rows, task.sums.columns, edge, edge};
+  for_each_tile(grid, task.threads, task.scratch, int8_worker_bytes(kernels),
+                [&](std::int64_t row, std::int64_t column, std::byte* scratch) {
+                  const Tile tile{.row = row,
+                                  .column = column,
+                                  .rows = std::min(edge, task.sums.rows - row),
+                                  .columns = std::min(edge, task.sums.columns - column),
+                                  .stride = kernels.tile,
+                                  .sums = reinterpret_cast<std::uint32_t*>(scratch)};
+                  multiply_tile(task, kernels, tile, scratch + sums_bytes(kernels));
+                });
 }
 
 }  // namespace kintsugi::core

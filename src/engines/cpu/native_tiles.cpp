@@ -13,7 +13,7 @@
 //     k u |a||b|.
 //   Three blocks or more (k > 512) have an error of at most 256 u + (1 + 256 u)(u + 2^-60) <= 258 u, which is
 //     less than k u.
-#include "engines/cpu/native_tiles.hpp"
+#include "engines/cpu/products.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -27,7 +27,8 @@
 #include "base/threads.hpp"
 #include "base/vectorised.hpp"
 #include "engines/cpu/openblas.hpp"
-#include "formats/error_free.hpp"
+#include "engines/tile_loop.hpp"
+#include "formats/double_double.hpp"
 
 namespace kintsugi::core {
 
@@ -223,20 +224,14 @@ class NativeTile {
 
 template <class T>
 void multiply(const NativeProduct<T>& task) {
-  constexpr std::int64_t tile_columns = tile / parts_of<T>;
   const std::size_t worker_bytes = TileMemory<RealOf<T>>::bytes(parts_of<T> * task.a.columns);
-  const std::int64_t tile_rows = divide_up(task.c.rows, tile);
-  const std::int64_t tiles = tile_rows * divide_up(task.c.columns, tile_columns);
-  const int workers = workers_for(
-      std::min(tiles, static_cast<std::int64_t>(task.scratch.size() / worker_bytes)), task.threads);
+  const auto max_workers = static_cast<std::int64_t>(task.scratch.size() / worker_bytes);
+  const int threads = static_cast<int>(std::min<std::int64_t>(task.threads, max_workers));
   const OpenBlasThreads single(1);
-#pragma omp parallel for num_threads(workers) schedule(static, 1)
-  for (int worker = 0; worker < workers; ++worker) {
-    const FloatingEnvironment environment;
-    std::byte* scratch = task.scratch.data() + static_cast<std::size_t>(worker) * worker_bytes;
-    for (std::int64_t index = worker; index < tiles; index += workers)
-      NativeTile<T>(task, index % tile_rows * tile, index / tile_rows * tile_columns, scratch).run();
-  }
+  for_each_tile({task.c.rows, task.c.columns, tile, tile / parts_of<T>}, threads, task.scratch.data(),
+                worker_bytes, [&](std::int64_t row, std::int64_t column, std::byte* scratch) {
+                  NativeTile<T>(task, row, column, scratch).run();
+                });
 }
 
 }  // namespace

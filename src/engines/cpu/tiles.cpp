@@ -1,13 +1,12 @@
-#include "engines/cpu/tiles.hpp"
+#include "engines/cpu/products.hpp"
 
 #include <algorithm>
 #include <array>
 
 #include "arith/tile_arithmetic.hpp"
-#include "base/floating_environment.hpp"
-#include "base/threads.hpp"
 #include "base/vectorised.hpp"
 #include "engines/tile_element.hpp"
+#include "engines/tile_loop.hpp"
 
 namespace kintsugi::core {
 
@@ -120,22 +119,13 @@ std::size_t tiles_worker_bytes(const Int8Kernels& kernels) {
 
 void multiply_tiles(const Multiplication& task, const Int8Kernels& kernels) {
   if (task.schedule->tiles.pair_exponent) return multiply_tiles_by_elements(task);
-  const std::int64_t rows = kernels.tile, columns = block_columns(kernels);
-  const std::int64_t rows_of_blocks = divide_up(task.sums.rows, rows);
-  const std::int64_t blocks = rows_of_blocks * divide_up(task.sums.columns, columns);
-  const int workers = workers_for(blocks, task.threads);
-#pragma omp parallel for num_threads(workers) schedule(static, 1)
-  for (int worker = 0; worker < workers; ++worker) {
-    const FloatingEnvironment environment;
-    std::byte* scratch = task.scratch + static_cast<std::size_t>(worker) * tiles_worker_bytes(kernels);
-    for (std::int64_t index = worker; index < blocks; index += workers) {
-      const std::int64_t row = index % rows_of_blocks * rows;
-      const std::int64_t column = index / rows_of_blocks * columns;
-      const Block block{row, column, std::min(rows, task.sums.rows - row),
-                        std::min(columns, task.sums.columns - column)};
-      multiply_block(task, kernels, block, scratch);
-    }
-  }
+  const TileGrid grid{task.sums.rows, task.sums.columns, kernels.tile, block_columns(kernels)};
+  for_each_tile(grid, task.threads, task.scratch, tiles_worker_bytes(kernels),
+                [&](std::int64_t row, std::int64_t column, std::byte* scratch) {
+                  const Block block{row, column, std::min(grid.tile_rows, task.sums.rows - row),
+                                    std::min(grid.tile_columns, task.sums.columns - column)};
+                  multiply_block(task, kernels, block, scratch);
+                });
 }
 
 }  // namespace kintsugi::core

@@ -1,4 +1,4 @@
-#include "engines/cuda/cublas_products.hpp"
+#include "engines/cuda/cublas.hpp"
 
 #include <algorithm>
 #include <array>
@@ -10,7 +10,6 @@
 #include "base/status.hpp"
 #include "base/view.hpp"
 #include "engines/cuda/common/launch_graph.hpp"
-#include "engines/cuda/cublas.hpp"
 #include "engines/cuda/recombine/recombine.hpp"
 #include "engines/cuda/steps.hpp"
 

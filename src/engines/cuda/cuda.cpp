@@ -11,7 +11,6 @@
 #include "engines/cuda/arch/profile.hpp"
 #include "engines/cuda/common/launch.hpp"
 #include "engines/cuda/cublas.hpp"
-#include "engines/cuda/cublas_products.hpp"
 #include "engines/cuda/device.hpp"
 #include "engines/cuda/gemm/int52_gemm.hpp"
 #include "engines/cuda/gemm/int8_gemm.hpp"

@@ -3,10 +3,9 @@
 #include <array>
 
 #include "base/status.hpp"
-#include "engines/cuda/common/graph_memory.hpp"
 #include "engines/cuda/common/launch_graph.hpp"
 #include "engines/cuda/common/memory_pool.hpp"
-#include "engines/cuda/cublas_products.hpp"
+#include "engines/cuda/cublas.hpp"
 
 namespace kintsugi::core::cuda {
 

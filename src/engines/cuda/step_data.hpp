@@ -23,7 +23,6 @@
 #include "split/acceptance.hpp"
 #include "split/ranges.hpp"
 #include "split/slices.hpp"
-#include "split/tiles.hpp"
 
 namespace kintsugi::core {
 

@@ -13,6 +13,7 @@
 #include "engines/pair_element.hpp"
 #include "engines/reference/models.hpp"
 #include "engines/tile_element.hpp"
+#include "engines/tile_loop.hpp"
 #include "formats/formats.hpp"
 
 namespace kintsugi::core {
@@ -160,19 +161,10 @@ void multiply_tile(const Multiplication& task, std::int64_t first_row, std::int6
 
 template <class Model, class Outside>
 void multiply_with(const Multiplication& task, std::size_t scratch_of_thread) {
-  const std::int64_t tile_rows = divide_up(task.sums.rows, tile);
-  const std::int64_t tiles = tile_rows * divide_up(task.sums.columns, tile);
-  const int workers = workers_for(tiles, task.threads);
-  // A worker is an index of this loop and not an OpenMP thread number: so no two workers share scratch
-  // memory, whatever the OpenMP runtime does.
-#pragma omp parallel for num_threads(workers) schedule(static, 1)
-  for (int worker = 0; worker < workers; ++worker) {
-    const FloatingEnvironment environment;
-    std::byte* scratch = task.scratch + static_cast<std::size_t>(worker) * scratch_of_thread;
-    for (std::int64_t index = worker; index < tiles; index += workers) {
-      multiply_tile<Model, Outside>(task, index % tile_rows * tile, index / tile_rows * tile, scratch);
-    }
-  }
+  for_each_tile({task.sums.rows, task.sums.columns, tile, tile}, task.threads, task.scratch,
+                scratch_of_thread, [&](std::int64_t row, std::int64_t column, std::byte* scratch) {
+                  multiply_tile<Model, Outside>(task, row, column, scratch);
+                });
 }
 
 // Adds a real product. Conjugation, a parameter of the complex version below, changes nothing.

@@ -1,4 +1,4 @@
-#include "execute/device/checked.hpp"
+#include "execute/device/steps.hpp"
 
 #include "planner/steps.hpp"
 #include "schemes/bound.hpp"

@@ -10,7 +10,7 @@
 #include "execute/device/memory.hpp"
 #include "execute/device/prepare.hpp"
 #include "execute/device/steps.hpp"
-#include "planner/choice.hpp"
+#include "planner/candidates.hpp"
 #include "planner/device_call.hpp"
 #include "planner/memory.hpp"
 #include "planner/steps.hpp"

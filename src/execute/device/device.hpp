@@ -1,5 +1,4 @@
-// Executes calls whose matrices are in device memory. Ranges, selection, split, multiply and recombine are
-// steps in a queue.
+// Executes calls on devices: of matrices in device memory, and of matrices in host memory.
 #pragma once
 
 #include "engines/cuda/device.hpp"
@@ -7,6 +6,9 @@
 #include "planner/plan.hpp"
 
 namespace kintsugi::core {
+
+// Executes calls whose matrices are in device memory. Ranges, selection, split, multiply and recombine are
+// steps in a queue.
 
 // Puts all steps of the call into the queue. Waits for the device only if the queue is of kind host. The
 // device writes counts to operands.device_report.
@@ -37,5 +39,17 @@ class PlaceScope {
  private:
   bool entered_ = false;
 };
+
+// ---------------------------------------------------------------- matrices in host memory
+
+// For a named engine with devices: copies each batch item to the device without gaps, multiplies there, and
+// copies C back. Before that the host finds the ranges and adapts the program, as it does for products on the
+// host. Returns when C is complete. C of a batch item is written only after its product has succeeded.
+void stage(const Plan& plan, const Operands& operands, Report& report);
+
+// Executes an offloaded plan, whose matrices may be larger than a device's memory. If devices fail, the host
+// computes the elements of C that they have not computed, and the report has the reason. Returns when C is
+// complete.
+void offload(const Plan& plan, const Operands& operands, Report& report);
 
 }  // namespace kintsugi::core

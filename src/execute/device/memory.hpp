@@ -1,13 +1,16 @@
-// Device memory that the library allocates, for buffers and reports.
+// Device memory that the library allocates: buffers, reports, and operands kept for later calls.
 #pragma once
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "engines/cuda/device.hpp"
 #include "engines/cuda/step_data.hpp"
+#include "engines/cuda/transfers.hpp"
 #include "execute/execute.hpp"
+#include "planner/offload.hpp"
 #include "planner/plan.hpp"
 
 namespace kintsugi::core {
@@ -87,5 +90,41 @@ class DeviceReports {
  private:
   std::vector<std::shared_ptr<const DeviceReportMemory>> reports_;
 };
+
+// ---------------------------------------------------------------- operands kept for later calls
+
+// Operands that stay in device memory after an offloaded call, because the caller said that it does not
+// change them.
+
+// Identifies a kept operand: the elements of the host that were copied, and the device with the copy.
+struct KeptOperandKey {
+  const void* host = nullptr;
+  std::int64_t ld = 0;
+  bool rows_are_lines = false;
+  std::size_t element_bytes = 0;
+  Interval vectors;
+  std::int64_t inner = 0;
+  std::int64_t parts = 1;  // parts of the operand that are stored one behind the other
+  DeviceContext context;
+
+  friend bool operator==(const KeptOperandKey&, const KeptOperandKey&) = default;
+};
+
+// A copy of a whole operand, stored like a strip.
+struct KeptOperand {
+  KeptOperandKey key;
+  DeviceBuffer memory;
+};
+
+// Takes the operand out of the kept operands. Returns nothing if the operand is not kept, or if another call
+// uses it.
+std::optional<KeptOperand> take_kept_operand(const KeptOperandKey& key);
+
+// Keeps an operand for later calls, in place of an older copy. Precondition: no work on the device uses the
+// operand any more.
+void keep_operand(KeptOperand operand);
+
+// Frees the operands that no call uses. Returns false if there were none.
+bool release_kept_operands() noexcept;
 
 }  // namespace kintsugi::core

@@ -1,4 +1,4 @@
-#include "execute/device/ozaki1.hpp"
+#include "execute/device/steps.hpp"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "execute/device/stage.hpp"
+#include "execute/device/device.hpp"
 
 #include <algorithm>
 #include <type_traits>
@@ -7,11 +7,10 @@
 #include "arith/complex.hpp"
 #include "engines/cuda/select/selected_moduli.hpp"
 #include "engines/cuda/steps.hpp"
-#include "execute/device/device.hpp"
 #include "execute/device/memory.hpp"
 #include "execute/host/operand.hpp"
+#include "planner/candidates.hpp"
 #include "planner/memory.hpp"
-#include "planner/named_candidate.hpp"
 
 namespace kintsugi::core {
 

@@ -7,8 +7,6 @@
 #include "engines/cuda/select/selected_moduli.hpp"
 #include "engines/cuda/steps.hpp"
 #include "execute/blocks.hpp"
-#include "execute/device/checked.hpp"
-#include "execute/device/ozaki1.hpp"
 #include "execute/device/prepare.hpp"
 #include "planner/device_call.hpp"
 #include "planner/memory.hpp"

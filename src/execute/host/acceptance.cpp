@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "base/status.hpp"
-#include "recombine/residues.hpp"
+#include "recombine/recombine.hpp"
 #include "schemes/bound.hpp"
 
 namespace kintsugi::core {

@@ -10,14 +10,12 @@
 #include "execute/host/acceptance.hpp"
 #include "execute/host/operand.hpp"
 #include "planner/expected_times.hpp"
-#include "recombine/exact_sums.hpp"
-#include "recombine/residues.hpp"
+#include "recombine/recombine.hpp"
 #include "schemes/bound.hpp"
 #include "schemes/magnitudes.hpp"
 #include "schemes/ozaki2.hpp"
 #include "split/equilibrate.hpp"
 #include "split/norms.hpp"
-#include "split/rounding_bounds.hpp"
 
 namespace kintsugi::core {
 
@@ -36,7 +34,7 @@ inline constexpr std::int64_t first_tile = Slices::vector_multiple;
 
 // C = alpha * A * B + beta * C by the checked candidates of a plan:
 //
-// - The main candidate computes all of C, and every element is checked (recombine/residues.hpp).
+// - The main candidate computes all of C, and every element is checked (recombine/recombine.hpp).
 // - Elements that do not pass the check are recomputed and correctly rounded: by wider candidates if their
 //   result is proved to be correctly rounded, and at last by a superaccumulator.
 //

@@ -1,4 +1,4 @@
-#include "execute/host/native.hpp"
+#include "execute/host/steps.hpp"
 
 #include <algorithm>
 #include <array>
@@ -77,14 +77,10 @@ void multiply_natively(const Plan& plan, const Candidate& candidate, const Block
   }
 }
 
-#define KINTSUGI_NATIVELY(T)                                                                          \
+#define INSTANTIATE(T)                                                                                \
   template void multiply_natively<T>(const Plan&, const Candidate&, const Blocking&, const Operands&, \
                                      std::int64_t, Workspace&);
-KINTSUGI_NATIVELY(float)
-KINTSUGI_NATIVELY(double)
-KINTSUGI_NATIVELY(DoubleDouble)
-KINTSUGI_NATIVELY(std::complex<float>)
-KINTSUGI_NATIVELY(std::complex<double>)
-#undef KINTSUGI_NATIVELY
+KINTSUGI_FOR_ALL_TYPES(INSTANTIATE)
+#undef INSTANTIATE
 
 }  // namespace kintsugi::core

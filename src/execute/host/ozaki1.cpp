@@ -1,4 +1,4 @@
-#include "execute/host/ozaki1.hpp"
+#include "execute/host/steps.hpp"
 
 #include <algorithm>
 #include <optional>
@@ -290,13 +290,10 @@ void multiply_by_ozaki1(const Ozaki1Task<T>& task, Workspace workspace, Ozaki1Co
   Ozaki1Product<T>(task, workspace, counts).run();
 }
 
-template void check_ozaki1(const Ozaki1Task<float>&, Workspace);
-template void multiply_by_ozaki1(const Ozaki1Task<float>&, Workspace, Ozaki1Counts&);
-template void check_ozaki1(const Ozaki1Task<double>&, Workspace);
-template void multiply_by_ozaki1(const Ozaki1Task<double>&, Workspace, Ozaki1Counts&);
-template void check_ozaki1(const Ozaki1Task<std::complex<float>>&, Workspace);
-template void multiply_by_ozaki1(const Ozaki1Task<std::complex<float>>&, Workspace, Ozaki1Counts&);
-template void check_ozaki1(const Ozaki1Task<std::complex<double>>&, Workspace);
-template void multiply_by_ozaki1(const Ozaki1Task<std::complex<double>>&, Workspace, Ozaki1Counts&);
+#define INSTANTIATE(T)                                         \
+  template void check_ozaki1(const Ozaki1Task<T>&, Workspace); \
+  template void multiply_by_ozaki1(const Ozaki1Task<T>&, Workspace, Ozaki1Counts&);
+KINTSUGI_FOR_TYPES(INSTANTIATE)
+#undef INSTANTIATE
 
 }  // namespace kintsugi::core

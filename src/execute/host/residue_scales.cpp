@@ -1,4 +1,4 @@
-#include "execute/host/residue_scales.hpp"
+#include "execute/host/steps.hpp"
 
 #include <algorithm>
 
@@ -105,15 +105,10 @@ void set_residue_scales(const Plan& plan, const Program& program, const Blocking
   }
 }
 
-template void set_residue_scales(const Plan&, const Program&, const Blocking&, SideOf<float>&, SideOf<float>&,
-                                 Workspace);
-template void set_residue_scales(const Plan&, const Program&, const Blocking&, SideOf<double>&,
-                                 SideOf<double>&, Workspace);
-template void set_residue_scales(const Plan&, const Program&, const Blocking&, SideOf<DoubleDouble>&,
-                                 SideOf<DoubleDouble>&, Workspace);
-template void set_residue_scales(const Plan&, const Program&, const Blocking&, SideOf<std::complex<float>>&,
-                                 SideOf<std::complex<float>>&, Workspace);
-template void set_residue_scales(const Plan&, const Program&, const Blocking&, SideOf<std::complex<double>>&,
-                                 SideOf<std::complex<double>>&, Workspace);
+#define INSTANTIATE(T)                                                                                   \
+  template void set_residue_scales(const Plan&, const Program&, const Blocking&, SideOf<T>&, SideOf<T>&, \
+                                   Workspace);
+KINTSUGI_FOR_ALL_TYPES(INSTANTIATE)
+#undef INSTANTIATE
 
 }  // namespace kintsugi::core

@@ -5,22 +5,16 @@
 #include <type_traits>
 
 #include "base/threads.hpp"
-#include "engines/failing_tiles.hpp"
 #include "execute/blocks.hpp"
 #include "execute/host/acceptance.hpp"
 #include "execute/host/checked.hpp"
-#include "execute/host/native.hpp"
 #include "execute/host/operand.hpp"
-#include "execute/host/ozaki1.hpp"
-#include "execute/host/residue_scales.hpp"
 #include "planner/memory.hpp"
 #include "planner/steps.hpp"
-#include "recombine/exact_sums.hpp"
-#include "recombine/residues.hpp"
+#include "recombine/recombine.hpp"
 #include "recombine/special_values.hpp"
-#include "recombine/weighted.hpp"
-#include "split/depths.hpp"
-#include "split/tiles.hpp"
+#include "split/ranges.hpp"
+#include "split/slices.hpp"
 
 namespace kintsugi::core {
 

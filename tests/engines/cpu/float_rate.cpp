@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "base/memory.hpp"
-#include "engines/cpu/floats/floats.hpp"
+#include "engines/cpu/products.hpp"
 #include "engines/registry.hpp"
 #include "formats/formats.hpp"
-#include "schemes/fp16x3.hpp"
+#include "schemes/fp32_scaled.hpp"
 #include "tests/support/processor_time.hpp"
 #include "tools/measure/generators/random.hpp"
 

@@ -1,6 +1,6 @@
 // Tests that every family of kernels for floating-point slices has the bits of the reference engine, on
 // random schedules, shapes and elements.
-#include "engines/cpu/floats/floats.hpp"
+#include "engines/cpu/products.hpp"
 
 #include <gtest/gtest.h>
 

@@ -11,7 +11,7 @@
 #include <cstdlib>
 #include <vector>
 
-#include "engines/cpu/int52.hpp"
+#include "engines/cpu/products.hpp"
 #include "engines/registry.hpp"
 #include "formats/formats.hpp"
 #include "kintsugi/kintsugi.h"

@@ -1,5 +1,5 @@
 // Tests that every family of kernels for 52-bit words has the bits of the reference engine.
-#include "engines/cpu/int52.hpp"
+#include "engines/cpu/products.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/memory.hpp"
-#include "engines/cpu/int8.hpp"
+#include "engines/cpu/products.hpp"
 #include "engines/registry.hpp"
 #include "formats/formats.hpp"
 #include "tests/support/processor_time.hpp"

@@ -1,5 +1,5 @@
 // Tests that every family of kernels for int8 slices has the bits of the reference engine.
-#include "engines/cpu/int8.hpp"
+#include "engines/cpu/products.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

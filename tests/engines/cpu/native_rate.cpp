@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "base/embedding.hpp"
-#include "engines/cpu/native_tiles.hpp"
+#include "engines/cpu/products.hpp"
 #include "engines/registry.hpp"
 #include "tools/measure/generators/random.hpp"
 

@@ -1,5 +1,5 @@
 // Tests that every family of kernels for native double-double products has the bits of the sequential loop.
-#include "engines/cpu/pairs/pairs.hpp"
+#include "engines/cpu/products.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Tests that every family of int8 kernels multiplies MixPert's tiles with the bits of the definition.
-#include "engines/cpu/tiles.hpp"
+#include "engines/cpu/products.hpp"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,6 @@
 #include <random>
 #include <vector>
 
-#include "engines/cpu/int8.hpp"
 #include "engines/tile_element.hpp"
 #include "schemes/program.hpp"
 #include "split/ranges.hpp"

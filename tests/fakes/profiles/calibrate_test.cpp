@@ -14,7 +14,6 @@
 #include <vector>
 
 #include "base/version.hpp"
-#include "calibrate/fit.hpp"
 #include "calibrate/tasks.hpp"
 #include "engines/cuda/arch/costs.hpp"
 #include "engines/cuda/arch/family.hpp"

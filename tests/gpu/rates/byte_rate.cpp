@@ -11,9 +11,8 @@
 #include <random>
 #include <vector>
 
-#include "engines/cuda/cublas_products.hpp"
+#include "engines/cuda/cublas.hpp"
 #include "engines/cuda/gemm/int8_gemm.hpp"
-#include "schemes/int8x6.hpp"
 #include "schemes/ozaki2.hpp"
 #include "schemes/ozaki_int8.hpp"
 #include "tests/gpu/rates/rate.hpp"

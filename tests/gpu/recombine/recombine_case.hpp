@@ -11,9 +11,8 @@
 
 #include "arith/complex.hpp"
 #include "gpu/device_memory.hpp"
-#include "recombine/residues.hpp"
+#include "recombine/recombine.hpp"
 #include "recombine/special_values.hpp"
-#include "recombine/weighted.hpp"
 
 namespace kintsugi::test {
 

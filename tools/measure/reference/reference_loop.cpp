@@ -14,7 +14,7 @@
 
 #include "base/status.hpp"
 #include "base/text/nearest_name.hpp"
-#include "formats/error_free.hpp"
+#include "formats/double_double.hpp"
 
 namespace kintsugi::measure {
 

@@ -1,4 +1,4 @@
-#include "engines/cuda/common/graph_memory.hpp"
+#include "engines/cuda/common/memory_pool.hpp"
 
 #include <dlfcn.h>
 
@@ -8,7 +8,6 @@
 #include <thread>
 
 #include "base/threads.hpp"
-#include "engines/cuda/common/memory_pool.hpp"
 #include "engines/cuda/device.hpp"
 
 namespace kintsugi::core::cuda {

@@ -8,7 +8,7 @@
 #include "base/embedding.hpp"
 #include "engines/cuda/recombine/arguments.hpp"
 #include "engines/cuda/step_data.hpp"
-#include "recombine/special_element.hpp"
+#include "recombine/special_values.hpp"
 
 namespace kintsugi::core::cuda {
 

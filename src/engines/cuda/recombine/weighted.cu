@@ -2,7 +2,7 @@
 // src/recombine/weighted.cpp.
 #include "arith/weighted_sum.hpp"
 #include "engines/cuda/recombine/arguments.hpp"
-#include "recombine/special_element.hpp"
+#include "recombine/special_values.hpp"
 
 #include "engines/cuda/recombine/tile.cuh"
 

@@ -1,6 +1,6 @@
 // Rounding errors of all vectors that a checked candidate has split: from sums that norms and
 // splits have found, or else by one more read. The host's counterpart, which counts
-// rounded elements, is src/split/rounding_bounds.cpp.
+// rounded elements, is src/split/norms.cpp.
 #include "arith/residue/residue.hpp"
 #include "arith/residue/rounding_errors.hpp"
 #include "engines/cuda/select/ranges_task.hpp"

@@ -22,7 +22,7 @@ struct DeviceRoundingErrors {
   std::int64_t vectors = 0;
 };
 
-// Test that the elements of a checked tile must pass (host: recombine/residues.hpp).
+// Test that the elements of a checked tile must pass (host: recombine/recombine.hpp).
 struct DeviceCheck {
   const RoundingErrors* rows = nullptr;  // of all vectors of A
   const RoundingErrors* columns = nullptr;

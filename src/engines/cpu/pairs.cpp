@@ -1,7 +1,6 @@
-#include "engines/cpu/pairs/pairs.hpp"
+#include "engines/cpu/products.hpp"
 
 #include <algorithm>
-#include <vector>
 
 #include "base/floating_environment.hpp"
 #include "base/threads.hpp"
@@ -11,17 +10,6 @@
 namespace kintsugi::core {
 
 namespace {
-
-std::vector<const PairKernels*> find_families() {
-  std::vector<const PairKernels*> families;
-#if defined(__x86_64__)
-  __builtin_cpu_init();
-  if (__builtin_cpu_supports("avx512f")) families.push_back(&pairs_avx512);
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) families.push_back(&pairs_avx2);
-#endif
-  families.push_back(&pairs_generic);
-  return families;
-}
 
 // normalized() for many pairs, without a branch. A number that is infinite or NaN gets a zero low word.
 KINTSUGI_VECTORIZED void normalize(double* high, double* low, std::int64_t count) {
@@ -86,11 +74,6 @@ void multiply_tile(const NativeProduct<DoubleDouble>& task, const PairKernels& k
 }
 
 }  // namespace
-
-std::span<const PairKernels* const> pair_families() {
-  static constinit MadeOnce families(find_families);
-  return families.get();
-}
 
 void multiply_pairs(const NativeProduct<DoubleDouble>& task, const PairKernels& kernels) {
   const std::int64_t tile_rows = divide_up(task.c.rows, pair_rows);

@@ -12,7 +12,6 @@
 #include "engines/cuda/steps.hpp"
 #include "engines/cuda/transfers.hpp"
 #include "execute/device/memory.hpp"
-#include "execute/device/offload/kept_operands.hpp"
 #include "execute/execute.hpp"
 #include "planner/offload.hpp"
 #include "planner/plan.hpp"

@@ -1,13 +1,11 @@
-#include "engines/cpu/floats/floats.hpp"
+#include "engines/cpu/products.hpp"
 
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <vector>
 
-#include "base/floating_environment.hpp"
-#include "base/threads.hpp"
 #include "base/vectorised.hpp"
+#include "engines/tile_loop.hpp"
 #include "formats/formats.hpp"
 
 namespace kintsugi::core {
@@ -22,17 +20,6 @@ constexpr std::size_t tile_bytes = tile_elements * sizeof(double);
 
 // Number of products whose sum is exact in double. Each product is an integer of at most 2^24.
 constexpr std::int64_t exact_length = std::int64_t{1} << 28;
-
-std::vector<const FloatKernels*> find_families() {
-  std::vector<const FloatKernels*> families;
-#if defined(__x86_64__)
-  __builtin_cpu_init();
-  if (__builtin_cpu_supports("avx512f")) families.push_back(&floats_avx512);
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) families.push_back(&floats_avx2);
-#endif
-  families.push_back(&floats_generic);
-  return families;
-}
 
 KINTSUGI_VECTORIZED void add_sums(const double* segment, double* sums) {
   for (std::int64_t e = 0; e < tile_elements; ++e) sums[e] += segment[e];
@@ -169,11 +156,6 @@ class FloatTile {
 
 }  // namespace
 
-std::span<const FloatKernels* const> float_families() {
-  static constinit MadeOnce families(find_families);
-  return families.get();
-}
-
 double float_rate(const FloatKernels& kernels, FormatId format) {
   const auto has_id = [&](const Format* known) { return known->id == format; };
   return has_normal_products(**std::find_if(formats.begin(), formats.end(), has_id))
@@ -186,19 +168,11 @@ std::size_t floats_worker_bytes(const Schedule& schedule) {
 }
 
 void multiply_floats(const Multiplication& task, const FloatKernels& kernels) {
-  const std::int64_t tile_rows = divide_up(task.sums.rows, float_rows);
-  const std::int64_t tiles = tile_rows * divide_up(task.sums.columns, float_columns);
-  const std::size_t scratch_of_worker = floats_worker_bytes(*task.schedule);
-  const int workers = workers_for(tiles, task.threads);
-#pragma omp parallel for num_threads(workers) schedule(static, 1)
-  for (int worker = 0; worker < workers; ++worker) {
-    const FloatingEnvironment environment;
-    std::byte* scratch = task.scratch + static_cast<std::size_t>(worker) * scratch_of_worker;
-    for (std::int64_t index = worker; index < tiles; index += workers) {
-      FloatTile(task, kernels, index % tile_rows * float_rows, index / tile_rows * float_columns, scratch)
-          .run();
-    }
-  }
+  for_each_tile({task.sums.rows, task.sums.columns, float_rows, float_columns}, task.threads, task.scratch,
+                floats_worker_bytes(*task.schedule),
+                [&](std::int64_t row, std::int64_t column, std::byte* scratch) {
+                  FloatTile(task, kernels, row, column, scratch).run();
+                });
 }
 
 }  // namespace kintsugi::core

@@ -1,17 +1,39 @@
-// Recombination of residues by the Chinese remainder theorem, with alpha and beta.
+// Sums into C on the host, with alpha and beta: weighted, by residues, and exact.
 #pragma once
 
+#include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <span>
 
+#include "arith/complex.hpp"
+#include "arith/epilogue.hpp"
+#include "arith/exact/exact_sum.hpp"
 #include "arith/range.hpp"
 #include "arith/residue/complex_residue.hpp"
 #include "arith/residue/rounding_errors.hpp"
 #include "base/embedding.hpp"
+#include "base/view.hpp"
 #include "recombine/accumulators.hpp"
 #include "recombine/element_check.hpp"
 
 namespace kintsugi::core {
+
+// ---------------------------------------------------------------- weights that are powers of two
+
+// C(i, j) = alpha * 2^-(scale_i + scale_j) * sum over g of 2^group_exponents[g] * sums_g(i, j)
+//         + beta * C(i, j)
+// Floating-point sums are added in double. Integer sums are added exactly, then rounded to double. The last
+// step rounds to T. C is not read if beta = 0. `rows` and `columns`: ranges of the block's rows of A and
+// columns of B. Elements of rows and columns with NaN or infinities are not written; write_special_values()
+// writes them. For a complex C, sums and `columns` have two columns for each column of C: its real and its
+// imaginary part (base/embedding.hpp).
+template <class T>
+void recombine_weighted(const Accumulators& sums, std::span<const int> group_exponents,
+                        std::span<const VectorRange> rows, std::span<const VectorRange> columns, T alpha,
+                        T beta, const MatrixView<T>& c, int threads);
+
+// ---------------------------------------------------------------- residues, by the Chinese remainder theorem
 
 // C(i, j) = alpha 2^-(scale_i + scale_j) N_ij + beta C(i, j), rounded once. N_ij is the integer with the same
 // residues as sums_t(i, j) modulo all moduli, and with a magnitude below a quarter of the moduli's product. C
@@ -55,5 +77,33 @@ std::int64_t recombine_checked_residues(const Accumulators& sums, const ResidueS
 // complex element is proved if both parts are. The state of element (i, j) is states[i + j * sums.rows].
 void prove_elements(const Accumulators& sums, int parts, const ElementCheck& check, double unit,
                     std::uint8_t* states, int threads);
+
+// ---------------------------------------------------------------- exact sums
+
+// Rounds a real element that was summed exactly: returns RN(alpha * sum + beta * c). arith/complex.hpp rounds
+// complex elements. `c` is null if beta = 0.
+template <class T>
+T rounded_result(ExactSum& sum, T alpha, T beta, const T* c) {
+  if (!std::isfinite(alpha) || (c != nullptr && !std::isfinite(beta)))
+    return special_epilogue(sum.sign(), alpha, beta, c);
+  sum.multiply(static_cast<double>(alpha));
+  if (c != nullptr) sum.add_product(beta, *c);
+  return rounded<T>(sum);
+}
+
+// Returns the scratch bytes that multiply_exactly() needs. `length`: length of the operands' vectors (k, or 2
+// k for complex elements).
+template <class T>
+std::size_t exact_scratch_bytes(std::int64_t length, int threads);
+
+// Multiplies without an engine: a superaccumulator sums every element, which is then rounded once.
+// C = RN(alpha A B + beta C), where `a` is m x k and `b` is n x k (op(B) transposed). C is not read if beta =
+// 0. Each part of a complex element is rounded once. Elements of rows and columns with NaN or infinities are
+// not written; write_special_values() writes them. `states`: if not null, closed elements are not computed;
+// the state of element (i, j) is states[i + j * c.rows] (ElementCheck::State, recombine/recombine.hpp).
+template <class T>
+void multiply_exactly(const OperandView<T>& a, const OperandView<T>& b, std::span<const VectorRange> rows,
+                      std::span<const VectorRange> columns, T alpha, T beta, const MatrixView<T>& c,
+                      const std::uint8_t* states, std::byte* scratch, int threads);
 
 }  // namespace kintsugi::core

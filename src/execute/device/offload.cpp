@@ -1,4 +1,4 @@
-#include "execute/device/offload/offload.hpp"
+#include "execute/device/device.hpp"
 
 #include <algorithm>
 #include <deque>
@@ -11,7 +11,7 @@
 #include "base/status.hpp"
 #include "engines/cuda/device.hpp"
 #include "engines/cuda/steps.hpp"
-#include "execute/device/offload/pipeline.hpp"
+#include "execute/device/pipeline.hpp"
 
 namespace kintsugi::core {
 

@@ -1,4 +1,4 @@
-#include "engines/failing_tiles.hpp"
+#include "execute/host/steps.hpp"
 
 #include <algorithm>
 #include <array>
@@ -9,7 +9,7 @@
 #include "base/embedding.hpp"
 #include "base/floating_environment.hpp"
 #include "base/threads.hpp"
-#include "split/tiles.hpp"
+#include "split/slices.hpp"
 
 namespace kintsugi::core {
 

@@ -1,10 +1,9 @@
-#include "engines/cpu/integer_sums.hpp"
+#include "engines/cpu/products.hpp"
 
 #include <algorithm>
 
-#include "base/floating_environment.hpp"
-#include "base/threads.hpp"
 #include "engines/cpu/openblas.hpp"
+#include "engines/tile_loop.hpp"
 
 namespace kintsugi::core {
 
@@ -54,19 +53,11 @@ void multiply_tile(const Multiplication& task, std::int64_t row, std::int64_t co
 std::size_t fp64_integers_worker_bytes() { return array_bytes(tile, tile, sizeof(double)); }
 
 void multiply_fp64_integers(const Multiplication& task) {
-  const std::int64_t tile_rows = divide_up(task.sums.rows, tile);
-  const std::int64_t tiles = tile_rows * divide_up(task.sums.columns, tile);
-  const int workers = workers_for(tiles, task.threads);
   const OpenBlasThreads single(1);
-#pragma omp parallel for num_threads(workers) schedule(static, 1)
-  for (int worker = 0; worker < workers; ++worker) {
-    const FloatingEnvironment environment;
-    auto* inside = reinterpret_cast<double*>(task.scratch +
-                                             static_cast<std::size_t>(worker) * fp64_integers_worker_bytes());
-    for (std::int64_t index = worker; index < tiles; index += workers) {
-      multiply_tile(task, index % tile_rows * tile, index / tile_rows * tile, inside);
-    }
-  }
+  for_each_tile({task.sums.rows, task.sums.columns, tile, tile}, task.threads, task.scratch,
+                fp64_integers_worker_bytes(), [&](std::int64_t row, std::int64_t column, std::byte* scratch) {
+                  multiply_tile(task, row, column, reinterpret_cast<double*>(scratch));
+                });
 }
 
 }  // namespace kintsugi::core

@@ -1,4 +1,4 @@
-#include "execute/device/offload/pipeline.hpp"
+#include "execute/device/pipeline.hpp"
 
 #include <algorithm>
 #include <optional>
@@ -10,7 +10,7 @@
 #include "base/stopwatch.hpp"
 #include "engines/cuda/device.hpp"
 #include "engines/cuda/select/selected_moduli.hpp"
-#include "execute/device/offload/kept_operands.hpp"
+#include "execute/device/memory.hpp"
 #include "planner/device_call.hpp"
 #include "planner/offload.hpp"
 

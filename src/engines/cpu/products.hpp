@@ -1,0 +1,101 @@
+// Products of the engine cpu: by families of kernels (kernels.hpp), and by OpenBLAS.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "base/text/format_text.hpp"
+#include "engines/cpu/kernels.hpp"
+#include "engines/engine.hpp"
+
+namespace kintsugi::core {
+
+// ---------------------------------------------------------------- families of kernels
+
+// Return the families that this CPU can execute, fastest first. The last one is generic. All families give
+// the bits of the reference engine.
+std::span<const Int8Kernels* const> int8_families();
+std::span<const Int52Kernels* const> int52_families();
+std::span<const FloatKernels* const> float_families();
+std::span<const PairKernels* const> pair_families();
+inline const FloatKernels& fastest_float_kernels() { return *float_families().front(); }
+inline const PairKernels& fastest_pair_kernels() { return *pair_families().front(); }
+
+template <class Kernels>
+struct KernelChoice {
+  const Kernels* kernels;
+  std::string reason;  // why the setting's kernels are not these; empty if they are
+};
+
+// Return the families that KINTSUGI_CPU_INT8 and KINTSUGI_CPU_INT52 name, read at the first call.
+const KernelChoice<Int8Kernels>& int8_choice();
+const KernelChoice<Int52Kernels>& int52_choice();
+
+// Returns the kernels with the name `name`; "auto" means the fastest. `families` are those that this CPU can
+// execute, the fastest first; the last one runs on any CPU.
+template <class Kernels>
+KernelChoice<Kernels> choose_kernels(std::span<const Kernels* const> families, std::string_view name,
+                                     std::string_view variable) {
+  std::string names = "auto";
+  for (const Kernels* kernels : families) {
+    if (name == "auto" || name == kernels->name) return {kernels, {}};
+    names += fmt::format(", {}", kernels->name);
+  }
+  return {families.back(),
+          fmt::format("{} = \"{}\" names kernels that this CPU cannot execute; it can execute {}", variable,
+                      name, names)};
+}
+
+// ---------------------------------------------------------------- products of slices
+
+// Scratch bytes of one thread of the products below.
+std::size_t int8_worker_bytes(const Int8Kernels& kernels);
+std::size_t tiles_worker_bytes(const Int8Kernels& kernels);
+std::size_t int52_worker_bytes(const Int52Kernels& kernels);
+std::size_t floats_worker_bytes(const Schedule& schedule);
+std::size_t fp64_integers_worker_bytes();
+
+// Multiplies int8 slices. Sums inside the engine are modulo 2^32; so the order of terms, steps and tiles does
+// not change them.
+void multiply_int8(const Multiplication& task, const Int8Kernels& kernels);
+
+// Multiplies int8 slices with exponents per tile: computes the sums of all elements, as TileElement of
+// engines/tiled_products.hpp defines them.
+void multiply_tiles(const Multiplication& task, const Int8Kernels& kernels);
+
+// Multiplies 52-bit words. Sums are modulo 2^128 inside and outside the engine; so neither blocks of k nor
+// the order of additions changes them. Words that are zero in the whole tile are not multiplied.
+void multiply_int52(const Multiplication& task, const Int52Kernels& kernels);
+
+// Multiplies floating slices, which must be stored in panels. Sums are 64-bit integers if the schedule has
+// integer_sums, else FP32.
+void multiply_floats(const Multiplication& task, const FloatKernels& kernels);
+// Products of slices of this format per unit of time, relative to OpenBLAS's FP32 product.
+double float_rate(const FloatKernels& kernels, FormatId format);
+
+// Multiplies fp64 slices that hold integers (Ozaki scheme I) by OpenBLAS. Every partial sum over a block of k
+// is an integer that FP64 holds exactly; so every order of additions gives the same sum.
+void multiply_fp64_integers(const Multiplication& task);
+
+// ---------------------------------------------------------------- native products
+
+// Computes C = alpha A B + beta C. Each element is summed in ascending order of k (arith/pair_sum.hpp).
+void multiply_pairs(const NativeProduct<DoubleDouble>& task, const PairKernels& kernels);
+
+// Compute C in a fixed order: OpenBLAS multiplies, but the bits depend on shape and operands alone.
+// task.scratch must hold at least the bytes of one worker.
+void multiply_in_tiles(const NativeProduct<float>& task);
+void multiply_in_tiles(const NativeProduct<double>& task);
+void multiply_in_tiles(const NativeProduct<std::complex<float>>& task);
+void multiply_in_tiles(const NativeProduct<std::complex<double>>& task);
+
+// Scratch bytes of multiply_in_tiles() with m rows, n columns and sums of k products. Elements are reals; a
+// complex matrix counts with the shape of its embedding (base/embedding.hpp). There is memory for one worker
+// per tile, but at most `threads` workers.
+std::size_t native_tiles_bytes(std::size_t real_bytes, std::int64_t m, std::int64_t n, std::int64_t k,
+                               int threads);
+
+}  // namespace kintsugi::core
