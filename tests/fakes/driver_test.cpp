@@ -117,7 +117,7 @@ TEST(FakeDriver, KernelsThatWaitForEarlierOnesMayOverlap) {
   core::cuda::prepare_device();
   const core::Queue queue{core::QueueKind::cuda, nullptr};
   const core::cuda::KernelName waits{"selector", "select_candidate", core::cuda::waits_for_grid_dependency};
-  const core::cuda::KernelName does_not_wait{"scale", "scale_f32"};
+  const core::cuda::KernelName does_not_wait{"scale", "scale_real"};
   core::cuda::launch(waits, {5, 1, 1}, 128, 0, queue, 1);
   core::cuda::launch(does_not_wait, {6, 1, 1}, 128, 0, queue, 1);
   const auto launch_of = [](const std::string& blocks) {
@@ -127,7 +127,7 @@ TEST(FakeDriver, KernelsThatWaitForEarlierOnesMayOverlap) {
     return std::string();
   };
   EXPECT_THAT(launch_of("select_candidate 5x1x1"), testing::EndsWith(" overlaps"));
-  EXPECT_THAT(launch_of("scale_f32 6x1x1"), testing::Not(testing::EndsWith(" overlaps")));
+  EXPECT_THAT(launch_of("scale_real 6x1x1"), testing::Not(testing::EndsWith(" overlaps")));
   const FakeVariable older("FAKE_CUDA_CAPABILITY", "8.0");
   core::cuda::launch(waits, {7, 1, 1}, 128, 0, queue, 1);
   EXPECT_THAT(launch_of("select_candidate 7x1x1"), testing::Not(testing::EndsWith(" overlaps")));

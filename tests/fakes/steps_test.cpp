@@ -24,9 +24,9 @@ TEST_F(Steps, ResidualsAreFittedBeforeTheSplit) {
   Call call(40, 30, 100, stream);
   call.options.scheme = "h2sgemm:sb=eq6";
   call.run_in_workspace();
-  EXPECT_THAT(work(),
-              ElementsAre("find_ranges", "select_candidate", HasSubstr("split_"), "cublasGemmEx",
-                          "cublasGemmEx", "cublasGemmEx", "weighted_f32_of_floats", "multiply_f32_simt_32"));
+  EXPECT_THAT(work(), ElementsAre("find_ranges", "select_candidate", HasSubstr("split_"), "cublasGemmEx",
+                                  "cublasGemmEx", "cublasGemmEx", "recombine_f32_weighted_floats",
+                                  "multiply_f32_simt_32"));
 }
 
 // Fitted weights of joint sums are the alpha of cuBLAS products, which read it from device memory.
@@ -48,11 +48,11 @@ TEST_F(Steps, OzakiProductsComeInTheOrderOfTheirSlices) {
   Call call(40, 30, 100, stream);
   call.options.scheme = "ozaki-fp16:slices=2";
   call.run_in_workspace();
-  EXPECT_THAT(work(), ElementsAre("find_ranges", "select_candidate", "clear_bytes", "split_successively",
-                                  "split_successively", "cublasGemmEx", "add_floats_as_integers",
-                                  "cublasGemmEx", "add_floats_as_integers", "add_running_products",
-                                  "cublasGemmEx", "add_floats_as_integers", "add_running_products",
-                                  "finish_running_f32", "finish_item", "multiply_f32_simt_32"));
+  EXPECT_THAT(work(),
+              ElementsAre("find_ranges", "select_candidate", "clear_bytes", "split_successively",
+                          "split_successively", "cublasGemmEx", "add_k_block", "cublasGemmEx", "add_k_block",
+                          "add_products", "cublasGemmEx", "add_k_block", "add_products",
+                          "recombine_f32_products", "finish_item", "multiply_f32_simt_32"));
 }
 
 // Algorithm 3 of dgemm-tc splits A while it counts slices, so A is not split again.
@@ -82,8 +82,8 @@ TEST_F(Steps, OzakiFp64AddsProductsAsIntegersAndRoundsOnce) {
   call.run_in_workspace();
   const auto steps = work();
   // 40 + 26 binades in slices of 24 bits are 3 slices, which have 9 products.
-  EXPECT_EQ(std::count(steps.begin(), steps.end(), "add_doubles_as_integers"), 9);
-  EXPECT_EQ(std::count(steps.begin(), steps.end(), "finish_exact_f32"), 1);
+  EXPECT_EQ(std::count(steps.begin(), steps.end(), "add_k_block"), 9);
+  EXPECT_EQ(std::count(steps.begin(), steps.end(), "recombine_f32_products"), 1);
   EXPECT_THAT(events_with("cublasGemmEx").front(), HasSubstr(" type=1 result=1 compute=70"));
 }
 
@@ -92,7 +92,7 @@ TEST_F(Steps, Int52IsSplitMultipliedAndRecombinedByOneKernelEach) {
   Call call(40, 30, 100, stream);
   call.options.scheme = "int52:words=2";
   call.run_in_workspace();
-  EXPECT_THAT(work(), ElementsAre("split_f64_tiles", "multiply_int52", "words_in_7_f32"));
+  EXPECT_THAT(work(), ElementsAre("split_f64_tiles", "multiply_int52", "recombine_f32_words"));
 }
 
 // ---------------------------------------------------------------- residues
@@ -102,7 +102,8 @@ TEST_F(Steps, OnHopperOneLaunchMultipliesAllResidues) {
   Call call(40, 30, 100, stream);
   call.options.scheme = "ozaki2:moduli=7";
   call.run_in_workspace();
-  EXPECT_THAT(work(), ElementsAre(HasSubstr("split_"), HasSubstr("multiply_int8_residues"), "residues_f32"));
+  EXPECT_THAT(work(),
+              ElementsAre(HasSubstr("split_"), HasSubstr("multiply_int8_residues"), "recombine_f32_limbs_2"));
 }
 
 TEST_F(Steps, OnOlderDevicesCublasMultipliesResiduesAndAKernelReducesThem) {
@@ -112,8 +113,8 @@ TEST_F(Steps, OnOlderDevicesCublasMultipliesResiduesAndAKernelReducesThem) {
   Call call(40, 30, 100, stream);
   call.options.scheme = "ozaki2:moduli=3";
   call.run_in_workspace();
-  EXPECT_THAT(work(), ElementsAre(HasSubstr("split_"), "cublasGemmEx", "add_as_residues", "cublasGemmEx",
-                                  "add_as_residues", "cublasGemmEx", "add_as_residues", "residues_f32"));
+  EXPECT_THAT(work(), ElementsAre(HasSubstr("split_"), "cublasGemmEx", "add_k_block", "cublasGemmEx",
+                                  "add_k_block", "cublasGemmEx", "add_k_block", "recombine_f32_limbs_2"));
 }
 
 // ---------------------------------------------------------------- exact and checked contracts
@@ -134,8 +135,8 @@ TEST_F(Steps, ExactResultsAreCheckedAndOpenElementsRecomputed) {
   call.options.accuracy = "exact";
   call.run_in_workspace();
   EXPECT_THAT(steps_without_products(),
-              ElementsAre("find_ranges", "select_candidate", "begin_checks", HasSubstr("split_"),
-                          "find_rounding_errors", "checked_f32", "list_open_masks", "recompute_f32"));
+              ElementsAre("find_ranges", "select_candidate", "advance_checks", HasSubstr("split_"),
+                          "find_rounding_errors", "check_f32_limbs_3", "list_open_masks", "recompute_f32"));
 }
 
 // Makes the call a correctly rounded product of FP64 operands with alpha and beta.
@@ -161,12 +162,12 @@ TEST_F(Steps, ExactProductsOfFp64AreScaledByNorms) {
     const double scalars[] = {1, beta};
     make_exact_in_fp64(call, numbers, c, scalars);
     call.run_in_workspace();
-    const char* few = beta == 0 ? "checked_digits_f64" : "checked_f64";
-    const char* many = beta == 0 ? "checked_leading_digits_f64" : "checked_f64";
+    const char* few = beta == 0 ? "check_f64_digits" : "check_f64_limbs_3";
+    const char* many = beta == 0 ? "check_f64_digits" : "check_f64_limbs_3";
     EXPECT_THAT(
         steps_without_products(),
         ElementsAre("find_scaling_norms", "select_candidate", "clear_bytes", "sample_open_elements",
-                    "begin_checks", HasSubstr("split_"), "find_rounding_errors", few, "advance_checks",
+                    "advance_checks", HasSubstr("split_"), "find_rounding_errors", few, "advance_checks",
                     HasSubstr("split_"), "find_rounding_errors", many, "list_open_masks", "recompute_f64"));
   }
 }
@@ -208,12 +209,12 @@ TEST_F(Steps, LongExactProductsHaveSeveralCheckedCandidates) {
     call.options.accuracy = "exact";
     call.run_in_workspace();
     std::vector<std::string> expected{"find_ranges", "select_candidate", "clear_bytes",
-                                      "sample_open_elements", "begin_checks"};
+                                      "sample_open_elements", "advance_checks"};
     for (int c = 0; c < candidates; ++c) {
       // The widest one computes the block in parts, so that it takes little more memory than the first.
       for (int part = 0; part < (c == 3 ? 4 : 1); ++part) {
         expected.emplace_back("find_rounding_errors");
-        expected.emplace_back("checked_f32");
+        expected.emplace_back(c == 3 ? "check_f32_limbs_6" : "check_f32_limbs_3");
       }
       if (c + 1 < candidates) expected.emplace_back("advance_checks");
     }
@@ -239,11 +240,11 @@ TEST_F(Steps, EveryBlockHasItsOwnCandidates) {
   std::erase_if(names, [](const std::string& name) { return name.starts_with("split_"); });
   std::vector<std::string> expected{"find_ranges", "select_candidate", "clear_bytes", "sample_open_elements"};
   for (int block = 0; block < 2; ++block) {
-    expected.emplace_back("begin_checks");
+    expected.emplace_back("advance_checks");
     for (int c = 0; c < 4; ++c) {
       for (int part = 0; part < (c == 3 ? 4 : 1); ++part) {
         expected.emplace_back("find_rounding_errors");
-        expected.emplace_back("checked_f32");
+        expected.emplace_back(c == 3 ? "check_f32_limbs_6" : "check_f32_limbs_3");
       }
       if (c < 3) expected.emplace_back("advance_checks");
     }
@@ -267,11 +268,11 @@ TEST_F(Steps, CandidatesByNormsComeBeforeTheCheckedOne) {
   std::vector<testing::Matcher<std::string>> expected{"find_ranges", "find_norms",
                                                       "select_candidate_by_norms"};
   const auto add = [&](const auto& steps) { expected.insert(expected.end(), steps.begin(), steps.end()); };
-  for (int c = 0; c < 3; ++c) add(candidate("residues_f32"));
+  for (int c = 0; c < 3; ++c) add(candidate("recombine_f32_limbs_2"));
   // The magnitudes of B and of A are split by launches of their own, and multiplied before the residues.
   add(std::vector<testing::Matcher<std::string>>{
-      "begin_checks", HasSubstr("split_"), HasSubstr("split_"), HasSubstr("split_"), "find_rounding_errors",
-      HasSubstr("multiply_int8_integers"), HasSubstr("multiply_int8_residues"), "checked_f32",
+      "advance_checks", HasSubstr("split_"), HasSubstr("split_"), HasSubstr("split_"), "find_rounding_errors",
+      HasSubstr("multiply_int8_integers"), HasSubstr("multiply_int8_residues"), "check_f32_limbs_3",
       "list_open_masks", "recompute_f32"});
   EXPECT_THAT(work(), testing::ElementsAreArray(expected));
 }
@@ -294,7 +295,7 @@ TEST_F(Steps, NormsOfComplexOperandsTakeOneLaunch) {
   call.run_in_workspace();
   EXPECT_THAT(work(), ElementsAre("find_complex_norms", "select_candidate_by_norms", "split_c64_tiles",
                                   "split_c64_tiles", HasSubstr("multiply_int8_residues"),
-                                  "digit_residues_c64", HasSubstr("multiply_c64_dmma_")));
+                                  "recombine_c64_digits", HasSubstr("multiply_c64_dmma_")));
 }
 
 // A later candidate is rarely selected, so its recombination takes wider blocks of C: half as many thread
@@ -311,8 +312,8 @@ TEST_F(Steps, RecombinationsOfLaterCandidatesHaveFewThreadBlocks) {
   core::cuda::recombine_residues({}, sums, {15}, tile);
   tile.condition = {&selection, 1, true};
   core::cuda::recombine_residues({}, sums, {15}, tile);
-  EXPECT_THAT(events_with("cuLaunchKernel"), ElementsAre(HasSubstr(" digit_residues_f64 2048x1x1 "),
-                                                         HasSubstr(" digit_residues_f64 1024x1x1 ")));
+  EXPECT_THAT(events_with("cuLaunchKernel"), ElementsAre(HasSubstr(" recombine_f64_digits 2048x1x1 "),
+                                                         HasSubstr(" recombine_f64_digits 1024x1x1 ")));
 }
 
 // If products cannot be skipped, the checked candidate is the only one.
@@ -324,9 +325,9 @@ TEST_F(Steps, OlderDevicesCheckAllElements) {
   call.options.accuracy = "1e-6";
   call.run_in_workspace();
   EXPECT_THAT(steps_without_products(),
-              ElementsAre("find_ranges", "select_candidate", "begin_checks", HasSubstr("split_"),
-                          HasSubstr("split_"), HasSubstr("split_"), "find_rounding_errors", "checked_f32",
-                          "list_open_masks", "recompute_f32"));
+              ElementsAre("find_ranges", "select_candidate", "advance_checks", HasSubstr("split_"),
+                          HasSubstr("split_"), HasSubstr("split_"), "find_rounding_errors",
+                          "check_f32_limbs_3", "list_open_masks", "recompute_f32"));
 }
 
 // The product of magnitudes comes before the other products.
@@ -343,7 +344,7 @@ TEST_F(Steps, MagnitudesAreMultipliedBeforeTheResidues) {
            names.begin();
   };
   EXPECT_LT(index_of("multiply_int8_integers"), index_of("multiply_int8_residues"));
-  EXPECT_LT(index_of("multiply_int8_residues"), index_of("checked_f32"));
+  EXPECT_LT(index_of("multiply_int8_residues"), index_of("check_f32_limbs_3"));
   EXPECT_EQ(names.back(), "recompute_f32");
   EXPECT_EQ(events_with("cuLaunchKernel multiply_int8_integers").size(), 1U);
 }
@@ -356,9 +357,9 @@ TEST_F(Steps, OpenElementsOfABlockAreRecomputedInOneLaunch) {
   call.run_in_workspace();
   std::vector<std::string> names = steps_without_products();
   std::erase_if(names, [](const std::string& name) { return name.starts_with("split_"); });
-  EXPECT_EQ(names, (std::vector<std::string>{"find_ranges", "select_candidate", "begin_checks",
-                                             "find_rounding_errors", "checked_f32", "checked_f32",
-                                             "checked_f32", "list_open_masks", "recompute_f32"}));
+  EXPECT_EQ(names, (std::vector<std::string>{"find_ranges", "select_candidate", "advance_checks",
+                                             "find_rounding_errors", "check_f32_limbs_3", "check_f32_limbs_3",
+                                             "check_f32_limbs_3", "list_open_masks", "recompute_f32"}));
 }
 
 TEST_F(Steps, SuperaccumulatorHasOneLaunchForEachBatchItem) {
@@ -368,7 +369,7 @@ TEST_F(Steps, SuperaccumulatorHasOneLaunchForEachBatchItem) {
   call.problem.batch_count = 3;
   call.problem.stride_c = 48;
   call.run_in_workspace();
-  EXPECT_EQ(events_with("cuLaunchKernel exact_f32").size(), 3U);
+  EXPECT_EQ(events_with("cuLaunchKernel recompute_f32").size(), 3U);
   EXPECT_THAT(events_with("cublasGemm"), IsEmpty());
 }
 

@@ -90,10 +90,18 @@ KINTSUGI_HOST_DEVICE constexpr double shifted_piece(int j, std::uint32_t d0, std
   const std::uint32_t exponent = static_cast<std::uint32_t>(1075 + 32 * j) << 20;
   return std::bit_cast<double>(both_words(exponent, d0 + 256 * d1) + std::uint64_t{d2 + 256 * d3} * 65536);
 }
-template <int j>
-KINTSUGI_HOST_DEVICE constexpr double shifted_piece(std::uint32_t d0, std::uint32_t d1, std::uint32_t d2,
-                                                    std::uint32_t d3) {
-  return shifted_piece(j, d0, d1, d2, d3);
+
+// Pieces of 2^s N from those of the weighted residues, less a multiple of 2^s M. Piece j has 2^(52 + 32 j)
+// added before (shifted_piece()).
+template <int MaxResidues, int Pieces>
+KINTSUGI_HOST_DEVICE inline std::array<double, Pieces> reduced_pieces(
+    const double (&pieces)[Pieces], const DigitTable<MaxResidues, Pieces>& table) {
+  std::array<double, Pieces> p{};
+  for (int j = 0; j < Pieces; ++j) p[j] = pieces[j] - power_of_two(52 + 32 * j);
+  constexpr double to_integer = 0x1.8p52;
+  const double minus_quotient = to_integer - std::fma(p[Pieces - 1], table.inverse, to_integer);
+  for (int j = 0; j < Pieces; ++j) p[j] = std::fma(minus_quotient, table.product[j], p[j]);
+  return p;
 }
 
 // Returns 2^s N from its pieces.
@@ -101,16 +109,7 @@ template <int MaxResidues>
 KINTSUGI_HOST_DEVICE inline IntegerParts parts_of_pieces(const double (&pieces)[weight_pieces],
                                                          const DigitTable<MaxResidues>& table) {
   using namespace update_detail;
-  double p0 = pieces[0] - 0x1p52;
-  double p1 = pieces[1] - 0x1p84;
-  double p2 = pieces[2] - 0x1p116;
-  double p3 = pieces[3] - 0x1p148;
-  constexpr double to_integer = 0x1.8p52;
-  const double minus_quotient = to_integer - std::fma(p3, table.inverse, to_integer);
-  p0 = std::fma(minus_quotient, table.product[0], p0);
-  p1 = std::fma(minus_quotient, table.product[1], p1);
-  p2 = std::fma(minus_quotient, table.product[2], p2);
-  p3 = std::fma(minus_quotient, table.product[3], p3);
+  const auto [p0, p1, p2, p3] = reduced_pieces(pieces, table);
   const double above_80 = nearest_multiple<80>(p2);
   const double above_40 = nearest_multiple<40>(p1);
   return {p3 + above_80, (p2 - above_80) + above_40, p0 + (p1 - above_40)};
@@ -125,25 +124,14 @@ KINTSUGI_HOST_DEVICE inline IntegerParts parts_of_pieces(const double (&pieces)[
 
 inline constexpr int wide_pieces = 5;
 
-// Returns 2^s N, |2^s N| < 2^158, from its pieces. Piece j has 2^(52 + 32 j) added (shifted_piece()). The
-// lowest part of the result is an integer of at most 2^46 in magnitude.
+// Returns 2^s N, |2^s N| < 2^158, from its pieces. The lowest part of the result is an integer of at most
+// 2^46 in magnitude.
 template <int MaxResidues>
 KINTSUGI_HOST_DEVICE inline WideIntegerParts parts_of_pieces(
     const double (&pieces)[wide_pieces], const DigitTable<MaxResidues, wide_pieces>& table) {
   using namespace update_detail;
   static_assert(MaxResidues <= 24);
-  double p0 = pieces[0] - 0x1p52;
-  double p1 = pieces[1] - 0x1p84;
-  double p2 = pieces[2] - 0x1p116;
-  double p3 = pieces[3] - 0x1p148;
-  double p4 = pieces[4] - 0x1p180;
-  constexpr double to_integer = 0x1.8p52;
-  const double minus_quotient = to_integer - std::fma(p4, table.inverse, to_integer);
-  p0 = std::fma(minus_quotient, table.product[0], p0);
-  p1 = std::fma(minus_quotient, table.product[1], p1);
-  p2 = std::fma(minus_quotient, table.product[2], p2);
-  p3 = std::fma(minus_quotient, table.product[3], p3);
-  p4 = std::fma(minus_quotient, table.product[4], p4);
+  const auto [p0, p1, p2, p3, p4] = reduced_pieces(pieces, table);
   const double above_120 = nearest_multiple<120>(p3);
   const double above_80 = nearest_multiple<80>(p2);
   const double above_40 = nearest_multiple<40>(p1);

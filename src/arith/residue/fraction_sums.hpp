@@ -71,12 +71,9 @@ struct FractionFactor {
   double low;
   double deviation;  // times 2^-116, for FractionRow::offset
 
-  KINTSUGI_HOST_DEVICE constexpr FractionFactor times(double power_of_two) const {
-    return {high * power_of_two, low * power_of_two, deviation * power_of_two};
-  }
-  // `sign` is 1 or -1.
-  KINTSUGI_HOST_DEVICE constexpr FractionFactor with_sign(double sign) const {
-    return {high * sign, low * sign, deviation};
+  // `signed_power` is power_of_two or -power_of_two.
+  KINTSUGI_HOST_DEVICE constexpr FractionFactor times(double power_of_two, double signed_power) const {
+    return {high * signed_power, low * signed_power, deviation * power_of_two};
   }
 };
 

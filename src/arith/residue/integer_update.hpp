@@ -111,18 +111,18 @@ KINTSUGI_HOST_DEVICE inline double rounded_product(const IntegerParts& integer, 
 
 // Returns X u + c rounded once, for the same u as rounded_product(). Returns c if it is infinite or NaN.
 // `inverse` is 1 / u.
-KINTSUGI_HOST_DEVICE inline double rounded_update(const IntegerParts& integer, double unit, double inverse,
-                                                  double c) {
+KINTSUGI_HOST_DEVICE inline CertainlyRounded<double> rounded_update(const IntegerParts& integer, double unit,
+                                                                    double inverse, double c) {
   using namespace update_detail;
   const IntegerParts x = integer.with_small_lowest();
   const double old = c * inverse;
   // An `old` of 2^40 or more is a multiple of 2^-12, so all sums of parts are exact.
   if (!is_between<40, 128>(old) && c != 0)
-    return sum_of_unlike_magnitudes(x, unit, c) + 0.0;  // + 0.0 turns -0 into 0
+    return {sum_of_unlike_magnitudes(x, unit, c) + 0.0, true};  // + 0.0 turns -0 into 0
   const double upper = nearest_multiple<80>(old);
   const double middle = nearest_multiple<40>(old - upper);
   const IntegerParts sum{x.upper + upper, x.middle + middle, x.lowest + ((old - upper) - middle)};
-  return std::fma(sum.rounded(), unit, 0.0);
+  return {std::fma(sum.rounded(), unit, 0.0), true};
 }
 
 // The same for integers X of up to 158 bits.
@@ -327,15 +327,10 @@ KINTSUGI_HOST_DEVICE constexpr double distance_limit(double a) {
 // 2^160, so that h is less than an infinite deviation in double_above().
 KINTSUGI_HOST_DEVICE inline bool round_if_certain(const WideIntegerParts& x, float deviation,
                                                   double& rounded) {
-  const double c = x.middle + x.lowest;
-  const double d = x.lowest - (c - x.middle);
-  const double b = x.upper + c;
-  const double error_of_b = c - (b - x.upper);
-  const double a = x.top + b;
-  const double error_of_a = b - (a - x.top);
-  const double rest = error_of_a + (error_of_b + d);
-  rounded = a;
-  return std::fabs(rest) + certain_detail::double_above(deviation) < certain_detail::distance_limit(a);
+  const WideIntegerParts::Sums sums = x.sums();
+  const double rest = sums.error_of_top + (sums.error_of_upper + sums.error_of_middle);
+  rounded = sums.sum;
+  return std::fabs(rest) + certain_detail::double_above(deviation) < certain_detail::distance_limit(sums.sum);
 }
 
 }  // namespace kintsugi::core

@@ -142,12 +142,11 @@ constexpr RemainderTable<Limbs, MaxResidues> remainder_table(const ResidueSystem
 }
 
 // Table of the first `count` real moduli.
-template <int Limbs>
-constexpr RemainderTable<Limbs> remainder_table(int count) {
+template <int Limbs, int MaxResidues = moduli_in_limbs(Limbs)>
+constexpr RemainderTable<Limbs, MaxResidues> remainder_table(int count) {
   std::array<WeightedResidue, max_moduli> residues;
   for (int t = 0; t < count; ++t) residues[t] = {t, 1};
-  return remainder_table<Limbs, moduli_in_limbs(Limbs)>(ResidueSystem{count},
-                                                        std::span(residues).first(count));
+  return remainder_table<Limbs, MaxResidues>(ResidueSystem{count}, std::span(residues).first(count));
 }
 
 // Largest number of slices of a complex operand. With more slices the product of the moduli would exceed

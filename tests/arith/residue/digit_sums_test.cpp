@@ -44,10 +44,10 @@ IntegerParts parts_of(const DigitTable<max_residues>& table, const std::vector<s
     for (std::size_t t = 0; t < residues.size(); ++t)
       sums[d] += residues[t] * (table.digits[d][t / 4] >> 8 * (t % 4) & 0xffU);
   }
-  const double pieces[]{shifted_piece<0>(sums[0], sums[1], sums[2], sums[3]),
-                        shifted_piece<1>(sums[4], sums[5], sums[6], sums[7]),
-                        shifted_piece<2>(sums[8], sums[9], sums[10], sums[11]),
-                        shifted_piece<3>(sums[12], sums[13], sums[14], sums[15])};
+  const double pieces[]{shifted_piece(0, sums[0], sums[1], sums[2], sums[3]),
+                        shifted_piece(1, sums[4], sums[5], sums[6], sums[7]),
+                        shifted_piece(2, sums[8], sums[9], sums[10], sums[11]),
+                        shifted_piece(3, sums[12], sums[13], sums[14], sums[15])};
   return parts_of_pieces(pieces, table);
 }
 

@@ -118,7 +118,8 @@ void compare(std::mt19937_64& random, const FractionTable<max_residues>& table,
   const double alpha = random() % 2 == 0 ? 1 : -1;
   const double beta = random() % 2 == 0 ? 1 : -1;
   const FractionRow row = FractionRow::of_unit(power_of_two(units.row));
-  const FractionFactor factor = table.factor.with_sign(alpha).times(power_of_two(units.column));
+  const FractionFactor factor =
+      table.factor.times(power_of_two(units.column), alpha * power_of_two(units.column));
   const Fraction fraction = fraction_of(table, residues, row);
   count.add(rounded_product(fraction, row, factor), exact_epilogue<double>(x, alpha, 0, nullptr), x, alpha,
             0);

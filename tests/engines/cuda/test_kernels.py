@@ -16,8 +16,8 @@ BUILD = pathlib.Path(os.environ["TESTED_BUILD"])
 MAX_SECONDS = 60  # to compile one file
 MAX_BUILD_SECONDS = 360  # to compile all files, on two cores
 # Seconds on a machine that compiles yardstick.cu in that much processor time; a slower machine is allowed
-# proportionally more. An EPYC with AVX-512 takes 45 s for complex_residues_in_6.cu, an older one that takes
-# 3.7 s for the yardstick 95 s.
+# proportionally more. A file for which an EPYC with AVX-512 takes 45 s takes an older one, which takes 3.7 s
+# for the yardstick, 95 s.
 YARDSTICK_SECONDS = 1.8
 MAX_LIBRARY_BYTES = 40 << 20
 MAX_PRODUCT_KERNELS = 50

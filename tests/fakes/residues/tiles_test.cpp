@@ -40,11 +40,11 @@ TEST_F(TilesOfProducts, LaterCandidatesPrecedeTheLastRecombinationOfTheFirst) {
   EXPECT_THAT(
       work_of(9000, 4096, 2048),
       ElementsAre("clear_bytes", HasSubstr("_columns"), "select_candidate_by_norms", "multiply_int8_residues",
-                  "digit_residues_f64", "multiply_int8_residues",  // 15 moduli
-                  HasSubstr("_streaming"), "multiply_int8_residues", "selected_digit_residues_f64",
-                  "multiply_int8_residues", "selected_digit_residues_f64",  // 16 and more
-                  HasSubstr("multiply_f64_dmma_"), "digit_residues_f64"));
-  for (const std::string& event : events_with("cuLaunchKernel digit_residues_f64"))
+                  "recombine_f64_digits", "multiply_int8_residues",  // 15 moduli
+                  HasSubstr("_streaming"), "multiply_int8_residues", "recombine_f64_wide_digits",
+                  "multiply_int8_residues", "recombine_f64_wide_digits",  // 16 and more
+                  HasSubstr("multiply_f64_dmma_"), "recombine_f64_digits"));
+  for (const std::string& event : events_with("cuLaunchKernel recombine_f64_digits"))
     EXPECT_THAT(event, HasSubstr(" overlaps"));
 }
 
@@ -58,22 +58,22 @@ TEST_F(TilesOfProducts, LaterCandidatesShareOneLaunchPerStep) {
   for (const std::int64_t n : {2048, 4096}) {
     EXPECT_EQ(launches(n, 0, "split_"), 2) << n;
     EXPECT_EQ(launches(n, 0, "multiply_int8_residues"), 2) << n;
-    EXPECT_EQ(launches(n, 0, "selected_digit_residues_f64"), 1) << n;
-    EXPECT_EQ(launches(n, -1, "selected_digit_residues_f64"), 1) << n;
+    EXPECT_EQ(launches(n, 0, "recombine_f64_wide_digits"), 1) << n;
+    EXPECT_EQ(launches(n, -1, "recombine_f64_wide_digits"), 1) << n;
   }
   EXPECT_EQ(launches(2048, 0, "select_candidate_by_norms"), 1) << "no more candidates than a report counts";
   EXPECT_EQ(launches(4096, 0, "select_candidate_by_norms"), 1);
   EXPECT_EQ(launches(1536, 0, "split_"), 1) << "only the first candidate is faster than native";
   EXPECT_EQ(launches(1536, 0, "multiply_int8_residues"), 1);
-  EXPECT_EQ(launches(4096, 0.5, "selected_digit"), 0);
-  EXPECT_EQ(launches(4096, 0.5, "digit_residues_f64"), 2) << "15 and 16 moduli";
-  EXPECT_EQ(launches(4096, 0.5, "residues_f64"), 4) << "17 to 20 moduli";
+  EXPECT_EQ(launches(4096, 0.5, "recombine_f64_wide_digits"), 0);
+  EXPECT_EQ(launches(4096, 0.5, "recombine_f64_digits"), 2) << "15 and 16 moduli";
+  EXPECT_EQ(launches(4096, 0.5, "recombine_f64_limbs_3"), 4) << "17 to 20 moduli";
 }
 
 // A tile has 4096 x 8192 elements of C, twice as many if sums are short, in any shape.
 TEST_F(TilesOfProducts, NarrowTilesAreLongerAndThoseOfShortSumsLarger) {
   const auto tiles_of = [&](std::int64_t m, std::int64_t n, std::int64_t k) {
-    return std::ranges::count(work_of(m, n, k), "digit_residues_f64");
+    return std::ranges::count(work_of(m, n, k), "recombine_f64_digits");
   };
   EXPECT_EQ(tiles_of(8192, 4096, 2048), 1);
   EXPECT_EQ(tiles_of(8193, 4096, 2048), 2);

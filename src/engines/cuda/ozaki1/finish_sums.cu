@@ -7,58 +7,42 @@ namespace kintsugi::core::cuda {
 
 namespace {
 
-// Recombination (recombine/elements.cuh) of exact sums.
+// Recombination (recombine/elements.cuh) of both kinds of sums.
 template <class T>
-class ExactSums {
+class ProductSums {
  public:
-  __device__ explicit ExactSums(const DeviceProductSums& sums) : sums_(sums) {}
+  __device__ explicit ProductSums(const DeviceProductSums& sums) : sums_(sums) {}
 
   __device__ void write_finite(std::int64_t i, std::int64_t j, int, const VectorRange*,
                                const Scalars<T>& scalars, T* element) const {
-    ExactNumber<DeviceProductSums::limbs> exact[parts];
-    for (int part = 0; part < parts; ++part) exact[part] = sum_of(i, parts * j + part);
-    write_exact_element(exact, scalars, element);
+    if (sums_.exact) {
+      ExactNumber<DeviceProductSums::limbs> exact[parts];
+      for (int part = 0; part < parts; ++part) exact[part] = exact_part(i, parts * j + part);
+      return write_exact_element(exact, scalars, element);
+    }
+    const T* old = scalars.beta == T(0) ? nullptr : element;
+    if constexpr (is_complex<T>) {
+      const Complex<double> sum(running_part(i, 2 * j), running_part(i, 2 * j + 1));
+      *element = epilogue(sum, scalars.alpha, scalars.beta, old);
+    } else {
+      *element = epilogue(running_part(i, j), scalars.alpha, scalars.beta, old);
+    }
   }
 
  private:
   static constexpr int parts = static_cast<int>(parts_of<T>);
 
-  // Sum for row i and vector v of the tile. Its unit is that of the product of the two last slices.
-  __device__ ExactNumber<DeviceProductSums::limbs> sum_of(std::int64_t i, std::int64_t v) const {
-    const int last = sums_.slices - 1;
-    return signed_number(exact_sum(sums_, i, v), exponent_at(sums_.row_exponents, last, i) +
-                                                     exponent_at(sums_.vector_exponents, last, v));
+  // Exponent of the product of slice s of row i and slice s of vector v.
+  __device__ int exponent(int s, std::int64_t i, std::int64_t v) const {
+    return exponent_at(sums_.row_exponents, s, i) + exponent_at(sums_.vector_exponents, s, v);
   }
-
-  const DeviceProductSums& sums_;
-};
-
-// Recombination (recombine/elements.cuh) of FP64 sums.
-template <class T>
-class RunningSums {
- public:
-  __device__ explicit RunningSums(const DeviceProductSums& sums) : sums_(sums) {}
-
-  __device__ void write_finite(std::int64_t i, std::int64_t j, int, const VectorRange*,
-                               const Scalars<T>& scalars, T* element) const {
-    const T* old = scalars.beta == T(0) ? nullptr : element;
-    if constexpr (is_complex<T>) {
-      *element =
-          epilogue(Complex<double>(part(i, 2 * j), part(i, 2 * j + 1)), scalars.alpha, scalars.beta, old);
-    } else {
-      *element = epilogue(running_sum(sums_, i, j), exponent(i, j), scalars.alpha, scalars.beta, old);
-    }
+  // Exact sum for row i and vector v of the tile. Its unit is that of the product of the two last slices.
+  __device__ ExactNumber<DeviceProductSums::limbs> exact_part(std::int64_t i, std::int64_t v) const {
+    return signed_number(exact_sum(sums_, i, v), exponent(sums_.slices - 1, i, v));
   }
-
- private:
-  // Exponent of the unit of the sum of row i and vector v.
-  __device__ int exponent(std::int64_t i, std::int64_t v) const {
-    return exponent_at(sums_.row_exponents, 0, i) + exponent_at(sums_.vector_exponents, 0, v) -
-           running_exponent;
-  }
-  // The value of that sum: a real or imaginary part of an element.
-  __device__ double part(std::int64_t i, std::int64_t v) const {
-    return times_power_of_two(running_sum(sums_, i, v), exponent(i, v));
+  // The FP64 sum: a real or imaginary part of an element.
+  __device__ double running_part(std::int64_t i, std::int64_t v) const {
+    return times_power_of_two(running_sum(sums_, i, v), exponent(0, i, v) - running_exponent);
   }
 
   const DeviceProductSums& sums_;
@@ -66,19 +50,15 @@ class RunningSums {
 
 }  // namespace
 
-#define KINTSUGI_FINISH_SUMS(name, T, Sums)                      \
-  extern "C" __global__ void __launch_bounds__(elements_threads) \
-      name(const __grid_constant__ DeviceProductSums sums) {     \
-    recombine_elements<T>(sums.tile, Sums<T>(sums));             \
+#define KINTSUGI_RECOMBINE(name, T)                                 \
+  extern "C" __global__ void __launch_bounds__(elements_threads, 2) \
+      name(const __grid_constant__ DeviceProductSums sums) {        \
+    recombine_elements<T>(sums.tile, ProductSums<T>(sums));         \
   }
-KINTSUGI_FINISH_SUMS(finish_running_f32, float, RunningSums)
-KINTSUGI_FINISH_SUMS(finish_running_f64, double, RunningSums)
-KINTSUGI_FINISH_SUMS(finish_running_c32, Complex<float>, RunningSums)
-KINTSUGI_FINISH_SUMS(finish_running_c64, Complex<double>, RunningSums)
-KINTSUGI_FINISH_SUMS(finish_exact_f32, float, ExactSums)
-KINTSUGI_FINISH_SUMS(finish_exact_f64, double, ExactSums)
-KINTSUGI_FINISH_SUMS(finish_exact_c32, Complex<float>, ExactSums)
-KINTSUGI_FINISH_SUMS(finish_exact_c64, Complex<double>, ExactSums)
-#undef KINTSUGI_FINISH_SUMS
+KINTSUGI_RECOMBINE(recombine_f32_products, float)
+KINTSUGI_RECOMBINE(recombine_f64_products, double)
+KINTSUGI_RECOMBINE(recombine_c32_products, Complex<float>)
+KINTSUGI_RECOMBINE(recombine_c64_products, Complex<double>)
+#undef KINTSUGI_RECOMBINE
 
 }  // namespace kintsugi::core::cuda

@@ -76,12 +76,10 @@ void find_slice_counts(const Queue& queue, const DeviceRowSliceCounts& rows,
 
 void add_products(const Queue& queue, const DeviceProductSums& sums, const Accumulators& products,
                   int first_a, int slice_b) {
-  static const KernelName running{"product_sums", "add_running_products"};
-  static const KernelName exact{"product_sums", "add_exact_products"};
+  static const KernelName kernel{"product_sums", "add_products"};
   const std::int64_t vectors = sums.tile.columns * (sums.tile.c.complex() ? 2 : 1);
   const ProductGroups groups = groups_of(products, first_a, slice_b);
-  launch(sums.exact ? exact : running, grid_of(sums.tile, vectors), elements_threads, no_shared_bytes, queue,
-         sums, groups);
+  launch(kernel, grid_of(sums.tile, vectors), elements_threads, no_shared_bytes, queue, sums, groups);
 }
 
 void multiply_counted(const Queue& queue, const DeviceProductSums& sums, const Slices& a, const Slices& b,
@@ -94,14 +92,12 @@ void multiply_counted(const Queue& queue, const DeviceProductSums& sums, const S
 }
 
 void finish_sums(const Queue& queue, const DeviceProductSums& sums) {
-  static const std::array<KernelName, 4> running{
-      KernelName{"finish_sums", "finish_running_f32"}, KernelName{"finish_sums", "finish_running_f64"},
-      KernelName{"finish_sums", "finish_running_c32"}, KernelName{"finish_sums", "finish_running_c64"}};
-  static const std::array<KernelName, 4> exact{
-      KernelName{"finish_sums", "finish_exact_f32"}, KernelName{"finish_sums", "finish_exact_f64"},
-      KernelName{"finish_sums", "finish_exact_c32"}, KernelName{"finish_sums", "finish_exact_c64"}};
-  launch((sums.exact ? exact : running)[static_cast<std::size_t>(sums.tile.c.type)],
-         grid_of(sums.tile, sums.tile.columns), elements_threads, no_shared_bytes, queue, sums);
+  static const std::array<KernelName, 4> kernels{KernelName{"finish_sums", "recombine_f32_products"},
+                                                 KernelName{"finish_sums", "recombine_f64_products"},
+                                                 KernelName{"finish_sums", "recombine_c32_products"},
+                                                 KernelName{"finish_sums", "recombine_c64_products"}};
+  launch(kernels[static_cast<std::size_t>(sums.tile.c.type)], grid_of(sums.tile, sums.tile.columns),
+         elements_threads, no_shared_bytes, queue, sums);
 }
 
 void finish_item(const Queue& queue, const DeviceOzaki1Item& item) {

@@ -19,56 +19,54 @@ __device__ void for_each_product(const DeviceProductSums& sums, const ProductGro
   }
 }
 
-// True if these products are the first that are added to the sums of the tile.
-__device__ bool is_first(const ProductGroups& groups) { return groups.b == 0 && groups.first_a == 0; }
+// Adds products to the FP64 sum of row i and vector v of the tile, or begins it.
+__device__ void add_running_products(const DeviceProductSums& sums, const ProductGroups& groups, bool begins,
+                                     std::int64_t i, std::int64_t v) {
+  double& target = running_sum(sums, i, v);
+  double sum = begins ? 0.0 : target;
+  // Exponent of the product of the two first slices, minus the exponent of slice groups.b of B.
+  const std::int32_t exponent = exponent_at(sums.vector_exponents, 0, v) -
+                                exponent_at(sums.vector_exponents, groups.b, v) +
+                                exponent_at(sums.row_exponents, 0, i);
+  for_each_product(sums, groups, i, v, [&](std::int64_t integer, int a) {
+    sum += running_term(integer, exponent - exponent_at(sums.row_exponents, a, i));
+  });
+  target = sum;
+}
 
-// Calls visit(i, v) for the thread's element of the tile, if these products begin its sum or if it needs some
-// of them.
-template <class Visit>
-__device__ void visit_element(const DeviceProductSums& sums, const ProductGroups& groups,
-                              const Visit& visit) {
-  if (!holds(sums.tile.condition)) return;
-  const std::int64_t i = std::int64_t{blockIdx.x} * elements_threads + threadIdx.x;
-  const std::int64_t v = blockIdx.y;
-  if (i >= sums.tile.rows) return;
-  if (is_first(groups) || depth_at(sums, i, v).products(groups.b) > groups.first_a) visit(i, v);
+// The same for the exact sum.
+__device__ void add_exact_products(const DeviceProductSums& sums, const ProductGroups& groups, bool begins,
+                                   std::int64_t i, std::int64_t v) {
+  ExactSumOfProducts sum;
+  if (!begins) sum = exact_sum(sums, i, v);
+  const int last = sums.slices - 1;
+  // Exponent of slice groups.b of B, minus the exponent of the product of the two last slices.
+  const std::int32_t exponent = exponent_at(sums.vector_exponents, groups.b, v) -
+                                exponent_at(sums.vector_exponents, last, v) -
+                                exponent_at(sums.row_exponents, last, i);
+  for_each_product(sums, groups, i, v, [&](std::int64_t integer, int a) {
+    add_product(sum, integer, exponent + exponent_at(sums.row_exponents, a, i));
+  });
+  set_exact_sum(sums, i, v, sum);
 }
 
 }  // namespace
 
+// Adds to each element of the tile the products of `groups` that it needs. The first products begin the sums.
 extern "C" __global__ void __launch_bounds__(elements_threads)
-    add_running_products(const __grid_constant__ DeviceProductSums sums,
-                         const __grid_constant__ ProductGroups groups) {
-  visit_element(sums, groups, [&](std::int64_t i, std::int64_t v) {
-    double& target = running_sum(sums, i, v);
-    double sum = is_first(groups) ? 0.0 : target;
-    // Exponent of the product of the two first slices, minus the exponent of slice groups.b of B.
-    const std::int32_t exponent = exponent_at(sums.vector_exponents, 0, v) -
-                                  exponent_at(sums.vector_exponents, groups.b, v) +
-                                  exponent_at(sums.row_exponents, 0, i);
-    for_each_product(sums, groups, i, v, [&](std::int64_t integer, int a) {
-      sum += running_term(integer, exponent - exponent_at(sums.row_exponents, a, i));
-    });
-    target = sum;
-  });
-}
-
-extern "C" __global__ void __launch_bounds__(elements_threads)
-    add_exact_products(const __grid_constant__ DeviceProductSums sums,
-                       const __grid_constant__ ProductGroups groups) {
-  visit_element(sums, groups, [&](std::int64_t i, std::int64_t v) {
-    WideInteger<DeviceProductSums::limbs> sum;
-    if (!is_first(groups)) sum = exact_sum(sums, i, v);
-    const int last = sums.slices - 1;
-    // Exponent of slice groups.b of B, minus the exponent of the product of the two last slices.
-    const std::int32_t exponent = exponent_at(sums.vector_exponents, groups.b, v) -
-                                  exponent_at(sums.vector_exponents, last, v) -
-                                  exponent_at(sums.row_exponents, last, i);
-    for_each_product(sums, groups, i, v, [&](std::int64_t integer, int a) {
-      add_product(sum, integer, exponent + exponent_at(sums.row_exponents, a, i));
-    });
-    set_exact_sum(sums, i, v, sum);
-  });
+    add_products(const __grid_constant__ DeviceProductSums sums,
+                 const __grid_constant__ ProductGroups groups) {
+  if (!holds(sums.tile.condition)) return;
+  const std::int64_t i = std::int64_t{blockIdx.x} * elements_threads + threadIdx.x;
+  const std::int64_t v = blockIdx.y;
+  if (i >= sums.tile.rows) return;
+  const bool begins = groups.b == 0 && groups.first_a == 0;
+  if (!begins && depth_at(sums, i, v).products(groups.b) <= groups.first_a) return;
+  if (sums.exact) {
+    add_exact_products(sums, groups, begins, i, v);
+  } else {
+    add_running_products(sums, groups, begins, i, v);
+  }
 }
 
 }  // namespace kintsugi::core::cuda

@@ -24,13 +24,6 @@ __device__ inline void mma_bytes(std::uint32_t (&sums)[4], const std::uint32_t (
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 
-// The same over 16 inner indices.
-__device__ inline void mma_bytes(std::uint32_t (&sums)[4], const std::uint32_t (&a)[2], std::uint32_t b) {
-  asm("mma.sync.aligned.m16n8k16.row.col.s32.u8.u8.s32 {%0, %1, %2, %3}, {%4, %5}, {%6}, {%0, %1, %2, %3};"
-      : "+r"(sums[0]), "+r"(sums[1]), "+r"(sums[2]), "+r"(sums[3])
-      : "r"(a[0]), "r"(a[1]), "r"(b));
-}
-
 // Sets `sums` to such a product of signed bytes plus `start`.
 __device__ inline void mma_signed_bytes(std::int32_t (&sums)[4], const std::uint32_t (&a)[4],
                                         const std::uint32_t (&b)[2], const std::int32_t (&start)[4]) {

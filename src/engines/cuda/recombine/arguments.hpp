@@ -13,7 +13,8 @@
 
 namespace kintsugi::core::cuda {
 
-// Sums of accumulator groups, which are added with weights 2^exponent.
+// Sums of accumulator groups, which are added with weights 2^exponent: 64-bit integers or floats, or 128-bit
+// integers for sums of 52-bit words.
 struct WeightedSums {
   const void* data;
   std::int64_t rows;          // number of sums per column
@@ -23,6 +24,7 @@ struct WeightedSums {
   // Exponents of the groups' weights. fitted_exponent stands for the exponent in the batch item's selection
   // (DeviceFit).
   std::int16_t exponents[max_groups];
+  bool are_floats;
 };
 
 // Residues of sums. Each group has the residues modulo one modulus. Columns are aligned to 16 bytes.
@@ -32,10 +34,11 @@ struct ResidueSums {
   std::int64_t group_stride;  // distance of groups, in residues
 };
 
-// Residues of the parts of elements, and the table that turns them into integers. Each part of a complex
-// element has its own column.
+// Residues of real elements, and the table that turns them into integers.
 template <int Limbs>
-struct ResiduesOfParts {
+struct ResiduesOfReals {
+  static constexpr int limbs = Limbs;
+
   ResidueSums sums;
   RemainderTable<Limbs> table;
 };
@@ -43,8 +46,15 @@ struct ResiduesOfParts {
 // Residues of complex elements, and a table for each part. Both parts are found from the same residues.
 template <int Limbs>
 struct ResiduesOfElements {
+  static constexpr int limbs = Limbs;
+
   ResidueSums sums;
   std::array<RemainderTable<Limbs, max_complex_slices>, 2> table;
+};
+
+// The same for integers of any size, and also for elements whose parts have residues of their own.
+struct ResiduesOfAnyElements : ResiduesOfElements<6> {
+  std::int64_t columns;  // columns of residues for each column of C: 1, or 2 if each part has its own
 };
 
 // Largest numbers of residues of an element in FP64 that are recombined by sums of digits, if their moduli's
@@ -60,21 +70,29 @@ inline constexpr int wide_digit_limbs = 3;
 inline constexpr int max_wide_digit_residues = 20;
 static_assert(residue_bits(max_wide_digit_residues) <= 32 * wide_pieces - 2);
 
+// With checks also up to this number, of whose weights only the leading digits are summed.
+inline constexpr int max_leading_digit_residues = 24;
+static_assert(residue_bits(max_leading_digit_residues) <= 32 * (wide_pieces + 1) - 2);
+
 // Residues for which tables and instructions have room: a multiple of the residues that an instruction takes.
 constexpr int padded_digit_residues(int count) { return (count + 7) / 8 * 8; }
 
 // Tables for sums of digits, one for each part of an element.
-template <int parts, int MaxResidues, int Pieces = weight_pieces>
+template <int Parts, int MaxResidues, int Pieces = weight_pieces>
 struct DigitTables {
-  std::array<DigitTable<MaxResidues, Pieces>, parts> table;
+  static constexpr int parts = Parts;
+  static constexpr int max_residues = MaxResidues;
+  static constexpr int pieces = Pieces;
+
+  std::array<DigitTable<MaxResidues, Pieces>, Parts> table;
   std::int32_t block_columns;  // columns of C of a thread block
 };
 using RealDigitTables = DigitTables<1, padded_digit_residues(max_real_digit_residues)>;
-using WideDigitTables = DigitTables<1, padded_digit_residues(max_wide_digit_residues), wide_pieces>;
+using WideDigitTables = DigitTables<1, max_leading_digit_residues, wide_pieces>;
 using ComplexDigitTables = DigitTables<2, padded_digit_residues(max_complex_digit_residues)>;
 
 // Largest number of limbs for which there are kernels for residues of complex elements (ResiduesOfElements).
-// Integers of more limbs are found from residues of the elements' parts (ResiduesOfParts).
+// Integers of more limbs are found from residues of the elements' parts (ResiduesOfReals).
 inline constexpr int max_element_limbs = 3;
 
 // Numbers of limbs of the integers that are checked. few_checked_limbs hold integers of 25 moduli, enough for
@@ -96,6 +114,22 @@ struct ScaledMatrix {
 // Rows per thread block of the kernels that scale C.
 inline constexpr std::int64_t scaled_rows = 1024;
 
+// Sums of one k-block, and those of the earlier ones, to which they are added (add_outside()).
+struct KBlockSums {
+  enum class Inside : std::uint8_t { int32, fp32, fp64 };
+
+  const void* inside;
+  void* outside;  // 64-bit integers if modulus is 0, else residues
+  std::int64_t elements;
+  Inside inside_type;
+  bool is_first_k_block;
+  std::uint32_t modulus = 0;
+  std::uint32_t reciprocal = 0;  // floor(2^32 / modulus)
+};
+
+// Elements that a thread adds.
+inline constexpr std::int64_t k_block_elements = 4;
+
 // Rows and columns of C that a thread block recombines.
 inline constexpr int block_rows = 128;
 constexpr int block_columns(ElementType type) { return type == ElementType::c64 ? 16 : 32; }
@@ -107,20 +141,15 @@ inline constexpr int block_threads = warp_size * block_warps;
 // loads the scale of each vector, and fewer where C would give too few thread blocks.
 constexpr int most_digit_columns(ElementType type) { return 4 * block_columns(type); }
 
-// Columns of residues that a warp of these kernels has in shared memory or under way to it, the residues of
-// each row, and the bytes of a column.
+// Columns of residues that a warp of these kernels has in shared memory or under way to it, and the bytes of
+// all of them: each has residues of block_rows rows.
 constexpr int digit_stages(ElementType type) { return type == ElementType::c64 ? 2 : 3; }
-constexpr int stored_digit_residues(ElementType type) {
-  return type == ElementType::c64 ? max_complex_digit_residues : max_real_digit_residues;
-}
-constexpr int digit_stage_bytes(ElementType type) { return stored_digit_residues(type) * block_rows; }
-constexpr std::int64_t digit_shared_bytes(ElementType type) {
-  return block_warps * digit_stages(type) * digit_stage_bytes(type);
+constexpr std::int64_t digit_shared_bytes(ElementType type, int residues) {
+  return std::int64_t{block_warps} * digit_stages(type) * residues * block_rows;
 }
 
-// Stages of the kernel for wide weights, and its columns of C that pass through shared memory together. They
-// are fewer than other kernels', so that a thread block needs less than 99 KB.
-inline constexpr int wide_digit_stages = 3;
+// Columns of C that pass through shared memory together in the kernel for wide weights. They are fewer than
+// other kernels', so that a thread block needs less than 99 KB.
 inline constexpr int wide_staged_columns = 16;
 
 // Threads per block of the kernels that recombine one element per thread. A thread block has neighboring rows
@@ -128,24 +157,16 @@ inline constexpr int wide_staged_columns = 16;
 inline constexpr int elements_threads = 256;
 
 // Tables of fractions.
-using RealFractions = FractionTable<padded_digit_residues(max_real_digit_residues)>;
-inline constexpr int padded_wide_residues = padded_digit_residues(max_wide_digit_residues);
-using WideFractions = FractionTable<padded_wide_residues>;
-inline constexpr std::int64_t wide_fraction_shared_bytes =
-    block_warps * wide_digit_stages * padded_wide_residues * block_rows;
+using RealFractions = FractionTable<RealDigitTables::max_residues>;
+using WideFractions = FractionTable<WideDigitTables::max_residues>;
 
-// True if a table takes this number of moduli.
-template <class Fractions>
-constexpr bool has_fractions(int count) {
-  return count <= Fractions::max_residues;
-}
-
-// Sources and tables of the kernel for candidates that share it, one for each number of moduli.
+// Sources and tables of the kernel for wide weights, one for each candidate that shares it. The candidates
+// have different numbers of moduli. Without a selection there is one, which the tile's condition may select.
 struct SelectedDigits {
   static constexpr int max_candidates = 5;
 
   SelectedModuli selected;
-  ResiduesOfParts<wide_digit_limbs> source[max_candidates];
+  ResiduesOfReals<wide_digit_limbs> source[max_candidates];
   WideDigitTables tables[max_candidates];
   WideFractions fractions[max_candidates];
 };

@@ -21,15 +21,4 @@ void add_outside(const Queue& queue, const std::int32_t* inside, std::int64_t el
 void add_exact_sums_outside(const Queue& queue, const void* inside, bool inside_is_fp64,
                             std::int64_t elements, bool is_first_k_block, std::int64_t* outside);
 
-// Columns of C of a thread block that recombines by sums of digits.
-int digit_columns(const DeviceTile& tile);
-
-// Source, whose sums are not set, and tables of the kernels for real moduli and wide weights. With more than
-// max_wide_digit_residues moduli, the tables have leading digits alone.
-using WideDigits = std::pair<ResiduesOfParts<wide_digit_limbs>, WideDigitTables>;
-const WideDigits& wide_digits(const ResidueSystem& system);
-
-// Table of fractions of the system's moduli, empty for more than 24.
-const WideFractions& wide_fractions(const ResidueSystem& system);
-
 }  // namespace kintsugi::core::cuda

@@ -24,12 +24,20 @@ __device__ void scale(const ScaledMatrix& matrix) {
 
 }  // namespace
 
-#define KINTSUGI_SCALE(name, T) \
-  extern "C" __global__ void name(const __grid_constant__ ScaledMatrix matrix) { scale<T>(matrix); }
-KINTSUGI_SCALE(scale_f32, float)
-KINTSUGI_SCALE(scale_f64, double)
-KINTSUGI_SCALE(scale_c32, Complex<float>)
-KINTSUGI_SCALE(scale_c64, Complex<double>)
-#undef KINTSUGI_SCALE
+extern "C" __global__ void scale_real(const __grid_constant__ ScaledMatrix matrix) {
+  if (matrix.c.type == ElementType::f32) {
+    scale<float>(matrix);
+  } else {
+    scale<double>(matrix);
+  }
+}
+
+extern "C" __global__ void scale_complex(const __grid_constant__ ScaledMatrix matrix) {
+  if (matrix.c.type == ElementType::c32) {
+    scale<Complex<float>>(matrix);
+  } else {
+    scale<Complex<double>>(matrix);
+  }
+}
 
 }  // namespace kintsugi::core::cuda

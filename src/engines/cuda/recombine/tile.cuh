@@ -153,6 +153,9 @@ class TileBlock {
     return -(scales()[row_in_block() + r] + scales()[block_rows + parts * column_in_block(e) + p]);
   }
 
+  // The share of column e's first part in these exponents.
+  __device__ int column_exponent(int e) const { return -scales()[block_rows + parts * column_in_block(e)]; }
+
   // read() and write() access C itself, or a copy in shared memory if the threads' accesses do not suit C's
   // layout. begin() copies columns `first` ... `first` + staged_columns - 1 there if C is read; end() copies
   // written elements back to C. All threads must call begin() before the first element is read, and end()

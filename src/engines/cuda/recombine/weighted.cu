@@ -142,22 +142,29 @@ class Weighted {
   const DeviceSelection* selection_;
 };
 
+// Recombines a tile of accumulators of one of the types `Parts`.
+template <class T, class... Parts>
+__device__ void recombine_weighted(const DeviceTile& tile, const WeightedSums& sums) {
+  const auto recombine = [&]<class Part>() {
+    if (sizeof...(Parts) == 1 || sums.are_floats == std::is_same_v<Part, float>)
+      recombine_tile<T>(tile, Weighted<T, Part>(sums, tile.condition));
+  };
+  (recombine.template operator()<Parts>(), ...);
+}
+
 }  // namespace
 
 // `blocks` is the least number of thread blocks per SM: as many as registers allow.
-#define KINTSUGI_WEIGHTED(name, T, Part, blocks)                                                 \
+#define KINTSUGI_WEIGHTED(name, T, blocks, ...)                                                  \
   extern "C" __global__ void __launch_bounds__(block_threads, blocks)                            \
       name(const __grid_constant__ DeviceTile tile, const __grid_constant__ WeightedSums sums) { \
-    recombine_tile<T>(tile, Weighted<T, Part>(sums, tile.condition));                            \
+    recombine_weighted<T, __VA_ARGS__>(tile, sums);                                              \
   }
-KINTSUGI_WEIGHTED(weighted_f32_of_floats, float, float, 3)
-KINTSUGI_WEIGHTED(weighted_f64_of_floats, double, float, 3)
-KINTSUGI_WEIGHTED(weighted_c32_of_floats, Complex<float>, float, 2)
-KINTSUGI_WEIGHTED(weighted_c64_of_floats, Complex<double>, float, 2)
-KINTSUGI_WEIGHTED(weighted_f32_of_integers, float, std::int64_t, 2)
-KINTSUGI_WEIGHTED(weighted_f64_of_integers, double, std::int64_t, 2)
-KINTSUGI_WEIGHTED(weighted_c32_of_integers, Complex<float>, std::int64_t, 2)
-KINTSUGI_WEIGHTED(weighted_c64_of_integers, Complex<double>, std::int64_t, 2)
+KINTSUGI_WEIGHTED(recombine_f32_weighted_floats, float, 3, float)
+KINTSUGI_WEIGHTED(recombine_f32_weighted_integers, float, 2, std::int64_t)
+KINTSUGI_WEIGHTED(recombine_f64_weighted, double, 2, float, std::int64_t)
+KINTSUGI_WEIGHTED(recombine_c32_weighted, Complex<float>, 2, float, std::int64_t)
+KINTSUGI_WEIGHTED(recombine_c64_weighted, Complex<double>, 2, float, std::int64_t)
 #undef KINTSUGI_WEIGHTED
 
 }  // namespace kintsugi::core::cuda

@@ -12,22 +12,22 @@
 
 namespace kintsugi::core::cuda {
 
-// Begins a block of C that no candidate has computed yet, with the candidate that was selected for its batch
-// item.
-extern "C" __global__ void begin_checks(const DeviceSelection* selection, DeviceCheckState* state) {
+// With a selection it begins a block of C that no candidate has computed yet, with the candidate that was
+// selected for its batch item. Without one it does nothing unless candidate `index` of the chain has computed
+// the block. Then it selects the candidate that computes the block next, or ends the chain if exact sums of
+// the open elements are expected to take less time.
+extern "C" __global__ void advance_checks(const __grid_constant__ DeviceCheckedChain chain, int index,
+                                          double elements, const DeviceSelection* selection,
+                                          DeviceCheckState* state) {
   begin_dependent_kernel();
   if (threadIdx.x != 0) return;
-  state->current.candidate = __ldcg(&selection->candidate);
-  state->open = 0;
-  state->is_rewritten = state->listed = state->taken = 0;
-}
-
-// Does nothing unless candidate `index` of the chain has computed the block. Selects the candidate that
-// computes the block next. Ends the chain if exact sums of the open elements are expected to take less time.
-extern "C" __global__ void advance_checks(const __grid_constant__ DeviceCheckedChain chain, int index,
-                                          double elements, DeviceCheckState* state) {
-  begin_dependent_kernel();
-  if (threadIdx.x != 0 || __ldcg(&state->current.candidate) != chain.first + index) return;
+  if (selection != nullptr) {
+    state->current.candidate = __ldcg(&selection->candidate);
+    state->open = 0;
+    state->is_rewritten = state->listed = state->taken = 0;
+    return;
+  }
+  if (__ldcg(&state->current.candidate) != chain.first + index) return;
   const int next = next_candidate(chain, index, static_cast<double>(__ldcg(&state->open)) / elements);
   if (next == chain.count) {
     state->current.candidate = DeviceSelection::ended;

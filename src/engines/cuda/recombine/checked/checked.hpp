@@ -86,12 +86,4 @@ inline constexpr std::int64_t sample_run = 64;       // number of adjacent sampl
 inline constexpr std::int64_t list_threads = 256;
 inline constexpr std::int64_t max_list_blocks = 1056;
 
-// Largest number of moduli whose weights' leading digits are summed (arith/residue/digit_sums.hpp).
-// The tables are those of wide weights. Fewer columns of C pass through shared memory together, so that a
-// thread block needs less than 99 KB.
-inline constexpr int max_leading_digit_residues = 24;
-static_assert(residue_bits(max_leading_digit_residues) <= 32 * (wide_pieces + 1) - 2);
-static_assert(padded_digit_residues(max_wide_digit_residues) == max_leading_digit_residues);
-inline constexpr int leading_staged_columns = 8;
-
 }  // namespace kintsugi::core::cuda

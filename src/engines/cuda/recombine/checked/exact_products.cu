@@ -173,7 +173,7 @@ __device__ ExactLanes<T, Digits>& clear_lanes(int warp) {
 }
 
 template <class T>
-__device__ void compute_elements(const DeviceTile& tile) {
+__device__ void compute_all_elements(const DeviceTile& tile) {
   if (!holds(tile.condition)) return;
   const std::int64_t elements = tile.rows * tile.columns;
   const int warp = static_cast<int>(threadIdx.x) / exact_lanes;
@@ -210,8 +210,8 @@ __device__ void recompute_wide_elements(const DeviceTile& tile, const DeviceOpen
 // Recomputes the elements of a block of C that are still open, whose masks list_open_masks has listed. Counts
 // in the report all elements that the last candidate left open.
 template <class T>
-__device__ void recompute_listed_elements(const DeviceTile& tile, const DeviceOpenElements& open,
-                                          DeviceReport* report) {
+__device__ void compute_listed_elements(const DeviceTile& tile, const DeviceOpenElements& open,
+                                        DeviceReport* report) {
   if (report != nullptr && open.state->open != 0 && blockIdx.x == 0 && threadIdx.x == 0)
     atomicAdd(reinterpret_cast<unsigned long long*>(&report->recomputed),
               static_cast<unsigned long long>(open.state->open));
@@ -244,21 +244,22 @@ __device__ void recompute_listed_elements(const DeviceTile& tile, const DeviceOp
 
 }  // namespace
 
-// `blocks` is the least number of thread blocks per SM of the kernel recompute_*: as many as registers allow.
-#define KINTSUGI_EXACT(type, T, blocks)                                                         \
-  extern "C" __global__ void __launch_bounds__(exact_warps* exact_lanes)                        \
-      exact_##type(const __grid_constant__ DeviceTile tile) {                                   \
-    compute_elements<T>(tile);                                                                  \
-  }                                                                                             \
-  extern "C" __global__ void __launch_bounds__(exact_warps* exact_lanes, blocks)                \
-      recompute_##type(const __grid_constant__ DeviceTile tile,                                 \
-                       const __grid_constant__ DeviceOpenElements open, DeviceReport* report) { \
-    recompute_listed_elements<T>(tile, open, report);                                           \
+// Computes all elements of a tile if `open` has no masks, else those that are open. `blocks` is the least
+// number of thread blocks per SM: as many as registers allow.
+#define KINTSUGI_RECOMPUTE(name, T, blocks)                                                          \
+  extern "C" __global__ void __launch_bounds__(exact_warps* exact_lanes, blocks)                     \
+      name(const __grid_constant__ DeviceTile tile, const __grid_constant__ DeviceOpenElements open, \
+           DeviceReport* report) {                                                                   \
+    if (open.masks == nullptr) {                                                                     \
+      compute_all_elements<T>(tile);                                                                 \
+    } else {                                                                                         \
+      compute_listed_elements<T>(tile, open, report);                                                \
+    }                                                                                                \
   }
-KINTSUGI_EXACT(f32, float, 8)
-KINTSUGI_EXACT(f64, double, 8)
-KINTSUGI_EXACT(c32, Complex<float>, 8)
-KINTSUGI_EXACT(c64, Complex<double>, 5)
-#undef KINTSUGI_EXACT
+KINTSUGI_RECOMPUTE(recompute_f32, float, 8)
+KINTSUGI_RECOMPUTE(recompute_f64, double, 7)
+KINTSUGI_RECOMPUTE(recompute_c32, Complex<float>, 8)
+KINTSUGI_RECOMPUTE(recompute_c64, Complex<double>, 4)
+#undef KINTSUGI_RECOMPUTE
 
 }  // namespace kintsugi::core::cuda

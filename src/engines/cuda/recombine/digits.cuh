@@ -16,7 +16,7 @@
 #include "engines/cuda/ptx/griddepcontrol.cuh"
 #include "engines/cuda/ptx/mma.cuh"
 #include "engines/cuda/ptx/shared_memory.cuh"
-#include "engines/cuda/recombine/residues.cuh"
+#include "engines/cuda/recombine/limbs.cuh"
 #include "engines/cuda/recombine/tile.cuh"
 
 namespace kintsugi::core::cuda {
@@ -49,13 +49,12 @@ struct RowResidues {
 
   std::uint32_t word[words][rows_each];
 
-  // `column` has block_rows residues modulo each of `moduli` moduli. Beyond the last, those of the last stand
-  // for residues of weight 0.
+  // `rows` are the thread's residues modulo the first of `moduli` moduli, of a column that has block_rows
+  // residues modulo each. Beyond the last modulus, the residues of the last stand for residues of weight 0.
   template <int moduli>
-  __device__ static RowResidues of_column(const unsigned char* column) {
+  __device__ static RowResidues of_column(const unsigned char* rows) {
     RowResidues result;
     static_assert(rows_each == 4);
-    const unsigned char* rows = column + rows_each * (threadIdx.x % warp_size);
 #pragma unroll
     for (int w = 0; w < words; ++w) {
       std::uint32_t four[residues_of_word];
@@ -78,7 +77,7 @@ struct RowResidues {
 
 // Columns of residues of a warp on their way through shared memory. A column has block_rows residues for each
 // modulus.
-template <class T, int stored_residues = stored_digit_residues(element_type<T>())>
+template <class T, int stored_residues>
 class ResidueColumns {
  public:
   static constexpr int stages = digit_stages(element_type<T>());
@@ -95,8 +94,9 @@ class ResidueColumns {
     const auto lane = static_cast<int>(threadIdx.x % warp_size);
     const int row = lane % copies_of_modulus * copy_bytes;
     const int modulus = lane / copies_of_modulus;
-    stages_ = shared + threadIdx.x / warp_size * (stages * stage_bytes);
-    target_ = shared_address(stages_) + lane * copy_bytes;
+    unsigned char* stages_of_warp = shared + threadIdx.x / warp_size * (stages * stage_bytes);
+    rows_ = stages_of_warp + lane * rows_each;
+    target_ = shared_address(stages_of_warp) + lane * copy_bytes;
     source_ = source + modulus * stride + row;
     copies_ = row < rows ? divide_up(moduli - modulus, moduli_at_once) : 0;
   }
@@ -116,14 +116,14 @@ class ResidueColumns {
     started_ = started_ + 1 == stages ? 0 : started_ + 1;
   }
 
-  // Waits for the next column and returns it. Its memory is used again after stages - 1 more calls of
-  // start().
+  // Waits for the next column and returns the thread's rows of it. Their memory is used again after
+  // stages - 1 more calls of start().
   __device__ const unsigned char* next() {
     await_copies_but<stages - 2>();
     __syncwarp();
-    const unsigned char* column = stages_ + taken_ * stage_bytes;
+    const unsigned char* rows = rows_ + taken_ * stage_bytes;
     taken_ = taken_ + 1 == stages ? 0 : taken_ + 1;
-    return column;
+    return rows;
   }
 
  private:
@@ -131,7 +131,7 @@ class ResidueColumns {
   static constexpr int copies_of_modulus = block_rows / copy_bytes;
   static constexpr int moduli_at_once = warp_size / copies_of_modulus;
 
-  unsigned char* stages_;
+  const unsigned char* rows_;  // the thread's rows of the first stage
   std::uint32_t target_;
   const std::uint8_t* source_;
   std::int64_t stride_;
@@ -171,11 +171,9 @@ struct SharedDigits {
     return memory() + (is_own ? 0 : words) + part * words_of_part + column % 2 * words_of_digit;
   }
 
-  // Loads the two words of a step. The compiler may keep those of real elements in registers; those of
-  // complex elements are too many for that.
+  // Loads the two words of a step, each time anew: all digits are too many for registers.
   __device__ static void load(const std::uint32_t* words, std::uint32_t (&two)[2]) {
-    using Address = std::conditional_t<parts == 1, const std::uint64_t*, const volatile std::uint64_t*>;
-    const std::uint64_t both = *reinterpret_cast<Address>(words);
+    const std::uint64_t both = *reinterpret_cast<const volatile std::uint64_t*>(words);
     two[0] = low_word(both);
     two[1] = high_word(both);
   }
@@ -216,25 +214,70 @@ __device__ inline double with_sign(double x, std::uint32_t sign) {
 // The term that is added to AB. Fewer operations suffice for alpha = ±1 and beta = ±1.
 enum class Update { none, of_units, of_any_scalars };
 
+// Check of results that need not be more than right. CheckedBounds (checks.cuh) is for results that must be
+// proved.
+struct Unchecked {
+  // More than this number of elements of a column that fractions leave open leave the whole column open.
+  static constexpr int most_elements_left = 0;
+  static constexpr bool counts_deviations = false;
+
+  // Begins a block: loads what the check needs. All threads must call it together, and synchronize after it.
+  template <class Block>
+  __device__ void begin(const Block&, const DeviceTile&) const {}
+  // The factor whose deviation is that of row r of the e-th column, whose unit is `unit`.
+  __device__ FractionFactor factor(const FractionFactor& of_column, double, int, int) const {
+    return of_column;
+  }
+  // True if residues of 0 prove that the element is 0.
+  __device__ bool is_exact(int, int) const { return true; }
+  // Writes element (i, j) of the tile by `exact` (DigitResidues). Returns false if it is left open.
+  template <class Exact, class T>
+  __device__ bool write_element(const DeviceTile& tile, const Exact& exact, const Scalars<T>& scalars,
+                                std::int64_t i, std::int64_t j, T* element) const {
+    write_any_element(tile, exact, scalars, i, j, element);
+    return true;
+  }
+};
+
 // Recombination (tile.cuh) by sums of digits. It rounds the sum of alpha AB and beta C once
-// (arith/residue/integer_update.hpp, residues.cuh).
-template <class T, class Source, int MaxResidues>
-class DigitResidues : public Residues<T, digit_limbs, Source> {
+// (arith/residue/integer_update.hpp, limbs.cuh). Single elements are recombined in limbs (Residues).
+// `stored_residues`: residues of a row for which a column in shared memory has space.
+template <class T, class Source_, class Tables_, int stored_residues, int staged_columns,
+          class Check_ = Unchecked>
+class DigitResidues : public Residues<T, Source_> {
  public:
-  static constexpr int parts = static_cast<int>(parts_of<T>);
-  static constexpr int max_steps = MaxResidues / residues_of_step;
-  static constexpr int staged_columns = is_complex<T> ? 8 : 32;
+  using Source = Source_;
+  using Tables = Tables_;
+  using Check = Check_;
+  static constexpr int parts = Tables::parts;
+  static constexpr int pieces = Tables::pieces;
+  static constexpr int max_steps = Tables::max_residues / residues_of_step;
   // Rows whose digits are summed together. Digits of weights of complex elements are loaded for all rows at
   // once; those of real elements stay in registers.
   static constexpr int rows_together = is_complex<T> ? 4 : 2;
   using Block = TileBlock<T, most_digit_columns(element_type<T>()), staged_columns>;
   using Elements = typename Block::Elements;
-  using Columns = ResidueColumns<T>;
-  using Digits = SharedDigits<parts, MaxResidues>;
-  using Tables = DigitTables<parts, MaxResidues>;
+  using Columns = ResidueColumns<T, stored_residues>;
+  using Digits = SharedDigits<parts, Tables::max_residues, pieces>;
 
-  __device__ DigitResidues(const Source& source, const Tables& tables)
-      : Residues<T, digit_limbs, Source>(source), source_(source), tables_(tables) {}
+  __device__ DigitResidues(const Source& source, const Tables& tables, const Check& check = Check())
+      : Residues<T, Source>(source), tables_(tables), check_(check) {}
+
+  __device__ const Source& source() const { return source_; }
+  __device__ const ResidueSums& sums() const { return source_.sums; }
+  __device__ const Tables& tables() const { return tables_; }
+  __device__ const Check& check() const { return check_; }
+
+  // Integers of more pieces are only multiplied by 1 or -1; the host selects another kernel for most other
+  // scalars.
+  static constexpr bool takes_any_scalars = pieces == weight_pieces;
+  __device__ static bool takes(const Scalars<T>& scalars) {
+    return takes_any_scalars ? are_moderate(scalars) : are_units(scalars);
+  }
+  // True if alpha is 1 or -1, and beta is 0, 1 or -1.
+  __device__ static bool are_units(const Scalars<T>& scalars) {
+    return is_unit(scalars.alpha) && (scalars.beta == T(0) || is_unit(scalars.beta));
+  }
 
   __device__ Elements write_block(const Block& block, const Scalars<T>& scalars) const {
     Digits::fill(tables_.table);
@@ -243,14 +286,19 @@ class DigitResidues : public Residues<T, digit_limbs, Source> {
   }
 
   // Writes those of a warp's columns whose bits are set in `selected`; each warp has its own. `reads`: blocks
-  // that pass through shared memory have elements of other columns, which must be kept.
+  // that pass through shared memory have elements of other columns, which must be kept. Returns the elements
+  // that are not written, or not proved.
   __device__ Elements write_selected(const Block& block, const Scalars<T>& scalars, std::uint32_t selected,
                                      bool reads) const {
     const auto write = [&]<int steps>() {
-      const bool adds = scalars.beta != T(0);
-      if (!are_units(scalars))
-        return write_columns<steps, Update::of_any_scalars>(block, scalars, selected, reads);
-      if (adds) return write_columns<steps, Update::of_units>(block, scalars, selected, reads);
+      if constexpr (takes_any_scalars) {
+        if (!are_units(scalars))
+          return write_columns<steps, Update::of_any_scalars>(block, scalars, selected, reads);
+      }
+      if constexpr (!Check::counts_deviations) {
+        if (scalars.beta != T(0))
+          return write_columns<steps, Update::of_units>(block, scalars, selected, reads);
+      }
       return write_columns<steps, Update::none>(block, scalars, selected, reads);
     };
     if constexpr (is_complex<T>) {
@@ -260,12 +308,9 @@ class DigitResidues : public Residues<T, digit_limbs, Source> {
     return write.template operator()<max_steps>();
   }
 
-  // True if alpha is 1 or -1, and beta is 0, 1 or -1.
-  __device__ static bool are_units(const Scalars<T>& scalars) {
-    return is_unit(scalars.alpha) && (scalars.beta == T(0) || is_unit(scalars.beta));
-  }
-
  private:
+  using Residues<T, Source>::source_;
+
   __device__ static bool is_unit(const T& x) {
     return (real_of(x) == 1 || real_of(x) == -1) && imaginary_of(x) == 0;
   }
@@ -276,27 +321,21 @@ class DigitResidues : public Residues<T, digit_limbs, Source> {
                                     bool reads) const {
     constexpr int moduli = steps * residues_of_step;
     const auto has_column = [&](int e) { return block.has_column(e) && (selected >> e & 1U) != 0; };
-    Columns columns(residues_at<T>(source_, block.first_row_in_tile(), block.column_in_tile(0)),
-                    source_.sums.group_stride, block_warps * residue_columns<T>(source_) * source_.sums.rows,
-                    tables_.table[0].count, block.rows());
+    Columns columns(residues_at(source_, block.first_row_in_tile(), block.column_in_tile(0)),
+                    source_.sums.group_stride, block_warps * source_.sums.rows, tables_.table[0].count,
+                    block.rows());
 #pragma unroll
     for (int e = 0; e < Columns::stages - 1; ++e) columns.template start<moduli>(has_column(e));
-    // Elements of C of the next column; those of complex matrices would need too many registers.
-    constexpr bool loads_ahead = update == Update::of_units && !is_complex<T>;
     const bool adds = update != Update::none && scalars.beta != T(0);
     Elements left = 0;
-    RowsOfThread<T> next{};
-    if (loads_ahead && !block.is_staged() && has_column(0) && block.has_element(0)) next = block.read(0);
 #pragma unroll 1
     for (int first = 0; block.has_any_column(first); first += Block::columns_staged) {
       block.begin(adds || reads, block_warps * first);
 #pragma unroll 1
       for (int e = first; e < first + Block::columns_staged && block.has_column(e); ++e) {
-        RowsOfThread<T> elements = next;
+        RowsOfThread<T> elements{};
         const bool has_element = has_column(e) && block.has_element(e);
-        if (adds && has_element && (!loads_ahead || block.is_staged())) elements = block.read(e);
-        if (loads_ahead && !block.is_staged() && has_column(e + 1) && block.has_element(e + 1))
-          next = block.read(e + 1);
+        if (adds && has_element) elements = block.read(e);
         const unsigned char* column = columns.next();
         columns.template start<moduli>(has_column(e + Columns::stages - 1));
         if (!has_column(e)) continue;
@@ -312,16 +351,19 @@ class DigitResidues : public Residues<T, digit_limbs, Source> {
     return left;
   }
 
-  // Recombines the thread's rows of its e-th column. Returns a bit for each row that is not changed.
+  // Recombines the thread's rows of its e-th column. Returns a bit for each row that is not changed, or not
+  // proved.
   template <Update update, int steps>
   __device__ unsigned recombine_column(const Block& block, const RowResidues<steps>& residues, int e,
                                        const Scalars<T>& scalars, T (&elements)[rows_each]) const {
     if constexpr (update == Update::of_any_scalars) {
       return recombine_rows(block, residues, e, scalars, elements);
     } else {
+      unsigned left = 0;
 #pragma unroll
-      for (int p = 0; p < parts; ++p) recombine_part<update>(block, residues, e, p, scalars, elements);
-      return 0;
+      for (int p = 0; p < parts; ++p)
+        left |= recombine_part<update>(block, residues, e, p, scalars, elements);
+      return left;
     }
   }
 
@@ -330,19 +372,20 @@ class DigitResidues : public Residues<T, digit_limbs, Source> {
   template <int steps>
   __device__ unsigned recombine_rows(const Block& block, const RowResidues<steps>& residues, int e,
                                      const Scalars<T>& scalars, T (&elements)[rows_each]) const {
+    constexpr int together = 2;  // more would need too many registers
     unsigned left = 0;
 #pragma unroll
-    for (int first = 0; first < rows_each; first += rows_together) {
-      IntegerParts integers[rows_together][parts];
+    for (int first = 0; first < rows_each; first += together) {
+      IntegerParts integers[together][parts];
 #pragma unroll
       for (int p = 0; p < parts; ++p) {
-        double pieces[rows_together][weight_pieces];
-        sum_up(residues, first, p, pieces);
+        double of_rows[together][pieces];
+        sum_up(residues, first, p, of_rows);
 #pragma unroll
-        for (int i = 0; i < rows_together; ++i) integers[i][p] = parts_of_pieces(pieces[i], tables_.table[p]);
+        for (int i = 0; i < together; ++i) integers[i][p] = parts_of_pieces(of_rows[i], tables_.table[p]);
       }
 #pragma unroll
-      for (int i = 0; i < rows_together; ++i) {
+      for (int i = 0; i < together; ++i) {
         const int r = first + i;
         int exponent[parts];
 #pragma unroll
@@ -355,40 +398,50 @@ class DigitResidues : public Residues<T, digit_limbs, Source> {
 
   // Recombines part p of the thread's rows of its e-th column for scalars that are 1, -1 or 0.
   template <Update update, int steps>
-  __device__ void recombine_part(const Block& block, const RowResidues<steps>& residues, int e, int p,
-                                 const Scalars<T>& scalars, T (&elements)[rows_each]) const {
+  __device__ unsigned recombine_part(const Block& block, const RowResidues<steps>& residues, int e, int p,
+                                     const Scalars<T>& scalars, T (&elements)[rows_each]) const {
     const auto& table = tables_.table[p];
     const std::uint32_t alpha_sign = sign_of(real_of(scalars.alpha));
     const std::uint32_t beta_sign = sign_of(real_of(scalars.beta));
+    unsigned left = 0;
 #pragma unroll
     for (int first = 0; first < rows_each; first += rows_together) {
-      double pieces[rows_together][weight_pieces];
-      sum_up(residues, first, p, pieces);
+      double of_rows[rows_together][pieces];
+      sum_up(residues, first, p, of_rows);
 #pragma unroll
       for (int i = 0; i < rows_together; ++i) {
         const int r = first + i;
-        const IntegerParts integer = parts_of_pieces(pieces[i], table);
+        const auto integer = parts_of_pieces(of_rows[i], table);
         const int exponent = block.exponent(r, e, p) - table.shift;
-        const double unit = with_sign(core::power_of_two(exponent), alpha_sign);
         double& element = reinterpret_cast<double*>(elements + r)[p];
-        if constexpr (update == Update::of_units) {
-          // The third argument of rounded_update() is 1 / unit, since alpha is 1 or -1.
-          element = rounded_update(integer, unit, with_sign(core::power_of_two(-exponent), alpha_sign),
-                                   with_sign(element, beta_sign));
+        if constexpr (Check::counts_deviations) {
+          if (!round_if_certain(integer, check_.deviation(table, r, e), element)) left |= 1U << r;
+          element *= core::power_of_two(exponent);
         } else {
-          element = rounded_product(integer, unit);
+          const double unit = with_sign(core::power_of_two(exponent), alpha_sign);
+          if constexpr (update == Update::of_units) {
+            // The third argument of rounded_update() is 1 / unit, since alpha is 1 or -1.
+            const auto sum =
+                rounded_update(integer, unit, with_sign(core::power_of_two(-exponent), alpha_sign),
+                               with_sign(element, beta_sign));
+            if (sum.is_certain) element = sum.value;
+            left |= (sum.is_certain ? 0U : 1U) << r;
+          } else {
+            element = rounded_product(integer, unit);
+          }
         }
       }
     }
+    return left;
   }
 
-  // Computes the pieces of part p of rows_together rows, beginning with row `first`.
-  template <int steps>
+  // Computes the pieces of part p of `together` rows, beginning with row `first`.
+  template <int steps, int together>
   __device__ void sum_up(const RowResidues<steps>& residues, int first, int p,
-                         double (&pieces)[rows_together][weight_pieces]) const {
+                         double (&of_rows)[together][pieces]) const {
     const std::uint32_t* const digits = Digits::of_lane(p);
     const auto sum_piece = [&]<int j>() {
-      std::uint32_t sums[2][rows_together / 2][4]{};  // of digits 4 j and 4 j + 1, and of 4 j + 2 and 4 j + 3
+      std::uint32_t sums[2][together / 2][4]{};  // of digits 4 j and 4 j + 1, and of 4 j + 2 and 4 j + 3
 #pragma unroll
       for (int step = 0; step < steps; ++step) {
 #pragma unroll
@@ -396,7 +449,7 @@ class DigitResidues : public Residues<T, digit_limbs, Source> {
           std::uint32_t right[2];
           Digits::load(digits + (digits_of_piece * j + 2 * pair) * Digits::words_of_digit + 2 * step, right);
 #pragma unroll
-          for (int i = 0; i < rows_together; i += 2) {
+          for (int i = 0; i < together; i += 2) {
             const auto& low = residues.word[2 * step];
             const auto& high = residues.word[2 * step + 1];
             const std::uint32_t left[4]{low[first + i], low[first + i + 1], high[first + i],
@@ -406,19 +459,28 @@ class DigitResidues : public Residues<T, digit_limbs, Source> {
         }
       }
 #pragma unroll
-      for (int i = 0; i < rows_together; ++i) {
+      for (int i = 0; i < together; ++i) {
         const auto& low = sums[0][i / 2];
         const auto& high = sums[1][i / 2];
         const int own = i % 2 * 2;
-        pieces[i][j] = shifted_piece<j>(low[own], low[own + 1], high[own], high[own + 1]);
+        of_rows[i][j] = shifted_piece(j, low[own], low[own + 1], high[own], high[own + 1]);
       }
     };
     [&]<int... j>(std::integer_sequence<int, j...>) { (sum_piece.template operator()<j>(), ...); }
-    (std::make_integer_sequence<int, weight_pieces>());
+    (std::make_integer_sequence<int, pieces>());
   }
 
-  const Source& source_;
   const Tables& tables_;
+  Check check_;
 };
+
+// Recombinations of real elements of up to 16 and up to 24 moduli, and of complex elements.
+using RealDigitResidues =
+    DigitResidues<double, ResiduesOfReals<digit_limbs>, RealDigitTables, max_real_digit_residues, 32>;
+template <class Check>
+using WideDigitResidues = DigitResidues<double, ResiduesOfReals<wide_digit_limbs>, WideDigitTables,
+                                        WideDigitTables::max_residues, wide_staged_columns, Check>;
+using ComplexDigitResidues = DigitResidues<Complex<double>, ResiduesOfElements<digit_limbs>,
+                                           ComplexDigitTables, max_complex_digit_residues, 8>;
 
 }  // namespace kintsugi::core::cuda

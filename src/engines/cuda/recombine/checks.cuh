@@ -3,9 +3,12 @@
 // src/recombine/residues.cpp.
 #pragma once
 
+#include "arith/residue/digit_sums.hpp"
+#include "arith/residue/integer_update.hpp"
 #include "engines/cuda/recombine/arguments.hpp"
 #include "engines/cuda/recombine/checked/checks.hpp"
-#include "engines/cuda/recombine/residues.cuh"
+#include "engines/cuda/recombine/fractions.cuh"
+#include "engines/cuda/recombine/limbs.cuh"
 #include "engines/cuda/recombine/tile.cuh"
 
 namespace kintsugi::core::cuda {
@@ -31,16 +34,17 @@ __device__ __noinline__ bool write_checked_element(const ElementDemand& demand,
   return true;
 }
 
-template <class T, int Limbs, class Source>
-class CheckedResidues {
+template <class T, class Source>
+class CheckedResidues : public Residues<T, Source> {
  public:
-  static constexpr int parts = static_cast<int>(parts_of<T>);
+  using Residues<T, Source>::parts;
+  using Residues<T, Source>::limbs;
   using Real = RealOf<T>;
-  using Number = ExactNumber<Limbs>;
+  using Number = ExactNumber<limbs>;
 
   __device__ CheckedResidues(const DeviceTile& tile, const Source& source, const DeviceCheck& check,
                              const DeviceOpenElements& open)
-      : tile_(tile), source_(source), check_(check), open_(open) {}
+      : Residues<T, Source>(source), tile_(tile), check_(check), open_(open) {}
 
   // Writes all elements of an ordinary block (TileBlock::load_scales), for alpha = 1 and beta = 0. Marks
   // those as open that the check does not prove, and returns how many of them the thread counts. Open
@@ -104,19 +108,13 @@ class CheckedResidues {
 
   // Writes the thread's rows of its e-th column. Returns a bit for each row that the check leaves open.
   __device__ unsigned write_column(const TileBlock<T>& block, int e) const {
-    const std::uint8_t* residues = residues_at<T>(source_, block.row_in_tile(), block.column_in_tile(e));
-    RowsOfThread<T> elements;
+    const std::int64_t j = block.column_in_tile(e);
     unsigned open_rows = 0;
-    if constexpr (is_complex<T>) {
-      Real part[parts][rows_each];
-#pragma unroll
-      for (int p = 0; p < parts; ++p) open_rows |= round_parts(block, residues, e, p, part[p]);
-#pragma unroll
-      for (int r = 0; r < rows_each; ++r) elements.rows[r] = {part[0][r], part[1][r]};
-    } else {
-      open_rows = round_parts(block, residues, e, 0, elements.rows);
-    }
-    block.write(e, elements);
+    this->write_rounded(block, e, residues_at(this->source_, block.row_in_tile(), j),
+                        [&](const Number& number, int r, int p, Real& result) {
+                          const std::int64_t i = std::min(block.row_in_tile() + r, tile_.rows - 1);
+                          if (!round_and_check(number, i, j, p, result)) open_rows |= 1U << r;
+                        });
     const int rows_left = block.rows() - TileBlock<T>::row_in_block();
     return rows_left < rows_each ? open_rows & ((1U << rows_left) - 1) : open_rows;
   }
@@ -142,9 +140,7 @@ class CheckedResidues {
     bool magnitudes_prove = check_.magnitudes != nullptr;
 #pragma unroll 1
     for (int p = 0; p < parts; ++p) {
-      RemainderSum<Limbs> sum[1];
-      add_up_part<T, std::uint8_t>(source_, residues_at<T>(source_, i, j), p, sum);
-      exact[p] = sum[0].number(table_of(source_, p), -(row_scale + column[p].scale));
+      exact[p] = this->number(i, j, p, row_scale, column);
       deviations[p] = deviation(i, j, p);
       magnitudes_prove = magnitudes_prove && magnitudes_prove_part(i, j, p, deviations[p]);
     }
@@ -160,26 +156,9 @@ class CheckedResidues {
   }
   // True if the product of the operands' magnitudes is large enough for this deviation.
   __device__ bool magnitudes_prove_part(std::int64_t i, std::int64_t j, int part, double deviation) const {
-    const std::int64_t index = i + (parts * j + part) * source_.sums.rows;
+    const std::int64_t index = i + (parts * j + part) * this->source_.sums.rows;
     const double magnitudes = static_cast<double>(check_.magnitudes[index]);
     return keeps(check_.demand, magnitudes * check_.magnitude_unit, deviation);
-  }
-
-  // Rounds part p of the thread's rows of its e-th column. Returns a bit for each row that the check leaves
-  // open.
-  __device__ unsigned round_parts(const TileBlock<T>& block, const std::uint8_t* residues, int e, int p,
-                                  Real (&result)[rows_each]) const {
-    const std::int64_t j = block.column_in_tile(e);
-    RemainderSum<Limbs> sums[rows_each];
-    add_up_part<T, std::uint32_t>(source_, residues, p, sums);
-    unsigned open_rows = 0;
-#pragma unroll
-    for (int r = 0; r < rows_each; ++r) {
-      const Number exact = sums[r].number(table_of(source_, p), block.exponent(r, e, p));
-      const std::int64_t i = std::min(block.row_in_tile() + r, tile_.rows - 1);
-      if (!round_and_check(exact, i, j, p, result[r])) open_rows |= 1U << r;
-    }
-    return open_rows;
   }
 
   // Rounds the computed integer and returns true if the check proves the result. Three things can prove it:
@@ -192,14 +171,13 @@ class CheckedResidues {
     if (deviation == 0) return true;
     if (check_.magnitudes != nullptr && magnitudes_prove_part(i, j, p, deviation)) return true;
     if (check_.demand.coefficient > 0 && keeps(check_.demand, exact, deviation)) return true;
-    const auto offset = check_detail::integer_above<Limbs>(deviation);
+    const auto offset = check_detail::integer_above<limbs>(deviation);
     const Real below = rounded_ordinary<Real>(check_detail::moved(exact, offset, /*down=*/true));
     const Real above = rounded_ordinary<Real>(check_detail::moved(exact, offset, /*down=*/false));
     return check_detail::same_bits(below, above);
   }
 
   const DeviceTile& tile_;
-  const Source& source_;
   const DeviceCheck& check_;
   const DeviceOpenElements& open_;
 };
@@ -219,13 +197,13 @@ __device__ inline void add_open_elements(unsigned open_of_thread, const DeviceOp
 }
 
 // Recombines a tile and adds the number of its open elements to DeviceCheckState::open.
-template <class T, int Limbs, class Source>
+template <class T, class Source>
 __device__ void recombine_checked_tile(const DeviceTile& tile, const Source& source, const DeviceCheck& check,
                                        const DeviceOpenElements& open) {
   if (!holds(tile.condition)) return;
   const Scalars<T> scalars(tile.scalars);
   const TileBlock<T> block(tile);
-  const CheckedResidues<T, Limbs, Source> recombination(tile, source, check, open);
+  const CheckedResidues<T, Source> recombination(tile, source, check, open);
   unsigned open_of_thread = 0;
   const bool is_ordinary = block.load_scales(tile);
   if (is_ordinary && scalars.alpha == T(1) && scalars.beta == T(0)) {
@@ -237,12 +215,98 @@ __device__ void recombine_checked_tile(const DeviceTile& tile, const Source& sou
   add_open_elements(open_of_thread, open);
 }
 
-// `blocks` is the least number of thread blocks per SM: as many as registers allow.
-#define KINTSUGI_CHECKED_RESIDUES(name, T, limbs, blocks, Source)                                        \
-  extern "C" __global__ void __launch_bounds__(block_threads, blocks)                                    \
-      name(const __grid_constant__ DeviceTile tile, const __grid_constant__ Source<limbs> source,        \
-           const __grid_constant__ DeviceCheck check, const __grid_constant__ DeviceOpenElements open) { \
-    recombine_checked_tile<T, limbs>(tile, source, check, open);                                         \
+// Checked recombination of real FP64 residues of up to 24 moduli into AB by sums of digits on the matrix
+// unit. Nearly all elements are proved by fractions whose deviation counts (fractions.cuh). Where more of a
+// column are left, they are proved by integers in double arithmetic (digits.cuh). The others are checked one
+// by one in wide integers (CheckedResidues). So the weights of more than 20 moduli need not be exact
+// (leading_digit_table()).
+
+// Bounds of a block's rows and columns, in units of 2^(unit_exponent_) of the integers.
+class CheckedBounds {
+ public:
+  // See Unchecked, digits.cuh.
+  static constexpr int most_elements_left = 8;
+  static constexpr bool counts_deviations = true;
+
+  __device__ CheckedBounds(int moduli, const DeviceCheck& check, const DeviceOpenElements& open)
+      : check_(check), open_(open), unit_exponent_(moduli > max_wide_digit_residues ? -32 : 0) {}
+
+  // Loads the bounds of all vectors, and sets the masks of the warp's columns to 0. Beyond the edge of C a
+  // vector has the bounds of the last one.
+  template <class Block>
+  __device__ void begin(const Block& block, const DeviceTile& tile) const {
+    load_bounds(block, tile);
+    static_assert(Block::columns_each <= warp_size && block_rows / warp_size == 4);
+    const auto lane = static_cast<int>(threadIdx.x % warp_size);  // each lane has a column
+    if (lane < Block::columns_each && block.has_column(lane))
+      *reinterpret_cast<uint4*>(mask(block.first_row_in_tile(), block.column_in_tile(lane))) = {0, 0, 0, 0};
   }
+
+  // The deviation is increased by more than 2^-25 of itself (double_above()). An infinite one is 2^128 units
+  // or more: no rounding is certain, since half of the last place of any integer is below 2^124.
+  __device__ FractionFactor factor(const FractionFactor& of_column, double unit, int r, int e) const {
+    const double deviation_unit = unit * (unit_exponent_ == 0 ? 0x1p-116 : 0x1p-84);
+    return {of_column.high, of_column.low,
+            __fma_ru(certain_detail::double_above(deviation(r, e)), deviation_unit, of_column.deviation)};
+  }
+  __device__ bool is_exact(int r, int e) const { return deviation(r, e) == 0; }
+
+  // Upper bound of the deviation of the thread's row r of its e-th column, in units of the integers that
+  // parts_of_pieces() returns.
+  template <class Table>
+  __device__ float deviation(const Table& table, int r, int e) const {
+    const auto to_table = static_cast<float>(core::power_of_two(table.shift - unit_exponent_));
+    return __fadd_ru(__fmul_ru(deviation(r, e), to_table), unit_exponent_ == 0 ? 0 : dropped_units);
+  }
+
+  // Marks the element as open if it is not proved.
+  template <class Exact>
+  __device__ bool write_element(const DeviceTile& tile, const Exact& exact, const Scalars<double>& scalars,
+                                std::int64_t i, std::int64_t j, double* element) const {
+    const CheckedResidues<double, typename Exact::Source> recombination(tile, exact.source(), check_, open_);
+    const bool is_proved = recombination.write_element(i, j, scalars, element);
+    if (!is_proved) atomicOr(mask(i, j), 1U << i % warp_size);
+    return is_proved;
+  }
+
+ private:
+  template <class Block>
+  __device__ void load_bounds(const Block& block, const DeviceTile& tile) const {
+    static_assert(block_rows + Block::columns <= max_bounds && max_bounds <= block_threads);
+    const auto thread = static_cast<int>(threadIdx.x);
+    if (thread >= block_rows + Block::columns) return;
+    const bool is_row = thread < block_rows;
+    const std::int64_t in_tile =
+        is_row ? std::min(block.first_row_in_tile() + thread, tile.rows - 1)
+               : std::min(block.first_column_in_tile() + thread - block_rows, tile.columns - 1);
+    const std::int64_t vector = (is_row ? tile.first_row : tile.first_column) + in_tile;
+    const FloatBound own =
+        FloatBound::of((is_row ? check_.rows : check_.columns)[vector], core::power_of_two(unit_exponent_));
+    bounds()[thread] = {own.errors, own.magnitudes, own.largest, 0};
+  }
+  // The deviation in the bounds' unit.
+  __device__ static float deviation(int r, int e) {
+    const auto lane = static_cast<int>(threadIdx.x % warp_size);
+    const auto warp = static_cast<int>(threadIdx.x / warp_size);
+    return deviation_above(bound(rows_each * lane + r), bound(block_rows + warp + block_warps * e));
+  }
+  __device__ static FloatBound bound(int index) {
+    const float4 four = bounds()[index];
+    return {four.x, four.y, four.z};
+  }
+  static constexpr int max_bounds = block_rows + most_digit_columns(ElementType::f64);
+  __device__ static float4* bounds() {
+    __shared__ float4 all[max_bounds];
+    return all;
+  }
+  // Mask of element (i, j) of the tile.
+  __device__ std::uint32_t* mask(std::int64_t i, std::int64_t j) const {
+    return open_.masks + i / warp_size + j * open_.masks_per_column;
+  }
+
+  const DeviceCheck& check_;
+  const DeviceOpenElements& open_;
+  int unit_exponent_;
+};
 
 }  // namespace kintsugi::core::cuda

@@ -1,6 +1,5 @@
-// Recombination of the residues of one tile, special values included. The host's counterpart is
-// src/recombine/residues.cpp. The kernels of each number of limbs are compiled separately (shards.txt), since
-// they take long to compile.
+// Recombination of the residues of one tile in integers of several limbs, special values included. The host's
+// counterpart is src/recombine/residues.cpp.
 #pragma once
 
 #include "arith/exact/double_sum.hpp"
@@ -151,40 +150,35 @@ __device__ void add_up(const std::uint8_t* residues, std::int64_t group_stride,
   } while (MaxResidues > loads_in_flight && first < table.count);
 }
 
-// Number of columns of residues per column of C: one for each part of its elements, or a single one from
-// which both parts are found.
-template <class T, int Limbs>
-__device__ std::int64_t residue_columns(const ResiduesOfParts<Limbs>&) {
-  return parts_of<T>;
-}
-template <class T, int Limbs>
-__device__ std::int64_t residue_columns(const ResiduesOfElements<Limbs>&) {
+// Number of columns of residues per column of C.
+template <class Source>
+__device__ std::int64_t residue_columns(const Source&) {
   return 1;
 }
+__device__ inline std::int64_t residue_columns(const ResiduesOfAnyElements& source) { return source.columns; }
 
 // Table of the remainder theorem for a part.
-template <int Limbs>
-__device__ const RemainderTable<Limbs>& table_of(const ResiduesOfParts<Limbs>& source, int) {
-  return source.table;
+template <class Source>
+__device__ const auto& table_of(const Source& source, int part) {
+  return source.table[part];
 }
 template <int Limbs>
-__device__ const RemainderTable<Limbs, max_complex_slices>& table_of(const ResiduesOfElements<Limbs>& source,
-                                                                     int part) {
-  return source.table[part];
+__device__ const RemainderTable<Limbs>& table_of(const ResiduesOfReals<Limbs>& source, int) {
+  return source.table;
 }
 
 // Address of the residue of element (i, j) of the tile modulo the first modulus.
-template <class T, class Source>
+template <class Source>
 __device__ const std::uint8_t* residues_at(const Source& source, std::int64_t i, std::int64_t j) {
-  return source.sums.data + i + residue_columns<T>(source) * j * source.sums.rows;
+  return source.sums.data + i + residue_columns(source) * j * source.sums.rows;
 }
 
 // Adds the weighted residues of one part of `count` adjacent elements of a column to `sums`. `residues` is
 // the address of the first residue of the first element.
-template <class T, class Word, class Source, int Limbs, int count>
+template <class Word, class Source, int Limbs, int count>
 __device__ void add_up_part(const Source& source, const std::uint8_t* residues, int part,
                             RemainderSum<Limbs> (&sums)[count]) {
-  if (residue_columns<T>(source) > 1) residues += part * source.sums.rows;
+  if (residue_columns(source) > 1) residues += part * source.sums.rows;
   add_up<Word>(residues, source.sums.group_stride, table_of(source, part), sums);
 }
 
@@ -192,40 +186,37 @@ __device__ void add_up_part(const Source& source, const std::uint8_t* residues, 
 // thread's first row in its e-th column.
 template <class T, class Source, class Visit>
 __device__ void for_each_column(const TileBlock<T>& block, const Source& source, const Visit& visit) {
-  const std::uint8_t* residues = residues_at<T>(source, block.row_in_tile(), block.column_in_tile(0));
+  const std::uint8_t* residues = residues_at(source, block.row_in_tile(), block.column_in_tile(0));
 #pragma unroll 1
   for (int e = 0; e < TileBlock<T>::columns_each; ++e) {
     if (block.has_element(e)) visit(e, residues);
-    residues += block_warps * residue_columns<T>(source) * source.sums.rows;
+    residues += block_warps * residue_columns(source) * source.sums.rows;
   }
 }
 
-template <class T, int Limbs, class Source>
+template <class T, class Source>
 class Residues {
  public:
   static constexpr int parts = static_cast<int>(parts_of<T>);
-  __device__ explicit Residues(const Source& source) : source_(source) {}
-
+  static constexpr int limbs = Source::limbs;
   using Elements = typename TileBlock<T>::Elements;
 
-  __device__ static bool takes(const Scalars<T>& scalars) { return are_moderate(scalars); }
+  __device__ explicit Residues(const Source& source) : source_(source) {}
+
+  __device__ static bool takes(const Scalars<T>& scalars) {
+    return updates_blocks ? are_moderate(scalars) : scalars.alpha == T(1) && scalars.beta == T(0);
+  }
 
   __device__ Elements write_block(const TileBlock<T>& block, const Scalars<T>& scalars) const {
-    const bool adds = scalars.beta != T(0);
-    if (scalars.alpha != T(1) || adds) return write_updates(block, scalars, adds);
+    if constexpr (updates_blocks) {
+      const bool adds = scalars.beta != T(0);
+      if (scalars.alpha != T(1) || adds) return write_updates(block, scalars, adds);
+    }
     block.begin(false);
     for_each_column(block, source_, [&](int e, const std::uint8_t* residues) {
-      RowsOfThread<T> elements;
-      if constexpr (is_complex<T>) {
-        RealOf<T> part[parts][rows_each];
-#pragma unroll
-        for (int p = 0; p < parts; ++p) round_part(block, residues, e, p, part[p]);
-#pragma unroll
-        for (int r = 0; r < rows_each; ++r) elements.rows[r] = {part[0][r], part[1][r]};
-      } else {
-        round_part(block, residues, e, 0, elements.rows);
-      }
-      block.write(e, elements);
+      write_rounded(block, e, residues, [](const ExactNumber<limbs>& number, int, int, RealOf<T>& result) {
+        result = rounded_ordinary<RealOf<T>>(number);
+      });
     });
     block.end();
     return 0;
@@ -233,17 +224,54 @@ class Residues {
 
   __device__ void write_finite(std::int64_t i, std::int64_t j, int row_scale, const VectorRange* column,
                                const Scalars<T>& scalars, T* element) const {
-    ExactNumber<Limbs> exact[parts];
+    ExactNumber<limbs> exact[parts];
 #pragma unroll 1
-    for (int p = 0; p < parts; ++p) {
-      RemainderSum<Limbs> sum[1];
-      add_up_part<T, std::uint8_t>(source_, residues_at<T>(source_, i, j), p, sum);
-      exact[p] = sum[0].number(table_of(source_, p), -(row_scale + column[p].scale));
-    }
+    for (int p = 0; p < parts; ++p) exact[p] = number(i, j, p, row_scale, column);
     write_general_element(exact, scalars.alpha, scalars.beta, element);
   }
 
+ protected:
+  // Exact number of part p of element (i, j) of the tile.
+  __device__ ExactNumber<limbs> number(std::int64_t i, std::int64_t j, int p, int row_scale,
+                                       const VectorRange* column) const {
+    RemainderSum<limbs> sum[1];
+    add_up_part<std::uint8_t>(source_, residues_at(source_, i, j), p, sum);
+    return sum[0].number(table_of(source_, p), -(row_scale + column[p].scale));
+  }
+
+  // Writes the thread's rows of its e-th column. `residues` is the address of their first residue. For each
+  // row r and part p, round(number, r, p, result) sets the result.
+  template <class Round>
+  __device__ void write_rounded(const TileBlock<T>& block, int e, const std::uint8_t* residues,
+                                const Round& round) const {
+    RealOf<T> results[parts][rows_each];
+#pragma unroll
+    for (int p = 0; p < parts; ++p) {
+      RemainderSum<limbs> sums[rows_each];
+      add_up_part<std::uint32_t>(source_, residues, p, sums);
+#pragma unroll
+      for (int r = 0; r < rows_each; ++r)
+        round(sums[r].number(table_of(source_, p), block.exponent(r, e, p)), r, p, results[p][r]);
+    }
+    RowsOfThread<T> elements;
+#pragma unroll
+    for (int r = 0; r < rows_each; ++r) {
+      if constexpr (is_complex<T>) {
+        elements.rows[r] = {results[0][r], results[1][r]};
+      } else {
+        elements.rows[r] = results[0][r];
+      }
+    }
+    block.write(e, elements);
+  }
+
+  const Source& source_;
+
  private:
+  // Integers of more limbs would need too many registers for other scalars; their elements are written one by
+  // one.
+  static constexpr bool updates_blocks = limbs <= 3;
+
   // Writes the block for other scalars. Returns the elements that are not written.
   __device__ Elements write_updates(const TileBlock<T>& block, const Scalars<T>& scalars, bool adds) const {
     Elements left = 0;
@@ -251,12 +279,12 @@ class Residues {
     for_each_column(block, source_, [&](int e, const std::uint8_t* residues) {
       RowsOfThread<T> elements{};
       if (adds) elements = block.read(e);
-      ExactNumber<Limbs> exact[rows_each][parts];
+      ExactNumber<limbs> exact[rows_each][parts];
       int exponent[rows_each][parts];
 #pragma unroll
       for (int p = 0; p < parts; ++p) {
-        RemainderSum<Limbs> sums[rows_each];
-        add_up_part<T, std::uint32_t>(source_, residues, p, sums);
+        RemainderSum<limbs> sums[rows_each];
+        add_up_part<std::uint32_t>(source_, residues, p, sums);
 #pragma unroll
         for (int r = 0; r < rows_each; ++r) {
           exact[r][p] = sums[r].number(table_of(source_, p), 0);
@@ -274,26 +302,6 @@ class Residues {
     block.end();
     return left;
   }
-
-  // Rounds part p of the thread's rows of its e-th column.
-  __device__ void round_part(const TileBlock<T>& block, const std::uint8_t* residues, int e, int p,
-                             RealOf<T> (&result)[rows_each]) const {
-    RemainderSum<Limbs> sums[rows_each];
-    add_up_part<T, std::uint32_t>(source_, residues, p, sums);
-#pragma unroll
-    for (int r = 0; r < rows_each; ++r) {
-      result[r] = rounded_ordinary<RealOf<T>>(sums[r].number(table_of(source_, p), block.exponent(r, e, p)));
-    }
-  }
-
-  const Source& source_;
 };
-
-// `blocks` is the least number of thread blocks per SM: as many as registers allow.
-#define KINTSUGI_RESIDUES(name, T, limbs, blocks, Source)                                           \
-  extern "C" __global__ void __launch_bounds__(block_threads, blocks)                               \
-      name(const __grid_constant__ DeviceTile tile, const __grid_constant__ Source<limbs> source) { \
-    recombine_tile<T>(tile, Residues<T, limbs, Source<limbs>>(source));                             \
-  }
 
 }  // namespace kintsugi::core::cuda

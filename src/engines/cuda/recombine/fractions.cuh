@@ -9,12 +9,12 @@
 #include "arith/residue/fraction_sums.hpp"
 #include "engines/cuda/ptx/mma.cuh"
 #include "engines/cuda/recombine/arguments.hpp"
-#include "engines/cuda/recombine/digit_residues.cuh"
+#include "engines/cuda/recombine/digits.cuh"
 
 namespace kintsugi::core::cuda {
 
 // Fractions of a lane's own elements by the matrix unit (arith/residue/fraction_sums.hpp). Lanes and the
-// matrix unit's operands are those of digit_residues.cuh: the four lanes of a row of the left operand hold
+// matrix unit's operands are those of digits.cuh: the four lanes of a row of the left operand hold
 // residues of different elements, and the right operand has zeros where the inner indices of one lane meet
 // the columns of another. All lanes of a warp must call these functions together.
 
@@ -25,16 +25,11 @@ __device__ void add_digit_pair(const std::uint32_t (&residues)[words][rows], int
                                const std::uint32_t* digits, std::uint32_t (&sums)[4]) {
 #pragma unroll
   for (int w = 0; w < words; w += 2) {
-    if (w + 1 == words) {
-      const std::uint32_t left[2]{residues[w][first], residues[w][first + 1]};
-      mma_bytes(sums, left, digits[w]);
-    } else {
-      const std::uint32_t left[4]{residues[w][first], residues[w][first + 1], residues[w + 1][first],
-                                  residues[w + 1][first + 1]};
-      const std::uint64_t both = *reinterpret_cast<const std::uint64_t*>(digits + w);
-      const std::uint32_t right[2]{low_word(both), high_word(both)};
-      mma_bytes(sums, left, right);
-    }
+    const std::uint32_t left[4]{residues[w][first], residues[w][first + 1], residues[w + 1][first],
+                                residues[w + 1][first + 1]};
+    const std::uint64_t both = *reinterpret_cast<const std::uint64_t*>(digits + w);
+    const std::uint32_t right[2]{low_word(both), high_word(both)};
+    mma_bytes(sums, left, right);
   }
 }
 
@@ -43,7 +38,7 @@ __device__ void add_digit_pair(const std::uint32_t (&residues)[words][rows], int
 template <int stride, int words, int rows>
 __device__ void find_fractions(const std::uint32_t (&residues)[words][rows], const std::uint32_t* digits,
                                const FractionRow (&scales)[rows], Fraction (&fractions)[rows]) {
-  static_assert(rows % 2 == 0 && words <= stride);
+  static_assert(rows % 2 == 0 && words % 2 == 0 && words <= stride);
   std::uint32_t sums[rows / 2][fraction_digits / 2][4];
 #pragma unroll
   for (int pair = 0; pair < fraction_digits / 2; ++pair) {
@@ -76,21 +71,8 @@ struct RowResults {
   }
 };
 
-// Results need not be more than right: nothing but errors of fractions makes them uncertain.
-struct Unchecked {
-  // More than this number of uncertain elements of a column leave the whole column.
-  static constexpr int most_elements_left = 0;
-
-  // The factor whose deviation is that of row r of the e-th column, whose unit is `unit`.
-  __device__ FractionFactor factor(const FractionFactor& of_column, double, int, int) const {
-    return of_column;
-  }
-  // True if residues of 0 prove that the element is 0.
-  __device__ bool is_exact(int, int) const { return true; }
-};
-
-// The first pass. `Block` is the TileBlock. `Check` adds deviations (Unchecked).
-template <int max_residues, class Block, class Check = Unchecked>
+// The first pass. `Block` is the TileBlock. `Check` may add deviations (Unchecked, digits.cuh).
+template <int max_residues, class Block, class Check>
 class FractionColumns {
  public:
   using Table = FractionTable<max_residues>;
@@ -103,7 +85,7 @@ class FractionColumns {
 
   // Begins to copy the first columns of residues.
   __device__ FractionColumns(const Block& block, const ResidueSums& sums, const Table& table,
-                             const Check& check = Check())
+                             const Check& check)
       : block_(block), table_(table), check_(check),
         columns_(sums.data + block.first_row_in_tile() + block.column_in_tile(0) * sums.rows,
                  sums.group_stride, block_warps * sums.rows, table.count, block.rows()) {
@@ -115,12 +97,12 @@ class FractionColumns {
   // Digits::fill() and TileBlock::load_scales().
   __device__ ColumnSet write(const Scalars<double>& scalars) {
     beta_ = scalars.beta;
-    unit_exponent_ = block_.exponent(0, 0, 0);
-    factor_ = table_.factor.with_sign(scalars.alpha);
+    unit_exponent_ = block_.column_exponent(0);
+    alpha_ = scalars.alpha;
 #pragma unroll
     for (int r = 0; r < rows_each; ++r)
       rows_[r] = FractionRow::of_unit(core::power_of_two(block_.exponent(r, 0, 0)));
-    const bool adds = beta_ != 0;
+    const bool adds = !Check::counts_deviations && beta_ != 0;
     if (block_.is_staged()) return adds ? write_columns<true, true>() : write_columns<false, true>();
     return adds ? write_columns<true, false>() : write_columns<false, false>();
   }
@@ -194,8 +176,8 @@ class FractionColumns {
   // Recombines the thread's rows of its e-th column.
   template <bool adds, class Words>
   __device__ RowResults recombine(const Words& residues, int e, const RowsOfThread<double>& old) const {
-    const double unit = core::power_of_two(block_.exponent(0, e, 0) - unit_exponent_);
-    const FractionFactor factor = factor_.times(unit);
+    const double unit = core::power_of_two(block_.column_exponent(e) - unit_exponent_);
+    const FractionFactor factor = table_.factor.times(unit, unit * alpha_);
     Fraction fractions[rows_each];
     find_fractions<Digits::words_of_digit>(residues.word, Digits::of_lane(0), rows_, fractions);
     RowResults results;
@@ -218,7 +200,7 @@ class FractionColumns {
     std::uint32_t any = 0;
 #pragma unroll 1
     for (int t = 0; t < table_.count; ++t)
-      any |= *reinterpret_cast<const std::uint32_t*>(column + Block::row_in_block() + t * block_rows);
+      any |= *reinterpret_cast<const std::uint32_t*>(column + t * block_rows);
     unsigned rows_left = 0;
 #pragma unroll
     for (int r = 0; r < rows_each; ++r) {
@@ -241,46 +223,51 @@ class FractionColumns {
   const Table& table_;
   Check check_;
   Columns columns_;
+  double alpha_;
   double beta_;
-  int unit_exponent_;      // of the first row and the first column
-  FractionFactor factor_;  // for that column
+  int unit_exponent_;  // column_exponent() of the first column
   FractionRow rows_[rows_each];
   Elements elements_left_ = 0;
 };
 
-// Recombines a tile by fractions. `Exact` has the recombination by exact integers of columns that are not
-// certain, of other scalars, and of all columns if there is no table of fractions.
+// Recombines a block of a tile by fractions. `exact` is the recombination by exact integers (DigitResidues)
+// of columns that are not certain, of other scalars, and of all columns if there is no table of fractions.
+// Returns the number of elements that the thread leaves open.
 template <int max_residues, class Exact>
-__device__ void recombine_by_fractions(const DeviceTile& tile, const ResidueSums& sums, const Exact& exact,
-                                       const typename Exact::Tables& tables,
-                                       const FractionTable<max_residues>& fractions) {
+__device__ unsigned recombine_by_fractions(const DeviceTile& tile, const Exact& exact,
+                                           const FractionTable<max_residues>& fractions) {
   using Block = typename Exact::Block;
-  using Columns = FractionColumns<max_residues, Block>;
-  const Scalars<double> scalars(tile.scalars);
-  if (!holds(tile.condition) || (scalars.alpha == 0 && scalars.beta == 1)) return;
+  using Check = typename Exact::Check;
+  using Columns = FractionColumns<max_residues, Block, Check>;
   static_assert(std::is_same_v<typename Columns::Columns, typename Exact::Columns>);  // warps share no memory
-  const Block block(tile, tables.block_columns);
-  Columns columns(block, sums, fractions);
+  const Scalars<double> scalars(tile.scalars);
+  if (!holds(tile.condition) || (scalars.alpha == 0 && scalars.beta == 1)) return 0;
+  const Block block(tile, exact.tables().block_columns);
+  Columns columns(block, exact.sums(), fractions, exact.check());
   Columns::Digits::fill(std::span<const FractionTable<max_residues>, 1>(&fractions, 1));
-  Exact::Digits::fill(tables.table, block_threads / 2);
+  Exact::Digits::fill(exact.tables().table, block_threads / 2);
+  exact.check().begin(block, tile);
   const bool is_ordinary = block.load_scales(tile);
-  auto left = Block::all_elements;
-  if (is_ordinary && Exact::takes(scalars)) {
-    auto selected = ~typename Columns::ColumnSet{};
-    // Exact integers are as fast where C passes through shared memory and is not read.
-    const bool by_fractions =
-        fractions.count > 0 && Exact::are_units(scalars) && !(block.is_staged() && scalars.beta == 0);
-    if (by_fractions) selected = columns.write(scalars);
-    await_copies();
-    left = 0;
-    if (block.is_staged() ? __syncthreads_or(selected != 0 ? 1 : 0) != 0 : selected != 0)
-      left = exact.write_selected(block, scalars, selected, by_fractions);
-    if (block.is_staged()) __syncthreads();  // other threads have copied elements to C
-  }
+  const bool is_taken = is_ordinary && Exact::takes(scalars);
+  // Exact integers are as fast where C passes through shared memory and is not read.
+  const bool by_fractions = is_taken && fractions.count > 0 && Exact::are_units(scalars) &&
+                            (Check::counts_deviations || !block.is_staged() || scalars.beta != 0);
+  auto selected = is_taken ? ~typename Columns::ColumnSet{} : 0;
+  if (by_fractions) selected = columns.write(scalars);
   await_copies();
+  auto left = is_taken ? columns.elements_left() : Block::all_elements;
+  // Any scalars are loaded again, so that they take no registers of fractions; others are signs.
+  const Scalars<double> any_scalars = Exact::takes_any_scalars ? Scalars<double>(tile.scalars) : scalars;
+  if (block.is_staged() ? __syncthreads_or(selected != 0 ? 1 : 0) != 0 : selected != 0) {
+    left |= exact.write_selected(block, any_scalars, selected, by_fractions);
+    if (block.is_staged()) __syncthreads();  // other threads have copied elements to C
+    await_copies();
+  }
+  unsigned open = 0;
   block.for_each_element(left, [&](std::int64_t i, std::int64_t j, double* element) {
-    write_any_element(tile, exact, scalars, i, j, element);
+    if (!exact.check().write_element(tile, exact, any_scalars, i, j, element)) ++open;
   });
+  return open;
 }
 
 }  // namespace kintsugi::core::cuda
