@@ -34,17 +34,27 @@ message(NOTICE "Device code: ${device_code_summary}")
 set(device_flags -fatbin --compress-mode=size -c -std=c++20 -O3 -fmad=false --expt-relaxed-constexpr -DFMT_CONSTEVAL= -DFMT_HEADER_ONLY
                  -Werror all-warnings -Xptxas -v,-Werror -I ${PROJECT_SOURCE_DIR}/src)
 
-# The architectures of a file: its name says so where it is for one alone.
+# The architectures of a file: its name says so where it is for one alone (_sm90a), or for those from
+# 9.0 on, which have clusters (_clusters).
 function(device_architectures stem result)
   set(flags "")
   if(stem MATCHES "_sm([0-9]+a?)$")
     set(flags -gencode arch=compute_${CMAKE_MATCH_1},code=sm_${CMAKE_MATCH_1})
   else()
-    foreach(architecture IN LISTS device_architectures)
+    set(wanted ${device_architectures})
+    if(stem MATCHES "_clusters$")
+      list(FILTER wanted EXCLUDE REGEX "^[1-8][0-9]$")
+      if(NOT wanted)
+        set(wanted 90) # which runs the PTX of an older one
+      endif()
+    endif()
+    foreach(architecture IN LISTS wanted)
       ptx_of(${architecture} ptx)
       list(APPEND flags -gencode arch=compute_${ptx},code=sm_${architecture})
     endforeach()
-    list(APPEND flags -gencode arch=compute_${ptx_architecture},code=compute_${ptx_architecture})
+    if(NOT stem MATCHES "_clusters$")
+      list(APPEND flags -gencode arch=compute_${ptx_architecture},code=compute_${ptx_architecture})
+    endif()
   endif()
   set(${result} ${flags} PARENT_SCOPE)
 endfunction()
@@ -57,7 +67,7 @@ function(is_wanted stem result)
   endif()
 endfunction()
 
-# Makes an image of a file of the current source folder, with definitions such as LIMBS=2: compiles it, or takes what another
+# Makes an image of a file of the current source folder, with definitions such as KINTSUGI_F32: compiles it, or takes what another
 # build folder has compiled.
 function(device_image image source)
   set(script ${PROJECT_SOURCE_DIR}/cmake/compile_device_code)

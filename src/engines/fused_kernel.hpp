@@ -17,6 +17,7 @@
 namespace kintsugi::core {
 
 // engines/cuda/step_data.hpp
+struct DeviceCounters;
 struct DeviceFusedProduct;
 struct DeviceShape;
 
@@ -123,8 +124,11 @@ struct FusedKernel {
   void (*run_f32)(const FusedProduct<float>& product) = nullptr;
   void (*run_f64)(const FusedProduct<double>& product) = nullptr;
   // On a device, for kernels of {multiply, recombine}: the variant that is expected to be fastest for
-  // products of the shape, and a launch of it. All variants give the same bits.
+  // products of the shape, and a launch of it. All variants give the same bits. `scratch` has as many bytes
+  // as all variants need at most; some of them may be counters, which are 0 when the kernel begins.
   FusedVariant (*choose)(const DeviceShape& shape) = nullptr;
+  std::size_t (*device_scratch_bytes)(const DeviceShape& shape) = nullptr;
+  DeviceCounters (*counters)(const DeviceShape& shape, std::byte* scratch) = nullptr;  // nullptr: none
   void (*launch)(const Queue& queue, const DeviceFusedProduct& product, const FusedVariant& variant,
                  std::byte* scratch) = nullptr;
 };

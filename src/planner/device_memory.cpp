@@ -274,18 +274,26 @@ DeviceOzaki1Memory lay_out_ozaki1(const Plan& plan, const Blocking& blocking, Wo
 }
 
 // Takes the scratch memory of fused kernels, in which one step clears the counters before the selection.
-void take_fused_scratch(const Plan& plan, const Blocking& blocking, Workspace& workspace,
-                        DeviceMemory& memory) {
+void take_fused_scratch(const Plan& plan, std::span<const Step> steps, const Blocking& blocking,
+                        Workspace& workspace, DeviceMemory& memory) {
+  const auto for_each_kernel = [&](const auto& visit) {
+    for (const Step& step : steps) {
+      if (step.kind != StepKind::fused) continue;
+      const Candidate& candidate = plan.candidates[static_cast<std::size_t>(step.candidate)];
+      visit(*step.kernel, fused_shape(plan, candidate, blocking));
+    }
+  };
   std::size_t bytes = 0;
-  for (const Candidate& candidate : emulations(plan))
-    bytes = std::max(bytes, cuda::fused_scratch_bytes(fused_shape(plan, candidate, blocking)));
+  for_each_kernel([&](const FusedKernel& kernel, const DeviceShape& shape) {
+    bytes = std::max(bytes, kernel.device_scratch_bytes(shape));
+  });
   memory.scratch = workspace.take(bytes);
   if (memory.scratch == nullptr) return;
-  for (const Candidate& candidate : emulations(plan)) {
-    const DeviceCounters counters =
-        cuda::fused_counters(fused_shape(plan, candidate, blocking), memory.scratch);
+  for_each_kernel([&](const FusedKernel& kernel, const DeviceShape& shape) {
+    if (kernel.counters == nullptr) return;
+    const DeviceCounters counters = kernel.counters(shape, memory.scratch);
     if (counters.count > memory.counters.count) memory.counters = counters;
-  }
+  });
 }
 
 }  // namespace
@@ -330,7 +338,7 @@ DeviceMemory lay_out_device(const Plan& plan, std::span<const Step> steps, const
   if (has_fused && problem.n > most_ranges_selected)
     memory.b.summaries = workspace.take_array<MergedSummary>(items);
   memory.selections = workspace.take_array<DeviceSelection>(items);
-  if (has_fused) take_fused_scratch(plan, blocking, workspace, memory);
+  if (has_fused) take_fused_scratch(plan, steps, blocking, workspace, memory);
   if (has_ozaki1) memory.ozaki1 = lay_out_ozaki1(plan, blocking, workspace);
   memory.block_bytes = block_bytes;
   memory.blocks = workspace.take(block_bytes);

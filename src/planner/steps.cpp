@@ -37,7 +37,7 @@ void check_fused_kernel(const Plan& plan, const FusedKernel& kernel) {
                                                : false;
   const std::span steps(block_kinds);
   if (engine.is_device() ? std::ranges::equal(kernel.steps, steps.last(2)) && kernel.launch != nullptr &&
-                               kernel.choose != nullptr
+                               kernel.choose != nullptr && kernel.device_scratch_bytes != nullptr
                          : std::ranges::equal(kernel.steps, steps) && kernel.scratch_bytes != nullptr && runs)
     return;
   fail(Status::internal,
@@ -45,7 +45,7 @@ void check_fused_kernel(const Plan& plan, const FusedKernel& kernel) {
        kernel.name, engine.name(), element_type_name(plan.problem.type, plan.problem.complex),
        engine.is_device() ? "a device" : "the host",
        engine.is_device()
-           ? "choose and launch, for the steps multiply and recombine"
+           ? "choose, device_scratch_bytes and launch, for the steps multiply and recombine"
            : "scratch_bytes and run_f32 or run_f64, for the steps split, multiply and recombine");
 }
 

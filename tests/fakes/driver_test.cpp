@@ -177,7 +177,7 @@ TEST(FakeDriver, LargeSharedMemoryIsRequestedByAnAttribute) {
 TEST(FakeDriver, StaticSharedMemoryCountsForTheRequest) {
   if (core::cuda::engine_images().empty()) GTEST_SKIP() << "built without device code";
   core::cuda::prepare_device();
-  const core::cuda::KernelName kernel{"split_columns_sm90", "split_f32_fp16_with_depth_columns"};
+  const core::cuda::KernelName kernel{"split_columns_clusters", "split_f32_fp16_with_depth_columns"};
   const core::Queue queue{core::QueueKind::cuda, nullptr};
   for (const std::int64_t bytes : {1024, 47 * 1024, 48 * 1024 - 640, 48 * 1024, 48 * 1024 - 640})
     EXPECT_NO_THROW(core::cuda::launch(kernel, {}, 128, bytes, queue, core::cuda::SplitTasks{})) << bytes;

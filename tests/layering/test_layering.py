@@ -273,7 +273,8 @@ def test_every_include_is_linked():
 
 
 # Names of families of GPUs, of architectures and of cards.
-GPU_NAMES = re.compile(r"\b(?:volta|turing|ampere|hopper|blackwell|sm_?\d{2,3}[af]?|[vahb][1-8]00|gh200)\b", re.IGNORECASE)
+GPU_NAMES = re.compile(
+    r"(?<![a-z0-9])(?:volta|turing|ampere|hopper|blackwell|sm_?\d{2,3}[af]?|[vahb][1-8]00|gh200)(?![a-z0-9])", re.IGNORECASE)
 # Where they belong: the tables and kernels of each family, the lists of families and of recorded matrix units, and the
 # models of these units.
 NAMES_GPUS = re.compile(

@@ -135,11 +135,14 @@ class CudaEngine final : public Engine {
                   .steps = fused_steps_,
                   .takes = [](const FusedProblem& p) { return p.schedule.tiles.depth == 0 && takes(p); },
                   .choose = choose_multi_term_gemm,
+                  .device_scratch_bytes = multi_term_scratch_bytes,
+                  .counters = multi_term_counters,
                   .launch = launch_multi_term_gemm},
       FusedKernel{.name = "weighted_tile_gemm",
                   .steps = fused_steps_,
                   .takes = [](const FusedProblem& p) { return p.schedule.tiles.depth > 0 && takes(p); },
                   .choose = [](const DeviceShape&) { return FusedVariant{}; },
+                  .device_scratch_bytes = weighted_tile_scratch_bytes,
                   .launch = launch_weighted_tile_gemm}};
 };
 
@@ -164,15 +167,6 @@ bool fuses(const Schedule& schedule, FormatId format, Accumulator accumulator, E
   if (schedule.tiles.depth > 0) return has_weighted_tile_gemm(schedule, format, type);
   return accumulator == current_family().available_fp16_bf16_accumulators().front() &&
          has_multi_term_gemm(schedule, format, type);
-}
-
-std::size_t fused_scratch_bytes(const DeviceShape& shape) {
-  return shape.schedule.tiles.depth > 0 ? weighted_tile_scratch_bytes(shape)
-                                        : multi_term_scratch_bytes(shape);
-}
-
-DeviceCounters fused_counters(const DeviceShape& shape, std::byte* scratch) {
-  return shape.schedule.tiles.depth > 0 ? DeviceCounters{} : multi_term_counters(shape, scratch);
 }
 
 bool skips(const Schedule& schedule, FormatId format) { return has_int8_gemm(schedule, format); }

@@ -297,16 +297,6 @@ struct DeviceSplit {
   DeviceCounters cleared{};  // counters of a later product of one batch item, which the split sets to 0
 };
 
-// Rounding-error bounds (arith/residue/rounding_errors.hpp) of an operand's vectors first ... first + vectors
-// - 1, scaled to 2^top_exponent as in SplitRule. `bounds` has an element for each vector of the operand.
-struct DeviceRoundingBounds {
-  DeviceSide side;
-  int top_exponent = 0;
-  RoundingBound* bounds = nullptr;
-  std::int64_t first = 0;
-  std::int64_t vectors = 0;
-};
-
 // Shapes of products on a device and their expected times.
 
 // Shape of a product of FP32 matrices by fused steps, or by residues of complex elements.

@@ -34,9 +34,6 @@ std::size_t product_scratch_bytes(const Schedule& schedule, FormatId format, std
 // True if a fused kernel takes this schedule with the sums of this accumulator. Otherwise multiply() writes
 // the sums to memory, and a recombination reads them.
 bool fuses(const Schedule& schedule, FormatId format, Accumulator accumulator, ElementType type);
-std::size_t fused_scratch_bytes(const DeviceShape& shape);
-// Counters that fused kernels keep in their scratch memory.
-DeviceCounters fused_counters(const DeviceShape& shape, std::byte* scratch);
 // True if multiply() exits early if its condition does not hold. cuBLAS calls cannot: they always run.
 bool skips(const Schedule& schedule, FormatId format);
 // True if complex elements can be split by this rule of residues and recombined. Otherwise they are

@@ -113,12 +113,22 @@ def test_resources_are_those_of_the_table():
 
 
 def test_kernels_named_by_the_host_are_compiled():
-    """Every KernelName{"file", "kernel"} of the host's code exists; otherwise only the driver would notice."""
+    """Every kernel that the host's code names exists, in the image that it names, and every kernel is named; otherwise only
+    the driver would notice."""
     present = {(pathlib.Path(file).stem, kernel) for file, kernel in compiled()}
-    wanted = set()
+    images = {image for image, _ in present}
+    kernels = {kernel for _, kernel in present}
+    pairs, literals, named = set(), set(), set()
+    pattern = re.compile(r'"((?:split|multiply|select|recombine|check|recompute)_(?:[cf](?:32|64)|int8|int52)_\w+)"')
     for file in (SOURCE / "src" / "engines" / "cuda").rglob("*.[ch]pp"):
-        wanted |= set(re.findall(r'KernelName\s+\w+\s*[{(]\s*"(\w+)",\s*"(\w+)"\s*[})]', file.read_text()))
-    assert wanted - present == set()
+        text = file.read_text()
+        pairs |= {pair for pair in re.findall(r'"(\w+)",\s*"(\w+)"', text) if pair[0] in images}
+        literals |= set(re.findall(r'"(\w+)"', text))
+        if "KernelName" in text:  # among them names that macros and arrays put beside an image
+            named |= set(pattern.findall(text))
+    assert len(pairs) > 60 and pairs - present == set()
+    assert len(named) > 100 and named - kernels == set()
+    assert kernels - literals == set()
 
 
 # ---------------------------------------------------------------- budgets

@@ -120,6 +120,20 @@ TEST_F(VendorOrKernel, DependsOnShapeAndAlpha) {
   }
 }
 
+// Kernels for products of few rows with enough inner indices divide these among the thread blocks of
+// clusters.
+TEST_F(Execution, ClustersShareTilesOfProductsWithFewRows) {
+  const FakeVariable measured("FAKE_CUDA_NAME", "NVIDIA H200");
+  const Stream stream;
+  Call call(16, 384, 4096, stream);
+  call.options.policy = "native";
+  call.make_plan();
+  call.run();
+  EXPECT_THAT(events_with("cublasGemm"), IsEmpty());
+  EXPECT_THAT(events_with("cuLaunchKernel"),
+              ElementsAre(AllOf(HasSubstr("multiply_f32_simt_64_split "), HasSubstr(" cluster="))));
+}
+
 TEST_F(Execution, NativeProductsOfRowMajorMatricesAreTheTransposedOnes) {
   const FakeVariable unmeasured("FAKE_CUDA_CAPABILITY", "10.0");
   const Stream stream;

@@ -132,6 +132,21 @@ class KnownCosts : public DevicePlan {
     }
     return names;
   }
+  // Returns those of decisions(costs) that stay the same if native products are faster or slower by as much as
+  // measurements scatter.
+  Names clear_decisions(const Costs& costs) {
+    Names found = decisions(costs);
+    for (const double factor : {0.96, 1 / 0.96}) {
+      Costs changed = costs;
+      for (double* rate : {&changed.call.native_rate, &changed.call.native_rate_short,
+                           &changed.call.native_read_short, &changed.call.native_read_shortest})
+        *rate *= factor;
+      const Names others = decisions(changed);
+      std::erase_if(found,
+                    [&](const std::string& name) { return std::ranges::find(others, name) == others.end(); });
+    }
+    return found;
+  }
 };
 
 // Costs of a device whose square calls take long to select a candidate and whose prepared calls do not, and
@@ -158,7 +173,9 @@ TEST_F(KnownCosts, AreFittedAndGiveTheSameDecisions) {
     }
     EXPECT_NEAR(costs.call.prepared_selection, truth.call.prepared_selection, 1);
     EXPECT_NEAR(costs.call.selection, truth.call.selection, 2);
-    EXPECT_EQ(decisions(costs), decisions(truth));
+    const Names clear = clear_decisions(truth);
+    EXPECT_GE(clear.size(), 22U);
+    EXPECT_THAT(decisions(costs), testing::IsSupersetOf(clear));
   }
   EXPECT_THAT(decisions(quick_prepared), testing::Contains("2 by 4096: fp16x3-wide"));
   EXPECT_THAT(decisions(slow_prepared), testing::Contains("2 by 4096: native"));

@@ -2,27 +2,36 @@
 #include <cmath>
 
 #include "arith/complex.hpp"
+#include "engines/cuda/gemm/simt_tiles.hpp"
 #include "gpu/recombine/recombine_case.hpp"
 
 namespace kintsugi::test {
 namespace {
 
-// Adds the products one by one, each by a fused multiply-add, in the order of base/embedding.hpp.
+// Adds the products of each of `parts` parts of k one by one, each by a fused multiply-add, in the order of
+// base/embedding.hpp, and in the end the parts' sums.
 template <class R, class View>
-R sequential_sum(const View& a, const View& b, std::int64_t i, std::int64_t v) {
+R sequential_sum(const View& a, const View& b, std::int64_t i, std::int64_t v, std::int64_t parts = 1) {
+  const std::int64_t length =
+      parts == 1 ? std::max<std::int64_t>(a.columns, 1) : core::cuda::split_length(a.columns, parts);
   R sum = 0;
-  for (std::int64_t p = 0; p < a.columns; ++p) sum = std::fma(R(a(i, p)), R(b(v, p)), sum);
+  for (std::int64_t first = 0; first < a.columns; first += length) {
+    R part = 0;
+    for (std::int64_t p = first; p < std::min(a.columns, first + length); ++p)
+      part = std::fma(R(a(i, p)), R(b(v, p)), part);
+    sum = first == 0 ? part : sum + part;
+  }
   return sum;
 }
 
 template <class T>
 T sequential_element(const core::OperandView<T>& a, const core::OperandView<T>& b, std::int64_t i,
-                     std::int64_t j) {
+                     std::int64_t j, std::int64_t parts) {
   using R = core::RealOf<T>;
   if constexpr (core::is_complex<T>) {
     return {sequential_sum<R>(a, b, i, 2 * j), sequential_sum<R>(a, b, i, 2 * j + 1)};
   } else {
-    return sequential_sum<R>(a, b, i, j);
+    return sequential_sum<R>(a, b, i, j, parts);
   }
 }
 
@@ -61,6 +70,7 @@ bool check_unsplit_product(std::mt19937_64& random, std::int64_t rows, std::int6
   const core::OperandView<T> a = tile.a.view();
   const core::OperandView<T> b = tile.b.view();
   const auto c = tile.c.view(expected).block(tile.first_row, tile.first_column, tile.rows, tile.columns);
+  const std::int64_t parts = core::cuda::blocks_per_tile(tile.on_device());
   std::vector<double> tolerance(expected.size(), std::numeric_limits<double>::quiet_NaN());
   for (std::int64_t j = 0; tile.condition.holds() && j < tile.columns; ++j) {
     for (std::int64_t i = 0; i < tile.rows; ++i) {
@@ -70,7 +80,7 @@ bool check_unsplit_product(std::mt19937_64& random, std::int64_t rows, std::int6
         c(i, j) = tile.scalars.beta == T(0) ? T(0) : core::times(tile.scalars.beta, c(i, j));
         continue;
       }
-      const T sum = sequential_element<T>(a, b, tile.first_row + i, tile.first_column + j);
+      const T sum = sequential_element<T>(a, b, tile.first_row + i, tile.first_column + j, parts);
       const T product = core::times(tile.scalars.alpha, sum);
       c(i, j) = tile.scalars.beta == T(0) ? product : product + core::times(tile.scalars.beta, c(i, j));
     }

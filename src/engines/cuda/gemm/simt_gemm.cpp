@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <span>
 
 #include "base/cuda/cuda_driver.hpp"
@@ -56,6 +57,60 @@ struct ChosenTile {
   std::int64_t blocks;  // thread blocks per batch item
 };
 
+// Returns the expected time if k is not divided.
+double time_of_whole_tiles(const NativeShape& shape, const Costs& costs) {
+  const auto type = static_cast<std::size_t>(shape.type);
+  const std::span<const double> times(costs.native[type].tile_index);
+  return fastest_tile(current_family().simt_tiles[type], times, shape.m, shape.n, shape.items, sm_count())
+             .time *
+         (static_cast<double>(shape.k) + costs.native_call.tile_ends);
+}
+
+// A way to divide the inner indices of FP32 products among the thread blocks of clusters.
+struct Division {
+  std::int64_t blocks = 1;  // thread blocks per tile; 1: the indices are not divided
+  double time = std::numeric_limits<double>::infinity();
+};
+
+// Number of clusters of `blocks` thread blocks that the device holds at once. The SMs of a cluster belong to
+// one GPC, which has 16 or 18 SMs; 16 are assumed.
+std::int64_t resident_clusters(std::int64_t blocks) {
+  constexpr std::int64_t sms_of_gpc = 16;
+  return sm_count() / sms_of_gpc * (sms_of_gpc * simt_tiles_f32[simt_split_tile].blocks_per_sm / blocks);
+}
+
+// Returns the fastest division of k; its time is infinite if there is none. A wave counts as if all SMs had
+// all their thread blocks. A thread block with an SM to itself is no faster, because with its short part of k
+// it mostly waits for memory.
+Division fastest_division(const NativeShape& shape, const Costs& costs) {
+  constexpr double sums_time = 0.5;  // microseconds in which a cluster adds its parts of a tile
+  Division best;
+  if (shape.type != ElementType::f32 || shape.k == 0 || !current_family().has_clusters ||
+      !current_family().has_gemm_kernels())
+    return best;
+  const std::int64_t tiles = tiles_of(shape.m, shape.n, simt_tiles_f32[simt_split_tile]) * shape.items;
+  for (std::int64_t blocks = 2; blocks <= simt_split_blocks; ++blocks) {
+    const std::int64_t length = split_length(shape.k, blocks);
+    if (divide_up(shape.k, length) < blocks) continue;  // a thread block would have nothing to multiply
+    const auto waves =
+        static_cast<double>(divide_up(tiles, std::max<std::int64_t>(1, resident_clusters(blocks))));
+    const double time = sums_time + waves * (static_cast<double>(length) + costs.native_call.tile_ends) *
+                                        costs.native[0].tile_index[simt_split_tile];
+    if (time < best.time) best = {blocks, time};
+  }
+  return best;
+}
+
+void multiply_with_divided_k(const Queue& queue, const DeviceTile& tile, std::int64_t blocks) {
+  static const KernelName kernel{"simt_split_clusters", "multiply_f32_simt_64_split",
+                                 waits_for_grid_dependency};
+  const std::int64_t tiles = tiles_of(tile.rows, tile.columns, simt_tiles_f32[simt_split_tile]);
+  for_each_launch(tile.items, [&](std::int64_t first, std::int64_t items) {
+    launch(kernel, {.x = tiles * blocks, .y = items, .cluster = blocks}, simt_threads, no_shared_bytes, queue,
+           from_item(tile, first));
+  });
+}
+
 ChosenTile choose_tile(const DeviceTile& tile) {
   const auto type = static_cast<std::size_t>(tile.c.type);
   const std::span<const SimtTile> tiles = current_family().simt_tiles[type];
@@ -67,17 +122,29 @@ ChosenTile choose_tile(const DeviceTile& tile) {
 
 }  // namespace
 
+// k is not divided in two cases. In a fallback chain, the native product must have the bits of
+// select_or_multiply_unsliced(). Without a profile, no costs of clusters are known.
+std::int64_t blocks_per_tile(const DeviceTile& tile) {
+  const ProfileInForce* in_force = profile_in_force();
+  if (in_force == nullptr || tile.condition.selection != nullptr) return 1;
+  const NativeShape shape{.type = tile.c.type,
+                          .m = tile.rows,
+                          .n = tile.columns,
+                          .k = tile.a.matrix.columns,
+                          .items = tile.items};
+  const Division division = fastest_division(shape, in_force->profile.costs);
+  return division.time < time_of_whole_tiles(shape, in_force->profile.costs) ? division.blocks : 1;
+}
+
 double simt_time(const NativeShape& shape, const Costs& costs) {
-  const auto type = static_cast<std::size_t>(shape.type);
-  const std::span<const double> times(costs.native[type].tile_index);
-  return fastest_tile(current_family().simt_tiles[type], times, shape.m, shape.n, shape.items, sm_count())
-             .time *
-         (static_cast<double>(shape.k) + costs.native_call.tile_ends);
+  return std::min(time_of_whole_tiles(shape, costs), fastest_division(shape, costs).time);
 }
 
 void multiply_unsliced(const Queue& queue, const DeviceTile& tile) {
   if (const DmmaKernels* dmma = current_family().available_dmma(tile.c.type); dmma != nullptr)
     return multiply_by_dmma(queue, *dmma, tile);
+  if (const std::int64_t blocks = blocks_per_tile(tile); blocks > 1)
+    return multiply_with_divided_k(queue, tile, blocks);
   const ChosenTile chosen = choose_tile(tile);
   const KernelName& kernel = kernels_of_types[static_cast<std::size_t>(tile.c.type)][chosen.index];
   for_each_launch(tile.items, [&](std::int64_t first, std::int64_t items) {

@@ -8,8 +8,9 @@
 #include "base/view.hpp"
 
 namespace kintsugi::core {
+struct DeviceTile;
 struct NativeShape;
-}
+}  // namespace kintsugi::core
 
 namespace kintsugi::core::cuda {
 
@@ -44,6 +45,21 @@ inline constexpr std::array simt_tiles_f64{SimtTile{.side = 64, .blocks_per_sm =
 inline constexpr std::array simt_tiles_c32{SimtTile{.side = 64, .blocks_per_sm = 2, .time = 2.7F},
                                            SimtTile{.side = 32, .blocks_per_sm = 2, .time = 1}};
 inline constexpr std::array simt_tiles_c64{SimtTile{.side = 32, .blocks_per_sm = 2, .time = 1}};
+
+// Native FP32 products of small matrices: the thread blocks of a cluster divide the inner indices among them.
+
+inline constexpr std::size_t simt_split_tile = 1;  // index in simt_tiles_f32 of the tile
+inline constexpr int simt_split_blocks = 7;        // most thread blocks per cluster; 8 left SMs idle
+
+// Number of inner indices of each of `blocks` thread blocks, except the last one. It is a multiple of whole
+// steps, since single inner indices take several times as long.
+constexpr std::int64_t split_length(std::int64_t k, std::int64_t blocks) {
+  return round_up(divide_up(k, blocks),
+                  std::int64_t{simt_depth<float>(simt_tiles_f32[simt_split_tile].side)});
+}
+
+// Thread blocks that share a tile of C: one, or those of a cluster.
+std::int64_t blocks_per_tile(const DeviceTile& tile);
 
 // Expected time of a product without its launch and its writes of C.
 double simt_time(const NativeShape& shape, const Costs& costs);

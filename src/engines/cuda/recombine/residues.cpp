@@ -185,6 +185,16 @@ void launch_wide_digits(const Queue& queue, const ResidueSums& sums, const Devic
   launch_digits(kernel, WideDigitTables::max_residues, queue, tile, columns, digits);
 }
 
+// The kernel for the residues of a tile:
+//
+//   real FP64      up to 16 moduli: digits, for any alpha and beta; 17 to 20 with alpha = 1 or -1 and
+//                  beta = 0, 1 or -1 on the host: wide digits; else limbs
+//   complex FP64   of a basis whose integers have 2 limbs, up to 36 slices: digits; else limbs
+//   FP32           limbs: 2 up to 16 moduli, which all contracts need, else 6
+//   embeddings of complex elements: 6 limbs
+//   checked        real FP64 up to 24 moduli, AB alone without an allowed error: digits; else limbs
+//
+// Digits are summed by the matrix unit (digits.cuh, fractions.cuh), limbs by integer arithmetic (limbs.cuh).
 void recombine_f64(const Queue& queue, const ResidueSums& sums, const ResidueSystem& system,
                    const DeviceTile& tile) {
   static const KernelName digits{"digits", "recombine_f64_digits", waits_for_grid_dependency};

@@ -24,7 +24,7 @@ KINTSUGI_RECOMBINE(recombine_f32_limbs_6, float, 1, ResiduesOfReals<6>)
 KINTSUGI_CHECK(check_f32_limbs_3, float, 2, ResiduesOfReals<3>)
 KINTSUGI_CHECK(check_f32_limbs_6, float, 1, ResiduesOfReals<6>)
 #endif
-#ifdef KINTSUGI_F64  // up to 20 moduli: digits.cu
+#ifdef KINTSUGI_F64  // fewer moduli: digits.cu (recombine_f64() in residues.cpp)
 KINTSUGI_RECOMBINE(recombine_f64_limbs_3, double, 2, ResiduesOfReals<3>)
 KINTSUGI_RECOMBINE(recombine_f64_limbs_6, double, 1, ResiduesOfReals<6>)
 KINTSUGI_CHECK(check_f64_limbs_3, double, 2, ResiduesOfReals<3>)
@@ -35,7 +35,7 @@ KINTSUGI_RECOMBINE(recombine_c32_limbs_2, Complex<float>, 2, ResiduesOfElements<
 KINTSUGI_RECOMBINE(recombine_c32_limbs_6, Complex<float>, 1, ResiduesOfAnyElements)
 KINTSUGI_CHECK(check_c32_limbs_3, Complex<float>, 1, ResiduesOfElements<3>)
 #endif
-#ifdef KINTSUGI_C64  // up to 36 slices: digits.cu
+#ifdef KINTSUGI_C64  // fewer slices: digits.cu (recombine_c64() in residues.cpp)
 KINTSUGI_RECOMBINE(recombine_c64_limbs_3, Complex<double>, 1, ResiduesOfElements<3>)
 KINTSUGI_RECOMBINE(recombine_c64_limbs_6, Complex<double>, 1, ResiduesOfAnyElements)
 KINTSUGI_CHECK(check_c64_limbs_3, Complex<double>, 1, ResiduesOfElements<3>)

@@ -107,7 +107,7 @@ void launch_splits(const Queue& queue, std::span<SplitTraversal> splits, const S
 }
 
 void split_one(const Queue& queue, const DeviceSplit& split, const SplitCall& call) {
-  SplitTraversal traversal = choose_traversal(find_kernel(split, call.finds_norms()), split);
+  SplitTraversal traversal = choose_traversal(find_kernels(split, call.finds_norms()), split);
   launch_splits(queue, {&traversal, 1}, call);
 }
 
@@ -128,10 +128,10 @@ bool is_small(const DeviceSplit& split) {
 // or both are small, and the kernel for tiles splits them. Otherwise returns false and launches nothing.
 bool split_together(const Queue& queue, std::span<const DeviceSplit> splits, const SplitCall& call) {
   if (splits[0].side.items != splits[1].side.items) return false;
-  const KernelOfKind& kernel = find_kernel(splits[0], call.finds_norms());
-  const bool have_one_kind = &kernel == &find_kernel(splits[1], call.finds_norms());
+  const KernelsOfKind& kernel = find_kernels(splits[0], call.finds_norms());
+  const bool have_one_kind = &kernel == &find_kernels(splits[1], call.finds_norms());
   std::array both{choose_traversal(kernel, splits[0]), choose_traversal(kernel, splits[1])};
-  const auto split_by = [&](const KernelOfKind& kernel_of_both, Traversal traversal) {
+  const auto split_by = [&](const KernelsOfKind& kernel_of_both, Traversal traversal) {
     both = {SplitTraversal{&splits[0], &kernel_of_both, traversal},
             SplitTraversal{&splits[1], &kernel_of_both, traversal}};
   };
@@ -214,7 +214,7 @@ OfSides<VectorsOfSide> sides_of(std::span<const DeviceSplit> splits) {
 void find_shared_ranges(const Queue& queue, std::span<DeviceSplit> splits) {
   OfSides<DeviceSplit> found;
   for (DeviceSplit& split : splits) {
-    const KernelOfKind& kernel = find_kernel(split, /*by_norms=*/false);
+    const KernelsOfKind& kernel = find_kernels(split, /*by_norms=*/false);
     if (split.ranges_known || !choose_traversal(kernel, split).shares_vectors()) continue;
     found.push_back(split);
     found.back().side.norms = nullptr;  // no depths are needed
@@ -239,7 +239,7 @@ StreamRules stream_rules(std::span<const SplitRule> rules, const SelectedModuli&
 }  // namespace
 
 bool finds_norms(const DeviceSplit& split) {
-  const KernelOfKind& kernel = find_kernel(split, /*by_norms=*/true);
+  const KernelsOfKind& kernel = find_kernels(split, /*by_norms=*/true);
   return kernel.finds_norms() && split.side.items == 1 && split.rule->complex_basis.empty() &&
          choose_traversal(kernel, split).traversal != Traversal::tiles;
 }
@@ -253,7 +253,7 @@ void split_by_norms(const Queue& queue, std::span<const DeviceSplit> splits, con
   OfSides<DeviceSplit> long_splits;   // several thread blocks share a vector
   for (DeviceSplit split : splits) {
     split.ranges_known = false;  // these splits find them, whatever later steps will know
-    const KernelOfKind& kernel = find_kernel(split, /*by_norms=*/true);
+    const KernelsOfKind& kernel = find_kernels(split, /*by_norms=*/true);
     (choose_traversal(kernel, split).shares_vectors() ? long_splits : whole_splits).push_back(split);
   }
   split_all(queue, whole_splits, call);
@@ -296,7 +296,7 @@ bool splits_selected_at_once(std::int64_t length) {
 void split_selected(const Queue& queue, std::span<const DeviceSplit> splits, std::span<const SplitRule> rules,
                     const SelectedModuli& selected) {
   const auto streams = [](const DeviceSplit& split) {
-    const KernelOfKind& kernel = find_kernel(split, /*by_norms=*/false);
+    const KernelsOfKind& kernel = find_kernels(split, /*by_norms=*/false);
     return split.ranges_known && choose_traversal(kernel, split).traversal == Traversal::streaming;
   };
   if (std::all_of(splits.begin(), splits.end(), streams))

@@ -21,20 +21,22 @@ const KernelName f32_residues_rows{"split_rows", "split_f32_residues_rows", wait
 const KernelName f64_residues_rows{"split_rows", "split_f64_residues_rows", waits_for_grid_dependency};
 const KernelName f64_residues_by_norms_rows{"split_rows", "split_f64_residues_by_norms_rows",
                                             waits_for_grid_dependency};
-const KernelName f32_fp16_columns{"split_columns_sm90", "split_f32_fp16_columns", waits_for_grid_dependency};
-const KernelName f32_fp16_with_depth_columns{"split_columns_sm90", "split_f32_fp16_with_depth_columns",
+const KernelName f32_fp16_columns{"split_columns_clusters", "split_f32_fp16_columns",
+                                  waits_for_grid_dependency};
+const KernelName f32_fp16_with_depth_columns{"split_columns_clusters", "split_f32_fp16_with_depth_columns",
                                              waits_for_grid_dependency};
-const KernelName f32_bf16_columns{"split_columns_sm90", "split_f32_bf16_columns", waits_for_grid_dependency};
-const KernelName f32_residues_columns{"split_columns_sm90", "split_f32_residues_columns",
+const KernelName f32_bf16_columns{"split_columns_clusters", "split_f32_bf16_columns",
+                                  waits_for_grid_dependency};
+const KernelName f32_residues_columns{"split_columns_clusters", "split_f32_residues_columns",
                                       waits_for_grid_dependency};
-const KernelName f32_other_columns{"split_columns_sm90", "split_f32_other_columns",
+const KernelName f32_other_columns{"split_columns_clusters", "split_f32_other_columns",
                                    waits_for_grid_dependency};
-const KernelName f64_digits_columns{"split_columns_sm90", "split_f64_digits_columns",
+const KernelName f64_digits_columns{"split_columns_clusters", "split_f64_digits_columns",
                                     waits_for_grid_dependency};
-const KernelName f64_residues_columns{"split_columns_sm90", "split_f64_residues_columns",
+const KernelName f64_residues_columns{"split_columns_clusters", "split_f64_residues_columns",
                                       waits_for_grid_dependency};
-const KernelName f64_residues_by_norms_columns{"split_columns_sm90", "split_f64_residues_by_norms_columns",
-                                               waits_for_grid_dependency};
+const KernelName f64_residues_by_norms_columns{
+    "split_columns_clusters", "split_f64_residues_by_norms_columns", waits_for_grid_dependency};
 const KernelName f32_fp16_short{"split_short", "split_f32_fp16_short", waits_for_grid_dependency};
 const KernelName f32_fp16_with_depth_short{"split_short", "split_f32_fp16_with_depth_short",
                                            waits_for_grid_dependency};
@@ -52,7 +54,7 @@ constexpr ElementType f64 = ElementType::f64;
 
 // Kinds that are rare, or whose splits take little time beside their products (`fitted`), share kernels or
 // have none but that for tiles. Kernels for columns also split rows.
-const KernelOfKind kernels[] = {
+const KernelsOfKind kernels[] = {
     // type, kind, rows, columns, short vectors, parts, streaming, tiles
     {f32, fp16, &f32_fp16_rows, &f32_fp16_columns, &f32_fp16_short, &f32_parts, nullptr, &f32_tiles},
     {f32, fp16_with_depth, &f32_fp16_with_depth_rows, &f32_fp16_with_depth_columns,
@@ -70,7 +72,7 @@ const KernelOfKind kernels[] = {
     {f64, wide_residues, nullptr, nullptr, nullptr, nullptr, &f64_streaming, &f64_tiles}};
 
 // The kernel for tiles of FP64 elements reads elements of any type if they are split by the rule.
-const KernelOfKind by_rule_kernel{f64, by_rule, nullptr, nullptr, nullptr, nullptr, nullptr, &f64_tiles};
+const KernelsOfKind by_rule_kernel{f64, by_rule, nullptr, nullptr, nullptr, nullptr, nullptr, &f64_tiles};
 
 // Kind of a split into int8 whose kernel cannot overflow under the rule; `by_rule` if there is no such kind.
 ElementKind integer_kind(const SplitRule& rule) {
@@ -111,9 +113,9 @@ ElementKind kind_of(const SplitRule& rule) {
   }
 }
 
-const KernelOfKind& kernel_by_rule() { return by_rule_kernel; }
+const KernelsOfKind& kernel_by_rule() { return by_rule_kernel; }
 
-const KernelOfKind& find_kernel(const DeviceSplit& split, bool by_norms) {
+const KernelsOfKind& find_kernels(const DeviceSplit& split, bool by_norms) {
   ElementKind kind = kind_of(*split.rule);
   if (split.fit != nullptr) {
     kind = kind == fp16 ? fitted : by_rule;
@@ -123,7 +125,7 @@ const KernelOfKind& find_kernel(const DeviceSplit& split, bool by_norms) {
     kind = kind == residues ? residues_by_norms : by_rule;
   }
   const bool aligned = reinterpret_cast<std::uintptr_t>(split.slices.data) % 16 == 0;
-  const auto* found = std::ranges::find_if(kernels, [&](const KernelOfKind& kernel) {
+  const auto* found = std::ranges::find_if(kernels, [&](const KernelsOfKind& kernel) {
     return aligned && kernel.kind == kind && kernel.type == split.side.matrix.type;
   });
   return found == std::end(kernels) ? by_rule_kernel : *found;
@@ -151,7 +153,7 @@ std::int64_t enough_blocks(bool by_norms, std::int64_t blocks) { return by_norms
 // Clusters take few SMs. The device places a cluster only in SMs of one GPC that are free at the same time. A
 // cluster that needs more SMs than a green context, a MIG slice or other kernels leave free would never
 // start.
-std::int64_t choose_cluster(const KernelOfKind& kernel, const DeviceSplit& split, std::int64_t max_bytes) {
+std::int64_t choose_cluster(const KernelsOfKind& kernel, const DeviceSplit& split, std::int64_t max_bytes) {
   constexpr std::int64_t max_sms = 4;
   const std::int64_t stride = split.slices.vector_stride();
   const std::int64_t strips =
@@ -323,7 +325,7 @@ std::int64_t choose_threads(std::span<SplitTraversal> splits) {
 //   rows, columns  vectors that a thread block or a cluster of few SMs holds: ranges and slices in one read
 //   parts          longer vectors that are adjacent or contiguous
 //   tiles          anything else
-SplitTraversal choose_traversal(const KernelOfKind& kernel, const DeviceSplit& split) {
+SplitTraversal choose_traversal(const KernelsOfKind& kernel, const DeviceSplit& split) {
   const auto by = [&](Traversal traversal, std::int64_t cluster = 0) {
     return SplitTraversal{&split, &kernel, traversal, cluster};
   };
@@ -341,7 +343,7 @@ SplitTraversal choose_traversal(const KernelOfKind& kernel, const DeviceSplit& s
   // Largest dynamic shared memory. The kernels' static shared memory takes less than 6 KiB.
   const std::int64_t max_bytes = device_attribute(shared_bytes_of_block, current_device()) - 6 * 1024;
   const bool has_clusters = current_family().has_clusters;
-  if (contiguous && kernel.rows != nullptr && (has_clusters || kernel.rows != kernel.columns)) {
+  if (contiguous && kernel.rows != nullptr && (has_clusters || !kernel.rows_need_clusters())) {
     const SplitTraversal rows = by(Traversal::rows);
     if (rows.shared_bytes(rows.min_threads()) <= max_bytes) return rows;
   }

@@ -20,7 +20,7 @@ enum class Traversal : std::uint8_t {
 };
 
 // Kernels of a kind of element; nullptr where there is none.
-struct KernelOfKind {
+struct KernelsOfKind {
   ElementType type;
   ElementKind kind;
   const KernelName* rows;
@@ -32,20 +32,22 @@ struct KernelOfKind {
 
   std::int64_t element_bytes() const { return type == ElementType::f32 ? 4 : 8; }
   bool finds_norms() const { return kind == ElementKind::residues_by_norms; }
+  // True if rows have no kernel of their own: those of columns, which also split rows, need clusters.
+  bool rows_need_clusters() const { return rows == columns; }
 };
 
 // Kind of elements that are split by the rule.
 ElementKind kind_of(const SplitRule& rule);
 
 // Kernels for the split's kind of element. `by_norms` asks for kernels that find norms.
-const KernelOfKind& find_kernel(const DeviceSplit& split, bool by_norms);
+const KernelsOfKind& find_kernels(const DeviceSplit& split, bool by_norms);
 // Kernels that split elements of any type by any rule.
-const KernelOfKind& kernel_by_rule();
+const KernelsOfKind& kernel_by_rule();
 
 // A split, its kernels, and its traversal through the operand.
 struct SplitTraversal {
   const DeviceSplit* split;
-  const KernelOfKind* kernel;
+  const KernelsOfKind* kernel;
   Traversal traversal;
   std::int64_t cluster = 0;          // thread blocks per cluster; 0: no clusters
   std::int64_t min_row_threads = 0;  // fewest threads per vector under Traversal::rows
@@ -80,7 +82,7 @@ struct SplitTraversal {
 
 // Chooses the traversal. If a thread block or a cluster can hold whole vectors, the traversal reads the
 // operand once.
-SplitTraversal choose_traversal(const KernelOfKind& kernel, const DeviceSplit& split);
+SplitTraversal choose_traversal(const KernelsOfKind& kernel, const DeviceSplit& split);
 
 // Chooses the threads per block of one launch for these splits, and their threads per vector.
 std::int64_t choose_threads(std::span<SplitTraversal> splits);

@@ -14,9 +14,8 @@ namespace {
 const std::array<KernelName, 3> fp16x3_kernels{{KINTSUGI_KERNEL("multiply_f32_fp16x3_256x192"),
                                                 KINTSUGI_KERNEL("multiply_f32_fp16x3_256x128"),
                                                 KINTSUGI_KERNEL("multiply_f32_fp16x3_256x64")}};
-const std::array<KernelName, 3> fp16x3_wide_kernels{{KINTSUGI_KERNEL("multiply_f32_fp16x3_wide_256x192"),
-                                                     KINTSUGI_KERNEL("multiply_f32_fp16x3_wide_256x128"),
-                                                     KINTSUGI_KERNEL("multiply_f32_fp16x3_wide_256x64")}};
+const std::array<KernelName, 2> fp16x3_wide_kernels{{KINTSUGI_KERNEL("multiply_f32_fp16x3_wide_256x192"),
+                                                     KINTSUGI_KERNEL("multiply_f32_fp16x3_wide_256x128")}};
 const std::array<KernelName, 2> bf16x6_kernels{
     {KINTSUGI_KERNEL("multiply_f32_bf16x6_256x128"), KINTSUGI_KERNEL("multiply_f32_bf16x6_256x64")}};
 #undef KINTSUGI_KERNEL

@@ -21,8 +21,7 @@ inline constexpr std::array fp16x3_tiles{
     MultiTermTile{.columns = 64, .stages = {5, 4, 0}, .high_in_registers = false}};
 inline constexpr std::array fp16x3_wide_tiles{
     MultiTermTile{.columns = 192, .stages = {3, 2, 0}, .high_in_registers = true},
-    MultiTermTile{.columns = 128, .stages = {4, 3, 0}, .high_in_registers = false},
-    MultiTermTile{.columns = 64, .stages = {5, 4, 0}, .high_in_registers = false}};
+    MultiTermTile{.columns = 128, .stages = {4, 3, 0}, .high_in_registers = false}};
 inline constexpr std::array bf16x6_tiles{
     MultiTermTile{.columns = 128, .stages = {3, 2, 2}, .high_in_registers = false},
     MultiTermTile{.columns = 64, .stages = {4, 3, 2}, .high_in_registers = false}};

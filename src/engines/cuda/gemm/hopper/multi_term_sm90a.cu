@@ -517,7 +517,6 @@ KINTSUGI_TERMS(multiply_f32_fp16x3_256x128, fp16x3_structure, fp16, hopper::fp16
 KINTSUGI_TERMS(multiply_f32_fp16x3_256x64, fp16x3_structure, fp16, hopper::fp16x3_tiles[2])
 KINTSUGI_TERMS(multiply_f32_fp16x3_wide_256x192, fp16x3_wide_structure, fp16, hopper::fp16x3_wide_tiles[0])
 KINTSUGI_TERMS(multiply_f32_fp16x3_wide_256x128, fp16x3_wide_structure, fp16, hopper::fp16x3_wide_tiles[1])
-KINTSUGI_TERMS(multiply_f32_fp16x3_wide_256x64, fp16x3_wide_structure, fp16, hopper::fp16x3_wide_tiles[2])
 KINTSUGI_TERMS(multiply_f32_bf16x6_256x128, bf16x6_structure, bf16, hopper::bf16x6_tiles[0])
 KINTSUGI_TERMS(multiply_f32_bf16x6_256x64, bf16x6_structure, bf16, hopper::bf16x6_tiles[1])
 #undef KINTSUGI_TERMS
