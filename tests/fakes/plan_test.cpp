@@ -1,4 +1,6 @@
 // Tests plans of problems in device memory, over the fakes: candidates, refusals, descriptions.
+#include <random>
+
 #include "arith/residue/residue.hpp"
 #include "fakes/device_plan.hpp"
 
@@ -6,6 +8,26 @@ namespace kintsugi::test {
 namespace {
 
 using testing::HasSubstr;
+
+// Kernels read k padded to whole k-blocks, so a product needs the memory of one with the padded k; from k = 4096
+// on, segments of k have sums of their own.
+TEST_F(DevicePlan, WorkspaceIsThatOfThePaddedK) {
+  const FakeVariable measured("FAKE_CUDA_NAME", "NVIDIA H200");
+  const auto bytes_for = [&](const char* scheme, std::int64_t m, std::int64_t n, std::int64_t k) {
+    PlannedCall call(m, n, k, stream_);
+    call.options.scheme = scheme;
+    return planned(call).at("workspace_bytes").get<std::int64_t>();
+  };
+  std::mt19937 random(5);
+  for (const char* scheme : {"fp16x3", "fp16x3-wide", "bf16x6"}) {
+    for (const std::int64_t k : {1, 65, 1000, 2030, 4033, 4040, 4095, 4097, 8190, 20000}) {
+      const auto m = static_cast<std::int64_t>(1 + random() % 300),
+                 n = static_cast<std::int64_t>(1 + random() % 300);
+      EXPECT_EQ(bytes_for(scheme, m, n, k), bytes_for(scheme, m, n, core::round_up(k, std::int64_t{64})))
+          << scheme << " " << m << " x " << n << " x " << k;
+    }
+  }
+}
 
 // Sums of integers do not depend on blocks of C, so these may be as small as a workspace limit needs.
 TEST_F(DevicePlan, BlocksOfIntegerProgramsFitSmallLimits) {

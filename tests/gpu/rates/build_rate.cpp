@@ -108,7 +108,6 @@ const Case cases[] = {
     {"complex fp32", 4096, 4096, 4096, false, nullptr, emulate, nullptr, 0.5, 0, true},
     {"ozaki2 on fp32", 4096, 4096, 4096, false, nullptr, nullptr, "ozaki2:moduli=8"},
     {"int52", 1024, 1024, 1024, true, nullptr, nullptr, "int52"},
-    {"reproducible", 2048, 2048, 2048, true, "reproducible"},
     {"exact fp64", 128, 128, 128, true, "exact"},
     {"exact fp64", 1024, 1024, 1024, true, "exact"},
     {"exact fp64", 4096, 4096, 4096, true, "exact"},

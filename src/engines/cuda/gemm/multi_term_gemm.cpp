@@ -216,12 +216,16 @@ bool has_multi_term_gemm(const Schedule& schedule, FormatId format, ElementType 
 
 namespace {
 
+// Inner indices of the kernels' k-blocks: those of the shape, padded as in slices (choose_multi_term_gemm()).
+std::int64_t padded_k(const DeviceShape& shape) { return round_up(shape.k, Slices::k_multiple); }
+
 // Bytes of scratch memory for the counters and sums of parallel segments. They suffice for the shape and for
 // every smaller one.
 std::size_t segment_bytes_of(const DeviceShape& shape) {
-  if (!may_have_parallel_segments(shape.schedule, shape.k)) return 0;
+  const std::int64_t k = padded_k(shape);
+  if (!may_have_parallel_segments(shape.schedule, k)) return 0;
   if (find_kernels(shape.schedule, shape.format)->small_tiles.empty()) return 0;
-  const std::int64_t segments = divide_up(shape.k, shape.schedule.segment_length(shape.k));
+  const std::int64_t segments = divide_up(k, shape.schedule.segment_length(k));
   const std::int64_t bytes =
       segment_sum_bytes(shape.m, shape.n, shape.items, segments).value_or(max_segment_bytes);
   return segment_counter_bytes + static_cast<std::size_t>(bytes);
@@ -232,7 +236,7 @@ std::size_t segment_bytes_of(const DeviceShape& shape) {
 // A schedule has at most as many clusters as tiles. So the sums of earlier segments belong to at most as many
 // tiles as C has.
 std::size_t multi_term_scratch_bytes(const DeviceShape& shape) {
-  if (!divides_k(shape.schedule, shape.k)) return segment_offset;
+  if (!divides_k(shape.schedule, padded_k(shape))) return segment_offset;
   const std::size_t parallel_bytes = segment_bytes_of(shape);
   if (sub_blocks(shape.schedule) == 4) return segment_offset + parallel_bytes;
   const double rows = static_cast<double>(round_up(shape.m, term_tile_rows));
@@ -280,7 +284,7 @@ static_assert(sizeof(ChosenVariant) <= sizeof(FusedVariant) && std::is_trivially
 
 FusedVariant choose_multi_term_gemm(const DeviceShape& shape) {
   const MultiTermKernels& kernels = *find_kernels(shape.schedule, shape.format);
-  const ProductSize size{shape.m, shape.n, round_up(shape.k, Slices::k_multiple), shape.items};
+  const ProductSize size{shape.m, shape.n, padded_k(shape), shape.items};
   const ChosenVariant chosen{&kernels, fastest(kernels, size, shape.schedule, current_costs().multi_term)};
   FusedVariant variant;
   std::memcpy(variant.data.data(), &chosen, sizeof chosen);

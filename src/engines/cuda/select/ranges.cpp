@@ -43,6 +43,7 @@ VectorsTask task_of(const VectorsOfSide& vectors, std::int64_t first_item, bool 
   task.vectors = vectors.count;
   task.part_length = !divides ? length : along_k ? part_along_k : part_across;
   task.parts_per_vector = divide_up(length, task.part_length);
+  task.is_divided = divides;
   task.blocks = along_k ? divide_up(vectors.count * task.parts_per_vector, vectors_threads / 32)
                         : divide_up(vectors.count, vectors_strip_bytes / (is_fp64(matrix) ? 8 : 4)) *
                               task.parts_per_vector;

@@ -70,7 +70,7 @@ struct RangeSummation {
   __device__ void end(std::int64_t vector, const Sum& sum) const {
     VectorRange& range = range_of(task, vector);
     VectorRange part = static_cast<const Magnitudes<T>&>(sum).range();
-    if (task.parts_per_vector == 1) {
+    if (!task.is_divided) {
       if constexpr (with_exponents) {
         if (task.finds_depth) set_depth<T>(part, sum.elements, sum.exponents);
       }
@@ -142,7 +142,7 @@ struct NormSummation {
     for (int i = 0; i < count; ++i) sums[i].sums.add(x[i], sums[i].scaling);
   }
   __device__ void end(std::int64_t vector, const Sum& sum) const {
-    if (task.parts_per_vector == 1) {
+    if (!task.is_divided) {
       const VectorNorm norm = sum.sums.norm(task.matrix.length());
       norm_of(task, vector) = norm;
       return test_norm(task, vector, norm, findings);

@@ -23,12 +23,14 @@ struct VectorsTask {
   std::int64_t item_vectors = 0;           // number of ranges, and of norms, per item
   std::int64_t first = 0;
   std::int64_t vectors = 0;
-  // A long vector is divided if its parts are needed to fill the device. Each part adds to sums in the memory
-  // of the vector's range or norm, which begin_parts has cleared and end_parts completes.
+  // The vectors of a launch are divided if parts of the long ones are needed to fill the device. Each part adds
+  // to sums in the memory of the vector's range or norm, which begin_parts has cleared and end_parts completes;
+  // so do short vectors of one part.
   std::int64_t parts_per_vector = 1;
   std::int64_t part_length = 0;    // elements
   std::int64_t blocks = 0;         // thread blocks that read the operand, per item
   std::int64_t vector_blocks = 0;  // thread blocks of begin_parts and end_parts, per item
+  bool is_divided = false;
   bool finds_depth = false;
   std::int32_t top_exponent = 0;  // top_exponent and sum_bits of the rule whose proof a vector's norm may
   std::int32_t sum_bits = 0;      // rule out
