@@ -23,9 +23,9 @@ struct VectorsTask {
   std::int64_t item_vectors = 0;           // number of ranges, and of norms, per item
   std::int64_t first = 0;
   std::int64_t vectors = 0;
-  // The vectors of a launch are divided if parts of the long ones are needed to fill the device. Each part adds
-  // to sums in the memory of the vector's range or norm, which begin_parts has cleared and end_parts completes;
-  // so do short vectors of one part.
+  // The vectors of a launch are divided if parts of the long ones are needed to fill the device. Each part
+  // adds to sums in the memory of the vector's range or norm, which begin_parts has cleared and end_parts
+  // completes; so do short vectors of one part.
   std::int64_t parts_per_vector = 1;
   std::int64_t part_length = 0;    // elements
   std::int64_t blocks = 0;         // thread blocks that read the operand, per item
