@@ -9,8 +9,8 @@ namespace {
 
 using testing::HasSubstr;
 
-// Kernels read k padded to whole k-blocks, so a product needs the memory of one with the padded k; from k = 4096
-// on, segments of k have sums of their own.
+// Kernels read k padded to whole k-blocks, so a product needs the memory of one with the padded k; from
+// k = 4096 on, segments of k have sums of their own.
 TEST_F(DevicePlan, WorkspaceIsThatOfThePaddedK) {
   const FakeVariable measured("FAKE_CUDA_NAME", "NVIDIA H200");
   const auto bytes_for = [&](const char* scheme, std::int64_t m, std::int64_t n, std::int64_t k) {

@@ -132,8 +132,8 @@ class KnownCosts : public DevicePlan {
     }
     return names;
   }
-  // Returns those of decisions(costs) that stay the same if native products are faster or slower by as much as
-  // measurements scatter.
+  // Returns those of decisions(costs) that stay the same if native products are faster or slower by as much
+  // as measurements scatter.
   Names clear_decisions(const Costs& costs) {
     Names found = decisions(costs);
     for (const double factor : {0.96, 1 / 0.96}) {
