@@ -71,7 +71,10 @@ DeviceCandidates candidates_on_device(const Plan& plan) {
 NormCandidates norm_candidates(const Plan& plan) {
   NormCandidates result;
   for (const Candidate& candidate : plan.candidates) {
-    if (candidate.acceptance.by_norms()) result.acceptances[result.count++] = candidate.acceptance;
+    if (!candidate.acceptance.by_norms()) continue;
+    if (result.count == NormCandidates::max_candidates)
+      fail(Status::internal, "a plan has more than {} candidates by norms", result.count);
+    result.acceptances[result.count++] = candidate.acceptance;
   }
   result.coefficient = proved_coefficient(plan);
   return result;

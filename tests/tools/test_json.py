@@ -23,7 +23,7 @@ def closed(node):
 
 
 # Major versions above 1.
-VERSIONS = {"plan": 2, "report": 2, "gemm": 2, "explain": 2}
+VERSIONS = {"plan": 3, "report": 2, "gemm": 2, "explain": 2, "schemes": 2}
 
 
 def accept(document, name):

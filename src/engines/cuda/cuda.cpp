@@ -26,8 +26,6 @@ namespace {
 
 using namespace cuda;
 
-Address address(const void* pointer) { return reinterpret_cast<Address>(pointer); }
-
 // Reason why the engine cannot use a device; empty if it can. There is no device code for compute
 // capabilities below 8.0 (cmake/DeviceChoice.cmake).
 std::string device_reason(Device device) {

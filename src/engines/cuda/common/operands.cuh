@@ -2,9 +2,8 @@
 #pragma once
 
 #include "base/embedding.hpp"
-#include "engines/cuda/ptx/griddepcontrol.cuh"
+#include "engines/cuda/common/condition.cuh"
 #include "engines/cuda/ptx/shared_memory.cuh"
-#include "engines/cuda/select/selected_moduli.hpp"
 #include "engines/cuda/split/magnitudes.hpp"
 #include "engines/cuda/split/split_task.hpp"
 #include "engines/cuda/step_data.hpp"
@@ -34,15 +33,10 @@ __device__ inline bool is_unneeded(const SplitTasks& tasks) {
   if (is_zero(tasks.alpha)) return true;
   const DeviceCondition& condition = tasks.condition;
   if (condition.selection == nullptr) return false;
-  // True if the batch item has selected another candidate. The load bypasses L1; holds() of
-  // recombine/tile.cuh gives the reason.
-  const auto selected_other = [&](std::int64_t item) {
-    return __ldcg(&condition.selection[item].candidate) != condition.candidate;
-  };
-  if (tasks.served_items == 1) return selected_other(item_of_block());
+  if (tasks.served_items == 1) return !holds(condition, item_of_block());
   bool is_selected = false;
   for (std::int64_t item = threadIdx.x; item < tasks.served_items; item += blockDim.x)
-    is_selected = is_selected || !selected_other(item);
+    is_selected = is_selected || holds(condition, item);
   return __syncthreads_or(is_selected ? 1 : 0) == 0;
 }
 
@@ -181,12 +175,6 @@ __device__ inline const SplitTask& enter_task(const SplitTasks& tasks, std::int6
   if (block < tasks.task[0].blocks) return tasks.task[0];
   block -= tasks.task[0].blocks;
   return tasks.task[1];
-}
-
-// Returns the number of moduli of the selected candidate; 0 if the kernel must exit because no candidate of
-// its own is selected. The load bypasses L1 for the reason that holds() of recombine/tile.cuh gives.
-__device__ inline int selected_moduli(const SelectedModuli& moduli) {
-  return moduli.moduli_of(__ldcg(&moduli.selection->candidate));
 }
 
 // Adds to a counter of the report atomically.

@@ -4,7 +4,6 @@
 #include <array>
 #include <cmath>
 #include <cstring>
-#include <optional>
 #include <type_traits>
 
 #include "base/status.hpp"
@@ -113,11 +112,13 @@ double microseconds(const MultiTermVariant& variant) {
 
 MultiTermVariant fastest(const MultiTermKernels& kernels, const ProductSize& size, const Schedule& schedule,
                          const MultiTermCosts& costs) {
-  std::optional<MultiTermVariant> best;
+  MultiTermVariant best;
+  bool is_first = true;
   for_each_variant(kernels, size, schedule, costs, [&](const MultiTermVariant& variant) {
-    if (!best || microseconds(variant) < microseconds(*best)) best = variant;
+    if (is_first || microseconds(variant) < microseconds(best)) best = variant;
+    is_first = false;
   });
-  return best.value();
+  return best;
 }
 
 const MultiTermKernels& kernels_of(const DeviceFusedProduct& product) {

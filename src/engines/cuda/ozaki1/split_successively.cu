@@ -4,7 +4,7 @@
 #include "engines/cuda/common/operands.cuh"
 #include "engines/cuda/ozaki1/ozaki1.hpp"
 #include "engines/cuda/ozaki1/slice_elements.cuh"
-#include "engines/cuda/recombine/tile.cuh"
+#include "engines/cuda/common/condition.cuh"
 
 namespace kintsugi::core::cuda {
 

@@ -163,7 +163,7 @@ using WideFractions = FractionTable<WideDigitTables::max_residues>;
 // Sources and tables of the kernel for wide weights, one for each candidate that shares it. The candidates
 // have different numbers of moduli. Without a selection there is one, which the tile's condition may select.
 struct SelectedDigits {
-  static constexpr int max_candidates = 5;
+  static constexpr int max_candidates = SelectedModuli::max_candidates;
 
   SelectedModuli selected;
   ResiduesOfReals<wide_digit_limbs> source[max_candidates];

@@ -6,19 +6,12 @@
 #include "arith/complex.hpp"
 #include "arith/exact/exact_rounding.hpp"
 #include "base/embedding.hpp"
+#include "engines/cuda/common/condition.cuh"
 #include "engines/cuda/recombine/arguments.hpp"
 #include "engines/cuda/step_data.hpp"
 #include "recombine/special_values.hpp"
 
 namespace kintsugi::core::cuda {
-
-// True if the condition has no selection, or if batch item `item` of the step has selected the condition's
-// candidate. The load bypasses L1: unless the thread has waited for the kernels before this one, L1 may have
-// lines of an earlier call.
-__device__ inline bool holds(const DeviceCondition& condition, std::int64_t item = 0) {
-  return condition.selection == nullptr ||
-         __ldcg(&condition.selection[item].candidate) == condition.candidate;
-}
 
 template <class T>
 __device__ MatrixView<T> view_of(const DeviceMatrix& matrix, std::int64_t item) {

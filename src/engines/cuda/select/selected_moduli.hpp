@@ -15,6 +15,8 @@ namespace kintsugi::core {
 // compute with its number of moduli. The selection must have been made before the preceding step began
 // (DeviceCondition::selected_earlier).
 struct SelectedModuli {
+  static constexpr int max_candidates = 5;
+
   const DeviceSelection* selection = nullptr;
   std::int32_t first = 0;
   std::int32_t least = 0;

@@ -182,7 +182,7 @@ constexpr std::int64_t streaming_tiles(bool adjacent_elements, std::int64_t vect
 // Rules of candidates that share the kernel, which follows that of the selected one. Without a selection it
 // follows the task's rule. The i-th rule has selected.least + i moduli.
 struct StreamRules {
-  static constexpr int max_rules = 5;
+  static constexpr int max_rules = SelectedModuli::max_candidates;
 
   SelectedModuli selected;
   std::int16_t sum_bits[max_rules] = {};  // SplitRule::sum_bits

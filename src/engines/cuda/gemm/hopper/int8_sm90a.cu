@@ -11,7 +11,7 @@
 #include "engines/cuda/gemm/int8_tiles.hpp"
 #include "engines/cuda/gemm/warp_specialization.cuh"
 #include "engines/cuda/ptx/wgmma.cuh"
-#include "engines/cuda/recombine/tile.cuh"
+#include "engines/cuda/common/condition.cuh"
 #include "recombine/accumulators.hpp"
 
 namespace kintsugi::core::cuda {
