@@ -2,10 +2,10 @@
 // their bits do not depend on the order of the threads. They drop bits of at most 2^-80 of the largest
 // product, and record whether a dropped bit was 1 (MagnitudeSum). The host's sums drop nothing. Both are
 // rounded to 53 bits before they are compared.
+#include "engines/cuda/common/condition.cuh"
 #include "engines/cuda/common/operands.cuh"
 #include "engines/cuda/ozaki1/ozaki1.hpp"
 #include "engines/cuda/ozaki1/slice_elements.cuh"
-#include "engines/cuda/common/condition.cuh"
 
 namespace kintsugi::core::cuda {
 

@@ -1,10 +1,10 @@
 // Algorithm 1 of dgemm-tc. The host's counterpart is split/successive.cpp. Residuals are not
 // stored: for each slice all earlier slices are subtracted from the element again, which takes less time than
 // memory for residuals would.
+#include "engines/cuda/common/condition.cuh"
 #include "engines/cuda/common/operands.cuh"
 #include "engines/cuda/ozaki1/ozaki1.hpp"
 #include "engines/cuda/ozaki1/slice_elements.cuh"
-#include "engines/cuda/common/condition.cuh"
 
 namespace kintsugi::core::cuda {
 

@@ -8,8 +8,8 @@
 // elements have been read. So thread blocks store exponents of tiles, and add to the ranges of their vectors
 // by atomic operations. The last thread block of 32 vectors replaces the exponents by weights.
 #include "arith/tile_arithmetic.hpp"
-#include "engines/cuda/common/operands.cuh"
 #include "engines/cuda/common/condition.cuh"
+#include "engines/cuda/common/operands.cuh"
 #include "engines/cuda/split/pack_tiles.hpp"
 
 namespace kintsugi::core::cuda {

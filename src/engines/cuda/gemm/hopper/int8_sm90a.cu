@@ -7,11 +7,11 @@
 #include <type_traits>
 
 #include "arith/residue/sum_reduction.hpp"
+#include "engines/cuda/common/condition.cuh"
 #include "engines/cuda/common/operands.cuh"
 #include "engines/cuda/gemm/int8_tiles.hpp"
 #include "engines/cuda/gemm/warp_specialization.cuh"
 #include "engines/cuda/ptx/wgmma.cuh"
-#include "engines/cuda/common/condition.cuh"
 #include "recombine/accumulators.hpp"
 
 namespace kintsugi::core::cuda {
