@@ -55,12 +55,12 @@ struct TensorCoreUnit {
 };
 inline constexpr auto tensor_cores = TensorCoreUnit::all();
 
-// The matrix unit of an accumulator; nullptr if the accumulator is none of a tensor core.
-constexpr const TensorCoreUnit* find_tensor_core(Accumulator accumulator) {
+// The matrix unit of an accumulator; none if the accumulator is none of a tensor core.
+constexpr std::optional<TensorCoreUnit> find_tensor_core(Accumulator accumulator) {
   for (const TensorCoreUnit& unit : tensor_cores) {
-    if (unit.accumulator == accumulator) return &unit;
+    if (unit.accumulator == accumulator) return unit;
   }
-  return nullptr;
+  return std::nullopt;
 }
 
 inline constexpr std::array accumulators{
@@ -108,21 +108,21 @@ constexpr bool supports(Accumulator accumulator, FormatId format) {
     case Accumulator::fp64: return format == fp64;
     default: break;
   }
-  const TensorCoreUnit& unit = *find_tensor_core(accumulator);
+  const TensorCoreUnit unit = *find_tensor_core(accumulator);
   return format == fp16 ||
          (unit.formats == TensorCoreUnit::fp16_bf16_tf32 && (format == bf16 || format == tf32));
 }
 
 // True if the unit adds a whole block of products at once, aligned to the largest exponent and truncated.
-constexpr bool is_tensor_core(Accumulator accumulator) { return find_tensor_core(accumulator) != nullptr; }
+constexpr bool is_tensor_core(Accumulator accumulator) { return find_tensor_core(accumulator).has_value(); }
 
 // Products that one step of the hardware adds to the accumulator. A run of n products is cut into such blocks
 // from its start; zeros that fill the last block change nothing.
 constexpr int accumulator_block(Accumulator accumulator, FormatId format) {
   if (accumulator == Accumulator::amx_bf16) return 32;
   if (accumulator == Accumulator::avx512_bf16) return 2;
-  const TensorCoreUnit* unit = find_tensor_core(accumulator);
-  if (unit == nullptr) return 1;
+  const std::optional<TensorCoreUnit> unit = find_tensor_core(accumulator);
+  if (!unit) return 1;
   return format == FormatId::tf32 ? unit->tf32_products : unit->products;
 }
 
@@ -135,8 +135,8 @@ constexpr bool adds_outside_in_fp64(Accumulator accumulator) { return accumulato
 // Bits that a tensor core keeps of each addend below the last place of the largest addend's fp32 significand;
 // 0 for other accumulators.
 constexpr int accumulator_extra_bits(Accumulator accumulator) {
-  const TensorCoreUnit* unit = find_tensor_core(accumulator);
-  return unit == nullptr ? 0 : unit->extra_bits;
+  const std::optional<TensorCoreUnit> unit = find_tensor_core(accumulator);
+  return unit ? unit->extra_bits : 0;
 }
 
 // True for a tensor core that cuBLAS may use.
@@ -146,10 +146,9 @@ constexpr bool is_vendor_unit(const TensorCoreUnit& unit) {
 
 // The tensor core of all that cuBLAS may use that keeps the fewest bits, and so loses most by underflow.
 constexpr Accumulator coarsest_vendor_unit() {
-  const TensorCoreUnit* coarsest = nullptr;
+  std::optional<TensorCoreUnit> coarsest;
   for (const TensorCoreUnit& unit : tensor_cores) {
-    if (is_vendor_unit(unit) && (coarsest == nullptr || unit.extra_bits < coarsest->extra_bits))
-      coarsest = &unit;
+    if (is_vendor_unit(unit) && (!coarsest || unit.extra_bits < coarsest->extra_bits)) coarsest = unit;
   }
   return coarsest->accumulator;
 }
