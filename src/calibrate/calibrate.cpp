@@ -68,7 +68,9 @@ cuda::Costs first_costs(const cuda::DeviceTraits& device, bool blind) {
     const bool is_of_family = profile.device.major == device.major && profile.device.minor == device.minor;
     if (is_of_family && profile.device.name != device.name) others.push_back(profile);
   }
-  if (others.empty()) return cuda::scaled_costs(cuda::shipped_profiles().front(), nameless);
+  if (others.empty())
+    fail(Status::engine_unavailable, "no other device of compute capability {}.{} than {} has a profile",
+         device.major, device.minor, device.name);
   return cuda::find_profile(nameless, others).profile.costs;
 }
 
