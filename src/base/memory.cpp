@@ -7,6 +7,7 @@
 #include <emmintrin.h>
 #endif
 
+#include <atomic>
 #include <cstdint>
 #include <cstring>
 
@@ -21,6 +22,53 @@ void prefer_huge_pages([[maybe_unused]] void* memory, [[maybe_unused]] std::size
   const auto last = (reinterpret_cast<std::uintptr_t>(memory) + bytes) / page * page;
   ::madvise(reinterpret_cast<void*>(first), last - first, MADV_HUGEPAGE);  // failure changes nothing
 #endif
+}
+
+namespace {
+
+// Smaller blocks are left to malloc, which keeps their pages itself.
+constexpr std::size_t least_kept_bytes = std::size_t{16} << 20;
+constexpr std::size_t most_kept_bytes = std::size_t{1} << 30;
+
+// The kept block. Its first bytes hold its size.
+std::atomic<std::size_t*> kept_block = nullptr;
+
+void delete_block(void* pointer) { ::operator delete (pointer, std::align_val_t{workspace_alignment}); }
+
+void release_pages([[maybe_unused]] const HostBlock& block) {
+#ifdef MADV_FREE
+  const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const auto first = reinterpret_cast<std::uintptr_t>(block.pointer) / page * page + page;
+  const auto last = (reinterpret_cast<std::uintptr_t>(block.pointer) + block.bytes) / page * page;
+  ::madvise(reinterpret_cast<void*>(first), last - first, MADV_FREE);  // failure changes nothing
+#endif
+}
+
+}  // namespace
+
+HostBlock allocate_block(std::size_t bytes) {
+  if (bytes >= least_kept_bytes) {
+    if (std::size_t* const kept = kept_block.exchange(nullptr)) {
+      if (*kept >= bytes) return {kept, *kept};
+      delete_block(kept);
+    }
+  }
+  void* const pointer = ::operator new (bytes, std::align_val_t{workspace_alignment}, std::nothrow);
+  if (pointer != nullptr) prefer_huge_pages(pointer, bytes);
+  return {pointer, bytes};
+}
+
+void free_block(const HostBlock& block) {
+  if (block.pointer == nullptr) return;
+  if (block.bytes < least_kept_bytes || block.bytes > most_kept_bytes) return delete_block(block.pointer);
+  release_pages(block);
+  auto* const kept = static_cast<std::size_t*>(block.pointer);
+  *kept = block.bytes;
+  if (std::size_t* const before = kept_block.exchange(kept)) delete_block(before);
+}
+
+void release_kept_block() {
+  if (std::size_t* const kept = kept_block.exchange(nullptr)) delete_block(kept);
 }
 
 #if defined(__SSE2__)

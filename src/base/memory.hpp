@@ -43,6 +43,17 @@ struct Allocator {
 // = k = 2048.
 void prefer_huge_pages(void* memory, std::size_t bytes);
 
+// Large blocks of the library's own allocation. The last one that was freed is kept for the next call: new
+// pages must be cleared by the system, which would take a quarter of a product with m = n = k = 1024. The
+// system may take the pages of a kept block at any time (MADV_FREE).
+struct HostBlock {
+  void* pointer = nullptr;
+  std::size_t bytes = 0;  // at least those asked for
+};
+HostBlock allocate_block(std::size_t bytes);  // pointer is null if there is no memory
+void free_block(const HostBlock& block);
+void release_kept_block();
+
 // Owned host memory; null if the allocator returned nothing.
 class HostBuffer {
  public:
@@ -53,16 +64,17 @@ class HostBuffer {
       pointer_ = allocator.allocate(allocator.user, bytes, workspace_alignment);
       return;
     }
-    pointer_ = ::operator new (bytes, std::align_val_t{workspace_alignment}, std::nothrow);
-    if (pointer_ != nullptr) prefer_huge_pages(pointer_, bytes);
+    block_ = allocate_block(bytes);
+    pointer_ = block_.pointer;
   }
   HostBuffer(HostBuffer&& other) noexcept
-      : allocator_(other.allocator_), pointer_(std::exchange(other.pointer_, nullptr)), bytes_(other.bytes_) {
-  }
+      : allocator_(other.allocator_), pointer_(std::exchange(other.pointer_, nullptr)), bytes_(other.bytes_),
+        block_(other.block_) {}
   HostBuffer& operator=(HostBuffer&& other) noexcept {
     std::swap(allocator_, other.allocator_);
     std::swap(pointer_, other.pointer_);
     std::swap(bytes_, other.bytes_);
+    std::swap(block_, other.block_);
     return *this;
   }
   HostBuffer(const HostBuffer&) = delete;
@@ -72,7 +84,7 @@ class HostBuffer {
     if (allocator_.allocate != nullptr) {
       allocator_.deallocate(allocator_.user, pointer_, bytes_);
     } else {
-      ::operator delete (pointer_, std::align_val_t{workspace_alignment});
+      free_block(block_);
     }
   }
 
@@ -83,6 +95,7 @@ class HostBuffer {
   Allocator allocator_;
   void* pointer_ = nullptr;
   std::size_t bytes_ = 0;
+  HostBlock block_{};  // if there is no allocator
 };
 
 // Gives out aligned arrays of a workspace, from its beginning to its end. A counting workspace has no memory

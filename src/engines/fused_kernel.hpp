@@ -79,7 +79,8 @@ constexpr std::string_view step_name(StepKind kind) {
   return names[static_cast<std::size_t>(kind)];
 }
 
-// The program and problem of a candidate, as far as kernels depend on them.
+// The program and problem of a candidate, as far as kernels depend on them. On the host m and n are those of
+// the largest block of C.
 struct FusedProblem {
   const SplitRule& split_a;
   const SplitRule& split_b;

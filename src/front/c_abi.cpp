@@ -246,6 +246,7 @@ kintsugi_status kintsugi_ddgemm(kintsugi_handle handle, kintsugi_layout layout, 
 kintsugi_status kintsugi_release_caches(void) {
   return guarded([] {
     plan_cache().clear();
+    release_kept_block();
     release_device_caches();
   });
 }

@@ -55,14 +55,13 @@ bool can_be_reached(const Candidate& candidate, const std::vector<Candidate>& ea
   });
 }
 
-// True if the emulation is expected to be faster than the native product by more than measurements scatter.
+}  // namespace
+
 bool is_expected_faster(const Plan& plan, const Program& program) {
   if (program.recombination == Recombination::exact_sums) return false;
   const ExpectedTimes times = expected_times(*plan.engine, program, plan.problem);
   return times.emulated < limits::max_time_ratio_on_host * times.native;
 }
-
-}  // namespace
 
 SchemeVariant with_window(const Scheme& scheme, OperandType type) {
   if (!scheme.program.sized_by_type || type != OperandType::f32) return scheme;

@@ -70,6 +70,10 @@ std::optional<Proved> prove(const Plan& plan, const Candidate& candidate);
 // the norms. A native product deviates by 2^-27 of it.
 int proved_depth(const Plan& plan, const Candidate& candidate);
 
+// True if the emulation is expected to be faster on the host than the native product, by more than
+// measurements scatter.
+bool is_expected_faster(const Plan& plan, const Program& program);
+
 struct EmulationFilter {
   bool include_slower = false;  // false: only emulations that are expected to be faster than a native product
   bool native_follows = false;  // true: the native product will be the last candidate
@@ -111,8 +115,9 @@ bool needs_checks(const Plan& plan);
 // library's, under a contract that native meets.
 bool has_native_fallback(const Plan& plan);
 
-// Returns candidates by residues of few moduli, which norms scale and prove; none unless the device's kernels
-// exit early if their candidate is not selected. `more_moduli` has, for each candidate, how many moduli it
+// Returns candidates by residues of few moduli, which norms scale and prove. There are none on a device
+// unless its kernels exit early if their candidate is not selected, and none for complex and double-double
+// elements on the host. `more_moduli` has, for each candidate, how many moduli it
 // has besides the least number.
 std::vector<Candidate> norm_emulations(const Plan& plan, const std::vector<int>& more_moduli = {0, 2});
 

@@ -368,10 +368,18 @@ Candidate native_after(const Plan& plan, const std::vector<Candidate>& emulation
 Chain emulations_on_host(const Plan& plan, bool native_follows) {
   const Policy policy = plan.request.policy;
   if (policy == Policy::native) return {};
-  return {
-      .candidates = proved_emulations(plan, {.include_slower = policy == Policy::emulate || !native_follows,
-                                             .native_follows = native_follows}),
-      .candidate_when_prepared = {}};
+  const bool include_slower = policy == Policy::emulate || !native_follows;
+  std::vector<Candidate> chain =
+      proved_emulations(plan, {.include_slower = include_slower, .native_follows = native_follows});
+  std::vector<Candidate> by_norms = norm_emulations(plan);
+  const auto is_slower = [&](const Candidate& candidate) {
+    return include_slower ? !chain.empty() && relative_cost(*plan.engine, candidate.program) >=
+                                                  relative_cost(*plan.engine, chain.front().program)
+                          : !is_expected_faster(plan, candidate.program);
+  };
+  std::erase_if(by_norms, is_slower);
+  chain.insert(chain.begin(), by_norms.begin(), by_norms.end());
+  return {.candidates = std::move(chain), .candidate_when_prepared = {}};
 }
 
 // True if the checked candidates `chain` are expected to be faster than the native double-double product.

@@ -31,6 +31,15 @@ RangeMemory lay_out_ranges(const Plan& plan, Workspace& workspace) {
   return memory;
 }
 
+NormMemory lay_out_norms(const Plan& plan, Workspace& workspace) {
+  const auto by_norms = [](const Candidate& candidate) { return candidate.acceptance.by_norms(); };
+  if (std::ranges::none_of(plan.candidates, by_norms)) return {};
+  NormMemory memory;
+  memory.rows = take_span<VectorNorm>(plan.problem.m, workspace);
+  memory.columns = take_span<VectorNorm>(plan.problem.vectors_b(), workspace);
+  return memory;
+}
+
 BlockMemory lay_out_block(const Plan& plan, const Program& program, const Blocking& blocking,
                           Workspace& workspace) {
   const bool by_elements = program.multiplies_elements();

@@ -50,7 +50,7 @@ std::size_t host_step_bytes(const Plan& plan, const Step& step, const Blocking& 
     case StepKind::split: {
       const std::size_t own =
           step.kind == StepKind::fused
-              ? step.kernel->scratch_bytes(fused_problem(plan, candidate, program), plan.threads)
+              ? step.kernel->scratch_bytes(fused_problem(plan, candidate, program, blocking), plan.threads)
               : block_bytes(program);
       if (program.split_a.scales == ScaleRule::product)
         return std::max(own, block_bytes(magnitude_above_program) +
@@ -75,6 +75,7 @@ std::size_t workspace_bytes(const Plan& plan, std::span<const Step> steps, const
   for (const Step& step : steps) most = std::max(most, host_step_bytes(plan, step, blocking));
   return most + bytes_of_layout([&](Workspace& counter) {
            if (!plan.is_native()) lay_out_ranges(plan, counter);
+           lay_out_norms(plan, counter);
            if (begins_with_grid(plan)) lay_out_ranges(plan, counter);
          });
 }

@@ -169,6 +169,13 @@ struct RangeMemory {
 };
 RangeMemory lay_out_ranges(const Plan& plan, Workspace& workspace);
 
+// Norms of the same vectors, for plans with candidates by norms; else empty.
+struct NormMemory {
+  std::span<VectorNorm> rows;
+  std::span<VectorNorm> columns;
+};
+NormMemory lay_out_norms(const Plan& plan, Workspace& workspace);
+
 // Memory of one block of C: slices of both sides, sums, and the engine's scratch.
 struct BlockMemory {
   Slices a;

@@ -135,7 +135,9 @@ bool needs_checks(const Plan& plan) {
 // the caller chose it.
 std::vector<Candidate> norm_emulations(const Plan& plan, const std::vector<int>& more_moduli) {
   const Contract& contract = plan.contract;
-  if (!plan.engine->is_device() || contract.checked_coefficient == 0) return {};
+  const bool is_device = plan.engine->is_device();
+  if (contract.checked_coefficient == 0 || contract.coefficient == 0) return {};
+  if (!is_device && (plan.problem.complex || plan.problem.type == OperandType::dd)) return {};
   constexpr bool exact = false;
   const int bits = significant_bits(
       contract.accuracy.is_of(OperandType::f32) ? OperandType::f32 : plan.problem.type, exact);
@@ -146,7 +148,9 @@ std::vector<Candidate> norm_emulations(const Plan& plan, const std::vector<int>&
   std::vector<Candidate> chain;
   for (const int more : more_moduli) {
     auto candidate = offered(plan, ozaki2_variant(first + more, ScaleRule::norm));
-    if (!candidate || !cuda::skips(candidate->program.schedule, candidate->program.format().id)) break;
+    if (!candidate ||
+        (is_device && !cuda::skips(candidate->program.schedule, candidate->program.format().id)))
+      break;
     candidate->acceptance.norm_bits = candidate->program.split_a.sum_bits;
     candidate->acceptance.norm_top_exponent = candidate->program.split_a.top_exponent;
     chain.push_back(*candidate);

@@ -24,6 +24,14 @@ FusedProblem fused_problem(const Plan& plan, const Candidate& candidate, const P
           .k = problem.k};
 }
 
+FusedProblem fused_problem(const Plan& plan, const Candidate& candidate, const Program& program,
+                           const Blocking& blocking) {
+  FusedProblem problem = fused_problem(plan, candidate, program);
+  problem.m = std::min(problem.m, blocking.m);
+  problem.n = std::min(problem.n, blocking.n);
+  return problem;
+}
+
 namespace {
 
 constexpr std::array block_kinds{StepKind::split, StepKind::multiply, StepKind::recombine};

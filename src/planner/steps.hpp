@@ -25,8 +25,11 @@ namespace kintsugi::core {
 // emulations have such a kernel (is_fused()); the emulations of other plans go through sums in memory.
 std::vector<Step> make_steps(const Plan& plan, const Blocking& blocking);
 
-// Returns a candidate's problem for fused kernels, with the program given, to which it refers.
+// Returns a candidate's problem for fused kernels, with the program given, to which it refers: of C, or of a
+// block of C of the given size.
 FusedProblem fused_problem(const Plan& plan, const Candidate& candidate, const Program& program);
+FusedProblem fused_problem(const Plan& plan, const Candidate& candidate, const Program& program,
+                           const Blocking& blocking);
 
 // Returns the engine's kernel that replaces steps of the candidate's blocks; nullptr if there is none. Throws
 // `internal` if the kernel takes the product but lacks a function that it needs on the engine.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 
 #include "arith/residue/residue.hpp"
 #include "arith/residue/residue_scale.hpp"
@@ -106,6 +107,150 @@ int largest_norm_bits(const View& operand, std::span<const VectorRange> ranges,
   template int largest_norm_bits(const View&, std::span<const VectorRange>, std::span<const double>, int);
 KINTSUGI_FOR_ALL_VIEWS(INSTANTIATE)
 #undef INSTANTIATE
+
+// ---------------------------------------------------------------- norms and depths
+
+namespace {
+
+// Eight numbers. (The compiler does not vectorise loops with as many sums by itself.)
+constexpr int vector_lanes = 8;
+using Doubles [[gnu::vector_size(64)]] = double;
+using Words [[gnu::vector_size(64)]] = std::uint64_t;
+using Floats [[gnu::vector_size(32)]] = float;
+
+[[gnu::always_inline]] inline void load(const double* source, Doubles& x) {
+  __builtin_memcpy(&x, source, sizeof x);
+}
+[[gnu::always_inline]] inline void load(const float* source, Doubles& x) {
+  Floats y;
+  __builtin_memcpy(&y, source, sizeof y);
+  x = __builtin_convertvector(y, Doubles);
+}
+
+// NormSums of eight lanes. Squares and magnitudes are integers below 2^33; so 2^20 of each lane are exact.
+constexpr std::int64_t most_added = std::int64_t{1} << 20;
+struct LaneSums {
+  Doubles squares{};
+  Doubles magnitudes{};
+  Words logarithms{};
+  Words elements{};
+
+  [[gnu::always_inline]] inline void add(const Doubles& x, const Doubles& first, const Doubles& second) {
+    constexpr std::uint64_t all_but_sign = ~std::uint64_t{0} >> 1;
+    const auto magnitude = reinterpret_cast<Doubles>(reinterpret_cast<Words>(x) & all_but_sign);
+    const Doubles scaled = magnitude * first * second;
+    const Doubles nearest = (scaled + 0x1p52) - 0x1p52;
+    const auto is_below = reinterpret_cast<Words>(nearest < scaled);
+    const auto is_lost = reinterpret_cast<Words>(magnitude != 0) & reinterpret_cast<Words>(scaled == 0);
+    const auto one = reinterpret_cast<Words>(Doubles{} + 1);
+    const Doubles above = nearest + reinterpret_cast<Doubles>((is_below | is_lost) & one);
+    const Words upper = reinterpret_cast<Words>(scaled) >> 32;
+    const auto is_normal = reinterpret_cast<Words>(upper >= norm_detail::upper_half_of_normal);
+    squares += above * above;
+    magnitudes += above;
+    logarithms += upper & is_normal;
+    elements -= is_normal;
+  }
+
+  NormSums lane(int i) const {
+    return {static_cast<std::uint64_t>(squares[i]), static_cast<std::uint64_t>(magnitudes[i]), logarithms[i],
+            elements[i]};
+  }
+};
+
+template <class T>
+[[gnu::always_inline]] inline void add_along(const T* vector, std::int64_t length, const TwoFactors& factors,
+                                             NormSums& sums) {
+  const Doubles first = Doubles{} + factors.first;
+  const Doubles second = Doubles{} + factors.second;
+  LaneSums lanes_of_vector;
+  std::int64_t p = 0;
+  for (; p + vector_lanes <= length; p += vector_lanes) {
+    Doubles x;
+    load(vector + p, x);
+    lanes_of_vector.add(x, first, second);
+  }
+  if (p < length) {
+    T rest[vector_lanes] = {};
+    for (std::int64_t i = 0; p + i < length; ++i) rest[i] = vector[p + i];
+    Doubles x;
+    load(rest, x);
+    lanes_of_vector.add(x, first, second);
+  }
+  for (int i = 0; i < vector_lanes; ++i) sums.add(lanes_of_vector.lane(i));
+}
+
+template <class T>
+[[gnu::always_inline]] inline void add_across(const T* block, std::int64_t step, std::int64_t length,
+                                              const TwoFactors* factors, NormSums* sums) {
+  constexpr int groups = vectors_per_block / vector_lanes;
+  Doubles first[groups];
+  Doubles second[groups];
+  LaneSums lanes_of_group[groups];
+  for (int v = 0; v < vectors_per_block; ++v) {
+    first[v / vector_lanes][v % vector_lanes] = factors[v].first;
+    second[v / vector_lanes][v % vector_lanes] = factors[v].second;
+  }
+  for (std::int64_t p = 0; p < length; ++p) {
+#pragma GCC unroll 2
+    for (int g = 0; g < groups; ++g) {
+      Doubles x;
+      load(block + p * step + g * vector_lanes, x);
+      lanes_of_group[g].add(x, first[g], second[g]);
+    }
+  }
+  for (int v = 0; v < vectors_per_block; ++v)
+    sums[v].add(lanes_of_group[v / vector_lanes].lane(v % vector_lanes));
+}
+
+#define INSTANTIATE(T)                                                                                     \
+  KINTSUGI_VECTORIZED void add_contiguous(const T* vector, std::int64_t length, const TwoFactors& factors, \
+                                          NormSums& sums) {                                                \
+    add_along(vector, length, factors, sums);                                                              \
+  }                                                                                                        \
+  KINTSUGI_VECTORIZED void add_whole_block(const T* block, std::int64_t step, std::int64_t length,         \
+                                           const TwoFactors* factors, NormSums* sums) {                    \
+    add_across(block, step, length, factors, sums);                                                        \
+  }
+INSTANTIATE(float)
+INSTANTIATE(double)
+#undef INSTANTIATE
+
+}  // namespace
+
+template <class T>
+void find_norms(const MatrixView<const T>& operand, std::span<const VectorRange> ranges,
+                std::span<VectorNorm> norms, int threads) {
+  for_each_vector_block(operand.rows, threads, [&](std::int64_t first, std::int64_t last) {
+    std::array<TwoFactors, vectors_per_block> factors{};
+    std::array<NormSums, vectors_per_block> sums{};
+    for (std::int64_t v = first; v < last; ++v) factors[v - first] = norm_scaling(ranges[v]);
+    for (std::int64_t begin = 0; begin < operand.columns; begin += most_added) {
+      const std::int64_t length = std::min(most_added, operand.columns - begin);
+      if (operand.row_stride == 1 && last - first == vectors_per_block) {
+        add_whole_block(&operand(first, begin), operand.column_stride, length, factors.data(), sums.data());
+        continue;
+      }
+      for (std::int64_t v = first; v < last; ++v) {
+        NormSums& of_vector = sums[v - first];
+        if (operand.column_stride == 1) {
+          add_contiguous(&operand(v, begin), length, factors[v - first], of_vector);
+        } else {
+          for (std::int64_t p = begin; p < begin + length; ++p)
+            of_vector.add(static_cast<double>(operand(v, p)), factors[v - first]);
+        }
+      }
+    }
+    for (std::int64_t v = first; v < last; ++v) {
+      if (ranges[v].flags == 0) norms[v] = sums[v - first].norm(operand.columns);
+    }
+  });
+}
+
+template void find_norms(const MatrixView<const float>&, std::span<const VectorRange>, std::span<VectorNorm>,
+                         int);
+template void find_norms(const MatrixView<const double>&, std::span<const VectorRange>, std::span<VectorNorm>,
+                         int);
 
 // ---------------------------------------------------------------- rounding-error bounds
 

@@ -6,6 +6,7 @@
 #include <span>
 
 #include "arith/range.hpp"
+#include "arith/residue/norm_proof.hpp"
 #include "arith/residue/rounding_errors.hpp"
 #include "base/embedding.hpp"
 
@@ -15,6 +16,13 @@ namespace kintsugi::core {
 // zeros. Precondition: ranges[v] has the row's exponents.
 template <class View>
 void scale_by_norms(const View& operand, const SplitRule& rule, std::span<VectorRange> ranges, int threads);
+
+// Sets norms[v] of every row v of `operand` (vectors x k) that is neither zero nor has special values; all
+// others stay as they are. The sums are integers, so that threads and layout do not change them.
+// Precondition: ranges[v] has the row's exponents.
+template <class T>
+void find_norms(const MatrixView<const T>& operand, std::span<const VectorRange> ranges,
+                std::span<VectorNorm> norms, int threads);
 
 // Returns the least L >= 0 such that sum over p of D_vp^2 <= 2^L for all rows v of `operand`. D_vp is the
 // magnitude of element (v, p), rounded up to an integer of norm_digits bits

@@ -19,7 +19,8 @@ bool has_avx2() { return __builtin_cpu_supports("avx2") && __builtin_cpu_support
 bool has_avx512() { return __builtin_cpu_supports("avx512f"); }
 bool has_avx512_ifma() { return has_avx512() && __builtin_cpu_supports("avx512ifma"); }
 bool has_avx512_vnni() {
-  return has_avx512() && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vnni");
+  return has_avx512() && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
+         __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vnni");
 }
 #endif
 

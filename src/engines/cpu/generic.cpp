@@ -172,7 +172,8 @@ const Int8Kernels int8_generic{.name = "generic",
                                .relative_rate = 0.5,
                                .tile = tile,
                                .packed_bytes = 2 * operand_bytes,
-                               .add_product = add_product};
+                               .add_product = add_product,
+                               .panels = nullptr};
 
 // Kernel for 52-bit words, with the 128-bit product of two 64-bit registers. Operands are not packed.
 

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "engines/cpu/byte_panels.hpp"
 #include "engines/cpu/kernels.hpp"
 
 namespace kintsugi::core {
@@ -284,14 +285,16 @@ const Int8Kernels int8_avx512{.name = "avx512",
                               .relative_rate = 3,
                               .tile = vnni::tile,
                               .packed_bytes = 2 * vnni::panels * vnni::panel_bytes,
-                              .add_product = vnni::add_product};
+                              .add_product = vnni::add_product,
+                              .panels = &panels_avx512};
 
 #if defined(__linux__)
 const Int8Kernels int8_amx{.name = "amx",
                            .relative_rate = 7,
                            .tile = amx::tile,
                            .packed_bytes = 2 * amx::panels * amx::panel_bytes,
-                           .add_product = amx::add_product};
+                           .add_product = amx::add_product,
+                           .panels = &panels_amx};
 #endif
 
 }  // namespace kintsugi::core

@@ -21,6 +21,8 @@ struct Int8Block {
   std::int64_t length;  // elements of each vector; the kernels read no others
 };
 
+struct PanelKernels;  // byte_panels.hpp
+
 struct Int8Kernels {
   const char* name;
 
@@ -36,6 +38,8 @@ struct Int8Kernels {
   // Adds a * b^T modulo 2^32 to `sums`, a column-major array of tile x tile elements. May leave out elements
   // outside the first `rows` rows and `columns` columns.
   void (*add_product)(const Int8Block& block, std::byte* packed, std::uint32_t* sums);
+
+  const PanelKernels* panels;  // of fused products; nullptr: none
 };
 
 extern const Int8Kernels int8_generic;

@@ -80,6 +80,10 @@ double float_rate(const FloatKernels& kernels, FormatId format);
 // is an integer that FP64 holds exactly; so every order of additions gives the same sum.
 void multiply_fp64_integers(const Multiplication& task);
 
+// ---------------------------------------------------------------- fused products
+
+extern const FusedKernel byte_products;  // byte_products.cpp
+
 // ---------------------------------------------------------------- native products
 
 // Computes C = alpha A B + beta C. Each element is summed in ascending order of k (arith/pair_sum.hpp).

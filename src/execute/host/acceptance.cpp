@@ -4,21 +4,69 @@
 #include <cstdint>
 
 #include "base/status.hpp"
+#include "planner/steps.hpp"
 #include "recombine/recombine.hpp"
 #include "schemes/bound.hpp"
 
 namespace kintsugi::core {
 
-bool accepts(const Plan& plan, const Candidate& candidate, const RangeSummary& a, const RangeSummary& b) {
+bool accepts(const Plan& plan, const Candidate& candidate, const RangeSummary& a, const RangeSummary& b,
+             bool proved_by_norms) {
   const std::int64_t k = plan.problem.products();
-  if (!accepts(candidate.acceptance, a, b, k)) return false;
+  if (!accepts(candidate.acceptance, a, b, k, proved_by_norms)) return false;
   return candidate.scheme == nullptr || candidate.acceptance.any_range() ||
          !grid_can_overflow(candidate.program, plan.problem.type, a, b, k);
 }
 
-std::size_t select_candidate(const Plan& plan, const RangeSummary& a, const RangeSummary& b) {
+namespace {
+
+// Calls visit(range, norm) for the vectors that count in the proof: those that are neither zero nor have
+// special values.
+template <class Visit>
+void visit_norms(const OperandRanges& side, const Visit& visit) {
+  for (std::size_t v = 0; v < side.ranges.size(); ++v) {
+    if (side.ranges[v].flags == 0) visit(side.norms[v]);
+  }
+}
+
+std::int64_t least_elements(const OperandRanges& side, std::int64_t length) {
+  std::int64_t least = length;
+  visit_norms(side, [&](const VectorNorm& norm) { least = std::min<std::int64_t>(least, norm.elements); });
+  return least;
+}
+
+NormExtremes<1> extremes_of(const OperandRanges& side, const Acceptance& acceptance, const NormTerms& terms,
+                            double coefficient) {
+  NormExtremes<1> extremes;
+  visit_norms(side, [&](const VectorNorm& norm) {
+    const std::int32_t tops[1] = {norm_top(acceptance.norm_top_exponent, acceptance.norm_bits, norm.bits)};
+    extremes.add(norm, tops, terms, coefficient);
+  });
+  return extremes;
+}
+
+}  // namespace
+
+std::array<bool, Plan::max_candidates> prove_by_norms(const Plan& plan, const OperandRanges& a,
+                                                      const OperandRanges& b) {
+  std::array<bool, Plan::max_candidates> proved{};
+  if (a.norms.empty()) return proved;
+  const std::int64_t length = plan.problem.products();
+  const NormTerms terms = NormTerms::of(length, least_elements(a, length), least_elements(b, length));
+  const double coefficient = proved_coefficient(plan);
+  for (std::size_t c = 0; c < plan.candidates.size(); ++c) {
+    const Acceptance& acceptance = plan.candidates[c].acceptance;
+    proved[c] = acceptance.by_norms() &&
+                proves(extremes_of(a, acceptance, terms, coefficient),
+                       extremes_of(b, acceptance, terms, coefficient), 0, terms, coefficient);
+  }
+  return proved;
+}
+
+std::size_t select_candidate(const Plan& plan, const RangeSummary& a, const RangeSummary& b,
+                             const std::array<bool, Plan::max_candidates>& proved_by_norms) {
   for (std::size_t r = 0; r < plan.candidates.size(); ++r) {
-    if (accepts(plan, plan.candidates[r], a, b)) return r;
+    if (accepts(plan, plan.candidates[r], a, b, proved_by_norms[r])) return r;
   }
   fail(Status::contract_unreachable,
        "rows of A span up to {} binades and reach 2^{}, columns of B {} and 2^{}; accuracy {} is proved for "

@@ -1,10 +1,12 @@
 // Acceptance of a batch item by a plan's candidates on the host, and of single elements of C.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 
 #include "arith/range.hpp"
+#include "arith/residue/norm_proof.hpp"
 #include "base/view.hpp"
 #include "execute/blocks.hpp"
 #include "planner/memory.hpp"
@@ -14,11 +16,24 @@ namespace kintsugi::core {
 
 // True if the candidate's acceptance test passes. A candidate on a grid must also not be able to make a
 // finite result infinite before the last rounding, unless the caller named the scheme.
-bool accepts(const Plan& plan, const Candidate& candidate, const RangeSummary& a, const RangeSummary& b);
+bool accepts(const Plan& plan, const Candidate& candidate, const RangeSummary& a, const RangeSummary& b,
+             bool proved_by_norms = false);
+
+// Ranges of one operand's vectors, and their norms if they are known.
+struct OperandRanges {
+  std::span<const VectorRange> ranges;
+  std::span<const VectorNorm> norms;
+};
+
+// Tells for each candidate by norms whether norms prove every element of the product, as the selector of a
+// device does. False for other candidates.
+std::array<bool, Plan::max_candidates> prove_by_norms(const Plan& plan, const OperandRanges& a,
+                                                      const OperandRanges& b);
 
 // Returns the index of the first candidate that accepts both sides. Fails with contract_unreachable if there
 // is none.
-std::size_t select_candidate(const Plan& plan, const RangeSummary& a, const RangeSummary& b);
+std::size_t select_candidate(const Plan& plan, const RangeSummary& a, const RangeSummary& b,
+                             const std::array<bool, Plan::max_candidates>& proved_by_norms);
 
 // Tells which elements of C the grid of a reproducible product accepts. Only the ranges of an element's row
 // of A and column of B decide on the element. The element's bits therefore do not depend on other rows and

@@ -103,6 +103,7 @@ template <class T>
 struct SideOf {
   OperandView<T> view;  // vectors x k
   std::span<VectorRange> ranges;
+  std::span<VectorNorm> norms{};  // empty: not known
   const Prepared::Item* prepared = nullptr;
   const SplitRule* rule = nullptr;          // split rule of the current program (set_program())
   Slices slices{};                          // memory for slices of one block

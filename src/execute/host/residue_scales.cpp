@@ -14,6 +14,13 @@ namespace {
 // Sets the scales of a side by norms. If the side has prepared slices, their scales are used.
 template <class T>
 void scale_side_by_norms(SideOf<T>& side, int threads) {
+  if (!side.norms.empty()) {
+    for (std::size_t v = 0; v < side.ranges.size(); ++v) {
+      if (side.ranges[v].flags == 0)
+        side.ranges[v].scale = norm_scale(side.ranges[v], *side.rule, side.norms[v].bits);
+    }
+    return;
+  }
   if (side.prepared == nullptr || side.prepared->slices.data == nullptr || side.prepared->rule != *side.rule)
     return scale_by_norms(side.view, *side.rule, side.ranges, threads);
   for (std::size_t v = 0; v < side.ranges.size(); ++v) side.ranges[v].scale = side.prepared->ranges[v].scale;

@@ -13,6 +13,7 @@
 #include "planner/steps.hpp"
 #include "recombine/recombine.hpp"
 #include "recombine/special_values.hpp"
+#include "split/norms.hpp"
 #include "split/ranges.hpp"
 #include "split/slices.hpp"
 
@@ -105,6 +106,7 @@ class HostRun {
     find_ranges_of(b_, program.split_b);
     summary_a_ = summarize(a_.ranges);
     summary_b_ = summarize(b_.ranges);
+    find_norms();
   }
 
   // The exponents do not depend on the candidate, so `rule` may be the rule of any candidate. set_program()
@@ -121,8 +123,22 @@ class HostRun {
     side.prepared = nullptr;
   }
 
+  // Finds the norms that candidates need. Programs for complex and double-double elements have no such
+  // candidates.
+  void find_norms() {
+    const NormMemory norms = lay_out_norms(plan_, workspace_);
+    if (norms.rows.empty()) return;
+    if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double>) {
+      a_.norms = norms.rows;
+      b_.norms = norms.columns;
+      core::find_norms(a_.view, a_.ranges, a_.norms, plan_.threads);
+      core::find_norms(b_.view, b_.ranges, b_.norms, plan_.threads);
+    }
+  }
+
   void select() {
-    selected_ = main_ = static_cast<int>(select_candidate(plan_, summary_a_, summary_b_));
+    const auto proved = prove_by_norms(plan_, {a_.ranges, a_.norms}, {b_.ranges, b_.norms});
+    selected_ = main_ = static_cast<int>(select_candidate(plan_, summary_a_, summary_b_, proved));
     if (begins_with_grid(plan_) && selected_ > 0) {
       grid_.emplace(plan_, RangeMemory{a_.ranges, b_.ranges}, lay_out_ranges(plan_, workspace_));
       if (!grid_->accept_any()) grid_.reset();
@@ -152,7 +168,7 @@ class HostRun {
     Workspace workspace = workspace_;  // a copy: all candidates use the same memory
     if (first_step.kind == StepKind::fused) {
       block_memory_.scratch = workspace.take(first_step.kernel->scratch_bytes(
-          fused_problem(plan_, candidate(loop.candidate), *current_), plan_.threads));
+          fused_problem(plan_, candidate(loop.candidate), *current_, blocking_), plan_.threads));
     } else {
       block_memory_ = take_block(plan_, *current_, blocking_, a_, b_, workspace);
     }
@@ -213,7 +229,7 @@ class HostRun {
 
   void run_fused(const Step& step) {
     if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double>) {
-      const FusedProblem problem = fused_problem(plan_, candidate(step.candidate), *current_);
+      const FusedProblem problem = fused_problem(plan_, candidate(step.candidate), *current_, blocking_);
       const MatrixView<T> c = block_of_c();
       refused_->save(block_, c);
       const FusedProduct<T> product{.problem = problem,

@@ -1,0 +1,743 @@
+// Byte panels with AVX-512: splits, products by VNNI and by AMX, reductions, recombination.
+#if defined(__x86_64__)
+
+#include "engines/cpu/byte_panels.hpp"
+
+#include <immintrin.h>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace kintsugi::core {
+
+namespace {
+
+constexpr std::int64_t lanes = 16;
+constexpr std::int64_t tile_bytes = 1024;
+constexpr int units = 16;  // of a pair of panels: 64 sums each, four rows of a tile
+
+inline __m512i all32(std::uint32_t x) { return _mm512_set1_epi32(static_cast<int>(x)); }
+inline __m512i all16(std::uint32_t x) { return _mm512_set1_epi16(static_cast<short>(x)); }
+
+inline __mmask16 first_lanes(std::int64_t count) {
+  return count >= lanes ? __mmask16(0xffff) : count <= 0 ? __mmask16(0) : __mmask16((1U << count) - 1);
+}
+
+// Montgomery step of 16 bits: -x 2^-16 modulo the modulus.
+inline __m512i montgomery(__m512i x, __m512i inverse, __m512i modulus) {
+  return _mm512_mulhi_epu16(_mm512_mullo_epi16(x, inverse), modulus);
+}
+
+// Residues of 64 sums of bytes in their order after packing, as 16-bit numbers: the sums' vectors 0 and 1 in
+// `first`, 2 and 3 in `second`.
+struct Residues {
+  __m512i first;
+  __m512i second;
+};
+
+inline Residues reduce(__m512i s0, __m512i s1, __m512i s2, __m512i s3, const ByteReduction& r) {
+  const __m512i last = all32(r.last);
+  const __m512i bias = all32(r.last_bias);
+  const __m512i inverse = all16(r.inverse);
+  const __m512i modulus = all16(r.modulus);
+  s0 = _mm512_dpbusd_epi32(bias, s0, last);
+  s1 = _mm512_dpbusd_epi32(bias, s1, last);
+  s2 = _mm512_dpbusd_epi32(bias, s2, last);
+  s3 = _mm512_dpbusd_epi32(bias, s3, last);
+  return {montgomery(_mm512_packus_epi32(s0, s1), inverse, modulus),
+          montgomery(_mm512_packus_epi32(s2, s3), inverse, modulus)};
+}
+
+// The lowest bytes of 64 numbers of 32 bits.
+inline __m512i pack_bytes(__m512i x0, __m512i x1, __m512i x2, __m512i x3) {
+  const __m512i mask = all32(0xff);
+  return _mm512_packus_epi16(_mm512_packus_epi32(_mm512_and_si512(x0, mask), _mm512_and_si512(x1, mask)),
+                             _mm512_packus_epi32(_mm512_and_si512(x2, mask), _mm512_and_si512(x3, mask)));
+}
+
+// ---------------------------------------------------------------- split
+
+// Transposes 16 x 16 numbers of 32 bits.
+void transpose(const std::byte* source, std::byte* target) {
+  __m512i rows[16];
+#pragma GCC unroll 16
+  for (int i = 0; i < 16; ++i) rows[i] = _mm512_load_si512(source + 64 * i);
+#pragma GCC unroll 4
+  for (int i = 0; i < 16; i += 4) {
+    const __m512i t0 = _mm512_unpacklo_epi32(rows[i], rows[i + 1]);
+    const __m512i t1 = _mm512_unpackhi_epi32(rows[i], rows[i + 1]);
+    const __m512i t2 = _mm512_unpacklo_epi32(rows[i + 2], rows[i + 3]);
+    const __m512i t3 = _mm512_unpackhi_epi32(rows[i + 2], rows[i + 3]);
+    rows[i] = _mm512_unpacklo_epi64(t0, t2);
+    rows[i + 1] = _mm512_unpackhi_epi64(t0, t2);
+    rows[i + 2] = _mm512_unpacklo_epi64(t1, t3);
+    rows[i + 3] = _mm512_unpackhi_epi64(t1, t3);
+  }
+#pragma GCC unroll 4
+  for (int g = 0; g < 4; ++g) {
+    const __m512i t0 = _mm512_shuffle_i32x4(rows[g], rows[g + 4], 0x44);
+    const __m512i t1 = _mm512_shuffle_i32x4(rows[g], rows[g + 4], 0xee);
+    const __m512i t2 = _mm512_shuffle_i32x4(rows[g + 8], rows[g + 12], 0x44);
+    const __m512i t3 = _mm512_shuffle_i32x4(rows[g + 8], rows[g + 12], 0xee);
+    _mm512_store_si512(target + 64 * g, _mm512_shuffle_i32x4(t0, t2, 0x88));
+    _mm512_store_si512(target + 64 * (g + 4), _mm512_shuffle_i32x4(t0, t2, 0xdd));
+    _mm512_store_si512(target + 64 * (g + 8), _mm512_shuffle_i32x4(t1, t3, 0x88));
+    _mm512_store_si512(target + 64 * (g + 12), _mm512_shuffle_i32x4(t1, t3, 0xdd));
+  }
+}
+
+// 64 integers x + 2^63 by halves of 32 bits; vector e has elements 16 e ... 16 e + 15.
+struct Integers {
+  __m512i low[4];
+  __m512i high[4];
+};
+
+// Element e of 16 is at base[e * stride]; lanes outside the mask are not read, and become 0.
+inline void load(const double* base, std::int64_t stride, __mmask16 mask, __m512d& x, __m512d& y) {
+  const auto low = static_cast<__mmask8>(mask);
+  const auto high = static_cast<__mmask8>(mask >> 8);
+  if (stride == 1) {
+    x = _mm512_maskz_loadu_pd(low, base);
+    y = _mm512_maskz_loadu_pd(high, base + 8);
+    return;
+  }
+  const __m512i index =
+      _mm512_mullo_epi64(_mm512_setr_epi64(0, 1, 2, 3, 4, 5, 6, 7), _mm512_set1_epi64(stride));
+  x = _mm512_mask_i64gather_pd(_mm512_setzero_pd(), low, index, base, 8);
+  y = _mm512_mask_i64gather_pd(_mm512_setzero_pd(), high, index, base + 8 * stride, 8);
+}
+
+inline void load(const float* base, std::int64_t stride, __mmask16 mask, __m512d& x, __m512d& y) {
+  if (stride == 1) {
+    const __m512 all = _mm512_maskz_loadu_ps(mask, base);
+    x = _mm512_cvtps_pd(_mm512_castps512_ps256(all));
+    y = _mm512_cvtps_pd(_mm512_extractf32x8_ps(all, 1));
+    return;
+  }
+  const __m512i index =
+      _mm512_mullo_epi64(_mm512_setr_epi64(0, 1, 2, 3, 4, 5, 6, 7), _mm512_set1_epi64(stride));
+  x = _mm512_cvtps_pd(
+      _mm512_mask_i64gather_ps(_mm256_setzero_ps(), static_cast<__mmask8>(mask), index, base, 4));
+  y = _mm512_cvtps_pd(_mm512_mask_i64gather_ps(_mm256_setzero_ps(), static_cast<__mmask8>(mask >> 8), index,
+                                               base + 8 * stride, 4));
+}
+
+template <class T>
+inline void load_integers(const T* base, std::int64_t stride, __mmask16 mask, __m512d x_exponents,
+                          __m512d y_exponents, __m512i& low, __m512i& high) {
+  const __m512i even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+  const __m512i odd = _mm512_setr_epi32(1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31);
+  __m512d x;
+  __m512d y;
+  load(base, stride, mask, x, y);
+  const __m512i i = _mm512_cvtpd_epi64(_mm512_scalef_pd(x, x_exponents));
+  const __m512i j = _mm512_cvtpd_epi64(_mm512_scalef_pd(y, y_exponents));
+  low = _mm512_permutex2var_epi32(i, even, j);
+  high = _mm512_xor_si512(_mm512_permutex2var_epi32(i, odd, j), all32(0x80000000U));
+}
+
+// Bytes of slice s of 64 integers, unsigned. Lane l of 128 bits has elements 4 l ... 4 l + 3 of each of the
+// four vectors.
+inline __m512i bytes_of_slice(const Integers& x, const PanelSplit& task, int s) {
+  if (task.reductions == nullptr) {
+    const int shift = 8 * (task.slices - 1 - s);
+    const __m128i count = _mm_cvtsi32_si128(shift);
+    return pack_bytes(_mm512_srl_epi32(x.low[0], count), _mm512_srl_epi32(x.low[1], count),
+                      _mm512_srl_epi32(x.low[2], count), _mm512_srl_epi32(x.low[3], count));
+  }
+  const ByteReduction& r = task.reductions[s];
+  if (r.modulus == 256) return pack_bytes(x.low[0], x.low[1], x.low[2], x.low[3]);
+  const __m512i bias = all32(r.first_bias);
+  const __m512i low = all32(r.low);
+  const __m512i high = all32(r.high);
+  __m512i sums[4];
+#pragma GCC unroll 4
+  for (int e = 0; e < 4; ++e)
+    sums[e] = _mm512_dpbusd_epi32(_mm512_dpbusd_epi32(bias, x.low[e], low), x.high[e], high);
+  const Residues residues = reduce(sums[0], sums[1], sums[2], sums[3], r);
+  return _mm512_packus_epi16(residues.first, residues.second);
+}
+
+// Writes the bytes of 64 integers to row `row` of a tile of every slice.
+template <bool is_quad>
+inline void store_slices(Integers& x, const PanelSplit& task, std::byte* tile, std::int64_t slice_stride) {
+  if (task.reductions == nullptr) {
+    for (__m512i& low : x.low) low = _mm512_add_epi32(low, all32(0x80808080U));
+  }
+  const __m512i four =
+      _mm512_broadcast_i32x4(_mm_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15));
+  for (int s = 0; s < task.slices; ++s) {
+    __m512i bytes = bytes_of_slice(x, task, s);
+    if (task.is_left) {
+      if (task.reductions == nullptr) {
+        bytes = _mm512_xor_si512(bytes, _mm512_set1_epi8(-128));
+      } else {  // residues above 127 become negative
+        const auto modulus = static_cast<char>(task.reductions[s].modulus);
+        bytes = _mm512_mask_sub_epi8(bytes, _mm512_movepi8_mask(bytes), bytes, _mm512_set1_epi8(modulus));
+      }
+    }
+    if (is_quad) bytes = _mm512_shuffle_epi8(bytes, four);
+    _mm512_store_si512(tile + s * slice_stride, bytes);
+  }
+}
+
+// Splits 16 vectors over 64 inner indices whose elements are neighbours along the inner dimension, or at any
+// distance.
+template <class T>
+void split_along(const PanelSplit& task, std::int64_t first, std::int64_t begin, std::byte* tile,
+                 std::int64_t slice_stride) {
+  for (std::int64_t v = 0; v < lanes; ++v) {
+    const bool exists = first + v < task.vectors;
+    const T* base = static_cast<const T*>(task.elements) + (exists ? (first + v) * task.vector_stride : 0) +
+                    begin * task.inner_stride;
+    const __m512d exponent = _mm512_set1_pd(task.exponents[first + v]);
+    Integers x;
+#pragma GCC unroll 4
+    for (int e = 0; e < 4; ++e) {
+      const __mmask16 mask = exists ? first_lanes(task.length - begin - lanes * e) : __mmask16(0);
+      load_integers(base + lanes * e * task.inner_stride, task.inner_stride, mask, exponent, exponent,
+                    x.low[e], x.high[e]);
+    }
+    store_slices<false>(x, task, tile + 64 * v, slice_stride);
+  }
+}
+
+// The same for elements that are neighbours across vectors.
+template <class T>
+void split_across(const PanelSplit& task, std::int64_t first, std::int64_t begin, std::byte* tile,
+                  std::int64_t slice_stride) {
+  const __mmask16 vectors = first_lanes(task.vectors - first);
+  const __m512d x_exponents = _mm512_loadu_pd(task.exponents + first);
+  const __m512d y_exponents = _mm512_loadu_pd(task.exponents + first + 8);
+  const T* base = static_cast<const T*>(task.elements) + first;
+  for (std::int64_t q = 0; q < lanes; ++q) {
+    Integers x;
+#pragma GCC unroll 4
+    for (int t = 0; t < 4; ++t) {
+      const std::int64_t p = begin + 4 * q + t;
+      const bool exists = p < task.length;
+      load_integers(base + (exists ? p : 0) * task.inner_stride, 1, exists ? vectors : __mmask16(0),
+                    x_exponents, y_exponents, x.low[t], x.high[t]);
+    }
+    store_slices<true>(x, task, tile + 64 * (4 * (q & 3) + (q >> 2)), slice_stride);
+  }
+}
+
+template <class T>
+void split_panel(const PanelSplit& task) {
+  const bool is_across = task.vector_stride == 1 && task.inner_stride != 1;
+  const bool is_direct = is_across != task.is_left;
+  for (std::int64_t begin = 0; begin < task.length; begin += panel_step) {
+    for (std::int64_t first = 0; first < panel_vectors; first += lanes) {
+      std::byte* const tile = task.panel + begin / panel_step * 2 * tile_bytes + first / lanes * tile_bytes;
+      std::byte* const target = is_direct ? tile : task.scratch;
+      const std::int64_t stride = is_direct ? task.slice_stride : tile_bytes;
+      if (is_across) {
+        split_across<T>(task, first, begin, target, stride);
+      } else {
+        split_along<T>(task, first, begin, target, stride);
+      }
+      if (is_direct) continue;
+      for (int s = 0; s < task.slices; ++s) transpose(target + s * stride, tile + s * task.slice_stride);
+    }
+  }
+  if (task.vector_sums == nullptr) return;
+  const __m512i ones = _mm512_set1_epi8(1);
+  for (int s = 0; s < task.slices; ++s) {
+    for (std::int64_t v = 0; v < panel_vectors; ++v) {
+      const std::byte* row = task.panel + s * task.slice_stride + v / lanes * tile_bytes + v % lanes * 64;
+      __m512i sum = _mm512_setzero_si512();
+      for (std::int64_t begin = 0; begin < task.length; begin += panel_step, row += 2 * tile_bytes)
+        sum = _mm512_dpbusd_epi32(sum, ones, _mm512_load_si512(row));
+      task.vector_sums[s * panel_vectors + v] = _mm512_reduce_add_epi32(sum);
+    }
+  }
+}
+
+void split(const PanelSplit& task) {
+  if (task.is_double) {
+    split_panel<double>(task);
+  } else {
+    split_panel<float>(task);
+  }
+}
+
+// ---------------------------------------------------------------- products
+
+// Adds the sums of a pair of panels to its plane, unit by unit. So the units can be spread over the next
+// pair's products.
+struct Finish {
+  const std::uint32_t* sums = nullptr;  // nullptr: there is nothing to finish
+  std::byte* plane = nullptr;
+  const ByteReduction* reduction = nullptr;
+  const std::int32_t* vector_sums = nullptr;
+  bool is_first = false;
+
+  inline __attribute__((always_inline)) void unit(int u) const {
+    const std::uint32_t* source = sums + 64 * u;
+    __m512i s0 = _mm512_load_si512(source);
+    __m512i s1 = _mm512_load_si512(source + 16);
+    __m512i s2 = _mm512_load_si512(source + 32);
+    __m512i s3 = _mm512_load_si512(source + 48);
+    if (reduction == nullptr) {
+      finish_sums(u, s0, s1, s2, s3);
+      return;
+    }
+    __m512i* const target = reinterpret_cast<__m512i*>(plane + 64 * u);
+    const __m512i zero = _mm512_setzero_si512();
+    const __m512i old = is_first ? zero : _mm512_load_si512(target);
+    if (reduction->modulus == 256) {
+      _mm512_store_si512(target, _mm512_add_epi8(pack_bytes(s0, s1, s2, s3), old));
+      return;
+    }
+    const ByteReduction& r = *reduction;
+    const __m512i offset = all32(0x80000000U);
+    const __m512i bias = all32(r.first_bias);
+    const __m512i low = all32(r.low);
+    s0 = _mm512_dpbusd_epi32(bias, _mm512_xor_si512(s0, offset), low);
+    s1 = _mm512_dpbusd_epi32(bias, _mm512_xor_si512(s1, offset), low);
+    s2 = _mm512_dpbusd_epi32(bias, _mm512_xor_si512(s2, offset), low);
+    s3 = _mm512_dpbusd_epi32(bias, _mm512_xor_si512(s3, offset), low);
+    const Residues residues = reduce(s0, s1, s2, s3, r);
+    const __m512i modulus = all16(r.modulus);
+    const __m512i first = _mm512_add_epi16(residues.first, _mm512_unpacklo_epi8(old, zero));
+    const __m512i second = _mm512_add_epi16(residues.second, _mm512_unpackhi_epi8(old, zero));
+    _mm512_store_si512(target,
+                       _mm512_packus_epi16(_mm512_min_epu16(first, _mm512_sub_epi16(first, modulus)),
+                                           _mm512_min_epu16(second, _mm512_sub_epi16(second, modulus))));
+  }
+
+  // The right bytes are digits plus 128; so 128 times the sum of the left vector is subtracted.
+  inline void finish_sums(int u, __m512i s0, __m512i s1, __m512i s2, __m512i s3) const {
+    const std::int32_t* vector = vector_sums + (u >> 3) * lanes + (u & 3) * 4;
+    std::uint32_t* const target = reinterpret_cast<std::uint32_t*>(plane) + 64 * u;
+    const __m512i s[4] = {s0, s1, s2, s3};
+#pragma GCC unroll 4
+    for (int e = 0; e < 4; ++e) {
+      const __m512i old = is_first ? _mm512_setzero_si512() : _mm512_load_si512(target + 16 * e);
+      const __m512i shift = all32(static_cast<std::uint32_t>(vector[e]) << 7);
+      _mm512_store_si512(target + 16 * e, _mm512_add_epi32(_mm512_sub_epi32(s[e], shift), old));
+    }
+  }
+
+  void all_units(int from) const {
+    if (sums == nullptr) return;
+    for (int u = from; u < units; ++u) unit(u);
+  }
+};
+
+// Panels to prefetch into the L2 cache: in each step one line of the left and two of the right ones.
+struct Prefetch {
+  const std::byte* left;
+  const std::byte* right;
+};
+
+// VPDPBUSD: blocks of eight rows by 32 columns.
+struct Vnni {
+  static constexpr int rows = 8;
+
+  static void add_block(const std::byte* left, const std::byte* right, int steps, std::uint32_t* sums) {
+    __m512i block[rows][2];
+#pragma GCC unroll 8
+    for (int i = 0; i < rows; ++i) block[i][0] = block[i][1] = _mm512_setzero_si512();
+    for (int s = 0; s < steps; ++s, left += 2 * tile_bytes, right += 2 * tile_bytes) {
+      for (int d = 0; d < lanes; ++d) {
+        const __m512i first = _mm512_load_si512(right + 64 * d);
+        const __m512i second = _mm512_load_si512(right + tile_bytes + 64 * d);
+#pragma GCC unroll 8
+        for (int i = 0; i < rows; ++i) {
+          int four;
+          __builtin_memcpy(&four, left + 64 * i + 4 * d, sizeof four);
+          const __m512i row = _mm512_set1_epi32(four);
+          // GCC 12 copies the sums if they are added by the intrinsic.
+          asm("vpdpbusd %2, %1, %0" : "+v"(block[i][0]) : "v"(first), "v"(row));
+          asm("vpdpbusd %2, %1, %0" : "+v"(block[i][1]) : "v"(second), "v"(row));
+        }
+      }
+    }
+#pragma GCC unroll 8
+    for (int i = 0; i < rows; ++i) {
+      _mm512_store_si512(sums + 16 * i, block[i][0]);
+      _mm512_store_si512(sums + 256 + 16 * i, block[i][1]);
+    }
+  }
+
+  void multiply(const std::byte* left, const std::byte* right, int steps, std::uint32_t* sums,
+                const Finish& previous, const Prefetch&) const {
+    previous.all_units(0);
+    for (int half = 0; half < 2; ++half) {
+      for (int i = 0; i < lanes; i += rows)
+        add_block(left + half * tile_bytes + 64 * i, right, steps, sums + 512 * half + 16 * i);
+    }
+  }
+};
+
+#if defined(__linux__)
+// Shapes of eight tiles of 16 rows of 64 bytes, as LDTILECFG reads them. They must be a constant: GCC 12
+// tells its optimizer that only the first eight bytes are read, so it might not store the others.
+struct alignas(64) TileShapes {
+  std::uint8_t palette = 1;
+  std::uint8_t reserved[15] = {};
+  std::uint16_t row_bytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
+  std::uint8_t rows[16] = {lanes, lanes, lanes, lanes, lanes, lanes, lanes, lanes};
+};
+constexpr TileShapes tile_shapes;
+static_assert(sizeof tile_shapes == 64);
+
+// TDPBSUD: tiles 0 to 3 hold the sums, 4 and 5 the left panel's halves, 6 and 7 the right one's. The right
+// panel stays in the L1 cache; the left one is read from the L2 cache past it. Units of the pair before are
+// finished between the products.
+struct Amx {
+  Amx() { _tile_loadconfig(&tile_shapes); }
+  ~Amx() { _tile_release(); }
+  Amx(const Amx&) = delete;
+  Amx& operator=(const Amx&) = delete;
+
+  template <bool finishes>
+  static void run(const std::byte* left, const std::byte* right, int steps, std::uint32_t* sums,
+                  const Finish& previous, Prefetch next) {
+    _tile_zero(0);
+    _tile_zero(1);
+    _tile_zero(2);
+    _tile_zero(3);
+    for (int s = 0; s < steps; ++s) {
+      _tile_stream_loadd(4, left, 64);
+      _tile_loadd(6, right, 64);
+      _tile_dpbsud(0, 4, 6);
+      if (finishes) previous.unit(s);
+      _tile_loadd(7, right + tile_bytes, 64);
+      _tile_dpbsud(1, 4, 7);
+      _tile_stream_loadd(5, left + tile_bytes, 64);
+      _tile_dpbsud(2, 5, 6);
+      _mm_prefetch(next.left, _MM_HINT_T1);
+      _mm_prefetch(next.right, _MM_HINT_T1);
+      _mm_prefetch(next.right + 64, _MM_HINT_T1);
+      _tile_dpbsud(3, 5, 7);
+      left += 2 * tile_bytes;
+      right += 2 * tile_bytes;
+      next.left += 64;
+      next.right += 128;
+    }
+    _tile_stored(0, sums, 64);
+    _tile_stored(1, sums + 256, 64);
+    _tile_stored(2, sums + 512, 64);
+    _tile_stored(3, sums + 768, 64);
+  }
+
+  void multiply(const std::byte* left, const std::byte* right, int steps, std::uint32_t* sums,
+                const Finish& previous, const Prefetch& next) const {
+    if (previous.sums == nullptr) {
+      run<false>(left, right, steps, sums, previous, next);
+    } else {
+      run<true>(left, right, steps, sums, previous, next);
+      previous.all_units(steps);
+    }
+  }
+};
+#endif
+
+template <class Unit>
+void multiply(const PanelProducts& task) {
+  const Unit unit;
+  alignas(64) std::uint32_t sums[2][sums_of_panels];
+  const auto steps = static_cast<int>((task.length + panel_step - 1) / panel_step);
+  const std::int64_t pair_bytes = sums_of_panels * (task.reductions == nullptr ? 4 : 1);
+  std::uint64_t seen = 0;  // planes that have a term before the current ones
+  Finish previous;
+  int current = 0;
+  for (int first = 0, last = 0; first < task.term_count; first = last) {
+    while (last < task.term_count && task.terms[last].right == task.terms[first].right) ++last;
+    const std::byte* const right = task.right + task.terms[first].right * task.right_stride;
+    const std::byte* const following =
+        last < task.term_count ? task.right + task.terms[last].right * task.right_stride : task.next_right;
+    for (std::int64_t j = 0; j < task.right_panels; ++j) {
+      const std::byte* const panel = right + j * task.panel_stride;
+      const std::byte* const next_panel = j + 1 < task.right_panels ? panel + task.panel_stride : following;
+      for (std::int64_t i = 0; i < task.left_panels; ++i) {
+        // Every pair prefetches its share of the next right panel, and of the left panels that follow.
+        const Prefetch next{
+            task.next_left + (j * task.left_panels + i) * task.panel_stride / task.right_panels,
+            next_panel + i * task.panel_stride / task.left_panels};
+        for (int t = first; t < last; ++t) {
+          const PanelTerm& term = task.terms[t];
+          unit.multiply(task.left + term.left * task.left_stride + i * task.panel_stride, panel, steps,
+                        sums[current], previous, next);
+          previous = {.sums = sums[current],
+                      .plane = task.planes + term.plane * task.plane_stride +
+                               (i * task.plane_columns + j) * pair_bytes,
+                      .reduction = task.reductions == nullptr ? nullptr : task.reductions + term.plane,
+                      .vector_sums = task.vector_sums == nullptr ? nullptr
+                                                                 : task.vector_sums + i * task.sums_stride +
+                                                                       term.left * panel_vectors,
+                      .is_first = task.is_first && (seen >> term.plane & 1) == 0};
+          current ^= 1;
+        }
+      }
+    }
+    for (int t = first; t < last; ++t) seen |= std::uint64_t{1} << task.terms[t].plane;
+  }
+  previous.all_units(0);
+}
+
+// ---------------------------------------------------------------- recombination
+
+inline __m512d halves(__m512i low_words, __m512i high_words, int half) {
+  const __m512i first = _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+  const __m512i second = _mm512_setr_epi32(8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
+  return _mm512_castsi512_pd(_mm512_permutex2var_epi32(low_words, half == 0 ? first : second, high_words));
+}
+
+inline __m512i widened(__m512i words, int half) {
+  return _mm512_cvtepu32_epi64(half == 0 ? _mm512_castsi512_si256(words)
+                                         : _mm512_extracti64x4_epi64(words, 1));
+}
+
+// A row of 16 elements, and the lanes whose value is certainly the exact result rounded once.
+struct Row {
+  __m512d value[2];
+  __mmask8 certain[2];
+};
+
+// fraction_of_digits() and rounded_product() or rounded_update() of arith/residue/fraction_sums.hpp for the
+// 16 elements of row `row`. `old` has beta times the elements of C.
+inline Row round_row(const __m512i (&sums)[PanelFractions::digits], const PanelResults& task, int row,
+                     int column, bool updates, const __m512d (&old)[2]) {
+  __m512i pair[PanelFractions::digits / 2];
+#pragma GCC unroll 6
+  for (int d = 0; d < PanelFractions::digits / 2; ++d)
+    pair[d] = _mm512_add_epi32(sums[2 * d], _mm512_slli_epi32(sums[2 * d + 1], 8));
+  const double row_offset = task.row_offsets[row];
+  std::uint64_t offset_bits;
+  __builtin_memcpy(&offset_bits, &row_offset, sizeof offset_bits);
+  const auto exponent = static_cast<std::uint32_t>(offset_bits >> 32) & 0xfff00000U;
+  const __m512i x_words = _mm512_add_epi32(pair[4], _mm512_slli_epi32(pair[5], 16));
+  const __m512i y_exponent =
+      _mm512_set1_epi64(static_cast<std::int64_t>(std::uint64_t{exponent - (32U << 20)} << 32));
+  const __m512i l_exponent =
+      _mm512_set1_epi64(static_cast<std::int64_t>(std::uint64_t{exponent - (64U << 20)} << 32));
+  const __m512d offset = _mm512_set1_pd(row_offset);
+  Row result;
+#pragma GCC unroll 2
+  for (int h = 0; h < 2; ++h) {
+    const auto word = [&](int d, __m512i word_exponent) {
+      return _mm512_castsi512_pd(_mm512_add_epi64(_mm512_or_si512(word_exponent, widened(pair[d], h)),
+                                                  _mm512_slli_epi64(widened(pair[d + 1], h), 16)));
+    };
+    const __m512d x = halves(x_words, all32(exponent), h);
+    const __m512d y = word(2, y_exponent);
+    const __m512d l = word(0, l_exponent);
+    const __m512d a = _mm512_sub_pd(x, offset);
+    const __m512d high = _mm512_add_pd(a, y);
+    const __m512d low = _mm512_add_pd(_mm512_sub_pd(y, _mm512_sub_pd(high, a)), l);
+    const __m512d factor = _mm512_loadu_pd(task.column_high + column + 8 * h);
+    const __m512d p = _mm512_mul_pd(high, factor);
+    const __m512d q = _mm512_fmadd_pd(low, factor,
+                                      _mm512_fmadd_pd(high, _mm512_loadu_pd(task.column_low + column + 8 * h),
+                                                      _mm512_fmsub_pd(high, factor, p)));
+    const __m512d deviation = _mm512_loadu_pd(task.column_deviation + column + 8 * h);
+    const __m512d upper = _mm512_fmadd_pd(offset, deviation, q);
+    const __m512d lower = _mm512_fnmadd_pd(offset, deviation, q);
+    __m512d most;
+    __m512d least;
+    if (!updates) {
+      most = _mm512_add_pd(p, upper);
+      least = _mm512_add_pd(p, lower);
+    } else {
+      const __m512d sum = _mm512_add_pd(p, old[h]);
+      const __m512d part = _mm512_sub_pd(sum, p);
+      const __m512d error =
+          _mm512_add_pd(_mm512_sub_pd(p, _mm512_sub_pd(sum, part)), _mm512_sub_pd(old[h], part));
+      most = _mm512_add_pd(sum, _mm512_add_round_pd(error, upper, _MM_FROUND_TO_POS_INF | _MM_FROUND_NO_EXC));
+      least =
+          _mm512_add_pd(sum, _mm512_add_round_pd(error, lower, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC));
+    }
+    result.value[h] = most;
+    if (task.is_double) {
+      result.certain[h] = _mm512_cmp_pd_mask(most, least, _CMP_EQ_OQ);
+    } else {
+      // Rounding to double and then to float is right unless a double is halfway between two floats. Results
+      // below the normal floats are left to the caller.
+      const __m512i half_bits = _mm512_set1_epi64(0x10000000);
+      const __m512i mask = _mm512_set1_epi64(0x1fffffff);
+      const auto is_tie = [&](__m512d v) {
+        return _mm512_cmpeq_epi64_mask(_mm512_and_si512(_mm512_castpd_si512(v), mask), half_bits);
+      };
+      const __mmask8 equal = _mm256_cmp_ps_mask(_mm512_cvtpd_ps(most), _mm512_cvtpd_ps(least), _CMP_EQ_OQ);
+      const __mmask8 normal = _mm512_cmp_pd_mask(_mm512_abs_pd(least), _mm512_set1_pd(0x1p-125), _CMP_GE_OQ);
+      result.certain[h] = static_cast<__mmask8>(equal & normal & ~is_tie(most) & ~is_tie(least));
+    }
+  }
+  return result;
+}
+
+// Elements of a row of C as doubles.
+inline void load_row(const PanelResults& task, std::int64_t row, int column, __mmask16 mask,
+                     __m512d (&old)[2]) {
+  if (task.is_double) {
+    load(static_cast<const double*>(task.c) + row * task.row_stride + column, 1, mask, old[0], old[1]);
+  } else {
+    load(static_cast<const float*>(task.c) + row * task.row_stride + column, 1, mask, old[0], old[1]);
+  }
+}
+
+inline void store_row(const PanelResults& task, std::int64_t row, int column, __mmask16 mask,
+                      const __m512d (&value)[2]) {
+  if (task.is_double) {
+    double* c = static_cast<double*>(task.c) + row * task.row_stride + column;
+    _mm512_mask_storeu_pd(c, static_cast<__mmask8>(mask), value[0]);
+    _mm512_mask_storeu_pd(c + 8, static_cast<__mmask8>(mask >> 8), value[1]);
+  } else {
+    float* c = static_cast<float*>(task.c) + row * task.row_stride + column;
+    _mm256_mask_storeu_ps(c, static_cast<__mmask8>(mask), _mm512_cvtpd_ps(value[0]));
+    _mm256_mask_storeu_ps(c + 8, static_cast<__mmask8>(mask >> 8), _mm512_cvtpd_ps(value[1]));
+  }
+}
+
+// Words of four residues each, less 128, of the elements of a unit: word w of row e. Lanes are columns.
+struct ResidueWords {
+  __m512i word[PanelFractions::max_words][4];
+  __mmask16 zeros[4];  // elements whose residues are all zero
+};
+
+inline void load_words(const PanelResults& task, int unit, ResidueWords& words) {
+  const int residues = task.fractions->residues;
+  const __m512i zero = _mm512_setzero_si512();
+  __m512i any[4] = {zero, zero, zero, zero};
+  for (int t = 0; t < residues; t += 4) {
+    const auto plane = [&](int i) {
+      return t + i < residues ? _mm512_load_si512(task.planes + (t + i) * task.plane_stride + 64 * unit)
+                              : zero;
+    };
+    const __m512i p0 = plane(0);
+    const __m512i p1 = plane(1);
+    const __m512i p2 = plane(2);
+    const __m512i p3 = plane(3);
+    const __m512i low01 = _mm512_unpacklo_epi8(p0, p1);
+    const __m512i low23 = _mm512_unpacklo_epi8(p2, p3);
+    const __m512i high01 = _mm512_unpackhi_epi8(p0, p1);
+    const __m512i high23 = _mm512_unpackhi_epi8(p2, p3);
+    const __m512i rows[4] = {_mm512_unpacklo_epi16(low01, low23), _mm512_unpackhi_epi16(low01, low23),
+                             _mm512_unpacklo_epi16(high01, high23), _mm512_unpackhi_epi16(high01, high23)};
+#pragma GCC unroll 4
+    for (int e = 0; e < 4; ++e) {
+      any[e] = _mm512_or_si512(any[e], rows[e]);
+      words.word[t / 4][e] = _mm512_xor_si512(rows[e], _mm512_set1_epi8(-128));
+    }
+  }
+#pragma GCC unroll 4
+  for (int e = 0; e < 4; ++e) words.zeros[e] = _mm512_cmpeq_epi32_mask(any[e], zero);
+}
+
+// Sums of the digits of two rows, which share the loads of the table.
+inline void add_digits(const PanelFractions& table, const ResidueWords& words, int row,
+                       __m512i (&first)[PanelFractions::digits], __m512i (&second)[PanelFractions::digits]) {
+#pragma GCC unroll 12
+  for (int d = 0; d < PanelFractions::digits; ++d) first[d] = second[d] = all32(table.first[d]);
+  const int count = (table.residues + 3) / 4;
+  for (int w = 0; w < count; ++w) {
+    const __m512i x = words.word[w][row];
+    const __m512i y = words.word[w][row + 1];
+#pragma GCC unroll 12
+    for (int d = 0; d < PanelFractions::digits; ++d) {
+      const __m512i digit = all32(table.digit[d][w]);
+      // GCC 12 copies the sums if they are added by the intrinsic.
+      asm("vpdpbusd %2, %1, %0" : "+v"(first[d]) : "v"(digit), "v"(x));
+      asm("vpdpbusd %2, %1, %0" : "+v"(second[d]) : "v"(digit), "v"(y));
+    }
+  }
+}
+
+// Recombines residues of four rows. Returns false, and writes nothing, if a result is not certain.
+bool recombine_residues(const PanelResults& task, int unit) {
+  const int row = (unit >> 3) * 16 + (unit & 3) * 4;
+  const int column = (unit >> 2 & 1) * 16;
+  const auto columns = static_cast<__mmask16>(task.columns >> column);
+  const bool updates = task.beta != 0;
+  const __m512d beta = _mm512_set1_pd(task.beta);
+  ResidueWords words;
+  load_words(task, unit, words);
+  __m512d values[4][2];
+  for (int e = 0; e < 4; e += 2) {
+    __m512i sums[2][PanelFractions::digits];
+    add_digits(*task.fractions, words, e, sums[0], sums[1]);
+    for (int r = e; r < e + 2; ++r) {
+      if ((task.rows >> (row + r) & 1) == 0) continue;
+      __m512d old[2] = {_mm512_setzero_pd(), _mm512_setzero_pd()};
+      if (updates) {
+        load_row(task, row + r, column, columns, old);
+        old[0] = _mm512_mul_pd(old[0], beta);
+        old[1] = _mm512_mul_pd(old[1], beta);
+      }
+      const Row result = round_row(sums[r - e], task, row + r, column, updates, old);
+      auto certain = static_cast<__mmask16>(result.certain[0] | result.certain[1] << 8);
+      for (int h = 0; h < 2; ++h) {
+        // The sum 0 gives 0, or the old element if that is not 0, too.
+        auto zeros = static_cast<__mmask8>(words.zeros[r] >> 8 * h);
+        if (updates) zeros &= _mm512_cmp_pd_mask(old[h], _mm512_setzero_pd(), _CMP_NEQ_OQ);
+        values[r][h] = _mm512_mask_mov_pd(result.value[h], zeros, old[h]);
+        certain |= static_cast<__mmask16>(zeros << 8 * h);
+      }
+      if ((columns & ~certain) != 0) return false;
+    }
+  }
+  for (int r = 0; r < 4; ++r) {
+    if ((task.rows >> (row + r) & 1) != 0) store_row(task, row + r, column, columns, values[r]);
+  }
+  return true;
+}
+
+// Recombines digits of four rows: the weighted sum of the planes is exact in 64 bits.
+void recombine_digits(const PanelResults& task, int unit) {
+  const int row = (unit >> 3) * 16 + (unit & 3) * 4;
+  const int column = (unit >> 2 & 1) * 16;
+  const auto columns = static_cast<__mmask16>(task.columns >> column);
+  for (int e = 0; e < 4; ++e) {
+    if ((task.rows >> (row + e) & 1) == 0) continue;
+    __m512i sums[2] = {_mm512_setzero_si512(), _mm512_setzero_si512()};
+    for (int g = 0; g < task.plane_count; ++g) {
+      const __m512i plane = _mm512_load_si512(task.planes + g * task.plane_stride + 256 * unit + 64 * e);
+      sums[0] = _mm512_add_epi64(_mm512_slli_epi64(sums[0], 8),
+                                 _mm512_cvtepi32_epi64(_mm512_castsi512_si256(plane)));
+      sums[1] = _mm512_add_epi64(_mm512_slli_epi64(sums[1], 8),
+                                 _mm512_cvtepi32_epi64(_mm512_extracti64x4_epi64(plane, 1)));
+    }
+    __m512d old[2];
+    if (task.beta != 0) load_row(task, row + e, column, columns, old);
+    __m512d results[2];
+    for (int h = 0; h < 2; ++h) {
+      const __m512d unscale = _mm512_mul_pd(_mm512_set1_pd(task.row_units[row + e]),
+                                            _mm512_loadu_pd(task.column_units + column + 8 * h));
+      const __m512d sum = _mm512_mul_pd(_mm512_cvtepi64_pd(sums[h]), _mm512_set1_pd(task.smallest_weight));
+      results[h] = _mm512_mul_pd(_mm512_set1_pd(task.alpha), _mm512_mul_pd(sum, unscale));
+      if (task.beta != 0)
+        results[h] = _mm512_add_pd(results[h], _mm512_mul_pd(_mm512_set1_pd(task.beta), old[h]));
+    }
+    store_row(task, row + e, column, columns, results);
+  }
+}
+
+std::uint32_t recombine(const PanelResults& task) {
+  std::uint32_t open = 0;
+  for (int u = 0; u < units; ++u) {
+    const int row = (u >> 3) * 16 + (u & 3) * 4;
+    if ((task.rows >> row & 15) == 0 || static_cast<__mmask16>(task.columns >> (u >> 2 & 1) * 16) == 0)
+      continue;
+    if (task.fractions == nullptr) {
+      recombine_digits(task, u);
+    } else if (!recombine_residues(task, u)) {
+      open |= 1U << u;
+    }
+  }
+  return open;
+}
+
+}  // namespace
+
+const PanelKernels panels_avx512{.split = split, .multiply = multiply<Vnni>, .recombine = recombine};
+#if defined(__linux__)
+const PanelKernels panels_amx{.split = split, .multiply = multiply<Amx>, .recombine = recombine};
+#endif
+
+}  // namespace kintsugi::core
+
+#endif

@@ -1,0 +1,571 @@
+// Fused products of the engine cpu: from FP32 and FP64 operands to C by int8 slices, which are made panel by
+// panel and multiplied, reduced and recombined before they leave the caches (byte_panels.hpp).
+//
+// Loops, from outside: blocks of right vectors; blocks of left vectors; the panels of both are split, each
+// once; then threads take tiles of the block. A tile goes through all slices, all k and all pairs of panels
+// (PanelKernels::multiply), and is recombined into C. Sizes follow from the caches as in H2SGEMM (Eqs. 8 to
+// 10): a right panel in two thirds of L1, the tile's left panels of one slice in three eighths of L2.
+#include <omp.h>
+
+#if defined(__linux__)
+#include <unistd.h>
+#endif
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "arith/residue/fraction_sums.hpp"
+#include "arith/residue/residue.hpp"
+#include "base/floating_environment.hpp"
+#include "base/memory.hpp"
+#include "base/threads.hpp"
+#include "engines/cpu/byte_panels.hpp"
+#include "engines/cpu/products.hpp"
+#include "recombine/accumulators.hpp"
+#include "recombine/recombine.hpp"
+
+namespace kintsugi::core {
+
+namespace {
+
+constexpr int max_residues = 4 * PanelFractions::max_words;
+constexpr int max_digits = 4;
+using Fractions = FractionTable<max_residues>;
+
+// ---------------------------------------------------------------- constants of residues
+
+int symmetric(std::int64_t x, int modulus) {
+  const auto rest = static_cast<int>((x % modulus + modulus) % modulus);
+  return rest > modulus / 2 ? rest - modulus : rest;
+}
+
+// Weights congruent to factor 256^i, one a byte, and the least possible weighted sum of bytes.
+struct Weights {
+  std::uint64_t packed = 0;
+  std::int64_t least = 0;
+};
+
+// `last_byte`: largest value of the last byte.
+Weights weights_of(int factor, int bytes, int last_byte, int modulus) {
+  Weights weights;
+  std::int64_t power = factor;
+  for (int i = 0; i < bytes; ++i, power = power * 256 % modulus) {
+    const int weight = symmetric(power, modulus);
+    weights.packed |= std::uint64_t{static_cast<std::uint8_t>(weight)} << 8 * i;
+    if (weight < 0) weights.least += std::int64_t{i + 1 < bytes ? 255 : last_byte} * weight;
+  }
+  return weights;
+}
+
+// Returns the least number that is at least `least` and congruent to x.
+std::uint32_t bias_of(std::int64_t least, std::int64_t x, int modulus) {
+  const std::int64_t rest = ((x - least) % modulus + modulus) % modulus;
+  return static_cast<std::uint32_t>(least + rest);
+}
+
+// Constants for integers of `bytes` bytes to which 2^(8 bytes - 1) was added.
+ByteReduction reduction_of(int modulus, int bytes) {
+  ByteReduction reduction{};
+  reduction.modulus = static_cast<std::uint32_t>(modulus);
+  if (modulus == 256) return reduction;
+  std::int64_t offset = 128;
+  for (int i = 1; i < bytes; ++i) offset = offset * 256 % modulus;
+  const Weights first = weights_of(1, bytes, 255, modulus);
+  reduction.low = static_cast<std::uint32_t>(first.packed);
+  reduction.high = static_cast<std::uint32_t>(first.packed >> 32);
+  reduction.first_bias = bias_of(-first.least, -offset, modulus);
+  // The first sum is below 8 * 255 * 127 + 256. With a last byte of at most 3 the last sum is below 2^16 for
+  // every modulus.
+  const Weights last = weights_of(-65536 % modulus, 3, 3, modulus);
+  reduction.last = static_cast<std::uint32_t>(last.packed);
+  reduction.last_bias = bias_of(-last.least, 0, modulus);
+  std::uint32_t inverse = 1;  // Newton's iteration doubles the number of right bits
+  for (int i = 0; i < 4; ++i) inverse *= 2 - reduction.modulus * inverse;
+  reduction.inverse = inverse & 0xffffU;
+  return reduction;
+}
+
+PanelFractions panel_fractions(const Fractions& table) {
+  PanelFractions result{};
+  result.residues = table.count;
+  for (int d = 0; d < fraction_digits; ++d) {
+    result.first[d] = first_digit_sum(d);
+    for (int w = 0; w < PanelFractions::max_words; ++w) {
+      result.digit[d][w] = table.digits[d][w];
+      for (int byte = 0; byte < 4; ++byte) result.first[d] += 128 * (table.digits[d][w] >> 8 * byte & 0xffU);
+    }
+  }
+  return result;
+}
+
+struct ResidueTables {
+  struct Recombination {
+    FractionFactor factor;
+    PanelFractions digits;
+  };
+  std::array<ByteReduction, max_residues> split;  // of operands' integers
+  std::array<ByteReduction, max_residues> sums;
+  std::array<Recombination, max_residues + 1> fractions;  // by the number of residues
+};
+
+ResidueTables make_residue_tables() {
+  ResidueTables tables{};
+  for (std::size_t t = 0; t < max_residues; ++t) {
+    tables.split[t] = reduction_of(moduli[t], 8);
+    tables.sums[t] = reduction_of(moduli[t], 4);
+  }
+  for (int count = 2; count <= max_residues; ++count) {
+    const Fractions table = fraction_table<max_residues>(count);
+    tables.fractions[static_cast<std::size_t>(count)] = {table.factor, panel_fractions(table)};
+  }
+  return tables;
+}
+
+const ResidueTables& residue_tables() {
+  static constinit MadeOnce<ResidueTables> tables(make_residue_tables);
+  return tables.get();
+}
+
+// ---------------------------------------------------------------- sizes
+
+struct Caches {
+  std::int64_t l1 = 32 << 10;
+  std::int64_t l2 = 1 << 20;
+};
+
+Caches find_caches() {
+  Caches caches;
+#if defined(_SC_LEVEL1_DCACHE_SIZE)
+  if (const long l1 = sysconf(_SC_LEVEL1_DCACHE_SIZE); l1 > 0) caches.l1 = l1;
+  if (const long l2 = sysconf(_SC_LEVEL2_CACHE_SIZE); l2 > 0) caches.l2 = l2;
+#endif
+  return caches;
+}
+
+const Caches& caches() {
+  static constinit MadeOnce<Caches> found(find_caches);
+  return found.get();
+}
+
+bool is_by_residues(const FusedProblem& problem) { return problem.split_a.kind == SplitKind::residues; }
+
+// Memory of the panels of a block of both operands, unless the smallest block has more.
+constexpr std::int64_t preferred_panel_bytes = std::int64_t{512} << 20;
+
+struct Sizes {
+  int slices;
+  int planes;
+  std::int64_t depth;       // inner indices of a panel
+  std::int64_t depths;      // panels along k
+  std::int64_t left_block;  // vectors, multiples of panel_vectors
+  std::int64_t right_block;
+  std::int64_t left_tile;
+  std::int64_t right_tile;
+
+  // Panels are ordered by slice, then by depth, then by vectors.
+  std::int64_t panel_bytes() const { return panel_vectors * depth; }
+  std::int64_t depth_stride(std::int64_t block) const { return block * depth; }
+  std::int64_t slice_stride(std::int64_t block) const { return depths * depth_stride(block); }
+  std::size_t panels_bytes(std::int64_t block) const {
+    return static_cast<std::size_t>(slices * slice_stride(block));
+  }
+  // Sums of the vectors of left digits.
+  std::size_t vector_sums_bytes() const {
+    return aligned_size(static_cast<std::size_t>(depths * left_block * slices) * sizeof(std::int32_t));
+  }
+  std::int64_t plane_bytes(bool by_residues) const { return left_tile * right_tile * (by_residues ? 1 : 4); }
+  std::size_t worker_bytes(bool by_residues) const {
+    return static_cast<std::size_t>(std::max(planes * plane_bytes(by_residues), slices * std::int64_t{1024}));
+  }
+};
+
+// `left` and `right`: numbers of vectors.
+Sizes sizes_of(const FusedProblem& problem, std::int64_t left, std::int64_t right, int threads) {
+  const bool by_residues = is_by_residues(problem);
+  Sizes sizes{};
+  sizes.slices = problem.split_a.slices;
+  sizes.planes = problem.schedule.sums();
+  const Caches& cache = caches();
+  sizes.depth = panel_depth;
+  while (sizes.depth > panel_step * 4 && panel_vectors * sizes.depth > cache.l1 * 2 / 3) sizes.depth /= 2;
+  sizes.depths = divide_up(problem.k, sizes.depth);
+  left = round_up(left, panel_vectors);
+  right = round_up(right, panel_vectors);
+  // Left panels that meet one right panel: one slice of residues, all slices of digits.
+  const std::int64_t resident = cache.l2 * 3 / 8 / (sizes.depth * (by_residues ? 1 : sizes.slices));
+  sizes.left_tile = std::min(left, std::clamp<std::int64_t>(resident / 128 * 128, 128, 512));
+  sizes.right_block = std::min<std::int64_t>(right, 2048);
+  const std::int64_t vector_bytes = sizes.slices * sizes.depths * sizes.depth;
+  const std::int64_t left_limit = preferred_panel_bytes / vector_bytes - sizes.right_block;
+  sizes.left_block =
+      std::min(left, std::max<std::int64_t>(left_limit / panel_vectors * panel_vectors, 4 * sizes.left_tile));
+  sizes.right_tile = std::min<std::int64_t>(sizes.right_block, 1024);
+  // Every thread must get some tiles.
+  const auto tiles = [&] {
+    return divide_up(sizes.left_block, sizes.left_tile) * divide_up(sizes.right_block, sizes.right_tile);
+  };
+  while (threads > 1 && tiles() < 2 * threads && std::max(sizes.left_tile, sizes.right_tile) > 128) {
+    std::int64_t& longer = sizes.right_tile >= sizes.left_tile ? sizes.right_tile : sizes.left_tile;
+    longer = round_up(divide_up(longer, 2), panel_vectors);
+  }
+  return sizes;
+}
+
+std::size_t scratch_of(const Sizes& sizes, bool by_residues, int threads) {
+  return aligned_size(sizes.panels_bytes(sizes.left_block)) +
+         aligned_size(sizes.panels_bytes(sizes.right_block)) + sizes.vector_sums_bytes() +
+         static_cast<std::size_t>(std::max(threads, 1)) * aligned_size(sizes.worker_bytes(by_residues));
+}
+
+// Returns the larger of two sizes, since only C tells which operand is the left one.
+std::size_t scratch_bytes(const FusedProblem& problem, int threads) {
+  const bool by_residues = is_by_residues(problem);
+  return std::max(scratch_of(sizes_of(problem, problem.m, problem.n, threads), by_residues, threads),
+                  scratch_of(sizes_of(problem, problem.n, problem.m, threads), by_residues, threads));
+}
+
+// ---------------------------------------------------------------- the product
+
+template <class T>
+class Product {
+ public:
+  explicit Product(const FusedProduct<T>& product)
+      : product_(product), problem_(product.problem), by_residues_(is_by_residues(problem_)),
+        kernels_(*int8_choice().kernels->panels), swaps_(product.c.row_stride == 1),
+        left_(swaps_ ? product.b : product.a), right_(swaps_ ? product.a : product.b),
+        left_ranges_(swaps_ ? product.columns : product.rows),
+        right_ranges_(swaps_ ? product.rows : product.columns),
+        c_(swaps_ ? product.c.transposed() : product.c),
+        sizes_(sizes_of(problem_, swaps_ ? problem_.n : problem_.m, swaps_ ? problem_.m : problem_.n,
+                        product.threads)),
+        tables_(residue_tables()),
+        fractions_(tables_.fractions[by_residues_ ? static_cast<std::size_t>(sizes_.slices) : 0]) {
+    make_terms();
+    left_panels_ = product.scratch;
+    right_panels_ = left_panels_ + aligned_size(sizes_.panels_bytes(sizes_.left_block));
+    std::byte* const sums = right_panels_ + aligned_size(sizes_.panels_bytes(sizes_.right_block));
+    vector_sums_ = reinterpret_cast<std::int32_t*>(sums);
+    workers_ = sums + sizes_.vector_sums_bytes();
+  }
+
+  void run() {
+    const std::int64_t right_tiles = divide_up(sizes_.right_block, sizes_.right_tile);
+    const std::int64_t left_tiles = divide_up(sizes_.left_block, sizes_.left_tile);
+    const std::int64_t panels =
+        std::max(sizes_.left_block, sizes_.right_block) / panel_vectors * sizes_.depths;
+    const int threads = workers_for(std::max(left_tiles * right_tiles, panels), product_.threads);
+#pragma omp parallel num_threads(threads)
+    {
+      const FloatingEnvironment environment;
+      std::byte* const scratch = workers_ + static_cast<std::size_t>(omp_get_thread_num()) *
+                                                aligned_size(sizes_.worker_bytes(by_residues_));
+      for (std::int64_t right = 0; right < right_.rows; right += sizes_.right_block) {
+        const std::int64_t right_count = std::min(sizes_.right_block, right_.rows - right);
+        split_block(right_, right_ranges_, {right, right_count}, right_panels_, sizes_.right_block, false,
+                    scratch);
+        for (std::int64_t left = 0; left < left_.rows; left += sizes_.left_block) {
+          const std::int64_t left_count = std::min(sizes_.left_block, left_.rows - left);
+          if (right == 0 || left_.rows > sizes_.left_block)
+            split_block(left_, left_ranges_, {left, left_count}, left_panels_, sizes_.left_block, true,
+                        scratch);
+          multiply_block({left, left_count}, {right, right_count}, scratch);
+        }
+      }
+    }
+  }
+
+ private:
+  void make_terms() {
+    const Schedule& schedule = problem_.schedule;
+    for (const Term& term : schedule.terms)
+      terms_.push_back(
+          {.left = swaps_ ? term.b : term.a, .right = swaps_ ? term.a : term.b, .plane = term.group});
+    std::stable_sort(terms_.begin(), terms_.end(),
+                     [](const PanelTerm& x, const PanelTerm& y) { return x.right < y.right; });
+  }
+
+  // Splits the vectors of a block into panels. All threads call it, and leave it together.
+  void split_block(const MatrixView<const T>& operand, std::span<const VectorRange> ranges, Interval vectors,
+                   std::byte* panels, std::int64_t block, bool is_left, std::byte* scratch) {
+    const std::int64_t panel_count = divide_up(vectors.count, panel_vectors);
+    const int added = by_residues_ ? 0 : 8 * (sizes_.slices - 1);
+#pragma omp for schedule(dynamic, 1)
+    for (std::int64_t task = 0; task < panel_count * sizes_.depths; ++task) {
+      const std::int64_t panel = task % panel_count;
+      const std::int64_t depth = task / panel_count;
+      const std::int64_t first = vectors.first + panel * panel_vectors;
+      std::array<double, panel_vectors> exponents{};
+      const std::int64_t count = std::min(panel_vectors, vectors.end() - first);
+      for (std::int64_t v = 0; v < count; ++v)
+        exponents[static_cast<std::size_t>(v)] = ranges[static_cast<std::size_t>(first + v)].scale + added;
+      kernels_.split({.elements = &operand(first, depth * sizes_.depth),
+                      .is_double = sizeof(T) == sizeof(double),
+                      .vector_stride = operand.row_stride,
+                      .inner_stride = operand.column_stride,
+                      .vectors = count,
+                      .length = std::min(sizes_.depth, operand.columns - depth * sizes_.depth),
+                      .exponents = exponents.data(),
+                      .reductions = by_residues_ ? tables_.split.data() : nullptr,
+                      .slices = sizes_.slices,
+                      .is_left = is_left,
+                      .panel = panels + depth * sizes_.depth_stride(block) + panel * sizes_.panel_bytes(),
+                      .slice_stride = sizes_.slice_stride(block),
+                      .vector_sums = is_left && !by_residues_ ? vector_sums(depth, panel) : nullptr,
+                      .scratch = scratch});
+    }
+  }
+
+  std::int32_t* vector_sums(std::int64_t depth, std::int64_t panel) const {
+    return vector_sums_ +
+           (depth * (sizes_.left_block / panel_vectors) + panel) * sizes_.slices * panel_vectors;
+  }
+
+  // Multiplies all tiles of a block and recombines them. All threads call it, and leave it together.
+  void multiply_block(Interval left, Interval right, std::byte* scratch) {
+    const std::int64_t left_tiles = divide_up(left.count, sizes_.left_tile);
+    const std::int64_t right_tiles = divide_up(right.count, sizes_.right_tile);
+#pragma omp for schedule(dynamic, 1)
+    for (std::int64_t tile = 0; tile < left_tiles * right_tiles; ++tile) {
+      const std::int64_t first_left = tile % left_tiles * sizes_.left_tile;
+      const std::int64_t first_right = tile / left_tiles * sizes_.right_tile;
+      multiply_tile(left.first, {first_left, std::min(sizes_.left_tile, left.count - first_left)},
+                    right.first, {first_right, std::min(sizes_.right_tile, right.count - first_right)},
+                    scratch);
+    }
+  }
+
+  // `left` and `right` are relative to the block.
+  void multiply_tile(std::int64_t left_block, Interval left, std::int64_t right_block, Interval right,
+                     std::byte* planes) {
+    const std::int64_t left_panels = divide_up(left.count, panel_vectors);
+    const std::int64_t right_panels = divide_up(right.count, panel_vectors);
+    const std::int64_t plane_stride = sizes_.plane_bytes(by_residues_);
+    PanelProducts task{.left = nullptr,
+                       .right = nullptr,
+                       .next_left = nullptr,
+                       .next_right = nullptr,
+                       .left_stride = sizes_.slice_stride(sizes_.left_block),
+                       .right_stride = sizes_.slice_stride(sizes_.right_block),
+                       .panel_stride = sizes_.panel_bytes(),
+                       .left_panels = left_panels,
+                       .right_panels = right_panels,
+                       .length = 0,
+                       .terms = nullptr,
+                       .term_count = 0,
+                       .reductions = by_residues_ ? tables_.sums.data() : nullptr,
+                       .vector_sums = nullptr,
+                       .sums_stride = sizes_.slices * panel_vectors,
+                       .planes = planes,
+                       .plane_stride = plane_stride,
+                       .plane_columns = right_panels,
+                       .is_first = true};
+    const auto left_at = [&](std::int64_t depth) {
+      return left_panels_ + depth * sizes_.depth_stride(sizes_.left_block) + left.first * sizes_.depth;
+    };
+    const auto right_at = [&](std::int64_t depth) {
+      return right_panels_ + depth * sizes_.depth_stride(sizes_.right_block) + right.first * sizes_.depth;
+    };
+    // `next`: terms of the next products if `depth` is the last one; the next depth follows otherwise.
+    const auto multiply = [&](std::int64_t depth, std::span<const PanelTerm> terms, const PanelTerm& next) {
+      const bool is_last = depth + 1 == sizes_.depths;
+      const PanelTerm& follows = is_last ? next : terms.front();
+      const std::int64_t next_depth = is_last ? 0 : depth + 1;
+      task.left = left_at(depth);
+      task.right = right_at(depth);
+      task.next_left = left_at(next_depth) + follows.left * task.left_stride;
+      task.next_right = right_at(next_depth) + follows.right * task.right_stride;
+      task.length = std::min(sizes_.depth, problem_.k - depth * sizes_.depth);
+      task.terms = terms.data();
+      task.term_count = static_cast<int>(terms.size());
+      task.vector_sums = by_residues_ ? nullptr : vector_sums(depth, left.first / panel_vectors);
+      task.is_first = depth == 0;
+      kernels_.multiply(task);
+    };
+    const std::span<const PanelTerm> terms(terms_);
+    if (by_residues_) {  // a plane stays in the cache over all of k
+      for (std::size_t t = 0; t < terms.size(); ++t) {
+        for (std::int64_t depth = 0; depth < sizes_.depths; ++depth)
+          multiply(depth, terms.subspan(t, 1), terms[std::min(t + 1, terms.size() - 1)]);
+      }
+    } else {
+      for (std::int64_t depth = 0; depth < sizes_.depths; ++depth) multiply(depth, terms, terms.front());
+    }
+    for (std::int64_t i = 0; i < left_panels; ++i) {
+      for (std::int64_t j = 0; j < right_panels; ++j)
+        recombine_pair(planes + (i * right_panels + j) * sums_of_panels * (by_residues_ ? 1 : 4),
+                       plane_stride, left_block + left.first + i * panel_vectors,
+                       right_block + right.first + j * panel_vectors);
+    }
+  }
+
+  static constexpr std::size_t lanes = panel_vectors;
+
+  // Bits of vectors that exist and are finite.
+  static std::uint32_t finite_vectors(std::span<const VectorRange> ranges) {
+    std::uint32_t bits = 0;
+    for (std::size_t v = 0; v < ranges.size(); ++v) bits |= ranges[v].finite() ? 1U << v : 0U;
+    return bits;
+  }
+
+  static std::span<const VectorRange> of_panel(std::span<const VectorRange> ranges, std::int64_t first) {
+    const auto begin = static_cast<std::size_t>(first);
+    return ranges.subspan(begin, std::min(lanes, ranges.size() - begin));
+  }
+
+  // True if double arithmetic rounds the results of residues (arith/residue/fraction_sums.hpp).
+  bool may_round(std::span<const VectorRange> rows, std::span<const VectorRange> columns) const {
+    const auto is_ordinary = [](const VectorRange& range) {
+      return std::abs(range.scale) <= max_ordinary_exponent / 2 || !range.finite();
+    };
+    const T alpha = product_.alpha;
+    const T beta = product_.beta;
+    return (alpha == 1 || alpha == -1) && (beta == 0 || beta == 1 || beta == -1) &&
+           std::ranges::all_of(rows, is_ordinary) && std::ranges::all_of(columns, is_ordinary);
+  }
+
+  void recombine_pair(const std::byte* planes, std::int64_t plane_stride, std::int64_t left,
+                      std::int64_t right) {
+    const std::span<const VectorRange> rows = of_panel(left_ranges_, left);
+    const std::span<const VectorRange> columns = of_panel(right_ranges_, right);
+    std::uint32_t open = 0xffff;
+    if (!by_residues_ || may_round(rows, columns)) {
+      alignas(64) std::array<double, lanes> row_units{}, row_offsets{}, column_units{}, high{}, low{},
+          deviation{};
+      for (std::size_t v = 0; v < rows.size(); ++v) {
+        if (!rows[v].finite()) continue;
+        row_units[v] = power_of_two(-rows[v].scale);
+        row_offsets[v] = FractionRow::of_unit(row_units[v]).offset;
+      }
+      const auto alpha = static_cast<double>(product_.alpha);
+      for (std::size_t v = 0; v < columns.size(); ++v) {
+        if (!columns[v].finite()) continue;
+        column_units[v] = power_of_two(-columns[v].scale);
+        const FractionFactor factor = fractions_.factor.times(column_units[v], alpha * column_units[v]);
+        high[v] = factor.high;
+        low[v] = factor.low;
+        deviation[v] = factor.deviation;
+      }
+      const Schedule& schedule = problem_.schedule;
+      open = kernels_.recombine(
+          {.planes = planes,
+           .plane_stride = plane_stride,
+           .plane_count = sizes_.planes,
+           .row_units = row_units.data(),
+           .row_offsets = row_offsets.data(),
+           .column_units = column_units.data(),
+           .column_high = high.data(),
+           .column_low = low.data(),
+           .column_deviation = deviation.data(),
+           .fractions = by_residues_ ? &fractions_.digits : nullptr,
+           .smallest_weight = by_residues_ ? 0 : power_of_two(schedule.sum_exponent(sizes_.planes - 1)),
+           .alpha = alpha,
+           .beta = static_cast<double>(product_.beta),
+           .c = &c_(left, right),
+           .is_double = sizeof(T) == sizeof(double),
+           .row_stride = c_.row_stride,
+           .rows = finite_vectors(rows),
+           .columns = finite_vectors(columns)});
+    }
+    for (int u = 0; open >> u != 0; ++u) {
+      if ((open >> u & 1) != 0) recombine_exactly(planes + 64 * u, plane_stride, u, left, right);
+    }
+  }
+
+  // Recombines a unit of four rows by 16 columns by exact integers.
+  void recombine_exactly(const std::byte* unit, std::int64_t plane_stride, int u, std::int64_t left,
+                         std::int64_t right) const {
+    left += (u >> 3) * 16 + (u & 3) * 4;
+    right += (u >> 2 & 1) * 16;
+    if (left >= left_.rows || right >= right_.rows) return;
+    const std::int64_t rows = std::min<std::int64_t>(4, left_.rows - left);
+    const std::int64_t columns = std::min<std::int64_t>(16, right_.rows - right);
+    std::array<std::uint8_t, 64 * max_residues> residues;
+    Accumulators sums = make_accumulators(SumType::residue, columns, rows, sizes_.slices);
+    sums.data = reinterpret_cast<std::byte*>(residues.data());
+    for (int t = 0; t < sizes_.slices; ++t) {
+      const auto* plane = reinterpret_cast<const std::uint8_t*>(unit + t * plane_stride);
+      for (std::int64_t i = 0; i < rows; ++i) {
+        for (std::int64_t j = 0; j < columns; ++j)
+          sums.group<std::uint8_t>(t)[j + i * columns] = plane[16 * (j / 4) + 4 * i + j % 4];
+      }
+    }
+    recombine_residues(sums, ResidueSystem{sizes_.slices}, of_unit(right_ranges_, right, columns),
+                       of_unit(left_ranges_, left, rows), product_.alpha, product_.beta,
+                       c_.block(left, right, rows, columns).transposed(), 1);
+  }
+
+  static std::span<const VectorRange> of_unit(std::span<const VectorRange> ranges, std::int64_t first,
+                                              std::int64_t count) {
+    return ranges.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count));
+  }
+
+  const FusedProduct<T>& product_;
+  const FusedProblem& problem_;
+  bool by_residues_;
+  const PanelKernels& kernels_;
+  bool swaps_;  // C's columns are contiguous: the left operand is B
+  MatrixView<const T> left_;
+  MatrixView<const T> right_;
+  std::span<const VectorRange> left_ranges_;
+  std::span<const VectorRange> right_ranges_;
+  MatrixView<T> c_;  // left vectors by right vectors
+  Sizes sizes_;
+  std::vector<PanelTerm> terms_;
+  const ResidueTables& tables_;
+  const ResidueTables::Recombination& fractions_;
+  std::byte* left_panels_;
+  std::byte* right_panels_;
+  std::int32_t* vector_sums_;
+  std::byte* workers_;
+};
+
+template <class T>
+void run(const FusedProduct<T>& product) {
+  Product<T>(product).run();
+}
+
+// ---------------------------------------------------------------- what the kernel takes
+
+bool takes_residues(const FusedProblem& problem) {
+  const SplitRule& rule = problem.split_a;
+  constexpr int most_bits = 196;  // of fraction_table(): the product of the moduli is below 2^200
+  return !problem.weighted && rule.complex_basis.empty() && rule.slices <= max_residues &&
+         problem.split_b.slices == rule.slices && residue_bits(rule.slices) <= most_bits &&
+         std::max(rule.integer_bits(), problem.split_b.integer_bits()) <= 62;
+}
+
+// Sums of a plane over all of k must fit 32 bits.
+bool takes_digits(const FusedProblem& problem) {
+  if (!problem.weighted || problem.type != ElementType::f32 || problem.split_a.slices > max_digits ||
+      problem.split_b.slices != problem.split_a.slices)
+    return false;
+  std::array<std::int64_t, max_groups> terms{};
+  for (const Term& term : problem.schedule.terms) ++terms[static_cast<std::size_t>(term.group)];
+  constexpr std::int64_t most_products = 131'071;
+  return *std::ranges::max_element(terms) * problem.k <= most_products;
+}
+
+bool takes(const FusedProblem& problem) {
+  if (int8_choice().kernels->panels == nullptr || problem.format() != FormatId::int8) return false;
+  if (problem.type != ElementType::f32 && problem.type != ElementType::f64) return false;
+  if (problem.split_a.kind != problem.split_b.kind) return false;
+  if (problem.split_a.kind == SplitKind::residues) return takes_residues(problem);
+  return problem.split_a.kind == SplitKind::grid_digits && takes_digits(problem);
+}
+
+constexpr std::array steps{StepKind::split, StepKind::multiply, StepKind::recombine};
+
+}  // namespace
+
+const FusedKernel byte_products{.name = "byte_panels",
+                                .steps = steps,
+                                .takes = takes,
+                                .scratch_bytes = scratch_bytes,
+                                .run_f32 = run<float>,
+                                .run_f64 = run<double>};
+
+}  // namespace kintsugi::core
