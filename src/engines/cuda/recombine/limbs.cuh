@@ -224,10 +224,12 @@ class Residues {
 
   __device__ void write_finite(std::int64_t i, std::int64_t j, int row_scale, const VectorRange* column,
                                const Scalars<T>& scalars, T* element) const {
-    ExactNumber<limbs> exact[parts];
-#pragma unroll 1
-    for (int p = 0; p < parts; ++p) exact[p] = number(i, j, p, row_scale, column);
-    write_general_element(exact, scalars.alpha, scalars.beta, element);
+    const auto part = [&](int p) { return number(i, j, p, row_scale, column); };
+    if constexpr (is_complex<T>) {
+      write_general_element(part(0), part(1), scalars.alpha, scalars.beta, element);
+    } else {
+      write_general_element(part(0), scalars.alpha, scalars.beta, element);
+    }
   }
 
  protected:
@@ -274,27 +276,29 @@ class Residues {
 
   // Writes the block for other scalars. Returns the elements that are not written.
   __device__ Elements write_updates(const TileBlock<T>& block, const Scalars<T>& scalars, bool adds) const {
+    // The sums of both parts of complex elements leave no registers for C, which is read after them.
+    constexpr bool reads_late = is_complex<T>;
     Elements left = 0;
     block.begin(adds);
     for_each_column(block, source_, [&](int e, const std::uint8_t* residues) {
       RowsOfThread<T> elements{};
-      if (adds) elements = block.read(e);
+      if (adds && !reads_late) elements = block.read(e);
       ExactNumber<limbs> exact[rows_each][parts];
-      int exponent[rows_each][parts];
 #pragma unroll
       for (int p = 0; p < parts; ++p) {
         RemainderSum<limbs> sums[rows_each];
         add_up_part<std::uint32_t>(source_, residues, p, sums);
 #pragma unroll
-        for (int r = 0; r < rows_each; ++r) {
-          exact[r][p] = sums[r].number(table_of(source_, p), 0);
-          exponent[r][p] = block.exponent(r, e, p);
-        }
+        for (int r = 0; r < rows_each; ++r) exact[r][p] = sums[r].number(table_of(source_, p), 0);
       }
+      if (adds && reads_late) elements = block.read(e);
       unsigned rows_left = 0;
 #pragma unroll
       for (int r = 0; r < rows_each; ++r) {
-        if (!update_element(exact[r], exponent[r], scalars, elements.rows[r])) rows_left |= 1U << r;
+        int exponent[parts];
+#pragma unroll
+        for (int p = 0; p < parts; ++p) exponent[p] = block.exponent(r, e, p);
+        if (!update_element(exact[r], exponent, scalars, elements.rows[r])) rows_left |= 1U << r;
       }
       block.write(e, elements);
       left |= block.elements_of_column(rows_left, e);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <type_traits>
 
 #include "arith/complex.hpp"
 #include "arith/exact/exact_rounding.hpp"
@@ -183,8 +184,11 @@ class TileBlock {
   }
 
   // A set of the thread's elements: bit rows_each e + r stands for row r of its e-th column.
-  using Elements = std::uint64_t;
-  static constexpr Elements all_elements = ~Elements{0} >> (64 - rows_each * columns_each);
+  // It has 64 bits only where 32 do not suffice, since it occupies registers throughout a kernel's loop.
+  static constexpr int elements_each = rows_each * columns_each;
+  using Elements = std::conditional_t<elements_each <= 32, std::uint32_t, std::uint64_t>;
+  static constexpr Elements all_elements =
+      static_cast<Elements>(~Elements{0} >> (8 * sizeof(Elements) - elements_each));
   __device__ static constexpr Elements elements_of_column(unsigned rows, int e) {
     return Elements{rows} << rows_each * e;
   }
