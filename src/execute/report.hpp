@@ -8,7 +8,7 @@
 #include <optional>
 #include <string>
 
-#include "engines/cuda/copy_times.hpp"
+#include "engines/cuda/transfers.hpp"
 #include "planner/plan.hpp"
 #include "schemes/program.hpp"
 #include "split/slices.hpp"
@@ -39,8 +39,8 @@ struct OffloadSeconds {
   double launches = 0;      // of products
   double result_waits = 0;  // until C was complete, after the last product's launch
   double end = 0;           // reports, and what preparation made
-  CopyTimes uploads{};
-  CopyTimes downloads{};
+  cuda::CopyTimes uploads{};
+  cuda::CopyTimes downloads{};
 
   void add(const OffloadSeconds& other) {
     preparation += other.preparation;

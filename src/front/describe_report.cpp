@@ -63,7 +63,7 @@ Json tiles_json(const Report& report) {
           {"failing_share_b", share(report.tiles_b)}};
 }
 
-Json copy_times_json(const CopyTimes& times) {
+Json copy_times_json(const cuda::CopyTimes& times) {
   return {{"threads", times.threads},
           {"waiting", times.waiting},
           {"copying", times.copying},

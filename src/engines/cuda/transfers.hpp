@@ -15,7 +15,6 @@
 
 #include "base/queue.hpp"
 #include "base/view.hpp"
-#include "engines/cuda/copy_times.hpp"
 #include "engines/cuda/device.hpp"
 
 namespace kintsugi::core::cuda {
@@ -164,6 +163,21 @@ struct CopyGroup {
   std::vector<char> is_copied{};  // for each piece
   std::size_t started = 0;        // pieces that a thread took
   std::size_t finished = 0;
+};
+
+// Seconds that the threads of one direction spent, all of them together.
+struct CopyTimes {
+  int threads = 0;
+  double waiting = 0;   // for the device, which reads or fills pinned memory
+  double copying = 0;   // between pageable and pinned memory
+  double queueing = 0;  // copies of the device
+
+  void add(const CopyTimes& other) {
+    threads += other.threads;
+    waiting += other.waiting;
+    copying += other.copying;
+    queueing += other.queueing;
+  }
 };
 
 // Threads for one direction and one queue of a device.

@@ -185,7 +185,7 @@ Measured measure_offload(const Case& test, const Pattern<double>& pattern) {
   return measured;
 }
 
-void print_copies(const char* name, const CopyTimes& times, std::int64_t bytes) {
+void print_copies(const char* name, const cuda::CopyTimes& times, std::int64_t bytes) {
   const auto each = [&](double seconds) { return 1e3 * seconds / std::max(times.threads, 1); };
   fmt::print(
       "  {}: {:.2f} GB by {} threads, each ms: copying {:.2f} ({:.1f} GB/s), queueing {:.2f}, waiting {:.2f}\n",
