@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <limits>
+#include <random>
 #include <vector>
 
 #include "arith/residue/residue_scale.hpp"
@@ -163,6 +164,46 @@ TEST(NormsOfCorners, DoubleDoubleElementsAreRoundedAwayFromZero) {
   EXPECT_EQ(largest_norm_bits(view, ranges, {}, 1), 2 * norm_digits + 1);
   EXPECT_EQ(away_from_zero({std::numeric_limits<double>::max(), 1}), std::numeric_limits<double>::max());
   EXPECT_EQ(away_from_zero({1, -0x1p-60}), 1);
+}
+
+// Norms of 37 vectors of 130 elements, in each layout, against sums of single elements.
+template <class T>
+void expect_norms_of_single_elements() {
+  constexpr std::int64_t vectors = 37, k = 130, stride = 40;
+  std::mt19937_64 random(7);
+  std::vector<T> x(static_cast<std::size_t>(stride * k * 2));
+  for (T& element : x) {
+    const double uniform = static_cast<double>(random() >> 11) * 0x1p-53 - 0.5;
+    element =
+        static_cast<T>(random() % 9 == 0 ? 0 : uniform * std::exp2(static_cast<int>(random() % 200) - 100));
+  }
+  x[1] = std::numeric_limits<T>::denorm_min();
+  x[4] = std::numeric_limits<T>::infinity();
+  const MatrixView<const T> views[] = {{x.data(), vectors, k, 1, stride},
+                                       {x.data(), vectors, k, k + 1, 1},
+                                       {x.data(), vectors, k, 2, 2 * vectors}};
+  for (const MatrixView<const T>& view : views) {
+    std::vector<VectorRange> ranges(vectors);
+    find_ranges(view, rule_of(15, ScaleRule::norm, k), std::span(ranges), 2);
+    std::vector<VectorNorm> norms(vectors);
+    find_norms(view, ranges, std::span(norms), 2);
+    for (std::int64_t v = 0; v < vectors; ++v) {
+      if (ranges[v].flags != 0) continue;
+      NormSums sums;
+      for (std::int64_t p = 0; p < k; ++p) sums.add(static_cast<double>(view(v, p)), norm_scaling(ranges[v]));
+      const VectorNorm expected = sums.norm(k);
+      EXPECT_EQ(norms[v].elements, expected.elements);
+      EXPECT_EQ(norms[v].bits, expected.bits);
+      EXPECT_EQ(norms[v].mean, expected.mean);
+      EXPECT_EQ(norms[v].mean_exponent, expected.mean_exponent);
+      EXPECT_EQ(norms[v].depth, expected.depth);
+    }
+  }
+}
+
+TEST(VectorNorms, AreSumsOverSingleElementsInEveryLayout) {
+  expect_norms_of_single_elements<float>();
+  expect_norms_of_single_elements<double>();
 }
 
 }  // namespace

@@ -181,6 +181,13 @@ inline void store_slices(Integers& x, const PanelSplit& task, std::byte* tile, s
   }
 }
 
+template <class T>
+constexpr std::int64_t line_elements = 64 / static_cast<std::int64_t>(sizeof(T));
+constexpr std::int64_t quads_ahead = 8;  // of four inner indices, which are prefetched
+
+// Prefetches into the L1 cache. The address may be beyond the operand.
+inline void prefetch(const void* address) { _mm_prefetch(static_cast<const char*>(address), _MM_HINT_T0); }
+
 // Splits 16 vectors over 64 inner indices whose elements are neighbours along the inner dimension, or at any
 // distance.
 template <class T>
@@ -191,6 +198,9 @@ void split_along(const PanelSplit& task, std::int64_t first, std::int64_t begin,
     const T* base = static_cast<const T*>(task.elements) + (exists ? (first + v) * task.vector_stride : 0) +
                     begin * task.inner_stride;
     const __m512d exponent = _mm512_set1_pd(task.exponents[first + v]);
+    if (task.inner_stride == 1) {  // the vector's elements of the next step
+      for (std::int64_t e = 0; e < panel_step; e += line_elements<T>) prefetch(base + panel_step + e);
+    }
     Integers x;
 #pragma GCC unroll 4
     for (int e = 0; e < 4; ++e) {
@@ -211,6 +221,9 @@ void split_across(const PanelSplit& task, std::int64_t first, std::int64_t begin
   const __m512d y_exponents = _mm512_loadu_pd(task.exponents + first + 8);
   const T* base = static_cast<const T*>(task.elements) + first;
   for (std::int64_t q = 0; q < lanes; ++q) {
+    for (std::int64_t p = begin + 4 * (q + quads_ahead); p < begin + 4 * (q + quads_ahead + 1); ++p) {
+      for (std::int64_t v = 0; v < lanes; v += line_elements<T>) prefetch(base + p * task.inner_stride + v);
+    }
     Integers x;
 #pragma GCC unroll 4
     for (int t = 0; t < 4; ++t) {

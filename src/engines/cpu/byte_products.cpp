@@ -233,11 +233,10 @@ std::size_t scratch_bytes(const FusedProblem& problem, int threads) {
 template <class T>
 class Product {
  public:
-  explicit Product(const FusedProduct<T>& product)
+  Product(const FusedProduct<T>& product, const PanelKernels& kernels)
       : product_(product), problem_(product.problem), by_residues_(is_by_residues(problem_)),
-        kernels_(*int8_choice().kernels->panels), swaps_(product.c.row_stride == 1),
-        left_(swaps_ ? product.b : product.a), right_(swaps_ ? product.a : product.b),
-        left_ranges_(swaps_ ? product.columns : product.rows),
+        kernels_(kernels), swaps_(product.c.row_stride == 1), left_(swaps_ ? product.b : product.a),
+        right_(swaps_ ? product.a : product.b), left_ranges_(swaps_ ? product.columns : product.rows),
         right_ranges_(swaps_ ? product.rows : product.columns),
         c_(swaps_ ? product.c.transposed() : product.c),
         sizes_(sizes_of(problem_, swaps_ ? problem_.n : problem_.m, swaps_ ? problem_.m : problem_.n,
@@ -525,7 +524,7 @@ class Product {
 
 template <class T>
 void run(const FusedProduct<T>& product) {
-  Product<T>(product).run();
+  multiply_panels(product, *int8_choice().kernels->panels);
 }
 
 // ---------------------------------------------------------------- what the kernel takes
@@ -560,6 +559,13 @@ bool takes(const FusedProblem& problem) {
 constexpr std::array steps{StepKind::split, StepKind::multiply, StepKind::recombine};
 
 }  // namespace
+
+template <class T>
+void multiply_panels(const FusedProduct<T>& product, const PanelKernels& kernels) {
+  Product<T>(product, kernels).run();
+}
+template void multiply_panels(const FusedProduct<float>&, const PanelKernels&);
+template void multiply_panels(const FusedProduct<double>&, const PanelKernels&);
 
 const FusedKernel byte_products{.name = "byte_panels",
                                 .steps = steps,

@@ -82,7 +82,12 @@ void multiply_fp64_integers(const Multiplication& task);
 
 // ---------------------------------------------------------------- fused products
 
-extern const FusedKernel byte_products;  // byte_products.cpp
+// From FP32 and FP64 operands to C by int8 slices (byte_products.cpp).
+extern const FusedKernel byte_products;
+
+// Computes a product that byte_products takes, by the kernels of one family.
+template <class T>
+void multiply_panels(const FusedProduct<T>& product, const PanelKernels& kernels);
 
 // ---------------------------------------------------------------- native products
 
