@@ -35,15 +35,6 @@ std::atomic<std::size_t*> kept_block = nullptr;
 
 void delete_block(void* pointer) { ::operator delete (pointer, std::align_val_t{workspace_alignment}); }
 
-void release_pages([[maybe_unused]] const HostBlock& block) {
-#ifdef MADV_FREE
-  const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
-  const auto first = reinterpret_cast<std::uintptr_t>(block.pointer) / page * page + page;
-  const auto last = (reinterpret_cast<std::uintptr_t>(block.pointer) + block.bytes) / page * page;
-  ::madvise(reinterpret_cast<void*>(first), last - first, MADV_FREE);  // failure changes nothing
-#endif
-}
-
 }  // namespace
 
 HostBlock allocate_block(std::size_t bytes) {
@@ -61,7 +52,6 @@ HostBlock allocate_block(std::size_t bytes) {
 void free_block(const HostBlock& block) {
   if (block.pointer == nullptr) return;
   if (block.bytes < least_kept_bytes || block.bytes > most_kept_bytes) return delete_block(block.pointer);
-  release_pages(block);
   auto* const kept = static_cast<std::size_t*>(block.pointer);
   *kept = block.bytes;
   if (std::size_t* const before = kept_block.exchange(kept)) delete_block(before);

@@ -44,8 +44,8 @@ struct Allocator {
 void prefer_huge_pages(void* memory, std::size_t bytes);
 
 // Large blocks of the library's own allocation. The last one that was freed is kept for the next call: new
-// pages must be cleared by the system, which would take a quarter of a product with m = n = k = 1024. The
-// system may take the pages of a kept block at any time (MADV_FREE).
+// pages must be cleared by the system, which would take a quarter of a product with m = n = k = 1024.
+// kintsugi_release_caches() frees it. (MADV_FREE for kept blocks made sandboxes clear the pages again.)
 struct HostBlock {
   void* pointer = nullptr;
   std::size_t bytes = 0;  // at least those asked for

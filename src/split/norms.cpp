@@ -192,6 +192,7 @@ template <class T>
     second[v / vector_lanes][v % vector_lanes] = factors[v].second;
   }
   for (std::int64_t p = 0; p < length; ++p) {
+    prefetch_row(block + (p + rows_ahead) * step);
 #pragma GCC unroll 2
     for (int g = 0; g < groups; ++g) {
       Doubles x;
@@ -220,37 +221,35 @@ INSTANTIATE(double)
 
 template <class T>
 void find_norms(const MatrixView<const T>& operand, std::span<const VectorRange> ranges,
-                std::span<VectorNorm> norms, int threads) {
-  for_each_vector_block(operand.rows, threads, [&](std::int64_t first, std::int64_t last) {
-    std::array<TwoFactors, vectors_per_block> factors{};
-    std::array<NormSums, vectors_per_block> sums{};
-    for (std::int64_t v = first; v < last; ++v) factors[v - first] = norm_scaling(ranges[v]);
-    for (std::int64_t begin = 0; begin < operand.columns; begin += most_added) {
-      const std::int64_t length = std::min(most_added, operand.columns - begin);
-      if (operand.row_stride == 1 && last - first == vectors_per_block) {
-        add_whole_block(&operand(first, begin), operand.column_stride, length, factors.data(), sums.data());
-        continue;
-      }
-      for (std::int64_t v = first; v < last; ++v) {
-        NormSums& of_vector = sums[v - first];
-        if (operand.column_stride == 1) {
-          add_contiguous(&operand(v, begin), length, factors[v - first], of_vector);
-        } else {
-          for (std::int64_t p = begin; p < begin + length; ++p)
-            of_vector.add(static_cast<double>(operand(v, p)), factors[v - first]);
-        }
-      }
+                std::span<VectorNorm> norms, std::int64_t first, std::int64_t last) {
+  std::array<TwoFactors, vectors_per_block> factors{};
+  std::array<NormSums, vectors_per_block> sums{};
+  for (std::int64_t v = first; v < last; ++v) factors[v - first] = norm_scaling(ranges[v]);
+  for (std::int64_t begin = 0; begin < operand.columns; begin += most_added) {
+    const std::int64_t length = std::min(most_added, operand.columns - begin);
+    if (operand.row_stride == 1 && last - first == vectors_per_block) {
+      add_whole_block(&operand(first, begin), operand.column_stride, length, factors.data(), sums.data());
+      continue;
     }
     for (std::int64_t v = first; v < last; ++v) {
-      if (ranges[v].flags == 0) norms[v] = sums[v - first].norm(operand.columns);
+      NormSums& of_vector = sums[v - first];
+      if (operand.column_stride == 1) {
+        add_contiguous(&operand(v, begin), length, factors[v - first], of_vector);
+      } else {
+        for (std::int64_t p = begin; p < begin + length; ++p)
+          of_vector.add(static_cast<double>(operand(v, p)), factors[v - first]);
+      }
     }
-  });
+  }
+  for (std::int64_t v = first; v < last; ++v) {
+    if (ranges[v].flags == 0) norms[v] = sums[v - first].norm(operand.columns);
+  }
 }
 
 template void find_norms(const MatrixView<const float>&, std::span<const VectorRange>, std::span<VectorNorm>,
-                         int);
+                         std::int64_t, std::int64_t);
 template void find_norms(const MatrixView<const double>&, std::span<const VectorRange>, std::span<VectorNorm>,
-                         int);
+                         std::int64_t, std::int64_t);
 
 // ---------------------------------------------------------------- rounding-error bounds
 

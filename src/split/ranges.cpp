@@ -13,6 +13,7 @@
 #include "base/vectorised.hpp"
 #include "base/view.hpp"
 #include "formats/double_double.hpp"
+#include "split/norms.hpp"
 #include "split/vector_blocks.hpp"
 
 namespace kintsugi::core {
@@ -66,6 +67,7 @@ template <class T>
                                                  std::int64_t length, Magnitudes<T>& magnitudes) {
   Magnitudes<T> found = magnitudes;
   for (std::int64_t p = 0; p < length; ++p) {
+    prefetch_row(elements + (p + rows_ahead) * step);
     for (std::int64_t v = 0; v < count; ++v) {
       const MagnitudeBits<T> magnitude = magnitude_of(elements[p * step + v]);
       found.largest[v] = std::max(found.largest[v], magnitude);
@@ -161,11 +163,14 @@ void find_block_ranges(const View& operand, std::span<const double> inner_factor
 
 template <class View>
 void find_ranges(const View& operand, const SplitRule& rule, std::span<VectorRange> ranges, int threads,
-                 std::span<const double> inner_factors) {
+                 std::span<const double> inner_factors, std::span<VectorNorm> norms) {
   for_each_vector_block(operand.rows, threads, [&](std::int64_t first, std::int64_t last) {
     std::fill(ranges.begin() + first, ranges.begin() + last, VectorRange{});
     find_block_ranges(operand, inner_factors, first, last, ranges);
     set_scales(ranges.subspan(first, last - first), rule);
+    if constexpr (has_reals<View>) {
+      if (!norms.empty()) find_norms(operand, ranges, norms, first, last);
+    }
   });
 }
 
@@ -187,7 +192,7 @@ void set_scales(std::span<VectorRange> ranges, const SplitRule& rule) {
 
 #define INSTANTIATE(View)                                                               \
   template void find_ranges(const View&, const SplitRule&, std::span<VectorRange>, int, \
-                            std::span<const double>);
+                            std::span<const double>, std::span<VectorNorm>);
 KINTSUGI_FOR_ALL_VIEWS(INSTANTIATE)
 #undef INSTANTIATE
 

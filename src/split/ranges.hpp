@@ -6,15 +6,18 @@
 #include <span>
 
 #include "arith/range.hpp"
+#include "arith/residue/norm_proof.hpp"
 #include "base/embedding.hpp"
 
 namespace kintsugi::core {
 
 // Fills ranges[v] for every row v of `operand` (vectors x k: op(A), or op(B) transposed), with scales by
 // `rule`. View: OperandView of any element type. `inner_factors`: factors of the inner indices; empty: none.
+// `norms`: for real elements without such factors, the vectors' norms, found while their elements are in the
+// caches (split/norms.hpp); empty: they are not found.
 template <class View>
 void find_ranges(const View& operand, const SplitRule& rule, std::span<VectorRange> ranges, int threads,
-                 std::span<const double> inner_factors = {});
+                 std::span<const double> inner_factors = {}, std::span<VectorNorm> norms = {});
 
 // Sets the scales of the vectors by the exponents in `ranges`. Vectors that share tiles get the same scale.
 // The first vector must begin a tile.

@@ -17,6 +17,15 @@ namespace kintsugi::core {
 // floats) are read.
 inline constexpr std::int64_t vectors_per_block = 16;
 
+// Prefetches the elements of a block of interleaved vectors, `rows_ahead` inner indices before they are read:
+// their lines are too far apart for a CPU to do so by itself. The address may be beyond the operand.
+inline constexpr std::int64_t rows_ahead = 16;
+template <class T>
+[[gnu::always_inline]] inline void prefetch_row(const T* row) {
+  constexpr std::int64_t line = 64 / static_cast<std::int64_t>(sizeof(T));
+  for (std::int64_t v = 0; v < vectors_per_block; v += line) __builtin_prefetch(row + v);
+}
+
 // Calls visit(first, last) for each block of `vectors` vectors first ... last - 1, in parallel.
 template <class Visit>
 void for_each_vector_block(std::int64_t vectors, int threads, const Visit& visit) {

@@ -184,9 +184,8 @@ void expect_norms_of_single_elements() {
                                        {x.data(), vectors, k, 2, 2 * vectors}};
   for (const MatrixView<const T>& view : views) {
     std::vector<VectorRange> ranges(vectors);
-    find_ranges(view, rule_of(15, ScaleRule::norm, k), std::span(ranges), 2);
     std::vector<VectorNorm> norms(vectors);
-    find_norms(view, ranges, std::span(norms), 2);
+    find_ranges(view, rule_of(15, ScaleRule::norm, k), std::span(ranges), 2, {}, std::span(norms));
     for (std::int64_t v = 0; v < vectors; ++v) {
       if (ranges[v].flags != 0) continue;
       NormSums sums;

@@ -56,6 +56,7 @@ struct PanelSplit {
   const ByteReduction* reductions;
   int slices;
   bool is_left;
+  bool streams;               // panels are written past the caches
   std::byte* panel;           // of slice 0
   std::int64_t slice_stride;  // bytes from slice to slice
   std::int32_t* vector_sums;  // digits of the left operand: sums over each vector, [slice][panel_vectors]

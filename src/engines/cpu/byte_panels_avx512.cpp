@@ -57,8 +57,16 @@ inline __m512i pack_bytes(__m512i x0, __m512i x1, __m512i x2, __m512i x3) {
 
 // ---------------------------------------------------------------- split
 
+inline void store(std::byte* target, __m512i x, bool streams) {
+  if (streams) {
+    _mm512_stream_si512(reinterpret_cast<__m512i*>(target), x);
+  } else {
+    _mm512_store_si512(target, x);
+  }
+}
+
 // Transposes 16 x 16 numbers of 32 bits.
-void transpose(const std::byte* source, std::byte* target) {
+void transpose(const std::byte* source, std::byte* target, bool streams) {
   __m512i rows[16];
 #pragma GCC unroll 16
   for (int i = 0; i < 16; ++i) rows[i] = _mm512_load_si512(source + 64 * i);
@@ -79,10 +87,10 @@ void transpose(const std::byte* source, std::byte* target) {
     const __m512i t1 = _mm512_shuffle_i32x4(rows[g], rows[g + 4], 0xee);
     const __m512i t2 = _mm512_shuffle_i32x4(rows[g + 8], rows[g + 12], 0x44);
     const __m512i t3 = _mm512_shuffle_i32x4(rows[g + 8], rows[g + 12], 0xee);
-    _mm512_store_si512(target + 64 * g, _mm512_shuffle_i32x4(t0, t2, 0x88));
-    _mm512_store_si512(target + 64 * (g + 4), _mm512_shuffle_i32x4(t0, t2, 0xdd));
-    _mm512_store_si512(target + 64 * (g + 8), _mm512_shuffle_i32x4(t1, t3, 0x88));
-    _mm512_store_si512(target + 64 * (g + 12), _mm512_shuffle_i32x4(t1, t3, 0xdd));
+    store(target + 64 * g, _mm512_shuffle_i32x4(t0, t2, 0x88), streams);
+    store(target + 64 * (g + 4), _mm512_shuffle_i32x4(t0, t2, 0xdd), streams);
+    store(target + 64 * (g + 8), _mm512_shuffle_i32x4(t1, t3, 0x88), streams);
+    store(target + 64 * (g + 12), _mm512_shuffle_i32x4(t1, t3, 0xdd), streams);
   }
 }
 
@@ -160,7 +168,8 @@ inline __m512i bytes_of_slice(const Integers& x, const PanelSplit& task, int s) 
 
 // Writes the bytes of 64 integers to row `row` of a tile of every slice.
 template <bool is_quad>
-inline void store_slices(Integers& x, const PanelSplit& task, std::byte* tile, std::int64_t slice_stride) {
+inline void store_slices(Integers& x, const PanelSplit& task, std::byte* tile, std::int64_t slice_stride,
+                         bool streams) {
   if (task.reductions == nullptr) {
     for (__m512i& low : x.low) low = _mm512_add_epi32(low, all32(0x80808080U));
   }
@@ -177,7 +186,7 @@ inline void store_slices(Integers& x, const PanelSplit& task, std::byte* tile, s
       }
     }
     if (is_quad) bytes = _mm512_shuffle_epi8(bytes, four);
-    _mm512_store_si512(tile + s * slice_stride, bytes);
+    store(tile + s * slice_stride, bytes, streams);
   }
 }
 
@@ -192,7 +201,7 @@ inline void prefetch(const void* address) { _mm_prefetch(static_cast<const char*
 // distance.
 template <class T>
 void split_along(const PanelSplit& task, std::int64_t first, std::int64_t begin, std::byte* tile,
-                 std::int64_t slice_stride) {
+                 std::int64_t slice_stride, bool streams) {
   for (std::int64_t v = 0; v < lanes; ++v) {
     const bool exists = first + v < task.vectors;
     const T* base = static_cast<const T*>(task.elements) + (exists ? (first + v) * task.vector_stride : 0) +
@@ -208,14 +217,14 @@ void split_along(const PanelSplit& task, std::int64_t first, std::int64_t begin,
       load_integers(base + lanes * e * task.inner_stride, task.inner_stride, mask, exponent, exponent,
                     x.low[e], x.high[e]);
     }
-    store_slices<false>(x, task, tile + 64 * v, slice_stride);
+    store_slices<false>(x, task, tile + 64 * v, slice_stride, streams);
   }
 }
 
 // The same for elements that are neighbours across vectors.
 template <class T>
 void split_across(const PanelSplit& task, std::int64_t first, std::int64_t begin, std::byte* tile,
-                  std::int64_t slice_stride) {
+                  std::int64_t slice_stride, bool streams) {
   const __mmask16 vectors = first_lanes(task.vectors - first);
   const __m512d x_exponents = _mm512_loadu_pd(task.exponents + first);
   const __m512d y_exponents = _mm512_loadu_pd(task.exponents + first + 8);
@@ -232,7 +241,7 @@ void split_across(const PanelSplit& task, std::int64_t first, std::int64_t begin
       load_integers(base + (exists ? p : 0) * task.inner_stride, 1, exists ? vectors : __mmask16(0),
                     x_exponents, y_exponents, x.low[t], x.high[t]);
     }
-    store_slices<true>(x, task, tile + 64 * (4 * (q & 3) + (q >> 2)), slice_stride);
+    store_slices<true>(x, task, tile + 64 * (4 * (q & 3) + (q >> 2)), slice_stride, streams);
   }
 }
 
@@ -246,14 +255,16 @@ void split_panel(const PanelSplit& task) {
       std::byte* const target = is_direct ? tile : task.scratch;
       const std::int64_t stride = is_direct ? task.slice_stride : tile_bytes;
       if (is_across) {
-        split_across<T>(task, first, begin, target, stride);
+        split_across<T>(task, first, begin, target, stride, is_direct && task.streams);
       } else {
-        split_along<T>(task, first, begin, target, stride);
+        split_along<T>(task, first, begin, target, stride, is_direct && task.streams);
       }
       if (is_direct) continue;
-      for (int s = 0; s < task.slices; ++s) transpose(target + s * stride, tile + s * task.slice_stride);
+      for (int s = 0; s < task.slices; ++s)
+        transpose(target + s * stride, tile + s * task.slice_stride, task.streams);
     }
   }
+  if (task.streams) _mm_sfence();
   if (task.vector_sums == nullptr) return;
   const __m512i ones = _mm512_set1_epi8(1);
   for (int s = 0; s < task.slices; ++s) {
@@ -513,8 +524,9 @@ struct Row {
 
 // fraction_of_digits() and rounded_product() or rounded_update() of arith/residue/fraction_sums.hpp for the
 // 16 elements of row `row`. `old` has beta times the elements of C.
-inline Row round_row(const __m512i (&sums)[PanelFractions::digits], const PanelResults& task, int row,
-                     int column, bool updates, const __m512d (&old)[2]) {
+inline __attribute__((always_inline)) Row round_row(const __m512i (&sums)[PanelFractions::digits],
+                                                    const PanelResults& task, int row, int column,
+                                                    bool updates, const __m512d (&old)[2]) {
   __m512i pair[PanelFractions::digits / 2];
 #pragma GCC unroll 6
   for (int d = 0; d < PanelFractions::digits / 2; ++d)
@@ -606,6 +618,8 @@ inline void store_row(const PanelResults& task, std::int64_t row, int column, __
   }
 }
 
+constexpr int units_ahead = 4;  // whose residues are prefetched
+
 // Words of four residues each, less 128, of the elements of a unit: word w of row e. Lanes are columns.
 struct ResidueWords {
   __m512i word[PanelFractions::max_words][4];
@@ -618,8 +632,10 @@ inline void load_words(const PanelResults& task, int unit, ResidueWords& words) 
   __m512i any[4] = {zero, zero, zero, zero};
   for (int t = 0; t < residues; t += 4) {
     const auto plane = [&](int i) {
-      return t + i < residues ? _mm512_load_si512(task.planes + (t + i) * task.plane_stride + 64 * unit)
-                              : zero;
+      if (t + i >= residues) return zero;
+      const std::byte* const source = task.planes + (t + i) * task.plane_stride + 64 * unit;
+      _mm_prefetch(source + 64 * units_ahead, _MM_HINT_T0);
+      return _mm512_load_si512(source);
     };
     const __m512i p0 = plane(0);
     const __m512i p1 = plane(1);
@@ -641,60 +657,72 @@ inline void load_words(const PanelResults& task, int unit, ResidueWords& words) 
   for (int e = 0; e < 4; ++e) words.zeros[e] = _mm512_cmpeq_epi32_mask(any[e], zero);
 }
 
-// Sums of the digits of two rows, which share the loads of the table.
-inline void add_digits(const PanelFractions& table, const ResidueWords& words, int row,
-                       __m512i (&first)[PanelFractions::digits], __m512i (&second)[PanelFractions::digits]) {
+// Sums of the digits of a row.
+inline __attribute__((always_inline)) void add_digits(const PanelFractions& table, const ResidueWords& words,
+                                                      int row, __m512i (&sums)[PanelFractions::digits]) {
 #pragma GCC unroll 12
-  for (int d = 0; d < PanelFractions::digits; ++d) first[d] = second[d] = all32(table.first[d]);
+  for (int d = 0; d < PanelFractions::digits; ++d) sums[d] = all32(table.first[d]);
   const int count = (table.residues + 3) / 4;
   for (int w = 0; w < count; ++w) {
     const __m512i x = words.word[w][row];
-    const __m512i y = words.word[w][row + 1];
 #pragma GCC unroll 12
     for (int d = 0; d < PanelFractions::digits; ++d) {
-      const __m512i digit = all32(table.digit[d][w]);
       // GCC 12 copies the sums if they are added by the intrinsic.
-      asm("vpdpbusd %2, %1, %0" : "+v"(first[d]) : "v"(digit), "v"(x));
-      asm("vpdpbusd %2, %1, %0" : "+v"(second[d]) : "v"(digit), "v"(y));
+      asm("vpdpbusd %2, %1, %0" : "+v"(sums[d]) : "v"(all32(table.digit[d][w])), "v"(x));
     }
   }
 }
 
-// Recombines residues of four rows. Returns false, and writes nothing, if a result is not certain.
-bool recombine_residues(const PanelResults& task, int unit) {
-  const int row = (unit >> 3) * 16 + (unit & 3) * 4;
-  const int column = (unit >> 2 & 1) * 16;
-  const auto columns = static_cast<__mmask16>(task.columns >> column);
+// A unit: four rows by 16 columns of a pair of panels.
+struct Unit {
+  int row;
+  int column;
+  __mmask16 columns;  // those that are written
+
+  Unit(const PanelResults& task, int unit)
+      : row((unit >> 3) * 16 + (unit & 3) * 4), column((unit >> 2 & 1) * 16),
+        columns(static_cast<__mmask16>(task.columns >> column)) {}
+};
+
+// Rounds row `e` of a unit into `values`. Returns false if a result that is written is not certain.
+inline __attribute__((always_inline)) bool finish_row(const __m512i (&sums)[PanelFractions::digits],
+                                                      const PanelResults& task, const Unit& unit, int e,
+                                                      __mmask16 zero_sums, __m512d (&values)[2]) {
+  if ((task.rows >> (unit.row + e) & 1) == 0) return true;
   const bool updates = task.beta != 0;
-  const __m512d beta = _mm512_set1_pd(task.beta);
-  ResidueWords words;
-  load_words(task, unit, words);
-  __m512d values[4][2];
-  for (int e = 0; e < 4; e += 2) {
-    __m512i sums[2][PanelFractions::digits];
-    add_digits(*task.fractions, words, e, sums[0], sums[1]);
-    for (int r = e; r < e + 2; ++r) {
-      if ((task.rows >> (row + r) & 1) == 0) continue;
-      __m512d old[2] = {_mm512_setzero_pd(), _mm512_setzero_pd()};
-      if (updates) {
-        load_row(task, row + r, column, columns, old);
-        old[0] = _mm512_mul_pd(old[0], beta);
-        old[1] = _mm512_mul_pd(old[1], beta);
-      }
-      const Row result = round_row(sums[r - e], task, row + r, column, updates, old);
-      auto certain = static_cast<__mmask16>(result.certain[0] | result.certain[1] << 8);
-      for (int h = 0; h < 2; ++h) {
-        // The sum 0 gives 0, or the old element if that is not 0, too.
-        auto zeros = static_cast<__mmask8>(words.zeros[r] >> 8 * h);
-        if (updates) zeros &= _mm512_cmp_pd_mask(old[h], _mm512_setzero_pd(), _CMP_NEQ_OQ);
-        values[r][h] = _mm512_mask_mov_pd(result.value[h], zeros, old[h]);
-        certain |= static_cast<__mmask16>(zeros << 8 * h);
-      }
-      if ((columns & ~certain) != 0) return false;
-    }
+  __m512d old[2] = {_mm512_setzero_pd(), _mm512_setzero_pd()};
+  if (updates) {
+    load_row(task, unit.row + e, unit.column, unit.columns, old);
+    old[0] = _mm512_mul_pd(old[0], _mm512_set1_pd(task.beta));
+    old[1] = _mm512_mul_pd(old[1], _mm512_set1_pd(task.beta));
   }
-  for (int r = 0; r < 4; ++r) {
-    if ((task.rows >> (row + r) & 1) != 0) store_row(task, row + r, column, columns, values[r]);
+  const Row result = round_row(sums, task, unit.row + e, unit.column, updates, old);
+  auto certain = static_cast<__mmask16>(result.certain[0] | result.certain[1] << 8);
+#pragma GCC unroll 2
+  for (int h = 0; h < 2; ++h) {
+    // The sum 0 gives 0, or the old element if that is not 0, too.
+    auto zeros = static_cast<__mmask8>(zero_sums >> 8 * h);
+    if (updates) zeros &= _mm512_cmp_pd_mask(old[h], _mm512_setzero_pd(), _CMP_NEQ_OQ);
+    values[h] = _mm512_mask_mov_pd(result.value[h], zeros, old[h]);
+    certain |= static_cast<__mmask16>(zeros << 8 * h);
+  }
+  return (unit.columns & ~certain) == 0;
+}
+
+// Recombines residues of four rows. Returns false, and writes nothing, if a result is not certain.
+bool recombine_residues(const PanelResults& task, int number) {
+  const Unit unit(task, number);
+  ResidueWords words;
+  load_words(task, number, words);
+  __m512d values[4][2];
+  for (int e = 0; e < 4; ++e) {
+    __m512i sums[PanelFractions::digits];
+    add_digits(*task.fractions, words, e, sums);
+    if (!finish_row(sums, task, unit, e, words.zeros[e], values[e])) return false;
+  }
+  for (int e = 0; e < 4; ++e) {
+    if ((task.rows >> (unit.row + e) & 1) != 0)
+      store_row(task, unit.row + e, unit.column, unit.columns, values[e]);
   }
   return true;
 }

@@ -153,6 +153,8 @@ const Caches& caches() {
 
 bool is_by_residues(const FusedProblem& problem) { return problem.split_a.kind == SplitKind::residues; }
 
+// Panels of a block of one operand that a cache may hold.
+constexpr std::size_t most_cached_bytes = std::size_t{32} << 20;
 // Memory of the panels of a block of both operands, unless the smallest block has more.
 constexpr std::int64_t preferred_panel_bytes = std::int64_t{512} << 20;
 
@@ -169,7 +171,10 @@ struct Sizes {
   // Panels are ordered by slice, then by depth, then by vectors.
   std::int64_t panel_bytes() const { return panel_vectors * depth; }
   std::int64_t depth_stride(std::int64_t block) const { return block * depth; }
-  std::int64_t slice_stride(std::int64_t block) const { return depths * depth_stride(block); }
+  // Slices are a few cache lines apart from a multiple of a page, so that those of one element are in different
+  // sets of the caches.
+  static constexpr std::int64_t set_padding = 5 * 64;
+  std::int64_t slice_stride(std::int64_t block) const { return depths * depth_stride(block) + set_padding; }
   std::size_t panels_bytes(std::int64_t block) const {
     return static_cast<std::size_t>(slices * slice_stride(block));
   }
@@ -177,7 +182,9 @@ struct Sizes {
   std::size_t vector_sums_bytes() const {
     return aligned_size(static_cast<std::size_t>(depths * left_block * slices) * sizeof(std::int32_t));
   }
-  std::int64_t plane_bytes(bool by_residues) const { return left_tile * right_tile * (by_residues ? 1 : 4); }
+  std::int64_t plane_bytes(bool by_residues) const {
+    return left_tile * right_tile * (by_residues ? 1 : 4) + set_padding;
+  }
   std::size_t worker_bytes(bool by_residues) const {
     return static_cast<std::size_t>(std::max(planes * plane_bytes(by_residues), slices * std::int64_t{1024}));
   }
@@ -198,7 +205,7 @@ Sizes sizes_of(const FusedProblem& problem, std::int64_t left, std::int64_t righ
   // Left panels that meet one right panel: one slice of residues, all slices of digits.
   const std::int64_t resident = cache.l2 * 3 / 8 / (sizes.depth * (by_residues ? 1 : sizes.slices));
   sizes.left_tile = std::min(left, std::clamp<std::int64_t>(resident / 128 * 128, 128, 512));
-  sizes.right_block = std::min<std::int64_t>(right, 2048);
+  sizes.right_block = std::min<std::int64_t>(right, threads > 1 ? 4096 : 2048);
   const std::int64_t vector_bytes = sizes.slices * sizes.depths * sizes.depth;
   const std::int64_t left_limit = preferred_panel_bytes / vector_bytes - sizes.right_block;
   sizes.left_block =
@@ -208,9 +215,15 @@ Sizes sizes_of(const FusedProblem& problem, std::int64_t left, std::int64_t righ
   const auto tiles = [&] {
     return divide_up(sizes.left_block, sizes.left_tile) * divide_up(sizes.right_block, sizes.right_tile);
   };
-  while (threads > 1 && tiles() < 2 * threads && std::max(sizes.left_tile, sizes.right_tile) > 128) {
-    std::int64_t& longer = sizes.right_tile >= sizes.left_tile ? sizes.right_tile : sizes.left_tile;
-    longer = round_up(divide_up(longer, 2), panel_vectors);
+  const auto divide = [&](std::int64_t least_tiles, std::int64_t least_edge) {
+    while (tiles() < least_tiles && std::max(sizes.left_tile, sizes.right_tile) > least_edge) {
+      std::int64_t& longer = sizes.right_tile >= sizes.left_tile ? sizes.right_tile : sizes.left_tile;
+      longer = round_up(divide_up(longer, 2), panel_vectors);
+    }
+  };
+  if (threads > 1) {
+    divide(8 * threads, 256);  // cores may differ in speed by a factor of three
+    divide(threads, 64);
   }
   return sizes;
 }
@@ -292,6 +305,8 @@ class Product {
                    std::byte* panels, std::int64_t block, bool is_left, std::byte* scratch) {
     const std::int64_t panel_count = divide_up(vectors.count, panel_vectors);
     const int added = by_residues_ ? 0 : 8 * (sizes_.slices - 1);
+    // Panels that no cache holds until they are read need not be read before they are written.
+    const bool streams = sizes_.panels_bytes(block) > most_cached_bytes;
 #pragma omp for schedule(dynamic, 1)
     for (std::int64_t task = 0; task < panel_count * sizes_.depths; ++task) {
       const std::int64_t panel = task % panel_count;
@@ -311,6 +326,7 @@ class Product {
                       .reductions = by_residues_ ? tables_.split.data() : nullptr,
                       .slices = sizes_.slices,
                       .is_left = is_left,
+                      .streams = streams,
                       .panel = panels + depth * sizes_.depth_stride(block) + panel * sizes_.panel_bytes(),
                       .slice_stride = sizes_.slice_stride(block),
                       .vector_sums = is_left && !by_residues_ ? vector_sums(depth, panel) : nullptr,

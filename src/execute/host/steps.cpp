@@ -102,11 +102,13 @@ class HostRun {
     b_ = {.view = view_of_b<T>(problem, operands_.b, operands_.prepared_b, item_),
           .ranges = ranges.columns,
           .prepared = prepared_item(operands_.prepared_b, item_)};
+    const NormMemory norms = lay_out_norms(plan_, workspace_);
+    a_.norms = norms.rows;
+    b_.norms = norms.columns;
     find_ranges_of(a_, program.split_a);
     find_ranges_of(b_, program.split_b);
     summary_a_ = summarize(a_.ranges);
     summary_b_ = summarize(b_.ranges);
-    find_norms();
   }
 
   // The exponents do not depend on the candidate, so `rule` may be the rule of any candidate. set_program()
@@ -115,25 +117,12 @@ class HostRun {
     if (side.prepared != nullptr && !side.prepared->ranges.empty()) {
       std::ranges::copy(side.prepared->ranges, side.ranges.begin());
     } else {
-      core::find_ranges(side.view, rule, side.ranges, plan_.threads);
+      core::find_ranges(side.view, rule, side.ranges, plan_.threads, {}, side.norms);
     }
     if (!plan_.request.is_reproducible()) return;
     find_depths(side.view, side.ranges, plan_.threads);
     // Prepared slices are not used: their scales are different from the scales of a reproducible product.
     side.prepared = nullptr;
-  }
-
-  // Finds the norms that candidates need. Programs for complex and double-double elements have no such
-  // candidates.
-  void find_norms() {
-    const NormMemory norms = lay_out_norms(plan_, workspace_);
-    if (norms.rows.empty()) return;
-    if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double>) {
-      a_.norms = norms.rows;
-      b_.norms = norms.columns;
-      core::find_norms(a_.view, a_.ranges, a_.norms, plan_.threads);
-      core::find_norms(b_.view, b_.ranges, b_.norms, plan_.threads);
-    }
   }
 
   void select() {
