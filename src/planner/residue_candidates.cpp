@@ -13,6 +13,7 @@
 #include "schemes/bound.hpp"
 #include "schemes/int52.hpp"
 #include "schemes/ozaki2.hpp"
+#include "schemes/ozaki_int8.hpp"
 #include "schemes/superaccumulator.hpp"
 
 namespace kintsugi::core {
@@ -146,6 +147,13 @@ std::vector<Candidate> norm_emulations(const Plan& plan, const std::vector<int>&
                         : moduli_for(5 - 2 * std::ilogb(contract.coefficient), plan.problem.products());
   if (first == 0) return {};
   std::vector<Candidate> chain;
+  if (!is_device && contract.accuracy.is_of(OperandType::f32)) {
+    if (auto digits = offered(plan, schemes::int8x6)) {
+      digits->acceptance.norm_bits = residue_bits(2);  // not 0
+      digits->acceptance.norm_top_exponent = digits->program.split_a.top_exponent + 16;
+      chain.push_back(*digits);
+    }
+  }
   for (const int more : more_moduli) {
     auto candidate = offered(plan, ozaki2_variant(first + more, ScaleRule::norm));
     if (!candidate ||

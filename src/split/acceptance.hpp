@@ -22,7 +22,8 @@ struct Acceptance {
   std::int32_t exponent = any;
   // For residues scaled by norms. norm_bits is R of arith/residue/residue_scale.hpp; 0: norms are not used.
   // norm_top_exponent is the largest exponent to which a vector's largest magnitude is scaled. If norms are
-  // used, they must prove every element (arith/residue/norm_proof.hpp).
+  // used, they must prove every element (arith/residue/norm_proof.hpp). The same holds for digits of a grid,
+  // on the host: norm_bits is then not 0, and norm_top_exponent that of the grid's integers.
   std::int32_t norm_bits = 0;
   std::int32_t norm_top_exponent = 0;
   // True for exponents per tile, since several rows share a tile. dynamic_range is then a limit for the whole

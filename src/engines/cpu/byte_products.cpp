@@ -545,19 +545,8 @@ void run(const FusedProduct<T>& product) {
 
 // ---------------------------------------------------------------- what the kernel takes
 
-bool takes_residues(const FusedProblem& problem) {
-  const SplitRule& rule = problem.split_a;
-  constexpr int most_bits = 196;  // of fraction_table(): the product of the moduli is below 2^200
-  return !problem.weighted && rule.complex_basis.empty() && rule.slices <= max_residues &&
-         problem.split_b.slices == rule.slices && residue_bits(rule.slices) <= most_bits &&
-         std::max(rule.integer_bits(), problem.split_b.integer_bits()) <= 62;
-}
-
-// Sums of a plane over all of k must fit 32 bits.
-bool takes_digits(const FusedProblem& problem) {
-  if (!problem.weighted || problem.type != ElementType::f32 || problem.split_a.slices > max_digits ||
-      problem.split_b.slices != problem.split_a.slices)
-    return false;
+// True if sums of a plane over all of k fit 32 bits.
+bool sums_fit(const FusedProblem& problem) {
   std::array<std::int64_t, max_groups> terms{};
   for (const Term& term : problem.schedule.terms) ++terms[static_cast<std::size_t>(term.group)];
   constexpr std::int64_t most_products = 131'071;
@@ -565,16 +554,29 @@ bool takes_digits(const FusedProblem& problem) {
 }
 
 bool takes(const FusedProblem& problem) {
-  if (int8_choice().kernels->panels == nullptr || problem.format() != FormatId::int8) return false;
+  if (int8_choice().kernels->panels == nullptr) return false;
   if (problem.type != ElementType::f32 && problem.type != ElementType::f64) return false;
-  if (problem.split_a.kind != problem.split_b.kind) return false;
-  if (problem.split_a.kind == SplitKind::residues) return takes_residues(problem);
-  return problem.split_a.kind == SplitKind::grid_digits && takes_digits(problem);
+  if (problem.split_a.kind != problem.split_b.kind || problem.split_a.slices != problem.split_b.slices)
+    return false;
+  if (!problem.weighted) return takes_residues(problem.split_a) && takes_residues(problem.split_b);
+  return problem.type == ElementType::f32 && takes_digits(problem.split_a) && sums_fit(problem);
 }
 
 constexpr std::array steps{StepKind::split, StepKind::multiply, StepKind::recombine};
 
 }  // namespace
+
+bool takes_residues(const SplitRule& rule) {
+  constexpr int most_bits = 196;  // of fraction_table(): the product of the moduli is below 2^200
+  return rule.format->id == FormatId::int8 && rule.kind == SplitKind::residues &&
+         rule.complex_basis.empty() && rule.slices <= max_residues &&
+         residue_bits(rule.slices) <= most_bits && rule.integer_bits() <= 62;
+}
+
+bool takes_digits(const SplitRule& rule) {
+  return rule.format->id == FormatId::int8 && rule.kind == SplitKind::grid_digits &&
+         rule.slices <= max_digits;
+}
 
 template <class T>
 void multiply_panels(const FusedProduct<T>& product, const PanelKernels& kernels) {

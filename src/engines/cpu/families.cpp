@@ -4,10 +4,14 @@
 #include <unistd.h>
 #endif
 
+#include <atomic>
+#include <chrono>
+#include <string>
 #include <vector>
 
 #include "base/settings.hpp"
 #include "base/threads.hpp"
+#include "engines/cpu/byte_panels.hpp"
 #include "engines/cpu/products.hpp"
 
 namespace kintsugi::core {
@@ -110,6 +114,35 @@ const KernelChoice<Int8Kernels>& int8_choice() {
   static constinit MadeOnce<KernelChoice<Int8Kernels>> choice(
       [] { return choose_by_setting(int8_families(), SettingId::cpu_int8, "KINTSUGI_CPU_INT8"); });
   return choice.get();
+}
+
+namespace {
+
+// State of the matrix unit, and when it was measured last, in nanoseconds of the steady clock.
+std::atomic<std::int64_t> measured_at = 0;
+std::atomic<bool> was_fast = true;
+
+// Between 1 and 2.3 in the slow state, from 3.4 on in the fast one (Xeon, Sapphire Rapids).
+constexpr double least_fast_rate = 2.8;
+
+std::string make_amx_setting() {
+  const auto lock = lock_environment();
+  return std::string(environment_only_value(SettingId::cpu_amx));
+}
+
+}  // namespace
+
+bool amx_is_fast() {
+  static constinit MadeOnce<std::string> setting(make_amx_setting);
+  const PanelKernels* const kernels = int8_choice().kernels->panels;
+  if (setting.get() != "auto") return setting.get() != "slow";
+  if (kernels == nullptr || kernels->measure_rate == nullptr) return true;
+  constexpr std::int64_t half_a_second = 500'000'000;
+  const std::int64_t now = std::chrono::steady_clock::now().time_since_epoch().count();
+  std::int64_t last = measured_at.load();
+  if ((last == 0 || now - last > half_a_second) && measured_at.compare_exchange_strong(last, now))
+    was_fast = kernels->measure_rate() >= least_fast_rate;
+  return was_fast;
 }
 
 const KernelChoice<Int52Kernels>& int52_choice() {

@@ -1,7 +1,9 @@
 #include "execute/host/acceptance.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
+#include <limits>
 
 #include "base/status.hpp"
 #include "planner/steps.hpp"
@@ -14,7 +16,8 @@ bool accepts(const Plan& plan, const Candidate& candidate, const RangeSummary& a
              bool proved_by_norms) {
   const std::int64_t k = plan.problem.products();
   if (!accepts(candidate.acceptance, a, b, k, proved_by_norms)) return false;
-  return candidate.scheme == nullptr || candidate.acceptance.any_range() ||
+  const bool is_named = candidate.acceptance.any_range() && !candidate.acceptance.by_norms();
+  return candidate.scheme == nullptr || is_named ||
          !grid_can_overflow(candidate.program, plan.problem.type, a, b, k);
 }
 
@@ -45,6 +48,43 @@ NormExtremes<1> extremes_of(const OperandRanges& side, const Acceptance& accepta
   return extremes;
 }
 
+// Proof for int8x6. Its integers are digits 2^16 a0 + 2^8 a1 + a2 in units of the grid g, and the products a1
+// b2, a2 b1 and a2 b2 are left out. So beside the rounding to the grid
+//
+//   |AB - S|_ij loses at most (2^-9 + 2^-18) 2^32 k g_i g_j more.
+//
+// As for moduli, the bound alone would accept coarse splits for a large k. With random signs the products left
+// out deviate by 2^-11 sqrt(2 k) / 3 2^32 g_i g_j, since digits are spread evenly over -128 ... 127. That must
+// be at most what a native product deviates by, 0.15 u |a_i| |b_j| (docs/design/selection.md); the norms are at
+// least sqrt(k) times the means.
+bool prove_digits(const OperandRanges& a, const OperandRanges& b, const Acceptance& acceptance,
+                  const NormTerms& terms, double coefficient) {
+  const auto extremes = [&](const OperandRanges& side, double& least_mean) {
+    NormExtremes<1> found;
+    for (std::size_t v = 0; v < side.ranges.size(); ++v) {
+      const VectorRange& range = side.ranges[v];
+      if (range.flags != 0) continue;
+      const std::int32_t raised = range.raised - range.largest;
+      const std::int32_t tops[1] = {acceptance.norm_top_exponent - raised};
+      found.add(side.norms[v], tops, terms, coefficient);
+      least_mean = std::min(least_mean, side.norms[v].mean * power_of_two(-raised));
+    }
+    return found;
+  };
+  double least_a = std::numeric_limits<double>::infinity();
+  double least_b = least_a;
+  const NormExtremes<1> of_a = extremes(a, least_a);
+  const NormExtremes<1> of_b = extremes(b, least_b);
+  const double grid = power_of_two(norm_digits - acceptance.norm_top_exponent);
+  const double typical = 0x1p-11 * std::sqrt(2.0) / 3 * 0x1p32 * grid * grid;
+  const double native = 0.15 * unit_roundoff(OperandType::f32) * std::sqrt(static_cast<double>(terms.length));
+  if (!(typical <= native * least_a * least_b) || terms.common <= 0) return false;
+  const double grids = LogarithmAbove::value(of_a.grid[0]) + LogarithmAbove::value(of_b.grid[0]);
+  const double left_out = norm_detail::power_above(grids) * (0x1p-9 + 0x1p-18) * 0x1p32 *
+                          static_cast<double>(terms.length) / static_cast<double>(terms.common);
+  return proves(of_a, of_b, 0, terms, coefficient - left_out * (1 + 0x1p-20));
+}
+
 }  // namespace
 
 std::array<bool, Plan::max_candidates> prove_by_norms(const Plan& plan, const OperandRanges& a,
@@ -56,6 +96,10 @@ std::array<bool, Plan::max_candidates> prove_by_norms(const Plan& plan, const Op
   const double coefficient = proved_coefficient(plan);
   for (std::size_t c = 0; c < plan.candidates.size(); ++c) {
     const Acceptance& acceptance = plan.candidates[c].acceptance;
+    if (acceptance.by_norms() && plan.candidates[c].program.split_a.kind == SplitKind::grid_digits) {
+      proved[c] = prove_digits(a, b, acceptance, terms, coefficient);
+      continue;
+    }
     proved[c] = acceptance.by_norms() &&
                 proves(extremes_of(a, acceptance, terms, coefficient),
                        extremes_of(b, acceptance, terms, coefficient), 0, terms, coefficient);
