@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -15,6 +16,9 @@
 #include "schedule/schedule.hpp"
 
 namespace kintsugi::core {
+
+// recombine/recombine.hpp
+struct ElementCheck;
 
 // engines/cuda/step_data.hpp
 struct DeviceCounters;
@@ -93,6 +97,16 @@ struct FusedProblem {
   FormatId format() const { return split_a.format->id; }
 };
 
+// Check of a product's elements under a contract that allows no error (ElementDemand::coefficient = 0).
+// Closed elements are not computed. An open element is closed if its result is certainly correctly rounded,
+// or if its row or column has special values. No element is `proved`.
+struct FusedCheck {
+  const ElementCheck& elements;
+  std::uint8_t* states;             // ElementCheck::State of element (i, j) at i + j * c.rows
+  bool writes;                      // false: C and `states` are not changed
+  std::atomic<std::int64_t>& open;  // to which the number of elements that stay open is added
+};
+
 // Operands of a fused kernel in host memory. a is m x k, b is n x k: the rows of both are the vectors. Ranges
 // have the scales of the problem's splits.
 template <class T>
@@ -107,6 +121,7 @@ struct FusedProduct {
   T beta;
   std::byte* scratch;  // FusedKernel::scratch_bytes() bytes
   int threads;
+  const FusedCheck* check = nullptr;  // nullptr: all elements are computed
 };
 
 // A kernel's tiles and other properties for products of one shape, which the kernel alone reads.
@@ -120,7 +135,8 @@ struct FusedKernel {
   std::span<const StepKind> steps;  // steps of a block of C that the kernel replaces, in this order
   bool (*takes)(const FusedProblem& problem);
   // In host memory, for kernels of {split, multiply, recombine}: scratch_bytes, and run_f32 or run_f64 for
-  // the types of element that the kernel takes.
+  // the types of element that the kernel takes. The scratch is also enough for programs with fewer moduli.
+  // Kernels that take residues also check elements.
   std::size_t (*scratch_bytes)(const FusedProblem& problem, int threads) = nullptr;
   void (*run_f32)(const FusedProduct<float>& product) = nullptr;
   void (*run_f64)(const FusedProduct<double>& product) = nullptr;
@@ -133,5 +149,13 @@ struct FusedKernel {
   void (*launch)(const Queue& queue, const DeviceFusedProduct& product, const FusedVariant& variant,
                  std::byte* scratch) = nullptr;
 };
+
+// Runs a kernel of the host.
+inline void run_fused(const FusedKernel& kernel, const FusedProduct<float>& product) {
+  kernel.run_f32(product);
+}
+inline void run_fused(const FusedKernel& kernel, const FusedProduct<double>& product) {
+  kernel.run_f64(product);
+}
 
 }  // namespace kintsugi::core

@@ -42,7 +42,14 @@ std::size_t host_step_bytes(const Plan& plan, const Step& step, const Blocking& 
     case StepKind::multiply_checked: {
       std::size_t most = block_bytes(magnitude_program);
       for (const Candidate& checked : plan.candidates) {
-        if (checked.checked) most = std::max(most, block_bytes(checked.program));
+        if (!checked.checked) continue;
+        most = std::max(most, block_bytes(checked.program));
+        const FusedKernel* kernel = fused_checked_kernel(plan, checked);
+        if (kernel == nullptr) continue;
+        for (const Blocking& size : {blocking, Blocking{first_tile, first_tile}}) {
+          const FusedProblem problem = fused_problem(plan, checked, checked.program, size);
+          most = std::max(most, kernel->scratch_bytes(problem, plan.threads));
+        }
       }
       return most + bytes([&](Workspace& counter) { lay_out_check(plan, blocking, counter); });
     }

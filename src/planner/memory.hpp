@@ -209,6 +209,9 @@ struct CheckMemory {
 };
 CheckMemory lay_out_check(const Plan& plan, const Blocking& blocking, Workspace& workspace);
 
+// Rows and columns of the tile of C on which checked candidates are tried to find the fastest one.
+inline constexpr std::int64_t first_tile = 64;
+
 // Takes the scratch of exact sums.
 std::byte* lay_out_exact_sums(const Plan& plan, Workspace& workspace);
 

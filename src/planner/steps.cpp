@@ -70,6 +70,10 @@ const FusedKernel* fused_kernel(const Plan& plan, const Candidate& candidate) {
   return nullptr;
 }
 
+const FusedKernel* fused_checked_kernel(const Plan& plan, const Candidate& candidate) {
+  return allows_error(plan) ? nullptr : fused_kernel(plan, candidate);
+}
+
 std::span<const Candidate> emulations(const Plan& plan) {
   const bool native_follows = plan.candidates.back().scheme == nullptr;
   return {plan.candidates.data(), plan.candidates.size() - (native_follows ? 1 : 0)};

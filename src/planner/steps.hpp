@@ -35,6 +35,10 @@ FusedProblem fused_problem(const Plan& plan, const Candidate& candidate, const P
 // `internal` if the kernel takes the product but lacks a function that it needs on the engine.
 const FusedKernel* fused_kernel(const Plan& plan, const Candidate& candidate);
 
+// Returns the engine's fused kernel for a checked candidate on the host; nullptr if there is none. Only
+// contracts that allow no error have one: under others the check decides the bits of C.
+const FusedKernel* fused_checked_kernel(const Plan& plan, const Candidate& candidate);
+
 // Calls visit(step, body) for each loop, and visit(step, {}) for each other step, in order.
 template <class Visit>
 void for_each_step(std::span<const Step> steps, const Visit& visit) {

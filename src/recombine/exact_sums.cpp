@@ -70,9 +70,12 @@ void multiply_exactly(const OperandView<T>& a, const OperandView<T>& b, std::spa
     for (std::int64_t j = worker; j < c.columns; j += workers) {
       const std::int64_t v = parts_of<T> * j;
       if (!columns[v].finite()) continue;
-      for (std::int64_t part = 0; part < parts_of<T>; ++part) gather(b, v + part, column + part * b.columns);
+      bool has_column = false;  // copied once the first element needs it
       for (std::int64_t i = 0; i < c.rows; ++i) {
         if (!rows[i].finite() || (states != nullptr && states[i + j * c.rows] == 0)) continue;
+        for (std::int64_t part = 0; part < parts_of<T> && !has_column; ++part)
+          gather(b, v + part, column + part * b.columns);
+        has_column = true;
         gather(a, i, row);
         T& element = c(i, j);
         element = rounded_element(row, column, a.columns, alpha, beta, beta == T(0) ? nullptr : &element);

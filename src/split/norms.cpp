@@ -18,6 +18,183 @@ namespace {
 // Elements of one vector that are processed together.
 constexpr int lanes = 64;
 
+// Eight numbers. (The compiler does not vectorise loops with as many sums by itself.)
+constexpr int vector_lanes = 8;
+using Doubles [[gnu::vector_size(64)]] = double;
+using Words [[gnu::vector_size(64)]] = std::uint64_t;
+using Floats [[gnu::vector_size(32)]] = float;
+
+[[gnu::always_inline]] inline void load(const double* source, Doubles& x) {
+  __builtin_memcpy(&x, source, sizeof x);
+}
+[[gnu::always_inline]] inline void load(const float* source, Doubles& x) {
+  Floats y;
+  __builtin_memcpy(&y, source, sizeof y);
+  x = __builtin_convertvector(y, Doubles);
+}
+
+// NormSums of eight lanes. Squares and magnitudes are integers below 2^33; so 2^20 of each lane are exact.
+constexpr std::int64_t most_added = std::int64_t{1} << 20;
+struct NormLanes {
+  using Sums = NormSums;
+
+  Doubles squares{};
+  Doubles magnitudes{};
+  Words logarithms{};
+  Words elements{};
+
+  [[gnu::always_inline]] inline void add(const Doubles& x, const Doubles& first, const Doubles& second) {
+    constexpr std::uint64_t all_but_sign = ~std::uint64_t{0} >> 1;
+    const auto magnitude = reinterpret_cast<Doubles>(reinterpret_cast<Words>(x) & all_but_sign);
+    const Doubles scaled = magnitude * first * second;
+    const Doubles nearest = (scaled + 0x1p52) - 0x1p52;
+    const auto is_below = reinterpret_cast<Words>(nearest < scaled);
+    const auto is_lost = reinterpret_cast<Words>(magnitude != 0) & reinterpret_cast<Words>(scaled == 0);
+    const auto one = reinterpret_cast<Words>(Doubles{} + 1);
+    const Doubles above = nearest + reinterpret_cast<Doubles>((is_below | is_lost) & one);
+    const Words upper = reinterpret_cast<Words>(scaled) >> 32;
+    const auto is_normal = reinterpret_cast<Words>(upper >= norm_detail::upper_half_of_normal);
+    squares += above * above;
+    magnitudes += above;
+    logarithms += upper & is_normal;
+    elements -= is_normal;
+  }
+
+  void add_lane_to(NormSums& sums, int i) const {
+    sums.add({static_cast<std::uint64_t>(squares[i]), static_cast<std::uint64_t>(magnitudes[i]),
+              logarithms[i], elements[i]});
+  }
+};
+
+// RoundingBound of eight lanes.
+struct BoundLanes {
+  using Sums = RoundingBound;
+
+  Doubles inexact{};
+  Doubles magnitudes{};
+
+  [[gnu::always_inline]] inline void add(const Doubles& x, const Doubles& first, const Doubles& second) {
+    constexpr std::uint64_t all_but_sign = ~std::uint64_t{0} >> 1;
+    const auto magnitude = reinterpret_cast<Doubles>(reinterpret_cast<Words>(x) & all_but_sign);
+    const Doubles scaled = magnitude * first * second;
+    const Doubles nearest = (scaled + 0x1p52) - 0x1p52;
+    const auto has_fraction = reinterpret_cast<Words>(scaled < 0x1p52);
+    const Doubles integer = reinterpret_cast<Doubles>((reinterpret_cast<Words>(nearest) & has_fraction) |
+                                                      (reinterpret_cast<Words>(scaled) & ~has_fraction));
+    // A non-zero element far below 1/2 may underflow to zero when it is scaled; it also differs from its
+    // integer.
+    const auto is_rounded = reinterpret_cast<Words>(integer != scaled);
+    const auto is_lost = reinterpret_cast<Words>(magnitude != 0) & reinterpret_cast<Words>(scaled == 0);
+    const auto one = reinterpret_cast<Words>(Doubles{} + 1);
+    inexact += reinterpret_cast<Doubles>((is_rounded | is_lost) & one);
+    magnitudes += integer;
+  }
+
+  void add_lane_to(RoundingBound& sums, int i) const {
+    sums.inexact += inexact[i];
+    sums.magnitudes += magnitudes[i];
+  }
+};
+
+template <class Lanes, class T>
+[[gnu::always_inline]] inline void add_along(const T* vector, std::int64_t length, const TwoFactors& factors,
+                                             typename Lanes::Sums& sums) {
+  const Doubles first = Doubles{} + factors.first;
+  const Doubles second = Doubles{} + factors.second;
+  Lanes lanes_of_vector;
+  std::int64_t p = 0;
+  for (; p + vector_lanes <= length; p += vector_lanes) {
+    Doubles x;
+    load(vector + p, x);
+    lanes_of_vector.add(x, first, second);
+  }
+  if (p < length) {
+    T rest[vector_lanes] = {};
+    for (std::int64_t i = 0; p + i < length; ++i) rest[i] = vector[p + i];
+    Doubles x;
+    load(rest, x);
+    lanes_of_vector.add(x, first, second);
+  }
+  for (int i = 0; i < vector_lanes; ++i) lanes_of_vector.add_lane_to(sums, i);
+}
+
+template <class Lanes, class T>
+[[gnu::always_inline]] inline void add_across(const T* block, std::int64_t step, std::int64_t length,
+                                              const TwoFactors* factors, typename Lanes::Sums* sums) {
+  constexpr int groups = vectors_per_block / vector_lanes;
+  Doubles first[groups];
+  Doubles second[groups];
+  Lanes lanes_of_group[groups];
+  for (int v = 0; v < vectors_per_block; ++v) {
+    first[v / vector_lanes][v % vector_lanes] = factors[v].first;
+    second[v / vector_lanes][v % vector_lanes] = factors[v].second;
+  }
+  for (std::int64_t p = 0; p < length; ++p) {
+    prefetch_row(block + (p + rows_ahead) * step);
+#pragma GCC unroll 2
+    for (int g = 0; g < groups; ++g) {
+      Doubles x;
+      load(block + p * step + g * vector_lanes, x);
+      lanes_of_group[g].add(x, first[g], second[g]);
+    }
+  }
+  for (int v = 0; v < vectors_per_block; ++v)
+    lanes_of_group[v / vector_lanes].add_lane_to(sums[v], v % vector_lanes);
+}
+
+#define INSTANTIATE(Lanes, T)                                                                              \
+  KINTSUGI_VECTORIZED void add_contiguous(const T* vector, std::int64_t length, const TwoFactors& factors, \
+                                          Lanes::Sums& sums) {                                             \
+    add_along<Lanes>(vector, length, factors, sums);                                                       \
+  }                                                                                                        \
+  KINTSUGI_VECTORIZED void add_whole_block(const T* block, std::int64_t step, std::int64_t length,         \
+                                           const TwoFactors* factors, Lanes::Sums* sums) {                 \
+    add_across<Lanes>(block, step, length, factors, sums);                                                 \
+  }
+INSTANTIATE(NormLanes, float)
+INSTANTIATE(NormLanes, double)
+INSTANTIATE(BoundLanes, float)
+INSTANTIATE(BoundLanes, double)
+#undef INSTANTIATE
+
+// Adds the elements of vectors first ... last - 1, which must be finite where the sums are used.
+template <class T, class Sums>
+void add_vectors(const MatrixView<const T>& operand, std::int64_t first, std::int64_t last,
+                 const TwoFactors* factors, Sums* sums) {
+  for (std::int64_t begin = 0; begin < operand.columns; begin += most_added) {
+    const std::int64_t length = std::min(most_added, operand.columns - begin);
+    if (operand.row_stride == 1 && last - first == vectors_per_block) {
+      add_whole_block(&operand(first, begin), operand.column_stride, length, factors, sums);
+      continue;
+    }
+    for (std::int64_t v = first; v < last; ++v) {
+      if (operand.column_stride == 1) {
+        add_contiguous(&operand(v, begin), length, factors[v - first], sums[v - first]);
+        continue;
+      }
+      for (std::int64_t p = begin; p < begin + length; p += lanes) {
+        const std::int64_t count = std::min<std::int64_t>(lanes, begin + length - p);
+        T elements[lanes];
+        for (std::int64_t i = 0; i < count; ++i) elements[i] = operand(v, p + i);
+        add_contiguous(elements, count, factors[v - first], sums[v - first]);
+      }
+    }
+  }
+}
+
+// Views of real elements, whose vectors add_vectors() adds.
+template <class View>
+inline constexpr bool is_real = false;
+template <>
+inline constexpr bool is_real<MatrixView<const float>> = true;
+template <>
+inline constexpr bool is_real<MatrixView<const double>> = true;
+
+bool are_finite(std::span<const VectorRange> ranges, std::int64_t first, std::int64_t last) {
+  return std::ranges::all_of(ranges.subspan(first, last - first),
+                             [](const VectorRange& range) { return range.finite(); });
+}
+
 // Adds the squares of magnitude_above() of `lanes` elements. The scale is the product of two factors, since
 // it may exceed double's range (it is below 2^1089).
 KINTSUGI_VECTORIZED void add_squares(const double* x, TwoFactors factors, std::uint64_t* squares) {
@@ -60,6 +237,18 @@ template <class View, class Visit>
 void visit_norm_bits(const View& operand, std::span<const VectorRange> ranges,
                      std::span<const double> inner_factors, std::int64_t first, std::int64_t last,
                      const Visit& visit) {
+  if constexpr (is_real<View>) {
+    if (inner_factors.empty() && are_finite(ranges, first, last)) {
+      std::array<TwoFactors, vectors_per_block> factors{};
+      std::array<NormSums, vectors_per_block> sums{};
+      for (std::int64_t v = first; v < last; ++v) factors[v - first] = norm_scaling(ranges[v]);
+      add_vectors(operand, first, last, factors.data(), sums.data());
+      for (std::int64_t v = first; v < last; ++v) {
+        if ((ranges[v].flags & VectorRange::all_zero) == 0) visit(v, bits_of_sum(sums[v - first].squares));
+      }
+      return;
+    }
+  }
   std::array<Lanes, vectors_per_block> sums{};
   for (std::int64_t begin = 0; begin < operand.columns; begin += lanes) {
     const std::int64_t end = std::min(operand.columns, begin + lanes);
@@ -110,137 +299,13 @@ KINTSUGI_FOR_ALL_VIEWS(INSTANTIATE)
 
 // ---------------------------------------------------------------- norms and depths
 
-namespace {
-
-// Eight numbers. (The compiler does not vectorise loops with as many sums by itself.)
-constexpr int vector_lanes = 8;
-using Doubles [[gnu::vector_size(64)]] = double;
-using Words [[gnu::vector_size(64)]] = std::uint64_t;
-using Floats [[gnu::vector_size(32)]] = float;
-
-[[gnu::always_inline]] inline void load(const double* source, Doubles& x) {
-  __builtin_memcpy(&x, source, sizeof x);
-}
-[[gnu::always_inline]] inline void load(const float* source, Doubles& x) {
-  Floats y;
-  __builtin_memcpy(&y, source, sizeof y);
-  x = __builtin_convertvector(y, Doubles);
-}
-
-// NormSums of eight lanes. Squares and magnitudes are integers below 2^33; so 2^20 of each lane are exact.
-constexpr std::int64_t most_added = std::int64_t{1} << 20;
-struct LaneSums {
-  Doubles squares{};
-  Doubles magnitudes{};
-  Words logarithms{};
-  Words elements{};
-
-  [[gnu::always_inline]] inline void add(const Doubles& x, const Doubles& first, const Doubles& second) {
-    constexpr std::uint64_t all_but_sign = ~std::uint64_t{0} >> 1;
-    const auto magnitude = reinterpret_cast<Doubles>(reinterpret_cast<Words>(x) & all_but_sign);
-    const Doubles scaled = magnitude * first * second;
-    const Doubles nearest = (scaled + 0x1p52) - 0x1p52;
-    const auto is_below = reinterpret_cast<Words>(nearest < scaled);
-    const auto is_lost = reinterpret_cast<Words>(magnitude != 0) & reinterpret_cast<Words>(scaled == 0);
-    const auto one = reinterpret_cast<Words>(Doubles{} + 1);
-    const Doubles above = nearest + reinterpret_cast<Doubles>((is_below | is_lost) & one);
-    const Words upper = reinterpret_cast<Words>(scaled) >> 32;
-    const auto is_normal = reinterpret_cast<Words>(upper >= norm_detail::upper_half_of_normal);
-    squares += above * above;
-    magnitudes += above;
-    logarithms += upper & is_normal;
-    elements -= is_normal;
-  }
-
-  NormSums lane(int i) const {
-    return {static_cast<std::uint64_t>(squares[i]), static_cast<std::uint64_t>(magnitudes[i]), logarithms[i],
-            elements[i]};
-  }
-};
-
-template <class T>
-[[gnu::always_inline]] inline void add_along(const T* vector, std::int64_t length, const TwoFactors& factors,
-                                             NormSums& sums) {
-  const Doubles first = Doubles{} + factors.first;
-  const Doubles second = Doubles{} + factors.second;
-  LaneSums lanes_of_vector;
-  std::int64_t p = 0;
-  for (; p + vector_lanes <= length; p += vector_lanes) {
-    Doubles x;
-    load(vector + p, x);
-    lanes_of_vector.add(x, first, second);
-  }
-  if (p < length) {
-    T rest[vector_lanes] = {};
-    for (std::int64_t i = 0; p + i < length; ++i) rest[i] = vector[p + i];
-    Doubles x;
-    load(rest, x);
-    lanes_of_vector.add(x, first, second);
-  }
-  for (int i = 0; i < vector_lanes; ++i) sums.add(lanes_of_vector.lane(i));
-}
-
-template <class T>
-[[gnu::always_inline]] inline void add_across(const T* block, std::int64_t step, std::int64_t length,
-                                              const TwoFactors* factors, NormSums* sums) {
-  constexpr int groups = vectors_per_block / vector_lanes;
-  Doubles first[groups];
-  Doubles second[groups];
-  LaneSums lanes_of_group[groups];
-  for (int v = 0; v < vectors_per_block; ++v) {
-    first[v / vector_lanes][v % vector_lanes] = factors[v].first;
-    second[v / vector_lanes][v % vector_lanes] = factors[v].second;
-  }
-  for (std::int64_t p = 0; p < length; ++p) {
-    prefetch_row(block + (p + rows_ahead) * step);
-#pragma GCC unroll 2
-    for (int g = 0; g < groups; ++g) {
-      Doubles x;
-      load(block + p * step + g * vector_lanes, x);
-      lanes_of_group[g].add(x, first[g], second[g]);
-    }
-  }
-  for (int v = 0; v < vectors_per_block; ++v)
-    sums[v].add(lanes_of_group[v / vector_lanes].lane(v % vector_lanes));
-}
-
-#define INSTANTIATE(T)                                                                                     \
-  KINTSUGI_VECTORIZED void add_contiguous(const T* vector, std::int64_t length, const TwoFactors& factors, \
-                                          NormSums& sums) {                                                \
-    add_along(vector, length, factors, sums);                                                              \
-  }                                                                                                        \
-  KINTSUGI_VECTORIZED void add_whole_block(const T* block, std::int64_t step, std::int64_t length,         \
-                                           const TwoFactors* factors, NormSums* sums) {                    \
-    add_across(block, step, length, factors, sums);                                                        \
-  }
-INSTANTIATE(float)
-INSTANTIATE(double)
-#undef INSTANTIATE
-
-}  // namespace
-
 template <class T>
 void find_norms(const MatrixView<const T>& operand, std::span<const VectorRange> ranges,
                 std::span<VectorNorm> norms, std::int64_t first, std::int64_t last) {
   std::array<TwoFactors, vectors_per_block> factors{};
   std::array<NormSums, vectors_per_block> sums{};
   for (std::int64_t v = first; v < last; ++v) factors[v - first] = norm_scaling(ranges[v]);
-  for (std::int64_t begin = 0; begin < operand.columns; begin += most_added) {
-    const std::int64_t length = std::min(most_added, operand.columns - begin);
-    if (operand.row_stride == 1 && last - first == vectors_per_block) {
-      add_whole_block(&operand(first, begin), operand.column_stride, length, factors.data(), sums.data());
-      continue;
-    }
-    for (std::int64_t v = first; v < last; ++v) {
-      NormSums& of_vector = sums[v - first];
-      if (operand.column_stride == 1) {
-        add_contiguous(&operand(v, begin), length, factors[v - first], of_vector);
-      } else {
-        for (std::int64_t p = begin; p < begin + length; ++p)
-          of_vector.add(static_cast<double>(operand(v, p)), factors[v - first]);
-      }
-    }
-  }
+  add_vectors(operand, first, last, factors.data(), sums.data());
   for (std::int64_t v = first; v < last; ++v) {
     if (ranges[v].flags == 0) norms[v] = sums[v - first].norm(operand.columns);
   }
@@ -286,12 +351,12 @@ KINTSUGI_VECTORIZED void add_pair_rounding_bounds(const double* high, const doub
   }
 }
 
-struct BoundLanes {
+struct BoundsOfLanes {
   alignas(64) double inexact[lanes] = {};
   alignas(64) double magnitudes[lanes] = {};
 };
 
-RoundingBound total(const BoundLanes& sums) {
+RoundingBound total(const BoundsOfLanes& sums) {
   RoundingBound bound;
   for (int e = 0; e < lanes; ++e) {
     bound.inexact += sums.inexact[e];
@@ -302,7 +367,8 @@ RoundingBound total(const BoundLanes& sums) {
 
 template <class View>
 void add_vector_rounding_bounds(const View& operand, std::span<const double> inner_factors, std::int64_t v,
-                                std::int64_t begin, std::int64_t end, TwoFactors factors, BoundLanes& sums) {
+                                std::int64_t begin, std::int64_t end, TwoFactors factors,
+                                BoundsOfLanes& sums) {
   alignas(64) double elements[lanes] = {};
   load_elements(operand, inner_factors, v, begin, end, elements);
   add_rounding_bounds(elements, factors, sums.inexact, sums.magnitudes);
@@ -310,7 +376,7 @@ void add_vector_rounding_bounds(const View& operand, std::span<const double> inn
 
 void add_vector_rounding_bounds(const MatrixView<const DoubleDouble>& operand,
                                 std::span<const double> inner_factors, std::int64_t v, std::int64_t begin,
-                                std::int64_t end, TwoFactors factors, BoundLanes& sums) {
+                                std::int64_t end, TwoFactors factors, BoundsOfLanes& sums) {
   alignas(64) double high[lanes] = {};
   alignas(64) double low[lanes] = {};
   load_elements(operand, inner_factors, v, begin, end, high, low);
@@ -321,7 +387,18 @@ template <class View>
 void find_block_rounding_bounds(const View& operand, std::span<const VectorRange> ranges,
                                 std::span<const double> inner_factors, std::span<RoundingBound> bounds,
                                 std::int64_t first, std::int64_t last) {
-  std::array<BoundLanes, vectors_per_block> sums{};
+  if constexpr (is_real<View>) {
+    if (inner_factors.empty() && are_finite(ranges, first, last)) {
+      std::array<TwoFactors, vectors_per_block> factors{};
+      for (std::int64_t v = first; v < last; ++v) {
+        factors[v - first] = two_factors(ranges[v].scale);
+        bounds[v] = {};
+      }
+      add_vectors(operand, first, last, factors.data(), &bounds[first]);
+      return;
+    }
+  }
+  std::array<BoundsOfLanes, vectors_per_block> sums{};
   for (std::int64_t begin = 0; begin < operand.columns; begin += lanes) {
     const std::int64_t end = std::min(operand.columns, begin + lanes);
     for (std::int64_t v = first; v < last; ++v) {

@@ -37,6 +37,7 @@ struct ByteReduction {
   std::uint32_t inverse;     // of m modulo 2^16
   std::uint32_t low;         // weights of bytes 0 to 3, signed
   std::uint32_t high;        // weights of bytes 4 to 7
+  std::uint32_t top;         // weights of bytes 8 to 11, of wide integers
   std::uint32_t first_bias;  // makes the first sum positive, and undoes the offset of the integer
   std::uint32_t last;        // weights of the three bytes of the first sum
   std::uint32_t last_bias;
@@ -54,6 +55,7 @@ struct PanelSplit {
   // Residues of integers below 2^63, one a slice; nullptr: balanced digits of 8 bits of integers below 2^31,
   // the highest first.
   const ByteReduction* reductions;
+  bool is_wide;  // residues of integers up to 2^94
   int slices;
   bool is_left;
   bool streams;               // panels are written past the caches
@@ -103,6 +105,14 @@ struct PanelFractions {
   int residues;
 };
 
+// Terms of largest_deviation() (arith/residue/rounding_errors.hpp) of the vectors of a panel. A vector has c
+// inexact elements. All terms are increased by more than the rounding of their sums.
+struct PanelBounds {
+  double inexact[panel_vectors];     // c / 4
+  double products[panel_vectors];    // c / 2 times the largest integer of the other operand
+  double magnitudes[panel_vectors];  // half of the sum of the integers' magnitudes
+};
+
 // Elements of C of one pair of panels.
 struct PanelResults {
   const std::byte* planes;  // of this pair
@@ -122,8 +132,12 @@ struct PanelResults {
   void* c;                          // element (0, 0) of the pair
   bool is_double;
   std::int64_t row_stride;  // columns are contiguous
-  std::uint32_t rows;       // bit i: row i of the pair is written
-  std::uint32_t columns;
+  std::uint32_t* open;      // bit j of open[i]: element (i, j) must be computed
+  bool writes;              // false: C is not written
+  // Bounds of rows and columns under a check: results are certain if all numbers within the deviation round
+  // alike. nullptr: the integers are the product.
+  const PanelBounds* row_bounds;
+  const PanelBounds* column_bounds;
 };
 
 struct PanelKernels {
@@ -132,9 +146,9 @@ struct PanelKernels {
   double (*measure_rate)();
   void (*split)(const PanelSplit& task);
   void (*multiply)(const PanelProducts& task);
-  // Writes elements that are certainly right. Returns a bit for each unit of 4 rows by 16 columns that has
-  // others, of which no element is written: bit 4 h + r / 4 of row r of tile h = 2 left half + right half.
-  std::uint32_t (*recombine)(const PanelResults& task);
+  // Writes open elements that are certainly right, and clears their bits of PanelResults::open. Returns true
+  // if exact integers probably prove others: double arithmetic was not exact enough for them.
+  bool (*recombine)(const PanelResults& task);
 };
 
 extern const PanelKernels panels_avx512;  // x86-64 only

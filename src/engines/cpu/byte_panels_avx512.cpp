@@ -95,10 +95,11 @@ void transpose(const std::byte* source, std::byte* target, bool streams) {
   }
 }
 
-// 64 integers x + 2^63 by halves of 32 bits; vector e has elements 16 e ... 16 e + 15.
+// 64 integers x + 2^63, or wide ones x + 2^95, by words of 32 bits; vector e has elements 16 e ... 16 e + 15.
 struct Integers {
   __m512i low[4];
   __m512i high[4];
+  __m512i top[4];  // of wide integers
 };
 
 // Element e of 16 is at base[e * stride]; lanes outside the mask are not read, and become 0.
@@ -131,22 +132,57 @@ inline void load(const float* base, std::int64_t stride, __mmask16 mask, __m512d
                                                base + 8 * stride, 4));
 }
 
-template <class T>
+// Low and high words of 16 integers of 64 bits, in two vectors.
+inline __m512i even_words(__m512i x, __m512i y) {
+  return _mm512_permutex2var_epi32(
+      x, _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30), y);
+}
+inline __m512i odd_words(__m512i x, __m512i y) {
+  return _mm512_permutex2var_epi32(
+      x, _mm512_setr_epi32(1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31), y);
+}
+
+// The integer nearest to x, of magnitude up to 2^94: bits 0 to 31, and the others.
+struct WideWords {
+  __m256i low;
+  __m512i high;
+};
+inline WideWords wide_words(__m512d x) {
+  constexpr int to_nearest = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
+  constexpr int down = _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC;
+  const __m512d integer = _mm512_roundscale_pd(x, to_nearest);
+  const __m512d high = _mm512_roundscale_pd(_mm512_mul_pd(integer, _mm512_set1_pd(0x1p-32)), down);
+  return {_mm512_cvttpd_epu32(_mm512_fnmadd_pd(high, _mm512_set1_pd(0x1p32), integer)),
+          _mm512_cvtpd_epi64(high)};
+}
+
+// Loads vector e of the integers.
+template <bool is_wide, class T>
 inline void load_integers(const T* base, std::int64_t stride, __mmask16 mask, __m512d x_exponents,
-                          __m512d y_exponents, __m512i& low, __m512i& high) {
-  const __m512i even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
-  const __m512i odd = _mm512_setr_epi32(1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31);
+                          __m512d y_exponents, int e, Integers& integers) {
   __m512d x;
   __m512d y;
   load(base, stride, mask, x, y);
-  const __m512i i = _mm512_cvtpd_epi64(_mm512_scalef_pd(x, x_exponents));
-  const __m512i j = _mm512_cvtpd_epi64(_mm512_scalef_pd(y, y_exponents));
-  low = _mm512_permutex2var_epi32(i, even, j);
-  high = _mm512_xor_si512(_mm512_permutex2var_epi32(i, odd, j), all32(0x80000000U));
+  x = _mm512_scalef_pd(x, x_exponents);
+  y = _mm512_scalef_pd(y, y_exponents);
+  const __m512i sign = all32(0x80000000U);
+  if constexpr (is_wide) {
+    const WideWords i = wide_words(x);
+    const WideWords j = wide_words(y);
+    integers.low[e] = _mm512_inserti64x4(_mm512_castsi256_si512(i.low), j.low, 1);
+    integers.high[e] = even_words(i.high, j.high);
+    integers.top[e] = _mm512_xor_si512(odd_words(i.high, j.high), sign);
+  } else {
+    const __m512i i = _mm512_cvtpd_epi64(x);
+    const __m512i j = _mm512_cvtpd_epi64(y);
+    integers.low[e] = even_words(i, j);
+    integers.high[e] = _mm512_xor_si512(odd_words(i, j), sign);
+  }
 }
 
 // Bytes of slice s of 64 integers, unsigned. Lane l of 128 bits has elements 4 l ... 4 l + 3 of each of the
 // four vectors.
+template <bool is_wide>
 inline __m512i bytes_of_slice(const Integers& x, const PanelSplit& task, int s) {
   if (task.reductions == nullptr) {
     const int shift = 8 * (task.slices - 1 - s);
@@ -161,14 +197,16 @@ inline __m512i bytes_of_slice(const Integers& x, const PanelSplit& task, int s) 
   const __m512i high = all32(r.high);
   __m512i sums[4];
 #pragma GCC unroll 4
-  for (int e = 0; e < 4; ++e)
+  for (int e = 0; e < 4; ++e) {
     sums[e] = _mm512_dpbusd_epi32(_mm512_dpbusd_epi32(bias, x.low[e], low), x.high[e], high);
+    if (is_wide) sums[e] = _mm512_dpbusd_epi32(sums[e], x.top[e], all32(r.top));
+  }
   const Residues residues = reduce(sums[0], sums[1], sums[2], sums[3], r);
   return _mm512_packus_epi16(residues.first, residues.second);
 }
 
 // Writes the bytes of 64 integers to row `row` of a tile of every slice.
-template <bool is_quad>
+template <bool is_quad, bool is_wide>
 inline void store_slices(Integers& x, const PanelSplit& task, std::byte* tile, std::int64_t slice_stride,
                          bool streams) {
   if (task.reductions == nullptr) {
@@ -177,7 +215,7 @@ inline void store_slices(Integers& x, const PanelSplit& task, std::byte* tile, s
   const __m512i four =
       _mm512_broadcast_i32x4(_mm_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15));
   for (int s = 0; s < task.slices; ++s) {
-    __m512i bytes = bytes_of_slice(x, task, s);
+    __m512i bytes = bytes_of_slice<is_wide>(x, task, s);
     if (task.is_left) {
       if (task.reductions == nullptr) {
         bytes = _mm512_xor_si512(bytes, _mm512_set1_epi8(-128));
@@ -200,7 +238,7 @@ inline void prefetch(const void* address) { _mm_prefetch(static_cast<const char*
 
 // Splits 16 vectors over 64 inner indices whose elements are neighbours along the inner dimension, or at any
 // distance.
-template <class T>
+template <class T, bool is_wide>
 void split_along(const PanelSplit& task, std::int64_t first, std::int64_t begin, std::byte* tile,
                  std::int64_t slice_stride, bool streams) {
   for (std::int64_t v = 0; v < lanes; ++v) {
@@ -215,15 +253,15 @@ void split_along(const PanelSplit& task, std::int64_t first, std::int64_t begin,
 #pragma GCC unroll 4
     for (int e = 0; e < 4; ++e) {
       const __mmask16 mask = exists ? first_lanes(task.length - begin - lanes * e) : __mmask16(0);
-      load_integers(base + lanes * e * task.inner_stride, task.inner_stride, mask, exponent, exponent,
-                    x.low[e], x.high[e]);
+      load_integers<is_wide>(base + lanes * e * task.inner_stride, task.inner_stride, mask, exponent,
+                             exponent, e, x);
     }
-    store_slices<false>(x, task, tile + 64 * v, slice_stride, streams);
+    store_slices<false, is_wide>(x, task, tile + 64 * v, slice_stride, streams);
   }
 }
 
 // The same for elements that are neighbours across vectors.
-template <class T>
+template <class T, bool is_wide>
 void split_across(const PanelSplit& task, std::int64_t first, std::int64_t begin, std::byte* tile,
                   std::int64_t slice_stride, bool streams) {
   const __mmask16 vectors = first_lanes(task.vectors - first);
@@ -239,14 +277,14 @@ void split_across(const PanelSplit& task, std::int64_t first, std::int64_t begin
     for (int t = 0; t < 4; ++t) {
       const std::int64_t p = begin + 4 * q + t;
       const bool exists = p < task.length;
-      load_integers(base + (exists ? p : 0) * task.inner_stride, 1, exists ? vectors : __mmask16(0),
-                    x_exponents, y_exponents, x.low[t], x.high[t]);
+      load_integers<is_wide>(base + (exists ? p : 0) * task.inner_stride, 1, exists ? vectors : __mmask16(0),
+                             x_exponents, y_exponents, t, x);
     }
-    store_slices<true>(x, task, tile + 64 * (4 * (q & 3) + (q >> 2)), slice_stride, streams);
+    store_slices<true, is_wide>(x, task, tile + 64 * (4 * (q & 3) + (q >> 2)), slice_stride, streams);
   }
 }
 
-template <class T>
+template <class T, bool is_wide>
 void split_panel(const PanelSplit& task) {
   const bool is_across = task.vector_stride == 1 && task.inner_stride != 1;
   const bool is_direct = is_across != task.is_left;
@@ -256,9 +294,9 @@ void split_panel(const PanelSplit& task) {
       std::byte* const target = is_direct ? tile : task.scratch;
       const std::int64_t stride = is_direct ? task.slice_stride : tile_bytes;
       if (is_across) {
-        split_across<T>(task, first, begin, target, stride, is_direct && task.streams);
+        split_across<T, is_wide>(task, first, begin, target, stride, is_direct && task.streams);
       } else {
-        split_along<T>(task, first, begin, target, stride, is_direct && task.streams);
+        split_along<T, is_wide>(task, first, begin, target, stride, is_direct && task.streams);
       }
       if (is_direct) continue;
       for (int s = 0; s < task.slices; ++s)
@@ -281,9 +319,9 @@ void split_panel(const PanelSplit& task) {
 
 void split(const PanelSplit& task) {
   if (task.is_double) {
-    split_panel<double>(task);
+    task.is_wide ? split_panel<double, true>(task) : split_panel<double, false>(task);
   } else {
-    split_panel<float>(task);
+    task.is_wide ? split_panel<float, true>(task) : split_panel<float, false>(task);
   }
 }
 
@@ -521,13 +559,55 @@ inline __m512i widened(__m512i words, int half) {
 struct Row {
   __m512d value[2];
   __mmask8 certain[2];
+  __mmask8 tiny[2];  // below the normal floats
 };
+
+// Deviations of 16 elements.
+struct Deviations {
+  __m512d of_factor[2];  // FractionFactor::deviation, with the deviation of the product from its integer
+  __mmask16 zero;        // elements whose integer is the product
+  __mmask16 small;       // elements whose integer differs from the product by far less than the fraction
+};
+
+inline Deviations find_deviations(const PanelResults& task, int row, int column) {
+  Deviations result{};
+  unsigned zero = 0;
+  unsigned small = 0;
+#pragma GCC unroll 2
+  for (int h = 0; h < 2; ++h) {
+    const std::int64_t first = column + 8 * h;
+    const __m512d of_fraction = _mm512_loadu_pd(task.column_deviation + first);
+    __m512d deviation = _mm512_setzero_pd();
+    if (task.row_bounds != nullptr) {
+      const PanelBounds& a = *task.row_bounds;
+      const PanelBounds& b = *task.column_bounds;
+      const auto smaller = [](double x, const double* y) {
+        return _mm512_min_pd(_mm512_set1_pd(x), _mm512_loadu_pd(y));
+      };
+      deviation = _mm512_add_pd(_mm512_add_pd(smaller(a.products[row], b.magnitudes + first),
+                                              smaller(a.magnitudes[row], b.products + first)),
+                                smaller(a.inexact[row], b.inexact + first));
+    }
+    // FractionFactor::deviation is times 2^-116.
+    const __m512d unit = _mm512_mul_pd(_mm512_loadu_pd(task.column_units + first), _mm512_set1_pd(0x1p-116));
+    const __m512d eight_units = _mm512_mul_pd(unit, _mm512_set1_pd(8));
+    result.of_factor[h] = _mm512_fmadd_pd(deviation, unit, of_fraction);
+    zero |= static_cast<unsigned>(_mm512_cmp_pd_mask(deviation, _mm512_setzero_pd(), _CMP_EQ_OQ)) << 8 * h;
+    small |= static_cast<unsigned>(
+                 _mm512_cmp_pd_mask(_mm512_mul_pd(deviation, eight_units), of_fraction, _CMP_LE_OQ))
+             << 8 * h;
+  }
+  result.zero = static_cast<__mmask16>(zero);
+  result.small = static_cast<__mmask16>(small);
+  return result;
+}
 
 // fraction_of_digits() and rounded_product() or rounded_update() of arith/residue/fraction_sums.hpp for the
 // 16 elements of row `row`. `old` has beta times the elements of C.
 inline __attribute__((always_inline)) Row round_row(const __m512i (&sums)[PanelFractions::digits],
                                                     const PanelResults& task, int row, int column,
-                                                    bool updates, const __m512d (&old)[2]) {
+                                                    const Deviations& deviations, bool updates,
+                                                    const __m512d (&old)[2]) {
   __m512i pair[PanelFractions::digits / 2];
 #pragma GCC unroll 6
   for (int d = 0; d < PanelFractions::digits / 2; ++d)
@@ -542,7 +622,7 @@ inline __attribute__((always_inline)) Row round_row(const __m512i (&sums)[PanelF
   const __m512i l_exponent =
       _mm512_set1_epi64(static_cast<std::int64_t>(std::uint64_t{exponent - (64U << 20)} << 32));
   const __m512d offset = _mm512_set1_pd(row_offset);
-  Row result;
+  Row result{};
 #pragma GCC unroll 2
   for (int h = 0; h < 2; ++h) {
     const auto word = [&](int d, __m512i word_exponent) {
@@ -560,7 +640,7 @@ inline __attribute__((always_inline)) Row round_row(const __m512i (&sums)[PanelF
     const __m512d q = _mm512_fmadd_pd(low, factor,
                                       _mm512_fmadd_pd(high, _mm512_loadu_pd(task.column_low + column + 8 * h),
                                                       _mm512_fmsub_pd(high, factor, p)));
-    const __m512d deviation = _mm512_loadu_pd(task.column_deviation + column + 8 * h);
+    const __m512d deviation = deviations.of_factor[h];
     const __m512d upper = _mm512_fmadd_pd(offset, deviation, q);
     const __m512d lower = _mm512_fnmadd_pd(offset, deviation, q);
     __m512d most;
@@ -589,8 +669,8 @@ inline __attribute__((always_inline)) Row round_row(const __m512i (&sums)[PanelF
         return _mm512_cmpeq_epi64_mask(_mm512_and_si512(_mm512_castpd_si512(v), mask), half_bits);
       };
       const __mmask8 equal = _mm256_cmp_ps_mask(_mm512_cvtpd_ps(most), _mm512_cvtpd_ps(least), _CMP_EQ_OQ);
-      const __mmask8 normal = _mm512_cmp_pd_mask(_mm512_abs_pd(least), _mm512_set1_pd(0x1p-125), _CMP_GE_OQ);
-      result.certain[h] = static_cast<__mmask8>(equal & normal & ~is_tie(most) & ~is_tie(least));
+      result.tiny[h] = _mm512_cmp_pd_mask(_mm512_abs_pd(least), _mm512_set1_pd(0x1p-125), _CMP_LT_OQ);
+      result.certain[h] = static_cast<__mmask8>(equal & ~result.tiny[h] & ~is_tie(most) & ~is_tie(least));
     }
   }
   return result;
@@ -674,67 +754,56 @@ inline __attribute__((always_inline)) void add_digits(const PanelFractions& tabl
   }
 }
 
-// A unit: four rows by 16 columns of a pair of panels.
-struct Unit {
-  int row;
-  int column;
-  __mmask16 columns;  // those that are written
-
-  Unit(const PanelResults& task, int unit)
-      : row((unit >> 3) * 16 + (unit & 3) * 4), column((unit >> 2 & 1) * 16),
-        columns(static_cast<__mmask16>(task.columns >> column)) {}
-};
-
-// Rounds row `e` of a unit into `values`. Returns false if a result that is written is not certain.
-inline __attribute__((always_inline)) bool finish_row(const __m512i (&sums)[PanelFractions::digits],
-                                                      const PanelResults& task, const Unit& unit, int e,
-                                                      __mmask16 zero_sums, __m512d (&values)[2]) {
-  if ((task.rows >> (unit.row + e) & 1) == 0) return true;
+// Recombines row `e` of a unit, as far as its elements are open. Returns those that stay open though exact
+// integers probably prove them.
+inline __attribute__((always_inline)) unsigned recombine_row(const PanelResults& task,
+                                                             const ResidueWords& words, int unit, int e) {
+  const int row = (unit >> 3) * 16 + (unit & 3) * 4 + e;
+  const int column = (unit >> 2 & 1) * 16;
+  const auto open = static_cast<__mmask16>(task.open[row] >> column);
+  if (open == 0) return 0;
+  __m512i sums[PanelFractions::digits];
+  add_digits(*task.fractions, words, e, sums);
   const bool updates = task.beta != 0;
   __m512d old[2] = {_mm512_setzero_pd(), _mm512_setzero_pd()};
   if (updates) {
-    load_row(task, unit.row + e, unit.column, unit.columns, old);
+    load_row(task, row, column, open, old);
     old[0] = _mm512_mul_pd(old[0], _mm512_set1_pd(task.beta));
     old[1] = _mm512_mul_pd(old[1], _mm512_set1_pd(task.beta));
   }
-  const Row result = round_row(sums, task, unit.row + e, unit.column, updates, old);
-  auto certain = static_cast<__mmask16>(result.certain[0] | result.certain[1] << 8);
+  const Deviations deviations = find_deviations(task, row, column);
+  Row result = round_row(sums, task, row, column, deviations, updates, old);
+  unsigned certain = result.certain[0] | result.certain[1] << 8U;
 #pragma GCC unroll 2
   for (int h = 0; h < 2; ++h) {
     // The sum 0 gives 0, or the old element if that is not 0, too.
-    auto zeros = static_cast<__mmask8>(zero_sums >> 8 * h);
+    auto zeros = static_cast<__mmask8>((words.zeros[e] & deviations.zero) >> 8 * h);
     if (updates) zeros &= _mm512_cmp_pd_mask(old[h], _mm512_setzero_pd(), _CMP_NEQ_OQ);
-    values[h] = _mm512_mask_mov_pd(result.value[h], zeros, old[h]);
-    certain |= static_cast<__mmask16>(zeros << 8 * h);
+    result.value[h] = _mm512_mask_mov_pd(result.value[h], zeros, old[h]);
+    certain |= static_cast<unsigned>(zeros) << 8 * h;
   }
-  return (unit.columns & ~certain) == 0;
+  certain &= open;
+  if (task.writes) store_row(task, row, column, static_cast<__mmask16>(certain), result.value);
+  task.open[row] &= ~(certain << column);
+  return open & ~certain & (deviations.small | result.tiny[0] | result.tiny[1] << 8U);
 }
 
-// Recombines residues of four rows. Returns false, and writes nothing, if a result is not certain.
-bool recombine_residues(const PanelResults& task, int number) {
-  const Unit unit(task, number);
+// Recombines residues of four rows. Returns true if exact integers probably prove elements that stay open.
+bool recombine_residues(const PanelResults& task, int unit) {
   ResidueWords words;
-  load_words(task, number, words);
-  __m512d values[4][2];
-  for (int e = 0; e < 4; ++e) {
-    __m512i sums[PanelFractions::digits];
-    add_digits(*task.fractions, words, e, sums);
-    if (!finish_row(sums, task, unit, e, words.zeros[e], values[e])) return false;
-  }
-  for (int e = 0; e < 4; ++e) {
-    if ((task.rows >> (unit.row + e) & 1) != 0)
-      store_row(task, unit.row + e, unit.column, unit.columns, values[e]);
-  }
-  return true;
+  load_words(task, unit, words);
+  unsigned undecided = 0;
+  for (int e = 0; e < 4; ++e) undecided |= recombine_row(task, words, unit, e);
+  return undecided != 0;
 }
 
 // Recombines digits of four rows: the weighted sum of the planes is exact in 64 bits.
 void recombine_digits(const PanelResults& task, int unit) {
   const int row = (unit >> 3) * 16 + (unit & 3) * 4;
   const int column = (unit >> 2 & 1) * 16;
-  const auto columns = static_cast<__mmask16>(task.columns >> column);
   for (int e = 0; e < 4; ++e) {
-    if ((task.rows >> (row + e) & 1) == 0) continue;
+    const auto columns = static_cast<__mmask16>(task.open[row + e] >> column);
+    if (columns == 0) continue;
     __m512i sums[2] = {_mm512_setzero_si512(), _mm512_setzero_si512()};
     for (int g = 0; g < task.plane_count; ++g) {
       const __m512i plane = _mm512_load_si512(task.planes + g * task.plane_stride + 256 * unit + 64 * e);
@@ -758,19 +827,18 @@ void recombine_digits(const PanelResults& task, int unit) {
   }
 }
 
-std::uint32_t recombine(const PanelResults& task) {
-  std::uint32_t open = 0;
+bool recombine(const PanelResults& task) {
+  bool undecided = false;
   for (int u = 0; u < units; ++u) {
-    const int row = (u >> 3) * 16 + (u & 3) * 4;
-    if ((task.rows >> row & 15) == 0 || static_cast<__mmask16>(task.columns >> (u >> 2 & 1) * 16) == 0)
-      continue;
+    const std::uint32_t* const open = task.open + (u >> 3) * 16 + (u & 3) * 4;
+    if (static_cast<__mmask16>((open[0] | open[1] | open[2] | open[3]) >> (u >> 2 & 1) * 16) == 0) continue;
     if (task.fractions == nullptr) {
       recombine_digits(task, u);
-    } else if (!recombine_residues(task, u)) {
-      open |= 1U << u;
+    } else {
+      undecided |= recombine_residues(task, u);
     }
   }
-  return open;
+  return undecided;
 }
 
 #if defined(__linux__)

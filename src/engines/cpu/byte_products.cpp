@@ -13,10 +13,12 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 #include <cstdint>
+#include <cstring>
 #include <span>
-#include <vector>
+#include <utility>
 
 #include "arith/residue/fraction_sums.hpp"
 #include "arith/residue/residue.hpp"
@@ -34,6 +36,7 @@ namespace {
 
 constexpr int max_residues = 4 * PanelFractions::max_words;
 constexpr int max_digits = 4;
+static_assert(max_digits * max_digits <= max_residues);  // terms
 using Fractions = FractionTable<max_residues>;
 
 // ---------------------------------------------------------------- constants of residues
@@ -45,7 +48,7 @@ int symmetric(std::int64_t x, int modulus) {
 
 // Weights congruent to factor 256^i, one a byte, and the least possible weighted sum of bytes.
 struct Weights {
-  std::uint64_t packed = 0;
+  std::array<std::uint32_t, 3> packed{};
   std::int64_t least = 0;
 };
 
@@ -55,7 +58,7 @@ Weights weights_of(int factor, int bytes, int last_byte, int modulus) {
   std::int64_t power = factor;
   for (int i = 0; i < bytes; ++i, power = power * 256 % modulus) {
     const int weight = symmetric(power, modulus);
-    weights.packed |= std::uint64_t{static_cast<std::uint8_t>(weight)} << 8 * i;
+    weights.packed[i / 4] |= std::uint32_t{static_cast<std::uint8_t>(weight)} << 8 * (i % 4);
     if (weight < 0) weights.least += std::int64_t{i + 1 < bytes ? 255 : last_byte} * weight;
   }
   return weights;
@@ -67,6 +70,13 @@ std::uint32_t bias_of(std::int64_t least, std::int64_t x, int modulus) {
   return static_cast<std::uint32_t>(least + rest);
 }
 
+// Bytes of sums and of operands' integers, and the bits that the integers may have.
+constexpr int sum_bytes = 4;
+constexpr int integer_bytes = 8;
+constexpr int wide_integer_bytes = 12;
+constexpr int most_narrow_bits = 62;
+constexpr int most_integer_bits = 94;
+
 // Constants for integers of `bytes` bytes to which 2^(8 bytes - 1) was added.
 ByteReduction reduction_of(int modulus, int bytes) {
   ByteReduction reduction{};
@@ -75,13 +85,14 @@ ByteReduction reduction_of(int modulus, int bytes) {
   std::int64_t offset = 128;
   for (int i = 1; i < bytes; ++i) offset = offset * 256 % modulus;
   const Weights first = weights_of(1, bytes, 255, modulus);
-  reduction.low = static_cast<std::uint32_t>(first.packed);
-  reduction.high = static_cast<std::uint32_t>(first.packed >> 32);
+  reduction.low = first.packed[0];
+  reduction.high = first.packed[1];
+  reduction.top = first.packed[2];
   reduction.first_bias = bias_of(-first.least, -offset, modulus);
-  // The first sum is below 8 * 255 * 127 + 256. With a last byte of at most 3 the last sum is below 2^16 for
-  // every modulus.
+  // With the weights of the first max_residues moduli, first sums of twelve bytes are at most 205,525. So the
+  // last of their bytes is at most 3, with which last sums are at most 43,066.
   const Weights last = weights_of(-65536 % modulus, 3, 3, modulus);
-  reduction.last = static_cast<std::uint32_t>(last.packed);
+  reduction.last = last.packed[0];
   reduction.last_bias = bias_of(-last.least, 0, modulus);
   std::uint32_t inverse = 1;  // Newton's iteration doubles the number of right bits
   for (int i = 0; i < 4; ++i) inverse *= 2 - reduction.modulus * inverse;
@@ -108,6 +119,7 @@ struct ResidueTables {
     PanelFractions digits;
   };
   std::array<ByteReduction, max_residues> split;  // of operands' integers
+  std::array<ByteReduction, max_residues> wide_split;
   std::array<ByteReduction, max_residues> sums;
   std::array<Recombination, max_residues + 1> fractions;  // by the number of residues
 };
@@ -115,8 +127,9 @@ struct ResidueTables {
 ResidueTables make_residue_tables() {
   ResidueTables tables{};
   for (std::size_t t = 0; t < max_residues; ++t) {
-    tables.split[t] = reduction_of(moduli[t], 8);
-    tables.sums[t] = reduction_of(moduli[t], 4);
+    tables.split[t] = reduction_of(moduli[t], integer_bytes);
+    tables.wide_split[t] = reduction_of(moduli[t], wide_integer_bytes);
+    tables.sums[t] = reduction_of(moduli[t], sum_bytes);
   }
   for (int count = 2; count <= max_residues; ++count) {
     const Fractions table = fraction_table<max_residues>(count);
@@ -155,6 +168,11 @@ bool is_by_residues(const FusedProblem& problem) { return problem.split_a.kind =
 
 // Panels of a block of one operand that a cache may hold.
 constexpr std::size_t most_cached_bytes = std::size_t{32} << 20;
+
+int integer_bits(const FusedProblem& problem) {
+  return std::max(problem.split_a.integer_bits(), problem.split_b.integer_bits());
+}
+
 // Memory of the panels of a block of both operands, unless the smallest block has more.
 constexpr std::int64_t preferred_panel_bytes = std::int64_t{512} << 20;
 
@@ -190,12 +208,12 @@ struct Sizes {
   }
 };
 
-// `left` and `right`: numbers of vectors.
-Sizes sizes_of(const FusedProblem& problem, std::int64_t left, std::int64_t right, int threads) {
+// `left` and `right`: numbers of vectors. `slices`: those of the problem, or fewer residues.
+Sizes sizes_of(const FusedProblem& problem, std::int64_t left, std::int64_t right, int slices, int threads) {
   const bool by_residues = is_by_residues(problem);
   Sizes sizes{};
-  sizes.slices = problem.split_a.slices;
-  sizes.planes = problem.schedule.sums();
+  sizes.slices = slices;
+  sizes.planes = by_residues ? slices : problem.schedule.sums();
   const Caches& cache = caches();
   sizes.depth = panel_depth;
   while (sizes.depth > panel_step * 4 && panel_vectors * sizes.depth > cache.l1 * 2 / 3) sizes.depth /= 2;
@@ -234,11 +252,19 @@ std::size_t scratch_of(const Sizes& sizes, bool by_residues, int threads) {
          static_cast<std::size_t>(std::max(threads, 1)) * aligned_size(sizes.worker_bytes(by_residues));
 }
 
-// Returns the larger of two sizes, since only C tells which operand is the left one.
+// Returns the largest of several sizes: only C tells which operand is the left one, and operands may need
+// fewer residues than were planned (schemes::leave_out_moduli()).
 std::size_t scratch_bytes(const FusedProblem& problem, int threads) {
+  residue_tables();  // made by plans, so that executions allocate nothing
   const bool by_residues = is_by_residues(problem);
-  return std::max(scratch_of(sizes_of(problem, problem.m, problem.n, threads), by_residues, threads),
-                  scratch_of(sizes_of(problem, problem.n, problem.m, threads), by_residues, threads));
+  const int most = problem.split_a.slices;
+  std::size_t bytes = 0;
+  for (int slices = by_residues ? 1 : most; slices <= most; ++slices) {
+    for (const auto& [left, right] : {std::pair(problem.m, problem.n), std::pair(problem.n, problem.m)})
+      bytes =
+          std::max(bytes, scratch_of(sizes_of(problem, left, right, slices, threads), by_residues, threads));
+  }
+  return bytes;
 }
 
 // ---------------------------------------------------------------- the product
@@ -253,7 +279,7 @@ class Product {
         right_ranges_(swaps_ ? product.rows : product.columns),
         c_(swaps_ ? product.c.transposed() : product.c),
         sizes_(sizes_of(problem_, swaps_ ? problem_.n : problem_.m, swaps_ ? problem_.m : problem_.n,
-                        product.threads)),
+                        problem_.split_a.slices, product.threads)),
         tables_(residue_tables()),
         fractions_(tables_.fractions[by_residues_ ? static_cast<std::size_t>(sizes_.slices) : 0]) {
     make_terms();
@@ -294,10 +320,10 @@ class Product {
   void make_terms() {
     const Schedule& schedule = problem_.schedule;
     for (const Term& term : schedule.terms)
-      terms_.push_back(
-          {.left = swaps_ ? term.b : term.a, .right = swaps_ ? term.a : term.b, .plane = term.group});
-    std::stable_sort(terms_.begin(), terms_.end(),
-                     [](const PanelTerm& x, const PanelTerm& y) { return x.right < y.right; });
+      terms_[term_count_++] = {
+          .left = swaps_ ? term.b : term.a, .right = swaps_ ? term.a : term.b, .plane = term.group};
+    std::sort(terms_.begin(), terms_.begin() + static_cast<std::ptrdiff_t>(term_count_),
+              [](const PanelTerm& x, const PanelTerm& y) { return x.right < y.right; });
   }
 
   // Splits the vectors of a block into panels. All threads call it, and leave it together.
@@ -307,6 +333,8 @@ class Product {
     const int added = by_residues_ ? 0 : 8 * (sizes_.slices - 1);
     // Panels that no cache holds until they are read need not be read before they are written.
     const bool streams = sizes_.panels_bytes(block) > most_cached_bytes;
+    const bool is_wide = by_residues_ && integer_bits(problem_) > most_narrow_bits;
+    const auto& reductions = is_wide ? tables_.wide_split : tables_.split;
 #pragma omp for schedule(dynamic, 1)
     for (std::int64_t task = 0; task < panel_count * sizes_.depths; ++task) {
       const std::int64_t panel = task % panel_count;
@@ -323,7 +351,8 @@ class Product {
                       .vectors = count,
                       .length = std::min(sizes_.depth, operand.columns - depth * sizes_.depth),
                       .exponents = exponents.data(),
-                      .reductions = by_residues_ ? tables_.split.data() : nullptr,
+                      .reductions = by_residues_ ? reductions.data() : nullptr,
+                      .is_wide = is_wide,
                       .slices = sizes_.slices,
                       .is_left = is_left,
                       .streams = streams,
@@ -400,7 +429,7 @@ class Product {
       task.is_first = depth == 0;
       kernels_.multiply(task);
     };
-    const std::span<const PanelTerm> terms(terms_);
+    const std::span<const PanelTerm> terms(terms_.data(), term_count_);
     if (by_residues_) {  // a plane stays in the cache over all of k
       for (std::size_t t = 0; t < terms.size(); ++t) {
         for (std::int64_t depth = 0; depth < sizes_.depths; ++depth)
@@ -426,13 +455,14 @@ class Product {
     return bits;
   }
 
-  static std::span<const VectorRange> of_panel(std::span<const VectorRange> ranges, std::int64_t first) {
+  template <class Vector>
+  static std::span<const Vector> of_panel(std::span<const Vector> vectors, std::int64_t first) {
     const auto begin = static_cast<std::size_t>(first);
-    return ranges.subspan(begin, std::min(lanes, ranges.size() - begin));
+    return vectors.subspan(begin, std::min(lanes, vectors.size() - begin));
   }
 
   // True if double arithmetic rounds the results of residues (arith/residue/fraction_sums.hpp).
-  bool may_round(std::span<const VectorRange> rows, std::span<const VectorRange> columns) const {
+  bool are_rounded_by_doubles(std::span<const VectorRange> rows, std::span<const VectorRange> columns) const {
     const auto is_ordinary = [](const VectorRange& range) {
       return std::abs(range.scale) <= max_ordinary_exponent / 2 || !range.finite();
     };
@@ -442,80 +472,206 @@ class Product {
            std::ranges::all_of(rows, is_ordinary) && std::ranges::all_of(columns, is_ordinary);
   }
 
+  // A pair of panels, whose elements are recombined.
+  struct Pair {
+    const std::byte* planes;
+    std::int64_t plane_stride;
+    std::int64_t left;  // first vectors
+    std::int64_t right;
+    std::span<const VectorRange> rows;
+    std::span<const VectorRange> columns;
+    // Bit j of open[i]: element (i, j) must be computed. Its row and column are finite.
+    std::array<std::uint32_t, panel_vectors> open{};
+  };
+
+  // Calls visit(i, j, state) for the elements of a pair, in their order in memory.
+  template <class Visit>
+  void for_each_state(const Pair& pair, const Visit& visit) const {
+    const std::int64_t stride = product_.c.rows;
+    const auto rows = static_cast<std::int64_t>(pair.rows.size());
+    const auto columns = static_cast<std::int64_t>(pair.columns.size());
+    if (swaps_) {
+      std::uint8_t* const states = product_.check->states + pair.right + pair.left * stride;
+      for (std::int64_t i = 0; i < rows; ++i) {
+        for (std::int64_t j = 0; j < columns; ++j) visit(i, j, states[j + i * stride]);
+      }
+    } else {
+      std::uint8_t* const states = product_.check->states + pair.left + pair.right * stride;
+      for (std::int64_t j = 0; j < columns; ++j) {
+        for (std::int64_t i = 0; i < rows; ++i) visit(i, j, states[i + j * stride]);
+      }
+    }
+  }
+
+  void find_open(Pair& pair) const {
+    const std::uint32_t columns = finite_vectors(pair.columns);
+    for (std::size_t i = 0; i < pair.rows.size(); ++i) pair.open[i] = pair.rows[i].finite() ? columns : 0;
+    if (product_.check == nullptr) return;
+    for_each_state(pair, [&](std::int64_t i, std::int64_t j, std::uint8_t state) {
+      pair.open[i] &= ~(static_cast<std::uint32_t>(state == ElementCheck::closed) << j);
+    });
+  }
+
+  // Counts the elements that are still open, and closes all others.
+  void finish_check(const Pair& pair) const {
+    std::int64_t count = 0;
+    for (const std::uint32_t bits : pair.open) count += std::popcount(bits);
+    if (count > 0) product_.check->open += count;
+    if (!product_.check->writes) return;
+    for_each_state(pair, [&](std::int64_t i, std::int64_t j, std::uint8_t& state) {
+      state = (pair.open[i] >> j & 1) != 0 ? ElementCheck::open : ElementCheck::closed;
+    });
+  }
+
+  // Bounds of the left and the right operand under a check.
+  std::span<const RoundingBound> left_bounds() const {
+    const ElementCheck& check = product_.check->elements;
+    return swaps_ ? check.columns : check.rows;
+  }
+  std::span<const RoundingBound> right_bounds() const {
+    const ElementCheck& check = product_.check->elements;
+    return swaps_ ? check.rows : check.columns;
+  }
+  double largest_left() const {
+    const ElementCheck& check = product_.check->elements;
+    return swaps_ ? check.largest_b : check.largest_a;
+  }
+  double largest_right() const {
+    const ElementCheck& check = product_.check->elements;
+    return swaps_ ? check.largest_a : check.largest_b;
+  }
+
+  // `largest_of_other`: upper bound of the other operand's integers.
+  static void set_bounds(std::span<const RoundingBound> bounds, double largest_of_other, PanelBounds& panel) {
+    // The slacks of largest_deviation() are more than its rounding errors.
+    constexpr double slack = (1 + 0x1p-20) * (1 + 0x1p-20);
+    for (std::size_t v = 0; v < bounds.size(); ++v) {
+      panel.inexact[v] = 0.25 * slack * bounds[v].inexact;
+      panel.products[v] = 0.5 * slack * bounds[v].inexact * largest_of_other;
+      panel.magnitudes[v] = 0.5 * slack * bounds[v].magnitudes;
+    }
+  }
+
   void recombine_pair(const std::byte* planes, std::int64_t plane_stride, std::int64_t left,
                       std::int64_t right) {
-    const std::span<const VectorRange> rows = of_panel(left_ranges_, left);
-    const std::span<const VectorRange> columns = of_panel(right_ranges_, right);
-    std::uint32_t open = 0xffff;
-    if (!by_residues_ || may_round(rows, columns)) {
-      alignas(64) std::array<double, lanes> row_units{}, row_offsets{}, column_units{}, high{}, low{},
-          deviation{};
-      for (std::size_t v = 0; v < rows.size(); ++v) {
-        if (!rows[v].finite()) continue;
-        row_units[v] = power_of_two(-rows[v].scale);
-        row_offsets[v] = FractionRow::of_unit(row_units[v]).offset;
-      }
-      const auto alpha = static_cast<double>(product_.alpha);
-      for (std::size_t v = 0; v < columns.size(); ++v) {
-        if (!columns[v].finite()) continue;
-        column_units[v] = power_of_two(-columns[v].scale);
-        const FractionFactor factor = fractions_.factor.times(column_units[v], alpha * column_units[v]);
-        high[v] = factor.high;
-        low[v] = factor.low;
-        deviation[v] = factor.deviation;
-      }
-      const Schedule& schedule = problem_.schedule;
-      open = kernels_.recombine(
-          {.planes = planes,
-           .plane_stride = plane_stride,
-           .plane_count = sizes_.planes,
-           .row_units = row_units.data(),
-           .row_offsets = row_offsets.data(),
-           .column_units = column_units.data(),
-           .column_high = high.data(),
-           .column_low = low.data(),
-           .column_deviation = deviation.data(),
-           .fractions = by_residues_ ? &fractions_.digits : nullptr,
-           .smallest_weight = by_residues_ ? 0 : power_of_two(schedule.sum_exponent(sizes_.planes - 1)),
-           .alpha = alpha,
-           .beta = static_cast<double>(product_.beta),
-           .c = &c_(left, right),
-           .is_double = sizeof(T) == sizeof(double),
-           .row_stride = c_.row_stride,
-           .rows = finite_vectors(rows),
-           .columns = finite_vectors(columns)});
-    }
-    for (int u = 0; open >> u != 0; ++u) {
-      if ((open >> u & 1) != 0) recombine_exactly(planes + 64 * u, plane_stride, u, left, right);
-    }
+    Pair pair{.planes = planes,
+              .plane_stride = plane_stride,
+              .left = left,
+              .right = right,
+              .rows = of_panel(left_ranges_, left),
+              .columns = of_panel(right_ranges_, right)};
+    find_open(pair);
+    const bool may_round = !by_residues_ || are_rounded_by_doubles(pair.rows, pair.columns);
+    if (!may_round || round_pair(pair)) recombine_exactly(pair);
+    if (product_.check != nullptr) finish_check(pair);
   }
 
-  // Recombines a unit of four rows by 16 columns by exact integers.
-  void recombine_exactly(const std::byte* unit, std::int64_t plane_stride, int u, std::int64_t left,
-                         std::int64_t right) const {
-    left += (u >> 3) * 16 + (u & 3) * 4;
-    right += (u >> 2 & 1) * 16;
-    if (left >= left_.rows || right >= right_.rows) return;
-    const std::int64_t rows = std::min<std::int64_t>(4, left_.rows - left);
-    const std::int64_t columns = std::min<std::int64_t>(16, right_.rows - right);
-    std::array<std::uint8_t, 64 * max_residues> residues;
+  // Recombines the elements for which double arithmetic is enough. Returns what PanelKernels::recombine()
+  // does.
+  bool round_pair(Pair& pair) const {
+    alignas(64) std::array<double, lanes> row_units{}, row_offsets{}, column_units{}, high{}, low{},
+        deviation{};
+    for (std::size_t v = 0; v < pair.rows.size(); ++v) {
+      if (!pair.rows[v].finite()) continue;
+      row_units[v] = power_of_two(-pair.rows[v].scale);
+      row_offsets[v] = FractionRow::of_unit(row_units[v]).offset;
+    }
+    const auto alpha = static_cast<double>(product_.alpha);
+    for (std::size_t v = 0; v < pair.columns.size(); ++v) {
+      if (!pair.columns[v].finite()) continue;
+      column_units[v] = power_of_two(-pair.columns[v].scale);
+      const FractionFactor factor = fractions_.factor.times(column_units[v], alpha * column_units[v]);
+      high[v] = factor.high;
+      low[v] = factor.low;
+      deviation[v] = factor.deviation;
+    }
+    alignas(64) PanelBounds row_bounds{}, column_bounds{};
+    const bool is_checked = product_.check != nullptr;
+    if (is_checked) {
+      set_bounds(of_panel(left_bounds(), pair.left), largest_right(), row_bounds);
+      set_bounds(of_panel(right_bounds(), pair.right), largest_left(), column_bounds);
+    }
+    const Schedule& schedule = problem_.schedule;
+    return kernels_.recombine(
+        {.planes = pair.planes,
+         .plane_stride = pair.plane_stride,
+         .plane_count = sizes_.planes,
+         .row_units = row_units.data(),
+         .row_offsets = row_offsets.data(),
+         .column_units = column_units.data(),
+         .column_high = high.data(),
+         .column_low = low.data(),
+         .column_deviation = deviation.data(),
+         .fractions = by_residues_ ? &fractions_.digits : nullptr,
+         .smallest_weight = by_residues_ ? 0 : power_of_two(schedule.sum_exponent(sizes_.planes - 1)),
+         .alpha = alpha,
+         .beta = static_cast<double>(product_.beta),
+         .c = &c_(pair.left, pair.right),
+         .is_double = sizeof(T) == sizeof(double),
+         .row_stride = c_.row_stride,
+         .open = pair.open.data(),
+         .writes = writes(),
+         .row_bounds = is_checked ? &row_bounds : nullptr,
+         .column_bounds = is_checked ? &column_bounds : nullptr});
+  }
+
+  bool writes() const { return product_.check == nullptr || product_.check->writes; }
+
+  // Recombines the open elements of a pair by exact integers.
+  void recombine_exactly(Pair& pair) const {
+    const auto rows = static_cast<std::int64_t>(pair.rows.size());
+    const auto columns = static_cast<std::int64_t>(pair.columns.size());
+    std::array<std::uint8_t, sums_of_panels * max_residues> residues;
     Accumulators sums = make_accumulators(SumType::residue, columns, rows, sizes_.slices);
     sums.data = reinterpret_cast<std::byte*>(residues.data());
+    constexpr std::int64_t group = 4;  // columns that are neighbours in a plane
     for (int t = 0; t < sizes_.slices; ++t) {
-      const auto* plane = reinterpret_cast<const std::uint8_t*>(unit + t * plane_stride);
-      for (std::int64_t i = 0; i < rows; ++i) {
-        for (std::int64_t j = 0; j < columns; ++j)
-          sums.group<std::uint8_t>(t)[j + i * columns] = plane[16 * (j / 4) + 4 * i + j % 4];
+      const std::byte* const plane = pair.planes + t * pair.plane_stride;
+      std::uint8_t* target = sums.group<std::uint8_t>(t);
+      for (std::int64_t i = 0; i < rows; ++i, target += columns) {
+        std::int64_t j = 0;
+        for (; j + group <= columns; j += group) std::memcpy(target + j, plane + index_in_plane(i, j), group);
+        if (j < columns) std::memcpy(target + j, plane + index_in_plane(i, j), columns - j);
       }
     }
-    recombine_residues(sums, ResidueSystem{sizes_.slices}, of_unit(right_ranges_, right, columns),
-                       of_unit(left_ranges_, left, rows), product_.alpha, product_.beta,
-                       c_.block(left, right, rows, columns).transposed(), 1);
+    const bool is_checked = product_.check != nullptr;
+    const auto to_compute = is_checked ? ElementCheck::open : ElementCheck::proved;
+    std::array<std::uint8_t, sums_of_panels> states;
+    for (std::int64_t i = 0; i < rows; ++i) {
+      for (std::int64_t j = 0; j < columns; ++j)
+        states[j + i * columns] = (pair.open[i] >> j & 1) != 0 ? to_compute : ElementCheck::closed;
+    }
+    ElementCheck check;
+    if (is_checked) {
+      check = {.rows = of_panel(right_bounds(), pair.right),
+               .columns = of_panel(left_bounds(), pair.left),
+               .largest_a = largest_right(),
+               .largest_b = largest_left(),
+               .demand = product_.check->elements.demand};
+    }
+    MatrixView<T> c = c_.block(pair.left, pair.right, rows, columns).transposed();
+    std::array<T, sums_of_panels> copy;
+    if (!writes()) {
+      const MatrixView<T> target{copy.data(), columns, rows, 1, columns};
+      for (std::int64_t i = 0; i < rows && product_.beta != T(0); ++i) {
+        for (std::int64_t j = 0; j < columns; ++j) target(j, i) = c(j, i);
+      }
+      c = target;
+    }
+    recombine_checked_residues(sums, ResidueSystem{sizes_.slices}, pair.columns, pair.rows, check,
+                               product_.alpha, product_.beta, c, states.data(), /*writes=*/true, 1);
+    for (std::int64_t i = 0; i < rows; ++i) {
+      for (std::int64_t j = 0; j < columns; ++j) {
+        if (states[j + i * columns] == ElementCheck::closed) pair.open[i] &= ~(1U << j);
+      }
+    }
   }
 
-  static std::span<const VectorRange> of_unit(std::span<const VectorRange> ranges, std::int64_t first,
-                                              std::int64_t count) {
-    return ranges.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count));
+  // Index of a residue in a plane of a pair: units of four rows by 16 columns, of which four columns of all
+  // rows are neighbours.
+  static std::int64_t index_in_plane(std::int64_t i, std::int64_t j) {
+    const std::int64_t unit = i / 16 * 8 + j / 16 * 4 + i % 16 / 4;
+    return 64 * unit + 16 * (j % 16 / 4) + 4 * (i % 4) + j % 4;
   }
 
   const FusedProduct<T>& product_;
@@ -529,7 +685,8 @@ class Product {
   std::span<const VectorRange> right_ranges_;
   MatrixView<T> c_;  // left vectors by right vectors
   Sizes sizes_;
-  std::vector<PanelTerm> terms_;
+  std::array<PanelTerm, max_residues> terms_;
+  std::size_t term_count_ = 0;
   const ResidueTables& tables_;
   const ResidueTables::Recombination& fractions_;
   std::byte* left_panels_;
@@ -570,7 +727,7 @@ bool takes_residues(const SplitRule& rule) {
   constexpr int most_bits = 196;  // of fraction_table(): the product of the moduli is below 2^200
   return rule.format->id == FormatId::int8 && rule.kind == SplitKind::residues &&
          rule.complex_basis.empty() && rule.slices <= max_residues &&
-         residue_bits(rule.slices) <= most_bits && rule.integer_bits() <= 62;
+         residue_bits(rule.slices) <= most_bits && rule.integer_bits() <= most_integer_bits;
 }
 
 bool takes_digits(const SplitRule& rule) {

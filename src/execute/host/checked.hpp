@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <complex>
 
 #include "arith/residue/residue_scale.hpp"
@@ -10,6 +11,8 @@
 #include "execute/host/acceptance.hpp"
 #include "execute/host/operand.hpp"
 #include "planner/expected_times.hpp"
+#include "planner/memory.hpp"
+#include "planner/steps.hpp"
 #include "recombine/recombine.hpp"
 #include "schemes/bound.hpp"
 #include "schemes/magnitudes.hpp"
@@ -28,9 +31,6 @@ inline constexpr std::int64_t one_open_in = is_double_double<T> ? 64 : 16;
 // Smallest decrease of dynamic ranges, in binades, that justifies the additional pass of an equilibration
 // over the operands.
 inline constexpr int min_equilibration_gain = 16;
-
-// Rows and columns of the tile of C on which candidates are tried to find the fastest one.
-inline constexpr std::int64_t first_tile = Slices::vector_multiple;
 
 // C = alpha * A * B + beta * C by the checked candidates of a plan:
 //
@@ -189,7 +189,8 @@ class CheckedProduct {
     double least_time = elements * exact_sum_time_;
     for (std::size_t index = 0; !is_superaccumulator(index) && elements * products_time(index) < least_time;
          ++index) {
-      use_candidate(index);
+      use_program(index);
+      find_bounds(tile);
       std::fill_n(check_memory_.states, tile.elements(), ElementCheck::open);
       const auto open = static_cast<double>(multiply(index, tile, correctly_rounded, Write::nothing));
       const double time = elements * products_time(index) + open * exact_sum_time_;
@@ -214,16 +215,23 @@ class CheckedProduct {
            static_cast<double>(block.elements()) * products_time(index);
   }
 
-  // Sets scales, rounding-error bounds and memory for a candidate. It does so for all vectors, not only those
-  // of the current block.
+  // Sets scales and memory for a candidate, and the rounding-error bounds of all vectors.
   void use_candidate(std::size_t index) {
     if (current_ == index) return;
     current_ = index;
     use_program(index);
-    find_rounding_bounds(a_.view, a_.ranges, a_.inner_factors, check_memory_.rounding_bounds_a,
-                         plan_.threads);
-    find_rounding_bounds(b_.view, b_.ranges, b_.inner_factors, check_memory_.rounding_bounds_b,
-                         plan_.threads);
+    find_bounds({0, 0, c_.rows, c_.columns});
+  }
+
+  // Finds the rounding-error bounds of the vectors of a block of C.
+  void find_bounds(const ResultBlock& block) {
+    const auto find = [&](const SideOf<T>& side, std::int64_t first, std::int64_t count,
+                          std::span<RoundingBound> bounds) {
+      find_rounding_bounds(side.view.vectors(first, count), side.ranges.subspan(first, count),
+                           side.inner_factors, bounds.subspan(first, count), plan_.threads);
+    };
+    find(a_, block.row, block.rows, check_memory_.rounding_bounds_a);
+    find(b_, parts * block.column, parts * block.columns, check_memory_.rounding_bounds_b);
   }
 
   // Sets the program of both sides and lays out the block memory. Current slices become invalid.
@@ -282,6 +290,7 @@ class CheckedProduct {
   // elements that stay open.
   std::int64_t multiply(std::size_t index, const ResultBlock& block, double coefficient, Write write) {
     const Program& program = programs_[index];
+    if (const FusedKernel* kernel = fused_kernel(index)) return multiply_fused(*kernel, index, block, write);
     if (columns_.replace(block.column))
       slices_b_ = split_vectors(b_, {block.column, block.columns}, plan_.threads);
     if (rows_.replace(block.row)) slices_a_ = split_vectors(a_, {block.row, block.rows}, plan_.threads);
@@ -293,6 +302,42 @@ class CheckedProduct {
         b_.ranges.subspan(parts * block.column, parts * block.columns), check, alpha_, beta_,
         c_.block(block.row, block.column, block.rows, block.columns), check_memory_.states,
         write == Write::proved, plan_.threads);
+  }
+
+  // Returns the fused kernel that computes the candidate's blocks; nullptr if there is none.
+  const FusedKernel* fused_kernel(std::size_t index) const {
+    return a_.inner_factors.empty() ? fused_checked_kernel(plan_, candidate(index)) : nullptr;
+  }
+
+  // Does the same as multiply() by a fused kernel.
+  std::int64_t multiply_fused(const FusedKernel& kernel, std::size_t index, const ResultBlock& block,
+                              Write write) {
+    std::atomic<std::int64_t> open = 0;
+    if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double>) {
+      const Program& program = programs_[index];
+      const bool is_tile = write == Write::nothing;
+      const FusedProblem problem = fused_problem(plan_, candidate(index), program,
+                                                 is_tile ? Blocking{first_tile, first_tile} : blocking_);
+      const ElementCheck elements = check_of(program, block, correctly_rounded);
+      const FusedCheck check{
+          .elements = elements, .states = check_memory_.states, .writes = !is_tile, .open = open};
+      Workspace cursor = workspace_;  // a copy, so that all blocks use the same memory
+      run_fused(kernel, FusedProduct<T>{.problem = problem,
+                                        .a = a_.view.vectors(block.row, block.rows),
+                                        .b = b_.view.vectors(block.column, block.columns),
+                                        .rows = a_.ranges.subspan(block.row, block.rows),
+                                        .columns = b_.ranges.subspan(block.column, block.columns),
+                                        .c = c_.block(block.row, block.column, block.rows, block.columns),
+                                        .alpha = alpha_,
+                                        .beta = beta_,
+                                        .scratch = cursor.take(kernel.scratch_bytes(problem, plan_.threads)),
+                                        .threads = plan_.threads,
+                                        .check = &check});
+    } else {
+      fail(Status::internal, "the fused kernel {} does not take {} elements", kernel.name,
+           element_type_name(plan_.problem.type, plan_.problem.complex));
+    }
+    return open;
   }
 
   static constexpr std::size_t none = ~std::size_t{0};

@@ -221,21 +221,16 @@ class HostRun {
       const FusedProblem problem = fused_problem(plan_, candidate(step.candidate), *current_, blocking_);
       const MatrixView<T> c = block_of_c();
       refused_->save(block_, c);
-      const FusedProduct<T> product{.problem = problem,
-                                    .a = a_.view.vectors(block_.row, block_.rows),
-                                    .b = b_.view.vectors(block_.column, block_.columns),
-                                    .rows = ranges_of_rows(),
-                                    .columns = ranges_of_columns(),
-                                    .c = c,
-                                    .alpha = alpha_,
-                                    .beta = beta_,
-                                    .scratch = block_memory_.scratch,
-                                    .threads = plan_.threads};
-      if constexpr (std::is_same_v<T, float>) {
-        step.kernel->run_f32(product);
-      } else {
-        step.kernel->run_f64(product);
-      }
+      core::run_fused(*step.kernel, FusedProduct<T>{.problem = problem,
+                                                    .a = a_.view.vectors(block_.row, block_.rows),
+                                                    .b = b_.view.vectors(block_.column, block_.columns),
+                                                    .rows = ranges_of_rows(),
+                                                    .columns = ranges_of_columns(),
+                                                    .c = c,
+                                                    .alpha = alpha_,
+                                                    .beta = beta_,
+                                                    .scratch = block_memory_.scratch,
+                                                    .threads = plan_.threads});
       refused_->restore(block_, c);
     } else {
       fail(Status::internal, "the fused kernel {} does not take {} elements", step.kernel->name,
