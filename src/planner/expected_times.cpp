@@ -21,14 +21,15 @@ double multiplication_time(const Engine& engine, const Program& program, const S
 
 }  // namespace
 
-ExpectedTimes expected_times(const Engine& engine, const Program& program, const Problem& problem) {
+ExpectedTimes expected_times(const Engine& engine, const Program& program, const Problem& problem,
+                             int threads) {
   const auto m = static_cast<double>(problem.m);
   const auto n = static_cast<double>(problem.n);
   const auto k = static_cast<double>(problem.k);
   const double parts = problem.complex ? 2 : 1;
   // The embedding has two vectors of op(B) and two columns of sums for each complex column of C.
   const double vectors_per_column = program.multiplies_elements() ? 1 : parts;
-  const StepCosts costs = engine.step_costs(program.split_a);
+  const StepCosts costs = engine.step_costs(program.split_a, threads);
   const double split_rows = problem.prepared_a ? 0 : m;
   const double split_columns = problem.prepared_b ? 0 : vectors_per_column * n;
   const double elements = parts * (split_rows + split_columns) * k;
@@ -52,9 +53,9 @@ ExpectedTimes expected_times(const Engine& engine, const Program& program, const
               native.call + width * parts * (m * k + k * n + m * n) * native.element + native_multiplication};
 }
 
-double expected_term(const Engine& engine, const Program& program, const Problem& problem) {
+double expected_term(const Engine& engine, const Program& program, const Problem& problem, int threads) {
   const auto k = static_cast<double>(problem.k);
-  const StepCosts costs = engine.step_costs(program.split_a);
+  const StepCosts costs = engine.step_costs(program.split_a, threads);
   // Elements of one slice of A (m x k) and one slice of B (k x n) for each of the m x n elements of C.
   const double split_elements = k * (1 / static_cast<double>(problem.m) + 1 / static_cast<double>(problem.n));
   return multiplication_time(engine, program, costs) * k + costs.slice * split_elements + costs.sum;

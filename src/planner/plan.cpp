@@ -114,7 +114,7 @@ double expected_seconds(const Plan& plan) {
                                               program.recombination == Recombination::residues);
   if (!is_known) return 0;
   return plan.engine->product_seconds() * static_cast<double>(plan.problem.batch_count) *
-         expected_times(*plan.engine, program, plan.problem).emulated;
+         expected_times(*plan.engine, program, plan.problem, plan.threads).emulated;
 }
 
 // Plans fewer threads for short calls. A call has about eight parallel loops, and every thread takes part in

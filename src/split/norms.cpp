@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cstdlib>
+#include <type_traits>
 
 #include "arith/residue/residue.hpp"
 #include "arith/residue/residue_scale.hpp"
@@ -35,8 +37,14 @@ using Floats [[gnu::vector_size(32)]] = float;
 
 // NormSums of eight lanes. Squares and magnitudes are integers below 2^33; so 2^20 of each lane are exact.
 constexpr std::int64_t most_added = std::int64_t{1} << 20;
-struct NormLanes {
-  using Sums = NormSums;
+//
+// Ordinary vectors have no element that underflows when it is scaled (norm_scaling()), so that every non-zero one
+// counts, and their first factor is the whole one.
+struct OrdinaryNormSums : NormSums {};
+
+template <bool ordinary>
+struct NormLanesOf {
+  using Sums = std::conditional_t<ordinary, OrdinaryNormSums, NormSums>;
 
   Doubles squares{};
   Doubles magnitudes{};
@@ -46,13 +54,21 @@ struct NormLanes {
   [[gnu::always_inline]] inline void add(const Doubles& x, const Doubles& first, const Doubles& second) {
     constexpr std::uint64_t all_but_sign = ~std::uint64_t{0} >> 1;
     const auto magnitude = reinterpret_cast<Doubles>(reinterpret_cast<Words>(x) & all_but_sign);
-    const Doubles scaled = magnitude * first * second;
-    const Doubles nearest = (scaled + 0x1p52) - 0x1p52;
-    const auto is_below = reinterpret_cast<Words>(nearest < scaled);
-    const auto is_lost = reinterpret_cast<Words>(magnitude != 0) & reinterpret_cast<Words>(scaled == 0);
     const auto one = reinterpret_cast<Words>(Doubles{} + 1);
-    const Doubles above = nearest + reinterpret_cast<Doubles>((is_below | is_lost) & one);
+    const Doubles scaled = ordinary ? magnitude * first : magnitude * first * second;
+    const Doubles nearest = (scaled + 0x1p52) - 0x1p52;
+    auto is_below = reinterpret_cast<Words>(nearest < scaled);
     const Words upper = reinterpret_cast<Words>(scaled) >> 32;
+    if constexpr (ordinary) {
+      const Doubles above = nearest + reinterpret_cast<Doubles>(is_below & one);
+      squares += above * above;
+      magnitudes += above;
+      logarithms += upper;
+      elements -= reinterpret_cast<Words>(scaled != 0);
+      return;
+    }
+    is_below |= reinterpret_cast<Words>(magnitude != 0) & reinterpret_cast<Words>(scaled == 0);
+    const Doubles above = nearest + reinterpret_cast<Doubles>(is_below & one);
     const auto is_normal = reinterpret_cast<Words>(upper >= norm_detail::upper_half_of_normal);
     squares += above * above;
     magnitudes += above;
@@ -65,6 +81,9 @@ struct NormLanes {
               logarithms[i], elements[i]});
   }
 };
+
+using NormLanes = NormLanesOf<false>;
+using OrdinaryNormLanes = NormLanesOf<true>;
 
 // RoundingBound of eight lanes.
 struct BoundLanes {
@@ -153,6 +172,8 @@ template <class Lanes, class T>
   }
 INSTANTIATE(NormLanes, float)
 INSTANTIATE(NormLanes, double)
+INSTANTIATE(OrdinaryNormLanes, float)
+INSTANTIATE(OrdinaryNormLanes, double)
 INSTANTIATE(BoundLanes, float)
 INSTANTIATE(BoundLanes, double)
 #undef INSTANTIATE
@@ -302,19 +323,44 @@ KINTSUGI_FOR_ALL_VIEWS(INSTANTIATE)
 template <class T>
 void find_norms(const MatrixView<const T>& operand, std::span<const VectorRange> ranges,
                 std::span<VectorNorm> norms, std::int64_t first, std::int64_t last) {
-  std::array<TwoFactors, vectors_per_block> factors{};
-  std::array<NormSums, vectors_per_block> sums{};
-  for (std::int64_t v = first; v < last; ++v) factors[v - first] = norm_scaling(ranges[v]);
-  add_vectors(operand, first, last, factors.data(), sums.data());
-  for (std::int64_t v = first; v < last; ++v) {
-    if (ranges[v].flags == 0) norms[v] = sums[v - first].norm(operand.columns);
-  }
+  const auto find = [&]<class Sums>(Sums /*type*/) {
+    constexpr bool ordinary = std::is_same_v<Sums, OrdinaryNormSums>;
+    std::array<TwoFactors, vectors_per_block> factors{};
+    std::array<Sums, vectors_per_block> sums{};
+    for (std::int64_t v = first; v < last; ++v) {
+      factors[v - first] = norm_scaling(ranges[v]);
+      if (ordinary) factors[v - first].first *= factors[v - first].second;
+    }
+    add_vectors(operand, first, last, factors.data(), sums.data());
+    for (std::int64_t v = first; v < last; ++v) {
+      if (ranges[v].flags == 0) norms[v] = sums[v - first].norm(operand.columns);
+    }
+  };
+  const auto is_ordinary = [](const VectorRange& range) {
+    constexpr int most = 1000;  // of exponents, so that factors and scaled elements are normal numbers
+    return range.finite() && ((range.flags & VectorRange::all_zero) != 0 ||
+                              (std::abs(range.largest) < most && range.dynamic_range() < most));
+  };
+  const bool all_ordinary = std::ranges::all_of(ranges.subspan(first, last - first), is_ordinary);
+  return all_ordinary ? find(OrdinaryNormSums{}) : find(NormSums{});
 }
 
-template void find_norms(const MatrixView<const float>&, std::span<const VectorRange>, std::span<VectorNorm>,
-                         std::int64_t, std::int64_t);
-template void find_norms(const MatrixView<const double>&, std::span<const VectorRange>, std::span<VectorNorm>,
-                         std::int64_t, std::int64_t);
+template <class T>
+void find_norms(const MatrixView<const T>& operand, std::span<const VectorRange> ranges,
+                std::span<VectorNorm> norms, int threads) {
+  for_each_vector_block(operand.rows, threads, [&](std::int64_t first, std::int64_t last) {
+    find_norms(operand, ranges, norms, first, last);
+  });
+}
+
+#define INSTANTIATE(T)                                                                                      \
+  template void find_norms(const MatrixView<const T>&, std::span<const VectorRange>, std::span<VectorNorm>, \
+                           std::int64_t, std::int64_t);                                                     \
+  template void find_norms(const MatrixView<const T>&, std::span<const VectorRange>, std::span<VectorNorm>, \
+                           int);
+INSTANTIATE(float)
+INSTANTIATE(double)
+#undef INSTANTIATE
 
 // ---------------------------------------------------------------- rounding-error bounds
 

@@ -24,6 +24,11 @@ template <class T>
 void find_norms(const MatrixView<const T>& operand, std::span<const VectorRange> ranges,
                 std::span<VectorNorm> norms, std::int64_t first, std::int64_t last);
 
+// The same for all rows, in parallel.
+template <class T>
+void find_norms(const MatrixView<const T>& operand, std::span<const VectorRange> ranges,
+                std::span<VectorNorm> norms, int threads);
+
 // Returns the least L >= 0 such that sum over p of D_vp^2 <= 2^L for all rows v of `operand`. D_vp is the
 // magnitude of element (v, p), rounded up to an integer of norm_digits bits
 // (arith/residue/residue_scale.hpp). `inner_factors`: factors of the inner indices with which `ranges` was

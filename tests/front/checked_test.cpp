@@ -76,7 +76,8 @@ TEST(Checked, CancellationIsProvedFromMagnitudes) {
   for (std::int64_t i = 0; i < 60; ++i) EXPECT_EQ(data.c()(i, 3), 0) << i;
 }
 
-// X D and D^-1 Y, D powers of two over hundreds of binades, take the candidate and have the bits of X and Y.
+// X D and D^-1 Y, D powers of two over hundreds of binades, take the candidate and have the bits of X and Y where
+// elements are checked; norms, which prove others, do not see such factors.
 TEST(Checked, PowersOfTwoAlongKChangeNoBits) {
   for (const char* accuracy : {"fp64", "exact"}) {
     DoubleData plain(emulated(150, 140, 60, "uniform", accuracy));
@@ -89,9 +90,10 @@ TEST(Checked, PowersOfTwoAlongKChangeNoBits) {
         for (std::int64_t j = 0; j < 140; ++j) scaled.b()(p, j) = std::ldexp(scaled.b()(p, j), -d);
       }
       const auto [scaled_candidate, scaled_recomputed] = run_checked(scaled);
-      EXPECT_EQ(scaled_candidate, candidate) << accuracy << binades;
+      const bool is_checked = std::string(accuracy) == "exact";
+      if (is_checked) EXPECT_EQ(scaled_candidate, candidate) << accuracy << binades;
       EXPECT_LE(scaled_recomputed, recomputed + 150 * 140 / 100);
-      if (std::string(accuracy) == "exact") {
+      if (is_checked) {
         EXPECT_EQ(bits_of(scaled.result()), bits_of(plain.result()));
       }
     }

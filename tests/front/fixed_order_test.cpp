@@ -18,10 +18,15 @@ namespace {
 
 bool has_cpu() { return core::find_engine("cpu")->unavailable_reason().empty(); }
 
-// Makes one element of A so small that the dynamic range is too wide for every emulation.
+// Makes all elements but one of a row of A so small that its dynamic range and its norm are too wide for every
+// emulation.
 template <class T>
 void widen(GemmDataOf<T>& data, std::int64_t batch) {
-  for (std::int64_t t = 0; t < batch; ++t) data.a(t)(0, 0) = static_cast<core::RealOf<T>>(0x1p-120F);
+  for (std::int64_t t = 0; t < batch; ++t) {
+    for (std::int64_t p = 1; p < data.a(t).columns; ++p)
+      data.a(t)(0, p) = static_cast<core::RealOf<T>>(0x1p-120F);
+    data.a(t)(0, 0) = T(1);
+  }
 }
 
 template <class T>

@@ -256,7 +256,9 @@ TEST(Policy, ANamedAccumulatorRestrictsTheFormats) {
   };
   EXPECT_THAT(plan_for("v100"), testing::ElementsAre("fp16x3", "fp16x3-wide", "native"));
   EXPECT_THAT(plan_for("amx-bf16"), testing::ElementsAre("bf16x6", "native"));
-  EXPECT_THAT(plan_for("int32"), testing::ElementsAre("ozaki2:moduli=16", "native"));
+  EXPECT_THAT(plan_for("int32"),
+              testing::ElementsAre("int8x6", "ozaki2:moduli=8:scale=norm", "ozaki2:moduli=10:scale=norm",
+                                   "ozaki2:moduli=16", "native"));
 }
 
 // With k = 0 the plan is made although no bound can be divided by k.

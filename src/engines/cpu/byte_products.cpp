@@ -208,27 +208,38 @@ struct Sizes {
   }
 };
 
+// Inner indices of a panel.
+std::int64_t depth_of_panels() {
+  std::int64_t depth = panel_depth;
+  while (depth > panel_step * 4 && panel_vectors * depth > caches().l1 * 2 / 3) depth /= 2;
+  return depth;
+}
+
+// Left vectors of a tile, of which so many slices meet a right panel: one of residues, all of digits.
+std::int64_t left_vectors(std::int64_t depth, int slices) {
+  const std::int64_t resident = caches().l2 * 3 / 8 / (depth * slices);
+  return std::clamp<std::int64_t>(resident / 128 * 128, 128, 512);
+}
+
+constexpr std::int64_t most_right_tile = 1024;
+
 // `left` and `right`: numbers of vectors. `slices`: those of the problem, or fewer residues.
 Sizes sizes_of(const FusedProblem& problem, std::int64_t left, std::int64_t right, int slices, int threads) {
   const bool by_residues = is_by_residues(problem);
   Sizes sizes{};
   sizes.slices = slices;
   sizes.planes = by_residues ? slices : problem.schedule.sums();
-  const Caches& cache = caches();
-  sizes.depth = panel_depth;
-  while (sizes.depth > panel_step * 4 && panel_vectors * sizes.depth > cache.l1 * 2 / 3) sizes.depth /= 2;
+  sizes.depth = depth_of_panels();
   sizes.depths = divide_up(problem.k, sizes.depth);
   left = round_up(left, panel_vectors);
   right = round_up(right, panel_vectors);
-  // Left panels that meet one right panel: one slice of residues, all slices of digits.
-  const std::int64_t resident = cache.l2 * 3 / 8 / (sizes.depth * (by_residues ? 1 : sizes.slices));
-  sizes.left_tile = std::min(left, std::clamp<std::int64_t>(resident / 128 * 128, 128, 512));
+  sizes.left_tile = std::min(left, left_vectors(sizes.depth, by_residues ? 1 : sizes.slices));
   sizes.right_block = std::min<std::int64_t>(right, threads > 1 ? 4096 : 2048);
   const std::int64_t vector_bytes = sizes.slices * sizes.depths * sizes.depth;
   const std::int64_t left_limit = preferred_panel_bytes / vector_bytes - sizes.right_block;
   sizes.left_block =
       std::min(left, std::max<std::int64_t>(left_limit / panel_vectors * panel_vectors, 4 * sizes.left_tile));
-  sizes.right_tile = std::min<std::int64_t>(sizes.right_block, 1024);
+  sizes.right_tile = std::min(sizes.right_block, most_right_tile);
   // Every thread must get some tiles.
   const auto tiles = [&] {
     return divide_up(sizes.left_block, sizes.left_tile) * divide_up(sizes.right_block, sizes.right_tile);
@@ -722,6 +733,14 @@ bool takes(const FusedProblem& problem) {
 constexpr std::array steps{StepKind::split, StepKind::multiply, StepKind::recombine};
 
 }  // namespace
+
+std::string panel_details() {
+  if (int8_choice().kernels->panels == nullptr) return {};
+  const std::int64_t depth = depth_of_panels();
+  return fmt::format(" (panels of {} x {}, tiles of {} x {} for residues and {} x {} for three digits)",
+                     panel_vectors, depth, left_vectors(depth, 1), most_right_tile, left_vectors(depth, 3),
+                     most_right_tile);
+}
 
 bool takes_residues(const SplitRule& rule) {
   constexpr int most_bits = 196;  // of fraction_table(): the product of the moduli is below 2^200

@@ -91,8 +91,8 @@ constexpr StepCosts floating_costs{
 constexpr StepCosts residue_costs{.element = 35, .slice = 90, .result = 3000, .sum = 15};
 // Fused products of bytes (byte_products.cpp), in multiply-adds of the same core's FP32 product: a Xeon with AMX
 // (Sapphire Rapids, 0.0125 ns) and an EPYC (Zen 4, 0.019 ns). `element` has the range and the norms.
-constexpr StepCosts amx_residue_costs{.product = 0.06, .element = 90, .slice = 14, .result = 100, .sum = 16};
-constexpr StepCosts amx_digit_costs{.product = 0.058, .element = 40, .slice = 20, .result = 40, .sum = 16};
+constexpr StepCosts amx_residue_costs{.product = 0.06, .element = 60, .slice = 10, .result = 60, .sum = 12};
+constexpr StepCosts amx_digit_costs{.product = 0.058, .element = 50, .slice = 14, .result = 40, .sum = 12};
 constexpr StepCosts vnni_residue_costs{.product = 0.25, .element = 70, .slice = 8, .result = 80, .sum = 12};
 constexpr StepCosts vnni_digit_costs{.product = 0.25, .element = 40, .slice = 12, .result = 30, .sum = 10};
 constexpr StepCosts digit_costs{.element = 800, .slice = 240, .result = 60, .sum = 400};
@@ -101,11 +101,13 @@ constexpr StepCosts other_integer_costs{.element = 60, .slice = 950, .result = 3
 
 bool is_integer(FormatId format) { return format == FormatId::int8 || format == FormatId::int52; }
 
-// Factor of the time of a product by AMX while the core's other hardware thread works.
+// Factor of the time of a product by AMX while the core's other hardware thread works. With several threads some
+// cores are slow and some are not, and the loop takes all in: FP32 took 0.43 and FP64 0.88 of MKL's time with 10 of
+// 16 cores slow. So one thread alone counts the factor.
 constexpr double slow_amx = 3;
 
 // Costs of fused products of such slices. Nothing if there are none, as far as the rule tells.
-std::optional<StepCosts> fused_costs(const SplitRule& rule) {
+std::optional<StepCosts> fused_costs(const SplitRule& rule, int threads) {
   const Int8Kernels& kernels = *int8_choice().kernels;
   if (kernels.panels == nullptr || rule.format->id != FormatId::int8) return std::nullopt;
   const bool by_amx = kernels.panels == &panels_amx;
@@ -117,7 +119,7 @@ std::optional<StepCosts> fused_costs(const SplitRule& rule) {
   } else {
     return std::nullopt;
   }
-  if (by_amx && !amx_is_fast()) costs.product *= slow_amx;
+  if (by_amx && threads == 1 && !amx_is_fast()) costs.product *= slow_amx;
   return costs;
 }
 
@@ -150,8 +152,8 @@ class CpuEngine final : public HostEngine {
     return int8_choice().reason.empty() ? int52_choice().reason : int8_choice().reason;
   }
   std::string details() const override {
-    return fmt::format("{}; int8 kernels {}; int52 kernels {}; fp32 kernels {}", openblas().details,
-                       int8_choice().kernels->name, int52_choice().kernels->name,
+    return fmt::format("{}; int8 kernels {}{}; int52 kernels {}; fp32 kernels {}", openblas().details,
+                       int8_choice().kernels->name, panel_details(), int52_choice().kernels->name,
                        fastest_float_kernels().name);
   }
 
@@ -180,8 +182,8 @@ class CpuEngine final : public HostEngine {
     }
   }
 
-  StepCosts step_costs(const SplitRule& rule) const override {
-    if (const auto fused = fused_costs(rule)) return *fused;
+  StepCosts step_costs(const SplitRule& rule, int threads) const override {
+    if (const auto fused = fused_costs(rule, threads)) return *fused;
     const FormatId format = rule.format->id;
     StepCosts costs = costs_of(rule);
     costs.product = (is_integer(format) ? correction_of_rounded_rates : 1) / relative_rate(format);

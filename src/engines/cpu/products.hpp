@@ -84,6 +84,8 @@ void multiply_fp64_integers(const Multiplication& task);
 
 // From FP32 and FP64 operands to C by int8 slices (byte_products.cpp).
 extern const FusedKernel byte_products;
+// Its sizes on this machine as words; empty if there are no such kernels.
+std::string panel_details();
 // True if byte_products takes such slices, as far as their rule tells.
 bool takes_residues(const SplitRule& rule);
 bool takes_digits(const SplitRule& rule);

@@ -116,6 +116,9 @@ class HostRun {
   void find_ranges_of(SideOf<T>& side, const SplitRule& rule) {
     if (side.prepared != nullptr && !side.prepared->ranges.empty()) {
       std::ranges::copy(side.prepared->ranges, side.ranges.begin());
+      if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double>) {
+        if (!side.norms.empty()) find_norms(side.view, side.ranges, side.norms, plan_.threads);
+      }
     } else {
       core::find_ranges(side.view, rule, side.ranges, plan_.threads, {}, side.norms);
     }

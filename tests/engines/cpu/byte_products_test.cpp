@@ -1,5 +1,5 @@
-// Compares fused products of bytes with the reference engine, bit for bit, for random problems and every family
-// of kernels.
+// Compares fused products of bytes with the reference engine, bit for bit, for random problems and every
+// family of kernels.
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -59,7 +59,13 @@ class Case {
   std::vector<T> run(const Plan& plan) const {
     std::vector<T> result = c;
     Report report;
-    execute(plan, {.alpha = alpha, .beta = beta, .a = a.data(), .b = b.data(), .c = result.data()}, report);
+    Operands operands;
+    operands.alpha = alpha;
+    operands.beta = beta;
+    operands.a = a.data();
+    operands.b = b.data();
+    operands.c = result.data();
+    execute(plan, operands, report);
     return result;
   }
 
