@@ -129,8 +129,8 @@ class EngineCosts {
   // Rate of products of this format, relative to the engine's native FP32 product.
   virtual double relative_rate(FormatId format) const = 0;
 
-  // Returns the costs of a call's steps with slices of this rule, for a call that may have so many threads; zeros
-  // if only products take time.
+  // Returns the costs of a call's steps with slices of this rule, for a call that may have so many threads;
+  // zeros if only products take time.
   virtual StepCosts step_costs(const SplitRule&, int /*threads*/) const { return {}; }
   virtual NativeCosts native_costs() const { return {}; }
   // Seconds of one multiply-add, the unit of these costs; 0 if unknown.

@@ -117,8 +117,8 @@ bool has_native_fallback(const Plan& plan);
 
 // Returns candidates by residues of few moduli, which norms scale and prove. There are none on a device
 // unless its kernels exit early if their candidate is not selected. On the host they are for the contracts of
-// real FP32 and FP64 elements; for FP32 int8x6, which norms prove, too, is the first. `more_moduli` has, for each candidate, how many moduli it
-// has besides the least number.
+// real FP32 and FP64 elements; for FP32 int8x6, which norms prove, too, is the first. `more_moduli` has, for
+// each candidate, how many moduli it has besides the least number.
 std::vector<Candidate> norm_emulations(const Plan& plan, const std::vector<int>& more_moduli = {0, 2});
 
 // Returns the checked candidates followed by the superaccumulator. All accept any dynamic range. On a device,

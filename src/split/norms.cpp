@@ -38,8 +38,8 @@ using Floats [[gnu::vector_size(32)]] = float;
 // NormSums of eight lanes. Squares and magnitudes are integers below 2^33; so 2^20 of each lane are exact.
 constexpr std::int64_t most_added = std::int64_t{1} << 20;
 //
-// Ordinary vectors have no element that underflows when it is scaled (norm_scaling()), so that every non-zero one
-// counts, and their first factor is the whole one.
+// Ordinary vectors have no element that underflows when it is scaled (norm_scaling()), so that every non-zero
+// one counts, and their first factor is the whole one.
 struct OrdinaryNormSums : NormSums {};
 
 template <bool ordinary>

@@ -76,8 +76,8 @@ TEST(Checked, CancellationIsProvedFromMagnitudes) {
   for (std::int64_t i = 0; i < 60; ++i) EXPECT_EQ(data.c()(i, 3), 0) << i;
 }
 
-// X D and D^-1 Y, D powers of two over hundreds of binades, take the candidate and have the bits of X and Y where
-// elements are checked; norms, which prove others, do not see such factors.
+// X D and D^-1 Y, D powers of two over hundreds of binades, take the candidate and have the bits of X and Y
+// where elements are checked; norms, which prove others, do not see such factors.
 TEST(Checked, PowersOfTwoAlongKChangeNoBits) {
   for (const char* accuracy : {"fp64", "exact"}) {
     DoubleData plain(emulated(150, 140, 60, "uniform", accuracy));

@@ -18,8 +18,8 @@ namespace {
 
 bool has_cpu() { return core::find_engine("cpu")->unavailable_reason().empty(); }
 
-// Makes all elements but one of a row of A so small that its dynamic range and its norm are too wide for every
-// emulation.
+// Makes all elements but one of a row of A so small that its dynamic range and its norm are too wide for
+// every emulation.
 template <class T>
 void widen(GemmDataOf<T>& data, std::int64_t batch) {
   for (std::int64_t t = 0; t < batch; ++t) {

@@ -31,8 +31,8 @@ bool is_native(const Handle& handle) {
 class Underflow : public testing::TestWithParam<std::string> {};
 INSTANTIATE_TEST_SUITE_P(Engines, Underflow, testing::ValuesIn(engines()));
 
-// Row 0 has too wide a range and too small a norm for every emulation, so the item is computed natively; there
-// row 1 underflows.
+// Row 0 has too wide a range and too small a norm for every emulation, so the item is computed natively;
+// there row 1 underflows.
 TEST_P(Underflow, RowsThatUnderflowNativelyKeepTheContract) {
   for (const double alpha : {1.0, 0x1p100}) {
     GemmCase test{.m = 2, .n = 1, .k = 1024, .alpha = alpha, .engine = GetParam(), .policy = "emulate"};

@@ -141,8 +141,8 @@ struct PanelResults {
 };
 
 struct PanelKernels {
-  // Rate of products of one core, in 10^12 operations a second, with operands in the L1 cache: measured for some
-  // 25 us. nullptr: it need not be known.
+  // Rate of products of one core, in 10^12 operations a second, with operands in the L1 cache: measured for
+  // some 25 us. nullptr: it need not be known.
   double (*measure_rate)();
   void (*split)(const PanelSplit& task);
   void (*multiply)(const PanelProducts& task);

@@ -72,7 +72,7 @@ std::uint32_t bias_of(std::int64_t least, std::int64_t x, int modulus) {
 
 // Bytes of sums and of operands' integers, and the bits that the integers may have.
 constexpr int sum_bytes = 4;
-constexpr int integer_bytes = 8;
+constexpr int narrow_integer_bytes = 8;
 constexpr int wide_integer_bytes = 12;
 constexpr int most_narrow_bits = 62;
 constexpr int most_integer_bits = 94;
@@ -127,7 +127,7 @@ struct ResidueTables {
 ResidueTables make_residue_tables() {
   ResidueTables tables{};
   for (std::size_t t = 0; t < max_residues; ++t) {
-    tables.split[t] = reduction_of(moduli[t], integer_bytes);
+    tables.split[t] = reduction_of(moduli[t], narrow_integer_bytes);
     tables.wide_split[t] = reduction_of(moduli[t], wide_integer_bytes);
     tables.sums[t] = reduction_of(moduli[t], sum_bytes);
   }
@@ -189,8 +189,8 @@ struct Sizes {
   // Panels are ordered by slice, then by depth, then by vectors.
   std::int64_t panel_bytes() const { return panel_vectors * depth; }
   std::int64_t depth_stride(std::int64_t block) const { return block * depth; }
-  // Slices are a few cache lines apart from a multiple of a page, so that those of one element are in different
-  // sets of the caches.
+  // Slices are a few cache lines apart from a multiple of a page, so that those of one element are in
+  // different sets of the caches.
   static constexpr std::int64_t set_padding = 5 * 64;
   std::int64_t slice_stride(std::int64_t block) const { return depths * depth_stride(block) + set_padding; }
   std::size_t panels_bytes(std::int64_t block) const {

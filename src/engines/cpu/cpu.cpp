@@ -89,8 +89,8 @@ constexpr double correction_of_rounded_rates = 0.9;
 constexpr StepCosts floating_costs{
     .element = 55, .slice = 45, .result = 30, .sum = 60, .tile = Slices::panel_vectors};
 constexpr StepCosts residue_costs{.element = 35, .slice = 90, .result = 3000, .sum = 15};
-// Fused products of bytes (byte_products.cpp), in multiply-adds of the same core's FP32 product: a Xeon with AMX
-// (Sapphire Rapids, 0.0125 ns) and an EPYC (Zen 4, 0.019 ns). `element` has the range and the norms.
+// Fused products of bytes (byte_products.cpp), in multiply-adds of the same core's FP32 product: a Xeon with
+// AMX (Sapphire Rapids, 0.0125 ns) and an EPYC (Zen 4, 0.019 ns). `element` has the range and the norms.
 constexpr StepCosts amx_residue_costs{.product = 0.06, .element = 60, .slice = 10, .result = 60, .sum = 12};
 constexpr StepCosts amx_digit_costs{.product = 0.058, .element = 50, .slice = 14, .result = 40, .sum = 12};
 constexpr StepCosts vnni_residue_costs{.product = 0.25, .element = 70, .slice = 8, .result = 80, .sum = 12};
@@ -101,9 +101,9 @@ constexpr StepCosts other_integer_costs{.element = 60, .slice = 950, .result = 3
 
 bool is_integer(FormatId format) { return format == FormatId::int8 || format == FormatId::int52; }
 
-// Factor of the time of a product by AMX while the core's other hardware thread works. With several threads some
-// cores are slow and some are not, and the loop takes all in: FP32 took 0.43 and FP64 0.88 of MKL's time with 10 of
-// 16 cores slow. So one thread alone counts the factor.
+// Factor of the time of a product by AMX while the core's other hardware thread works. With several threads
+// some cores are slow and some are not, and the loop takes all in: FP32 took 0.43 and FP64 0.88 of MKL's time
+// with 10 of 16 cores slow. So one thread alone counts the factor.
 constexpr double slow_amx = 3;
 
 // Costs of fused products of such slices. Nothing if there are none, as far as the rule tells.

@@ -89,9 +89,9 @@ std::string panel_details();
 // True if byte_products takes such slices, as far as their rule tells.
 bool takes_residues(const SplitRule& rule);
 bool takes_digits(const SplitRule& rule);
-// True if the calling thread's core multiplies by AMX at full rate: the unit has half of it, and loads that no
-// longer overlap products, while the core's other hardware thread works. Measures at most twice a second, for
-// 25 us. KINTSUGI_CPU_AMX fixes the answer. True for other kernels.
+// True if the calling thread's core multiplies by AMX at full rate: the unit has half of it, and loads that
+// no longer overlap products, while the core's other hardware thread works. Measures at most twice a second,
+// for 25 us. KINTSUGI_CPU_AMX fixes the answer. True for other kernels.
 bool amx_is_fast();
 
 // Computes a product that byte_products takes, by the kernels of one family.

@@ -53,10 +53,10 @@ NormExtremes<1> extremes_of(const OperandRanges& side, const Acceptance& accepta
 //
 //   |AB - S|_ij loses at most (2^-9 + 2^-18) 2^32 k g_i g_j more.
 //
-// As for moduli, the bound alone would accept coarse splits for a large k. With random signs the products left
-// out deviate by 2^-11 sqrt(2 k) / 3 2^32 g_i g_j, since digits are spread evenly over -128 ... 127. That must
-// be at most what a native product deviates by, 0.15 u |a_i| |b_j| (docs/design/selection.md); the norms are at
-// least sqrt(k) times the means.
+// As for moduli, the bound alone would accept coarse splits for a large k. With random signs the products
+// left out deviate by 2^-11 sqrt(2 k) / 3 2^32 g_i g_j, since digits are spread evenly over -128 ... 127.
+// That must be at most what a native product deviates by, 0.15 u |a_i| |b_j| (docs/design/selection.md); the
+// norms are at least sqrt(k) times the means.
 bool prove_digits(const OperandRanges& a, const OperandRanges& b, const Acceptance& acceptance,
                   const NormTerms& terms, double coefficient) {
   const auto extremes = [&](const OperandRanges& side, double& least_mean) {
