@@ -1,10 +1,12 @@
 #include "split/equilibrate.hpp"
 
 #include <algorithm>
+#include <array>
 
 #include "arith/range.hpp"
 #include "base/floating_environment.hpp"
 #include "base/threads.hpp"
+#include "split/ranges.hpp"
 #include "split/vector_blocks.hpp"
 
 namespace kintsugi::core {
@@ -44,6 +46,42 @@ std::int32_t largest_shift(const InnerRange& range) {
 
 }  // namespace
 
+namespace {
+
+// Extends the ranges of inner indices first ... last - 1.
+template <class View>
+void extend_inner_ranges(const View& operand, std::int64_t first, std::int64_t last,
+                         std::span<InnerRange> ranges) {
+  if (element_stride(operand) == 1) {
+    for (std::int64_t v = 0; v < operand.rows; ++v) {
+      for (std::int64_t p = first; p < last; ++p) extend(ranges[p], operand(v, p));
+    }
+  } else {
+    for (std::int64_t p = first; p < last; ++p) {
+      for (std::int64_t v = 0; v < operand.rows; ++v) extend(ranges[p], operand(v, p));
+    }
+  }
+}
+
+// The same for real elements, whose inner indices are the vectors of the transpose.
+template <class T>
+void extend_inner_ranges(const MatrixView<const T>& operand, std::int64_t first, std::int64_t last,
+                         std::span<InnerRange> ranges) {
+  if constexpr (is_double_double<T>) {
+    extend_inner_ranges<MatrixView<const T>>(operand, first, last, ranges);
+  } else {
+    std::array<VectorRange, vectors_per_block> found;
+    for (std::int64_t p = first; p < last; p += vectors_per_block) {
+      const std::int64_t count = std::min(vectors_per_block, last - p);
+      const std::span few = std::span(found).first(static_cast<std::size_t>(count));
+      find_few_ranges(operand.transposed().vectors(p, count), few);
+      for (std::int64_t i = 0; i < count; ++i) ranges[p + i] = {found[i].largest, found[i].smallest};
+    }
+  }
+}
+
+}  // namespace
+
 template <class View>
 void find_inner_ranges(const View& operand, std::span<InnerRange> ranges, int threads) {
   const std::int64_t blocks = divide_up(operand.columns, indices_per_block);
@@ -53,15 +91,7 @@ void find_inner_ranges(const View& operand, std::span<InnerRange> ranges, int th
     const std::int64_t first = block * indices_per_block;
     const std::int64_t last = std::min(operand.columns, first + indices_per_block);
     std::fill(ranges.begin() + first, ranges.begin() + last, InnerRange{});
-    if (element_stride(operand) == 1) {
-      for (std::int64_t v = 0; v < operand.rows; ++v) {
-        for (std::int64_t p = first; p < last; ++p) extend(ranges[p], operand(v, p));
-      }
-    } else {
-      for (std::int64_t p = first; p < last; ++p) {
-        for (std::int64_t v = 0; v < operand.rows; ++v) extend(ranges[p], operand(v, p));
-      }
-    }
+    extend_inner_ranges(operand, first, last, ranges);
   }
 }
 

@@ -174,6 +174,14 @@ void find_ranges(const View& operand, const SplitRule& rule, std::span<VectorRan
   });
 }
 
+template <class T>
+void find_few_ranges(const MatrixView<const T>& vectors, std::span<VectorRange> ranges) {
+  std::ranges::fill(ranges, VectorRange{});
+  extend_block_by_magnitudes(vectors, 0, vectors.rows, ranges);
+}
+template void find_few_ranges(const MatrixView<const float>&, std::span<VectorRange>);
+template void find_few_ranges(const MatrixView<const double>&, std::span<VectorRange>);
+
 void set_scales(std::span<VectorRange> ranges, const SplitRule& rule) {
   for (VectorRange& range : ranges) set_scale(range, rule);
   if (rule.kind != SplitKind::tiles) return;

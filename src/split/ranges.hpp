@@ -19,6 +19,10 @@ template <class View>
 void find_ranges(const View& operand, const SplitRule& rule, std::span<VectorRange> ranges, int threads,
                  std::span<const double> inner_factors = {}, std::span<VectorNorm> norms = {});
 
+// Sets ranges[v] for every row v of a matrix of at most vectors_per_block rows, without scales.
+template <class T>
+void find_few_ranges(const MatrixView<const T>& vectors, std::span<VectorRange> ranges);
+
 // Sets the scales of the vectors by the exponents in `ranges`. Vectors that share tiles get the same scale.
 // The first vector must begin a tile.
 void set_scales(std::span<VectorRange> ranges, const SplitRule& rule);

@@ -60,5 +60,41 @@ TEST(Equilibrate, FactorsCentreTheRatiosOfTheMaxima) {
   EXPECT_EQ(factor_b, (std::vector<double>{0x1p3, 0x1p28, 0x1p-28, 1}));
 }
 
+template <class T>
+void expect_ranges_of_single_elements() {
+  constexpr std::int64_t vectors = 45, k = 70;
+  std::mt19937 random(3);
+  std::vector<T> x(static_cast<std::size_t>(vectors * k));
+  for (T& element : x) {
+    const int exponent = static_cast<int>(random() % 200) - 100;
+    element = random() % 5 == 0 ? T(0)
+                                : static_cast<T>(std::ldexp(static_cast<double>(1 + random() % 7), exponent));
+  }
+  x[3] = std::numeric_limits<T>::infinity();
+  x[100] = std::numeric_limits<T>::quiet_NaN();
+  x[200] = std::numeric_limits<T>::denorm_min();
+  for (const MatrixView<const T>& view : {MatrixView<const T>{x.data(), vectors, k, 1, vectors},
+                                          MatrixView<const T>{x.data(), vectors, k, k, 1}}) {
+    std::vector<InnerRange> ranges(k);
+    find_inner_ranges(view, ranges, 2);
+    for (std::int64_t p = 0; p < k; ++p) {
+      InnerRange expected;
+      for (std::int64_t v = 0; v < vectors; ++v) {
+        const T element = view(v, p);
+        if (element == T(0) || !std::isfinite(element)) continue;
+        expected.largest = std::max(expected.largest, exponent_of(element));
+        expected.smallest = std::min(expected.smallest, exponent_of(element));
+      }
+      EXPECT_EQ(ranges[p].largest, expected.largest) << p;
+      EXPECT_EQ(ranges[p].smallest, expected.smallest) << p;
+    }
+  }
+}
+
+TEST(InnerRanges, AreThoseOfSingleElementsInEveryLayout) {
+  expect_ranges_of_single_elements<float>();
+  expect_ranges_of_single_elements<double>();
+}
+
 }  // namespace
 }  // namespace kintsugi::core

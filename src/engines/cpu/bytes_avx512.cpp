@@ -1,4 +1,5 @@
-// Byte panels with AVX-512: splits, products by VNNI and by AMX, reductions, recombination.
+// Bytes with AVX-512: panels of fused products (splits, products by VNNI and by AMX, reductions, recombination),
+// and products of int8 slices in memory.
 #if defined(__x86_64__)
 
 #include "engines/cpu/byte_panels.hpp"
@@ -8,6 +9,8 @@
 
 #include <cstddef>
 #include <cstdint>
+
+#include "engines/cpu/kernels.hpp"
 
 namespace kintsugi::core {
 
@@ -883,7 +886,112 @@ double measure_amx() {
 }
 #endif
 
+// ---------------------------------------------------------------- int8 slices in memory
+
+// Inner indices of a panel of slices. All panels of a tile stay in the L2 cache.
+constexpr std::int64_t slice_depth = 512;
+
+constexpr std::int64_t line_bytes = 64;
+
+// Edge of a tile of C, in vectors.
+template <class Unit>
+constexpr std::int64_t slice_tile = 128;
+#if defined(__linux__)
+template <>
+inline constexpr std::int64_t slice_tile<Amx> = 256;
+#endif
+
+// Packs 16 vectors into the tiles of a panel: of the right operand, whose bytes become unsigned by 128 more, or
+// of the left one, whose sums it returns. Here bytes of both are in the order of the inner indices.
+template <bool is_left>
+void pack_vectors(const std::int8_t* vectors, std::int64_t stride, std::int64_t length, std::byte* tile,
+                  std::int32_t* vector_sums) {
+  alignas(64) std::byte rows[tile_bytes];
+  __m512i sums[lanes];
+  for (__m512i& sum : sums) sum = _mm512_setzero_si512();
+  for (std::int64_t p = 0; p < length; p += panel_step, tile += 2 * tile_bytes) {
+    const std::int64_t left = length - p;
+    const __mmask64 inside = left >= panel_step ? ~__mmask64{0} : (__mmask64{1} << left) - 1;
+    for (std::int64_t v = 0; v < lanes; ++v) {
+      const __m512i row = _mm512_maskz_loadu_epi8(inside, vectors + v * stride + p);
+      if (is_left) {
+        _mm512_store_si512(tile + 64 * v, row);
+        sums[v] = _mm512_dpbusd_epi32(sums[v], _mm512_set1_epi8(1), row);
+      } else {
+        _mm512_store_si512(rows + 64 * v, _mm512_xor_si512(row, _mm512_set1_epi8(-128)));
+      }
+    }
+    if (!is_left) transpose(rows, tile, false);
+  }
+  for (std::int64_t v = 0; is_left && v < lanes; ++v) vector_sums[v] = _mm512_reduce_add_epi32(sums[v]);
+}
+
+// Adds the sums of a pair of panels to 32 columns of `target`, which are `stride` apart, less what the 128 of
+// the right bytes have added.
+inline void add_pair(const std::uint32_t* sums, const std::int32_t* vector_sums, std::int64_t stride,
+                     std::uint32_t* target) {
+  for (std::int64_t row = 0; row < panel_vectors; ++row) {
+    const __m512i shift = all32(static_cast<std::uint32_t>(vector_sums[row]) << 7);
+    const std::uint32_t* const source = sums + row / lanes * 512 + row % lanes * 16;
+    for (std::int64_t half = 0; half < 2; ++half) {
+      std::uint32_t* const element = target + row * stride + half * lanes;
+      const __m512i added = _mm512_sub_epi32(_mm512_load_si512(source + 256 * half), shift);
+      _mm512_storeu_si512(element, _mm512_add_epi32(_mm512_loadu_si512(element), added));
+    }
+  }
+}
+
+// Int8Kernels::add_product. Columns of the sums belong to vectors of b, which is the left operand.
+template <class Unit>
+void add_product(const Int8Block& block, std::byte* packed, std::uint32_t* sums) {
+  constexpr std::int64_t tile = slice_tile<Unit>;
+  constexpr std::int64_t panel_bytes = panel_vectors * slice_depth;
+  std::byte* const right = packed + (line_bytes - reinterpret_cast<std::uintptr_t>(packed) % line_bytes);
+  std::byte* const left = right + tile * slice_depth;
+  alignas(64) std::int32_t vector_sums[tile];
+  alignas(64) std::uint32_t pair[sums_of_panels];
+  const auto half_panel = [](std::byte* panels, std::int64_t vector) {
+    return panels + vector / panel_vectors * panel_bytes + vector / lanes % 2 * tile_bytes;
+  };
+  const auto padded = [](std::int64_t vectors) {
+    return (vectors + panel_vectors - 1) / panel_vectors * panel_vectors;
+  };
+  const Unit unit;
+  for (std::int64_t p = 0; p < block.length; p += slice_depth) {
+    const std::int64_t length = block.length - p < slice_depth ? block.length - p : slice_depth;
+    for (std::int64_t i = 0; i < padded(block.rows); i += lanes)
+      pack_vectors<false>(block.a + i * block.stride + p, block.stride, length, half_panel(right, i),
+                          nullptr);
+    for (std::int64_t j = 0; j < padded(block.columns); j += lanes)
+      pack_vectors<true>(block.b + j * block.stride + p, block.stride, length, half_panel(left, j),
+                         vector_sums + j);
+    const auto steps = static_cast<int>((length + panel_step - 1) / panel_step);
+    for (std::int64_t i = 0; i < padded(block.rows); i += panel_vectors) {
+      const std::byte* const right_panel = right + i * slice_depth;
+      for (std::int64_t j = 0; j < padded(block.columns); j += panel_vectors) {
+        unit.multiply(left + j * slice_depth, right_panel, steps, pair, Finish{}, {left, right_panel});
+        add_pair(pair, vector_sums + j, tile, sums + j * tile + i);
+      }
+    }
+  }
+}
+
 }  // namespace
+
+const Int8Kernels int8_avx512{.name = "avx512",
+                              .relative_rate = 3,
+                              .tile = slice_tile<Vnni>,
+                              .packed_bytes = 2 * slice_tile<Vnni> * slice_depth + line_bytes,
+                              .add_product = add_product<Vnni>,
+                              .panels = &panels_avx512};
+#if defined(__linux__)
+const Int8Kernels int8_amx{.name = "amx",
+                           .relative_rate = 7,
+                           .tile = slice_tile<Amx>,
+                           .packed_bytes = 2 * slice_tile<Amx> * slice_depth + line_bytes,
+                           .add_product = add_product<Amx>,
+                           .panels = &panels_amx};
+#endif
 
 const PanelKernels panels_avx512{
     .measure_rate = nullptr, .split = split, .multiply = multiply<Vnni>, .recombine = recombine};
