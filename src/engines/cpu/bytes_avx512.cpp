@@ -1,5 +1,5 @@
-// Bytes with AVX-512: panels of fused products (splits, products by VNNI and by AMX, reductions, recombination),
-// and products of int8 slices in memory.
+// Bytes with AVX-512: panels of fused products (splits, products by VNNI and by AMX, reductions,
+// recombination), and products of int8 slices in memory.
 #if defined(__x86_64__)
 
 #include "engines/cpu/byte_panels.hpp"
@@ -901,8 +901,8 @@ template <>
 inline constexpr std::int64_t slice_tile<Amx> = 256;
 #endif
 
-// Packs 16 vectors into the tiles of a panel: of the right operand, whose bytes become unsigned by 128 more, or
-// of the left one, whose sums it returns. Here bytes of both are in the order of the inner indices.
+// Packs 16 vectors into the tiles of a panel: of the right operand, whose bytes become unsigned by 128 more,
+// or of the left one, whose sums it returns. Here bytes of both are in the order of the inner indices.
 template <bool is_left>
 void pack_vectors(const std::int8_t* vectors, std::int64_t stride, std::int64_t length, std::byte* tile,
                   std::int32_t* vector_sums) {
