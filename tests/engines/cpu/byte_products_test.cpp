@@ -112,6 +112,7 @@ TEST(ByteProducts, InBlocksOfCHaveTheSameBits) {
   const Plan whole = each.plan("cpu", "scheme", "ozaki2:moduli=15");
   SettingLayer call;
   call.set(find_setting("scheme"), "ozaki2:moduli=15", "test");
+  call.set(find_setting("threads"), "1", "test");  // more threads need more memory
   call.set(find_setting("workspace_limit"), std::to_string(whole.workspace_bytes / 3).c_str(), "test");
   const Plan blocks = make_plan_on(each.problem, Settings(call, {}, {}, {}), *find_engine("cpu"));
   EXPECT_LT(blocks.workspace_bytes, whole.workspace_bytes / 2);
