@@ -330,11 +330,19 @@ void split(const PanelSplit& task) {
 
 // ---------------------------------------------------------------- products
 
+// Numbers from one half of a panel's vectors to the other, and from row to row, where int32 sums are added.
+struct SumLayout {
+  std::int64_t left_half = 512;
+  std::int64_t right_half = 256;
+  std::int64_t row = 16;
+};
+
 // Adds the sums of a pair of panels to its plane, unit by unit. So the units can be spread over the next
 // pair's products.
 struct Finish {
   const std::uint32_t* sums = nullptr;  // nullptr: there is nothing to finish
   std::byte* plane = nullptr;
+  SumLayout layout{};
   const ByteReduction* reduction = nullptr;
   const std::int32_t* vector_sums = nullptr;
   bool is_first = false;
@@ -376,13 +384,15 @@ struct Finish {
   // The right bytes are digits plus 128; so 128 times the sum of the left vector is subtracted.
   inline void finish_sums(int u, __m512i s0, __m512i s1, __m512i s2, __m512i s3) const {
     const std::int32_t* vector = vector_sums + (u >> 3) * lanes + (u & 3) * 4;
-    std::uint32_t* const target = reinterpret_cast<std::uint32_t*>(plane) + 64 * u;
+    std::uint32_t* const target = reinterpret_cast<std::uint32_t*>(plane) + (u >> 3) * layout.left_half +
+                                  (u >> 2 & 1) * layout.right_half + (u & 3) * 4 * layout.row;
     const __m512i s[4] = {s0, s1, s2, s3};
 #pragma GCC unroll 4
     for (int e = 0; e < 4; ++e) {
-      const __m512i old = is_first ? _mm512_setzero_si512() : _mm512_load_si512(target + 16 * e);
+      std::uint32_t* const row = target + e * layout.row;
+      const __m512i old = is_first ? _mm512_setzero_si512() : _mm512_loadu_si512(row);
       const __m512i shift = all32(static_cast<std::uint32_t>(vector[e]) << 7);
-      _mm512_store_si512(target + 16 * e, _mm512_add_epi32(_mm512_sub_epi32(s[e], shift), old));
+      _mm512_storeu_si512(row, _mm512_add_epi32(_mm512_sub_epi32(s[e], shift), old));
     }
   }
 
@@ -888,10 +898,10 @@ double measure_amx() {
 
 // ---------------------------------------------------------------- int8 slices in memory
 
-// Inner indices of a panel of slices. All panels of a tile stay in the L2 cache.
-constexpr std::int64_t slice_depth = 512;
-
 constexpr std::int64_t line_bytes = 64;
+
+// Inner indices of a panel: a right one stays in the L1 cache, all panels of a tile in the L2 cache.
+constexpr std::int64_t slice_depth = 512;
 
 // Edge of a tile of C, in vectors.
 template <class Unit>
@@ -926,21 +936,6 @@ void pack_vectors(const std::int8_t* vectors, std::int64_t stride, std::int64_t 
   for (std::int64_t v = 0; is_left && v < lanes; ++v) vector_sums[v] = _mm512_reduce_add_epi32(sums[v]);
 }
 
-// Adds the sums of a pair of panels to 32 columns of `target`, which are `stride` apart, less what the 128 of
-// the right bytes have added.
-inline void add_pair(const std::uint32_t* sums, const std::int32_t* vector_sums, std::int64_t stride,
-                     std::uint32_t* target) {
-  for (std::int64_t row = 0; row < panel_vectors; ++row) {
-    const __m512i shift = all32(static_cast<std::uint32_t>(vector_sums[row]) << 7);
-    const std::uint32_t* const source = sums + row / lanes * 512 + row % lanes * 16;
-    for (std::int64_t half = 0; half < 2; ++half) {
-      std::uint32_t* const element = target + row * stride + half * lanes;
-      const __m512i added = _mm512_sub_epi32(_mm512_load_si512(source + 256 * half), shift);
-      _mm512_storeu_si512(element, _mm512_add_epi32(_mm512_loadu_si512(element), added));
-    }
-  }
-}
-
 // Int8Kernels::add_product. Columns of the sums belong to vectors of b, which is the left operand.
 template <class Unit>
 void add_product(const Int8Block& block, std::byte* packed, std::uint32_t* sums) {
@@ -949,7 +944,7 @@ void add_product(const Int8Block& block, std::byte* packed, std::uint32_t* sums)
   std::byte* const right = packed + (line_bytes - reinterpret_cast<std::uintptr_t>(packed) % line_bytes);
   std::byte* const left = right + tile * slice_depth;
   alignas(64) std::int32_t vector_sums[tile];
-  alignas(64) std::uint32_t pair[sums_of_panels];
+  alignas(64) std::uint32_t pair[2][sums_of_panels];
   const auto half_panel = [](std::byte* panels, std::int64_t vector) {
     return panels + vector / panel_vectors * panel_bytes + vector / lanes % 2 * tile_bytes;
   };
@@ -957,6 +952,8 @@ void add_product(const Int8Block& block, std::byte* packed, std::uint32_t* sums)
     return (vectors + panel_vectors - 1) / panel_vectors * panel_vectors;
   };
   const Unit unit;
+  Finish previous;
+  int current = 0;
   for (std::int64_t p = 0; p < block.length; p += slice_depth) {
     const std::int64_t length = block.length - p < slice_depth ? block.length - p : slice_depth;
     for (std::int64_t i = 0; i < padded(block.rows); i += lanes)
@@ -969,10 +966,17 @@ void add_product(const Int8Block& block, std::byte* packed, std::uint32_t* sums)
     for (std::int64_t i = 0; i < padded(block.rows); i += panel_vectors) {
       const std::byte* const right_panel = right + i * slice_depth;
       for (std::int64_t j = 0; j < padded(block.columns); j += panel_vectors) {
-        unit.multiply(left + j * slice_depth, right_panel, steps, pair, Finish{}, {left, right_panel});
-        add_pair(pair, vector_sums + j, tile, sums + j * tile + i);
+        unit.multiply(left + j * slice_depth, right_panel, steps, pair[current], previous,
+                      {left, right_panel});
+        previous = {.sums = pair[current],
+                    .plane = reinterpret_cast<std::byte*>(sums + j * tile + i),
+                    .layout = {.left_half = lanes * tile, .right_half = lanes, .row = tile},
+                    .vector_sums = vector_sums + j};
+        current ^= 1;
       }
     }
+    previous.all_units(0);
+    previous = {};
   }
 }
 
