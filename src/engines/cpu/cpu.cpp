@@ -110,7 +110,7 @@ constexpr double slow_amx = 3;
 std::optional<StepCosts> fused_costs(const SplitRule& rule, int threads) {
   const Int8Kernels& kernels = *int8_choice().kernels;
   if (kernels.panels == nullptr || rule.format->id != FormatId::int8) return std::nullopt;
-  const bool by_amx = kernels.panels == &panels_amx;
+  const bool by_amx = kernels.panels->measure_rate != nullptr;  // the unit whose rate varies
   StepCosts costs;
   if (takes_residues(rule)) {
     costs = by_amx ? amx_residue_costs : vnni_residue_costs;
@@ -153,8 +153,8 @@ class CpuEngine final : public HostEngine {
   }
   std::string details() const override {
     return fmt::format("{}; int8 kernels {}{}; int52 kernels {}; fp32 kernels {}", openblas().details,
-                       int8_choice().kernels->name, panel_details(), int52_choice().kernels->name,
-                       fastest_float_kernels().name);
+                       int8_choice().kernels->name, panel_details() + amx_refusal(),
+                       int52_choice().kernels->name, fastest_float_kernels().name);
   }
 
   std::span<const Accumulator> accumulators(FormatId format) const override {

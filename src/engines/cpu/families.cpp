@@ -29,13 +29,16 @@ bool has_avx512_vnni() {
 #endif
 
 #if defined(__x86_64__) && defined(__linux__)
+bool has_amx() {
+  return __builtin_cpu_supports("amx-tile") && __builtin_cpu_supports("amx-int8") && has_avx512_vnni();
+}
+
 // True if AMX can be used. A process must ask Linux for AMX's registers; Linux refuses if a signal stack is
 // too small for them.
 bool may_use_amx() {
   constexpr long request_permission = 0x1023;  // ARCH_REQ_XCOMP_PERM
   constexpr long tile_data = 18;               // XFEATURE_XTILEDATA
-  return __builtin_cpu_supports("amx-tile") && __builtin_cpu_supports("amx-int8") && has_avx512_vnni() &&
-         syscall(SYS_arch_prctl, request_permission, tile_data) == 0;
+  return has_amx() && syscall(SYS_arch_prctl, request_permission, tile_data) == 0;
 }
 #endif
 
@@ -143,6 +146,14 @@ bool amx_is_fast() {
   if ((last == 0 || now - last > half_a_second) && measured_at.compare_exchange_strong(last, now))
     was_fast = kernels->measure_rate() >= least_fast_rate;
   return was_fast;
+}
+
+std::string amx_refusal() {
+#if defined(__x86_64__) && defined(__linux__)
+  if (has_amx() && int8_families().front() != &int8_amx)
+    return ", because Linux refuses the registers of AMX";
+#endif
+  return {};
 }
 
 const KernelChoice<Int52Kernels>& int52_choice() {

@@ -86,12 +86,14 @@ void multiply_fp64_integers(const Multiplication& task);
 extern const FusedKernel byte_products;
 // Its sizes on this machine as words; empty if there are no such kernels.
 std::string panel_details();
+// Says that Linux refuses the registers of AMX to this process; empty if it does not, or if there is no AMX.
+std::string amx_refusal();
 // True if byte_products takes such slices, as far as their rule tells.
 bool takes_residues(const SplitRule& rule);
 bool takes_digits(const SplitRule& rule);
 // True if the calling thread's core multiplies by AMX at full rate: the unit has half of it, and loads that
 // no longer overlap products, while the core's other hardware thread works. Measures at most twice a second,
-// for 25 us. KINTSUGI_CPU_AMX fixes the answer. True for other kernels.
+// for 25 us at most. KINTSUGI_CPU_AMX fixes the answer. True for other kernels.
 bool amx_is_fast();
 
 // Computes a product that byte_products takes, by the kernels of one family.
