@@ -203,14 +203,6 @@ void add_vectors(const MatrixView<const T>& operand, std::int64_t first, std::in
   }
 }
 
-// Views of real elements, whose vectors add_vectors() adds.
-template <class View>
-inline constexpr bool is_real = false;
-template <>
-inline constexpr bool is_real<MatrixView<const float>> = true;
-template <>
-inline constexpr bool is_real<MatrixView<const double>> = true;
-
 bool are_finite(std::span<const VectorRange> ranges, std::int64_t first, std::int64_t last) {
   return std::ranges::all_of(ranges.subspan(first, last - first),
                              [](const VectorRange& range) { return range.finite(); });
@@ -258,7 +250,7 @@ template <class View, class Visit>
 void visit_norm_bits(const View& operand, std::span<const VectorRange> ranges,
                      std::span<const double> inner_factors, std::int64_t first, std::int64_t last,
                      const Visit& visit) {
-  if constexpr (is_real<View>) {
+  if constexpr (has_reals<View>) {
     if (inner_factors.empty() && are_finite(ranges, first, last)) {
       std::array<TwoFactors, vectors_per_block> factors{};
       std::array<NormSums, vectors_per_block> sums{};
@@ -433,7 +425,7 @@ template <class View>
 void find_block_rounding_bounds(const View& operand, std::span<const VectorRange> ranges,
                                 std::span<const double> inner_factors, std::span<RoundingBound> bounds,
                                 std::int64_t first, std::int64_t last) {
-  if constexpr (is_real<View>) {
+  if constexpr (has_reals<View>) {
     if (inner_factors.empty() && are_finite(ranges, first, last)) {
       std::array<TwoFactors, vectors_per_block> factors{};
       for (std::int64_t v = first; v < last; ++v) {

@@ -145,10 +145,6 @@ void extend_block_by_magnitudes(const MatrixView<const T>& operand, std::int64_t
   }
 }
 
-template <class View>
-inline constexpr bool has_reals =
-    std::is_same_v<View, MatrixView<const float>> || std::is_same_v<View, MatrixView<const double>>;
-
 // Extends the ranges of vectors first ... last - 1, by magnitudes if that is possible.
 template <class View>
 void find_block_ranges(const View& operand, std::span<const double> inner_factors, std::int64_t first,

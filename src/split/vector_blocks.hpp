@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <span>
+#include <type_traits>
 
 #include "base/embedding.hpp"
 #include "base/floating_environment.hpp"
@@ -16,6 +17,11 @@ namespace kintsugi::core {
 // Number of vectors that are processed together. If vectors are interleaved in memory, whole cache lines (16
 // floats) are read.
 inline constexpr std::int64_t vectors_per_block = 16;
+
+// True for views of real elements, whose loops are vectorised.
+template <class View>
+inline constexpr bool has_reals =
+    std::is_same_v<View, MatrixView<const float>> || std::is_same_v<View, MatrixView<const double>>;
 
 // Prefetches the elements of a block of interleaved vectors, `rows_ahead` inner indices before they are read:
 // their lines are too far apart for a CPU to do so by itself. The address may be beyond the operand.

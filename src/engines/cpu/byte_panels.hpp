@@ -73,7 +73,7 @@ struct PanelTerm {
 };
 
 // Products of panels of a block. Planes have one kilobyte of residues or four of int32 sums for each pair of
-// panels. Pair (i, j) is at (i * plane_columns + j) of its plane.
+// panels. Pair (i, j) is at (i * right_panels + j) of its plane.
 struct PanelProducts {
   const std::byte* left;  // first left panel of slice 0
   const std::byte* right;
@@ -92,8 +92,7 @@ struct PanelProducts {
   std::int64_t sums_stride;         // numbers from panel to panel
   std::byte* planes;
   std::int64_t plane_stride;  // bytes
-  std::int64_t plane_columns;
-  bool is_first;  // true: sums replace what the planes have
+  bool is_first;              // true: sums replace what the planes have
 };
 
 // Constants of recombination, as arith/residue/fraction_sums.hpp derives them.
@@ -142,7 +141,7 @@ struct PanelResults {
 
 struct PanelKernels {
   // Rate of products of one core, in 10^12 operations a second, with operands in the L1 cache: measured for
-  // some 25 us. nullptr: it need not be known.
+  // less than 25 us. nullptr: it does not vary.
   double (*measure_rate)();
   void (*split)(const PanelSplit& task);
   void (*multiply)(const PanelProducts& task);

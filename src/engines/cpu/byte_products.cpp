@@ -416,7 +416,6 @@ class Product {
                        .sums_stride = sizes_.slices * panel_vectors,
                        .planes = planes,
                        .plane_stride = plane_stride,
-                       .plane_columns = right_panels,
                        .is_first = true};
     const auto left_at = [&](std::int64_t depth) {
       return left_panels_ + depth * sizes_.depth_stride(sizes_.left_block) + left.first * sizes_.depth;
@@ -761,7 +760,7 @@ void multiply_panels(const FusedProduct<T>& product, const PanelKernels& kernels
 template void multiply_panels(const FusedProduct<float>&, const PanelKernels&);
 template void multiply_panels(const FusedProduct<double>&, const PanelKernels&);
 
-const FusedKernel byte_products{.name = "byte_panels",
+const FusedKernel byte_products{.name = "byte_products",
                                 .steps = steps,
                                 .takes = takes,
                                 .scratch_bytes = scratch_bytes,

@@ -540,7 +540,7 @@ void multiply(const PanelProducts& task) {
                         sums[current], previous, next);
           previous = {.sums = sums[current],
                       .plane = task.planes + term.plane * task.plane_stride +
-                               (i * task.plane_columns + j) * pair_bytes,
+                               (i * task.right_panels + j) * pair_bytes,
                       .reduction = task.reductions == nullptr ? nullptr : task.reductions + term.plane,
                       .vector_sums = task.vector_sums == nullptr ? nullptr
                                                                  : task.vector_sums + i * task.sums_stride +
