@@ -1,5 +1,5 @@
-// Tests that norms let int8x6 compute FP32 products only where these keep the contract, and are as accurate as
-// native ones.
+// Tests that norms let int8x6 compute FP32 products only where these keep the contract, and are as accurate
+// as native ones.
 #include <gtest/gtest.h>
 
 #include <cmath>
