@@ -3,10 +3,12 @@
 
 #include <array>
 #include <atomic>
+#include <complex>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string_view>
+#include <type_traits>
 
 #include "arith/range.hpp"
 #include "arith/split_rule.hpp"
@@ -108,7 +110,8 @@ struct FusedCheck {
 };
 
 // Operands of a fused kernel in host memory. a is m x k, b is n x k: the rows of both are the vectors. Ranges
-// have the scales of the problem's splits.
+// have the scales of the problem's splits; complex elements have two for each vector of b
+// (base/embedding.hpp).
 template <class T>
 struct FusedProduct {
   const FusedProblem& problem;
@@ -122,6 +125,8 @@ struct FusedProduct {
   std::byte* scratch;  // FusedKernel::scratch_bytes() bytes
   int threads;
   const FusedCheck* check = nullptr;  // nullptr: all elements are computed
+  bool conjugates_a = false;
+  bool conjugates_b = false;
 };
 
 // A kernel's tiles and other properties for products of one shape, which the kernel alone reads.
@@ -134,12 +139,14 @@ struct FusedKernel {
   std::string_view name;
   std::span<const StepKind> steps;  // steps of a block of C that the kernel replaces, in this order
   bool (*takes)(const FusedProblem& problem);
-  // In host memory, for kernels of {split, multiply, recombine}: scratch_bytes, and run_f32 or run_f64 for
-  // the types of element that the kernel takes. The scratch is also enough for programs with fewer moduli.
-  // Kernels that take residues also check elements.
+  // In host memory, for kernels of {split, multiply, recombine}: scratch_bytes, and run_f32, run_f64, run_c32
+  // or run_c64 for the types of element that the kernel takes. The scratch is also enough for programs with
+  // fewer moduli. Kernels that take residues also check elements.
   std::size_t (*scratch_bytes)(const FusedProblem& problem, int threads) = nullptr;
   void (*run_f32)(const FusedProduct<float>& product) = nullptr;
   void (*run_f64)(const FusedProduct<double>& product) = nullptr;
+  void (*run_c32)(const FusedProduct<std::complex<float>>& product) = nullptr;
+  void (*run_c64)(const FusedProduct<std::complex<double>>& product) = nullptr;
   // On a device, for kernels of {multiply, recombine}: the variant that is expected to be fastest for
   // products of the shape, and a launch of it. All variants give the same bits. `scratch` has as many bytes
   // as all variants need at most; some of them may be counters, which are 0 when the kernel begins.
@@ -150,12 +157,13 @@ struct FusedKernel {
                  std::byte* scratch) = nullptr;
 };
 
-// Runs a kernel of the host.
-inline void run_fused(const FusedKernel& kernel, const FusedProduct<float>& product) {
-  kernel.run_f32(product);
-}
-inline void run_fused(const FusedKernel& kernel, const FusedProduct<double>& product) {
-  kernel.run_f64(product);
+// Returns the function of a kernel of the host for elements of type T; nullptr if it takes no such elements.
+template <class T>
+auto runner_of(const FusedKernel& kernel) {
+  if constexpr (std::is_same_v<T, float>) return kernel.run_f32;
+  if constexpr (std::is_same_v<T, double>) return kernel.run_f64;
+  if constexpr (std::is_same_v<T, std::complex<float>>) return kernel.run_c32;
+  if constexpr (std::is_same_v<T, std::complex<double>>) return kernel.run_c64;
 }
 
 }  // namespace kintsugi::core

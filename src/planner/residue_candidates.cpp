@@ -138,8 +138,7 @@ std::vector<Candidate> norm_emulations(const Plan& plan, const std::vector<int>&
   const Contract& contract = plan.contract;
   const bool is_device = plan.engine->is_device();
   if (contract.checked_coefficient == 0 || contract.coefficient == 0) return {};
-  if (!is_device && (plan.problem.complex || !contract.accuracy.is_of(plan.problem.type) ||
-                     plan.problem.type == OperandType::dd))
+  if (!is_device && (!contract.accuracy.is_of(plan.problem.type) || plan.problem.type == OperandType::dd))
     return {};
   constexpr bool exact = false;
   const int bits = significant_bits(
@@ -149,7 +148,7 @@ std::vector<Candidate> norm_emulations(const Plan& plan, const std::vector<int>&
                         : moduli_for(5 - 2 * std::ilogb(contract.coefficient), plan.problem.products());
   if (first == 0) return {};
   std::vector<Candidate> chain;
-  if (!is_device && plan.problem.type == OperandType::f32) {
+  if (!is_device && plan.problem.type == OperandType::f32 && !plan.problem.complex) {
     if (auto digits = offered(plan, schemes::int8x6)) {
       digits->acceptance.norm_bits = residue_bits(2);  // not 0
       digits->acceptance.norm_top_exponent = digits->program.split_a.top_exponent + 16;

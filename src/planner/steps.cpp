@@ -42,7 +42,8 @@ void check_fused_kernel(const Plan& plan, const FusedKernel& kernel) {
   const ElementType type = element_type(plan.problem);
   const bool runs = type == ElementType::f32   ? kernel.run_f32 != nullptr
                     : type == ElementType::f64 ? kernel.run_f64 != nullptr
-                                               : false;
+                    : type == ElementType::c32 ? kernel.run_c32 != nullptr
+                                               : kernel.run_c64 != nullptr;
   const std::span steps(block_kinds);
   if (engine.is_device() ? std::ranges::equal(kernel.steps, steps.last(2)) && kernel.launch != nullptr &&
                                kernel.choose != nullptr && kernel.device_scratch_bytes != nullptr
@@ -54,7 +55,7 @@ void check_fused_kernel(const Plan& plan, const FusedKernel& kernel) {
        engine.is_device() ? "a device" : "the host",
        engine.is_device()
            ? "choose, device_scratch_bytes and launch, for the steps multiply and recombine"
-           : "scratch_bytes and run_f32 or run_f64, for the steps split, multiply and recombine");
+           : "scratch_bytes and run_f32, run_f64, run_c32 or run_c64, for the steps split, multiply and recombine");
 }
 
 }  // namespace

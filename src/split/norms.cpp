@@ -203,6 +203,42 @@ void add_vectors(const MatrixView<const T>& operand, std::int64_t first, std::in
   }
 }
 
+void add_to(NormSums& sums, const NormSums& others) { sums.add(others); }
+void add_to(RoundingBound& sums, const RoundingBound& others) {
+  sums.inexact += others.inexact;
+  sums.magnitudes += others.magnitudes;
+}
+
+template <class T, class Sums>
+void add_vectors(const EmbeddedView<T>& operand, std::int64_t first, std::int64_t last,
+                 const TwoFactors* factors, Sums* sums) {
+  const NumberVectors<T> numbers = numbers_of(operand);
+  const std::int64_t each = numbers.each;
+  if (each == 0) {
+    for (std::int64_t v = first; v < last; ++v) {
+      for (std::int64_t p = 0; p < operand.columns; p += lanes) {
+        const std::int64_t count = std::min<std::int64_t>(lanes, operand.columns - p);
+        T elements[lanes];
+        for (std::int64_t i = 0; i < count; ++i) elements[i] = operand(v, p + i);
+        add_contiguous(elements, count, factors[v - first], sums[v - first]);
+      }
+    }
+    return;
+  }
+  const std::int64_t embedded = embedded_each(operand);
+  for_each_group(first, last, each, embedded, [&](std::int64_t group, std::int64_t count) {
+    std::array<TwoFactors, vectors_per_block> real_factors{};
+    std::array<Sums, vectors_per_block> real_sums{};
+    for (std::int64_t i = 0; i < each * count; ++i)
+      real_factors[i] = factors[embedded * (group + i / each) - first];
+    add_vectors(numbers.vectors, each * group, each * (group + count), real_factors.data(), real_sums.data());
+    for (std::int64_t i = 0; i < embedded * count; ++i) {
+      for (std::int64_t part = 0; part < each; ++part)
+        add_to(sums[embedded * group + i - first], real_sums[each * (i / embedded) + part]);
+    }
+  });
+}
+
 bool are_finite(std::span<const VectorRange> ranges, std::int64_t first, std::int64_t last) {
   return std::ranges::all_of(ranges.subspan(first, last - first),
                              [](const VectorRange& range) { return range.finite(); });
@@ -250,7 +286,7 @@ template <class View, class Visit>
 void visit_norm_bits(const View& operand, std::span<const VectorRange> ranges,
                      std::span<const double> inner_factors, std::int64_t first, std::int64_t last,
                      const Visit& visit) {
-  if constexpr (has_reals<View>) {
+  if constexpr (has_numbers<View>) {
     if (inner_factors.empty() && are_finite(ranges, first, last)) {
       std::array<TwoFactors, vectors_per_block> factors{};
       std::array<NormSums, vectors_per_block> sums{};
@@ -312,9 +348,9 @@ KINTSUGI_FOR_ALL_VIEWS(INSTANTIATE)
 
 // ---------------------------------------------------------------- norms and depths
 
-template <class T>
-void find_norms(const MatrixView<const T>& operand, std::span<const VectorRange> ranges,
-                std::span<VectorNorm> norms, std::int64_t first, std::int64_t last) {
+template <class View>
+void find_norms(const View& operand, std::span<const VectorRange> ranges, std::span<VectorNorm> norms,
+                std::int64_t first, std::int64_t last) {
   const auto find = [&]<class Sums>(Sums /*type*/) {
     constexpr bool ordinary = std::is_same_v<Sums, OrdinaryNormSums>;
     std::array<TwoFactors, vectors_per_block> factors{};
@@ -337,21 +373,19 @@ void find_norms(const MatrixView<const T>& operand, std::span<const VectorRange>
   return all_ordinary ? find(OrdinaryNormSums{}) : find(NormSums{});
 }
 
-template <class T>
-void find_norms(const MatrixView<const T>& operand, std::span<const VectorRange> ranges,
-                std::span<VectorNorm> norms, int threads) {
+template <class View>
+void find_norms(const View& operand, std::span<const VectorRange> ranges, std::span<VectorNorm> norms,
+                int threads) {
   for_each_vector_block(operand.rows, threads, [&](std::int64_t first, std::int64_t last) {
     find_norms(operand, ranges, norms, first, last);
   });
 }
 
-#define INSTANTIATE(T)                                                                                      \
-  template void find_norms(const MatrixView<const T>&, std::span<const VectorRange>, std::span<VectorNorm>, \
-                           std::int64_t, std::int64_t);                                                     \
-  template void find_norms(const MatrixView<const T>&, std::span<const VectorRange>, std::span<VectorNorm>, \
-                           int);
-INSTANTIATE(float)
-INSTANTIATE(double)
+#define INSTANTIATE(View)                                                                               \
+  template void find_norms(const View&, std::span<const VectorRange>, std::span<VectorNorm>,            \
+                           std::int64_t, std::int64_t);                                                 \
+  template void find_norms(const View&, std::span<const VectorRange>, std::span<VectorNorm>, int);
+KINTSUGI_FOR_VIEWS(INSTANTIATE)
 #undef INSTANTIATE
 
 // ---------------------------------------------------------------- rounding-error bounds
@@ -425,7 +459,7 @@ template <class View>
 void find_block_rounding_bounds(const View& operand, std::span<const VectorRange> ranges,
                                 std::span<const double> inner_factors, std::span<RoundingBound> bounds,
                                 std::int64_t first, std::int64_t last) {
-  if constexpr (has_reals<View>) {
+  if constexpr (has_numbers<View>) {
     if (inner_factors.empty() && are_finite(ranges, first, last)) {
       std::array<TwoFactors, vectors_per_block> factors{};
       for (std::int64_t v = first; v < last; ++v) {

@@ -20,14 +20,14 @@ void scale_by_norms(const View& operand, const SplitRule& rule, std::span<Vector
 // Sets norms[v] of rows first ... last - 1 of `operand` (vectors x k), at most vectors_per_block, that are
 // neither zero nor have special values; all others stay as they are. The sums are integers, so that layout
 // does not change them. Precondition: ranges[v] has the row's exponents.
-template <class T>
-void find_norms(const MatrixView<const T>& operand, std::span<const VectorRange> ranges,
-                std::span<VectorNorm> norms, std::int64_t first, std::int64_t last);
+template <class View>
+void find_norms(const View& operand, std::span<const VectorRange> ranges, std::span<VectorNorm> norms,
+                std::int64_t first, std::int64_t last);
 
 // The same for all rows, in parallel.
-template <class T>
-void find_norms(const MatrixView<const T>& operand, std::span<const VectorRange> ranges,
-                std::span<VectorNorm> norms, int threads);
+template <class View>
+void find_norms(const View& operand, std::span<const VectorRange> ranges, std::span<VectorNorm> norms,
+                int threads);
 
 // Returns the least L >= 0 such that sum over p of D_vp^2 <= 2^L for all rows v of `operand`. D_vp is the
 // magnitude of element (v, p), rounded up to an integer of norm_digits bits

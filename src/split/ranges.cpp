@@ -126,31 +126,41 @@ void extend_block(const View& operand, std::span<const double> inner_factors, st
   });
 }
 
-// Like extend_block(), for real operands without factors. Exponents and raised exponents grow with the
-// magnitude, so a vector's range follows from its largest and its smallest element. Vectors with NaN or
-// infinities are read element by element.
-template <class T>
-void extend_block_by_magnitudes(const MatrixView<const T>& operand, std::int64_t first, std::int64_t last,
-                                std::span<VectorRange> ranges) {
-  const Magnitudes<T> magnitudes = magnitudes_of(operand.vectors(first, last - first));
+// Like extend_block(), for operands without factors whose numbers are in real vectors. Exponents and raised
+// exponents grow with the magnitude, so a vector's range follows from its largest and its smallest number.
+// Vectors with NaN or infinities are read element by element.
+template <class View, class T>
+void extend_block_by_magnitudes(const View& operand, const NumberVectors<T>& numbers, std::int64_t first,
+                                std::int64_t last, std::span<VectorRange> ranges) {
   const auto infinity = std::bit_cast<MagnitudeBits<T>>(std::numeric_limits<T>::infinity());
-  for (std::int64_t v = first; v < last; ++v) {
-    const auto index = static_cast<std::size_t>(v - first);
-    if (magnitudes.largest[index] >= infinity) {
-      extend_block(operand, {}, v, v + 1, ranges);
-    } else if (magnitudes.largest[index] != 0) {
-      extend(ranges[v], std::bit_cast<T>(magnitudes.largest[index]));
-      extend(ranges[v], std::bit_cast<T>(magnitudes.below_smallest[index] + 1));
+  const std::int64_t each = numbers.each;
+  const std::int64_t embedded = embedded_each(operand);
+  for_each_group(first, last, each, embedded, [&](std::int64_t group, std::int64_t count) {
+    const Magnitudes<T> magnitudes = magnitudes_of(numbers.vectors.vectors(each * group, each * count));
+    for (std::int64_t i = 0; i < embedded * count; ++i) {
+      const std::int64_t v = embedded * group + i;
+      const auto x = static_cast<std::size_t>(each * (i / embedded));
+      const auto y = x + static_cast<std::size_t>(each) - 1;
+      const auto largest = std::max(magnitudes.largest[x], magnitudes.largest[y]);
+      const auto below_smallest = std::min(magnitudes.below_smallest[x], magnitudes.below_smallest[y]);
+      if (largest >= infinity) {
+        extend_block(operand, {}, v, v + 1, ranges);
+      } else if (largest != 0) {
+        extend(ranges[v], std::bit_cast<T>(largest));
+        extend(ranges[v], std::bit_cast<T>(below_smallest + 1));
+      }
     }
-  }
+  });
 }
 
 // Extends the ranges of vectors first ... last - 1, by magnitudes if that is possible.
 template <class View>
 void find_block_ranges(const View& operand, std::span<const double> inner_factors, std::int64_t first,
                        std::int64_t last, std::span<VectorRange> ranges) {
-  if constexpr (has_reals<View>) {
-    if (inner_factors.empty()) return extend_block_by_magnitudes(operand, first, last, ranges);
+  if constexpr (has_numbers<View>) {
+    const auto numbers = numbers_of(operand);
+    if (inner_factors.empty() && numbers.each > 0)
+      return extend_block_by_magnitudes(operand, numbers, first, last, ranges);
   }
   extend_block(operand, inner_factors, first, last, ranges);
 }
@@ -164,7 +174,7 @@ void find_ranges(const View& operand, const SplitRule& rule, std::span<VectorRan
     std::fill(ranges.begin() + first, ranges.begin() + last, VectorRange{});
     find_block_ranges(operand, inner_factors, first, last, ranges);
     set_scales(ranges.subspan(first, last - first), rule);
-    if constexpr (has_reals<View>) {
+    if constexpr (has_numbers<View>) {
       if (!norms.empty()) find_norms(operand, ranges, norms, first, last);
     }
   });
@@ -173,7 +183,7 @@ void find_ranges(const View& operand, const SplitRule& rule, std::span<VectorRan
 template <class T>
 void find_few_ranges(const MatrixView<const T>& vectors, std::span<VectorRange> ranges) {
   std::ranges::fill(ranges, VectorRange{});
-  extend_block_by_magnitudes(vectors, 0, vectors.rows, ranges);
+  extend_block_by_magnitudes(vectors, numbers_of(vectors), 0, vectors.rows, ranges);
 }
 template void find_few_ranges(const MatrixView<const float>&, std::span<VectorRange>);
 template void find_few_ranges(const MatrixView<const double>&, std::span<VectorRange>);

@@ -18,10 +18,53 @@ namespace kintsugi::core {
 // floats) are read.
 inline constexpr std::int64_t vectors_per_block = 16;
 
-// True for views of real elements, whose loops are vectorised.
+// True for views whose loops over numbers are vectorised.
 template <class View>
-inline constexpr bool has_reals =
-    std::is_same_v<View, MatrixView<const float>> || std::is_same_v<View, MatrixView<const double>>;
+inline constexpr bool has_numbers = !std::is_same_v<View, MatrixView<const DoubleDouble>>;
+
+// The numbers of an operand as real vectors, for what depends neither on signs nor on their order along k.
+template <class T>
+struct NumberVectors {
+  MatrixView<const T> vectors;
+  std::int64_t each;  // real vectors that together have the numbers of one of the operand's; 0: there are none
+};
+
+template <class T>
+NumberVectors<T> numbers_of(const MatrixView<const T>& operand) {
+  return {operand, 1};
+}
+
+// Both parts of a complex vector's elements are in one real vector if the elements are neighbours, and in two if
+// vectors are.
+template <class T>
+NumberVectors<T> numbers_of(const EmbeddedView<T>& operand) {
+  const auto& matrix = operand.matrix;
+  const T* const numbers = reinterpret_cast<const T*>(matrix.data);
+  if (matrix.column_stride == 1)
+    return {{numbers, matrix.rows, 2 * matrix.columns, 2 * matrix.row_stride, 1}, 1};
+  if (matrix.row_stride == 1)
+    return {{numbers, 2 * matrix.rows, matrix.columns, 1, 2 * matrix.column_stride}, 2};
+  return {{}, 0};
+}
+
+// Calls visit(first, count) for groups of at most vectors_per_block / each of an operand's vectors first ...
+// last - 1; of the two embedded vectors of a complex column only the even one counts. `embedded`: 2 where there
+// are two.
+template <class Visit>
+void for_each_group(std::int64_t first, std::int64_t last, std::int64_t each, std::int64_t embedded,
+                    const Visit& visit) {
+  const std::int64_t most = vectors_per_block / each;
+  for (std::int64_t v = first / embedded; v < last / embedded; v += most)
+    visit(v, std::min(most, last / embedded - v));
+}
+template <class T>
+std::int64_t embedded_each(const MatrixView<const T>&) {
+  return 1;
+}
+template <class T>
+std::int64_t embedded_each(const EmbeddedView<T>& operand) {
+  return operand.right ? 2 : 1;
+}
 
 // Prefetches the elements of a block of interleaved vectors, `rows_ahead` inner indices before they are read:
 // their lines are too far apart for a CPU to do so by itself. The address may be beyond the operand.

@@ -131,7 +131,7 @@ class CheckedKernel : public ::testing::TestWithParam<Layout> {
     std::vector<std::byte> memory(bytes + 256);
     void* scratch = memory.data();
     std::size_t space = memory.size();
-    run_fused(kernel,
+    kernel.run_f64(
               FusedProduct<double>{.problem = fused,
                                    .a = a,
                                    .b = b,

@@ -3,12 +3,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <complex>
 #include <limits>
 #include <random>
 #include <vector>
 
 #include "arith/residue/residue.hpp"
 #include "arith/residue/residue_scale.hpp"
+#include "base/embedding.hpp"
 #include "schemes/ozaki2.hpp"
 #include "split/norms.hpp"
 #include "split/ranges.hpp"
@@ -43,6 +45,22 @@ std::vector<MatrixView<const T>> make_views(const std::vector<T>& x) {
           {x.data(), summed_vectors, summed_length, 2, 2 * summed_vectors}};
 }
 
+// The same layouts with complex elements, as both operands' embeddings.
+template <class T>
+std::vector<EmbeddedView<T>> make_embedded_views(const std::vector<T>& x) {
+  const auto* const pairs = reinterpret_cast<const std::complex<T>*>(x.data());
+  constexpr std::int64_t vectors = summed_vectors / 2, length = summed_length / 2;
+  std::vector<EmbeddedView<T>> views;
+  for (const MatrixView<const std::complex<T>>& matrix :
+       {MatrixView<const std::complex<T>>{pairs, vectors, length, 1, vectors},
+        MatrixView<const std::complex<T>>{pairs, vectors, length, length + 1, 1},
+        MatrixView<const std::complex<T>>{pairs, vectors, length, 2, 2 * vectors}}) {
+    views.push_back({matrix, false, true});
+    views.push_back({matrix, true, false});
+  }
+  return views;
+}
+
 SplitRule make_rule(int moduli) {
   Program program = schemes::ozaki2_program(moduli);
   schemes::fit_ozaki2(program, OperandType::f64, summed_length);
@@ -51,59 +69,83 @@ SplitRule make_rule(int moduli) {
 
 double finite(double x) { return std::isfinite(x) ? x : 0; }
 
+template <class View>
+void expect_bounds_of_single_elements(const View& view, const SplitRule& rule) {
+  std::vector<VectorRange> ranges(static_cast<std::size_t>(view.rows));
+  find_ranges(view, rule, std::span(ranges), 1);
+  std::vector<RoundingBound> bounds(ranges.size());
+  find_rounding_bounds(view, ranges, {}, std::span(bounds), 2);
+  for (std::int64_t v = 0; v < view.rows; ++v) {
+    const TwoFactors factors = two_factors(ranges[static_cast<std::size_t>(v)].scale);
+    RoundingBound expected;
+    for (std::int64_t p = 0; p < view.columns; ++p) {
+      const double x = finite(static_cast<double>(view(v, p)));
+      const double scaled = x * factors.first * factors.second;
+      const double integer = nearest_integer(scaled);
+      if (integer != scaled || (integer == 0 && x != 0)) ++expected.inexact;
+      expected.magnitudes += std::abs(integer);
+    }
+    const RoundingBound& bound = bounds[static_cast<std::size_t>(v)];
+    EXPECT_EQ(bound.inexact, expected.inexact) << v;
+    EXPECT_NEAR(bound.magnitudes, expected.magnitudes, 0x1p-40 * expected.magnitudes) << v;
+  }
+}
+
 template <class T>
-void expect_bounds_of_single_elements(int moduli) {
+void expect_bounds_in_every_layout(int moduli) {
   const std::vector<T> elements = make_elements<T>();
   const SplitRule rule = make_rule(moduli);
-  for (const MatrixView<const T>& view : make_views(elements)) {
-    std::vector<VectorRange> ranges(summed_vectors);
-    find_ranges(view, rule, std::span(ranges), 1);
-    std::vector<RoundingBound> bounds(summed_vectors);
-    find_rounding_bounds(view, ranges, {}, std::span(bounds), 2);
-    for (std::int64_t v = 0; v < summed_vectors; ++v) {
-      const TwoFactors factors = two_factors(ranges[static_cast<std::size_t>(v)].scale);
-      RoundingBound expected;
-      for (std::int64_t p = 0; p < summed_length; ++p) {
-        const double x = finite(static_cast<double>(view(v, p)));
-        const double scaled = x * factors.first * factors.second;
-        const double integer = nearest_integer(scaled);
-        if (integer != scaled || (integer == 0 && x != 0)) ++expected.inexact;
-        expected.magnitudes += std::abs(integer);
-      }
-      const RoundingBound& bound = bounds[static_cast<std::size_t>(v)];
-      EXPECT_EQ(bound.inexact, expected.inexact) << v;
-      EXPECT_NEAR(bound.magnitudes, expected.magnitudes, 0x1p-40 * expected.magnitudes) << v;
-    }
-  }
+  for (const auto& view : make_views(elements)) expect_bounds_of_single_elements(view, rule);
+  for (const auto& view : make_embedded_views(elements)) expect_bounds_of_single_elements(view, rule);
 }
 
 TEST(RoundingBounds, AreSumsOverSingleElementsInEveryLayout) {
   for (const int moduli : {7, 16, 23}) {  // integers of 22, 57 and 84 bits
-    expect_bounds_of_single_elements<float>(moduli);
-    expect_bounds_of_single_elements<double>(moduli);
+    expect_bounds_in_every_layout<float>(moduli);
+    expect_bounds_in_every_layout<double>(moduli);
   }
+}
+
+template <class View>
+void expect_norms_of_single_elements(const View& view) {
+  std::vector<VectorRange> ranges(static_cast<std::size_t>(view.rows));
+  std::vector<VectorNorm> norms(ranges.size());
+  find_ranges(view, make_rule(16), std::span(ranges), 1, {}, std::span(norms));
+  int largest = 0;
+  for (std::int64_t v = 0; v < view.rows; ++v) {
+    const VectorRange& range = ranges[static_cast<std::size_t>(v)];
+    VectorRange expected_range;
+    NormSums sums;
+    for (std::int64_t p = 0; p < view.columns; ++p) {
+      extend(expected_range, static_cast<double>(view(v, p)));
+      sums.add(static_cast<double>(view(v, p)), norm_scaling(range));
+    }
+    EXPECT_EQ(range.largest, expected_range.largest) << v;
+    EXPECT_EQ(range.smallest, expected_range.smallest) << v;
+    EXPECT_EQ(range.raised, expected_range.raised) << v;
+    EXPECT_EQ(range.flags, expected_range.flags) << v;
+    largest = std::max(largest, bits_of_sum(sums.squares));
+    if (range.flags != 0) continue;
+    const VectorNorm& norm = norms[static_cast<std::size_t>(v)];
+    const VectorNorm expected = sums.norm(view.columns);
+    EXPECT_EQ(norm.elements, expected.elements) << v;
+    EXPECT_EQ(norm.bits, expected.bits) << v;
+    EXPECT_EQ(norm.mean, expected.mean) << v;
+    EXPECT_EQ(norm.depth, expected.depth) << v;
+  }
+  EXPECT_EQ(largest_norm_bits(view, ranges, {}, 2), largest);
 }
 
 template <class T>
-void expect_largest_norm_of_single_elements() {
+void expect_norms_in_every_layout() {
   const std::vector<T> elements = make_elements<T>();
-  for (const MatrixView<const T>& view : make_views(elements)) {
-    std::vector<VectorRange> ranges(summed_vectors);
-    find_ranges(view, make_rule(16), std::span(ranges), 1);
-    int expected = 0;
-    for (std::int64_t v = 0; v < summed_vectors; ++v) {
-      NormSums sums;
-      for (std::int64_t p = 0; p < summed_length; ++p)
-        sums.add(static_cast<double>(view(v, p)), norm_scaling(ranges[static_cast<std::size_t>(v)]));
-      expected = std::max(expected, bits_of_sum(sums.squares));
-    }
-    EXPECT_EQ(largest_norm_bits(view, ranges, {}, 2), expected);
-  }
+  for (const auto& view : make_views(elements)) expect_norms_of_single_elements(view);
+  for (const auto& view : make_embedded_views(elements)) expect_norms_of_single_elements(view);
 }
 
-TEST(LargestNorm, IsThatOfSingleElementsInEveryLayout) {
-  expect_largest_norm_of_single_elements<float>();
-  expect_largest_norm_of_single_elements<double>();
+TEST(RangesAndNorms, AreThoseOfSingleElementsInEveryLayout) {
+  expect_norms_in_every_layout<float>();
+  expect_norms_in_every_layout<double>();
 }
 
 }  // namespace

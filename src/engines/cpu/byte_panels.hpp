@@ -26,19 +26,26 @@ inline constexpr std::int64_t panel_step = 64;
 inline constexpr std::int64_t panel_depth = 1024;
 inline constexpr std::int64_t sums_of_panels = panel_vectors * panel_vectors;
 
-// Constants for the residue of an integer in bytes modulo m.
+// Weights of the bytes of an integer, signed.
+struct ByteWeights {
+  std::uint32_t low;   // of bytes 0 to 3
+  std::uint32_t high;  // of bytes 4 to 7
+  std::uint32_t top;   // of bytes 8 to 11, of wide integers
+};
+
+// Constants for the residue of an integer in bytes modulo m, or of a sum of multiples of the two integers of a
+// complex element.
 //
-// For odd m: the weighted sum of the bytes, each weight congruent to a power of 256, has fewer than 20 bits.
-// The weighted sum of its three bytes, with weights congruent to -2^16 times powers of 256, has 16. One
-// Montgomery step, which multiplies by -2^-16, gives the residue in 0 ... m - 1. For m = 256 the lowest byte
-// is the residue.
+// For odd m: the weighted sum of the bytes, each weight congruent to a power of 256 times the factor of its
+// integer, has fewer than 20 bits. The weighted sum of its three bytes, with weights congruent to -2^16 times
+// powers of 256, has 16. One Montgomery step, which multiplies by -2^-16, gives the residue in 0 ... m - 1.
+// For m = 256 the lowest byte is the residue.
 struct ByteReduction {
   std::uint32_t modulus;
   std::uint32_t inverse;     // of m modulo 2^16
-  std::uint32_t low;         // weights of bytes 0 to 3, signed
-  std::uint32_t high;        // weights of bytes 4 to 7
-  std::uint32_t top;         // weights of bytes 8 to 11, of wide integers
-  std::uint32_t first_bias;  // makes the first sum positive, and undoes the offset of the integer
+  ByteWeights weights;       // of the real part
+  ByteWeights imaginary;     // of the imaginary part
+  std::uint32_t first_bias;  // makes the first sum positive, and undoes the offset of the integers
   std::uint32_t last;        // weights of the three bytes of the first sum
   std::uint32_t last_bias;
 };
@@ -47,7 +54,9 @@ struct ByteReduction {
 struct PanelSplit {
   const void* elements;  // float, or double if is_double: of the first vector at the first inner index
   bool is_double;
-  std::int64_t vector_stride;
+  bool is_complex;  // elements are pairs of such numbers, by residues
+  bool conjugates;
+  std::int64_t vector_stride;  // elements
   std::int64_t inner_stride;
   std::int64_t vectors;     // at most panel_vectors
   std::int64_t length;      // at most panel_depth
@@ -98,7 +107,7 @@ struct PanelProducts {
 // Constants of recombination, as arith/residue/fraction_sums.hpp derives them.
 struct PanelFractions {
   static constexpr int digits = 12;
-  static constexpr int max_words = 7;
+  static constexpr int max_words = 12;
   std::uint32_t digit[digits][max_words];
   std::uint32_t first[digits];  // where sums of digits begin, for residues less 128
   int residues;
@@ -124,13 +133,17 @@ struct PanelResults {
   const double* column_high;
   const double* column_low;
   const double* column_deviation;
-  const PanelFractions* fractions;  // residues
+  // Residues: of real elements, or of the real and the imaginary parts of complex ones.
+  const PanelFractions* fractions[2];
+  const ByteReduction* reductions;  // of the planes
+  int planes_of_roots;  // complex: planes of moduli with a root of -1, two for each; the others have three
   double smallest_weight;           // digits: the weight of the last plane
   double alpha;                     // digits
   double beta;                      // residues: 0, 1 or -1
   void* c;                          // element (0, 0) of the pair
   bool is_double;
-  std::int64_t row_stride;  // columns are contiguous
+  bool is_complex;
+  std::int64_t row_stride;  // elements; columns are contiguous
   std::uint32_t* open;      // bit j of open[i]: element (i, j) must be computed
   bool writes;              // false: C is not written
   // Bounds of rows and columns under a check: results are certain if all numbers within the deviation round

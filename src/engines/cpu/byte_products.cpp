@@ -15,13 +15,17 @@
 #include <array>
 #include <bit>
 #include <cmath>
+#include <complex>
 #include <cstdint>
 #include <cstring>
 #include <span>
 #include <utility>
+#include <vector>
 
+#include "arith/residue/complex_residue.hpp"
 #include "arith/residue/fraction_sums.hpp"
 #include "arith/residue/residue.hpp"
+#include "base/embedding.hpp"
 #include "base/floating_environment.hpp"
 #include "base/memory.hpp"
 #include "base/threads.hpp"
@@ -34,10 +38,11 @@ namespace kintsugi::core {
 
 namespace {
 
-constexpr int max_residues = 4 * PanelFractions::max_words;
+constexpr int max_residues = 28;                             // of real elements
+constexpr int max_slices = 4 * PanelFractions::max_words;  // residues of complex elements
 constexpr int max_digits = 4;
-static_assert(max_digits * max_digits <= max_residues);  // terms
-using Fractions = FractionTable<max_residues>;
+static_assert(max_digits * max_digits <= max_slices);  // terms
+using Fractions = FractionTable<max_slices>;
 
 // ---------------------------------------------------------------- constants of residues
 
@@ -46,20 +51,23 @@ int symmetric(std::int64_t x, int modulus) {
   return rest > modulus / 2 ? rest - modulus : rest;
 }
 
-// Weights congruent to factor 256^i, one a byte, and the least possible weighted sum of bytes.
+// Weights congruent to factor 256^i, one a byte, and the least and the greatest possible weighted sums of bytes.
 struct Weights {
   std::array<std::uint32_t, 3> packed{};
   std::int64_t least = 0;
+  std::int64_t greatest = 0;
+
+  ByteWeights bytes() const { return {packed[0], packed[1], packed[2]}; }
 };
 
 // `last_byte`: largest value of the last byte.
-Weights weights_of(int factor, int bytes, int last_byte, int modulus) {
+Weights weights_of(int factor, int bytes, std::int64_t last_byte, int modulus) {
   Weights weights;
   std::int64_t power = factor;
   for (int i = 0; i < bytes; ++i, power = power * 256 % modulus) {
     const int weight = symmetric(power, modulus);
     weights.packed[i / 4] |= std::uint32_t{static_cast<std::uint8_t>(weight)} << 8 * (i % 4);
-    if (weight < 0) weights.least += std::int64_t{i + 1 < bytes ? 255 : last_byte} * weight;
+    (weight < 0 ? weights.least : weights.greatest) += (i + 1 < bytes ? 255 : last_byte) * weight;
   }
   return weights;
 }
@@ -71,29 +79,38 @@ std::uint32_t bias_of(std::int64_t least, std::int64_t x, int modulus) {
 }
 
 // Bytes of sums and of operands' integers, and the bits that the integers may have.
+constexpr int most_fraction_bits = 196;  // of fraction_table(): the product of the moduli is below 2^200
 constexpr int sum_bytes = 4;
 constexpr int narrow_integer_bytes = 8;
 constexpr int wide_integer_bytes = 12;
 constexpr int most_narrow_bits = 62;
 constexpr int most_integer_bits = 94;
 
+// Factors of the integers of a complex element in a slice; of a real one the second is 0.
+struct PartFactors {
+  int re;
+  int im;
+};
+
 // Constants for integers of `bytes` bytes to which 2^(8 bytes - 1) was added.
-ByteReduction reduction_of(int modulus, int bytes) {
+ByteReduction reduction_of(int modulus, int bytes, PartFactors factors = {1, 0}) {
   ByteReduction reduction{};
   reduction.modulus = static_cast<std::uint32_t>(modulus);
+  const Weights first = weights_of(factors.re, bytes, 255, modulus);
+  const Weights imaginary = weights_of(factors.im, bytes, 255, modulus);
+  reduction.weights = first.bytes();
+  reduction.imaginary = imaginary.bytes();
   if (modulus == 256) return reduction;
   std::int64_t offset = 128;
   for (int i = 1; i < bytes; ++i) offset = offset * 256 % modulus;
-  const Weights first = weights_of(1, bytes, 255, modulus);
-  reduction.low = first.packed[0];
-  reduction.high = first.packed[1];
-  reduction.top = first.packed[2];
-  reduction.first_bias = bias_of(-first.least, -offset, modulus);
-  // With the weights of the first max_residues moduli, first sums of twelve bytes are at most 205,525. So the
-  // last of their bytes is at most 3, with which last sums are at most 43,066.
-  const Weights last = weights_of(-65536 % modulus, 3, 3, modulus);
+  reduction.first_bias =
+      bias_of(-first.least - imaginary.least, -offset * (factors.re + factors.im), modulus);
+  const std::int64_t greatest = first.greatest + imaginary.greatest + reduction.first_bias;
+  const Weights last = weights_of(-65536 % modulus, 3, greatest >> 16, modulus);
   reduction.last = last.packed[0];
   reduction.last_bias = bias_of(-last.least, 0, modulus);
+  // tests/engines: at most 43,066 for real elements, and below 2^16 for complex ones.
+  if (last.greatest + reduction.last_bias > 65'535) fail(Status::internal, "sums modulo {} overflow", modulus);
   std::uint32_t inverse = 1;  // Newton's iteration doubles the number of right bits
   for (int i = 0; i < 4; ++i) inverse *= 2 - reduction.modulus * inverse;
   reduction.inverse = inverse & 0xffffU;
@@ -113,34 +130,105 @@ PanelFractions panel_fractions(const Fractions& table) {
   return result;
 }
 
+// Constants of residues of real elements, or of complex ones.
 struct ResidueTables {
-  struct Recombination {
-    FractionFactor factor;
-    PanelFractions digits;
-  };
-  std::array<ByteReduction, max_residues> split;  // of operands' integers
-  std::array<ByteReduction, max_residues> wide_split;
-  std::array<ByteReduction, max_residues> sums;
+  std::array<ByteReduction, max_slices> split;  // of operands' integers
+  std::array<ByteReduction, max_slices> wide_split;
+  std::array<ByteReduction, max_slices> sums;
+};
+
+// Constants of recombination for a number of real residues or for a complex basis.
+struct Recombination {
+  FractionFactor factor;
+  std::array<PanelFractions, 2> digits;  // of the two parts
+};
+
+struct RealTables : ResidueTables {
   std::array<Recombination, max_residues + 1> fractions;  // by the number of residues
 };
 
-ResidueTables make_residue_tables() {
-  ResidueTables tables{};
-  for (std::size_t t = 0; t < max_residues; ++t) {
-    tables.split[t] = reduction_of(moduli[t], narrow_integer_bytes);
-    tables.wide_split[t] = reduction_of(moduli[t], wide_integer_bytes);
-    tables.sums[t] = reduction_of(moduli[t], sum_bytes);
-  }
+struct ComplexTables : ResidueTables {
+  ComplexBasis basis;
+  Recombination fractions;
+};
+
+void set_reductions(ResidueTables& tables, int slice, int modulus, PartFactors factors = {1, 0}) {
+  const auto s = static_cast<std::size_t>(slice);
+  tables.split[s] = reduction_of(modulus, narrow_integer_bytes, factors);
+  tables.wide_split[s] = reduction_of(modulus, wide_integer_bytes, factors);
+  tables.sums[s] = reduction_of(modulus, sum_bytes);
+}
+
+RealTables make_real_tables() {
+  RealTables tables{};
+  for (int t = 0; t < max_residues; ++t) set_reductions(tables, t, moduli[static_cast<std::size_t>(t)]);
   for (int count = 2; count <= max_residues; ++count) {
-    const Fractions table = fraction_table<max_residues>(count);
-    tables.fractions[static_cast<std::size_t>(count)] = {table.factor, panel_fractions(table)};
+    const Fractions table = fraction_table<max_slices>(count);
+    tables.fractions[static_cast<std::size_t>(count)] = {table.factor, {panel_fractions(table)}};
   }
   return tables;
 }
 
-const ResidueTables& residue_tables() {
-  static constinit MadeOnce<ResidueTables> tables(make_residue_tables);
+const RealTables& real_tables() {
+  static constinit MadeOnce<RealTables> tables(make_real_tables);
   return tables.get();
+}
+
+ComplexTables make_complex_tables(const ComplexBasis& basis) {
+  ComplexTables tables{};
+  tables.basis = basis;
+  std::array<std::array<WeightedResidue, max_slices>, 2> residues{};
+  for (int t = 0; t < basis.count(); ++t) {
+    const int first = basis.first_slice(t);
+    const int root = basis.root(t);
+    const std::array<PartFactors, 3> factors = basis.has_root(t)
+                                                   ? std::array<PartFactors, 3>{{{1, root}, {1, -root}}}
+                                                   : std::array<PartFactors, 3>{{{1, 0}, {0, 1}, {1, 1}}};
+    const std::array weights{basis.part_weights(0, t), basis.part_weights(1, t)};
+    for (int s = 0; s < (basis.has_root(t) ? 2 : 3); ++s) {
+      const auto slice = static_cast<std::size_t>(first + s);
+      set_reductions(tables, first + s, basis.modulus(t), factors[static_cast<std::size_t>(s)]);
+      for (std::size_t part = 0; part < 2; ++part)
+        residues[part][slice] = {t, weights[part][static_cast<std::size_t>(s)]};
+    }
+  }
+  const auto count = static_cast<std::size_t>(basis.slices());
+  for (std::size_t part = 0; part < 2; ++part) {
+    const Fractions table =
+        fraction_table<max_slices>(ResidueSystem{0, basis}, std::span(residues[part]).first(count));
+    tables.fractions.factor = table.factor;
+    tables.fractions.digits[part] = panel_fractions(table);
+  }
+  return tables;
+}
+
+// Tables of the cheapest bases for the bits of 2, 3, ... real residues, as far as their slices are few enough.
+std::vector<ComplexTables> make_all_complex_tables() {
+  std::vector<ComplexTables> all;
+  for (int count = 2; count <= max_residues && residue_bits(count) <= most_fraction_bits; ++count) {
+    const ComplexBasis basis = cheapest_basis(residue_bits(count));
+    if (basis.empty() || basis.slices() > max_slices || residue_bits(basis) > most_fraction_bits) break;
+    all.push_back(make_complex_tables(basis));
+  }
+  return all;
+}
+
+const std::vector<ComplexTables>& complex_tables() {
+  static constinit MadeOnce<std::vector<ComplexTables>> tables(make_all_complex_tables);
+  return tables.get();
+}
+
+// Returns the tables of a basis; nullptr if there are none.
+const ComplexTables* find_tables(const ComplexBasis& basis) {
+  for (const ComplexTables& tables : complex_tables()) {
+    if (tables.basis == basis) return &tables;
+  }
+  return nullptr;
+}
+
+const ResidueTables& tables_of(const SplitRule& rule) {
+  if (rule.complex_basis.empty()) return real_tables();
+  return *find_tables(rule.complex_basis);
 }
 
 // ---------------------------------------------------------------- sizes
@@ -203,8 +291,13 @@ struct Sizes {
   std::int64_t plane_bytes(bool by_residues) const {
     return left_tile * right_tile * (by_residues ? 1 : 4) + set_padding;
   }
+  // Planes of a tile, or tiles that are to be transposed; behind them the residues of a pair of panels, one
+  // slice after the other, which are recombined exactly.
+  std::int64_t planes_bytes(bool by_residues) const {
+    return std::max(planes * plane_bytes(by_residues), slices * std::int64_t{1024});
+  }
   std::size_t worker_bytes(bool by_residues) const {
-    return static_cast<std::size_t>(std::max(planes * plane_bytes(by_residues), slices * std::int64_t{1024}));
+    return static_cast<std::size_t>(planes_bytes(by_residues) + (by_residues ? slices * sums_of_panels : 0));
   }
 };
 
@@ -266,7 +359,7 @@ std::size_t scratch_of(const Sizes& sizes, bool by_residues, int threads) {
 // Returns the largest of several sizes: only C tells which operand is the left one, and operands may need
 // fewer residues than were planned (schemes::leave_out_moduli()).
 std::size_t scratch_bytes(const FusedProblem& problem, int threads) {
-  residue_tables();  // made by plans, so that executions allocate nothing
+  tables_of(problem.split_a);  // made by plans, so that executions allocate nothing
   const bool by_residues = is_by_residues(problem);
   const int most = problem.split_a.slices;
   std::size_t bytes = 0;
@@ -286,13 +379,13 @@ class Product {
   Product(const FusedProduct<T>& product, const PanelKernels& kernels)
       : product_(product), problem_(product.problem), by_residues_(is_by_residues(problem_)),
         kernels_(kernels), swaps_(product.c.row_stride == 1), left_(swaps_ ? product.b : product.a),
-        right_(swaps_ ? product.a : product.b), left_ranges_(swaps_ ? product.columns : product.rows),
-        right_ranges_(swaps_ ? product.rows : product.columns),
+        right_(swaps_ ? product.a : product.b),
+        left_ranges_(swaps_ ? columns_of(product) : rows_of(product)),
+        right_ranges_(swaps_ ? rows_of(product) : columns_of(product)),
         c_(swaps_ ? product.c.transposed() : product.c),
         sizes_(sizes_of(problem_, swaps_ ? problem_.n : problem_.m, swaps_ ? problem_.m : problem_.n,
                         problem_.split_a.slices, product.threads)),
-        tables_(residue_tables()),
-        fractions_(tables_.fractions[by_residues_ ? static_cast<std::size_t>(sizes_.slices) : 0]) {
+        tables_(tables_of(problem_.split_a)), fractions_(recombination_of(problem_)) {
     make_terms();
     left_panels_ = product.scratch;
     right_panels_ = left_panels_ + aligned_size(sizes_.panels_bytes(sizes_.left_block));
@@ -328,6 +421,35 @@ class Product {
   }
 
  private:
+  using Real = RealOf<T>;
+  static constexpr std::int64_t parts = parts_of<T>;
+
+  // Data of vectors, of which b's have two of the same value for each vector with complex elements.
+  template <class Data>
+  struct OfVectors {
+    std::span<const Data> data;
+    std::size_t each;
+
+    std::size_t size() const { return data.size() / each; }
+    const Data& operator[](std::size_t v) const { return data[each * v]; }
+    OfVectors panel(std::int64_t first) const {
+      const auto begin = static_cast<std::size_t>(first);
+      return {data.subspan(each * begin, each * std::min<std::size_t>(panel_vectors, size() - begin)), each};
+    }
+  };
+  using Ranges = OfVectors<VectorRange>;
+  using Bounds = OfVectors<RoundingBound>;
+
+  static Ranges rows_of(const FusedProduct<T>& product) { return {product.rows, 1}; }
+  static Ranges columns_of(const FusedProduct<T>& product) { return {product.columns, parts}; }
+
+  static const Recombination& recombination_of(const FusedProblem& problem) {
+    static constexpr Recombination none{};
+    if (!is_by_residues(problem)) return none;
+    if (is_complex<T>) return find_tables(problem.split_a.complex_basis)->fractions;
+    return real_tables().fractions[static_cast<std::size_t>(problem.split_a.slices)];
+  }
+
   void make_terms() {
     const Schedule& schedule = problem_.schedule;
     for (const Term& term : schedule.terms)
@@ -338,7 +460,7 @@ class Product {
   }
 
   // Splits the vectors of a block into panels. All threads call it, and leave it together.
-  void split_block(const MatrixView<const T>& operand, std::span<const VectorRange> ranges, Interval vectors,
+  void split_block(const MatrixView<const T>& operand, const Ranges& ranges, Interval vectors,
                    std::byte* panels, std::int64_t block, bool is_left, std::byte* scratch) {
     const std::int64_t panel_count = divide_up(vectors.count, panel_vectors);
     const int added = by_residues_ ? 0 : 8 * (sizes_.slices - 1);
@@ -356,7 +478,9 @@ class Product {
       for (std::int64_t v = 0; v < count; ++v)
         exponents[static_cast<std::size_t>(v)] = ranges[static_cast<std::size_t>(first + v)].scale + added;
       kernels_.split({.elements = &operand(first, depth * sizes_.depth),
-                      .is_double = sizeof(T) == sizeof(double),
+                      .is_double = sizeof(Real) == sizeof(double),
+                      .is_complex = is_complex<T>,
+                      .conjugates = is_left == swaps_ ? product_.conjugates_b : product_.conjugates_a,
                       .vector_stride = operand.row_stride,
                       .inner_stride = operand.column_stride,
                       .vectors = count,
@@ -451,7 +575,7 @@ class Product {
     for (std::int64_t i = 0; i < left_panels; ++i) {
       for (std::int64_t j = 0; j < right_panels; ++j)
         recombine_pair(planes + (i * right_panels + j) * sums_of_panels * (by_residues_ ? 1 : 4),
-                       plane_stride, left_block + left.first + i * panel_vectors,
+                       planes + sizes_.planes_bytes(by_residues_), plane_stride, left_block + left.first + i * panel_vectors,
                        right_block + right.first + j * panel_vectors);
     }
   }
@@ -459,37 +583,34 @@ class Product {
   static constexpr std::size_t lanes = panel_vectors;
 
   // Bits of vectors that exist and are finite.
-  static std::uint32_t finite_vectors(std::span<const VectorRange> ranges) {
+  static std::uint32_t finite_vectors(const Ranges& ranges) {
     std::uint32_t bits = 0;
     for (std::size_t v = 0; v < ranges.size(); ++v) bits |= ranges[v].finite() ? 1U << v : 0U;
     return bits;
   }
 
-  template <class Vector>
-  static std::span<const Vector> of_panel(std::span<const Vector> vectors, std::int64_t first) {
-    const auto begin = static_cast<std::size_t>(first);
-    return vectors.subspan(begin, std::min(lanes, vectors.size() - begin));
-  }
-
   // True if double arithmetic rounds the results of residues (arith/residue/fraction_sums.hpp).
-  bool are_rounded_by_doubles(std::span<const VectorRange> rows, std::span<const VectorRange> columns) const {
-    const auto is_ordinary = [](const VectorRange& range) {
-      return std::abs(range.scale) <= max_ordinary_exponent / 2 || !range.finite();
+  bool are_rounded_by_doubles(const Ranges& rows, const Ranges& columns) const {
+    const auto are_ordinary = [](const Ranges& ranges) {
+      return std::ranges::all_of(ranges.data, [](const VectorRange& range) {
+        return std::abs(range.scale) <= max_ordinary_exponent / 2 || !range.finite();
+      });
     };
     const T alpha = product_.alpha;
     const T beta = product_.beta;
-    return (alpha == 1 || alpha == -1) && (beta == 0 || beta == 1 || beta == -1) &&
-           std::ranges::all_of(rows, is_ordinary) && std::ranges::all_of(columns, is_ordinary);
+    return (alpha == T(1) || alpha == T(-1)) && (beta == T(0) || beta == T(1) || beta == T(-1)) &&
+           are_ordinary(rows) && are_ordinary(columns);
   }
 
   // A pair of panels, whose elements are recombined.
   struct Pair {
     const std::byte* planes;
+    std::byte* residues;  // memory for exact recombination
     std::int64_t plane_stride;
     std::int64_t left;  // first vectors
     std::int64_t right;
-    std::span<const VectorRange> rows;
-    std::span<const VectorRange> columns;
+    Ranges rows;
+    Ranges columns;
     // Bit j of open[i]: element (i, j) must be computed. Its row and column are finite.
     std::array<std::uint32_t, panel_vectors> open{};
   };
@@ -534,13 +655,13 @@ class Product {
   }
 
   // Bounds of the left and the right operand under a check.
-  std::span<const RoundingBound> left_bounds() const {
+  Bounds left_bounds() const {
     const ElementCheck& check = product_.check->elements;
-    return swaps_ ? check.columns : check.rows;
+    return swaps_ ? Bounds{check.columns, parts} : Bounds{check.rows, 1};
   }
-  std::span<const RoundingBound> right_bounds() const {
+  Bounds right_bounds() const {
     const ElementCheck& check = product_.check->elements;
-    return swaps_ ? check.rows : check.columns;
+    return swaps_ ? Bounds{check.rows, 1} : Bounds{check.columns, parts};
   }
   double largest_left() const {
     const ElementCheck& check = product_.check->elements;
@@ -551,8 +672,9 @@ class Product {
     return swaps_ ? check.largest_a : check.largest_b;
   }
 
-  // `largest_of_other`: upper bound of the other operand's integers.
-  static void set_bounds(std::span<const RoundingBound> bounds, double largest_of_other, PanelBounds& panel) {
+  // `largest_of_other`: upper bound of the other operand's integers. The bounds of the two vectors of a complex
+  // column differ only by the rounding of their sums.
+  static void set_bounds(const Bounds& bounds, double largest_of_other, PanelBounds& panel) {
     // The slacks of largest_deviation() are more than its rounding errors.
     constexpr double slack = (1 + 0x1p-20) * (1 + 0x1p-20);
     for (std::size_t v = 0; v < bounds.size(); ++v) {
@@ -562,14 +684,15 @@ class Product {
     }
   }
 
-  void recombine_pair(const std::byte* planes, std::int64_t plane_stride, std::int64_t left,
-                      std::int64_t right) {
+  void recombine_pair(const std::byte* planes, std::byte* residues, std::int64_t plane_stride,
+                      std::int64_t left, std::int64_t right) {
     Pair pair{.planes = planes,
+              .residues = residues,
               .plane_stride = plane_stride,
               .left = left,
               .right = right,
-              .rows = of_panel(left_ranges_, left),
-              .columns = of_panel(right_ranges_, right)};
+              .rows = left_ranges_.panel(left),
+              .columns = right_ranges_.panel(right)};
     find_open(pair);
     const bool may_round = !by_residues_ || are_rounded_by_doubles(pair.rows, pair.columns);
     if (!may_round || round_pair(pair)) recombine_exactly(pair);
@@ -586,7 +709,7 @@ class Product {
       row_units[v] = power_of_two(-pair.rows[v].scale);
       row_offsets[v] = FractionRow::of_unit(row_units[v]).offset;
     }
-    const auto alpha = static_cast<double>(product_.alpha);
+    const auto alpha = static_cast<double>(std::real(product_.alpha));
     for (std::size_t v = 0; v < pair.columns.size(); ++v) {
       if (!pair.columns[v].finite()) continue;
       column_units[v] = power_of_two(-pair.columns[v].scale);
@@ -598,10 +721,13 @@ class Product {
     alignas(64) PanelBounds row_bounds{}, column_bounds{};
     const bool is_checked = product_.check != nullptr;
     if (is_checked) {
-      set_bounds(of_panel(left_bounds(), pair.left), largest_right(), row_bounds);
-      set_bounds(of_panel(right_bounds(), pair.right), largest_left(), column_bounds);
+      set_bounds(left_bounds().panel(pair.left), largest_right(), row_bounds);
+      set_bounds(right_bounds().panel(pair.right), largest_left(), column_bounds);
     }
     const Schedule& schedule = problem_.schedule;
+    const auto digits_of = [&](std::size_t part) {
+      return by_residues_ ? &fractions_.digits[part] : nullptr;
+    };
     return kernels_.recombine(
         {.planes = pair.planes,
          .plane_stride = pair.plane_stride,
@@ -612,12 +738,15 @@ class Product {
          .column_high = high.data(),
          .column_low = low.data(),
          .column_deviation = deviation.data(),
-         .fractions = by_residues_ ? &fractions_.digits : nullptr,
+         .fractions = {digits_of(0), digits_of(1)},
+         .reductions = tables_.sums.data(),
+         .planes_of_roots = 2 * problem_.split_a.complex_basis.with_root,
          .smallest_weight = by_residues_ ? 0 : power_of_two(schedule.sum_exponent(sizes_.planes - 1)),
          .alpha = alpha,
-         .beta = static_cast<double>(product_.beta),
+         .beta = static_cast<double>(std::real(product_.beta)),
          .c = &c_(pair.left, pair.right),
-         .is_double = sizeof(T) == sizeof(double),
+         .is_double = sizeof(Real) == sizeof(double),
+         .is_complex = is_complex<T>,
          .row_stride = c_.row_stride,
          .open = pair.open.data(),
          .writes = writes(),
@@ -627,13 +756,27 @@ class Product {
 
   bool writes() const { return product_.check == nullptr || product_.check->writes; }
 
-  // Recombines the open elements of a pair by exact integers.
+  // Copies data of a panel's vectors, `each` times: those that recombination takes for rows or columns of C.
+  template <class Data>
+  struct Copies {
+    std::array<Data, parts * lanes> data{};
+    std::size_t count = 0;
+
+    Copies(const OfVectors<Data>& vectors, std::size_t each) {
+      for (std::size_t v = 0; v < vectors.size(); ++v) {
+        for (std::size_t i = 0; i < each; ++i) data[count++] = vectors[v];
+      }
+    }
+    std::span<const Data> all() const { return std::span(data).first(count); }
+  };
+
+  // Recombines the open elements of a pair by exact integers, as elements of C's transpose: the rows of its
+  // sums are the pair's columns.
   void recombine_exactly(Pair& pair) const {
     const auto rows = static_cast<std::int64_t>(pair.rows.size());
     const auto columns = static_cast<std::int64_t>(pair.columns.size());
-    std::array<std::uint8_t, sums_of_panels * max_residues> residues;
     Accumulators sums = make_accumulators(SumType::residue, columns, rows, sizes_.slices);
-    sums.data = reinterpret_cast<std::byte*>(residues.data());
+    sums.data = pair.residues;
     constexpr std::int64_t group = 4;  // columns that are neighbours in a plane
     for (int t = 0; t < sizes_.slices; ++t) {
       const std::byte* const plane = pair.planes + t * pair.plane_stride;
@@ -651,10 +794,13 @@ class Product {
       for (std::int64_t j = 0; j < columns; ++j)
         states[j + i * columns] = (pair.open[i] >> j & 1) != 0 ? to_compute : ElementCheck::closed;
     }
+    const Copies<RoundingBound> row_bounds(is_checked ? right_bounds().panel(pair.right) : Bounds{{}, 1}, 1);
+    const Copies<RoundingBound> column_bounds(is_checked ? left_bounds().panel(pair.left) : Bounds{{}, 1},
+                                              parts);
     ElementCheck check;
     if (is_checked) {
-      check = {.rows = of_panel(right_bounds(), pair.right),
-               .columns = of_panel(left_bounds(), pair.left),
+      check = {.rows = row_bounds.all(),
+               .columns = column_bounds.all(),
                .largest_a = largest_right(),
                .largest_b = largest_left(),
                .demand = product_.check->elements.demand};
@@ -668,8 +814,10 @@ class Product {
       }
       c = target;
     }
-    recombine_checked_residues(sums, ResidueSystem{sizes_.slices}, pair.columns, pair.rows, check,
-                               product_.alpha, product_.beta, c, states.data(), /*writes=*/true, 1);
+    recombine_checked_residues(sums, ResidueSystem{sizes_.slices, problem_.split_a.complex_basis},
+                               Copies<VectorRange>(pair.columns, 1).all(),
+                               Copies<VectorRange>(pair.rows, parts).all(), check, product_.alpha,
+                               product_.beta, c, states.data(), /*writes=*/true, 1);
     for (std::int64_t i = 0; i < rows; ++i) {
       for (std::int64_t j = 0; j < columns; ++j) {
         if (states[j + i * columns] == ElementCheck::closed) pair.open[i] &= ~(1U << j);
@@ -691,14 +839,14 @@ class Product {
   bool swaps_;  // C's columns are contiguous: the left operand is B
   MatrixView<const T> left_;
   MatrixView<const T> right_;
-  std::span<const VectorRange> left_ranges_;
-  std::span<const VectorRange> right_ranges_;
+  Ranges left_ranges_;
+  Ranges right_ranges_;
   MatrixView<T> c_;  // left vectors by right vectors
   Sizes sizes_;
-  std::array<PanelTerm, max_residues> terms_;
+  std::array<PanelTerm, max_slices> terms_;
   std::size_t term_count_ = 0;
   const ResidueTables& tables_;
-  const ResidueTables::Recombination& fractions_;
+  const Recombination& fractions_;
   std::byte* left_panels_;
   std::byte* right_panels_;
   std::int32_t* vector_sums_;
@@ -722,7 +870,8 @@ bool sums_fit(const FusedProblem& problem) {
 
 bool takes(const FusedProblem& problem) {
   if (int8_choice().kernels->panels == nullptr) return false;
-  if (problem.type != ElementType::f32 && problem.type != ElementType::f64) return false;
+  const bool is_complex = problem.type == ElementType::c32 || problem.type == ElementType::c64;
+  if (is_complex == problem.split_a.complex_basis.empty()) return false;
   if (problem.split_a.kind != problem.split_b.kind || problem.split_a.slices != problem.split_b.slices)
     return false;
   if (!problem.weighted) return takes_residues(problem.split_a) && takes_residues(problem.split_b);
@@ -742,10 +891,11 @@ std::string panel_details() {
 }
 
 bool takes_residues(const SplitRule& rule) {
-  constexpr int most_bits = 196;  // of fraction_table(): the product of the moduli is below 2^200
-  return rule.format->id == FormatId::int8 && rule.kind == SplitKind::residues &&
-         rule.complex_basis.empty() && rule.slices <= max_residues &&
-         residue_bits(rule.slices) <= most_bits && rule.integer_bits() <= most_integer_bits;
+  if (rule.format->id != FormatId::int8 || rule.kind != SplitKind::residues ||
+      rule.integer_bits() > most_integer_bits)
+    return false;
+  if (!rule.complex_basis.empty()) return find_tables(rule.complex_basis) != nullptr;
+  return rule.slices <= max_residues && residue_bits(rule.slices) <= most_fraction_bits;
 }
 
 bool takes_digits(const SplitRule& rule) {
@@ -757,14 +907,17 @@ template <class T>
 void multiply_panels(const FusedProduct<T>& product, const PanelKernels& kernels) {
   Product<T>(product, kernels).run();
 }
-template void multiply_panels(const FusedProduct<float>&, const PanelKernels&);
-template void multiply_panels(const FusedProduct<double>&, const PanelKernels&);
+#define INSTANTIATE(T) template void multiply_panels(const FusedProduct<T>&, const PanelKernels&);
+KINTSUGI_FOR_TYPES(INSTANTIATE)
+#undef INSTANTIATE
 
 const FusedKernel byte_products{.name = "byte_products",
                                 .steps = steps,
                                 .takes = takes,
                                 .scratch_bytes = scratch_bytes,
                                 .run_f32 = run<float>,
-                                .run_f64 = run<double>};
+                                .run_f64 = run<double>,
+                                .run_c32 = run<std::complex<float>>,
+                                .run_c64 = run<std::complex<double>>};
 
 }  // namespace kintsugi::core

@@ -135,6 +135,48 @@ inline void load(const float* base, std::int64_t stride, __mmask16 mask, __m512d
                                                base + 8 * stride, 4));
 }
 
+// Parts of 16 complex elements.
+struct Parts {
+  __m512d re[2];
+  __m512d im[2];
+};
+
+// The same for complex elements. The lanes of the mask are the first ones.
+inline void load(const double* base, std::int64_t stride, __mmask16 mask, Parts& parts) {
+  if (stride != 1) {
+    load(base, 2 * stride, mask, parts.re[0], parts.re[1]);
+    load(base + 1, 2 * stride, mask, parts.im[0], parts.im[1]);
+    return;
+  }
+  const auto pairs = static_cast<std::uint32_t>((std::uint64_t{1} << 2 * __builtin_popcount(mask)) - 1);
+  const __m512i even = _mm512_setr_epi64(0, 2, 4, 6, 8, 10, 12, 14);
+  const __m512i odd = _mm512_setr_epi64(1, 3, 5, 7, 9, 11, 13, 15);
+#pragma GCC unroll 2
+  for (int h = 0; h < 2; ++h) {
+    const __m512d x = _mm512_maskz_loadu_pd(static_cast<__mmask8>(pairs >> (16 * h)), base + 16 * h);
+    const __m512d y = _mm512_maskz_loadu_pd(static_cast<__mmask8>(pairs >> (16 * h + 8)), base + 16 * h + 8);
+    parts.re[h] = _mm512_permutex2var_pd(x, even, y);
+    parts.im[h] = _mm512_permutex2var_pd(x, odd, y);
+  }
+}
+
+inline void load(const float* base, std::int64_t stride, __mmask16 mask, Parts& parts) {
+  if (stride != 1) {
+    load(base, 2 * stride, mask, parts.re[0], parts.re[1]);
+    load(base + 1, 2 * stride, mask, parts.im[0], parts.im[1]);
+    return;
+  }
+  const auto pairs = static_cast<std::uint32_t>((std::uint64_t{1} << 2 * __builtin_popcount(mask)) - 1);
+  const __m512i order = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 1, 3, 5, 7, 9, 11, 13, 15);
+#pragma GCC unroll 2
+  for (int h = 0; h < 2; ++h) {
+    const __m512 x = _mm512_permutexvar_ps(
+        order, _mm512_maskz_loadu_ps(static_cast<__mmask16>(pairs >> (16 * h)), base + 16 * h));
+    parts.re[h] = _mm512_cvtps_pd(_mm512_castps512_ps256(x));
+    parts.im[h] = _mm512_cvtps_pd(_mm512_extractf32x8_ps(x, 1));
+  }
+}
+
 // Low and high words of 16 integers of 64 bits, in two vectors.
 inline __m512i even_words(__m512i x, __m512i y) {
   return _mm512_permutex2var_epi32(
@@ -159,13 +201,10 @@ inline WideWords wide_words(__m512d x) {
           _mm512_cvtpd_epi64(high)};
 }
 
-// Loads vector e of the integers.
-template <bool is_wide, class T>
-inline void load_integers(const T* base, std::int64_t stride, __mmask16 mask, __m512d x_exponents,
-                          __m512d y_exponents, int e, Integers& integers) {
-  __m512d x;
-  __m512d y;
-  load(base, stride, mask, x, y);
+// Sets vector e of the integers.
+template <bool is_wide>
+inline void set_integers(__m512d x, __m512d y, __m512d x_exponents, __m512d y_exponents, int e,
+                         Integers& integers) {
   x = _mm512_scalef_pd(x, x_exponents);
   y = _mm512_scalef_pd(y, y_exponents);
   const __m512i sign = all32(0x80000000U);
@@ -183,42 +222,74 @@ inline void load_integers(const T* base, std::int64_t stride, __mmask16 mask, __
   }
 }
 
-// Bytes of slice s of 64 integers, unsigned. Lane l of 128 bits has elements 4 l ... 4 l + 3 of each of the
-// four vectors.
+// Integers of 64 elements: one each, or two of complex elements.
+template <class T, bool is_wide, bool is_complex>
+struct Elements {
+  Integers parts[is_complex ? 2 : 1];
+
+  // Loads vector e.
+  inline void load_vector(const PanelSplit& task, const T* base, std::int64_t stride, __mmask16 mask,
+                          __m512d x_exponents, __m512d y_exponents, int e) {
+    if constexpr (is_complex) {
+      Parts x;
+      load(base, stride, mask, x);
+      const __m512d sign = _mm512_set1_pd(task.conjugates ? -0.0 : 0.0);
+      set_integers<is_wide>(x.re[0], x.re[1], x_exponents, y_exponents, e, parts[0]);
+      set_integers<is_wide>(_mm512_xor_pd(x.im[0], sign), _mm512_xor_pd(x.im[1], sign), x_exponents,
+                            y_exponents, e, parts[1]);
+    } else {
+      __m512d x;
+      __m512d y;
+      load(base, stride, mask, x, y);
+      set_integers<is_wide>(x, y, x_exponents, y_exponents, e, parts[0]);
+    }
+  }
+};
+
 template <bool is_wide>
-inline __m512i bytes_of_slice(const Integers& x, const PanelSplit& task, int s) {
-  if (task.reductions == nullptr) {
+inline __m512i add_bytes(__m512i sum, const Integers& x, int e, const ByteWeights& weights) {
+  sum = _mm512_dpbusd_epi32(sum, x.low[e], all32(weights.low));
+  sum = _mm512_dpbusd_epi32(sum, x.high[e], all32(weights.high));
+  return is_wide ? _mm512_dpbusd_epi32(sum, x.top[e], all32(weights.top)) : sum;
+}
+
+// Bytes of slice s of 64 elements, unsigned. Lane l of 128 bits has elements 4 l ... 4 l + 3 of each of the
+// four vectors.
+template <class T, bool is_wide, bool is_complex>
+inline __m512i bytes_of_slice(const Elements<T, is_wide, is_complex>& elements, const PanelSplit& task,
+                              int s) {
+  const Integers& x = elements.parts[0];
+  if (!is_complex && task.reductions == nullptr) {
     const int shift = 8 * (task.slices - 1 - s);
     const __m128i count = _mm_cvtsi32_si128(shift);
     return pack_bytes(_mm512_srl_epi32(x.low[0], count), _mm512_srl_epi32(x.low[1], count),
                       _mm512_srl_epi32(x.low[2], count), _mm512_srl_epi32(x.low[3], count));
   }
   const ByteReduction& r = task.reductions[s];
-  if (r.modulus == 256) return pack_bytes(x.low[0], x.low[1], x.low[2], x.low[3]);
+  if (!is_complex && r.modulus == 256) return pack_bytes(x.low[0], x.low[1], x.low[2], x.low[3]);
   const __m512i bias = all32(r.first_bias);
-  const __m512i low = all32(r.low);
-  const __m512i high = all32(r.high);
   __m512i sums[4];
 #pragma GCC unroll 4
   for (int e = 0; e < 4; ++e) {
-    sums[e] = _mm512_dpbusd_epi32(_mm512_dpbusd_epi32(bias, x.low[e], low), x.high[e], high);
-    if (is_wide) sums[e] = _mm512_dpbusd_epi32(sums[e], x.top[e], all32(r.top));
+    sums[e] = add_bytes<is_wide>(bias, x, e, r.weights);
+    if constexpr (is_complex) sums[e] = add_bytes<is_wide>(sums[e], elements.parts[1], e, r.imaginary);
   }
+  if (is_complex && r.modulus == 256) return pack_bytes(sums[0], sums[1], sums[2], sums[3]);
   const Residues residues = reduce(sums[0], sums[1], sums[2], sums[3], r);
   return _mm512_packus_epi16(residues.first, residues.second);
 }
 
-// Writes the bytes of 64 integers to row `row` of a tile of every slice.
-template <bool is_quad, bool is_wide>
-inline void store_slices(Integers& x, const PanelSplit& task, std::byte* tile, std::int64_t slice_stride,
-                         bool streams) {
+// Writes the bytes of 64 elements to row `row` of a tile of every slice.
+template <bool is_quad, class T, bool is_wide, bool is_complex>
+inline void store_slices(Elements<T, is_wide, is_complex>& x, const PanelSplit& task, std::byte* tile,
+                         std::int64_t slice_stride, bool streams) {
   if (task.reductions == nullptr) {
-    for (__m512i& low : x.low) low = _mm512_add_epi32(low, all32(0x80808080U));
+    for (__m512i& low : x.parts[0].low) low = _mm512_add_epi32(low, all32(0x80808080U));
   }
   const __m512i four =
       _mm512_broadcast_i32x4(_mm_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15));
   for (int s = 0; s < task.slices; ++s) {
-    __m512i bytes = bytes_of_slice<is_wide>(x, task, s);
+    __m512i bytes = bytes_of_slice(x, task, s);
     if (task.is_left) {
       if (task.reductions == nullptr) {
         bytes = _mm512_xor_si512(bytes, _mm512_set1_epi8(-128));
@@ -233,7 +304,9 @@ inline void store_slices(Integers& x, const PanelSplit& task, std::byte* tile, s
 }
 
 template <class T>
-constexpr std::int64_t line_elements = 64 / static_cast<std::int64_t>(sizeof(T));
+constexpr std::int64_t line_numbers = 64 / static_cast<std::int64_t>(sizeof(T));
+template <bool is_complex>
+constexpr std::int64_t numbers = is_complex ? 2 : 1;  // of an element
 constexpr std::int64_t quads_ahead = 8;  // of four inner indices, which are prefetched
 
 // Prefetches into the L1 cache. The address may be beyond the operand.
@@ -241,53 +314,57 @@ inline void prefetch(const void* address) { _mm_prefetch(static_cast<const char*
 
 // Splits 16 vectors over 64 inner indices whose elements are neighbours along the inner dimension, or at any
 // distance.
-template <class T, bool is_wide>
+template <class T, bool is_wide, bool is_complex>
 void split_along(const PanelSplit& task, std::int64_t first, std::int64_t begin, std::byte* tile,
                  std::int64_t slice_stride, bool streams) {
   for (std::int64_t v = 0; v < lanes; ++v) {
     const bool exists = first + v < task.vectors;
-    const T* base = static_cast<const T*>(task.elements) + (exists ? (first + v) * task.vector_stride : 0) +
-                    begin * task.inner_stride;
+    const std::int64_t first_element =
+        (exists ? (first + v) * task.vector_stride : 0) + begin * task.inner_stride;
+    const T* base = static_cast<const T*>(task.elements) + numbers<is_complex> * first_element;
     const __m512d exponent = _mm512_set1_pd(task.exponents[first + v]);
     if (task.inner_stride == 1) {  // the vector's elements of the next step
-      for (std::int64_t e = 0; e < panel_step; e += line_elements<T>) prefetch(base + panel_step + e);
+      constexpr std::int64_t step = numbers<is_complex> * panel_step;
+      for (std::int64_t e = 0; e < step; e += line_numbers<T>) prefetch(base + step + e);
     }
-    Integers x;
+    Elements<T, is_wide, is_complex> x;
 #pragma GCC unroll 4
     for (int e = 0; e < 4; ++e) {
       const __mmask16 mask = exists ? first_lanes(task.length - begin - lanes * e) : __mmask16(0);
-      load_integers<is_wide>(base + lanes * e * task.inner_stride, task.inner_stride, mask, exponent,
-                             exponent, e, x);
+      x.load_vector(task, base + numbers<is_complex> * lanes * e * task.inner_stride, task.inner_stride, mask,
+                    exponent, exponent, e);
     }
-    store_slices<false, is_wide>(x, task, tile + 64 * v, slice_stride, streams);
+    store_slices<false>(x, task, tile + 64 * v, slice_stride, streams);
   }
 }
 
 // The same for elements that are neighbours across vectors.
-template <class T, bool is_wide>
+template <class T, bool is_wide, bool is_complex>
 void split_across(const PanelSplit& task, std::int64_t first, std::int64_t begin, std::byte* tile,
                   std::int64_t slice_stride, bool streams) {
   const __mmask16 vectors = first_lanes(task.vectors - first);
   const __m512d x_exponents = _mm512_loadu_pd(task.exponents + first);
   const __m512d y_exponents = _mm512_loadu_pd(task.exponents + first + 8);
-  const T* base = static_cast<const T*>(task.elements) + first;
+  const T* base = static_cast<const T*>(task.elements) + numbers<is_complex> * first;
+  const std::int64_t step = numbers<is_complex> * task.inner_stride;
   for (std::int64_t q = 0; q < lanes; ++q) {
     for (std::int64_t p = begin + 4 * (q + quads_ahead); p < begin + 4 * (q + quads_ahead + 1); ++p) {
-      for (std::int64_t v = 0; v < lanes; v += line_elements<T>) prefetch(base + p * task.inner_stride + v);
+      for (std::int64_t v = 0; v < numbers<is_complex> * lanes; v += line_numbers<T>)
+        prefetch(base + p * step + v);
     }
-    Integers x;
+    Elements<T, is_wide, is_complex> x;
 #pragma GCC unroll 4
     for (int t = 0; t < 4; ++t) {
       const std::int64_t p = begin + 4 * q + t;
       const bool exists = p < task.length;
-      load_integers<is_wide>(base + (exists ? p : 0) * task.inner_stride, 1, exists ? vectors : __mmask16(0),
-                             x_exponents, y_exponents, t, x);
+      x.load_vector(task, base + (exists ? p : 0) * step, 1, exists ? vectors : __mmask16(0), x_exponents,
+                    y_exponents, t);
     }
-    store_slices<true, is_wide>(x, task, tile + 64 * (4 * (q & 3) + (q >> 2)), slice_stride, streams);
+    store_slices<true>(x, task, tile + 64 * (4 * (q & 3) + (q >> 2)), slice_stride, streams);
   }
 }
 
-template <class T, bool is_wide>
+template <class T, bool is_wide, bool is_complex>
 void split_panel(const PanelSplit& task) {
   const bool is_across = task.vector_stride == 1 && task.inner_stride != 1;
   const bool is_direct = is_across != task.is_left;
@@ -297,9 +374,9 @@ void split_panel(const PanelSplit& task) {
       std::byte* const target = is_direct ? tile : task.scratch;
       const std::int64_t stride = is_direct ? task.slice_stride : tile_bytes;
       if (is_across) {
-        split_across<T, is_wide>(task, first, begin, target, stride, is_direct && task.streams);
+        split_across<T, is_wide, is_complex>(task, first, begin, target, stride, is_direct && task.streams);
       } else {
-        split_along<T, is_wide>(task, first, begin, target, stride, is_direct && task.streams);
+        split_along<T, is_wide, is_complex>(task, first, begin, target, stride, is_direct && task.streams);
       }
       if (is_direct) continue;
       for (int s = 0; s < task.slices; ++s)
@@ -320,11 +397,16 @@ void split_panel(const PanelSplit& task) {
   }
 }
 
+template <class T, bool is_wide>
+void split_elements(const PanelSplit& task) {
+  task.is_complex ? split_panel<T, is_wide, true>(task) : split_panel<T, is_wide, false>(task);
+}
+
 void split(const PanelSplit& task) {
   if (task.is_double) {
-    task.is_wide ? split_panel<double, true>(task) : split_panel<double, false>(task);
+    task.is_wide ? split_elements<double, true>(task) : split_elements<double, false>(task);
   } else {
-    task.is_wide ? split_panel<float, true>(task) : split_panel<float, false>(task);
+    task.is_wide ? split_elements<float, true>(task) : split_elements<float, false>(task);
   }
 }
 
@@ -367,7 +449,7 @@ struct Finish {
     const ByteReduction& r = *reduction;
     const __m512i offset = all32(0x80000000U);
     const __m512i bias = all32(r.first_bias);
-    const __m512i low = all32(r.low);
+    const __m512i low = all32(r.weights.low);
     s0 = _mm512_dpbusd_epi32(bias, _mm512_xor_si512(s0, offset), low);
     s1 = _mm512_dpbusd_epi32(bias, _mm512_xor_si512(s1, offset), low);
     s2 = _mm512_dpbusd_epi32(bias, _mm512_xor_si512(s2, offset), low);
@@ -689,26 +771,73 @@ inline __attribute__((always_inline)) Row round_row(const __m512i (&sums)[PanelF
   return result;
 }
 
-// Elements of a row of C as doubles.
-inline void load_row(const PanelResults& task, std::int64_t row, int column, __mmask16 mask,
-                     __m512d (&old)[2]) {
-  if (task.is_double) {
-    load(static_cast<const double*>(task.c) + row * task.row_stride + column, 1, mask, old[0], old[1]);
-  } else {
-    load(static_cast<const float*>(task.c) + row * task.row_stride + column, 1, mask, old[0], old[1]);
+// Numbers of 16 elements of a row of C, as doubles: of real ones, or the real and the imaginary parts of
+// complex ones.
+template <bool is_complex>
+struct RowOfC {
+  __m512d part[numbers<is_complex>][2] = {};
+};
+
+template <class T>
+inline void load(const T* c, __mmask16 mask, RowOfC<false>& row) {
+  load(c, 1, mask, row.part[0][0], row.part[0][1]);
+}
+template <class T>
+inline void load(const T* c, __mmask16 mask, RowOfC<true>& row) {
+  // Lanes between those of the mask exist, too; so all lanes before the last one may be read.
+  const auto before = static_cast<__mmask16>(mask == 0 ? 0 : (1U << (32 - __builtin_clz(mask))) - 1);
+  Parts parts;
+  load(c, 1, before, parts);
+  for (int h = 0; h < 2; ++h) {
+    row.part[0][h] = parts.re[h];
+    row.part[1][h] = parts.im[h];
   }
 }
 
-inline void store_row(const PanelResults& task, std::int64_t row, int column, __mmask16 mask,
-                      const __m512d (&value)[2]) {
+template <bool is_complex>
+inline void load_row(const PanelResults& task, std::int64_t row, int column, __mmask16 mask,
+                     RowOfC<is_complex>& old) {
+  const std::int64_t first = numbers<is_complex> * (row * task.row_stride + column);
   if (task.is_double) {
-    double* c = static_cast<double*>(task.c) + row * task.row_stride + column;
-    _mm512_mask_storeu_pd(c, static_cast<__mmask8>(mask), value[0]);
-    _mm512_mask_storeu_pd(c + 8, static_cast<__mmask8>(mask >> 8), value[1]);
+    load(static_cast<const double*>(task.c) + first, mask, old);
   } else {
-    float* c = static_cast<float*>(task.c) + row * task.row_stride + column;
-    _mm256_mask_storeu_ps(c, static_cast<__mmask8>(mask), _mm512_cvtpd_ps(value[0]));
-    _mm256_mask_storeu_ps(c + 8, static_cast<__mmask8>(mask >> 8), _mm512_cvtpd_ps(value[1]));
+    load(static_cast<const float*>(task.c) + first, mask, old);
+  }
+}
+
+// Stores eight numbers.
+inline void store(double* c, unsigned mask, __m512d x) {
+  _mm512_mask_storeu_pd(c, static_cast<__mmask8>(mask), x);
+}
+inline void store(float* c, unsigned mask, __m512d x) {
+  _mm256_mask_storeu_ps(c, static_cast<__mmask8>(mask), _mm512_cvtpd_ps(x));
+}
+
+template <class T>
+inline void store(T* c, unsigned mask, const RowOfC<false>& row) {
+  store(c, mask, row.part[0][0]);
+  store(c + 8, mask >> 8, row.part[0][1]);
+}
+template <class T>
+inline void store(T* c, unsigned mask, const RowOfC<true>& row) {
+  const __m512i low = _mm512_setr_epi64(0, 8, 1, 9, 2, 10, 3, 11);
+  const __m512i high = _mm512_setr_epi64(4, 12, 5, 13, 6, 14, 7, 15);
+  for (int h = 0; h < 2; ++h, mask >>= 8, c += 16) {
+    unsigned pairs = 0;  // bits 2 i and 2 i + 1 belong to bit i of the mask
+    for (unsigned i = 0; i < 8; ++i) pairs |= (mask >> i & 1) * 3 << 2 * i;
+    store(c, pairs, _mm512_permutex2var_pd(row.part[0][h], low, row.part[1][h]));
+    store(c + 8, pairs >> 8, _mm512_permutex2var_pd(row.part[0][h], high, row.part[1][h]));
+  }
+}
+
+template <bool is_complex>
+inline void store_row(const PanelResults& task, std::int64_t row, int column, __mmask16 mask,
+                      const RowOfC<is_complex>& value) {
+  const std::int64_t first = numbers<is_complex> * (row * task.row_stride + column);
+  if (task.is_double) {
+    store(static_cast<double*>(task.c) + first, mask, value);
+  } else {
+    store(static_cast<float*>(task.c) + first, mask, value);
   }
 }
 
@@ -717,13 +846,11 @@ constexpr int units_ahead = 4;  // whose residues are prefetched
 // Words of four residues each, less 128, of the elements of a unit: word w of row e. Lanes are columns.
 struct ResidueWords {
   __m512i word[PanelFractions::max_words][4];
-  __mmask16 zeros[4];  // elements whose residues are all zero
 };
 
 inline void load_words(const PanelResults& task, int unit, ResidueWords& words) {
-  const int residues = task.fractions->residues;
+  const int residues = task.fractions[0]->residues;
   const __m512i zero = _mm512_setzero_si512();
-  __m512i any[4] = {zero, zero, zero, zero};
   for (int t = 0; t < residues; t += 4) {
     const auto plane = [&](int i) {
       if (t + i >= residues) return zero;
@@ -742,13 +869,52 @@ inline void load_words(const PanelResults& task, int unit, ResidueWords& words) 
     const __m512i rows[4] = {_mm512_unpacklo_epi16(low01, low23), _mm512_unpackhi_epi16(low01, low23),
                              _mm512_unpacklo_epi16(high01, high23), _mm512_unpackhi_epi16(high01, high23)};
 #pragma GCC unroll 4
-    for (int e = 0; e < 4; ++e) {
-      any[e] = _mm512_or_si512(any[e], rows[e]);
-      words.word[t / 4][e] = _mm512_xor_si512(rows[e], _mm512_set1_epi8(-128));
-    }
+    for (int e = 0; e < 4; ++e) words.word[t / 4][e] = _mm512_xor_si512(rows[e], _mm512_set1_epi8(-128));
   }
-#pragma GCC unroll 4
-  for (int e = 0; e < 4; ++e) words.zeros[e] = _mm512_cmpeq_epi32_mask(any[e], zero);
+}
+
+// Elements of a unit whose integer is zero, in the order of the planes: of real elements, or of part `part` of
+// complex ones (arith/residue/complex_residue.hpp). Results 0 are the only ones that fractions never prove
+// though they are common.
+template <bool is_complex>
+__attribute__((noinline)) __mmask64 find_zeros(const PanelResults& task, int unit, int part) {
+  const auto plane = [&](int t) { return _mm512_load_si512(task.planes + t * task.plane_stride + 64 * unit); };
+  __mmask64 zeros = ~__mmask64{0};
+  if constexpr (!is_complex) {
+    for (int t = 0; t < task.plane_count; ++t) zeros &= _mm512_testn_epi8_mask(plane(t), plane(t));
+    return zeros;
+  }
+  const auto modulus = [&](int t) {
+    return _mm512_set1_epi8(static_cast<char>(task.reductions[t].modulus));
+  };
+  // m - x modulo m.
+  const auto negated = [](__m512i x, __m512i m) {
+    return _mm512_maskz_sub_epi8(_mm512_test_epi8_mask(x, x), m, x);
+  };
+  for (int t = 0; t < task.planes_of_roots; t += 2) {
+    const __m512i q = part == 0 ? negated(plane(t + 1), modulus(t)) : plane(t + 1);
+    zeros &= _mm512_cmpeq_epi8_mask(plane(t), q);
+  }
+  for (int t = task.planes_of_roots; t < task.plane_count; t += 3) {
+    const __m512i a = plane(t);
+    const __m512i b = plane(t + 1);
+    if (part == 0) {
+      zeros &= _mm512_cmpeq_epi8_mask(a, b);
+      continue;
+    }
+    // a + b modulo m is a - (m - b), plus m if that is negative.
+    const __m512i minus_b = negated(b, modulus(t));
+    const __m512i difference = _mm512_sub_epi8(a, minus_b);
+    const __m512i sum = _mm512_mask_add_epi8(difference, _mm512_cmplt_epu8_mask(a, minus_b), difference, modulus(t));
+    zeros &= _mm512_cmpeq_epi8_mask(plane(t + 2), sum);
+  }
+  return zeros;
+}
+
+// Lanes of row e of a unit from a mask in the order of the planes.
+inline unsigned lanes_of_row(__mmask64 mask, int e) {
+  const std::uint64_t row = mask >> 4 * e;
+  return static_cast<unsigned>((row & 0xf) | (row >> 12 & 0xf0) | (row >> 24 & 0xf00) | (row >> 36 & 0xf000));
 }
 
 // Sums of the digits of a row.
@@ -769,44 +935,56 @@ inline __attribute__((always_inline)) void add_digits(const PanelFractions& tabl
 
 // Recombines row `e` of a unit, as far as its elements are open. Returns those that stay open though exact
 // integers probably prove them.
+template <bool is_complex>
 inline __attribute__((always_inline)) unsigned recombine_row(const PanelResults& task,
                                                              const ResidueWords& words, int unit, int e) {
   const int row = (unit >> 3) * 16 + (unit & 3) * 4 + e;
   const int column = (unit >> 2 & 1) * 16;
   const auto open = static_cast<__mmask16>(task.open[row] >> column);
   if (open == 0) return 0;
-  __m512i sums[PanelFractions::digits];
-  add_digits(*task.fractions, words, e, sums);
   const bool updates = task.beta != 0;
-  __m512d old[2] = {_mm512_setzero_pd(), _mm512_setzero_pd()};
-  if (updates) {
-    load_row(task, row, column, open, old);
-    old[0] = _mm512_mul_pd(old[0], _mm512_set1_pd(task.beta));
-    old[1] = _mm512_mul_pd(old[1], _mm512_set1_pd(task.beta));
-  }
+  RowOfC<is_complex> old;
+  if (updates) load_row(task, row, column, open, old);
   const Deviations deviations = find_deviations(task, row, column);
-  Row result = round_row(sums, task, row, column, deviations, updates, old);
-  unsigned certain = result.certain[0] | result.certain[1] << 8U;
+  RowOfC<is_complex> result;
+  unsigned certain = open;
+  unsigned tiny = 0;
 #pragma GCC unroll 2
-  for (int h = 0; h < 2; ++h) {
-    // The sum 0 gives 0, or the old element if that is not 0, too.
-    auto zeros = static_cast<__mmask8>((words.zeros[e] & deviations.zero) >> 8 * h);
-    if (updates) zeros &= _mm512_cmp_pd_mask(old[h], _mm512_setzero_pd(), _CMP_NEQ_OQ);
-    result.value[h] = _mm512_mask_mov_pd(result.value[h], zeros, old[h]);
-    certain |= static_cast<unsigned>(zeros) << 8 * h;
+  for (int part = 0; part < numbers<is_complex>; ++part) {
+    for (__m512d& x : old.part[part]) x = _mm512_mul_pd(x, _mm512_set1_pd(task.beta));
+    __m512i sums[PanelFractions::digits];
+    add_digits(*task.fractions[part], words, e, sums);
+    const Row rounded = round_row(sums, task, row, column, deviations, updates, old.part[part]);
+    unsigned known = rounded.certain[0] | rounded.certain[1] << 8U;
+    tiny |= rounded.tiny[0] | rounded.tiny[1] << 8U;
+    result.part[part][0] = rounded.value[0];
+    result.part[part][1] = rounded.value[1];
+    const unsigned unknown = open & ~known & deviations.zero;
+    if (unknown != 0) {
+      const unsigned zeros = lanes_of_row(find_zeros<is_complex>(task, unit, part), e) & unknown;
+      for (int h = 0; h < 2; ++h) {
+        // The sum 0 gives 0, or the old number if that is not 0, too.
+        auto settled = static_cast<__mmask8>(zeros >> 8 * h);
+        const __m512d x = old.part[part][h];
+        if (updates) settled &= _mm512_cmp_pd_mask(x, _mm512_setzero_pd(), _CMP_NEQ_OQ);
+        result.part[part][h] = _mm512_mask_mov_pd(result.part[part][h], settled, x);
+        known |= static_cast<unsigned>(settled) << 8 * h;
+      }
+    }
+    certain &= known;
   }
-  certain &= open;
-  if (task.writes) store_row(task, row, column, static_cast<__mmask16>(certain), result.value);
+  if (task.writes) store_row(task, row, column, static_cast<__mmask16>(certain), result);
   task.open[row] &= ~(certain << column);
-  return open & ~certain & (deviations.small | result.tiny[0] | result.tiny[1] << 8U);
+  return open & ~certain & (deviations.small | tiny);
 }
 
 // Recombines residues of four rows. Returns true if exact integers probably prove elements that stay open.
+template <bool is_complex>
 bool recombine_residues(const PanelResults& task, int unit) {
   ResidueWords words;
   load_words(task, unit, words);
   unsigned undecided = 0;
-  for (int e = 0; e < 4; ++e) undecided |= recombine_row(task, words, unit, e);
+  for (int e = 0; e < 4; ++e) undecided |= recombine_row<is_complex>(task, words, unit, e);
   return undecided != 0;
 }
 
@@ -825,16 +1003,17 @@ void recombine_digits(const PanelResults& task, int unit) {
       sums[1] = _mm512_add_epi64(_mm512_slli_epi64(sums[1], 8),
                                  _mm512_cvtepi32_epi64(_mm512_extracti64x4_epi64(plane, 1)));
     }
-    __m512d old[2];
+    RowOfC<false> old;
     if (task.beta != 0) load_row(task, row + e, column, columns, old);
-    __m512d results[2];
+    RowOfC<false> results;
     for (int h = 0; h < 2; ++h) {
       const __m512d unscale = _mm512_mul_pd(_mm512_set1_pd(task.row_units[row + e]),
                                             _mm512_loadu_pd(task.column_units + column + 8 * h));
       const __m512d sum = _mm512_mul_pd(_mm512_cvtepi64_pd(sums[h]), _mm512_set1_pd(task.smallest_weight));
-      results[h] = _mm512_mul_pd(_mm512_set1_pd(task.alpha), _mm512_mul_pd(sum, unscale));
+      __m512d& result = results.part[0][h];
+      result = _mm512_mul_pd(_mm512_set1_pd(task.alpha), _mm512_mul_pd(sum, unscale));
       if (task.beta != 0)
-        results[h] = _mm512_add_pd(results[h], _mm512_mul_pd(_mm512_set1_pd(task.beta), old[h]));
+        result = _mm512_add_pd(result, _mm512_mul_pd(_mm512_set1_pd(task.beta), old.part[0][h]));
     }
     store_row(task, row + e, column, columns, results);
   }
@@ -845,10 +1024,10 @@ bool recombine(const PanelResults& task) {
   for (int u = 0; u < units; ++u) {
     const std::uint32_t* const open = task.open + (u >> 3) * 16 + (u & 3) * 4;
     if (static_cast<__mmask16>((open[0] | open[1] | open[2] | open[3]) >> (u >> 2 & 1) * 16) == 0) continue;
-    if (task.fractions == nullptr) {
+    if (task.fractions[0] == nullptr) {
       recombine_digits(task, u);
     } else {
-      undecided |= recombine_residues(task, u);
+      undecided |= task.is_complex ? recombine_residues<true>(task, u) : recombine_residues<false>(task, u);
     }
   }
   return undecided;

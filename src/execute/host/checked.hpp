@@ -313,7 +313,7 @@ class CheckedProduct {
   std::int64_t multiply_fused(const FusedKernel& kernel, std::size_t index, const ResultBlock& block,
                               Write write) {
     std::atomic<std::int64_t> open = 0;
-    if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double>) {
+    if constexpr (!is_double_double<T>) {
       const Program& program = programs_[index];
       const bool is_tile = write == Write::nothing;
       const FusedProblem problem = fused_problem(plan_, candidate(index), program,
@@ -322,17 +322,20 @@ class CheckedProduct {
       const FusedCheck check{
           .elements = elements, .states = check_memory_.states, .writes = !is_tile, .open = open};
       Workspace cursor = workspace_;  // a copy, so that all blocks use the same memory
-      run_fused(kernel, FusedProduct<T>{.problem = problem,
-                                        .a = a_.view.vectors(block.row, block.rows),
-                                        .b = b_.view.vectors(block.column, block.columns),
-                                        .rows = a_.ranges.subspan(block.row, block.rows),
-                                        .columns = b_.ranges.subspan(block.column, block.columns),
-                                        .c = c_.block(block.row, block.column, block.rows, block.columns),
-                                        .alpha = alpha_,
-                                        .beta = beta_,
-                                        .scratch = cursor.take(kernel.scratch_bytes(problem, plan_.threads)),
-                                        .threads = plan_.threads,
-                                        .check = &check});
+      runner_of<T>(kernel)(
+          {.problem = problem,
+           .a = elements_of(a_.view.vectors(block.row, block.rows)),
+           .b = elements_of(b_.view.vectors(parts * block.column, parts * block.columns)),
+           .rows = a_.ranges.subspan(block.row, block.rows),
+           .columns = b_.ranges.subspan(parts * block.column, parts * block.columns),
+           .c = c_.block(block.row, block.column, block.rows, block.columns),
+           .alpha = alpha_,
+           .beta = beta_,
+           .scratch = cursor.take(kernel.scratch_bytes(problem, plan_.threads)),
+           .threads = plan_.threads,
+           .check = &check,
+           .conjugates_a = is_conjugated(a_.view),
+           .conjugates_b = is_conjugated(b_.view)});
     } else {
       fail(Status::internal, "the fused kernel {} does not take {} elements", kernel.name,
            element_type_name(plan_.problem.type, plan_.problem.complex));

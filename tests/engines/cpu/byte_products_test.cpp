@@ -19,11 +19,12 @@
 namespace kintsugi::core {
 namespace {
 
+std::uint64_t cases() { return test::thorough ? 300 : 30; }
+
 template <class T>
 void expect_bits_of_reference(const std::vector<const char*>& schemes) {
   if (int8_choice().kernels->panels == nullptr) GTEST_SKIP() << "this CPU has no AVX-512 VNNI";
-  const std::uint64_t cases = test::thorough ? 300 : 30;
-  for (std::uint64_t seed = 0; seed < cases; ++seed) {
+  for (std::uint64_t seed = 0; seed < cases(); ++seed) {
     RandomProduct<T> each(seed);
     const char* scheme = schemes[each.draw(schemes.size())];
     const Plan plan = each.plan("cpu", "scheme", scheme);
@@ -42,6 +43,31 @@ TEST(ByteProducts, OfFp64HaveTheBitsOfTheReference) {
 TEST(ByteProducts, OfFp32HaveTheBitsOfTheReference) {
   expect_bits_of_reference<float>({"int8x6", "ozaki2", "ozaki2:moduli=8:scale=norm", "ozaki-int8:slices=2",
                                    "ozaki-int8:slices=4", "ozaki2:moduli=16"});
+}
+
+TEST(ByteProducts, OfComplexElementsHaveTheBitsOfTheReference) {
+  expect_bits_of_reference<std::complex<double>>({"ozaki2", "ozaki2:moduli=15:scale=norm", "ozaki2:moduli=7",
+                                                  "ozaki2:moduli=18:scale=product"});
+  expect_bits_of_reference<std::complex<float>>(
+      {"ozaki2", "ozaki2:moduli=8:scale=norm", "ozaki2:moduli=4", "ozaki2:moduli=21"});
+}
+
+// Correctly rounded results have one value, so any other way to them gives the same bits.
+template <class T>
+void expect_exact_bits() {
+  for (std::uint64_t seed = 2000; seed < 2000 + cases(); ++seed) {
+    RandomProduct<T> each(seed);
+    const Plan plan = each.plan("cpu", "accuracy", "exact");
+    ASSERT_TRUE(have_same_bits(each.run(each.plan("reference", "scheme", "superaccumulator")), each.run(plan)))
+        << "case " << seed << ": " << each.problem.m << " x " << each.problem.n << " x " << each.problem.k;
+  }
+}
+
+TEST(ByteProducts, UnderChecksAreCorrectlyRounded) {
+  expect_exact_bits<float>();
+  expect_exact_bits<double>();
+  expect_exact_bits<std::complex<float>>();
+  expect_exact_bits<std::complex<double>>();
 }
 
 // Runs the plan's fused step by the kernels of one family.
