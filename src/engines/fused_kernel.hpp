@@ -14,6 +14,7 @@
 #include "arith/split_rule.hpp"
 #include "base/queue.hpp"
 #include "base/view.hpp"
+#include "formats/double_double.hpp"
 #include "schedule/accumulator.hpp"
 #include "schedule/schedule.hpp"
 
@@ -94,6 +95,7 @@ struct FusedProblem {
   Accumulator accumulator;
   bool weighted;  // sums are recombined with weights that are powers of two, which do not depend on data
   ElementType type;
+  bool is_double_double;  // elements are pairs of doubles; the type is f64
   std::int64_t m, n, k;
 
   FormatId format() const { return split_a.format->id; }
@@ -139,14 +141,15 @@ struct FusedKernel {
   std::string_view name;
   std::span<const StepKind> steps;  // steps of a block of C that the kernel replaces, in this order
   bool (*takes)(const FusedProblem& problem);
-  // In host memory, for kernels of {split, multiply, recombine}: scratch_bytes, and run_f32, run_f64, run_c32
-  // or run_c64 for the types of element that the kernel takes. The scratch is also enough for programs with
+  // In host memory, for kernels of {split, multiply, recombine}: scratch_bytes, and run_f32, run_f64, run_c32,
+  // run_c64 or run_dd for the types of element that the kernel takes. The scratch is also enough for programs with
   // fewer moduli. Kernels that take residues also check elements.
   std::size_t (*scratch_bytes)(const FusedProblem& problem, int threads) = nullptr;
   void (*run_f32)(const FusedProduct<float>& product) = nullptr;
   void (*run_f64)(const FusedProduct<double>& product) = nullptr;
   void (*run_c32)(const FusedProduct<std::complex<float>>& product) = nullptr;
   void (*run_c64)(const FusedProduct<std::complex<double>>& product) = nullptr;
+  void (*run_dd)(const FusedProduct<DoubleDouble>& product) = nullptr;
   // On a device, for kernels of {multiply, recombine}: the variant that is expected to be fastest for
   // products of the shape, and a launch of it. All variants give the same bits. `scratch` has as many bytes
   // as all variants need at most; some of them may be counters, which are 0 when the kernel begins.
@@ -164,6 +167,7 @@ auto runner_of(const FusedKernel& kernel) {
   if constexpr (std::is_same_v<T, double>) return kernel.run_f64;
   if constexpr (std::is_same_v<T, std::complex<float>>) return kernel.run_c32;
   if constexpr (std::is_same_v<T, std::complex<double>>) return kernel.run_c64;
+  if constexpr (std::is_same_v<T, DoubleDouble>) return kernel.run_dd;
 }
 
 }  // namespace kintsugi::core

@@ -382,16 +382,13 @@ Chain emulations_on_host(const Plan& plan, bool native_follows) {
   return {.candidates = std::move(chain), .candidate_when_prepared = {}};
 }
 
-// True if the checked candidates `chain` are expected to be faster than the native double-double product.
-// Compares only the times of products; splits and recombination take little time. On one core of a Zen 4 at n
-// = 1024, FP64 by 16 residues reached 8.7 GFLOP/s (lab/results/log), so 30 residues are expected to reach
-// about 4.6. The native double-double loop reached 4.3.
+// True if the first of the candidates `chain` is expected to be faster than the native double-double product.
 bool beats_native_double_double(const Plan& plan, const std::vector<Candidate>& chain) {
   const Problem& problem = plan.problem;
-  if (problem.type != OperandType::dd ||
-      std::min({problem.m, problem.n, problem.k}) < limits::min_double_double_size)
-    return false;
-  return relative_cost(*plan.engine, chain.front().program) < plan.engine->native_double_double_time_ratio();
+  if (problem.type != OperandType::dd) return false;
+  const ExpectedTimes times = expected_times(*plan.engine, chain.front().program, problem, plan.threads);
+  return times.emulated < limits::max_time_ratio_on_host * plan.engine->native_double_double_time_ratio() *
+                              multiply_adds(problem);
 }
 
 // Returns the checked candidates if the contract needs them and the policy allows them; else none.

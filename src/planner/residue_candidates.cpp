@@ -138,8 +138,7 @@ std::vector<Candidate> norm_emulations(const Plan& plan, const std::vector<int>&
   const Contract& contract = plan.contract;
   const bool is_device = plan.engine->is_device();
   if (contract.checked_coefficient == 0 || contract.coefficient == 0) return {};
-  if (!is_device && (!contract.accuracy.is_of(plan.problem.type) || plan.problem.type == OperandType::dd))
-    return {};
+  if (!is_device && !contract.accuracy.is_of(plan.problem.type)) return {};
   constexpr bool exact = false;
   const int bits = significant_bits(
       contract.accuracy.is_of(OperandType::f32) ? OperandType::f32 : plan.problem.type, exact);

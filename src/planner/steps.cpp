@@ -19,6 +19,7 @@ FusedProblem fused_problem(const Plan& plan, const Candidate& candidate, const P
           .accumulator = candidate.accumulator,
           .weighted = program.recombination == Recombination::weighted && !candidate.scheme->fits_residuals(),
           .type = element_type(problem),
+          .is_double_double = problem.type == OperandType::dd,
           .m = problem.m,
           .n = problem.n,
           .k = problem.k};
@@ -40,28 +41,30 @@ constexpr std::array block_kinds{StepKind::split, StepKind::multiply, StepKind::
 void check_fused_kernel(const Plan& plan, const FusedKernel& kernel) {
   const Engine& engine = *plan.engine;
   const ElementType type = element_type(plan.problem);
-  const bool runs = type == ElementType::f32   ? kernel.run_f32 != nullptr
-                    : type == ElementType::f64 ? kernel.run_f64 != nullptr
-                    : type == ElementType::c32 ? kernel.run_c32 != nullptr
-                                               : kernel.run_c64 != nullptr;
+  const bool runs = plan.problem.type == OperandType::dd ? kernel.run_dd != nullptr
+                    : type == ElementType::f32           ? kernel.run_f32 != nullptr
+                    : type == ElementType::f64           ? kernel.run_f64 != nullptr
+                    : type == ElementType::c32           ? kernel.run_c32 != nullptr
+                                                         : kernel.run_c64 != nullptr;
   const std::span steps(block_kinds);
   if (engine.is_device() ? std::ranges::equal(kernel.steps, steps.last(2)) && kernel.launch != nullptr &&
                                kernel.choose != nullptr && kernel.device_scratch_bytes != nullptr
                          : std::ranges::equal(kernel.steps, steps) && kernel.scratch_bytes != nullptr && runs)
     return;
-  fail(Status::internal,
-       "the fused kernel {} of the engine {} takes {} elements, but not as an engine of {} must: by {}",
-       kernel.name, engine.name(), element_type_name(plan.problem.type, plan.problem.complex),
-       engine.is_device() ? "a device" : "the host",
-       engine.is_device()
-           ? "choose, device_scratch_bytes and launch, for the steps multiply and recombine"
-           : "scratch_bytes and run_f32, run_f64, run_c32 or run_c64, for the steps split, multiply and recombine");
+  fail(
+      Status::internal,
+      "the fused kernel {} of the engine {} takes {} elements, but not as an engine of {} must: by {}",
+      kernel.name, engine.name(), element_type_name(plan.problem.type, plan.problem.complex),
+      engine.is_device() ? "a device" : "the host",
+      engine.is_device()
+          ? "choose, device_scratch_bytes and launch, for the steps multiply and recombine"
+          : "scratch_bytes and run_f32, run_f64, run_c32, run_c64 or run_dd, for the steps split, multiply and recombine");
 }
 
 }  // namespace
 
 const FusedKernel* fused_kernel(const Plan& plan, const Candidate& candidate) {
-  if (candidate.scheme == nullptr || plan.problem.type == OperandType::dd) return nullptr;
+  if (candidate.scheme == nullptr) return nullptr;
   const FusedProblem problem = fused_problem(plan, candidate, candidate.program);
   for (const FusedKernel& kernel : plan.engine->fused_kernels()) {
     if (!kernel.takes(problem)) continue;

@@ -174,9 +174,7 @@ void find_ranges(const View& operand, const SplitRule& rule, std::span<VectorRan
     std::fill(ranges.begin() + first, ranges.begin() + last, VectorRange{});
     find_block_ranges(operand, inner_factors, first, last, ranges);
     set_scales(ranges.subspan(first, last - first), rule);
-    if constexpr (has_numbers<View>) {
-      if (!norms.empty()) find_norms(operand, ranges, norms, first, last);
-    }
+    if (!norms.empty()) find_norms(operand, ranges, norms, first, last);
   });
 }
 

@@ -26,7 +26,8 @@ inline constexpr bool has_numbers = !std::is_same_v<View, MatrixView<const Doubl
 template <class T>
 struct NumberVectors {
   MatrixView<const T> vectors;
-  std::int64_t each;  // real vectors that together have the numbers of one of the operand's; 0: there are none
+  std::int64_t
+      each;  // real vectors that together have the numbers of one of the operand's; 0: there are none
 };
 
 template <class T>

@@ -132,17 +132,17 @@ class CheckedKernel : public ::testing::TestWithParam<Layout> {
     void* scratch = memory.data();
     std::size_t space = memory.size();
     kernel.run_f64(
-              FusedProduct<double>{.problem = fused,
-                                   .a = a,
-                                   .b = b,
-                                   .rows = rows,
-                                   .columns = columns,
-                                   .c = matrix_view(c_.data(), GetParam(), Op::none, m, n, ld()),
-                                   .alpha = 1,
-                                   .beta = 1,
-                                   .scratch = static_cast<std::byte*>(std::align(256, bytes, scratch, space)),
-                                   .threads = 1,
-                                   .check = &check});
+        FusedProduct<double>{.problem = fused,
+                             .a = a,
+                             .b = b,
+                             .rows = rows,
+                             .columns = columns,
+                             .c = matrix_view(c_.data(), GetParam(), Op::none, m, n, ld()),
+                             .alpha = 1,
+                             .beta = 1,
+                             .scratch = static_cast<std::byte*>(std::align(256, bytes, scratch, space)),
+                             .threads = 1,
+                             .check = &check});
     return open;
   }
 

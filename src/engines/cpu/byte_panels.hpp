@@ -26,11 +26,14 @@ inline constexpr std::int64_t panel_step = 64;
 inline constexpr std::int64_t panel_depth = 1024;
 inline constexpr std::int64_t sums_of_panels = panel_vectors * panel_vectors;
 
-// Weights of the bytes of an integer, signed.
+// Words of four bytes of integers below 2^63, of wide ones up to 2^94, and of those of double-double elements, up
+// to 2^114.
+enum class IntegerWidth : std::uint8_t { narrow = 2, wide = 3, pair = 4 };
+constexpr int words_of(IntegerWidth width) { return static_cast<int>(width); }
+
+// Weights of the bytes of an integer, signed; word w has those of bytes 4 w ... 4 w + 3.
 struct ByteWeights {
-  std::uint32_t low;   // of bytes 0 to 3
-  std::uint32_t high;  // of bytes 4 to 7
-  std::uint32_t top;   // of bytes 8 to 11, of wide integers
+  std::uint32_t word[4];
 };
 
 // Constants for the residue of an integer in bytes modulo m, or of a sum of multiples of the two integers of a
@@ -54,17 +57,17 @@ struct ByteReduction {
 struct PanelSplit {
   const void* elements;  // float, or double if is_double: of the first vector at the first inner index
   bool is_double;
-  bool is_complex;  // elements are pairs of such numbers, by residues
+  bool is_complex;  // elements are pairs of such numbers
   bool conjugates;
   std::int64_t vector_stride;  // elements
   std::int64_t inner_stride;
   std::int64_t vectors;     // at most panel_vectors
   std::int64_t length;      // at most panel_depth
   const double* exponents;  // panel_vectors numbers; elements of vector v are multiplied by 2^exponents[v]
-  // Residues of integers below 2^63, one a slice; nullptr: balanced digits of 8 bits of integers below 2^31,
+  // Residues, one a slice; nullptr: balanced digits of 8 bits of integers below 2^31,
   // the highest first.
   const ByteReduction* reductions;
-  bool is_wide;  // residues of integers up to 2^94
+  IntegerWidth width;  // of pairs: elements are double-double
   int slices;
   bool is_left;
   bool streams;               // panels are written past the caches
@@ -113,6 +116,15 @@ struct PanelFractions {
   int residues;
 };
 
+// The same as arith/residue/pair_fractions.hpp derives them.
+struct PanelPairFractions {
+  static constexpr int digits = 20;
+  static constexpr int max_words = 8;
+  std::uint32_t digit[digits][max_words];
+  std::uint32_t first[digits];
+  int residues;
+};
+
 // Terms of largest_deviation() (arith/residue/rounding_errors.hpp) of the vectors of a panel. A vector has c
 // inexact elements. All terms are increased by more than the rounding of their sums.
 struct PanelBounds {
@@ -135,12 +147,15 @@ struct PanelResults {
   const double* column_deviation;
   // Residues: of real elements, or of the real and the imaginary parts of complex ones.
   const PanelFractions* fractions[2];
+  // Residues of double-double elements: column_high, column_low and column_last are m1, m2 and m3.
+  const PanelPairFractions* pair_fractions;
+  const double* column_last;
   const ByteReduction* reductions;  // of the planes
-  int planes_of_roots;  // complex: planes of moduli with a root of -1, two for each; the others have three
-  double smallest_weight;           // digits: the weight of the last plane
-  double alpha;                     // digits
-  double beta;                      // residues: 0, 1 or -1
-  void* c;                          // element (0, 0) of the pair
+  int planes_of_roots;     // complex: planes of moduli with a root of -1, two for each; the others have three
+  double smallest_weight;  // digits: the weight of the last plane
+  double alpha;            // digits
+  double beta;             // residues: 0, 1 or -1
+  void* c;                 // element (0, 0) of the pair
   bool is_double;
   bool is_complex;
   std::int64_t row_stride;  // elements; columns are contiguous

@@ -19,11 +19,13 @@
 #include <cstdint>
 #include <cstring>
 #include <span>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "arith/residue/complex_residue.hpp"
 #include "arith/residue/fraction_sums.hpp"
+#include "arith/residue/pair_fractions.hpp"
 #include "arith/residue/residue.hpp"
 #include "base/embedding.hpp"
 #include "base/floating_environment.hpp"
@@ -31,6 +33,7 @@
 #include "base/threads.hpp"
 #include "engines/cpu/byte_panels.hpp"
 #include "engines/cpu/products.hpp"
+#include "formats/double_double.hpp"
 #include "recombine/accumulators.hpp"
 #include "recombine/recombine.hpp"
 
@@ -38,8 +41,9 @@ namespace kintsugi::core {
 
 namespace {
 
-constexpr int max_residues = 28;                             // of real elements
-constexpr int max_slices = 4 * PanelFractions::max_words;  // residues of complex elements
+constexpr int max_residues = 28;                                      // of real elements
+constexpr int max_pair_residues = 4 * PanelPairFractions::max_words;  // of double-double elements
+constexpr int max_slices = 4 * PanelFractions::max_words;             // residues of complex elements
 constexpr int max_digits = 4;
 static_assert(max_digits * max_digits <= max_slices);  // terms
 using Fractions = FractionTable<max_slices>;
@@ -53,11 +57,9 @@ int symmetric(std::int64_t x, int modulus) {
 
 // Weights congruent to factor 256^i, one a byte, and the least and the greatest possible weighted sums of bytes.
 struct Weights {
-  std::array<std::uint32_t, 3> packed{};
+  ByteWeights packed{};
   std::int64_t least = 0;
   std::int64_t greatest = 0;
-
-  ByteWeights bytes() const { return {packed[0], packed[1], packed[2]}; }
 };
 
 // `last_byte`: largest value of the last byte.
@@ -66,7 +68,7 @@ Weights weights_of(int factor, int bytes, std::int64_t last_byte, int modulus) {
   std::int64_t power = factor;
   for (int i = 0; i < bytes; ++i, power = power * 256 % modulus) {
     const int weight = symmetric(power, modulus);
-    weights.packed[i / 4] |= std::uint32_t{static_cast<std::uint8_t>(weight)} << 8 * (i % 4);
+    weights.packed.word[i / 4] |= std::uint32_t{static_cast<std::uint8_t>(weight)} << 8 * (i % 4);
     (weight < 0 ? weights.least : weights.greatest) += (i + 1 < bytes ? 255 : last_byte) * weight;
   }
   return weights;
@@ -81,10 +83,9 @@ std::uint32_t bias_of(std::int64_t least, std::int64_t x, int modulus) {
 // Bytes of sums and of operands' integers, and the bits that the integers may have.
 constexpr int most_fraction_bits = 196;  // of fraction_table(): the product of the moduli is below 2^200
 constexpr int sum_bytes = 4;
-constexpr int narrow_integer_bytes = 8;
-constexpr int wide_integer_bytes = 12;
 constexpr int most_narrow_bits = 62;
-constexpr int most_integer_bits = 94;
+constexpr int most_wide_bits = 94;
+constexpr int most_pair_bits = 114;  // so that the parts of a double-double number fit 64 bits
 
 // Factors of the integers of a complex element in a slice; of a real one the second is 0.
 struct PartFactors {
@@ -98,8 +99,8 @@ ByteReduction reduction_of(int modulus, int bytes, PartFactors factors = {1, 0})
   reduction.modulus = static_cast<std::uint32_t>(modulus);
   const Weights first = weights_of(factors.re, bytes, 255, modulus);
   const Weights imaginary = weights_of(factors.im, bytes, 255, modulus);
-  reduction.weights = first.bytes();
-  reduction.imaginary = imaginary.bytes();
+  reduction.weights = first.packed;
+  reduction.imaginary = imaginary.packed;
   if (modulus == 256) return reduction;
   std::int64_t offset = 128;
   for (int i = 1; i < bytes; ++i) offset = offset * 256 % modulus;
@@ -107,34 +108,46 @@ ByteReduction reduction_of(int modulus, int bytes, PartFactors factors = {1, 0})
       bias_of(-first.least - imaginary.least, -offset * (factors.re + factors.im), modulus);
   const std::int64_t greatest = first.greatest + imaginary.greatest + reduction.first_bias;
   const Weights last = weights_of(-65536 % modulus, 3, greatest >> 16, modulus);
-  reduction.last = last.packed[0];
+  reduction.last = last.packed.word[0];
   reduction.last_bias = bias_of(-last.least, 0, modulus);
   // tests/engines: at most 43,066 for real elements, and below 2^16 for complex ones.
-  if (last.greatest + reduction.last_bias > 65'535) fail(Status::internal, "sums modulo {} overflow", modulus);
+  if (last.greatest + reduction.last_bias > 65'535)
+    fail(Status::internal, "sums modulo {} overflow", modulus);
   std::uint32_t inverse = 1;  // Newton's iteration doubles the number of right bits
   for (int i = 0; i < 4; ++i) inverse *= 2 - reduction.modulus * inverse;
   reduction.inverse = inverse & 0xffffU;
   return reduction;
 }
 
+// Sets the digits of residues' weights, and where the sums of digits begin for residues less 128; `first_sum`:
+// where they begin for residues.
+template <class Digits, class FirstSum, class Panel>
+void set_digits(const Digits& digits, const FirstSum& first_sum, Panel& panel) {
+  for (std::size_t d = 0; d < digits.size(); ++d) {
+    panel.first[d] = first_sum(static_cast<int>(d));
+    for (std::size_t w = 0; w < digits[d].size(); ++w) {
+      panel.digit[d][w] = digits[d][w];
+      for (int byte = 0; byte < 4; ++byte) panel.first[d] += 128 * (digits[d][w] >> 8 * byte & 0xffU);
+    }
+  }
+}
+
 PanelFractions panel_fractions(const Fractions& table) {
   PanelFractions result{};
   result.residues = table.count;
-  for (int d = 0; d < fraction_digits; ++d) {
-    result.first[d] = first_digit_sum(d);
-    for (int w = 0; w < PanelFractions::max_words; ++w) {
-      result.digit[d][w] = table.digits[d][w];
-      for (int byte = 0; byte < 4; ++byte) result.first[d] += 128 * (table.digits[d][w] >> 8 * byte & 0xffU);
-    }
-  }
+  set_digits(table.digits, first_digit_sum, result);
   return result;
 }
 
 // Constants of residues of real elements, or of complex ones.
 struct ResidueTables {
-  std::array<ByteReduction, max_slices> split;  // of operands' integers
-  std::array<ByteReduction, max_slices> wide_split;
-  std::array<ByteReduction, max_slices> sums;
+  using Reductions = std::array<ByteReduction, max_slices>;
+  std::array<Reductions, 3> split;  // of operands' integers, by their width
+  Reductions sums;
+
+  const Reductions& split_of(IntegerWidth width) const {
+    return split[static_cast<std::size_t>(words_of(width) - words_of(IntegerWidth::narrow))];
+  }
 };
 
 // Constants of recombination for a number of real residues or for a complex basis.
@@ -143,8 +156,15 @@ struct Recombination {
   std::array<PanelFractions, 2> digits;  // of the two parts
 };
 
+// Constants of recombination for a number of residues of double-double elements.
+struct PairRecombination {
+  PairFractions table;
+  PanelPairFractions digits;
+};
+
 struct RealTables : ResidueTables {
   std::array<Recombination, max_residues + 1> fractions;  // by the number of residues
+  std::array<PairRecombination, max_pair_residues + 1> pairs;
 };
 
 struct ComplexTables : ResidueTables {
@@ -154,17 +174,26 @@ struct ComplexTables : ResidueTables {
 
 void set_reductions(ResidueTables& tables, int slice, int modulus, PartFactors factors = {1, 0}) {
   const auto s = static_cast<std::size_t>(slice);
-  tables.split[s] = reduction_of(modulus, narrow_integer_bytes, factors);
-  tables.wide_split[s] = reduction_of(modulus, wide_integer_bytes, factors);
+  for (int width = 0; width < 3; ++width) {
+    tables.split[static_cast<std::size_t>(width)][s] =
+        reduction_of(modulus, 4 * (words_of(IntegerWidth::narrow) + width), factors);
+  }
   tables.sums[s] = reduction_of(modulus, sum_bytes);
 }
 
 RealTables make_real_tables() {
   RealTables tables{};
-  for (int t = 0; t < max_residues; ++t) set_reductions(tables, t, moduli[static_cast<std::size_t>(t)]);
+  for (int t = 0; t < max_pair_residues; ++t) set_reductions(tables, t, moduli[static_cast<std::size_t>(t)]);
   for (int count = 2; count <= max_residues; ++count) {
     const Fractions table = fraction_table<max_slices>(count);
     tables.fractions[static_cast<std::size_t>(count)] = {table.factor, {panel_fractions(table)}};
+  }
+  for (int count = 2; count <= max_pair_residues; ++count) {
+    PairRecombination& pairs = tables.pairs[static_cast<std::size_t>(count)];
+    pairs.table = pair_fractions(count);
+    set_digits(
+        pairs.table.digit, [](int) { return 0U; }, pairs.digits);
+    pairs.digits.residues = count;
   }
   return tables;
 }
@@ -379,8 +408,7 @@ class Product {
   Product(const FusedProduct<T>& product, const PanelKernels& kernels)
       : product_(product), problem_(product.problem), by_residues_(is_by_residues(problem_)),
         kernels_(kernels), swaps_(product.c.row_stride == 1), left_(swaps_ ? product.b : product.a),
-        right_(swaps_ ? product.a : product.b),
-        left_ranges_(swaps_ ? columns_of(product) : rows_of(product)),
+        right_(swaps_ ? product.a : product.b), left_ranges_(swaps_ ? columns_of(product) : rows_of(product)),
         right_ranges_(swaps_ ? rows_of(product) : columns_of(product)),
         c_(swaps_ ? product.c.transposed() : product.c),
         sizes_(sizes_of(problem_, swaps_ ? problem_.n : problem_.m, swaps_ ? problem_.m : problem_.n,
@@ -421,7 +449,7 @@ class Product {
   }
 
  private:
-  using Real = RealOf<T>;
+  using Real = std::conditional_t<is_double_double<T>, double, RealOf<T>>;
   static constexpr std::int64_t parts = parts_of<T>;
 
   // Data of vectors, of which b's have two of the same value for each vector with complex elements.
@@ -445,7 +473,7 @@ class Product {
 
   static const Recombination& recombination_of(const FusedProblem& problem) {
     static constexpr Recombination none{};
-    if (!is_by_residues(problem)) return none;
+    if (!is_by_residues(problem) || is_double_double<T>) return none;
     if (is_complex<T>) return find_tables(problem.split_a.complex_basis)->fractions;
     return real_tables().fractions[static_cast<std::size_t>(problem.split_a.slices)];
   }
@@ -459,6 +487,12 @@ class Product {
               [](const PanelTerm& x, const PanelTerm& y) { return x.right < y.right; });
   }
 
+  IntegerWidth width() const {
+    if (is_double_double<T>) return IntegerWidth::pair;
+    return by_residues_ && integer_bits(problem_) > most_narrow_bits ? IntegerWidth::wide
+                                                                     : IntegerWidth::narrow;
+  }
+
   // Splits the vectors of a block into panels. All threads call it, and leave it together.
   void split_block(const MatrixView<const T>& operand, const Ranges& ranges, Interval vectors,
                    std::byte* panels, std::int64_t block, bool is_left, std::byte* scratch) {
@@ -466,8 +500,7 @@ class Product {
     const int added = by_residues_ ? 0 : 8 * (sizes_.slices - 1);
     // Panels that no cache holds until they are read need not be read before they are written.
     const bool streams = sizes_.panels_bytes(block) > most_cached_bytes;
-    const bool is_wide = by_residues_ && integer_bits(problem_) > most_narrow_bits;
-    const auto& reductions = is_wide ? tables_.wide_split : tables_.split;
+    const auto& reductions = tables_.split_of(width());
 #pragma omp for schedule(dynamic, 1)
     for (std::int64_t task = 0; task < panel_count * sizes_.depths; ++task) {
       const std::int64_t panel = task % panel_count;
@@ -487,7 +520,7 @@ class Product {
                       .length = std::min(sizes_.depth, operand.columns - depth * sizes_.depth),
                       .exponents = exponents.data(),
                       .reductions = by_residues_ ? reductions.data() : nullptr,
-                      .is_wide = is_wide,
+                      .width = width(),
                       .slices = sizes_.slices,
                       .is_left = is_left,
                       .streams = streams,
@@ -575,7 +608,8 @@ class Product {
     for (std::int64_t i = 0; i < left_panels; ++i) {
       for (std::int64_t j = 0; j < right_panels; ++j)
         recombine_pair(planes + (i * right_panels + j) * sums_of_panels * (by_residues_ ? 1 : 4),
-                       planes + sizes_.planes_bytes(by_residues_), plane_stride, left_block + left.first + i * panel_vectors,
+                       planes + sizes_.planes_bytes(by_residues_), plane_stride,
+                       left_block + left.first + i * panel_vectors,
                        right_block + right.first + j * panel_vectors);
     }
   }
@@ -598,8 +632,10 @@ class Product {
     };
     const T alpha = product_.alpha;
     const T beta = product_.beta;
-    return (alpha == T(1) || alpha == T(-1)) && (beta == T(0) || beta == T(1) || beta == T(-1)) &&
-           are_ordinary(rows) && are_ordinary(columns);
+    const bool may_update = !is_double_double<T>;
+    return (alpha == T(1) || alpha == T(-1)) &&
+           (beta == T(0) || (may_update && (beta == T(1) || beta == T(-1)))) && are_ordinary(rows) &&
+           are_ordinary(columns);
   }
 
   // A pair of panels, whose elements are recombined.
@@ -702,21 +738,29 @@ class Product {
   // Recombines the elements for which double arithmetic is enough. Returns what PanelKernels::recombine()
   // does.
   bool round_pair(Pair& pair) const {
-    alignas(64) std::array<double, lanes> row_units{}, row_offsets{}, column_units{}, high{}, low{},
+    alignas(64) std::array<double, lanes> row_units{}, row_offsets{}, column_units{}, high{}, low{}, last{},
         deviation{};
     for (std::size_t v = 0; v < pair.rows.size(); ++v) {
       if (!pair.rows[v].finite()) continue;
       row_units[v] = power_of_two(-pair.rows[v].scale);
       row_offsets[v] = FractionRow::of_unit(row_units[v]).offset;
     }
-    const auto alpha = static_cast<double>(std::real(product_.alpha));
+    const double alpha = leading_number(product_.alpha);
     for (std::size_t v = 0; v < pair.columns.size(); ++v) {
       if (!pair.columns[v].finite()) continue;
       column_units[v] = power_of_two(-pair.columns[v].scale);
-      const FractionFactor factor = fractions_.factor.times(column_units[v], alpha * column_units[v]);
-      high[v] = factor.high;
-      low[v] = factor.low;
-      deviation[v] = factor.deviation;
+      if constexpr (is_double_double<T>) {
+        const auto& [m1, m2, m3] = pairs().table.product;
+        high[v] = m1 * alpha * column_units[v];
+        low[v] = m2 * alpha * column_units[v];
+        last[v] = m3 * alpha * column_units[v];
+        deviation[v] = pairs().table.deviation * 0x1p-116 * column_units[v];
+      } else {
+        const FractionFactor factor = fractions_.factor.times(column_units[v], alpha * column_units[v]);
+        high[v] = factor.high;
+        low[v] = factor.low;
+        deviation[v] = factor.deviation;
+      }
     }
     alignas(64) PanelBounds row_bounds{}, column_bounds{};
     const bool is_checked = product_.check != nullptr;
@@ -739,11 +783,13 @@ class Product {
          .column_low = low.data(),
          .column_deviation = deviation.data(),
          .fractions = {digits_of(0), digits_of(1)},
+         .pair_fractions = is_double_double<T> ? &pairs().digits : nullptr,
+         .column_last = last.data(),
          .reductions = tables_.sums.data(),
          .planes_of_roots = 2 * problem_.split_a.complex_basis.with_root,
          .smallest_weight = by_residues_ ? 0 : power_of_two(schedule.sum_exponent(sizes_.planes - 1)),
          .alpha = alpha,
-         .beta = static_cast<double>(std::real(product_.beta)),
+         .beta = leading_number(product_.beta),
          .c = &c_(pair.left, pair.right),
          .is_double = sizeof(Real) == sizeof(double),
          .is_complex = is_complex<T>,
@@ -752,6 +798,18 @@ class Product {
          .writes = writes(),
          .row_bounds = is_checked ? &row_bounds : nullptr,
          .column_bounds = is_checked ? &column_bounds : nullptr});
+  }
+
+  const PairRecombination& pairs() const {
+    return real_tables().pairs[static_cast<std::size_t>(sizes_.slices)];
+  }
+
+  // Number of a real scalar.
+  static double leading_number(const T& x) {
+    if constexpr (is_double_double<T>)
+      return x.hi;
+    else
+      return static_cast<double>(std::real(x));
   }
 
   bool writes() const { return product_.check == nullptr || product_.check->writes; }
@@ -860,6 +918,15 @@ void run(const FusedProduct<T>& product) {
 
 // ---------------------------------------------------------------- what the kernel takes
 
+bool is_of_residues(const SplitRule& rule) {
+  return rule.format->id == FormatId::int8 && rule.kind == SplitKind::residues;
+}
+
+// True if slices of double-double elements are taken.
+bool takes_pairs(const SplitRule& rule) {
+  return is_of_residues(rule) && rule.slices <= max_pair_residues && rule.integer_bits() <= most_pair_bits;
+}
+
 // True if sums of a plane over all of k fit 32 bits.
 bool sums_fit(const FusedProblem& problem) {
   std::array<std::int64_t, max_groups> terms{};
@@ -872,6 +939,7 @@ bool takes(const FusedProblem& problem) {
   if (int8_choice().kernels->panels == nullptr) return false;
   const bool is_complex = problem.type == ElementType::c32 || problem.type == ElementType::c64;
   if (is_complex == problem.split_a.complex_basis.empty()) return false;
+  if (problem.is_double_double) return takes_pairs(problem.split_a) && takes_pairs(problem.split_b);
   if (problem.split_a.kind != problem.split_b.kind || problem.split_a.slices != problem.split_b.slices)
     return false;
   if (!problem.weighted) return takes_residues(problem.split_a) && takes_residues(problem.split_b);
@@ -891,9 +959,7 @@ std::string panel_details() {
 }
 
 bool takes_residues(const SplitRule& rule) {
-  if (rule.format->id != FormatId::int8 || rule.kind != SplitKind::residues ||
-      rule.integer_bits() > most_integer_bits)
-    return false;
+  if (!is_of_residues(rule) || rule.integer_bits() > most_wide_bits) return false;
   if (!rule.complex_basis.empty()) return find_tables(rule.complex_basis) != nullptr;
   return rule.slices <= max_residues && residue_bits(rule.slices) <= most_fraction_bits;
 }
@@ -908,7 +974,7 @@ void multiply_panels(const FusedProduct<T>& product, const PanelKernels& kernels
   Product<T>(product, kernels).run();
 }
 #define INSTANTIATE(T) template void multiply_panels(const FusedProduct<T>&, const PanelKernels&);
-KINTSUGI_FOR_TYPES(INSTANTIATE)
+KINTSUGI_FOR_ALL_TYPES(INSTANTIATE)
 #undef INSTANTIATE
 
 const FusedKernel byte_products{.name = "byte_products",
@@ -918,6 +984,7 @@ const FusedKernel byte_products{.name = "byte_products",
                                 .run_f32 = run<float>,
                                 .run_f64 = run<double>,
                                 .run_c32 = run<std::complex<float>>,
-                                .run_c64 = run<std::complex<double>>};
+                                .run_c64 = run<std::complex<double>>,
+                                .run_dd = run<DoubleDouble>};
 
 }  // namespace kintsugi::core

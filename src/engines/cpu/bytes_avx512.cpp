@@ -98,11 +98,11 @@ void transpose(const std::byte* source, std::byte* target, bool streams) {
   }
 }
 
-// 64 integers x + 2^63, or wide ones x + 2^95, by words of 32 bits; vector e has elements 16 e ... 16 e + 15.
+// 64 integers x + 2^(32 words - 1) by words of 32 bits, the lowest first; vector e of a word has elements 16 e
+// ... 16 e + 15.
+template <IntegerWidth width>
 struct Integers {
-  __m512i low[4];
-  __m512i high[4];
-  __m512i top[4];  // of wide integers
+  __m512i word[words_of(width)][4];
 };
 
 // Element e of 16 is at base[e * stride]; lanes outside the mask are not read, and become 0.
@@ -201,78 +201,122 @@ inline WideWords wide_words(__m512d x) {
           _mm512_cvtpd_epi64(high)};
 }
 
-// Sets vector e of the integers.
-template <bool is_wide>
+// Sets vector e of the integers nearest to x and y times powers of two.
+template <IntegerWidth width>
 inline void set_integers(__m512d x, __m512d y, __m512d x_exponents, __m512d y_exponents, int e,
-                         Integers& integers) {
+                         Integers<width>& integers) {
   x = _mm512_scalef_pd(x, x_exponents);
   y = _mm512_scalef_pd(y, y_exponents);
   const __m512i sign = all32(0x80000000U);
-  if constexpr (is_wide) {
+  if constexpr (width == IntegerWidth::wide) {
     const WideWords i = wide_words(x);
     const WideWords j = wide_words(y);
-    integers.low[e] = _mm512_inserti64x4(_mm512_castsi256_si512(i.low), j.low, 1);
-    integers.high[e] = even_words(i.high, j.high);
-    integers.top[e] = _mm512_xor_si512(odd_words(i.high, j.high), sign);
+    integers.word[0][e] = _mm512_inserti64x4(_mm512_castsi256_si512(i.low), j.low, 1);
+    integers.word[1][e] = even_words(i.high, j.high);
+    integers.word[2][e] = _mm512_xor_si512(odd_words(i.high, j.high), sign);
   } else {
     const __m512i i = _mm512_cvtpd_epi64(x);
     const __m512i j = _mm512_cvtpd_epi64(y);
-    integers.low[e] = even_words(i, j);
-    integers.high[e] = _mm512_xor_si512(odd_words(i, j), sign);
+    integers.word[0][e] = even_words(i, j);
+    integers.word[1][e] = _mm512_xor_si512(odd_words(i, j), sign);
   }
 }
 
+// The integer of a double-double number times a power of two: upper, the integer nearest to hi, plus the one
+// nearest to what hi and lo have beside it (split/residues.cpp), by halves of 64 bits.
+struct PairHalves {
+  __m512i low;
+  __m512i high;
+};
+inline PairHalves pair_halves(__m512d hi, __m512d lo, __m512d exponents) {
+  constexpr int to_nearest = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
+  // The number that the pair represents: two_sum().
+  const __m512d sum = _mm512_add_pd(hi, lo);
+  const __m512d part = _mm512_sub_pd(sum, hi);
+  const __m512d error = _mm512_add_pd(_mm512_sub_pd(hi, _mm512_sub_pd(sum, part)), _mm512_sub_pd(lo, part));
+  const __m512d scaled = _mm512_scalef_pd(sum, exponents);
+  const __m512d upper = _mm512_roundscale_pd(scaled, to_nearest);
+  const __m512d rest = _mm512_add_pd(_mm512_sub_pd(scaled, upper), _mm512_scalef_pd(error, exponents));
+  // upper = 2^54 top + bottom, |bottom| <= 2^53.
+  const __m512d top = _mm512_roundscale_pd(_mm512_mul_pd(upper, _mm512_set1_pd(0x1p-54)), to_nearest);
+  const __m512d bottom = _mm512_fnmadd_pd(top, _mm512_set1_pd(0x1p54), upper);
+  const __m512i lower = _mm512_add_epi64(_mm512_cvtpd_epi64(bottom), _mm512_cvtpd_epi64(rest));
+  const __m512i tops = _mm512_cvtpd_epi64(top);
+  const __m512i shifted = _mm512_slli_epi64(tops, 54);
+  const __m512i low = _mm512_add_epi64(shifted, lower);
+  const __mmask8 carries = _mm512_cmplt_epu64_mask(low, shifted);
+  const __m512i high = _mm512_add_epi64(_mm512_srai_epi64(tops, 10), _mm512_srai_epi64(lower, 63));
+  return {low, _mm512_mask_add_epi64(high, carries, high, _mm512_set1_epi64(1))};
+}
+
+inline void set_integers(const Parts& pairs, __m512d x_exponents, __m512d y_exponents, int e,
+                         Integers<IntegerWidth::pair>& integers) {
+  const PairHalves i = pair_halves(pairs.re[0], pairs.im[0], x_exponents);
+  const PairHalves j = pair_halves(pairs.re[1], pairs.im[1], y_exponents);
+  integers.word[0][e] = even_words(i.low, j.low);
+  integers.word[1][e] = odd_words(i.low, j.low);
+  integers.word[2][e] = even_words(i.high, j.high);
+  integers.word[3][e] = _mm512_xor_si512(odd_words(i.high, j.high), all32(0x80000000U));
+}
+
 // Integers of 64 elements: one each, or two of complex elements.
-template <class T, bool is_wide, bool is_complex>
+template <class T, IntegerWidth width, bool is_complex>
 struct Elements {
-  Integers parts[is_complex ? 2 : 1];
+  // Numbers in memory of an element.
+  static constexpr std::int64_t numbers = is_complex || width == IntegerWidth::pair ? 2 : 1;
+
+  Integers<width> parts[is_complex ? 2 : 1];
 
   // Loads vector e.
   inline void load_vector(const PanelSplit& task, const T* base, std::int64_t stride, __mmask16 mask,
                           __m512d x_exponents, __m512d y_exponents, int e) {
-    if constexpr (is_complex) {
-      Parts x;
-      load(base, stride, mask, x);
-      const __m512d sign = _mm512_set1_pd(task.conjugates ? -0.0 : 0.0);
-      set_integers<is_wide>(x.re[0], x.re[1], x_exponents, y_exponents, e, parts[0]);
-      set_integers<is_wide>(_mm512_xor_pd(x.im[0], sign), _mm512_xor_pd(x.im[1], sign), x_exponents,
-                            y_exponents, e, parts[1]);
-    } else {
+    if constexpr (numbers == 1) {
       __m512d x;
       __m512d y;
       load(base, stride, mask, x, y);
-      set_integers<is_wide>(x, y, x_exponents, y_exponents, e, parts[0]);
+      set_integers<width>(x, y, x_exponents, y_exponents, e, parts[0]);
+      return;
+    } else {
+      Parts x;
+      load(base, stride, mask, x);
+      if constexpr (is_complex) {
+        const __m512d sign = _mm512_set1_pd(task.conjugates ? -0.0 : 0.0);
+        set_integers<width>(x.re[0], x.re[1], x_exponents, y_exponents, e, parts[0]);
+        set_integers<width>(_mm512_xor_pd(x.im[0], sign), _mm512_xor_pd(x.im[1], sign), x_exponents,
+                            y_exponents, e, parts[1]);
+      } else {
+        set_integers(x, x_exponents, y_exponents, e, parts[0]);
+      }
     }
   }
 };
 
-template <bool is_wide>
-inline __m512i add_bytes(__m512i sum, const Integers& x, int e, const ByteWeights& weights) {
-  sum = _mm512_dpbusd_epi32(sum, x.low[e], all32(weights.low));
-  sum = _mm512_dpbusd_epi32(sum, x.high[e], all32(weights.high));
-  return is_wide ? _mm512_dpbusd_epi32(sum, x.top[e], all32(weights.top)) : sum;
+template <IntegerWidth width>
+inline __m512i add_bytes(__m512i sum, const Integers<width>& x, int e, const ByteWeights& weights) {
+  for (int w = 0; w < words_of(width); ++w)
+    sum = _mm512_dpbusd_epi32(sum, x.word[w][e], all32(weights.word[w]));
+  return sum;
 }
 
 // Bytes of slice s of 64 elements, unsigned. Lane l of 128 bits has elements 4 l ... 4 l + 3 of each of the
 // four vectors.
-template <class T, bool is_wide, bool is_complex>
-inline __m512i bytes_of_slice(const Elements<T, is_wide, is_complex>& elements, const PanelSplit& task,
-                              int s) {
-  const Integers& x = elements.parts[0];
+template <class T, IntegerWidth width, bool is_complex>
+inline __m512i bytes_of_slice(const Elements<T, width, is_complex>& elements, const PanelSplit& task, int s) {
+  const auto& low = elements.parts[0].word[0];
   if (!is_complex && task.reductions == nullptr) {
     const int shift = 8 * (task.slices - 1 - s);
     const __m128i count = _mm_cvtsi32_si128(shift);
-    return pack_bytes(_mm512_srl_epi32(x.low[0], count), _mm512_srl_epi32(x.low[1], count),
-                      _mm512_srl_epi32(x.low[2], count), _mm512_srl_epi32(x.low[3], count));
+    return pack_bytes(_mm512_srl_epi32(low[0], count), _mm512_srl_epi32(low[1], count),
+                      _mm512_srl_epi32(low[2], count), _mm512_srl_epi32(low[3], count));
   }
   const ByteReduction& r = task.reductions[s];
-  if (!is_complex && r.modulus == 256) return pack_bytes(x.low[0], x.low[1], x.low[2], x.low[3]);
+  if (!is_complex && r.modulus == 256) return pack_bytes(low[0], low[1], low[2], low[3]);
   const __m512i bias = all32(r.first_bias);
   __m512i sums[4];
 #pragma GCC unroll 4
   for (int e = 0; e < 4; ++e) {
-    sums[e] = add_bytes<is_wide>(bias, x, e, r.weights);
-    if constexpr (is_complex) sums[e] = add_bytes<is_wide>(sums[e], elements.parts[1], e, r.imaginary);
+    sums[e] = add_bytes(bias, elements.parts[0], e, r.weights);
+    if constexpr (is_complex) sums[e] = add_bytes(sums[e], elements.parts[1], e, r.imaginary);
   }
   if (is_complex && r.modulus == 256) return pack_bytes(sums[0], sums[1], sums[2], sums[3]);
   const Residues residues = reduce(sums[0], sums[1], sums[2], sums[3], r);
@@ -280,11 +324,11 @@ inline __m512i bytes_of_slice(const Elements<T, is_wide, is_complex>& elements, 
 }
 
 // Writes the bytes of 64 elements to row `row` of a tile of every slice.
-template <bool is_quad, class T, bool is_wide, bool is_complex>
-inline void store_slices(Elements<T, is_wide, is_complex>& x, const PanelSplit& task, std::byte* tile,
+template <bool is_quad, class T, IntegerWidth width, bool is_complex>
+inline void store_slices(Elements<T, width, is_complex>& x, const PanelSplit& task, std::byte* tile,
                          std::int64_t slice_stride, bool streams) {
   if (task.reductions == nullptr) {
-    for (__m512i& low : x.parts[0].low) low = _mm512_add_epi32(low, all32(0x80808080U));
+    for (__m512i& low : x.parts[0].word[0]) low = _mm512_add_epi32(low, all32(0x80808080U));
   }
   const __m512i four =
       _mm512_broadcast_i32x4(_mm_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15));
@@ -305,8 +349,6 @@ inline void store_slices(Elements<T, is_wide, is_complex>& x, const PanelSplit& 
 
 template <class T>
 constexpr std::int64_t line_numbers = 64 / static_cast<std::int64_t>(sizeof(T));
-template <bool is_complex>
-constexpr std::int64_t numbers = is_complex ? 2 : 1;  // of an element
 constexpr std::int64_t quads_ahead = 8;  // of four inner indices, which are prefetched
 
 // Prefetches into the L1 cache. The address may be beyond the operand.
@@ -314,45 +356,46 @@ inline void prefetch(const void* address) { _mm_prefetch(static_cast<const char*
 
 // Splits 16 vectors over 64 inner indices whose elements are neighbours along the inner dimension, or at any
 // distance.
-template <class T, bool is_wide, bool is_complex>
+template <class T, IntegerWidth width, bool is_complex>
 void split_along(const PanelSplit& task, std::int64_t first, std::int64_t begin, std::byte* tile,
                  std::int64_t slice_stride, bool streams) {
+  constexpr std::int64_t numbers = Elements<T, width, is_complex>::numbers;
   for (std::int64_t v = 0; v < lanes; ++v) {
     const bool exists = first + v < task.vectors;
     const std::int64_t first_element =
         (exists ? (first + v) * task.vector_stride : 0) + begin * task.inner_stride;
-    const T* base = static_cast<const T*>(task.elements) + numbers<is_complex> * first_element;
+    const T* base = static_cast<const T*>(task.elements) + numbers * first_element;
     const __m512d exponent = _mm512_set1_pd(task.exponents[first + v]);
     if (task.inner_stride == 1) {  // the vector's elements of the next step
-      constexpr std::int64_t step = numbers<is_complex> * panel_step;
+      constexpr std::int64_t step = numbers * panel_step;
       for (std::int64_t e = 0; e < step; e += line_numbers<T>) prefetch(base + step + e);
     }
-    Elements<T, is_wide, is_complex> x;
+    Elements<T, width, is_complex> x;
 #pragma GCC unroll 4
     for (int e = 0; e < 4; ++e) {
       const __mmask16 mask = exists ? first_lanes(task.length - begin - lanes * e) : __mmask16(0);
-      x.load_vector(task, base + numbers<is_complex> * lanes * e * task.inner_stride, task.inner_stride, mask,
-                    exponent, exponent, e);
+      x.load_vector(task, base + numbers * lanes * e * task.inner_stride, task.inner_stride, mask, exponent,
+                    exponent, e);
     }
     store_slices<false>(x, task, tile + 64 * v, slice_stride, streams);
   }
 }
 
 // The same for elements that are neighbours across vectors.
-template <class T, bool is_wide, bool is_complex>
+template <class T, IntegerWidth width, bool is_complex>
 void split_across(const PanelSplit& task, std::int64_t first, std::int64_t begin, std::byte* tile,
                   std::int64_t slice_stride, bool streams) {
+  constexpr std::int64_t numbers = Elements<T, width, is_complex>::numbers;
   const __mmask16 vectors = first_lanes(task.vectors - first);
   const __m512d x_exponents = _mm512_loadu_pd(task.exponents + first);
   const __m512d y_exponents = _mm512_loadu_pd(task.exponents + first + 8);
-  const T* base = static_cast<const T*>(task.elements) + numbers<is_complex> * first;
-  const std::int64_t step = numbers<is_complex> * task.inner_stride;
+  const T* base = static_cast<const T*>(task.elements) + numbers * first;
+  const std::int64_t step = numbers * task.inner_stride;
   for (std::int64_t q = 0; q < lanes; ++q) {
     for (std::int64_t p = begin + 4 * (q + quads_ahead); p < begin + 4 * (q + quads_ahead + 1); ++p) {
-      for (std::int64_t v = 0; v < numbers<is_complex> * lanes; v += line_numbers<T>)
-        prefetch(base + p * step + v);
+      for (std::int64_t v = 0; v < numbers * lanes; v += line_numbers<T>) prefetch(base + p * step + v);
     }
-    Elements<T, is_wide, is_complex> x;
+    Elements<T, width, is_complex> x;
 #pragma GCC unroll 4
     for (int t = 0; t < 4; ++t) {
       const std::int64_t p = begin + 4 * q + t;
@@ -364,7 +407,7 @@ void split_across(const PanelSplit& task, std::int64_t first, std::int64_t begin
   }
 }
 
-template <class T, bool is_wide, bool is_complex>
+template <class T, IntegerWidth width, bool is_complex>
 void split_panel(const PanelSplit& task) {
   const bool is_across = task.vector_stride == 1 && task.inner_stride != 1;
   const bool is_direct = is_across != task.is_left;
@@ -374,9 +417,9 @@ void split_panel(const PanelSplit& task) {
       std::byte* const target = is_direct ? tile : task.scratch;
       const std::int64_t stride = is_direct ? task.slice_stride : tile_bytes;
       if (is_across) {
-        split_across<T, is_wide, is_complex>(task, first, begin, target, stride, is_direct && task.streams);
+        split_across<T, width, is_complex>(task, first, begin, target, stride, is_direct && task.streams);
       } else {
-        split_along<T, is_wide, is_complex>(task, first, begin, target, stride, is_direct && task.streams);
+        split_along<T, width, is_complex>(task, first, begin, target, stride, is_direct && task.streams);
       }
       if (is_direct) continue;
       for (int s = 0; s < task.slices; ++s)
@@ -397,16 +440,20 @@ void split_panel(const PanelSplit& task) {
   }
 }
 
-template <class T, bool is_wide>
+template <class T, IntegerWidth width>
 void split_elements(const PanelSplit& task) {
-  task.is_complex ? split_panel<T, is_wide, true>(task) : split_panel<T, is_wide, false>(task);
+  task.is_complex ? split_panel<T, width, true>(task) : split_panel<T, width, false>(task);
 }
 
 void split(const PanelSplit& task) {
+  if (task.width == IntegerWidth::pair) return split_panel<double, IntegerWidth::pair, false>(task);
+  const bool is_wide = task.width == IntegerWidth::wide;
   if (task.is_double) {
-    task.is_wide ? split_elements<double, true>(task) : split_elements<double, false>(task);
+    is_wide ? split_elements<double, IntegerWidth::wide>(task)
+            : split_elements<double, IntegerWidth::narrow>(task);
   } else {
-    task.is_wide ? split_elements<float, true>(task) : split_elements<float, false>(task);
+    is_wide ? split_elements<float, IntegerWidth::wide>(task)
+            : split_elements<float, IntegerWidth::narrow>(task);
   }
 }
 
@@ -449,7 +496,7 @@ struct Finish {
     const ByteReduction& r = *reduction;
     const __m512i offset = all32(0x80000000U);
     const __m512i bias = all32(r.first_bias);
-    const __m512i low = all32(r.weights.low);
+    const __m512i low = all32(r.weights.word[0]);
     s0 = _mm512_dpbusd_epi32(bias, _mm512_xor_si512(s0, offset), low);
     s1 = _mm512_dpbusd_epi32(bias, _mm512_xor_si512(s1, offset), low);
     s2 = _mm512_dpbusd_epi32(bias, _mm512_xor_si512(s2, offset), low);
@@ -771,11 +818,12 @@ inline __attribute__((always_inline)) Row round_row(const __m512i (&sums)[PanelF
   return result;
 }
 
-// Numbers of 16 elements of a row of C, as doubles: of real ones, or the real and the imaginary parts of
-// complex ones.
-template <bool is_complex>
+// Numbers of 16 elements of a row of C, as doubles: of real ones, the two parts of complex ones, or the two words
+// of double-double ones.
+template <bool is_pair>
 struct RowOfC {
-  __m512d part[numbers<is_complex>][2] = {};
+  static constexpr std::int64_t numbers = is_pair ? 2 : 1;  // of an element
+  __m512d part[numbers][2] = {};
 };
 
 template <class T>
@@ -794,10 +842,10 @@ inline void load(const T* c, __mmask16 mask, RowOfC<true>& row) {
   }
 }
 
-template <bool is_complex>
+template <bool is_pair>
 inline void load_row(const PanelResults& task, std::int64_t row, int column, __mmask16 mask,
-                     RowOfC<is_complex>& old) {
-  const std::int64_t first = numbers<is_complex> * (row * task.row_stride + column);
+                     RowOfC<is_pair>& old) {
+  const std::int64_t first = RowOfC<is_pair>::numbers * (row * task.row_stride + column);
   if (task.is_double) {
     load(static_cast<const double*>(task.c) + first, mask, old);
   } else {
@@ -830,10 +878,10 @@ inline void store(T* c, unsigned mask, const RowOfC<true>& row) {
   }
 }
 
-template <bool is_complex>
+template <bool is_pair>
 inline void store_row(const PanelResults& task, std::int64_t row, int column, __mmask16 mask,
-                      const RowOfC<is_complex>& value) {
-  const std::int64_t first = numbers<is_complex> * (row * task.row_stride + column);
+                      const RowOfC<is_pair>& value) {
+  const std::int64_t first = RowOfC<is_pair>::numbers * (row * task.row_stride + column);
   if (task.is_double) {
     store(static_cast<double*>(task.c) + first, mask, value);
   } else {
@@ -849,7 +897,7 @@ struct ResidueWords {
 };
 
 inline void load_words(const PanelResults& task, int unit, ResidueWords& words) {
-  const int residues = task.fractions[0]->residues;
+  const int residues = task.plane_count;
   const __m512i zero = _mm512_setzero_si512();
   for (int t = 0; t < residues; t += 4) {
     const auto plane = [&](int i) {
@@ -878,15 +926,15 @@ inline void load_words(const PanelResults& task, int unit, ResidueWords& words) 
 // though they are common.
 template <bool is_complex>
 __attribute__((noinline)) __mmask64 find_zeros(const PanelResults& task, int unit, int part) {
-  const auto plane = [&](int t) { return _mm512_load_si512(task.planes + t * task.plane_stride + 64 * unit); };
+  const auto plane = [&](int t) {
+    return _mm512_load_si512(task.planes + t * task.plane_stride + 64 * unit);
+  };
   __mmask64 zeros = ~__mmask64{0};
   if constexpr (!is_complex) {
     for (int t = 0; t < task.plane_count; ++t) zeros &= _mm512_testn_epi8_mask(plane(t), plane(t));
     return zeros;
   }
-  const auto modulus = [&](int t) {
-    return _mm512_set1_epi8(static_cast<char>(task.reductions[t].modulus));
-  };
+  const auto modulus = [&](int t) { return _mm512_set1_epi8(static_cast<char>(task.reductions[t].modulus)); };
   // m - x modulo m.
   const auto negated = [](__m512i x, __m512i m) {
     return _mm512_maskz_sub_epi8(_mm512_test_epi8_mask(x, x), m, x);
@@ -905,7 +953,8 @@ __attribute__((noinline)) __mmask64 find_zeros(const PanelResults& task, int uni
     // a + b modulo m is a - (m - b), plus m if that is negative.
     const __m512i minus_b = negated(b, modulus(t));
     const __m512i difference = _mm512_sub_epi8(a, minus_b);
-    const __m512i sum = _mm512_mask_add_epi8(difference, _mm512_cmplt_epu8_mask(a, minus_b), difference, modulus(t));
+    const __m512i sum =
+        _mm512_mask_add_epi8(difference, _mm512_cmplt_epu8_mask(a, minus_b), difference, modulus(t));
     zeros &= _mm512_cmpeq_epi8_mask(plane(t + 2), sum);
   }
   return zeros;
@@ -918,56 +967,155 @@ inline unsigned lanes_of_row(__mmask64 mask, int e) {
 }
 
 // Sums of the digits of a row.
-inline __attribute__((always_inline)) void add_digits(const PanelFractions& table, const ResidueWords& words,
-                                                      int row, __m512i (&sums)[PanelFractions::digits]) {
-#pragma GCC unroll 12
-  for (int d = 0; d < PanelFractions::digits; ++d) sums[d] = all32(table.first[d]);
+template <class Fractions>
+inline __attribute__((always_inline)) void add_digits(const Fractions& table, const ResidueWords& words,
+                                                      int row, __m512i (&sums)[Fractions::digits]) {
+#pragma GCC unroll 20
+  for (int d = 0; d < Fractions::digits; ++d) sums[d] = all32(table.first[d]);
   const int count = (table.residues + 3) / 4;
   for (int w = 0; w < count; ++w) {
     const __m512i x = words.word[w][row];
-#pragma GCC unroll 12
-    for (int d = 0; d < PanelFractions::digits; ++d) {
+#pragma GCC unroll 20
+    for (int d = 0; d < Fractions::digits; ++d) {
       // GCC 12 copies the sums if they are added by the intrinsic.
       asm("vpdpbusd %2, %1, %0" : "+v"(sums[d]) : "v"(all32(table.digit[d][w])), "v"(x));
     }
   }
 }
 
+// Sum of two numbers and its error.
+struct SumAndError {
+  __m512d sum;
+  __m512d error;
+};
+inline SumAndError two_sum(__m512d x, __m512d y) {
+  const __m512d sum = _mm512_add_pd(x, y);
+  const __m512d part = _mm512_sub_pd(sum, x);
+  return {sum, _mm512_add_pd(_mm512_sub_pd(x, _mm512_sub_pd(sum, part)), _mm512_sub_pd(y, part))};
+}
+inline SumAndError fast_two_sum(__m512d x, __m512d y) {  // |x| >= |y|, or x = 0
+  const __m512d sum = _mm512_add_pd(x, y);
+  return {sum, _mm512_sub_pd(y, _mm512_sub_pd(sum, x))};
+}
+inline SumAndError two_product(__m512d x, __m512d y) {
+  const __m512d product = _mm512_mul_pd(x, y);
+  return {product, _mm512_fmsub_pd(x, y, product)};
+}
+
+// f1, f2 and f3 of arith/residue/pair_fractions.hpp for half h of a row, times the row's unit.
+struct PairFraction {
+  __m512d f1, f2, f3;
+};
+inline PairFraction fraction_of_digits(const __m512i (&sums)[PanelPairFractions::digits], int h,
+                                       double unit) {
+  const __m512i word_mask = _mm512_set1_epi64(0xffffffff);
+  __m512i words[5];
+  __m512i carry = _mm512_setzero_si512();
+#pragma GCC unroll 5
+  for (int w = 0; w < 5; ++w) {
+    const __m512i low = _mm512_add_epi32(sums[4 * w], _mm512_slli_epi32(sums[4 * w + 1], 8));
+    const __m512i high = _mm512_add_epi32(sums[4 * w + 2], _mm512_slli_epi32(sums[4 * w + 3], 8));
+    const __m512i sum =
+        _mm512_add_epi64(_mm512_add_epi64(widened(low, h), _mm512_slli_epi64(widened(high, h), 16)), carry);
+    words[w] = _mm512_and_si512(sum, word_mask);
+    carry = _mm512_srli_epi64(sum, 32);
+  }
+  const __m512i top = _mm512_or_si512(_mm512_slli_epi64(words[4], 32), words[3]);
+  const __m512d f1 = _mm512_cvtepi64_pd(top);
+  const __m512i rest = _mm512_sub_epi64(top, _mm512_cvtpd_epi64(f1));
+  const __m512i middle =
+      _mm512_add_epi64(_mm512_add_epi64(_mm512_slli_epi64(rest, 42), _mm512_slli_epi64(words[2], 10)),
+                       _mm512_srli_epi64(words[1], 22));
+  const __m512i last =
+      _mm512_add_epi64(_mm512_slli_epi64(_mm512_and_si512(words[1], _mm512_set1_epi64(0x3fffff)), 31),
+                       _mm512_srli_epi64(words[0], 1));
+  return {_mm512_mul_pd(f1, _mm512_set1_pd(0x1p96 * unit)),
+          _mm512_mul_pd(_mm512_cvtepi64_pd(middle), _mm512_set1_pd(0x1p54 * unit)),
+          _mm512_mul_pd(_mm512_cvtepi64_pd(last), _mm512_set1_pd(2 * unit))};
+}
+
+// Rounds half h of row `row` to pairs hi + lo, and returns the lanes that are certain.
+inline __mmask8 round_pairs(const __m512i (&sums)[PanelPairFractions::digits], const PanelResults& task,
+                            int row, int column, int h, __m512d deviation, __m512d& hi, __m512d& lo) {
+  const double unit = task.row_units[row];
+  const PairFraction f = fraction_of_digits(sums, h, unit);
+  const __m512d m1 = _mm512_loadu_pd(task.column_high + column + 8 * h);
+  const __m512d m2 = _mm512_loadu_pd(task.column_low + column + 8 * h);
+  const __m512d m3 = _mm512_loadu_pd(task.column_last + column + 8 * h);
+  const SumAndError first = two_product(f.f1, m1);
+  const SumAndError second = two_product(f.f1, m2);
+  const SumAndError third = two_product(f.f2, m1);
+  const SumAndError s = two_sum(first.error, second.sum);
+  const SumAndError t = two_sum(s.sum, third.sum);
+  __m512d small = _mm512_fmadd_pd(f.f1, m3, _mm512_fmadd_pd(f.f3, m1, _mm512_mul_pd(f.f2, m2)));
+  small = _mm512_add_pd(
+      small, _mm512_add_pd(_mm512_add_pd(second.error, third.error), _mm512_add_pd(s.error, t.error)));
+  const SumAndError high = fast_two_sum(first.sum, t.sum);
+  const SumAndError middle = two_sum(high.error, small);
+  const SumAndError upper = fast_two_sum(high.sum, middle.sum);
+  const SumAndError lower = two_sum(upper.error, middle.error);
+  hi = upper.sum;
+  lo = lower.sum;
+  const __m512d most = _mm512_mul_pd(deviation, _mm512_set1_pd(0x1p116 * unit));
+  const auto rounds_to_lo = [&](__m512d rest) {
+    return _mm512_cmp_pd_mask(_mm512_add_pd(lo, rest), lo, _CMP_EQ_OQ);
+  };
+  const __m512d above = _mm512_mul_pd(lo, _mm512_set1_pd(1 + 0x1p-40));
+  return rounds_to_lo(_mm512_add_pd(lower.error, most)) & rounds_to_lo(_mm512_sub_pd(lower.error, most)) &
+         _mm512_cmp_pd_mask(_mm512_add_pd(hi, above), hi, _CMP_EQ_OQ);
+}
+
+enum class ElementKind { real, complex, pair };
+
 // Recombines row `e` of a unit, as far as its elements are open. Returns those that stay open though exact
 // integers probably prove them.
-template <bool is_complex>
+template <ElementKind kind>
 inline __attribute__((always_inline)) unsigned recombine_row(const PanelResults& task,
                                                              const ResidueWords& words, int unit, int e) {
+  constexpr int parts = kind == ElementKind::complex ? 2 : 1;
   const int row = (unit >> 3) * 16 + (unit & 3) * 4 + e;
   const int column = (unit >> 2 & 1) * 16;
   const auto open = static_cast<__mmask16>(task.open[row] >> column);
   if (open == 0) return 0;
-  const bool updates = task.beta != 0;
-  RowOfC<is_complex> old;
-  if (updates) load_row(task, row, column, open, old);
+  const bool updates = task.beta != 0;  // never for pairs
+  RowOfC<kind != ElementKind::real> old;
+  if (kind != ElementKind::pair && updates) load_row(task, row, column, open, old);
   const Deviations deviations = find_deviations(task, row, column);
-  RowOfC<is_complex> result;
+  RowOfC<kind != ElementKind::real> result;
   unsigned certain = open;
   unsigned tiny = 0;
 #pragma GCC unroll 2
-  for (int part = 0; part < numbers<is_complex>; ++part) {
-    for (__m512d& x : old.part[part]) x = _mm512_mul_pd(x, _mm512_set1_pd(task.beta));
-    __m512i sums[PanelFractions::digits];
-    add_digits(*task.fractions[part], words, e, sums);
-    const Row rounded = round_row(sums, task, row, column, deviations, updates, old.part[part]);
-    unsigned known = rounded.certain[0] | rounded.certain[1] << 8U;
-    tiny |= rounded.tiny[0] | rounded.tiny[1] << 8U;
-    result.part[part][0] = rounded.value[0];
-    result.part[part][1] = rounded.value[1];
+  for (int part = 0; part < parts; ++part) {
+    unsigned known = 0;
+    if constexpr (kind == ElementKind::pair) {
+      __m512i sums[PanelPairFractions::digits];
+      add_digits(*task.pair_fractions, words, e, sums);
+      for (int h = 0; h < 2; ++h) {
+        known |= static_cast<unsigned>(round_pairs(sums, task, row, column, h, deviations.of_factor[h],
+                                                   result.part[0][h], result.part[1][h]))
+                 << 8 * h;
+      }
+    } else {
+      for (__m512d& x : old.part[part]) x = _mm512_mul_pd(x, _mm512_set1_pd(task.beta));
+      __m512i sums[PanelFractions::digits];
+      add_digits(*task.fractions[part], words, e, sums);
+      const Row rounded = round_row(sums, task, row, column, deviations, updates, old.part[part]);
+      known = rounded.certain[0] | rounded.certain[1] << 8U;
+      tiny |= rounded.tiny[0] | rounded.tiny[1] << 8U;
+      result.part[part][0] = rounded.value[0];
+      result.part[part][1] = rounded.value[1];
+    }
     const unsigned unknown = open & ~known & deviations.zero;
     if (unknown != 0) {
-      const unsigned zeros = lanes_of_row(find_zeros<is_complex>(task, unit, part), e) & unknown;
+      const unsigned zeros =
+          lanes_of_row(find_zeros<kind == ElementKind::complex>(task, unit, part), e) & unknown;
       for (int h = 0; h < 2; ++h) {
         // The sum 0 gives 0, or the old number if that is not 0, too.
         auto settled = static_cast<__mmask8>(zeros >> 8 * h);
         const __m512d x = old.part[part][h];
         if (updates) settled &= _mm512_cmp_pd_mask(x, _mm512_setzero_pd(), _CMP_NEQ_OQ);
         result.part[part][h] = _mm512_mask_mov_pd(result.part[part][h], settled, x);
+        if (kind == ElementKind::pair) result.part[1][h] = _mm512_mask_mov_pd(result.part[1][h], settled, x);
         known |= static_cast<unsigned>(settled) << 8 * h;
       }
     }
@@ -979,12 +1127,12 @@ inline __attribute__((always_inline)) unsigned recombine_row(const PanelResults&
 }
 
 // Recombines residues of four rows. Returns true if exact integers probably prove elements that stay open.
-template <bool is_complex>
+template <ElementKind kind>
 bool recombine_residues(const PanelResults& task, int unit) {
   ResidueWords words;
   load_words(task, unit, words);
   unsigned undecided = 0;
-  for (int e = 0; e < 4; ++e) undecided |= recombine_row<is_complex>(task, words, unit, e);
+  for (int e = 0; e < 4; ++e) undecided |= recombine_row<kind>(task, words, unit, e);
   return undecided != 0;
 }
 
@@ -1024,10 +1172,14 @@ bool recombine(const PanelResults& task) {
   for (int u = 0; u < units; ++u) {
     const std::uint32_t* const open = task.open + (u >> 3) * 16 + (u & 3) * 4;
     if (static_cast<__mmask16>((open[0] | open[1] | open[2] | open[3]) >> (u >> 2 & 1) * 16) == 0) continue;
-    if (task.fractions[0] == nullptr) {
+    if (task.pair_fractions != nullptr) {
+      undecided |= recombine_residues<ElementKind::pair>(task, u);
+    } else if (task.fractions[0] == nullptr) {
       recombine_digits(task, u);
+    } else if (task.is_complex) {
+      undecided |= recombine_residues<ElementKind::complex>(task, u);
     } else {
-      undecided |= task.is_complex ? recombine_residues<true>(task, u) : recombine_residues<false>(task, u);
+      undecided |= recombine_residues<ElementKind::real>(task, u);
     }
   }
   return undecided;

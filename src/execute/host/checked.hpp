@@ -313,33 +313,27 @@ class CheckedProduct {
   std::int64_t multiply_fused(const FusedKernel& kernel, std::size_t index, const ResultBlock& block,
                               Write write) {
     std::atomic<std::int64_t> open = 0;
-    if constexpr (!is_double_double<T>) {
-      const Program& program = programs_[index];
-      const bool is_tile = write == Write::nothing;
-      const FusedProblem problem = fused_problem(plan_, candidate(index), program,
-                                                 is_tile ? Blocking{first_tile, first_tile} : blocking_);
-      const ElementCheck elements = check_of(program, block, correctly_rounded);
-      const FusedCheck check{
-          .elements = elements, .states = check_memory_.states, .writes = !is_tile, .open = open};
-      Workspace cursor = workspace_;  // a copy, so that all blocks use the same memory
-      runner_of<T>(kernel)(
-          {.problem = problem,
-           .a = elements_of(a_.view.vectors(block.row, block.rows)),
-           .b = elements_of(b_.view.vectors(parts * block.column, parts * block.columns)),
-           .rows = a_.ranges.subspan(block.row, block.rows),
-           .columns = b_.ranges.subspan(parts * block.column, parts * block.columns),
-           .c = c_.block(block.row, block.column, block.rows, block.columns),
-           .alpha = alpha_,
-           .beta = beta_,
-           .scratch = cursor.take(kernel.scratch_bytes(problem, plan_.threads)),
-           .threads = plan_.threads,
-           .check = &check,
-           .conjugates_a = is_conjugated(a_.view),
-           .conjugates_b = is_conjugated(b_.view)});
-    } else {
-      fail(Status::internal, "the fused kernel {} does not take {} elements", kernel.name,
-           element_type_name(plan_.problem.type, plan_.problem.complex));
-    }
+    const Program& program = programs_[index];
+    const bool is_tile = write == Write::nothing;
+    const FusedProblem problem = fused_problem(plan_, candidate(index), program,
+                                               is_tile ? Blocking{first_tile, first_tile} : blocking_);
+    const ElementCheck elements = check_of(program, block, correctly_rounded);
+    const FusedCheck check{
+        .elements = elements, .states = check_memory_.states, .writes = !is_tile, .open = open};
+    Workspace cursor = workspace_;  // a copy, so that all blocks use the same memory
+    runner_of<T>(kernel)({.problem = problem,
+                          .a = elements_of(a_.view.vectors(block.row, block.rows)),
+                          .b = elements_of(b_.view.vectors(parts * block.column, parts * block.columns)),
+                          .rows = a_.ranges.subspan(block.row, block.rows),
+                          .columns = b_.ranges.subspan(parts * block.column, parts * block.columns),
+                          .c = c_.block(block.row, block.column, block.rows, block.columns),
+                          .alpha = alpha_,
+                          .beta = beta_,
+                          .scratch = cursor.take(kernel.scratch_bytes(problem, plan_.threads)),
+                          .threads = plan_.threads,
+                          .check = &check,
+                          .conjugates_a = is_conjugated(a_.view),
+                          .conjugates_b = is_conjugated(b_.view)});
     return open;
   }
 

@@ -116,9 +116,7 @@ class HostRun {
   void find_ranges_of(SideOf<T>& side, const SplitRule& rule) {
     if (side.prepared != nullptr && !side.prepared->ranges.empty()) {
       std::ranges::copy(side.prepared->ranges, side.ranges.begin());
-      if constexpr (!is_double_double<T>) {
-        if (!side.norms.empty()) find_norms(side.view, side.ranges, side.norms, plan_.threads);
-      }
+      if (!side.norms.empty()) find_norms(side.view, side.ranges, side.norms, plan_.threads);
     } else {
       core::find_ranges(side.view, rule, side.ranges, plan_.threads, {}, side.norms);
     }
@@ -220,28 +218,23 @@ class HostRun {
   }
 
   void run_fused(const Step& step) {
-    if constexpr (!is_double_double<T>) {
-      const FusedProblem problem = fused_problem(plan_, candidate(step.candidate), *current_, blocking_);
-      const MatrixView<T> c = block_of_c();
-      refused_->save(block_, c);
-      runner_of<T>(*step.kernel)(
-          {.problem = problem,
-           .a = elements_of(a_.view.vectors(block_.row, block_.rows)),
-           .b = elements_of(b_.view.vectors(parts * block_.column, parts * block_.columns)),
-           .rows = ranges_of_rows(),
-           .columns = ranges_of_columns(),
-           .c = c,
-           .alpha = alpha_,
-           .beta = beta_,
-           .scratch = block_memory_.scratch,
-           .threads = plan_.threads,
-           .conjugates_a = is_conjugated(a_.view),
-           .conjugates_b = is_conjugated(b_.view)});
-      refused_->restore(block_, c);
-    } else {
-      fail(Status::internal, "the fused kernel {} does not take {} elements", step.kernel->name,
-           element_type_name(plan_.problem.type, plan_.problem.complex));
-    }
+    const FusedProblem problem = fused_problem(plan_, candidate(step.candidate), *current_, blocking_);
+    const MatrixView<T> c = block_of_c();
+    refused_->save(block_, c);
+    runner_of<T> (*step.kernel)(
+        {.problem = problem,
+         .a = elements_of(a_.view.vectors(block_.row, block_.rows)),
+         .b = elements_of(b_.view.vectors(parts * block_.column, parts * block_.columns)),
+         .rows = ranges_of_rows(),
+         .columns = ranges_of_columns(),
+         .c = c,
+         .alpha = alpha_,
+         .beta = beta_,
+         .scratch = block_memory_.scratch,
+         .threads = plan_.threads,
+         .conjugates_a = is_conjugated(a_.view),
+         .conjugates_b = is_conjugated(b_.view)});
+    refused_->restore(block_, c);
   }
 
   // ---------------------------------------------------------------- other candidates
