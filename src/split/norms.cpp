@@ -35,12 +35,14 @@ using Floats [[gnu::vector_size(32)]] = float;
   x = __builtin_convertvector(y, Doubles);
 }
 
-// NormSums of eight lanes. Squares and magnitudes are integers below 2^33; so 2^20 of each lane are exact.
-constexpr std::int64_t most_added = std::int64_t{1} << 20;
-//
+// Inner indices whose elements are added to the sums of lanes, which are then exact.
+constexpr std::int64_t most_added = std::int64_t{1} << 16;
+
 // Ordinary vectors have no element that underflows when it is scaled (norm_scaling()), so that every non-zero
 // one counts, and their first factor is the whole one.
 struct OrdinaryNormSums : NormSums {};
+
+// NormSums of eight lanes. Squares and magnitudes are integers below 2^29.
 
 template <bool ordinary>
 struct NormLanesOf {
@@ -84,6 +86,68 @@ struct NormLanesOf {
 
 using NormLanes = NormLanesOf<false>;
 using OrdinaryNormLanes = NormLanesOf<true>;
+
+// The same sums over ordinary FP32 vectors, in 16 lanes of FP32. The scaled elements' exponents are between
+// -least_exponent and norm_digits.
+using Singles [[gnu::vector_size(64)]] = float;
+using SingleWords [[gnu::vector_size(64)]] = std::uint32_t;
+constexpr int single_lanes = 16;
+
+struct SingleNormLanes {
+  static constexpr int least_exponent = 100;
+  static constexpr std::uint32_t least_bits = (127 - least_exponent) << 23;
+  // The upper halves of a double's bits have 20 of its significand, and another bias.
+  static constexpr std::uint64_t bias_of_doubles = std::uint64_t{1023 - 127} << 20;
+  // Additions after which fold() must be called: squares are at most 2^28, logarithms are below 2^27.
+  static constexpr int most_unfolded = 15;
+
+  // Sums of 32 bits, and those in which they are added up.
+  struct Folded {
+    SingleWords latest{};
+    Words even{}, odd{};
+
+    [[gnu::always_inline]] inline void fold() {
+      const auto pairs = reinterpret_cast<Words>(latest);
+      even += pairs & 0xffffffff;
+      odd += pairs >> 32;
+      latest = SingleWords{};
+    }
+    std::uint64_t lane(int i) const { return i % 2 == 0 ? even[i / 2] : odd[i / 2]; }
+  };
+
+  SingleWords magnitudes{};
+  SingleWords elements{};
+  Folded logarithms;  // less those of least_bits
+  Folded squares;
+
+  [[gnu::always_inline]] inline void add(const Singles& x, const Singles& factor) {
+    constexpr std::uint32_t all_but_sign = ~0U >> 1;
+    const auto magnitude = reinterpret_cast<Singles>(reinterpret_cast<SingleWords>(x) & all_but_sign);
+    const Singles scaled = magnitude * factor;
+    const Singles nearest = (scaled + 0x1p23F) - 0x1p23F;
+    const auto one = reinterpret_cast<SingleWords>(Singles{} + 1);
+    const Singles above =
+        nearest + reinterpret_cast<Singles>(reinterpret_cast<SingleWords>(nearest < scaled) & one);
+    const auto integer = __builtin_convertvector(above, SingleWords);
+    const auto bits = reinterpret_cast<SingleWords>(scaled);
+    const auto counts = reinterpret_cast<SingleWords>(bits != 0);
+    magnitudes += integer;
+    elements -= counts;
+    logarithms.latest += (bits - least_bits) >> 3 & counts;
+    squares.latest += integer * integer;
+  }
+
+  [[gnu::always_inline]] inline void fold() {
+    logarithms.fold();
+    squares.fold();
+  }
+
+  void add_lane_to(NormSums& sums, int i) const {
+    const std::uint64_t count = elements[i];
+    sums.add({squares.lane(i), magnitudes[i],
+              logarithms.lane(i) + count * ((least_bits >> 3) + bias_of_doubles), count});
+  }
+};
 
 // RoundingBound of eight lanes.
 struct BoundLanes {
@@ -149,7 +213,7 @@ template <class Lanes, class T>
     second[v / vector_lanes][v % vector_lanes] = factors[v].second;
   }
   for (std::int64_t p = 0; p < length; ++p) {
-    prefetch_row(block + (p + rows_ahead) * step);
+    prefetch_row(block + (p + rows_ahead) * step, vectors_per_block);
 #pragma GCC unroll 2
     for (int g = 0; g < groups; ++g) {
       Doubles x;
@@ -172,22 +236,92 @@ template <class Lanes, class T>
   }
 INSTANTIATE(NormLanes, float)
 INSTANTIATE(NormLanes, double)
-INSTANTIATE(OrdinaryNormLanes, float)
 INSTANTIATE(OrdinaryNormLanes, double)
 INSTANTIATE(BoundLanes, float)
 INSTANTIATE(BoundLanes, double)
 #undef INSTANTIATE
 
-// Adds the elements of vectors first ... last - 1, which must be finite where the sums are used.
+KINTSUGI_VECTORIZED void add_contiguous(const float* vector, std::int64_t length, const TwoFactors& factors,
+                                        OrdinaryNormSums& sums) {
+  constexpr std::int64_t most = SingleNormLanes::most_unfolded * single_lanes;
+  const Singles factor = Singles{} + static_cast<float>(factors.first);
+  SingleNormLanes sums_of_lanes;
+  for (std::int64_t begin = 0; begin < length; begin += most) {
+    const std::int64_t end = std::min(length, begin + most);
+    std::int64_t p = begin;
+    Singles x;
+    for (; p + single_lanes <= end; p += single_lanes) {
+      __builtin_memcpy(&x, vector + p, sizeof x);
+      sums_of_lanes.add(x, factor);
+    }
+    if (p < end) {
+      float rest[single_lanes] = {};
+      for (std::int64_t i = 0; p + i < end; ++i) rest[i] = vector[p + i];
+      __builtin_memcpy(&x, rest, sizeof x);
+      sums_of_lanes.add(x, factor);
+    }
+    sums_of_lanes.fold();
+  }
+  for (int i = 0; i < single_lanes; ++i) sums_of_lanes.add_lane_to(sums, i);
+}
+
+// Adds `groups` times 16 interleaved vectors.
+template <int groups>
+[[gnu::always_inline]] inline void add_singles_across(const float* block, std::int64_t step,
+                                                      std::int64_t length, const TwoFactors* factors,
+                                                      OrdinaryNormSums* sums) {
+  Singles factor[groups];
+  SingleNormLanes lanes_of_group[groups];
+  for (int v = 0; v < groups * single_lanes; ++v)
+    factor[v / single_lanes][v % single_lanes] = static_cast<float>(factors[v].first);
+  for (std::int64_t begin = 0; begin < length; begin += SingleNormLanes::most_unfolded) {
+    const std::int64_t end = std::min<std::int64_t>(length, begin + SingleNormLanes::most_unfolded);
+    for (std::int64_t p = begin; p < end; ++p) {
+      prefetch_row(block + (p + rows_ahead) * step, groups * single_lanes);
+#pragma GCC unroll 4
+      for (int g = 0; g < groups; ++g) {
+        Singles x;
+        __builtin_memcpy(&x, block + p * step + g * single_lanes, sizeof x);
+        lanes_of_group[g].add(x, factor[g]);
+      }
+    }
+    for (SingleNormLanes& lanes_of_vectors : lanes_of_group) lanes_of_vectors.fold();
+  }
+  for (int v = 0; v < groups * single_lanes; ++v)
+    lanes_of_group[v / single_lanes].add_lane_to(sums[v], v % single_lanes);
+}
+
+KINTSUGI_VECTORIZED void add_whole_block(const float* block, std::int64_t step, std::int64_t length,
+                                         const TwoFactors* factors, OrdinaryNormSums* sums) {
+  add_singles_across<vectors_per_block / single_lanes>(block, step, length, factors, sums);
+}
+KINTSUGI_VECTORIZED void add_strip(const float* block, std::int64_t step, std::int64_t length,
+                                   const TwoFactors* factors, OrdinaryNormSums* sums) {
+  add_singles_across<vectors_per_strip / single_lanes>(block, step, length, factors, sums);
+}
+
+// Adds the elements of vectors first ... last - 1, at most a strip, which must be finite where the sums are
+// used. Of interleaved vectors some lines of each inner index stay in the L2 cache until all are added.
 template <class T, class Sums>
 void add_vectors(const MatrixView<const T>& operand, std::int64_t first, std::int64_t last,
                  const TwoFactors* factors, Sums* sums) {
+  constexpr std::int64_t resident = 128;
+  const bool is_interleaved = operand.row_stride == 1;
+  if constexpr (std::is_same_v<Sums, OrdinaryNormSums> && std::is_same_v<T, float>) {
+    if (is_interleaved && last - first == vectors_per_strip && operand.columns <= most_added)
+      return add_strip(&operand(first, 0), operand.column_stride, operand.columns, factors, sums);
+  }
+  const std::int64_t whole = is_interleaved ? (last - first) / vectors_per_block * vectors_per_block : 0;
+  for (std::int64_t begin = 0; begin < operand.columns && whole > 0; begin += resident) {
+    const std::int64_t length = std::min(resident, operand.columns - begin);
+    for (std::int64_t v = 0; v < whole; v += vectors_per_block)
+      add_whole_block(&operand(first + v, begin), operand.column_stride, length, factors + v, sums + v);
+  }
+  first += whole;
+  factors += whole;
+  sums += whole;
   for (std::int64_t begin = 0; begin < operand.columns; begin += most_added) {
     const std::int64_t length = std::min(most_added, operand.columns - begin);
-    if (operand.row_stride == 1 && last - first == vectors_per_block) {
-      add_whole_block(&operand(first, begin), operand.column_stride, length, factors, sums);
-      continue;
-    }
     for (std::int64_t v = first; v < last; ++v) {
       if (operand.column_stride == 1) {
         add_contiguous(&operand(v, begin), length, factors[v - first], sums[v - first]);
@@ -227,8 +361,8 @@ void add_vectors(const EmbeddedView<T>& operand, std::int64_t first, std::int64_
   }
   const std::int64_t embedded = embedded_each(operand);
   for_each_group(first, last, each, embedded, [&](std::int64_t group, std::int64_t count) {
-    std::array<TwoFactors, vectors_per_block> real_factors{};
-    std::array<Sums, vectors_per_block> real_sums{};
+    std::array<TwoFactors, vectors_per_strip> real_factors{};
+    std::array<Sums, vectors_per_strip> real_sums{};
     for (std::int64_t i = 0; i < each * count; ++i)
       real_factors[i] = factors[embedded * (group + i / each) - first];
     add_vectors(numbers.vectors, each * group, each * (group + count), real_factors.data(), real_sums.data());
@@ -370,8 +504,8 @@ void find_norms(const View& operand, std::span<const VectorRange> ranges, std::s
                 std::int64_t first, std::int64_t last) {
   const auto find = [&]<class Sums>(Sums /*type*/) {
     constexpr bool ordinary = std::is_same_v<Sums, OrdinaryNormSums>;
-    std::array<TwoFactors, vectors_per_block> factors{};
-    std::array<Sums, vectors_per_block> sums{};
+    std::array<TwoFactors, vectors_per_strip> factors{};
+    std::array<Sums, vectors_per_strip> sums{};
     for (std::int64_t v = first; v < last; ++v) {
       factors[v - first] = norm_scaling(ranges[v]);
       if (ordinary) factors[v - first].first *= factors[v - first].second;
@@ -381,8 +515,11 @@ void find_norms(const View& operand, std::span<const VectorRange> ranges, std::s
       if (ranges[v].flags == 0) norms[v] = sums[v - first].norm(operand.columns);
     }
   };
+  constexpr bool is_single =
+      std::is_same_v<View, MatrixView<const float>> || std::is_same_v<View, EmbeddedView<float>>;
   const auto is_ordinary = [](const VectorRange& range) {
-    constexpr int most = 1000;  // of exponents, so that factors and scaled elements are normal numbers
+    // Factors and scaled elements are normal numbers of the type in which sums are computed.
+    constexpr int most = is_single ? SingleNormLanes::least_exponent : 1000;
     return range.finite() && ((range.flags & VectorRange::all_zero) != 0 ||
                               (std::abs(range.largest) < most && range.dynamic_range() < most));
   };

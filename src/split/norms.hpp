@@ -17,7 +17,7 @@ namespace kintsugi::core {
 template <class View>
 void scale_by_norms(const View& operand, const SplitRule& rule, std::span<VectorRange> ranges, int threads);
 
-// Sets norms[v] of rows first ... last - 1 of `operand` (vectors x k), at most vectors_per_block, that are
+// Sets norms[v] of rows first ... last - 1 of `operand` (vectors x k), at most vectors_per_strip, that are
 // neither zero nor have special values; all others stay as they are. The sums are integers, so that layout
 // does not change them. Precondition: ranges[v] has the row's exponents.
 template <class View>

@@ -29,8 +29,8 @@ using MagnitudeBits = std::conditional_t<std::is_same_v<T, float>, std::uint32_t
 // place. A zero minus one wraps around to the largest integer, so zeros do not count in the minimum.
 template <class T>
 struct Magnitudes {
-  std::array<MagnitudeBits<T>, vectors_per_block> largest{};
-  std::array<MagnitudeBits<T>, vectors_per_block> below_smallest;
+  std::array<MagnitudeBits<T>, vectors_per_strip> largest{};
+  std::array<MagnitudeBits<T>, vectors_per_strip> below_smallest;
 
   Magnitudes() { below_smallest.fill(~MagnitudeBits<T>{0}); }
 };
@@ -67,7 +67,7 @@ template <class T>
                                                  std::int64_t length, Magnitudes<T>& magnitudes) {
   Magnitudes<T> found = magnitudes;
   for (std::int64_t p = 0; p < length; ++p) {
-    prefetch_row(elements + (p + rows_ahead) * step);
+    prefetch_row(elements + (p + rows_ahead) * step, count);
     for (std::int64_t v = 0; v < count; ++v) {
       const MagnitudeBits<T> magnitude = magnitude_of(elements[p * step + v]);
       found.largest[v] = std::max(found.largest[v], magnitude);
@@ -77,8 +77,8 @@ template <class T>
   magnitudes = found;
 }
 
-// The following functions compile the loops above for every instruction set. In extend_whole_block() the
-// number of vectors is a constant, so that the compiler unrolls the loop.
+// The following functions compile the loops above for every instruction set. In extend_strip() the number
+// of vectors is a constant, so that the compiler unrolls the loop.
 KINTSUGI_VECTORIZED void extend_contiguous(const float* vector, std::int64_t length, std::uint32_t& largest,
                                            std::uint32_t& below_smallest) {
   extend_along(vector, length, largest, below_smallest);
@@ -87,21 +87,21 @@ KINTSUGI_VECTORIZED void extend_contiguous(const double* vector, std::int64_t le
                                            std::uint64_t& below_smallest) {
   extend_along(vector, length, largest, below_smallest);
 }
-KINTSUGI_VECTORIZED void extend_whole_block(const float* elements, std::int64_t step, std::int64_t length,
-                                            Magnitudes<float>& magnitudes) {
-  extend_across(elements, step, vectors_per_block, length, magnitudes);
+KINTSUGI_VECTORIZED void extend_strip(const float* elements, std::int64_t step, std::int64_t length,
+                                      Magnitudes<float>& magnitudes) {
+  extend_across(elements, step, vectors_per_strip, length, magnitudes);
 }
-KINTSUGI_VECTORIZED void extend_whole_block(const double* elements, std::int64_t step, std::int64_t length,
-                                            Magnitudes<double>& magnitudes) {
-  extend_across(elements, step, vectors_per_block, length, magnitudes);
+KINTSUGI_VECTORIZED void extend_strip(const double* elements, std::int64_t step, std::int64_t length,
+                                      Magnitudes<double>& magnitudes) {
+  extend_across(elements, step, vectors_per_strip, length, magnitudes);
 }
 
-// Finds the largest and smallest magnitudes of `vectors`, which has at most vectors_per_block rows.
+// Finds the largest and smallest magnitudes of `vectors`, which has at most vectors_per_strip rows.
 template <class T>
 Magnitudes<T> magnitudes_of(const MatrixView<const T>& vectors) {
   Magnitudes<T> magnitudes;
-  if (vectors.row_stride == 1 && vectors.rows == vectors_per_block) {
-    extend_whole_block(vectors.data, vectors.column_stride, vectors.columns, magnitudes);
+  if (vectors.row_stride == 1 && vectors.rows == vectors_per_strip) {
+    extend_strip(vectors.data, vectors.column_stride, vectors.columns, magnitudes);
   } else if (vectors.row_stride == 1) {
     extend_across(vectors.data, vectors.column_stride, vectors.rows, vectors.columns, magnitudes);
   } else if (vectors.column_stride == 1) {
@@ -153,6 +153,18 @@ void extend_block_by_magnitudes(const View& operand, const NumberVectors<T>& num
   });
 }
 
+// Vectors of a block: a strip of interleaved ones, as far as that leaves a block for each thread.
+template <class View>
+std::int64_t vectors_at_once(const View& operand, int threads) {
+  if constexpr (has_numbers<View>) {
+    const auto numbers = numbers_of(operand);
+    const bool fills_threads = operand.rows >= vectors_per_strip * threads;
+    if (numbers.each > 0 && numbers.vectors.row_stride == 1 && fills_threads)
+      return vectors_per_strip / numbers.each * embedded_each(operand);
+  }
+  return vectors_per_block;
+}
+
 // Extends the ranges of vectors first ... last - 1, by magnitudes if that is possible.
 template <class View>
 void find_block_ranges(const View& operand, std::span<const double> inner_factors, std::int64_t first,
@@ -170,12 +182,15 @@ void find_block_ranges(const View& operand, std::span<const double> inner_factor
 template <class View>
 void find_ranges(const View& operand, const SplitRule& rule, std::span<VectorRange> ranges, int threads,
                  std::span<const double> inner_factors, std::span<VectorNorm> norms) {
-  for_each_vector_block(operand.rows, threads, [&](std::int64_t first, std::int64_t last) {
-    std::fill(ranges.begin() + first, ranges.begin() + last, VectorRange{});
-    find_block_ranges(operand, inner_factors, first, last, ranges);
-    set_scales(ranges.subspan(first, last - first), rule);
-    if (!norms.empty()) find_norms(operand, ranges, norms, first, last);
-  });
+  for_each_vector_block(
+      operand.rows, threads,
+      [&](std::int64_t first, std::int64_t last) {
+        std::fill(ranges.begin() + first, ranges.begin() + last, VectorRange{});
+        find_block_ranges(operand, inner_factors, first, last, ranges);
+        set_scales(ranges.subspan(first, last - first), rule);
+        if (!norms.empty()) find_norms(operand, ranges, norms, first, last);
+      },
+      vectors_at_once(operand, threads));
 }
 
 template <class T>

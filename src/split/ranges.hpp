@@ -19,7 +19,7 @@ template <class View>
 void find_ranges(const View& operand, const SplitRule& rule, std::span<VectorRange> ranges, int threads,
                  std::span<const double> inner_factors = {}, std::span<VectorNorm> norms = {});
 
-// Sets ranges[v] for every row v of a matrix of at most vectors_per_block rows, without scales.
+// Sets ranges[v] for every row v of a matrix of at most vectors_per_strip rows, without scales.
 template <class T>
 void find_few_ranges(const MatrixView<const T>& vectors, std::span<VectorRange> ranges);
 

@@ -18,6 +18,10 @@ namespace kintsugi::core {
 // floats) are read.
 inline constexpr std::int64_t vectors_per_block = 16;
 
+// Interleaved vectors whose largest magnitudes are found together. Four neighbouring lines of each inner index
+// are read: strides are often powers of two, of which the caches hold few single lines.
+inline constexpr std::int64_t vectors_per_strip = 64;
+
 // True for views whose loops over numbers are vectorised.
 template <class View>
 inline constexpr bool has_numbers = !std::is_same_v<View, MatrixView<const DoubleDouble>>;
@@ -48,13 +52,13 @@ NumberVectors<T> numbers_of(const EmbeddedView<T>& operand) {
   return {{}, 0};
 }
 
-// Calls visit(first, count) for groups of at most vectors_per_block / each of an operand's vectors first ...
+// Calls visit(first, count) for groups of at most vectors_per_strip / each of an operand's vectors first ...
 // last - 1; of the two embedded vectors of a complex column only the even one counts. `embedded`: 2 where there
 // are two.
 template <class Visit>
 void for_each_group(std::int64_t first, std::int64_t last, std::int64_t each, std::int64_t embedded,
                     const Visit& visit) {
-  const std::int64_t most = vectors_per_block / each;
+  const std::int64_t most = vectors_per_strip / each;
   for (std::int64_t v = first / embedded; v < last / embedded; v += most)
     visit(v, std::min(most, last / embedded - v));
 }
@@ -67,24 +71,24 @@ std::int64_t embedded_each(const EmbeddedView<T>& operand) {
   return operand.right ? 2 : 1;
 }
 
-// Prefetches the elements of a block of interleaved vectors, `rows_ahead` inner indices before they are read:
-// their lines are too far apart for a CPU to do so by itself. The address may be beyond the operand.
+// Prefetches the elements of `count` interleaved vectors, `rows_ahead` inner indices before they are read: their
+// lines are too far apart for a CPU to do so by itself. The address may be beyond the operand.
 inline constexpr std::int64_t rows_ahead = 16;
 template <class T>
-[[gnu::always_inline]] inline void prefetch_row(const T* row) {
+[[gnu::always_inline]] inline void prefetch_row(const T* row, std::int64_t count) {
   constexpr std::int64_t line = 64 / static_cast<std::int64_t>(sizeof(T));
-  for (std::int64_t v = 0; v < vectors_per_block; v += line) __builtin_prefetch(row + v);
+  for (std::int64_t v = 0; v < count; v += line) __builtin_prefetch(row + v);
 }
 
-// Calls visit(first, last) for each block of `vectors` vectors first ... last - 1, in parallel.
+// Calls visit(first, last) for each block of `each` of `vectors` vectors first ... last - 1, in parallel.
 template <class Visit>
-void for_each_vector_block(std::int64_t vectors, int threads, const Visit& visit) {
-  const std::int64_t blocks = divide_up(vectors, vectors_per_block);
+void for_each_vector_block(std::int64_t vectors, int threads, const Visit& visit,
+                           std::int64_t each = vectors_per_block) {
+  const std::int64_t blocks = divide_up(vectors, each);
 #pragma omp parallel for num_threads(workers_for(blocks, threads)) schedule(static)
   for (std::int64_t block = 0; block < blocks; ++block) {
     const FloatingEnvironment environment;
-    const std::int64_t first = block * vectors_per_block;
-    visit(first, std::min(vectors, first + vectors_per_block));
+    visit(block * each, std::min(vectors, (block + 1) * each));
   }
 }
 
