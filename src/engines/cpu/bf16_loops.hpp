@@ -55,8 +55,8 @@ void multiply_bf16_panels(const Bf16Products& task) {
     for (std::int64_t i = 0; i < task.left_panels; ++i) {
       const std::byte* const left = task.left + i * task.panel_stride;
       float* const sums = task.sums + (i * task.right_panels + j) * Bf16Panel::sums;
-      // Every pair prefetches its share of the next right panel, and of the left panels that follow: two lines
-      // and one line at each step.
+      // Every pair prefetches its share of the next right panel, and of the left panels that follow: two
+      // lines and one line at each step.
       const std::byte* next_right = following + i * task.panel_stride / task.left_panels;
       const std::byte* next_left =
           task.next_left + (j * task.left_panels + i) * task.panel_stride / task.right_panels;

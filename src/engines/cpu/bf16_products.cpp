@@ -1,5 +1,5 @@
-// Products of bf16 slices of the engine cpu by a matrix unit (bf16_panels.hpp): fused ones, from FP32 operands
-// to C, and products of slices in memory.
+// Products of bf16 slices of the engine cpu by a matrix unit (bf16_panels.hpp): fused ones, from FP32
+// operands to C, and products of slices in memory.
 #include <omp.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Random floating slices, in the storage of the reference engine and in panels, random schedules, and the sums
-// of both.
+// Random floating slices, in the storage of the reference engine and in panels, random schedules, and the
+// sums of both.
 #pragma once
 
 #include <cmath>
