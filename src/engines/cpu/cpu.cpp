@@ -2,7 +2,9 @@
 // native products, and multiplies fp64 slices that hold integers.
 //
 // Floating slices are widened to FP32. Products of formats of up to 12 significant bits are exact in FP32.
+// A matrix unit for bf16 multiplies bf16 slices unless a call names the accumulator fp32.
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <optional>
@@ -95,6 +97,8 @@ constexpr StepCosts amx_residue_costs{.product = 0.06, .element = 60, .slice = 1
 constexpr StepCosts amx_digit_costs{.product = 0.058, .element = 50, .slice = 14, .result = 40, .sum = 12};
 constexpr StepCosts vnni_residue_costs{.product = 0.25, .element = 70, .slice = 8, .result = 80, .sum = 12};
 constexpr StepCosts vnni_digit_costs{.product = 0.25, .element = 40, .slice = 12, .result = 30, .sum = 10};
+// Fused products of bf16 slices by AMX: expected from the unit's rate beside SGEMM's, not measured.
+constexpr StepCosts amx_bf16_costs{.product = 0.1, .element = 50, .slice = 14, .result = 40, .sum = 12};
 constexpr StepCosts digit_costs{.element = 800, .slice = 240, .result = 60, .sum = 400};
 constexpr StepCosts word_costs{.element = 60, .slice = 190, .result = 30, .sum = 900};  // one 52-bit word
 constexpr StepCosts other_integer_costs{.element = 60, .slice = 950, .result = 30, .sum = 400};
@@ -108,13 +112,15 @@ constexpr double slow_amx = 3;
 
 // Costs of fused products of such slices. Nothing if there are none, as far as the rule tells.
 std::optional<StepCosts> fused_costs(const SplitRule& rule, int threads) {
-  const Int8Kernels& kernels = *int8_choice().kernels;
-  if (kernels.panels == nullptr || rule.format->id != FormatId::int8) return std::nullopt;
-  const bool by_amx = kernels.panels->measure_rate != nullptr;  // the unit whose rate varies
+  const PanelKernels* const panels = int8_choice().kernels->panels;
+  bool by_amx = panels != nullptr && panels->measure_rate != nullptr;  // the unit whose rate varies
   StepCosts costs;
-  if (takes_residues(rule)) {
+  if (rule.format->id == FormatId::bf16 && bf16_kernels() != nullptr) {
+    by_amx = true;
+    costs = amx_bf16_costs;
+  } else if (panels != nullptr && takes_residues(rule)) {
     costs = by_amx ? amx_residue_costs : vnni_residue_costs;
-  } else if (takes_digits(rule)) {
+  } else if (panels != nullptr && takes_digits(rule)) {
     costs = by_amx ? amx_digit_costs : vnni_digit_costs;
   } else {
     return std::nullopt;
@@ -122,6 +128,10 @@ std::optional<StepCosts> fused_costs(const SplitRule& rule, int threads) {
   if (by_amx && threads == 1 && !amx_is_fast()) costs.product *= slow_amx;
   return costs;
 }
+
+// Bf16 products per unit of time by AMX, relative to OpenBLAS's FP32 product, for the order of candidates:
+// half of the rate of int8 products, as the unit has.
+constexpr double amx_bf16_rate = 3.5;
 
 const StepCosts& costs_of(const SplitRule& rule) {
   const FormatId format = rule.format->id;
@@ -152,13 +162,15 @@ class CpuEngine final : public HostEngine {
     return int8_choice().reason.empty() ? int52_choice().reason : int8_choice().reason;
   }
   std::string details() const override {
-    return fmt::format("{}; int8 kernels {}{}; int52 kernels {}; fp32 kernels {}", openblas().details,
+    return fmt::format("{}; int8 kernels {}{}; int52 kernels {}; fp32 kernels {}{}", openblas().details,
                        int8_choice().kernels->name, panel_details() + amx_refusal(),
-                       int52_choice().kernels->name, fastest_float_kernels().name);
+                       int52_choice().kernels->name, fastest_float_kernels().name,
+                       bf16_kernels() == nullptr ? "" : "; bf16 kernels amx");
   }
 
   std::span<const Accumulator> accumulators(FormatId format) const override {
     static constexpr std::array floating{Accumulator::fp32};
+    static constexpr std::array by_unit{Accumulator::amx_bf16, Accumulator::fp32};
     static constexpr std::array bytes{Accumulator::int32};
     static constexpr std::array words{Accumulator::int128};
     static constexpr std::array doubles{Accumulator::fp64};
@@ -166,6 +178,7 @@ class CpuEngine final : public HostEngine {
     if (format == FormatId::int52) return words;
     if (format == FormatId::fp64) return doubles;
     if (format == FormatId::fp32) return {};
+    if (format == FormatId::bf16 && bf16_kernels() != nullptr) return by_unit;
     return floating;
   }
 
@@ -178,6 +191,9 @@ class CpuEngine final : public HostEngine {
       case FormatId::int52: return int52_choice().kernels->relative_rate;
       case FormatId::fp32:
       case FormatId::fp64: return 1;
+      case FormatId::bf16:
+        if (bf16_kernels() != nullptr) return amx_bf16_rate;
+        [[fallthrough]];
       default: return float_rate(fastest_float_kernels(), format);
     }
   }
@@ -202,6 +218,10 @@ class CpuEngine final : public HostEngine {
       case FormatId::int8: return workers * int8_worker_bytes(*int8_choice().kernels);
       case FormatId::int52: return workers * int52_worker_bytes(*int52_choice().kernels);
       case FormatId::fp64: return workers * fp64_integers_worker_bytes();
+      case FormatId::bf16:
+        if (bf16_kernels() != nullptr)
+          return workers * std::max(bf16_worker_bytes(schedule), floats_worker_bytes(schedule));
+        [[fallthrough]];
       default: return workers * floats_worker_bytes(schedule);
     }
   }
@@ -211,12 +231,16 @@ class CpuEngine final : public HostEngine {
     return native_tiles_bytes(real_bytes, m, n, k, threads);
   }
 
-  std::span<const FusedKernel> fused_kernels() const override { return {&byte_products, 1}; }
+  std::span<const FusedKernel> fused_kernels() const override {
+    static const std::array kernels{byte_products, bf16_products};
+    return kernels;
+  }
   bool reduces_sums_modulo() const override { return true; }
   bool multiplies_tiles() const override { return true; }
 
   void multiply(const Multiplication& task) const override {
     if (task.schedule->tiles.depth > 0) return multiply_tiles(task, *int8_choice().kernels);
+    if (task.accumulator == Accumulator::amx_bf16) return multiply_bf16(task, *bf16_kernels());
     switch (task.a.format->id) {
       case FormatId::int8: return multiply_int8(task, *int8_choice().kernels);
       case FormatId::int52: return multiply_int52(task, *int52_choice().kernels);

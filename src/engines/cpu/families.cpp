@@ -33,12 +33,17 @@ bool has_amx() {
   return __builtin_cpu_supports("amx-tile") && __builtin_cpu_supports("amx-int8") && has_avx512_vnni();
 }
 
-// True if AMX can be used. A process must ask Linux for AMX's registers; Linux refuses if a signal stack is
-// too small for them.
-bool may_use_amx() {
+bool request_amx() {
   constexpr long request_permission = 0x1023;  // ARCH_REQ_XCOMP_PERM
   constexpr long tile_data = 18;               // XFEATURE_XTILEDATA
   return has_amx() && syscall(SYS_arch_prctl, request_permission, tile_data) == 0;
+}
+
+// True if AMX can be used. A process must ask Linux for AMX's registers; Linux refuses if a signal stack is
+// too small for them.
+bool may_use_amx() {
+  static constinit MadeOnce may_use(request_amx);
+  return may_use.get();
 }
 #endif
 
@@ -111,6 +116,13 @@ std::span<const FloatKernels* const> float_families() {
 std::span<const PairKernels* const> pair_families() {
   static constinit MadeOnce families(find_pair_families);
   return families.get();
+}
+
+const Bf16Kernels* bf16_kernels() {
+#if defined(__x86_64__) && defined(__linux__)
+  if (may_use_amx() && __builtin_cpu_supports("amx-bf16")) return &bf16_amx;
+#endif
+  return nullptr;
 }
 
 const KernelChoice<Int8Kernels>& int8_choice() {

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "base/text/format_text.hpp"
+#include "engines/cpu/bf16_panels.hpp"
 #include "engines/cpu/kernels.hpp"
 #include "engines/engine.hpp"
 
@@ -23,6 +24,10 @@ std::span<const FloatKernels* const> float_families();
 std::span<const PairKernels* const> pair_families();
 inline const FloatKernels& fastest_float_kernels() { return *float_families().front(); }
 inline const PairKernels& fastest_pair_kernels() { return *pair_families().front(); }
+
+// Returns the kernels for bf16 slices of this CPU's matrix unit (Accumulator::amx_bf16); nullptr if there is
+// none, or if Linux refuses its registers.
+const Bf16Kernels* bf16_kernels();
 
 template <class Kernels>
 struct KernelChoice {
@@ -76,6 +81,10 @@ void multiply_floats(const Multiplication& task, const FloatKernels& kernels);
 // Products of slices of this format per unit of time, relative to OpenBLAS's FP32 product.
 double float_rate(const FloatKernels& kernels, FormatId format);
 
+// Multiplies bf16 slices, which must be stored in panels, by a matrix unit (Accumulator::amx_bf16).
+void multiply_bf16(const Multiplication& task, const Bf16Kernels& kernels);
+std::size_t bf16_worker_bytes(const Schedule& schedule);
+
 // Multiplies fp64 slices that hold integers (Ozaki scheme I) by OpenBLAS. Every partial sum over a block of k
 // is an integer that FP64 holds exactly; so every order of additions gives the same sum.
 void multiply_fp64_integers(const Multiplication& task);
@@ -99,6 +108,12 @@ bool amx_is_fast();
 // Computes a product that byte_products takes, by the kernels of one family.
 template <class T>
 void multiply_panels(const FusedProduct<T>& product, const PanelKernels& kernels);
+
+// From FP32 operands to C by bf16 slices (bf16_products.cpp).
+extern const FusedKernel bf16_products;
+// True if the kernel computes such products with Accumulator::amx_bf16.
+bool takes_bf16(const FusedProblem& problem);
+void multiply_bf16(const FusedProduct<float>& product, const Bf16Kernels& kernels);
 
 // ---------------------------------------------------------------- native products
 

@@ -175,12 +175,13 @@ struct AmxBf16 {
       const std::int64_t end = std::min<std::int64_t>(p + block, n);
       float even = 0;
       float odd = 0;
-      // A partial block needs no padding by zeros: a chain that starts at +0 is never -0, so zeros change
-      // nothing.
       for (std::int64_t i = p; i < end; i += 2) {
         even = fma_flushed(a[i], b[i], even);
         if (i + 1 < end) odd = fma_flushed(a[i + 1], b[i + 1], odd);
       }
+      // Zeros that fill a partial block change nothing but a chain that was flushed to -0, which becomes +0.
+      if (end < p + block) odd += 0.0F;
+      if (end < p + block - 1) even += 0.0F;
       sum = flush_subnormal(flush_subnormal(sum) + flush_subnormal(even + odd));
     }
     return sum;

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -42,6 +43,27 @@ void for_each_float_model(Visitor&& visitor) {
   visitor.template operator()<A100<tensor>>(tf32);
   visitor.template operator()<H200<tensor>>(tf32);
   visitor.template operator()<H200Mma<tensor>>(tf32);
+}
+
+// AMX fills a partial block with zeros, which turn a chain that was flushed to -0 into +0.
+TEST(AmxBf16Model, APartialBlockHasTheBitsOfAFilledOne) {
+  std::mt19937 random(3);
+  const auto element = [&] { return std::ldexp(std::uniform_real_distribution<>(-2, 2)(random), -65); };
+  for (int n = 1; n < AmxBf16::block; ++n) {
+    for (int repeat = 0; repeat < 50; ++repeat) {
+      std::vector<double> a, b;
+      for (int p = 0; p < n; ++p) {
+        a.push_back(element());
+        b.push_back(element());
+      }
+      const float partial = dot<AmxBf16>(bf16, a, b, -0.0F);
+      a.resize(AmxBf16::block);
+      b.resize(AmxBf16::block);
+      EXPECT_EQ(std::bit_cast<std::uint32_t>(dot<AmxBf16>(bf16, a, b, -0.0F)),
+                std::bit_cast<std::uint32_t>(partial))
+          << n;
+    }
+  }
 }
 
 TEST(SpecialValues, PropagateAsInIeee754) {
