@@ -95,8 +95,8 @@ struct FusedProblem {
   Accumulator accumulator;
   bool weighted;  // sums are recombined with weights that are powers of two, which do not depend on data
   ElementType type;
-  bool is_double_double;  // elements are pairs of doubles; the type is f64
   std::int64_t m, n, k;
+  bool is_double_double = false;  // elements are pairs of doubles; the type is f64
 
   FormatId format() const { return split_a.format->id; }
 };

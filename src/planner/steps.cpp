@@ -19,10 +19,10 @@ FusedProblem fused_problem(const Plan& plan, const Candidate& candidate, const P
           .accumulator = candidate.accumulator,
           .weighted = program.recombination == Recombination::weighted && !candidate.scheme->fits_residuals(),
           .type = element_type(problem),
-          .is_double_double = problem.type == OperandType::dd,
           .m = problem.m,
           .n = problem.n,
-          .k = problem.k};
+          .k = problem.k,
+          .is_double_double = problem.type == OperandType::dd};
 }
 
 FusedProblem fused_problem(const Plan& plan, const Candidate& candidate, const Program& program,

@@ -20,6 +20,9 @@ namespace {
 // Elements of one vector that are processed together.
 constexpr int lanes = 64;
 
+// Vectors whose lanes are on the stack together.
+constexpr std::int64_t vectors_in_lanes = 8;
+
 // Eight numbers. (The compiler does not vectorise loops with as many sums by itself.)
 constexpr int vector_lanes = 8;
 using Doubles [[gnu::vector_size(64)]] = double;
@@ -440,8 +443,8 @@ void visit_norm_bits(const View& operand, std::span<const VectorRange> ranges,
                      std::span<const double> inner_factors, std::int64_t first, std::int64_t last,
                      const Visit& visit) {
   if (inner_factors.empty() && are_finite(ranges, first, last)) {
-    std::array<TwoFactors, vectors_per_block> factors{};
-    std::array<NormSums, vectors_per_block> sums{};
+    std::array<TwoFactors, vectors_per_strip> factors{};
+    std::array<NormSums, vectors_per_strip> sums{};
     for (std::int64_t v = first; v < last; ++v) factors[v - first] = norm_scaling(ranges[v]);
     add_vectors(operand, first, last, factors.data(), sums.data());
     for (std::int64_t v = first; v < last; ++v) {
@@ -449,20 +452,23 @@ void visit_norm_bits(const View& operand, std::span<const VectorRange> ranges,
     }
     return;
   }
-  std::array<Lanes, vectors_per_block> sums{};
-  for (std::int64_t begin = 0; begin < operand.columns; begin += lanes) {
-    const std::int64_t end = std::min(operand.columns, begin + lanes);
-    for (std::int64_t v = first; v < last; ++v) {
-      if ((ranges[v].flags & VectorRange::all_zero) != 0) continue;
-      alignas(64) double elements[lanes] = {};
-      load_bounds(operand, inner_factors, v, begin, end, elements);
-      add_squares(elements, two_factors(norm_digits - ranges[v].largest),
-                  sums[static_cast<std::size_t>(v - first)].squares);
+  for (; first < last; first += vectors_in_lanes) {
+    const std::int64_t end_of_vectors = std::min(last, first + vectors_in_lanes);
+    std::array<Lanes, vectors_in_lanes> sums{};
+    for (std::int64_t begin = 0; begin < operand.columns; begin += lanes) {
+      const std::int64_t end = std::min(operand.columns, begin + lanes);
+      for (std::int64_t v = first; v < end_of_vectors; ++v) {
+        if ((ranges[v].flags & VectorRange::all_zero) != 0) continue;
+        alignas(64) double elements[lanes] = {};
+        load_bounds(operand, inner_factors, v, begin, end, elements);
+        add_squares(elements, two_factors(norm_digits - ranges[v].largest),
+                    sums[static_cast<std::size_t>(v - first)].squares);
+      }
     }
-  }
-  for (std::int64_t v = first; v < last; ++v) {
-    if ((ranges[v].flags & VectorRange::all_zero) == 0)
-      visit(v, bits_of_sum(sums[static_cast<std::size_t>(v - first)].total()));
+    for (std::int64_t v = first; v < end_of_vectors; ++v) {
+      if ((ranges[v].flags & VectorRange::all_zero) == 0)
+        visit(v, bits_of_sum(sums[static_cast<std::size_t>(v - first)].total()));
+    }
   }
 }
 
@@ -470,23 +476,27 @@ void visit_norm_bits(const View& operand, std::span<const VectorRange> ranges,
 
 template <class View>
 void scale_by_norms(const View& operand, const SplitRule& rule, std::span<VectorRange> ranges, int threads) {
-  for_each_vector_block(operand.rows, threads, [&](std::int64_t first, std::int64_t last) {
-    visit_norm_bits(operand, ranges, {}, first, last,
-                    [&](std::int64_t v, int bits) { ranges[v].scale = norm_scale(ranges[v], rule, bits); });
-  });
+  for_each_vector_block(
+      operand.rows, threads,
+      [&](std::int64_t first, std::int64_t last) {
+        visit_norm_bits(operand, ranges, {}, first, last, [&](std::int64_t v, int bits) {
+          ranges[v].scale = norm_scale(ranges[v], rule, bits);
+        });
+      },
+      vectors_at_once(operand, threads));
 }
 
 template <class View>
 int largest_norm_bits(const View& operand, std::span<const VectorRange> ranges,
                       std::span<const double> inner_factors, int threads) {
-  const std::int64_t blocks = divide_up(operand.rows, vectors_per_block);
+  const std::int64_t each = vectors_at_once(operand, threads);
+  const std::int64_t blocks = divide_up(operand.rows, each);
   int largest = 0;
 #pragma omp parallel for num_threads(workers_for(blocks, threads)) schedule(static) reduction(max : largest)
   for (std::int64_t block = 0; block < blocks; ++block) {
     const FloatingEnvironment environment;
-    const std::int64_t first = block * vectors_per_block;
-    visit_norm_bits(operand, ranges, inner_factors, first, std::min(operand.rows, first + vectors_per_block),
-                    [&](std::int64_t, int bits) { largest = std::max(largest, bits); });
+    const std::int64_t first = block * each;
+    visit_norm_bits(operand, ranges, inner_factors, first, std::min(operand.rows, first + each), [&](std::int64_t, int bits) { largest = std::max(largest, bits); });
   }
   return largest;
 }
@@ -615,7 +625,7 @@ void find_block_rounding_bounds(const View& operand, std::span<const VectorRange
                                 std::int64_t first, std::int64_t last) {
   if constexpr (has_numbers<View>) {
     if (inner_factors.empty() && are_finite(ranges, first, last)) {
-      std::array<TwoFactors, vectors_per_block> factors{};
+      std::array<TwoFactors, vectors_per_strip> factors{};
       for (std::int64_t v = first; v < last; ++v) {
         factors[v - first] = two_factors(ranges[v].scale);
         bounds[v] = {};
@@ -624,15 +634,19 @@ void find_block_rounding_bounds(const View& operand, std::span<const VectorRange
       return;
     }
   }
-  std::array<BoundsOfLanes, vectors_per_block> sums{};
-  for (std::int64_t begin = 0; begin < operand.columns; begin += lanes) {
-    const std::int64_t end = std::min(operand.columns, begin + lanes);
-    for (std::int64_t v = first; v < last; ++v) {
-      add_vector_rounding_bounds(operand, inner_factors, v, begin, end, two_factors(ranges[v].scale),
-                                 sums[static_cast<std::size_t>(v - first)]);
+  for (; first < last; first += vectors_in_lanes) {
+    const std::int64_t end_of_vectors = std::min(last, first + vectors_in_lanes);
+    std::array<BoundsOfLanes, vectors_in_lanes> sums{};
+    for (std::int64_t begin = 0; begin < operand.columns; begin += lanes) {
+      const std::int64_t end = std::min(operand.columns, begin + lanes);
+      for (std::int64_t v = first; v < end_of_vectors; ++v) {
+        add_vector_rounding_bounds(operand, inner_factors, v, begin, end, two_factors(ranges[v].scale),
+                                   sums[static_cast<std::size_t>(v - first)]);
+      }
     }
+    for (std::int64_t v = first; v < end_of_vectors; ++v)
+      bounds[v] = total(sums[static_cast<std::size_t>(v - first)]);
   }
-  for (std::int64_t v = first; v < last; ++v) bounds[v] = total(sums[static_cast<std::size_t>(v - first)]);
 }
 
 }  // namespace
@@ -641,9 +655,12 @@ template <class View>
 void find_rounding_bounds(const View& operand, std::span<const VectorRange> ranges,
                           std::span<const double> inner_factors, std::span<RoundingBound> bounds,
                           int threads) {
-  for_each_vector_block(operand.rows, threads, [&](std::int64_t first, std::int64_t last) {
-    find_block_rounding_bounds(operand, ranges, inner_factors, bounds, first, last);
-  });
+  for_each_vector_block(
+      operand.rows, threads,
+      [&](std::int64_t first, std::int64_t last) {
+        find_block_rounding_bounds(operand, ranges, inner_factors, bounds, first, last);
+      },
+      vectors_at_once(operand, threads));
 }
 
 #define INSTANTIATE(View)                                                                                \

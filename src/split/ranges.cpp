@@ -153,18 +153,6 @@ void extend_block_by_magnitudes(const View& operand, const NumberVectors<T>& num
   });
 }
 
-// Vectors of a block: a strip of interleaved ones, as far as that leaves a block for each thread.
-template <class View>
-std::int64_t vectors_at_once(const View& operand, int threads) {
-  if constexpr (has_numbers<View>) {
-    const auto numbers = numbers_of(operand);
-    const bool fills_threads = operand.rows >= vectors_per_strip * threads;
-    if (numbers.each > 0 && numbers.vectors.row_stride == 1 && fills_threads)
-      return vectors_per_strip / numbers.each * embedded_each(operand);
-  }
-  return vectors_per_block;
-}
-
 // Extends the ranges of vectors first ... last - 1, by magnitudes if that is possible.
 template <class View>
 void find_block_ranges(const View& operand, std::span<const double> inner_factors, std::int64_t first,

@@ -52,6 +52,28 @@ NumberVectors<T> numbers_of(const EmbeddedView<T>& operand) {
   return {{}, 0};
 }
 
+// Embedded vectors of one of the operand's.
+template <class T>
+std::int64_t embedded_each(const MatrixView<const T>&) {
+  return 1;
+}
+template <class T>
+std::int64_t embedded_each(const EmbeddedView<T>& operand) {
+  return operand.right ? 2 : 1;
+}
+
+// Vectors of a block: a strip of interleaved ones, as far as that leaves a block for each thread.
+template <class View>
+std::int64_t vectors_at_once(const View& operand, int threads) {
+  if constexpr (has_numbers<View>) {
+    const auto numbers = numbers_of(operand);
+    const bool fills_threads = operand.rows >= vectors_per_strip * threads;
+    if (numbers.each > 0 && numbers.vectors.row_stride == 1 && fills_threads)
+      return vectors_per_strip / numbers.each * embedded_each(operand);
+  }
+  return vectors_per_block;
+}
+
 // Calls visit(first, count) for groups of at most vectors_per_strip / each of an operand's vectors first ...
 // last - 1; of the two embedded vectors of a complex column only the even one counts. `embedded`: 2 where there
 // are two.
@@ -61,14 +83,6 @@ void for_each_group(std::int64_t first, std::int64_t last, std::int64_t each, st
   const std::int64_t most = vectors_per_strip / each;
   for (std::int64_t v = first / embedded; v < last / embedded; v += most)
     visit(v, std::min(most, last / embedded - v));
-}
-template <class T>
-std::int64_t embedded_each(const MatrixView<const T>&) {
-  return 1;
-}
-template <class T>
-std::int64_t embedded_each(const EmbeddedView<T>& operand) {
-  return operand.right ? 2 : 1;
 }
 
 // Prefetches the elements of `count` interleaved vectors, `rows_ahead` inner indices before they are read: their
