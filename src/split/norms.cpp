@@ -45,7 +45,7 @@ constexpr std::int64_t most_added = std::int64_t{1} << 16;
 // one counts, and their first factor is the whole one.
 struct OrdinaryNormSums : NormSums {};
 
-// NormSums of eight lanes. Squares and magnitudes are integers below 2^29.
+// NormSums of eight lanes. Squares are integers of at most 2^30.
 
 template <bool ordinary>
 struct NormLanesOf {
@@ -101,8 +101,8 @@ struct SingleNormLanes {
   static constexpr std::uint32_t least_bits = (127 - least_exponent) << 23;
   // The upper halves of a double's bits have 20 of its significand, and another bias.
   static constexpr std::uint64_t bias_of_doubles = std::uint64_t{1023 - 127} << 20;
-  // Additions after which fold() must be called: squares are at most 2^28, logarithms are below 2^27.
-  static constexpr int most_unfolded = 15;
+  // Additions after which fold() must be called: squares are at most 2^30, logarithms are below 2^27.
+  static constexpr int most_unfolded = 3;
 
   // Sums of 32 bits, and those in which they are added up.
   struct Folded {

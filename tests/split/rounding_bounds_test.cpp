@@ -18,7 +18,7 @@
 namespace kintsugi::core {
 namespace {
 
-constexpr std::int64_t summed_vectors = 37;
+constexpr std::int64_t summed_vectors = 101;
 constexpr std::int64_t summed_length = 130;
 
 // Elements of wide range, with zeros, integers, subnormal and special numbers, for views of three layouts.
@@ -35,6 +35,18 @@ std::vector<T> make_elements() {
   x[1] = std::numeric_limits<T>::denorm_min();
   x[2 * summed_length] = std::numeric_limits<T>::infinity();
   x[4 * summed_length + 3] = std::numeric_limits<T>::quiet_NaN();
+  return x;
+}
+
+// Elements of a narrow range, whose scaled magnitudes are the largest possible ones.
+template <class T>
+std::vector<T> make_ordinary_elements() {
+  std::vector<T> x(static_cast<std::size_t>(2 * summed_vectors * (summed_length + 1)));
+  int number = 0;
+  for (T& element : x) {
+    ++number;
+    element = static_cast<T>(number % 50 == 0 ? 0 : number % 50 == 1 ? 0.3 : 2 - 0x1p-20 * (number % 64));
+  }
   return x;
 }
 
@@ -138,9 +150,10 @@ void expect_norms_of_single_elements(const View& view) {
 
 template <class T>
 void expect_norms_in_every_layout() {
-  const std::vector<T> elements = make_elements<T>();
-  for (const auto& view : make_views(elements)) expect_norms_of_single_elements(view);
-  for (const auto& view : make_embedded_views(elements)) expect_norms_of_single_elements(view);
+  for (const std::vector<T>& elements : {make_elements<T>(), make_ordinary_elements<T>()}) {
+    for (const auto& view : make_views(elements)) expect_norms_of_single_elements(view);
+    for (const auto& view : make_embedded_views(elements)) expect_norms_of_single_elements(view);
+  }
 }
 
 TEST(RangesAndNorms, AreThoseOfSingleElementsInEveryLayout) {
