@@ -99,9 +99,8 @@ struct PanelProducts {
   std::int64_t length;     // inner indices, at most panel_depth
   const PanelTerm* terms;  // sorted by their right slices
   int term_count;
-  const ByteReduction* reductions;  // of the residues' planes; nullptr: planes have int32 sums
-  const std::int32_t* vector_sums;  // of left panels: [panel][slice][panel_vectors]
-  std::int64_t sums_stride;         // numbers from panel to panel
+  // Of the residues' planes; nullptr: planes have int32 sums, with right digits that are 128 larger.
+  const ByteReduction* reductions;
   std::byte* planes;
   std::int64_t plane_stride;  // bytes
   bool is_first;              // true: sums replace what the planes have
@@ -138,6 +137,8 @@ struct PanelResults {
   const std::byte* planes;  // of this pair
   std::int64_t plane_stride;
   int plane_count;
+  // Digits: what row i of plane g has more than its sums, [g][panel_vectors]: right bytes are digits plus 128.
+  const std::int32_t* row_shifts;
   // Row i of the tile: its unit, and the offset of FractionRow. Column j: FractionFactor.
   const double* row_units;
   const double* row_offsets;

@@ -45,6 +45,7 @@ constexpr int max_residues = 28;                                      // of real
 constexpr int max_pair_residues = 4 * PanelPairFractions::max_words;  // of double-double elements
 constexpr int max_slices = 4 * PanelFractions::max_words;             // residues of complex elements
 constexpr int max_digits = 4;
+constexpr int max_planes = 2 * max_digits - 1;  // of digits
 static_assert(max_digits * max_digits <= max_slices);  // terms
 using Fractions = FractionTable<max_slices>;
 
@@ -569,8 +570,6 @@ class Product {
                        .terms = nullptr,
                        .term_count = 0,
                        .reductions = by_residues_ ? tables_.sums.data() : nullptr,
-                       .vector_sums = nullptr,
-                       .sums_stride = sizes_.slices * panel_vectors,
                        .planes = planes,
                        .plane_stride = plane_stride,
                        .is_first = true};
@@ -592,7 +591,6 @@ class Product {
       task.length = std::min(sizes_.depth, problem_.k - depth * sizes_.depth);
       task.terms = terms.data();
       task.term_count = static_cast<int>(terms.size());
-      task.vector_sums = by_residues_ ? nullptr : vector_sums(depth, left.first / panel_vectors);
       task.is_first = depth == 0;
       kernels_.multiply(task);
     };
@@ -606,8 +604,9 @@ class Product {
       for (std::int64_t depth = 0; depth < sizes_.depths; ++depth) multiply(depth, terms, terms.front());
     }
     for (std::int64_t i = 0; i < left_panels; ++i) {
+      const RowShifts shifts = row_shifts(left.first / panel_vectors + i);
       for (std::int64_t j = 0; j < right_panels; ++j)
-        recombine_pair(planes + (i * right_panels + j) * sums_of_panels * (by_residues_ ? 1 : 4),
+        recombine_pair(shifts, planes + (i * right_panels + j) * sums_of_panels * (by_residues_ ? 1 : 4),
                        planes + sizes_.planes_bytes(by_residues_), plane_stride,
                        left_block + left.first + i * panel_vectors,
                        right_block + right.first + j * panel_vectors);
@@ -615,6 +614,22 @@ class Product {
   }
 
   static constexpr std::size_t lanes = panel_vectors;
+
+  // PanelResults::row_shifts of a left panel; zeros for residues.
+  using RowShifts = std::array<std::int32_t, max_planes * lanes>;
+  RowShifts row_shifts(std::int64_t panel) const {
+    RowShifts shifts{};
+    for (std::size_t t = 0; t < term_count_ && !by_residues_; ++t) {
+      std::int32_t* const plane = shifts.data() + terms_[t].plane * panel_vectors;
+      for (std::int64_t depth = 0; depth < sizes_.depths; ++depth) {
+        const std::int32_t* const sums = vector_sums(depth, panel) + terms_[t].left * panel_vectors;
+        for (std::size_t v = 0; v < lanes; ++v)  // modulo 2^32
+          plane[v] = static_cast<std::int32_t>(static_cast<std::uint32_t>(plane[v]) +
+                                               (static_cast<std::uint32_t>(sums[v]) << 7));
+      }
+    }
+    return shifts;
+  }
 
   // Bits of vectors that exist and are finite.
   static std::uint32_t finite_vectors(const Ranges& ranges) {
@@ -640,6 +655,7 @@ class Product {
 
   // A pair of panels, whose elements are recombined.
   struct Pair {
+    const RowShifts& shifts;
     const std::byte* planes;
     std::byte* residues;  // memory for exact recombination
     std::int64_t plane_stride;
@@ -720,9 +736,10 @@ class Product {
     }
   }
 
-  void recombine_pair(const std::byte* planes, std::byte* residues, std::int64_t plane_stride,
+  void recombine_pair(const RowShifts& shifts, const std::byte* planes, std::byte* residues, std::int64_t plane_stride,
                       std::int64_t left, std::int64_t right) {
-    Pair pair{.planes = planes,
+    Pair pair{.shifts = shifts,
+              .planes = planes,
               .residues = residues,
               .plane_stride = plane_stride,
               .left = left,
@@ -776,6 +793,7 @@ class Product {
         {.planes = pair.planes,
          .plane_stride = pair.plane_stride,
          .plane_count = sizes_.planes,
+         .row_shifts = pair.shifts.data(),
          .row_units = row_units.data(),
          .row_offsets = row_offsets.data(),
          .column_units = column_units.data(),

@@ -423,21 +423,22 @@ void split(const PanelSplit& task) {
 
 // ---------------------------------------------------------------- products
 
-// Numbers from one half of a panel's vectors to the other, and from row to row, where int32 sums are added.
-struct SumLayout {
+// Where int32 sums of a pair of panels are: numbers from one half of a panel's vectors to the other, and from
+// row to row.
+struct Sums {
+  std::uint32_t* first = nullptr;
   std::int64_t left_half = 512;
   std::int64_t right_half = 256;
   std::int64_t row = 16;
+  bool adds = false;  // to what is there
 };
 
-// Adds the sums of a pair of panels to its plane, unit by unit. So the units can be spread over the next
-// pair's products.
+// Reduces the sums of a pair of panels and adds them to its plane, unit by unit. So the units can be spread over
+// the next pair's products.
 struct Finish {
   const std::uint32_t* sums = nullptr;  // nullptr: there is nothing to finish
   std::byte* plane = nullptr;
-  SumLayout layout{};
   const ByteReduction* reduction = nullptr;
-  const std::int32_t* vector_sums = nullptr;
   bool is_first = false;
 
   inline __attribute__((always_inline)) void unit(int u) const {
@@ -446,10 +447,6 @@ struct Finish {
     __m512i s1 = _mm512_load_si512(source + 16);
     __m512i s2 = _mm512_load_si512(source + 32);
     __m512i s3 = _mm512_load_si512(source + 48);
-    if (reduction == nullptr) {
-      finish_sums(u, s0, s1, s2, s3);
-      return;
-    }
     __m512i* const target = reinterpret_cast<__m512i*>(plane + 64 * u);
     const __m512i zero = _mm512_setzero_si512();
     const __m512i old = is_first ? zero : _mm512_load_si512(target);
@@ -474,41 +471,34 @@ struct Finish {
                                            _mm512_min_epu16(second, _mm512_sub_epi16(second, modulus))));
   }
 
-  // The right bytes are digits plus 128; so 128 times the sum of the left vector is subtracted.
-  inline void finish_sums(int u, __m512i s0, __m512i s1, __m512i s2, __m512i s3) const {
-    const std::int32_t* vector = vector_sums + (u >> 3) * lanes + (u & 3) * 4;
-    std::uint32_t* const target = reinterpret_cast<std::uint32_t*>(plane) + (u >> 3) * layout.left_half +
-                                  (u >> 2 & 1) * layout.right_half + (u & 3) * 4 * layout.row;
-    const __m512i s[4] = {s0, s1, s2, s3};
-#pragma GCC unroll 4
-    for (int e = 0; e < 4; ++e) {
-      std::uint32_t* const row = target + e * layout.row;
-      const __m512i old = is_first ? _mm512_setzero_si512() : _mm512_loadu_si512(row);
-      const __m512i shift = all32(static_cast<std::uint32_t>(vector[e]) << 7);
-      _mm512_storeu_si512(row, _mm512_add_epi32(_mm512_sub_epi32(s[e], shift), old));
-    }
-  }
-
   void all_units(int from) const {
     if (sums == nullptr) return;
     for (int u = from; u < units; ++u) unit(u);
   }
 };
 
-// Panels to prefetch into the L2 cache: in each step one line of the left and two of the right ones.
+// What the next products need: panels, of which each step prefetches one left and two right lines into the L2
+// cache, and the sums to which they are added.
 struct Prefetch {
   const std::byte* left;
   const std::byte* right;
+  Sums sums{};
 };
 
 // VPDPBUSD: blocks of eight rows by 32 columns.
 struct Vnni {
   static constexpr int rows = 8;
 
-  static void add_block(const std::byte* left, const std::byte* right, int steps, std::uint32_t* sums) {
+  static void add_block(const std::byte* left, const std::byte* right, int steps, const Sums& sums,
+                        std::uint32_t* target) {
     __m512i block[rows][2];
 #pragma GCC unroll 8
-    for (int i = 0; i < rows; ++i) block[i][0] = block[i][1] = _mm512_setzero_si512();
+    for (int i = 0; i < rows; ++i) {
+      block[i][0] = block[i][1] = _mm512_setzero_si512();
+      if (!sums.adds) continue;
+      block[i][0] = _mm512_loadu_si512(target + i * sums.row);
+      block[i][1] = _mm512_loadu_si512(target + i * sums.row + sums.right_half);
+    }
     for (int s = 0; s < steps; ++s, left += 2 * tile_bytes, right += 2 * tile_bytes) {
       for (int d = 0; d < lanes; ++d) {
         const __m512i first = _mm512_load_si512(right + 64 * d);
@@ -526,17 +516,18 @@ struct Vnni {
     }
 #pragma GCC unroll 8
     for (int i = 0; i < rows; ++i) {
-      _mm512_store_si512(sums + 16 * i, block[i][0]);
-      _mm512_store_si512(sums + 256 + 16 * i, block[i][1]);
+      _mm512_storeu_si512(target + i * sums.row, block[i][0]);
+      _mm512_storeu_si512(target + i * sums.row + sums.right_half, block[i][1]);
     }
   }
 
-  void multiply(const std::byte* left, const std::byte* right, int steps, std::uint32_t* sums,
+  void multiply(const std::byte* left, const std::byte* right, int steps, const Sums& sums,
                 const Finish& previous, const Prefetch&) const {
     previous.all_units(0);
     for (int half = 0; half < 2; ++half) {
       for (int i = 0; i < lanes; i += rows)
-        add_block(left + half * tile_bytes + 64 * i, right, steps, sums + 512 * half + 16 * i);
+        add_block(left + half * tile_bytes + 64 * i, right, steps, sums,
+                  sums.first + half * sums.left_half + i * sums.row);
     }
   }
 };
@@ -562,13 +553,33 @@ struct Amx {
   Amx(const Amx&) = delete;
   Amx& operator=(const Amx&) = delete;
 
-  template <bool finishes>
-  static void run(const std::byte* left, const std::byte* right, int steps, std::uint32_t* sums,
+  // Prefetches the lines of rows 2 s and 2 s + 1 of sums into the L1 cache.
+  static inline __attribute__((always_inline)) void prefetch_sums(const Sums& sums, int s) {
+    const std::uint32_t* const row = sums.first + (s >> 3) * sums.left_half + 2 * (s & 7) * sums.row;
+    prefetch(row);
+    prefetch(row + sums.right_half);
+    prefetch(row + sums.row);
+    prefetch(row + sums.row + sums.right_half);
+  }
+
+  template <bool finishes, bool adds>
+  static void run(const std::byte* left, const std::byte* right, int steps, const Sums& sums,
                   const Finish& previous, Prefetch next) {
-    _tile_zero(0);
-    _tile_zero(1);
-    _tile_zero(2);
-    _tile_zero(3);
+    const std::int64_t row_bytes = 4 * sums.row;
+    std::uint32_t* const lower = sums.first + sums.left_half;
+    if (adds) {
+      // The sums may have been written by vector instructions, of which GCC's tile loads do not know.
+      asm volatile("" ::: "memory");
+      _tile_loadd(0, sums.first, row_bytes);
+      _tile_loadd(1, sums.first + sums.right_half, row_bytes);
+      _tile_loadd(2, lower, row_bytes);
+      _tile_loadd(3, lower + sums.right_half, row_bytes);
+    } else {
+      _tile_zero(0);
+      _tile_zero(1);
+      _tile_zero(2);
+      _tile_zero(3);
+    }
     for (int s = 0; s < steps; ++s) {
       _tile_stream_loadd(4, left, 64);
       _tile_loadd(6, right, 64);
@@ -581,24 +592,28 @@ struct Amx {
       _mm_prefetch(next.left, _MM_HINT_T1);
       _mm_prefetch(next.right, _MM_HINT_T1);
       _mm_prefetch(next.right + 64, _MM_HINT_T1);
+      if (!finishes && next.sums.first != nullptr) prefetch_sums(next.sums, s & 15);
       _tile_dpbsud(3, 5, 7);
       left += 2 * tile_bytes;
       right += 2 * tile_bytes;
       next.left += 64;
       next.right += 128;
     }
-    _tile_stored(0, sums, 64);
-    _tile_stored(1, sums + 256, 64);
-    _tile_stored(2, sums + 512, 64);
-    _tile_stored(3, sums + 768, 64);
+    _tile_stored(0, sums.first, row_bytes);
+    _tile_stored(1, sums.first + sums.right_half, row_bytes);
+    _tile_stored(2, lower, row_bytes);
+    _tile_stored(3, lower + sums.right_half, row_bytes);
+    asm volatile("" ::: "memory");
   }
 
-  void multiply(const std::byte* left, const std::byte* right, int steps, std::uint32_t* sums,
+  void multiply(const std::byte* left, const std::byte* right, int steps, const Sums& sums,
                 const Finish& previous, const Prefetch& next) const {
-    if (previous.sums == nullptr) {
-      run<false>(left, right, steps, sums, previous, next);
+    if (sums.adds) {
+      run<false, true>(left, right, steps, sums, previous, next);
+    } else if (previous.sums == nullptr) {
+      run<false, false>(left, right, steps, sums, previous, next);
     } else {
-      run<true>(left, right, steps, sums, previous, next);
+      run<true, false>(left, right, steps, sums, previous, next);
       previous.all_units(steps);
     }
   }
@@ -608,9 +623,10 @@ struct Amx {
 template <class Unit>
 void multiply(const PanelProducts& task) {
   const Unit unit;
-  alignas(64) std::uint32_t sums[2][sums_of_panels];
+  const bool by_residues = task.reductions != nullptr;
+  alignas(64) std::uint32_t buffers[2][sums_of_panels];  // of residues
   const auto steps = static_cast<int>((task.length + panel_step - 1) / panel_step);
-  const std::int64_t pair_bytes = sums_of_panels * (task.reductions == nullptr ? 4 : 1);
+  const std::int64_t pair_bytes = sums_of_panels * (by_residues ? 1 : 4);
   std::uint64_t seen = 0;  // planes that have a term before the current ones
   Finish previous;
   int current = 0;
@@ -623,22 +639,29 @@ void multiply(const PanelProducts& task) {
       const std::byte* const panel = right + j * task.panel_stride;
       const std::byte* const next_panel = j + 1 < task.right_panels ? panel + task.panel_stride : following;
       for (std::int64_t i = 0; i < task.left_panels; ++i) {
+        const auto plane_of = [&](int t, std::int64_t pair) {
+          return task.planes + task.terms[t].plane * task.plane_stride + pair * pair_bytes;
+        };
+        const std::int64_t pair = i * task.right_panels + j;
         // Every pair prefetches its share of the next right panel, and of the left panels that follow.
-        const Prefetch next{
-            task.next_left + (j * task.left_panels + i) * task.panel_stride / task.right_panels,
-            next_panel + i * task.panel_stride / task.left_panels};
+        Prefetch next{task.next_left + (j * task.left_panels + i) * task.panel_stride / task.right_panels,
+                      next_panel + i * task.panel_stride / task.left_panels};
         for (int t = first; t < last; ++t) {
           const PanelTerm& term = task.terms[t];
-          unit.multiply(task.left + term.left * task.left_stride + i * task.panel_stride, panel, steps,
-                        sums[current], previous, next);
-          previous = {.sums = sums[current],
-                      .plane = task.planes + term.plane * task.plane_stride +
-                               (i * task.right_panels + j) * pair_bytes,
-                      .reduction = task.reductions == nullptr ? nullptr : task.reductions + term.plane,
-                      .vector_sums = task.vector_sums == nullptr ? nullptr
-                                                                 : task.vector_sums + i * task.sums_stride +
-                                                                       term.left * panel_vectors,
-                      .is_first = task.is_first && (seen >> term.plane & 1) == 0};
+          const bool is_first = task.is_first && (seen >> term.plane & 1) == 0;
+          Sums sums{.first = buffers[current]};
+          if (!by_residues) {
+            sums = {.first = reinterpret_cast<std::uint32_t*>(plane_of(t, pair)), .adds = !is_first};
+            next.sums.first = reinterpret_cast<std::uint32_t*>(
+                t + 1 < last ? plane_of(t + 1, pair) : plane_of(first, pair + task.right_panels));
+          }
+          unit.multiply(task.left + term.left * task.left_stride + i * task.panel_stride, panel, steps, sums,
+                        previous, next);
+          if (!by_residues) continue;
+          previous = {.sums = buffers[current],
+                      .plane = plane_of(t, pair),
+                      .reduction = task.reductions + term.plane,
+                      .is_first = is_first};
           current ^= 1;
         }
       }
@@ -1109,7 +1132,9 @@ void recombine_digits(const PanelResults& task, int unit) {
     if (columns == 0) continue;
     __m512i sums[2] = {_mm512_setzero_si512(), _mm512_setzero_si512()};
     for (int g = 0; g < task.plane_count; ++g) {
-      const __m512i plane = _mm512_load_si512(task.planes + g * task.plane_stride + 256 * unit + 64 * e);
+      const __m512i shift = all32(static_cast<std::uint32_t>(task.row_shifts[g * panel_vectors + row + e]));
+      const __m512i plane = _mm512_sub_epi32(
+          _mm512_load_si512(task.planes + g * task.plane_stride + 256 * unit + 64 * e), shift);
       sums[0] = _mm512_add_epi64(_mm512_slli_epi64(sums[0], 8),
                                  _mm512_cvtepi32_epi64(_mm512_castsi512_si256(plane)));
       sums[1] = _mm512_add_epi64(_mm512_slli_epi64(sums[1], 8),
@@ -1207,7 +1232,7 @@ inline constexpr std::int64_t slice_tile<Amx> = 256;
 #endif
 
 // Packs 16 vectors into the tiles of a panel: of the right operand, whose bytes become unsigned by 128 more,
-// or of the left one, whose sums it returns. Here bytes of both are in the order of the inner indices.
+// or of the left one, whose sums it adds up. Here bytes of both are in the order of the inner indices.
 template <bool is_left>
 void pack_vectors(const std::int8_t* vectors, std::int64_t stride, std::int64_t length, std::byte* tile,
                   std::int32_t* vector_sums) {
@@ -1228,7 +1253,7 @@ void pack_vectors(const std::int8_t* vectors, std::int64_t stride, std::int64_t 
     }
     if (!is_left) transpose(rows, tile, false);
   }
-  for (std::int64_t v = 0; is_left && v < lanes; ++v) vector_sums[v] = _mm512_reduce_add_epi32(sums[v]);
+  for (std::int64_t v = 0; is_left && v < lanes; ++v) vector_sums[v] += _mm512_reduce_add_epi32(sums[v]);
 }
 
 // Int8Kernels::add_product. Columns of the sums belong to vectors of b, which is the left operand.
@@ -1238,8 +1263,7 @@ void add_product(const Int8Block& block, std::byte* packed, std::uint32_t* sums)
   constexpr std::int64_t panel_bytes = panel_vectors * slice_depth;
   std::byte* const right = packed + (line_bytes - reinterpret_cast<std::uintptr_t>(packed) % line_bytes);
   std::byte* const left = right + tile * slice_depth;
-  alignas(64) std::int32_t vector_sums[tile];
-  alignas(64) std::uint32_t pair[2][sums_of_panels];
+  alignas(64) std::int32_t vector_sums[tile] = {};
   const auto half_panel = [](std::byte* panels, std::int64_t vector) {
     return panels + vector / panel_vectors * panel_bytes + vector / lanes % 2 * tile_bytes;
   };
@@ -1247,8 +1271,6 @@ void add_product(const Int8Block& block, std::byte* packed, std::uint32_t* sums)
     return (vectors + panel_vectors - 1) / panel_vectors * panel_vectors;
   };
   const Unit unit;
-  Finish previous;
-  int current = 0;
   for (std::int64_t p = 0; p < block.length; p += slice_depth) {
     const std::int64_t length = block.length - p < slice_depth ? block.length - p : slice_depth;
     for (std::int64_t i = 0; i < padded(block.rows); i += lanes)
@@ -1261,17 +1283,24 @@ void add_product(const Int8Block& block, std::byte* packed, std::uint32_t* sums)
     for (std::int64_t i = 0; i < padded(block.rows); i += panel_vectors) {
       const std::byte* const right_panel = right + i * slice_depth;
       for (std::int64_t j = 0; j < padded(block.columns); j += panel_vectors) {
-        unit.multiply(left + j * slice_depth, right_panel, steps, pair[current], previous,
-                      {left, right_panel});
-        previous = {.sums = pair[current],
-                    .plane = reinterpret_cast<std::byte*>(sums + j * tile + i),
-                    .layout = {.left_half = lanes * tile, .right_half = lanes, .row = tile},
-                    .vector_sums = vector_sums + j};
-        current ^= 1;
+        const Sums target{.first = sums + j * tile + i,
+                          .left_half = lanes * tile,
+                          .right_half = lanes,
+                          .row = tile,
+                          .adds = true};
+        Sums next = target;
+        next.first += panel_vectors * tile;
+        unit.multiply(left + j * slice_depth, right_panel, steps, target, {}, {left, right_panel, next});
       }
     }
-    previous.all_units(0);
-    previous = {};
+  }
+  // The right bytes are digits plus 128: 128 times the sum of the left vector is subtracted.
+  for (std::int64_t j = 0; j < block.columns; ++j) {
+    const __m512i shift = all32(static_cast<std::uint32_t>(vector_sums[j]) << 7);
+    for (std::int64_t i = 0; i < padded(block.rows); i += lanes) {
+      std::uint32_t* const sum = sums + j * tile + i;
+      _mm512_storeu_si512(sum, _mm512_sub_epi32(_mm512_loadu_si512(sum), shift));
+    }
   }
 }
 
