@@ -10,6 +10,9 @@ namespace kintsugi::core::limits {
 // An emulation on the host must be expected to take less than this share of the native product's time: more
 // than measurements scatter.
 inline constexpr double max_time_ratio_on_host = 0.95;
+// Shorter products of uniform elements by int8x6 deviate by more than native ones, so that norms refuse them
+// (prove_digits()).
+inline constexpr std::int64_t least_length_of_digits = 640;
 
 // Numbers of multiply-adds of FP64 products by norms on a device. A candidate that is not selected costs the
 // launches of its kernels, 7 us at n = 1024 and 15 us at 4096 where candidates have kernels of their own.

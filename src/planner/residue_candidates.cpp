@@ -147,7 +147,9 @@ std::vector<Candidate> norm_emulations(const Plan& plan, const std::vector<int>&
                         : moduli_for(5 - 2 * std::ilogb(contract.coefficient), plan.problem.products());
   if (first == 0) return {};
   std::vector<Candidate> chain;
-  if (!is_device && plan.problem.type == OperandType::f32 && !plan.problem.complex) {
+  const bool may_pay =
+      plan.request.policy != Policy::automatic || plan.problem.k >= limits::least_length_of_digits;
+  if (!is_device && plan.problem.type == OperandType::f32 && !plan.problem.complex && may_pay) {
     if (auto digits = offered(plan, schemes::int8x6)) {
       digits->acceptance.norm_bits = residue_bits(2);  // not 0
       digits->acceptance.norm_top_exponent = digits->program.split_a.top_exponent + 16;
