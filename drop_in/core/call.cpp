@@ -77,22 +77,19 @@ Call as_column_major(Call call) {
   return call;
 }
 
-// ------------------------------------------------------------------ routines with vectors
-
-namespace {
-
-Layout other(Layout layout) { return layout == Layout::row_major ? Layout::column_major : Layout::row_major; }
-
-// Return scalars of the type.
-const void* one_of(kintsugi_type type) {
+const void* one(kintsugi_type type) {
   static constexpr float single_one[] = {1, 0};
   static constexpr double double_one[] = {1, 0};
   return is_single(type) ? static_cast<const void*>(single_one) : double_one;
 }
-const void* zero_of() {
-  static constexpr double zero[] = {0, 0};  // its bits are those of zeros of every type
-  return zero;
+const void* zero() {
+  static constexpr double zeros[] = {0, 0};  // its bits are those of zeros of every type
+  return zeros;
 }
+
+// ------------------------------------------------------------------ routines with vectors
+
+namespace {
 
 bool is_one(const void* scalar, kintsugi_type type) {
   const auto is = [&](const auto* parts) { return parts[0] == 1 && (!is_complex(type) || parts[1] == 0); };
@@ -101,22 +98,6 @@ bool is_one(const void* scalar, kintsugi_type type) {
 
 std::int64_t at_least_one(std::int64_t length) { return std::max<std::int64_t>(length, 1); }
 
-// Sets x and y of gemv, symv and hemv as matrices of one column. In a row-major matrix of one column the
-// increment is the leading dimension.
-void set_columns(const Call& call, std::int64_t rows_of_x, Call& product) {
-  const bool has_gaps = call.ldb != 1 || call.ldc != 1;
-  if (product.layout == Layout::column_major && has_gaps) {
-    const bool is_conjugated = is_complex(call.type) && (call.op_a == Op::c || is_hermitian(call.routine));
-    if (is_conjugated) product.is_supported = false;
-    product.layout = other(product.layout);
-    product.op_a = other(product.op_a, Op::t);
-    product.uplo = other(product.uplo);
-  }
-  if (product.layout == Layout::row_major) return;
-  product.ldb = at_least_one(rows_of_x);
-  product.ldc = at_least_one(product.m);
-}
-
 Call product_of_gemv(const Call& call) {
   Call product = call;
   product.routine = Routine::gemm;
@@ -124,7 +105,16 @@ Call product_of_gemv(const Call& call) {
   product.m = call.op_a == Op::n ? call.m : call.n;
   product.k = call.op_a == Op::n ? call.n : call.m;
   product.n = 1;
-  set_columns(call, product.k, product);
+  if (call.layout == Layout::row_major) return product;  // columns, with their increments
+  if (call.ldc == 1) {                                   // y is a column, x a column or a row
+    product.op_b = call.ldb == 1 ? Op::n : Op::t;
+    product.ldb = call.ldb == 1 ? at_least_one(product.k) : call.ldb;
+    product.ldc = at_least_one(product.m);
+    return product;
+  }
+  product.layout = Layout::row_major;
+  product.op_a = other(call.op_a, Op::t);
+  product.is_supported = call.op_a != Op::c || !is_complex(call.type);
   return product;
 }
 
@@ -134,8 +124,9 @@ Call product_of_symv(const Call& call) {
   product.side = Side::left;
   product.n = 1;
   product.k = call.m;
-  set_columns(call, call.m, product);
-  product.op_a = Op::n;
+  if (call.layout == Layout::row_major) return product;
+  product.is_supported = call.ldb == 1 && call.ldc == 1;
+  product.ldb = product.ldc = at_least_one(call.m);
   return product;
 }
 
@@ -143,7 +134,7 @@ Call product_of_ger(const Call& call) {
   Call product = call;
   product.routine = Routine::gemm;
   product.k = 1;
-  product.beta = one_of(call.type);
+  product.beta = one(call.type);
   if (call.layout == Layout::row_major) {  // x and y are columns
     product.op_a = Op::n;
     product.op_b = call.op_b == Op::c ? Op::c : Op::t;
@@ -169,8 +160,8 @@ Call product_of_dot(const Call& call) {
   product.k = call.n;
   std::swap(product.a, product.b);
   std::swap(product.lda, product.ldb);
-  product.alpha = one_of(call.type);
-  if (product.beta == nullptr) product.beta = zero_of();
+  product.alpha = one(call.type);
+  if (product.beta == nullptr) product.beta = zero();
   product.ldc = 1;
   return product;
 }

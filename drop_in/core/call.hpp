@@ -80,6 +80,9 @@ constexpr kintsugi_type real_type(kintsugi_type type) {
 }
 // Returns the accuracy of the type's own contract.
 constexpr const char* own_accuracy(kintsugi_type type) { return is_single(type) ? "fp32" : "fp64"; }
+// Return scalars in host memory, the one for a type and the zero for all types.
+const void* one(kintsugi_type type);
+const void* zero();
 // True if a scalar of that type in host memory is 0.
 bool is_zero(const void* scalar, kintsugi_type type);
 
@@ -118,9 +121,9 @@ Call as_column_major(Call call);
 
 // Returns the product that a routine with vectors is: gemm, for symv and hemv symm and hemm with one column.
 // All increments must be positive. The product has the layout of the call, or the other one if only that
-// takes the increments as leading dimensions. If is_supported is false afterwards, no layout takes them: then
-// an increment that is not 1 stands beside a conjugation, or beside a Hermitian matrix. dot writes c, or adds
-// to it if beta is set; dsdot and sdsdot have no such product.
+// takes the increments as leading dimensions. If is_supported is false afterwards, none does: then a
+// column-major call conjugates a matrix or y, or has a symmetric matrix, and an increment is not 1. dot
+// writes c, or adds to it if beta is set; dsdot and sdsdot have no such product.
 Call product_of_vectors(const Call& call);
 
 // True if a call whose scalars are in host memory leaves the vector or matrix that it writes as it is, by the

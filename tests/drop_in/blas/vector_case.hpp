@@ -57,7 +57,7 @@ class StridedVector {
   std::vector<T> buffer_;
 };
 
-// What computes the calls.
+// The library that computes the calls.
 enum class Computed {
   forwarded,  // the next BLAS: nothing is asked for that only Kintsugi promises
   emulated,   // Kintsugi, within the contract of the type
