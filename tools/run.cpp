@@ -253,8 +253,7 @@ void add_run(CLI::App& program, Action& action) {
       "answers products of cuBLAS, or with --blas libkintsugi_blas. KINTSUGI_POLICY,\n"
       "KINTSUGI_ACCURACY, KINTSUGI_EXPLAIN and KINTSUGI_REPORT control the library\n"
       "(docs/CUBLAS-DROP-IN.md, docs/BLAS-DROP-IN.md). The exit status is the program's.");
-  auto* blas =
-      command->add_flag("--blas", request->blas, "Answer calls of BLAS's level 3 in place of cuBLAS's");
+  auto* blas = command->add_flag("--blas", request->blas, "Answer calls of BLAS in place of cuBLAS's");
   auto* audit =
       command
           ->add_flag(

@@ -99,6 +99,12 @@ void answer_as_decided(const Symbol& symbol, const Call& call, const Forward& fo
   compose(call, products);
 }
 
+// True for routines with vectors that the settings leave to the next BLAS. dsdot has the type of its result.
+bool is_left_to_next(const Call& call) {
+  if (!has_vectors(call.routine)) return false;
+  return !settings().answers_vectors(call.routine == Routine::dsdot ? KINTSUGI_F64 : call.type);
+}
+
 // Answers a call whose emulation has failed before C was written.
 void answer_natively(const Symbol& symbol, const Call& call, const Forward& forward) {
   if (call.routine == Routine::gemm) return multiply_natively(symbol, call, forward);
@@ -115,6 +121,8 @@ void answer_unrecorded(const Symbol& symbol, const Call& call, const Forward& fo
 
 // Reads the clock only if calls are recorded. Two readings take 50 ns in a virtual machine, as long as the
 // rest of this library's work on a forwarded call.
+}  // namespace
+
 void answer_checked(const Symbol& symbol, const Call& call, const Forward& forward) {
   CallOutcome outcome;
   if (!records_calls()) return answer_unrecorded(symbol, call, forward, outcome);
@@ -125,6 +133,17 @@ void answer_checked(const Symbol& symbol, const Call& call, const Forward& forwa
   record(symbol, call, outcome);
   note_matrices(call);
   if (comparison) comparison->finish();
+}
+
+namespace {
+
+// As answer_vectors(), but without memory for vectors the next BLAS answers.
+void answer_vectors_or_forward(const Symbol& symbol, const Call& call, const Forward& forward) {
+  try {
+    answer_vectors(symbol, call, forward);
+  } catch (const std::exception&) {  // No memory; nothing is written yet.
+    answer_natively(symbol, call, forward);
+  }
 }
 
 // ------------------------------------------------------------------ batches
@@ -227,6 +246,7 @@ bool Batch::add(const Group& group) noexcept try {
 void answer(const Invocation& invocation, const Call& call, Forward forward) {
   const CallUnderWay under_way;
   if (was_forwarded(call) && forward()) return;
+  if (is_left_to_next(call) && forward()) return;
   const void* const compiled_site = take_announced_site();
   const Site* const site = has_sites() ? site_of(invocation.return_address, compiled_site) : nullptr;
   if (forward_native_site(site, forward)) return;
@@ -234,6 +254,7 @@ void answer(const Invocation& invocation, const Call& call, Forward forward) {
   if (has_conjugate_only_op(call) && forward()) return;
   if (const BadArgument bad = first_bad_argument(call, invocation.enumerators); bad.number != 0)
     return report_bad_argument(invocation, call.layout, bad);
+  if (has_vectors(call.routine)) return answer_vectors_or_forward(symbol, call, forward);
   if (!has_sites()) return answer_checked(symbol, call, forward);
   Call located = call;
   located.site = site;

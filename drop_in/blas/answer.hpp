@@ -75,7 +75,15 @@ class ExactComparison {
 
 // ------------------------------------------------------------------ routines of levels 1 and 2
 
-// These routines are not emulated: they are counted and forwarded (uncovered.cpp).
+// Answers a routine with vectors whose arguments are right (vectors.cpp). Throws std::bad_alloc only before
+// anything is written.
+void answer_vectors(const Symbol& symbol, const Call& call, const Forward& forward);
+
+// Answers a call whose arguments are right, and records it.
+void answer_checked(const Symbol& symbol, const Call& call, const Forward& forward);
+
+// Other routines are not emulated: they are counted and forwarded (jumps.cpp), as are those with vectors if
+// Settings::answers_vectors() is false.
 
 // Returns the number of calls of each exported name that was called. Calls are counted if there is a report.
 std::map<std::string, std::int64_t> uncovered_calls();

@@ -35,7 +35,13 @@ bool accepts(const Call& call, Op op) {
 
 // ------------------------------------------------------------------ Fortran
 
+// True if `ldb` or `ldc` of the routine is the increment of a vector, and `lda` that of x.
+bool has_vector_b(Routine routine) { return has_vectors(routine); }
+bool has_vector_c(Routine routine) { return has_vectors(routine) && routine != Routine::ger; }
+bool has_vector_a(Routine routine) { return routine == Routine::ger; }
+
 std::int64_t rows_of_a(const Call& call) {
+  if (has_vectors(call.routine)) return call.m;
   if (has_side(call.routine)) return order_of_a(call);
   return call.op_a == Op::n ? call.m : call.k;
 }
@@ -57,9 +63,9 @@ bool is_wrong(const Call& call) {
     case m: return call.m < 0;
     case n: return call.n < 0;
     case k: return call.k < 0;
-    case lda: return is_too_small(call.lda, rows_of_a(call));
-    case ldb: return is_too_small(call.ldb, rows_of_b(call));
-    case ldc: return is_too_small(call.ldc, call.m);
+    case lda: return has_vector_a(call.routine) ? call.lda == 0 : is_too_small(call.lda, rows_of_a(call));
+    case ldb: return has_vector_b(call.routine) ? call.ldb == 0 : is_too_small(call.ldb, rows_of_b(call));
+    case ldc: return has_vector_c(call.routine) ? call.ldc == 0 : is_too_small(call.ldc, call.m);
     case count: return call.count < 0;
     default: return false;
   }
@@ -85,6 +91,13 @@ int first_bad_argument_of_fortran(const Call& call) {
     case Routine::hemm: return first_wrong(lists::Symm(), call);
     case Routine::trmm:
     case Routine::trsm: return first_wrong(lists::Trmm(), call);
+    case Routine::gemv: return first_wrong(lists::Gemv(), call);
+    case Routine::symv:
+    case Routine::hemv: return first_wrong(lists::Symv(), call);
+    case Routine::ger: return first_wrong(lists::Ger(), call);
+    case Routine::dot:
+    case Routine::dsdot:
+    case Routine::sdsdot: return 0;  // every length and every increment is right
   }
   return 0;
 }
@@ -106,13 +119,13 @@ BadArgument first_bad_enumerator(const Call& call, const int* enumerators) {
   };
   const Routine routine = call.routine;
   const bool has_two_ops = has_op_b(routine);
-  const Enumerator in_order[] = {
-      {true, call.layout == Layout::invalid, "layout"},
-      {has_side(routine), call.side == Side::invalid, "Side"},
-      {has_uplo(routine), call.uplo == Uplo::invalid, "Uplo"},
-      {has_op_a(routine), is_bad_of_cblas(call, call.op_a), has_two_ops ? "TransA" : "Trans"},
-      {has_two_ops, is_bad_of_cblas(call, call.op_b), "TransB"},
-      {has_diag(routine), call.diag == Diag::invalid, "Diag"}};
+  const Enumerator in_order[] = {{true, call.layout == Layout::invalid, "layout"},
+                                 {has_side(routine), call.side == Side::invalid, "Side"},
+                                 {has_uplo(routine), call.uplo == Uplo::invalid, "Uplo"},
+                                 {has_op_a(routine), is_bad_of_cblas(call, call.op_a),
+                                  has_two_ops || routine == Routine::gemv ? "TransA" : "Trans"},
+                                 {has_two_ops, is_bad_of_cblas(call, call.op_b), "TransB"},
+                                 {has_diag(routine), call.diag == Diag::invalid, "Diag"}};
   int number = 0;
   for (const Enumerator& enumerator : in_order) {
     if (!enumerator.is_argument) continue;

@@ -97,7 +97,8 @@ bool multiply(const Symbol& symbol, const Call& call, const Forward& forward, Ca
 
 void multiply_natively(const Symbol& symbol, const Call& call, const Forward& forward) {
   if (forward()) return;
-  if (library_gemm(nullptr, call, nullptr, "native") != KINTSUGI_SUCCESS)
+  // The type's own accuracy, since a native product is not proved for a stricter one of the settings.
+  if (library_gemm(nullptr, call, own_accuracy(call.type), "native") != KINTSUGI_SUCCESS)
     std::fprintf(stderr, "kintsugi: %s: no BLAS, and no product of the library: %s\n", symbol.name(),
                  kintsugi_last_error());
 }

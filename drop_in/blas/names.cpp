@@ -1,8 +1,10 @@
-// The exported names of routines of level 3. Each makes a Call of its arguments and passes it to answer(),
-// together with a callable that calls the next BLAS with the unchanged arguments. gemm_batch and
-// gemm_batch_strided have the arguments of Intel's oneMKL, which BLIS and OpenBLAS have as well.
+// The exported names of routines of level 3, and functions for the names of routines with vectors, which
+// jumps.cpp exports. Each makes a Call of its arguments and passes it to answer(), together with a callable
+// that calls the next BLAS with the unchanged arguments. gemm_batch and gemm_batch_strided have the arguments
+// of Intel's oneMKL, which BLIS and OpenBLAS have as well.
 #include <complex>
 #include <cstddef>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 
@@ -68,11 +70,13 @@ Batch strided_batch_of(const Call& product, const int* enumerators) {
   return batch;
 }
 
-// Answers a call whose arguments are those of the list.
-template <class Convention, class List, Routine routine, kintsugi_type type, class... Arguments>
+// Answers a call whose arguments are those of the list. `op_of_y`: op_b of ger; other routines have their
+// own.
+template <class Convention, class List, Routine routine, kintsugi_type type, Op op_of_y, class... Arguments>
 [[gnu::always_inline]] inline void answer_call(const Invocation& invocation, const Forward& forward,
                                                const Arguments&... arguments) {
   Call call = call_of<Convention>(List(), routine, type, arguments...);
+  if constexpr (routine == Routine::ger) call.op_b = op_of_y;
   if constexpr (!List::has(Argument::count)) {
     answer(invocation, call, forward);
   } else {
@@ -81,13 +85,13 @@ template <class Convention, class List, Routine routine, kintsugi_type type, cla
   }
 }
 
-template <class List, Routine routine, kintsugi_type type, class... Arguments>
+template <class List, Routine routine, kintsugi_type type, Op op_of_y, class... Arguments>
 void call_fortran(const Invocation& invocation, Arguments... arguments) {
   const auto call_next_library = [&] {
     return call_next_fortran(invocation.symbol, std::make_index_sequence<List::letters>(), arguments...);
   };
   if (forward_unless_intercepted(invocation, call_next_library)) return;
-  answer_call<Fortran, List, routine, type>(invocation, Forward(call_next_library), arguments...);
+  answer_call<Fortran, List, routine, type, op_of_y>(invocation, Forward(call_next_library), arguments...);
 }
 
 // CBLAS has the layout before the arguments of Fortran.
@@ -105,15 +109,80 @@ template <int count, class First, class... Rest>
   if constexpr (count > 1) copy_enumerators<count - 1>(target + 1, rest...);
 }
 
-template <class List, Routine routine, kintsugi_type type, class... Arguments>
+template <class List, Routine routine, kintsugi_type type, Op op_of_y, class... Arguments>
 void call_cblas(const Invocation& called, Arguments... arguments) {
   const auto call_next_library = [&] { return call_next(called.symbol, arguments...); };
   if (forward_unless_intercepted(called, call_next_library)) return;
   int enumerators[1 + List::letters];
   copy_enumerators<1 + List::letters>(enumerators, arguments...);
   const Invocation invocation{called, enumerators};
-  answer_call<Cblas, typename WithLayout<List>::Type, routine, type>(invocation, Forward(call_next_library),
-                                                                     arguments...);
+  answer_call<Cblas, typename WithLayout<List>::Type, routine, type, op_of_y>(
+      invocation, Forward(call_next_library), arguments...);
+}
+
+// ------------------------------------------------------------------ dot
+
+// Calls the next BLAS or answers a call of dot. `result` gets the result, which call_next_library() writes
+// there.
+template <class Convention, Routine routine, kintsugi_type type, Op op, class CallNext, class... Arguments>
+void answer_dot(const Invocation& invocation, void* result, const CallNext& call_next_library,
+                const Arguments&... arguments) {
+  if (forward_unless_intercepted(invocation, call_next_library)) return;
+  Call call = call_of<Convention>(lists::Dot(), routine, type, arguments...);
+  call.op_a = op;
+  call.c = result;
+  answer(invocation, call, Forward(call_next_library));
+}
+
+// Calls the next BLAS's function, and stores what it returns.
+template <class Result, class... Arguments>
+bool call_next_for(Result& result, Symbol& symbol, Arguments... arguments) {
+  auto* const next = symbol.next<Result(Arguments...)>();
+  if (next != nullptr) result = next(arguments...);
+  return next != nullptr;
+}
+
+template <class Convention, class Result, Routine routine, kintsugi_type type, Op op, class... Arguments>
+Result call_dot(const Invocation& invocation, Arguments... arguments) {
+  Result result = {};
+  const auto call_next_library = [&] { return call_next_for(result, invocation.symbol, arguments...); };
+  answer_dot<Convention, routine, type, op>(invocation, &result, call_next_library, arguments...);
+  return result;
+}
+
+// `added`: the number that the routine adds, as the convention passes it.
+template <class Convention, class Added, class Int>
+float call_sdsdot(const Invocation& invocation, Int n, Added added, const void* x, Int incx, const void* y,
+                  Int incy) {
+  float result = 0;
+  const auto call_next_library = [&] {
+    return call_next_for(result, invocation.symbol, n, added, x, incx, y, incy);
+  };
+  if (forward_unless_intercepted(invocation, call_next_library)) return result;
+  Call call = call_of<Convention>(lists::Dot(), Routine::sdsdot, KINTSUGI_F32, n, x, incx, y, incy);
+  call.beta = Convention::scalar(added);
+  call.c = &result;
+  answer(invocation, call, Forward(call_next_library));
+  return result;
+}
+
+// The function writes its result to the first argument, as those of Intel's compilers and of f2c do.
+template <kintsugi_type type, Op op, class... Arguments>
+void call_dot_by_address(const Invocation& invocation, void* result, Arguments... arguments) {
+  const auto call_next_library = [&] { return call_next(invocation.symbol, result, arguments...); };
+  answer_dot<Fortran, Routine::dot, type, op>(invocation, result, call_next_library, arguments...);
+}
+
+template <kintsugi_type type, Op op, class Int>
+void call_dot_sub(const Invocation& invocation, Int n, const void* x, Int incx, const void* y, Int incy,
+                  void* result) {
+  const auto call_next_library = [&] { return call_next(invocation.symbol, n, x, incx, y, incy, result); };
+  answer_dot<Cblas, Routine::dot, type, op>(invocation, result, call_next_library, n, x, incx, y, incy);
+}
+
+// The op of the conjugated vector of gerc and dotc; Op::n for other routines.
+constexpr Op op_of_vector(std::string_view routine) {
+  return routine.starts_with("gerc") || routine.starts_with("dotc") ? Op::c : Op::n;
 }
 
 // ------------------------------------------------------------------ gemm_batch
@@ -215,21 +284,29 @@ constexpr Spelling spelling(const char (&name)[size]) {
 }  // namespace
 
 // Defines the exported function `symbol_`, whose body calls `function` with an Invocation and the arguments.
-#define DEFINE(routine, type_, symbol_, parameters, function, ...)            \
-  extern "C" __attribute__((visibility("default"))) void symbol_ parameters { \
-    static constexpr auto name = spelling(#type_ #routine);                   \
-    static constinit Symbol symbol(#symbol_, name.text);                      \
-    function(Invocation{{symbol, __builtin_return_address(0)}}, __VA_ARGS__); \
+#define DEFINE(routine, type_, symbol_, ...) \
+  DEFINE_AS(__attribute__((visibility("default"))) void symbol_, routine, type_, symbol_, __VA_ARGS__)
+#define DEFINE_fortran(...) FORTRAN(DEFINE, __VA_ARGS__)
+#define DEFINE_cblas(...) CBLAS(DEFINE, __VA_ARGS__)
+
+// Defines a function with that declaration for a name.
+#define DEFINE_AS(declaration, routine, type_, symbol_, parameters, function, ...)   \
+  extern "C" declaration parameters {                                                \
+    static constexpr auto name = spelling(#type_ #routine);                          \
+    static constinit Symbol symbol(#symbol_, name.text);                             \
+    return function(Invocation{{symbol, __builtin_return_address(0)}}, __VA_ARGS__); \
   }
-#define DEFINE_fortran(list, kind, routine, type_, I, symbol_)                                    \
-  DEFINE(routine, type_, symbol_,                                                                 \
+#define FORTRAN(define, list, kind, routine, type_, I, symbol_)                                   \
+  define(routine, type_, symbol_,                                                                 \
          (KINTSUGI_PARAMETERS_##list(const char*, const I*, const I*, const void*, const void*)), \
-         (call_fortran<lists::list, Routine::kind, blas::type_::type>), KINTSUGI_ARGUMENTS_##list)
-#define DEFINE_cblas(list, kind, routine, type_, I, symbol_)                                   \
-  DEFINE(routine, type_, symbol_,                                                              \
-         (int layout, KINTSUGI_PARAMETERS_##list(int, I, I, blas::type_::Alpha<Routine::kind>, \
-                                                 blas::type_::Beta<Routine::kind>)),           \
-         (call_cblas<lists::list, Routine::kind, blas::type_::type>), layout, KINTSUGI_ARGUMENTS_##list)
+         (call_fortran<lists::list, Routine::kind, blas::type_::type, op_of_vector(#routine)>),   \
+         KINTSUGI_ARGUMENTS_##list)
+#define CBLAS(define, list, kind, routine, type_, I, symbol_)                                         \
+  define(routine, type_, symbol_,                                                                     \
+         (int layout, KINTSUGI_PARAMETERS_##list(int, I, I, blas::type_::Alpha<Routine::kind>,        \
+                                                 blas::type_::Beta<Routine::kind>)),                  \
+         (call_cblas<lists::list, Routine::kind, blas::type_::type, op_of_vector(#routine)>), layout, \
+         KINTSUGI_ARGUMENTS_##list)
 
 #define BATCH_fortran(routine, type_, I, symbol_)                                                        \
   DEFINE(routine, type_, symbol_,                                                                        \
@@ -256,6 +333,61 @@ constexpr Spelling spelling(const char (&name)[size]) {
 #define KINTSUGI_BLAS_GEMM_BATCH(routine, convention, ...) BATCH_##convention(routine, __VA_ARGS__)
 #define KINTSUGI_BLAS_GEMM_BATCH_STRIDED(routine, convention, ...) \
   DEFINE_##convention(Strided, gemm, routine, __VA_ARGS__)
+
+// Routines with vectors. On x86-64 jumps.cpp exports their names, which jump to these functions where they
+// are to be answered.
+#ifdef __x86_64__
+#define VECTORS(result, symbol_) __attribute__((visibility("hidden"), used)) result kintsugi_answer_##symbol_
+#else
+#define VECTORS(result, symbol_) __attribute__((visibility("default"))) result symbol_
+#endif
+#define DEFINE_VECTORS(routine, type_, symbol_, ...) \
+  DEFINE_AS(VECTORS(void, symbol_), routine, type_, symbol_, __VA_ARGS__)
+#define VECTORS_fortran(...) FORTRAN(DEFINE_VECTORS, __VA_ARGS__)
+#define VECTORS_cblas(...) CBLAS(DEFINE_VECTORS, __VA_ARGS__)
+#define KINTSUGI_BLAS_GEMV(routine, convention, ...) VECTORS_##convention(Gemv, gemv, routine, __VA_ARGS__)
+#define KINTSUGI_BLAS_SYMV(routine, convention, ...) VECTORS_##convention(Symv, routine, routine, __VA_ARGS__)
+#define KINTSUGI_BLAS_GER(routine, convention, ...) VECTORS_##convention(Ger, ger, routine, __VA_ARGS__)
+
+#define NUMBER_fortran(I) const I*
+#define NUMBER_cblas(I) I
+#define CONVENTION_fortran Fortran
+#define CONVENTION_cblas Cblas
+#define DOT_PARAMETERS(N) KINTSUGI_PARAMETERS_Dot(, N, , , )
+#define REAL_DOT(kind, argument_type, convention, routine, type_, I, symbol_)                               \
+  DEFINE_AS(VECTORS(blas::type_::Element, symbol_), routine, type_, symbol_,                                \
+            (DOT_PARAMETERS(NUMBER_##convention(I))),                                                       \
+            (call_dot<CONVENTION_##convention, blas::type_::Element, Routine::kind, argument_type, Op::n>), \
+            KINTSUGI_ARGUMENTS_Dot)
+#define KINTSUGI_BLAS_DOT(routine, convention, type_, ...) \
+  REAL_DOT(dot, blas::type_::type, convention, routine, type_, __VA_ARGS__)
+#define KINTSUGI_BLAS_DSDOT(routine, convention, ...) \
+  REAL_DOT(dsdot, KINTSUGI_F32, convention, routine, __VA_ARGS__)
+
+#define ADDED_fortran const void*
+#define ADDED_cblas float
+#define KINTSUGI_BLAS_SDSDOT(routine, convention, type_, I, symbol_)                                         \
+  DEFINE_AS(VECTORS(float, symbol_), routine, type_, symbol_,                                                \
+            (NUMBER_##convention(I) n, ADDED_##convention added, const void* x, NUMBER_##convention(I) incx, \
+             const void* y, NUMBER_##convention(I) incy),                                                    \
+            call_sdsdot<CONVENTION_##convention>, n, added, x, incx, y, incy)
+#define KINTSUGI_BLAS_DOT_SUB(routine, convention, type_, I, symbol_)                           \
+  DEFINE_AS(VECTORS(void, symbol_), routine, type_, symbol_, (DOT_PARAMETERS(I), void* result), \
+            (call_dot_sub<blas::type_::type, op_of_vector(#routine)>), KINTSUGI_ARGUMENTS_Dot, result)
+
+// The two ways to return a complex number; jumps.cpp takes the one that the next BLAS has. Other processors
+// than x86-64 have no such choice.
+#ifdef __x86_64__
+#define KINTSUGI_BLAS_COMPLEX_DOT(routine, convention, type_, I, symbol_)                                 \
+  DEFINE_AS(                                                                                              \
+      VECTORS(blas::type_::Element, symbol_), routine, type_, symbol_, (DOT_PARAMETERS(const I*)),        \
+      (call_dot<Fortran, blas::type_::Element, Routine::dot, blas::type_::type, op_of_vector(#routine)>), \
+      KINTSUGI_ARGUMENTS_Dot)                                                                             \
+  DEFINE_AS(VECTORS(void, by_address_##symbol_), routine, type_, symbol_,                                 \
+            (void* result, DOT_PARAMETERS(const I*)),                                                     \
+            (call_dot_by_address<blas::type_::type, op_of_vector(#routine)>), result,                     \
+            KINTSUGI_ARGUMENTS_Dot)
+#endif
 #include "blas/symbols.def"
 
 // ------------------------------------------------------------------ ScaLAPACK

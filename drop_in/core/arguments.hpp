@@ -43,6 +43,17 @@ struct ArgumentList {
 #define KINTSUGI_ARGUMENTS_Trmm side, uplo, op_a, diag, m, n, alpha, a, lda, c, ldc
 #define KINTSUGI_PARAMETERS_Trmm(E, N, L, A, B)                                                              \
   E side, E uplo, E op_a, E diag, N m, N n, A alpha, const void *a, N lda, void *c, N ldc
+#define KINTSUGI_ARGUMENTS_Gemv op_a, m, n, alpha, a, lda, b, ldb, beta, c, ldc
+#define KINTSUGI_PARAMETERS_Gemv(E, N, L, A, B)                                                              \
+  E op_a, N m, N n, A alpha, const void *a, N lda, const void *b, N ldb, B beta, void *c, N ldc
+#define KINTSUGI_ARGUMENTS_Symv uplo, n, alpha, a, lda, b, ldb, beta, c, ldc
+#define KINTSUGI_PARAMETERS_Symv(E, N, L, A, B)                                                              \
+  E uplo, N n, A alpha, const void *a, N lda, const void *b, N ldb, B beta, void *c, N ldc
+#define KINTSUGI_ARGUMENTS_Ger m, n, alpha, a, lda, b, ldb, c, ldc
+#define KINTSUGI_PARAMETERS_Ger(E, N, L, A, B)                                                               \
+  N m, N n, A alpha, const void *a, N lda, const void *b, N ldb, void *c, N ldc
+#define KINTSUGI_ARGUMENTS_Dot n, a, lda, b, ldb
+#define KINTSUGI_PARAMETERS_Dot(E, N, L, A, B) N n, const void *a, N lda, const void *b, N ldb
 #define KINTSUGI_ARGUMENTS_Strided                                                                           \
   op_a, op_b, m, n, k, alpha, a, lda, stride_a, b, ldb, stride_b, beta, c, ldc, stride_c, count
 #define KINTSUGI_PARAMETERS_Strided(E, N, L, A, B)                                                           \
@@ -58,6 +69,10 @@ using Syrk = ArgumentList<KINTSUGI_ARGUMENTS_Syrk>;
 using Syr2k = ArgumentList<KINTSUGI_ARGUMENTS_Syr2k>;
 using Symm = ArgumentList<KINTSUGI_ARGUMENTS_Symm>;
 using Trmm = ArgumentList<KINTSUGI_ARGUMENTS_Trmm>;
+using Gemv = ArgumentList<KINTSUGI_ARGUMENTS_Gemv>;
+using Symv = ArgumentList<KINTSUGI_ARGUMENTS_Symv>;
+using Ger = ArgumentList<KINTSUGI_ARGUMENTS_Ger>;
+using Dot = ArgumentList<KINTSUGI_ARGUMENTS_Dot>;
 using Strided = ArgumentList<KINTSUGI_ARGUMENTS_Strided>;
 }  // namespace lists
 

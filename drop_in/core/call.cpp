@@ -59,7 +59,10 @@ Call as_column_major(Call call) {
   if (call.layout != Layout::row_major) return call;
   call.layout = Layout::column_major;
   call.uplo = other(call.uplo);
-  if (has_op_b(call.routine)) {
+  if (call.routine == Routine::gemv) {
+    call.op_a = other(call.op_a, Op::t);
+    std::swap(call.m, call.n);
+  } else if (has_op_b(call.routine) || call.routine == Routine::ger) {
     std::swap(call.op_a, call.op_b);
     std::swap(call.a, call.b);
     std::swap(call.lda, call.ldb);
@@ -68,10 +71,116 @@ Call as_column_major(Call call) {
   } else if (has_side(call.routine)) {
     call.side = other(call.side);
     std::swap(call.m, call.n);
-  } else {
+  } else if (!has_vectors(call.routine)) {
     call.op_a = other(call.op_a, is_hermitian(call.routine) ? Op::c : Op::t);
   }
   return call;
+}
+
+const void* one(kintsugi_type type) {
+  static constexpr float single_one[] = {1, 0};
+  static constexpr double double_one[] = {1, 0};
+  return is_single(type) ? static_cast<const void*>(single_one) : double_one;
+}
+const void* zero() {
+  static constexpr double zeros[] = {0, 0};  // its bits are those of zeros of every type
+  return zeros;
+}
+
+// ------------------------------------------------------------------ routines with vectors
+
+namespace {
+
+bool is_one(const void* scalar, kintsugi_type type) {
+  const auto is = [&](const auto* parts) { return parts[0] == 1 && (!is_complex(type) || parts[1] == 0); };
+  return is_single(type) ? is(static_cast<const float*>(scalar)) : is(static_cast<const double*>(scalar));
+}
+
+std::int64_t at_least_one(std::int64_t length) { return std::max<std::int64_t>(length, 1); }
+
+Call product_of_gemv(const Call& call) {
+  Call product = call;
+  product.routine = Routine::gemm;
+  product.op_b = Op::n;
+  product.m = call.op_a == Op::n ? call.m : call.n;
+  product.k = call.op_a == Op::n ? call.n : call.m;
+  product.n = 1;
+  if (call.layout == Layout::row_major) return product;  // columns, with their increments
+  if (call.ldc == 1) {                                   // y is a column, x a column or a row
+    product.op_b = call.ldb == 1 ? Op::n : Op::t;
+    product.ldb = call.ldb == 1 ? at_least_one(product.k) : call.ldb;
+    product.ldc = at_least_one(product.m);
+    return product;
+  }
+  product.layout = Layout::row_major;
+  product.op_a = other(call.op_a, Op::t);
+  product.is_supported = call.op_a != Op::c || !is_complex(call.type);
+  return product;
+}
+
+Call product_of_symv(const Call& call) {
+  Call product = call;
+  product.routine = call.routine == Routine::symv ? Routine::symm : Routine::hemm;
+  product.side = Side::left;
+  product.n = 1;
+  product.k = call.m;
+  if (call.layout == Layout::row_major) return product;
+  product.is_supported = call.ldb == 1 && call.ldc == 1;
+  product.ldb = product.ldc = at_least_one(call.m);
+  return product;
+}
+
+Call product_of_ger(const Call& call) {
+  Call product = call;
+  product.routine = Routine::gemm;
+  product.k = 1;
+  product.beta = one(call.type);
+  if (call.layout == Layout::row_major) {  // x and y are columns
+    product.op_a = Op::n;
+    product.op_b = call.op_b == Op::c ? Op::c : Op::t;
+    return product;
+  }
+  product.op_a = Op::t;  // x and y are rows
+  product.op_b = Op::n;
+  if (call.op_b != Op::c || !is_complex(call.type)) return product;
+  product.is_supported = call.ldb == 1;
+  product.op_b = Op::c;  // y is a column
+  product.ldb = at_least_one(call.n);
+  return product;
+}
+
+// x y^T, of which the conjugation of dotc takes the second factor: y is the row, x the column.
+Call product_of_dot(const Call& call) {
+  Call product = call;
+  product.routine = Routine::gemm;
+  product.layout = Layout::column_major;
+  product.op_a = Op::n;
+  product.op_b = call.op_a == Op::c ? Op::c : Op::t;
+  product.m = product.n = 1;
+  product.k = call.n;
+  std::swap(product.a, product.b);
+  std::swap(product.lda, product.ldb);
+  product.alpha = one(call.type);
+  if (product.beta == nullptr) product.beta = zero();
+  product.ldc = 1;
+  return product;
+}
+
+}  // namespace
+
+Call product_of_vectors(const Call& call) {
+  switch (call.routine) {
+    case Routine::gemv: return product_of_gemv(call);
+    case Routine::ger: return product_of_ger(call);
+    case Routine::dot: return product_of_dot(call);
+    default: return product_of_symv(call);
+  }
+}
+
+bool leaves_result(const Call& call) {
+  if (call.routine >= Routine::dot) return false;
+  if (call.m == 0 || call.n == 0) return true;
+  return is_zero(call.alpha, call.type) && (call.routine == Routine::ger || is_one(call.beta, call.type));
 }
 
 kintsugi_problem problem_of(const Call& call) {

@@ -8,8 +8,13 @@
 
 namespace kintsugi::drop_in {
 
-// gemmtr is counted as gemmt, and gemm3m as gemm.
-enum class Routine : std::uint8_t { gemm, gemmt, syrk, herk, syr2k, her2k, symm, hemm, trmm, trsm };
+// gemmtr is counted as gemmt, gemm3m as gemm, geru and gerc as ger, dotu and dotc as dot. Routines with
+// vectors, gemv and those behind it, are answered as the product that product_of_vectors() returns.
+// clang-format off
+enum class Routine : std::uint8_t {
+  gemm, gemmt, syrk, herk, syr2k, her2k, symm, hemm, trmm, trsm, gemv, symv, hemv, ger, dot, dsdot, sdsdot
+};
+// clang-format on
 
 // The enumerators of the following types have the order of CBLAS's numbers, but for Layout. `conjugate_only`
 // is conjugation without transposition ('R', CblasConjNoTrans, CUBLAS_OP_CONJG), an extension of OpenBLAS.
@@ -31,7 +36,11 @@ struct Site;
 // Arguments of a call. Members that the routine lacks keep their defaults. For routines that write a triangle
 // of C, m = n; for routines with a side, k is the order of A. `c` is the matrix that the routine writes: for
 // trmm and trsm the caller's B. alpha and beta have the type of the matrices, except that alpha of herk and
-// beta of herk and her2k are real. The matrices of a BLAS batch are calls of their own.
+// beta of herk and her2k are real. The matrices of a BLAS batch are calls of their own. Vectors stand in the
+// place of matrices, with the increment as leading dimension: x and y of gemv, symv and hemv are b and c,
+// those of ger and dot a and b. The matrix of ger is c; op_b of ger and op_a of dot say if y or x is
+// conjugated. n is the length of the vectors of dot. The vectors of dsdot and sdsdot are FP32; beta of sdsdot
+// is the number that it adds.
 struct Call {
   Routine routine = Routine::gemm;
   Layout layout = Layout::column_major;
@@ -69,18 +78,35 @@ Call product(kintsugi_type type, Op op_a, Op op_b, std::int64_t m, std::int64_t 
 constexpr kintsugi_type real_type(kintsugi_type type) {
   return is_single(type) ? KINTSUGI_F32 : KINTSUGI_F64;
 }
+// Returns the accuracy of the type's own contract.
+constexpr const char* own_accuracy(kintsugi_type type) { return is_single(type) ? "fp32" : "fp64"; }
+// Return scalars in host memory, the one for a type and the zero for all types.
+const void* one(kintsugi_type type);
+const void* zero();
 // True if a scalar of that type in host memory is 0.
 bool is_zero(const void* scalar, kintsugi_type type);
 
-constexpr bool has_side(Routine routine) { return routine >= Routine::symm; }
-constexpr bool has_diag(Routine routine) { return routine >= Routine::trmm; }
-constexpr bool has_uplo(Routine routine) { return routine != Routine::gemm; }
-constexpr bool has_op_a(Routine routine) { return routine != Routine::symm && routine != Routine::hemm; }
+constexpr bool has_vectors(Routine routine) { return routine >= Routine::gemv; }
+// True for symv and hemv.
+constexpr bool has_symmetric_matrix_and_vectors(Routine routine) {
+  return routine == Routine::symv || routine == Routine::hemv;
+}
+constexpr bool has_side(Routine routine) { return routine >= Routine::symm && routine <= Routine::trsm; }
+constexpr bool has_diag(Routine routine) { return routine == Routine::trmm || routine == Routine::trsm; }
+constexpr bool has_uplo(Routine routine) {
+  return (routine >= Routine::gemmt && routine <= Routine::trsm) || has_symmetric_matrix_and_vectors(routine);
+}
+constexpr bool has_op_a(Routine routine) {
+  return routine <= Routine::her2k || has_diag(routine) || routine == Routine::gemv;
+}
 constexpr bool has_op_b(Routine routine) { return routine <= Routine::gemmt; }
 // True for routines that write one triangle of C.
-constexpr bool writes_triangle(Routine routine) { return has_uplo(routine) && !has_side(routine); }
+constexpr bool writes_triangle(Routine routine) {
+  return routine >= Routine::gemmt && routine <= Routine::her2k;
+}
 constexpr bool is_hermitian(Routine routine) {
-  return routine == Routine::herk || routine == Routine::her2k || routine == Routine::hemm;
+  return routine == Routine::herk || routine == Routine::her2k || routine == Routine::hemm ||
+         routine == Routine::hemv;
 }
 
 // Order of the symmetric or triangular matrix A of a routine that has a side.
@@ -88,8 +114,21 @@ constexpr std::int64_t order_of_a(const Call& call) { return call.side == Side::
 
 // Returns the column-major call that computes the same result in the same memory, by transposing the
 // equation. A wrong op of a row-major rank-k update may become a right one, so such ops must be checked
-// before. The alpha of a row-major her2k is not conjugated here: see compose_typed().
+// before. The alpha of a row-major her2k is not conjugated here: see compose_typed(). Neither is y of a
+// row-major gerc, nor the matrices of gemv and hemv: for routines with vectors the call serves the check of
+// arguments alone.
 Call as_column_major(Call call);
+
+// Returns the product that a routine with vectors is: gemm, for symv and hemv symm and hemm with one column.
+// All increments must be positive. The product has the layout of the call, or the other one if only that
+// takes the increments as leading dimensions. If is_supported is false afterwards, none does: then a
+// column-major call conjugates a matrix or y, or has a symmetric matrix, and an increment is not 1. dot
+// writes c, or adds to it if beta is set; dsdot and sdsdot have no such product.
+Call product_of_vectors(const Call& call);
+
+// True if a call whose scalars are in host memory leaves the vector or matrix that it writes as it is, by the
+// quick returns of the reference BLAS. False for dot, dsdot and sdsdot.
+bool leaves_result(const Call& call);
 
 // Returns the problem of a product whose arguments are right, with scalars and matrices in host memory.
 kintsugi_problem problem_of(const Call& call);

@@ -13,9 +13,6 @@ namespace {
 
 // ------------------------------------------------------------------ accuracy
 
-// Returns the accuracy of the type's own contract.
-const char* own_accuracy(kintsugi_type type) { return is_single(type) ? "fp32" : "fp64"; }
-
 // Returns the coefficient of |A||B| of the type's own contract.
 double own_coefficient(kintsugi_type type, std::int64_t k) {
   const double unit_roundoff = is_single(type) ? 0x1p-24 : 0x1p-53;

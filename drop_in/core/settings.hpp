@@ -1,6 +1,8 @@
 // Settings of the drop-ins, from the environment and the settings file, and their differences.
 #pragma once
 
+#include <kintsugi/kintsugi.h>
+
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -41,6 +43,10 @@ struct Settings {
     return policy == Policy::emulate || policy == Policy::force || !accuracy.empty() || !scheme.empty() ||
            engine != "auto";
   }
+  // True if routines with vectors of the type are answered, like level 3: the user asks for more than the
+  // accuracies of the types. A tolerance that no FP32 number can keep is meant for FP64 alone, and rules of
+  // call sites are for level 3 alone.
+  bool answers_vectors(kintsugi_type type) const;
 };
 
 // Returns the value of an environment variable; "" if it is not set.

@@ -55,6 +55,7 @@ class Origin {
 class HandleOrigin : public Origin {
  public:
   explicit HandleOrigin(Handle handle) : handle_(handle) {}
+  Handle handle() const { return handle_; }
 
   const char* read(CallState& state) const override;
   const char* reason_in_arithmetic(kintsugi_type type) const override;
@@ -83,6 +84,9 @@ using ForwardPart = Reference<int(const Call&)>;
 // cuBLAS, or forwards the whole call.
 int answer_level3(const Invocation& invocation, Handle handle, const Call& call, const Forward& forward,
                   const ForwardPart& forward_part);
+
+// Answers a routine with vectors: as an emulated product, or forwards the call.
+int answer_vectors(const Invocation& invocation, Handle handle, const Call& call, const Forward& forward);
 
 // Reads everything that a plan depends on; returns the reason for which cuBLAS must answer, or nullptr.
 const char* read_state(const Origin& origin, CallState& state);

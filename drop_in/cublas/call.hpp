@@ -34,11 +34,12 @@ enum class Field : std::uint8_t {
   scale_type,    // value: cudaDataType_t
   algorithm,
   pointer_mode,
-  order,    // values: cublasLtOrder_t of A, B and D
-  batch,    // values: batch counts of A, B and D
-  sizes,    // the layouts' rows and columns do not fit each other
-  c,        // C is read and is not D
-  epilogue  // value: cublasLtEpilogue_t
+  order,       // values: cublasLtOrder_t of A, B and D
+  batch,       // values: batch counts of A, B and D
+  sizes,       // the layouts' rows and columns do not fit each other
+  increments,  // increments of vectors, without a product that takes them as leading dimensions
+  c,           // C is read and is not D
+  epilogue     // value: cublasLtEpilogue_t
 };
 
 struct Unsupported {

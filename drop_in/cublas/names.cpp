@@ -1,6 +1,7 @@
-// The exported names of products and of level-3 routines. Each makes a call of its arguments and passes it to
-// answer(), together with a callable that calls the real cuBLAS with the unchanged arguments. Scalars and
-// matrices are declared as void pointers, since the calling convention passes all pointers alike.
+// The exported names of products, of level-3 routines and of routines with vectors. Each makes a call of its
+// arguments and passes it to answer(), together with a callable that calls the real cuBLAS with the unchanged
+// arguments. Scalars and matrices are declared as void pointers, since the calling convention passes all
+// pointers alike.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "answer.hpp"
+#include "core/settings.hpp"
 
 // Further families, as in core/arguments.hpp. Batches by pointers have arrays of pointers to the matrices.
 // Some have the numbers of the matrices' types among the arguments; those with `compute` also that of the
@@ -39,6 +41,17 @@
 #define KINTSUGI_PARAMETERS_BatchedEx(E, N, L, A, B)                                                         \
   E op_a, E op_b, N m, N n, N k, A alpha, const void *const *a, E type_a, N lda, const void *const *b,       \
       E type_b, N ldb, B beta, void *const *c, E type_c, N ldc, N count, E compute, E algorithm
+#define KINTSUGI_ARGUMENTS_GemvBatched KINTSUGI_ARGUMENTS_Gemv, count
+#define KINTSUGI_PARAMETERS_GemvBatched(E, N, L, A, B)                                                       \
+  E op_a, N m, N n, A alpha, const void *const *a, N lda, const void *const *b, N ldb, B beta,               \
+      void *const *c, N ldc, N count
+#define KINTSUGI_ARGUMENTS_GemvStrided                                                                       \
+  op_a, m, n, alpha, a, lda, stride_a, b, ldb, stride_b, beta, c, ldc, stride_c, count
+#define KINTSUGI_PARAMETERS_GemvStrided(E, N, L, A, B)                                                       \
+  E op_a, N m, N n, A alpha, const void *a, N lda, L stride_a, const void *b, N ldb, L stride_b, B beta,     \
+      void *c, N ldc, L stride_c, N count
+#define KINTSUGI_ARGUMENTS_DotResult KINTSUGI_ARGUMENTS_Dot, c
+#define KINTSUGI_PARAMETERS_DotResult(E, N, L, A, B) KINTSUGI_PARAMETERS_Dot(E, N, L, A, B), void *c
 // clang-format on
 
 namespace kintsugi::cublas {
@@ -54,6 +67,9 @@ using TypedGemm = ArgumentList<KINTSUGI_ARGUMENTS_TypedGemm>;
 using GemmEx = ArgumentList<KINTSUGI_ARGUMENTS_GemmEx>;
 using StridedEx = ArgumentList<KINTSUGI_ARGUMENTS_StridedEx>;
 using BatchedEx = ArgumentList<KINTSUGI_ARGUMENTS_BatchedEx>;
+using GemvBatched = ArgumentList<KINTSUGI_ARGUMENTS_GemvBatched>;
+using GemvStrided = ArgumentList<KINTSUGI_ARGUMENTS_GemvStrided>;
+using DotResult = ArgumentList<KINTSUGI_ARGUMENTS_DotResult>;
 }  // namespace lists
 
 // Numbers among a call's arguments that are none of the product's.
@@ -226,6 +242,25 @@ int call_level3(ArgumentList<list...> names, const Invocation& invocation, Routi
   return answer_level3(invocation, handle, call, Forward(forward), ForwardPart(forward_part));
 }
 
+// ------------------------------------------------------------------ routines with vectors
+
+// `op_of_vector`: op_b of ger, op_a of dot.
+template <class List, class... Arguments>
+int call_vectors(const Invocation& invocation, Routine routine, kintsugi_type type, Op op_of_vector,
+                 Handle handle, Arguments... arguments) {
+  const auto forward = [&] { return call_real(invocation.symbol, handle, arguments...); };
+  if (!intercepts(invocation.return_address) || !settings().answers_vectors(type)) return forward();
+  Call call = call_of<Cublas>(List(), routine, type, arguments...);
+  if (routine == Routine::ger) call.op_b = op_of_vector;
+  if (routine == Routine::dot) call.op_a = op_of_vector;
+  if (List::has(Argument::stride_a)) {
+    make_strided(call, call.stride_a, call.stride_b, call.stride_c, call.count);
+  } else if (List::has(Argument::count)) {
+    make_batch_by_pointers(call, call.count);
+  }
+  return answer_vectors(invocation, handle, call, Forward(forward));
+}
+
 int destroy(const Invocation& invocation, Handle handle) {
   const int status = call_real(invocation.symbol, handle);
   give_back_workspaces();
@@ -263,6 +298,17 @@ int destroy(const Invocation& invocation, Handle handle) {
 #define KINTSUGI_CUBLAS_UPDATE(type_, I, routine, symbol_) LEVEL3(Syrk, routine, type_, I, symbol_)
 #define KINTSUGI_CUBLAS_SYMMETRIC(type_, I, routine, symbol_) LEVEL3(Symm, routine, type_, I, symbol_)
 #define KINTSUGI_CUBLAS_SOLVE(type_, I, symbol_) LEVEL3(Trmm, trsm, type_, I, symbol_)
+
+#define VECTORS(list, routine, op, type_, I, symbol_)                                   \
+  DEFINE(symbol_, PARAMETERS(list, I),                                                  \
+         call_vectors<lists::list>(invocation, Routine::routine, type_, Op::op, handle, \
+                                   KINTSUGI_ARGUMENTS_##list))
+#define KINTSUGI_CUBLAS_GEMV(...) VECTORS(Gemv, gemv, n, __VA_ARGS__)
+#define KINTSUGI_CUBLAS_GEMV_BATCHED(...) VECTORS(GemvBatched, gemv, n, __VA_ARGS__)
+#define KINTSUGI_CUBLAS_GEMV_STRIDED(...) VECTORS(GemvStrided, gemv, n, __VA_ARGS__)
+#define KINTSUGI_CUBLAS_SYMV(type_, I, routine, symbol_) VECTORS(Symv, routine, n, type_, I, symbol_)
+#define KINTSUGI_CUBLAS_GER(type_, I, op, symbol_) VECTORS(Ger, ger, op, type_, I, symbol_)
+#define KINTSUGI_CUBLAS_DOT(type_, I, op, symbol_) VECTORS(DotResult, dot, op, type_, I, symbol_)
 
 #define KINTSUGI_CUBLAS_GROUPED(type_, I, symbol_)                                                   \
   DEFINE(symbol_,                                                                                    \

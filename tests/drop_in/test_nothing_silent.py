@@ -84,8 +84,10 @@ class TestSettings:
         assert preloaded.ok(*python(THREE_CALLS)).stderr == ""
 
 
-# numpy sends these to gemv and dot. They give 0 for a row whose sum is 1.
-UNCOVERED = "import numpy\na = numpy.array([[1, 1e20, -1e20], [2, 3, 4]])\na @ numpy.ones(3)\nnumpy.dot(a[0], numpy.ones(3))\na @ numpy.ones((3, 1))\n"
+# numpy sends these to gemv and dot.
+VECTORS = "import numpy\na = numpy.array([[1, 1e20, -1e20], [2, 3, 4]])\na @ numpy.ones(3)\nnumpy.dot(a[0], numpy.ones(3))\na @ numpy.ones((3, 1))\n"
+# No accuracy covers these routines.
+UNCOVERED = "import numpy, scipy.linalg.blas as blas\nblas.dnrm2(numpy.ones(3))\nblas.dtrsv(numpy.eye(3), numpy.ones(3))\n"
 
 FORTRAN = """
 program caller
@@ -116,39 +118,78 @@ program caller
   print *, x, y
 end program
 """
-FORTRAN_CALLS = {"ddot_": 2, "dsdot_": 2, "sdot_": 2, "sdsdot_": 2, "zdotc_": 2, "zdotu_": 2, "cdotc_": 2, "dnrm2_": 2, "dznrm2_": 2, "dzasum_": 2,
-                 "scnrm2_": 2, "dger_": 1, "dgemv_": 1, "dsymv_": 1, "dgbmv_": 1, "dtrmv_": 1, "dtrsv_": 1, "daxpy_": 1}
+FORTRAN_ANSWERED = {"ddot_": 2, "dsdot_": 2, "sdot_": 2, "sdsdot_": 2, "zdotc_": 2, "zdotu_": 2, "cdotc_": 2, "dger_": 1, "dgemv_": 1, "dsymv_": 1}
+FORTRAN_UNCOVERED = {"dnrm2_": 2, "dznrm2_": 2, "dzasum_": 2, "scnrm2_": 2, "dgbmv_": 1, "dtrmv_": 1, "dtrsv_": 1, "daxpy_": 1}
+
+# Sums whose large terms cancel: exact ones are small integers.
+EXACT_FORTRAN = """
+program caller
+  implicit none
+  double precision :: x(3) = [1d0, 1d20, -1d20], y(3) = 1
+  real :: u(3) = [1.0, 1e10, -1e10], v(3) = 1
+  complex(kind(1d0)) :: z(3), w(3)
+  complex :: p(3), q(3)
+  double precision, external :: ddot, dsdot
+  real, external :: sdot, sdsdot
+  complex(kind(1d0)), external :: zdotc, zdotu
+  complex, external :: cdotc, cdotu
+  z = cmplx(x, x, kind(1d0)); w = y; p = cmplx(u, u); q = v
+  if (ddot(3, x, 1, y, -1) /= 1 .or. dsdot(3, u, 1, v, 1) /= 1 .or. sdot(3, u, 1, v, 0) /= 1) stop 1
+  if (sdsdot(3, 2.0, u, 1, v, 1) /= 3 .or. sdsdot(0, 2.0, u, 1, v, 1) /= 2 .or. ddot(-1, x, 1, y, 1) /= 0) stop 2
+  if (zdotc(3, z, 1, w, 1) /= (1d0, -1d0) .or. zdotu(3, z, 1, w, 1) /= (1d0, 1d0)) stop 3
+  if (cdotc(3, p, 1, q, 1) /= (1.0, -1.0) .or. cdotu(3, p, 1, q, 1) /= (1.0, 1.0)) stop 4
+end program
+"""
 
 # A BLAS whose complex functions return their result by an address, as those of Intel's compilers do.
 BY_ADDRESS = """
-#include <stdio.h>
 #ifdef LIBRARY
-void zdotc_(double* result, const int* n, const double* x) { result[0] = *n * x[0], result[1] = -x[1]; }
+void zdotc_(double* result, const int* n, const double* x, const int* incx, const double* y, const int* incy) {
+  result[0] = result[1] = 0;
+  for (int i = 0; i < *n; ++i) {
+    const double *a = x + 2 * i * *incx, *b = y + 2 * i * *incy;
+    result[0] += a[0] * b[0] + a[1] * b[1], result[1] += a[0] * b[1] - a[1] * b[0];
+  }
+}
 #else
-void zdotc_(double* result, const int* n, const double* x);
+void zdotc_(double* result, const int* n, const double* x, const int* incx, const double* y, const int* incy);
 int main(void) {
-  double result[2] = {0, 0}, x[2] = {1.5, 2.5};
-  int n = 2;
-  for (int i = 0; i < 2; ++i) zdotc_(result, &n, x);
-  return result[0] == 3 && result[1] == -2.5 ? 0 : 1;
+  double result[2] = {7, 7}, x[4] = {1.5, 2.5, -1, 0.5}, y[4] = {1, 0, 2, 0};
+  int n = 2, one = 1;
+  for (int i = 0; i < 2; ++i) zdotc_(result, &n, x, &one, y, &one);
+  return result[0] == -0.5 && result[1] == -3.5 ? 0 : 1;
 }
 #endif
 """
 
 
+@pytest.fixture
+def fortran(preloaded):
+    """Compiles a Fortran program that is linked to the system's BLAS."""
+    if not shutil.which("gfortran"):
+        pytest.skip("no gfortran")
+
+    def compile(source):
+        (preloaded.folder / "caller.f90").write_text(source)
+        preloaded.ok("gfortran", "caller.f90", "-o", "caller", "-l:libblas.so.3", preload=False)
+    return compile
+
+
 class TestUncoveredCalls:
     @needs_shared_blas
-    @pytest.mark.parametrize("accuracy, lines", [("exact", 1), ("reproducible", 1), ("fp32", 0), ("fp64", 0)])
+    @pytest.mark.parametrize("accuracy, lines", [("exact", 1), ("reproducible", 1), ("fp32", 0), ("fp64", 0), ("1e-14", 0)])
     def test_one_line_under_exact_and_reproducible(self, preloaded, accuracy, lines):
+        pytest.importorskip("scipy")
         result = preloaded.ok(*python(UNCOVERED), accuracy=accuracy)
-        assert result.stderr.count(f"accuracy {accuracy} is kept by level 3 alone") == len(result.stderr.splitlines()) == lines
+        assert result.stderr.count(f"dnrm2_: accuracy {accuracy} is kept by level 3, gemv, ") == len(result.stderr.splitlines()) == lines
         assert preloaded.ok(*python(UNCOVERED), accuracy=accuracy, policy="native").stderr == ""
+        assert preloaded.ok(*python(VECTORS), accuracy=accuracy, strict="1").stderr == ""
 
     @needs_shared_blas
     def test_the_report_ends_with_a_line_of_them(self, preloaded):
-        calls = preloaded.report(*python(UNCOVERED + THREE_CALLS))["uncovered_calls"]
+        calls = preloaded.report(*python(VECTORS + THREE_CALLS))["uncovered_calls"]
         assert calls["cblas_ddot"] + calls["cblas_dgemv"] == 3
-        last = preloaded.ok(*python(UNCOVERED + THREE_CALLS), report="-").stderr.splitlines()[-1]
+        last = preloaded.ok(*python(VECTORS + THREE_CALLS), report="-").stderr.splitlines()[-1]
         assert last.startswith("kintsugi: ") and "gemv" in last and "dot" in last and last.endswith(
             ": not emulated; routines of levels 1 and 2 go to the next BLAS")
 
@@ -158,42 +199,57 @@ class TestUncoveredCalls:
                 "with ThreadPoolExecutor(8) as pool:\n    list(pool.map(lambda _: x @ x, range(4000)))\n" + THREE_CALLS)
         assert preloaded.report(*python(code))["uncovered_calls"]["cblas_ddot"] == 4000
 
-    @pytest.mark.skipif(not shutil.which("gfortran"), reason="no gfortran")
-    @pytest.mark.parametrize("settings", [{}, {"accuracy": "exact"}])
-    def test_results_and_arguments_are_those_of_the_next_blas(self, preloaded, settings):
-        (preloaded.folder / "caller.f90").write_text(FORTRAN)
-        preloaded.ok("gfortran", "caller.f90", "-o", "caller", "-l:libblas.so.3", preload=False)
+    def test_results_and_arguments_are_those_of_the_next_blas(self, preloaded, fortran):
+        fortran(FORTRAN)
         alone = preloaded.ok("./caller", preload=False).stdout
-        assert preloaded.ok("./caller", **settings).stdout == alone
+        assert preloaded.ok("./caller").stdout == alone
         path = preloaded.folder / "report.json"
-        assert preloaded.ok("./caller", **settings, report=str(path)).stdout == alone
+        assert preloaded.ok("./caller", report=str(path)).stdout == alone
         report = read_report(path)
-        assert report["uncovered_calls"] == FORTRAN_CALLS and report["problems"] == []
+        assert report["uncovered_calls"] == FORTRAN_ANSWERED | FORTRAN_UNCOVERED and report["problems"] == []
         path.write_text("the report of a child")
         preloaded.ok("./caller", report=str(path))
         assert path.read_text() == "the report of a child", "a process without a product overwrites none"
 
+    @pytest.mark.parametrize("accuracy", ["exact", "reproducible"])
+    def test_an_accuracy_answers_routines_with_vectors(self, preloaded, fortran, accuracy):
+        fortran(FORTRAN)
+        report = preloaded.report("./caller", accuracy=accuracy)
+        assert report["uncovered_calls"] == FORTRAN_UNCOVERED
+        assert {problem["symbol"]: problem["calls"] for problem in report["problems"]} == FORTRAN_ANSWERED
+        assert not any(problem["native_calls"] or problem["failed_calls"] for problem in report["problems"])
+
+    def test_exact_functions_return_exact_sums(self, preloaded, fortran):
+        fortran(EXACT_FORTRAN)
+        assert preloaded("./caller").returncode != 0
+        assert preloaded.ok("./caller", accuracy="exact").stderr == ""
+
     @pytest.mark.parametrize("letter", "sdcz")
-    def test_the_reference_blass_testers_print_the_same(self, preloaded, letter):
+    @pytest.mark.parametrize("settings", [{}, {"accuracy": "exact"}, {"accuracy": "reproducible"}])
+    def test_the_reference_blass_testers_print_the_same(self, preloaded, letter, settings):
         """Debian's libblas-test calls every routine with all its arguments, wrong ones too."""
         folder = next(iter(pathlib.Path("/usr/lib").glob("*/blas/xblat2d")), pathlib.Path("/nowhere/xblat2d")).parent
         if not folder.is_dir():
             pytest.skip("no libblas-test")
         command = f"{folder}/xblat1{letter} && {folder}/xblat2{letter} < {folder}/{letter}blat2.in && cat {letter}blat2.out && rm {letter}blat2.out"
         alone = preloaded.ok("sh", "-c", command, preload=False)
-        counted = preloaded.ok("sh", "-c", command, report="report-%p.json")
-        assert counted.stdout == alone.stdout and counted.stderr == "" and "FAIL" not in counted.stdout
+        counted = preloaded.ok("sh", "-c", command, report="report-%p.json", **settings)
+        assert "FAIL" not in counted.stdout and len(counted.stderr.splitlines()) == (2 if settings else 0)
+        assert counted.stdout == alone.stdout
         reports = [read_report(path)["uncovered_calls"] for path in preloaded.folder.glob("report-*.json")]
-        assert len(reports) == 2 and sum(map(len, reports)) > 20
+        assert len(reports) == 2 and sum(map(len, reports)) > (14 if settings else 20)
 
     @pytest.mark.skipif(not shutil.which("cc"), reason="no C compiler")
-    def test_results_by_address_pass(self, preloaded):
+    @pytest.mark.parametrize("settings", [{}, {"accuracy": "exact"}, {"accuracy": "1e-3"}])
+    def test_results_by_address_pass(self, preloaded, settings):
         (preloaded.folder / "program.c").write_text(BY_ADDRESS)
         preloaded.ok("cc", "-DLIBRARY", "-shared", "-fPIC", "program.c", "-o", "libnext.so", preload=False)
         preloaded.ok("cc", "program.c", "-o", "program", "-L.", "-lnext", "-Wl,-rpath,.", preload=False)
-        preloaded.ok("./program")
-        preloaded.ok("./program", report="report.json")
-        assert read_report(preloaded.folder / "report.json")["uncovered_calls"] == {"zdotc_": 2}
+        preloaded.ok("./program", **settings)
+        preloaded.ok("./program", report="report.json", **settings)
+        report = read_report(preloaded.folder / "report.json")
+        assert report["uncovered_calls"] == ({} if settings else {"zdotc_": 2})
+        assert [problem["calls"] for problem in report["problems"]] == ([2] if settings else [])
 
 
 class TestReport:
@@ -203,7 +259,7 @@ class TestReport:
 
     @needs_shared_blas
     def test_it_names_the_blas_that_is_loaded(self, preloaded):
-        lines = preloaded.ok(*python(UNCOVERED), report="-").stderr.splitlines()
+        lines = preloaded.ok(*python(VECTORS), report="-").stderr.splitlines()
         assert "blas" in lines[-1] and "is loaded, but no level-3 routine was called by name" in lines[-1] and "gemv" in lines[-2]
 
     @needs_shared_blas

@@ -196,7 +196,62 @@ Cases of_trmm() {
   };
 }
 
+Cases of_gemv() {
+  return {
+      same(
+          "op", [](auto& x) { x.op_a = '/'; }, 1),
+      {"layout", [](auto& x) { x.raw_layout = 7; }, 0, 0, 0},
+      {"m", [](auto& x) { x.m = -1; }, 2, 3, 2},
+      {"n", [](auto& x) { x.n = -1; }, 3, 2, 3},
+      same(
+          "lda", [](auto& x) { x.lda = 1; }, 6),
+      same(
+          "increment of x", [](auto& x) { x.ldb = 0; }, 8),
+      same(
+          "increment of y", [](auto& x) { x.ldc = 0; }, 11),
+      same(
+          "op before lda and increments", [](auto& x) { x.op_a = '/', x.lda = x.ldb = x.ldc = 0; }, 1),
+      same(
+          "none", [](auto&) {}, -1),
+  };
+}
+
+Cases of_symv() {
+  return {
+      same(
+          "uplo", [](auto& x) { x.uplo = '/'; }, 1),
+      {"layout", [](auto& x) { x.raw_layout = 7; }, 0, 0, 0},
+      same(
+          "n", [](auto& x) { x.n = -1; }, 2),
+      same(
+          "lda", [](auto& x) { x.lda = 2; }, 5),
+      same(
+          "increment of x", [](auto& x) { x.ldb = 0; }, 7),
+      same(
+          "increment of y", [](auto& x) { x.ldc = 0; }, 10),
+      same(
+          "none", [](auto&) {}, -1),
+  };
+}
+
+Cases of_ger() {
+  return {
+      {"layout", [](auto& x) { x.raw_layout = 7; }, 0, 0, 0},
+      {"m", [](auto& x) { x.m = -1; }, 1, 2, 1},
+      {"n", [](auto& x) { x.n = -1; }, 2, 1, 2},
+      {"increment of x", [](auto& x) { x.lda = 0; }, 5, 7, 5},
+      {"increment of y", [](auto& x) { x.ldb = 0; }, 7, 5, 7},
+      same(
+          "lda", [](auto& x) { x.ldc = 1; }, 9),
+      same(
+          "none", [](auto&) {}, -1),
+  };
+}
+
 Cases wrong_cases(const Entry& entry) {
+  if (entry.is("gemv")) return of_gemv();
+  if (entry.is("symv") || entry.is("hemv")) return of_symv();
+  if (entry.is("ger") || entry.is("geru") || entry.is("gerc")) return of_ger();
   if (entry.is("gemm") || entry.is("gemm3m")) return of_gemm();
   if (entry.is("gemm_batch")) return of_batch();
   if (entry.is("gemm_batch_strided")) return of_strided_batch();
@@ -210,7 +265,7 @@ Cases wrong_cases(const Entry& entry) {
 std::string routine_of(const Entry& entry) {
   std::string name = entry.type + std::string(entry.routine);
   for (char& letter : name) letter = static_cast<char>(std::toupper(static_cast<unsigned char>(letter)));
-  return name.size() < 6 ? name + " " : name;
+  return name + std::string(name.size() < 6 ? 6 - name.size() : 0, ' ');
 }
 
 // Real and complex, single and double scalars at once: the bits of a name's type come first.
@@ -267,10 +322,14 @@ bool holds(const Entry& entry, const WrongCase& wrong, bool row_major) {
 
 }  // namespace
 
-int check_arguments() {
+int check_arguments(bool has_accuracy) {
   int failures = 0;
   int checks = 0;
-  for (const Entry& entry : entries()) {
+  std::vector<Entry> checked(entries().begin(), entries().end());
+  for (const Entry& entry : vector_entries())
+    if (has_accuracy && std::string_view(entry.routine).find("dot") == std::string_view::npos)
+      checked.push_back(entry);
+  for (const Entry& entry : checked) {
     for (const WrongCase& wrong : wrong_cases(entry)) {
       if (!entry.is_cblas && wrong.fortran == 0) continue;
       for (const bool row_major : {false, true}) {

@@ -12,16 +12,18 @@ namespace {
 
 constexpr const char* usage =
     "blas_calls names | arguments | random [--seed S] [--first N] [--cases N] [--forwarded]\n"
-    "           | special [--seed S] [--cases N] [--forwarded]\n"
+    "           | vectors ... | special [--seed S] [--cases N] [--forwarded]\n"
     "  names      lists the names of the table\n"
     "  arguments  calls each with wrong arguments\n"
     "  random     calls each with random matrices; example: blas_calls random --seed 1 --cases 600\n"
+    "  vectors    the same for routines with vectors, which are answered under an accuracy\n"
     "  special    multiplies matrices that have NaN and infinities; classes are those of the naive loop\n"
     "  --forwarded says that another BLAS may compute, as it does without an accuracy under the policies auto\n"
     "  (the default) and native\n";
 
 int print_names() {
   for (const auto& entry : kintsugi::test::entries()) std::puts(entry.name);
+  for (const auto& entry : kintsugi::test::vector_entries()) std::puts(entry.name);
 #define KINTSUGI_BLAS_UNCOVERED(routine, convention, type, integer, symbol) std::puts(#symbol);
 #include "drop_in/blas/symbols.def"
 #undef KINTSUGI_BLAS_UNCOVERED
@@ -54,6 +56,16 @@ int run_random(int count, char** words) {
   return kintsugi::test::check_random(seed, first, cases, may_be_forwarded(count, words)) == 0 ? 0 : 1;
 }
 
+int run_vectors(int count, char** words) {
+  const auto seed = static_cast<std::uint64_t>(value_of(count, words, "--seed", 1));
+  const long long first = value_of(count, words, "--first", 0);
+  const long long cases = value_of(count, words, "--cases", kintsugi::test::thorough ? 3000 : 240);
+  const char* const accuracy = std::getenv("KINTSUGI_ACCURACY");
+  const bool forwarded = accuracy == nullptr || has(count, words, "--forwarded");
+  const bool exact = accuracy != nullptr && std::strcmp(accuracy, "exact") == 0;
+  return kintsugi::test::check_vectors(seed, first, cases, forwarded, exact) == 0 ? 0 : 1;
+}
+
 int run_special(int count, char** words) {
   const auto seed = static_cast<std::uint64_t>(value_of(count, words, "--seed", 1));
   const long long cases = value_of(count, words, "--cases", kintsugi::test::thorough ? 4000 : 300);
@@ -65,8 +77,10 @@ int run_special(int count, char** words) {
 int main(int count, char** words) {
   const char* command = count > 1 ? words[1] : "";
   if (std::strcmp(command, "names") == 0) return print_names();
-  if (std::strcmp(command, "arguments") == 0) return kintsugi::test::check_arguments() == 0 ? 0 : 1;
+  if (std::strcmp(command, "arguments") == 0)
+    return kintsugi::test::check_arguments(std::getenv("KINTSUGI_ACCURACY") != nullptr) == 0 ? 0 : 1;
   if (std::strcmp(command, "random") == 0) return run_random(count, words);
+  if (std::strcmp(command, "vectors") == 0) return run_vectors(count, words);
   if (std::strcmp(command, "special") == 0) return run_special(count, words);
   std::fputs(usage, stderr);
   return 2;

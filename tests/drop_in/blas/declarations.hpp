@@ -1,6 +1,7 @@
 // The C declarations of all names. Fortran's hidden lengths of strings are left out, as C callers do.
 #pragma once
 
+#include <complex>
 #include <cstdint>
 #include <type_traits>
 
@@ -94,7 +95,51 @@ struct Scalars {
   void symbol(int, int, int, int, int, integer, integer, SCALAR(type), IN_MATRIX(type), integer, \
               MATRIX(type), integer);
 
+// Routines with vectors.
+#define FAMILY_GEMV_fortran(type, integer, symbol)                                                   \
+  void symbol(const char*, const integer*, const integer*, const void*, const void*, const integer*, \
+              const void*, const integer*, const void*, void*, const integer*);
+#define FAMILY_GEMV_cblas(type, integer, symbol)                                                            \
+  void symbol(int, int, integer, integer, SCALAR(type), IN_MATRIX(type), integer, IN_MATRIX(type), integer, \
+              SCALAR(type), MATRIX(type), integer);
+#define FAMILY_SYMV_fortran(type, integer, symbol)                                                \
+  void symbol(const char*, const integer*, const void*, const void*, const integer*, const void*, \
+              const integer*, const void*, void*, const integer*);
+#define FAMILY_SYMV_cblas(type, integer, symbol)                                                   \
+  void symbol(int, int, integer, SCALAR(type), IN_MATRIX(type), integer, IN_MATRIX(type), integer, \
+              SCALAR(type), MATRIX(type), integer);
+#define FAMILY_GER_fortran(type, integer, symbol)                                                    \
+  void symbol(const integer*, const integer*, const void*, const void*, const integer*, const void*, \
+              const integer*, void*, const integer*);
+#define FAMILY_GER_cblas(type, integer, symbol)                                                        \
+  void symbol(int, integer, integer, SCALAR(type), IN_MATRIX(type), integer, IN_MATRIX(type), integer, \
+              MATRIX(type), integer);
+#define FAMILY_DOT_fortran(result, integer, symbol) \
+  result symbol(const integer*, const void*, const integer*, const void*, const integer*);
+#define FAMILY_DOT_cblas(result, integer, symbol) \
+  result symbol(integer, const void*, integer, const void*, integer);
+
 extern "C" {
+#define KINTSUGI_BLAS_GEMV(routine, convention, type, integer, symbol) \
+  FAMILY_GEMV_##convention(type, integer, symbol)
+#define KINTSUGI_BLAS_SYMV(routine, convention, type, integer, symbol) \
+  FAMILY_SYMV_##convention(type, integer, symbol)
+#define KINTSUGI_BLAS_GER(routine, convention, type, integer, symbol) \
+  FAMILY_GER_##convention(type, integer, symbol)
+#define KINTSUGI_BLAS_DOT(routine, convention, type, integer, symbol) \
+  FAMILY_DOT_##convention(kintsugi::test::types::type::Real, integer, symbol)
+#define KINTSUGI_BLAS_DSDOT(routine, convention, type, integer, symbol) \
+  FAMILY_DOT_##convention(double, integer, symbol)
+#define KINTSUGI_BLAS_COMPLEX_DOT(routine, convention, type, integer, symbol) \
+  FAMILY_DOT_##convention(std::complex<kintsugi::test::types::type::Real>, integer, symbol)
+#define FAMILY_SDSDOT_fortran(integer, symbol) \
+  float symbol(const integer*, const void*, const void*, const integer*, const void*, const integer*);
+#define FAMILY_SDSDOT_cblas(integer, symbol) \
+  float symbol(integer, float, const void*, integer, const void*, integer);
+#define KINTSUGI_BLAS_SDSDOT(routine, convention, type, integer, symbol) \
+  FAMILY_SDSDOT_##convention(integer, symbol)
+#define KINTSUGI_BLAS_DOT_SUB(routine, convention, type, integer, symbol) \
+  void symbol(integer, const void*, integer, const void*, integer, void*);
 #define KINTSUGI_BLAS_GEMM(routine, convention, type, integer, symbol) \
   FAMILY_GEMM_##convention(routine, type, integer, symbol)
 #define KINTSUGI_BLAS_GEMMT(routine, convention, type, integer, symbol) \
@@ -120,4 +165,12 @@ extern "C" {
 #undef KINTSUGI_BLAS_SYR2K
 #undef KINTSUGI_BLAS_SYMM
 #undef KINTSUGI_BLAS_TRMM
+#undef KINTSUGI_BLAS_GEMV
+#undef KINTSUGI_BLAS_SYMV
+#undef KINTSUGI_BLAS_GER
+#undef KINTSUGI_BLAS_DOT
+#undef KINTSUGI_BLAS_DSDOT
+#undef KINTSUGI_BLAS_SDSDOT
+#undef KINTSUGI_BLAS_COMPLEX_DOT
+#undef KINTSUGI_BLAS_DOT_SUB
 }

@@ -146,9 +146,54 @@ constexpr bool is_cblas_cblas = true;
 constexpr Entry table[] = {
 #include "drop_in/blas/symbols.def"
 };
+#undef KINTSUGI_BLAS_GEMM
+#undef KINTSUGI_BLAS_GEMMT
+#undef KINTSUGI_BLAS_GEMM_BATCH_STRIDED
+#undef KINTSUGI_BLAS_SYRK
+#undef KINTSUGI_BLAS_SYR2K
+#undef KINTSUGI_BLAS_SYMM
+#undef KINTSUGI_BLAS_TRMM
+#undef KINTSUGI_BLAS_GEMM_BATCH
+
+#define CALL_GEMV_fortran(routine, type, f) \
+  f(&x.op_a, &i.m, &i.n, x.alpha, x.a, &i.lda, x.b, &i.ldb, x.beta, x.c, &i.ldc)
+#define CALL_GEMV_cblas(routine, type, f)                                              \
+  f(i.layout, i.op_a, i.m, i.n, scalar<SCALAR(type)>(x.alpha), i.a, i.lda, i.b, i.ldb, \
+    scalar<SCALAR(type)>(x.beta), i.c, i.ldc)
+#define CALL_SYMV_fortran(routine, type, f) \
+  f(&x.uplo, &i.n, x.alpha, x.a, &i.lda, x.b, &i.ldb, x.beta, x.c, &i.ldc)
+#define CALL_SYMV_cblas(routine, type, f)                                         \
+  f(i.layout, i.uplo, i.n, scalar<SCALAR(type)>(x.alpha), i.a, i.lda, i.b, i.ldb, \
+    scalar<SCALAR(type)>(x.beta), i.c, i.ldc)
+#define CALL_GER_fortran(routine, type, f) f(&i.m, &i.n, x.alpha, x.a, &i.lda, x.b, &i.ldb, x.c, &i.ldc)
+#define CALL_GER_cblas(routine, type, f) \
+  f(i.layout, i.m, i.n, scalar<SCALAR(type)>(x.alpha), i.a, i.lda, i.b, i.ldb, i.c, i.ldc)
+#define CALL_DOT_fortran(routine, type, f) store(x.c, f(&i.n, x.a, &i.lda, x.b, &i.ldb))
+#define CALL_DOT_cblas(routine, type, f) store(x.c, f(i.n, x.a, i.lda, x.b, i.ldb))
+#define CALL_SDSDOT_fortran(routine, type, f) store(x.c, f(&i.n, x.beta, x.a, &i.lda, x.b, &i.ldb))
+#define CALL_SDSDOT_cblas(routine, type, f) store(x.c, f(i.n, scalar<float>(x.beta), x.a, i.lda, x.b, i.ldb))
+#define CALL_DOT_SUB_cblas(routine, type, f) f(i.n, x.a, i.lda, x.b, i.ldb, x.c)
+#define KINTSUGI_BLAS_GEMV(...) ENTRY(GEMV, __VA_ARGS__)
+#define KINTSUGI_BLAS_SYMV(...) ENTRY(SYMV, __VA_ARGS__)
+#define KINTSUGI_BLAS_GER(...) ENTRY(GER, __VA_ARGS__)
+#define KINTSUGI_BLAS_DOT(...) ENTRY(DOT, __VA_ARGS__)
+#define KINTSUGI_BLAS_DSDOT(...) ENTRY(DOT, __VA_ARGS__)
+#define KINTSUGI_BLAS_SDSDOT(...) ENTRY(SDSDOT, __VA_ARGS__)
+#define KINTSUGI_BLAS_COMPLEX_DOT(...) ENTRY(DOT, __VA_ARGS__)
+#define KINTSUGI_BLAS_DOT_SUB(...) ENTRY(DOT_SUB, __VA_ARGS__)
+
+template <class Result>
+void store(void* target, Result result) {
+  *static_cast<Result*>(target) = result;
+}
+
+constexpr Entry vector_table[] = {
+#include "drop_in/blas/symbols.def"
+};
 
 }  // namespace
 
 std::span<const Entry> entries() { return table; }
+std::span<const Entry> vector_entries() { return vector_table; }
 
 }  // namespace kintsugi::test

@@ -8,7 +8,9 @@
 
 namespace kintsugi::test {
 
-// Letters are those of BLAS, in CBLAS calls too. C is the matrix that is written: B of trmm and trsm.
+// Letters are those of BLAS, in CBLAS calls too. C is the matrix that is written: B of trmm and trsm. Vectors
+// have the increment in place of the leading dimension: x and y are b and c of gemv, symv and hemv, a and b
+// of ger and dot. c is the result of dot, beta the number that sdsdot adds.
 struct Arguments {
   bool row_major = false;  // of CBLAS names alone
   char side = 'L', uplo = 'L', op_a = 'N', op_b = 'N', diag = 'N';
@@ -52,6 +54,8 @@ struct Entry {
   bool is(std::string_view other) const { return routine == other; }
 };
 
+// Names of level 3, and of the routines with vectors that are answered under an accuracy.
 std::span<const Entry> entries();
+std::span<const Entry> vector_entries();
 
 }  // namespace kintsugi::test

@@ -6,6 +6,7 @@
 
 #include "tests/drop_in/blas/level3_case.hpp"
 #include "tests/drop_in/blas/product_case.hpp"
+#include "tests/drop_in/blas/vector_case.hpp"
 
 namespace kintsugi::test {
 
@@ -169,6 +170,43 @@ int check_special_values(std::uint64_t seed, std::int64_t cases, bool forwarded)
     std::printf("%s %s\n", entry.name, wrong.c_str());
   }
   std::printf("%lld placements of special values, %d differ\n", static_cast<long long>(cases), failures);
+  return failures;
+}
+
+namespace {
+
+template <class T, class Result = T>
+std::string run_vectors(const Entry& entry, const Random& random, Computed computed) {
+  VectorCase<T, Result> one(entry, random, computed);
+  const std::string wrong = one.run();
+  return wrong.empty() ? wrong : one.text() + ": " + wrong;
+}
+
+std::string run_vector_case(const Entry& entry, const Random& random, Computed computed) {
+  if (entry.is("sdot")) return run_vectors<float, double>(entry, random, computed);  // dsdot
+  switch (entry.type) {
+    case 's': return run_vectors<float>(entry, random, computed);
+    case 'd': return run_vectors<double>(entry, random, computed);
+    case 'c': return run_vectors<std::complex<float>>(entry, random, computed);
+    default: return run_vectors<std::complex<double>>(entry, random, computed);
+  }
+}
+
+}  // namespace
+
+int check_vectors(std::uint64_t seed, std::int64_t first, std::int64_t cases, bool forwarded, bool exact) {
+  const Computed computed = forwarded ? Computed::forwarded : exact ? Computed::exactly : Computed::emulated;
+  int failures = 0;
+  for (std::int64_t number = first; number < first + cases; ++number) {
+    const Entry& entry = vector_entries()[static_cast<std::size_t>(number) % vector_entries().size()];
+    const Random random(seed * 0x9e3779b97f4a7c15u + static_cast<std::uint64_t>(number));
+    const std::string wrong = run_vector_case(entry, random, computed);
+    if (wrong.empty()) continue;
+    ++failures;
+    std::printf("%s %s; repeat with --seed %llu --first %lld --cases 1\n", entry.name, wrong.c_str(),
+                static_cast<unsigned long long>(seed), static_cast<long long>(number));
+  }
+  std::printf("%lld random calls with vectors, %d failures\n", static_cast<long long>(cases), failures);
   return failures;
 }
 

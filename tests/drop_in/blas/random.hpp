@@ -12,6 +12,10 @@ namespace kintsugi::test {
 // for nothing.
 std::string run_case(const Entry& entry, const Random& random, bool forwarded);
 
+// Calls the names of routines with vectors in turn, as check_random() does those of level 3. `exact`: every
+// result must be the exact one, rounded once.
+int check_vectors(std::uint64_t seed, std::int64_t first, std::int64_t cases, bool forwarded, bool exact);
+
 // Calls all names in turn; a line for each failure, with what repeats it. Returns their number. `forwarded`:
 // another BLAS may compute, so that what only the emulation promises is not asked for: that NaN and
 // infinities in A and B meet no element beside a triangle, and are left alone where alpha = 0. There an

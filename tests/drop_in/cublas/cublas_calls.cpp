@@ -9,18 +9,20 @@
 #include "tests/drop_in/cublas/level3.hpp"
 #include "tests/drop_in/cublas/random.hpp"
 #include "tests/drop_in/cublas/semantics.hpp"
+#include "tests/drop_in/cublas/vectors.hpp"
 #include "tests/support/effort.hpp"
 
 namespace {
 
 constexpr const char* usage =
     "cublas_calls names | semantics | errors | random [--forwarded] [--seed S] [--cases N] | threads ... | level3 "
-    "...\n"
+    "... | vectors ...\n"
     "  names      lists the names of the table\n"
     "  semantics  calls that must go to cuBLAS or to Kintsugi, under the policy emulate\n"
     "  random     calls each with random matrices; --forwarded says that cuBLAS must compute; example:\n"
     "             KINTSUGI_POLICY=emulate FAKE_CUDA_MULTIPLY=1 cublas_calls random --seed 1 --cases 600\n"
     "  level3     the same for syrk, herk, symm, hemm and trsm\n"
+    "  vectors    the same for gemv, symv, hemv, ger and dot, which are answered under an accuracy\n"
     "  errors     prints the errors of products with rounding errors, by caller\n"
     "  threads    a quarter of the cases from each of four threads at once\n";
 
@@ -39,6 +41,7 @@ bool has(int count, char** words, const char* flag) {
 int print_names() {
   for (const auto& entry : kintsugi::test::entries()) std::puts(entry.name);
   for (const char* name : kintsugi::test::level3_names()) std::puts(name);
+  for (const char* name : kintsugi::test::vector_names()) std::puts(name);
   return 0;
 }
 
@@ -57,6 +60,7 @@ int main(int count, char** words) {
   if (std::strcmp(command, "random") == 0) return check_random(seed, cases, emulated) == 0 ? 0 : 1;
   if (std::strcmp(command, "threads") == 0) return check_threads(seed, cases / 4, emulated) == 0 ? 0 : 1;
   if (std::strcmp(command, "level3") == 0) return check_level3(seed, cases, emulated) == 0 ? 0 : 1;
+  if (std::strcmp(command, "vectors") == 0) return check_vectors(seed, cases, emulated) == 0 ? 0 : 1;
   std::fputs(usage, stderr);
   return 2;
 }
