@@ -73,6 +73,7 @@ struct StepCosts {
 struct NativeCosts {
   double call = 0;
   double element = 0;  // per element of A, B or C: its transfer through memory
+  double fp64 = 2;     // per multiply-add of an FP64 product
 };
 
 // Capabilities of an engine on this machine, and the form in which it expects slices.
@@ -132,9 +133,9 @@ class EngineCosts {
   // Returns the costs of a call's steps with slices of this rule, for a call that may have so many threads;
   // zeros if only products take time.
   virtual StepCosts step_costs(const SplitRule&, int /*threads*/) const { return {}; }
-  virtual NativeCosts native_costs() const { return {}; }
-  // Seconds of one multiply-add, the unit of these costs; 0 if unknown.
-  virtual double product_seconds() const { return 0; }
+  virtual NativeCosts native_costs(int /*threads*/) const { return {}; }
+  // Seconds in which each of the threads computes one multiply-add, the unit of these costs; 0 if unknown.
+  virtual double product_seconds(int /*threads*/) const { return 0; }
   // Time of a native double-double product divided by the time of a native FP32 product; 0: there are none.
   virtual double native_double_double_time_ratio() const { return 0; }
 };

@@ -25,6 +25,10 @@ struct ExpectedTimes {
 ExpectedTimes expected_times(const Engine& engine, const Program& program, const Problem& problem,
                              int threads);
 
+// Does the same by the given costs. Precondition: costs.product > 0.
+ExpectedTimes expected_times(const StepCosts& costs, const NativeCosts& native, const Program& program,
+                             const Problem& problem);
+
 // Returns the expected time of one term of the program for one element of C, including the term's share of
 // splits and recombination. The unit is that of ExpectedTimes.
 double expected_term(const Engine& engine, const Program& program, const Problem& problem, int threads);

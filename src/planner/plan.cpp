@@ -113,7 +113,7 @@ double expected_seconds(const Plan& plan) {
   const bool is_known = !plan.is_native() && (program.recombination == Recombination::weighted ||
                                               program.recombination == Recombination::residues);
   if (!is_known) return 0;
-  return plan.engine->product_seconds() * static_cast<double>(plan.problem.batch_count) *
+  return plan.engine->product_seconds(plan.threads) * static_cast<double>(plan.problem.batch_count) *
          expected_times(*plan.engine, program, plan.problem, plan.threads).emulated;
 }
 

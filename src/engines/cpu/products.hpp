@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -95,6 +96,9 @@ bool takes_digits(const SplitRule& rule);
 // no longer overlap products, while the core's other hardware thread works. Measures at most twice a second,
 // for 25 us at most. KINTSUGI_CPU_AMX fixes the answer. True for other kernels.
 bool amx_is_fast();
+
+// Measures the rate now, whatever the setting says. Nothing if the rate of the kernels does not vary.
+std::optional<bool> measure_amx_is_fast();
 
 // Computes a product that byte_products takes, by the kernels of one family.
 template <class T>
