@@ -53,15 +53,16 @@ ExpectedTimes expected_times(const StepCosts& costs, const NativeCosts& native, 
 }
 
 ExpectedTimes expected_times(const Engine& engine, const Program& program, const Problem& problem,
-                             int threads) {
-  StepCosts costs = engine.step_costs(program.split_a, threads);
+                             const CallConditions& conditions) {
+  StepCosts costs = engine.step_costs(program.split_a, conditions);
   costs.product = multiplication_time(engine, program, costs);
-  return expected_times(costs, engine.native_costs(threads), program, problem);
+  return expected_times(costs, engine.native_costs(conditions.threads), program, problem);
 }
 
-double expected_term(const Engine& engine, const Program& program, const Problem& problem, int threads) {
+double expected_term(const Engine& engine, const Program& program, const Problem& problem,
+                     const CallConditions& conditions) {
   const auto k = static_cast<double>(problem.k);
-  const StepCosts costs = engine.step_costs(program.split_a, threads);
+  const StepCosts costs = engine.step_costs(program.split_a, conditions);
   // Elements of one slice of A (m x k) and one slice of B (k x n) for each of the m x n elements of C.
   const double split_elements = k * (1 / static_cast<double>(problem.m) + 1 / static_cast<double>(problem.n));
   return multiplication_time(engine, program, costs) * k + costs.slice * split_elements + costs.sum;

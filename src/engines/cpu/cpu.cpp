@@ -97,14 +97,13 @@ constexpr StepCosts other_integer_costs{.element = 60, .slice = 950, .result = 3
 bool is_integer(FormatId format) { return format == FormatId::int8 || format == FormatId::int52; }
 
 // Costs of fused products of such slices. Nothing if there are none, as far as the rule tells.
-std::optional<StepCosts> fused_costs(const SplitRule& rule, int threads) {
+std::optional<StepCosts> fused_costs(const SplitRule& rule, const CallConditions& conditions) {
   const Int8Kernels& kernels = *int8_choice().kernels;
   if (kernels.panels == nullptr || rule.format->id != FormatId::int8) return std::nullopt;
   if (!takes_residues(rule) && !takes_digits(rule)) return std::nullopt;
-  const bool by_amx = kernels.panels->measure_rate != nullptr;  // the unit whose rate varies
-  const CpuThreadCosts& of_threads = cpu_costs_in_force().costs.with(threads);
+  const CpuThreadCosts& of_threads = cpu_costs_in_force().costs.with(conditions.threads);
   StepCosts costs = takes_residues(rule) ? of_threads.residues : of_threads.digits;
-  if (by_amx && threads == 1 && !amx_is_fast()) costs.product *= slow_amx;
+  if (is_slow(conditions.unit)) costs.product *= slow_amx;
   return costs;
 }
 
@@ -171,8 +170,9 @@ class CpuEngine final : public HostEngine {
     }
   }
 
-  StepCosts step_costs(const SplitRule& rule, int threads) const override {
-    if (const auto fused = fused_costs(rule, threads)) return *fused;
+  MatrixUnitState matrix_unit_state(int threads) const override { return amx_state(threads); }
+  StepCosts step_costs(const SplitRule& rule, const CallConditions& conditions) const override {
+    if (const auto fused = fused_costs(rule, conditions)) return *fused;
     const FormatId format = rule.format->id;
     StepCosts costs = costs_of(rule);
     costs.product = (is_integer(format) ? correction_of_rounded_rates : 1) / relative_rate(format);

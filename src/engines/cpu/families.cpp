@@ -141,15 +141,19 @@ std::optional<bool> measure_amx_is_fast() {
   return kernels->measure_rate() >= least_fast_rate;
 }
 
-bool amx_is_fast() {
+MatrixUnitState amx_state(int threads) {
   static constinit MadeOnce<std::string> setting(make_amx_setting);
-  if (setting.get() != "auto") return setting.get() != "slow";
+  const PanelKernels* const kernels = int8_choice().kernels->panels;
+  if (kernels == nullptr || kernels->measure_rate == nullptr) return MatrixUnitState::steady;
+  if (setting.get() == "fast") return MatrixUnitState::set_fast;
+  if (setting.get() == "slow") return MatrixUnitState::set_slow;
+  if (threads > 1) return MatrixUnitState::unknown;
   constexpr std::int64_t half_a_second = 500'000'000;
   const std::int64_t now = std::chrono::steady_clock::now().time_since_epoch().count();
   std::int64_t last = measured_at.load();
   if ((last == 0 || now - last > half_a_second) && measured_at.compare_exchange_strong(last, now))
     was_fast = measure_amx_is_fast().value_or(true);
-  return was_fast;
+  return was_fast ? MatrixUnitState::fast : MatrixUnitState::slow;
 }
 
 std::string amx_refusal() {

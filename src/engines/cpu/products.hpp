@@ -92,12 +92,13 @@ std::string amx_refusal();
 // True if byte_products takes such slices, as far as their rule tells.
 bool takes_residues(const SplitRule& rule);
 bool takes_digits(const SplitRule& rule);
-// True if the calling thread's core multiplies by AMX at full rate: the unit has half of it, and loads that
-// no longer overlap products, while the core's other hardware thread works. Measures at most twice a second,
-// for 25 us at most. KINTSUGI_CPU_AMX fixes the answer. True for other kernels.
-bool amx_is_fast();
-
-// Measures the rate now, whatever the setting says. Nothing if the rate of the kernels does not vary.
+// Returns the state of AMX for a call of so many threads, steady with other kernels: the unit of a core has
+// half its rate, and loads that no longer overlap products, while the core's other hardware thread works.
+// KINTSUGI_CPU_AMX fixes the answer; else it is measured for one thread, at most twice a second, for 25 us at
+// most.
+MatrixUnitState amx_state(int threads);
+// Measures the calling thread's core now, whatever the setting says: true if it is fast. Nothing with other
+// kernels.
 std::optional<bool> measure_amx_is_fast();
 
 // Computes a product that byte_products takes, by the kernels of one family.

@@ -29,7 +29,7 @@ struct CpuCosts {
 
 // Factor of the time of a product by AMX while the core's other hardware thread works. With several threads
 // some cores are slow and some are not, and the loop takes all in: FP32 took 0.43 and FP64 0.88 of MKL's time
-// with 10 of 16 cores slow. So one thread alone counts the factor.
+// with 10 of 16 cores slow. So calls of several threads count the factor only if a setting says slow.
 inline constexpr double slow_amx = 3;
 
 struct CpuCostField {
