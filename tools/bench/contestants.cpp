@@ -74,7 +74,7 @@ class CallTimer {
 Json facts_without_plan(const std::string& name) {
   Json facts{{"scheme", name}};
   for (const char* member : {"engine", "engine_details", "accumulator", "products", "format",
-                             "workspace_bytes", "plan_seconds", "prepared"})
+                             "workspace_bytes", "plan_seconds", "matrix_unit", "prepared"})
     facts[member] = nullptr;
   return facts;
 }
@@ -212,6 +212,7 @@ class LibraryProduct : public Contestant {
             {"format", format},
             {"workspace_bytes", workspace_bytes_},
             {"plan_seconds", plan_seconds_},
+            {"matrix_unit", plan.at("matrix_unit")},
             {"prepared", prepared_side_ ? Json(*prepared_side_ == KINTSUGI_A ? "a" : "b") : Json()}};
   }
 
