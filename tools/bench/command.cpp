@@ -203,8 +203,8 @@ void add_products(CLI::App& command, BenchRequest& request) {
   command
       .add_option(
           "--baselines", request.baselines,
-          "[policy:]native, schemes, long-double, double-double, float128, mpfr:BITS; cublas for --call "
-          "gemm [native]")
+          "[policy:]native, schemes, long-double, double-double, float128, mpfr:BITS; mkl where it is "
+          "installed; cublas for --call gemm [native]")
       ->delimiter(',');
   command.add_option("--shapes", request.shapes, "Sizes MxNxK, or N for NxNxN [512]")->delimiter(',');
   command
