@@ -547,6 +547,10 @@ void multiply(const PanelProducts& task) {
                                                                        term.left * panel_vectors,
                       .is_first = task.is_first && (seen >> term.plane & 1) == 0};
           current ^= 1;
+          if (task.reduces_at_once) {
+            previous.all_units(0);
+            previous = {};
+          }
         }
       }
     }

@@ -101,9 +101,25 @@ MatrixUnitState amx_state(int threads);
 // kernels.
 std::optional<bool> measure_amx_is_fast();
 
+// Sizes and order of a fused product, in place of those that follow from the caches (0). For studies of them
+// (tests/engines/cpu/panel_rate.cpp); bits do not depend on them.
+struct PanelStudy {
+  std::int64_t depth = 0;  // inner indices of a panel: a multiple of panel_step, at most panel_depth
+  // Vectors of a tile, and of the block that is split at once: multiples of panel_vectors.
+  std::int64_t left_tile = 0;
+  std::int64_t right_tile = 0;
+  std::int64_t left_block = 0;
+  std::int64_t right_block = 0;
+  bool reduces_at_once = false;  // PanelProducts::reduces_at_once
+};
+
 // Computes a product that byte_products takes, by the kernels of one family.
 template <class T>
-void multiply_panels(const FusedProduct<T>& product, const PanelKernels& kernels);
+void multiply_panels(const FusedProduct<T>& product, const PanelKernels& kernels,
+                     const PanelStudy& study = {});
+// Returns the bytes of its scratch memory, and its sizes for a C with contiguous columns.
+std::size_t panel_scratch_bytes(const FusedProblem& problem, int threads, const PanelStudy& study);
+PanelStudy panel_sizes(const FusedProblem& problem, int threads, const PanelStudy& study);
 
 // ---------------------------------------------------------------- native products
 
