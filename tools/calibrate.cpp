@@ -75,7 +75,7 @@ void add_calibrate(CLI::App& program, Action& action) {
       "(kintsugi doctor says which profile they read). The printed deviations show how well the cost\n"
       "model explains the measurements.\n"
       "\n"
-      "Examples:\n"
+      "Example:\n"
       "  kintsugi calibrate --quick\n"
       "  kintsugi calibrate --engine cpu --json");
   command->add_option("--engine", request->engine, "cuda, cpu [cuda where it can run, else cpu]");
