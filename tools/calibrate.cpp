@@ -1,4 +1,4 @@
-// kintsugi calibrate: measures this machine's device, so that the policy auto decides by its own times.
+// kintsugi calibrate: measures this machine's GPU or CPU, so that the policy auto decides by its own times.
 #include <fstream>
 #include <memory>
 
@@ -9,6 +9,7 @@ namespace kintsugi::tools {
 namespace {
 
 struct CalibrateRequest {
+  std::string engine;
   std::string output;
   bool quick = false;
   bool blind = false;
@@ -45,6 +46,7 @@ void run_calibrate(const CalibrateRequest& request) {
   {
     CalibrationProgress progress;  // clears its bar at the end of this block, before anything is printed
     kintsugi_calibration calibration = KINTSUGI_CALIBRATION_INIT;
+    calibration.engine = request.engine.empty() ? nullptr : request.engine.c_str();
     calibration.file = request.output.empty() ? nullptr : request.output.c_str();
     calibration.quick = request.quick ? 1 : 0;
     calibration.blind = request.blind ? 1 : 0;
@@ -67,14 +69,16 @@ void run_calibrate(const CalibrateRequest& request) {
 void add_calibrate(CLI::App& program, Action& action) {
   auto request = std::make_shared<CalibrateRequest>();
   CLI::App* command = program.add_subcommand(
-      "calibrate", "Measure this machine's GPU, so that auto decides by its own times");
+      "calibrate", "Measure this machine's GPU or CPU, so that auto decides by its own times");
   command->footer(
-      "Takes a minute, on a device that should be idle, and writes a profile that later calls read\n"
+      "Takes a minute, on a machine that should be idle, and writes a profile that later calls read\n"
       "(kintsugi doctor says which profile they read). The printed deviations show how well the cost\n"
       "model explains the measurements.\n"
       "\n"
       "Example:\n"
-      "  kintsugi calibrate --quick");
+      "  kintsugi calibrate --quick\n"
+      "  kintsugi calibrate --engine cpu --json");
+  command->add_option("--engine", request->engine, "cuda, cpu [cuda where it can run, else cpu]");
   command->add_flag("--quick", request->quick, "Fewer repetitions");
   command->add_flag(
       "--blind", request->blind,

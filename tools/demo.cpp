@@ -1,5 +1,6 @@
 // kintsugi demo: compares Kintsugi with the vendor library on this machine, by runs of kintsugi bench.
 #include <algorithm>
+#include <array>
 #include <iterator>
 #include <memory>
 #include <set>
@@ -30,22 +31,24 @@ struct DemoRequest {
 struct Demo {
   bool on_device = false;
   std::string why_host;  // reason why no GPU is used; "" if a GPU is used, or if the host was requested
-  // Documents of kintsugi bench. On the host: with 1 thread, then with 2. On a device: FP32, then FP64.
+  // Documents of kintsugi bench: FP32, then FP64; on the host with 1 thread, then with all.
   std::vector<Json> runs;
 };
 
-// Returns the request for FP64 products in a memory, host or device.
-BenchRequest fp64_request(const DemoRequest& request, const std::string& memory) {
+// Returns the request for products of a type in a memory, host or device.
+BenchRequest bench_request(const DemoRequest& request, const std::string& memory, const std::string& type) {
   BenchRequest bench;
   bench.shapes.clear();
   const bool on_device = memory == "device";
   for (const std::int64_t size : request.sizes) bench.shapes.push_back(fmt::format("{}", size));
   if (bench.shapes.empty())
     bench.shapes =
-        on_device ? std::vector<std::string>{"4096", "8192"} : std::vector<std::string>{"500", "1000"};
+        on_device ? std::vector<std::string>{"4096", "8192"} : std::vector<std::string>{"1024", "2048"};
   bench.memory = memory;
-  bench.type = "fp64";
-  bench.candidates = {"fp64", "exact"};
+  bench.type = type;
+  if (!on_device) bench.candidates.emplace_back(auto_candidate);
+  bench.candidates.push_back(type);
+  if (type == "fp64") bench.candidates.emplace_back("exact");
   bench.repeat = 3;
   bench.no_ceilings = true;
   return bench;
@@ -54,29 +57,33 @@ BenchRequest fp64_request(const DemoRequest& request, const std::string& memory)
 // Runs a benchmark whose document is not written to a file.
 Json bench_document(const BenchRequest& request) { return run_bench(make_bench(request), ""); }
 
+constexpr std::array types{"fp32", "fp64"};
+
+// With several threads there are at least two, for the sake of the bits.
 void run_on_host(const DemoRequest& request, Demo& demo) {
-  for (const int threads : {1, 2}) {
-    BenchRequest bench = fp64_request(request, "host");
-    bench.threads = threads;
-    demo.runs.push_back(bench_document(bench));
+  const int all = std::max(2, make_bench(bench_request(request, "host", "fp64")).threads);
+  for (const int threads : {1, all}) {
+    for (const char* type : types) {
+      BenchRequest bench = bench_request(request, "host", type);
+      bench.threads = threads;
+      demo.runs.push_back(bench_document(bench));
+    }
   }
 }
 
 void run_on_device(const DemoRequest& request, Demo& demo) {
-  const BenchRequest fp64 = fp64_request(request, "device");
-  BenchRequest fp32 = fp64;
-  fp32.type = "fp32";
-  fp32.candidates = {"fp32"};
-  demo.runs.push_back(bench_document(fp32));
-  demo.runs.push_back(bench_document(fp64));
+  for (const char* type : types) demo.runs.push_back(bench_document(bench_request(request, "device", type)));
 }
 
-// Returns the rows of a product of one size, in the order of the runs.
-std::vector<Json> rows_of(const Demo& demo, const std::string& name, std::int64_t size) {
+// Returns the rows of a product of one type and size, in the order of the runs.
+std::vector<Json> rows_of(const Demo& demo, const std::string& type, const std::string& name,
+                          std::int64_t size) {
   std::vector<Json> rows;
   for (const Json& run : demo.runs) {
     for (const Json& row : run.at("rows")) {
-      if (row.at("name") == name && row.at("problem").at("n") == size) rows.push_back(row);
+      const Json& problem = row.at("problem");
+      if (row.at("name") == name && problem.at("n") == size && problem.at("type") == type)
+        rows.push_back(row);
     }
   }
   return rows;
@@ -90,83 +97,129 @@ std::vector<std::int64_t> demo_sizes(const Demo& demo) {
   return sizes;
 }
 
-// True if the product `name` of that size has the same bits in all runs that contain it.
-bool has_same_bits(const Demo& demo, const std::string& name, std::int64_t size) {
+// True if a product has the same bits in all runs that contain it.
+bool has_same_bits(const Demo& demo, const std::string& type, const std::string& name, std::int64_t size) {
   std::set<std::string> bits;
-  for (const Json& row : rows_of(demo, name, size)) bits.insert(cell(row, "bits"));
-  return bits.size() == 1;
+  for (const Json& row : rows_of(demo, type, name, size)) bits.insert(cell(row, "bits"));
+  return bits.size() <= 1;
 }
 
 // Fails if the bits of emulated products depend on the number of threads.
 void require_same_bits(const Demo& demo) {
   for (const std::int64_t size : demo_sizes(demo)) {
-    for (const char* name : {"fp64", "exact"}) {
-      if (!has_same_bits(demo, name, size))
-        throw Finding(
-            fmt::format("demo: the bits of {} of {} x {} differ between 1 and 2 threads", name, size, size));
+    for (const char* type : types) {
+      for (const char* name : {type, "exact"}) {
+        if (!has_same_bits(demo, type, name, size))
+          throw Finding(fmt::format("demo: the bits of {} of {} x {} depend on the number of threads", name,
+                                    size, size));
+      }
     }
   }
-}
-
-// Returns the row of a product from the run with 2 threads, the last on the host.
-Json row_with_two_threads(const Demo& demo, const std::string& name, std::int64_t size) {
-  return rows_of(demo, name, size).back();
 }
 
 double rounded_percent(const Json& row) {
   return 100 * row.at("check").at("correctly_rounded_fraction").get<double>();
 }
 
-// Returns the name of a product for readers: OpenBLAS or cuBLAS for the native product, else the candidate's
-// name.
+// Returns the name of a product for readers: OpenBLAS or cuBLAS for the native product, emulate for a
+// contract of the operands' type on the host, else the candidate's name.
 std::string product_text(const Json& row) {
-  if (row.at("name") != "native") return cell(row, "name");
-  if (row.at("engine") == "cuda") return "cuBLAS";
+  const std::string name = cell(row, "name");
+  if (row.at("engine") == "cuda") return name == "native" ? "cuBLAS" : name;
+  if (name == cell(row.at("problem"), "type")) return "emulate";
+  if (name != "native") return name;
   return cell(row, "engine_details").find("OpenBLAS") != std::string::npos ? "OpenBLAS" : "native";
 }
 
-std::vector<std::string> host_sentences(const Demo& demo) {
-  std::vector<std::string> sizes_with_different_bits;
-  for (const std::int64_t size : demo_sizes(demo)) {
-    if (!has_same_bits(demo, "native", size)) sizes_with_different_bits.push_back(fmt::format("{}", size));
-  }
-  const std::int64_t size = demo_sizes(demo).back();  // the last that the user named
-  const Json native = row_with_two_threads(demo, "native", size);
-  const Json exact = row_with_two_threads(demo, "exact", size);
-  const std::string vendor = product_text(native);
-  const std::string bits =
-      sizes_with_different_bits.empty()
-          ? fmt::format("{} happened to give the same bits with 1 and 2 threads here", vendor)
-          : fmt::format("{} gives different bits with 1 and 2 threads at n = {}", vendor,
-                        joined(sizes_with_different_bits));
-  return {
-      bits + "; those of Kintsugi's fp64 and exact are always the same.",
-      fmt::format("exact rounded {:.4g} % of the checked elements of n = {} correctly, {} {:.3g} %. It takes "
-                  "{:.3g} times as long.",
-                  rounded_percent(exact), size, vendor, rounded_percent(native),
-                  1 / read_number(exact.at("ratios").at("native")))};
+// Returns the row of the native product of the same run and problem.
+const Json& native_row(const Json& run, const Json& row) {
+  const Json& rows = run.at("rows");
+  return *std::find_if(rows.begin(), rows.end(), [&](const Json& other) {
+    return other.at("name") == "native" && other.at("problem") == row.at("problem");
+  });
 }
 
-std::vector<std::string> device_sentences(const Demo& demo) {
+std::string threads_text(const Json& row) {
+  const int threads = row.at("threads");
+  return fmt::format("{} thread{}", threads, threads == 1 ? "" : "s");
+}
+
+// Returns the sentence on the speed and the errors of a candidate.
+std::string speed_sentence(const Json& run, const Json& row) {
+  const Json& native = native_row(run, row);
+  const std::string vendor = product_text(native);
+  const bool on_host = row.at("engine") != "cuda";
+  const std::string what = on_host ? fmt::format("{}, {}, {} (ran {})", cell(row.at("problem"), "type"),
+                                                 threads_text(row), product_text(row), cell(row, "scheme"))
+                                   : cell(row, "name");
+  return fmt::format("{} at n = {}: {:.3g} times the speed of {}; largest error {:.2g} of |A||B|, {} {:.2g}.",
+                     what, cell(row.at("problem"), "n"), read_number(row.at("ratios").at("native")), vendor,
+                     read_number(row.at("check").at("max_componentwise")), vendor,
+                     read_number(native.at("check").at("max_componentwise")));
+}
+
+// Returns a sentence for each candidate of the last size; on the host for those of the policy auto.
+std::vector<std::string> speed_sentences(const Demo& demo) {
   std::vector<std::string> sentences;
   for (const Json& run : demo.runs) {
-    const Json& rows = run.at("rows");
-    for (const Json& row : rows) {
-      if (row.at("kind") != "candidate" || row.at("problem").at("n") != demo_sizes(demo).back()) continue;
-      const auto native = std::find_if(rows.begin(), rows.end(), [&](const Json& other) {
-        return other.at("name") == "native" && other.at("problem") == row.at("problem");
-      });
-      sentences.push_back(fmt::format(
-          "{} at n = {}: {:.3g} times the speed of cuBLAS; largest error {:.2g} of |A||B|, cuBLAS {:.2g}.",
-          cell(row, "name"), cell(row.at("problem"), "n"), read_number(row.at("ratios").at("native")),
-          read_number(row.at("check").at("max_componentwise")),
-          read_number(native->at("check").at("max_componentwise"))));
+    for (const Json& row : run.at("rows")) {
+      const bool is_told = demo.on_device ? row.at("kind") == "candidate" : row.at("name") == auto_candidate;
+      if (is_told && row.at("problem").at("n") == demo_sizes(demo).back())
+        sentences.push_back(speed_sentence(run, row));
     }
   }
   return sentences;
 }
 
-// Runs FP64 products with 1 and 2 threads on the host, or FP32 and FP64 products on a device. Throws a
+// Returns the state of AMX by which a call was planned; "-" if there is none.
+std::string matrix_unit_text(const Json& row) {
+  const Json& unit = row.at("matrix_unit");
+  return unit.is_null() ? "-" : cell(unit, "state");
+}
+
+// Returns the sentence on the states of AMX in calls of one thread; empty on CPUs without it.
+std::string matrix_unit_sentence(const Demo& demo) {
+  std::vector<std::string> states;
+  for (const Json& run : demo.runs) {
+    for (const Json& row : run.at("rows")) {
+      if (row.at("threads") == 1 && !row.at("matrix_unit").is_null()) add_once(states, matrix_unit_text(row));
+    }
+  }
+  if (states.empty()) return {};
+  return fmt::format(
+      "AMX in calls of 1 thread: {}. It is slow, and native products may be faster, while the core's other "
+      "hardware thread works.",
+      joined(states));
+}
+
+std::vector<std::string> host_sentences(const Demo& demo) {
+  std::vector<std::string> sizes_with_different_bits;
+  for (const std::int64_t size : demo_sizes(demo)) {
+    if (!has_same_bits(demo, "fp64", "native", size))
+      sizes_with_different_bits.push_back(fmt::format("{}", size));
+  }
+  const std::int64_t size = demo_sizes(demo).back();  // the last that the user named
+  const Json native = rows_of(demo, "fp64", "native", size).back();
+  const Json exact = rows_of(demo, "fp64", "exact", size).back();
+  const std::string vendor = product_text(native);
+  const std::string threads = fmt::format("1 and {}", threads_text(native));
+  const std::string bits =
+      sizes_with_different_bits.empty()
+          ? fmt::format("{} happened to give the same bits with {} here", vendor, threads)
+          : fmt::format("{} gives different bits with {} at n = {}", vendor, threads,
+                        joined(sizes_with_different_bits));
+  std::vector<std::string> sentences{
+      bits + "; those of Kintsugi's emulated and exact products are always the same.",
+      fmt::format("exact rounded {:.4g} % of the checked elements of n = {} correctly, {} {:.3g} %. It takes "
+                  "{:.3g} times as long.",
+                  rounded_percent(exact), size, vendor, rounded_percent(native),
+                  1 / read_number(exact.at("ratios").at("native")))};
+  if (const std::string unit = matrix_unit_sentence(demo); !unit.empty()) sentences.push_back(unit);
+  for (std::string& sentence : speed_sentences(demo)) sentences.push_back(std::move(sentence));
+  return sentences;
+}
+
+// Runs FP32 and FP64 products, on the host with 1 thread and with all. Throws a
 // Finding if a product breaks its promise, or if the bits of C depend on the number of threads.
 Demo run_demo(const DemoRequest& request) {
   Demo demo;
@@ -184,14 +237,15 @@ Demo run_demo(const DemoRequest& request) {
   return demo;
 }
 
-// Returns the rows of all runs, ordered by size, type, product, threads.
+// Returns the rows of all runs, ordered by size, type, threads, product.
 std::vector<Json> demo_rows(const Demo& demo) {
   std::vector<Json> rows;
   for (const Json& run : demo.runs) rows.insert(rows.end(), run.at("rows").begin(), run.at("rows").end());
   // Baselines before candidates, exact last.
   const auto key = [](const Json& row) {
     return std::make_tuple(row.at("problem").at("n").get<std::int64_t>(), cell(row.at("problem"), "type"),
-                           row.at("kind") == "candidate", cell(row, "name") == "exact");
+                           row.at("threads").get<int>(), row.at("kind") == "candidate",
+                           cell(row, "name") == "exact");
   };
   std::stable_sort(rows.begin(), rows.end(), [&](const Json& x, const Json& y) { return key(x) < key(y); });
   return rows;
@@ -199,7 +253,7 @@ std::vector<Json> demo_rows(const Demo& demo) {
 
 // Returns the findings of the runs, one sentence each.
 std::vector<std::string> demo_sentences(const Demo& demo) {
-  return demo.on_device ? device_sentences(demo) : host_sentences(demo);
+  return demo.on_device ? speed_sentences(demo) : host_sentences(demo);
 }
 
 enum class YAxis : std::uint8_t { linear, logarithmic };
@@ -250,15 +304,17 @@ std::string demo_subject(const Demo& demo) {
       "before it was timed.",
       cell(settings, "distribution"),
       demo.on_device ? "in the memory of " + cell(demo.runs.front().at("device"), "name")
-                     : "FP64, by OpenBLAS and by Kintsugi, with 1 and with 2 threads");
+                     : "by OpenBLAS and by Kintsugi, with 1 thread and with all");
 }
 
 HeadedCells demo_cells(const Demo& demo, const Json& row) {
   const Json& check = row.at("check");
   return {{"product", product_text(row)},
+          {"ran", cell(row, "scheme")},
           {"n", cell(row.at("problem"), "n")},
           {"type", cell(row.at("problem"), "type")},
           {"threads", demo.on_device ? "-" : cell(row, "threads")},
+          {"matrix unit", matrix_unit_text(row)},
           {"bits of C", cell(row, "bits")},
           {"correctly rounded",
            fmt::format("{:.4g} %", 100 * check.at("correctly_rounded_fraction").get<double>())},
@@ -270,7 +326,7 @@ HeadedCells demo_cells(const Demo& demo, const Json& row) {
            fmt::format("{:.3g}", read_number(row.at("ratios").at("native")))}};
 }
 
-// Returns the table's rows for all rows of all runs, ordered by size, type, product, threads.
+// Returns the table's rows for all rows of all runs, ordered by size, type, threads, product.
 std::vector<HeadedCells> demo_table(const Demo& demo) {
   std::vector<HeadedCells> table;
   for (const Json& row : demo_rows(demo)) table.push_back(demo_cells(demo, row));
@@ -340,15 +396,16 @@ void add_demo(CLI::App& program, Action& action) {
       "Example:\n"
       "  kintsugi demo -o demo.html\n"
       "\n"
-      "On the host: FP64 products with 1 and 2 threads, by OpenBLAS, by the contract fp64, whose bits\n"
-      "do not depend on threads, and by exact, which rounds every element correctly. On a GPU: FP32,\n"
-      "FP64 and exact products and those of cuBLAS. These are runs of kintsugi bench, which compares\n"
-      "every result with the exact one before timing it. Takes about 20 seconds.");
+      "On the host: FP32 and FP64 products with 1 thread and with all, by OpenBLAS, under the policies\n"
+      "auto and emulate (whose bits do not depend on threads), and by exact, which rounds every element\n"
+      "correctly; AMX's state, where there is one. On a GPU: FP32, FP64 and exact products and those of\n"
+      "cuBLAS. These are runs of kintsugi bench, which compares every result with the exact one before\n"
+      "timing it. Takes about 30 seconds.");
   command
       ->add_option("--memory", request->memory,
                    "Where the operands lie, host or device [device where a GPU can be used]")
       ->check(CLI::IsMember({"host", "device"}));
-  command->add_option("--sizes", request->sizes, "Sizes m = n = k [host 500,1000; device 4096,8192]")
+  command->add_option("--sizes", request->sizes, "Sizes m = n = k [host 1024,2048; device 4096,8192]")
       ->delimiter(',')
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 20));
   command->add_option("-o,--output", request->output, "File for a page with pictures, HTML");

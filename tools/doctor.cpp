@@ -70,18 +70,9 @@ void append_settings(Json& findings) {
     findings.push_back(finding("settings", "ok", "all at their defaults"));
 }
 
-// Appends the finding that a CPU needs no profile: no measured cost would change what the policy auto runs on
-// a CPU (docs/design/calibration.md).
-void append_processor_profile(Json& findings) {
-  findings.push_back(finding("profile of the processor", "ok",
-                             "none is needed: native products are the fastest for fp32 and fp64 on every CPU "
-                             "(`kintsugi calibrate` measures GPUs)"));
-}
-
 Json examine_machine() {
   Json findings = Json::array();
   append_processor(findings);
-  append_processor_profile(findings);
   append_engines(findings);
   append_settings(findings);
   return findings;

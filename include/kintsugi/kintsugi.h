@@ -363,16 +363,17 @@ typedef struct kintsugi_calibration {
   int32_t blind; /* 1: ignores the costs that the library has for this device, to test the calibration */
   kintsugi_progress progress; /* NULL: none */
   void* progress_user;
+  const char* engine; /* cuda: the calling thread's GPU; cpu; NULL: cuda where it can run, else cpu */
 } kintsugi_calibration;
 
 #define KINTSUGI_CALIBRATION_INIT \
-  { sizeof(kintsugi_calibration), 0, 0, 0, 0, 0 }
+  { sizeof(kintsugi_calibration), 0, 0, 0, 0, 0, 0 }
 
-/* Measures the kernels and calls of the calling thread's device, which should be idle, for up to two minutes,
- * and writes a profile by which the policy auto decides from then on, in this process and in later ones
- * (docs/DEVICES.md). Takes 1.8 GiB of the device's memory, and for large products their workspaces.
+/* Measures the kernels and calls of the calling thread's device, or of the CPU, which should be idle, for up to
+ * two minutes, and writes a profile by which the policy auto decides from then on, in this process and in later
+ * ones (docs/DEVICES.md). Takes 1.8 GiB of a GPU's memory, and for large products their workspaces.
  * KINTSUGI_ENGINE_UNAVAILABLE: there is no device with kernels that can be calibrated; KINTSUGI_BAD_SETTING:
- * the file cannot be written. */
+ * the file cannot be written, or the engine has no costs. */
 KINTSUGI_API kintsugi_status kintsugi_calibrate(const kintsugi_calibration* calibration);
 
 /* ------------------------------------------------------------ descriptions */

@@ -9,6 +9,7 @@
 
 #include "base/status.hpp"
 #include "base/text/format_text.hpp"
+#include "base/text/nearest_name.hpp"
 #include "base/version.hpp"
 #include "calibrate/tasks.hpp"
 #include "engines/cuda/arch/family.hpp"
@@ -22,29 +23,41 @@ namespace {
 
 using namespace calibrate;
 
-// Prepares the device in use. Fails if the engine cuda cannot run here, or has no kernels to measure.
-void prepare_engine() {
-  const Engine* engine = find_engine("cuda");
+// Returns the engine that is calibrated: the named one; else cuda where it can run, else cpu.
+const Engine& engine_to_calibrate(const std::string& name) {
+  const Engine* const gpus = find_engine("cuda");
+  const bool uses_gpus =
+      name.empty() ? gpus != nullptr && gpus->unavailable_reason().empty() : name == "cuda";
+  if (!name.empty() && name != "cuda" && name != "cpu")
+    fail(Status::bad_setting, "the engine \"{}\" has no costs to calibrate{}", name,
+         accepted_names(name, "those that have some are", "cpu, cuda"));
+  const Engine* engine = uses_gpus ? gpus : find_engine("cpu");
   if (engine == nullptr) fail(Status::engine_unavailable, "this library has no engine cuda");
   if (const std::string reason = engine->unavailable_reason(); !reason.empty())
-    fail(Status::engine_unavailable, "the engine cuda cannot run here: {}", reason);
+    fail(Status::engine_unavailable, "the engine {} cannot run here: {}", engine->name(), reason);
+  return *engine;
+}
+
+// Prepares the device in use. Fails if the engine cuda has no kernels to measure there.
+void prepare_gpu(const Engine& engine) {
   cuda::prepare_device();
   if (cuda::profile_in_force() == nullptr || !cuda::current_family().has_gemm_kernels())
     fail(Status::engine_unavailable,
          "{} cannot be calibrated: a calibration measures kernels for one family of GPUs, and begins with a "
          "profile of another device of this family",
-         engine->details());
+         engine.details());
 }
 
 // Runs all tasks and returns their measurements.
-std::vector<Measurement> measure_all(bool quick, const CalibrationProgress& progress) {
-  Workbench bench(quick);
-  const std::vector<Task> tasks = all_tasks(bench);
-  std::vector<Measurement> measurements;
+template <class Costs>
+std::vector<MeasurementBy<Costs>> measure_all(const std::vector<TaskBy<Costs>>& tasks,
+                                              const CalibrationProgress& progress) {
+  std::vector<MeasurementBy<Costs>> measurements;
   for (std::size_t i = 0; i < tasks.size(); ++i) {
     progress(static_cast<double>(i) / static_cast<double>(tasks.size()), tasks[i].what);
     tasks[i].run(measurements);
   }
+  progress(1, "fitting the costs");
   return measurements;
 }
 
@@ -134,27 +147,59 @@ std::vector<Task> calibrate::all_tasks(Workbench& bench) {
   return tasks;
 }
 
-std::string calibrate_device(const std::string& file, bool quick, bool blind,
-                             const CalibrationProgress& progress) {
-  prepare_engine();
-  const cuda::DeviceTraits device = cuda::traits_of(cuda::device_in_use());
-  const std::string target = file.empty() ? cuda::profile_file(device) : file;
+namespace {
+
+// Returns the file to write: `file`, or where calls look for the profile.
+std::string target_of(const std::string& file, const std::string& default_file) {
+  std::string target = file.empty() ? default_file : file;
   if (target.empty())
     fail(Status::bad_setting,
          "name the profile's file, or set XDG_CONFIG_HOME or HOME, in which profiles are kept");
+  return target;
+}
+
+std::string calibrate_gpu(const CalibrationOptions& options, const CalibrationProgress& progress) {
+  const cuda::DeviceTraits device = cuda::traits_of(cuda::device_in_use());
+  const std::string target = target_of(options.file, cuda::profile_file(device));
   ProfileFile output(target);
-  const std::vector<Measurement> measurements = measure_all(quick, progress);
+  Workbench bench(options.quick);
+  const std::vector<Measurement> measurements = measure_all(all_tasks(bench), progress);
   cuda::Profile profile{.device = device,
                         .library_version = library_version,
                         .driver_version = cuda::driver().version,
                         .date = today(),
-                        .costs = first_costs(device, blind),
+                        .costs = first_costs(device, options.blind),
                         .fits = {}};
-  progress(1, "fitting the costs");
   profile.fits = fit_costs(profile.costs, measurements);
   output.write(profile_text(profile));
   cuda::reread_profiles();
   return target;
+}
+
+std::string calibrate_cpu(const CalibrationOptions& options, const CalibrationProgress& progress) {
+  const CpuTraits device = cpu_traits();
+  const std::string target = target_of(options.file, profile_file(device));
+  ProfileFile output(target);
+  const std::vector<CpuMeasurement> measurements = measure_all(cpu_tasks(options.quick), progress);
+  CpuProfile profile{.device = device,
+                     .threads = threads_of_calibration(),
+                     .library_version = library_version,
+                     .date = today(),
+                     .costs = options.blind ? shipped_cpu_costs(device.kernels) : cpu_costs_in_force().costs,
+                     .fits = {}};
+  profile.fits = fit_costs(profile.costs, measurements);
+  output.write(profile_text(profile));
+  reread_cpu_profile();
+  return target;
+}
+
+}  // namespace
+
+std::string calibrate_device(const CalibrationOptions& options, const CalibrationProgress& progress) {
+  const Engine& engine = engine_to_calibrate(options.engine);
+  if (!engine.is_device()) return calibrate_cpu(options, progress);
+  prepare_gpu(engine);
+  return calibrate_gpu(options, progress);
 }
 
 }  // namespace kintsugi::core

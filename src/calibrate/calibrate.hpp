@@ -1,5 +1,5 @@
-// Calibration: measures kernels and calls of the current device, fits the cost model to the measurements, and
-// writes the device's profile.
+// Calibration: measures kernels and calls of the current device, or of the CPU, fits the cost model to the
+// measurements, and writes the profile.
 #pragma once
 
 #include <functional>
@@ -11,12 +11,17 @@ namespace kintsugi::core {
 // the step.
 using CalibrationProgress = std::function<void(double done, const std::string& step)>;
 
-// Measures the device and writes its profile, which later calls use. Returns the name of the written file.
-// Takes at most two minutes. `file`: file to write; empty: the file in which calls look for the profile.
-// `quick`: fewer repetitions. `blind`: the fit begins with costs of other devices, even if the library has a
-// profile of this device. Fails with engine_unavailable if there is no device that can be calibrated, and
-// with bad_setting if the file cannot be written.
-std::string calibrate_device(const std::string& file, bool quick, bool blind,
-                             const CalibrationProgress& progress);
+struct CalibrationOptions {
+  std::string engine;  // cuda, cpu; empty: cuda where it can run, else cpu
+  std::string file;    // to write; empty: the file in which calls look for the profile
+  bool quick = false;  // fewer repetitions
+  bool blind = false;  // the fit begins with costs of other devices, or with the library's for CPUs
+};
+
+// Measures the calling thread's device, or the CPU, and writes its profile, which later calls use. Returns
+// the name of the written file. Takes at most two minutes. Fails with engine_unavailable if there is no
+// device that can be calibrated, and with bad_setting if the file cannot be written or the engine has no
+// costs.
+std::string calibrate_device(const CalibrationOptions& options, const CalibrationProgress& progress);
 
 }  // namespace kintsugi::core

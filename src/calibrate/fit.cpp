@@ -13,9 +13,6 @@ namespace kintsugi::core::calibrate {
 
 namespace {
 
-using cuda::CostField;
-using cuda::Costs;
-
 // A kind of measurements, and the costs that are fitted to them: all costs whose names begin with one of the
 // prefixes. The expected times of a kind may also depend on costs that were fitted to earlier kinds.
 struct FittedKind {
@@ -52,13 +49,20 @@ bool is_fitted(const FittedKind& kind, std::string_view cost) {
   });
 }
 
+// A measurement of the kind that is fitted, and its expected time by the costs as they are now.
+struct Point {
+  const std::string* what;
+  double microseconds;
+  std::function<double()> expected;
+};
+
 // Returns the Huber loss of log(measured / expected), summed over the measurements. The loss is quadratic up
 // to 10 % and linear beyond, so that a single shape which the model does not explain has little influence.
-double loss(const Costs& costs, std::span<const Measurement* const> measurements) {
+double loss(std::span<const Point> points) {
   constexpr double max_quadratic = 0.1;
   double sum = 0;
-  for (const Measurement* measurement : measurements) {
-    const double deviation = std::abs(std::log(measurement->microseconds / measurement->expected(costs)));
+  for (const Point& point : points) {
+    const double deviation = std::abs(std::log(point.microseconds / point.expected()));
     sum +=
         deviation < max_quadratic ? deviation * deviation : max_quadratic * (2 * deviation - max_quadratic);
   }
@@ -74,19 +78,18 @@ double penalty(double value, double before) {
 }
 
 // Multiplies each cost by `factor` or by its inverse if that lowers the loss. Sets `min_loss` to the new
-// loss. Returns true if a cost has changed. `fields`: pointers to the members of `costs` that may change.
-// `before`: their values before the fit.
-bool sweep(Costs& costs, std::span<const CostField> fields, const std::vector<double>& before,
-           std::span<const Measurement* const> measurements, double factor, double& min_loss) {
+// loss. Returns true if a cost has changed. `before`: the costs' values before the fit.
+bool sweep(std::span<double* const> costs, const std::vector<double>& before, std::span<const Point> points,
+           double factor, double& min_loss) {
   constexpr double max_change = 64;
   bool improved = false;
-  for (std::size_t i = 0; i < fields.size(); ++i) {
-    double& value = *fields[i].value;
+  for (std::size_t i = 0; i < costs.size(); ++i) {
+    double& value = *costs[i];
     const double old = value;
     for (const double candidate : {old * factor, old / factor}) {
       value = candidate;
       const double change = value / before[i];
-      const double new_loss = loss(costs, measurements);
+      const double new_loss = loss(points);
       if (change < max_change && change > 1 / max_change &&
           new_loss + penalty(value, before[i]) < min_loss + penalty(old, before[i])) {
         min_loss = new_loss;
@@ -99,54 +102,74 @@ bool sweep(Costs& costs, std::span<const CostField> fields, const std::vector<do
   return improved;
 }
 
-// Fits the costs to which the fields refer. Sweeps over the costs with one factor as long as that lowers the
-// loss, then with a smaller factor.
-void descend(Costs& costs, std::span<const CostField> fields,
-             std::span<const Measurement* const> measurements) {
+// Fits the costs. Sweeps over them with one factor as long as that lowers the loss, then with a smaller
+// factor.
+void descend(std::span<double* const> costs, std::span<const Point> points) {
   constexpr int max_sweeps = 30;  // sweeps with the same factor
   std::vector<double> before;
-  for (const CostField& field : fields) before.push_back(*field.value);
-  double min_loss = loss(costs, measurements);
+  for (const double* cost : costs) before.push_back(*cost);
+  double min_loss = loss(points);
   for (double step = 0.4; step > 0.0005; step /= 2) {
     for (int sweeps = 0; sweeps < max_sweeps; ++sweeps) {
-      if (!sweep(costs, fields, before, measurements, 1 + step, min_loss)) break;
+      if (!sweep(costs, before, points, 1 + step, min_loss)) break;
     }
   }
 }
 
-cuda::ProfileFit describe_fit(std::string_view kind, const Costs& costs,
-                              std::span<const Measurement* const> measurements) {
-  const auto deviation = [&](const Measurement* measurement) {
-    return std::abs(measurement->microseconds / measurement->expected(costs) - 1);
+ProfileFit describe_fit(std::string_view kind, std::span<const Point> points) {
+  const auto deviation = [](const Point& point) {
+    return std::abs(point.microseconds / point.expected() - 1);
   };
   std::vector<double> deviations;
-  for (const Measurement* measurement : measurements) deviations.push_back(deviation(measurement));
+  for (const Point& point : points) deviations.push_back(deviation(point));
   std::ranges::sort(deviations);
-  const Measurement& worst = **std::ranges::max_element(measurements, {}, deviation);
-  return {
-      std::string(kind), static_cast<int>(deviations.size()), deviations[deviations.size() / 2],
-      deviations.back(),
-      fmt::format("{}: {:.1f} us, expected {:.1f}", worst.what, worst.microseconds, worst.expected(costs))};
+  const Point& worst = *std::ranges::max_element(points, {}, deviation);
+  return {std::string(kind), static_cast<int>(deviations.size()), deviations[deviations.size() / 2],
+          deviations.back(),
+          fmt::format("{}: {:.1f} us, expected {:.1f}", *worst.what, worst.microseconds, worst.expected())};
+}
+
+// Fits the costs of `fields` that are_fitted(name) to the measurements of one kind, and appends the fit.
+// Costs of 0 are costs that the device does not have.
+template <class Costs, class Fields, class AreFitted>
+void fit_kind(std::string_view kind, Costs& costs, const Fields& fields, const AreFitted& are_fitted,
+              std::span<const MeasurementBy<Costs>> measurements, std::vector<ProfileFit>& fits) {
+  std::vector<Point> points;
+  for (const auto& measurement : measurements) {
+    if (measurement.kind == kind)
+      points.push_back({&measurement.what, measurement.microseconds,
+                        [&costs, &measurement] { return measurement.expected(costs); }});
+  }
+  if (points.empty()) return;
+  std::vector<double*> fitted;
+  for (const auto& field : fields) {
+    if (are_fitted(std::string_view(field.name)) && *field.value > 0) fitted.push_back(field.value);
+  }
+  descend(fitted, points);
+  fits.push_back(describe_fit(kind, points));
 }
 
 }  // namespace
 
-std::vector<cuda::ProfileFit> fit_costs(Costs& costs, std::span<const Measurement> measurements) {
-  std::vector<cuda::ProfileFit> fits;
-  const std::vector<CostField> fields = cuda::cost_fields(costs, cuda::current_family());
-  for (const FittedKind& kind : fitted_kinds) {
-    std::vector<const Measurement*> of_kind;
-    for (const Measurement& measurement : measurements) {
-      if (measurement.kind == kind.kind) of_kind.push_back(&measurement);
-    }
-    if (of_kind.empty()) continue;
-    std::vector<CostField> fitted;
-    std::ranges::copy_if(fields, std::back_inserter(fitted), [&](const CostField& field) {
-      return is_fitted(kind, field.name) && *field.value > 0;
-    });
-    descend(costs, fitted, of_kind);
-    fits.push_back(describe_fit(kind.kind, costs, of_kind));
-  }
+std::vector<ProfileFit> fit_costs(cuda::Costs& costs, std::span<const Measurement> measurements) {
+  std::vector<ProfileFit> fits;
+  const std::vector<cuda::CostField> fields = cuda::cost_fields(costs, cuda::current_family());
+  for (const FittedKind& kind : fitted_kinds)
+    fit_kind(
+        kind.kind, costs, fields, [&](std::string_view name) { return is_fitted(kind, name); }, measurements,
+        fits);
+  return fits;
+}
+
+// A kind has the costs whose names are its name, a dot and one word.
+std::vector<ProfileFit> fit_costs(CpuCosts& costs, std::span<const CpuMeasurement> measurements) {
+  std::vector<ProfileFit> fits;
+  const std::vector<CpuCostField> fields = cost_fields(costs);
+  for (const std::string_view kind :
+       {"one.native", "one.residues", "one.digits", "all.native", "all.residues", "all.digits"})
+    fit_kind(
+        kind, costs, fields, [&](std::string_view name) { return name.substr(0, name.rfind('.')) == kind; },
+        measurements, fits);
   return fits;
 }
 

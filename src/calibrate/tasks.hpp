@@ -11,6 +11,7 @@
 #include "base/cuda/owned.hpp"
 #include "base/queue.hpp"
 #include "base/text/format_text.hpp"
+#include "engines/cpu/profile.hpp"
 #include "engines/cuda/arch/costs.hpp"
 #include "engines/cuda/arch/profile.hpp"
 #include "engines/cuda/step_data.hpp"
@@ -80,18 +81,24 @@ inline DeviceShape device_shape(const Program& program, const Shape& shape, bool
           .prepared_b = prepared_b};
 }
 
-struct Measurement {
+template <class Costs>
+struct MeasurementBy {
   std::string kind;  // measurements of one kind determine the same costs (fit.cpp)
   std::string what;  // what was measured, for messages
   double microseconds = 0;
-  std::function<double(const cuda::Costs&)> expected;  // microseconds by the model with these costs
+  std::function<double(const Costs&)> expected;  // microseconds by the model with these costs
 };
+using Measurement = MeasurementBy<cuda::Costs>;
+using CpuMeasurement = MeasurementBy<CpuCosts>;
 
 // One task of a calibration. It takes at most a few seconds.
-struct Task {
-  std::string what;                                    // what the task measures, for progress messages
-  std::function<void(std::vector<Measurement>&)> run;  // appends the task's measurements
+template <class Costs>
+struct TaskBy {
+  std::string what;  // what the task measures, for progress messages
+  std::function<void(std::vector<MeasurementBy<Costs>>&)> run;  // appends the task's measurements
 };
+using Task = TaskBy<cuda::Costs>;
+using CpuTask = TaskBy<CpuCosts>;
 
 // Copies in device memory, and splits of FP32 operands.
 std::vector<Task> split_tasks(Workbench& bench);
@@ -114,11 +121,18 @@ std::vector<Task> prepared_call_tasks(Workbench& bench);
 // All tasks of a calibration, in the order in which they are measured.
 std::vector<Task> all_tasks(Workbench& bench);
 
+// Native products and fused products of bytes of the engine cpu, by one thread and by all. `quick`: times are
+// the shortest of fewer repetitions.
+std::vector<CpuTask> cpu_tasks(bool quick);
+// All threads that a call may have.
+int threads_of_calibration();
+
 // ---------------------------------------------------------------- fit
 
 // Changes the costs so that expected times come close to measured times. Begins with the given costs. Costs
 // on which no measurement depends stay unchanged. Returns, for each kind of measurement, the remaining
 // deviation of expected times.
-std::vector<cuda::ProfileFit> fit_costs(cuda::Costs& costs, std::span<const Measurement> measurements);
+std::vector<ProfileFit> fit_costs(cuda::Costs& costs, std::span<const Measurement> measurements);
+std::vector<ProfileFit> fit_costs(CpuCosts& costs, std::span<const CpuMeasurement> measurements);
 
 }  // namespace kintsugi::core::calibrate

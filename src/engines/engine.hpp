@@ -56,6 +56,25 @@ struct Requirement {
   std::string reason;   // why it does not suffice, and advice; empty if it suffices
 };
 
+// State of the cores' matrix unit, where its rate varies (AMX of the engine cpu).
+enum class MatrixUnitState : std::uint8_t {
+  steady,    // the rate does not vary, or there is no such unit
+  fast,      // as measured
+  slow,      // as measured
+  set_fast,  // by a setting
+  set_slow,  // by a setting
+  unknown,   // not measured, because several threads take cores in both states
+};
+inline bool is_slow(MatrixUnitState state) {
+  return state == MatrixUnitState::slow || state == MatrixUnitState::set_slow;
+}
+
+// Properties of a call, besides its problem, on which costs depend.
+struct CallConditions {
+  int threads = 1;
+  MatrixUnitState unit = MatrixUnitState::steady;
+};
+
 // Costs of a call's steps per thread. The unit is the time of one multiply-add of the engine's native FP32
 // product of large matrices.
 struct StepCosts {
@@ -73,6 +92,7 @@ struct StepCosts {
 struct NativeCosts {
   double call = 0;
   double element = 0;  // per element of A, B or C: its transfer through memory
+  double fp64 = 2;     // per multiply-add of an FP64 product
 };
 
 // Capabilities of an engine on this machine, and the form in which it expects slices.
@@ -129,12 +149,14 @@ class EngineCosts {
   // Rate of products of this format, relative to the engine's native FP32 product.
   virtual double relative_rate(FormatId format) const = 0;
 
-  // Returns the costs of a call's steps with slices of this rule, for a call that may have so many threads;
-  // zeros if only products take time.
-  virtual StepCosts step_costs(const SplitRule&, int /*threads*/) const { return {}; }
-  virtual NativeCosts native_costs() const { return {}; }
-  // Seconds of one multiply-add, the unit of these costs; 0 if unknown.
-  virtual double product_seconds() const { return 0; }
+  // Returns the state of the matrix unit by which a plan is made now, for a call that may have so many
+  // threads.
+  virtual MatrixUnitState matrix_unit_state(int /*threads*/) const { return MatrixUnitState::steady; }
+  // Returns the costs of a call's steps with slices of this rule; zeros if only products take time.
+  virtual StepCosts step_costs(const SplitRule&, const CallConditions&) const { return {}; }
+  virtual NativeCosts native_costs(int /*threads*/) const { return {}; }
+  // Seconds in which each of the threads computes one multiply-add, the unit of these costs; 0 if unknown.
+  virtual double product_seconds(int /*threads*/) const { return 0; }
   // Time of a native double-double product divided by the time of a native FP32 product; 0: there are none.
   virtual double native_double_double_time_ratio() const { return 0; }
 };

@@ -267,8 +267,11 @@ kintsugi_status kintsugi_calibrate(const kintsugi_calibration* calibration) {
     const auto report_progress = [&](double done, const std::string& step) {
       if (given.progress != nullptr) given.progress(given.progress_user, done, step.c_str());
     };
-    const std::string file = calibrate_device(given.file == nullptr ? "" : given.file, given.quick != 0,
-                                              given.blind != 0, report_progress);
+    const std::string file = calibrate_device({.engine = given.engine == nullptr ? "" : given.engine,
+                                               .file = given.file == nullptr ? "" : given.file,
+                                               .quick = given.quick != 0,
+                                               .blind = given.blind != 0},
+                                              report_progress);
     plan_cache().clear();  // the kept plans were made with costs of the old profile
     report_progress(1, file);
   });

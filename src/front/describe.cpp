@@ -168,6 +168,22 @@ std::string reason_words(const Plan& plan) {
              plan.engine->name());
 }
 
+// Returns the sentence on the state of the matrix unit, which follows the reason; empty if its rate does not
+// vary.
+std::string matrix_unit_words(MatrixUnitState state) {
+  switch (state) {
+    case MatrixUnitState::steady: break;
+    case MatrixUnitState::fast: return " AMX was measured in its fast state.";
+    case MatrixUnitState::slow:
+      return " AMX was measured in its slow state: the core's other hardware thread works.";
+    case MatrixUnitState::set_fast: return " AMX counts as fast by the setting cpu_amx.";
+    case MatrixUnitState::set_slow: return " AMX counts as slow by the setting cpu_amx.";
+    case MatrixUnitState::unknown:
+      return " The state of AMX was not measured, because several threads take cores in both states.";
+  }
+  return {};
+}
+
 // Describes a plan in words: returns one line each for the problem, the reason of the fallback chain, every
 // candidate, and the workspace.
 std::vector<std::string> plan_words(const Plan& plan) {
@@ -178,7 +194,7 @@ std::vector<std::string> plan_words(const Plan& plan) {
       problem.n, problem.k, problem.batch_count, operand_words(problem), prepared_words(problem),
       plan.engine->name(), plan.engine->details(), plan.threads, plan.threads == 1 ? "" : "s"));
   for (const std::string& warning : plan.warnings) words.push_back("Warning: " + warning + ".");
-  words.push_back(reason_words(plan));
+  words.push_back(reason_words(plan) + matrix_unit_words(plan.unit));
   if (!plan.offload_words.empty()) words.push_back(plan.offload_words);
   for (std::size_t index = 0; index < plan.candidates.size(); ++index) {
     const std::string number = plan.candidates.size() == 1 ? "" : fmt::format("{}. ", index + 1);
@@ -307,6 +323,7 @@ std::string describe_plan(const Plan& plan) {
   json["blocking"] = {{"m", plan.blocking.m}, {"n", plan.blocking.n}};
   json["workspace_bytes"] = plan.workspace_bytes;
   json["threads"] = plan.threads;
+  json["matrix_unit"] = matrix_unit_json(plan.unit);
   json["offloaded"] = plan.is_offloaded();
   json["steps"] = step_lines(plan);
   json["settings"] = settings_json(plan.settings);

@@ -98,6 +98,7 @@ Json offload_json(const std::optional<OffloadReport>& offload) {
 std::string describe_report(const Report& report) {
   Json json = json_document("kintsugi.report", 2);
   json["engine"] = report.plan == nullptr ? Json() : Json(report.executed_plan()->engine->name());
+  json["matrix_unit"] = report.plan == nullptr ? Json() : matrix_unit_json(report.executed_plan()->unit);
   json["candidates"] = candidates_json(report);
   json["items_scaled"] = report.items_scaled;
   json["items_with_special_values"] = report.items_with_special_values;

@@ -117,6 +117,18 @@ Json scheme_json(const Scheme& scheme, const std::string& name, const Program& p
           {"source", scheme.source}};
 }
 
+Json matrix_unit_json(MatrixUnitState state) {
+  switch (state) {
+    case MatrixUnitState::steady: break;
+    case MatrixUnitState::fast: return {{"state", "fast"}, {"source", "measured"}};
+    case MatrixUnitState::slow: return {{"state", "slow"}, {"source", "measured"}};
+    case MatrixUnitState::set_fast: return {{"state", "fast"}, {"source", "setting"}};
+    case MatrixUnitState::set_slow: return {{"state", "slow"}, {"source", "setting"}};
+    case MatrixUnitState::unknown: return {{"state", "unknown"}, {"source", "not measured"}};
+  }
+  return {};
+}
+
 Json candidate_json(const Candidate& candidate) {
   if (candidate.scheme == nullptr)
     return {{"scheme", "native"},

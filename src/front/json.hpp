@@ -22,6 +22,8 @@ Json split_json(const SplitRule& rule);
 // Describes a scheme with this program. `name`: the scheme's name with the parameters of the program.
 Json scheme_json(const Scheme& scheme, const std::string& name, const Program& program);
 Json candidate_json(const Candidate& candidate);
+// State of the matrix unit by which a plan was decided; null if its rate does not vary.
+Json matrix_unit_json(MatrixUnitState state);
 
 // Adds two error bounds of the program: one for operands inside the windows of both splits, and one for all
 // operands that do not overflow.

@@ -59,7 +59,7 @@ bool can_be_reached(const Candidate& candidate, const std::vector<Candidate>& ea
 
 bool is_expected_faster(const Plan& plan, const Program& program) {
   if (program.recombination == Recombination::exact_sums) return false;
-  const ExpectedTimes times = expected_times(*plan.engine, program, plan.problem, plan.threads);
+  const ExpectedTimes times = expected_times(*plan.engine, program, plan.problem, plan.conditions());
   return times.emulated < limits::max_time_ratio_on_host * times.native;
 }
 

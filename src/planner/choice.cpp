@@ -386,7 +386,7 @@ Chain emulations_on_host(const Plan& plan, bool native_follows) {
 bool beats_native_double_double(const Plan& plan, const std::vector<Candidate>& chain) {
   const Problem& problem = plan.problem;
   if (problem.type != OperandType::dd) return false;
-  const ExpectedTimes times = expected_times(*plan.engine, chain.front().program, problem, plan.threads);
+  const ExpectedTimes times = expected_times(*plan.engine, chain.front().program, problem, plan.conditions());
   return times.emulated < limits::max_time_ratio_on_host * plan.engine->native_double_double_time_ratio() *
                               multiply_adds(problem);
 }

@@ -21,15 +21,14 @@ double multiplication_time(const Engine& engine, const Program& program, const S
 
 }  // namespace
 
-ExpectedTimes expected_times(const Engine& engine, const Program& program, const Problem& problem,
-                             int threads) {
+ExpectedTimes expected_times(const StepCosts& costs, const NativeCosts& native, const Program& program,
+                             const Problem& problem) {
   const auto m = static_cast<double>(problem.m);
   const auto n = static_cast<double>(problem.n);
   const auto k = static_cast<double>(problem.k);
   const double parts = problem.complex ? 2 : 1;
   // The embedding has two vectors of op(B) and two columns of sums for each complex column of C.
   const double vectors_per_column = program.multiplies_elements() ? 1 : parts;
-  const StepCosts costs = engine.step_costs(program.split_a, threads);
   const double split_rows = problem.prepared_a ? 0 : m;
   const double split_columns = problem.prepared_b ? 0 : vectors_per_column * n;
   const double elements = parts * (split_rows + split_columns) * k;
@@ -38,24 +37,32 @@ ExpectedTimes expected_times(const Engine& engine, const Program& program, const
   const double slice_products = static_cast<double>(program.schedule.terms.size()) *
                                 (program.multiplies_elements() ? 1 : parts * parts);
   const bool has_tiles = costs.tile > 1;
-  const double multiplication = multiplication_time(engine, program, costs) * slice_products *
-                                padded(problem.m, costs.tile) * padded(problem.n, costs.tile) *
+  const double multiplication = costs.product * slice_products * padded(problem.m, costs.tile) *
+                                padded(problem.n, costs.tile) *
                                 padded(problem.k, has_tiles ? Slices::k_multiple : 1);
-  const NativeCosts native = engine.native_costs();
   const double emulated =
       native.call + elements * (costs.element + program.split_a.slices * costs.slice) + multiplication +
       m * n * (parts * costs.result + vectors_per_column * program.schedule.sums() * costs.sum);
   const double width =
       problem.type == OperandType::f64 ? 2 : 1;  // bytes of an element / bytes of an FP32 number
-  const double native_multiplication = width * parts * parts * m * n * k;
+  const double native_multiplication =
+      (problem.type == OperandType::f64 ? native.fp64 : 1) * parts * parts * m * n * k;
   return {.emulated = emulated,
           .native =
               native.call + width * parts * (m * k + k * n + m * n) * native.element + native_multiplication};
 }
 
-double expected_term(const Engine& engine, const Program& program, const Problem& problem, int threads) {
+ExpectedTimes expected_times(const Engine& engine, const Program& program, const Problem& problem,
+                             const CallConditions& conditions) {
+  StepCosts costs = engine.step_costs(program.split_a, conditions);
+  costs.product = multiplication_time(engine, program, costs);
+  return expected_times(costs, engine.native_costs(conditions.threads), program, problem);
+}
+
+double expected_term(const Engine& engine, const Program& program, const Problem& problem,
+                     const CallConditions& conditions) {
   const auto k = static_cast<double>(problem.k);
-  const StepCosts costs = engine.step_costs(program.split_a, threads);
+  const StepCosts costs = engine.step_costs(program.split_a, conditions);
   // Elements of one slice of A (m x k) and one slice of B (k x n) for each of the m x n elements of C.
   const double split_elements = k * (1 / static_cast<double>(problem.m) + 1 / static_cast<double>(problem.n));
   return multiplication_time(engine, program, costs) * k + costs.slice * split_elements + costs.sum;

@@ -20,14 +20,19 @@ struct ExpectedTimes {
 
 // Returns the expected times of the emulation (ranges, splits, products, recombination, rounding) and of the
 // native product. The time of products counts whole tiles, to which slices are padded. Ranges and slices of
-// prepared operands take no time. `threads`: those of the call, of which engines may be slower each the more
-// there are; the times are those of one. Precondition: the program recombines weighted sums or residues.
+// prepared operands take no time. `conditions`: with more threads each may be slower; the times are those of
+// one. Precondition: the program recombines weighted sums or residues.
 ExpectedTimes expected_times(const Engine& engine, const Program& program, const Problem& problem,
-                             int threads);
+                             const CallConditions& conditions);
+
+// Does the same by the given costs. Precondition: costs.product > 0.
+ExpectedTimes expected_times(const StepCosts& costs, const NativeCosts& native, const Program& program,
+                             const Problem& problem);
 
 // Returns the expected time of one term of the program for one element of C, including the term's share of
 // splits and recombination. The unit is that of ExpectedTimes.
-double expected_term(const Engine& engine, const Program& program, const Problem& problem, int threads);
+double expected_term(const Engine& engine, const Program& program, const Problem& problem,
+                     const CallConditions& conditions);
 // Returns the expected time of the exact sum of one element of C. The unit is that of ExpectedTimes.
 double expected_exact_sum(const Problem& problem);
 

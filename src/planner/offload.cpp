@@ -381,11 +381,12 @@ OffloadTimes expected_offload_times(const Plan& host) {
   const auto n = static_cast<double>(problem.n);
   const auto k = static_cast<double>(problem.k);
   const double parts = problem.complex ? 2 : 1;
-  const double width = problem.type == OperandType::f64 ? 2 : 1;
+  const double width = problem.type == OperandType::f64 ? host.engine->native_costs(host.threads).fp64 : 1;
   const double threads = host.threads;
   OffloadTimes times;
   const auto items = static_cast<double>(problem.batch_count);
-  times.host = host.engine->product_seconds() * width * parts * parts * items * m * n * k / threads;
+  times.host =
+      host.engine->product_seconds(host.threads) * width * parts * parts * items * m * n * k / threads;
   const auto product = cuda::expected_vendor_time(
       {element_type(problem), problem.m, problem.n, problem.k, problem.batch_count});
   if (!product) return times;

@@ -113,8 +113,8 @@ double expected_seconds(const Plan& plan) {
   const bool is_known = !plan.is_native() && (program.recombination == Recombination::weighted ||
                                               program.recombination == Recombination::residues);
   if (!is_known) return 0;
-  return plan.engine->product_seconds() * static_cast<double>(plan.problem.batch_count) *
-         expected_times(*plan.engine, program, plan.problem, plan.threads).emulated;
+  return plan.engine->product_seconds(plan.threads) * static_cast<double>(plan.problem.batch_count) *
+         expected_times(*plan.engine, program, plan.problem, plan.conditions()).emulated;
 }
 
 // Plans fewer threads for short calls. A call has about eight parallel loops, and every thread takes part in
@@ -196,6 +196,7 @@ Plan plan_with(const Problem& problem, const Settings& given, const Allocator& a
   plan.request.assumes_gain = gain == Gain::assumed;
   plan.threads = usable_threads(plan.request.threads == 0 ? omp_get_max_threads() : plan.request.threads);
   plan.engine = engine != nullptr ? engine : &select_engine(problem, plan.request.engine, plan.warnings);
+  plan.unit = plan.engine->matrix_unit_state(plan.threads);
   if (plan.engine->is_device()) {
     cuda::prepare_device();
     plan.context = cuda::current_context();

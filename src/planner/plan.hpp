@@ -109,6 +109,7 @@ struct Plan {
   std::vector<FusedVariant> variants;
   std::size_t workspace_bytes = 0;
   int threads = 1;
+  MatrixUnitState unit = MatrixUnitState::steady;  // by which the plan was decided
   // True if the plan emulates and the call is expected to take no more than a few time slices of the
   // operating system. On a busy machine, loops of a short call run on one thread (ShortCall of
   // base/threads.hpp).
@@ -126,6 +127,7 @@ struct Plan {
   std::string
       offload_words;  // one sentence on the choice between host and devices; empty: there was no choice
 
+  CallConditions conditions() const { return {.threads = threads, .unit = unit}; }
   bool is_offloaded() const { return host_plan != nullptr; }
   // True if the plan has no emulation. A native candidate is always the last one of its chain, so only the
   // first candidate is tested.

@@ -79,5 +79,45 @@ TEST(Fit, CostsWithoutMeasurementsKeepTheirValues) {
   EXPECT_EQ(costs.residues[2].launches, shipped_costs().residues[2].launches);
 }
 
+// The costs of a CPU, from times of whole calls that follow other costs.
+TEST(Fit, FindsTheCostsOfACpu) {
+  CpuCosts truth = shipped_cpu_costs("amx");
+  truth.one.product_nanoseconds = 0.013;
+  truth.one.native.fp64 = 2.4;
+  truth.all.product_nanoseconds = 0.03;
+  truth.all.residues.product *= 2;
+  std::vector<CpuMeasurement> measurements;
+  const auto add = [&](const std::string& kind, std::function<double(const CpuCosts&)> expected) {
+    const double measured = expected(truth);
+    measurements.push_back({kind, kind, measured, std::move(expected)});
+  };
+  for (const double n : {64, 256, 1024, 4096}) {
+    for (const int threads : {1, 8}) {
+      const std::string of_threads = threads > 1 ? "all." : "one.";
+      for (const bool is_double : {false, true})
+        add(of_threads + "native", [=](const CpuCosts& costs) {
+          const CpuThreadCosts& t = costs.with(threads);
+          return t.product_nanoseconds *
+                 (t.native.call + 3 * n * n * t.native.element + n * n * n * (is_double ? t.native.fp64 : 1));
+        });
+      add(of_threads + "residues", [=](const CpuCosts& costs) {
+        const CpuThreadCosts& t = costs.with(threads);
+        return t.product_nanoseconds * (n * n * t.residues.element + 15 * n * n * n * t.residues.product);
+      });
+    }
+  }
+  CpuCosts costs = shipped_cpu_costs("avx512");
+  const std::vector<ProfileFit> fits = fit_costs(costs, measurements);
+  ASSERT_EQ(fits.size(), 4U);
+  for (const ProfileFit& fit : fits) EXPECT_LT(fit.max_deviation, 0.03) << fit.kind;
+  EXPECT_NEAR(costs.one.product_nanoseconds, 0.013, 0.0005);
+  EXPECT_NEAR(costs.one.native.fp64, 2.4, 0.1);
+  EXPECT_NEAR(costs.all.product_nanoseconds, 0.03, 0.001);
+  EXPECT_NEAR(costs.one.residues.product, truth.one.residues.product, 0.005);
+  EXPECT_NEAR(costs.all.residues.product, truth.all.residues.product, 0.01);
+  // No measurement depends on these.
+  EXPECT_EQ(costs.one.digits.product, shipped_cpu_costs("avx512").one.digits.product);
+}
+
 }  // namespace
 }  // namespace kintsugi::core::calibrate

@@ -26,9 +26,9 @@ ALLOWED = {
                     "src/arith", "src/formats", "src/base"],
     "src/execute": ["src/planner", "src/engines", "src/engines/cuda", "src/schemes", "src/schedule", "src/recombine",
                     "src/split", "src/arith", "src/formats", "src/base"],
-    # Measures kernels of the engine cuda one by one, and whole calls.
-    "src/calibrate": ["src/execute", "src/planner", "src/engines/cuda", "src/engines", "src/schemes", "src/schedule",
-                      "src/split", "src/recombine", "src/formats", "src/base"],
+    # Measures kernels of the engine cuda one by one, and whole calls of cuda and cpu.
+    "src/calibrate": ["src/execute", "src/planner", "src/engines/cpu", "src/engines/cuda", "src/engines", "src/schemes",
+                      "src/schedule", "src/split", "src/recombine", "src/formats", "src/base"],
     "src/front": ["src/calibrate", "src/execute", "src/planner", "src/engines", "src/schemes", "src/formats", "src/base",
                   "include"],
     "include": [],
@@ -54,8 +54,9 @@ EXTERNAL = {
     "src/base": ["link.h"] + INTRINSICS + POSIX,  # the loaded libraries; the floating-point environment; the settings file
     "src/split": ["omp.h"],
     "src/recombine": ["omp.h"],
-    "src/engines": [],
+    "src/engines": ["nlohmann/*"],  # profiles
     "src/engines/*": ["omp.h"] + INTRINSICS + POSIX,
+    "src/engines/cpu": ["nlohmann/*", "omp.h"] + INTRINSICS + POSIX,
     "src/engines/cuda": ["nlohmann/*", "omp.h"] + INTRINSICS + POSIX,
     "src/planner": ["omp.h"],
     "src/execute": ["omp.h"],

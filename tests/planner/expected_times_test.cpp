@@ -24,7 +24,7 @@ Problem problem_of(std::int64_t m, std::int64_t n, std::int64_t k, OperandType t
 }
 
 ExpectedTimes times_of(const Engine& engine, const char* scheme, const Problem& problem) {
-  return expected_times(engine, fitted_program(*find_scheme(scheme), problem), problem, 1);
+  return expected_times(engine, fitted_program(*find_scheme(scheme), problem), problem, {});
 }
 
 const char* const schemes_of_fp32[] = {"fp16",   "fp16x3",          "bf16x6", "quantensor",
@@ -58,7 +58,7 @@ TEST(ExpectedTimes, LargeCubesTakeTheTimeOfTheirProducts) {
     }
     const Program program = fitted_program(*find_scheme(scheme), OperandType::f32, 262144);
     const double products =
-        cpu.step_costs(program.split_a, 1).product * static_cast<double>(program.schedule.terms.size());
+        cpu.step_costs(program.split_a, {}).product * static_cast<double>(program.schedule.terms.size());
     EXPECT_GE(previous, products) << scheme;
     EXPECT_LT(previous, products * 1.2) << scheme;
   }
@@ -125,7 +125,15 @@ class FastIntegerEngine final : public HostEngine {
   SliceStorage slice_storage(FormatId) const override { return SliceStorage::packed; }
   double relative_rate(FormatId) const override { return 40; }
   double native_double_double_time_ratio() const override { return 8; }
-  StepCosts step_costs(const SplitRule&, int) const override { return costs_; }
+  MatrixUnitState matrix_unit_state(int threads) const override {
+    return threads > 1 ? MatrixUnitState::unknown : unit;
+  }
+  StepCosts step_costs(const SplitRule&, const CallConditions& conditions) const override {
+    StepCosts costs = costs_;
+    if (is_slow(conditions.unit)) costs.product *= 100;
+    return costs;
+  }
+  MatrixUnitState unit = MatrixUnitState::steady;
   std::size_t scratch_bytes(const Schedule&, FormatId, std::int64_t, int) const override { return 0; }
   bool reduces_sums_modulo() const override { return false; }
   void multiply(const Multiplication&) const override {}
@@ -165,6 +173,26 @@ TEST(Auto, CountsSplitsAndRecombination) {
   EXPECT_TRUE(emulates(slow_splits, prepared));
   EXPECT_TRUE(emulates(slow_recombination, cube) && emulates(slow_recombination, skinny));
   EXPECT_FALSE(emulates(slow_recombination, shallow));
+}
+
+// The state of the matrix unit is part of the plan, and decides.
+TEST(Auto, CountsTheStateOfTheMatrixUnit) {
+  FastIntegerEngine engine(StepCosts{.product = 0.02});
+  Problem problem = problem_of(4096, 4096, 4096);
+  problem.type = OperandType::f32;
+  SettingLayer call;
+  call.set(find_setting("threads"), "1", "the test");
+  const auto planned = [&] { return make_plan_on(problem, Settings(call, {}, {}, {}), engine); };
+  for (const MatrixUnitState state :
+       {MatrixUnitState::fast, MatrixUnitState::slow, MatrixUnitState::set_fast, MatrixUnitState::set_slow}) {
+    engine.unit = state;
+    const Plan plan = planned();
+    EXPECT_EQ(plan.unit, state);
+    EXPECT_EQ(plan.is_native(), is_slow(state)) << static_cast<int>(state);
+  }
+  call.set(find_setting("threads"), "2", "the test");
+  EXPECT_EQ(planned().unit, MatrixUnitState::unknown);
+  EXPECT_FALSE(planned().is_native());
 }
 
 }  // namespace

@@ -94,7 +94,7 @@ class Case {
     problem.n = shape_.n;
     problem.k = shape_.k;
     const ExpectedTimes times =
-        expected_times(*find_engine("cpu"), fitted_program(*find_scheme(name), problem), problem, 1);
+        expected_times(*find_engine("cpu"), fitted_program(*find_scheme(name), problem), problem, {});
     const double expected = times.native / times.emulated;
     const double measured = native() / scheme(name);
     fmt::print("{:<16} {:>5}x{}x{} {}: {:.3f} of native expected, {:.3f} measured, {:+.0f} %\n", name,

@@ -208,6 +208,19 @@ def test_a_scheme_is_a_baseline_too(rows):
     assert scheme["products"] == 1 and scheme["ratios"]["fp16"] == 1 and native["format"] is None
 
 
+@pytest.mark.parametrize("type_name", ["fp32", "fp64", "c32", "c64"])
+def test_mkl_is_a_baseline_where_it_is_installed(program, type_name):
+    """The check of the first run compares its C, with that of a batch's products, with the exact one."""
+    words = ["bench", "auto", "--type", type_name, "--baselines", "mkl", "--batch", "2", *TINY, "--json"]
+    result = program(*words)
+    if "cannot be opened" in result.stderr:
+        pytest.skip("no MKL")
+    document = result.json()
+    accept(document, "bench")
+    assert {row["name"] for row in document["rows"]} == {"auto", "mkl"}
+    assert all("Math Kernel Library" in row["engine_details"] for row in document["rows"] if row["name"] == "mkl")
+
+
 def test_the_host_has_no_ceilings(program):
     document = program.ok("bench", "fp16x3", *TINY, "--json").json()
     assert document["device"] is None and document["ceilings"] is None and document["settings"]["memory"] == "host"
@@ -346,6 +359,7 @@ def test_a_wrong_product_of_a_batch_is_seen(program):
         (["fp16", "--problems", "2"], "--problems: needs --call gemm and --memory device"),
         (["fp16", "--problems", "2", "--call", "gemm"], "--problems: needs --call gemm and --memory device"),
         (["fp16", *CALLS, "--problems", "2", "--prepare", "b"], "--problems: 2 problems have operands of different sizes, but --prepare b"),
+        (["fp16", "--memory", "device", "--baselines", "mkl"], "--baselines: mkl multiplies in the host's memory"),
         (["fp16", *CALLS, "--baselines", "cublas", "--batch", "2"], "--baselines: cublas cannot multiply a batch, and --batch is 2"),
         (["fp16", "--memory", "device", "--baselines", "cublas"], "--baselines: cublas, a call of cuBLAS itself, needs"),
         (["policy:native"], 'CANDIDATE: "policy:native" is neither a contract nor a scheme'),

@@ -22,38 +22,60 @@ def document(program):
     return found
 
 
+def row_of(document, kind, name, n, threads):
+    (row,) = [row for run in document["runs"] for row in run["rows"]
+              if (row["problem"]["type"], row["name"], row["problem"]["n"], row["threads"]) == (kind, name, n, threads)]
+    return row
+
+
 def test_the_document(program, document):
     accept({**document, "runs": [{}, {}]}, "demo")
     assert document["memory"] == "host" and document["page"] == "demo.html"
-    assert [run["settings"]["threads"] for run in document["runs"]] == [1, 2]
+    threads = max(2, document["machine"]["threads"])
+    assert [(run["settings"]["type"], run["settings"]["threads"]) for run in document["runs"]] == [
+        ("fp32", 1), ("fp64", 1), ("fp32", threads), ("fp64", threads)]
     for run in document["runs"]:
         accept(run, "bench")
+        kind = run["settings"]["type"]
         rows = [(row["problem"]["n"], row["name"]) for row in run["rows"]]
-        assert rows == [(n, name) for n in (24, 33) for name in ("fp64", "exact", "native")]
+        names = ["auto", kind] + ["exact"] * (kind == "fp64") + ["native"]
+        assert rows == [(n, name) for n in (24, 33) for name in names]
         for row in run["rows"]:
-            assert row["problem"]["type"] == "fp64" and re.fullmatch("[0-9a-f]{16}", row["bits"])
+            assert row["problem"]["type"] == kind and re.fullmatch("[0-9a-f]{16}", row["bits"])
 
 
-def test_our_bits_are_the_same_with_two_threads(document):
-    one, two = ({(row["problem"]["n"], row["name"]): row["bits"] for row in run["rows"]} for run in document["runs"])
+def test_our_bits_are_the_same_with_all_threads(document):
+    threads = document["runs"][-1]["settings"]["threads"]
     for n in (24, 33):
-        assert one[n, "fp64"] == two[n, "fp64"] and one[n, "exact"] == two[n, "exact"]
-    assert one[24, "exact"] != one[33, "exact"], "another C has another hash"
+        for kind, name in (("fp32", "fp32"), ("fp64", "fp64"), ("fp64", "exact")):
+            assert row_of(document, kind, name, n, 1)["bits"] == row_of(document, kind, name, n, threads)["bits"]
+    assert row_of(document, "fp64", "exact", 24, 1)["bits"] != row_of(document, "fp64", "exact", 33, 1)["bits"]
 
 
 def test_exact_is_correctly_rounded_and_the_sentences_say_what_the_rows_do(document):
-    rows = {row["name"]: row for row in document["runs"][1]["rows"] if row["problem"]["n"] == 33}
-    assert rows["exact"]["check"]["correctly_rounded_fraction"] == 1
-    share = rows["native"]["check"]["correctly_rounded_fraction"]
+    threads = document["runs"][-1]["settings"]["threads"]
+    exact, native = (row_of(document, "fp64", name, 33, threads) for name in ("exact", "native"))
+    assert exact["check"]["correctly_rounded_fraction"] == 1
+    share = native["check"]["correctly_rounded_fraction"]
     assert 0 < share < 1
-    bits, rounding = document["findings"]
+    bits, rounding, *others = document["findings"]
     assert f"{100 * share:.3g} %" in rounding and "exact rounded 100 %" in rounding
-    ratio = 1 / rows["exact"]["ratios"]["native"]
+    ratio = 1 / exact["ratios"]["native"]
     assert f"{ratio:.3g} times as long" in rounding
-    changed = [str(n) for n in (24, 33)
-               if len({row["bits"] for run in document["runs"] for row in run["rows"]
-                       if row["name"] == "native" and row["problem"]["n"] == n}) > 1]
-    assert ("different bits with 1 and 2 threads at n = " + ", ".join(changed) in bits) if changed else "same bits" in bits
+    changed = [str(n) for n in (24, 33) if row_of(document, "fp64", "native", n, 1)["bits"] !=
+               row_of(document, "fp64", "native", n, threads)["bits"]]
+    assert (f"different bits with 1 and {threads} threads at n = " + ", ".join(changed) in bits) if changed else "same bits" in bits
+    # AMX's state where there is one, then what auto gains: FP32 and FP64, with one thread and with all.
+    states = {row["matrix_unit"]["state"] for run in document["runs"] for row in run["rows"]
+              if row["threads"] == 1 and row["matrix_unit"] is not None}
+    if states:
+        sentence = others.pop(0)
+        assert all(state in sentence for state in states)
+    assert [sentence.split(" (")[0] for sentence in others] == [
+        f"{kind}, {words}, auto" for words in ("1 thread", f"{threads} threads") for kind in ("fp32", "fp64")]
+    auto = row_of(document, "fp64", "auto", 33, threads)
+    assert f"{auto['ratios']['native']:.3g} times the speed of" in others[-1]
+    assert f"{auto['check']['max_componentwise']:.2g} of |A||B|" in others[-1]
 
 
 def generated(program, side):
@@ -78,14 +100,15 @@ def test_the_text_and_the_page(program):
     assert "no GPU" not in result.stdout, "the host was asked for"
     root = ElementTree.fromstring((program.folder / "demo.html").read_text())
     titles = [node.text for node in root.iter() if node.tag.endswith("}h2")]
-    assert titles == ["uniform, fp64: rate against m = n = k", "fp64: largest error of the checked elements",
-                      "fp64: correctly rounded elements", "All rates"]
+    assert titles == ["uniform: rate against m = n = k", "uniform, fp64: rate against m = n = k",
+                      *[f"{kind}: {what}" for kind in ("fp32", "fp64")
+                        for what in ("largest error of the checked elements", "correctly rounded elements")], "All rates"]
     drawn = list(root.iter("{http://www.w3.org/2000/svg}svg"))
-    assert len(drawn) == 4
+    assert len(drawn) == 8
     series = {node.text for chart in drawn for node in chart.iter("{http://www.w3.org/2000/svg}title")}
     assert {"exact · cpu · threads: 1", "exact · cpu · threads: 2"} <= series
     table = next(node for node in root.iter() if node.tag.endswith("}tbody"))
-    assert len(table) == 12
+    assert len(table) == 2 * 2 * (3 + 4)
 
 
 def test_on_a_device_a_wrong_product_is_not_timed(program):

@@ -62,6 +62,15 @@ def test_generate(program):
     assert document["matrix"] == expected and document["seed"] == 7
 
 
+def test_calibrate_the_cpu(program):
+    document = program.ok("calibrate", "--engine", "cpu", "--quick", "-o", "profile.json", "--json").json()
+    validator = jsonschema.Draft7Validator
+    validator(schema("calibration")).validate(document)
+    validator(closed(schema("profile"))).validate(document["profile"])
+    assert json.loads((program.folder / "profile.json").read_text()) == document["profile"]
+    assert {"one.native", "all.native"} >= {fit["kind"] for fit in document["profile"]["fits"] if "native" in fit["kind"]}
+
+
 def test_run(program):
     for flags, library in ((["--blas"], "libkintsugi_blas.so"), ([], "libkintsugi_cublas.so")):
         document = program.ok("run", *flags, "--json", "--", "python3", "-c", "pass").json()

@@ -187,6 +187,7 @@ constexpr const char* bench_footer =
     "baseline cublas is a call of cuBLAS itself; policy:native is a native product under the contract\n"
     "of its type.\n"
     "\n"
+    "The baseline mkl is a call of MKL itself, on the host, where its libmkl_rt can be opened.\n"
     "The candidate auto is a call without options: the contract of its type under the policy auto.\n"
     "\n"
     "A batch is one call for all its products (for native on a GPU, cuBLAS's strided batch);\n"
@@ -203,8 +204,7 @@ void add_products(CLI::App& command, BenchRequest& request) {
   command
       .add_option(
           "--baselines", request.baselines,
-          "[policy:]native, schemes, long-double, double-double, float128, mpfr:BITS; cublas for --call "
-          "gemm [native]")
+          "[policy:]native, schemes, mkl, cublas, long-double, double-double, float128, mpfr:BITS [native]")
       ->delimiter(',');
   command.add_option("--shapes", request.shapes, "Sizes MxNxK, or N for NxNxN [512]")->delimiter(',');
   command

@@ -74,7 +74,7 @@ class CallTimer {
 Json facts_without_plan(const std::string& name) {
   Json facts{{"scheme", name}};
   for (const char* member : {"engine", "engine_details", "accumulator", "products", "format",
-                             "workspace_bytes", "plan_seconds", "prepared"})
+                             "workspace_bytes", "plan_seconds", "matrix_unit", "prepared"})
     facts[member] = nullptr;
   return facts;
 }
@@ -212,6 +212,7 @@ class LibraryProduct : public Contestant {
             {"format", format},
             {"workspace_bytes", workspace_bytes_},
             {"plan_seconds", plan_seconds_},
+            {"matrix_unit", plan.at("matrix_unit")},
             {"prepared", prepared_side_ ? Json(*prepared_side_ == KINTSUGI_A ? "a" : "b") : Json()}};
   }
 
@@ -574,6 +575,94 @@ class VendorProduct : public Contestant {
   CallTimer call_timer_;
 };
 
+// Intel's MKL, by the C interface of BLAS with 32-bit sizes. It takes its threads from the process's OpenMP,
+// like all other contestants.
+class Mkl {
+ public:
+  explicit Mkl(int threads) {
+    for (const char* file : {"libmkl_rt.so.3", "libmkl_rt.so.2", "libmkl_rt.so"}) {
+      if (library_ == nullptr) library_ = ::dlopen(file, RTLD_NOW | RTLD_LOCAL);
+    }
+    if (library_ == nullptr)
+      fail("--baselines",
+           "{}: libmkl_rt.so.3 cannot be opened ({}); `pip install mkl` has it in the environment's folder "
+           "lib, which LD_LIBRARY_PATH must name",
+           mkl_call, ::dlerror());
+    constexpr int gnu_openmp = 3;  // MKL_THREADING_GNU
+    function<int (*)(int)>("MKL_Set_Threading_Layer")(gnu_openmp);
+    function<void (*)(int)>("MKL_Set_Num_Threads")(threads);
+    std::array<char, 256> text{};
+    function<void (*)(char*, int)>("MKL_Get_Version_String")(text.data(), static_cast<int>(text.size() - 1));
+    version_ = text.data();
+    version_.erase(version_.find_last_not_of(' ') + 1);
+  }
+
+  const std::string& version() const { return version_; }
+  template <class Function>
+  Function function(const char* name) const {
+    void* found = ::dlsym(library_, name);
+    if (found == nullptr) fail("--baselines", "{}: MKL has no function {}", mkl_call, name);
+    return reinterpret_cast<Function>(found);
+  }
+
+ private:
+  void* library_ = nullptr;
+  std::string version_;
+};
+
+// A product by MKL: cblas_sgemm, cblas_dgemm, and for complex elements cblas_cgemm or cblas_zgemm, whose
+// scalars are passed by address.
+template <class T>
+class MklProduct : public Contestant {
+ public:
+  MklProduct(const Bench& bench, BenchMatrices<T>& matrices)
+      : Contestant(mkl_call, matrices.shape), matrices_(matrices), mkl_(bench.threads) {}
+
+  void run() override {
+    const auto [m, n, k] = matrices_.shape;
+    const std::int64_t parts = matrices_.parts;
+    for (std::int64_t product = 0; product < matrices_.batch; ++product)
+      multiply(static_cast<int>(m), static_cast<int>(n), static_cast<int>(k),
+               matrices_.a.data() + product * parts * m * k, matrices_.b.data() + product * parts * k * n,
+               matrices_.c.data() + product * parts * m * n);
+  }
+  Round time_round() override {
+    return time_on_host([this] { run(); });
+  }
+  const char* timed_by() const override { return "clock"; }
+  Verdict judge(std::int64_t, const measure::ErrorReport& errors,
+                const std::vector<measure::ElementError>& elements) const override {
+    return judge_by_contract(errors.contract_bound, errors.contract_underflow, elements);
+  }
+  Json facts() const override {
+    Json facts = facts_without_plan(name());
+    facts["engine_details"] = mkl_.version();
+    return facts;
+  }
+
+ private:
+  void multiply(int m, int n, int k, const T* a, const T* b, T* c) const {
+    constexpr int row_major = 101;       // CblasRowMajor
+    constexpr int not_transposed = 111;  // CblasNoTrans
+    constexpr bool is_single = type_of<T> == Type::float32;
+    if (matrices_.parts == 1) {
+      using Gemm = void (*)(int, int, int, int, int, int, T, const T*, int, const T*, int, T, T*, int);
+      mkl_.function<Gemm>(is_single ? "cblas_sgemm" : "cblas_dgemm")(
+          row_major, not_transposed, not_transposed, m, n, k, 1, a, k, b, n, 0, c, n);
+      return;
+    }
+    using Gemm =
+        void (*)(int, int, int, int, int, int, const T*, const T*, int, const T*, int, const T*, T*, int);
+    constexpr std::array<T, 2> one{1, 0};
+    constexpr std::array<T, 2> zero{0, 0};
+    mkl_.function<Gemm>(is_single ? "cblas_cgemm" : "cblas_zgemm")(
+        row_major, not_transposed, not_transposed, m, n, k, one.data(), a, k, b, n, zero.data(), c, n);
+  }
+
+  BenchMatrices<T>& matrices_;
+  Mkl mkl_;
+};
+
 template <class T>
 class ReferenceLoop : public Contestant {
  public:
@@ -722,6 +811,7 @@ std::unique_ptr<Contestant> make_contestant(const Bench& bench, const std::strin
                                             BenchMatrices<T>& matrices, const DeviceOperands<T>* operands) {
   if (is_reference_loop(name)) return std::make_unique<ReferenceLoop<T>>(bench, name, matrices);
   if (name == vendor_call) return std::make_unique<VendorProduct<T>>(bench, matrices, *operands);
+  if (name == mkl_call) return std::make_unique<MklProduct<T>>(bench, matrices);
   if (operands == nullptr) return std::make_unique<HostProduct<T>>(bench, name, matrices);
   return std::make_unique<DeviceProduct<T>>(bench, name, matrices, *operands);
 }

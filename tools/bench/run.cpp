@@ -52,12 +52,13 @@ std::vector<std::string> parse_candidates(const std::vector<std::string>& words,
 }
 
 std::string parse_baseline(const std::string& word) {
-  if (word == "native" || word == native_policy || word == vendor_call || is_scheme(word)) return word;
+  if (word == "native" || word == native_policy || word == mkl_call || word == vendor_call || is_scheme(word))
+    return word;
   try {
     return measure::to_text(measure::parse_arithmetic(word));
   } catch (const std::runtime_error& error) {
     std::vector<std::string> names = scheme_names();
-    for (const char* name : {"native", native_policy, vendor_call}) names.emplace_back(name);
+    for (const char* name : {"native", native_policy, mkl_call, vendor_call}) names.emplace_back(name);
     if (const std::string hint = measure::did_you_mean(word, names); !hint.empty())
       fail("--baselines", "\"{}\" is not known{}", word, hint);
     fail("--baselines", "\"{}\" is neither native nor a scheme, and {}", word, error.what());
@@ -73,6 +74,8 @@ std::vector<std::string> parse_baselines(const std::vector<std::string>& words) 
 // Fails for options that need --call gemm and --memory device if these are not given. Also fails for options
 // that exclude each other under --call gemm and --memory device.
 void require_calls(const Bench& bench) {
+  if (bench.on_device && contains<std::string>(bench.baselines, mkl_call))
+    fail("--baselines", "{} multiplies in the host's memory, and --memory is device", mkl_call);
   if (bench.times_calls()) {
     if (bench.batch > 1 && contains<std::string>(bench.baselines, vendor_call))
       fail("--baselines", "{} cannot multiply a batch, and --batch is {}", vendor_call, bench.batch);

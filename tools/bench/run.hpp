@@ -37,7 +37,7 @@ struct BenchRequest {
 // workspace limit are not checked yet; the library checks them when a plan is made.
 struct Bench {
   std::vector<std::string> candidates;
-  // native, native_policy, vendor_call, schemes, and arithmetics of
+  // native, native_policy, mkl_call, vendor_call, schemes, and arithmetics of
   // tools/measure/reference/reference_loop.hpp
   std::vector<std::string> baselines;
   std::vector<Shape> shapes;
@@ -72,6 +72,8 @@ inline constexpr const char* auto_candidate = "auto";
 // Baseline: a call under the policy native and the contract of the operands' type. The baseline `native` has
 // no contract, so that the vendor library also computes products whose operands it multiplies by alpha.
 inline constexpr const char* native_policy = "policy:native";
+// Baseline on the host: a call of Intel's MKL, where it is installed.
+inline constexpr const char* mkl_call = "mkl";
 // Baseline for calls that are timed on a device: a call of the vendor library itself.
 inline constexpr const char* vendor_call = "cublas";
 // True for fp32, fp64, exact or a tolerance; other candidates are auto or schemes.

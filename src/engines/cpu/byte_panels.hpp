@@ -104,6 +104,8 @@ struct PanelProducts {
   std::byte* planes;
   std::int64_t plane_stride;  // bytes
   bool is_first;              // true: sums replace what the planes have
+  // True: the sums of a pair of panels are reduced before the next pair is multiplied, for a study.
+  bool reduces_at_once;
 };
 
 // Constants of recombination, as arith/residue/fraction_sums.hpp derives them.

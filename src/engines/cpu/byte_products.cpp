@@ -347,12 +347,13 @@ std::int64_t left_vectors(std::int64_t depth, int slices) {
 constexpr std::int64_t most_right_tile = 1024;
 
 // `left` and `right`: numbers of vectors. `slices`: those of the problem, or fewer residues.
-Sizes sizes_of(const FusedProblem& problem, std::int64_t left, std::int64_t right, int slices, int threads) {
+Sizes sizes_of(const FusedProblem& problem, std::int64_t left, std::int64_t right, int slices, int threads,
+               const PanelStudy& study) {
   const bool by_residues = is_by_residues(problem);
   Sizes sizes{};
   sizes.slices = slices;
   sizes.planes = by_residues ? slices : problem.schedule.sums();
-  sizes.depth = depth_of_panels();
+  sizes.depth = study.depth > 0 ? study.depth : depth_of_panels();
   sizes.depths = divide_up(problem.k, sizes.depth);
   left = round_up(left, panel_vectors);
   right = round_up(right, panel_vectors);
@@ -377,6 +378,13 @@ Sizes sizes_of(const FusedProblem& problem, std::int64_t left, std::int64_t righ
     divide(8 * threads, 256);  // cores may differ in speed by a factor of three
     divide(threads, 64);
   }
+  const auto take = [](std::int64_t given, std::int64_t most, std::int64_t& size) {
+    size = std::min(given > 0 ? given : size, most);
+  };
+  take(study.left_block, left, sizes.left_block);
+  take(study.right_block, right, sizes.right_block);
+  take(study.left_tile, sizes.left_block, sizes.left_tile);
+  take(study.right_tile, sizes.right_block, sizes.right_tile);
   return sizes;
 }
 
@@ -388,17 +396,21 @@ std::size_t scratch_of(const Sizes& sizes, bool by_residues, int threads) {
 
 // Returns the largest of several sizes: only C tells which operand is the left one, and operands may need
 // fewer residues than were planned (schemes::leave_out_moduli()).
-std::size_t scratch_bytes(const FusedProblem& problem, int threads) {
+std::size_t scratch_of_study(const FusedProblem& problem, int threads, const PanelStudy& study) {
   tables_of(problem.split_a);  // made by plans, so that executions allocate nothing
   const bool by_residues = is_by_residues(problem);
   const int most = problem.split_a.slices;
   std::size_t bytes = 0;
   for (int slices = by_residues ? 1 : most; slices <= most; ++slices) {
     for (const auto& [left, right] : {std::pair(problem.m, problem.n), std::pair(problem.n, problem.m)})
-      bytes =
-          std::max(bytes, scratch_of(sizes_of(problem, left, right, slices, threads), by_residues, threads));
+      bytes = std::max(
+          bytes, scratch_of(sizes_of(problem, left, right, slices, threads, study), by_residues, threads));
   }
   return bytes;
+}
+
+std::size_t scratch_bytes(const FusedProblem& problem, int threads) {
+  return scratch_of_study(problem, threads, {});
 }
 
 // ---------------------------------------------------------------- the product
@@ -406,15 +418,16 @@ std::size_t scratch_bytes(const FusedProblem& problem, int threads) {
 template <class T>
 class Product {
  public:
-  Product(const FusedProduct<T>& product, const PanelKernels& kernels)
+  Product(const FusedProduct<T>& product, const PanelKernels& kernels, const PanelStudy& study)
       : product_(product), problem_(product.problem), by_residues_(is_by_residues(problem_)),
         kernels_(kernels), swaps_(product.c.row_stride == 1), left_(swaps_ ? product.b : product.a),
         right_(swaps_ ? product.a : product.b), left_ranges_(swaps_ ? columns_of(product) : rows_of(product)),
         right_ranges_(swaps_ ? rows_of(product) : columns_of(product)),
         c_(swaps_ ? product.c.transposed() : product.c),
         sizes_(sizes_of(problem_, swaps_ ? problem_.n : problem_.m, swaps_ ? problem_.m : problem_.n,
-                        problem_.split_a.slices, product.threads)),
-        tables_(tables_of(problem_.split_a)), fractions_(recombination_of(problem_)) {
+                        problem_.split_a.slices, product.threads, study)),
+        reduces_at_once_(study.reduces_at_once), tables_(tables_of(problem_.split_a)),
+        fractions_(recombination_of(problem_)) {
     make_terms();
     left_panels_ = product.scratch;
     right_panels_ = left_panels_ + aligned_size(sizes_.panels_bytes(sizes_.left_block));
@@ -572,7 +585,8 @@ class Product {
                        .reductions = by_residues_ ? tables_.sums.data() : nullptr,
                        .planes = planes,
                        .plane_stride = plane_stride,
-                       .is_first = true};
+                       .is_first = true,
+                       .reduces_at_once = reduces_at_once_};
     const auto left_at = [&](std::int64_t depth) {
       return left_panels_ + depth * sizes_.depth_stride(sizes_.left_block) + left.first * sizes_.depth;
     };
@@ -919,6 +933,7 @@ class Product {
   Ranges right_ranges_;
   MatrixView<T> c_;  // left vectors by right vectors
   Sizes sizes_;
+  bool reduces_at_once_;
   std::array<PanelTerm, max_slices> terms_;
   std::size_t term_count_ = 0;
   const ResidueTables& tables_;
@@ -988,12 +1003,27 @@ bool takes_digits(const SplitRule& rule) {
 }
 
 template <class T>
-void multiply_panels(const FusedProduct<T>& product, const PanelKernels& kernels) {
-  Product<T>(product, kernels).run();
+void multiply_panels(const FusedProduct<T>& product, const PanelKernels& kernels, const PanelStudy& study) {
+  Product<T>(product, kernels, study).run();
 }
-#define INSTANTIATE(T) template void multiply_panels(const FusedProduct<T>&, const PanelKernels&);
+#define INSTANTIATE(T) \
+  template void multiply_panels(const FusedProduct<T>&, const PanelKernels&, const PanelStudy&);
 KINTSUGI_FOR_ALL_TYPES(INSTANTIATE)
 #undef INSTANTIATE
+
+std::size_t panel_scratch_bytes(const FusedProblem& problem, int threads, const PanelStudy& study) {
+  return scratch_of_study(problem, threads, study);
+}
+
+PanelStudy panel_sizes(const FusedProblem& problem, int threads, const PanelStudy& study) {
+  const Sizes sizes = sizes_of(problem, problem.n, problem.m, problem.split_a.slices, threads, study);
+  return {.depth = sizes.depth,
+          .left_tile = sizes.left_tile,
+          .right_tile = sizes.right_tile,
+          .left_block = sizes.left_block,
+          .right_block = sizes.right_block,
+          .reduces_at_once = study.reduces_at_once};
+}
 
 const FusedKernel byte_products{.name = "byte_products",
                                 .steps = steps,

@@ -663,6 +663,10 @@ void multiply(const PanelProducts& task) {
                       .reduction = task.reductions + term.plane,
                       .is_first = is_first};
           current ^= 1;
+          if (task.reduces_at_once) {
+            previous.all_units(0);
+            previous = {};
+          }
         }
       }
     }

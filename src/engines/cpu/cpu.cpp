@@ -13,6 +13,7 @@
 #include "engines/cpu/byte_panels.hpp"
 #include "engines/cpu/openblas.hpp"
 #include "engines/cpu/products.hpp"
+#include "engines/cpu/profile.hpp"
 #include "engines/engine.hpp"
 
 namespace kintsugi::core {
@@ -91,13 +92,7 @@ constexpr double correction_of_rounded_rates = 0.9;
 constexpr StepCosts floating_costs{
     .element = 55, .slice = 45, .result = 30, .sum = 60, .tile = Slices::panel_vectors};
 constexpr StepCosts residue_costs{.element = 35, .slice = 90, .result = 3000, .sum = 15};
-// Fused products of bytes (byte_products.cpp), in multiply-adds of the same core's FP32 product: a Xeon with
-// AMX (Sapphire Rapids, 0.0125 ns) and an EPYC (Zen 4, 0.019 ns). `element` has the range and the norms.
-constexpr StepCosts amx_residue_costs{.product = 0.06, .element = 60, .slice = 10, .result = 60, .sum = 12};
-constexpr StepCosts amx_digit_costs{.product = 0.058, .element = 50, .slice = 14, .result = 40, .sum = 12};
-constexpr StepCosts vnni_residue_costs{.product = 0.25, .element = 70, .slice = 8, .result = 80, .sum = 12};
-constexpr StepCosts vnni_digit_costs{.product = 0.25, .element = 40, .slice = 12, .result = 30, .sum = 10};
-// Fused products of bf16 slices by AMX: expected from the unit's rate beside SGEMM's, not measured.
+// Fused products of bf16 slices by AMX, beside SGEMM of a Xeon's core (Sapphire Rapids).
 constexpr StepCosts amx_bf16_costs{.product = 0.1, .element = 50, .slice = 14, .result = 40, .sum = 12};
 constexpr StepCosts digit_costs{.element = 800, .slice = 240, .result = 60, .sum = 400};
 constexpr StepCosts word_costs{.element = 60, .slice = 190, .result = 30, .sum = 900};  // one 52-bit word
@@ -105,27 +100,19 @@ constexpr StepCosts other_integer_costs{.element = 60, .slice = 950, .result = 3
 
 bool is_integer(FormatId format) { return format == FormatId::int8 || format == FormatId::int52; }
 
-// Factor of the time of a product by AMX while the core's other hardware thread works. With several threads
-// some cores are slow and some are not, and the loop takes all in: FP32 took 0.43 and FP64 0.88 of MKL's time
-// with 10 of 16 cores slow. So one thread alone counts the factor.
-constexpr double slow_amx = 3;
-
 // Costs of fused products of such slices. Nothing if there are none, as far as the rule tells.
-std::optional<StepCosts> fused_costs(const SplitRule& rule, int threads) {
-  const PanelKernels* const panels = int8_choice().kernels->panels;
-  bool by_amx = panels != nullptr && panels->measure_rate != nullptr;  // the unit whose rate varies
+std::optional<StepCosts> fused_costs(const SplitRule& rule, const CallConditions& conditions) {
+  const bool has_panels = int8_choice().kernels->panels != nullptr;
   StepCosts costs;
   if (rule.format->id == FormatId::bf16 && bf16_kernels() != nullptr) {
-    by_amx = true;
     costs = amx_bf16_costs;
-  } else if (panels != nullptr && takes_residues(rule)) {
-    costs = by_amx ? amx_residue_costs : vnni_residue_costs;
-  } else if (panels != nullptr && takes_digits(rule)) {
-    costs = by_amx ? amx_digit_costs : vnni_digit_costs;
+  } else if (has_panels && rule.format->id == FormatId::int8 && (takes_residues(rule) || takes_digits(rule))) {
+    const CpuThreadCosts& of_threads = cpu_costs_in_force().costs.with(conditions.threads);
+    costs = takes_residues(rule) ? of_threads.residues : of_threads.digits;
   } else {
     return std::nullopt;
   }
-  if (by_amx && threads == 1 && !amx_is_fast()) costs.product *= slow_amx;
+  if (is_slow(conditions.unit)) costs.product *= slow_amx;
   return costs;
 }
 
@@ -160,6 +147,10 @@ class CpuEngine final : public HostEngine {
   std::string refused_setting() const override {
     if (openblas().named && !openblas().reason.empty()) return openblas().reason;
     return int8_choice().reason.empty() ? int52_choice().reason : int8_choice().reason;
+  }
+  std::vector<Requirement> requirements() const override {
+    const CpuCostsInForce& costs = cpu_costs_in_force();
+    return {{"profile of the CPU", costs.text + (costs.advice.empty() ? "" : "; " + costs.advice), ""}};
   }
   std::string details() const override {
     return fmt::format("{}; int8 kernels {}{}; int52 kernels {}; fp32 kernels {}{}", openblas().details,
@@ -198,16 +189,20 @@ class CpuEngine final : public HostEngine {
     }
   }
 
-  StepCosts step_costs(const SplitRule& rule, int threads) const override {
-    if (const auto fused = fused_costs(rule, threads)) return *fused;
+  MatrixUnitState matrix_unit_state(int threads) const override { return amx_state(threads); }
+  StepCosts step_costs(const SplitRule& rule, const CallConditions& conditions) const override {
+    if (const auto fused = fused_costs(rule, conditions)) return *fused;
     const FormatId format = rule.format->id;
     StepCosts costs = costs_of(rule);
     costs.product = (is_integer(format) ? correction_of_rounded_rates : 1) / relative_rate(format);
     return costs;
   }
-  // Measured on 16 x 16 x 16 (call), and on 2048 x 8 x 2048 and 2048 x 2048 x 8 (element).
-  NativeCosts native_costs() const override { return {.call = 180'000, .element = 12}; }
-  double product_seconds() const override { return 0.024e-9; }
+  NativeCosts native_costs(int threads) const override {
+    return cpu_costs_in_force().costs.with(threads).native;
+  }
+  double product_seconds(int threads) const override {
+    return 1e-9 * cpu_costs_in_force().costs.with(threads).product_nanoseconds;
+  }
   double native_double_double_time_ratio() const override { return fastest_pair_kernels().relative_time; }
 
   std::size_t scratch_bytes(const Schedule& schedule, FormatId format, std::int64_t,

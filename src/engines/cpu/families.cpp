@@ -147,17 +147,25 @@ std::string make_amx_setting() {
 
 }  // namespace
 
-bool amx_is_fast() {
+std::optional<bool> measure_amx_is_fast() {
+  const PanelKernels* const kernels = int8_choice().kernels->panels;
+  if (kernels == nullptr || kernels->measure_rate == nullptr) return std::nullopt;
+  return kernels->measure_rate() >= least_fast_rate;
+}
+
+MatrixUnitState amx_state(int threads) {
   static constinit MadeOnce<std::string> setting(make_amx_setting);
   const PanelKernels* const kernels = int8_choice().kernels->panels;
-  if (setting.get() != "auto") return setting.get() != "slow";
-  if (kernels == nullptr || kernels->measure_rate == nullptr) return true;
+  if (kernels == nullptr || kernels->measure_rate == nullptr) return MatrixUnitState::steady;
+  if (setting.get() == "fast") return MatrixUnitState::set_fast;
+  if (setting.get() == "slow") return MatrixUnitState::set_slow;
+  if (threads > 1) return MatrixUnitState::unknown;
   constexpr std::int64_t half_a_second = 500'000'000;
   const std::int64_t now = std::chrono::steady_clock::now().time_since_epoch().count();
   std::int64_t last = measured_at.load();
   if ((last == 0 || now - last > half_a_second) && measured_at.compare_exchange_strong(last, now))
-    was_fast = kernels->measure_rate() >= least_fast_rate;
-  return was_fast;
+    was_fast = measure_amx_is_fast().value_or(true);
+  return was_fast ? MatrixUnitState::fast : MatrixUnitState::slow;
 }
 
 std::string amx_refusal() {

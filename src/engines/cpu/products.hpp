@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -100,14 +101,34 @@ std::string amx_refusal();
 // True if byte_products takes such slices, as far as their rule tells.
 bool takes_residues(const SplitRule& rule);
 bool takes_digits(const SplitRule& rule);
-// True if the calling thread's core multiplies by AMX at full rate: the unit has half of it, and loads that
-// no longer overlap products, while the core's other hardware thread works. Measures at most twice a second,
-// for 25 us at most. KINTSUGI_CPU_AMX fixes the answer. True for other kernels.
-bool amx_is_fast();
+// Returns the state of AMX for a call of so many threads, steady with other kernels: the unit of a core has
+// half its rate, and loads that no longer overlap products, while the core's other hardware thread works.
+// KINTSUGI_CPU_AMX fixes the answer; else it is measured for one thread, at most twice a second, for 25 us at
+// most.
+MatrixUnitState amx_state(int threads);
+// Measures the calling thread's core now, whatever the setting says: true if it is fast. Nothing with other
+// kernels.
+std::optional<bool> measure_amx_is_fast();
+
+// Sizes and order of a fused product, in place of those that follow from the caches (0). For studies of them
+// (tests/engines/cpu/panel_rate.cpp); bits do not depend on them.
+struct PanelStudy {
+  std::int64_t depth = 0;  // inner indices of a panel: a multiple of panel_step, at most panel_depth
+  // Vectors of a tile, and of the block that is split at once: multiples of panel_vectors.
+  std::int64_t left_tile = 0;
+  std::int64_t right_tile = 0;
+  std::int64_t left_block = 0;
+  std::int64_t right_block = 0;
+  bool reduces_at_once = false;  // PanelProducts::reduces_at_once
+};
 
 // Computes a product that byte_products takes, by the kernels of one family.
 template <class T>
-void multiply_panels(const FusedProduct<T>& product, const PanelKernels& kernels);
+void multiply_panels(const FusedProduct<T>& product, const PanelKernels& kernels,
+                     const PanelStudy& study = {});
+// Returns the bytes of its scratch memory, and its sizes for a C with contiguous columns.
+std::size_t panel_scratch_bytes(const FusedProblem& problem, int threads, const PanelStudy& study);
+PanelStudy panel_sizes(const FusedProblem& problem, int threads, const PanelStudy& study);
 
 // From FP32 operands to C by bf16 slices (bf16_products.cpp).
 extern const FusedKernel bf16_products;

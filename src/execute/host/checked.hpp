@@ -205,7 +205,7 @@ class CheckedProduct {
   // Returns the expected time of the candidate's residue products for one element.
   double products_time(std::size_t index) const {
     return static_cast<double>(programs_[index].schedule.terms.size()) *
-           expected_term(*plan_.engine, programs_[index], plan_.problem, plan_.threads);
+           expected_term(*plan_.engine, programs_[index], plan_.problem, plan_.conditions());
   }
 
   // True if multiplying the whole block by a wider candidate is expected to take less time than exact sums of

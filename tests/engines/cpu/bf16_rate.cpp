@@ -74,7 +74,7 @@ class Rates {
       find_engine("cpu")->host()->native(NativeProduct<float>{view(a_), view(b_), view(c_)});
     });
     fmt::print("n = {}, unit {} ({}): ceiling {:.0f} GFLOP/s, OpenBLAS {:.1f} GFLOP/s\n", size_, kernels.name,
-               amx_is_fast() ? "fast" : "slow", most * 1e-9, products() / native * 1e-9);
+               is_slow(amx_state(1)) ? "slow" : "fast", most * 1e-9, products() / native * 1e-9);
     for (const Scheme* scheme : {&schemes::bf16x3, &schemes::bf16x6, &schemes::bf16x9}) {
       for (const int block : {64, 128, 256}) print(kernels, *scheme, block, most, native);
     }

@@ -7,6 +7,7 @@
 #include <random>
 #include <vector>
 
+#include "engines/cpu/byte_panels.hpp"
 #include "engines/cpu/products.hpp"
 #include "engines/registry.hpp"
 #include "execute/execute.hpp"
@@ -79,7 +80,8 @@ TEST(ByteProducts, UnderChecksAreCorrectlyRounded) {
 
 // Runs the plan's fused step by the kernels of one family.
 template <class T>
-std::vector<T> run_family(const RandomProduct<T>& each, const Plan& plan, const PanelKernels& kernels) {
+std::vector<T> run_family(const RandomProduct<T>& each, const Plan& plan, const PanelKernels& kernels,
+                          const PanelStudy& study = {}) {
   const Problem& problem = each.problem;
   const Candidate& candidate = plan.candidates.front();
   const FusedProblem fused = fused_problem(plan, candidate, candidate.program);
@@ -93,7 +95,7 @@ std::vector<T> run_family(const RandomProduct<T>& each, const Plan& plan, const 
   find_ranges(a, fused.split_a, rows, 1);
   find_ranges(b, fused.split_b, columns, 1);
   std::vector<T> c = each.c;
-  std::vector<std::byte> memory(byte_products.scratch_bytes(fused, 2) + 256, std::byte{0xcd});
+  std::vector<std::byte> memory(panel_scratch_bytes(fused, 2, study) + 256, std::byte{0xcd});
   void* scratch = memory.data();
   std::size_t bytes = memory.size();
   multiply_panels(
@@ -107,7 +109,7 @@ std::vector<T> run_family(const RandomProduct<T>& each, const Plan& plan, const 
                       .beta = each.beta,
                       .scratch = static_cast<std::byte*>(std::align(256, bytes - 256, scratch, bytes)),
                       .threads = 2},
-      kernels);
+      kernels, study);
   return c;
 }
 
@@ -130,6 +132,36 @@ TEST(ByteProducts, OfAllFamiliesHaveTheSameBits) {
   if (int8_choice().kernels->panels == nullptr) GTEST_SKIP() << "this CPU has no AVX-512 VNNI";
   expect_same_bits_of_families<double>("ozaki2:moduli=15");
   expect_same_bits_of_families<float>("int8x6");
+}
+
+// Studies change sizes and the order of reductions, never bits.
+template <class T>
+void expect_same_bits_in_studies(const char* scheme) {
+  const std::uint64_t cases = test::thorough ? 60 : 10;
+  for (std::uint64_t seed = 0; seed < cases; ++seed) {
+    RandomProduct<T> each(seed);
+    const Plan plan = each.plan("cpu", "scheme", scheme);
+    const auto vectors = [&](std::uint64_t most) {
+      return panel_vectors * static_cast<std::int64_t>(each.draw(most));
+    };
+    const PanelStudy study{
+        .depth = panel_step * static_cast<std::int64_t>(each.draw(panel_depth / panel_step + 1)),
+        .left_tile = vectors(8),
+        .right_tile = vectors(8),
+        .left_block = vectors(12),
+        .right_block = vectors(12),
+        .reduces_at_once = each.draw(2) == 1};
+    const PanelKernels& kernels = *int8_choice().kernels->panels;
+    ASSERT_TRUE(have_same_bits(run_family(each, plan, kernels), run_family(each, plan, kernels, study)))
+        << scheme << ", case " << seed << ": depth " << study.depth << ", tile " << study.left_tile << " x "
+        << study.right_tile << ", block " << study.left_block << " x " << study.right_block;
+  }
+}
+
+TEST(ByteProducts, InStudiesHaveTheSameBits) {
+  if (int8_choice().kernels->panels == nullptr) GTEST_SKIP() << "this CPU has no AVX-512 VNNI";
+  expect_same_bits_in_studies<double>("ozaki2:moduli=15");
+  expect_same_bits_in_studies<float>("int8x6");
 }
 
 // A workspace limit divides C into blocks, which have scratch memory of their own.

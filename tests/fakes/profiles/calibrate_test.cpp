@@ -167,7 +167,7 @@ TEST_F(KnownCosts, AreFittedAndGiveTheSameDecisions) {
       factor = 1 / factor;
     }
     measure_by(truth, measurements);
-    for (const core::cuda::ProfileFit& fit : core::calibrate::fit_costs(costs, measurements)) {
+    for (const core::ProfileFit& fit : core::calibrate::fit_costs(costs, measurements)) {
       EXPECT_LT(fit.median_deviation, 0.03) << fit.kind;
       EXPECT_GT(fit.measurements, 0) << fit.kind;
     }

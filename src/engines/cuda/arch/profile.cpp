@@ -3,22 +3,16 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <cctype>
 #include <cmath>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <memory>
-#include <nlohmann/json.hpp>
 
-#include "base/settings.hpp"
 #include "base/status.hpp"
 #include "base/text/format_text.hpp"
 #include "base/threads.hpp"
-#include "base/version.hpp"
 #include "engines/cuda/arch/costs.hpp"
 #include "engines/cuda/arch/family.hpp"
 #include "engines/cuda/device.hpp"
+#include "engines/profile_json.hpp"
 
 namespace kintsugi::core::cuda {
 
@@ -27,10 +21,7 @@ extern const char* const shipped_profile_texts[];
 
 namespace {
 
-using Json = nlohmann::ordered_json;
-
-constexpr const char* format_name = "kintsugi.profile";
-constexpr int format_version = 2;  // 1 named costs of tiles by their numbers
+using profile_json::Json;
 
 // True if a profile of one device holds for the other. An instance of a partitioned GPU (MIG) is another
 // device: its name and its number of SMs differ from the whole GPU's.
@@ -63,34 +54,19 @@ double scaled(double value, CostScaling scaling, const DeviceTraits& from, const
   return value;
 }
 
-// Returns the profile that calibration wrote for this device. Returns nullptr if there is no file, or if the
+// Returns the profile that calibration wrote for this device. Returns nothing if there is no file, or if the
 // profile cannot be used; then `advice` is the reason. `advice` is also set if the returned profile may be
 // out of date.
-std::unique_ptr<Profile> calibrated_profile(const DeviceTraits& device, std::string& advice) {
+std::optional<Profile> calibrated_profile(const DeviceTraits& device, std::string& advice) {
   const std::string file = profile_file(device);
-  if (file.empty()) return nullptr;
-  std::ifstream stream(file);
-  if (!stream) return nullptr;
-  const std::string text{std::istreambuf_iterator<char>(stream), {}};
-  try {
-    auto profile = std::make_unique<Profile>(read_profile(text, file));
-    if (!is_same_device(profile->device, device)) {
-      advice = fmt::format("{} is of {} with {} SMs; `kintsugi calibrate` writes it anew", file,
-                           profile->device.name, profile->device.sm_count);
-      return nullptr;
-    }
-    if (profile->library_version != library_version) {
-      advice = fmt::format("{} was made by version {}; `kintsugi calibrate` writes it anew", file,
-                           profile->library_version);
-      return nullptr;
-    }
-    if (profile->driver_version != driver().version)
-      advice = fmt::format("{} was made with another driver; `kintsugi calibrate` writes it anew", file);
-    return profile;
-  } catch (const std::exception& error) {
-    advice = fmt::format("{}; `kintsugi calibrate` writes it anew", error.what());
-    return nullptr;
-  }
+  auto profile = profile_json::calibrated(file, advice, read_profile, [&](const Profile& found) {
+    return is_same_device(found.device, device)
+               ? ""
+               : fmt::format("{} with {} SMs", found.device.name, found.device.sm_count);
+  });
+  if (profile && profile->driver_version != driver().version)
+    advice = fmt::format("{} was made with another driver; `kintsugi calibrate` writes it anew", file);
+  return profile;
 }
 
 }  // namespace
@@ -111,36 +87,21 @@ DeviceTraits traits_of(Device device) {
 }
 
 std::string profile_text(const Profile& profile) {
-  Json document{{"format", format_name},
-                {"format_version", format_version},
-                {"device",
-                 {{"name", profile.device.name},
-                  {"compute_capability", {profile.device.major, profile.device.minor}},
-                  {"sm_count", profile.device.sm_count},
-                  {"clock_mhz", profile.device.clock_mhz},
-                  {"memory_gb_per_s", profile.device.memory_gb_per_s}}},
-                {"library_version", profile.library_version},
-                {"driver_version", profile.driver_version},
-                {"date", profile.date}};
-  Json& costs = document["costs"] = Json::object();
+  Json document =
+      profile_json::new_document({{"name", profile.device.name},
+                                  {"compute_capability", {profile.device.major, profile.device.minor}},
+                                  {"sm_count", profile.device.sm_count},
+                                  {"clock_mhz", profile.device.clock_mhz},
+                                  {"memory_gb_per_s", profile.device.memory_gb_per_s}});
+  document["library_version"] = profile.library_version;
+  document["driver_version"] = profile.driver_version;
+  document["date"] = profile.date;
   Costs copy = profile.costs;  // fields_of() gives pointers to members that are not const
-  for (const CostField& field : fields_of(copy, profile.device)) costs[field.name] = *field.value;
-  Json& fits = document["fits"] = Json::array();
-  for (const ProfileFit& fit : profile.fits) {
-    fits.push_back({{"kind", fit.kind},
-                    {"measurements", fit.measurements},
-                    {"median_deviation", fit.median_deviation},
-                    {"max_deviation", fit.max_deviation},
-                    {"worst", fit.worst}});
-  }
-  return document.dump(1) + "\n";
+  return profile_json::finished(std::move(document), fields_of(copy, profile.device), profile.fits);
 }
 
 Profile read_profile(std::string_view text, std::string_view where) {
-  try {
-    const Json document = Json::parse(text);
-    if (document.at("format") != format_name || document.at("format_version") != format_version)
-      fail(Status::bad_setting, "it is no {} of format version {}", format_name, format_version);
+  return profile_json::read_document(text, where, [](const Json& document) {
     const Json& device = document.at("device");
     Profile profile{.device = {.name = device.at("name"),
                                .major = device.at("compute_capability").at(0),
@@ -152,32 +113,13 @@ Profile read_profile(std::string_view text, std::string_view where) {
                     .driver_version = document.at("driver_version"),
                     .date = document.at("date"),
                     .costs = {},
-                    .fits = {}};
-    for (const CostField& field : fields_of(profile.costs, profile.device)) {
-      *field.value = document.at("costs").at(field.name);
-      if (!(*field.value >= 0) || !std::isfinite(*field.value))
-        fail(Status::bad_setting, "{} is {}, and should be a finite number from 0", field.name, *field.value);
-    }
-    for (const Json& fit : document.at("fits"))
-      profile.fits.push_back({fit.at("kind"), fit.at("measurements"), fit.at("median_deviation"),
-                              fit.at("max_deviation"), fit.at("worst")});
+                    .fits = profile_json::read_fits(document)};
+    profile_json::read_costs(document, fields_of(profile.costs, profile.device));
     return profile;
-  } catch (const std::exception& error) {
-    fail(Status::bad_setting, "{} is no profile of this version: {}", where, error.what());
-  }
+  });
 }
 
-std::string profile_file(const DeviceTraits& device) {
-  const std::string folder = config_folder();
-  if (folder.empty()) return {};
-  std::string name;
-  for (const char c : device.name) {
-    const bool is_alphanumeric = std::isalnum(static_cast<unsigned char>(c)) != 0;
-    if (is_alphanumeric) name += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-    if (!is_alphanumeric && !name.empty() && name.back() != '-') name += '-';
-  }
-  return folder + "/profiles/" + name + ".json";
-}
+std::string profile_file(const DeviceTraits& device) { return profile_json::file_of(device.name); }
 
 std::span<const Profile> shipped_profiles() {
   static const std::vector<Profile> profiles = [] {

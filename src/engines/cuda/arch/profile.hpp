@@ -9,6 +9,7 @@
 
 #include "base/cuda/cuda_driver.hpp"
 #include "engines/cuda/arch/costs.hpp"
+#include "engines/profile.hpp"
 
 namespace kintsugi::core::cuda {
 
@@ -23,15 +24,6 @@ struct DeviceTraits {
 };
 
 DeviceTraits traits_of(Device device);
-
-// Agreement of the fitted costs with the measurements of one kind.
-struct ProfileFit {
-  std::string kind;
-  int measurements = 0;
-  double median_deviation = 0;  // |measured / expected - 1|
-  double max_deviation = 0;
-  std::string worst;  // measurement with the largest deviation
-};
 
 struct Profile {
   DeviceTraits device;  // device that was measured
