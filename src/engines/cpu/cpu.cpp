@@ -211,6 +211,7 @@ class CpuEngine final : public HostEngine {
     return native_tiles_bytes(real_bytes, m, n, k, threads);
   }
 
+  const SumKernels* sum_kernels() const override { return fastest_sum_kernels(); }
   std::span<const FusedKernel> fused_kernels() const override { return {&byte_products, 1}; }
   bool reduces_sums_modulo() const override { return true; }
   bool multiplies_tiles() const override { return true; }

@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <cmath>
 #include <string>
 #include <vector>
 
@@ -111,6 +112,16 @@ std::span<const FloatKernels* const> float_families() {
 std::span<const PairKernels* const> pair_families() {
   static constinit MadeOnce families(find_pair_families);
   return families.get();
+}
+
+const SumKernels* fastest_sum_kernels() {
+#if defined(__x86_64__)
+  return has_avx512() ? &sums_avx512 : has_avx2() ? &sums_avx2 : nullptr;
+#elif defined(FP_FAST_FMA)
+  return &sums_generic;
+#else
+  return nullptr;
+#endif
 }
 
 const KernelChoice<Int8Kernels>& int8_choice() {

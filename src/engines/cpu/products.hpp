@@ -23,6 +23,8 @@ std::span<const FloatKernels* const> float_families();
 std::span<const PairKernels* const> pair_families();
 inline const FloatKernels& fastest_float_kernels() { return *float_families().front(); }
 inline const PairKernels& fastest_pair_kernels() { return *pair_families().front(); }
+// Returns nullptr if the CPU has no fused multiply-adds: superaccumulators are then faster.
+const SumKernels* fastest_sum_kernels();
 
 template <class Kernels>
 struct KernelChoice {
