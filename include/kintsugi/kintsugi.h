@@ -341,7 +341,7 @@ KINTSUGI_API kintsugi_status kintsugi_ddgemm(kintsugi_handle handle, kintsugi_la
                                              kintsugi_dd* c, int64_t ldc);
 
 /* Releases what kintsugi_gemm and the calls with BLAS's arguments keep for the whole process: the plans of up
- * to 1024 problems, the last host workspace of 16 MiB to 1 GiB, and each device's memory for calls without a
+ * to 1024 problems, the last host workspace of 64 KiB to 1 GiB, and each device's memory for calls without a
  * workspace: at most 256 MiB, but all that was freed until a second after the last allocation of more than 32
  * MiB. Device memory is released only if its stream has been synchronized. For memory of destroyed graphs,
  * which is released too, the function waits for the device. It does not disturb calls that run meanwhile;

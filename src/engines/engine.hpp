@@ -15,6 +15,7 @@
 #include "formats/double_double.hpp"
 #include "formats/format.hpp"
 #include "recombine/accumulators.hpp"
+#include "recombine/sum_kernels.hpp"
 #include "schedule/accumulator.hpp"
 #include "schedule/schedule.hpp"
 #include "split/slices.hpp"
@@ -177,6 +178,9 @@ class HostProducts {
                                         [[maybe_unused]] std::int64_t k, [[maybe_unused]] int threads) const {
     return 0;
   }
+
+  // Returns the kernels by which exact sums are tried in two doubles first; nullptr: there are none.
+  virtual const SumKernels* sum_kernels() const { return nullptr; }
 
   virtual void multiply(const Multiplication& multiplication) const = 0;
 

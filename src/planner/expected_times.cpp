@@ -68,13 +68,57 @@ double expected_term(const Engine& engine, const Program& program, const Problem
   return multiplication_time(engine, program, costs) * k + costs.slice * split_elements + costs.sum;
 }
 
-double expected_exact_sum(const Problem& problem) {
-  // An exact sum takes 10 to 12 ns for each product on CPUs that reach about 70 GFLOP/s in FP32. There the
-  // unit of time is 2 / 70 ns.
-  constexpr double time_of_product = 700;
-  // A product of two complex or double-double elements is one of four products of their parts.
-  const double products_of_pair = problem.complex || problem.type == OperandType::dd ? 4 : 1;
-  return time_of_product * products_of_pair * static_cast<double>(problem.k);
+namespace {
+
+// Time of the check of one real element, measured on a Zen 5 for 1000 x 1000 x 8.
+constexpr double element_check = 600;
+
+// True if nearly all elements are summed in two doubles. Complex ones are if alpha is real and beta is 0,
+// which no plan knows.
+bool sums_in_two_doubles(const Engine& engine, const Problem& problem) {
+  return engine.host() != nullptr && engine.host()->sum_kernels() != nullptr &&
+         problem.type != OperandType::dd && !problem.complex;
+}
+
+}  // namespace
+
+double expected_check(const Engine& engine, const Program& program, const Problem& problem,
+                      const CallConditions& conditions) {
+  return element_check * (problem.complex ? 2 : 1) + static_cast<double>(program.schedule.terms.size()) *
+                                                         expected_term(engine, program, problem, conditions);
+}
+
+ExactSumTimes expected_exact_sums(const Engine& engine, const Problem& problem) {
+  const auto k = static_cast<double>(problem.k);
+  if (!sums_in_two_doubles(engine, problem)) {
+    // A superaccumulator takes 10 to 12 ns for each product on CPUs that reach about 70 GFLOP/s in FP32.
+    // There the unit of time is 2 / 70 ns. A product of two complex or double-double elements is one of four
+    // products of their parts.
+    constexpr double superaccumulator_product = 700;
+    const double time =
+        superaccumulator_product * (problem.type == OperandType::dd || problem.complex ? 4 : 1) * k;
+    return {.of_all = time, .of_open = time};
+  }
+  // Measured on a Zen 5 (unit 0.0098 ns): products, the rounding of an element, and for an element by itself
+  // the copies of its vectors and the additions of lanes.
+  constexpr double product = 16;
+  constexpr double result = 200;
+  constexpr double copied_product = 100;
+  constexpr double lanes = 10'000;
+  return {.of_all = product * k + result, .of_open = (product + copied_product) * k + lanes};
+}
+
+bool exact_sums_pay(const Engine& engine, const Program& program, const Problem& problem,
+                    const CallConditions& conditions) {
+  if (!sums_in_two_doubles(engine, problem)) return false;
+  // A checked product takes more time than one that is not: it tries candidates on a tile, finds bounds of
+  // all vectors and checks every element. Measured on a Zen 5 for n = 8 to 256, and 1000 x 1000 x 8.
+  constexpr double share_of_product = 1.2;
+  constexpr double call = 3e6;
+  const double elements = static_cast<double>(problem.m) * static_cast<double>(problem.n);
+  const double checked = call + element_check * elements +
+                         share_of_product * expected_times(engine, program, problem, conditions).emulated;
+  return elements * expected_exact_sums(engine, problem).of_all < checked;
 }
 
 namespace {

@@ -33,8 +33,22 @@ ExpectedTimes expected_times(const StepCosts& costs, const NativeCosts& native, 
 // splits and recombination. The unit is that of ExpectedTimes.
 double expected_term(const Engine& engine, const Program& program, const Problem& problem,
                      const CallConditions& conditions);
-// Returns the expected time of the exact sum of one element of C. The unit is that of ExpectedTimes.
-double expected_exact_sum(const Problem& problem);
+// Returns the expected time of all terms of a checked program for one element, and of the element's check.
+double expected_check(const Engine& engine, const Program& program, const Problem& problem,
+                      const CallConditions& conditions);
+
+// Expected times of the exact sum of one element of C, in the unit of ExpectedTimes: if all elements are
+// summed, and if it is one of few open elements, whose vectors are copied for it alone.
+struct ExactSumTimes {
+  double of_all;
+  double of_open;
+};
+ExactSumTimes expected_exact_sums(const Engine& engine, const Problem& problem);
+
+// True if exact sums of all elements are expected to take less time than `program`, the first of a checked
+// chain. False for engines that have no kernels for sums in two doubles.
+bool exact_sums_pay(const Engine& engine, const Program& program, const Problem& problem,
+                    const CallConditions& conditions);
 
 // Returns the expected times of a call that the candidate computes, on the plan's device. Returns nothing if
 // the device's times, or the candidate's, were not measured. Precondition: no extent of the problem is 0.

@@ -79,7 +79,8 @@ CheckMemory lay_out_check(const Plan& plan, const Blocking& blocking, Workspace&
 
 std::byte* lay_out_exact_sums(const Plan& plan, Workspace& workspace) {
   return workspace.take(with_element_type(plan.problem, [&]<class T>() {
-    return exact_scratch_bytes<T>(plan.problem.products(), plan.threads);
+    return exact_scratch_bytes<T>(plan.problem.m, plan.problem.vectors_b(), plan.problem.products(),
+                                  plan.threads);
   }));
 }
 

@@ -109,12 +109,14 @@ const Engine& select_engine(const Problem& problem, const std::string& name,
 // Returns the seconds that the first candidate is expected to take on one thread; 0 if the candidate is
 // native or its time is not known.
 double expected_seconds(const Plan& plan) {
+  const Problem& problem = plan.problem;
   const Program& program = plan.candidates.front().program;
-  const bool is_known = !plan.is_native() && (program.recombination == Recombination::weighted ||
-                                              program.recombination == Recombination::residues);
-  if (!is_known) return 0;
-  return plan.engine->product_seconds(plan.threads) * static_cast<double>(plan.problem.batch_count) *
-         expected_times(*plan.engine, program, plan.problem, plan.conditions()).emulated;
+  if (plan.is_native() || program.recombination == Recombination::ozaki1) return 0;
+  const double time = program.recombination == Recombination::exact_sums
+                          ? expected_exact_sums(*plan.engine, problem).of_all *
+                                static_cast<double>(problem.m) * static_cast<double>(problem.n)
+                          : expected_times(*plan.engine, program, problem, plan.conditions()).emulated;
+  return plan.engine->product_seconds(plan.threads) * static_cast<double>(problem.batch_count) * time;
 }
 
 // Plans fewer threads for short calls. A call has about eight parallel loops, and every thread takes part in

@@ -153,6 +153,7 @@ struct Plan {
 inline bool begins_with_grid(const Plan& plan) {
   return plan.request.is_reproducible() && plan.problem.type != OperandType::dd;
 }
+inline bool is_grid(const Plan& plan, int candidate) { return candidate == 0 && begins_with_grid(plan); }
 
 // Makes a plan. Fails with bad_setting (unknown names), engine_unavailable, not_supported,
 // contract_unreachable or workspace_too_small; the message has the values.

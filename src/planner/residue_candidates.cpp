@@ -8,6 +8,7 @@
 #include "arith/residue/residue.hpp"
 #include "base/status.hpp"
 #include "engines/cuda/steps.hpp"
+#include "planner/expected_times.hpp"
 #include "planner/limits.hpp"
 #include "planner/problem.hpp"
 #include "schemes/bound.hpp"
@@ -94,11 +95,28 @@ std::vector<int> exact_moduli(const Plan& plan, int first) {
   return {first, first + 2, std::max(first + 3, std::min(first + 5, most)), first + 16};
 }
 
-// True if C has few elements and k is long.
+// True if C has few elements and k is long. Only the shape decides, since under contracts that allow errors
+// the program decides the bits.
 bool is_few_long_sums(const Problem& problem) {
   constexpr std::int64_t few = limits::few_elements;
   return problem.products() >= limits::long_sum && problem.m <= few && problem.vectors_b() <= few &&
          problem.m * problem.vectors_b() <= few;
+}
+
+// True on the host for real elements if one side or k is so short that residues, which are stored and checked
+// in tiles, take longer than exact sums. As is_few_long_sums(), a function of the shape alone.
+bool has_short_side(const Plan& plan) {
+  const Problem& problem = plan.problem;
+  return !plan.engine->is_device() && problem.type == OperandType::f64 && !problem.complex &&
+         std::min({problem.m, problem.n, problem.k}) <= limits::short_side;
+}
+
+// True if the superaccumulator computes all elements. Under `exact`, whose bits do not depend on the program,
+// expected times decide.
+bool sums_all_exactly(const Plan& plan, const std::vector<Candidate>& checked) {
+  if (is_few_long_sums(plan.problem) || has_short_side(plan)) return true;
+  return plan.contract.coefficient == 0 && !checked.empty() &&
+         exact_sums_pay(*plan.engine, checked.front().program, plan.problem, plan.conditions());
 }
 
 }  // namespace
@@ -217,8 +235,8 @@ std::vector<Candidate> checked_products(const Plan& plan) {
 }  // namespace
 
 std::vector<Candidate> checked_emulations(const Plan& plan) {
-  std::vector<Candidate> chain;
-  if (!is_few_long_sums(plan.problem)) chain = checked_products(plan);
+  std::vector<Candidate> chain = checked_products(plan);
+  if (sums_all_exactly(plan, chain)) chain.clear();
   if (const auto last = offered(plan, schemes::superaccumulator)) chain.push_back(*last);
   return chain;
 }
@@ -295,8 +313,19 @@ std::optional<Candidate> by_residues(const Plan& plan) {
   return candidate;
 }
 
+// Returns the candidate by words whose integers are summed one element after the other, without slices.
+std::optional<Candidate> by_sums(const Plan& plan) {
+  auto candidate = offered(plan, schemes::int52);
+  if (!candidate) return std::nullopt;
+  candidate->program.recombination = Recombination::exact_sums;
+  candidate->program.scales_as_words = true;
+  return candidate;
+}
+
 std::optional<Candidate> grid_candidate(const Plan& plan) {
   const std::string& scheme = plan.request.scheme;
+  const bool is_short = std::min(plan.problem.m, plan.problem.n) <= limits::short_side;
+  if (scheme != schemes::ozaki2.name && (is_few_long_sums(plan.problem) || is_short)) return by_sums(plan);
   auto words = scheme == schemes::ozaki2.name ? std::nullopt : offered(plan, schemes::int52);
   auto residues = scheme == schemes::int52.name ? std::nullopt : by_residues(plan);
   if (!words || !residues) return words ? words : residues;

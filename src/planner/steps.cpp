@@ -468,7 +468,7 @@ class HostSteps {
     } else if (candidate.checked) {
       if (&candidate == plan_.checked_candidate()) add_checked(index);
     } else if (candidate.program.recombination == Recombination::exact_sums) {
-      if (!plan_.is_checked()) list_.add(StepKind::multiply_exactly, index);
+      if (!plan_.is_checked() || is_grid(plan_, index)) list_.add(StepKind::multiply_exactly, index);
     } else if (candidate.program.recombination == Recombination::ozaki1) {
       list_.add(StepKind::multiply_by_ozaki1, index);
     } else {

@@ -16,6 +16,7 @@
 #include "base/view.hpp"
 #include "recombine/accumulators.hpp"
 #include "recombine/element_check.hpp"
+#include "recombine/sum_kernels.hpp"
 
 namespace kintsugi::core {
 
@@ -91,18 +92,28 @@ T rounded_result(ExactSum& sum, T alpha, T beta, const T* c) {
   return rounded<T>(sum);
 }
 
-// Returns the scratch bytes that multiply_exactly() needs. `length`: length of the operands' vectors (k, or 2
-// k for complex elements).
+// Returns the scratch bytes that multiply_exactly() needs for at most `rows` vectors of A and `vectors_b`
+// vectors of B. `length`: length of the operands' vectors (k, or 2 k for complex elements).
 template <class T>
-std::size_t exact_scratch_bytes(std::int64_t length, int threads);
+std::size_t exact_scratch_bytes(std::int64_t rows, std::int64_t vectors_b, std::int64_t length, int threads);
 
-// Multiplies without an engine: a superaccumulator sums every element, which is then rounded once.
+// Sums every element exactly and rounds it once: in two doubles by `kernels`, and by a superaccumulator if
+// these cannot tell the result, or if `kernels` is null. All kernels give the same bits.
 // C = RN(alpha A B + beta C), where `a` is m x k and `b` is n x k (op(B) transposed). C is not read if beta =
 // 0. Each part of a complex element is rounded once. Elements of rows and columns with NaN or infinities are
 // not written; write_special_values() writes them. `states`: if not null, closed elements are not computed;
 // the state of element (i, j) is states[i + j * c.rows] (ElementCheck::State, recombine/recombine.hpp).
 template <class T>
 void multiply_exactly(const OperandView<T>& a, const OperandView<T>& b, std::span<const VectorRange> rows,
+                      std::span<const VectorRange> columns, T alpha, T beta, const MatrixView<T>& c,
+                      const std::uint8_t* states, const SumKernels* kernels, std::byte* scratch, int threads);
+
+// Computes the same of vectors that are rounded to integers first:
+// C = RN(alpha 2^-(s_i + t_j) A' B' + beta C) with a'_ip = RN(2^s_i a_ip), likewise b', where s_i and t_j are
+// the scales of `rows` and `columns`. Scaled magnitudes must be at most 2^51. Needs the scratch bytes of
+// multiply_exactly().
+template <class T>
+void multiply_on_grid(const OperandView<T>& a, const OperandView<T>& b, std::span<const VectorRange> rows,
                       std::span<const VectorRange> columns, T alpha, T beta, const MatrixView<T>& c,
                       const std::uint8_t* states, std::byte* scratch, int threads);
 

@@ -349,8 +349,9 @@ bool in_window(const SplitRule& rule, const RangeSummary& ranges) {
 
 ErrorBound error_bound(const Program& program, Accumulator accumulator, std::int64_t k, bool a_in_window,
                        bool b_in_window) {
+  const bool is_on_grid = program.recombination == Recombination::residues || program.scales_as_words;
+  if (is_on_grid) return integer_rounding(static_cast<double>(k));
   if (program.recombination == Recombination::exact_sums) return {};
-  if (program.recombination == Recombination::residues) return integer_rounding(static_cast<double>(k));
   if (program.recombination == Recombination::ozaki1) return ozaki1_bound(program, static_cast<double>(k));
   if (has_tiles(program)) return tile_bound(program, k);
   const SplitError a = split_error(program.split_a, a_in_window);
@@ -371,8 +372,8 @@ ErrorBound error_bound(const Program& program, Accumulator accumulator, std::int
 }
 
 double split_loss(const Program& program) {
-  if (program.recombination == Recombination::exact_sums) return 0;
-  if (program.recombination == Recombination::residues)
+  if (program.recombination == Recombination::exact_sums && !program.scales_as_words) return 0;
+  if (program.recombination == Recombination::residues || program.scales_as_words)
     return relative_of(program, integer_rounding(1), 1, 0, 0);
   if (has_tiles(program)) return relative_of(program, tile_split_bound(program, 1), 1, 0, 0);
   constexpr bool inside_window = true;

@@ -125,7 +125,7 @@ struct Program {
   Recombination recombination = Recombination::weighted;
   Ozaki1Parameters ozaki1{};
   bool sized_by_type = false;  // residues: the operands' type decides the number of moduli, not the caller
-  // Residues: vectors are scaled as for words of 52 bits, so the integers are those of the scheme int52.
+  // Residues and exact sums: vectors are rounded to integers that are those of the scheme int52.
   bool scales_as_words = false;
 
   const Format& format() const { return *split_a.format; }

@@ -100,7 +100,9 @@ KINTSUGI_VECTORIZED void extend_strip(const double* elements, std::int64_t step,
 template <class T>
 Magnitudes<T> magnitudes_of(const MatrixView<const T>& vectors) {
   Magnitudes<T> magnitudes;
-  if (vectors.row_stride == 1 && vectors.rows == vectors_per_strip) {
+  if (vectors.rows == 1 && vectors.column_stride == 1) {  // its row stride may be 1, too
+    extend_contiguous(vectors.data, vectors.columns, magnitudes.largest[0], magnitudes.below_smallest[0]);
+  } else if (vectors.row_stride == 1 && vectors.rows == vectors_per_strip) {
     extend_strip(vectors.data, vectors.column_stride, vectors.columns, magnitudes);
   } else if (vectors.row_stride == 1) {
     extend_across(vectors.data, vectors.column_stride, vectors.rows, vectors.columns, magnitudes);

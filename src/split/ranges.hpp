@@ -39,6 +39,19 @@ struct RangeSummary {
   std::int32_t depth = 0;
 };
 
+// Returns the summary of one vector.
+constexpr RangeSummary summary_of(const VectorRange& range) {
+  RangeSummary summary;
+  summary.finite = range.finite();
+  if ((range.flags & VectorRange::all_zero) != 0) return summary;
+  summary.dynamic_range = range.dynamic_range();
+  summary.largest = range.largest;
+  summary.smallest = range.smallest;
+  summary.min_elements = range.elements;
+  summary.depth = range.depth;
+  return summary;
+}
+
 // True if every row and column together have at most the mean depth `depth`. For a pair of non-zero elements
 // that are multiplied, add up the binades by which the two elements lie below the largest elements of their
 // vectors. The mean depth is the mean of this number over all pairs. Vectors have k elements. The arithmetic

@@ -14,6 +14,7 @@
 #include "engines/fused_kernel.hpp"
 #include "engines/registry.hpp"
 #include "execute/execute.hpp"
+#include "execute/host/steps.hpp"
 #include "planner/steps.hpp"
 #include "recombine/recombine.hpp"
 #include "split/norms.hpp"
@@ -34,15 +35,18 @@ bool is_checked_by_kernels(const Plan& plan) {
 
 template <class T>
 void expect_correct_rounding() {
-  const std::uint64_t cases = test::thorough ? 150 : 15;
+  const std::uint64_t cases = test::thorough ? 300 : 25;
+  int checked = 0;  // the others are summed without slices
   for (std::uint64_t seed = 0; seed < cases; ++seed) {
     const RandomProduct<T> each(seed);
     const Plan plan = each.plan("cpu", "accuracy", "exact");
+    checked += plan.is_checked() ? 1 : 0;
     if (!is_checked_by_kernels(plan)) GTEST_SKIP() << "this CPU has no kernel that checks elements";
     const std::vector<T> expected = each.run(each.plan("reference", "scheme", "superaccumulator"));
     ASSERT_TRUE(have_same_bits(expected, each.run(plan)))
         << "case " << seed << ": " << each.problem.m << " x " << each.problem.n << " x " << each.problem.k;
   }
+  EXPECT_GT(checked, 1);
 }
 
 TEST(ExactProducts, OfFp64AreCorrectlyRounded) { expect_correct_rounding<double>(); }
@@ -61,6 +65,113 @@ void expect_reproducible_bits() {
 
 TEST(ReproducibleProducts, OfFp64HaveTheBitsOfTheReference) { expect_reproducible_bits<double>(); }
 TEST(ReproducibleProducts, OfFp32HaveTheBitsOfTheReference) { expect_reproducible_bits<float>(); }
+
+// Few long vectors are summed without slices. The bits are those of residues, which are multiplied if the
+// scheme is named. Some elements are on the grid and others are correctly rounded.
+template <class T>
+void expect_bits_of_residues() {
+  int on_grid = 0;  // cases in which an element is not correctly rounded
+  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+    RandomProduct<T> each(seed);
+    Problem& problem = each.problem;
+    (each.draw(2) == 0 ? problem.m : problem.n) = 1 + static_cast<std::int64_t>(each.draw(4));
+    problem.k = 100 + static_cast<std::int64_t>(each.draw(seed % 20 == 0 ? 20000 : 3000));
+    std::mt19937_64 random(seed);
+    std::uniform_real_distribution<double> uniform(-1, 1);
+    std::normal_distribution<double> normal;
+    const double phi = std::vector<double>{0, 0.3, 1, 4}[each.draw(4)];
+    const double unit = std::vector<double>{1, 1, 1e30, sizeof(T) == 4 ? 1e-37 : 1e-300}[each.draw(4)];
+    problem.layout = Layout::column_major;
+    problem.op_a = Op::transpose;
+    problem.op_b = Op::none;
+    problem.lda = problem.ldb = problem.k;
+    problem.ldc = problem.m;
+    each.a.resize(static_cast<std::size_t>(problem.m * problem.k));
+    each.b.resize(static_cast<std::size_t>(problem.n * problem.k));
+    each.c.assign(static_cast<std::size_t>(problem.m * problem.n), T(3));
+    for (auto* matrix : {&each.a, &each.b}) {
+      for (T& x : *matrix) x = static_cast<T>(uniform(random) * std::exp(phi * normal(random)) * unit);
+    }
+    const auto run = [&](const char* engine, const char* scheme, const char* accuracy = "reproducible") {
+      SettingLayer call;
+      call.set(find_setting("accuracy"), accuracy, "test");
+      if (scheme != nullptr) call.set(find_setting("scheme"), scheme, "test");
+      return each.run(make_plan_on(problem, Settings(call, {}, {}, {}), *find_engine(engine)));
+    };
+    const std::vector<T> expected = run("cpu", "ozaki2");
+    ASSERT_TRUE(have_same_bits(expected, run("cpu", nullptr))) << "case " << seed;
+    ASSERT_TRUE(have_same_bits(expected, run("reference", "int52"))) << "case " << seed;
+    on_grid += have_same_bits(expected, run("cpu", nullptr, "exact")) ? 0 : 1;
+  }
+  if (sizeof(T) == sizeof(double)) EXPECT_GT(on_grid, 5);
+}
+
+TEST(ReproducibleProducts, OfFewFp64VectorsHaveTheBitsOfResidues) { expect_bits_of_residues<double>(); }
+TEST(ReproducibleProducts, OfFewFp32VectorsHaveTheBitsOfResidues) { expect_bits_of_residues<float>(); }
+
+// Returns the native_is_exact() of a row and a column of equal elements.
+template <class T>
+bool is_exact_natively(T x, T y, std::int64_t length) {
+  const std::vector<T> row(static_cast<std::size_t>(length), x), column(row.size(), y);
+  const MatrixView<const T> a{row.data(), 1, length, length, 1};
+  const MatrixView<const T> b{column.data(), 1, length, length, 1};
+  const auto summary_of_vector = [](const MatrixView<const T>& vector) {
+    std::vector<VectorRange> range(1);
+    find_few_ranges(vector, range);
+    return summarize(range);
+  };
+  return native_is_exact(a, summary_of_vector(a), b, summary_of_vector(b));
+}
+
+TEST(NativeIsExact, IfTheBitsOfAllSumsFit) {
+  EXPECT_TRUE(is_exact_natively(0x1p26 + 1, 0x1p25 + 1, 1));  // 27 and 26 bits
+  EXPECT_FALSE(is_exact_natively(0x1p26 + 1, 0x1p25 + 1, 2));
+  EXPECT_FALSE(is_exact_natively(0x1p26 + 1, 0x1p26 + 1, 1));
+  EXPECT_TRUE(is_exact_natively(-(0x1p22 + 1), (0x1p20 + 1) * 0x1p-80, 256));  // 23, 21 and 8 bits, and one
+  EXPECT_FALSE(is_exact_natively(-(0x1p23 + 1), (0x1p21 + 1) * 0x1p-80, 256));
+  EXPECT_TRUE(is_exact_natively(0.0, 3.0, 1000));
+  EXPECT_TRUE(is_exact_natively(-1.0, 0x1p300, 1000));
+  EXPECT_FALSE(is_exact_natively(0x1p-500, 1.0, 1));  // not moderate
+  EXPECT_FALSE(is_exact_natively(0.1, 1.0, 1));
+  EXPECT_FALSE(is_exact_natively(1.0, std::numeric_limits<double>::infinity(), 1));
+  EXPECT_TRUE(is_exact_natively(0x1p11F + 1, 0x1p11F + 1, 1));
+  EXPECT_FALSE(is_exact_natively(0x1p11F + 1, 0x1p11F + 1, 2));
+  EXPECT_FALSE(is_exact_natively(0x1p100F, 0x1p30F, 1));  // overflows
+  EXPECT_FALSE(is_exact_natively(0x1p-100F, 0x1p-60F, 1));
+}
+
+// Products of integers, some of whose sums are zero: OpenBLAS multiplies those that have no rounding error.
+template <class T>
+void expect_exact_integers() {
+  for (std::uint64_t seed = 0; seed < 40; ++seed) {
+    RandomProduct<T> each(seed);
+    std::mt19937_64 random(seed);
+    each.problem.m = 1 + static_cast<std::int64_t>(each.draw(60));
+    each.problem.k = 1 + static_cast<std::int64_t>(each.draw(60));
+    each.problem.layout = Layout::column_major;
+    each.problem.op_a = each.draw(2) == 0 ? Op::none : Op::transpose;
+    each.problem.op_b = Op::none;
+    each.problem.lda = std::max(each.problem.m, each.problem.k);
+    each.problem.ldb = each.problem.k;
+    each.problem.ldc = each.problem.m;
+    each.alpha = seed % 2 == 0 ? T(1) : T(-1);
+    each.beta = 0;
+    const std::int64_t largest = seed % 4 == 0 ? 2 : sizeof(T) == 4 ? 150 : 1 << 20;
+    for (auto* matrix : {&each.a, &each.b}) {
+      matrix->resize(static_cast<std::size_t>(each.problem.lda *
+                                              std::max({each.problem.m, each.problem.k, each.problem.n})));
+      std::uniform_int_distribution<std::int64_t> integer(-largest, largest);
+      for (T& x : *matrix) x = static_cast<T>(integer(random)) * (seed % 3 == 0 ? T(0x1p-20) : T(-1));
+    }
+    each.c.assign(static_cast<std::size_t>(each.problem.m * each.problem.n), T(NAN));
+    ASSERT_TRUE(have_same_bits(each.run(each.plan("reference", "scheme", "superaccumulator")),
+                               each.run(each.plan("cpu", "accuracy", "exact"))))
+        << "case " << seed;
+  }
+}
+
+TEST(NativeIsExact, Fp64IntegersHaveTheBitsOfTheSuperaccumulator) { expect_exact_integers<double>(); }
+TEST(NativeIsExact, Fp32IntegersHaveTheBitsOfTheSuperaccumulator) { expect_exact_integers<float>(); }
 
 // A workspace limit divides C into blocks.
 TEST(ExactProducts, InBlocksOfCAreCorrectlyRounded) {
@@ -86,7 +197,7 @@ TEST(ExactProducts, InBlocksOfCAreCorrectlyRounded) {
 // A product of the kernel with a check, of a candidate that leaves some elements open.
 class CheckedKernel : public ::testing::TestWithParam<Layout> {
  protected:
-  static constexpr std::int64_t m = 75, n = 70, k = 300;
+  static constexpr std::int64_t m = 150, n = 140, k = 300;  // smaller products have no checked candidates
 
   void SetUp() override {
     problem_ = {.m = m, .n = n, .k = k, .lda = m, .ldb = k, .ldc = ld(), .type = OperandType::f64};

@@ -225,8 +225,8 @@ TEST(ResidueScales, ScalingPermutingAndPaddingAlongKChangeNoBits) {
 // The report's `adapted` has the moduli of a checked run, if norms show that fewer than planned are enough.
 TEST(CheckedModuli, AreFewerWhereNormsShowSmallSums) {
   const auto moduli_of = [](const char* distribution) {
-    GemmDataOf<double> data({.m = 30,
-                             .n = 30,
+    GemmDataOf<double> data({.m = 200,  // smaller products are summed exactly
+                             .n = 200,
                              .k = 4000,
                              .distribution = distribution,
                              .engine = "cpu",

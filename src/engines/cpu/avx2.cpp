@@ -56,12 +56,20 @@ const FloatKernels floats_avx2{
 
 namespace {
 
-KINTSUGI_PAIR_VECTORS(PairsAvx2, __m256d, 4, _mm256)
+KINTSUGI_DOUBLE_VECTORS(DoublesAvx2, __m256d, 4, _mm256)
+
+struct SumsAvx2 : DoublesAvx2 {
+  static Value magnitude(Value x) { return _mm256_andnot_pd(_mm256_set1_pd(-0.0), x); }
+};
 
 }  // namespace
 
 const PairKernels pairs_avx2{
-    .name = "avx2", .relative_time = 24, .add_products = add_pair_products<PairsAvx2, 1, 4>};
+    .name = "avx2", .relative_time = 24, .add_products = add_pair_products<DoublesAvx2, 1, 4>};
+
+// Sums in two doubles, four at a time, with AVX2.
+const SumKernels sums_avx2{
+    .name = "avx2", .add_panels = add_sum_panels<SumsAvx2, 2>, .add_vectors = add_sum_vectors<SumsAvx2>};
 
 }  // namespace kintsugi::core
 

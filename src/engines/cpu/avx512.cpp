@@ -56,12 +56,21 @@ const FloatKernels floats_avx512{
 
 namespace {
 
-KINTSUGI_PAIR_VECTORS(PairsAvx512, __m512d, 8, _mm512)
+KINTSUGI_DOUBLE_VECTORS(DoublesAvx512, __m512d, 8, _mm512)
+
+struct SumsAvx512 : DoublesAvx512 {
+  static Value magnitude(Value x) { return _mm512_abs_pd(x); }
+};
 
 }  // namespace
 
 const PairKernels pairs_avx512{
-    .name = "avx512", .relative_time = 24, .add_products = add_pair_products<PairsAvx512, 2, 3>};
+    .name = "avx512", .relative_time = 24, .add_products = add_pair_products<DoublesAvx512, 2, 3>};
+
+// Sums in two doubles, eight at a time, with AVX-512.
+const SumKernels sums_avx512{.name = "avx512",
+                             .add_panels = add_sum_panels<SumsAvx512, 4>,
+                             .add_vectors = add_sum_vectors<SumsAvx512>};
 
 }  // namespace kintsugi::core
 

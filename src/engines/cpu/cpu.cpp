@@ -226,6 +226,7 @@ class CpuEngine final : public HostEngine {
     return native_tiles_bytes(real_bytes, m, n, k, threads);
   }
 
+  const SumKernels* sum_kernels() const override { return fastest_sum_kernels(); }
   std::span<const FusedKernel> fused_kernels() const override {
     static const std::array kernels{byte_products, bf16_products};
     return kernels;

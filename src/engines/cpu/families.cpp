@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <cmath>
 #include <string>
 #include <vector>
 
@@ -123,6 +124,16 @@ const Bf16Kernels* bf16_kernels() {
   if (may_use_amx() && __builtin_cpu_supports("amx-bf16")) return &bf16_amx;
 #endif
   return nullptr;
+}
+
+const SumKernels* fastest_sum_kernels() {
+#if defined(__x86_64__)
+  return has_avx512() ? &sums_avx512 : has_avx2() ? &sums_avx2 : nullptr;
+#elif defined(FP_FAST_FMA)
+  return &sums_generic;
+#else
+  return nullptr;
+#endif
 }
 
 const KernelChoice<Int8Kernels>& int8_choice() {

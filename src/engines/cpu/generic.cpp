@@ -218,11 +218,15 @@ struct OneByOne : ScalarArithmetic {
   static Value load(const double* x) { return *x; }
   static void store(double* target, Value x) { *target = x; }
   static Value broadcast(double x) { return x; }
+  static Value magnitude(double x) { return std::fabs(x); }
 };
 
 }  // namespace
 
 const PairKernels pairs_generic{
     .name = "generic", .relative_time = 200, .add_products = add_pair_products<OneByOne, 4, 1>};
+
+const SumKernels sums_generic{
+    .name = "generic", .add_panels = add_sum_panels<OneByOne, 1>, .add_vectors = add_sum_vectors<OneByOne>};
 
 }  // namespace kintsugi::core

@@ -1,11 +1,13 @@
 // Families of kernels, one table of functions for each: products of int8 slices, 52-bit words, floating
-// slices and double-double numbers. Families are in files that are compiled with flags of their own. This
-// header holds plain data only. If it had an inline function, every family would compile a copy with its own
-// flags, and the linker would keep one of the copies for all files.
+// slices, double-double numbers, and sums in two doubles. Families are in files that are compiled with flags
+// of their own. This header holds plain data only. If it had an inline function, every family would compile a
+// copy with its own flags, and the linker would keep one of the copies for all files.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+
+#include "recombine/sum_kernels.hpp"
 
 namespace kintsugi::core {
 
@@ -176,5 +178,11 @@ struct PairKernels {
 extern const PairKernels pairs_generic;
 extern const PairKernels pairs_avx2;    // x86-64 only
 extern const PairKernels pairs_avx512;  // x86-64 only
+
+// ---------------------------------------------------------------- sums in two doubles
+
+extern const SumKernels sums_generic;  // slow unless the compiler's target has fused multiply-adds
+extern const SumKernels sums_avx2;     // x86-64 only
+extern const SumKernels sums_avx512;   // x86-64 only
 
 }  // namespace kintsugi::core

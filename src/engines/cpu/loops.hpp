@@ -10,6 +10,7 @@
 
 #include "arith/pair_sum.hpp"
 #include "engines/cpu/kernels.hpp"
+#include "recombine/sum_kernels.hpp"
 
 namespace kintsugi::core {
 
@@ -133,15 +134,98 @@ void add_pair_products(PairTile& tile, std::int64_t rows, std::int64_t used_colu
   }
 }
 
-// SIMD arithmetic of double-double products, for a register width of x86-64: defines a type `name` for the
-// loops above. `prefix` is the prefix of the intrinsics. It is a macro because each width is compiled with
-// its own flags: files with different flags might share the code of a template.
-#define KINTSUGI_PAIR_VECTORS(name, Register, count, prefix)                                        \
+// Sums of products in two doubles, as CompensatedSum::add_product() adds them. Arithmetic has in addition
+// magnitude(x), the absolute value.
+template <class Arithmetic>
+struct LaneSums {
+  using A = Arithmetic;
+  using Value = typename A::Value;
+  Value sum;
+  Value errors;
+  Value magnitudes;
+
+  [[gnu::always_inline]] void add_product(Value x, Value y) {
+    const Value product = A::times(x, y);
+    const Value product_error = A::fused_difference(x, y, product);
+    const Value total = A::plus(sum, product);
+    const Value added = A::minus(total, sum);
+    const Value sum_error = A::plus(A::minus(sum, A::minus(total, added)), A::minus(product, added));
+    sum = total;
+    const Value error = A::plus(product_error, sum_error);
+    errors = A::plus(errors, error);
+    magnitudes = A::plus(magnitudes, A::magnitude(error));
+  }
+  void load(const CompensatedSums& sums, std::int64_t index) {
+    sum = A::load(sums.sum + index);
+    errors = A::load(sums.errors + index);
+    magnitudes = A::load(sums.magnitudes + index);
+  }
+  void store(const CompensatedSums& sums, std::int64_t index) const {
+    A::store(sums.sum + index, sum);
+    A::store(sums.errors + index, errors);
+    A::store(sums.magnitudes + index, magnitudes);
+  }
+};
+
+template <class Arithmetic, int columns>
+void add_sum_columns(const double* a, const double* b, std::int64_t length, std::int64_t column,
+                     const CompensatedSums& target) {
+  using A = Arithmetic;
+  for (std::int64_t i = 0; i < sum_panel_rows; i += A::lanes) {
+    LaneSums<A> sums[columns];
+    for (int c = 0; c < columns; ++c) sums[c].load(target, i + (column + c) * target.stride);
+    for (std::int64_t p = 0; p < length; ++p) {
+      const typename A::Value x = A::load(a + i + p * sum_panel_rows);
+      for (int c = 0; c < columns; ++c)
+        sums[c].add_product(x, A::broadcast(b[column + c + p * sum_panel_columns]));
+    }
+    for (int c = 0; c < columns; ++c) sums[c].store(target, i + (column + c) * target.stride);
+  }
+}
+
+// `block_columns`: columns whose sums are in registers at once.
+template <class Arithmetic, int block_columns>
+void add_sum_panels(const double* a, const double* b, std::int64_t length, std::int64_t columns,
+                    const CompensatedSums& sums) {
+  std::int64_t j = 0;
+  for (; j + block_columns <= columns; j += block_columns)
+    add_sum_columns<Arithmetic, block_columns>(a, b, length, j, sums);
+  for (; j < columns; ++j) add_sum_columns<Arithmetic, 1>(a, b, length, j, sums);
+}
+
+template <class Arithmetic>
+void add_sum_vectors(const double* a, const double* b, std::int64_t length, const CompensatedSums& target) {
+  using A = Arithmetic;
+  constexpr std::int64_t registers = sum_panel_rows / A::lanes;
+  LaneSums<A> sums[registers];
+  const auto add = [&](const double* x, const double* y) {
+    for (std::int64_t r = 0; r < registers; ++r)
+      sums[r].add_product(A::load(x + r * A::lanes), A::load(y + r * A::lanes));
+  };
+  for (std::int64_t r = 0; r < registers; ++r) sums[r].load(target, r * A::lanes);
+  std::int64_t p = 0;
+  for (; p + sum_panel_rows <= length; p += sum_panel_rows) add(a + p, b + p);
+  if (p < length) {
+    double last_a[sum_panel_rows] = {};
+    double last_b[sum_panel_rows] = {};
+    for (std::int64_t l = 0; l < length - p; ++l) {
+      last_a[l] = a[p + l];
+      last_b[l] = b[p + l];
+    }
+    add(last_a, last_b);
+  }
+  for (std::int64_t r = 0; r < registers; ++r) sums[r].store(target, r * A::lanes);
+}
+
+// SIMD arithmetic of doubles, for a register width of x86-64: defines a type `name` for the loops above.
+// `prefix` is the prefix of the intrinsics. It is a macro because each width is compiled with its own flags:
+// files with different flags might share the code of a template.
+#define KINTSUGI_DOUBLE_VECTORS(name, Register, count, prefix)                                      \
   struct name {                                                                                     \
     using Value = Register;                                                                         \
     static constexpr std::int64_t lanes = count;                                                    \
-    static Value load(const double* x) { return prefix##_load_pd(x); }                              \
-    static void store(double* target, Value x) { prefix##_store_pd(target, x); }                    \
+    static Value load(const double* x) { return prefix##_loadu_pd(x); }                             \
+    static void store(double* target, Value x) { prefix##_storeu_pd(target, x); }                   \
     static Value broadcast(double x) { return prefix##_set1_pd(x); }                                \
     static Value plus(Value a, Value b) { return prefix##_add_pd(a, b); }                           \
     static Value minus(Value a, Value b) { return prefix##_sub_pd(a, b); }                          \

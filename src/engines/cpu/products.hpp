@@ -25,6 +25,8 @@ std::span<const FloatKernels* const> float_families();
 std::span<const PairKernels* const> pair_families();
 inline const FloatKernels& fastest_float_kernels() { return *float_families().front(); }
 inline const PairKernels& fastest_pair_kernels() { return *pair_families().front(); }
+// Returns nullptr if the CPU has no fused multiply-adds: superaccumulators are then faster.
+const SumKernels* fastest_sum_kernels();
 
 // Returns the kernels for bf16 slices of this CPU's matrix unit (Accumulator::amx_bf16); nullptr if there is
 // none, or if Linux refuses its registers.

@@ -120,25 +120,22 @@ std::size_t select_candidate(const Plan& plan, const RangeSummary& a, const Rang
 }
 
 GridElements::GridElements(const Plan& plan, const RangeMemory& ranges, const RangeMemory& memory)
-    : plan_(plan), rows_(memory.rows), columns_(memory.columns) {
+    : plan_(plan), rows_(memory.rows), columns_(memory.columns),
+      acceptance_(plan.candidates.front().acceptance), parts_(plan.problem.parts()),
+      length_(plan.problem.products()),
+      any_can_overflow_(grid_can_overflow(plan.candidates.front().program, plan.problem.type,
+                                          summarize(ranges.rows), summarize(ranges.columns), length_)) {
   std::copy(ranges.rows.begin(), ranges.rows.end(), memory.rows.begin());
   std::copy(ranges.columns.begin(), ranges.columns.end(), memory.columns.begin());
-}
-
-bool GridElements::accepts(std::int64_t row, std::int64_t column) const {
-  const auto parts = static_cast<std::size_t>(plan_.problem.parts());
-  return core::accepts(plan_, plan_.candidates.front(),
-                       summarize(rows_.subspan(static_cast<std::size_t>(row), 1)),
-                       summarize(columns_.subspan(parts * static_cast<std::size_t>(column), parts)));
 }
 
 namespace {
 
 // Returns a summary that is accepted if any of these vectors is accepted.
 RangeSummary best_of(std::span<const VectorRange> ranges) {
-  RangeSummary best = summarize(ranges.first(1));
+  RangeSummary best = summary_of(ranges.front());
   for (const VectorRange& range : ranges) {
-    const RangeSummary summary = summarize({&range, 1});
+    const RangeSummary summary = summary_of(range);
     best.dynamic_range = std::min(best.dynamic_range, summary.dynamic_range);
     best.largest = std::min(best.largest, summary.largest);
     best.depth = std::min(best.depth, summary.depth);
@@ -153,20 +150,21 @@ bool GridElements::accept_any() const {
   return core::accepts(plan_, plan_.candidates.front(), best_of(rows_), best_of(columns_));
 }
 
-void open_refused_elements(const GridElements* grid, const ResultBlock& block, std::uint8_t* states) {
+void open_elements(const GridElements* grid, bool accepted, const ResultBlock& block, std::uint8_t* states) {
   for (std::int64_t j = 0; j < block.columns; ++j) {
     for (std::int64_t i = 0; i < block.rows; ++i) {
-      const bool is_done = grid != nullptr && grid->accepts(block.row + i, block.column + j);
-      states[i + j * block.rows] = is_done ? ElementCheck::closed : ElementCheck::open;
+      const bool is_accepted = grid != nullptr && grid->accepts(block.row + i, block.column + j);
+      states[i + j * block.rows] = is_accepted == accepted ? ElementCheck::open : ElementCheck::closed;
     }
   }
 }
 
-const std::uint8_t* mark_refused_elements(const Plan& plan, const GridElements* grid, Workspace& workspace) {
+const std::uint8_t* mark_elements(const Plan& plan, const GridElements* grid, bool accepted,
+                                  Workspace& workspace) {
   if (grid == nullptr) return nullptr;
   const ResultBlock whole{0, 0, plan.problem.m, plan.problem.n};
   std::uint8_t* const states = lay_out_element_states(plan, workspace);
-  open_refused_elements(grid, whole, states);
+  open_elements(grid, accepted, whole, states);
   return states;
 }
 

@@ -44,7 +44,12 @@ class GridElements {
   GridElements(const Plan& plan, const RangeMemory& ranges, const RangeMemory& memory);
 
   // `row` and `column`: indices in C.
-  bool accepts(std::int64_t row, std::int64_t column) const;
+  bool accepts(std::int64_t row, std::int64_t column) const {
+    const RangeSummary a = summary_of(rows_[static_cast<std::size_t>(row)]);
+    const RangeSummary b = summary_of(columns_[static_cast<std::size_t>(parts_ * column)]);
+    return core::accepts(acceptance_, a, b, length_) &&
+           (!any_can_overflow_ || core::accepts(plan_, plan_.candidates.front(), a, b));
+  }
 
   // False if the grid certainly accepts no element. If the result is true and the grid accepts no element
   // nevertheless, a product is computed in vain.
@@ -54,6 +59,10 @@ class GridElements {
   const Plan& plan_;
   std::span<const VectorRange> rows_;
   std::span<const VectorRange> columns_;
+  Acceptance acceptance_;
+  std::int64_t parts_;
+  std::int64_t length_;
+  bool any_can_overflow_;  // false: only the acceptance decides on elements
 };
 
 // Saves the elements of a block of C that the grid does not accept, while the grid's program overwrites the
@@ -67,33 +76,32 @@ class RefusedElements {
   }
 
   void save(const ResultBlock& block, const MatrixView<T>& c) const {
-    for_each(block, [&](std::int64_t i, std::int64_t j) { memory_[i + j * block.rows] = c(i, j); });
+    if (grid_ == nullptr) return;
+    for (std::int64_t j = 0; j < block.columns; ++j) {
+      for (std::int64_t i = 0; i < block.rows; ++i) memory_[i + j * block.rows] = c(i, j);
+    }
   }
   void restore(const ResultBlock& block, const MatrixView<T>& c) const {
-    for_each(block, [&](std::int64_t i, std::int64_t j) { c(i, j) = memory_[i + j * block.rows]; });
-  }
-
- private:
-  template <class Visit>
-  void for_each(const ResultBlock& block, const Visit& visit) const {
     if (grid_ == nullptr) return;
     for (std::int64_t j = 0; j < block.columns; ++j) {
       for (std::int64_t i = 0; i < block.rows; ++i) {
-        if (!grid_->accepts(block.row + i, block.column + j)) visit(i, j);
+        if (!grid_->accepts(block.row + i, block.column + j)) c(i, j) = memory_[i + j * block.rows];
       }
     }
   }
 
+ private:
   const GridElements* grid_;
   T* memory_ = nullptr;
 };
 
-// Sets the states of a block's elements (ElementCheck::State): closed if the grid accepts the element, else
-// open.
-void open_refused_elements(const GridElements* grid, const ResultBlock& block, std::uint8_t* states);
+// Sets the states of a block's elements (ElementCheck::State): open if the grid's answer is `accepted`, else
+// closed. Without a grid no element is accepted.
+void open_elements(const GridElements* grid, bool accepted, const ResultBlock& block, std::uint8_t* states);
 
-// Returns the states of all elements of C; the open ones must be computed. Returns nullptr without a grid:
-// all elements must be computed.
-const std::uint8_t* mark_refused_elements(const Plan& plan, const GridElements* grid, Workspace& workspace);
+// Returns the states of all elements of C; the open ones must be computed: by the grid if `accepted`, else by
+// the other candidates. Returns nullptr without a grid: all elements must be computed.
+const std::uint8_t* mark_elements(const Plan& plan, const GridElements* grid, bool accepted,
+                                  Workspace& workspace);
 
 }  // namespace kintsugi::core

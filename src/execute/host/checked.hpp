@@ -51,7 +51,7 @@ class CheckedProduct {
         beta_(scalar<T>(operands.beta)), c_(c), first_(first_checked(plan)),
         count_(plan.candidates.size() - first_), workspace_(workspace),
         check_memory_(lay_out_check(plan, blocking, workspace_)),
-        exact_sum_time_(expected_exact_sum(plan.problem)), grid_(grid) {}
+        exact_sum_times_(expected_exact_sums(*plan.engine, plan.problem)), grid_(grid) {}
 
   // Chooses the main candidate, and returns its index in the plan. Sets `program` to its program, with the
   // moduli that these operands need.
@@ -67,7 +67,7 @@ class CheckedProduct {
   // Computes one block. Returns the number of elements that the main candidate left open.
   std::int64_t multiply_block(const ResultBlock& block) {
     if (is_superaccumulator(main_)) {
-      open_refused_elements(grid_, block, check_memory_.states);
+      open_elements(grid_, /*accepted=*/false, block, check_memory_.states);
       recompute(block);
       return 0;
     }
@@ -76,7 +76,7 @@ class CheckedProduct {
     const bool is_already_proved = allows_error() && is_all_of_c(block) && current_ == main_;
     use_candidate(main_);
     if (!allows_error()) {
-      open_refused_elements(grid_, block, check_memory_.states);
+      open_elements(grid_, /*accepted=*/false, block, check_memory_.states);
     } else if (!is_already_proved) {
       prove(main_, block);
     }
@@ -186,14 +186,14 @@ class CheckedProduct {
     const ResultBlock tile{0, 0, std::min(first_tile, c_.rows), std::min(first_tile, c_.columns)};
     const auto elements = static_cast<double>(tile.elements());
     std::size_t fastest = count_ - 1;
-    double least_time = elements * exact_sum_time_;
+    double least_time = elements * exact_sum_times_.of_all;
     for (std::size_t index = 0; !is_superaccumulator(index) && elements * products_time(index) < least_time;
          ++index) {
       use_program(index);
       find_bounds(tile);
       std::fill_n(check_memory_.states, tile.elements(), ElementCheck::open);
       const auto open = static_cast<double>(multiply(index, tile, correctly_rounded, Write::nothing));
-      const double time = elements * products_time(index) + open * exact_sum_time_;
+      const double time = elements * products_time(index) + open * exact_sum_times_.of_open;
       if (time < least_time) {
         fastest = index;
         least_time = time;
@@ -204,14 +204,13 @@ class CheckedProduct {
 
   // Returns the expected time of the candidate's residue products for one element.
   double products_time(std::size_t index) const {
-    return static_cast<double>(programs_[index].schedule.terms.size()) *
-           expected_term(*plan_.engine, programs_[index], plan_.problem, plan_.conditions());
+    return expected_check(*plan_.engine, programs_[index], plan_.problem, plan_.conditions());
   }
 
   // True if multiplying the whole block by a wider candidate is expected to take less time than exact sums of
   // the open elements. Speed may decide here, since wider candidates write only correctly rounded elements.
   bool wider_candidate_pays(std::size_t index, std::int64_t open, const ResultBlock& block) const {
-    return static_cast<double>(open) * exact_sum_time_ >
+    return static_cast<double>(open) * exact_sum_times_.of_open >
            static_cast<double>(block.elements()) * products_time(index);
   }
 
@@ -253,7 +252,7 @@ class CheckedProduct {
                      a_.ranges.subspan(block.row, block.rows),
                      b_.ranges.subspan(parts * block.column, parts * block.columns), alpha_, beta_,
                      c_.block(block.row, block.column, block.rows, block.columns), check_memory_.states,
-                     check_memory_.exact_scratch, plan_.threads);
+                     plan_.engine->host()->sum_kernels(), check_memory_.exact_scratch, plan_.threads);
   }
 
   ElementCheck check_of(const Program& program, const ResultBlock& block, double coefficient) const {
@@ -351,7 +350,7 @@ class CheckedProduct {
   std::size_t count_;  // number of checked candidates plus 1 for the superaccumulator
   Workspace workspace_;
   CheckMemory check_memory_;
-  double exact_sum_time_;     // expected time of an element by the superaccumulator
+  ExactSumTimes exact_sum_times_;  // expected times of an element by the superaccumulator
   const GridElements* grid_;  // elements that the grid of a reproducible product has computed; nullptr: none
   std::array<Program, Plan::max_candidates> programs_{};  // set by leave_out_moduli()
   std::size_t main_ = 0;                                  // the main candidate

@@ -35,6 +35,9 @@ class HostRun {
 
   void run() {
     run_steps(steps_);
+    if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double>) {
+      if (native_is_exact_) multiply_without_error();
+    }
     add_to_report();
   }
 
@@ -62,6 +65,7 @@ class HostRun {
   // a reproducible product accepts some elements, its steps run as well.
   bool runs(const Step& step) const {
     if (step.kind == StepKind::find_ranges || step.kind == StepKind::select) return true;
+    if (native_is_exact_) return false;
     if (step.kind == StepKind::write_special_values)
       return selected().scheme != nullptr && has_special_values();
     const bool is_checked = candidate(step.candidate).checked;
@@ -82,7 +86,7 @@ class HostRun {
         report_.recomputed_elements += checked_->multiply_block(block_);
         return;
       case StepKind::multiply_by_ozaki1: return run_ozaki1();
-      case StepKind::multiply_exactly: return multiply_exactly();
+      case StepKind::multiply_exactly: return multiply_exactly(step);
       case StepKind::multiply_natively: return multiply_natively(step);
       case StepKind::write_special_values:
         return write_special_values(a_.view, b_.view, a_.ranges, b_.ranges, alpha_, beta_, c_, plan_.threads);
@@ -134,6 +138,10 @@ class HostRun {
       if (!grid_->accept_any()) grid_.reset();
     }
     if (selected().scheme == nullptr) return;
+    if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double>) {
+      native_is_exact_ =
+          may_multiply_without_error() && core::native_is_exact(a_.view, summary_a_, b_.view, summary_b_);
+    }
     program_ = selected().program;
     if (selected().scheme->adapt != nullptr)
       selected().scheme->adapt(program_, summary_a_, summary_b_, plan_.problem.products());
@@ -246,12 +254,20 @@ class HostRun {
     main_ = static_cast<int>(checked_->choose(program_));
   }
 
-  void multiply_exactly() {
+  void multiply_exactly(const Step& step) {
     Workspace workspace = workspace_;
     std::byte* const scratch = lay_out_exact_sums(plan_, workspace);
-    const std::uint8_t* const open = mark_refused_elements(plan_, grid(), workspace);
-    core::multiply_exactly(a_.view, b_.view, a_.ranges, b_.ranges, alpha_, beta_, c_, open, scratch,
-                           plan_.threads);
+    const bool is_on_grid = is_grid(plan_, step.candidate);
+    const std::uint8_t* const open = mark_elements(plan_, grid(), is_on_grid, workspace);
+    if constexpr (!is_double_double<T>) {
+      if (is_on_grid) {
+        set_program(candidate(step.candidate).program, a_, b_);
+        return multiply_on_grid(a_.view, b_.view, a_.ranges, b_.ranges, alpha_, beta_, c_, open, scratch,
+                                plan_.threads);
+      }
+    }
+    core::multiply_exactly(a_.view, b_.view, a_.ranges, b_.ranges, alpha_, beta_, c_, open,
+                           plan_.engine->host()->sum_kernels(), scratch, plan_.threads);
   }
 
   Ozaki1Task<T> ozaki1_task() const {
@@ -276,6 +292,21 @@ class HostRun {
   void multiply_natively(const Step& step) {
     Workspace workspace = workspace_;
     core::multiply_natively<T>(plan_, candidate(step.candidate), blocking_, operands_, item_, workspace);
+  }
+
+  // True if a native product without rounding errors is a result of the plan: under `exact`, where neither
+  // scheme nor policy asks for an emulation, and where alpha and beta round nothing.
+  bool may_multiply_without_error() const {
+    return plan_.contract.accuracy.kind == Accuracy::Kind::exact && plan_.request.scheme.empty() &&
+           plan_.request.policy == Policy::automatic && (alpha_ == T(1) || alpha_ == T(-1)) && beta_ == T(0);
+  }
+
+  void multiply_without_error() {
+    Workspace workspace = workspace_;
+    core::multiply_natively<T>(plan_, Candidate{}, blocking_, operands_, item_, workspace);
+    for (std::int64_t j = 0; j < c_.columns; ++j) {
+      for (std::int64_t i = 0; i < c_.rows; ++i) c_(i, j) = c_(i, j) + T(0);  // turns -0 into 0
+    }
   }
 
   // ---------------------------------------------------------------- report
@@ -319,8 +350,9 @@ class HostRun {
   MatrixView<T> c_;
   SideOf<T> a_{}, b_{};
   RangeSummary summary_a_{}, summary_b_{};
-  int selected_ = 0;  // index of the selected candidate
-  int main_ = 0;      // the same; of checked candidates, the index of the main one, which is reported
+  bool native_is_exact_ = false;  // the native product is computed in place of the selected candidate
+  int selected_ = 0;              // index of the selected candidate
+  int main_ = 0;  // the same; of checked candidates, the index of the main one, which is reported
   Program
       program_{};  // the selected candidate's program, adapted to the ranges; empty for the native product
   // Set if the grid of a reproducible product accepts only some elements. The selected candidate computes the

@@ -12,6 +12,7 @@
 #include "execute/report.hpp"
 #include "planner/plan.hpp"
 #include "recombine/accumulators.hpp"
+#include "split/ranges.hpp"
 #include "split/slices.hpp"
 
 namespace kintsugi::core {
@@ -26,6 +27,13 @@ void execute_on_host(const Plan& plan, const Operands& operands, Report& report)
 template <class T>
 void multiply_natively(const Plan& plan, const Candidate& candidate, const Blocking& blocking,
                        const Operands& operands, std::int64_t item, Workspace& workspace);
+
+// True if the native product of the vectors of `a` and `b` (op(B) transposed) has no rounding error in any
+// order of additions, because all elements are multiples of a unit and small enough. The summaries are those
+// of the operands' ranges.
+template <class T>
+bool native_is_exact(const MatrixView<const T>& a, const RangeSummary& range_a, const MatrixView<const T>& b,
+                     const RangeSummary& range_b);
 
 // Replaces the scales of set_program() by the scales of the program's ScaleRule
 // (arith/residue/residue_scale.hpp): by norms or by a product of magnitudes, for the whole problem. The two
