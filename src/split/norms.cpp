@@ -496,7 +496,8 @@ int largest_norm_bits(const View& operand, std::span<const VectorRange> ranges,
   for (std::int64_t block = 0; block < blocks; ++block) {
     const FloatingEnvironment environment;
     const std::int64_t first = block * each;
-    visit_norm_bits(operand, ranges, inner_factors, first, std::min(operand.rows, first + each), [&](std::int64_t, int bits) { largest = std::max(largest, bits); });
+    visit_norm_bits(operand, ranges, inner_factors, first, std::min(operand.rows, first + each),
+                    [&](std::int64_t, int bits) { largest = std::max(largest, bits); });
   }
   return largest;
 }

@@ -45,7 +45,7 @@ constexpr int max_residues = 28;                                      // of real
 constexpr int max_pair_residues = 4 * PanelPairFractions::max_words;  // of double-double elements
 constexpr int max_slices = 4 * PanelFractions::max_words;             // residues of complex elements
 constexpr int max_digits = 4;
-constexpr int max_planes = 2 * max_digits - 1;  // of digits
+constexpr int max_planes = 2 * max_digits - 1;         // of digits
 static_assert(max_digits * max_digits <= max_slices);  // terms
 using Fractions = FractionTable<max_slices>;
 
@@ -750,8 +750,8 @@ class Product {
     }
   }
 
-  void recombine_pair(const RowShifts& shifts, const std::byte* planes, std::byte* residues, std::int64_t plane_stride,
-                      std::int64_t left, std::int64_t right) {
+  void recombine_pair(const RowShifts& shifts, const std::byte* planes, std::byte* residues,
+                      std::int64_t plane_stride, std::int64_t left, std::int64_t right) {
     Pair pair{.shifts = shifts,
               .planes = planes,
               .residues = residues,

@@ -106,7 +106,8 @@ std::optional<StepCosts> fused_costs(const SplitRule& rule, const CallConditions
   StepCosts costs;
   if (rule.format->id == FormatId::bf16 && bf16_kernels() != nullptr) {
     costs = amx_bf16_costs;
-  } else if (has_panels && rule.format->id == FormatId::int8 && (takes_residues(rule) || takes_digits(rule))) {
+  } else if (has_panels && rule.format->id == FormatId::int8 &&
+             (takes_residues(rule) || takes_digits(rule))) {
     const CpuThreadCosts& of_threads = cpu_costs_in_force().costs.with(conditions.threads);
     costs = takes_residues(rule) ? of_threads.residues : of_threads.digits;
   } else {
