@@ -141,9 +141,9 @@ struct FusedKernel {
   std::string_view name;
   std::span<const StepKind> steps;  // steps of a block of C that the kernel replaces, in this order
   bool (*takes)(const FusedProblem& problem);
-  // In host memory, for kernels of {split, multiply, recombine}: scratch_bytes, and run_f32, run_f64, run_c32,
-  // run_c64 or run_dd for the types of element that the kernel takes. The scratch is also enough for programs with
-  // fewer moduli. Kernels that take residues also check elements.
+  // In host memory, for kernels of {split, multiply, recombine}: scratch_bytes, and run_f32, run_f64,
+  // run_c32, run_c64 or run_dd for the types of element that the kernel takes. The scratch is also enough
+  // for programs with fewer moduli. Kernels that take residues also check elements.
   std::size_t (*scratch_bytes)(const FusedProblem& problem, int threads) = nullptr;
   void (*run_f32)(const FusedProduct<float>& product) = nullptr;
   void (*run_f64)(const FusedProduct<double>& product) = nullptr;

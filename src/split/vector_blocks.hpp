@@ -18,8 +18,8 @@ namespace kintsugi::core {
 // floats) are read.
 inline constexpr std::int64_t vectors_per_block = 16;
 
-// Interleaved vectors whose largest magnitudes are found together. Four neighbouring lines of each inner index
-// are read: strides are often powers of two, of which the caches hold few single lines.
+// Interleaved vectors whose largest magnitudes are found together. Four neighbouring lines of each inner
+// index are read: strides are often powers of two, of which the caches hold few single lines.
 inline constexpr std::int64_t vectors_per_strip = 64;
 
 // True for views whose loops over numbers are vectorised.
@@ -39,8 +39,8 @@ NumberVectors<T> numbers_of(const MatrixView<const T>& operand) {
   return {operand, 1};
 }
 
-// Both parts of a complex vector's elements are in one real vector if the elements are neighbours, and in two if
-// vectors are.
+// Both parts of a complex vector's elements are in one real vector if the elements are neighbours, and in
+// two if vectors are.
 template <class T>
 NumberVectors<T> numbers_of(const EmbeddedView<T>& operand) {
   const auto& matrix = operand.matrix;
@@ -75,8 +75,8 @@ std::int64_t vectors_at_once(const View& operand, int threads) {
 }
 
 // Calls visit(first, count) for groups of at most vectors_per_strip / each of an operand's vectors first ...
-// last - 1; of the two embedded vectors of a complex column only the even one counts. `embedded`: 2 where there
-// are two.
+// last - 1; of the two embedded vectors of a complex column only the even one counts. `embedded`: 2 where
+// there are two.
 template <class Visit>
 void for_each_group(std::int64_t first, std::int64_t last, std::int64_t each, std::int64_t embedded,
                     const Visit& visit) {
@@ -85,8 +85,9 @@ void for_each_group(std::int64_t first, std::int64_t last, std::int64_t each, st
     visit(v, std::min(most, last / embedded - v));
 }
 
-// Prefetches the elements of `count` interleaved vectors, `rows_ahead` inner indices before they are read: their
-// lines are too far apart for a CPU to do so by itself. The address may be beyond the operand.
+// Prefetches the elements of `count` interleaved vectors, `rows_ahead` inner indices before they are
+// read: their lines are too far apart for a CPU to do so by itself. The address may be beyond the
+// operand.
 inline constexpr std::int64_t rows_ahead = 16;
 template <class T>
 [[gnu::always_inline]] inline void prefetch_row(const T* row, std::int64_t count) {

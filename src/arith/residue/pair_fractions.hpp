@@ -1,20 +1,20 @@
 // The Chinese remainder theorem by a fraction for double-double results: as in fraction_sums.hpp, but with 20
 // digits of 8 bits. A result is rounded in double arithmetic, and a test tells whether it is certainly right.
 //
-// The integer N, |N| <= M / 4, has the residues r_t modulo m_t, where M is the product of the moduli. Weight g_t
-// is 2^160 c_t / m_t rounded to nearest, with c_t as in fraction_sums.hpp. So for n residues
+// The integer N, |N| <= M / 4, has the residues r_t modulo m_t, where M is the product of the moduli.
+// Weight g_t is 2^160 c_t / m_t rounded to nearest, with c_t as in fraction_sums.hpp. So for n residues
 //   F = sum over t of r_t g_t  modulo 2^160,  |F - 2^160 N / M| <= n 255 / 2.
-// u = 2^-160 M is the value of 1 in F. F is the exact sum of f1, f2 and f3, doubles of 53 bits, but for its lowest
-// bit; M 2^-160 is that of m1, m2 and m3, cut off. Of f M the products f1 m1, f1 m2 and f2 m1 count with their
-// errors (two_product), and f1 m3, f3 m1 and f2 m2 rounded. All other terms and roundings are below 2^-155 M = 32
-// u. So the sums that two_sum and its like form,
+// u = 2^-160 M is the value of 1 in F. F is the exact sum of f1, f2 and f3, doubles of 53 bits, but for
+// its lowest bit; M 2^-160 is that of m1, m2 and m3, cut off. Of f M the products f1 m1, f1 m2 and f2 m1
+// count with their errors (two_product), and f1 m3, f3 m1 and f2 m2 rounded. All other terms and
+// roundings are below 2^-155 M = 32 u. So the sums that two_sum and its like form,
 //   hi + lo + rest,  |lo| <= ulp(hi) / 2,  |rest| <= ulp(lo) / 2,
-// differ from N by less than (n 255 / 2 + 64) u. The table's deviation d is larger by another 64 u, which covers
-// the rounding of rest + d and rest - d. N is certainly rounded to the pair (hi, lo) if
+// differ from N by less than (n 255 / 2 + 64) u. The table's deviation d is larger by another 64 u, which
+// covers the rounding of rest + d and rest - d. N is certainly rounded to the pair (hi, lo) if
 //   RN(lo + (rest + d)) = RN(lo + (rest - d)) = lo,  RN(hi + (1 + 2^-40) lo) = hi:
-// by the first, N - hi rounds to lo and is within (1 + 2^-40) lo; by the second, N rounds to hi. lo = 0 is never
-// certain. No number that counts underflows where scales are ordinary (max_ordinary_exponent), since N is an
-// integer; NaN, from terms that overflow, fails.
+// by the first, N - hi rounds to lo and is within (1 + 2^-40) lo; by the second, N rounds to hi. lo = 0
+// is never certain. No number that counts underflows where scales are ordinary (max_ordinary_exponent),
+// since N is an integer; NaN, from terms that overflow, fails.
 #pragma once
 
 #include <array>

@@ -26,8 +26,8 @@ inline constexpr std::int64_t panel_step = 64;
 inline constexpr std::int64_t panel_depth = 1024;
 inline constexpr std::int64_t sums_of_panels = panel_vectors * panel_vectors;
 
-// Words of four bytes of integers below 2^63, of wide ones up to 2^94, and of those of double-double elements, up
-// to 2^114.
+// Words of four bytes of integers below 2^63, of wide ones up to 2^94, and of those of double-double
+// elements, up to 2^114.
 enum class IntegerWidth : std::uint8_t { narrow = 2, wide = 3, pair = 4 };
 constexpr int words_of(IntegerWidth width) { return static_cast<int>(width); }
 
@@ -36,8 +36,8 @@ struct ByteWeights {
   std::uint32_t word[4];
 };
 
-// Constants for the residue of an integer in bytes modulo m, or of a sum of multiples of the two integers of a
-// complex element.
+// Constants for the residue of an integer in bytes modulo m, or of a sum of multiples of the two integers
+// of a complex element.
 //
 // For odd m: the weighted sum of the bytes, each weight congruent to a power of 256 times the factor of its
 // integer, has fewer than 20 bits. The weighted sum of its three bytes, with weights congruent to -2^16 times
@@ -99,7 +99,8 @@ struct PanelProducts {
   std::int64_t length;     // inner indices, at most panel_depth
   const PanelTerm* terms;  // sorted by their right slices
   int term_count;
-  // Of the residues' planes; nullptr: planes have int32 sums, with right digits that are 128 larger.
+  // Constants of the residues' planes; nullptr: planes have int32 sums, with right digits that are 128
+  // larger.
   const ByteReduction* reductions;
   std::byte* planes;
   std::int64_t plane_stride;  // bytes
@@ -139,7 +140,8 @@ struct PanelResults {
   const std::byte* planes;  // of this pair
   std::int64_t plane_stride;
   int plane_count;
-  // Digits: what row i of plane g has more than its sums, [g][panel_vectors]: right bytes are digits plus 128.
+  // Digits: what row i of plane g has more than its sums, [g][panel_vectors]: right bytes are digits plus
+  // 128.
   const std::int32_t* row_shifts;
   // Row i of the tile: its unit, and the offset of FractionRow. Column j: FractionFactor.
   const double* row_units;

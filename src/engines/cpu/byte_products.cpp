@@ -56,7 +56,8 @@ int symmetric(std::int64_t x, int modulus) {
   return rest > modulus / 2 ? rest - modulus : rest;
 }
 
-// Weights congruent to factor 256^i, one a byte, and the least and the greatest possible weighted sums of bytes.
+// Weights congruent to factor 256^i, one a byte, and the least and the greatest possible weighted sums of
+// bytes.
 struct Weights {
   ByteWeights packed{};
   std::int64_t least = 0;
@@ -120,8 +121,8 @@ ByteReduction reduction_of(int modulus, int bytes, PartFactors factors = {1, 0})
   return reduction;
 }
 
-// Sets the digits of residues' weights, and where the sums of digits begin for residues less 128; `first_sum`:
-// where they begin for residues.
+// Sets the digits of residues' weights, and where the sums of digits begin for residues less 128;
+// `first_sum`: where they begin for residues.
 template <class Digits, class FirstSum, class Panel>
 void set_digits(const Digits& digits, const FirstSum& first_sum, Panel& panel) {
   for (std::size_t d = 0; d < digits.size(); ++d) {
@@ -232,7 +233,8 @@ ComplexTables make_complex_tables(const ComplexBasis& basis) {
   return tables;
 }
 
-// Tables of the cheapest bases for the bits of 2, 3, ... real residues, as far as their slices are few enough.
+// Tables of the cheapest bases for the bits of 2, 3, ... real residues, as far as their slices are few
+// enough.
 std::vector<ComplexTables> make_all_complex_tables() {
   std::vector<ComplexTables> all;
   for (int count = 2; count <= max_residues && residue_bits(count) <= most_fraction_bits; ++count) {
@@ -738,8 +740,8 @@ class Product {
     return swaps_ ? check.largest_a : check.largest_b;
   }
 
-  // `largest_of_other`: upper bound of the other operand's integers. The bounds of the two vectors of a complex
-  // column differ only by the rounding of their sums.
+  // `largest_of_other`: upper bound of the other operand's integers. The bounds of the two vectors of a
+  // complex column differ only by the rounding of their sums.
   static void set_bounds(const Bounds& bounds, double largest_of_other, PanelBounds& panel) {
     // The slacks of largest_deviation() are more than its rounding errors.
     constexpr double slack = (1 + 0x1p-20) * (1 + 0x1p-20);

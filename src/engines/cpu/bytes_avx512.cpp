@@ -62,8 +62,8 @@ inline __m512i pack_bytes(__m512i x0, __m512i x1, __m512i x2, __m512i x3) {
 
 // ---------------------------------------------------------------- split
 
-// 64 integers x + 2^(32 words - 1) by words of 32 bits, the lowest first; vector e of a word has elements 16 e
-// ... 16 e + 15.
+// 64 integers x + 2^(32 words - 1) by words of 32 bits, the lowest first; vector e of a word has elements
+// 16 e ... 16 e + 15.
 template <IntegerWidth width>
 struct Integers {
   __m512i word[words_of(width)][4];
@@ -423,8 +423,8 @@ void split(const PanelSplit& task) {
 
 // ---------------------------------------------------------------- products
 
-// Where int32 sums of a pair of panels are: numbers from one half of a panel's vectors to the other, and from
-// row to row.
+// Place of the int32 sums of a pair of panels: numbers from one half of a panel's vectors to the other, and
+// from row to row.
 struct Sums {
   std::uint32_t* first = nullptr;
   std::int64_t left_half = 512;
@@ -433,8 +433,8 @@ struct Sums {
   bool adds = false;  // to what is there
 };
 
-// Reduces the sums of a pair of panels and adds them to its plane, unit by unit. So the units can be spread over
-// the next pair's products.
+// Reduces the sums of a pair of panels and adds them to its plane, unit by unit. So the units can be
+// spread over the next pair's products.
 struct Finish {
   const std::uint32_t* sums = nullptr;  // nullptr: there is nothing to finish
   std::byte* plane = nullptr;
@@ -477,8 +477,8 @@ struct Finish {
   }
 };
 
-// What the next products need: panels, of which each step prefetches one left and two right lines into the L2
-// cache, and the sums to which they are added.
+// Data that the next products need: panels, of which each step prefetches one left and two right lines into
+// the L2 cache, and the sums to which they are added.
 struct Prefetch {
   const std::byte* left;
   const std::byte* right;
@@ -809,8 +809,8 @@ inline __attribute__((always_inline)) Row round_row(const __m512i (&sums)[PanelF
   return result;
 }
 
-// Numbers of 16 elements of a row of C, as doubles: of real ones, the two parts of complex ones, or the two words
-// of double-double ones.
+// Numbers of 16 elements of a row of C, as doubles: of real ones, the two parts of complex ones, or the
+// two words of double-double ones.
 template <bool is_pair>
 struct RowOfC {
   static constexpr std::int64_t numbers = is_pair ? 2 : 1;  // of an element
@@ -912,9 +912,9 @@ inline void load_words(const PanelResults& task, int unit, ResidueWords& words) 
   }
 }
 
-// Elements of a unit whose integer is zero, in the order of the planes: of real elements, or of part `part` of
-// complex ones (arith/residue/complex_residue.hpp). Results 0 are the only ones that fractions never prove
-// though they are common.
+// Elements of a unit whose integer is zero, in the order of the planes: of real elements, or of part
+// `part` of complex ones (arith/residue/complex_residue.hpp). Results 0 are the only ones that fractions
+// never prove though they are common.
 template <bool is_complex>
 __attribute__((noinline)) __mmask64 find_zeros(const PanelResults& task, int unit, int part) {
   const auto plane = [&](int t) {

@@ -51,8 +51,8 @@ void multiply_tiles_by_model(const std::byte* left, const std::byte* right, floa
 
 namespace {
 
-// The unit of this CPU, else the one in software, which needs AVX-512; none without it. (Beside AMX the one in
-// software takes a minute for what takes two seconds on an EPYC.)
+// The unit of this CPU, else the one in software, which needs AVX-512; none without it. (Beside AMX the
+// one in software takes a minute for what takes two seconds on an EPYC.)
 std::vector<Bf16Kernels> all_kernels() {
   std::vector<Bf16Kernels> kernels;
   if (const Bf16Kernels* unit = bf16_kernels()) return {*unit};
