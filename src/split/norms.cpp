@@ -94,14 +94,14 @@ using OrdinaryNormLanes = NormLanesOf<true>;
 // -least_exponent and norm_digits.
 using Singles [[gnu::vector_size(64)]] = float;
 using SingleWords [[gnu::vector_size(64)]] = std::uint32_t;
+using SingleIntegers [[gnu::vector_size(64)]] = std::int32_t;
 constexpr int single_lanes = 16;
 
 struct SingleNormLanes {
   static constexpr int least_exponent = 100;
-  static constexpr std::uint32_t least_bits = (127 - least_exponent) << 23;
   // The upper halves of a double's bits have 20 of its significand, and another bias.
   static constexpr std::uint64_t bias_of_doubles = std::uint64_t{1023 - 127} << 20;
-  // Additions after which fold() must be called: squares are at most 2^30, logarithms are below 2^27.
+  // Additions after which fold() must be called: squares are at most 2^30, logarithms are below 2^28.
   static constexpr int most_unfolded = 3;
 
   // Sums of 32 bits, and those in which they are added up.
@@ -120,23 +120,22 @@ struct SingleNormLanes {
 
   SingleWords magnitudes{};
   SingleWords elements{};
-  Folded logarithms;  // less those of least_bits
+  Folded logarithms;
   Folded squares;
 
   [[gnu::always_inline]] inline void add(const Singles& x, const Singles& factor) {
     constexpr std::uint32_t all_but_sign = ~0U >> 1;
     const auto magnitude = reinterpret_cast<Singles>(reinterpret_cast<SingleWords>(x) & all_but_sign);
     const Singles scaled = magnitude * factor;
-    const Singles nearest = (scaled + 0x1p23F) - 0x1p23F;
-    const auto one = reinterpret_cast<SingleWords>(Singles{} + 1);
-    const Singles above =
-        nearest + reinterpret_cast<Singles>(reinterpret_cast<SingleWords>(nearest < scaled) & one);
-    const auto integer = __builtin_convertvector(above, SingleWords);
+    // Comparisons would move masks to vectors; signs of differences are vectors already.
+    const auto truncated = __builtin_convertvector(scaled, SingleIntegers);
+    const Singles rest = __builtin_convertvector(truncated, Singles) - scaled;
+    const auto is_below = reinterpret_cast<SingleWords>(rest) >> 31;
+    const SingleWords integer = reinterpret_cast<SingleWords>(truncated) + is_below;
     const auto bits = reinterpret_cast<SingleWords>(scaled);
-    const auto counts = reinterpret_cast<SingleWords>(bits != 0);
     magnitudes += integer;
-    elements -= counts;
-    logarithms.latest += (bits - least_bits) >> 3 & counts;
+    elements += -bits >> 31;
+    logarithms.latest += bits >> 3;
     squares.latest += integer * integer;
   }
 
@@ -147,8 +146,7 @@ struct SingleNormLanes {
 
   void add_lane_to(NormSums& sums, int i) const {
     const std::uint64_t count = elements[i];
-    sums.add({squares.lane(i), magnitudes[i],
-              logarithms.lane(i) + count * ((least_bits >> 3) + bias_of_doubles), count});
+    sums.add({squares.lane(i), magnitudes[i], logarithms.lane(i) + count * bias_of_doubles, count});
   }
 };
 

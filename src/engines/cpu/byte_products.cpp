@@ -346,7 +346,8 @@ std::int64_t left_vectors(std::int64_t depth, int slices) {
   return std::clamp<std::int64_t>(resident / 128 * 128, 128, 512);
 }
 
-constexpr std::int64_t most_right_tile = 1024;
+// Right vectors of a tile. Sums of digits are four times as large as residues; half the tile stays in L2.
+constexpr std::int64_t right_vectors(bool by_residues) { return by_residues ? 1024 : 512; }
 
 // `left` and `right`: numbers of vectors. `slices`: those of the problem, or fewer residues.
 Sizes sizes_of(const FusedProblem& problem, std::int64_t left, std::int64_t right, int slices, int threads,
@@ -365,7 +366,7 @@ Sizes sizes_of(const FusedProblem& problem, std::int64_t left, std::int64_t righ
   const std::int64_t left_limit = preferred_panel_bytes / vector_bytes - sizes.right_block;
   sizes.left_block =
       std::min(left, std::max<std::int64_t>(left_limit / panel_vectors * panel_vectors, 4 * sizes.left_tile));
-  sizes.right_tile = std::min(sizes.right_block, most_right_tile);
+  sizes.right_tile = std::min(sizes.right_block, right_vectors(by_residues));
   // Every thread must get some tiles.
   const auto tiles = [&] {
     return divide_up(sizes.left_block, sizes.left_tile) * divide_up(sizes.right_block, sizes.right_tile);
@@ -989,8 +990,8 @@ std::string panel_details() {
   if (int8_choice().kernels->panels == nullptr) return {};
   const std::int64_t depth = depth_of_panels();
   return fmt::format(" (panels of {} x {}, tiles of {} x {} for residues and {} x {} for three digits)",
-                     panel_vectors, depth, left_vectors(depth, 1), most_right_tile, left_vectors(depth, 3),
-                     most_right_tile);
+                     panel_vectors, depth, left_vectors(depth, 1), right_vectors(true),
+                     left_vectors(depth, 3), right_vectors(false));
 }
 
 bool takes_residues(const SplitRule& rule) {
