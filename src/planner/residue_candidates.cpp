@@ -11,6 +11,7 @@
 #include "planner/expected_times.hpp"
 #include "planner/limits.hpp"
 #include "planner/problem.hpp"
+#include "planner/steps.hpp"
 #include "schemes/bound.hpp"
 #include "schemes/int52.hpp"
 #include "schemes/ozaki2.hpp"
@@ -179,6 +180,10 @@ std::vector<Candidate> norm_emulations(const Plan& plan, const std::vector<int>&
     if (!candidate ||
         (is_device && !cuda::skips(candidate->program.schedule, candidate->program.format().id)))
       break;
+    // Products of an engine without such a kernel have the bits of their embedding, whose candidates norms do
+    // not prove in FP32.
+    const bool is_complex_f32 = plan.problem.complex && plan.problem.type == OperandType::f32;
+    if (!is_device && is_complex_f32 && fused_kernel(plan, *candidate) == nullptr) break;
     candidate->acceptance.norm_bits = candidate->program.split_a.sum_bits;
     candidate->acceptance.norm_top_exponent = candidate->program.split_a.top_exponent;
     chain.push_back(*candidate);

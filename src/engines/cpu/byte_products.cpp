@@ -356,7 +356,10 @@ Sizes sizes_of(const FusedProblem& problem, std::int64_t left, std::int64_t righ
   Sizes sizes{};
   sizes.slices = slices;
   sizes.planes = by_residues ? slices : problem.schedule.sums();
-  sizes.depth = study.depth > 0 ? study.depth : depth_of_panels();
+  // Panels along k have about the same depth.
+  const std::int64_t k = std::max<std::int64_t>(problem.k, 1);
+  const std::int64_t most_depth = study.depth > 0 ? study.depth : depth_of_panels();
+  sizes.depth = round_up(divide_up(k, divide_up(k, most_depth)), panel_step);
   sizes.depths = divide_up(problem.k, sizes.depth);
   left = round_up(left, panel_vectors);
   right = round_up(right, panel_vectors);
