@@ -94,9 +94,14 @@ CpuCostsInForce find_costs() {
           advice.empty() ? "`kintsugi calibrate --engine cpu` measures this machine in a minute" : advice};
 }
 
-// nullptr: not found yet, or to be found again. Costs are never destroyed, since a call in another thread may
-// still read them.
-std::atomic<const CpuCostsInForce*> costs_found = nullptr;
+// Costs are never destroyed, since a call in another thread may still read them.
+struct FoundCosts {
+  CpuCostsInForce costs;
+  const FoundCosts* before;  // those that were in force earlier
+};
+const FoundCosts* last_found = nullptr;
+// nullptr: not found yet, or to be found again.
+std::atomic<const FoundCosts*> costs_found = nullptr;
 
 }  // namespace
 
@@ -142,15 +147,15 @@ CpuCosts shipped_cpu_costs(std::string_view kernels) {
 }
 
 const CpuCostsInForce& cpu_costs_in_force() {
-  const CpuCostsInForce* costs = costs_found.load(std::memory_order_acquire);
-  if (costs != nullptr) return *costs;
+  const FoundCosts* found = costs_found.load(std::memory_order_acquire);
+  if (found != nullptr) return found->costs;
   const auto lock = lock_shared_state();
-  costs = costs_found.load(std::memory_order_acquire);
-  if (costs == nullptr) {
-    costs = new CpuCostsInForce(find_costs());
-    costs_found.store(costs, std::memory_order_release);
+  found = costs_found.load(std::memory_order_acquire);
+  if (found == nullptr) {
+    last_found = found = new FoundCosts{find_costs(), last_found};
+    costs_found.store(found, std::memory_order_release);
   }
-  return *costs;
+  return found->costs;
 }
 
 void reread_cpu_profile() { costs_found.store(nullptr, std::memory_order_release); }

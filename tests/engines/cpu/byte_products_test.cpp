@@ -20,7 +20,7 @@
 namespace kintsugi::core {
 namespace {
 
-std::uint64_t cases() { return test::thorough ? 300 : 30; }
+std::uint64_t cases() { return test::thorough ? 200 : 8; }
 
 template <class T>
 void expect_bits_of_reference(const std::vector<const char*>& schemes) {
