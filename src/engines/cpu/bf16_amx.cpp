@@ -8,7 +8,7 @@
 
 #include "engines/cpu/bf16_loops.hpp"
 #include "engines/cpu/bf16_panels.hpp"
-#include "engines/cpu/transpose_avx512.hpp"
+#include "engines/cpu/tiles_avx512.hpp"
 
 namespace kintsugi::core {
 
@@ -123,17 +123,6 @@ void split(const Bf16Split& task) {
 }
 
 // ---------------------------------------------------------------- products
-
-// Shapes of eight tiles of 16 rows of 64 bytes, as LDTILECFG reads them; a constant for the reason that
-// bytes_avx512.cpp gives.
-struct alignas(64) TileShapes {
-  std::uint8_t palette = 1;
-  std::uint8_t reserved[15] = {};
-  std::uint16_t row_bytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
-  std::uint8_t rows[16] = {lanes, lanes, lanes, lanes, lanes, lanes, lanes, lanes};
-};
-constexpr TileShapes tile_shapes;
-static_assert(sizeof tile_shapes == 64);
 
 // Tiles 0 to 3 hold the sums, 4 and 5 the left panel's halves, 6 and 7 the right one's.
 class Amx {

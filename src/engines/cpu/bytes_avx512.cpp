@@ -11,7 +11,7 @@
 #include <cstdint>
 
 #include "engines/cpu/kernels.hpp"
-#include "engines/cpu/transpose_avx512.hpp"
+#include "engines/cpu/tiles_avx512.hpp"
 
 namespace kintsugi::core {
 
@@ -105,13 +105,16 @@ struct Parts {
   __m512d im[2];
 };
 
-// The same for complex elements. The lanes of the mask are the first ones.
+// The same for complex elements, at any distance.
+template <class T>
+inline void load_apart(const T* base, std::int64_t stride, __mmask16 mask, Parts& parts) {
+  load(base, 2 * stride, mask, parts.re[0], parts.re[1]);
+  load(base + 1, 2 * stride, mask, parts.im[0], parts.im[1]);
+}
+
+// The same. The lanes of the mask are the first ones.
 inline void load(const double* base, std::int64_t stride, __mmask16 mask, Parts& parts) {
-  if (stride != 1) {
-    load(base, 2 * stride, mask, parts.re[0], parts.re[1]);
-    load(base + 1, 2 * stride, mask, parts.im[0], parts.im[1]);
-    return;
-  }
+  if (stride != 1) return load_apart(base, stride, mask, parts);
   const auto pairs = static_cast<std::uint32_t>((std::uint64_t{1} << 2 * __builtin_popcount(mask)) - 1);
   const __m512i even = _mm512_setr_epi64(0, 2, 4, 6, 8, 10, 12, 14);
   const __m512i odd = _mm512_setr_epi64(1, 3, 5, 7, 9, 11, 13, 15);
@@ -125,11 +128,7 @@ inline void load(const double* base, std::int64_t stride, __mmask16 mask, Parts&
 }
 
 inline void load(const float* base, std::int64_t stride, __mmask16 mask, Parts& parts) {
-  if (stride != 1) {
-    load(base, 2 * stride, mask, parts.re[0], parts.re[1]);
-    load(base + 1, 2 * stride, mask, parts.im[0], parts.im[1]);
-    return;
-  }
+  if (stride != 1) return load_apart(base, stride, mask, parts);
   const auto pairs = static_cast<std::uint32_t>((std::uint64_t{1} << 2 * __builtin_popcount(mask)) - 1);
   const __m512i order = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 1, 3, 5, 7, 9, 11, 13, 15);
 #pragma GCC unroll 2
@@ -533,17 +532,6 @@ struct Vnni {
 };
 
 #if defined(__linux__)
-// Shapes of eight tiles of 16 rows of 64 bytes, as LDTILECFG reads them. They must be a constant: GCC 12
-// tells its optimizer that only the first eight bytes are read, so it might not store the others.
-struct alignas(64) TileShapes {
-  std::uint8_t palette = 1;
-  std::uint8_t reserved[15] = {};
-  std::uint16_t row_bytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
-  std::uint8_t rows[16] = {lanes, lanes, lanes, lanes, lanes, lanes, lanes, lanes};
-};
-constexpr TileShapes tile_shapes;
-static_assert(sizeof tile_shapes == 64);
-
 // TDPBSUD: tiles 0 to 3 hold the sums, 4 and 5 the left panel's halves, 6 and 7 the right one's. The right
 // panel stays in the L1 cache; the left one is read from the L2 cache past it. Units of the pair before are
 // finished between the products.
@@ -1087,7 +1075,9 @@ inline __attribute__((always_inline)) unsigned recombine_row(const PanelResults&
                  << 8 * h;
       }
     } else {
-      for (__m512d& x : old.part[part]) x = _mm512_mul_pd(x, _mm512_set1_pd(task.beta));
+      for (__m512d& x : old.part[part]) {
+        if (updates) x = _mm512_mul_pd(x, _mm512_set1_pd(task.beta));
+      }
       __m512i sums[PanelFractions::digits];
       add_digits(*task.fractions[part], words, e, sums);
       const Row rounded = round_row(sums, task, row, column, deviations, updates, old.part[part]);

@@ -164,6 +164,33 @@ TEST(ByteProducts, InStudiesHaveTheSameBits) {
   expect_same_bits_in_studies<float>("int8x6");
 }
 
+// beta = -0 reads no element of C, and leaves a sum of 0 its sign.
+template <class T>
+void expect_positive_zeros() {
+  RandomProduct<T> each(7);
+  each.problem.m = each.problem.n = each.problem.lda = each.problem.ldb = each.problem.ldc = 40;
+  each.problem.k = 40;
+  each.problem.op_a = each.problem.op_b = Op::none;
+  each.alpha = T(1);
+  each.beta = T(-0.0);
+  each.a.assign(1600, T(1));
+  each.b.assign(1600, T(1));
+  each.c.assign(1600, T(5));
+  const bool by_rows = each.problem.layout == Layout::row_major;
+  for (std::size_t i = 0; i < 1600; ++i) {
+    if ((by_rows ? i % 40 : i / 40) % 2 != 0) each.a[i] = T(-1);  // every other inner index
+  }
+  const std::vector<T> zeros(1600, T(0));
+  EXPECT_TRUE(have_same_bits(each.run(each.plan("cpu", "scheme", "ozaki2")), zeros));
+}
+
+TEST(ByteProducts, GivePositiveZerosForNegativeZeroBeta) {
+  expect_positive_zeros<float>();
+  expect_positive_zeros<double>();
+  expect_positive_zeros<std::complex<double>>();
+  expect_positive_zeros<DoubleDouble>();
+}
+
 // A workspace limit divides C into blocks, which have scratch memory of their own.
 TEST(ByteProducts, InBlocksOfCHaveTheSameBits) {
   if (int8_choice().kernels->panels == nullptr) GTEST_SKIP() << "this CPU has no AVX-512 VNNI";

@@ -1,14 +1,26 @@
-// Transposition of a tile with AVX-512, for files that are compiled for it: each has a copy of its own
-// (loops.hpp gives the reason).
+// Tiles of 16 rows of 64 bytes: shapes for AMX, and transposition with AVX-512. Each file that is
+// compiled for these has a copy of its own (loops.hpp gives the reason).
 #pragma once
 
 #include <immintrin.h>
 
 #include <cstddef>
+#include <cstdint>
 
 namespace kintsugi::core {
 
 namespace {
+
+// Shapes of eight tiles, as LDTILECFG reads them. They must be a constant: GCC 12 tells its optimizer
+// that only the first eight bytes are read, so it might not store the others.
+struct alignas(64) TileShapes {
+  std::uint8_t palette = 1;
+  std::uint8_t reserved[15] = {};
+  std::uint16_t row_bytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
+  std::uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
+};
+[[maybe_unused]] constexpr TileShapes tile_shapes;
+static_assert(sizeof tile_shapes == 64);
 
 inline void store(std::byte* target, __m512i x, bool streams) {
   if (streams) {
