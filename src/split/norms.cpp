@@ -46,7 +46,6 @@ constexpr std::int64_t most_added = std::int64_t{1} << 16;
 struct OrdinaryNormSums : NormSums {};
 
 // NormSums of eight lanes. Squares are integers of at most 2^30.
-
 template <bool ordinary>
 struct NormLanesOf {
   using Sums = std::conditional_t<ordinary, OrdinaryNormSums, NormSums>;
