@@ -125,7 +125,7 @@ measure::SplitDescription description_of(const Json& split) {
                                         .residual_rounding = word("residual_rounding"),
                                         .residual_exponent = split.at("residual_exponent").get<int>()};
   description.scale_vectors = split.at("scale_vectors").get<bool>();
-  if (description.scale_vectors) description.top_exponent = split.at("top_exponent").get<int>();
+  if (!split.at("top_exponent").is_null()) description.top_exponent = split.at("top_exponent").get<int>();
   description.kind = word("kind");
   if (!split.at("tile_vectors").is_null()) {
     description.tile_vectors = split.at("tile_vectors").get<int>();
