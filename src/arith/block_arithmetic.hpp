@@ -26,7 +26,6 @@
 //  - Weights that are 0 lose sums below q 2^-128; subnormal weights are powers of two and lose nothing.
 #pragma once
 
-#include <algorithm>
 #include <bit>
 #include <cstdint>
 
