@@ -4,7 +4,44 @@
 #include <cfenv>
 #include <cstdint>
 
+#include "base/rounding.hpp"
+
 namespace kintsugi::core {
+
+// Returns the rounding mode of the calling thread.
+inline RoundingMode rounding_of_thread() {
+  switch (std::fegetround()) {
+    case FE_DOWNWARD: return RoundingMode::down;
+    case FE_UPWARD: return RoundingMode::up;
+    case FE_TOWARDZERO: return RoundingMode::toward_zero;
+    default: return RoundingMode::nearest;
+  }
+}
+
+// Sets the calling thread's rounding mode during its lifetime.
+class RoundingScope {
+ public:
+  explicit RoundingScope(RoundingMode rounding) : saved_(std::fegetround()) {
+    if (rounding != rounding_of_thread()) std::fesetround(mode_of(rounding));
+  }
+  ~RoundingScope() {
+    if (std::fegetround() != saved_) std::fesetround(saved_);
+  }
+  RoundingScope(const RoundingScope&) = delete;
+  RoundingScope& operator=(const RoundingScope&) = delete;
+
+ private:
+  static int mode_of(RoundingMode rounding) {
+    switch (rounding) {
+      case RoundingMode::down: return FE_DOWNWARD;
+      case RoundingMode::up: return FE_UPWARD;
+      case RoundingMode::toward_zero: return FE_TOWARDZERO;
+      default: return FE_TONEAREST;
+    }
+  }
+
+  int saved_;
+};
 
 #if defined(__x86_64__) && defined(__GLIBC__)
 
@@ -35,6 +72,7 @@ struct FloatingRegisters {
   bool are_default() const {
     return (mxcsr & ~mxcsr_flags) == default_mxcsr && x87_control == default_x87_control;
   }
+  RoundingMode rounding() const { return static_cast<RoundingMode>(mxcsr >> 13 & 3U); }
 };
 
 // Sets rounding to nearest, no flush-to-zero and no traps during its lifetime. Afterwards restores the
@@ -62,6 +100,9 @@ class FloatingEnvironment {
   FloatingEnvironment(const FloatingEnvironment&) = delete;
   FloatingEnvironment& operator=(const FloatingEnvironment&) = delete;
 
+  // The caller's rounding mode.
+  RoundingMode rounding() const { return registers_.rounding(); }
+
  private:
   void restore_x87_flags() {
     std::fegetenv(&saved_);
@@ -80,7 +121,7 @@ class FloatingEnvironment {
 // own, because a thread of a pool keeps the environment of the thread that created it.
 class FloatingEnvironment {
  public:
-  FloatingEnvironment() {
+  FloatingEnvironment() : rounding_(rounding_of_thread()) {
     std::fegetenv(&saved_);
     std::fesetenv(FE_DFL_ENV);
   }
@@ -88,8 +129,12 @@ class FloatingEnvironment {
   FloatingEnvironment(const FloatingEnvironment&) = delete;
   FloatingEnvironment& operator=(const FloatingEnvironment&) = delete;
 
+  // The caller's rounding mode.
+  RoundingMode rounding() const { return rounding_; }
+
  private:
   std::fenv_t saved_;
+  RoundingMode rounding_;
 };
 
 #endif

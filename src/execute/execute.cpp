@@ -13,10 +13,10 @@ namespace {
 
 // Computes beta * C. beta = 1 leaves C bitwise unchanged.
 template <class T>
-void scale_result(const MatrixView<T>& c, T beta) {
+void scale_result(const MatrixView<T>& c, T beta, RoundingMode rounding) {
   if (beta == T(1)) return;
   for (std::int64_t j = 0; j < c.columns; ++j) {
-    for (std::int64_t i = 0; i < c.rows; ++i) c(i, j) = beta == T(0) ? T(0) : scaled_element(beta, c(i, j));
+    for (std::int64_t i = 0; i < c.rows; ++i) c(i, j) = beta == T(0) ? T(0) : scaled_element(beta, c(i, j), rounding);
   }
 }
 
@@ -72,7 +72,7 @@ void check_prepared(const Plan& plan, const Prepared* prepared, Side side) {
 template <class T>
 void scale_results(const Plan& plan, const Operands& operands) {
   for (std::int64_t item = 0; item < plan.problem.batch_count; ++item) {
-    scale_result(view_of_c<T>(plan.problem, operands.c, item), scalar<T>(operands.beta));
+    scale_result(view_of_c<T>(plan.problem, operands.c, item), scalar<T>(operands.beta), plan.rounding);
   }
 }
 

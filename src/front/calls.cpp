@@ -152,6 +152,15 @@ std::shared_ptr<const Plan> plan_for(kintsugi_handle handle, Problem problem, co
   return problem == plan->problem ? plan : cached_plan(handle, problem, call);
 }
 
+// Fails with not_supported if the caller's rounding mode, which the plan was to follow, is another one now.
+void check_rounding(const Plan& plan, RoundingMode now) {
+  if (plan.request.rounding || plan.request.is_reproducible() || now == plan.rounding) return;
+  fail(Status::not_supported,
+       "the plan was made in the rounding mode {}, and the calling thread's is {} now: make a plan in this "
+       "mode, or set rounding",
+       rounding_name(plan.rounding), rounding_name(now));
+}
+
 // Executes the plan on the operands' queue; if they have none on `queue`; if that is none, in the handle's
 // stream. If there is a handle, it gets the report.
 void execute_on(const Queue& queue, kintsugi_handle handle, const std::shared_ptr<const Plan>& plan,
@@ -187,7 +196,8 @@ Settings settings_in_force(kintsugi_handle handle) { return settings_for(handle,
 std::shared_ptr<const Plan> plan_of_caller(kintsugi_handle handle, const kintsugi_problem* problem,
                                            const kintsugi_options* options) {
   const FloatingEnvironment environment;
-  const Problem checked = check_problem(problem);
+  Problem checked = check_problem(problem);
+  checked.rounding = environment.rounding();
   if (problem->memory == KINTSUGI_ANY_MEMORY) {
     fail(Status::invalid_argument,
          "memory = {} (any) is for kintsugi_gemm: a plan is for host matrices ({}) or device matrices ({})",
@@ -202,13 +212,16 @@ std::shared_ptr<const Plan> plan_of_description(kintsugi_handle handle, const ch
   const FloatingEnvironment environment;
   const PlanDescription read = read_plan_description(description);
   const kintsugi_problem problem = to_c(read.problem);
+  Problem checked = check_problem(&problem);
+  checked.rounding = environment.rounding();
   const CheckedOptions call = check_options(options);
-  return make_uncached_plan(handle, check_problem(&problem), settings_for(handle, read.settings), call);
+  return make_uncached_plan(handle, checked, settings_for(handle, read.settings), call);
 }
 
 void execute_for_caller(kintsugi_handle handle, const std::shared_ptr<const Plan>& plan,
                         const kintsugi_operands* operands) {
   const FloatingEnvironment environment;
+  check_rounding(*plan, environment.rounding());
   execute_on(plan->queue, handle, plan, operands);
 }
 
@@ -216,6 +229,7 @@ void multiply_for_caller(kintsugi_handle handle, const kintsugi_problem* problem
                          const kintsugi_options* options, const kintsugi_operands* operands) {
   const FloatingEnvironment environment;
   Problem checked = check_problem(problem);
+  checked.rounding = environment.rounding();
   const CheckedOptions call = check_options(options);
   std::optional<PlaceScope> scope;
   if (problem->memory == KINTSUGI_ANY_MEMORY) {

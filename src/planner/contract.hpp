@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/rounding.hpp"
 #include "base/settings.hpp"
 #include "planner/problem.hpp"
 #include "schedule/accumulator.hpp"
@@ -53,6 +54,7 @@ struct PlanRequest {
   bool keeps_a = false;  // on devices, for later calls with the same matrix
   bool keeps_b = false;
   std::optional<Accumulator> accumulator;
+  std::optional<RoundingMode> rounding;  // nothing: the calling thread's mode
   std::size_t workspace_limit = 0;  // bytes; 0: no limit
   std::size_t offload_memory = 0;   // bytes of each device for an offloaded call; 0: most of the free memory
   int threads = 0;                  // 0: all available
@@ -88,6 +90,9 @@ struct Contract {
 double contract_coefficient(const Accuracy& accuracy, std::int64_t k);
 
 Contract contract_of(const PlanRequest& request, const Problem& problem);
+
+// Returns the mode in which a call rounds. Reproducible products round to nearest.
+RoundingMode rounding_of(const PlanRequest& request, const Problem& problem);
 
 // True if native arithmetic is proved to meet the contract.
 bool native_meets(const Contract& contract, const Problem& problem);

@@ -341,7 +341,7 @@ void recombine_residues(const Accumulators& sums, const ResidueSystem& system,
                                 [&](std::int64_t i, std::int64_t j, const Integers<T>& exact) {
                                   T& element = c(i, j);
                                   const T* old = beta == T(0) ? nullptr : &element;
-                                  element = rounded_element<T, residue_limbs>(exact, alpha, beta, old);
+                                  element = rounded_element<T, residue_limbs>(exact, alpha, beta, old, RoundingMode::nearest);
                                 });
 }
 

@@ -82,7 +82,7 @@ DeviceOperands operands_of(const Plan& plan, const Operands& operands) {
   return {.a = operand(plan, Side::a, operands.a, operands.prepared_a),
           .b = operand(plan, Side::b, operands.b, operands.prepared_b),
           .c = device_result(plan.problem, operands.c),
-          .scalars = {operands.alpha.value(), beta, operands.device_alpha, operands.device_beta},
+          .scalars = {operands.alpha.value(), beta, operands.device_alpha, operands.device_beta, plan.rounding},
           .prepared_a = device_part(operands.prepared_a),
           .prepared_b = device_part(operands.prepared_b),
           .report = operands.device_report};

@@ -252,7 +252,8 @@ class CheckedProduct {
                      a_.ranges.subspan(block.row, block.rows),
                      b_.ranges.subspan(parts * block.column, parts * block.columns), alpha_, beta_,
                      c_.block(block.row, block.column, block.rows, block.columns), check_memory_.states,
-                     plan_.engine->host()->sum_kernels(), check_memory_.exact_scratch, plan_.threads);
+                     plan_.engine->host()->sum_kernels(), plan_.rounding, check_memory_.exact_scratch,
+                     plan_.threads);
   }
 
   ElementCheck check_of(const Program& program, const ResultBlock& block, double coefficient) const {

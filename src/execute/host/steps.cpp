@@ -267,7 +267,7 @@ class HostRun {
       }
     }
     core::multiply_exactly(a_.view, b_.view, a_.ranges, b_.ranges, alpha_, beta_, c_, open,
-                           plan_.engine->host()->sum_kernels(), scratch, plan_.threads);
+                           plan_.engine->host()->sum_kernels(), plan_.rounding, scratch, plan_.threads);
   }
 
   Ozaki1Task<T> ozaki1_task() const {
@@ -297,7 +297,8 @@ class HostRun {
   // True if a native product without rounding errors is a result of the plan: under `exact`, where neither
   // scheme nor policy asks for an emulation, and where alpha and beta round nothing.
   bool may_multiply_without_error() const {
-    return plan_.contract.accuracy.kind == Accuracy::Kind::exact && plan_.request.scheme.empty() &&
+    return plan_.contract.accuracy.kind == Accuracy::Kind::exact && plan_.rounding == RoundingMode::nearest &&
+           plan_.request.scheme.empty() &&
            plan_.request.policy == Policy::automatic && (alpha_ == T(1) || alpha_ == T(-1)) && beta_ == T(0);
   }
 
