@@ -43,7 +43,20 @@ class RoundingScope {
   int saved_;
 };
 
+// Exceptions of products that callers see: overflow and invalid.
+inline constexpr int product_exceptions = FE_OVERFLOW | FE_INVALID;
+
 #if defined(__x86_64__) && defined(__GLIBC__)
+
+static_assert(product_exceptions == 0x9, "the bits of MXCSR");
+
+inline void clear_product_exceptions() {
+  const std::uint32_t mxcsr = __builtin_ia32_stmxcsr();
+  if ((mxcsr & product_exceptions) != 0) __builtin_ia32_ldmxcsr(mxcsr & ~std::uint32_t{product_exceptions});
+}
+inline int raised_product_exceptions() {
+  return static_cast<int>(__builtin_ia32_stmxcsr() & std::uint32_t{product_exceptions});
+}
 
 // The control and status registers of SSE and of the x87 unit.
 struct FloatingRegisters {
@@ -89,6 +102,20 @@ class FloatingEnvironment {
     std::fesetenv(FE_DFL_ENV);
   }
   ~FloatingEnvironment() {
+    restore();
+    if (raised_ != 0) std::feraiseexcept(raised_);
+  }
+  FloatingEnvironment(const FloatingEnvironment&) = delete;
+  FloatingEnvironment& operator=(const FloatingEnvironment&) = delete;
+
+  // The caller's rounding mode.
+  RoundingMode rounding() const { return registers_.rounding(); }
+
+  // Raises exceptions in the caller's environment once it is restored.
+  void raise_at_end(int exceptions) { raised_ |= exceptions; }
+
+ private:
+  void restore() {
     if (!registers_.are_default()) {
       std::fesetenv(&saved_);
       return;
@@ -97,13 +124,6 @@ class FloatingEnvironment {
     const std::uint16_t status = FloatingRegisters::read_x87_status();
     if (((status ^ registers_.x87_status) & FloatingRegisters::x87_flags) != 0) restore_x87_flags();
   }
-  FloatingEnvironment(const FloatingEnvironment&) = delete;
-  FloatingEnvironment& operator=(const FloatingEnvironment&) = delete;
-
-  // The caller's rounding mode.
-  RoundingMode rounding() const { return registers_.rounding(); }
-
- private:
   void restore_x87_flags() {
     std::fegetenv(&saved_);
     saved_.__status_word = registers_.x87_status;
@@ -111,10 +131,14 @@ class FloatingEnvironment {
   }
 
   FloatingRegisters registers_;
+  int raised_ = 0;
   std::fenv_t saved_;  // the caller's environment, if it is not the default one
 };
 
 #else
+
+inline void clear_product_exceptions() { std::feclearexcept(product_exceptions); }
+inline int raised_product_exceptions() { return std::fetestexcept(product_exceptions); }
 
 // Sets rounding to nearest, no flush-to-zero and no traps during its lifetime. Afterwards restores the
 // caller's environment with its exception flags. Every thread of a parallel region needs an object of its
@@ -125,15 +149,22 @@ class FloatingEnvironment {
     std::fegetenv(&saved_);
     std::fesetenv(FE_DFL_ENV);
   }
-  ~FloatingEnvironment() { std::fesetenv(&saved_); }
+  ~FloatingEnvironment() {
+    std::fesetenv(&saved_);
+    if (raised_ != 0) std::feraiseexcept(raised_);
+  }
   FloatingEnvironment(const FloatingEnvironment&) = delete;
   FloatingEnvironment& operator=(const FloatingEnvironment&) = delete;
 
   // The caller's rounding mode.
   RoundingMode rounding() const { return rounding_; }
 
+  // Raises exceptions in the caller's environment once it is restored.
+  void raise_at_end(int exceptions) { raised_ |= exceptions; }
+
  private:
   std::fenv_t saved_;
+  int raised_ = 0;
   RoundingMode rounding_;
 };
 

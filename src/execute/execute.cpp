@@ -2,6 +2,7 @@
 
 #include "arith/complex.hpp"
 #include "arith/double_double.hpp"
+#include "base/floating_environment.hpp"
 #include "execute/device/device.hpp"
 #include "execute/device/prepare.hpp"
 #include "execute/host/operand.hpp"
@@ -87,7 +88,10 @@ void execute(const Plan& plan, const Operands& operands, Report& report) {
   if (problem.m == 0 || problem.n == 0 || problem.batch_count == 0) return;
   if (problem.k == 0 || operands.alpha.is_zero()) {
     report.items_scaled = problem.batch_count;
-    return with_element_type(problem, [&]<class T>() { scale_results<T>(plan, operands); });
+    clear_product_exceptions();
+    with_element_type(problem, [&]<class T>() { scale_results<T>(plan, operands); });
+    report.exceptions |= raised_product_exceptions();
+    return;
   }
   if (plan.is_offloaded()) return offload(plan, operands, report);
   if (plan.engine->is_device()) return stage(plan, operands, report);

@@ -162,9 +162,10 @@ void check_rounding(const Plan& plan, RoundingMode now) {
 }
 
 // Executes the plan on the operands' queue; if they have none on `queue`; if that is none, in the handle's
-// stream. If there is a handle, it gets the report.
+// stream. If there is a handle, it gets the report. The exceptions of the product are raised with the end of
+// `environment`.
 void execute_on(const Queue& queue, kintsugi_handle handle, const std::shared_ptr<const Plan>& plan,
-                const kintsugi_operands* operands) {
+                const kintsugi_operands* operands, FloatingEnvironment& environment) {
   const Log log = log_of(handle);
   Report report;
   std::shared_ptr<const DeviceReportMemory> device_report;
@@ -178,6 +179,7 @@ void execute_on(const Queue& queue, kintsugi_handle handle, const std::shared_pt
     device_report = reserve_device_report(handle, *plan, checked.queue);
     if (device_report != nullptr) checked.device_report = device_report->get();
     execute(*plan, checked, report);
+    environment.raise_at_end(report.exceptions);
   } catch (const Error& error) {
     log.write(KINTSUGI_LOG_ERROR, error.what());
     throw;
@@ -220,14 +222,14 @@ std::shared_ptr<const Plan> plan_of_description(kintsugi_handle handle, const ch
 
 void execute_for_caller(kintsugi_handle handle, const std::shared_ptr<const Plan>& plan,
                         const kintsugi_operands* operands) {
-  const FloatingEnvironment environment;
+  FloatingEnvironment environment;
   check_rounding(*plan, environment.rounding());
-  execute_on(plan->queue, handle, plan, operands);
+  execute_on(plan->queue, handle, plan, operands, environment);
 }
 
 void multiply_for_caller(kintsugi_handle handle, const kintsugi_problem* problem,
                          const kintsugi_options* options, const kintsugi_operands* operands) {
-  const FloatingEnvironment environment;
+  FloatingEnvironment environment;
   Problem checked = check_problem(problem);
   checked.rounding = environment.rounding();
   const CheckedOptions call = check_options(options);
@@ -238,7 +240,7 @@ void multiply_for_caller(kintsugi_handle handle, const kintsugi_problem* problem
   const GivenPrepared given = given_prepared(operands);
   set_adds_to_c(operands, checked);
   check_queue_of(checked, call.queue);
-  execute_on(call.queue, handle, plan_for(handle, checked, call, given), operands);
+  execute_on(call.queue, handle, plan_for(handle, checked, call, given), operands, environment);
 }
 
 }  // namespace kintsugi::core

@@ -299,5 +299,49 @@ TEST(RoundingOfPairs, IsToNearestAlone) {
   EXPECT_EQ(data.run(), KINTSUGI_NOT_SUPPORTED);
 }
 
+// ---------------------------------------------------------------- exceptions
+
+template <class T>
+int exceptions_of(GemmDataOf<T>& data) {
+  std::feclearexcept(FE_ALL_EXCEPT);
+  data.run_well();
+  const int raised = std::fetestexcept(FE_ALL_EXCEPT);
+  std::feclearexcept(FE_ALL_EXCEPT);
+  return raised & (FE_OVERFLOW | FE_INVALID | FE_DIVBYZERO);
+}
+
+class Exceptions : public testing::TestWithParam<GemmCase> {};
+
+TEST_P(Exceptions, AreThoseOfTheProduct) {
+  GemmCase test = GetParam();
+  test.m = test.n = 9;
+  test.k = 12;
+  const double infinity = std::numeric_limits<double>::infinity();
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const auto with = [&](double a, double b, double c = 0, double beta = 0) {
+    test.beta = beta;
+    GemmDataOf<double> data(test);
+    data.a()(3, 5) = a;
+    data.b()(5, 4) = b;
+    if (beta != 0) data.c()(3, 4) = c;
+    return exceptions_of(data);
+  };
+  EXPECT_EQ(with(1, 2), 0);
+  EXPECT_EQ(with(1e-300, 1e-300), 0);
+  EXPECT_EQ(with(1e200, 1e200), FE_OVERFLOW);
+  EXPECT_EQ(with(1e150, 1e150), 0);
+  EXPECT_EQ(with(infinity, 1), 0);
+  EXPECT_EQ(with(infinity, 0), FE_INVALID);
+  EXPECT_EQ(with(nan, 1), 0);
+  EXPECT_EQ(with(1, 1, 1e300, 1e100), FE_OVERFLOW);
+  EXPECT_EQ(with(1, 1, infinity, 0.5), 0);
+  EXPECT_EQ(with(1, 1, nan, 2), 0);
+  EXPECT_EQ(with(infinity, 1, -infinity, 2), FE_INVALID);
+}
+INSTANTIATE_TEST_SUITE_P(Programs, Exceptions,
+                         testing::Values(GemmCase{.policy = "native", .threads = 1}, GemmCase{.policy = "emulate"},
+                                         GemmCase{.accuracy = "exact"}, GemmCase{.scheme = "ozaki2"},
+                                         GemmCase{.accuracy = "reproducible"}));
+
 }  // namespace
 }  // namespace kintsugi::test
