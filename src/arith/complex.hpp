@@ -159,8 +159,7 @@ KINTSUGI_HOST_DEVICE T scaled_element(T beta, T c, RoundingMode rounding) {
 }
 template <ComplexElement Z>
 KINTSUGI_HOST_DEVICE Z scaled_element(const Z& beta, const Z& c, RoundingMode rounding) {
-  if (beta.imag() != 0)
-    return exact_epilogue(ExactNumber<1>{}, ExactNumber<1>{}, Z(), beta, &c, rounding);
+  if (beta.imag() != 0) return exact_epilogue(ExactNumber<1>{}, ExactNumber<1>{}, Z(), beta, &c, rounding);
   return {scaled_element(beta.real(), c.real(), rounding), scaled_element(beta.real(), c.imag(), rounding)};
 }
 
@@ -194,12 +193,13 @@ KINTSUGI_HOST_DEVICE bool has_positive_zeros_alone(const View& a, const View& b,
 
 }  // namespace exact_detail
 
-// Returns a part of an element, which was summed exactly, with the sign that IEEE 754 gives to zero. Sums from
-// +0 on that are zero are +0; rounded down, they are -0 unless all terms are +0.
+// Returns a part of an element, which was summed exactly, with the sign that IEEE 754 gives to zero. Sums
+// from +0 on that are zero are +0; rounded down, they are -0 unless all terms are +0.
 template <class T, class View>
 KINTSUGI_HOST_DEVICE RealOf<T> with_sign_of_zero(RealOf<T> result, RoundingMode rounding, const View& a,
-                                                 const View& b, std::int64_t i, std::int64_t v, const T& alpha,
-                                                 const T& beta, const T* c, std::int64_t part) {
+                                                 const View& b, std::int64_t i, std::int64_t v,
+                                                 const T& alpha, const T& beta, const T* c,
+                                                 std::int64_t part) {
   if (rounding != RoundingMode::down || result != 0 || !std::signbit(result)) return result;
   const bool is_positive = exact_detail::has_positive_zeros_alone(a, b, i, v, alpha, beta, c, part);
   return is_positive ? RealOf<T>(0) : result;

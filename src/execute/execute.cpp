@@ -17,7 +17,8 @@ template <class T>
 void scale_result(const MatrixView<T>& c, T beta, RoundingMode rounding) {
   if (beta == T(1)) return;
   for (std::int64_t j = 0; j < c.columns; ++j) {
-    for (std::int64_t i = 0; i < c.rows; ++i) c(i, j) = beta == T(0) ? T(0) : scaled_element(beta, c(i, j), rounding);
+    for (std::int64_t i = 0; i < c.rows; ++i)
+      c(i, j) = beta == T(0) ? T(0) : scaled_element(beta, c(i, j), rounding);
   }
 }
 

@@ -422,8 +422,7 @@ std::vector<Candidate> checked_by_policy(const Plan& plan) {
        "rounding = nearest permits all others",
        plan.request.rounding ? fmt::format("rounding = \"{}\"", name)
                              : fmt::format("the calling thread's rounding mode is {}", name),
-       plan.accuracy_text(), plan.request.scheme,
-       element_type_name(plan.problem.type, plan.problem.complex));
+       plan.accuracy_text(), plan.request.scheme, element_type_name(plan.problem.type, plan.problem.complex));
 }
 
 // Returns the candidates for a mode other than to nearest. Under `exact` they are exact sums and, on devices,
@@ -442,6 +441,7 @@ Chain directed_candidates(const Plan& plan) {
   const bool may_be_native = (request.scheme.empty() || is_native) && request.policy != Policy::emulate &&
                              native_meets(plan.contract, plan.problem) && !request.rounding &&
                              !plan.engine->native_order_is_fixed() && plan.problem.type != OperandType::dd;
+  if (request.policy == Policy::native && !native_meets(plan.contract, plan.problem)) fail_unreachable(plan);
   if (!may_be_native) fail_directed(plan);
   return {{Candidate{.acceptance = accepts_all}}, {}};
 }

@@ -35,7 +35,8 @@ Offload read_offload(const std::string& text) {
 }
 
 std::optional<RoundingMode> read_rounding(const std::string& text) {
-  for (const RoundingMode rounding : {RoundingMode::nearest, RoundingMode::down, RoundingMode::up, RoundingMode::toward_zero}) {
+  for (const RoundingMode rounding :
+       {RoundingMode::nearest, RoundingMode::down, RoundingMode::up, RoundingMode::toward_zero}) {
     if (text == rounding_name(rounding)) return rounding;
   }
   return std::nullopt;

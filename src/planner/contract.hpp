@@ -55,9 +55,9 @@ struct PlanRequest {
   bool keeps_b = false;
   std::optional<Accumulator> accumulator;
   std::optional<RoundingMode> rounding;  // nothing: the calling thread's mode
-  std::size_t workspace_limit = 0;  // bytes; 0: no limit
-  std::size_t offload_memory = 0;   // bytes of each device for an offloaded call; 0: most of the free memory
-  int threads = 0;                  // 0: all available
+  std::size_t workspace_limit = 0;       // bytes; 0: no limit
+  std::size_t offload_memory = 0;  // bytes of each device for an offloaded call; 0: most of the free memory
+  int threads = 0;                 // 0: all available
   // True: the policy automatic assumes that every emulation is faster than native. Calibration measures the
   // fallback chains that result.
   bool assumes_gain = false;

@@ -1,5 +1,5 @@
-// The contract `exact` in the four rounding modes of IEEE 754, judged by MPFR: values, overflow, underflow and
-// signs of zeros. Also what other accuracies do in these modes.
+// The contract `exact` in the four rounding modes of IEEE 754, judged by MPFR: values, overflow, underflow
+// and signs of zeros. Also other accuracies in these modes, and exceptions.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -51,8 +51,10 @@ struct Terms {
   template <class T>
   T rounded(const Mode& mode) const {
     if (sum.sign() == 0) return mode.environment == FE_DOWNWARD && !positive_zeros ? -T(0) : T(0);
-    if constexpr (std::is_same_v<T, float>) return mpfr_get_flt(sum.get(), mode.mpfr);
-    else return mpfr_get_d(sum.get(), mode.mpfr);
+    if constexpr (std::is_same_v<T, float>)
+      return mpfr_get_flt(sum.get(), mode.mpfr);
+    else
+      return mpfr_get_d(sum.get(), mode.mpfr);
   }
 };
 
@@ -61,7 +63,8 @@ T expected_element(GemmDataOf<T>& data, T old, std::int64_t i, std::int64_t j, c
   const std::int64_t k = data.test().k;
   if constexpr (core::is_complex<T>) {
     Terms re, im;
-    const auto add = [&](T factor, T x, double sign) {  // factor x, of which the imaginary part is left out if 0
+    const auto add = [&](T factor, T x,
+                         double sign) {  // factor x, of which the imaginary part is left out if 0
       re.add(factor.real(), x.real(), sign);
       im.add(factor.real(), x.imag(), sign);
       if (factor.imag() == 0) return;
@@ -191,7 +194,8 @@ TYPED_TEST(RoundingModes, ExactProductsAreMpfrsBits) {
       const std::vector<T> result = data.result();
       for (std::size_t e = 0; e < result.size(); ++e) {
         const bool is_scaled = test.k == 0 || data.alpha() == T(0);
-        if (is_scaled ? result[e] == expected[e] : bits_of<T>({result[e]}) == bits_of<T>({expected[e]})) continue;
+        if (is_scaled ? result[e] == expected[e] : bits_of<T>({result[e]}) == bits_of<T>({expected[e]}))
+          continue;
         FAIL() << "case " << t << ", " << mode.name << ", kind " << kind << ", engine " << test.engine
                << ", element " << e << " of " << test.m << " x " << test.n << ", k " << test.k << ", alpha "
                << data.alpha() << ", beta " << data.beta() << ": " << result[e] << " for " << expected[e];
@@ -214,8 +218,10 @@ TYPED_TEST(RoundingModes, LimitsAreRoundedAsIeee754Says) {
       data.b()(static_cast<std::int64_t>(p), 0) = b[p];
     }
     data.run_well(handle);
-    if constexpr (core::is_complex<T>) return data.c()(0, 0).real();
-    else return data.c()(0, 0);
+    if constexpr (core::is_complex<T>)
+      return data.c()(0, 0).real();
+    else
+      return data.c()(0, 0);
   };
   constexpr Real infinity = limits::infinity();
   constexpr Real most = limits::max();
@@ -339,9 +345,9 @@ TEST_P(Exceptions, AreThoseOfTheProduct) {
   EXPECT_EQ(with(infinity, 1, -infinity, 2), FE_INVALID);
 }
 INSTANTIATE_TEST_SUITE_P(Programs, Exceptions,
-                         testing::Values(GemmCase{.policy = "native", .threads = 1}, GemmCase{.policy = "emulate"},
-                                         GemmCase{.accuracy = "exact"}, GemmCase{.scheme = "ozaki2"},
-                                         GemmCase{.accuracy = "reproducible"}));
+                         testing::Values(GemmCase{.policy = "native", .threads = 1},
+                                         GemmCase{.policy = "emulate"}, GemmCase{.accuracy = "exact"},
+                                         GemmCase{.scheme = "ozaki2"}, GemmCase{.accuracy = "reproducible"}));
 
 }  // namespace
 }  // namespace kintsugi::test

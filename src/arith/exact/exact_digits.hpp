@@ -162,7 +162,8 @@ class ExactDigits {
 
   // The magnitude with the given sign, rounded once to T. make_magnitude() must have been called.
   template <class T>
-  KINTSUGI_HOST_DEVICE T rounded_magnitude(bool negative, RoundingMode rounding = RoundingMode::nearest) const {
+  KINTSUGI_HOST_DEVICE T rounded_magnitude(bool negative,
+                                           RoundingMode rounding = RoundingMode::nearest) const {
     if (first_ > last_) return zero_sum<T>(rounding);
     const auto high = static_cast<std::uint64_t>(digit(last_));
     const auto low = first_ < last_ ? static_cast<std::uint64_t>(digit(last_ - 1)) : std::uint64_t{0};
@@ -305,9 +306,11 @@ KINTSUGI_HOST_DEVICE Z exact_epilogue(const ExactPart& x, const ExactPart& y, co
   const Z old = c == nullptr ? Z() : *c;
   // The real part subtracts the products of two imaginary parts; hence its scalars are conjugates.
   return {exact_detail::rounded_part<T>(x, y, Scalar(alpha.real(), -alpha.imag()),
-                                        Scalar(beta.real(), -beta.imag()), old.real(), old.imag(), digits, rounding),
+                                        Scalar(beta.real(), -beta.imag()), old.real(), old.imag(), digits,
+                                        rounding),
           exact_detail::rounded_part<T>(y, x, Scalar(alpha.real(), alpha.imag()),
-                                        Scalar(beta.real(), beta.imag()), old.imag(), old.real(), digits, rounding)};
+                                        Scalar(beta.real(), beta.imag()), old.imag(), old.real(), digits,
+                                        rounding)};
 }
 
 }  // namespace kintsugi::core

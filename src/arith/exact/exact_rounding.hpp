@@ -42,8 +42,8 @@ KINTSUGI_HOST_DEVICE constexpr ExactNumber<Limbs> signed_number(const WideIntege
 }
 
 // (-1)^negative * magnitude * 2^exponent rounded once to T. Subnormal results have fewer bits, overflow gives
-// infinity or the largest number, as the mode has it, and zero gives zero_sum(). If `sticky` is set, the exact
-// magnitude is larger than `magnitude` by a fraction of its last bit.
+// infinity or the largest number, as the mode has it, and zero gives zero_sum(). If `sticky` is set, the
+// exact magnitude is larger than `magnitude` by a fraction of its last bit.
 template <class T>
 KINTSUGI_HOST_DEVICE T rounded(std::uint64_t magnitude, int exponent, bool negative, bool sticky,
                                RoundingMode rounding = RoundingMode::nearest) {

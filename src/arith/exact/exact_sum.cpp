@@ -255,8 +255,8 @@ bool ExactSum::any_below(const Magnitude& magnitude, int position) {
   return false;
 }
 
-// Returns the magnitude rounded to `significand_bits` bits. Bits below 2^smallest_exponent are rounded away as
-// well.
+// Returns the magnitude rounded to `significand_bits` bits. Bits below 2^smallest_exponent are rounded away
+// as well.
 ExactSum::Rounded ExactSum::round(const Magnitude& magnitude, int significand_bits, int smallest_exponent,
                                   RoundingMode rounding) {
   if (magnitude.last < magnitude.first) return {0, 0};
@@ -286,7 +286,8 @@ T ExactSum::rounded_to(RoundingMode rounding) const {
   if (sum.last < sum.first) return zero_sum<T>(rounding);
   const Rounded result = round(sum, limits::digits, limits::min_exponent - limits::digits, rounding);
   T value = std::ldexp(static_cast<T>(result.significand), result.exponent);
-  if (rounding != RoundingMode::nearest && value > limits::max() && !enlarges_magnitude(rounding, sum.negative))
+  if (rounding != RoundingMode::nearest && value > limits::max() &&
+      !enlarges_magnitude(rounding, sum.negative))
     value = limits::max();
   return sum.negative ? -value : value;
 }

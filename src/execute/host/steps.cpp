@@ -309,8 +309,8 @@ class HostRun {
   // scheme nor policy asks for an emulation, and where alpha and beta round nothing.
   bool may_multiply_without_error() const {
     return plan_.contract.accuracy.kind == Accuracy::Kind::exact && plan_.rounding == RoundingMode::nearest &&
-           plan_.request.scheme.empty() &&
-           plan_.request.policy == Policy::automatic && (alpha_ == T(1) || alpha_ == T(-1)) && beta_ == T(0);
+           plan_.request.scheme.empty() && plan_.request.policy == Policy::automatic &&
+           (alpha_ == T(1) || alpha_ == T(-1)) && beta_ == T(0);
   }
 
   void multiply_without_error() {
@@ -343,7 +343,8 @@ class HostRun {
   // Half of the sum of the magnitudes of the scalar's parts; NaN if one of them is NaN.
   static double half_magnitude(const T& scalar) {
     if constexpr (is_complex<T>) {
-      return std::fabs(static_cast<double>(scalar.real()) / 2) + std::fabs(static_cast<double>(scalar.imag()) / 2);
+      return std::fabs(static_cast<double>(scalar.real()) / 2) +
+             std::fabs(static_cast<double>(scalar.imag()) / 2);
     } else if constexpr (is_double_double<T>) {
       return std::fabs(scalar.hi / 2);
     } else {
@@ -403,8 +404,8 @@ class HostRun {
   RangeSummary summary_a_{}, summary_b_{};
   bool may_raise_ = false;           // the product may overflow or be invalid
   SpecialResults special_before_{};  // of C, if it is read and may_raise_
-  bool native_is_exact_ = false;  // the native product is computed in place of the selected candidate
-  int selected_ = 0;              // index of the selected candidate
+  bool native_is_exact_ = false;     // the native product is computed in place of the selected candidate
+  int selected_ = 0;                 // index of the selected candidate
   int main_ = 0;  // the same; of checked candidates, the index of the main one, which is reported
   Program
       program_{};  // the selected candidate's program, adapted to the ranges; empty for the native product
