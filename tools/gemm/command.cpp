@@ -54,7 +54,11 @@ Json bound_document(const Row& row) {
   return nullptr;
 }
 
-std::string name_of(const Row& row) { return names_of_run(row).scheme; }
+// Returns the scheme that ran; for a row that --compare asks for by an accuracy, after that accuracy.
+std::string name_of(const Row& row) {
+  const std::string scheme = names_of_run(row).scheme;
+  return row.requested.is_accuracy ? fmt::format("{} ({})", row.requested.word, scheme) : scheme;
+}
 
 std::string error_text(double error) { return fmt::format("{:.2e}", error); }
 
@@ -63,7 +67,7 @@ void print_table(const Outcome& outcome) {
   for (const auto& row : outcome.rows) {
     const RunNames names = names_of_run(row);
     HeadedCells& cells = table.emplace_back();
-    cells.emplace_back("scheme", names.scheme);
+    cells.emplace_back("scheme", name_of(row));
     cells.emplace_back("engine", names.engine);
     cells.emplace_back("accumulator", names.accumulator.empty() ? "-" : names.accumulator);
     if (row.errors) {
@@ -313,7 +317,7 @@ void check_request(const GemmRequest& request) {
 std::unique_ptr<RequestedProduct> native_product(const Operands& operands,
                                                  const std::vector<FlagValue>& flags) {
   try {
-    return std::make_unique<RequestedProduct>(operands, flags, "native");
+    return std::make_unique<RequestedProduct>(operands, flags, ComparedProduct{"native", false});
   } catch (const LibraryError& error) {
     if (error.is_unexpected()) throw;
     return nullptr;
@@ -331,7 +335,8 @@ PlannedProducts plan_all(const Operands& operands, const GemmRequest& request) {
   const auto flags = request.given_flags();
   PlannedProducts products;
   products.requested.emplace_back(operands, flags);
-  for (const auto& scheme : request.compare) products.requested.emplace_back(operands, flags, scheme);
+  for (const auto& word : request.compare)
+    products.requested.emplace_back(operands, flags, compared_product(word));
   if (request.check && !contains<std::string>(request.compare, "native"))
     products.native = native_product(operands, flags);
   return products;
@@ -363,7 +368,7 @@ void run_gemm(const GemmRequest& request) {
   std::optional<Row> unlisted_native;  // native product that is in no row of the table
   if (products.native) unlisted_native = products.native->run();
   for (const auto& row : outcome.rows) {
-    if (row.requested_scheme == "native") outcome.native = &row;
+    if (row.requested.word == "native") outcome.native = &row;
   }
   if (unlisted_native) outcome.native = &*unlisted_native;
   if (request.check) {
@@ -428,7 +433,7 @@ void add_output_options(CLI::App& command, GemmRequest& request) {
                                  "Compare with the exact result (if C is large, a sample of its elements)");
   command
       .add_option("--compare", request.compare,
-                  "Further schemes to run and check, comma-separated; native too")
+                  "Further schemes and accuracies to run and check, comma-separated; native too")
       ->delimiter(',')
       ->needs(check);
   command.add_flag("--json", request.json, "Print one JSON document instead of text");
@@ -443,7 +448,7 @@ void add_gemm(CLI::App& program, Action& action) {
   command->footer(
       "Example:\n"
       "  kintsugi gemm A.npy B.npy -o C.npy --scheme fp16x3-wide --explain\n"
-      "  kintsugi gemm A.mtx B.npy --type fp32 --transa T --check --compare fp16,native\n"
+      "  kintsugi gemm A.mtx B.npy --type fp32 --transa T --check --compare fp16,exact,1e-9,native\n"
       "  kintsugi gemm Z.npy Z.npy --transa C --alpha 0,1 --accuracy exact --check\n"
       "\n"
       "Settings also come from the environment and a file: kintsugi settings.");
