@@ -448,7 +448,7 @@ void add_gemm(CLI::App& program, Action& action) {
   command->footer(
       "Example:\n"
       "  kintsugi gemm A.npy B.npy -o C.npy --scheme fp16x3-wide --explain\n"
-      "  kintsugi gemm A.mtx B.npy --type fp32 --transa T --check --compare fp16,exact,1e-9,native\n"
+      "  kintsugi gemm A.mtx B.npy --type fp32 --transa T --check --compare fp16,exact,1e-3,native\n"
       "  kintsugi gemm Z.npy Z.npy --transa C --alpha 0,1 --accuracy exact --check\n"
       "\n"
       "Settings also come from the environment and a file: kintsugi settings.");
