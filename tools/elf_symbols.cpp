@@ -58,7 +58,7 @@ ElfSymbols read_elf_symbols(const std::string& path, const std::function<bool(co
       if (!wanted(name)) continue;
       if (symbol.st_shndx == SHN_UNDEF) {
         if (is_dynamic) result.needed.insert(name);
-      } else {
+      } else if (const auto type = ELF64_ST_TYPE(symbol.st_info); type == STT_FUNC || type == STT_GNU_IFUNC) {
         (is_dynamic && is_exported(symbol) ? result.exported : result.hidden).insert(name);
       }
     }

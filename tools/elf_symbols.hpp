@@ -1,4 +1,4 @@
-// Symbols of a 64-bit ELF file.
+// Functions in the symbol tables of a 64-bit ELF file.
 #pragma once
 
 #include <functional>
@@ -14,8 +14,8 @@ struct ElfSymbols {
   bool is_program = false;         // has a dynamic linker, or needs none
 };
 
-// Returns those symbols of the file that are wanted; none for files that cannot be read or are no 64-bit ELF
-// files.
+// Returns those functions of the file that are wanted; none for files that cannot be read or are no 64-bit
+// ELF files.
 ElfSymbols read_elf_symbols(const std::string& file, const std::function<bool(const std::string&)>& wanted);
 
 }  // namespace kintsugi::tools

@@ -51,12 +51,12 @@ struct Object {
   std::string path;
   ElfSymbols symbols;
   std::set<std::string> loaders;  // files that asked for it first
-  // Names that were looked up in its scope past the drop-ins, by the file in which they were found. That is the
-  // object itself where a caller has them by dlsym from its handle.
+  // Names that were looked up in its scope past the drop-ins, by the file in which they were found. That is
+  // the object itself if a caller has them by dlsym from its handle.
   std::map<std::string, std::set<std::string>> misses;
 };
 
-// What the dynamic linker's log says.
+// Contents of the dynamic linker's log.
 struct LinkLog {
   std::map<std::string, Object> objects;  // by path
 
@@ -108,8 +108,8 @@ class Bindings {
   }
 
  private:
-  // A drop-in searches the function behind it in the handles of all libraries, or of those of cuBLAS alone. In
-  // the first case it finds its own function before, in the second that name was bound to it.
+  // A drop-in searches the function behind it in the handles of all libraries, or of those of cuBLAS alone.
+  // In the first case it finds its own function before, in the second that name was bound to it.
   void note_ours(bool is_search, const std::string& name) {
     if (is_search) {
       ++searches_[name];
@@ -279,8 +279,8 @@ class Judge {
     findings_.push_back(finding(drop_in_.library, "ok", detail));
   }
 
-  // Appends look-ups past the drop-in. A part of a library, which another BLAS loads, is left out: that passes
-  // its calls on.
+  // Appends look-ups past the drop-in. A part of a library, which another BLAS loads, is left out: the other
+  // one passes its calls on.
   void append_misses(const Object& object) {
     const bool is_part =
         !object.loaders.empty() &&

@@ -13,8 +13,8 @@ namespace kintsugi::tools {
 Json finding(const std::string& name, const std::string& status, const std::string& detail,
              const std::string& advice = "");
 
-// Runs the program once, with both drop-ins preloaded, which forward every call, and with the dynamic linker's
-// log. The program's standard output goes to standard error. Returns the findings.
+// Runs the program once, with both drop-ins preloaded, which forward every call, and with the dynamic
+// linker's log. The program's standard output goes to standard error. Returns the findings.
 Json examine_program(const std::vector<std::string>& words);
 
 }  // namespace kintsugi::tools

@@ -114,9 +114,12 @@ def test_a_static_program_is_named(compiled, examine):
     assert inside[2].endswith("/main: contains BLAS, linked statically")
 
 
-def test_a_program_without_a_blas(examine):
-    _, neither = examine("true")
-    assert neither[:2] == ("BLAS, cuBLAS", "missing")
+def test_a_program_without_a_blas(compiled, examine):
+    """A variable of such a name, as numba has them for functions of scipy, is none."""
+    pointers = compiled("static int (*dgemm_)(void); int (*cblas_dgemm)(void);", "if (count > 9) return dgemm_() + cblas_dgemm();")
+    for program in ("true", pointers):
+        _, neither = examine(program)
+        assert neither[:2] == ("BLAS, cuBLAS", "missing")
 
 
 def test_what_a_program_starts_is_examined(compiled, examine):

@@ -313,6 +313,46 @@ void check_request(const GemmRequest& request) {
   }
 }
 
+// Returns the value of a setting: that of its flag, else that of environment, file or default.
+std::string value_of(const std::vector<FlagValue>& flags, const std::string& name) {
+  for (const FlagValue& flag : flags)
+    if (flag.name == name) return flag.value;
+  return cell(setting_named(name), "value");
+}
+
+// Fails for a flag that has no effect beside the other settings.
+void refuse_idle_flags(const std::vector<FlagValue>& flags, bool compares_accuracies) {
+  const std::string engine = value_of(flags, "engine");
+  const bool is_offloaded = value_of(flags, "offload") != "off";
+  for (const FlagValue& flag : flags) {
+    const std::string& name = flag.name;
+    if (name == "sites") fail(flag.flag, "has no effect here: the drop-ins alone read it");
+    if ((name == "offload_memory" || name == "offload_keep") && !is_offloaded)
+      fail(flag.flag, "has no effect without --offload auto or force");
+    if (name == "cublas" && engine != "cuda" && !is_offloaded)
+      fail(flag.flag, "has no effect without --engine cuda or --offload");
+    if (name.starts_with("cpu_") && (engine == "reference" || engine == "cuda"))
+      fail(flag.flag, "has no effect on the engine {}", engine);
+    const bool is_scheme_flag = std::any_of(flags.begin(), flags.end(),
+                                            [](const FlagValue& other) { return other.name == "scheme"; });
+    if (name == "policy" && flag.value != "native" && is_scheme_flag && !compares_accuracies)
+      fail(flag.flag, "{} has no effect beside --scheme {}, which runs in any case", flag.value,
+           value_of(flags, "scheme"));
+  }
+}
+
+// Fails if the plan has no program with the accumulator that a flag names.
+void refuse_idle_accumulator(const std::vector<FlagValue>& flags, const Json& plan) {
+  for (const FlagValue& flag : flags) {
+    if (flag.name != "accumulator") continue;
+    const Json& candidates = plan.at("candidates");
+    if (std::none_of(candidates.begin(), candidates.end(),
+                     [&](const Json& candidate) { return cell(candidate, "accumulator") == flag.value; }))
+      fail(flag.flag, "{} has no effect: no program of the plan adds in this way; name one by --scheme",
+           flag.value);
+  }
+}
+
 // Returns the native product, with which errors and times are compared; nullptr if this version has none.
 std::unique_ptr<RequestedProduct> native_product(const Operands& operands,
                                                  const std::vector<FlagValue>& flags) {
@@ -333,10 +373,14 @@ struct PlannedProducts {
 
 PlannedProducts plan_all(const Operands& operands, const GemmRequest& request) {
   const auto flags = request.given_flags();
+  std::vector<ComparedProduct> compared;
+  for (const auto& word : request.compare) compared.push_back(compared_product(word));
+  refuse_idle_flags(flags, std::any_of(compared.begin(), compared.end(),
+                                       [](const auto& product) { return product.is_accuracy; }));
   PlannedProducts products;
   products.requested.emplace_back(operands, flags);
-  for (const auto& word : request.compare)
-    products.requested.emplace_back(operands, flags, compared_product(word));
+  refuse_idle_accumulator(flags, products.requested.front().plan());
+  for (const auto& product : compared) products.requested.emplace_back(operands, flags, product);
   if (request.check && !contains<std::string>(request.compare, "native"))
     products.native = native_product(operands, flags);
   return products;

@@ -332,7 +332,7 @@ ComparedProduct compared_product(const std::string& word) {
 RequestedProduct::RequestedProduct(const Operands& operands, const std::vector<FlagValue>& flags)
     : operands_(operands), handle_(make_handle()) {
   set_flags(flags);
-  plan(KINTSUGI_OPTIONS_INIT, flags);
+  make_plan(KINTSUGI_OPTIONS_INIT, flags);
 }
 
 RequestedProduct::RequestedProduct(const Operands& operands, const std::vector<FlagValue>& flags,
@@ -352,7 +352,7 @@ RequestedProduct::RequestedProduct(const Operands& operands, const std::vector<F
   (compared.is_accuracy        ? options.accuracy
    : compared.word == "native" ? options.policy
                                : options.scheme) = compared.word.c_str();
-  plan(options, kept);
+  make_plan(options, kept);
 }
 
 void RequestedProduct::set_flags(const std::vector<FlagValue>& flags) {
@@ -365,7 +365,7 @@ void RequestedProduct::set_flags(const std::vector<FlagValue>& flags) {
   }
 }
 
-void RequestedProduct::plan(const kintsugi_options& options, const std::vector<FlagValue>& flags) {
+void RequestedProduct::make_plan(const kintsugi_options& options, const std::vector<FlagValue>& flags) {
   const auto start = Clock::now();
   kintsugi_plan created = nullptr;
   const kintsugi_status status = kintsugi_plan_create(handle_.get(), &operands_.problem, &options, &created);

@@ -94,6 +94,9 @@ class RequestedProduct {
   RequestedProduct(const Operands& operands, const std::vector<FlagValue>& flags,
                    const ComparedProduct& compared);
 
+  // Description of the plan. Must not be called after run().
+  const Json& plan() const { return row_.plan; }
+
   // Computes C and returns the row. Repeats short products to time them. May be called only once.
   Row run();
 
@@ -101,7 +104,7 @@ class RequestedProduct {
   // Sets the settings in the handle and in the environment. (The library reads some settings only from the
   // environment.)
   void set_flags(const std::vector<FlagValue>& flags);
-  void plan(const kintsugi_options& options, const std::vector<FlagValue>& flags);
+  void make_plan(const kintsugi_options& options, const std::vector<FlagValue>& flags);
   void execute_once(Matrix& c);
 
   const Operands& operands_;
