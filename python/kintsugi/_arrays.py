@@ -73,9 +73,9 @@ def in_library_of(example: Any, array: Any) -> Any:
         return array
     try:
         imported = library.from_dlpack(array)
-    except (BufferError, TypeError):  # The library does not know the array's device or type.
+        is_kept = not isinstance(array, np.ndarray) or np.from_dlpack(imported).dtype == array.dtype  # JAX may narrow float64
+    except (BufferError, RuntimeError, TypeError):  # The library does not know the array's device or type.
         return array
-    is_kept = not isinstance(array, np.ndarray) or np.from_dlpack(imported).dtype == array.dtype  # JAX may narrow float64
     return imported if is_kept else array
 
 
