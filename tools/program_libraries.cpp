@@ -49,6 +49,7 @@ bool has_product(const std::set<std::string>& names) { return std::ranges::any_o
 // A file that the program has loaded.
 struct Object {
   std::string path;
+  std::set<std::string> file_names;  // base names by which the log calls it
   ElfSymbols symbols;
   std::set<std::string> loaders;  // files that asked for it first
   // Names that were looked up in its scope past the drop-ins, by the file in which they were found. That is
@@ -75,6 +76,7 @@ Object& LinkLog::object(const std::string& name) {
   const std::string path = path_in_log(name);
   Object& found = objects[path];
   found.path = path;
+  found.file_names.insert(base_name(name));
   return found;
 }
 
@@ -161,8 +163,9 @@ LinkLog read_logs(const fs::path& folder, const std::set<std::string>& names) {
     }
   }
   for (auto& [path, object] : log.objects)
-    if (const auto found = loaders.find(base_name(path)); found != loaders.end())
-      object.loaders = found->second;
+    for (const std::string& name : object.file_names)
+      if (const auto found = loaders.find(name); found != loaders.end())
+        object.loaders.insert(found->second.begin(), found->second.end());
   return log;
 }
 
@@ -195,7 +198,8 @@ std::string version_in(const std::string& content, std::string_view text) {
   return {};
 }
 
-// Returns the maker of a library that exports products, with its version if the file has it.
+// Returns the maker of a library that exports products, with its version if the file has it; "" if none is
+// known.
 std::string maker_of_library(const std::string& path) {
   const std::string content = content_of(path);
   for (const Maker& maker : makers) {
@@ -203,7 +207,7 @@ std::string maker_of_library(const std::string& path) {
     const std::string version = version_in(content, maker.text);
     return version.empty() ? maker.name : fmt::format("{} {}", maker.name, version);
   }
-  return "of a maker that is not known";
+  return {};
 }
 
 // Returns the maker of a BLAS inside a file, "BLAS" if only its names are known, or "" if there is none.
@@ -248,7 +252,7 @@ class Judge {
       if (is_ours(path)) continue;
       if (is_library(object)) {
         append_library(object);
-        libraries_.insert(base_name(path));
+        libraries_.insert(object.file_names.begin(), object.file_names.end());
       } else if (const auto names = common(object.symbols.needed, drop_in_.names); !names.empty()) {
         callers_.insert(base_name(path));
         called_.insert(names.begin(), names.end());
@@ -274,7 +278,8 @@ class Judge {
   }
 
   void append_library(const Object& object) {
-    std::string detail = fmt::format("{}: {}", object.path, maker_of_library(object.path));
+    const std::string maker = maker_of_library(object.path);
+    std::string detail = maker.empty() ? object.path : object.path + ": " + maker;
     if (!object.loaders.empty()) detail += ", loaded by " + names_text(object.loaders);
     findings_.push_back(finding(drop_in_.library, "ok", detail));
   }
@@ -308,10 +313,15 @@ class Judge {
   std::set<std::string> libraries_, callers_, called_;  // files by their base names
 };
 
-// Appends the files that contain a BLAS, whose calls stay inside.
+// Appends the files that contain a BLAS, whose calls stay inside. Parts of a library, which that has loaded,
+// are left out.
 void append_static(const LinkLog& log, Json& findings) {
+  std::set<std::string> libraries;
+  for (const auto& [path, object] : log.objects)
+    if (has_product(object.symbols.exported) && !object.symbols.is_program)
+      libraries.insert(object.file_names.begin(), object.file_names.end());
   for (const auto& [path, object] : log.objects) {
-    if (is_ours(path)) continue;
+    if (is_ours(path) || !common(object.loaders, libraries).empty()) continue;
     const std::string maker = maker_inside(object);
     if (!maker.empty())
       findings.push_back(finding("BLAS inside", "missing",
