@@ -202,8 +202,8 @@ std::shared_ptr<const Plan> plan_of_caller(kintsugi_handle handle, const kintsug
   checked.rounding = environment.rounding();
   if (problem->memory == KINTSUGI_ANY_MEMORY) {
     fail(Status::invalid_argument,
-         "memory = {} (any) is for kintsugi_gemm: a plan is for host matrices ({}) or device matrices ({})",
-         problem->memory, static_cast<int>(KINTSUGI_HOST), static_cast<int>(KINTSUGI_DEVICE));
+         "memory = KINTSUGI_ANY_MEMORY is for kintsugi_gemm: a plan is for matrices in KINTSUGI_HOST or "
+         "KINTSUGI_DEVICE");
   }
   const CheckedOptions call = check_options(options);
   return make_uncached_plan(handle, checked, settings_for(handle, call.layer()), call);
