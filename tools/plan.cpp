@@ -70,9 +70,6 @@ std::vector<std::string> schemes_and_native(const std::vector<Type>& types) {
 }
 
 Plan make_plan(kintsugi_handle handle, const Shape& shape, const Method& method) {
-  // Environment variables are hidden, so that the method runs that the row names.
-  const HiddenVariables hidden(
-      {"KINTSUGI_SCHEME", "KINTSUGI_POLICY", "KINTSUGI_ACCURACY", "KINTSUGI_ENGINE", "KINTSUGI_ACCUMULATOR"});
   const kintsugi_problem problem = row_major_problem(shape, method.type);
   kintsugi_options options = KINTSUGI_OPTIONS_INIT;
   options.engine = method.engine.c_str();
