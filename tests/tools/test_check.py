@@ -129,7 +129,7 @@ def uniform(program):
 
 
 def test_a_scheme_and_an_accuracy_that_it_cannot_give_are_an_error(uniform):
-    for scheme, accuracy in [("fp16", "exact"), ("fp16", "fp32"), ("bf16x9", "exact"), ("fp16x3", "1e-8")]:
+    for scheme, accuracy in [("fp16", "exact"), ("fp16", "fp32"), ("bf16x9", "exact"), ("fp16x3", "1e-8"), ("ozaki2", "exact")]:
         message = uniform.bad("gemm", "A.npy", "A.npy", "--check", "--scheme", scheme, "--accuracy", accuracy)
         assert "contradict each other" in message and scheme in message and accuracy in message
 
@@ -151,18 +151,10 @@ def test_a_named_accuracy_judges_a_named_scheme(uniform, validate):
     assert error == "kintsugi: gemm: the error of C is larger than the requested accuracy 4e-4 allows\n"
     contract, _ = contract_of(uniform, "--scheme", "fp16", status=0)
     assert contract["accuracy"] == "fp32" and not contract["named"] and not contract["met"]
-    contract, _ = contract_of(uniform, "--scheme", "ozaki2", "--accuracy", "exact", status=0)
+    contract, _ = contract_of(uniform, "--scheme", "superaccumulator", "--accuracy", "exact", status=0)
     assert contract == {"accuracy": "exact", "coefficient": 0, "named": True, "met": True}
     result = uniform.ok("gemm", "A.npy", "A.npy", "--check", "--json", "--accuracy", "exact")
     validate(result.json(), "gemm")
-
-
-def test_exact_is_judged_bit_by_bit(program):
-    """Within every bound, and not correctly rounded: seven moduli keep few bits of a long sum."""
-    program.ok("generate", "phi:2", "30x300", "-o", "A.npy")
-    words = ["gemm", "A.npy", "A.npy", "--transb", "T", "--check", "--scheme", "ozaki2:moduli=8", "--accuracy", "exact"]
-    result = program(*words)
-    assert result.status == 1 and "beyond the accuracy exact: not all" in result.stdout, result.stdout + result.stderr
 
 
 def test_the_nearer_of_a_scheme_and_an_accuracy_that_it_cannot_give_counts(uniform):
