@@ -1,0 +1,148 @@
+// Conversion of FP32 operands in registers to two fp16 slices, with an exponent for each vector and k-block
+// of its own, and what the acceptance of elements must know of each vector.
+#pragma once
+
+#include <cuda_fp16.h>
+
+#include <cstdint>
+
+#include "engines/cuda/gemm/block_params.hpp"
+
+namespace kintsugi::core::cuda {
+
+// The residual x - hi is scaled by 2^12.
+inline constexpr float residual_scale = 4096;
+// A vector's largest element of a k-block is scaled to [2^14, 2^15). The exponent is clamped to this one, biased, so
+// that the scale is a float.
+inline constexpr std::uint32_t least_block_exponent = 15;
+// The sums of an element are 2^8 times the products' (BlockScale::weight).
+inline constexpr int sum_exponent = 8;
+
+__device__ inline float largest_magnitude(float x, float y) {
+  float result;
+  asm("{\n.reg .f32 a, b;\nabs.f32 a, %1;\nabs.f32 b, %2;\nmax.NaN.f32 %0, a, b;\n}" : "=f"(result) : "f"(x), "f"(y));
+  return result;
+}
+
+// What the acceptance of elements reads of a vector, over all k-blocks. All are integers, so that they do not depend
+// on the order.
+struct VectorStatistics {
+  std::uint32_t largest;       // field of the exponent of the largest element, in place; that of infinity for NaN
+  std::uint32_t zeros;         // elements that are zero, with those after k
+  std::uint32_t zero_blocks;   // k-blocks of zeros
+  std::uint32_t deep;          // non-zero elements more than 28 binades below the exponent of their k-block
+  std::uint32_t deep_largest;  // largest field of the k-blocks with such elements
+
+  __device__ static constexpr VectorStatistics none() { return {0, 0, 0, 0, 0}; }
+};
+
+// Scale of a k-block of a vector with this largest magnitude, and the weight of its products.
+struct BlockScale {
+  std::uint32_t field;  // of the exponent, in place
+  float scale;          // 2^(14 - E)
+  float weight;         // 2^(E - 10)
+
+  __device__ explicit BlockScale(float largest)
+      : field(max(__float_as_uint(largest) & 0x7f800000U, least_block_exponent << 23)),
+        scale(__uint_as_float((268U << 23) - field)), weight(__uint_as_float(field - (10U << 23))) {}
+  // Elements below it are deep: 2^(E - 28).
+  __device__ float deep_bound() const { return weight * 0x1p-18F; }
+};
+
+// Splits a pair of elements, scaled.
+__device__ inline void split_pair(float x, float y, float scale, std::uint32_t& high, std::uint32_t& low) {
+  const float scaled_x = x * scale;
+  const float scaled_y = y * scale;
+  const __half2 rounded = __floats2half2_rn(scaled_x, scaled_y);
+  const float2 again = __half22float2(rounded);
+  const __half2 residual =
+      __floats2half2_rn((scaled_x - again.x) * residual_scale, (scaled_y - again.y) * residual_scale);
+  memcpy(&high, &rounded, sizeof high);
+  memcpy(&low, &residual, sizeof low);
+}
+
+// Fragments of a k-block of one vector in one thread: 16 elements, in pairs.
+struct SplitVector {
+  std::uint32_t high[8];
+  std::uint32_t low[8];
+  float weight;  // BlockScale::weight
+};
+
+// Statistics of a vector in a thread: its largest exponent, and the zeros among the elements that the thread has read.
+struct ThreadStatistics {
+  std::uint32_t largest = 0;
+  std::uint32_t zeros = 0;
+};
+
+__device__ inline float smaller_magnitude(float x, float y) { return fminf(fabsf(x), fabsf(y)); }
+
+// Counts zeros and deep elements among those that a thread has of a k-block. `smallest` is their smallest magnitude: in
+// most blocks it shows that there are none. The vector's statistics are in shared memory; one thread of those that share
+// the vector counts its blocks (`counts_block`).
+template <int Count>
+__device__ __forceinline__ void count_elements(const float (&x)[Count], float smallest, float largest,
+                                               const BlockScale& scale, bool counts_block, ThreadStatistics& mine,
+                                               VectorStatistics& all) {
+  mine.largest = max(mine.largest, scale.field);
+  const float bound = scale.deep_bound();
+  if (smallest >= bound) return;
+  std::uint32_t zeros = 0;
+  std::uint32_t deep = 0;
+#pragma unroll
+  for (int i = 0; i < Count; ++i) {
+    zeros += x[i] == 0.0F ? 1 : 0;
+    deep += fabsf(x[i]) < bound ? 1 : 0;
+  }
+  mine.zeros += zeros;
+  if (deep > zeros) {
+    atomicAdd(&all.deep, deep - zeros);
+    atomicMax(&all.deep_largest, scale.field);
+  }
+  if (largest == 0.0F && counts_block) atomicAdd(&all.zero_blocks, 1U);
+}
+
+// Splits the k-blocks of two vectors, a quarter of each in a thread; lanes that differ in the bits Mask1 and Mask2
+// have the other quarters.
+template <int Mask1, int Mask2>
+__device__ __forceinline__ void split_two(const float (&x)[2][16], SplitVector& first, SplitVector& second,
+                                          ThreadStatistics& first_statistics, ThreadStatistics& second_statistics,
+                                          VectorStatistics& first_all, VectorStatistics& second_all) {
+  SplitVector* const split[2] = {&first, &second};
+  float largest[2];
+  float smallest[2];
+#pragma unroll
+  for (int v = 0; v < 2; ++v) {
+    float most[8], least[8];
+#pragma unroll
+    for (int i = 0; i < 8; ++i) {
+      most[i] = largest_magnitude(x[v][2 * i], x[v][2 * i + 1]);
+      least[i] = smaller_magnitude(x[v][2 * i], x[v][2 * i + 1]);
+    }
+#pragma unroll
+    for (int step = 4; step > 0; step /= 2) {
+#pragma unroll
+      for (int i = 0; i < step; ++i) {
+        most[i] = largest_magnitude(most[i], most[i + step]);
+        least[i] = smaller_magnitude(least[i], least[i + step]);
+      }
+    }
+    largest[v] = most[0];
+    smallest[v] = least[0];
+  }
+#pragma unroll
+  for (int v = 0; v < 2; ++v) largest[v] = largest_magnitude(largest[v], __shfl_xor_sync(~0U, largest[v], Mask1));
+#pragma unroll
+  for (int v = 0; v < 2; ++v) largest[v] = largest_magnitude(largest[v], __shfl_xor_sync(~0U, largest[v], Mask2));
+#pragma unroll
+  for (int v = 0; v < 2; ++v) {
+    const BlockScale scale(largest[v]);
+    split[v]->weight = scale.weight;
+#pragma unroll
+    for (int p = 0; p < 8; ++p)
+      split_pair(x[v][2 * p], x[v][2 * p + 1], scale.scale, split[v]->high[p], split[v]->low[p]);
+    count_elements(x[v], smallest[v], largest[v], scale, (threadIdx.x & (Mask1 | Mask2)) == 0,
+                   v == 0 ? first_statistics : second_statistics, v == 0 ? first_all : second_all);
+  }
+}
+
+}  // namespace kintsugi::core::cuda

@@ -1,0 +1,537 @@
+// FP32 products with conversion inside, by wgmma. Two consumer warpgroups convert 64 rows each in registers; a third
+// warpgroup converts the columns into shared memory.
+#pragma once
+
+#include "engines/cuda/gemm/block_tile.cuh"
+#include "engines/cuda/gemm/warp_specialization.cuh"
+#include "engines/cuda/ptx/wgmma.cuh"
+
+namespace kintsugi::core::cuda {
+
+template <int Columns, bool RowsAlongK, bool ColumnsAlongK>
+struct WideConfig {
+  static constexpr int rows = 128;
+  static constexpr int columns = Columns;
+  static constexpr bool rows_along_k = RowsAlongK;
+  static constexpr bool columns_along_k = ColumnsAlongK;
+  static constexpr int consumers = 2;
+  static constexpr int threads = (consumers + 1) * 128;
+  static constexpr int stages = 2;  // of converted columns
+  static constexpr int row_bytes = 64 * split_block * 4;  // of a consumer
+  static constexpr int column_bytes = Columns * split_block * 4;
+  static constexpr int slice_bytes = Columns * split_block * 2;
+  static constexpr int tile_bytes = rows * Columns * 4;
+  // Slices of the columns, then FP32 elements of rows and columns; sums of the tile replace them.
+  static constexpr int ring_bytes = stages * 2 * slice_bytes + consumers * row_bytes + column_bytes;
+  static constexpr int shared_bytes = ring_bytes + tile_bytes + 1024;
+  static constexpr int halves = Columns / 64;
+  static_assert(ring_bytes >= tile_bytes);
+};
+
+template <class Config>
+struct WideShared {
+  Mbarrier rows_full[Config::consumers];
+  Mbarrier columns_full;
+  Mbarrier slices_full[Config::stages];
+  Mbarrier slices_free[Config::stages];
+  VectorStatistics rows[Config::rows];
+  VectorStatistics columns[Config::columns];
+  float weights[Config::stages][Config::columns];
+  unsigned last;
+};
+
+// Reads elements of a FP32 tile and issues loads of it.
+template <bool AlongK>
+__device__ __forceinline__ void load_vectors(const TensorMap& map, bool by_tma, const BlockOperand& operand, Mbarrier& full,
+                             std::uint32_t target, int vectors, int vector, int k, int item, int thread) {
+  if (by_tma) {
+    if (thread != 0) return;
+    full.arrive_expect_tx(vectors * split_block * 4);
+    if constexpr (AlongK) {
+      tma_load(target, map, full, k, vector, item);
+      tma_load(target + vectors * 128, map, full, k + 32, vector, item);
+    } else {
+      for (int v = 0; v < vectors; v += 32) tma_load(target + v * 256, map, full, vector + v, k, item);
+    }
+    return;
+  }
+  const int warp = thread / 32;
+  if constexpr (AlongK) {
+    copy_lines(operand, true, target, vector, k, vectors, warp, 4);
+    copy_lines(operand, true, target + vectors * 128, vector, k + 32, vectors, warp, 4);
+  } else {
+    for (int v = 0; v < vectors; v += 32) copy_lines(operand, false, target + v * 256, vector + v, k, split_block, warp, 4);
+  }
+  full.arrive_after_copies();
+}
+
+// Slices of a consumer's rows in registers: operand A of wgmma.
+struct RowSlices {
+  SplitVector rows[2];
+
+  __device__ void fragment(bool low, int g, std::uint32_t (&a)[4]) const {
+    const auto& x = low ? rows[0].low : rows[0].high;
+    const auto& y = low ? rows[1].low : rows[1].high;
+    a[0] = x[2 * g], a[1] = y[2 * g], a[2] = x[2 * g + 1], a[3] = y[2 * g + 1];
+  }
+};
+
+// Stores 16 consecutive elements of a column's slices, group g of its k-block, in the order of the rows' fragments.
+template <bool RowsAlongK>
+__device__ __forceinline__ void store_group(std::uint32_t slice, int column, int g, const std::uint32_t (&words)[8]) {
+  const std::uint32_t first = slice + swizzled(column, 32 * g);
+  const std::uint32_t second = slice + swizzled(column, 32 * g + 16);
+  if constexpr (RowsAlongK) {
+    store4(first, words[0], words[2], words[4], words[6]);
+    store4(second, words[1], words[3], words[5], words[7]);
+  } else {
+    store4(first, words[0], words[1], words[2], words[3]);
+    store4(second, words[4], words[5], words[6], words[7]);
+  }
+}
+
+// The converter's work on a k-block: reads the FP32 elements of the columns, writes slices and weights.
+template <class Config>
+struct ColumnConverter {
+  static constexpr int units = Config::columns / 32;  // groups of eight columns of a warp, along k
+  static constexpr int length = split_block * Config::columns / 128;  // elements of a thread, along columns
+  static constexpr int vectors = Config::columns_along_k ? units : 1;
+  ThreadStatistics statistics[vectors];
+
+  __device__ static int thread() { return threadIdx.x % 128; }
+  // Column of the thread's v-th vector.
+  __device__ static int column(int v) {
+    return Config::columns_along_k ? 8 * (thread() / 32 + 4 * v) + thread() % 8
+                                   : thread() / 32 * (Config::columns / 4) + thread() % 32 % (Config::columns / 4);
+  }
+
+  __device__ void convert(std::uint32_t source, std::uint32_t slices, float* weights, VectorStatistics* all) {
+    if constexpr (Config::columns_along_k) {
+      const int g = thread() % 32 / 8;  // group of 16 elements
+#pragma unroll
+      for (int v = 0; v < units; v += 2) {
+        float x[2][16];
+        SplitVector split[2];
+#pragma unroll
+        for (int u = 0; u < 2; ++u)
+#pragma unroll
+          for (int i = 0; i < 4; ++i) {
+            const float4 four = load4(source + g / 2 * (Config::columns * 128) + swizzled(column(v + u), g % 2 * 64 + 16 * i));
+            x[u][4 * i] = four.x, x[u][4 * i + 1] = four.y, x[u][4 * i + 2] = four.z, x[u][4 * i + 3] = four.w;
+          }
+        split_two<8, 16>(x, split[0], split[1], statistics[v], statistics[v + 1], all[column(v)], all[column(v + 1)]);
+#pragma unroll
+        for (int u = 0; u < 2; ++u) {
+          store_group<Config::rows_along_k>(slices, column(v + u), g, split[u].high);
+          store_group<Config::rows_along_k>(slices + Config::slice_bytes, column(v + u), g, split[u].low);
+          if (g == 0) weights[column(v + u)] = split[u].weight;
+        }
+      }
+    } else {
+      const int c = column(0);
+      const int part = length == split_block ? 0 : thread() % 32 / 16;
+      const std::uint32_t lines = source + c / 32 * (split_block * 128);
+      const auto element = [&](int i) {
+        return load_element(lines + swizzled(part * length + i, c % 32 * 4));
+      };
+      float most[4] = {}, least[4];
+#pragma unroll
+      for (float& value : least) value = __uint_as_float(0x7f800000U);
+#pragma unroll 16
+      for (int i = 0; i < length; ++i) {
+        const float x = element(i);
+        most[i % 4] = largest_magnitude(most[i % 4], x);
+        least[i % 4] = smaller_magnitude(least[i % 4], x);
+      }
+      float largest = largest_magnitude(largest_magnitude(most[0], most[1]), largest_magnitude(most[2], most[3]));
+      float smallest = smaller_magnitude(smaller_magnitude(least[0], least[1]), smaller_magnitude(least[2], least[3]));
+      if constexpr (length < split_block) largest = largest_magnitude(largest, __shfl_xor_sync(~0U, largest, 16));
+      const BlockScale scale(largest);
+      if (part == 0) weights[c] = scale.weight;
+#pragma unroll
+      for (int g = 0; g < length / 16; ++g) {
+        float x[16];
+#pragma unroll
+        for (int i = 0; i < 16; ++i) x[i] = element(16 * g + i);
+        std::uint32_t high[8], low[8];
+#pragma unroll
+        for (int p = 0; p < 8; ++p) split_pair(x[2 * p], x[2 * p + 1], scale.scale, high[p], low[p]);
+        store_group<Config::rows_along_k>(slices, c, part * length / 16 + g, high);
+        store_group<Config::rows_along_k>(slices + Config::slice_bytes, c, part * length / 16 + g, low);
+        count_elements(x, smallest, largest, scale, part == 0 && g == 0, statistics[0], all[c]);
+      }
+    }
+  }
+
+  __device__ void finish(VectorStatistics* all) const {
+#pragma unroll
+    for (int v = 0; v < vectors; ++v) {
+      if (statistics[v].zeros > 0) atomicAdd(&all[column(v)].zeros, statistics[v].zeros);
+      atomicMax(&all[column(v)].largest, statistics[v].largest);
+    }
+  }
+
+  __device__ static float load_element(std::uint32_t address) {
+    float value;
+    asm volatile("ld.shared.f32 %0, [%1];" : "=f"(value) : "r"(address));
+    return value;
+  }
+};
+
+// Issues the products of a k-block and half of the columns, waits for them and adds them to `acc`.
+template <class Config>
+__device__ __forceinline__ void multiply_half(const RowSlices& rows, std::uint32_t slices, int half, bool swapped,
+                                              const float* weights, float* acc) {
+  const MatrixDescriptor high(slices + half * 64 * 128);
+  const MatrixDescriptor low(slices + Config::slice_bytes + half * 64 * 128);
+  float first[32], second[32];
+  std::uint32_t a[4];
+  wgmma_fence();
+#pragma unroll
+  for (int g = 2; g < 4; ++g) {
+    rows.fragment(false, g, a);
+    wgmma<FormatId::fp16, 64>(second, a, high + g * step_bytes, g > 2);
+  }
+  if (!swapped) {
+#pragma unroll
+    for (int g = 0; g < 8; ++g) {
+      rows.fragment(g < 4, g % 4, a);
+      wgmma<FormatId::fp16, 64>(first, a, (g < 4 ? high : low) + g % 4 * step_bytes, g > 0);
+    }
+  } else {
+#pragma unroll
+    for (int g = 0; g < 8; ++g) {
+      rows.fragment(g >= 4, g % 4, a);
+      wgmma<FormatId::fp16, 64>(first, a, (g < 4 ? low : high) + g % 4 * step_bytes, g > 0);
+    }
+  }
+  wgmma_commit_group();
+  wgmma_wait_group<0>();
+  warpgroup_fence_operand(first);
+  warpgroup_fence_operand(second);
+#pragma unroll
+  for (float& sum : first) sum *= 1 / residual_scale;
+  warpgroup_fence_operand(first);
+  wgmma_fence();
+#pragma unroll
+  for (int g = 0; g < 2; ++g) {
+    rows.fragment(false, g, a);
+    wgmma<FormatId::fp16, 64>(first, a, high + g * step_bytes, true);
+  }
+  wgmma_commit_group();
+  wgmma_wait_group<0>();
+  warpgroup_fence_operand(first);
+#pragma unroll
+  for (int f = 0; f < 8; ++f) {
+    const float2 column = load2(shared_address(weights + 64 * half + 8 * f + threadIdx.x % 4 * 2));
+#pragma unroll
+    for (int e = 0; e < 4; ++e) {
+      const float weight = rows.rows[e / 2].weight * (e % 2 == 0 ? column.x : column.y);
+      float& sum = acc[32 * half + 4 * f + e];
+      sum = __fmaf_rn(second[4 * f + e], weight, __fmaf_rn(first[4 * f + e], weight, sum));
+    }
+  }
+}
+
+// What a thread block computes: leaves of a tile.
+struct LeafRun {
+  int first;
+  int end;
+  int leaves;          // of all of k
+  bool pieces_are_groups;  // what the thread blocks of a tile hand on; else single leaves
+  int pieces;
+
+  __device__ LeafRun(const BlockParams& params, int split) {
+    leaves = static_cast<int>(divide_up(params.blocks, leaf_blocks));
+    first = split * params.leaves;
+    end = min(first + params.leaves, leaves);
+    pieces_are_groups = params.splits == 1 || params.leaves % group_leaves == 0;
+    pieces = pieces_are_groups ? static_cast<int>(divide_up(leaves, group_leaves)) : leaves;
+  }
+};
+
+template <class Config>
+__device__ __forceinline__ void multiply_wide(const TensorMap& row_map, const TensorMap& column_map, const BlockParams& params) {
+  extern __shared__ unsigned char memory[];
+  __shared__ WideShared<Config> shared;
+  const std::uint32_t ring = (shared_address(memory) + 1023) & ~1023U;
+  const std::uint32_t row_memory = ring + Config::stages * 2 * Config::slice_bytes;
+  const std::uint32_t column_memory = row_memory + Config::consumers * Config::row_bytes;
+  const std::uint32_t totals = ring + Config::ring_bytes;
+  const int group = threadIdx.x / 128;
+  const int thread = threadIdx.x % 128;
+  const int item = blockIdx.y;
+  const int ranks = cluster_size();
+  const int tile = blockIdx.x / params.splits;
+  const int split = blockIdx.x % params.splits;
+  const int first_row = tile % params.row_tiles * Config::rows;
+  const int first_column = tile / params.row_tiles * Config::columns;
+  const DeviceSide& row_side = params.swapped ? params.tile.b : params.tile.a;
+  const DeviceSide& column_side = params.swapped ? params.tile.a : params.tile.b;
+  const LeafRun run(params, split);
+  const int end_block = min(run.end * leaf_blocks, params.blocks);
+  for (int i = threadIdx.x; i < Config::rows + Config::columns; i += Config::threads)
+    (i < Config::rows ? shared.rows[i] : shared.columns[i - Config::rows]) = VectorStatistics::none();
+  if (threadIdx.x == 0) {
+    for (Mbarrier& barrier : shared.rows_full) barrier.initialise(params.by_tma[0] ? 1 : 128);
+    shared.columns_full.initialise(params.by_tma[1] ? 1 : 128);
+    for (Mbarrier& barrier : shared.slices_full) barrier.initialise(1);
+    for (Mbarrier& barrier : shared.slices_free) barrier.initialise(Config::consumers);
+    Mbarrier::fence_initialisation();
+  }
+  launch_dependents();
+  grid_dependency_wait();
+  const BlockOperand row_operand(row_side, item);
+  const BlockOperand column_operand(column_side, item);
+  float* const pieces = params.partial_sums + (static_cast<std::int64_t>(item) * params.row_tiles * params.column_tiles + tile) *
+                                                  run.pieces * (Config::rows * Config::columns);
+  __syncthreads();
+  if (group == Config::consumers) {
+    asm volatile("setmaxnreg.dec.sync.aligned.u32 88;");
+    const auto load = [&](int block) {
+      if (block < end_block)
+        load_vectors<Config::columns_along_k>(column_map, params.by_tma[1] != 0, column_operand, shared.columns_full, column_memory,
+                                              Config::columns, first_column, block * split_block,
+                                              column_side.matrix.batch_stride == 0 ? 0 : item, thread);
+    };
+    ColumnConverter<Config> converter;
+    load(run.first * leaf_blocks);
+    unsigned parity = 0;
+    int stage = 0;
+    unsigned stage_parity = 0;
+#pragma unroll 1
+    for (int block = run.first * leaf_blocks; block < end_block; ++block, parity ^= 1) {
+      shared.columns_full.wait(parity);
+      shared.slices_free[stage].wait(stage_parity ^ 1);
+      converter.convert(column_memory, ring + stage * 2 * Config::slice_bytes, shared.weights[stage], shared.columns);
+      asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+      named_barrier_sync(1 + Config::consumers, 128);
+      if (thread == 0) shared.slices_full[stage].arrive();
+      load(block + 1);
+      if (++stage == Config::stages) stage = 0, stage_parity ^= 1;
+    }
+    converter.finish(shared.columns);
+  } else {
+    asm volatile("setmaxnreg.inc.sync.aligned.u32 208;");
+    const std::uint32_t source = row_memory + group * Config::row_bytes;
+    const auto load = [&](int block) {
+      if (block < end_block)
+        load_vectors<Config::rows_along_k>(row_map, params.by_tma[0] != 0, row_operand, shared.rows_full[group], source, 64,
+                                           first_row + 64 * group, block * split_block,
+                                           row_side.matrix.batch_stride == 0 ? 0 : item, thread);
+    };
+    load(run.first * leaf_blocks);
+    const int warp = thread / 32;
+    const int g = thread % 32 / 4;
+    const int t = thread % 4;
+    const int r = (g & 1) << 2 | (g & 2) | g >> 2;
+    // Rows of the tile of the thread's accumulators.
+    const int my_rows[2] = {64 * group + 16 * warp + (Config::rows_along_k ? r : 2 * g),
+                            64 * group + 16 * warp + (Config::rows_along_k ? r + 8 : 2 * g + 1)};
+    ThreadStatistics statistics[2];
+    float acc[Config::columns / 2];
+    unsigned parity = 0;
+    int stage = 0;
+    unsigned stage_parity = 0;
+#pragma unroll 1
+    for (int leaf = run.first; leaf < run.end; ++leaf) {
+#pragma unroll
+      for (float& sum : acc) sum = 0;
+#pragma unroll 1
+      for (int block = leaf * leaf_blocks; block < min((leaf + 1) * leaf_blocks, end_block); ++block, parity ^= 1) {
+        shared.rows_full[group].wait(parity);
+        RowSlices rows;
+        {
+          float x[2][16];
+          if constexpr (Config::rows_along_k) {
+            const std::uint32_t line = source + (16 * warp + r) * 128;
+#pragma unroll
+            for (int j = 0; j < 4; ++j)
+#pragma unroll
+              for (int h = 0; h < 2; ++h) {
+                const float4 v = load4(line + h * 1024 + j / 2 * 8192 + (((t ^ r) << 4) ^ (j % 2 * 64)));
+                x[h][4 * j] = v.x, x[h][4 * j + 1] = v.y, x[h][4 * j + 2] = v.z, x[h][4 * j + 3] = v.w;
+              }
+          } else {
+            const std::uint32_t box = source + warp / 2 * 8192;
+#pragma unroll
+            for (int j = 0; j < 4; ++j)
+#pragma unroll
+              for (int i = 0; i < 4; ++i) {
+                const int line = 16 * j + 2 * t + i % 2 + i / 2 * 8;
+                const float2 v = load2(box + swizzled(line, warp % 2 * 64 + g * 8));
+                x[0][4 * j + i] = v.x, x[1][4 * j + i] = v.y;
+              }
+          }
+          named_barrier_sync(1 + group, 128);
+          load(block + 1);
+          split_two<1, 2>(x, rows.rows[0], rows.rows[1], statistics[0], statistics[1], shared.rows[my_rows[0]],
+                          shared.rows[my_rows[1]]);
+        }
+        shared.slices_full[stage].wait(stage_parity);
+        const std::uint32_t slices = ring + stage * 2 * Config::slice_bytes;
+#pragma unroll
+        for (int half = 0; half < Config::halves; ++half)
+          multiply_half<Config>(rows, slices, half, params.swapped != 0, shared.weights[stage], acc);
+        named_barrier_sync(1 + group, 128);
+        if (thread == 0) shared.slices_free[stage].arrive();
+        if (++stage == Config::stages) stage = 0, stage_parity ^= 1;
+      }
+      // The end of a leaf. Sums of a group's earlier leaves are in `totals`.
+      const std::uint32_t mine = totals + (group * 128 + thread) * 16;
+      bool is_piece = true;
+      if (run.pieces_are_groups) {
+        is_piece = leaf % group_leaves == group_leaves - 1 || leaf + 1 == run.leaves;
+        const bool first = leaf % group_leaves == 0;
+        if (!first || !is_piece) {
+#pragma unroll
+          for (int i = 0; i < Config::columns / 8; ++i) {
+            float4 four = first ? float4{0, 0, 0, 0} : load4(mine + i * 4096);
+            acc[4 * i] += four.x, acc[4 * i + 1] += four.y, acc[4 * i + 2] += four.z, acc[4 * i + 3] += four.w;
+            if (!is_piece)
+              store4(mine + i * 4096, __float_as_uint(acc[4 * i]), __float_as_uint(acc[4 * i + 1]), __float_as_uint(acc[4 * i + 2]),
+                     __float_as_uint(acc[4 * i + 3]));
+          }
+        }
+      }
+      if (!is_piece) continue;
+      if (ranks > 1 || run.pieces == 1) {
+        // Into shared memory: the run's last piece replaces the ring, which no thread reads any more; the one before it
+        // lies in `totals`.
+        const bool is_last = leaf + 1 == run.end;
+        if (is_last) named_barrier_sync(4, Config::consumers * 128);
+        const std::uint32_t target = is_last ? ring : totals;
+#pragma unroll
+        for (int i = 0; i < Config::columns / 2; ++i)
+          store1(target + ((i / 4 * 8 + 2 * t + i % 2) * Config::rows + my_rows[i / 2 % 2]) * 4, acc[i]);
+      } else {
+        float* piece = pieces + (run.pieces_are_groups ? leaf / group_leaves : leaf) * (Config::rows * Config::columns);
+#pragma unroll
+        for (int i = 0; i < Config::columns / 2; ++i)
+          __stcg(piece + (i / 4 * 8 + 2 * t + i % 2) * Config::rows + my_rows[i / 2 % 2], acc[i]);
+      }
+    }
+#pragma unroll
+    for (int h = 0; h < 2; ++h) {
+      if (statistics[h].zeros > 0) atomicAdd(&shared.rows[my_rows[h]].zeros, statistics[h].zeros);
+      if (t == 0) atomicMax(&shared.rows[my_rows[h]].largest, statistics[h].largest);
+    }
+  }
+  // All threads: sums of the pieces, test and store.
+  if (ranks > 1) {
+    cluster_sync();
+  } else {
+    __syncthreads();
+    if (params.splits > 1) {
+      // The thread block that ends last adds the pieces. Statistics pass through memory, too.
+      constexpr int words = (Config::rows + Config::columns) * sizeof(VectorStatistics) / 4;
+      std::uint32_t* stored = reinterpret_cast<std::uint32_t*>(params.statistics) +
+                              (static_cast<std::int64_t>(item) * params.row_tiles * params.column_tiles + tile) * params.splits * words;
+      const auto* mine = reinterpret_cast<const std::uint32_t*>(shared.rows);
+      for (int i = threadIdx.x; i < words; i += Config::threads) __stcg(stored + split * words + i, mine[i]);
+      __threadfence();
+      __syncthreads();
+      if (threadIdx.x == 0) {
+        std::uint32_t* counter = params.counters + item * params.row_tiles * params.column_tiles + tile;
+        shared.last = atomicAdd(counter, 1U) == static_cast<unsigned>(params.splits - 1) ? 1 : 0;
+        if (shared.last != 0) *counter = 0;
+      }
+      __syncthreads();
+      if (shared.last == 0) return;
+      __threadfence();
+      for (int v = threadIdx.x; v < Config::rows + Config::columns; v += Config::threads) {
+        VectorStatistics all = VectorStatistics::none();
+        for (int s = 0; s < params.splits; ++s) {
+          const std::uint32_t* w = stored + s * words + v * 5;
+          all.largest = max(all.largest, __ldcg(w));
+          all.zeros += __ldcg(w + 1);
+          all.zero_blocks += __ldcg(w + 2);
+          all.deep += __ldcg(w + 3);
+          all.deep_largest = max(all.deep_largest, __ldcg(w + 4));
+        }
+        shared.rows[v] = all;  // the columns' statistics lie behind those of the rows
+      }
+      __syncthreads();
+    }
+  }
+  const int rank = ranks > 1 ? block_rank_in_cluster() : 0;
+  if (ranks > 1) {
+    // Every thread block adds the statistics of all others.
+    VectorStatistics all[1];
+    for (int base = 0; base < Config::rows + Config::columns; base += Config::threads) {
+      const int v = base + threadIdx.x;
+      all[0] = VectorStatistics::none();
+      if (v < Config::rows + Config::columns) {
+        for (int other = 0; other < ranks; ++other) {
+          const std::uint32_t address = map_to_block(shared_address(&shared.rows[v]), other);
+          std::uint32_t w[5];
+#pragma unroll
+          for (int i = 0; i < 5; ++i)
+            asm volatile("ld.shared::cluster.u32 %0, [%1];" : "=r"(w[i]) : "r"(address + 4 * i) : "memory");
+          all[0].largest = max(all[0].largest, w[0]);
+          all[0].zeros += w[1];
+          all[0].zero_blocks += w[2];
+          all[0].deep += w[3];
+          all[0].deep_largest = max(all[0].deep_largest, w[4]);
+        }
+      }
+      cluster_sync();
+      if (v < Config::rows + Config::columns) shared.rows[v] = all[0];
+    }
+    __syncthreads();
+  }
+  const Scalars<float> scalars(params.tile.scalars);
+  const BlockResult c(params, item);
+  const bool rows_adjacent = c.row_stride == 1;
+  constexpr int elements = Config::rows * Config::columns;
+  bool simple = true;
+  for (int v = threadIdx.x; v < Config::rows + Config::columns; v += Config::threads)
+    simple = simple && ((v < Config::rows ? first_row + v >= c.rows : first_column + v - Config::rows >= c.columns) ||
+                        is_simple(shared.rows[v], params.blocks));
+  simple = __syncthreads_and(simple ? 1 : 0) != 0;
+#pragma unroll 1
+  for (int e = threadIdx.x + rank * Config::threads; e < elements; e += ranks * Config::threads) {
+    const int row = rows_adjacent ? e % Config::rows : e / Config::columns;
+    const int column = rows_adjacent ? e / Config::rows : e % Config::columns;
+    const std::int64_t i = first_row + row;
+    const std::int64_t j = first_column + column;
+    const int offset = column * Config::rows + row;
+    float sum;
+    if (run.pieces == 1) {
+      sum = load_shared(ring + offset * 4);
+    } else {
+      LevelSums levels{};
+#pragma unroll 1
+      for (int piece = 0; piece < run.pieces; ++piece) {
+        float value;
+        if (ranks > 1) {
+          const int per_rank = run.pieces_are_groups ? params.leaves / group_leaves : params.leaves;
+          const int owner = piece / per_rank;
+          const bool is_last = piece + 1 == min((owner + 1) * per_rank, run.pieces);
+          const std::uint32_t address = map_to_block((is_last ? ring : totals) + offset * 4, owner);
+          asm volatile("ld.shared::cluster.f32 %0, [%1];" : "=f"(value) : "r"(address) : "memory");
+        } else {
+          value = __ldcg(pieces + piece * (Config::rows * Config::columns) + offset);
+        }
+        const bool last = piece + 1 == run.pieces;
+        if (run.pieces_are_groups) {
+          levels.group = value;
+          levels.add_group(piece, last);
+        } else {
+          levels.add(value, piece, last);
+        }
+      }
+      sum = levels.total;
+    }
+    bool open = false;
+    if (i < c.rows && j < c.columns) {
+      open = simple ? !(fabsf(sum) < __uint_as_float(0x7f800000U))
+                    : !is_accepted(shared.rows[row], shared.columns[column], params.blocks, sum);
+      if (!open) *c.at(i, j) = finished(sum, sum_exponent, scalars, c.at(i, j));
+    }
+    if (__any_sync(~0U, open)) compute_open(open, i, j, row_operand, column_operand, c, scalars);
+  }
+  if (ranks > 1) cluster_sync();
+}
+
+}  // namespace kintsugi::core::cuda
