@@ -74,75 +74,98 @@ struct ThreadStatistics {
   std::uint32_t zeros = 0;
 };
 
-__device__ inline float smaller_magnitude(float x, float y) { return fminf(fabsf(x), fabsf(y)); }
-
-// Counts zeros and deep elements among those that a thread has of a k-block. `smallest` is their smallest magnitude: in
-// most blocks it shows that there are none. The vector's statistics are in shared memory; one thread of those that share
-// the vector counts its blocks (`counts_block`).
+// Smallest magnitudes of both halves of the words.
 template <int Count>
-__device__ __forceinline__ void count_elements(const float (&x)[Count], float smallest, float largest,
-                                               const BlockScale& scale, bool counts_block, ThreadStatistics& mine,
-                                               VectorStatistics& all) {
-  mine.largest = max(mine.largest, scale.field);
+__device__ __forceinline__ __half2 smallest_of(const std::uint32_t (&words)[Count]) {
+  __half2 least[Count];
+  memcpy(least, words, sizeof least);
+#pragma unroll
+  for (int i = 0; i < Count; ++i) least[i] = __habs2(least[i]);
+#pragma unroll
+  for (int step = Count / 2; step > 0; step /= 2) {
+#pragma unroll
+    for (int i = 0; i < step; ++i) least[i] = __hmin2(least[i], least[i + step]);
+  }
+  return least[0];
+}
+
+// True if zeros or deep elements may be among those with these high slices: elements that are not deep are at least 2^-14
+// when scaled. In most k-blocks there are none.
+__device__ __forceinline__ bool may_lose(const std::uint32_t (&high)[8]) {
+  const __half least = __ushort_as_half(0x0400);
+  return !__hbgt2(smallest_of(high), __half2(least, least));
+}
+
+// Counts zeros and deep elements among those that a thread has of a k-block. The vector's statistics are in shared memory;
+// one thread of those that share the vector counts its blocks (`counts_block`).
+template <int Count>
+__device__ __forceinline__ void count_elements(const float (&x)[Count], float largest, bool counts_block,
+                                               ThreadStatistics& mine, VectorStatistics& all) {
+  const BlockScale scale(largest);
   const float bound = scale.deep_bound();
-  if (smallest >= bound) return;
   std::uint32_t zeros = 0;
-  std::uint32_t deep = 0;
+  std::uint32_t small = 0;
 #pragma unroll
   for (int i = 0; i < Count; ++i) {
     zeros += x[i] == 0.0F ? 1 : 0;
-    deep += fabsf(x[i]) < bound ? 1 : 0;
+    small += fabsf(x[i]) < bound ? 1 : 0;
   }
   mine.zeros += zeros;
-  if (deep > zeros) {
-    atomicAdd(&all.deep, deep - zeros);
+  if (small > zeros) {
+    atomicAdd(&all.deep, small - zeros);
     atomicMax(&all.deep_largest, scale.field);
   }
   if (largest == 0.0F && counts_block) atomicAdd(&all.zero_blocks, 1U);
 }
 
-// Splits the k-blocks of two vectors, a quarter of each in a thread; lanes that differ in the bits Mask1 and Mask2
-// have the other quarters.
-template <int Mask1, int Mask2>
-__device__ __forceinline__ void split_two(const float (&x)[2][16], SplitVector& first, SplitVector& second,
-                                          ThreadStatistics& first_statistics, ThreadStatistics& second_statistics,
-                                          VectorStatistics& first_all, VectorStatistics& second_all) {
-  SplitVector* const split[2] = {&first, &second};
-  float largest[2];
-  float smallest[2];
+__device__ __forceinline__ float largest_of(const float (&x)[16]) {
+  float most[8];
 #pragma unroll
-  for (int v = 0; v < 2; ++v) {
-    float most[8], least[8];
+  for (int i = 0; i < 8; ++i) most[i] = largest_magnitude(x[2 * i], x[2 * i + 1]);
 #pragma unroll
-    for (int i = 0; i < 8; ++i) {
-      most[i] = largest_magnitude(x[v][2 * i], x[v][2 * i + 1]);
-      least[i] = smaller_magnitude(x[v][2 * i], x[v][2 * i + 1]);
-    }
+  for (int step = 4; step > 0; step /= 2) {
 #pragma unroll
-    for (int step = 4; step > 0; step /= 2) {
-#pragma unroll
-      for (int i = 0; i < step; ++i) {
-        most[i] = largest_magnitude(most[i], most[i + step]);
-        least[i] = smaller_magnitude(least[i], least[i + step]);
-      }
-    }
-    largest[v] = most[0];
-    smallest[v] = least[0];
+    for (int i = 0; i < step; ++i) most[i] = largest_magnitude(most[i], most[i + step]);
   }
+  return most[0];
+}
+
+// Splits 16 elements with this scale.
+__device__ __forceinline__ void split_elements(const float (&x)[16], const BlockScale& scale, SplitVector& split) {
+  split.weight = scale.weight;
 #pragma unroll
-  for (int v = 0; v < 2; ++v) largest[v] = largest_magnitude(largest[v], __shfl_xor_sync(~0U, largest[v], Mask1));
+  for (int p = 0; p < 8; ++p) split_pair(x[2 * p], x[2 * p + 1], scale.scale, split.high[p], split.low[p]);
+}
+
+// Splits the k-blocks of `Count` vectors, a quarter of each in a thread; lanes that differ in the bits Mask1 and Mask2 have
+// the other quarters. Calls have_read() when all elements are certainly in registers: their memory may then be written
+// again. Calls store(v, split) for each vector, which may keep the slices or write them; all_of(v) is the vector's
+// statistics.
+template <int Mask1, int Mask2, int Count, class HaveRead, class Store, class AllOf>
+__device__ __forceinline__ void split_vectors(const float (&x)[Count][16], ThreadStatistics (&statistics)[Count],
+                                              const HaveRead& have_read, const Store& store, const AllOf& all_of) {
+  float largest[Count];
 #pragma unroll
-  for (int v = 0; v < 2; ++v) largest[v] = largest_magnitude(largest[v], __shfl_xor_sync(~0U, largest[v], Mask2));
+  for (int v = 0; v < Count; ++v) largest[v] = largest_of(x[v]);
 #pragma unroll
-  for (int v = 0; v < 2; ++v) {
+  for (int v = 0; v < Count; ++v) largest[v] = largest_magnitude(largest[v], __shfl_xor_sync(~0U, largest[v], Mask1));
+#pragma unroll
+  for (int v = 0; v < Count; ++v) largest[v] = largest_magnitude(largest[v], __shfl_xor_sync(~0U, largest[v], Mask2));
+  have_read();
+  bool counts = false;
+#pragma unroll
+  for (int v = 0; v < Count; ++v) {
     const BlockScale scale(largest[v]);
-    split[v]->weight = scale.weight;
-#pragma unroll
-    for (int p = 0; p < 8; ++p)
-      split_pair(x[v][2 * p], x[v][2 * p + 1], scale.scale, split[v]->high[p], split[v]->low[p]);
-    count_elements(x[v], smallest[v], largest[v], scale, (threadIdx.x & (Mask1 | Mask2)) == 0,
-                   v == 0 ? first_statistics : second_statistics, v == 0 ? first_all : second_all);
+    SplitVector split;
+    split_elements(x[v], scale, split);
+    statistics[v].largest = max(statistics[v].largest, scale.field);
+    counts = counts || may_lose(split.high);
+    store(v, split);
   }
+  if (!counts) return;
+#pragma unroll
+  for (int v = 0; v < Count; ++v)
+    count_elements(x[v], largest[v], (threadIdx.x & (Mask1 | Mask2)) == 0, statistics[v], all_of(v));
 }
 
 }  // namespace kintsugi::core::cuda

@@ -107,10 +107,8 @@ class NarrowWarp {
 
   __device__ void await(int stage, unsigned parity) const {
     if (params_.by_tma[0] || params_.by_tma[1]) barriers_[stage].wait(parity);
-    if (!(params_.by_tma[0] && params_.by_tma[1])) {
-      await_copies_but<Config::stages - 1>();
-      __syncwarp();
-    }
+    if (!(params_.by_tma[0] && params_.by_tma[1])) await_copies_but<Config::stages - 1>();
+    __syncwarp();  // the wait may end at different times for the lanes, which exchange values next
   }
 
   // Elements of the block of fragment columns' vectors.
@@ -205,34 +203,41 @@ class NarrowWarp {
   }
 };
 
-// Sums of the halves of a k-block: low (A) x high (B), high x low, scaled down, high x high of the first half; high x
-// high of the second half.
-__device__ __forceinline__ void multiply_block(const SplitVector (&rows)[2], const SplitVector& column, bool swapped,
-                                               float (&sums)[2][4]) {
+// Sums of the halves of a k-block for all fragments of columns: low (A) x high (B), high x low, scaled down, high x high
+// of the first half; high x high of the second half. Products of different fragments alternate, since those of one wait for each other.
+template <int Fragments>
+__device__ __forceinline__ void multiply_block(const SplitVector (&rows)[2], const SplitVector (&columns)[Fragments],
+                                               bool swapped, float (&sums)[Fragments][2][4]) {
 #pragma unroll
-  for (int e = 0; e < 8; ++e) sums[e / 4][e % 4] = 0;
+  for (int e = 0; e < 8 * Fragments; ++e) sums[e / 8][e / 4 % 2][e % 4] = 0;
   // Adds the products over 16 inner indices.
-  const auto add = [&](float (&target)[4], bool low_rows, bool low_column, int g) {
+  const auto add = [&](int half, bool low_rows, bool low_column, int g) {
     const auto& x = low_rows ? rows[0].low : rows[0].high;
     const auto& y = low_rows ? rows[1].low : rows[1].high;
-    const auto& z = low_column ? column.low : column.high;
     const std::uint32_t a[4] = {x[2 * g], y[2 * g], x[2 * g + 1], y[2 * g + 1]};
-    const std::uint32_t b[2] = {z[2 * g], z[2 * g + 1]};
-    mma_fp16(target, a, b);
+#pragma unroll
+    for (int f = 0; f < Fragments; ++f) {
+      const auto& z = low_column ? columns[f].low : columns[f].high;
+      const std::uint32_t b[2] = {z[2 * g], z[2 * g + 1]};
+      mma_fp16(sums[f][half], a, b);
+    }
   };
   if (!swapped) {
 #pragma unroll
-    for (int g = 0; g < 8; ++g) add(sums[0], g < 4, g >= 4, g % 4);
+    for (int g = 0; g < 8; ++g) add(0, g < 4, g >= 4, g % 4);
   } else {
 #pragma unroll
-    for (int g = 0; g < 8; ++g) add(sums[0], g >= 4, g < 4, g % 4);
+    for (int g = 0; g < 8; ++g) add(0, g >= 4, g < 4, g % 4);
   }
 #pragma unroll
-  for (float& sum : sums[0]) sum *= 1 / residual_scale;
+  for (int f = 0; f < Fragments; ++f) {
+#pragma unroll
+    for (float& sum : sums[f][0]) sum *= 1 / residual_scale;
+  }
 #pragma unroll
   for (int g = 0; g < 2; ++g) {
-    add(sums[0], false, false, g);
-    add(sums[1], false, false, g + 2);
+    add(1, false, false, g + 2);
+    add(0, false, false, g);
   }
 }
 
@@ -332,14 +337,9 @@ __device__ void multiply_narrow(const TensorMap& row_map, const TensorMap& colum
       {
         float x[Config::fragments][16];
         work.read_columns(stage, x);
-#pragma unroll
-        for (int f = 0; f < Config::fragments; f += 2) {
-          float pair[2][16];
-#pragma unroll
-          for (int i = 0; i < 16; ++i) pair[0][i] = x[f][i], pair[1][i] = x[f + 1][i];
-          split_two<1, 2>(pair, columns[f], columns[f + 1], column_statistics[f], column_statistics[f + 1],
-                          shared.columns[Warp::column_of(lane / 4, f)], shared.columns[Warp::column_of(lane / 4, f + 1)]);
-        }
+split_vectors<1, 2>(
+            x, column_statistics, [] {}, [&](int f, const SplitVector& split) { columns[f] = split; },
+            [&](int f) -> VectorStatistics& { return shared.columns[Warp::column_of(lane / 4, f)]; });
       }
       float scales[Config::fragments][2];
 #pragma unroll
@@ -353,8 +353,9 @@ __device__ void multiply_narrow(const TensorMap& row_map, const TensorMap& colum
         {
           float x[2][16];
           work.read_rows(stage, m, x);
-          split_two<1, 2>(x, rows[0], rows[1], row_statistics[m][0], row_statistics[m][1],
-                          shared.rows[Warp::row(m, 0)], shared.rows[Warp::row(m, 1)]);
+          split_vectors<1, 2>(
+              x, row_statistics[m], [] {}, [&](int h, const SplitVector& split) { rows[h] = split; },
+              [&](int h) -> VectorStatistics& { return shared.rows[Warp::row(m, h)]; });
         }
         if (m == 1) {
           __syncwarp();
@@ -366,18 +367,18 @@ __device__ void multiply_narrow(const TensorMap& row_map, const TensorMap& colum
           shared.row_scales[warp][Warp::row(m, 0)] = row_scales[0];
           shared.row_scales[warp][Warp::row(m, 1)] = row_scales[1];
         }
+        float inside[Config::fragments][2][4];
+        multiply_block(rows, columns, params.swapped != 0, inside);
 #pragma unroll
         for (int f = 0; f < Config::fragments; ++f) {
-          float inside[2][4];
-          multiply_block(rows, columns[f], params.swapped != 0, inside);
 #pragma unroll
           for (int e = 0; e < 4; ++e) {
             if (apart) {
-              sums[m][f][e] = inside[0][e];
-              store1(slot_of(1) + (Warp::column(f, e % 2) * Config::slot_stride + Warp::row(m, e / 2)) * 4, inside[1][e]);
+              sums[m][f][e] = inside[f][0][e];
+              store1(slot_of(1) + (Warp::column(f, e % 2) * Config::slot_stride + Warp::row(m, e / 2)) * 4, inside[f][1][e]);
             } else {
               const float weight = row_scales[e / 2] * scales[f][e % 2];
-              sums[m][f][e] = __fmaf_rn(inside[1][e], weight, __fmaf_rn(inside[0][e], weight, sums[m][f][e]));
+              sums[m][f][e] = __fmaf_rn(inside[f][1][e], weight, __fmaf_rn(inside[f][0][e], weight, sums[m][f][e]));
             }
           }
         }

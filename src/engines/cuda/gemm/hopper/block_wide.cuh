@@ -105,60 +105,69 @@ struct ColumnConverter {
                                    : thread() / 32 * (Config::columns / 4) + thread() % 32 % (Config::columns / 4);
   }
 
-  __device__ void convert(std::uint32_t source, std::uint32_t slices, float* weights, VectorStatistics* all) {
+  // Calls begin_store() before it writes, and end_load() when it has read all elements.
+  template <class BeginStore, class EndLoad>
+  __device__ __forceinline__ void convert(std::uint32_t source, std::uint32_t slices, float* weights, VectorStatistics* all,
+                                          const BeginStore& begin_store, const EndLoad& end_load) {
     if constexpr (Config::columns_along_k) {
       const int g = thread() % 32 / 8;  // group of 16 elements
 #pragma unroll
-      for (int v = 0; v < units; v += 2) {
+      for (int first = 0; first < units; first += 2) {
         float x[2][16];
-        SplitVector split[2];
 #pragma unroll
-        for (int u = 0; u < 2; ++u)
+        for (int v = 0; v < 2; ++v)
 #pragma unroll
           for (int i = 0; i < 4; ++i) {
-            const float4 four = load4(source + g / 2 * (Config::columns * 128) + swizzled(column(v + u), g % 2 * 64 + 16 * i));
-            x[u][4 * i] = four.x, x[u][4 * i + 1] = four.y, x[u][4 * i + 2] = four.z, x[u][4 * i + 3] = four.w;
+            const float4 four =
+                load4(source + g / 2 * (Config::columns * 128) + swizzled(column(first + v), g % 2 * 64 + 16 * i));
+            x[v][4 * i] = four.x, x[v][4 * i + 1] = four.y, x[v][4 * i + 2] = four.z, x[v][4 * i + 3] = four.w;
           }
-        split_two<8, 16>(x, split[0], split[1], statistics[v], statistics[v + 1], all[column(v)], all[column(v + 1)]);
-#pragma unroll
-        for (int u = 0; u < 2; ++u) {
-          store_group<Config::rows_along_k>(slices, column(v + u), g, split[u].high);
-          store_group<Config::rows_along_k>(slices + Config::slice_bytes, column(v + u), g, split[u].low);
-          if (g == 0) weights[column(v + u)] = split[u].weight;
-        }
+        ThreadStatistics pair[2] = {statistics[first], statistics[first + 1]};
+        split_vectors<8, 16>(
+            x, pair,
+            [&] {
+              if (first + 2 == units) end_load();
+              if (first == 0) begin_store();
+            },
+            [&](int v, const SplitVector& split) {
+              store_group<Config::rows_along_k>(slices, column(first + v), g, split.high);
+              store_group<Config::rows_along_k>(slices + Config::slice_bytes, column(first + v), g, split.low);
+              if (g == 0) weights[column(first + v)] = split.weight;
+            },
+            [&](int v) -> VectorStatistics& { return all[column(first + v)]; });
+        statistics[first] = pair[0], statistics[first + 1] = pair[1];
       }
     } else {
+      constexpr int groups = length / 16;
       const int c = column(0);
       const int part = length == split_block ? 0 : thread() % 32 / 16;
       const std::uint32_t lines = source + c / 32 * (split_block * 128);
-      const auto element = [&](int i) {
-        return load_element(lines + swizzled(part * length + i, c % 32 * 4));
-      };
-      float most[4] = {}, least[4];
+      const auto read = [&](int g, float (&x)[16]) {
 #pragma unroll
-      for (float& value : least) value = __uint_as_float(0x7f800000U);
-#pragma unroll 16
-      for (int i = 0; i < length; ++i) {
-        const float x = element(i);
-        most[i % 4] = largest_magnitude(most[i % 4], x);
-        least[i % 4] = smaller_magnitude(least[i % 4], x);
+        for (int i = 0; i < 16; ++i) x[i] = load_element(lines + swizzled(part * length + 16 * g + i, c % 32 * 4));
+      };
+      float largest = 0;
+#pragma unroll
+      for (int g = 0; g < groups; ++g) {
+        float x[16];
+        read(g, x);
+        largest = largest_magnitude(largest, largest_of(x));
       }
-      float largest = largest_magnitude(largest_magnitude(most[0], most[1]), largest_magnitude(most[2], most[3]));
-      float smallest = smaller_magnitude(smaller_magnitude(least[0], least[1]), smaller_magnitude(least[2], least[3]));
       if constexpr (length < split_block) largest = largest_magnitude(largest, __shfl_xor_sync(~0U, largest, 16));
       const BlockScale scale(largest);
+      statistics[0].largest = max(statistics[0].largest, scale.field);
+      begin_store();
       if (part == 0) weights[c] = scale.weight;
 #pragma unroll
-      for (int g = 0; g < length / 16; ++g) {
+      for (int g = 0; g < groups; ++g) {
         float x[16];
-#pragma unroll
-        for (int i = 0; i < 16; ++i) x[i] = element(16 * g + i);
-        std::uint32_t high[8], low[8];
-#pragma unroll
-        for (int p = 0; p < 8; ++p) split_pair(x[2 * p], x[2 * p + 1], scale.scale, high[p], low[p]);
-        store_group<Config::rows_along_k>(slices, c, part * length / 16 + g, high);
-        store_group<Config::rows_along_k>(slices + Config::slice_bytes, c, part * length / 16 + g, low);
-        count_elements(x, smallest, largest, scale, part == 0 && g == 0, statistics[0], all[c]);
+        read(g, x);
+        SplitVector split;
+        split_elements(x, scale, split);
+        store_group<Config::rows_along_k>(slices, c, part * groups + g, split.high);
+        store_group<Config::rows_along_k>(slices + Config::slice_bytes, c, part * groups + g, split.low);
+        if (g + 1 == groups) end_load();
+        if (may_lose(split.high)) count_elements(x, largest, part == 0 && g == 0, statistics[0], all[c]);
       }
     }
   }
@@ -233,6 +242,12 @@ __device__ __forceinline__ void multiply_half(const RowSlices& rows, std::uint32
   }
 }
 
+// Place of an element of a tile of sums. Neither lines along rows nor along columns have bank conflicts.
+template <class Config>
+__device__ __forceinline__ int tile_offset(int row, int column) {
+  return column * Config::rows + (row ^ (column & 31));
+}
+
 // What a thread block computes: leaves of a tile.
 struct LeafRun {
   int first;
@@ -287,7 +302,7 @@ __device__ __forceinline__ void multiply_wide(const TensorMap& row_map, const Te
                                                   run.pieces * (Config::rows * Config::columns);
   __syncthreads();
   if (group == Config::consumers) {
-    asm volatile("setmaxnreg.dec.sync.aligned.u32 88;");
+    asm volatile("setmaxnreg.dec.sync.aligned.u32 104;");
     const auto load = [&](int block) {
       if (block < end_block)
         load_vectors<Config::columns_along_k>(column_map, params.by_tma[1] != 0, column_operand, shared.columns_full, column_memory,
@@ -302,17 +317,26 @@ __device__ __forceinline__ void multiply_wide(const TensorMap& row_map, const Te
 #pragma unroll 1
     for (int block = run.first * leaf_blocks; block < end_block; ++block, parity ^= 1) {
       shared.columns_full.wait(parity);
-      shared.slices_free[stage].wait(stage_parity ^ 1);
-      converter.convert(column_memory, ring + stage * 2 * Config::slice_bytes, shared.weights[stage], shared.columns);
+      __syncwarp();
+      converter.convert(
+          column_memory, ring + stage * 2 * Config::slice_bytes, shared.weights[stage], shared.columns,
+          [&] {
+            shared.slices_free[stage].wait(stage_parity ^ 1);
+            __syncwarp();  // the wait may end at different times for the lanes, which exchange values next
+          },
+          [&] {
+            named_barrier_sync(1 + Config::consumers, 128);
+            load(block + 1);
+            __syncwarp();
+          });
       asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
       named_barrier_sync(1 + Config::consumers, 128);
       if (thread == 0) shared.slices_full[stage].arrive();
-      load(block + 1);
       if (++stage == Config::stages) stage = 0, stage_parity ^= 1;
     }
     converter.finish(shared.columns);
   } else {
-    asm volatile("setmaxnreg.inc.sync.aligned.u32 208;");
+    asm volatile("setmaxnreg.inc.sync.aligned.u32 200;");
     const std::uint32_t source = row_memory + group * Config::row_bytes;
     const auto load = [&](int block) {
       if (block < end_block)
@@ -340,6 +364,7 @@ __device__ __forceinline__ void multiply_wide(const TensorMap& row_map, const Te
 #pragma unroll 1
       for (int block = leaf * leaf_blocks; block < min((leaf + 1) * leaf_blocks, end_block); ++block, parity ^= 1) {
         shared.rows_full[group].wait(parity);
+        __syncwarp();
         RowSlices rows;
         {
           float x[2][16];
@@ -363,12 +388,18 @@ __device__ __forceinline__ void multiply_wide(const TensorMap& row_map, const Te
                 x[0][4 * j + i] = v.x, x[1][4 * j + i] = v.y;
               }
           }
-          named_barrier_sync(1 + group, 128);
-          load(block + 1);
-          split_two<1, 2>(x, rows.rows[0], rows.rows[1], statistics[0], statistics[1], shared.rows[my_rows[0]],
-                          shared.rows[my_rows[1]]);
+          split_vectors<1, 2>(
+              x, statistics,
+              [&] {
+                named_barrier_sync(1 + group, 128);
+                load(block + 1);
+                __syncwarp();
+              },
+              [&](int h, const SplitVector& split) { rows.rows[h] = split; },
+              [&](int h) -> VectorStatistics& { return shared.rows[my_rows[h]]; });
         }
         shared.slices_full[stage].wait(stage_parity);
+        __syncwarp();
         const std::uint32_t slices = ring + stage * 2 * Config::slice_bytes;
 #pragma unroll
         for (int half = 0; half < Config::halves; ++half)
@@ -403,12 +434,12 @@ __device__ __forceinline__ void multiply_wide(const TensorMap& row_map, const Te
         const std::uint32_t target = is_last ? ring : totals;
 #pragma unroll
         for (int i = 0; i < Config::columns / 2; ++i)
-          store1(target + ((i / 4 * 8 + 2 * t + i % 2) * Config::rows + my_rows[i / 2 % 2]) * 4, acc[i]);
+          store1(target + tile_offset<Config>(my_rows[i / 2 % 2], i / 4 * 8 + 2 * t + i % 2) * 4, acc[i]);
       } else {
         float* piece = pieces + (run.pieces_are_groups ? leaf / group_leaves : leaf) * (Config::rows * Config::columns);
 #pragma unroll
         for (int i = 0; i < Config::columns / 2; ++i)
-          __stcg(piece + (i / 4 * 8 + 2 * t + i % 2) * Config::rows + my_rows[i / 2 % 2], acc[i]);
+          __stcg(piece + tile_offset<Config>(my_rows[i / 2 % 2], i / 4 * 8 + 2 * t + i % 2), acc[i]);
       }
     }
 #pragma unroll
@@ -483,53 +514,93 @@ __device__ __forceinline__ void multiply_wide(const TensorMap& row_map, const Te
   const Scalars<float> scalars(params.tile.scalars);
   const BlockResult c(params, item);
   const bool rows_adjacent = c.row_stride == 1;
-  constexpr int elements = Config::rows * Config::columns;
+  const bool is_plain = scalars.alpha == 1.0F && scalars.beta == 0.0F;
   bool simple = true;
   for (int v = threadIdx.x; v < Config::rows + Config::columns; v += Config::threads)
     simple = simple && ((v < Config::rows ? first_row + v >= c.rows : first_column + v - Config::rows >= c.columns) ||
                         is_simple(shared.rows[v], params.blocks));
   simple = __syncthreads_and(simple ? 1 : 0) != 0;
+  // A warp takes 32 elements of a line of C, and those of `lines` lines at once.
+  constexpr int lines = 8;
+  constexpr int units = Config::rows * Config::columns / 32 / lines;
 #pragma unroll 1
-  for (int e = threadIdx.x + rank * Config::threads; e < elements; e += ranks * Config::threads) {
-    const int row = rows_adjacent ? e % Config::rows : e / Config::columns;
-    const int column = rows_adjacent ? e / Config::rows : e % Config::columns;
-    const std::int64_t i = first_row + row;
-    const std::int64_t j = first_column + column;
-    const int offset = column * Config::rows + row;
-    float sum;
+  for (int unit = threadIdx.x / 32 + rank * (Config::threads / 32); unit < units; unit += ranks * (Config::threads / 32)) {
+    const int lane = threadIdx.x % 32;
+    const int across = (rows_adjacent ? Config::rows : Config::columns) / 32;
+    const int along = unit % across * 32 + lane;
+    const int line = unit / across * lines;
+    const int row = rows_adjacent ? along : line;
+    const int column = rows_adjacent ? line : along;
+    float sums[lines];
+    const auto offset = [&](int l) { return rows_adjacent ? tile_offset<Config>(row, column + l) : tile_offset<Config>(row + l, column); };
     if (run.pieces == 1) {
-      sum = load_shared(ring + offset * 4);
+#pragma unroll
+      for (int l = 0; l < lines; ++l) sums[l] = load_shared(ring + offset(l) * 4);
     } else {
-      LevelSums levels{};
+      LevelSums levels[lines];
+#pragma unroll
+      for (LevelSums& level : levels) level = {};
 #pragma unroll 1
       for (int piece = 0; piece < run.pieces; ++piece) {
-        float value;
+        float values[lines];
         if (ranks > 1) {
           const int per_rank = run.pieces_are_groups ? params.leaves / group_leaves : params.leaves;
           const int owner = piece / per_rank;
           const bool is_last = piece + 1 == min((owner + 1) * per_rank, run.pieces);
-          const std::uint32_t address = map_to_block((is_last ? ring : totals) + offset * 4, owner);
-          asm volatile("ld.shared::cluster.f32 %0, [%1];" : "=f"(value) : "r"(address) : "memory");
+          const std::uint32_t base = map_to_block(is_last ? ring : totals, owner);
+#pragma unroll
+          for (int l = 0; l < lines; ++l)
+            asm volatile("ld.shared::cluster.f32 %0, [%1];" : "=f"(values[l]) : "r"(base + offset(l) * 4) : "memory");
         } else {
-          value = __ldcg(pieces + piece * (Config::rows * Config::columns) + offset);
+          const float* base = pieces + piece * (Config::rows * Config::columns);
+#pragma unroll
+          for (int l = 0; l < lines; ++l) values[l] = __ldcg(base + offset(l));
         }
         const bool last = piece + 1 == run.pieces;
-        if (run.pieces_are_groups) {
-          levels.group = value;
-          levels.add_group(piece, last);
-        } else {
-          levels.add(value, piece, last);
+#pragma unroll
+        for (int l = 0; l < lines; ++l) {
+          if (run.pieces_are_groups) {
+            levels[l].group = values[l];
+            levels[l].add_group(piece, last);
+          } else {
+            levels[l].add(values[l], piece, last);
+          }
         }
       }
-      sum = levels.total;
+#pragma unroll
+      for (int l = 0; l < lines; ++l) sums[l] = levels[l].total;
     }
-    bool open = false;
-    if (i < c.rows && j < c.columns) {
-      open = simple ? !(fabsf(sum) < __uint_as_float(0x7f800000U))
-                    : !is_accepted(shared.rows[row], shared.columns[column], params.blocks, sum);
-      if (!open) *c.at(i, j) = finished(sum, sum_exponent, scalars, c.at(i, j));
+    const std::int64_t i = first_row + row;
+    const std::int64_t j = first_column + column;
+    const std::int64_t step = rows_adjacent ? c.column_stride : c.row_stride;
+    const std::int64_t left = rows_adjacent ? c.columns - j : c.rows - i;  // lines inside C
+    const bool inside = rows_adjacent ? i < c.rows : j < c.columns;
+    float* element = c.at(i, j);
+    bool finite = true;
+#pragma unroll
+    for (int l = 0; l < lines; ++l) finite = finite && fabsf(sums[l]) < __uint_as_float(0x7f800000U);
+    if (simple && is_plain && finite) {
+#pragma unroll
+      for (int l = 0; l < lines; ++l) {
+        if (inside && l < left) element[l * step] = sums[l] * 0x1p-8F;
+      }
     }
-    if (__any_sync(~0U, open)) compute_open(open, i, j, row_operand, column_operand, c, scalars);
+    if (__all_sync(~0U, simple && is_plain && finite)) continue;
+#pragma unroll 1
+    for (int l = 0; l < lines; ++l, element += step) {
+      float sum = sums[0];
+#pragma unroll
+      for (int e = 1; e < lines; ++e) sum = l == e ? sums[e] : sum;
+      const int at_row = rows_adjacent ? row : row + l;
+      const int at_column = rows_adjacent ? column + l : column;
+      bool open = false;
+      if (inside && l < left && !(simple && is_plain && finite)) {
+        open = !is_accepted(shared.rows[at_row], shared.columns[at_column], params.blocks, sum);
+        if (!open) *element = finished(sum, sum_exponent, scalars, element);
+      }
+      if (__any_sync(~0U, open))
+        compute_open(open, first_row + at_row, first_column + at_column, row_operand, column_operand, c, scalars);
+    }
   }
   if (ranks > 1) cluster_sync();
 }
