@@ -162,7 +162,7 @@ __device__ __forceinline__ void split_vectors(const float (&x)[Count][16], Threa
     counts = counts || may_lose(split.high);
     store(v, split);
   }
-  if (!counts) return;
+  if (!counts) [[likely]] return;
 #pragma unroll
   for (int v = 0; v < Count; ++v)
     count_elements(x[v], largest[v], (threadIdx.x & (Mask1 | Mask2)) == 0, statistics[v], all_of(v));

@@ -19,7 +19,7 @@ struct NarrowConfig {
   static constexpr int row_bytes = rows * split_block * 4;
   static constexpr int column_bytes = ColumnsAlongK ? Columns * split_block * 4 : 32 * split_block * 4;
   static constexpr int stage_bytes = row_bytes + column_bytes;
-  static constexpr int stages = Columns == 16 ? 1 : 1;
+  static constexpr int stages = 1;
   static constexpr int slot_stride = rows + 1;
   static constexpr int slot_floats = Columns * slot_stride;  // sums of a leaf, or of a block
   static constexpr int shared_bytes = warps * stages * stage_bytes + 2 * warps * slot_floats * 4 + 1024;

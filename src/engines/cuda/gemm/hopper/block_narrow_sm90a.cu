@@ -12,10 +12,6 @@ KINTSUGI_NARROW(multiply_f32_block_32x16_kk, 16, true, true)
 KINTSUGI_NARROW(multiply_f32_block_32x16_kn, 16, true, false)
 KINTSUGI_NARROW(multiply_f32_block_32x16_mk, 16, false, true)
 KINTSUGI_NARROW(multiply_f32_block_32x16_mn, 16, false, false)
-KINTSUGI_NARROW(multiply_f32_block_32x32_kk, 32, true, true)
-KINTSUGI_NARROW(multiply_f32_block_32x32_kn, 32, true, false)
-KINTSUGI_NARROW(multiply_f32_block_32x32_mk, 32, false, true)
-KINTSUGI_NARROW(multiply_f32_block_32x32_mn, 32, false, false)
 #undef KINTSUGI_NARROW
 
 }  // namespace kintsugi::core::cuda

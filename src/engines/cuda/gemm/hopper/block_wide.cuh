@@ -44,7 +44,7 @@ struct WideShared {
 template <bool AlongK>
 __device__ __forceinline__ void load_vectors(const TensorMap& map, bool by_tma, const BlockOperand& operand, Mbarrier& full,
                              std::uint32_t target, int vectors, int vector, int k, int item, int thread) {
-  if (by_tma) {
+  if (by_tma) [[likely]] {
     if (thread != 0) return;
     full.arrive_expect_tx(vectors * split_block * 4);
     if constexpr (AlongK) {
@@ -167,7 +167,7 @@ struct ColumnConverter {
         store_group<Config::rows_along_k>(slices, c, part * groups + g, split.high);
         store_group<Config::rows_along_k>(slices + Config::slice_bytes, c, part * groups + g, split.low);
         if (g + 1 == groups) end_load();
-        if (may_lose(split.high)) count_elements(x, largest, part == 0 && g == 0, statistics[0], all[c]);
+        if (may_lose(split.high)) [[unlikely]] count_elements(x, largest, part == 0 && g == 0, statistics[0], all[c]);
       }
     }
   }
@@ -290,8 +290,8 @@ __device__ __forceinline__ void multiply_wide(const TensorMap& row_map, const Te
   if (threadIdx.x == 0) {
     for (Mbarrier& barrier : shared.rows_full) barrier.initialise(params.by_tma[0] ? 1 : 128);
     shared.columns_full.initialise(params.by_tma[1] ? 1 : 128);
-    for (Mbarrier& barrier : shared.slices_full) barrier.initialise(1);
-    for (Mbarrier& barrier : shared.slices_free) barrier.initialise(Config::consumers);
+    for (Mbarrier& barrier : shared.slices_full) barrier.initialise(4);
+    for (Mbarrier& barrier : shared.slices_free) barrier.initialise(4 * Config::consumers);
     Mbarrier::fence_initialisation();
   }
   launch_dependents();
@@ -302,7 +302,7 @@ __device__ __forceinline__ void multiply_wide(const TensorMap& row_map, const Te
                                                   run.pieces * (Config::rows * Config::columns);
   __syncthreads();
   if (group == Config::consumers) {
-    asm volatile("setmaxnreg.dec.sync.aligned.u32 104;");
+    asm volatile("setmaxnreg.dec.sync.aligned.u32 120;");
     const auto load = [&](int block) {
       if (block < end_block)
         load_vectors<Config::columns_along_k>(column_map, params.by_tma[1] != 0, column_operand, shared.columns_full, column_memory,
@@ -330,13 +330,13 @@ __device__ __forceinline__ void multiply_wide(const TensorMap& row_map, const Te
             __syncwarp();
           });
       asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-      named_barrier_sync(1 + Config::consumers, 128);
-      if (thread == 0) shared.slices_full[stage].arrive();
+      __syncwarp();
+      if (thread % 32 == 0) shared.slices_full[stage].arrive();
       if (++stage == Config::stages) stage = 0, stage_parity ^= 1;
     }
     converter.finish(shared.columns);
   } else {
-    asm volatile("setmaxnreg.inc.sync.aligned.u32 200;");
+    asm volatile("setmaxnreg.inc.sync.aligned.u32 192;");
     const std::uint32_t source = row_memory + group * Config::row_bytes;
     const auto load = [&](int block) {
       if (block < end_block)
@@ -404,8 +404,8 @@ __device__ __forceinline__ void multiply_wide(const TensorMap& row_map, const Te
 #pragma unroll
         for (int half = 0; half < Config::halves; ++half)
           multiply_half<Config>(rows, slices, half, params.swapped != 0, shared.weights[stage], acc);
-        named_barrier_sync(1 + group, 128);
-        if (thread == 0) shared.slices_free[stage].arrive();
+        __syncwarp();
+        if (thread % 32 == 0) shared.slices_free[stage].arrive();
         if (++stage == Config::stages) stage = 0, stage_parity ^= 1;
       }
       // The end of a leaf. Sums of a group's earlier leaves are in `totals`.
