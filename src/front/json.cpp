@@ -12,6 +12,7 @@ const char* recombination_name(Recombination recombination) {
     case Recombination::weighted: return "weighted";
     case Recombination::residues: return "residues";
     case Recombination::exact_sums: return "exact_sums";
+    case Recombination::block_sums: return "block_sums";
     case Recombination::ozaki1: return "error_free";
   }
   return "";
@@ -45,6 +46,7 @@ const char* kind_name(SplitKind kind) {
     case SplitKind::residues: return "residues";
     case SplitKind::successive: return "successive";
     case SplitKind::tiles: return "tiles";
+    case SplitKind::block_residuals: return "hi_lo_blocks";
   }
   return "";
 }
@@ -98,8 +100,8 @@ Json split_json(const SplitRule& rule) {
           {"top_exponent", rule.scale_vectors ? Json(rule.top_exponent) : Json()},
           {"complex_basis", basis_json(rule.complex_basis)},
           {"scales", rule.kind == SplitKind::residues ? Json(scale_rule_name(rule.scales)) : Json()},
-          {"tile_vectors", rule.kind == SplitKind::tiles ? Json(rule.tile_vectors) : Json()},
-          {"tile_depth", rule.kind == SplitKind::tiles ? Json(rule.tile_depth) : Json()}};
+          {"tile_vectors", rule.tile_depth > 0 ? Json(rule.tile_vectors) : Json()},
+          {"tile_depth", rule.tile_depth > 0 ? Json(rule.tile_depth) : Json()}};
 }
 
 Json scheme_json(const Scheme& scheme, const std::string& name, const Program& program) {

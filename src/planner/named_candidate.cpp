@@ -62,6 +62,9 @@ Accumulator select_accumulator(const Plan& plan, const Program& program) {
   const Format& format = program.format();
   const auto accumulators = accumulators_of(engine, program, element_type(plan.problem));
   if (accumulators.empty() && has_tiles(program)) fail_for_tiles(plan, program);
+  if (accumulators.empty() && has_block_exponents(program))
+    fail(Status::not_supported, "engine {} does not have scheme {}; the engines reference and cpu have it",
+         engine.name(), plan.request.scheme);
   if (accumulators.empty()) {
     fail(Status::not_supported, "engine {} does not multiply {}", engine.name(), format.name);
   }

@@ -153,6 +153,13 @@ ErrorBound ozaki1_bound(const Program& program, double k) {
           .floor_both = k * (left_out + roundings * beyond * beyond + underflow)};
 }
 
+// Returns the bound of programs that accept elements by it: the contract without the last rounding. The
+// second term is that of underflow, of elements computed in FP32 as well (docs/design/bounds.md).
+ErrorBound accepted_bound(std::int64_t k) {
+  const auto products = static_cast<double>(k);
+  return {.relative = (products + 7) * 0x1p-24, .floor_both = (2 * products + 8) * 0x1p-126};
+}
+
 // Returns the error of splits and left-out products, which does not depend on the engine.
 ErrorBound split_bound(const Program& program, const SplitError& a, const SplitError& b) {
   ErrorBound bound;
@@ -274,6 +281,7 @@ bool rounds_once(const Program& program) {
     case Recombination::residues: return true;
     case Recombination::ozaki1: return program.ozaki1.mode == Ozaki1Parameters::Mode::cr;
     case Recombination::weighted: return program.sum_type() == SumType::i128;
+    case Recombination::block_sums: return false;
   }
   return false;
 }
@@ -316,7 +324,8 @@ int window_range(const SplitRule& rule) {
 }
 
 bool can_overflow(const SplitRule& rule, const RangeSummary& ranges) {
-  return !rule.scale_vectors && ranges.largest > highest_exponent(rule);
+  return !rule.scale_vectors && rule.kind != SplitKind::block_residuals &&
+         ranges.largest > highest_exponent(rule);
 }
 
 bool sums_can_overflow(const Program& program, const RangeSummary& a, const RangeSummary& b, std::int64_t k) {
@@ -342,7 +351,8 @@ bool grid_can_overflow(const Program& program, OperandType type, const RangeSumm
 
 bool in_window(const SplitRule& rule, const RangeSummary& ranges) {
   // These splits have no window: the bound's floors hold for all elements.
-  if (!rule.format->floating || rule.kind == SplitKind::successive) return true;
+  if (!rule.format->floating || rule.kind == SplitKind::successive || rule.kind == SplitKind::block_residuals)
+    return true;
   if (rule.scale_vectors) return ranges.dynamic_range <= window_range(rule);
   return !can_overflow(rule, ranges) && ranges.smallest >= lowest_exponent(rule);
 }
@@ -353,6 +363,7 @@ ErrorBound error_bound(const Program& program, Accumulator accumulator, std::int
   if (is_on_grid) return integer_rounding(static_cast<double>(k));
   if (program.recombination == Recombination::exact_sums) return {};
   if (program.recombination == Recombination::ozaki1) return ozaki1_bound(program, static_cast<double>(k));
+  if (has_block_exponents(program)) return accepted_bound(k);
   if (has_tiles(program)) return tile_bound(program, k);
   const SplitError a = split_error(program.split_a, a_in_window);
   const SplitError b = split_error(program.split_b, b_in_window);
@@ -375,6 +386,7 @@ double split_loss(const Program& program) {
   if (program.recombination == Recombination::exact_sums && !program.scales_as_words) return 0;
   if (program.recombination == Recombination::residues || program.scales_as_words)
     return relative_of(program, integer_rounding(1), 1, 0, 0);
+  if (has_block_exponents(program)) return accepted_bound(1).relative;
   if (has_tiles(program)) return relative_of(program, tile_split_bound(program, 1), 1, 0, 0);
   constexpr bool inside_window = true;
   const ErrorBound bound = split_bound(program, split_error(program.split_a, inside_window),

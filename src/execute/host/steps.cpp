@@ -1,6 +1,7 @@
 #include "execute/host/steps.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <optional>
 #include <type_traits>
 
@@ -228,6 +229,7 @@ class HostRun {
   void run_fused(const Step& step) {
     const FusedProblem problem = fused_problem(plan_, candidate(step.candidate), *current_, blocking_);
     const MatrixView<T> c = block_of_c();
+    std::atomic<std::int64_t> recomputed = 0;
     refused_->save(block_, c);
     runner_of<T> (*step.kernel)(
         {.problem = problem,
@@ -240,8 +242,10 @@ class HostRun {
          .beta = beta_,
          .scratch = block_memory_.scratch,
          .threads = plan_.threads,
+         .recomputed = &recomputed,
          .conjugates_a = is_conjugated(a_.view),
          .conjugates_b = is_conjugated(b_.view)});
+    report_.recomputed_elements += recomputed;
     refused_->restore(block_, c);
   }
 

@@ -140,7 +140,8 @@ __device__ void split_any(const SplitRule& rule, double x, int scale, Store&& st
     case SplitKind::magnitude_above: return store(0, magnitude_above(x, scale));
     case SplitKind::residues: return split_into_any_residues(rule, x, scale, store);
     case SplitKind::successive:
-    case SplitKind::tiles: return;
+    case SplitKind::tiles:
+    case SplitKind::block_residuals: return;
   }
 }
 

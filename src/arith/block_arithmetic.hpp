@@ -1,0 +1,161 @@
+// Arithmetic of fp16x3-block: exponents of vectors and k-blocks, the order of additions, and the test by which
+// an element of C is accepted. docs/schemes/fp16x3-block.md has the definitions and the proof.
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+
+#include "arith/host_device.hpp"
+#include "formats/format.hpp"
+
+namespace kintsugi::core {
+
+// Inner indices of a k-block, whose elements of one vector share an exponent; of half a block, whose products
+// of high slices leave the matrix unit together; and of the levels of the sum outside: leaves are chains of
+// half blocks, groups chains of leaves, segments chains of groups, and the sum is a chain of segments.
+inline constexpr int block_depth = 64;
+inline constexpr int half_block_depth = 32;
+inline constexpr int block_leaf = 256;
+inline constexpr int block_group = 1024;
+inline constexpr int block_segment = 8192;
+
+inline constexpr int block_top_exponent = 14;       // of a block's largest element, scaled
+inline constexpr int block_residual_exponent = 12;  // residuals are multiplied by 2^12
+inline constexpr int block_window = 28;             // binades in which elements keep the split's precision
+inline constexpr int least_block_exponent = -112;   // smaller ones would need scales beyond FP32
+inline constexpr int special_block_exponent = 128;  // of a block with NaN or infinities
+inline constexpr int block_sum_exponent = 8;        // sums outside have the unit 2^-8
+
+// Returns the exponent of a block from the pattern of its largest magnitude, the sign bit cleared.
+KINTSUGI_HOST_DEVICE constexpr int block_exponent(std::uint32_t largest) {
+  const int exponent = static_cast<int>(largest >> 23) - 127;
+  return exponent > least_block_exponent ? exponent : least_block_exponent;
+}
+
+// 2^exponent in FP32, for normal results.
+KINTSUGI_HOST_DEVICE constexpr float normal_power_of_two(int exponent) {
+  return std::bit_cast<float>(static_cast<std::uint32_t>(exponent + 127) << 23);
+}
+
+// Factor of the elements of a block, which have this exponent, before they are split.
+KINTSUGI_HOST_DEVICE constexpr float block_scale(int exponent) {
+  return normal_power_of_two(block_top_exponent - exponent);
+}
+
+// Factor that undoes block_scale(), but for half of the unit of sums outside. The product of the factors of
+// both vectors, rounded to FP32, multiplies the block's sums. It is infinite only if the largest elements
+// have a product of at least 2^148, and zero only if all products are below 2^-128.
+KINTSUGI_HOST_DEVICE constexpr float block_weight(int exponent) {
+  return normal_power_of_two(exponent - block_top_exponent + block_sum_exponent / 2);
+}
+
+// An element is deep if it is so far below its block's largest that the split loses more than it loses of
+// others: below 2^(exponent - block_window).
+KINTSUGI_HOST_DEVICE constexpr bool is_deep(float x, int exponent) {
+  const std::uint32_t magnitude = std::bit_cast<std::uint32_t>(x) & 0x7fffffffU;
+  const int limit = exponent - block_window;  // at least -140
+  if (limit >= -126) return magnitude != 0 && static_cast<int>(magnitude >> 23) - 127 < limit;
+  return magnitude != 0 && magnitude < 1U << (limit + 149);
+}
+
+// Numbers of a vector by which its elements of C are accepted. All are sums and maxima of integers.
+struct BlockCounts {
+  static constexpr std::int32_t none = -4096;
+
+  std::int32_t largest = least_block_exponent;  // largest exponent of a block
+  std::int32_t deep_largest = none;             // largest exponent of a block with deep elements
+  std::int32_t deep = 0;                        // number of deep elements
+  std::int32_t nonzero = 0;                     // number of elements that are not zero
+  std::int32_t blocks = 0;                      // number of blocks that are not zero
+
+  KINTSUGI_HOST_DEVICE constexpr void add(const BlockCounts& other) {
+    if (other.largest > largest) largest = other.largest;
+    if (other.deep_largest > deep_largest) deep_largest = other.deep_largest;
+    deep += other.deep;
+    nonzero += other.nonzero;
+    blocks += other.blocks;
+  }
+  KINTSUGI_HOST_DEVICE constexpr bool finite() const { return largest < special_block_exponent; }
+
+  friend constexpr bool operator==(const BlockCounts&, const BlockCounts&) = default;
+};
+
+// Returns the counts of one block of at most block_depth elements.
+KINTSUGI_HOST_DEVICE constexpr BlockCounts count_block(const float* elements, int length, int exponent) {
+  BlockCounts counts{.largest = exponent};
+  for (int p = 0; p < length; ++p) {
+    if (elements[p] == 0) continue;
+    ++counts.nonzero;
+    if (is_deep(elements[p], exponent)) ++counts.deep;
+  }
+  if (counts.deep > 0) counts.deep_largest = exponent;
+  counts.blocks = counts.nonzero > 0 ? 1 : 0;
+  return counts;
+}
+
+// Description of the matrix unit for the bound of a half block's sum: products that are added at once, and
+// extra bits (schedule/accumulator.hpp). 0 products: sequential additions in FP32.
+struct BlockUnit {
+  int products = 16;
+  int extra_bits = 2;
+};
+
+// Returns a bound of the loss of a half block's sum in the unit, in units of 2^-24 of its magnitudes, where
+// `products` pairs of elements of the whole vectors are not zero.
+KINTSUGI_HOST_DEVICE constexpr std::int64_t half_block_loss(std::int64_t products, const BlockUnit& unit) {
+  const std::int64_t most = products < half_block_depth ? products : half_block_depth;
+  if (unit.products == 0) return most;
+  return ((2 * most) >> unit.extra_bits) + 2 * (half_block_depth / unit.products);
+}
+
+// Returns the part of the contract's (q + 8) 2^-24 |A||B| that is left for deep elements, in units of 2^-24
+// |A||B|; negative: the element is not proved. q: least number of non-zero elements of row and column.
+KINTSUGI_HOST_DEVICE constexpr std::int64_t block_slack(const BlockCounts& row, const BlockCounts& column,
+                                                        const BlockUnit& unit) {
+  const std::int64_t q = row.nonzero < column.nonzero ? row.nonzero : column.nonzero;
+  const std::int64_t blocks = row.blocks < column.blocks ? row.blocks : column.blocks;
+  return q - 2 * blocks - blocks / 8 - half_block_loss(q, unit) - 1;
+}
+
+// Returns a bound of what the deep elements of a vector lose beside the other vector, in the units of
+// accepts_block_sum().
+KINTSUGI_HOST_DEVICE constexpr double deep_loss(const BlockCounts& deep, const BlockCounts& other) {
+  return deep.deep == 0 ? 0.0 : deep.deep * power_of_two(deep.deep_largest + other.largest - 14);
+}
+
+// True if the element's sum, as it is outside the unit, is proved to keep the contract. Else the element is
+// computed in FP32.
+KINTSUGI_HOST_DEVICE constexpr bool accepts_block_sum(const BlockCounts& row, const BlockCounts& column,
+                                                      float sum, const BlockUnit& unit = {}) {
+  if (!row.finite() || !column.finite() || sum - sum != 0) return false;
+  if (row.nonzero == 0 || column.nonzero == 0) return true;
+  const std::int64_t slack = block_slack(row, column, unit);
+  if (slack < 0) return false;
+  if (row.deep == 0 && column.deep == 0) return true;
+  constexpr std::int64_t most_slack = std::int64_t{1} << 22;
+  const double usable = static_cast<double>(slack < most_slack ? slack : most_slack);
+  const double magnitude = sum < 0 ? -static_cast<double>(sum) : static_cast<double>(sum);
+  return magnitude * usable >= deep_loss(row, column) + deep_loss(column, row);
+}
+
+// Sum of an element over its leaves. Every chain begins at +0, so that a leaf of -0 (a tiny negative sum) is
+// +0 outside, as it is if zeros are appended to k.
+struct BlockSum {
+  float group = 0;
+  float segment = 0;
+  float total = 0;
+
+  // Adds the leaf that ends at inner index `end`; `is_last`: no leaf follows.
+  KINTSUGI_HOST_DEVICE constexpr void add_leaf(float leaf, std::int64_t end, bool is_last) {
+    group += leaf;
+    if (end % block_group != 0 && !is_last) return;
+    segment += group;
+    group = 0;
+    if (end % block_segment != 0 && !is_last) return;
+    total += segment;
+    segment = 0;
+  }
+};
+
+}  // namespace kintsugi::core
