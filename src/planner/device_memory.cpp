@@ -45,6 +45,7 @@ std::int64_t items_at_once(const Plan& plan, const Blocking& blocking) {
   // A launch with slices of so many bytes fills the device, so more batch items would bring nothing.
   constexpr std::int64_t enough_bytes = std::int64_t{256} << 20;
   if (plan.problem.batch_count == 1 || !covers_all(plan, blocking)) return 1;
+  if (converts_inside(plan)) return plan.problem.batch_count;  // there are no slices
   std::size_t bytes_of_item = 1;
   for (const Candidate& candidate : emulations(plan)) {
     const DeviceBlockMemory memory = block_slices(plan, candidate, blocking);

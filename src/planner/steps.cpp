@@ -47,8 +47,9 @@ void check_fused_kernel(const Plan& plan, const FusedKernel& kernel) {
                     : type == ElementType::c32           ? kernel.run_c32 != nullptr
                                                          : kernel.run_c64 != nullptr;
   const std::span steps(block_kinds);
-  if (engine.is_device() ? std::ranges::equal(kernel.steps, steps.last(2)) && kernel.launch != nullptr &&
-                               kernel.choose != nullptr && kernel.device_scratch_bytes != nullptr
+  const bool is_on_device = std::ranges::equal(kernel.steps, steps.last(2)) || std::ranges::equal(kernel.steps, steps);
+  if (engine.is_device() ? is_on_device && kernel.launch != nullptr && kernel.choose != nullptr &&
+                               kernel.device_scratch_bytes != nullptr
                          : std::ranges::equal(kernel.steps, steps) && kernel.scratch_bytes != nullptr && runs)
     return;
   fail(
@@ -57,7 +58,7 @@ void check_fused_kernel(const Plan& plan, const FusedKernel& kernel) {
       kernel.name, engine.name(), element_type_name(plan.problem.type, plan.problem.complex),
       engine.is_device() ? "a device" : "the host",
       engine.is_device()
-          ? "choose, device_scratch_bytes and launch, for the steps multiply and recombine"
+          ? "choose, device_scratch_bytes and launch, for the steps multiply and recombine, or split as well"
           : "scratch_bytes and run_f32, run_f64, run_c32, run_c64 or run_dd, for the steps split, multiply and recombine");
 }
 
@@ -127,6 +128,11 @@ bool is_fused(const Plan& plan) {
          std::ranges::all_of(emulations(plan), [&](const Candidate& candidate) {
            return fused_kernel(plan, candidate) != nullptr;
          });
+}
+
+bool converts_inside(const Plan& plan) {
+  return is_fused(plan) && plan.candidates.size() == 1 &&
+         fused_kernel(plan, plan.candidates.front())->steps.front() == StepKind::split;
 }
 
 bool sums_exactly(const Plan& plan) {
@@ -210,6 +216,7 @@ class DeviceSteps {
     const bool fused = is_fused(plan_);
     const std::int64_t items = fused ? items_at_once(plan_, blocking_) : 1;
     list_.loop(StepKind::for_items, {items, 1}, Step::no_candidate, [&] {
+      if (converts_inside(plan_)) return add_converting();
       if (fused) return add_fused();
       if (is_ozaki1(plan_)) return add_ozaki1();
       add_separate();
@@ -244,6 +251,15 @@ class DeviceSteps {
   void add_summarize(CallProperty when) {
     if (std::max(plan_.problem.m, plan_.problem.n) > most_ranges_selected)
       list_.add(StepKind::summarize).when = when;
+  }
+
+  // Adds the steps of a plan whose only kernel converts operands, tests elements, and computes those that fail. Ranges
+  // are for the report alone.
+  void add_converting() {
+    list_.add(StepKind::find_ranges).when = CallProperty::reported;
+    add_summarize(CallProperty::reported);
+    list_.add(StepKind::select).when = CallProperty::reported;
+    list_.loop(StepKind::for_blocks, blocking_, Step::no_candidate, [&] { add_fused_product(0, CallProperty::never); });
   }
 
   // Adds the steps of a plan whose emulations are computed by one kernel each, from slices to C. If a block

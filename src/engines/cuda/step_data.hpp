@@ -255,6 +255,7 @@ struct DeviceFusedProduct {
   DeviceTile tile;  // tile of the first item; selections and ranges of all items are contiguous
   std::int64_t items = 1;
   bool has_cleared_counters = false;  // the product need not clear its counters (DeviceSplit::cleared)
+  DeviceReport* report = nullptr;     // to which kernels that test elements add those that they recompute
 };
 
 // Slices with exponents per tile (MixPert) whose tiles the report counts. They belong to whole operands, or

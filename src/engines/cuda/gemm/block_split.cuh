@@ -10,13 +10,7 @@
 
 namespace kintsugi::core::cuda {
 
-// The residual x - hi is scaled by 2^12.
-inline constexpr float residual_scale = 4096;
-// A vector's largest element of a k-block is scaled to [2^14, 2^15). The exponent is clamped to this one, biased, so
-// that the scale is a float.
-inline constexpr std::uint32_t least_block_exponent = 15;
-// The sums of an element are 2^8 times the products' (BlockScale::weight).
-inline constexpr int sum_exponent = 8;
+inline constexpr float residual_scale = normal_power_of_two(block_residual_exponent);
 
 __device__ inline float largest_magnitude(float x, float y) {
   float result;
@@ -24,29 +18,20 @@ __device__ inline float largest_magnitude(float x, float y) {
   return result;
 }
 
-// What the acceptance of elements reads of a vector, over all k-blocks. All are integers, so that they do not depend
-// on the order.
-struct VectorStatistics {
-  std::uint32_t largest;       // field of the exponent of the largest element, in place; that of infinity for NaN
-  std::uint32_t zeros;         // elements that are zero, with those after k
-  std::uint32_t zero_blocks;   // k-blocks of zeros
-  std::uint32_t deep;          // non-zero elements more than 28 binades below the exponent of their k-block
-  std::uint32_t deep_largest;  // largest field of the k-blocks with such elements
-
-  __device__ static constexpr VectorStatistics none() { return {0, 0, 0, 0, 0}; }
-};
-
 // Scale of a k-block of a vector with this largest magnitude, and the weight of its products.
 struct BlockScale {
   std::uint32_t field;  // of the exponent, in place
-  float scale;          // 2^(14 - E)
-  float weight;         // 2^(E - 10)
+  float scale;          // block_scale(), block_weight()
+  float weight;
 
   __device__ explicit BlockScale(float largest)
-      : field(max(__float_as_uint(largest) & 0x7f800000U, least_block_exponent << 23)),
-        scale(__uint_as_float((268U << 23) - field)), weight(__uint_as_float(field - (10U << 23))) {}
-  // Elements below it are deep: 2^(E - 28).
-  __device__ float deep_bound() const { return weight * 0x1p-18F; }
+      : field(max(__float_as_uint(largest) & 0x7f800000U, static_cast<unsigned>(least_block_exponent + 127) << 23)),
+        scale(__uint_as_float((static_cast<unsigned>(block_top_exponent + 2 * 127) << 23) - field)),
+        weight(__uint_as_float(field - (static_cast<unsigned>(block_top_exponent - block_sum_exponent / 2) << 23))) {}
+  // Elements below it are deep (is_deep()).
+  __device__ float deep_bound() const {
+    return weight * normal_power_of_two(block_top_exponent - block_sum_exponent / 2 - block_window);
+  }
 };
 
 // Splits a pair of elements, scaled.

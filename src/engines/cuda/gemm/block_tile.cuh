@@ -3,6 +3,7 @@
 #pragma once
 
 #include "arith/epilogue.hpp"
+#include "engines/cuda/common/operands.cuh"
 #include "engines/cuda/gemm/block_split.cuh"
 #include "engines/cuda/ptx/tma.cuh"
 #include "engines/cuda/recombine/tile.cuh"
@@ -17,10 +18,11 @@ struct BlockOperand {
   std::int64_t vector_stride;
   std::int64_t element_stride;
 
-  __device__ BlockOperand(const DeviceSide& side, std::int64_t item) {
+  // Vectors first ... first + count - 1 of a batch item.
+  __device__ BlockOperand(const DeviceSide& side, std::int64_t item, std::int64_t first, std::int64_t count) {
     const MatrixView<const float> view = view_of<const float>(side.matrix, side.item + item);
-    data = view.data;
-    vectors = view.rows;
+    data = view.data + first * view.row_stride;
+    vectors = count;
     length = view.columns;
     vector_stride = view.row_stride;
     element_stride = view.column_stride;
@@ -70,29 +72,39 @@ __device__ inline void store4(std::uint32_t address, std::uint32_t x, std::uint3
   asm volatile("st.shared.v4.u32 [%0], {%1, %2, %3, %4};" ::"r"(address), "r"(x), "r"(y), "r"(z), "r"(w) : "memory");
 }
 
-// Test of an element, of the statistics of its row and column and its sum (docs/schemes/fp16x3-block.md).
-__device__ inline bool is_accepted(const VectorStatistics& row, const VectorStatistics& column, std::uint32_t blocks,
-                                   float sum) {
-  constexpr std::uint32_t infinite = 0x7f800000U;
-  if (row.largest >= infinite || column.largest >= infinite || !(fabsf(sum) < __uint_as_float(infinite))) return false;
-  const std::int64_t q = std::int64_t{blocks} * split_block - max(row.zeros, column.zeros);
-  if (q == 0) return true;
-  const std::int64_t n = blocks - max(row.zero_blocks, column.zero_blocks);
-  const std::int64_t slack = q - 2 * n - n / 8 - min(q / 2 + 4, std::int64_t{20}) - 1;
-  if (slack < 0) return false;
-  if ((row.deep | column.deep) == 0) return true;
-  // Powers of two of the vectors' largest and deepest blocks, in double.
-  const auto power = [](std::uint32_t field) { return static_cast<double>(__uint_as_float(field)); };
-  const double lost = row.deep * power(row.deep_largest) * power(column.largest) * 0x1p-14 +
-                      column.deep * power(column.deep_largest) * power(row.largest) * 0x1p-14;
-  return static_cast<double>(fabsf(sum)) * static_cast<double>(min(slack, std::int64_t{1} << 22)) >= lost;
+inline constexpr std::uint32_t infinite_field = 0x7f800000U;
+
+__device__ constexpr VectorStatistics no_statistics() { return {0, 0, 0, 0, 0}; }
+
+__device__ inline void add(VectorStatistics& all, const VectorStatistics& other) {
+  all.largest = max(all.largest, other.largest);
+  all.zeros += other.zeros;
+  all.zero_blocks += other.zero_blocks;
+  all.deep += other.deep;
+  all.deep_largest = max(all.deep_largest, other.deep_largest);
 }
 
-// True if every element of the vector's row or column is accepted whose sum is finite and whose other vector is simple.
-__device__ inline bool is_simple(const VectorStatistics& vector, std::uint32_t blocks) {
-  const std::int64_t q = std::int64_t{blocks} * split_block - vector.zeros;
-  const std::int64_t slack = q - 2 * std::int64_t{blocks} - blocks / 8 - min(q / 2 + 4, std::int64_t{20}) - 1;
-  return vector.largest < 0x7f800000U && vector.deep == 0 && slack >= 0;
+// Numbers of a vector of `blocks` k-blocks.
+__device__ inline BlockCounts counts_of(const VectorStatistics& vector, std::int32_t blocks) {
+  BlockCounts counts;
+  counts.largest = block_exponent(vector.largest);
+  counts.deep_largest = vector.deep == 0 ? BlockCounts::none : block_exponent(vector.deep_largest);
+  counts.deep = static_cast<std::int32_t>(vector.deep);
+  counts.nonzero = static_cast<std::int32_t>(static_cast<std::uint32_t>(blocks) * block_depth - vector.zeros);
+  counts.blocks = blocks - static_cast<std::int32_t>(vector.zero_blocks);
+  return counts;
+}
+
+__device__ inline bool is_accepted(const VectorStatistics& row, const VectorStatistics& column, std::int32_t blocks,
+                                   float sum) {
+  return accepts_block_sum(counts_of(row, blocks), counts_of(column, blocks), sum);
+}
+
+// True if every element is accepted whose sum is finite and whose vectors are both simple.
+__device__ inline bool is_simple(const VectorStatistics& vector, std::int32_t blocks) {
+  BlockCounts counts = counts_of(vector, blocks);
+  counts.blocks = blocks;
+  return counts.finite() && counts.deep == 0 && counts.nonzero > 0 && block_slack(counts, counts, BlockUnit{}) >= 0;
 }
 
 // Sums of the hierarchy of k, to which leaves are added in ascending order.
@@ -118,14 +130,14 @@ struct LevelSums {
 // Sum of element (i, j) in FP32, in the order of the hierarchy. The warp calls it together; every lane gets the sum.
 __device__ inline float open_sum(const BlockOperand& a, const BlockOperand& b, std::int64_t i, std::int64_t j) {
   constexpr int at_once = 8;
-  const int leaves = static_cast<int>(divide_up(a.length, leaf_length));
+  const int leaves = static_cast<int>(divide_up(a.length, block_leaf));
   const int lane = threadIdx.x % 32;
   LevelSums sums{};
 #pragma unroll 1
   for (int first = 0; first < leaves; first += 32) {  // a leaf for each lane
     float leaf = 0;
-    const std::int64_t begin = std::int64_t{first + lane} * leaf_length;
-    const std::int64_t end = min(begin + leaf_length, a.length);
+    const std::int64_t begin = std::int64_t{first + lane} * block_leaf;
+    const std::int64_t end = min(begin + block_leaf, a.length);
 #pragma unroll 1
     for (std::int64_t p = begin; p < end; p += at_once) {
       float x[at_once], y[at_once];
@@ -159,19 +171,35 @@ struct BlockResult {
 
   __device__ BlockResult(const BlockParams& params, std::int64_t item) {
     const MatrixView<float> c = view_of<float>(params.tile.c, params.tile.item + item);
-    data = c.data;
-    rows = params.swapped ? c.columns : c.rows;
-    columns = params.swapped ? c.rows : c.columns;
-    row_stride = params.swapped ? c.column_stride : c.row_stride;
-    column_stride = params.swapped ? c.row_stride : c.column_stride;
+    const bool swapped = params.swapped != 0;
+    rows = swapped ? params.tile.columns : params.tile.rows;
+    columns = swapped ? params.tile.rows : params.tile.columns;
+    row_stride = swapped ? c.column_stride : c.row_stride;
+    column_stride = swapped ? c.row_stride : c.column_stride;
+    data = &c(params.tile.first_row, params.tile.first_column);
   }
   __device__ float* at(std::int64_t i, std::int64_t j) const { return data + i * row_stride + j * column_stride; }
 };
 
+// Computes beta C for the tile of a thread block whose alpha is 0.
+template <int Threads>
+__device__ inline void scale_tile(const BlockResult& c, std::int64_t first_row, std::int64_t first_column, int rows, int columns,
+                                  float beta) {
+  if (beta == 1.0F) return;
+  for (int e = threadIdx.x; e < rows * columns; e += Threads) {
+    const std::int64_t i = first_row + e % rows;
+    const std::int64_t j = first_column + e / rows;
+    if (i < c.rows && j < c.columns) *c.at(i, j) = scaled(beta, *c.at(i, j));
+  }
+}
+
 // Computes the elements that lanes of the warp have marked as open, one after the other.
 __device__ inline void compute_open(bool open, std::int64_t i, std::int64_t j, const BlockOperand& rows,
-                                    const BlockOperand& columns, const BlockResult& c, const Scalars<float>& scalars) {
-  for (unsigned left = __ballot_sync(~0U, open); left != 0; left &= left - 1) {
+                                    const BlockOperand& columns, const BlockResult& c, const Scalars<float>& scalars,
+                                    DeviceReport* report) {
+  const unsigned all = __ballot_sync(~0U, open);
+  if (report != nullptr && threadIdx.x % 32 == 0) count(report->recomputed, __popc(all));
+  for (unsigned left = all; left != 0; left &= left - 1) {
     const int owner = __ffs(left) - 1;
     const std::int64_t row = __shfl_sync(~0U, i, owner);
     const std::int64_t column = __shfl_sync(~0U, j, owner);

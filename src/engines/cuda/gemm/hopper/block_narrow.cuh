@@ -9,20 +9,20 @@ namespace kintsugi::core::cuda {
 
 template <int Columns, bool RowsAlongK, bool ColumnsAlongK>
 struct NarrowConfig {
-  static constexpr int rows = 32;
+  static constexpr int rows = narrow_rows;
   static constexpr int columns = Columns;
   static constexpr bool rows_along_k = RowsAlongK;
   static constexpr bool columns_along_k = ColumnsAlongK;
-  static constexpr int warps = 8;
+  static constexpr int warps = narrow_warps;
   static constexpr int threads = 32 * warps;
   static constexpr int fragments = Columns / 8;  // of columns
-  static constexpr int row_bytes = rows * split_block * 4;
-  static constexpr int column_bytes = ColumnsAlongK ? Columns * split_block * 4 : 32 * split_block * 4;
+  static constexpr int row_bytes = rows * block_depth * 4;
+  static constexpr int column_bytes = ColumnsAlongK ? Columns * block_depth * 4 : 32 * block_depth * 4;
   static constexpr int stage_bytes = row_bytes + column_bytes;
   static constexpr int stages = 1;
   static constexpr int slot_stride = rows + 1;
   static constexpr int slot_floats = Columns * slot_stride;  // sums of a leaf, or of a block
-  static constexpr int shared_bytes = warps * stages * stage_bytes + 2 * warps * slot_floats * 4 + 1024;
+  static_assert(warps * stages * stage_bytes + 2 * warps * slot_floats * 4 + 1024 == narrow_shared_bytes(ColumnsAlongK));
 };
 
 template <class Config>
@@ -45,10 +45,12 @@ class NarrowWarp {
  public:
   __device__ NarrowWarp(const TensorMap& row_map, const TensorMap& column_map, const BlockParams& params,
                         NarrowShared<Config>& shared, std::uint32_t ring, const BlockOperand& row_operand,
-                        const BlockOperand& column_operand, int item, int first_row, int first_column)
+                        const BlockOperand& column_operand, int2 begin, int row_item, int column_item, int first_row,
+                        int first_column)
       : row_map_(row_map), column_map_(column_map), params_(params), row_operand_(row_operand),
         column_operand_(column_operand), barriers_(shared.full[threadIdx.x / 32]),
-        ring_(ring + threadIdx.x / 32 * Config::stages * Config::stage_bytes), item_(item), first_row_(first_row),
+        ring_(ring + threadIdx.x / 32 * Config::stages * Config::stage_bytes), row_item_(row_item),
+        column_item_(column_item), begin_(begin), first_row_(first_row),
         first_column_(first_column) {
     const int g = lane() / 4;
     const int t = lane() % 4;
@@ -65,24 +67,24 @@ class NarrowWarp {
   __device__ void load(int block, int stage) const {
     const std::uint32_t rows = ring_ + stage * Config::stage_bytes;
     const std::uint32_t columns = rows + Config::row_bytes;
-    const int k = block * split_block;
+    const int k = block * block_depth;
     if (lane() == 0) {
       const int bytes = (params_.by_tma[0] ? Config::row_bytes : 0) + (params_.by_tma[1] ? Config::column_bytes : 0);
       if (bytes > 0) barriers_[stage].arrive_expect_tx(bytes);
       if (params_.by_tma[0]) {
         if constexpr (Config::rows_along_k) {
-          tma_load_tile(rows, row_map_, barriers_[stage], k, first_row_, item_);
-          tma_load_tile(rows + 4096, row_map_, barriers_[stage], k + 32, first_row_, item_);
+          tma_load_tile(rows, row_map_, barriers_[stage], k, begin_.x + first_row_, row_item_);
+          tma_load_tile(rows + 4096, row_map_, barriers_[stage], k + 32, begin_.x + first_row_, row_item_);
         } else {
-          tma_load_tile(rows, row_map_, barriers_[stage], first_row_, k, item_);
+          tma_load_tile(rows, row_map_, barriers_[stage], begin_.x + first_row_, k, row_item_);
         }
       }
       if (params_.by_tma[1]) {
         if constexpr (Config::columns_along_k) {
-          tma_load_tile(columns, column_map_, barriers_[stage], k, first_column_, item_);
-          tma_load_tile(columns + Config::columns * 128, column_map_, barriers_[stage], k + 32, first_column_, item_);
+          tma_load_tile(columns, column_map_, barriers_[stage], k, begin_.y + first_column_, column_item_);
+          tma_load_tile(columns + Config::columns * 128, column_map_, barriers_[stage], k + 32, begin_.y + first_column_, column_item_);
         } else {
-          tma_load_tile(columns, column_map_, barriers_[stage], first_column_, k, item_);
+          tma_load_tile(columns, column_map_, barriers_[stage], begin_.y + first_column_, k, column_item_);
         }
       }
     }
@@ -91,7 +93,7 @@ class NarrowWarp {
         copy_lines(row_operand_, true, rows, first_row_, k, 32, 0, 1);
         copy_lines(row_operand_, true, rows + 4096, first_row_, k + 32, 32, 0, 1);
       } else {
-        copy_lines(row_operand_, false, rows, first_row_, k, split_block, 0, 1);
+        copy_lines(row_operand_, false, rows, first_row_, k, block_depth, 0, 1);
       }
     }
     if (!params_.by_tma[1]) {
@@ -99,7 +101,7 @@ class NarrowWarp {
         copy_lines(column_operand_, true, columns, first_column_, k, Config::columns, 0, 1);
         copy_lines(column_operand_, true, columns + Config::columns * 128, first_column_, k + 32, Config::columns, 0, 1);
       } else {
-        copy_lines(column_operand_, false, columns, first_column_, k, split_block, 0, 1);
+        copy_lines(column_operand_, false, columns, first_column_, k, block_depth, 0, 1);
       }
     }
     commit_copies();
@@ -195,7 +197,9 @@ class NarrowWarp {
   Mbarrier* barriers_;
   std::uint32_t ring_;
   std::uint32_t row_offset_;
-  int item_, first_row_, first_column_;
+  int row_item_, column_item_;
+  int2 begin_;  // of the region of C in the operands
+  int first_row_, first_column_;
 
   __device__ static void tma_load_tile(std::uint32_t target, const TensorMap& map, const Mbarrier& barrier, int x,
                                        int y, int z) {
@@ -269,20 +273,30 @@ __device__ void multiply_narrow(const TensorMap& row_map, const TensorMap& colum
   const DeviceSide& row_side = params.swapped ? params.tile.b : params.tile.a;
   const DeviceSide& column_side = params.swapped ? params.tile.a : params.tile.b;
   for (int i = threadIdx.x; i < Config::rows + Config::columns; i += Config::threads)
-    (i < Config::rows ? shared.rows[i] : shared.columns[i - Config::rows]) = VectorStatistics::none();
+    (i < Config::rows ? shared.rows[i] : shared.columns[i - Config::rows]) = no_statistics();
   if (lane == 0) {
     for (int stage = 0; stage < Config::stages; ++stage) shared.full[warp][stage].initialise(1);
     Mbarrier::fence_initialisation();
   }
   launch_dependents();
   grid_dependency_wait();
-  const BlockOperand row_operand(row_side, item);
-  const BlockOperand column_operand(column_side, item);
+  const std::int64_t rows_begin = params.swapped ? params.tile.first_column : params.tile.first_row;
+  const std::int64_t columns_begin = params.swapped ? params.tile.first_row : params.tile.first_column;
+  const BlockOperand row_operand(row_side, item, rows_begin, params.swapped ? params.tile.columns : params.tile.rows);
+  const BlockOperand column_operand(column_side, item, columns_begin,
+                                    params.swapped ? params.tile.rows : params.tile.columns);
   const NarrowWarp<Config> work(row_map, column_map, params, shared, ring, row_operand, column_operand,
-                                row_side.matrix.batch_stride == 0 ? 0 : item,
+                                {static_cast<int>(rows_begin), static_cast<int>(columns_begin)}, row_side.matrix.batch_stride == 0 ? 0 : static_cast<int>(row_side.item) + item,
+                                column_side.matrix.batch_stride == 0 ? 0 : static_cast<int>(column_side.item) + item,
                                 first_row, first_column);
   using Warp = NarrowWarp<Config>;
   __syncthreads();
+  const Scalars<float> scalars(params.tile.scalars);
+  const BlockResult c(params, item);
+  if (scalars.alpha == 0.0F) {
+    if (rank == 0) scale_tile<Config::threads>(c, first_row, first_column, Config::rows, Config::columns, scalars.beta);
+    return;
+  }
   const bool apart = params.blocks <= ranks * Config::warps;  // every warp has one block
   const int unit = apart ? 1 : leaf_blocks;
   const int round_units = ranks * Config::warps;
@@ -300,22 +314,16 @@ __device__ void multiply_narrow(const TensorMap& row_map, const TensorMap& colum
   }
   ThreadStatistics row_statistics[2][2];
   ThreadStatistics column_statistics[Config::fragments];
-  const Scalars<float> scalars(params.tile.scalars);
-  const BlockResult c(params, item);
   const auto statistics = [&](VectorStatistics& mine) {
     if (ranks == 1) return mine;
-    VectorStatistics all = VectorStatistics::none();
+    VectorStatistics all = no_statistics();
     for (int r = 0; r < ranks; ++r) {
       const std::uint32_t address = map_to_block(shared_address(&mine), r);
       std::uint32_t words[5];
 #pragma unroll
       for (int i = 0; i < 5; ++i)
         asm volatile("ld.shared::cluster.u32 %0, [%1];" : "=r"(words[i]) : "r"(address + 4 * i) : "memory");
-      all.largest = max(all.largest, words[0]);
-      all.zeros += words[1];
-      all.zero_blocks += words[2];
-      all.deep += words[3];
-      all.deep_largest = max(all.deep_largest, words[4]);
+      add(all, {words[0], words[1], words[2], words[3], words[4]});
     }
     return all;
   };
@@ -452,9 +460,9 @@ split_vectors<1, 2>(
       bool open = false;
       if (i < c.rows && j < c.columns) {
         open = !is_accepted(statistics(shared.rows[row]), statistics(shared.columns[column]), params.blocks, sums.total);
-        if (!open) *c.at(i, j) = finished(sums.total, sum_exponent, scalars, c.at(i, j));
+        if (!open) *c.at(i, j) = finished(sums.total, block_sum_exponent, scalars, c.at(i, j));
       }
-      if (__any_sync(~0U, open)) compute_open(open, i, j, row_operand, column_operand, c, scalars);
+      if (__any_sync(~0U, open)) compute_open(open, i, j, row_operand, column_operand, c, scalars, params.report);
     }
   }
   if (ranks > 1) cluster_sync();

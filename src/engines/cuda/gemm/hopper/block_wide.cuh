@@ -10,20 +10,21 @@ namespace kintsugi::core::cuda {
 
 template <int Columns, bool RowsAlongK, bool ColumnsAlongK>
 struct WideConfig {
-  static constexpr int rows = 128;
+  static constexpr int rows = wide_rows;
   static constexpr int columns = Columns;
   static constexpr bool rows_along_k = RowsAlongK;
   static constexpr bool columns_along_k = ColumnsAlongK;
   static constexpr int consumers = 2;
-  static constexpr int threads = (consumers + 1) * 128;
+  static constexpr int threads = wide_threads;
   static constexpr int stages = 2;  // of converted columns
-  static constexpr int row_bytes = 64 * split_block * 4;  // of a consumer
-  static constexpr int column_bytes = Columns * split_block * 4;
-  static constexpr int slice_bytes = Columns * split_block * 2;
+  static constexpr int row_bytes = 64 * block_depth * 4;  // of a consumer
+  static constexpr int column_bytes = Columns * block_depth * 4;
+  static constexpr int slice_bytes = Columns * block_depth * 2;
   static constexpr int tile_bytes = rows * Columns * 4;
   // Slices of the columns, then FP32 elements of rows and columns; sums of the tile replace them.
   static constexpr int ring_bytes = stages * 2 * slice_bytes + consumers * row_bytes + column_bytes;
-  static constexpr int shared_bytes = ring_bytes + tile_bytes + 1024;
+  static_assert(ring_bytes + tile_bytes + 1024 == wide_shared_bytes(Columns));
+  static_assert(threads == (consumers + 1) * 128);
   static constexpr int halves = Columns / 64;
   static_assert(ring_bytes >= tile_bytes);
 };
@@ -43,15 +44,15 @@ struct WideShared {
 // Reads elements of a FP32 tile and issues loads of it.
 template <bool AlongK>
 __device__ __forceinline__ void load_vectors(const TensorMap& map, bool by_tma, const BlockOperand& operand, Mbarrier& full,
-                             std::uint32_t target, int vectors, int vector, int k, int item, int thread) {
+                             std::uint32_t target, int vectors, int vector, int begin, int k, int item, int thread) {
   if (by_tma) [[likely]] {
     if (thread != 0) return;
-    full.arrive_expect_tx(vectors * split_block * 4);
+    full.arrive_expect_tx(vectors * block_depth * 4);
     if constexpr (AlongK) {
-      tma_load(target, map, full, k, vector, item);
-      tma_load(target + vectors * 128, map, full, k + 32, vector, item);
+      tma_load(target, map, full, k, begin + vector, item);
+      tma_load(target + vectors * 128, map, full, k + 32, begin + vector, item);
     } else {
-      for (int v = 0; v < vectors; v += 32) tma_load(target + v * 256, map, full, vector + v, k, item);
+      for (int v = 0; v < vectors; v += 32) tma_load(target + v * 256, map, full, begin + vector + v, k, item);
     }
     return;
   }
@@ -60,7 +61,7 @@ __device__ __forceinline__ void load_vectors(const TensorMap& map, bool by_tma, 
     copy_lines(operand, true, target, vector, k, vectors, warp, 4);
     copy_lines(operand, true, target + vectors * 128, vector, k + 32, vectors, warp, 4);
   } else {
-    for (int v = 0; v < vectors; v += 32) copy_lines(operand, false, target + v * 256, vector + v, k, split_block, warp, 4);
+    for (int v = 0; v < vectors; v += 32) copy_lines(operand, false, target + v * 256, vector + v, k, block_depth, warp, 4);
   }
   full.arrive_after_copies();
 }
@@ -94,7 +95,7 @@ __device__ __forceinline__ void store_group(std::uint32_t slice, int column, int
 template <class Config>
 struct ColumnConverter {
   static constexpr int units = Config::columns / 32;  // groups of eight columns of a warp, along k
-  static constexpr int length = split_block * Config::columns / 128;  // elements of a thread, along columns
+  static constexpr int length = block_depth * Config::columns / 128;  // elements of a thread, along columns
   static constexpr int vectors = Config::columns_along_k ? units : 1;
   ThreadStatistics statistics[vectors];
 
@@ -140,8 +141,8 @@ struct ColumnConverter {
     } else {
       constexpr int groups = length / 16;
       const int c = column(0);
-      const int part = length == split_block ? 0 : thread() % 32 / 16;
-      const std::uint32_t lines = source + c / 32 * (split_block * 128);
+      const int part = length == block_depth ? 0 : thread() % 32 / 16;
+      const std::uint32_t lines = source + c / 32 * (block_depth * 128);
       const auto read = [&](int g, float (&x)[16]) {
 #pragma unroll
         for (int i = 0; i < 16; ++i) x[i] = load_element(lines + swizzled(part * length + 16 * g + i, c % 32 * 4));
@@ -153,7 +154,7 @@ struct ColumnConverter {
         read(g, x);
         largest = largest_magnitude(largest, largest_of(x));
       }
-      if constexpr (length < split_block) largest = largest_magnitude(largest, __shfl_xor_sync(~0U, largest, 16));
+      if constexpr (length < block_depth) largest = largest_magnitude(largest, __shfl_xor_sync(~0U, largest, 16));
       const BlockScale scale(largest);
       statistics[0].largest = max(statistics[0].largest, scale.field);
       begin_store();
@@ -261,7 +262,7 @@ struct LeafRun {
     first = split * params.leaves;
     end = min(first + params.leaves, leaves);
     pieces_are_groups = params.splits == 1 || params.leaves % group_leaves == 0;
-    pieces = pieces_are_groups ? static_cast<int>(divide_up(leaves, group_leaves)) : leaves;
+    pieces = params.splits == 1 ? 1 : pieces_are_groups ? static_cast<int>(divide_up(leaves, group_leaves)) : leaves;
   }
 };
 
@@ -286,7 +287,7 @@ __device__ __forceinline__ void multiply_wide(const TensorMap& row_map, const Te
   const LeafRun run(params, split);
   const int end_block = min(run.end * leaf_blocks, params.blocks);
   for (int i = threadIdx.x; i < Config::rows + Config::columns; i += Config::threads)
-    (i < Config::rows ? shared.rows[i] : shared.columns[i - Config::rows]) = VectorStatistics::none();
+    (i < Config::rows ? shared.rows[i] : shared.columns[i - Config::rows]) = no_statistics();
   if (threadIdx.x == 0) {
     for (Mbarrier& barrier : shared.rows_full) barrier.initialise(params.by_tma[0] ? 1 : 128);
     shared.columns_full.initialise(params.by_tma[1] ? 1 : 128);
@@ -296,18 +297,27 @@ __device__ __forceinline__ void multiply_wide(const TensorMap& row_map, const Te
   }
   launch_dependents();
   grid_dependency_wait();
-  const BlockOperand row_operand(row_side, item);
-  const BlockOperand column_operand(column_side, item);
+  const std::int64_t rows_begin = params.swapped ? params.tile.first_column : params.tile.first_row;
+  const std::int64_t columns_begin = params.swapped ? params.tile.first_row : params.tile.first_column;
+  const BlockOperand row_operand(row_side, item, rows_begin, params.swapped ? params.tile.columns : params.tile.rows);
+  const BlockOperand column_operand(column_side, item, columns_begin,
+                                    params.swapped ? params.tile.rows : params.tile.columns);
+  const Scalars<float> scalars(params.tile.scalars);
+  const BlockResult c(params, item);
+  if (scalars.alpha == 0.0F) {
+    if (split == 0) scale_tile<Config::threads>(c, first_row, first_column, Config::rows, Config::columns, scalars.beta);
+    return;
+  }
   float* const pieces = params.partial_sums + (static_cast<std::int64_t>(item) * params.row_tiles * params.column_tiles + tile) *
-                                                  run.pieces * (Config::rows * Config::columns);
+                                                  (params.splits == 1 ? 2 : run.pieces) * (Config::rows * Config::columns);
   __syncthreads();
   if (group == Config::consumers) {
     asm volatile("setmaxnreg.dec.sync.aligned.u32 120;");
     const auto load = [&](int block) {
       if (block < end_block)
         load_vectors<Config::columns_along_k>(column_map, params.by_tma[1] != 0, column_operand, shared.columns_full, column_memory,
-                                              Config::columns, first_column, block * split_block,
-                                              column_side.matrix.batch_stride == 0 ? 0 : item, thread);
+                                              Config::columns, first_column, static_cast<int>(columns_begin), block * block_depth,
+                                              column_side.matrix.batch_stride == 0 ? 0 : static_cast<int>(column_side.item) + item, thread);
     };
     ColumnConverter<Config> converter;
     load(run.first * leaf_blocks);
@@ -341,8 +351,8 @@ __device__ __forceinline__ void multiply_wide(const TensorMap& row_map, const Te
     const auto load = [&](int block) {
       if (block < end_block)
         load_vectors<Config::rows_along_k>(row_map, params.by_tma[0] != 0, row_operand, shared.rows_full[group], source, 64,
-                                           first_row + 64 * group, block * split_block,
-                                           row_side.matrix.batch_stride == 0 ? 0 : item, thread);
+                                           first_row + 64 * group, static_cast<int>(rows_begin), block * block_depth,
+                                           row_side.matrix.batch_stride == 0 ? 0 : static_cast<int>(row_side.item) + item, thread);
     };
     load(run.first * leaf_blocks);
     const int warp = thread / 32;
@@ -426,6 +436,26 @@ __device__ __forceinline__ void multiply_wide(const TensorMap& row_map, const Te
         }
       }
       if (!is_piece) continue;
+      if (params.splits == 1 && run.leaves > group_leaves) {
+        // The sums of the segment and of the earlier segments are in memory, in places of the thread's own.
+        const int index = leaf / group_leaves;
+        const bool ends_segment = index % segment_groups == segment_groups - 1 || leaf + 1 == run.leaves;
+        float4* kept = reinterpret_cast<float4*>(pieces) + group * 128 + thread;
+        constexpr int total = Config::rows * Config::columns / 4;
+#pragma unroll
+        for (int i = 0; i < Config::columns / 8; ++i, kept += Config::consumers * 128) {
+          float sums[4] = {acc[4 * i], acc[4 * i + 1], acc[4 * i + 2], acc[4 * i + 3]};
+          const auto add_kept = [&](const float4& four) {
+            sums[0] = four.x + sums[0], sums[1] = four.y + sums[1], sums[2] = four.z + sums[2], sums[3] = four.w + sums[3];
+          };
+          add_kept(index % segment_groups == 0 ? float4{0, 0, 0, 0} : kept[0]);
+          if (ends_segment) add_kept(index < segment_groups ? float4{0, 0, 0, 0} : kept[total]);
+          if (leaf + 1 < run.leaves) kept[ends_segment ? total : 0] = {sums[0], sums[1], sums[2], sums[3]};
+#pragma unroll
+          for (int e = 0; e < 4; ++e) acc[4 * i + e] = sums[e];
+        }
+        if (leaf + 1 < run.leaves) continue;
+      }
       if (ranks > 1 || run.pieces == 1) {
         // Into shared memory: the run's last piece replaces the ring, which no thread reads any more; the one before it
         // lies in `totals`.
@@ -471,14 +501,10 @@ __device__ __forceinline__ void multiply_wide(const TensorMap& row_map, const Te
       if (shared.last == 0) return;
       __threadfence();
       for (int v = threadIdx.x; v < Config::rows + Config::columns; v += Config::threads) {
-        VectorStatistics all = VectorStatistics::none();
+        VectorStatistics all = no_statistics();
         for (int s = 0; s < params.splits; ++s) {
           const std::uint32_t* w = stored + s * words + v * 5;
-          all.largest = max(all.largest, __ldcg(w));
-          all.zeros += __ldcg(w + 1);
-          all.zero_blocks += __ldcg(w + 2);
-          all.deep += __ldcg(w + 3);
-          all.deep_largest = max(all.deep_largest, __ldcg(w + 4));
+          add(all, {__ldcg(w), __ldcg(w + 1), __ldcg(w + 2), __ldcg(w + 3), __ldcg(w + 4)});
         }
         shared.rows[v] = all;  // the columns' statistics lie behind those of the rows
       }
@@ -488,10 +514,10 @@ __device__ __forceinline__ void multiply_wide(const TensorMap& row_map, const Te
   const int rank = ranks > 1 ? block_rank_in_cluster() : 0;
   if (ranks > 1) {
     // Every thread block adds the statistics of all others.
-    VectorStatistics all[1];
+    VectorStatistics all;
     for (int base = 0; base < Config::rows + Config::columns; base += Config::threads) {
       const int v = base + threadIdx.x;
-      all[0] = VectorStatistics::none();
+      all = no_statistics();
       if (v < Config::rows + Config::columns) {
         for (int other = 0; other < ranks; ++other) {
           const std::uint32_t address = map_to_block(shared_address(&shared.rows[v]), other);
@@ -499,20 +525,14 @@ __device__ __forceinline__ void multiply_wide(const TensorMap& row_map, const Te
 #pragma unroll
           for (int i = 0; i < 5; ++i)
             asm volatile("ld.shared::cluster.u32 %0, [%1];" : "=r"(w[i]) : "r"(address + 4 * i) : "memory");
-          all[0].largest = max(all[0].largest, w[0]);
-          all[0].zeros += w[1];
-          all[0].zero_blocks += w[2];
-          all[0].deep += w[3];
-          all[0].deep_largest = max(all[0].deep_largest, w[4]);
+          add(all, {w[0], w[1], w[2], w[3], w[4]});
         }
       }
       cluster_sync();
-      if (v < Config::rows + Config::columns) shared.rows[v] = all[0];
+      if (v < Config::rows + Config::columns) shared.rows[v] = all;
     }
     __syncthreads();
   }
-  const Scalars<float> scalars(params.tile.scalars);
-  const BlockResult c(params, item);
   const bool rows_adjacent = c.row_stride == 1;
   const bool is_plain = scalars.alpha == 1.0F && scalars.beta == 0.0F;
   bool simple = true;
@@ -596,10 +616,10 @@ __device__ __forceinline__ void multiply_wide(const TensorMap& row_map, const Te
       bool open = false;
       if (inside && l < left && !(simple && is_plain && finite)) {
         open = !is_accepted(shared.rows[at_row], shared.columns[at_column], params.blocks, sum);
-        if (!open) *element = finished(sum, sum_exponent, scalars, element);
+        if (!open) *element = finished(sum, block_sum_exponent, scalars, element);
       }
       if (__any_sync(~0U, open))
-        compute_open(open, first_row + at_row, first_column + at_column, row_operand, column_operand, c, scalars);
+        compute_open(open, first_row + at_row, first_column + at_column, row_operand, column_operand, c, scalars, params.report);
     }
   }
   if (ranks > 1) cluster_sync();
