@@ -356,9 +356,10 @@ std::optional<Candidate> converting_candidate(const Plan& plan, const Candidate&
     return std::nullopt;
   const auto times = expected_device_times(plan, *candidate);
   const auto other_times = expected_device_times(plan, other);
-  if (!times || (other_times && other_times->emulated <= times->emulated)) return std::nullopt;
+  const double max_ratio = cuda::thresholds().max_time_ratio;
+  if (!times || (other_times && times->emulated >= max_ratio * other_times->emulated)) return std::nullopt;
   const bool may_be_slower = plan.request.policy == Policy::emulate || plan.request.assumes_gain;
-  if (!may_be_slower && times->emulated >= cuda::thresholds().max_time_ratio * times->native) return std::nullopt;
+  if (!may_be_slower && times->emulated >= max_ratio * times->native) return std::nullopt;
   return candidate;
 }
 

@@ -301,6 +301,11 @@ void take_fused_scratch(const Plan& plan, std::span<const Step> steps, const Blo
 
 DeviceMemory lay_out_device(const Plan& plan, std::span<const Step> steps, const Blocking& blocking,
                             Workspace& workspace) {
+  DeviceMemory memory;
+  if (converts_inside(plan)) {
+    take_fused_scratch(plan, steps, blocking, workspace, memory);
+    return memory;
+  }
   const std::int64_t items = steps.front().size.m;
   bool has_norms = false;
   bool has_magnitudes = false;
@@ -331,7 +336,6 @@ DeviceMemory lay_out_device(const Plan& plan, std::span<const Step> steps, const
     return side;
   };
   const Problem& problem = plan.problem;
-  DeviceMemory memory;
   memory.a = take_side(problem.m);
   memory.b = take_side(problem.vectors_b());
   if (has_fused && problem.m > most_ranges_selected)

@@ -144,7 +144,7 @@ bool is_ozaki1(const Plan& plan) {
 }
 
 bool begins_with_selection(const Plan& plan) {
-  return plan.problem.batch_count == 1 && !plan.is_native() && !is_ozaki1(plan) &&
+  return plan.problem.batch_count == 1 && !plan.is_native() && !is_ozaki1(plan) && !converts_inside(plan) &&
          !has_tiles(plan.candidates.front().program);  // tiles are counted in the report before the selection
 }
 
@@ -253,12 +253,9 @@ class DeviceSteps {
       list_.add(StepKind::summarize).when = when;
   }
 
-  // Adds the steps of a plan whose only kernel converts operands, tests elements, and computes those that fail. Ranges
-  // are for the report alone.
+  // Adds the steps of a plan whose only kernel converts operands, tests elements, and computes those that fail. It
+  // writes the report, too, which has no ranges.
   void add_converting() {
-    list_.add(StepKind::find_ranges).when = CallProperty::reported;
-    add_summarize(CallProperty::reported);
-    list_.add(StepKind::select).when = CallProperty::reported;
     list_.loop(StepKind::for_blocks, blocking_, Step::no_candidate, [&] { add_fused_product(0, CallProperty::never); });
   }
 

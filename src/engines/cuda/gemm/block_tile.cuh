@@ -193,6 +193,13 @@ __device__ inline void scale_tile(const BlockResult& c, std::int64_t first_row, 
   }
 }
 
+// Adds the launch's batch items to the report.
+__device__ inline void report_items(const BlockParams& params, float alpha) {
+  const bool is_first = params.tile.first_row == 0 && params.tile.first_column == 0;  // block of C
+  if (params.report == nullptr || !is_first || blockIdx.x != 0 || blockIdx.y != 0 || threadIdx.x != 0) return;
+  count(alpha == 0.0F ? params.report->scaled : params.report->items[0], gridDim.y);
+}
+
 // Computes the elements that lanes of the warp have marked as open, one after the other.
 __device__ inline void compute_open(bool open, std::int64_t i, std::int64_t j, const BlockOperand& rows,
                                     const BlockOperand& columns, const BlockResult& c, const Scalars<float>& scalars,

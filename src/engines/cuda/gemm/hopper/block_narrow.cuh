@@ -293,6 +293,7 @@ __device__ void multiply_narrow(const TensorMap& row_map, const TensorMap& colum
   __syncthreads();
   const Scalars<float> scalars(params.tile.scalars);
   const BlockResult c(params, item);
+  report_items(params, scalars.alpha);
   if (scalars.alpha == 0.0F) {
     if (rank == 0) scale_tile<Config::threads>(c, first_row, first_column, Config::rows, Config::columns, scalars.beta);
     return;

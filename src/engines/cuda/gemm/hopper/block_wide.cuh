@@ -304,6 +304,7 @@ __device__ __forceinline__ void multiply_wide(const TensorMap& row_map, const Te
                                     params.swapped ? params.tile.rows : params.tile.columns);
   const Scalars<float> scalars(params.tile.scalars);
   const BlockResult c(params, item);
+  report_items(params, scalars.alpha);
   if (scalars.alpha == 0.0F) {
     if (split == 0) scale_tile<Config::threads>(c, first_row, first_column, Config::rows, Config::columns, scalars.beta);
     return;
