@@ -1,5 +1,5 @@
-// Arithmetic of fp16x3-block: exponents of vectors and k-blocks, the order of additions, and the test by which
-// an element of C is accepted. docs/schemes/fp16x3-block.md has the definitions and the proof.
+// Arithmetic of fp16x3-block: exponents of vectors and k-blocks, the order of additions, and the test by
+// which an element of C is accepted. docs/schemes/fp16x3-block.md has the definitions and the proof.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Products with one exponent for each vector and k-block (fp16x3-block), element by element. Every engine of the
-// host that has the scheme runs this definition with the accumulator of its matrix unit.
+// Products with one exponent for each vector and k-block (fp16x3-block), element by element. Every engine of
+// the host that has the scheme runs this definition with the accumulator of its matrix unit.
 //
 // A Unit has
 //   Element, load(format, pattern)    an operand of the unit, from a slice's pattern

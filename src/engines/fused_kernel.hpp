@@ -127,7 +127,8 @@ struct FusedProduct {
   std::byte* scratch;  // FusedKernel::scratch_bytes() bytes
   int threads;
   const FusedCheck* check = nullptr;  // nullptr: all elements are computed
-  // To which the number of elements is added that the program's own test did not accept; nullptr: not counted.
+  // To which the number of elements is added that the program's own test did not accept; nullptr: not
+  // counted.
   std::atomic<std::int64_t>* recomputed = nullptr;
   bool conjugates_a = false;
   bool conjugates_b = false;

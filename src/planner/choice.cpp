@@ -340,9 +340,9 @@ Chain faster_emulations(const Plan& plan, Emulations chain) {
   return chain_of(std::move(chain), for_prepared);
 }
 
-// Returns the candidate whose kernel converts operands while it multiplies, if it is expected to take less time than
-// `other` and, under the policy automatic, than native. Its kernel computes every element, so no candidate follows it.
-// Prepared operands have slices of `other`.
+// Returns the candidate whose kernel converts operands while it multiplies, if it is expected to take less
+// time than `other` and, under the policy automatic, than native. Its kernel computes every element, so no
+// candidate follows it. Prepared operands have slices of `other`.
 std::optional<Candidate> converting_candidate(const Plan& plan, const Candidate& other) {
   const Problem& problem = plan.problem;
   if (problem.type != OperandType::f32 || problem.complex || problem.prepared_a || problem.prepared_b ||
@@ -350,16 +350,19 @@ std::optional<Candidate> converting_candidate(const Plan& plan, const Candidate&
     return std::nullopt;
   const auto candidate = offered(plan, with_window(schemes::fp16x3_block, problem.type));
   if (!candidate || fused_kernel(plan, *candidate) == nullptr) return std::nullopt;
-  const ErrorBound bound =
-      error_bound(candidate->program, candidate->accumulator, problem.k, /*a_in_window=*/true, /*b_in_window=*/true);
+  const ErrorBound bound = error_bound(candidate->program, candidate->accumulator, problem.k,
+                                       /*a_in_window=*/true, /*b_in_window=*/true);
   if (relative_bound(candidate->program, bound, problem.type, problem.k, 0, 0) > plan.contract.coefficient)
     return std::nullopt;
-  const auto times = expected_device_times(plan, *candidate);
-  const auto other_times = expected_device_times(plan, other);
-  const double max_ratio = cuda::thresholds().max_time_ratio;
-  if (!times || (other_times && times->emulated >= max_ratio * other_times->emulated)) return std::nullopt;
-  const bool may_be_slower = plan.request.policy == Policy::emulate || plan.request.assumes_gain;
-  if (!may_be_slower && times->emulated >= max_ratio * times->native) return std::nullopt;
+  const DeviceThresholds thresholds = cuda::thresholds();
+  const auto times = expected_times_in_any_layout(plan, *candidate);
+  const auto others = expected_times_in_any_layout(plan, other);
+  const double max_ratio_to_other = thresholds.max_time_ratio_if_fast;  // both times scatter
+  if (!times || (others && times->emulated >= max_ratio_to_other * others->emulated)) return std::nullopt;
+  if (plan.request.policy == Policy::emulate || plan.request.assumes_gain) return candidate;
+  const auto of_call = expected_device_times(plan, *candidate);
+  const bool is_measured = problem.batch_count == 1;
+  if (!is_measured || of_call->emulated >= thresholds.max_time_ratio * of_call->native) return std::nullopt;
   return candidate;
 }
 
@@ -450,8 +453,8 @@ Chain eligible_candidates(const Plan& plan) {
   } else if (native_follows) {
     chain = emulations_on_device(plan);
   }
-  const bool accepts_all_elements =
-      plan.engine->is_device() && chain.candidates.size() == 1 && has_block_exponents(chain.candidates.front().program);
+  const bool accepts_all_elements = plan.engine->is_device() && chain.candidates.size() == 1 &&
+                                    has_block_exponents(chain.candidates.front().program);
   if (native_follows && !accepts_all_elements)
     chain.candidates.push_back(native_after(plan, chain.candidates));
   if (chain.candidates.empty()) fail_unreachable(plan);

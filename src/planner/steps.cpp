@@ -47,7 +47,8 @@ void check_fused_kernel(const Plan& plan, const FusedKernel& kernel) {
                     : type == ElementType::c32           ? kernel.run_c32 != nullptr
                                                          : kernel.run_c64 != nullptr;
   const std::span steps(block_kinds);
-  const bool is_on_device = std::ranges::equal(kernel.steps, steps.last(2)) || std::ranges::equal(kernel.steps, steps);
+  const bool is_on_device =
+      std::ranges::equal(kernel.steps, steps.last(2)) || std::ranges::equal(kernel.steps, steps);
   if (engine.is_device() ? is_on_device && kernel.launch != nullptr && kernel.choose != nullptr &&
                                kernel.device_scratch_bytes != nullptr
                          : std::ranges::equal(kernel.steps, steps) && kernel.scratch_bytes != nullptr && runs)
@@ -253,10 +254,11 @@ class DeviceSteps {
       list_.add(StepKind::summarize).when = when;
   }
 
-  // Adds the steps of a plan whose only kernel converts operands, tests elements, and computes those that fail. It
-  // writes the report, too, which has no ranges.
+  // Adds the steps of a plan whose only kernel converts operands, tests elements, and computes those that
+  // fail. It writes the report, too, which has no ranges.
   void add_converting() {
-    list_.loop(StepKind::for_blocks, blocking_, Step::no_candidate, [&] { add_fused_product(0, CallProperty::never); });
+    list_.loop(StepKind::for_blocks, blocking_, Step::no_candidate,
+               [&] { add_fused_product(0, CallProperty::never); });
   }
 
   // Adds the steps of a plan whose emulations are computed by one kernel each, from slices to C. If a block

@@ -1,5 +1,5 @@
-// fp16x3-block: two fp16 slices with an exponent for each vector and k-block, three products, FP32 sums of half
-// blocks outside the engine. docs/schemes/fp16x3-block.md defines every step.
+// fp16x3-block: two fp16 slices with an exponent for each vector and k-block, three products, FP32 sums of
+// half blocks outside the engine. docs/schemes/fp16x3-block.md defines every step.
 //
 //   for every block of 64 inner indices, row i of A (columns of B likewise):
 //     a' = 2^(14 - e) a with e the exponent of the block's largest element
@@ -8,7 +8,8 @@
 //     acc = a0 b0 of the last 32;                                                 sum = fma(acc, w, sum)
 //   sums of 256, 1024 and 8192 inner indices are added in order
 //
-// An element is accepted by what the elements of its own row and column lose at most; others are computed in FP32.
+// An element is accepted by what the elements of its own row and column lose at most; others are computed in
+// FP32.
 #pragma once
 
 #include "arith/block_arithmetic.hpp"

@@ -1,5 +1,5 @@
-// Products with exponents per vector and k-block (docs/schemes/fp16x3-block.md): the reference engine against the
-// page's definition, and the proof against operands that are made to break it.
+// Products with exponents per vector and k-block (docs/schemes/fp16x3-block.md): the reference engine against
+// the page's definition, and the proof against operands that are made to break it.
 #include "engines/block_products.hpp"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// Tests products whose kernel converts operands while it multiplies (fp16x3-block): plans, launches and workspaces, over
-// the fakes.
+// Tests products whose kernel converts operands while it multiplies (fp16x3-block): plans, launches and
+// workspaces, over the fakes.
 #include "fakes/device_plan.hpp"
 
 namespace kintsugi::test {

@@ -179,7 +179,8 @@ std::size_t product_scratch_bytes(const Schedule& schedule, FormatId format, std
 bool fuses(const Schedule& schedule, FormatId format, Accumulator accumulator, ElementType type) {
   if (schedule.tiles.depth > 0) return has_weighted_tile_gemm(schedule, format, type);
   if (schedule.exponents_per_block)
-    return accumulator == Accumulator::h200 && has_block_gemm(schedule, format, type);
+    return accumulator == current_family().available_fp16_bf16_accumulators().front() &&
+           has_block_gemm(schedule, format, type);
   return accumulator == current_family().available_fp16_bf16_accumulators().front() &&
          has_multi_term_gemm(schedule, format, type);
 }

@@ -313,6 +313,8 @@ struct DeviceShape {
   bool prepared_b;
   bool is_aligned = true;  // NativeShape::is_aligned
   bool adds_to_c = false;
+  bool is_along_k_a = true;  // rows of op(A), columns of op(B) are contiguous in memory
+  bool is_along_k_b = true;
 };
 
 // Expected times in microseconds.

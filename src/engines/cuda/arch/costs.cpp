@@ -93,6 +93,7 @@ void add_block(Fields& fields, BlockCosts& costs) {
   fields.add_tile("block.128x64", costs.wide[0]);
   fields.add_tile("block.128x128", costs.wide[1]);
   fields.add("block.meeting", costs.meeting, none);
+  fields.add("block.columns_across", costs.columns_across, none);
   fields.add("block.unaligned", costs.unaligned, none);
 }
 

@@ -112,12 +112,13 @@ struct PackingCosts {
 
 // Costs of the GEMM kernels that convert FP32 operands (block_gemm.cpp).
 struct BlockCosts {
-  double launch;         // time before the first operands have arrived
-  double narrow_block;   // time of a k-block of a warp of narrow tiles
-  double narrow_tile;    // time of a narrow tile in addition to its k-blocks
+  double launch;                  // time before the first operands have arrived
+  double narrow_block;            // time of a k-block of a warp of narrow tiles
+  double narrow_tile;             // time of a narrow tile in addition to its k-blocks
   std::array<TileTimes, 2> wide;  // of tiles of 64 and 128 columns
-  double meeting;        // time in which thread blocks without a cluster add their sums, in addition to their bytes
-  double unaligned;      // factor of the time of k-blocks if TMA cannot load an operand
+  double meeting;                 // time in which thread blocks without a cluster add their sums
+  double columns_across;          // factor of wide k-blocks if columns of the tile are not contiguous along k
+  double unaligned;               // factor of k-blocks if TMA cannot load an operand
 };
 
 struct Costs {

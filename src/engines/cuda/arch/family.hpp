@@ -53,8 +53,8 @@ struct WeightedTileKernel {
   }
 };
 
-// Kernels that convert FP32 operands while they multiply. Those of a tile are for rows and columns of the tile whose
-// elements are contiguous along k (k) or not (m, n): kk, kn, mk, mn.
+// Kernels that convert FP32 operands while they multiply. Those of a tile are for rows and columns of the
+// tile whose elements are contiguous along k (k) or not (m, n): kk, kn, mk, mn.
 struct BlockKernels {
   std::array<KernelName, 4> narrow;
   std::array<std::array<KernelName, 4>, 2> wide;  // tiles of 64 and 128 columns

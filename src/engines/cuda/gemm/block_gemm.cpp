@@ -41,8 +41,8 @@ std::int64_t tiles_of(const BlockVariant& variant, const DeviceShape& shape) {
   return shape.items * divide_up(rows, variant.rows()) * divide_up(columns, variant.columns);
 }
 
-// Bytes of partial sums of a variant. If one thread block has all of a long k, it keeps the sums of its segment and of
-// the segments before it.
+// Bytes of partial sums of a variant. If one thread block has all of a long k, it keeps the sums of its
+// segment and of the segments before it.
 std::int64_t sum_bytes(const BlockVariant& variant, const DeviceShape& shape) {
   const std::int64_t groups = divide_up(shape.k, block_group);
   const std::int64_t tile_bytes = variant.rows() * variant.columns * std::int64_t{sizeof(float)};
@@ -72,7 +72,8 @@ std::size_t scratch_of(const BlockVariant& variant, const DeviceShape& shape) {
          aligned_size(static_cast<std::size_t>(counter_bytes(variant, shape)));
 }
 
-// Expected time of a variant: the thread blocks that an SM computes one after the other, each with its k-blocks.
+// Expected time of a variant: the thread blocks that an SM computes one after the other, each with its
+// k-blocks.
 double time_of(const BlockVariant& variant, const DeviceShape& shape, const Costs& costs) {
   const BlockCosts& block = costs.block;
   const std::int64_t thread_blocks = tiles_of(variant, shape) * variant.splits;
@@ -80,11 +81,15 @@ double time_of(const BlockVariant& variant, const DeviceShape& shape, const Cost
   const std::int64_t sms = sm_count();
   const std::int64_t places = !variant.is_cluster || variant.splits == 2 ? sms : sms / 12 * 12 * 10 / 11;
   const auto rounds = static_cast<double>(divide_up(thread_blocks, places));
-  const double factor = shape.is_aligned ? 1 : block.unaligned;
+  const bool columns_are_along_k = variant.swapped ? shape.is_along_k_a : shape.is_along_k_b;
+  const double factor = (shape.is_aligned ? 1 : block.unaligned) *
+                        (columns_are_along_k || variant.is_narrow() ? 1 : block.columns_across);
   const std::int64_t blocks = divide_up(shape.k, block_depth);
   if (variant.is_narrow()) {
-    const std::int64_t of_warp = blocks <= narrow_warps ? 1 : leaf_blocks * divide_up(leaves_of(shape.k), narrow_warps);
-    return block.launch + rounds * (block.narrow_tile + factor * block.narrow_block * static_cast<double>(of_warp));
+    const std::int64_t of_warp =
+        blocks <= narrow_warps ? 1 : leaf_blocks * divide_up(leaves_of(shape.k), narrow_warps);
+    return block.launch +
+           rounds * (block.narrow_tile + factor * block.narrow_block * static_cast<double>(of_warp));
   }
   const std::size_t wide = variant.columns == max_wide_columns ? 1 : 0;
   const auto of_block = static_cast<double>(std::min(blocks, std::int64_t{variant.leaves} * leaf_blocks));
@@ -93,7 +98,8 @@ double time_of(const BlockVariant& variant, const DeviceShape& shape, const Cost
   return block.launch + sums + rounds * (block.wide[wide].tile + factor * block.wide[wide].block * of_block);
 }
 
-// Calls visit(variant) for each variant. Those that divide k without a cluster are for products that leave SMs idle.
+// Calls visit(variant) for each variant. Those that divide k without a cluster are for products that leave
+// SMs idle.
 template <class Visit>
 void for_each_variant(const DeviceShape& shape, const Visit& visit) {
   const auto leaves = static_cast<std::int32_t>(leaves_of(shape.k));
@@ -105,7 +111,11 @@ void for_each_variant(const DeviceShape& shape, const Visit& visit) {
       for (std::int32_t splits = 2; splits <= max_block_cluster; ++splits) {
         const auto of_each = static_cast<std::int32_t>(divide_up(leaves, splits));
         if (divide_up(leaves, of_each) == splits && (of_each <= 2 || of_each == group_leaves))
-          visit(BlockVariant{.columns = columns, .swapped = swapped, .is_cluster = true, .splits = splits, .leaves = of_each});
+          visit(BlockVariant{.columns = columns,
+                             .swapped = swapped,
+                             .is_cluster = true,
+                             .splits = splits,
+                             .leaves = of_each});
       }
       const auto groups = static_cast<std::int32_t>(divide_up(leaves, group_leaves));
       for (std::int32_t of_each = 1; of_each < groups && of_each <= segment_groups; of_each *= 2) {
@@ -122,8 +132,8 @@ void for_each_variant(const DeviceShape& shape, const Visit& visit) {
 BlockVariant fastest(const DeviceShape& shape, const Costs& costs) {
   std::optional<BlockVariant> best;
   for_each_variant(shape, [&](BlockVariant variant) {
-    const bool fits = variant.splits == 1 || variant.is_cluster || (sum_bytes(variant, shape) <= max_sum_bytes &&
-                                                                    tiles_of(variant, shape) <= sm_count());
+    const bool fits = variant.splits == 1 || variant.is_cluster ||
+                      (sum_bytes(variant, shape) <= max_sum_bytes && tiles_of(variant, shape) <= sm_count());
     if (!fits) return;
     variant.microseconds = time_of(variant, shape, costs);
     if (!best || variant.microseconds < best->microseconds) best = variant;
@@ -131,8 +141,8 @@ BlockVariant fastest(const DeviceShape& shape, const Costs& costs) {
   return *best;
 }
 
-// Tensor map of an operand's FP32 elements, with boxes of `vectors` vectors along k, or of 64 inner indices. Nothing
-// if TMA cannot load the operand.
+// Tensor map of an operand's FP32 elements, with boxes of `vectors` vectors along k, or of 64 inner indices.
+// Nothing if TMA cannot load the operand.
 std::optional<TensorMap> operand_map(const DeviceSide& side, std::int64_t items, std::int64_t vectors) {
   const DeviceMatrix& matrix = side.matrix;
   const bool along_k = matrix.column_stride == 1;
@@ -151,13 +161,14 @@ std::optional<TensorMap> operand_map(const DeviceSide& side, std::int64_t items,
                                  size(is_strided ? matrix.batch_stride : line * lines) * sizeof(float)};
   constexpr std::uint64_t max_stride = std::uint64_t{1} << 40;
   constexpr std::uint64_t max_length = std::uint64_t{1} << 32;
-  if (lengths[0] > max_length || lengths[1] > max_length || strides[0] >= max_stride || strides[1] >= max_stride)
+  if (lengths[0] > max_length || lengths[1] > max_length || strides[0] >= max_stride ||
+      strides[1] >= max_stride)
     return std::nullopt;
   const std::uint32_t box[3]{32, static_cast<std::uint32_t>(along_k ? vectors : block_depth), 1};
   const std::uint32_t steps[3]{1, 1, 1};
   TensorMap map;
-  check(driver().tensor_map_encode(&map, tensor_map_fp32, 3, const_cast<void*>(matrix.data), lengths, strides, box, steps,
-                                   0, tensor_map_swizzle_128, tensor_map_promotion_256, 0),
+  check(driver().tensor_map_encode(&map, tensor_map_fp32, 3, const_cast<void*>(matrix.data), lengths, strides,
+                                   box, steps, 0, tensor_map_swizzle_128, tensor_map_promotion_256, 0),
         "cuTensorMapEncodeTiled");
   return map;
 }
@@ -170,8 +181,8 @@ const KernelName& kernel_of(const BlockVariant& variant, bool rows_along_k, bool
 }
 
 // One launch, for at most max_launched_items batch items.
-void launch_items(const Queue& queue, const DeviceFusedProduct& product, const BlockVariant& variant, std::int64_t first,
-                  std::int64_t items, const DeviceShape& shape, std::byte* scratch) {
+void launch_items(const Queue& queue, const DeviceFusedProduct& product, const BlockVariant& variant,
+                  std::int64_t first, std::int64_t items, const DeviceShape& shape, std::byte* scratch) {
   BlockParams params;
   params.tile = from_item(product.tile, first);
   params.report = product.report;
@@ -185,7 +196,8 @@ void launch_items(const Queue& queue, const DeviceFusedProduct& product, const B
       static_cast<std::int32_t>(divide_up(variant.swapped ? shape.m : shape.n, variant.columns));
   params.splits = variant.splits;
   params.leaves = variant.leaves;
-  const std::optional<TensorMap> row_map = operand_map(rows, items, variant.is_narrow() ? narrow_rows : wide_rows / 2);
+  const std::optional<TensorMap> row_map =
+      operand_map(rows, items, variant.is_narrow() ? narrow_rows : wide_rows / 2);
   const std::optional<TensorMap> column_map = operand_map(columns, items, variant.columns);
   params.by_tma[0] = row_map ? 1 : 0;
   params.by_tma[1] = column_map ? 1 : 0;
@@ -201,9 +213,10 @@ void launch_items(const Queue& queue, const DeviceFusedProduct& product, const B
   const Extent grid{.x = std::int64_t{params.row_tiles} * params.column_tiles * variant.splits,
                     .y = items,
                     .cluster = variant.is_cluster ? variant.splits : 0};
-  launch(kernel_of(variant, rows_along_k, columns_along_k), grid, variant.is_narrow() ? narrow_threads : wide_threads,
-         variant.is_narrow() ? narrow_shared_bytes(columns_along_k) : wide_shared_bytes(variant.columns), queue,
-         row_map.value_or(TensorMap{}), column_map.value_or(TensorMap{}), params);
+  launch(kernel_of(variant, rows_along_k, columns_along_k), grid,
+         variant.is_narrow() ? narrow_threads : wide_threads,
+         variant.is_narrow() ? narrow_shared_bytes(columns_along_k) : wide_shared_bytes(variant.columns),
+         queue, row_map.value_or(TensorMap{}), column_map.value_or(TensorMap{}), params);
 }
 
 }  // namespace
@@ -223,7 +236,8 @@ FusedVariant choose_block_gemm(const DeviceShape& shape) {
 // Blocks of C within the shape may have another variant than the shape itself.
 std::size_t block_scratch_bytes(const DeviceShape& shape) {
   std::size_t most = 0;
-  for_each_variant(shape, [&](const BlockVariant& variant) { most = std::max(most, scratch_of(variant, shape)); });
+  for_each_variant(shape,
+                   [&](const BlockVariant& variant) { most = std::max(most, scratch_of(variant, shape)); });
   return most;
 }
 

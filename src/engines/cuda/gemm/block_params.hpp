@@ -26,8 +26,8 @@ inline constexpr int max_block_cluster = 4;
 
 // Numbers of a vector by which its elements of C are accepted (BlockCounts), as threads add them up.
 struct VectorStatistics {
-  std::uint32_t largest;       // field of the exponent of the largest element, in place; that of infinity for NaN
-  std::uint32_t zeros;         // elements that are zero, with those after k
+  std::uint32_t largest;  // field of the exponent of the largest element, in place; that of infinity for NaN
+  std::uint32_t zeros;    // elements that are zero, with those after k
   std::uint32_t zero_blocks;   // k-blocks of zeros
   std::uint32_t deep;          // deep elements
   std::uint32_t deep_largest;  // largest field of the k-blocks with deep elements
@@ -36,8 +36,8 @@ struct VectorStatistics {
 struct BlockParams {
   DeviceTile tile;  // tile of the first batch item
   DeviceReport* report = nullptr;
-  std::int32_t swapped = 0;    // 1: rows of the kernel's tiles are columns of C
-  std::int32_t blocks = 0;     // k-blocks
+  std::int32_t swapped = 0;     // 1: rows of the kernel's tiles are columns of C
+  std::int32_t blocks = 0;      // k-blocks
   std::int32_t by_tma[2] = {};  // 1: tensor maps load the operand of the tile's rows, of its columns
   std::int32_t row_tiles = 0;
   std::int32_t column_tiles = 0;
@@ -45,8 +45,9 @@ struct BlockParams {
   std::int32_t splits = 1;
   std::int32_t leaves = 0;
   float* partial_sums = nullptr;
-  VectorStatistics* statistics = nullptr;  // of the vectors of each thread block's tile, if they do not form a cluster
-  std::uint32_t* counters = nullptr;       // one for each tile; 0 before the launch
+  VectorStatistics* statistics =
+      nullptr;  // of the vectors of each thread block's tile, if they do not form a cluster
+  std::uint32_t* counters = nullptr;  // one for each tile; 0 before the launch
 };
 
 constexpr int narrow_shared_bytes(bool columns_along_k) {
@@ -55,7 +56,8 @@ constexpr int narrow_shared_bytes(bool columns_along_k) {
          2 * narrow_warps * narrow_columns * (narrow_rows + 1) * 4 + 1024;
 }
 constexpr int wide_shared_bytes(int columns) {
-  return 2 * 2 * columns * block_depth * 2 + (wide_rows + columns) * block_depth * 4 + wide_rows * columns * 4 + 1024;
+  return 2 * 2 * columns * block_depth * 2 + (wide_rows + columns) * block_depth * 4 +
+         wide_rows * columns * 4 + 1024;
 }
 
 }  // namespace kintsugi::core::cuda

@@ -32,15 +32,17 @@ struct BlockOperand {
   }
 };
 
-// FP32 tiles in shared memory have lines of 128 bytes whose chunks of 16 bytes are swizzled, as TMA writes them.
+// FP32 tiles in shared memory have lines of 128 bytes whose chunks of 16 bytes are swizzled, as TMA writes
+// them.
 __device__ inline std::uint32_t swizzled(std::uint32_t line, std::uint32_t byte) {
   return line * 128 + (byte ^ (line & 7) << 4);
 }
 
-// Copies `lines` lines of 32 elements from (vector, p) on without TMA. Lines are vectors if `along_k`, else inner
-// indices. The lanes copy the elements of a line.
-__device__ inline void copy_lines(const BlockOperand& operand, bool along_k, std::uint32_t target, std::int64_t vector,
-                                        std::int64_t p, int lines, int first_line, int line_step) {
+// Copies `lines` lines of 32 elements from (vector, p) on without TMA. Lines are vectors if `along_k`, else
+// inner indices. The lanes copy the elements of a line.
+__device__ inline void copy_lines(const BlockOperand& operand, bool along_k, std::uint32_t target,
+                                  std::int64_t vector, std::int64_t p, int lines, int first_line,
+                                  int line_step) {
   const int lane = threadIdx.x % 32;
   const std::int64_t vectors_left = operand.vectors - vector;
   const std::int64_t left = operand.length - p;
@@ -51,13 +53,16 @@ __device__ inline void copy_lines(const BlockOperand& operand, bool along_k, std
 #pragma unroll 2
   for (int line = first_line; line < lines; line += line_step) {
     const bool exists = lane_exists && line < lines_exist;
-    copy_4_bytes(target + swizzled(line, 4 * lane), exists ? source + line * line_stride : operand.data, exists);
+    copy_4_bytes(target + swizzled(line, 4 * lane), exists ? source + line * line_stride : operand.data,
+                 exists);
   }
 }
 
 __device__ inline float4 load4(std::uint32_t address) {
   float4 v;
-  asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];" : "=f"(v.x), "=f"(v.y), "=f"(v.z), "=f"(v.w) : "r"(address));
+  asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
+               : "=f"(v.x), "=f"(v.y), "=f"(v.z), "=f"(v.w)
+               : "r"(address));
   return v;
 }
 __device__ inline float2 load2(std::uint32_t address) {
@@ -68,8 +73,10 @@ __device__ inline float2 load2(std::uint32_t address) {
 __device__ inline void store1(std::uint32_t address, float value) {
   asm volatile("st.shared.f32 [%0], %1;" ::"r"(address), "f"(value) : "memory");
 }
-__device__ inline void store4(std::uint32_t address, std::uint32_t x, std::uint32_t y, std::uint32_t z, std::uint32_t w) {
-  asm volatile("st.shared.v4.u32 [%0], {%1, %2, %3, %4};" ::"r"(address), "r"(x), "r"(y), "r"(z), "r"(w) : "memory");
+__device__ inline void store4(std::uint32_t address, std::uint32_t x, std::uint32_t y, std::uint32_t z,
+                              std::uint32_t w) {
+  asm volatile("st.shared.v4.u32 [%0], {%1, %2, %3, %4};" ::"r"(address), "r"(x), "r"(y), "r"(z), "r"(w)
+               : "memory");
 }
 
 inline constexpr std::uint32_t infinite_field = 0x7f800000U;
@@ -95,8 +102,8 @@ __device__ inline BlockCounts counts_of(const VectorStatistics& vector, std::int
   return counts;
 }
 
-__device__ inline bool is_accepted(const VectorStatistics& row, const VectorStatistics& column, std::int32_t blocks,
-                                   float sum) {
+__device__ inline bool is_accepted(const VectorStatistics& row, const VectorStatistics& column,
+                                   std::int32_t blocks, float sum) {
   return accepts_block_sum(counts_of(row, blocks), counts_of(column, blocks), sum);
 }
 
@@ -104,7 +111,8 @@ __device__ inline bool is_accepted(const VectorStatistics& row, const VectorStat
 __device__ inline bool is_simple(const VectorStatistics& vector, std::int32_t blocks) {
   BlockCounts counts = counts_of(vector, blocks);
   counts.blocks = blocks;
-  return counts.finite() && counts.deep == 0 && counts.nonzero > 0 && block_slack(counts, counts, BlockUnit{}) >= 0;
+  return counts.finite() && counts.deep == 0 && counts.nonzero > 0 &&
+         block_slack(counts, counts, BlockUnit{}) >= 0;
 }
 
 // Sums of the hierarchy of k, to which leaves are added in ascending order.
@@ -127,8 +135,10 @@ struct LevelSums {
   }
 };
 
-// Sum of element (i, j) in FP32, in the order of the hierarchy. The warp calls it together; every lane gets the sum.
-__device__ inline float open_sum(const BlockOperand& a, const BlockOperand& b, std::int64_t i, std::int64_t j) {
+// Sum of element (i, j) in FP32, in the order of the hierarchy. The warp calls it together; every lane gets
+// the sum.
+__device__ inline float open_sum(const BlockOperand& a, const BlockOperand& b, std::int64_t i,
+                                 std::int64_t j) {
   constexpr int at_once = 8;
   const int leaves = static_cast<int>(divide_up(a.length, block_leaf));
   const int lane = threadIdx.x % 32;
@@ -158,7 +168,8 @@ __device__ inline float open_sum(const BlockOperand& a, const BlockOperand& b, s
 
 // alpha * sum * 2^-exponent + beta * c.
 __device__ inline float finished(float sum, int exponent, const Scalars<float>& scalars, const float* c) {
-  return epilogue(static_cast<double>(sum), -exponent, scalars.alpha, scalars.beta, scalars.beta == 0.0F ? nullptr : c);
+  return epilogue(static_cast<double>(sum), -exponent, scalars.alpha, scalars.beta,
+                  scalars.beta == 0.0F ? nullptr : c);
 }
 
 // C in the terms of the kernels, whose rows may be columns of C.
@@ -178,13 +189,15 @@ struct BlockResult {
     column_stride = swapped ? c.row_stride : c.column_stride;
     data = &c(params.tile.first_row, params.tile.first_column);
   }
-  __device__ float* at(std::int64_t i, std::int64_t j) const { return data + i * row_stride + j * column_stride; }
+  __device__ float* at(std::int64_t i, std::int64_t j) const {
+    return data + i * row_stride + j * column_stride;
+  }
 };
 
 // Computes beta C for the tile of a thread block whose alpha is 0.
 template <int Threads>
-__device__ inline void scale_tile(const BlockResult& c, std::int64_t first_row, std::int64_t first_column, int rows, int columns,
-                                  float beta) {
+__device__ inline void scale_tile(const BlockResult& c, std::int64_t first_row, std::int64_t first_column,
+                                  int rows, int columns, float beta) {
   if (beta == 1.0F) return;
   for (int e = threadIdx.x; e < rows * columns; e += Threads) {
     const std::int64_t i = first_row + e % rows;
@@ -202,8 +215,8 @@ __device__ inline void report_items(const BlockParams& params, float alpha) {
 
 // Computes the elements that lanes of the warp have marked as open, one after the other.
 __device__ inline void compute_open(bool open, std::int64_t i, std::int64_t j, const BlockOperand& rows,
-                                    const BlockOperand& columns, const BlockResult& c, const Scalars<float>& scalars,
-                                    DeviceReport* report) {
+                                    const BlockOperand& columns, const BlockResult& c,
+                                    const Scalars<float>& scalars, DeviceReport* report) {
   const unsigned all = __ballot_sync(~0U, open);
   if (report != nullptr && threadIdx.x % 32 == 0) count(report->recomputed, __popc(all));
   for (unsigned left = all; left != 0; left &= left - 1) {
@@ -211,7 +224,8 @@ __device__ inline void compute_open(bool open, std::int64_t i, std::int64_t j, c
     const std::int64_t row = __shfl_sync(~0U, i, owner);
     const std::int64_t column = __shfl_sync(~0U, j, owner);
     const float sum = open_sum(rows, columns, row, column);
-    if (static_cast<int>(threadIdx.x % 32) == owner) *c.at(row, column) = finished(sum, 0, scalars, c.at(row, column));
+    if (static_cast<int>(threadIdx.x % 32) == owner)
+      *c.at(row, column) = finished(sum, 0, scalars, c.at(row, column));
   }
 }
 

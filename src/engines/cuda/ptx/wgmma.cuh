@@ -155,8 +155,8 @@ __device__ inline void wgmma<FormatId::fp16, 192>(float (&sums)[96], const std::
 }
 
 template <>
-__device__ inline void wgmma<FormatId::fp16, 64>(float (&sums)[32], const std::uint32_t (&a)[4], MatrixDescriptor b,
-                                                 bool keep) {
+__device__ inline void wgmma<FormatId::fp16, 64>(float (&sums)[32], const std::uint32_t (&a)[4],
+                                                 MatrixDescriptor b, bool keep) {
   asm volatile(
       "{\n.reg .pred keep;\nsetp.ne.b32 keep, %37, 0;\nwgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 "
       "{" KINTSUGI_OPERANDS_OF_64 "}, {%32, %33, %34, %35}, %36, keep, 1, 1, 0;\n}"

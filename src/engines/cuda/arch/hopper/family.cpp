@@ -58,12 +58,14 @@ const std::array multi_term_kernels{MultiTermKernels{.name = "fp16x3",
                                                      .tiles = hopper::bf16x6_tiles,
                                                      .kernels = bf16x6_kernels}};
 
-#define KINTSUGI_KERNELS(file, name)                                     \
-  {                                                                      \
-    {{file, name "_kk", waits_for_grid_dependency},                      \
-     {file, name "_kn", waits_for_grid_dependency},                      \
-     {file, name "_mk", waits_for_grid_dependency},                      \
-     {file, name "_mn", waits_for_grid_dependency}}                      \
+#define KINTSUGI_KERNELS(file, name)                                                                \
+  {                                                                                                 \
+    {                                                                                               \
+      {file, name "_kk", waits_for_grid_dependency}, {file, name "_kn", waits_for_grid_dependency}, \
+          {file, name "_mk", waits_for_grid_dependency}, {                                          \
+        file, name "_mn", waits_for_grid_dependency                                                 \
+      }                                                                                             \
+    }                                                                                               \
   }
 const BlockKernels block_kernels{
     .narrow = KINTSUGI_KERNELS("block_narrow_sm90a", "multiply_f32_block_32x16"),

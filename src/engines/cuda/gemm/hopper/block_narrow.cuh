@@ -1,5 +1,6 @@
-// FP32 products with conversion inside, by mma.sync. A warp converts 32 rows of one operand and 16 or 32 of the
-// other one for its k-blocks, which it loads into memory of its own; so warps meet only to add their sums.
+// FP32 products with conversion inside, by mma.sync. A warp converts 32 rows of one operand and 16 or 32 of
+// the other one for its k-blocks, which it loads into memory of its own; so warps meet only to add their
+// sums.
 #pragma once
 
 #include "engines/cuda/gemm/block_tile.cuh"
@@ -22,7 +23,8 @@ struct NarrowConfig {
   static constexpr int stages = 1;
   static constexpr int slot_stride = rows + 1;
   static constexpr int slot_floats = Columns * slot_stride;  // sums of a leaf, or of a block
-  static_assert(warps * stages * stage_bytes + 2 * warps * slot_floats * 4 + 1024 == narrow_shared_bytes(ColumnsAlongK));
+  static_assert(warps * stages * stage_bytes + 2 * warps * slot_floats * 4 + 1024 ==
+                narrow_shared_bytes(ColumnsAlongK));
 };
 
 template <class Config>
@@ -36,8 +38,9 @@ struct NarrowShared {
   LevelSums levels[Config::rows * Config::columns];  // between rounds
 };
 
-// Row or column of index g of a fragment, for operands along k: neighbors lie in lines that differ in bit 2, so that
-// loads of 16 bytes have no bank conflicts, and even ones of four in bits 1 and 2, for loads of 8 bytes.
+// Row or column of index g of a fragment, for operands along k: neighbors lie in lines that differ in bit 2,
+// so that loads of 16 bytes have no bank conflicts, and even ones of four in bits 1 and 2, for loads of 8
+// bytes.
 __device__ inline int reversed(int g) { return (g & 1) << 2 | (g & 2) | g >> 2; }
 
 template <class Config>
@@ -45,13 +48,12 @@ class NarrowWarp {
  public:
   __device__ NarrowWarp(const TensorMap& row_map, const TensorMap& column_map, const BlockParams& params,
                         NarrowShared<Config>& shared, std::uint32_t ring, const BlockOperand& row_operand,
-                        const BlockOperand& column_operand, int2 begin, int row_item, int column_item, int first_row,
-                        int first_column)
+                        const BlockOperand& column_operand, int2 begin, int row_item, int column_item,
+                        int first_row, int first_column)
       : row_map_(row_map), column_map_(column_map), params_(params), row_operand_(row_operand),
         column_operand_(column_operand), barriers_(shared.full[threadIdx.x / 32]),
         ring_(ring + threadIdx.x / 32 * Config::stages * Config::stage_bytes), row_item_(row_item),
-        column_item_(column_item), begin_(begin), first_row_(first_row),
-        first_column_(first_column) {
+        column_item_(column_item), begin_(begin), first_row_(first_row), first_column_(first_column) {
     const int g = lane() / 4;
     const int t = lane() % 4;
     const int r = reversed(g);
@@ -69,7 +71,8 @@ class NarrowWarp {
     const std::uint32_t columns = rows + Config::row_bytes;
     const int k = block * block_depth;
     if (lane() == 0) {
-      const int bytes = (params_.by_tma[0] ? Config::row_bytes : 0) + (params_.by_tma[1] ? Config::column_bytes : 0);
+      const int bytes =
+          (params_.by_tma[0] ? Config::row_bytes : 0) + (params_.by_tma[1] ? Config::column_bytes : 0);
       if (bytes > 0) barriers_[stage].arrive_expect_tx(bytes);
       if (params_.by_tma[0]) {
         if constexpr (Config::rows_along_k) {
@@ -82,7 +85,8 @@ class NarrowWarp {
       if (params_.by_tma[1]) {
         if constexpr (Config::columns_along_k) {
           tma_load_tile(columns, column_map_, barriers_[stage], k, begin_.y + first_column_, column_item_);
-          tma_load_tile(columns + Config::columns * 128, column_map_, barriers_[stage], k + 32, begin_.y + first_column_, column_item_);
+          tma_load_tile(columns + Config::columns * 128, column_map_, barriers_[stage], k + 32,
+                        begin_.y + first_column_, column_item_);
         } else {
           tma_load_tile(columns, column_map_, barriers_[stage], begin_.y + first_column_, k, column_item_);
         }
@@ -99,7 +103,8 @@ class NarrowWarp {
     if (!params_.by_tma[1]) {
       if constexpr (Config::columns_along_k) {
         copy_lines(column_operand_, true, columns, first_column_, k, Config::columns, 0, 1);
-        copy_lines(column_operand_, true, columns + Config::columns * 128, first_column_, k + 32, Config::columns, 0, 1);
+        copy_lines(column_operand_, true, columns + Config::columns * 128, first_column_, k + 32,
+                   Config::columns, 0, 1);
       } else {
         copy_lines(column_operand_, false, columns, first_column_, k, block_depth, 0, 1);
       }
@@ -124,7 +129,8 @@ class NarrowWarp {
       for (int f = 0; f < Config::fragments; ++f)
 #pragma unroll
         for (int j = 0; j < 4; ++j) {
-          const float4 v = load4(base + f * 1024 + j / 2 * (Config::columns * 128) + r * 128 + ((t ^ r) << 4 ^ j % 2 * 64));
+          const float4 v = load4(base + f * 1024 + j / 2 * (Config::columns * 128) + r * 128 +
+                                 ((t ^ r) << 4 ^ j % 2 * 64));
           x[f][4 * j] = v.x, x[f][4 * j + 1] = v.y, x[f][4 * j + 2] = v.z, x[f][4 * j + 3] = v.w;
         }
     } else if constexpr (Config::columns_along_k) {
@@ -172,7 +178,8 @@ class NarrowWarp {
       for (int j = 0; j < 4; ++j)
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
-          const float2 v = load2(base + ((row_offset_ + i % 2 * 128) ^ i % 2 * 16) + (16 * j + i / 2 * 8) * 128 + m * 8);
+          const float2 v =
+              load2(base + ((row_offset_ + i % 2 * 128) ^ i % 2 * 16) + (16 * j + i / 2 * 8) * 128 + m * 8);
           x[0][4 * j + i] = v.x, x[1][4 * j + i] = v.y;
         }
     }
@@ -201,17 +208,19 @@ class NarrowWarp {
   int2 begin_;  // of the region of C in the operands
   int first_row_, first_column_;
 
-  __device__ static void tma_load_tile(std::uint32_t target, const TensorMap& map, const Mbarrier& barrier, int x,
-                                       int y, int z) {
+  __device__ static void tma_load_tile(std::uint32_t target, const TensorMap& map, const Mbarrier& barrier,
+                                       int x, int y, int z) {
     tma_load(target, map, barrier, x, y, z);
   }
 };
 
-// Sums of the halves of a k-block for all fragments of columns: low (A) x high (B), high x low, scaled down, high x high
-// of the first half; high x high of the second half. Products of different fragments alternate, since those of one wait for each other.
+// Sums of the halves of a k-block for all fragments of columns: low (A) x high (B), high x low, scaled down,
+// high x high of the first half; high x high of the second half. Products of different fragments alternate,
+// since those of one wait for each other.
 template <int Fragments>
-__device__ __forceinline__ void multiply_block(const SplitVector (&rows)[2], const SplitVector (&columns)[Fragments],
-                                               bool swapped, float (&sums)[Fragments][2][4]) {
+__device__ __forceinline__ void multiply_block(const SplitVector (&rows)[2],
+                                               const SplitVector (&columns)[Fragments], bool swapped,
+                                               float (&sums)[Fragments][2][4]) {
 #pragma unroll
   for (int e = 0; e < 8 * Fragments; ++e) sums[e / 8][e / 4 % 2][e % 4] = 0;
   // Adds the products over 16 inner indices.
@@ -256,7 +265,8 @@ __device__ inline void add_to_vector(VectorStatistics& all, const ThreadStatisti
 }
 
 template <class Config>
-__device__ void multiply_narrow(const TensorMap& row_map, const TensorMap& column_map, const BlockParams& params) {
+__device__ void multiply_narrow(const TensorMap& row_map, const TensorMap& column_map,
+                                const BlockParams& params) {
   extern __shared__ unsigned char memory[];
   __shared__ NarrowShared<Config> shared;
   constexpr int elements = Config::rows * Config::columns;
@@ -282,20 +292,24 @@ __device__ void multiply_narrow(const TensorMap& row_map, const TensorMap& colum
   grid_dependency_wait();
   const std::int64_t rows_begin = params.swapped ? params.tile.first_column : params.tile.first_row;
   const std::int64_t columns_begin = params.swapped ? params.tile.first_row : params.tile.first_column;
-  const BlockOperand row_operand(row_side, item, rows_begin, params.swapped ? params.tile.columns : params.tile.rows);
+  const BlockOperand row_operand(row_side, item, rows_begin,
+                                 params.swapped ? params.tile.columns : params.tile.rows);
   const BlockOperand column_operand(column_side, item, columns_begin,
                                     params.swapped ? params.tile.rows : params.tile.columns);
-  const NarrowWarp<Config> work(row_map, column_map, params, shared, ring, row_operand, column_operand,
-                                {static_cast<int>(rows_begin), static_cast<int>(columns_begin)}, row_side.matrix.batch_stride == 0 ? 0 : static_cast<int>(row_side.item) + item,
-                                column_side.matrix.batch_stride == 0 ? 0 : static_cast<int>(column_side.item) + item,
-                                first_row, first_column);
+  const NarrowWarp<Config> work(
+      row_map, column_map, params, shared, ring, row_operand, column_operand,
+      {static_cast<int>(rows_begin), static_cast<int>(columns_begin)},
+      row_side.matrix.batch_stride == 0 ? 0 : static_cast<int>(row_side.item) + item,
+      column_side.matrix.batch_stride == 0 ? 0 : static_cast<int>(column_side.item) + item, first_row,
+      first_column);
   using Warp = NarrowWarp<Config>;
   __syncthreads();
   const Scalars<float> scalars(params.tile.scalars);
   const BlockResult c(params, item);
   report_items(params, scalars.alpha);
   if (scalars.alpha == 0.0F) {
-    if (rank == 0) scale_tile<Config::threads>(c, first_row, first_column, Config::rows, Config::columns, scalars.beta);
+    if (rank == 0)
+      scale_tile<Config::threads>(c, first_row, first_column, Config::rows, Config::columns, scalars.beta);
     return;
   }
   const bool apart = params.blocks <= ranks * Config::warps;  // every warp has one block
@@ -304,13 +318,17 @@ __device__ void multiply_narrow(const TensorMap& row_map, const TensorMap& colum
   const int units = static_cast<int>(divide_up(params.blocks, unit));
   // The warp's blocks: unit u, u + round_units, ...
   const auto next = [&](int block) {
-    return block % unit == unit - 1 || block + 1 == params.blocks ? (block / unit + round_units) * unit : block + 1;
+    return block % unit == unit - 1 || block + 1 == params.blocks ? (block / unit + round_units) * unit
+                                                                  : block + 1;
   };
   const int first_unit = rank * Config::warps + warp;
   int loaded = first_unit * unit;
 #pragma unroll
   for (int stage = 0; stage < Config::stages; ++stage) {
-    if (loaded < params.blocks) work.load(loaded, stage); else commit_copies();
+    if (loaded < params.blocks)
+      work.load(loaded, stage);
+    else
+      commit_copies();
     loaded = next(loaded);
   }
   ThreadStatistics row_statistics[2][2];
@@ -346,7 +364,7 @@ __device__ void multiply_narrow(const TensorMap& row_map, const TensorMap& colum
       {
         float x[Config::fragments][16];
         work.read_columns(stage, x);
-split_vectors<1, 2>(
+        split_vectors<1, 2>(
             x, column_statistics, [] {}, [&](int f, const SplitVector& split) { columns[f] = split; },
             [&](int f) -> VectorStatistics& { return shared.columns[Warp::column_of(lane / 4, f)]; });
       }
@@ -368,7 +386,10 @@ split_vectors<1, 2>(
         }
         if (m == 1) {
           __syncwarp();
-          if (loaded < params.blocks) work.load(loaded, stage); else commit_copies();
+          if (loaded < params.blocks)
+            work.load(loaded, stage);
+          else
+            commit_copies();
           loaded = next(loaded);
         }
         const float row_scales[2] = {rows[0].weight, rows[1].weight};
@@ -384,10 +405,12 @@ split_vectors<1, 2>(
           for (int e = 0; e < 4; ++e) {
             if (apart) {
               sums[m][f][e] = inside[f][0][e];
-              store1(slot_of(1) + (Warp::column(f, e % 2) * Config::slot_stride + Warp::row(m, e / 2)) * 4, inside[f][1][e]);
+              store1(slot_of(1) + (Warp::column(f, e % 2) * Config::slot_stride + Warp::row(m, e / 2)) * 4,
+                     inside[f][1][e]);
             } else {
               const float weight = row_scales[e / 2] * scales[f][e % 2];
-              sums[m][f][e] = __fmaf_rn(inside[f][1][e], weight, __fmaf_rn(inside[f][0][e], weight, sums[m][f][e]));
+              sums[m][f][e] =
+                  __fmaf_rn(inside[f][1][e], weight, __fmaf_rn(inside[f][0][e], weight, sums[m][f][e]));
             }
           }
         }
@@ -406,7 +429,8 @@ split_vectors<1, 2>(
       for (int f = 0; f < Config::fragments; ++f)
 #pragma unroll
         for (int e = 0; e < 4; ++e)
-          store1(slot + (Warp::column(f, e % 2) * Config::slot_stride + Warp::row(m, e / 2)) * 4, sums[m][f][e]);
+          store1(slot + (Warp::column(f, e % 2) * Config::slot_stride + Warp::row(m, e / 2)) * 4,
+                 sums[m][f][e]);
     if (round + round_units >= units) {
 #pragma unroll
       for (int m = 0; m < 2; ++m)
@@ -416,7 +440,10 @@ split_vectors<1, 2>(
       for (int f = 0; f < Config::fragments; ++f)
         add_to_vector(shared.columns[Warp::column_of(lane / 4, f)], column_statistics[f]);
     }
-    if (ranks > 1) cluster_sync(); else __syncthreads();
+    if (ranks > 1)
+      cluster_sync();
+    else
+      __syncthreads();
     const int round_end = min(units, round + round_units);
     const bool is_last = round_end == units;
 #pragma unroll 1
@@ -428,7 +455,10 @@ split_vectors<1, 2>(
       // Loads from the thread block of unit u of the round.
       const auto load = [&](std::uint32_t address, int u) {
         float v;
-        asm volatile("ld.shared::cluster.f32 %0, [%1];" : "=f"(v) : "r"(map_to_block(address, u / Config::warps)) : "memory");
+        asm volatile("ld.shared::cluster.f32 %0, [%1];"
+                     : "=f"(v)
+                     : "r"(map_to_block(address, u / Config::warps))
+                     : "memory");
         return v;
       };
       LevelSums sums{};
@@ -460,10 +490,12 @@ split_vectors<1, 2>(
       const std::int64_t j = first_column + column;
       bool open = false;
       if (i < c.rows && j < c.columns) {
-        open = !is_accepted(statistics(shared.rows[row]), statistics(shared.columns[column]), params.blocks, sums.total);
+        open = !is_accepted(statistics(shared.rows[row]), statistics(shared.columns[column]), params.blocks,
+                            sums.total);
         if (!open) *c.at(i, j) = finished(sums.total, block_sum_exponent, scalars, c.at(i, j));
       }
-      if (__any_sync(~0U, open)) compute_open(open, i, j, row_operand, column_operand, c, scalars, params.report);
+      if (__any_sync(~0U, open))
+        compute_open(open, i, j, row_operand, column_operand, c, scalars, params.report);
     }
   }
   if (ranks > 1) cluster_sync();

@@ -1,5 +1,5 @@
-// FP32 products with conversion inside, by wgmma. Two consumer warpgroups convert 64 rows each in registers; a third
-// warpgroup converts the columns into shared memory.
+// FP32 products with conversion inside, by wgmma. Two consumer warpgroups convert 64 rows each in registers;
+// a third warpgroup converts the columns into shared memory.
 #pragma once
 
 #include "engines/cuda/gemm/block_tile.cuh"
@@ -16,7 +16,7 @@ struct WideConfig {
   static constexpr bool columns_along_k = ColumnsAlongK;
   static constexpr int consumers = 2;
   static constexpr int threads = wide_threads;
-  static constexpr int stages = 2;  // of converted columns
+  static constexpr int stages = 2;                        // of converted columns
   static constexpr int row_bytes = 64 * block_depth * 4;  // of a consumer
   static constexpr int column_bytes = Columns * block_depth * 4;
   static constexpr int slice_bytes = Columns * block_depth * 2;
@@ -43,8 +43,9 @@ struct WideShared {
 
 // Reads elements of a FP32 tile and issues loads of it.
 template <bool AlongK>
-__device__ __forceinline__ void load_vectors(const TensorMap& map, bool by_tma, const BlockOperand& operand, Mbarrier& full,
-                             std::uint32_t target, int vectors, int vector, int begin, int k, int item, int thread) {
+__device__ __forceinline__ void load_vectors(const TensorMap& map, bool by_tma, const BlockOperand& operand,
+                                             Mbarrier& full, std::uint32_t target, int vectors, int vector,
+                                             int begin, int k, int item, int thread) {
   if (by_tma) [[likely]] {
     if (thread != 0) return;
     full.arrive_expect_tx(vectors * block_depth * 4);
@@ -52,7 +53,8 @@ __device__ __forceinline__ void load_vectors(const TensorMap& map, bool by_tma, 
       tma_load(target, map, full, k, begin + vector, item);
       tma_load(target + vectors * 128, map, full, k + 32, begin + vector, item);
     } else {
-      for (int v = 0; v < vectors; v += 32) tma_load(target + v * 256, map, full, begin + vector + v, k, item);
+      for (int v = 0; v < vectors; v += 32)
+        tma_load(target + v * 256, map, full, begin + vector + v, k, item);
     }
     return;
   }
@@ -61,7 +63,8 @@ __device__ __forceinline__ void load_vectors(const TensorMap& map, bool by_tma, 
     copy_lines(operand, true, target, vector, k, vectors, warp, 4);
     copy_lines(operand, true, target + vectors * 128, vector, k + 32, vectors, warp, 4);
   } else {
-    for (int v = 0; v < vectors; v += 32) copy_lines(operand, false, target + v * 256, vector + v, k, block_depth, warp, 4);
+    for (int v = 0; v < vectors; v += 32)
+      copy_lines(operand, false, target + v * 256, vector + v, k, block_depth, warp, 4);
   }
   full.arrive_after_copies();
 }
@@ -77,9 +80,11 @@ struct RowSlices {
   }
 };
 
-// Stores 16 consecutive elements of a column's slices, group g of its k-block, in the order of the rows' fragments.
+// Stores 16 consecutive elements of a column's slices, group g of its k-block, in the order of the rows'
+// fragments.
 template <bool RowsAlongK>
-__device__ __forceinline__ void store_group(std::uint32_t slice, int column, int g, const std::uint32_t (&words)[8]) {
+__device__ __forceinline__ void store_group(std::uint32_t slice, int column, int g,
+                                            const std::uint32_t (&words)[8]) {
   const std::uint32_t first = slice + swizzled(column, 32 * g);
   const std::uint32_t second = slice + swizzled(column, 32 * g + 16);
   if constexpr (RowsAlongK) {
@@ -102,14 +107,16 @@ struct ColumnConverter {
   __device__ static int thread() { return threadIdx.x % 128; }
   // Column of the thread's v-th vector.
   __device__ static int column(int v) {
-    return Config::columns_along_k ? 8 * (thread() / 32 + 4 * v) + thread() % 8
-                                   : thread() / 32 * (Config::columns / 4) + thread() % 32 % (Config::columns / 4);
+    return Config::columns_along_k
+               ? 8 * (thread() / 32 + 4 * v) + thread() % 8
+               : thread() / 32 * (Config::columns / 4) + thread() % 32 % (Config::columns / 4);
   }
 
   // Calls begin_store() before it writes, and end_load() when it has read all elements.
   template <class BeginStore, class EndLoad>
-  __device__ __forceinline__ void convert(std::uint32_t source, std::uint32_t slices, float* weights, VectorStatistics* all,
-                                          const BeginStore& begin_store, const EndLoad& end_load) {
+  __device__ __forceinline__ void convert(std::uint32_t source, std::uint32_t slices, float* weights,
+                                          VectorStatistics* all, const BeginStore& begin_store,
+                                          const EndLoad& end_load) {
     if constexpr (Config::columns_along_k) {
       const int g = thread() % 32 / 8;  // group of 16 elements
 #pragma unroll
@@ -119,9 +126,10 @@ struct ColumnConverter {
         for (int v = 0; v < 2; ++v)
 #pragma unroll
           for (int i = 0; i < 4; ++i) {
-            const float4 four =
-                load4(source + g / 2 * (Config::columns * 128) + swizzled(column(first + v), g % 2 * 64 + 16 * i));
-            x[v][4 * i] = four.x, x[v][4 * i + 1] = four.y, x[v][4 * i + 2] = four.z, x[v][4 * i + 3] = four.w;
+            const float4 four = load4(source + g / 2 * (Config::columns * 128) +
+                                      swizzled(column(first + v), g % 2 * 64 + 16 * i));
+            x[v][4 * i] = four.x, x[v][4 * i + 1] = four.y, x[v][4 * i + 2] = four.z,
+                     x[v][4 * i + 3] = four.w;
           }
         ThreadStatistics pair[2] = {statistics[first], statistics[first + 1]};
         split_vectors<8, 16>(
@@ -132,7 +140,8 @@ struct ColumnConverter {
             },
             [&](int v, const SplitVector& split) {
               store_group<Config::rows_along_k>(slices, column(first + v), g, split.high);
-              store_group<Config::rows_along_k>(slices + Config::slice_bytes, column(first + v), g, split.low);
+              store_group<Config::rows_along_k>(slices + Config::slice_bytes, column(first + v), g,
+                                                split.low);
               if (g == 0) weights[column(first + v)] = split.weight;
             },
             [&](int v) -> VectorStatistics& { return all[column(first + v)]; });
@@ -143,9 +152,10 @@ struct ColumnConverter {
       const int c = column(0);
       const int part = length == block_depth ? 0 : thread() % 32 / 16;
       const std::uint32_t lines = source + c / 32 * (block_depth * 128);
-      const auto read = [&](int g, float (&x)[16]) {
+      const auto read = [&](int g, float(&x)[16]) {
 #pragma unroll
-        for (int i = 0; i < 16; ++i) x[i] = load_element(lines + swizzled(part * length + 16 * g + i, c % 32 * 4));
+        for (int i = 0; i < 16; ++i)
+          x[i] = load_element(lines + swizzled(part * length + 16 * g + i, c % 32 * 4));
       };
       float largest = 0;
 #pragma unroll
@@ -154,7 +164,8 @@ struct ColumnConverter {
         read(g, x);
         largest = largest_magnitude(largest, largest_of(x));
       }
-      if constexpr (length < block_depth) largest = largest_magnitude(largest, __shfl_xor_sync(~0U, largest, 16));
+      if constexpr (length < block_depth)
+        largest = largest_magnitude(largest, __shfl_xor_sync(~0U, largest, 16));
       const BlockScale scale(largest);
       statistics[0].largest = max(statistics[0].largest, scale.field);
       begin_store();
@@ -168,7 +179,8 @@ struct ColumnConverter {
         store_group<Config::rows_along_k>(slices, c, part * groups + g, split.high);
         store_group<Config::rows_along_k>(slices + Config::slice_bytes, c, part * groups + g, split.low);
         if (g + 1 == groups) end_load();
-        if (may_lose(split.high)) [[unlikely]] count_elements(x, largest, part == 0 && g == 0, statistics[0], all[c]);
+        if (may_lose(split.high)) [[unlikely]]
+          count_elements(x, largest, part == 0 && g == 0, statistics[0], all[c]);
       }
     }
   }
@@ -190,8 +202,8 @@ struct ColumnConverter {
 
 // Issues the products of a k-block and half of the columns, waits for them and adds them to `acc`.
 template <class Config>
-__device__ __forceinline__ void multiply_half(const RowSlices& rows, std::uint32_t slices, int half, bool swapped,
-                                              const float* weights, float* acc) {
+__device__ __forceinline__ void multiply_half(const RowSlices& rows, std::uint32_t slices, int half,
+                                              bool swapped, const float* weights, float* acc) {
   const MatrixDescriptor high(slices + half * 64 * 128);
   const MatrixDescriptor low(slices + Config::slice_bytes + half * 64 * 128);
   float first[32], second[32];
@@ -249,11 +261,11 @@ __device__ __forceinline__ int tile_offset(int row, int column) {
   return column * Config::rows + (row ^ (column & 31));
 }
 
-// What a thread block computes: leaves of a tile.
+// The leaves of a tile that a thread block computes.
 struct LeafRun {
   int first;
   int end;
-  int leaves;          // of all of k
+  int leaves;              // of all of k
   bool pieces_are_groups;  // what the thread blocks of a tile hand on; else single leaves
   int pieces;
 
@@ -262,12 +274,15 @@ struct LeafRun {
     first = split * params.leaves;
     end = min(first + params.leaves, leaves);
     pieces_are_groups = params.splits == 1 || params.leaves % group_leaves == 0;
-    pieces = params.splits == 1 ? 1 : pieces_are_groups ? static_cast<int>(divide_up(leaves, group_leaves)) : leaves;
+    pieces = params.splits == 1  ? 1
+             : pieces_are_groups ? static_cast<int>(divide_up(leaves, group_leaves))
+                                 : leaves;
   }
 };
 
 template <class Config>
-__device__ __forceinline__ void multiply_wide(const TensorMap& row_map, const TensorMap& column_map, const BlockParams& params) {
+__device__ __forceinline__ void multiply_wide(const TensorMap& row_map, const TensorMap& column_map,
+                                              const BlockParams& params) {
   extern __shared__ unsigned char memory[];
   __shared__ WideShared<Config> shared;
   const std::uint32_t ring = (shared_address(memory) + 1023) & ~1023U;
@@ -299,26 +314,30 @@ __device__ __forceinline__ void multiply_wide(const TensorMap& row_map, const Te
   grid_dependency_wait();
   const std::int64_t rows_begin = params.swapped ? params.tile.first_column : params.tile.first_row;
   const std::int64_t columns_begin = params.swapped ? params.tile.first_row : params.tile.first_column;
-  const BlockOperand row_operand(row_side, item, rows_begin, params.swapped ? params.tile.columns : params.tile.rows);
+  const BlockOperand row_operand(row_side, item, rows_begin,
+                                 params.swapped ? params.tile.columns : params.tile.rows);
   const BlockOperand column_operand(column_side, item, columns_begin,
                                     params.swapped ? params.tile.rows : params.tile.columns);
   const Scalars<float> scalars(params.tile.scalars);
   const BlockResult c(params, item);
   report_items(params, scalars.alpha);
   if (scalars.alpha == 0.0F) {
-    if (split == 0) scale_tile<Config::threads>(c, first_row, first_column, Config::rows, Config::columns, scalars.beta);
+    if (split == 0)
+      scale_tile<Config::threads>(c, first_row, first_column, Config::rows, Config::columns, scalars.beta);
     return;
   }
-  float* const pieces = params.partial_sums + (static_cast<std::int64_t>(item) * params.row_tiles * params.column_tiles + tile) *
-                                                  (params.splits == 1 ? 2 : run.pieces) * (Config::rows * Config::columns);
+  float* const pieces = params.partial_sums +
+                        (static_cast<std::int64_t>(item) * params.row_tiles * params.column_tiles + tile) *
+                            (params.splits == 1 ? 2 : run.pieces) * (Config::rows * Config::columns);
   __syncthreads();
   if (group == Config::consumers) {
     asm volatile("setmaxnreg.dec.sync.aligned.u32 120;");
     const auto load = [&](int block) {
       if (block < end_block)
-        load_vectors<Config::columns_along_k>(column_map, params.by_tma[1] != 0, column_operand, shared.columns_full, column_memory,
-                                              Config::columns, first_column, static_cast<int>(columns_begin), block * block_depth,
-                                              column_side.matrix.batch_stride == 0 ? 0 : static_cast<int>(column_side.item) + item, thread);
+        load_vectors<Config::columns_along_k>(
+            column_map, params.by_tma[1] != 0, column_operand, shared.columns_full, column_memory,
+            Config::columns, first_column, static_cast<int>(columns_begin), block * block_depth,
+            column_side.matrix.batch_stride == 0 ? 0 : static_cast<int>(column_side.item) + item, thread);
     };
     ColumnConverter<Config> converter;
     load(run.first * leaf_blocks);
@@ -351,9 +370,10 @@ __device__ __forceinline__ void multiply_wide(const TensorMap& row_map, const Te
     const std::uint32_t source = row_memory + group * Config::row_bytes;
     const auto load = [&](int block) {
       if (block < end_block)
-        load_vectors<Config::rows_along_k>(row_map, params.by_tma[0] != 0, row_operand, shared.rows_full[group], source, 64,
-                                           first_row + 64 * group, static_cast<int>(rows_begin), block * block_depth,
-                                           row_side.matrix.batch_stride == 0 ? 0 : static_cast<int>(row_side.item) + item, thread);
+        load_vectors<Config::rows_along_k>(
+            row_map, params.by_tma[0] != 0, row_operand, shared.rows_full[group], source, 64,
+            first_row + 64 * group, static_cast<int>(rows_begin), block * block_depth,
+            row_side.matrix.batch_stride == 0 ? 0 : static_cast<int>(row_side.item) + item, thread);
     };
     load(run.first * leaf_blocks);
     const int warp = thread / 32;
@@ -373,7 +393,8 @@ __device__ __forceinline__ void multiply_wide(const TensorMap& row_map, const Te
 #pragma unroll
       for (float& sum : acc) sum = 0;
 #pragma unroll 1
-      for (int block = leaf * leaf_blocks; block < min((leaf + 1) * leaf_blocks, end_block); ++block, parity ^= 1) {
+      for (int block = leaf * leaf_blocks; block < min((leaf + 1) * leaf_blocks, end_block);
+           ++block, parity ^= 1) {
         shared.rows_full[group].wait(parity);
         __syncwarp();
         RowSlices rows;
@@ -429,10 +450,11 @@ __device__ __forceinline__ void multiply_wide(const TensorMap& row_map, const Te
 #pragma unroll
           for (int i = 0; i < Config::columns / 8; ++i) {
             float4 four = first ? float4{0, 0, 0, 0} : load4(mine + i * 4096);
-            acc[4 * i] += four.x, acc[4 * i + 1] += four.y, acc[4 * i + 2] += four.z, acc[4 * i + 3] += four.w;
+            acc[4 * i] += four.x, acc[4 * i + 1] += four.y, acc[4 * i + 2] += four.z,
+                acc[4 * i + 3] += four.w;
             if (!is_piece)
-              store4(mine + i * 4096, __float_as_uint(acc[4 * i]), __float_as_uint(acc[4 * i + 1]), __float_as_uint(acc[4 * i + 2]),
-                     __float_as_uint(acc[4 * i + 3]));
+              store4(mine + i * 4096, __float_as_uint(acc[4 * i]), __float_as_uint(acc[4 * i + 1]),
+                     __float_as_uint(acc[4 * i + 2]), __float_as_uint(acc[4 * i + 3]));
           }
         }
       }
@@ -447,7 +469,8 @@ __device__ __forceinline__ void multiply_wide(const TensorMap& row_map, const Te
         for (int i = 0; i < Config::columns / 8; ++i, kept += Config::consumers * 128) {
           float sums[4] = {acc[4 * i], acc[4 * i + 1], acc[4 * i + 2], acc[4 * i + 3]};
           const auto add_kept = [&](const float4& four) {
-            sums[0] = four.x + sums[0], sums[1] = four.y + sums[1], sums[2] = four.z + sums[2], sums[3] = four.w + sums[3];
+            sums[0] = four.x + sums[0], sums[1] = four.y + sums[1], sums[2] = four.z + sums[2],
+            sums[3] = four.w + sums[3];
           };
           add_kept(index % segment_groups == 0 ? float4{0, 0, 0, 0} : kept[0]);
           if (ends_segment) add_kept(index < segment_groups ? float4{0, 0, 0, 0} : kept[total]);
@@ -458,8 +481,8 @@ __device__ __forceinline__ void multiply_wide(const TensorMap& row_map, const Te
         if (leaf + 1 < run.leaves) continue;
       }
       if (ranks > 1 || run.pieces == 1) {
-        // Into shared memory: the run's last piece replaces the ring, which no thread reads any more; the one before it
-        // lies in `totals`.
+        // Into shared memory: the run's last piece replaces the ring, which no thread reads any more; the one
+        // before it lies in `totals`.
         const bool is_last = leaf + 1 == run.end;
         if (is_last) named_barrier_sync(4, Config::consumers * 128);
         const std::uint32_t target = is_last ? ring : totals;
@@ -467,7 +490,8 @@ __device__ __forceinline__ void multiply_wide(const TensorMap& row_map, const Te
         for (int i = 0; i < Config::columns / 2; ++i)
           store1(target + tile_offset<Config>(my_rows[i / 2 % 2], i / 4 * 8 + 2 * t + i % 2) * 4, acc[i]);
       } else {
-        float* piece = pieces + (run.pieces_are_groups ? leaf / group_leaves : leaf) * (Config::rows * Config::columns);
+        float* piece =
+            pieces + (run.pieces_are_groups ? leaf / group_leaves : leaf) * (Config::rows * Config::columns);
 #pragma unroll
         for (int i = 0; i < Config::columns / 2; ++i)
           __stcg(piece + tile_offset<Config>(my_rows[i / 2 % 2], i / 4 * 8 + 2 * t + i % 2), acc[i]);
@@ -487,8 +511,10 @@ __device__ __forceinline__ void multiply_wide(const TensorMap& row_map, const Te
     if (params.splits > 1) {
       // The thread block that ends last adds the pieces. Statistics pass through memory, too.
       constexpr int words = (Config::rows + Config::columns) * sizeof(VectorStatistics) / 4;
-      std::uint32_t* stored = reinterpret_cast<std::uint32_t*>(params.statistics) +
-                              (static_cast<std::int64_t>(item) * params.row_tiles * params.column_tiles + tile) * params.splits * words;
+      std::uint32_t* stored =
+          reinterpret_cast<std::uint32_t*>(params.statistics) +
+          (static_cast<std::int64_t>(item) * params.row_tiles * params.column_tiles + tile) * params.splits *
+              words;
       const auto* mine = reinterpret_cast<const std::uint32_t*>(shared.rows);
       for (int i = threadIdx.x; i < words; i += Config::threads) __stcg(stored + split * words + i, mine[i]);
       __threadfence();
@@ -538,14 +564,16 @@ __device__ __forceinline__ void multiply_wide(const TensorMap& row_map, const Te
   const bool is_plain = scalars.alpha == 1.0F && scalars.beta == 0.0F;
   bool simple = true;
   for (int v = threadIdx.x; v < Config::rows + Config::columns; v += Config::threads)
-    simple = simple && ((v < Config::rows ? first_row + v >= c.rows : first_column + v - Config::rows >= c.columns) ||
-                        is_simple(shared.rows[v], params.blocks));
+    simple = simple &&
+             ((v < Config::rows ? first_row + v >= c.rows : first_column + v - Config::rows >= c.columns) ||
+              is_simple(shared.rows[v], params.blocks));
   simple = __syncthreads_and(simple ? 1 : 0) != 0;
   // A warp takes 32 elements of a line of C, and those of `lines` lines at once.
   constexpr int lines = 8;
   constexpr int units = Config::rows * Config::columns / 32 / lines;
 #pragma unroll 1
-  for (int unit = threadIdx.x / 32 + rank * (Config::threads / 32); unit < units; unit += ranks * (Config::threads / 32)) {
+  for (int unit = threadIdx.x / 32 + rank * (Config::threads / 32); unit < units;
+       unit += ranks * (Config::threads / 32)) {
     const int lane = threadIdx.x % 32;
     const int across = (rows_adjacent ? Config::rows : Config::columns) / 32;
     const int along = unit % across * 32 + lane;
@@ -553,7 +581,9 @@ __device__ __forceinline__ void multiply_wide(const TensorMap& row_map, const Te
     const int row = rows_adjacent ? along : line;
     const int column = rows_adjacent ? line : along;
     float sums[lines];
-    const auto offset = [&](int l) { return rows_adjacent ? tile_offset<Config>(row, column + l) : tile_offset<Config>(row + l, column); };
+    const auto offset = [&](int l) {
+      return rows_adjacent ? tile_offset<Config>(row, column + l) : tile_offset<Config>(row + l, column);
+    };
     if (run.pieces == 1) {
 #pragma unroll
       for (int l = 0; l < lines; ++l) sums[l] = load_shared(ring + offset(l) * 4);
@@ -571,7 +601,10 @@ __device__ __forceinline__ void multiply_wide(const TensorMap& row_map, const Te
           const std::uint32_t base = map_to_block(is_last ? ring : totals, owner);
 #pragma unroll
           for (int l = 0; l < lines; ++l)
-            asm volatile("ld.shared::cluster.f32 %0, [%1];" : "=f"(values[l]) : "r"(base + offset(l) * 4) : "memory");
+            asm volatile("ld.shared::cluster.f32 %0, [%1];"
+                         : "=f"(values[l])
+                         : "r"(base + offset(l) * 4)
+                         : "memory");
         } else {
           const float* base = pieces + piece * (Config::rows * Config::columns);
 #pragma unroll
@@ -620,7 +653,8 @@ __device__ __forceinline__ void multiply_wide(const TensorMap& row_map, const Te
         if (!open) *element = finished(sum, block_sum_exponent, scalars, element);
       }
       if (__any_sync(~0U, open))
-        compute_open(open, first_row + at_row, first_column + at_column, row_operand, column_operand, c, scalars, params.report);
+        compute_open(open, first_row + at_row, first_column + at_column, row_operand, column_operand, c,
+                     scalars, params.report);
     }
   }
   if (ranks > 1) cluster_sync();
