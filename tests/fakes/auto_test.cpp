@@ -37,8 +37,8 @@ TEST_F(DevicePlan, AutoEmulatesIfThatIsFaster) {
   for (const std::int64_t n : {960, 1024, 1536})
     EXPECT_EQ(planned_for(n, n, n, 1), (Names{"fp16x3-wide", "bf16x6", "native"}))
         << n << ": each further candidate costs launches";
-  for (const auto& [m, n] : {std::pair{768, 768}, {96, 4096}, {64, 8192}})
-    EXPECT_EQ(planned_for(m, n, n, 1), Names{"fp16x3-block"}) << m << " x " << n;
+  for (const auto& [m, n] : {std::pair{768, 768}, {4096, 96}, {8192, 64}})
+    EXPECT_EQ(planned_for(m, n, m, 1), Names{"fp16x3-block"}) << m << " x " << n;
   EXPECT_EQ(planned_for(256, 4096, 4096, 1), (Names{"fp16x3", "fp16x3-wide", "bf16x6", "native"}));
   EXPECT_EQ(planned_for(128, 128, 128, 64), Names{"native"});
   EXPECT_EQ(planned_for(4096, 4096, 4096, 1), (Names{"fp16x3", "fp16x3-wide", "bf16x6", "native"}));
