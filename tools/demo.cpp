@@ -50,7 +50,7 @@ BenchRequest bench_request(const DemoRequest& request, const std::string& memory
   bench.candidates.push_back(type);
   if (type == "fp64") bench.candidates.emplace_back("exact");
   bench.repeat = 3;
-  bench.no_ceilings = true;
+  bench.no_ceilings = on_device;
   return bench;
 }
 
@@ -379,6 +379,7 @@ Json demo_document(const DemoRequest& request, const Demo& demo) {
 
 void run(const DemoRequest& request) {
   require_settings();
+  refuse_settings({"scheme", "policy", "accuracy", "engine"}, "the demonstration runs products of all kinds");
   if (!request.output.empty()) check_writable(request.output);
   const Demo demo = run_demo(request);
   if (!request.output.empty()) write_text(request.output, demo_page(demo, command_text(request)));

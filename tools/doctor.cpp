@@ -1,19 +1,16 @@
-// kintsugi doctor: lists what this machine offers, and why some features are missing.
+// kintsugi doctor: lists what this machine offers, and why some features are missing; with a program, which
+// BLAS and cuBLAS it loads, and whether the drop-ins reach them.
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "program.hpp"
+#include "program_libraries.hpp"
 #include "support.hpp"
 
 namespace kintsugi::tools {
 
 namespace {
-
-// Returns a finding. `status`: "ok", "missing", "ignored" or "malformed"; `advice`: what the user can do, or
-// that nothing must be done.
-Json finding(const std::string& name, const std::string& status, const std::string& detail,
-             const std::string& advice = "") {
-  return {{"name", name}, {"status", status}, {"detail", detail}, {"advice", advice}};
-}
 
 void append_processor(Json& findings) {
   findings.push_back(finding("processor", "ok", machine().processor));
@@ -94,10 +91,16 @@ void print_findings(const Json& findings) {
   }
 }
 
-void run_doctor(bool json) {
-  const Json findings = examine_machine();
-  if (!json) return print_findings(findings);
+struct DoctorRequest {
+  bool json = false;
+  std::vector<std::string> program;  // and its arguments; empty: the machine is examined
+};
+
+void run_doctor(const DoctorRequest& request) {
+  const Json findings = request.program.empty() ? examine_machine() : examine_program(request.program);
+  if (!request.json) return print_findings(findings);
   Json result = document("doctor");
+  if (!request.program.empty()) result["program"] = request.program;
   result["findings"] = findings;
   print(result);
 }
@@ -105,17 +108,25 @@ void run_doctor(bool json) {
 }  // namespace
 
 void add_doctor(CLI::App& program, Action& action) {
-  auto json = std::make_shared<bool>(false);
-  CLI::App* command =
-      program.add_subcommand("doctor", "Say what this machine offers, and why features are missing");
+  auto request = std::make_shared<DoctorRequest>();
+  CLI::App* command = program.add_subcommand(
+      "doctor", "Say what this machine offers, and why features are missing; or which BLAS a program loads");
   command->footer(
-      "Every line says ok, missing, ignored or malformed, and what to do. The exit status is 0 even if\n"
-      "something is missing.\n"
+      "Every line says ok, missing, ignored, malformed or failed, and what to do. The exit status is 0\n"
+      "even if something is missing.\n"
       "\n"
       "Example:\n"
-      "  kintsugi doctor");
-  command->add_flag("--json", *json, "Print the findings as JSON");
-  command->callback([json, &action] { action = [json] { run_doctor(*json); }; });
+      "  kintsugi doctor\n"
+      "  kintsugi doctor -- python3 train.py\n"
+      "\n"
+      "With a program: runs it once, its standard output on standard error, and names each BLAS and\n"
+      "cuBLAS that it and what it starts have loaded, the files that call one, and whether the drop-ins\n"
+      "of kintsugi run reach these calls. They forward every call meanwhile, so results are unchanged.");
+  command->add_flag("--json", request->json, "Print the findings as JSON");
+  command->add_option("PROGRAM", request->program,
+                      "Program and its arguments, after -- [none: this machine]");
+  command->positionals_at_end();
+  command->callback([request, &action] { action = [request] { run_doctor(*request); }; });
 }
 
 }  // namespace kintsugi::tools

@@ -796,6 +796,7 @@ void check_request(const ExplainRequest& request) {
       fail("--distribution", "{} is given: the problem is either two files, or sizes and a distribution",
            request.files.a_file);
     if (request.files.b_file.empty()) fail("B", "is missing");
+    if (request.seed != ExplainRequest().seed) fail("--seed", "has no effect on the matrices of files");
     return;
   }
   if (!has_sizes && !request.is_generated())

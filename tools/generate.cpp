@@ -50,6 +50,8 @@ void run_generate(const GenerateRequest& request) {
                     : request.type.ends_with("32") ? Type::float32
                                                    : Type::float64;
   check_holds(request.output, type, complex);
+  if (request.order != "c" && request.output.ends_with(".mtx"))
+    fail("--order", "{} has no effect on a .mtx file, which has one order", request.order);
   Matrix matrix = make_matrix("SHAPE", shape.rows, shape.columns, type,
                               request.order == "c" ? Order::row_major : Order::column_major, complex);
   fill(matrix, "DISTRIBUTION", distribution, request.side == "a" ? measure::Side::a : measure::Side::b,

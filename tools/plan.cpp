@@ -70,9 +70,6 @@ std::vector<std::string> schemes_and_native(const std::vector<Type>& types) {
 }
 
 Plan make_plan(kintsugi_handle handle, const Shape& shape, const Method& method) {
-  // Environment variables are hidden, so that the method runs that the row names.
-  const HiddenVariables hidden(
-      {"KINTSUGI_SCHEME", "KINTSUGI_POLICY", "KINTSUGI_ACCURACY", "KINTSUGI_ENGINE", "KINTSUGI_ACCUMULATOR"});
   const kintsugi_problem problem = row_major_problem(shape, method.type);
   kintsugi_options options = KINTSUGI_OPTIONS_INIT;
   options.engine = method.engine.c_str();
@@ -125,7 +122,7 @@ measure::SplitDescription description_of(const Json& split) {
                                         .residual_rounding = word("residual_rounding"),
                                         .residual_exponent = split.at("residual_exponent").get<int>()};
   description.scale_vectors = split.at("scale_vectors").get<bool>();
-  if (description.scale_vectors) description.top_exponent = split.at("top_exponent").get<int>();
+  if (!split.at("top_exponent").is_null()) description.top_exponent = split.at("top_exponent").get<int>();
   description.kind = word("kind");
   if (!split.at("tile_vectors").is_null()) {
     description.tile_vectors = split.at("tile_vectors").get<int>();

@@ -32,25 +32,6 @@ namespace fs = std::filesystem;
 
 constexpr const char* path_flag = "--library-path";
 
-// Returns the path of the drop-in, which is in the folder of libkintsugi. Fails, naming the flag, if it is
-// not there.
-std::string drop_in_library(const std::string& drop_in, const std::string& flag) {
-  Dl_info info{};
-  if (::dladdr(reinterpret_cast<const void*>(&kintsugi_version), &info) == 0 || info.dli_fname == nullptr)
-    fail(flag, "the folder of libkintsugi is not known");
-  const auto folder = std::filesystem::canonical(info.dli_fname).parent_path();
-  const auto library = folder / fmt::format("lib{}.so.{}", drop_in, KINTSUGI_VERSION_MAJOR);
-  if (!std::filesystem::exists(library))
-    fail(flag, "there is no {}; it is built with -DKINTSUGI_DROP_IN=ON", library.string());
-  return library.string();
-}
-
-// Returns the path of the library for LD_AUDIT that belongs to the drop-in.
-std::string audit_library(const std::string& drop_in, const std::string& flag) {
-  const std::filesystem::path library = drop_in_library(drop_in, flag);
-  return (library.parent_path() / fmt::format("lib{}_audit.so", drop_in)).string();
-}
-
 // Returns the program that the first line of a script names; for `#!/usr/bin/env NAME` NAME.
 std::string interpreter_of(std::ifstream& script) {
   std::string line, program, argument;
@@ -191,6 +172,23 @@ void run_program(const RunRequest& request) {
 }
 
 }  // namespace
+
+// The drop-in is in the folder of libkintsugi.
+std::string drop_in_library(const std::string& drop_in, const std::string& flag) {
+  Dl_info info{};
+  if (::dladdr(reinterpret_cast<const void*>(&kintsugi_version), &info) == 0 || info.dli_fname == nullptr)
+    fail(flag, "the folder of libkintsugi is not known");
+  const auto folder = std::filesystem::canonical(info.dli_fname).parent_path();
+  const auto library = folder / fmt::format("lib{}.so.{}", drop_in, KINTSUGI_VERSION_MAJOR);
+  if (!std::filesystem::exists(library))
+    fail(flag, "there is no {}; it is built with -DKINTSUGI_DROP_IN=ON", library.string());
+  return library.string();
+}
+
+std::string audit_library(const std::string& drop_in, const std::string& flag) {
+  const std::filesystem::path library = drop_in_library(drop_in, flag);
+  return (library.parent_path() / fmt::format("lib{}_audit.so", drop_in)).string();
+}
 
 std::string file_of_program(const std::string& program) {
   if (program.find('/') != std::string::npos) return program;

@@ -6,6 +6,11 @@
 
 namespace kintsugi::tools {
 
+// Returns the path of the drop-in of that name, such as kintsugi_blas, or of its library for LD_AUDIT. Fails
+// with the flag in the message if there is none.
+std::string drop_in_library(const std::string& drop_in, const std::string& flag);
+std::string audit_library(const std::string& drop_in, const std::string& flag);
+
 // Returns the value of LD_PRELOAD: the drop-in of that name, such as kintsugi_blas, followed by the value in
 // the environment. Fails with the flag in the message if there is no such library, or if its path has
 // characters that LD_PRELOAD does not allow.

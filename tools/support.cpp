@@ -401,6 +401,25 @@ std::string flag_of(const Json& setting) {
   return flag;
 }
 
+const Json& setting_named(const std::string& name) {
+  for (const Json& setting : settings_table().settings)
+    if (cell(setting, "name") == name) return setting;
+  throw std::logic_error("there is no setting " + name);
+}
+
+void refuse_settings(const std::vector<std::string>& names, const std::string& instead) {
+  for (const std::string& name : names) {
+    const Json& setting = setting_named(name);
+    const std::string source = cell(setting, "source"), value = cell(setting, "value");
+    if (source == "environment")
+      fail(cell(setting, "environment"), "{} has no effect here, since {}; unset it", value, instead);
+    if (source == "file")
+      fail("settings file",
+           "{} = {} has no effect here, since {}; KINTSUGI_CONFIG=/dev/null leaves the file out", name, value,
+           instead);
+  }
+}
+
 Json document(const std::string& name, int format_version) {
   return {{"format", "kintsugi." + name},
           {"format_version", format_version},

@@ -100,6 +100,13 @@ void require_settings();
 // Returns the flag of `kintsugi gemm` that sets a setting.
 std::string flag_of(const Json& setting);
 
+// Returns the setting's member of settings_table().
+const Json& setting_named(const std::string& name);
+
+// Fails if one of these settings, which a command does not obey, has a value from the environment or the
+// settings file. `instead` says what decides in its place.
+void refuse_settings(const std::vector<std::string>& names, const std::string& instead);
+
 // ------------------------------------------------------------------ documents
 
 // Returns {"format": "kintsugi.<name>", "format_version", "version", "commit", "machine"}.

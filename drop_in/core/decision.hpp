@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <cfenv>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -124,12 +125,13 @@ struct ProblemKey {
   Op op_a, op_b;
   std::int64_t m, n, k, lda, ldb, ldc;
   const Site* site;
+  int rounding;  // std::fegetround(): a plan rounds in the mode in which it was made
 
   bool operator==(const ProblemKey&) const = default;
 };
 inline ProblemKey problem_key(const Call& call) {
-  return {call.type, call.layout, call.op_a, call.op_b, call.m,   call.n,
-          call.k,    call.lda,    call.ldb,  call.ldc,  call.site};
+  return {call.type, call.layout, call.op_a, call.op_b, call.m,    call.n,
+          call.k,    call.lda,    call.ldb,  call.ldc,  call.site, std::fegetround()};
 }
 
 struct ProblemKeyHash {

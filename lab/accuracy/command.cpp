@@ -60,6 +60,8 @@ void print_summaries(const std::vector<Method>& methods, const Json& rows) {
 
 void run_accuracy(AccuracyRequest request) {
   require_settings();
+  refuse_settings({"scheme", "policy", "accuracy", "engine", "accumulator"},
+                  "--schemes, --engines and --accumulators name what runs");
   // -o - is --json: an interrupted sweep cannot be continued from standard output as from a file.
   if (is_standard_output(request.output)) {
     request.output.clear();

@@ -476,6 +476,7 @@ Json run_figures(const ReproduceRequest& request, const std::vector<const PaperF
 void run_reproduce(const ReproduceRequest& request) {
   require_settings();
   if (request.list) return print_list(request.json);
+  refuse_settings({"scheme", "policy", "accuracy", "engine", "accumulator"}, "the figures name what runs");
   if (request.names.empty()) fail("FIGURE", "is missing; kintsugi-lab reproduce --list shows all figures");
   if (request.options.folder.empty()) fail("-o", "a folder for the results is needed");
   if (request.options.quick && request.options.recorded)
@@ -505,13 +506,17 @@ void add_reproduce(CLI::App& program, Action& action) {
       "FOLDER/FIGURE. A second run continues the first. Verdicts follow from the criteria of\n"
       "lab/results/claims.json, which the program has with it. The exit status is 1 if an error is\n"
       "beyond its scheme's a-priori bound.");
-  command->add_option("FIGURE", request->names, "Figures of --list, or all");
-  command->add_option("-o,--output", request->options.folder, "Folder for the results");
-  command->add_option("--markdown", request->markdown, "File for all claims and verdicts as Markdown");
-  command->add_flag("--quick", request->options.quick, "Run small sizes to try it, without verdicts");
-  command->add_flag("--recorded", request->options.recorded,
-                    "Run nothing; judge and draw the results in the folder, whatever commit made them");
-  command->add_flag("--list", request->list, "List the figures");
+  auto* figures = command->add_option("FIGURE", request->names, "Figures of --list, or all");
+  auto* folder = command->add_option("-o,--output", request->options.folder, "Folder for the results");
+  auto* markdown =
+      command->add_option("--markdown", request->markdown, "File for all claims and verdicts as Markdown");
+  auto* quick =
+      command->add_flag("--quick", request->options.quick, "Run small sizes to try it, without verdicts");
+  auto* recorded =
+      command->add_flag("--recorded", request->options.recorded,
+                        "Run nothing; judge and draw the results in the folder, whatever commit made them");
+  auto* list = command->add_flag("--list", request->list, "List the figures");
+  for (CLI::Option* option : {figures, folder, markdown, quick, recorded}) list->excludes(option);
   command->add_flag("--json", request->json, "Print the results, or the list, as JSON");
   command->callback([request, &action] { action = [request] { run_reproduce(*request); }; });
 }

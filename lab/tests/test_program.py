@@ -58,6 +58,8 @@ def test_the_list_fits_the_columns(program, columns):
     ([], "command: one is needed; kintsugi-lab --help lists them"),
     (["help", "reprodcue"], 'COMMAND: there is no command "reprodcue"; did you mean reproduce? '),
     (["accuracy", "--schemes", "fp16x4", "--json"], '--schemes: "fp16x4" is not known; did you mean fp16x3? Accepted: '),
+    (["reproduce", "--list", "--quick"], "--quick: excludes --list"),
+    (["reproduce", "--list", "-o", "r"], "--output: excludes --list"),
     (["reproduce", "h2sgemm-fig22", "-o", "r"], 'FIGURE: "h2sgemm-fig22" is not known; did you mean h2sgemm-fig2? '),
 ])
 def test_bad_words(program, words, message):

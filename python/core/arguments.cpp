@@ -3,18 +3,21 @@
 #include <cmath>
 #include <limits>
 
+#include "call.hpp"
+
 namespace kintsugi_python {
 namespace {
 
-// Reads an integer. None and 0 mean that the option is not set; then `number` stays 0.
+// Reads an integer. None and 0 mean that the option is not set; then `number` stays 0. `accepted`: what the
+// value is not, for the message.
 template <typename T>
-bool read_number(PyObject* value, const char* name, T& number) {
+bool read_number(PyObject* value, const char* name, const char* accepted, T& number) {
   constexpr long long least = std::numeric_limits<T>::min(), most = std::numeric_limits<T>::max();
   if (value == Py_None) return true;
   const Ref integer(PyNumber_Index(value));
   if (!integer) {
     if (PyErr_ExceptionMatches(PyExc_TypeError))
-      PyErr_Format(PyExc_TypeError, "%s = %R is no integer", name, value);
+      PyErr_Format(PyExc_TypeError, "%s = %R is %s", name, value, accepted);
     return false;
   }
   int overflow = 0;
@@ -29,6 +32,8 @@ bool read_number(PyObject* value, const char* name, T& number) {
   number = static_cast<T>(given);
   return true;
 }
+
+constexpr const char* limit_name = "workspace_limit";
 
 constexpr double max_exact_integer = 9007199254740992.0;  // 2^53: double represents all smaller integers
 
@@ -68,13 +73,29 @@ bool Options::read_text(PyObject* value, Ref& kept, const char*& text) {
   return text != nullptr;
 }
 
-bool Options::read(PyObject* const given[option_count]) {
+// The library parses the text, as it does those of environment and settings file: its parser has no function
+// of its own in the C ABI.
+bool Options::read_limit(const State& state, kintsugi_handle handle, PyObject* value) {
+  if (!PyUnicode_Check(value)) 
+    return read_number(value, limit_name, "neither an integer nor a text such as '1G'", values.workspace_limit);
+  const Ref text(PyUnicode_AsUTF8String(value));
+  if (!text) return false;
+  if (!check(state, kintsugi_set(handle, limit_name, PyBytes_AsString(text.get())))) return false;
+  limited_handle_ = handle;
+  return true;
+}
+
+Options::~Options() {
+  if (limited_handle_ != nullptr) kintsugi_set(limited_handle_, limit_name, nullptr);
+}
+
+bool Options::read(const State& state, kintsugi_handle handle, PyObject* const given[option_count]) {
   const char** const texts[text_count] = {&values.accuracy, &values.scheme, &values.engine, &values.policy};
   for (int i = 0; i < text_count; ++i) {
     if (!read_text(given[i], texts_[i], *texts[i])) return false;
   }
-  return read_number(given[4], "threads", values.threads) &&
-         read_number(given[5], "workspace_limit", values.workspace_limit);
+  return read_number(given[4], "threads", "no integer", values.threads) &&
+         read_limit(state, handle, given[5]);
 }
 
 bool read_scalar(PyObject* value, int32_t type, void* scalar) {

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "ref.hpp"
+#include "state.hpp"
 
 namespace kintsugi_python {
 
@@ -17,16 +18,23 @@ inline constexpr int engine_option = 2;  // index of the option `engine`
 
 class Options {
  public:
-  // Sets `values`. Returns false, with a Python error, for an option that is no text or number, or is too
-  // large.
-  bool read(PyObject* const given[option_count]);
+  Options() = default;
+  ~Options();
+  Options(const Options&) = delete;
+  Options& operator=(const Options&) = delete;
+
+  // Sets `values`; a workspace_limit that is a text becomes a setting of the handle until the destructor.
+  // Returns false, with a Python error, for an option that is no text or number, or is too large.
+  bool read(const State& state, kintsugi_handle handle, PyObject* const given[option_count]);
 
   kintsugi_options values = KINTSUGI_OPTIONS_INIT;
 
  private:
   bool read_text(PyObject* value, Ref& kept, const char*& text);
+  bool read_limit(const State& state, kintsugi_handle handle, PyObject* value);
 
   Ref texts_[text_count];  // the texts that `values` points at
+  kintsugi_handle limited_handle_ = nullptr;  // has a workspace_limit of these options
 };
 
 // Writes a Python number to `scalar` as a number of a kintsugi_type, which takes at most 16 bytes. Returns

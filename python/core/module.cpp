@@ -66,7 +66,7 @@ PyObject* matmul(PyObject* module, PyObject* tuple) {
   } else if (!state.host_is_ready && given_options[engine_option] == Py_None) {
     return declined();
   }
-  if (!options.read(given_options)) return nullptr;
+  if (!options.read(state, thread->handle, given_options)) return nullptr;
   if (!product.announce_write()) return nullptr;
   kintsugi_problem problem = product.problem();
   // The library sees the same in a call with matrices on a device.

@@ -90,7 +90,7 @@ Ref make_plan(State& state, PyObject* members, PyObject* const given[option_coun
   auto plan = std::make_unique<Plan>();
   plan->problem = KINTSUGI_PROBLEM_INIT;
   Options options;
-  if (!set_members(members, plan->problem) || !options.read(given)) return Ref();
+  if (!set_members(members, plan->problem) || !options.read(state, thread->handle, given)) return Ref();
   if (!read_stream(stream, options.values.queue)) return Ref();
   if (allocate != Py_None) {
     plan->memory = memory_from(state, allocate);

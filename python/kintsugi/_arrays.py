@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
 import numpy as np
@@ -12,31 +13,70 @@ from kintsugi import _core, _torch
 TYPES = [np.dtype(np.float32), np.dtype(np.float64), np.dtype(np.complex64), np.dtype(np.complex128)]
 
 
-def refuse_masked(x: Any, name: str) -> None:
-    """Raises TypeError for a masked array, and for lists that contain one: its memory has numbers below the mask, which
-    would be multiplied like all others."""
+def refuse_own_products(x: Any, name: str) -> None:
+    """Raises TypeError for an object whose class gives products a meaning of its own, and for lists that contain one. Its
+    elements without that meaning (mask, unit, labels) would be multiplied like any others. Such classes are masked arrays,
+    and by numpy's convention those with an __array_ufunc__ of their own."""
     if isinstance(x, np.ma.MaskedArray):
         raise TypeError(f"{name} is a masked array and kintsugi multiplies every element: give {name}.filled(0), which "
                         f"has 0 for those that are masked, or {name}.data, which ignores the mask")
-    if isinstance(x, (list, tuple)) and x and isinstance(x[0], (list, tuple, np.ndarray)):
+    if getattr(type(x), "__array_ufunc__", np.ndarray.__array_ufunc__) is not np.ndarray.__array_ufunc__:
+        raise TypeError(f"{name} is a {type(x).__name__}, whose products have a meaning of their own, such as that of its "
+                        f"labels or units: numpy.asarray({name}) has its elements alone")
+    if isinstance(x, (list, tuple)) and x and (isinstance(x[0], (list, tuple)) or hasattr(x[0], "__array__")):
         for item in x:
-            refuse_masked(item, f"an item of {name}")
+            refuse_own_products(item, f"an item of {name}")
 
 
 def as_array(x: Any, name: str) -> np.ndarray:
-    """Returns x as an array, without a copy where possible. x is an array, a stored tensor of torch, an object with DLPack
-    on the CPU, or a nested list. Raises TypeError for masked arrays."""
-    refuse_masked(x, name)
+    """Returns x as an array of numpy's own class, without a copy where possible. x is an array, a stored tensor of torch, an
+    object with DLPack on the CPU, or a nested list. Raises TypeError for what refuse_own_products() refuses."""
+    refuse_own_products(x, name)
     if isinstance(x, np.ndarray):
-        return x
+        return np.asarray(x)
     if _torch.is_tensor(x):
         return _torch.as_array(x, name)
     if hasattr(x, "__dlpack__"):
-        return np.from_dlpack(x)
+        try:
+            return np.from_dlpack(x)
+        except (BufferError, RuntimeError) as error:
+            raise TypeError(f"{name} is a {type(x).__name__} that numpy cannot take by DLPack: {error}") from error
     array = np.asarray(x)
     if array.dtype.kind not in "biufc":
         raise TypeError(f"{name} is a {type(x).__name__}, which is no array of numbers")
     return array
+
+
+def in_class_of(operands: list[Any], result: np.ndarray) -> Any:
+    """Returns a result in the class that a product of these operands has: that of another library's array, which takes the
+    result by DLPack, else what numpy's protocol of priorities says of subclasses. A result of numpy's own class without
+    dimensions becomes a number."""
+    for operand in operands:
+        if hasattr(operand, "__dlpack__") and not isinstance(operand, np.ndarray):
+            return in_library_of(operand, result)
+    arrays = [operand for operand in operands if isinstance(operand, np.ndarray)]
+    if arrays:
+        first = max(arrays, key=lambda array: (array.__array_priority__, type(array) is not np.ndarray))
+        if type(first) is not np.ndarray:
+            result = first.__array_wrap__(result)
+    return result[()] if type(result) is np.ndarray else result
+
+
+def in_library_of(example: Any, array: Any) -> Any:
+    """Returns an array, which has DLPack, as one of the example's library. Returns the array itself if that library cannot
+    import it, or not in its type."""
+    if hasattr(example, "__array_namespace__"):
+        library = example.__array_namespace__()
+    else:
+        library = importlib.import_module(type(example).__module__.partition(".")[0])
+    if not hasattr(library, "from_dlpack"):
+        return array
+    try:
+        imported = library.from_dlpack(array)
+        is_kept = not isinstance(array, np.ndarray) or np.from_dlpack(imported).dtype == array.dtype  # JAX may narrow float64
+    except (BufferError, RuntimeError, TypeError):  # The library does not know the array's device or type.
+        return array
+    return imported if is_kept else array
 
 
 def common_type(dtypes: list[np.dtype]) -> np.dtype:

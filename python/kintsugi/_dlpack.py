@@ -80,6 +80,10 @@ class DeviceArray:
             raise BufferError("this array can only be used where it is: it is not copied, nor moved to another device")
         return _core.export_dlpack(self, self._address, self.shape, self._strides, self.dtype.str, self.device)
 
+    def __reduce__(self) -> Any:
+        raise TypeError(f"{self!r} can neither be pickled nor copied, since its memory is on the device: a library takes it by "
+                        "its from_dlpack()")
+
     def __repr__(self) -> str:
         return f"<kintsugi array on cuda:{self.device}, shape {self.shape}, {self.dtype}>"
 

@@ -10,7 +10,7 @@ from kintsugi._products import PairProduct, make_product, pair_scalar
 
 def matmul(a: Any, b: Any, *, accuracy: str | float | None = None, scheme: str | None = None,
            engine: str | None = None, policy: Literal["auto", "emulate", "native"] | None = None, alpha: Any = 1,
-           beta: Any = 0, out: Any = None, threads: int | None = None, workspace_limit: int | None = None) -> Any:
+           beta: Any = 0, out: Any = None, threads: int | None = None, workspace_limit: int | str | None = None) -> Any:
     """Returns alpha * a @ b + beta * out.
 
     Args:
@@ -27,17 +27,19 @@ def matmul(a: Any, b: Any, *, accuracy: str | float | None = None, scheme: str |
         alpha, beta: numbers of the operands' type.
         out: where the result goes, (..., m, n) of the operands' type; needed where beta is not 0.
         threads: 0 or None: as many as OpenMP offers.
-        workspace_limit: at most this many bytes of workspace. C is then computed in smaller blocks, with the same bits.
+        workspace_limit: at most this many bytes of workspace, a number or a text such as "1G". C is then computed in
+            smaller blocks, with the same bits.
 
     Returns:
         The result, (..., m, n) without the dimension that a vector does not have; out itself where it was given.
-        For tensors it is one of the same library, or a DeviceArray (with __dlpack__) if that library takes none; on the
-        CPU one of torch if a or b is. Inputs whose rows or columns have unit stride (C or Fortran order, transposes,
+        For tensors and arrays with DLPack it is one of the same library, or a DeviceArray (with __dlpack__) if that
+        library takes none; on the CPU one of torch if a or b is, and for subclasses of numpy's array what numpy returns. Inputs whose rows or columns have unit stride (C or Fortran order, transposes,
         slices of them) are not copied; lazy conjugates and negatives of torch are.
 
     Raises:
         KintsugiError: what the library refuses, with its message; out is untouched.
-        TypeError: an element type that it does not multiply, a masked array, or a tensor that requires a gradient.
+        TypeError: an element type that it does not multiply, a masked array, a class with products of its own (a DataFrame),
+            or a tensor that requires a gradient.
         ValueError: shapes that do not fit, or an out that cannot take the result.
 
     Warns:
@@ -55,7 +57,7 @@ def matmul(a: Any, b: Any, *, accuracy: str | float | None = None, scheme: str |
 def matmul_dd(a: Any, b: Any, *, accuracy: str | float | None = None, scheme: str | None = None,
               engine: str | None = None, policy: Literal["auto", "emulate", "native"] | None = None, alpha: Any = 1,
               beta: Any = 0, out: Any = None, threads: int | None = None,
-              workspace_limit: int | None = None) -> Any:
+              workspace_limit: int | str | None = None) -> Any:
     """Returns alpha * a @ b + beta * out of double-double numbers, which have some 106 significant bits in two float64
     words.
 

@@ -8,7 +8,7 @@ from typing import Any, Callable, Literal
 import numpy as np
 
 from kintsugi import _core, _tensors, _torch
-from kintsugi._arrays import as_array, common_type, readable, refuse_masked, strided
+from kintsugi._arrays import as_array, common_type, readable, refuse_own_products, strided
 from kintsugi._tensors import Tensors, common_tensors, geometry
 
 
@@ -20,6 +20,9 @@ class Prepared:
         shape: of the array that it was made of, (..., rows, columns).
         dtype: of its elements.
         on_device: True if it was made of a tensor on a CUDA device; it is then for products of such tensors.
+
+    It never changes, so that a copy is the object itself. It cannot be pickled, nor sent to another process: its slices are
+    for this processor or device. Pickle the array, and prepare it where it is used.
     """
 
     def __init__(self, side: str, shape: tuple[int, ...], dtype: np.dtype, on_device: bool,
@@ -30,6 +33,16 @@ class Prepared:
         self.on_device = on_device
         self._prepared_for = prepared_for  # accuracy, scheme and engine
         self._prepared = prepared  # the library's
+
+    def __copy__(self) -> Prepared:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Prepared:
+        return self
+
+    def __reduce__(self) -> Any:
+        raise TypeError(f"{self!r} cannot be pickled, nor sent to another process, since its slices are in the library's "
+                        "memory: pickle the array, and call kintsugi.prepare() where it is used")
 
     def __repr__(self) -> str:
         return f"<kintsugi operand {self.side}, shape {self.shape}, {self.dtype}>"
@@ -72,7 +85,7 @@ class Operand:
 
 def make_scalar(value: Any, name: str, dtype: np.dtype) -> np.ndarray:
     """Returns alpha or beta in the type of the product."""
-    refuse_masked(value, name)
+    refuse_own_products(value, name)
     given = np.asarray(_torch.as_stored(value, name))
     if given.shape != () or given.dtype.kind not in "biufc":
         raise TypeError(f"{name} = {value!r} is no number")

@@ -105,7 +105,7 @@ def _example(x: Any, dtype: Any, name: str) -> Any:
 
 def plan(a: Any, b: Any, *, dtype: Any = None, out: Any = None, accuracy: str | float | None = None,
          scheme: str | None = None, engine: str | None = None, policy: Literal["auto", "emulate", "native"] | None = None,
-         threads: int | None = None, workspace_limit: int | None = None) -> Plan:
+         threads: int | None = None, workspace_limit: int | str | None = None) -> Plan:
     """Returns a plan for products of operands like these. It is called as plan(a, b) or plan(a, b, out=c).
 
     Args:
@@ -129,7 +129,7 @@ def plan(a: Any, b: Any, *, dtype: Any = None, out: Any = None, accuracy: str | 
 
 def explain(a: Any, b: Any, *, accuracy: str | float | None = None, scheme: str | None = None,
             engine: str | None = None, policy: Literal["auto", "emulate", "native"] | None = None,
-            threads: int | None = None, workspace_limit: int | None = None) -> Plan:
+            threads: int | None = None, workspace_limit: int | str | None = None) -> Plan:
     """Returns the plan that matmul() would make with these arguments, without multiplying. Raises the errors of matmul()."""
     product = make_product(a, b, 1, 0, None)
     with product.current():

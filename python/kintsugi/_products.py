@@ -11,7 +11,7 @@ from typing import Any, ContextManager
 import numpy as np
 
 from kintsugi import _core, _tensors, _torch
-from kintsugi._arrays import as_array, check_writable, common_type, readable, refuse_masked, strided
+from kintsugi._arrays import as_array, check_writable, common_type, in_class_of, readable, refuse_own_products, strided
 from kintsugi._errors import MissingEngineWarning
 from kintsugi._operands import Operand, Prepared, make_scalar
 from kintsugi._tensors import Tensors, common_tensors, geometry
@@ -110,7 +110,7 @@ class Product:
         """Returns the array of a result's elements, in its memory. Raises ValueError if it does not fit the product."""
         array = memory_of(out)
         if array is None or array.dtype != self.dtype or array.shape != self._result_shape():
-            found = type(out).__name__ if array is None else f"{array.dtype} {array.shape}"
+            found = f"{type(out).__name__}, not numpy's nor torch's" if array is None else f"{array.dtype} {array.shape}"
             raise ValueError(f"out is {found}; this product needs an array, {self.dtype} {self._result_shape()}")
         return array
 
@@ -131,7 +131,7 @@ class Product:
         return {**_core.problem(*self._arrays, self.result, k), "memory": self._memory()}
 
     def plan(self, accuracy: str | float | None, scheme: str | None, engine: str | None, policy: str | None,
-             threads: int | None, workspace_limit: int | None) -> Any:
+             threads: int | None, workspace_limit: int | str | None) -> Any:
         """Returns a plan of the product. Its expected times do not include splits of operands that were prepared with the
         same options."""
         for side, operand in (("a", self.a), ("b", self.b)):
@@ -150,11 +150,13 @@ class Product:
         return self._finish()
 
     def _finish(self) -> Any:
-        """Copies the result into the target unless it is there already. Returns the target, or the number in a target
-        without dimensions."""
+        """Copies the result into the target unless it is there already. Returns the target; a new array in the class of the
+        operands."""
         if not self._is_direct:
             self._target_array[...] = self.result.reshape(self._result_shape())
-        return self._target[()] if isinstance(self._target, np.ndarray) else self._target
+        if self.given_out is not None or not isinstance(self._target, np.ndarray):
+            return self._target
+        return in_class_of([operand.given for operand in (self.a, self.b)], self._target)
 
 
 class PairProduct(Product):
@@ -199,7 +201,7 @@ def _as_pairs(array: np.ndarray, name: str) -> np.ndarray:
 
 def pair_scalar(value: Any, name: str) -> complex:
     """Returns a number, or (hi, lo), as a pair."""
-    refuse_masked(value, name)
+    refuse_own_products(value, name)
     words = np.asarray(value, dtype=np.float64).ravel()
     if words.size not in (1, 2) or np.ndim(value) > 1:
         raise TypeError(f"{name} = {value!r} is neither a number nor a pair (hi, lo)")

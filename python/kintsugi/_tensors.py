@@ -10,6 +10,7 @@ from typing import Any, ContextManager, Union
 import numpy as np
 
 from kintsugi import _core, _dlpack, _torch
+from kintsugi._arrays import in_library_of
 
 MEMORY = _core.DEVICE  # kintsugi_memory of products of tensors
 
@@ -188,18 +189,7 @@ class DlpackTensors:
         pass
 
     def as_result(self, array: _dlpack.DeviceArray) -> Any:
-        """Returns the array as an array of the operands' library; returns the array itself if that library cannot import
-        it."""
-        if hasattr(self._example, "__array_namespace__"):
-            library = self._example.__array_namespace__()
-        else:
-            library = importlib.import_module(type(self._example).__module__.partition(".")[0])
-        if not hasattr(library, "from_dlpack"):
-            return array
-        try:
-            return library.from_dlpack(array)
-        except (BufferError, TypeError):  # The library does not know the array's device or type.
-            return array
+        return in_library_of(self._example, array)
 
     def current(self) -> ContextManager[Any]:
         return _dlpack.driver.device(self._number)

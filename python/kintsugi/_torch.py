@@ -23,7 +23,11 @@ def as_stored(x: Any, name: str) -> Any:
     lazy, since neither DLPack nor an address shows that a tensor is lazy. Returns x unchanged if x is not a tensor."""
     if not is_tensor(x):
         return x
-    if x.requires_grad and sys.modules["torch"].is_grad_enabled():
+    torch = sys.modules["torch"]
+    if type(x) not in (torch.Tensor, torch.nn.Parameter):
+        raise TypeError(f"{name} is a {type(x).__name__}, a subclass of torch.Tensor, which may have a mask or be a part of a "
+                        f"larger tensor: {name}.as_subclass(torch.Tensor) has the elements of its memory alone")
+    if x.requires_grad and torch.is_grad_enabled():
         raise TypeError(f"{name} requires a gradient, which kintsugi does not compute; {name}.detach() has none")
     return x.detach().resolve_conj().resolve_neg()
 

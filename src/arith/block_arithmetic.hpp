@@ -1,8 +1,31 @@
 // Arithmetic of fp16x3-block: exponents of vectors and k-blocks, the order of additions, and the test by
-// which an element of C is accepted. docs/schemes/fp16x3-block.md has the definitions and the proof.
+// which an element of C is accepted. docs/schemes/fp16x3-block.md has the definition.
+//
+// Proof that an accepted element errs by at most (q + 8) u |A||B|, u = 2^-24, and by underflow. q is the
+// smaller number of non-zero elements of its row and its column, N that of non-zero blocks. A pair of
+// elements is x and y when scaled, so that |x|, |y| < 2^15. In units of u |A||B|:
+//  - A pair without deep elements: |x| >= 2^-14, so that the high slice is normal and the slices leave at
+//    most 2u |x|. Both factors 4, and the product of the low slices, which is left out, 4.008.
+//  - A half block with t non-zero pairs takes p <= 32 / b instructions of b products with e extra bits. Each
+//    truncates the accumulator and no more addends than it has pairs (schedule/accumulator.cpp):
+//    2^(1 - e) t + 2 p, at most half_block_loss(), times (1 + 2^-10)^2. The first half also holds the block's
+//    cross products, 2^-10 of the block, whose own runs lose as much of their 3 * 2^-11. Subnormal residuals
+//    are aligned as if they were 2^-14 <= |x|, and weigh 2^-12. Together 0.005 half_block_loss() + 0.1 more,
+//    or 0.3 with four products at once.
+//  - Outside, a half block's sum passes at most 2N - 1 additions to a sum that is not zero, in any tree:
+//    1.003 (2N - 1). Second order: at most (30 + 2N)^2 u / 2, which is below N / 8 up to k = 2^25.
+//  - The last rounding: 1.001.
+//  So q + 8 less all these is at least block_slack().
+//  - A deep element x loses at most 2^-37 by its slices, times |y| < 2^15, and with the low slice of y at
+//    most 2^-25 2^-11 2^15 (1 + 2^-8). A subnormal high slice is aligned as if it were 2^-14: each of b
+//    addends may lose 2^(-14 + 15 - 23 - e) more, in its instruction; residuals weigh 2^-12 of that. Together
+//    less than 2^-19, which is 2^(e + f - 47) unscaled; in all at most
+//    2^-47 (d_i 2^(D_i + E_j) + d_j 2^(D_j + E_i)).
+//  - |sum| 2^-8 <= (1 + 2^-4) |A||B| + this loss. With the slack, cut at 2^22, at most 1/4 of |A||B|, twice
+//    the loss is compared (deep_loss() has the units).
+//  - Weights that are 0 lose sums below q 2^-128; subnormal weights are powers of two and lose nothing.
 #pragma once
 
-#include <algorithm>
 #include <bit>
 #include <cstdint>
 

@@ -130,8 +130,8 @@ DoubleDouble exact_epilogue(const ExactNumber<Limbs>& x, const DoubleDouble& alp
   return terms.rounded();
 }
 
-// beta * c, rounded once.
-inline DoubleDouble scaled_element(const DoubleDouble& beta, const DoubleDouble& c) {
+// beta * c, rounded once to nearest.
+inline DoubleDouble scaled_element(const DoubleDouble& beta, const DoubleDouble& c, RoundingMode) {
   return exact_epilogue(ExactNumber<1>{}, DoubleDouble(), beta, &c);
 }
 

@@ -127,8 +127,7 @@ struct FusedProduct {
   std::byte* scratch;  // FusedKernel::scratch_bytes() bytes
   int threads;
   const FusedCheck* check = nullptr;  // nullptr: all elements are computed
-  // To which the number of elements is added that the program's own test did not accept; nullptr: not
-  // counted.
+  // Counter of the elements that the program's own test did not accept; nullptr: they are not counted.
   std::atomic<std::int64_t>* recomputed = nullptr;
   bool conjugates_a = false;
   bool conjugates_b = false;

@@ -2,6 +2,7 @@
 
 #include "arith/complex.hpp"
 #include "arith/double_double.hpp"
+#include "base/floating_environment.hpp"
 #include "execute/device/device.hpp"
 #include "execute/device/prepare.hpp"
 #include "execute/host/operand.hpp"
@@ -13,10 +14,11 @@ namespace {
 
 // Computes beta * C. beta = 1 leaves C bitwise unchanged.
 template <class T>
-void scale_result(const MatrixView<T>& c, T beta) {
+void scale_result(const MatrixView<T>& c, T beta, RoundingMode rounding) {
   if (beta == T(1)) return;
   for (std::int64_t j = 0; j < c.columns; ++j) {
-    for (std::int64_t i = 0; i < c.rows; ++i) c(i, j) = beta == T(0) ? T(0) : scaled_element(beta, c(i, j));
+    for (std::int64_t i = 0; i < c.rows; ++i)
+      c(i, j) = beta == T(0) ? T(0) : scaled_element(beta, c(i, j), rounding);
   }
 }
 
@@ -72,7 +74,7 @@ void check_prepared(const Plan& plan, const Prepared* prepared, Side side) {
 template <class T>
 void scale_results(const Plan& plan, const Operands& operands) {
   for (std::int64_t item = 0; item < plan.problem.batch_count; ++item) {
-    scale_result(view_of_c<T>(plan.problem, operands.c, item), scalar<T>(operands.beta));
+    scale_result(view_of_c<T>(plan.problem, operands.c, item), scalar<T>(operands.beta), plan.rounding);
   }
 }
 
@@ -87,7 +89,10 @@ void execute(const Plan& plan, const Operands& operands, Report& report) {
   if (problem.m == 0 || problem.n == 0 || problem.batch_count == 0) return;
   if (problem.k == 0 || operands.alpha.is_zero()) {
     report.items_scaled = problem.batch_count;
-    return with_element_type(problem, [&]<class T>() { scale_results<T>(plan, operands); });
+    clear_product_exceptions();
+    with_element_type(problem, [&]<class T>() { scale_results<T>(plan, operands); });
+    report.exceptions |= raised_product_exceptions();
+    return;
   }
   if (plan.is_offloaded()) return offload(plan, operands, report);
   if (plan.engine->is_device()) return stage(plan, operands, report);

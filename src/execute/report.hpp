@@ -107,6 +107,7 @@ struct Report {
   // Batch items whose operands the named scheme does not accept, which only the device could detect. Their C
   // is NaN.
   std::int64_t items_unreachable = 0;
+  int exceptions = 0;         // of <cfenv>, for the caller: FE_OVERFLOW, FE_INVALID
   bool ranges_known = false;  // false for a native plan, which finds no ranges
   int dynamic_range_a = 0;    // largest dynamic range over all items whose ranges were found
   int dynamic_range_b = 0;

@@ -48,7 +48,8 @@ kintsugi_prepared checked_prepare(kintsugi_plan given, kintsugi_side side, const
   check_not_null(given, "plan");
   check_not_null(target, "prepared");
   if (side != KINTSUGI_A && side != KINTSUGI_B) {
-    fail(Status::invalid_argument, "side = {} is neither 0 (A) nor 1 (B)", static_cast<int>(side));
+    fail(Status::invalid_argument, "side = {} is neither KINTSUGI_A (0) nor KINTSUGI_B (1)",
+         static_cast<int>(side));
   }
   const Plan& plan = *given->plan;
   check_data(plan.problem, data, side == KINTSUGI_A ? "a" : "b");

@@ -152,10 +152,20 @@ std::shared_ptr<const Plan> plan_for(kintsugi_handle handle, Problem problem, co
   return problem == plan->problem ? plan : cached_plan(handle, problem, call);
 }
 
+// Fails with not_supported if the caller's rounding mode, which the plan was to follow, is another one now.
+void check_rounding(const Plan& plan, RoundingMode now) {
+  if (plan.request.rounding || plan.request.is_reproducible() || now == plan.rounding) return;
+  fail(Status::not_supported,
+       "the plan was made in the rounding mode {}, and the calling thread's is {} now: make a plan in this "
+       "mode, or set rounding",
+       rounding_name(plan.rounding), rounding_name(now));
+}
+
 // Executes the plan on the operands' queue; if they have none on `queue`; if that is none, in the handle's
-// stream. If there is a handle, it gets the report.
+// stream. If there is a handle, it gets the report. The exceptions of the product are raised with the end of
+// `environment`.
 void execute_on(const Queue& queue, kintsugi_handle handle, const std::shared_ptr<const Plan>& plan,
-                const kintsugi_operands* operands) {
+                const kintsugi_operands* operands, FloatingEnvironment& environment) {
   const Log log = log_of(handle);
   Report report;
   std::shared_ptr<const DeviceReportMemory> device_report;
@@ -169,6 +179,7 @@ void execute_on(const Queue& queue, kintsugi_handle handle, const std::shared_pt
     device_report = reserve_device_report(handle, *plan, checked.queue);
     if (device_report != nullptr) checked.device_report = device_report->get();
     execute(*plan, checked, report);
+    environment.raise_at_end(report.exceptions);
   } catch (const Error& error) {
     log.write(KINTSUGI_LOG_ERROR, error.what());
     throw;
@@ -187,11 +198,12 @@ Settings settings_in_force(kintsugi_handle handle) { return settings_for(handle,
 std::shared_ptr<const Plan> plan_of_caller(kintsugi_handle handle, const kintsugi_problem* problem,
                                            const kintsugi_options* options) {
   const FloatingEnvironment environment;
-  const Problem checked = check_problem(problem);
+  Problem checked = check_problem(problem);
+  checked.rounding = environment.rounding();
   if (problem->memory == KINTSUGI_ANY_MEMORY) {
     fail(Status::invalid_argument,
-         "memory = {} (any) is for kintsugi_gemm: a plan is for host matrices ({}) or device matrices ({})",
-         problem->memory, static_cast<int>(KINTSUGI_HOST), static_cast<int>(KINTSUGI_DEVICE));
+         "memory = KINTSUGI_ANY_MEMORY is for kintsugi_gemm: a plan is for matrices in KINTSUGI_HOST or "
+         "KINTSUGI_DEVICE");
   }
   const CheckedOptions call = check_options(options);
   return make_uncached_plan(handle, checked, settings_for(handle, call.layer()), call);
@@ -202,20 +214,24 @@ std::shared_ptr<const Plan> plan_of_description(kintsugi_handle handle, const ch
   const FloatingEnvironment environment;
   const PlanDescription read = read_plan_description(description);
   const kintsugi_problem problem = to_c(read.problem);
+  Problem checked = check_problem(&problem);
+  checked.rounding = environment.rounding();
   const CheckedOptions call = check_options(options);
-  return make_uncached_plan(handle, check_problem(&problem), settings_for(handle, read.settings), call);
+  return make_uncached_plan(handle, checked, settings_for(handle, read.settings), call);
 }
 
 void execute_for_caller(kintsugi_handle handle, const std::shared_ptr<const Plan>& plan,
                         const kintsugi_operands* operands) {
-  const FloatingEnvironment environment;
-  execute_on(plan->queue, handle, plan, operands);
+  FloatingEnvironment environment;
+  check_rounding(*plan, environment.rounding());
+  execute_on(plan->queue, handle, plan, operands, environment);
 }
 
 void multiply_for_caller(kintsugi_handle handle, const kintsugi_problem* problem,
                          const kintsugi_options* options, const kintsugi_operands* operands) {
-  const FloatingEnvironment environment;
+  FloatingEnvironment environment;
   Problem checked = check_problem(problem);
+  checked.rounding = environment.rounding();
   const CheckedOptions call = check_options(options);
   std::optional<PlaceScope> scope;
   if (problem->memory == KINTSUGI_ANY_MEMORY) {
@@ -224,7 +240,7 @@ void multiply_for_caller(kintsugi_handle handle, const kintsugi_problem* problem
   const GivenPrepared given = given_prepared(operands);
   set_adds_to_c(operands, checked);
   check_queue_of(checked, call.queue);
-  execute_on(call.queue, handle, plan_for(handle, checked, call, given), operands);
+  execute_on(call.queue, handle, plan_for(handle, checked, call, given), operands, environment);
 }
 
 }  // namespace kintsugi::core

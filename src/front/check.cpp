@@ -46,11 +46,8 @@ void check_reserved(std::int32_t reserved, const char* name) {
   if (reserved != 0) fail(Status::invalid_argument, "{}.reserved = {} must be 0", name, reserved);
 }
 
-// Fails unless the value is in 0...last. The message names the value by `name` followed by `member`, for
-// example a struct and its ".member".
-void check_enum(std::int32_t value, std::int32_t last, const char* name, const char* member = "") {
-  if (value < 0 || value > last)
-    fail(Status::invalid_argument, "{}{} = {} is not in 0...{}", name, member, value, last);
+void check_flag(std::int32_t value, const char* name) {
+  if (value != 0 && value != 1) fail(Status::invalid_argument, "{} = {} is neither 0 nor 1", name, value);
 }
 
 // A number of CBLAS or a letter of BLAS, which a caller may pass by mistake.
@@ -64,20 +61,28 @@ constexpr ForeignValue foreign_ops[] = {
     {'t', "the letter 't' of BLAS"}, {'C', "the letter 'C' of BLAS"}, {'c', "the letter 'c' of BLAS"}};
 constexpr ForeignValue foreign_layouts[] = {{101, "CBLAS's CblasRowMajor"}, {102, "CBLAS's CblasColMajor"}};
 
-// Like check_enum(). The message also lists the `accepted` values, and says whether the value is one of
-// `foreign`.
-void check_named_enum(std::int32_t value, std::int32_t last, const char* name, const char* accepted,
-                      std::span<const ForeignValue> foreign) {
-  if (value >= 0 && value <= last) return;
+// Names of enumerations of the C ABI by their values, which count from 0.
+constexpr const char* op_names[] = {"KINTSUGI_OP_N", "KINTSUGI_OP_T", "KINTSUGI_OP_C"};
+constexpr const char* type_names[] = {"KINTSUGI_F32", "KINTSUGI_F64", "KINTSUGI_C32", "KINTSUGI_C64",
+                                      "KINTSUGI_DD"};
+constexpr const char* layout_names[] = {"KINTSUGI_COLUMN_MAJOR", "KINTSUGI_ROW_MAJOR"};
+constexpr const char* pointer_mode_names[] = {"KINTSUGI_SCALARS_ON_HOST", "KINTSUGI_SCALARS_ON_DEVICE"};
+constexpr const char* memory_names[] = {"KINTSUGI_HOST", "KINTSUGI_DEVICE", "KINTSUGI_ANY_MEMORY"};
+constexpr const char* batch_kind_names[] = {"KINTSUGI_BATCH_STRIDED", "KINTSUGI_BATCH_POINTERS"};
+constexpr const char* queue_kind_names[] = {"KINTSUGI_QUEUE_HOST", "KINTSUGI_QUEUE_CUDA"};
+
+// Fails unless the value has a name. The message names the value by `name` followed by `member`, for example
+// a struct and its ".member", lists the accepted values, and says whether the value is one of `foreign`.
+void check_enum(std::int32_t value, std::span<const char* const> names, const char* name,
+                std::span<const ForeignValue> foreign = {}, const char* member = "") {
+  if (value >= 0 && static_cast<std::size_t>(value) < names.size()) return;
+  std::string accepted;
+  for (std::size_t i = 0; i < names.size(); ++i)
+    accepted += i == 0 ? fmt::format("{} is 0", names[i]) : fmt::format(", {} {}", names[i], i);
   const auto found = std::find_if(foreign.begin(), foreign.end(),
                                   [value](const auto& other) { return other.value == value; });
-  fail(Status::invalid_argument, "{} = {} is not in 0...{}: {}{}", name, value, last, accepted,
-       found == foreign.end() ? "" : fmt::format("; {} is {}", value, found->name));
-}
-
-void check_op(std::int32_t op, const char* name) {
-  check_named_enum(op, KINTSUGI_OP_C, name, "KINTSUGI_OP_N is 0, KINTSUGI_OP_T 1, KINTSUGI_OP_C 2",
-                   foreign_ops);
+  fail(Status::invalid_argument, "{}{} = {} is not in 0...{}: {}{}", name, member, value, names.size() - 1,
+       accepted, found == foreign.end() ? "" : fmt::format("; {} is {}", value, found->name));
 }
 
 // Largest size that is accepted. Sums of a few sizes, and a size times the bytes of an element, stay far
@@ -118,21 +123,20 @@ void check_matrix(const kintsugi_problem& p, std::int32_t op, std::int64_t ld, c
 }
 
 void check_enums(const kintsugi_problem& p) {
-  check_op(p.op_a, "op_a");
-  check_op(p.op_b, "op_b");
-  check_enum(p.type_a, KINTSUGI_DD, "type_a");
-  check_enum(p.type_b, KINTSUGI_DD, "type_b");
-  check_enum(p.type_c, KINTSUGI_DD, "type_c");
-  check_enum(p.type_scalar, KINTSUGI_DD, "type_scalar");
-  check_named_enum(p.layout, KINTSUGI_ROW_MAJOR, "layout", "KINTSUGI_COLUMN_MAJOR is 0, KINTSUGI_ROW_MAJOR 1",
-                   foreign_layouts);
-  check_enum(p.pointer_mode, KINTSUGI_SCALARS_ON_DEVICE, "pointer_mode");
-  check_enum(p.memory, KINTSUGI_ANY_MEMORY, "memory");
-  check_enum(p.batch_kind, KINTSUGI_BATCH_POINTERS, "batch_kind");
-  check_enum(p.prepared_a, 1, "prepared_a");
-  check_enum(p.prepared_b, 1, "prepared_b");
-  check_enum(p.adds_to_c, 1, "adds_to_c");
-  check_enum(p.native_elsewhere, 1, "native_elsewhere");
+  check_enum(p.op_a, op_names, "op_a", foreign_ops);
+  check_enum(p.op_b, op_names, "op_b", foreign_ops);
+  check_enum(p.type_a, type_names, "type_a");
+  check_enum(p.type_b, type_names, "type_b");
+  check_enum(p.type_c, type_names, "type_c");
+  check_enum(p.type_scalar, type_names, "type_scalar");
+  check_enum(p.layout, layout_names, "layout", foreign_layouts);
+  check_enum(p.pointer_mode, pointer_mode_names, "pointer_mode");
+  check_enum(p.memory, memory_names, "memory");
+  check_enum(p.batch_kind, batch_kind_names, "batch_kind");
+  check_flag(p.prepared_a, "prepared_a");
+  check_flag(p.prepared_b, "prepared_b");
+  check_flag(p.adds_to_c, "adds_to_c");
+  check_flag(p.native_elsewhere, "native_elsewhere");
 }
 
 void check_batch(const kintsugi_problem& p) {
@@ -164,9 +168,9 @@ void check_supported(const kintsugi_problem& p) {
   }
   if (p.memory != KINTSUGI_DEVICE && p.pointer_mode == KINTSUGI_SCALARS_ON_DEVICE) {
     fail(Status::invalid_argument,
-         "pointer_mode = {} (device) with memory = {} ({}): scalars in device memory go with matrices "
-         "there",
-         p.pointer_mode, p.memory, p.memory == KINTSUGI_HOST ? "host" : "any");
+         "pointer_mode = KINTSUGI_SCALARS_ON_DEVICE with memory = {}: scalars in device memory go with "
+         "matrices there",
+         memory_names[p.memory]);
   }
 }
 
@@ -315,25 +319,23 @@ kintsugi_calibration check_calibration(const kintsugi_calibration* given) {
   constexpr kintsugi_calibration defaults = KINTSUGI_CALIBRATION_INIT;
   check_not_null(given, "calibration");
   const kintsugi_calibration calibration = read_struct(given, defaults, "calibration");
-  for (const auto& [flag, name] :
-       {std::pair{calibration.quick, "quick"}, std::pair{calibration.blind, "blind"}}) {
-    if (flag != 0 && flag != 1)
-      fail(Status::invalid_argument, "calibration: {} = {} is neither 0 nor 1", name, flag);
-  }
+  check_flag(calibration.quick, "calibration: quick");
+  check_flag(calibration.blind, "calibration: blind");
   return calibration;
 }
 
 Queue check_queue(const kintsugi_queue& queue, const char* name) {
   check_reserved(queue.reserved, name);
-  check_enum(queue.kind, KINTSUGI_QUEUE_CUDA, name, ".kind");
+  check_enum(queue.kind, queue_kind_names, name, {}, ".kind");
   return {static_cast<QueueKind>(queue.kind), queue.stream};
 }
 
 void check_queue_of(const Problem& problem, const Queue& queue) {
   if (queue.kind != QueueKind::cuda || problem.memory == MemorySpace::device) return;
-  fail(Status::invalid_argument,
-       "queue.kind = {} (CUDA) with memory = {} (host): a call on host matrices uses no stream of the caller",
-       static_cast<int>(KINTSUGI_QUEUE_CUDA), static_cast<int>(KINTSUGI_HOST));
+  fail(
+      Status::invalid_argument,
+      "queue.kind = KINTSUGI_QUEUE_CUDA with memory = KINTSUGI_HOST: a call on host matrices uses no stream of "
+      "the caller");
 }
 
 namespace {

@@ -272,7 +272,8 @@ std::int32_t read_word(const Json& json, const char* name, std::initializer_list
 
 Op read_op(const Json& json, const char* name) {
   const std::int64_t op = read_integer(json, name);
-  if (op < 0 || op > 2) fail(Status::invalid_argument, "plan description: {} = {} is not in 0...2", name, op);
+  if (op < 0 || op > 2)
+    fail(Status::invalid_argument, "plan description: {} = {} is not in 0...2: N is 0, T 1, C 2", name, op);
   return static_cast<Op>(op);
 }
 

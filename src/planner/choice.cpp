@@ -20,6 +20,7 @@
 #include "schemes/mixpert.hpp"
 #include "schemes/ozaki2.hpp"
 #include "schemes/program.hpp"
+#include "schemes/superaccumulator.hpp"
 
 namespace kintsugi::core {
 
@@ -441,7 +442,41 @@ std::vector<Candidate> checked_by_policy(const Plan& plan) {
        native_coefficient(problem.type, problem.products()));
 }
 
+// Fails with not_supported: no program rounds C as the call asks.
+[[noreturn]] void fail_directed(const Plan& plan) {
+  const char* const name = rounding_name(plan.rounding);
+  fail(Status::not_supported,
+       "{}, and only accuracy exact of f32, f64, c32 and c64 products rounds so, by the scheme "
+       "superaccumulator or by none named; accuracy here: \"{}\", scheme: \"{}\", type: {}. "
+       "rounding = nearest permits all others",
+       plan.request.rounding ? fmt::format("rounding = \"{}\"", name)
+                             : fmt::format("the calling thread's rounding mode is {}", name),
+       plan.accuracy_text(), plan.request.scheme, element_type_name(plan.problem.type, plan.problem.complex));
+}
+
+// Returns the candidates for a mode other than to nearest. Under `exact` they are exact sums and, on devices,
+// checked residues. Under other accuracies the vendor library's product has the thread's mode, if it rounds
+// element by element as the thread does.
+Chain directed_candidates(const Plan& plan) {
+  const PlanRequest& request = plan.request;
+  const bool is_native = request.scheme == native_scheme;
+  const bool names_sums = request.scheme == schemes::superaccumulator.name;
+  const bool is_exact = plan.contract.accuracy.kind == Accuracy::Kind::exact || names_sums;
+  if (is_exact && plan.problem.type != OperandType::dd && request.policy != Policy::native && !is_native) {
+    if (!request.scheme.empty() && !names_sums) fail_directed(plan);
+    if (plan.engine->is_device() && request.scheme.empty()) return {checked_emulations(plan), {}};
+    if (const auto sums = offered(plan, schemes::superaccumulator)) return {{*sums}, {}};
+  }
+  const bool may_be_native = (request.scheme.empty() || is_native) && request.policy != Policy::emulate &&
+                             native_meets(plan.contract, plan.problem) && !request.rounding &&
+                             !plan.engine->native_order_is_fixed() && plan.problem.type != OperandType::dd;
+  if (request.policy == Policy::native && !native_meets(plan.contract, plan.problem)) fail_unreachable(plan);
+  if (!may_be_native) fail_directed(plan);
+  return {{Candidate{.acceptance = accepts_all}}, {}};
+}
+
 Chain eligible_candidates(const Plan& plan) {
+  if (plan.rounding != RoundingMode::nearest) return directed_candidates(plan);
   if (plan.request.is_reproducible()) return {reproducible_candidates(plan), {}};
   if (!plan.request.scheme.empty()) return {{named_candidate(plan)}, {}};
   if (std::vector<Candidate> checked = checked_by_policy(plan); !checked.empty())

@@ -34,6 +34,14 @@ Offload read_offload(const std::string& text) {
   return text == "auto" ? Offload::automatic : Offload::off;
 }
 
+std::optional<RoundingMode> read_rounding(const std::string& text) {
+  for (const RoundingMode rounding :
+       {RoundingMode::nearest, RoundingMode::down, RoundingMode::up, RoundingMode::toward_zero}) {
+    if (text == rounding_name(rounding)) return rounding;
+  }
+  return std::nullopt;
+}
+
 std::optional<Accumulator> read_accumulator(const std::string& name) {
   if (name.empty()) return std::nullopt;
   const auto accumulator = find_accumulator(name);
@@ -103,6 +111,7 @@ PlanRequest read_request(const Settings& settings) {
   request.scheme = settings[SettingId::scheme].value;
   if (engine != "auto") request.engine = engine;
   request.policy = read_policy(settings[SettingId::policy].value);
+  request.rounding = read_rounding(settings[SettingId::rounding].value);
   request.offload = read_offload(settings[SettingId::offload].value);
   const std::string& kept = settings[SettingId::offload_keep].value;
   request.keeps_a = kept == "a" || kept == "ab";
@@ -145,6 +154,14 @@ Contract contract_of(const PlanRequest& request, const Problem& problem) {
   contract.checked_coefficient = checked_coefficient(contract, problem.type);
   if (!request.scheme.empty() && !request.accuracy) contract.coefficient = 0;
   return contract;
+}
+
+RoundingMode rounding_of(const PlanRequest& request, const Problem& problem) {
+  if (!request.is_reproducible()) return request.rounding.value_or(problem.rounding);
+  if (request.rounding && *request.rounding != RoundingMode::nearest)
+    fail(Status::not_supported, "reproducible products round to nearest, and rounding = \"{}\"",
+         rounding_name(*request.rounding));
+  return RoundingMode::nearest;
 }
 
 bool native_meets(const Contract& contract, const Problem& problem) {

@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/rounding.hpp"
 #include "base/settings.hpp"
 #include "planner/problem.hpp"
 #include "schedule/accumulator.hpp"
@@ -53,9 +54,10 @@ struct PlanRequest {
   bool keeps_a = false;  // on devices, for later calls with the same matrix
   bool keeps_b = false;
   std::optional<Accumulator> accumulator;
-  std::size_t workspace_limit = 0;  // bytes; 0: no limit
-  std::size_t offload_memory = 0;   // bytes of each device for an offloaded call; 0: most of the free memory
-  int threads = 0;                  // 0: all available
+  std::optional<RoundingMode> rounding;  // nothing: the calling thread's mode
+  std::size_t workspace_limit = 0;       // bytes; 0: no limit
+  std::size_t offload_memory = 0;  // bytes of each device for an offloaded call; 0: most of the free memory
+  int threads = 0;                 // 0: all available
   // True: the policy automatic assumes that every emulation is faster than native. Calibration measures the
   // fallback chains that result.
   bool assumes_gain = false;
@@ -88,6 +90,9 @@ struct Contract {
 double contract_coefficient(const Accuracy& accuracy, std::int64_t k);
 
 Contract contract_of(const PlanRequest& request, const Problem& problem);
+
+// Returns the mode in which a call rounds. Reproducible products round to nearest.
+RoundingMode rounding_of(const PlanRequest& request, const Problem& problem);
 
 // True if native arithmetic is proved to meet the contract.
 bool native_meets(const Contract& contract, const Problem& problem);

@@ -204,6 +204,7 @@ Plan plan_with(const Problem& problem, const Settings& given, const Allocator& a
     plan.context = cuda::current_context();
   }
   plan.contract = contract_of(plan.request, problem);
+  plan.rounding = rounding_of(plan.request, problem);
   choose_candidates(plan);
   limit_threads(plan);
   set_workspace(plan);

@@ -96,6 +96,7 @@ struct Plan {
   Problem problem;
   PlanRequest request;
   Contract contract;
+  RoundingMode rounding = RoundingMode::nearest;  // of C's elements
   const Engine* engine = nullptr;
   DeviceContext context;  // context in which a device's plan was made; the plan runs only on that device
   std::vector<Candidate> candidates;  // the fallback chain

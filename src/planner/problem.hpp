@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/rounding.hpp"
 #include "base/view.hpp"
 #include "formats/double_double.hpp"
 #include "schemes/program.hpp"
@@ -31,7 +32,8 @@ struct Problem {
   bool device_scalars = false;             // alpha and beta are in device memory
   bool prepared_a = false;                 // A will be a prepared operand; only the policy auto reads this
   bool prepared_b = false;
-  bool adds_to_c = false;  // beta will not be 0; only the policy auto reads this
+  bool adds_to_c = false;                         // beta will not be 0; only the policy auto reads this
+  RoundingMode rounding = RoundingMode::nearest;  // mode of the calling thread
 
   // The next functions return sizes of the real product to which ranges, splits, schedules and bounds refer.
   // For complex elements this is the embedding (base/embedding.hpp): an element's real part is a sum of 2 k

@@ -22,6 +22,7 @@ namespace kintsugi::core {
 struct ElementDemand {
   double coefficient = 0;
   double unit_roundoff = 0;
+  RoundingMode rounding = RoundingMode::nearest;  // another one only where coefficient = 0
 
   // Largest deviation, relative to |A||B|, that leaves room for one rounding.
   KINTSUGI_HOST_DEVICE double max_deviation() const {
@@ -104,11 +105,24 @@ using ElementDeviations = std::array<double, static_cast<std::size_t>(parts_of<T
 
 template <class T, int Limbs>
 KINTSUGI_HOST_DEVICE KINTSUGI_OUTLINED T rounded_element(const ElementNumbers<T, Limbs>& exact, T alpha,
-                                                         T beta, const T* c) {
+                                                         T beta, const T* c, RoundingMode rounding) {
   if constexpr (is_complex<T>) {
-    return exact_epilogue(exact[0], exact[1], alpha, beta, c);
+    return exact_epilogue(exact[0], exact[1], alpha, beta, c, rounding);
+  } else if constexpr (std::is_floating_point_v<T>) {
+    return exact_epilogue(exact[0], alpha, beta, c, rounding);
   } else {
-    return exact_epilogue(exact[0], alpha, beta, c);
+    return exact_epilogue(exact[0], alpha, beta, c);  // pairs are rounded to nearest alone
+  }
+}
+
+// True if the sign of a part's zero follows from the signs of its terms, which integers do not have.
+template <class T>
+KINTSUGI_HOST_DEVICE bool has_zero_of_unknown_sign(const ElementDemand& demand, const T& result) {
+  if (demand.rounding != RoundingMode::down) return false;
+  if constexpr (is_complex<T>) {
+    return result.real() == 0 || result.imag() == 0;
+  } else {
+    return result == T(0);
   }
 }
 
@@ -134,11 +148,11 @@ KINTSUGI_HOST_DEVICE bool round_if_proved(const ElementDemand& demand, const Ele
     ElementNumbers<T, Limbs> corner_numbers = exact;
     for (std::size_t part = 0; part < corner_numbers.size(); ++part)
       corner_numbers[part] = moved(exact[part], offsets[part], (corner >> part & 1U) == 0);
-    const T corner_result = rounded_element<T, Limbs>(corner_numbers, alpha, beta, c);
+    const T corner_result = rounded_element<T, Limbs>(corner_numbers, alpha, beta, c, demand.rounding);
     if (corner > 0 && !same_bits(result, corner_result)) return false;
     result = corner_result;
   }
-  return true;
+  return !has_zero_of_unknown_sign(demand, result);
 }
 
 }  // namespace kintsugi::core

@@ -53,6 +53,7 @@ struct ExactProduct {
   const MatrixView<T>& c;
   const std::uint8_t* states;
   const SumKernels* kernels;
+  RoundingMode rounding;
 
   static constexpr std::int64_t parts = parts_of<T>;
 
@@ -91,13 +92,18 @@ void visit_pieces(const ExactProduct<T>& task, std::int64_t i, std::int64_t j, c
 template <class T>
 T exact_element(const ExactProduct<T>& task, std::int64_t i, std::int64_t j, const ExactTileMemory& sizes,
                 std::byte* memory, const T* old) {
+  const auto with_sign = [&](auto result, std::int64_t part) {
+    return with_sign_of_zero(result, task.rounding, task.a, task.b, i, parts_of<T> * j + part, task.alpha,
+                             task.beta, old, part);
+  };
   if constexpr (is_complex<T>) {
     ExactSum re, im;
     visit_pieces(task, i, j, sizes, memory, [&](const auto* row, const auto* column, std::int64_t length) {
       re.add_products(row, column, length);
       im.add_products(row, column + length, length);
     });
-    return exact_epilogue(re, im, task.alpha, task.beta, old);
+    const T result = exact_epilogue(re, im, task.alpha, task.beta, old, task.rounding);
+    return {with_sign(result.real(), 0), with_sign(result.imag(), 1)};
   } else {
     ExactSum sum;
     visit_pieces(task, i, j, sizes, memory, [&](auto* row, auto* column, std::int64_t length) {
@@ -114,7 +120,8 @@ T exact_element(const ExactProduct<T>& task, std::int64_t i, std::int64_t j, con
     if constexpr (is_double_double<T>) {
       return rounded_pair_result(sum, task.alpha, task.beta, old);
     } else {
-      return rounded_result(sum, task.alpha, task.beta, old);
+      const T result = rounded_result(sum, task.alpha, task.beta, old, task.rounding);
+      return with_sign(result, 0);
     }
   }
 }
@@ -169,9 +176,10 @@ class ExactTile {
     if (task_.kernels == nullptr) return false;
     if constexpr (is_complex<T>) {
       if (task_.alpha.imag() != 0 || task_.beta != T(0)) return false;
-      scalars_ = {static_cast<double>(task_.alpha.real()), 0, task_.length()};
+      scalars_ = {static_cast<double>(task_.alpha.real()), 0, task_.length(), task_.rounding};
     } else {
-      scalars_ = {static_cast<double>(task_.alpha), static_cast<double>(task_.beta), task_.length()};
+      scalars_ = {static_cast<double>(task_.alpha), static_cast<double>(task_.beta), task_.length(),
+                  task_.rounding};
     }
     return scalars_.may_be_certain();
   }
@@ -411,9 +419,9 @@ std::size_t exact_scratch_bytes(std::int64_t rows, std::int64_t vectors_b, std::
 template <class T>
 void multiply_exactly(const OperandView<T>& a, const OperandView<T>& b, std::span<const VectorRange> rows,
                       std::span<const VectorRange> columns, T alpha, T beta, const MatrixView<T>& c,
-                      const std::uint8_t* states, const SumKernels* kernels, std::byte* scratch,
-                      int threads) {
-  multiply_tiles<T>({a, b, rows, columns, alpha, beta, c, states, kernels}, scratch, threads);
+                      const std::uint8_t* states, const SumKernels* kernels, RoundingMode rounding,
+                      std::byte* scratch, int threads) {
+  multiply_tiles<T>({a, b, rows, columns, alpha, beta, c, states, kernels, rounding}, scratch, threads);
 }
 
 #define INSTANTIATE(T)                                                                                \
@@ -421,7 +429,7 @@ void multiply_exactly(const OperandView<T>& a, const OperandView<T>& b, std::spa
   template void multiply_exactly<T>(const OperandView<T>&, const OperandView<T>&,                     \
                                     std::span<const VectorRange>, std::span<const VectorRange>, T, T, \
                                     const MatrixView<T>&, const std::uint8_t*, const SumKernels*,     \
-                                    std::byte*, int);
+                                    RoundingMode, std::byte*, int);
 KINTSUGI_FOR_ALL_TYPES(INSTANTIATE)
 #undef INSTANTIATE
 

@@ -81,15 +81,15 @@ void prove_elements(const Accumulators& sums, int parts, const ElementCheck& che
 
 // ---------------------------------------------------------------- exact sums
 
-// Rounds a real element that was summed exactly: returns RN(alpha * sum + beta * c). arith/complex.hpp rounds
-// complex elements. `c` is null if beta = 0.
+// Rounds a real element that was summed exactly: returns alpha * sum + beta * c, rounded once.
+// arith/complex.hpp rounds complex elements. `c` is null if beta = 0.
 template <class T>
-T rounded_result(ExactSum& sum, T alpha, T beta, const T* c) {
+T rounded_result(ExactSum& sum, T alpha, T beta, const T* c, RoundingMode rounding = RoundingMode::nearest) {
   if (!std::isfinite(alpha) || (c != nullptr && !std::isfinite(beta)))
     return special_epilogue(sum.sign(), alpha, beta, c);
   sum.multiply(static_cast<double>(alpha));
   if (c != nullptr) sum.add_product(beta, *c);
-  return rounded<T>(sum);
+  return rounded<T>(sum, rounding);
 }
 
 // Returns the scratch bytes that multiply_exactly() needs for at most `rows` vectors of A and `vectors_b`
@@ -99,14 +99,16 @@ std::size_t exact_scratch_bytes(std::int64_t rows, std::int64_t vectors_b, std::
 
 // Sums every element exactly and rounds it once: in two doubles by `kernels`, and by a superaccumulator if
 // these cannot tell the result, or if `kernels` is null. All kernels give the same bits.
-// C = RN(alpha A B + beta C), where `a` is m x k and `b` is n x k (op(B) transposed). C is not read if beta =
-// 0. Each part of a complex element is rounded once. Elements of rows and columns with NaN or infinities are
-// not written; write_special_values() writes them. `states`: if not null, closed elements are not computed;
-// the state of element (i, j) is states[i + j * c.rows] (ElementCheck::State, recombine/recombine.hpp).
+// C = alpha A B + beta C, where `a` is m x k and `b` is n x k (op(B) transposed). C is not read if beta = 0.
+// Each part of a complex element is rounded once; pairs are rounded to nearest alone. Elements of rows and
+// columns with NaN or infinities are not written; write_special_values() writes them. `states`: if not null,
+// closed elements are not computed; the state of element (i, j) is states[i + j * c.rows]
+// (ElementCheck::State).
 template <class T>
 void multiply_exactly(const OperandView<T>& a, const OperandView<T>& b, std::span<const VectorRange> rows,
                       std::span<const VectorRange> columns, T alpha, T beta, const MatrixView<T>& c,
-                      const std::uint8_t* states, const SumKernels* kernels, std::byte* scratch, int threads);
+                      const std::uint8_t* states, const SumKernels* kernels, RoundingMode rounding,
+                      std::byte* scratch, int threads);
 
 // Computes the same of vectors that are rounded to integers first:
 // C = RN(alpha 2^-(s_i + t_j) A' B' + beta C) with a'_ip = RN(2^s_i a_ip), likewise b', where s_i and t_j are

@@ -337,12 +337,12 @@ template <class T>
 void recombine_residues(const Accumulators& sums, const ResidueSystem& system,
                         std::span<const VectorRange> rows, std::span<const VectorRange> columns, T alpha,
                         T beta, const MatrixView<T>& c, int threads) {
-  for_each_integer<parts_of<T>>(sums, system, rows, columns, threads,
-                                [&](std::int64_t i, std::int64_t j, const Integers<T>& exact) {
-                                  T& element = c(i, j);
-                                  const T* old = beta == T(0) ? nullptr : &element;
-                                  element = rounded_element<T, residue_limbs>(exact, alpha, beta, old);
-                                });
+  for_each_integer<parts_of<T>>(
+      sums, system, rows, columns, threads, [&](std::int64_t i, std::int64_t j, const Integers<T>& exact) {
+        T& element = c(i, j);
+        const T* old = beta == T(0) ? nullptr : &element;
+        element = rounded_element<T, residue_limbs>(exact, alpha, beta, old, RoundingMode::nearest);
+      });
 }
 
 template <class T>

@@ -21,6 +21,15 @@ void write_special_values(const OperandView<T>& a, const OperandView<T>& b, std:
                           std::span<const VectorRange> columns, T alpha, T beta, const MatrixView<T>& c,
                           int threads);
 
+// Numbers of elements of C that a product may have made infinite or NaN.
+struct SpecialResults {
+  std::int64_t infinities = 0;  // infinite parts whose row and column are finite
+  std::int64_t nans = 0;        // NaN whose row and column have none
+};
+template <class T>
+SpecialResults count_special_results(const MatrixView<T>& c, std::span<const VectorRange> rows,
+                                     std::span<const VectorRange> columns, int threads);
+
 // ---------------------------------------------------------------- one element
 
 // Returns the sum of the products of vectors i of A and v of B that have a non-finite factor.

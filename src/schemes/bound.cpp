@@ -274,16 +274,12 @@ double relative_at_depth(const Program& program, const ErrorBound& bound, std::i
              power_of_two(depth - top_a - top_b);
 }
 
-// True if nothing is rounded between the slices and C.
+// True if products of all operands are rounded once. A grid of integers loses elements of wide vectors, even
+// where it holds all bits of narrow ones.
 bool rounds_once(const Program& program) {
-  switch (program.recombination) {
-    case Recombination::exact_sums:
-    case Recombination::residues: return true;
-    case Recombination::ozaki1: return program.ozaki1.mode == Ozaki1Parameters::Mode::cr;
-    case Recombination::weighted: return program.sum_type() == SumType::i128;
-    case Recombination::block_sums: return false;
-  }
-  return false;
+  if (program.recombination == Recombination::ozaki1)
+    return program.ozaki1.mode == Ozaki1Parameters::Mode::cr;
+  return program.recombination == Recombination::exact_sums && !program.scales_as_words;
 }
 
 // Returns the largest number of significant bits that the slices hold. A floating-point slice has p bits. The

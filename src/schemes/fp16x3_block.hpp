@@ -8,8 +8,7 @@
 //     acc = a0 b0 of the last 32;                                                 sum = fma(acc, w, sum)
 //   sums of 256, 1024 and 8192 inner indices are added in order
 //
-// An element is accepted by what the elements of its own row and column lose at most; others are computed in
-// FP32.
+// An element is accepted by what its own row and column lose at most; others are computed in FP32.
 #pragma once
 
 #include "arith/block_arithmetic.hpp"
@@ -20,6 +19,7 @@ namespace kintsugi::core::schemes {
 constexpr SplitRule block_split() {
   SplitRule rule = nearest_split(core::fp16, 2, block_residual_exponent);
   rule.kind = SplitKind::block_residuals;
+  rule.top_exponent = block_top_exponent;
   rule.tile_vectors = 1;
   rule.tile_depth = block_depth;
   return rule;

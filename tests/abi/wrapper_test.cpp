@@ -264,7 +264,9 @@ TEST(Wrapper, DataOfAnotherTypeOrBatchKindThanThePlansAreRefused) {
   double* pointers[] = {&c};
   float f = 0;
   float* float_pointers[] = {&f};
-  EXPECT_EQ(error_of([&] { plan.execute(1, &c, &c, 0, &c); }).status(), Status::invalid_argument);
+  const Error type = error_of([&] { plan.execute(1, &c, &c, 0, &c); });
+  EXPECT_EQ(type.status(), Status::invalid_argument);
+  EXPECT_STREQ(type.what(), "the problem is of type f32, the data are of type f64");
   EXPECT_EQ(error_of([&] { plan.execute(1, pointers, pointers, 0, pointers); }).status(),
             Status::invalid_argument);
   const Error batch = error_of([&] { plan.execute(1, float_pointers, float_pointers, 0, float_pointers); });

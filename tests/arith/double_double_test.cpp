@@ -105,8 +105,8 @@ TEST(DoubleDouble, SpecialValuesFollowIeee754) {
   EXPECT_EQ(core::exact_epilogue(one, inf, 1, &finite), DoubleDouble(inf));
   EXPECT_TRUE(std::isnan(core::exact_epilogue(one, inf, 1, &c).hi));
   EXPECT_TRUE(std::isnan(core::exact_epilogue(ExactNumber<1>{}, inf, 0, nullptr).hi));
-  EXPECT_TRUE(std::isnan(core::scaled_element(nan, finite).hi));
-  EXPECT_EQ(core::scaled_element(2, c), DoubleDouble(-inf));
+  EXPECT_TRUE(std::isnan(core::scaled_element(nan, finite, core::RoundingMode::nearest).hi));
+  EXPECT_EQ(core::scaled_element(2, c, core::RoundingMode::nearest), DoubleDouble(-inf));
   EXPECT_EQ(core::normalized({inf, nan}), DoubleDouble(inf));
   EXPECT_EQ(core::normalized({1, 1}), DoubleDouble(2));
 }

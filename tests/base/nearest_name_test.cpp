@@ -24,6 +24,15 @@ TEST(NearestName, IsNoneWhereMoreThanAThirdOfTheWordDiffers) {
 
 TEST(NearestName, IsTheFirstOfSeveralEquallyNear) { EXPECT_EQ(nearest_name("xp16", schemes), "fp16"); }
 
+TEST(NearestName, KnowsWordsOfOtherLibraries) {
+  const std::vector<std::string> engines{"auto", "reference", "cpu", "cuda"};
+  EXPECT_EQ(nearest_name("gpu", engines), "cuda") << "cpu is one edit away";
+  EXPECT_EQ(nearest_name("GPU", engines), "cuda");
+  EXPECT_EQ(nearest_name("gpu", {"cpu"}), "cpu") << "a synonym must be accepted here";
+  EXPECT_EQ(nearest_name("double", {"fp32", "fp64"}), "fp64");
+  EXPECT_EQ(nearest_name("force", {"auto", "emulate", "native"}), "emulate");
+}
+
 TEST(AcceptedNames, AreListedAfterTheNearestName) {
   EXPECT_EQ(did_you_mean("fp16x4", schemes), "; did you mean fp16x3?");
   EXPECT_EQ(did_you_mean("abacus", schemes), "");

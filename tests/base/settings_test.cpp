@@ -180,7 +180,7 @@ TEST(Settings, EnvironmentTakesTheVariablesOfTheDropInLibraries) {
   const Variable strict("KINTSUGI_STRICT", "1");
   EXPECT_EQ(environment_settings().get(SettingId::policy), "emulate");
   EXPECT_THAT(message_of([] { check_setting(find_setting("policy"), "force", "options"); }),
-              HasSubstr("accepted: auto, emulate, native"));
+              HasSubstr("did you mean emulate? Accepted: auto, emulate, native"));
   const Variable misspelt("KINTSUGI_REPROT", "-");
   EXPECT_THAT(message_of([] { environment_settings(); }), HasSubstr("did you mean KINTSUGI_REPORT?"));
 }

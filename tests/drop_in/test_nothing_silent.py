@@ -22,6 +22,19 @@ NOT_KEPT = [({"scheme": "nope"}, 'there is no scheme "nope"'),
             ({"policy": "emulate", "workspace_limit": "1"}, "a workspace limit of 1 bytes is too small")]
 
 
+# Products of two sizes, of 1 + 2^-60 in each element, in the rounding mode up of the platform.
+ROUNDED_UP = """import ctypes, numpy
+matrices = []
+for n in (8, 70):
+    a = numpy.zeros((n, n))
+    a[:, 0], a[:, 1] = 1, 2.0**-60
+    matrices.append((a, numpy.ones((n, n))))
+ctypes.CDLL("libm.so.6").fesetround(0x800)
+for a, b in matrices:
+    print(float((a @ b)[3, 5]).hex())
+"""
+
+
 def own_lines(text):
     return [line for line in text.splitlines() if line.startswith("kintsugi: ")]
 
@@ -56,6 +69,26 @@ class TestSettings:
     @pytest.mark.parametrize("settings", [{}, {"policy": "auto", "workspace_limit": "1"}, {"policy": "native", "engine": "nope"}])
     def test_nothing_is_said_where_nothing_was_asked_for(self, preloaded, settings):
         assert preloaded.ok(*python(THREE_CALLS), **settings).stderr == ""
+
+    def test_other_emulations_leave_rounding_modes_to_the_next_blas(self, preloaded):
+        alone = preloaded.ok(*python(ROUNDED_UP), preload=False)
+        result = preloaded.ok(*python(ROUNDED_UP), policy="emulate")
+        (line,) = result.stderr.splitlines()
+        assert "the calling thread's rounding mode is up" in line and result.stdout == alone.stdout
+        strict = preloaded(*python(ROUNDED_UP), policy="emulate", strict="1")
+        assert strict.returncode == 2 and "rounding mode is up" in strict.stderr
+        assert preloaded.ok(*python(ROUNDED_UP), policy="emulate", rounding="nearest").stderr == ""
+
+    def test_exact_products_round_in_the_threads_mode(self, preloaded):
+        result = preloaded.ok(*python(ROUNDED_UP), accuracy="exact")
+        assert result.stdout.split() == ["0x1.0000000000001p+0"] * 2 and result.stderr == ""
+
+    def test_emulated_products_raise_numpys_warnings(self, preloaded):
+        code = "import numpy\na = numpy.full((40, 40), 1e200)\na @ a\nb = numpy.full((40, 40), numpy.inf)\nb @ (0 * a)\n"
+        alone = preloaded.ok(*python(code), preload=False)
+        result = preloaded.ok(*python(code), policy="emulate")
+        assert "overflow encountered in matmul" in result.stderr and "invalid value encountered in matmul" in result.stderr
+        assert result.stderr == alone.stderr
 
     def test_each_product_of_a_batch_and_each_routine_is_told_of(self, preloaded):
         code = "import scipy.linalg.blas as blas, numpy\nblas.dsyrk(1.0, numpy.ones((5, 3)))\n"

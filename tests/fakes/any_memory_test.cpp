@@ -359,7 +359,7 @@ TEST_F(AnyMemory, PlansNameTheMemory) {
   call.problem.memory = KINTSUGI_ANY_MEMORY;
   EXPECT_EQ(kintsugi_plan_create(nullptr, &call.problem, &call.options, &call.plan),
             KINTSUGI_INVALID_ARGUMENT);
-  EXPECT_THAT(kintsugi_last_error(), HasSubstr("memory = 2 (any) is for kintsugi_gemm"));
+  EXPECT_THAT(kintsugi_last_error(), HasSubstr("memory = KINTSUGI_ANY_MEMORY is for kintsugi_gemm"));
   call.problem.pointer_mode = KINTSUGI_SCALARS_ON_DEVICE;
   EXPECT_EQ(kintsugi_gemm(nullptr, &call.problem, nullptr, &call.operands), KINTSUGI_INVALID_ARGUMENT);
   EXPECT_THAT(kintsugi_last_error(), HasSubstr("with memory = 2 (any)"));

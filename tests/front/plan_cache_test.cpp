@@ -135,9 +135,9 @@ TEST_F(PlanCacheTest, TypedCallsAndHandlesSharePlans) {
 
 // A value other than the default for every setting that a call may have; a missing setting fails the test.
 const std::map<std::string, std::string> other_values{
-    {"accuracy", "1e-3"},    {"scheme", "bf16x6"},      {"engine", "reference"}, {"policy", "emulate"},
-    {"accumulator", "fp32"}, {"workspace_limit", "1G"}, {"threads", "1"},        {"log", "debug"},
-    {"offload", "force"},    {"offload_memory", "1G"},  {"offload_keep", "ab"}};
+    {"accuracy", "1e-3"},    {"scheme", "bf16x6"},      {"engine", "reference"},  {"policy", "emulate"},
+    {"accumulator", "fp32"}, {"workspace_limit", "1G"}, {"threads", "1"},         {"log", "debug"},
+    {"rounding", "nearest"}, {"offload", "force"},      {"offload_memory", "1G"}, {"offload_keep", "ab"}};
 
 template <class Visit>
 void for_each_setting_of_a_call(const Visit& visit) {

@@ -9,6 +9,7 @@
 
 #include "engines/registry.hpp"
 #include "schemes/program.hpp"
+#include "tests/support/c_objects.hpp"
 #include "tests/support/effort.hpp"
 #include "tests/support/gemm_case.hpp"
 #include "tests/support/number_kind.hpp"
@@ -209,10 +210,12 @@ TEST_P(SpecialValues, CallersFloatingPointModesChangeNoBitsAndAreKept) {
   GemmData plain(test);
   plain.run_well();
   GemmData disturbed(test);
+  const Handle handle;
+  ASSERT_EQ(kintsugi_set(handle, "rounding", "nearest"), KINTSUGI_SUCCESS);
   const unsigned before = _mm_getcsr();
   const unsigned flush_and_round_up = 0x1f80 | 0x8040 | 0x4000;  // FTZ, DAZ, rounding up
   _mm_setcsr(flush_and_round_up);
-  const kintsugi_status status = disturbed.run();
+  const kintsugi_status status = disturbed.run(handle);
   const unsigned after = _mm_getcsr();
   _mm_setcsr(before);
   ASSERT_EQ(status, KINTSUGI_SUCCESS) << kintsugi_last_error();

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/floating_environment.hpp"
 #include "tests/support/fuzz_data.hpp"
 
 namespace kintsugi::test {
@@ -61,6 +62,7 @@ class HostCall {
   HostCall& operator=(const HostCall&) = delete;
 
   HostResult run() {
+    const core::RoundingScope rounding(rounding_of(data_.test()));
     operands_.alpha = &alpha_, operands_.beta = &beta_;
     operands_.a = pointers(0, data_.a(), a_), operands_.b = pointers(1, data_.b(), b_);
     operands_.c = const_cast<void*>(pointers(2, data_.c(), c_));
@@ -79,6 +81,7 @@ class HostCall {
   // Executes the plan of run() again, with a C of its own. Any number of threads may do so at once.
   HostResult run_again() const {
     const HostMemory c(data_.c().bytes);
+    const core::RoundingScope rounding(rounding_of(data_.test()));
     kintsugi_operands operands = operands_;
     operands.c = c.data() + data_.c().place.first;
     HostResult result;

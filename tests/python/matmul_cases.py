@@ -212,7 +212,7 @@ def test_plans_know_what_was_prepared_for_them():
     (lambda a: kintsugi.matmul(a, a.T, workspace_limit=2**64), ValueError, "workspace_limit = 18446744073709551616"),
     (lambda a: kintsugi.matmul(a, a.T, threads=-2**33), ValueError, "threads = -8589934592 is less than -2147483648"),
     (lambda a: kintsugi.matmul(a, a.T, threads=1.5), TypeError, "threads = 1.5 is no integer"),
-    (lambda a: kintsugi.matmul(a.T, a.T[::-1].T, workspace_limit="1"), TypeError, "workspace_limit = '1' is no integer"),
+    (lambda a: kintsugi.matmul(a.T, a.T[::-1].T, workspace_limit=b"1"), TypeError, "workspace_limit = b'1' is neither"),
     (lambda a: kintsugi.matmul(a, a.T, alpha=[2, 3]), TypeError, r"alpha = \[2, 3\] is no number"),
     (lambda a: kintsugi.matmul(a, a.T, alpha=None), TypeError, "alpha = None is no number"),
     (lambda a: kintsugi.matmul(a, a.T, alpha=1j), TypeError, "alpha = 1j is complex"),

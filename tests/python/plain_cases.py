@@ -62,7 +62,7 @@ OPTIONS = {
     "accuracy": [None, "exact", "fp32", "fp64", 1e-3, 1e-30, "none", "exact\0", "\ud800"],
     "scheme": [None, "fp16x3", "ozaki2:moduli=20", "fp16x4", "", b"fp16x3"],
     "engine": [None, "cpu", "reference", "gpu"],
-    "workspace_limit": [None, 0, 4096, -1, 2**63 - 1, 2**63, 1.5, True],
+    "workspace_limit": [None, 0, 4096, "1g", -1, 2**63 - 1, 2**63, 1.5, True, "1T", b"1G"],
     "threads": [1, 1, 1, True, 0, None, -1, 2**31],
 }
 

@@ -157,7 +157,7 @@ def test_a_library_that_is_not_there_is_named(tmp_path):
 
 @pytest.mark.parametrize("cases", ["matmul_cases.py", "double_double_cases.py", "tensor_cases.py", "lazy_cases.py",
                                    "error_cases.py", "view_cases.py", "prepared_cases.py", "log_cases.py",
-                                   "plan_cases.py", "plain_cases.py", "device_cases.py"])
+                                   "plan_cases.py", "plain_cases.py", "device_cases.py", "class_cases.py"])
 def test_cases(python, tmp_path, cases):
     run(python, "-m", "pytest", "-q", "-p", "no:cacheprovider", HERE / cases, cwd=tmp_path)
 

@@ -111,6 +111,10 @@ class Tensor:
         return Tensor(self.array, conjugated=self.conjugated, negated=self.negated, device="cpu")
 
 
+class Parameter(Tensor):
+    """torch.nn.Parameter."""
+
+
 class Passing(np.ndarray):
     """Memory whose library uses it for something else as soon as its tensor is gone."""
 
@@ -192,8 +196,8 @@ def install(monkeypatch):
     stream = types.SimpleNamespace(cuda_stream=0x1234, synchronize=lambda: waits.append(0x1234))
     cuda = types.SimpleNamespace(current_stream=lambda device: stream,
                                  device=lambda device: contextlib.nullcontext())
-    module = types.SimpleNamespace(Tensor=Tensor, empty=empty, cuda=cuda, from_dlpack=from_dlpack, _neg_view=neg_view,
-                                   is_grad_enabled=lambda: True, float32=np.float32, float64=np.float64,
+    module = types.SimpleNamespace(Tensor=Tensor, nn=types.SimpleNamespace(Parameter=Parameter), empty=empty, cuda=cuda,
+                                   from_dlpack=from_dlpack, _neg_view=neg_view, is_grad_enabled=lambda: True, float32=np.float32, float64=np.float64,
                                    complex64=np.complex64, complex128=np.complex128, uint8=np.uint8)
     monkeypatch.setitem(sys.modules, "torch", module)
     monkeypatch.setattr(_tensors, "MEMORY", _core.HOST)

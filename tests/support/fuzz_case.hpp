@@ -13,6 +13,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "base/rounding.hpp"
 #include "tools/measure/generators/random.hpp"
 
 namespace kintsugi::test {
@@ -37,6 +38,7 @@ struct FuzzCase {
   std::int64_t special_a = 0, special_b = 0, special_c = 0;  // number of special values among them
   std::uint64_t seed = 1;                                    // of the values
   std::string accuracy, policy, scheme, engine;              // empty: not set
+  std::string rounding = "nearest";                          // the calling thread's mode
   std::int64_t limit = 0;                                    // workspace limit; 0: none
   std::string workspace =
       "own";  // own: the library's; exact: the caller's, of the queried size; callback: from the allocator
@@ -70,6 +72,7 @@ void visit_fields(Case& test, const Visit& visit) {
   visit("seed", test.seed);
   visit("accuracy", test.accuracy), visit("policy", test.policy);
   visit("scheme", test.scheme), visit("engine", test.engine);
+  visit("rounding", test.rounding);
   visit("limit", test.limit), visit("workspace", test.workspace), visit("threads", test.threads);
   visit("memory", test.memory), visit("scalars", test.scalars);
   visit("queue", test.queue), visit("graph", test.graph);
@@ -117,6 +120,13 @@ inline FuzzCase read_case(const std::string& line, FuzzCase test = {}) {
     if (!known) throw std::invalid_argument("a case has no member '" + word + "'");
   }
   return test;
+}
+
+inline core::RoundingMode rounding_of(const FuzzCase& test) {
+  for (std::uint8_t mode = 0; mode < std::size(core::rounding_names); ++mode) {
+    if (test.rounding == core::rounding_names[mode]) return core::RoundingMode{mode};
+  }
+  throw std::invalid_argument("rounding: " + test.rounding);
 }
 
 inline bool is_complex_type(const std::string& type) { return type[0] == 'c'; }
@@ -178,6 +188,7 @@ class CaseGenerator {
     if (test.policy == "native") return;
     if (chance(0.3)) {
       test.accuracy = "exact";
+      if (test.type != "dd" && chance(0.4)) test.rounding = any_of({"down", "up", "zero"});
     } else if (chance(0.3)) {
       test.accuracy = is_single_type(test.type) ? any_of({"1e-3", "1e-5", "3e-7"})
                                                 : any_of({"1e-4", "1e-8", "1e-13", "fp32"});

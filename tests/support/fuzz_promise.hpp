@@ -73,7 +73,7 @@ inline measure::SplitDescription split_of(const nlohmann::json& split) {
   measure::SplitDescription description{word("format"), split.at("slices").get<int>(), word("first_rounding"),
                                         word("residual_rounding"), split.at("residual_exponent").get<int>()};
   description.scale_vectors = split.at("scale_vectors").get<bool>();
-  if (description.scale_vectors) description.top_exponent = split.at("top_exponent").get<int>();
+  if (!split.at("top_exponent").is_null()) description.top_exponent = split.at("top_exponent").get<int>();
   description.kind = word("kind");
   if (!split.at("tile_vectors").is_null()) {
     description.tile_vectors = split.at("tile_vectors").get<int>();

@@ -31,7 +31,8 @@ struct Route {
 // need real elements and some architectures (tests/gpu/calls/tiles_test.cpp).
 inline bool has_steps(const core::Engine& engine, const core::Program& program) {
   return engine.host() != nullptr ||
-         (program.recombination != core::Recombination::ozaki1 && program.schedule.tiles.depth == 0);
+         (program.recombination != core::Recombination::ozaki1 && program.schedule.tiles.depth == 0 &&
+          (!program.schedule.exponents_per_block || engine.multiplies_blocks()));
 }
 
 // Names of the schemes that the engine runs, some also with parameters that change the program's structure.

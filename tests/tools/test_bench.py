@@ -232,9 +232,9 @@ def test_auto_is_what_a_call_gets_that_asks_for_nothing(program, rows):
         assert (row["name"], row["scheme"], row["kind"]) == ("auto", "native", "candidate"), "on a CPU nothing is quicker"
         k, bits = row["problem"]["k"], 24 if row["problem"]["type"] == "fp32" else 53
         assert row["check"]["promise"] == "contract" and row["check"]["relative"] == (k + 8) * 2.0**-bits
-    document = program.ok("bench", "auto", *TINY, "--no-ceilings", "--json").json()
+    document = program.ok("bench", "auto", *TINY, "--json").json()
     accept(document, "bench")
-    assert document["settings"]["no_ceilings"] is True
+    assert document["settings"]["no_ceilings"] is False
 
 
 def test_a_device_that_is_missing_is_said(program):
@@ -274,9 +274,26 @@ def test_sizes_limits_and_seeds(program, rows):
 
 
 def test_the_environment_does_not_choose(rows):
-    environment = {"KINTSUGI_SCHEME": "fp16", "KINTSUGI_POLICY": "native", "KINTSUGI_THREADS": "1"}
-    candidate, native = rows("fp16x3", *TINY[:-2], "--threads", "2", environment=environment)
-    assert (candidate["scheme"], native["scheme"], candidate["threads"]) == ("fp16x3", "native", 2)
+    candidate, _ = rows("fp16x3", *TINY[:-2], "--threads", "2", environment={"KINTSUGI_THREADS": "1"})
+    assert candidate["threads"] == 2
+
+
+IDLE = {"KINTSUGI_SCHEME": "fp16", "KINTSUGI_POLICY": "native", "KINTSUGI_ACCURACY": "exact", "KINTSUGI_ENGINE": "cpu"}
+
+
+@pytest.mark.parametrize("command", [["bench", "fp16x3"], ["demo"]])
+@pytest.mark.parametrize("variable", IDLE)
+def test_settings_that_are_not_obeyed_are_refused(program, command, variable):
+    message = program.bad(*command, environment={variable: IDLE[variable]})
+    assert message.startswith(f"{variable}: {IDLE[variable]} has no effect here, since ") and message.endswith("; unset it")
+    (program.folder / "mine").write_text(f"{variable[9:].lower()} = {IDLE[variable]}\n")
+    message = program.bad(*command, environment={"KINTSUGI_CONFIG": "mine"})
+    assert message.startswith(f"settings file: {variable[9:].lower()} = {IDLE[variable]} has no effect here")
+
+
+@pytest.mark.parametrize("flags", [["--no-ceilings"], ["--baseline-size", "64"]])
+def test_flags_without_an_effect_are_refused(program, flags):
+    assert program.bad("bench", "fp16x3", *flags).startswith(f"{flags[0]}: has no effect: ")
 
 
 # An SGEMM that is wrong in the last element of C, or does not write it.

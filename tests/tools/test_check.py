@@ -192,3 +192,22 @@ def test_progress_is_for_terminals(program):
     shown = os.read(ours, 1 << 16).decode()
     os.close(ours)
     assert "checking [" in shown and shown.endswith("\r\x1b[K"), "a bar that is wiped at the end"
+
+
+ACCURACIES = ["fp32", "exact", "reproducible", "1e-3"]
+
+
+@pytest.mark.parametrize("policy", [None, "emulate"])
+def test_accuracies_are_compared(program, random, policy):
+    """Beside schemes, each checked by itself; the policy holds for them."""
+    program.save("A.npy", random.standard_normal((30, 30)).astype("f4"))
+    words = ["gemm", "A.npy", "A.npy", "--check", "--scheme" if policy is None else "--accuracy", "fp16" if policy is None else "1e-2",
+             "--compare", ",".join(["bf16", *ACCURACIES]), *(["--policy", policy] if policy else [])]
+    rows = program.ok(*words, "--json").json()["rows"]
+    assert [row["contract"]["accuracy"] for row in rows[2:]] == ACCURACIES
+    assert all(row["contract"]["named"] and row["contract"]["met"] for row in rows[2:])
+    assert rows[3]["errors"]["correctly_rounded_fraction"] == 1 > rows[1]["errors"]["correctly_rounded_fraction"]
+    assert (rows[2]["scheme"] == "native") == (policy is None)
+    text = program.ok(*words).stdout
+    for row, accuracy in zip(rows[2:], ACCURACIES):
+        assert f"\n{accuracy} ({row['scheme']})" in text and f"\n{accuracy} ({row['scheme']}): within" in text

@@ -155,3 +155,41 @@ def test_threads_and_workspace_do_not_change_bits(program):
         results.append(program.load("C.npy"))
     assert len(blocks) == 2, "the limit did block the problem"
     assert all(numpy.array_equal(result, results[0]) for result in results)
+
+
+IDLE_FLAGS = [
+    (["--sites", "sites.json"], "--sites: has no effect here: the drop-ins alone read it"),
+    (["--offload-memory", "1G"], "--offload-memory: has no effect without --offload auto or force"),
+    (["--offload-keep", "a"], "--offload-keep: has no effect without --offload auto or force"),
+    (["--cublas", "libcublas.so.13"], "--cublas: has no effect without --engine cuda or --offload"),
+    (["--engine", "reference", "--scheme", "fp16", "--cpu-int8", "generic"], "--cpu-int8: has no effect on the engine reference"),
+    (["--scheme", "fp16", "--policy", "emulate"], "--policy: emulate has no effect beside --scheme fp16, which runs in any case"),
+    (["--policy", "native", "--accumulator", "h200"], "--accumulator: h200 has no effect: no program of the plan adds in this way"),
+]
+
+
+@pytest.mark.parametrize("flags, message", IDLE_FLAGS)
+def test_flags_without_an_effect_are_refused(operands, flags, message):
+    before = operands.files()
+    assert operands.bad("gemm", "A.npy", "A.npy", "-o", "C.npy", *flags).startswith(message)
+    assert operands.files() == before
+
+
+def test_flags_with_an_effect_are_not(operands):
+    """By another flag, by the environment, or on a compared product."""
+    call = ["gemm", "A.npy", "A.npy", "--check"]
+    operands.ok(*call, "--offload", "auto", "--offload-memory", "1G")
+    operands.ok(*call, "--offload-keep", "a", environment={"KINTSUGI_OFFLOAD": "auto"})
+    operands.ok(*call, "--scheme", "fp16", "--policy", "emulate", "--compare", "exact")
+    operands.ok(*call, "--engine", "reference", "--scheme", "fp16", "--accumulator", "h200")
+    operands.ok(*call, "--engine", "cpu", "--scheme", "int8x6", "--cpu-int8", "generic")
+
+
+def test_other_commands_refuse_flags_without_an_effect(operands):
+    assert operands.bad("generate", "uniform", "2x2", "-o", "B.mtx", "--order", "fortran").startswith("--order: fortran has no effect")
+    assert operands.bad("explain", "A.npy", "A.npy", "--seed", "2").startswith("--seed: has no effect on the matrices of files")
+    tune = ["tune-program", "--limit", "1", "--output", "x.npy"]
+    assert operands.bad(*tune, "--levels", "native@2,fp16", "--", "true").startswith("--levels: the weight of native@2 has no effect")
+    assert operands.bad(*tune, "--cost", "weights", "--repeat", "2", "--", "true").startswith("--repeat: 2 has no effect with --cost weights")
+    message = operands.bad(*tune, "--", "true", environment={"KINTSUGI_POLICY": "native"})
+    assert message.startswith("KINTSUGI_POLICY: native has no effect here, since --levels name what runs")

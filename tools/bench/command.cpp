@@ -142,11 +142,10 @@ void print_text(const Bench& bench, const Json& result) {
 
 void run(const BenchRequest& request) {
   require_settings();
+  refuse_settings({"scheme", "policy", "accuracy", "engine"},
+                  "candidates, baselines and --engine name what runs");
   const Bench bench = make_bench(request);
   const bool to_standard_output = is_standard_output(request.output);
-  // These variables are hidden. Otherwise a candidate might run something else than its name says.
-  const HiddenVariables hidden(
-      {"KINTSUGI_SCHEME", "KINTSUGI_POLICY", "KINTSUGI_ACCURACY", "KINTSUGI_ACCUMULATOR"});
   const Json result = run_bench(bench, to_standard_output ? "" : request.output);
   if (request.json || to_standard_output) return print(result);
   print_text(bench, result);

@@ -117,12 +117,8 @@ std::vector<Shape> parse_shapes(const std::vector<std::string>& words) {
 // setting, OpenMP decides (OMP_NUM_THREADS or all threads).
 int threads_of(const BenchRequest& request) {
   if (request.threads > 0) return request.threads;
-  for (const Json& setting : settings_table().settings) {
-    if (cell(setting, "name") != "threads") continue;
-    const int threads = std::stoi(cell(setting, "value"));
-    return threads > 0 ? threads : omp_get_max_threads();
-  }
-  return omp_get_max_threads();
+  const int threads = std::stoi(cell(setting_named("threads"), "value"));
+  return threads > 0 ? threads : omp_get_max_threads();
 }
 
 Json settings_of(const Bench& bench) {
@@ -492,6 +488,11 @@ Bench make_bench(const BenchRequest& request) {
     if (bench.complex && is_reference_loop(name))
       fail("--baselines", "{} is a loop over real elements, and --type is {}", name, request.type);
   }
+  if (bench.no_ceilings && (!bench.on_device || bench.times_calls()))
+    fail("--no-ceilings", "has no effect: rates are measured with --memory device and --call plan alone");
+  if (bench.baseline_size != BenchRequest().baseline_size &&
+      std::none_of(bench.baselines.begin(), bench.baselines.end(), is_reference_loop))
+    fail("--baseline-size", "has no effect: no baseline is a reference loop, such as float128 or mpfr:113");
   return bench;
 }
 

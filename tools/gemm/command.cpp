@@ -54,7 +54,11 @@ Json bound_document(const Row& row) {
   return nullptr;
 }
 
-std::string name_of(const Row& row) { return names_of_run(row).scheme; }
+// Returns the scheme that ran; for a row that --compare asks for by an accuracy, after that accuracy.
+std::string name_of(const Row& row) {
+  const std::string scheme = names_of_run(row).scheme;
+  return row.requested.is_accuracy ? fmt::format("{} ({})", row.requested.word, scheme) : scheme;
+}
 
 std::string error_text(double error) { return fmt::format("{:.2e}", error); }
 
@@ -63,7 +67,7 @@ void print_table(const Outcome& outcome) {
   for (const auto& row : outcome.rows) {
     const RunNames names = names_of_run(row);
     HeadedCells& cells = table.emplace_back();
-    cells.emplace_back("scheme", names.scheme);
+    cells.emplace_back("scheme", name_of(row));
     cells.emplace_back("engine", names.engine);
     cells.emplace_back("accumulator", names.accumulator.empty() ? "-" : names.accumulator);
     if (row.errors) {
@@ -309,11 +313,51 @@ void check_request(const GemmRequest& request) {
   }
 }
 
+// Returns the value of a setting: that of its flag, else that of environment, file or default.
+std::string value_of(const std::vector<FlagValue>& flags, const std::string& name) {
+  for (const FlagValue& flag : flags)
+    if (flag.name == name) return flag.value;
+  return cell(setting_named(name), "value");
+}
+
+// Fails for a flag that has no effect beside the other settings.
+void refuse_idle_flags(const std::vector<FlagValue>& flags, bool compares_accuracies) {
+  const std::string engine = value_of(flags, "engine");
+  const bool is_offloaded = value_of(flags, "offload") != "off";
+  for (const FlagValue& flag : flags) {
+    const std::string& name = flag.name;
+    if (name == "sites") fail(flag.flag, "has no effect here: the drop-ins alone read it");
+    if ((name == "offload_memory" || name == "offload_keep") && !is_offloaded)
+      fail(flag.flag, "has no effect without --offload auto or force");
+    if (name == "cublas" && engine != "cuda" && !is_offloaded)
+      fail(flag.flag, "has no effect without --engine cuda or --offload");
+    if (name.starts_with("cpu_") && (engine == "reference" || engine == "cuda"))
+      fail(flag.flag, "has no effect on the engine {}", engine);
+    const bool is_scheme_flag = std::any_of(flags.begin(), flags.end(),
+                                            [](const FlagValue& other) { return other.name == "scheme"; });
+    if (name == "policy" && flag.value != "native" && is_scheme_flag && !compares_accuracies)
+      fail(flag.flag, "{} has no effect beside --scheme {}, which runs in any case", flag.value,
+           value_of(flags, "scheme"));
+  }
+}
+
+// Fails if the plan has no program with the accumulator that a flag names.
+void refuse_idle_accumulator(const std::vector<FlagValue>& flags, const Json& plan) {
+  for (const FlagValue& flag : flags) {
+    if (flag.name != "accumulator") continue;
+    const Json& candidates = plan.at("candidates");
+    if (std::none_of(candidates.begin(), candidates.end(),
+                     [&](const Json& candidate) { return cell(candidate, "accumulator") == flag.value; }))
+      fail(flag.flag, "{} has no effect: no program of the plan adds in this way; name one by --scheme",
+           flag.value);
+  }
+}
+
 // Returns the native product, with which errors and times are compared; nullptr if this version has none.
 std::unique_ptr<RequestedProduct> native_product(const Operands& operands,
                                                  const std::vector<FlagValue>& flags) {
   try {
-    return std::make_unique<RequestedProduct>(operands, flags, "native");
+    return std::make_unique<RequestedProduct>(operands, flags, ComparedProduct{"native", false});
   } catch (const LibraryError& error) {
     if (error.is_unexpected()) throw;
     return nullptr;
@@ -329,9 +373,14 @@ struct PlannedProducts {
 
 PlannedProducts plan_all(const Operands& operands, const GemmRequest& request) {
   const auto flags = request.given_flags();
+  std::vector<ComparedProduct> compared;
+  for (const auto& word : request.compare) compared.push_back(compared_product(word));
+  refuse_idle_flags(flags, std::any_of(compared.begin(), compared.end(),
+                                       [](const auto& product) { return product.is_accuracy; }));
   PlannedProducts products;
   products.requested.emplace_back(operands, flags);
-  for (const auto& scheme : request.compare) products.requested.emplace_back(operands, flags, scheme);
+  refuse_idle_accumulator(flags, products.requested.front().plan());
+  for (const auto& product : compared) products.requested.emplace_back(operands, flags, product);
   if (request.check && !contains<std::string>(request.compare, "native"))
     products.native = native_product(operands, flags);
   return products;
@@ -363,7 +412,7 @@ void run_gemm(const GemmRequest& request) {
   std::optional<Row> unlisted_native;  // native product that is in no row of the table
   if (products.native) unlisted_native = products.native->run();
   for (const auto& row : outcome.rows) {
-    if (row.requested_scheme == "native") outcome.native = &row;
+    if (row.requested.word == "native") outcome.native = &row;
   }
   if (unlisted_native) outcome.native = &*unlisted_native;
   if (request.check) {
@@ -428,7 +477,7 @@ void add_output_options(CLI::App& command, GemmRequest& request) {
                                  "Compare with the exact result (if C is large, a sample of its elements)");
   command
       .add_option("--compare", request.compare,
-                  "Further schemes to run and check, comma-separated; native too")
+                  "Further schemes and accuracies to run and check, comma-separated; native too")
       ->delimiter(',')
       ->needs(check);
   command.add_flag("--json", request.json, "Print one JSON document instead of text");
@@ -443,7 +492,7 @@ void add_gemm(CLI::App& program, Action& action) {
   command->footer(
       "Example:\n"
       "  kintsugi gemm A.npy B.npy -o C.npy --scheme fp16x3-wide --explain\n"
-      "  kintsugi gemm A.mtx B.npy --type fp32 --transa T --check --compare fp16,native\n"
+      "  kintsugi gemm A.mtx B.npy --type fp32 --transa T --check --compare fp16,exact,1e-3,native\n"
       "  kintsugi gemm Z.npy Z.npy --transa C --alpha 0,1 --accuracy exact --check\n"
       "\n"
       "Settings also come from the environment and a file: kintsugi settings.");

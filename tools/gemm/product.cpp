@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "support.hpp"
+#include "tools/measure/nearest_name.hpp"
 
 namespace kintsugi::tools {
 
@@ -163,12 +164,12 @@ double seconds_since(Clock::time_point start) {
 }
 
 // Returns the flag whose value the library's message quotes. The error line begins with this flag.
-std::string subject_of_error(const std::vector<FlagValue>& flags, const std::string& scheme) {
+std::string subject_of_error(const std::vector<FlagValue>& flags, const std::string& compared) {
   const std::string message = kintsugi_last_error();
   const auto quoted = [&](const std::string& value) {
     return message.find('"' + value + '"') != std::string::npos;
   };
-  if (!scheme.empty() && quoted(scheme)) return "--compare";
+  if (!compared.empty() && quoted(compared)) return "--compare";
   for (const auto& flag : flags) {
     if (quoted(flag.value)) return flag.flag;
   }
@@ -177,11 +178,6 @@ std::string subject_of_error(const std::vector<FlagValue>& flags, const std::str
 
 // Prints log lines, as many as the setting `log` allows, on stderr, since stdout has the results.
 void print_log(void*, kintsugi_log_level, const char* message) { print_note("kintsugi log: {}\n", message); }
-
-// True for settings that decide which scheme runs.
-bool decides_scheme(const FlagValue& flag) {
-  return flag.name == "scheme" || flag.name == "policy" || flag.name == "accuracy";
-}
 
 template <class T>
 T scalar_as(const std::complex<double>& value) {
@@ -321,27 +317,42 @@ Operands read_operands(const ProblemRequest& request) {
   return operands;
 }
 
+ComparedProduct compared_product(const std::string& word) {
+  if (kintsugi_set(make_handle().get(), "accuracy", word.c_str()) == KINTSUGI_SUCCESS) return {word, true};
+  std::vector<std::string> names{"native"};
+  const Json schemes = describe_schemes();
+  for (const Json& scheme : schemes.at("schemes")) names.push_back(cell(scheme, "name"));
+  const std::string name = without_parameters(word);
+  if (contains(names, name)) return {word, false};
+  names.insert(names.begin(), {"fp32", "fp64", "dd", "exact", "reproducible"});
+  fail("--compare", "\"{}\" is neither an accuracy nor a scheme{}", word,
+       measure::accepted_names(name, "accepted: a tolerance such as 1e-10,", names));
+}
+
 RequestedProduct::RequestedProduct(const Operands& operands, const std::vector<FlagValue>& flags)
     : operands_(operands), handle_(make_handle()) {
   set_flags(flags);
-  plan(KINTSUGI_OPTIONS_INIT, flags);
+  make_plan(KINTSUGI_OPTIONS_INIT, flags);
 }
 
 RequestedProduct::RequestedProduct(const Operands& operands, const std::vector<FlagValue>& flags,
-                                   const std::string& scheme)
+                                   const ComparedProduct& compared)
     : operands_(operands), handle_(make_handle()) {
-  const HiddenVariables hidden({"KINTSUGI_SCHEME", "KINTSUGI_POLICY", "KINTSUGI_ACCURACY"});
-  row_.requested_scheme = scheme;
+  std::vector<std::string> replaced{"scheme", "accuracy"};
+  if (!compared.is_accuracy) replaced.emplace_back("policy");
   std::vector<FlagValue> kept = flags;
-  std::erase_if(kept, decides_scheme);
+  std::erase_if(kept, [&](const FlagValue& flag) { return contains(replaced, flag.name); });
+  std::vector<std::string> variables;
+  for (const Json& setting : settings_table().settings)
+    if (contains(replaced, cell(setting, "name"))) variables.push_back(cell(setting, "environment"));
+  const HiddenVariables hidden(variables);
+  row_.requested = compared;
   set_flags(kept);
   kintsugi_options options = KINTSUGI_OPTIONS_INIT;
-  if (scheme == "native") {
-    options.policy = "native";
-  } else {
-    options.scheme = scheme.c_str();
-  }
-  plan(options, kept);
+  (compared.is_accuracy        ? options.accuracy
+   : compared.word == "native" ? options.policy
+                               : options.scheme) = compared.word.c_str();
+  make_plan(options, kept);
 }
 
 void RequestedProduct::set_flags(const std::vector<FlagValue>& flags) {
@@ -354,11 +365,11 @@ void RequestedProduct::set_flags(const std::vector<FlagValue>& flags) {
   }
 }
 
-void RequestedProduct::plan(const kintsugi_options& options, const std::vector<FlagValue>& flags) {
+void RequestedProduct::make_plan(const kintsugi_options& options, const std::vector<FlagValue>& flags) {
   const auto start = Clock::now();
   kintsugi_plan created = nullptr;
   const kintsugi_status status = kintsugi_plan_create(handle_.get(), &operands_.problem, &options, &created);
-  if (status != KINTSUGI_SUCCESS) throw LibraryError(subject_of_error(flags, row_.requested_scheme), status);
+  if (status != KINTSUGI_SUCCESS) throw LibraryError(subject_of_error(flags, row_.requested.word), status);
   row_.plan_seconds = seconds_since(start);
   plan_.reset(created);
   row_.plan = describe(plan_);
@@ -402,7 +413,7 @@ Row RequestedProduct::run() {
 }
 
 void measure(const Operands& operands, const Matrix* native, Row& row) {
-  Progress progress(row.requested_scheme.empty() ? "checking" : "checking " + row.requested_scheme);
+  Progress progress(row.requested.word.empty() ? "checking" : "checking " + row.requested.word);
   measure::CheckOptions options;
   options.seed = sample_seed;
   options.progress = [&progress](std::int64_t done, std::int64_t total) { progress.show(done, total); };

@@ -62,12 +62,21 @@ struct FlagValue {
   bool environment_only = false;  // true: the library reads only the environment variable
 };
 
+// A word of --compare: "native", a scheme, or an accuracy as the setting `accuracy` takes it.
+struct ComparedProduct {
+  std::string word;  // "": the product of the settings
+  bool is_accuracy = false;
+};
+
+// Parses a word of --compare; fails with the nearest name if it is none of these.
+ComparedProduct compared_product(const std::string& word);
+
 // One row of the table: request, plan, report and measurements.
 struct Row {
-  std::string requested_scheme;  // scheme of --compare; "" for the product of the settings
-  Json plan;                     // kintsugi_plan_describe
-  Json report;                   // kintsugi_report
-  Json settings;                 // kintsugi_describe_settings
+  ComparedProduct requested;
+  Json plan;      // kintsugi_plan_describe
+  Json report;    // kintsugi_report
+  Json settings;  // kintsugi_describe_settings
   Matrix c;
   double plan_seconds = 0;
   double seconds = 0;  // time of the fastest run
@@ -80,9 +89,13 @@ class RequestedProduct {
  public:
   // Plans the product with the settings of the flags.
   RequestedProduct(const Operands& operands, const std::vector<FlagValue>& flags);
-  // Plans the product with another scheme, or "native": flags and variables that name a scheme, a policy or
-  // an accuracy are ignored.
-  RequestedProduct(const Operands& operands, const std::vector<FlagValue>& flags, const std::string& scheme);
+  // Plans the product with another scheme or accuracy, or natively. Flags and variables that name a scheme or
+  // an accuracy are ignored; so are those of the policy unless an accuracy is compared.
+  RequestedProduct(const Operands& operands, const std::vector<FlagValue>& flags,
+                   const ComparedProduct& compared);
+
+  // Description of the plan. Must not be called after run().
+  const Json& plan() const { return row_.plan; }
 
   // Computes C and returns the row. Repeats short products to time them. May be called only once.
   Row run();
@@ -91,7 +104,7 @@ class RequestedProduct {
   // Sets the settings in the handle and in the environment. (The library reads some settings only from the
   // environment.)
   void set_flags(const std::vector<FlagValue>& flags);
-  void plan(const kintsugi_options& options, const std::vector<FlagValue>& flags);
+  void make_plan(const kintsugi_options& options, const std::vector<FlagValue>& flags);
   void execute_once(Matrix& c);
 
   const Operands& operands_;

@@ -294,6 +294,7 @@ std::string tuning_page(const TuneRequest& request, const Tuning& tuning) {
 }
 
 void check(const TuneRequest& request) {
+  refuse_settings({"scheme", "policy", "accuracy"}, "--levels name what runs");
   if (!(request.limit > 0)) fail("--limit", "{:g} is not above 0", request.limit);
   if ((request.metric == "command") == request.command.empty())
     fail("--command", "{}",
@@ -302,6 +303,12 @@ void check(const TuneRequest& request) {
     fail("--output", "has no use with --metric command, which compares no file");
   if (!request.has_site_outputs() && request.metric != "command" && request.output.empty())
     fail("--output", "is needed with --library cublas, whose results stay in device memory");
+  if (request.cost == "weights" && request.repeat > 1)
+    fail("--repeat", "{} has no effect with --cost weights, which measures no times", request.repeat);
+  if (request.cost == "time")
+    for (const std::string& level : request.levels)
+      if (level.find('@') != std::string::npos)
+        fail("--levels", "the weight of {} has no effect without --cost weights", level);
   check_writable(request.sites_file);
 }
 

@@ -49,9 +49,8 @@ namespace detail {
 inline void require(const Problem& problem, Type type, BatchKind batch_kind) {
   for (const Type each : {problem.type_a, problem.type_b, problem.type_c, problem.type_scalar}) {
     if (each == type) continue;
-    throw Error(Status::invalid_argument, "the problem is of type " + std::to_string(static_cast<int>(each)) +
-                                              ", the data are of type " +
-                                              std::to_string(static_cast<int>(type)));
+    throw Error(Status::invalid_argument, std::string("the problem is of type ") + type_name(each) +
+                                              ", the data are of type " + type_name(type));
   }
   if (problem.batch_kind != batch_kind) {
     throw Error(Status::invalid_argument,

@@ -71,6 +71,13 @@ enum class Type : std::int32_t {
   dd = KINTSUGI_DD
 };
 
+// Returns "f32", "f64", ...; "unknown" for a number that this version does not have.
+constexpr const char* type_name(Type type) noexcept {
+  constexpr const char* names[] = {"f32", "f64", "c32", "c64", "dd"};
+  const auto index = static_cast<std::int32_t>(type);
+  return index >= 0 && index < 5 ? names[index] : "unknown";
+}
+
 enum class PointerMode : std::int32_t {
   host = KINTSUGI_SCALARS_ON_HOST,
   device = KINTSUGI_SCALARS_ON_DEVICE

@@ -11,6 +11,7 @@
 #include "arith/exact/wide_integer.hpp"
 #include "arith/host_device.hpp"
 #include "arith/range.hpp"
+#include "base/rounding.hpp"
 #include "formats/double_double.hpp"
 
 namespace kintsugi::core {
@@ -49,6 +50,16 @@ KINTSUGI_HOST_DEVICE inline double sum_to_odd(double x, double y) {
   const std::uint64_t odd = (sum.error > 0) == (sum.value > 0) ? pattern + 1 : pattern - 1;
   return std::bit_cast<double>(sum.error == 0 || (pattern & 1U) != 0 ? pattern : odd);
 #endif
+}
+
+// x + y rounded once.
+KINTSUGI_HOST_DEVICE inline double rounded_sum(double x, double y, RoundingMode rounding) {
+  switch (rounding) {
+    case RoundingMode::down: return sum_below(x, y);
+    case RoundingMode::up: return sum_above(x, y);
+    case RoundingMode::toward_zero: return x + y < 0 ? sum_above(x, y) : sum_below(x, y);
+    default: return x + y;
+  }
 }
 
 // A sum rounded once to T. The value counts only if it is certain.
@@ -162,9 +173,11 @@ class CompensatedSum {
   }
 
   // The sum of `products` products times alpha, plus beta times c, rounded once. A result that is not a
-  // normal double, or too close to where rounding changes, is not certain. Zero gives +0. products < 2^32.
+  // normal double, or too close to where rounding changes, is not certain. Zero gives +0; it is not certain
+  // rounded down. products < 2^32.
   KINTSUGI_HOST_DEVICE CertainlyRounded<double> rounded(std::int64_t products, double alpha, double beta,
-                                                        double c) const {
+                                                        double c,
+                                                        RoundingMode rounding = RoundingMode::nearest) const {
     using namespace compensated_detail;
     constexpr CertainlyRounded<double> uncertain{0, false};
     constexpr double underflow = 0x1p-1060;  // more than products below lose to underflow
@@ -176,7 +189,7 @@ class CompensatedSum {
     // factor covers the errors of `deviation` and magnitudes_, since 2^33 2^-53 is 2^-20.
     const double terms = 2 * static_cast<double>(products);
     const double deviation = magnitudes_ == 0 ? 0 : terms * 0x1p-53 * magnitudes_ * (1 + 0x1p-18) + underflow;
-    if (is_plain) return certainly_rounded(two_sum(sum_, errors_), deviation);
+    if (is_plain) return certainly_rounded(two_sum(sum_, errors_), deviation, rounding);
     const ValueAndError<double> product = product_of(alpha, sum_);
     const ValueAndError<double> old = product_of(beta, c);
     const ValueAndError<double> upper = two_sum(product.value, old.value);
@@ -185,9 +198,10 @@ class CompensatedSum {
     // `rest` has four roundings, of at most 2^-53 of the sum of the magnitudes each.
     const double magnitudes =
         std::fabs(upper.error) + std::fabs(product.error) + std::fabs(old.error) + std::fabs(times_errors);
-    return certainly_rounded(two_sum(upper.value, rest), std::fabs(alpha) * deviation * (1 + 0x1p-50) +
-                                                             0x1p-50 * magnitudes +
-                                                             (magnitudes_ == 0 ? 0 : underflow));
+    return certainly_rounded(two_sum(upper.value, rest),
+                             std::fabs(alpha) * deviation * (1 + 0x1p-50) + 0x1p-50 * magnitudes +
+                                 (magnitudes_ == 0 ? 0 : underflow),
+                             rounding);
   }
 
   // For exchange between threads.
@@ -213,12 +227,13 @@ class CompensatedSum {
 
   // The double to which all numbers within `deviation` of sum.value + sum.error round.
   KINTSUGI_HOST_DEVICE static CertainlyRounded<double> certainly_rounded(const ValueAndError<double>& sum,
-                                                                         double deviation) {
-    const double least = sum.value + sum_below(sum.error, -deviation);
-    const double most = sum.value - sum_below(-sum.error, -deviation);
+                                                                         double deviation,
+                                                                         RoundingMode rounding) {
+    const double least = rounded_sum(sum.value, sum_below(sum.error, -deviation), rounding);
+    const double most = rounded_sum(sum.value, sum_above(sum.error, deviation), rounding);
     constexpr double smallest = 0x1p-1000;  // below it, errors of this function's sums could underflow
     const bool is_normal = std::fabs(least) >= smallest && std::fabs(least) <= 0x1p1020;
-    const bool is_zero = least == 0 && most == 0 && deviation == 0;
+    const bool is_zero = least == 0 && most == 0 && deviation == 0 && rounding != RoundingMode::down;
     return {least + 0.0, (is_normal && least == most) || is_zero};
   }
 

@@ -160,11 +160,11 @@ class ExactDigits {
     return true;
   }
 
-  // The magnitude with the given sign, rounded once to T, ties to even. make_magnitude() must have been
-  // called.
+  // The magnitude with the given sign, rounded once to T. make_magnitude() must have been called.
   template <class T>
-  KINTSUGI_HOST_DEVICE T rounded_magnitude(bool negative) const {
-    if (first_ > last_) return 0;
+  KINTSUGI_HOST_DEVICE T rounded_magnitude(bool negative,
+                                           RoundingMode rounding = RoundingMode::nearest) const {
+    if (first_ > last_) return zero_sum<T>(rounding);
     const auto high = static_cast<std::uint64_t>(digit(last_));
     const auto low = first_ < last_ ? static_cast<std::uint64_t>(digit(last_ - 1)) : std::uint64_t{0};
     const int fill = leading_zeros(high);  // bits that are taken from the digit below `high`; at least 11
@@ -173,7 +173,7 @@ class ExactDigits {
     KINTSUGI_ROLLED
     for (int d = first_; d < last_ - 1 && !sticky; ++d) sticky = digit(d) != 0;
     return rounded<T>(high << (digit_bits - drop) | low >> drop, bottom_ + digit_bits * (last_ - 1) + drop,
-                      negative, sticky);
+                      negative, sticky, rounding);
   }
 
   KINTSUGI_HOST_DEVICE void clear() {
@@ -272,13 +272,14 @@ KINTSUGI_HOST_DEVICE T add_part(ExactDigits<1>& sum, T x, T factor) {
 // One part of alpha (x + i y) + beta c, as in arith/complex.hpp. The sum is computed in `digits`.
 template <class T>
 KINTSUGI_HOST_DEVICE T rounded_part(const ExactPart& same, const ExactPart& other, const Complex<T>& alpha,
-                                    const Complex<T>& beta, T c_same, T c_other, std::int64_t* digits) {
+                                    const Complex<T>& beta, T c_same, T c_other, std::int64_t* digits,
+                                    RoundingMode rounding) {
   ExactDigits<1> sum(digits, ExactWidths<T>::result_bottom);
   T special = add_part(sum, same, alpha.real()) + add_part(sum, c_same, beta.real());
   if (alpha.imag() != 0) special = special + add_part(sum, other, alpha.imag());
   if (beta.imag() != 0) special = special + add_part(sum, c_other, beta.imag());
   const bool negative = sum.make_magnitude();
-  const T result = special != 0 ? special : sum.rounded_magnitude<T>(negative);
+  const T result = special != 0 ? special : sum.rounded_magnitude<T>(negative, rounding);
   sum.clear();
   return result;
 }
@@ -288,23 +289,28 @@ KINTSUGI_HOST_DEVICE T rounded_part(const ExactPart& same, const ExactPart& othe
 // alpha * x + beta * c rounded once, as in exact_rounding.hpp and complex.hpp. c is null when beta = 0.
 // `digits` has ExactWidths<T>::result_digits digits, which are zero before and after the call.
 template <class T>
-KINTSUGI_HOST_DEVICE T exact_epilogue(const ExactPart& x, T alpha, T beta, const T* c, std::int64_t* digits) {
-  if (c == nullptr && alpha == T(1)) return x.magnitude.template rounded_magnitude<T>(x.negative);
+KINTSUGI_HOST_DEVICE T exact_epilogue(const ExactPart& x, T alpha, T beta, const T* c, std::int64_t* digits,
+                                      RoundingMode rounding = RoundingMode::nearest) {
+  if (c == nullptr && alpha == T(1)) return x.magnitude.template rounded_magnitude<T>(x.negative, rounding);
   const ExactPart& unused = x;  // only read if alpha or beta has an imaginary part
-  return exact_detail::rounded_part<T>(x, unused, alpha, beta, c == nullptr ? T(0) : *c, T(0), digits);
+  return exact_detail::rounded_part<T>(x, unused, alpha, beta, c == nullptr ? T(0) : *c, T(0), digits,
+                                       rounding);
 }
 
 template <ComplexElement Z>
 KINTSUGI_HOST_DEVICE Z exact_epilogue(const ExactPart& x, const ExactPart& y, const Z& alpha, const Z& beta,
-                                      const Z* c, std::int64_t* digits) {
+                                      const Z* c, std::int64_t* digits,
+                                      RoundingMode rounding = RoundingMode::nearest) {
   using T = RealOf<Z>;
   using Scalar = Complex<T>;
   const Z old = c == nullptr ? Z() : *c;
   // The real part subtracts the products of two imaginary parts; hence its scalars are conjugates.
   return {exact_detail::rounded_part<T>(x, y, Scalar(alpha.real(), -alpha.imag()),
-                                        Scalar(beta.real(), -beta.imag()), old.real(), old.imag(), digits),
+                                        Scalar(beta.real(), -beta.imag()), old.real(), old.imag(), digits,
+                                        rounding),
           exact_detail::rounded_part<T>(y, x, Scalar(alpha.real(), alpha.imag()),
-                                        Scalar(beta.real(), beta.imag()), old.imag(), old.real(), digits)};
+                                        Scalar(beta.real(), beta.imag()), old.imag(), old.real(), digits,
+                                        rounding)};
 }
 
 }  // namespace kintsugi::core

@@ -14,6 +14,7 @@
 #include "arith/exact/wide_integer.hpp"
 #include "arith/host_device.hpp"
 #include "base/bits.hpp"
+#include "base/rounding.hpp"
 #include "formats/format.hpp"
 
 namespace kintsugi::core {
@@ -40,34 +41,41 @@ KINTSUGI_HOST_DEVICE constexpr ExactNumber<Limbs> signed_number(const WideIntege
   return number;
 }
 
-// (-1)^negative * magnitude * 2^exponent rounded once to T, ties to even. Subnormal results have fewer bits,
-// overflow gives infinity, zero gives +0. If `sticky` is set, the exact magnitude is larger than `magnitude`
-// by a fraction of its last bit.
+// (-1)^negative * magnitude * 2^exponent rounded once to T. Subnormal results have fewer bits, overflow gives
+// infinity or the largest number, as the mode has it, and zero gives zero_sum(). If `sticky` is set, the
+// exact magnitude is larger than `magnitude` by a fraction of its last bit.
 template <class T>
-KINTSUGI_HOST_DEVICE T rounded(std::uint64_t magnitude, int exponent, bool negative, bool sticky) {
+KINTSUGI_HOST_DEVICE T rounded(std::uint64_t magnitude, int exponent, bool negative, bool sticky,
+                               RoundingMode rounding = RoundingMode::nearest) {
   using limits = std::numeric_limits<T>;
   constexpr int smallest = limits::min_exponent - limits::digits;  // exponent of the smallest subnormal
   const int length = 64 - leading_zeros(magnitude);
-  if (length == 0) return 0;
+  if (length == 0) return zero_sum<T>(rounding);
   // Bits below the exponent of the result's last place are dropped.
   const int last = std::max(exponent + length - limits::digits, smallest);
   const int drop = std::max(last - exponent, 0);
   std::uint64_t kept = drop < 64 ? magnitude >> drop : 0;
-  if (drop > 0 && drop <= 64) {
+  if (rounding != RoundingMode::nearest) {
+    const bool is_exact = !sticky && (drop < 64 ? kept << drop == magnitude : false);
+    if (!is_exact && enlarges_magnitude(rounding, negative)) ++kept;
+  } else if (drop > 0 && drop <= 64) {
     const std::uint64_t half = std::uint64_t{1} << (drop - 1);
     const bool low_bits = sticky || (magnitude & (half - 1)) != 0;
     if ((magnitude & half) != 0 && (low_bits || (kept & 1U) != 0)) ++kept;
   }
-  const double value = times_power_of_two(static_cast<double>(kept), exponent + drop);
-  return static_cast<T>(negative ? -value : value);
+  auto value = static_cast<T>(times_power_of_two(static_cast<double>(kept), exponent + drop));
+  if (rounding != RoundingMode::nearest && value > limits::max() && !enlarges_magnitude(rounding, negative))
+    value = limits::max();
+  return negative ? -value : value;
 }
 
 // x rounded once to T. The 64 leading bits are rounded; all lower bits only decide whether `sticky` is set.
 template <class T, int Limbs>
-KINTSUGI_HOST_DEVICE T rounded(const ExactNumber<Limbs>& x, bool sticky = false) {
+KINTSUGI_HOST_DEVICE T rounded(const ExactNumber<Limbs>& x, bool sticky = false,
+                               RoundingMode rounding = RoundingMode::nearest) {
   const int position = std::max(x.magnitude.length() - 64, 0);
   return rounded<T>(x.magnitude.bits_from(position), x.exponent + position, x.negative,
-                    sticky || x.magnitude.any_below(position));
+                    sticky || x.magnitude.any_below(position), rounding);
 }
 
 // Largest |x.exponent| for rounded_ordinary(), which rounds without branches. Up to this exponent neither the
@@ -160,14 +168,16 @@ constexpr ExactNumber<Limbs + 1> times(const ExactNumber<Limbs>& x, const ExactN
 // and at least 126 zeros below them. A smaller number that has bits below the window is therefore too small
 // to cancel the larger one, and these bits only decide on which side of a tie the sum lies.
 template <class T, int Limbs, int OtherLimbs>
-KINTSUGI_HOST_DEVICE T rounded_sum(const ExactNumber<Limbs>& x, const ExactNumber<OtherLimbs>& y) {
+KINTSUGI_HOST_DEVICE T rounded_sum(const ExactNumber<Limbs>& x, const ExactNumber<OtherLimbs>& y,
+                                   RoundingMode rounding) {
   constexpr int width = Limbs + 2;
   constexpr int top = WideInteger<width>::bits - 2;
   static_assert(OtherLimbs <= Limbs);
   const int length_x = x.magnitude.length();
   const int length_y = y.magnitude.length();
-  if (length_y == 0) return rounded<T>(x);
-  if (length_x == 0) return rounded<T>(y);
+  constexpr bool sticky = false;
+  if (length_y == 0) return rounded<T>(x, sticky, rounding);
+  if (length_x == 0) return rounded<T>(y, sticky, rounding);
   const int exponent = std::max(x.exponent + length_x, y.exponent + length_y) - top;
   const auto placed = [&](const auto& number) {
     return WideInteger<width>::shifted(number.magnitude, number.exponent - exponent);
@@ -183,7 +193,7 @@ KINTSUGI_HOST_DEVICE T rounded_sum(const ExactNumber<Limbs>& x, const ExactNumbe
     larger.magnitude.subtract(smaller.magnitude);
     if (lost) larger.magnitude.subtract({{1}});  // the lost bits borrow from the last unit
   }
-  return rounded<T>(larger, lost);
+  return rounded<T>(larger, lost, rounding);
 }
 
 }  // namespace exact_detail
@@ -191,17 +201,20 @@ KINTSUGI_HOST_DEVICE T rounded_sum(const ExactNumber<Limbs>& x, const ExactNumbe
 // alpha * x + beta * c rounded once; c is null when beta = 0. If alpha, beta or c is infinite or NaN, the
 // result is that of IEEE 754 arithmetic with the sign of x in place of x.
 template <class T, int Limbs>
-KINTSUGI_HOST_DEVICE T exact_epilogue(const ExactNumber<Limbs>& x, T alpha, T beta, const T* c) {
+KINTSUGI_HOST_DEVICE T exact_epilogue(const ExactNumber<Limbs>& x, T alpha, T beta, const T* c,
+                                      RoundingMode rounding = RoundingMode::nearest) {
   using namespace exact_detail;
-  if (c == nullptr && alpha == T(1)) return rounded<T>(x);
+  constexpr bool sticky = false;
+  if (c == nullptr && alpha == T(1)) return rounded<T>(x, sticky, rounding);
   const T old = c == nullptr ? T(0) : *c;
   if (!std::isfinite(alpha) || !std::isfinite(beta) || !std::isfinite(old)) {
     const int sign = x.magnitude.length() == 0 ? 0 : x.negative ? -1 : 1;
     return special_epilogue(sign, alpha, beta, c);
   }
   const auto product = times(x, exact(static_cast<double>(alpha)));
-  if (c == nullptr) return rounded<T>(product);
-  return rounded_sum<T>(product, times(exact(static_cast<double>(beta)), exact(static_cast<double>(old))));
+  if (c == nullptr) return rounded<T>(product, sticky, rounding);
+  return rounded_sum<T>(product, times(exact(static_cast<double>(beta)), exact(static_cast<double>(old))),
+                        rounding);
 }
 
 // The exponents of the terms below may be any; no accumulator spans their whole range.
@@ -280,7 +293,8 @@ KINTSUGI_HOST_DEVICE constexpr auto take_cluster(const std::array<ExactNumber<Li
 // Returns the sum of the terms, rounded once. The first cluster whose sum is not zero gives the result;
 // clusters below it only decide on which side of a tie the sum lies.
 template <class T, int Limbs, std::size_t Count>
-KINTSUGI_HOST_DEVICE T rounded_sum(std::array<ExactNumber<Limbs>, Count> terms) {
+KINTSUGI_HOST_DEVICE T rounded_sum(std::array<ExactNumber<Limbs>, Count> terms,
+                                   RoundingMode rounding = RoundingMode::nearest) {
   using namespace exact_detail;
   sort_by_top(terms);
   std::size_t count = 0;
@@ -298,7 +312,7 @@ KINTSUGI_HOST_DEVICE T rounded_sum(std::array<ExactNumber<Limbs>, Count> terms) 
     // `lost` stands for the fraction that remains.
     if (lost && next_cluster.negative != sum.negative) sum.magnitude.subtract({{1}});
   }
-  return rounded<T>(sum, lost);
+  return rounded<T>(sum, lost, rounding);
 }
 
 }  // namespace kintsugi::core

@@ -255,42 +255,50 @@ bool ExactSum::any_below(const Magnitude& magnitude, int position) {
   return false;
 }
 
-// Returns the magnitude rounded to nearest, ties to even, to `significand_bits` bits. Bits below
-// 2^smallest_exponent are rounded away as well.
-ExactSum::Rounded ExactSum::round(const Magnitude& magnitude, int significand_bits, int smallest_exponent) {
+// Returns the magnitude rounded to `significand_bits` bits. Bits below 2^smallest_exponent are rounded away
+// as well.
+ExactSum::Rounded ExactSum::round(const Magnitude& magnitude, int significand_bits, int smallest_exponent,
+                                  RoundingMode rounding) {
   if (magnitude.last < magnitude.first) return {0, 0};
   const int leading = leading_position(magnitude) - one_position;
   const int exponent = std::max(leading - significand_bits + 1, smallest_exponent);
   const int position = exponent + one_position;
-  if (leading < exponent - 1) return {0, exponent};  // less than half of the last place
+  const bool is_directed = rounding != RoundingMode::nearest;
+  const bool enlarges = is_directed && enlarges_magnitude(rounding, magnitude.negative);
+  if (leading < exponent - 1) return {enlarges ? 1U : 0U, exponent};  // less than half of the last place
   const std::uint64_t with_half =
       position == 0 ? bits_above(magnitude, 0) << 1 : bits_above(magnitude, position - 1);
   std::uint64_t significand = with_half >> 1;
   const bool half = (with_half & 1) != 0;
-  if (half && ((significand & 1) != 0 || any_below(magnitude, position - 1))) ++significand;
+  if (is_directed) {
+    if (enlarges && (half || any_below(magnitude, position - 1))) ++significand;
+  } else if (half && ((significand & 1) != 0 || any_below(magnitude, position - 1))) {
+    ++significand;
+  }
   return {significand, exponent};
 }
 
-double ExactSum::to_double() const {
-  if (!is_finite()) return special_;
+template <class T>
+T ExactSum::rounded_to(RoundingMode rounding) const {
+  using limits = std::numeric_limits<T>;
+  if (!is_finite()) return static_cast<T>(special_);
   const Magnitude sum = magnitude();
-  const Rounded rounded = round(sum, 53, -1074);
-  const double value = std::ldexp(static_cast<double>(rounded.significand), rounded.exponent);
+  if (sum.last < sum.first) return zero_sum<T>(rounding);
+  const Rounded result = round(sum, limits::digits, limits::min_exponent - limits::digits, rounding);
+  T value = std::ldexp(static_cast<T>(result.significand), result.exponent);
+  if (rounding != RoundingMode::nearest && value > limits::max() &&
+      !enlarges_magnitude(rounding, sum.negative))
+    value = limits::max();
   return sum.negative ? -value : value;
 }
 
-float ExactSum::to_float() const {
-  if (!is_finite()) return static_cast<float>(special_);
-  const Magnitude sum = magnitude();
-  const Rounded rounded = round(sum, 24, -149);
-  const float value = std::ldexp(static_cast<float>(rounded.significand), rounded.exponent);
-  return sum.negative ? -value : value;
-}
+double ExactSum::to_double(RoundingMode rounding) const { return rounded_to<double>(rounding); }
+float ExactSum::to_float(RoundingMode rounding) const { return rounded_to<float>(rounding); }
 
 Scaled ExactSum::to_scaled() const {
   if (!is_finite()) return {};
   const Magnitude sum = magnitude();
-  const Rounded rounded = round(sum, 53, -one_position);
+  const Rounded rounded = round(sum, 53, -one_position, RoundingMode::nearest);
   int exponent = 0;
   const double fraction = std::frexp(static_cast<double>(rounded.significand), &exponent);
   if (fraction == 0) return {};

@@ -9,6 +9,7 @@
 #include <cstdint>
 
 #include "arith/host_device.hpp"
+#include "base/rounding.hpp"
 #include "formats/format.hpp"
 
 namespace kintsugi::core {
@@ -62,10 +63,10 @@ class ExactSum {
   // -1, 0 or 1: the sign of the sum or of its infinity; 0 if the sum is NaN.
   int sign() const;
 
-  // Returns the sum rounded once to nearest, ties to even. Overflow gives infinity, an exact zero is +0, and
-  // subnormal results are rounded at their own last bit.
-  double to_double() const;
-  float to_float() const;
+  // Returns the sum rounded once. Overflow gives infinity or the largest number, as the mode has it, an exact
+  // zero zero_sum(), and subnormal results are rounded at their own last bit.
+  double to_double(RoundingMode rounding = RoundingMode::nearest) const;
+  float to_float(RoundingMode rounding = RoundingMode::nearest) const;
   // Returns the sum rounded to 53 bits, without limits on the exponent. Returns 0 if the sum is infinite or
   // NaN.
   Scaled to_scaled() const;
@@ -108,7 +109,10 @@ class ExactSum {
   static int leading_position(const Magnitude& magnitude);
   static std::uint64_t bits_above(const Magnitude& magnitude, int position);
   static bool any_below(const Magnitude& magnitude, int position);
-  static Rounded round(const Magnitude& magnitude, int significand_bits, int smallest_exponent);
+  static Rounded round(const Magnitude& magnitude, int significand_bits, int smallest_exponent,
+                       RoundingMode rounding);
+  template <class T>
+  T rounded_to(RoundingMode rounding) const;
 
   std::array<std::int64_t, digit_count> digit_{};
   int first_ = digit_count;  // digits outside first_ ... last_ are zero

@@ -1,6 +1,7 @@
 #include "base/text/nearest_name.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 
 namespace kintsugi::core {
@@ -34,6 +35,34 @@ std::size_t edit_distance(const std::string& x, const std::string& y) {
   return table.back();
 }
 
+// Words of other libraries for an accepted name that they do not resemble.
+struct Synonym {
+  std::string_view word;
+  std::string_view name;
+};
+constexpr std::array<Synonym, 12> synonyms{{{"gpu", "cuda"},
+                                            {"device", "cuda"},
+                                            {"cublas", "cuda"},
+                                            {"host", "cpu"},
+                                            {"openblas", "cpu"},
+                                            {"float32", "fp32"},
+                                            {"single", "fp32"},
+                                            {"float", "fp32"},
+                                            {"float64", "fp64"},
+                                            {"double", "fp64"},
+                                            {"double-double", "dd"},
+                                            {"force", "emulate"}}};
+
+// Returns the one of `names` for which the word is a synonym, or nothing.
+std::optional<std::string> synonym_of(const std::string& word, const std::vector<std::string>& names) {
+  for (const Synonym& synonym : synonyms) {
+    if (synonym.word != word) continue;
+    if (const auto name = std::find(names.begin(), names.end(), synonym.name); name != names.end())
+      return *name;
+  }
+  return std::nullopt;
+}
+
 std::vector<std::string> split(std::string_view names) {
   std::vector<std::string> result;
   while (!names.empty()) {
@@ -49,6 +78,7 @@ std::vector<std::string> split(std::string_view names) {
 std::optional<std::string> nearest_name(std::string_view word, const std::vector<std::string>& names) {
   constexpr std::size_t longest = 64;  // no name is longer, and the table is quadratic
   if (word.size() > longest) return std::nullopt;
+  if (auto name = synonym_of(lower(word), names)) return name;
   std::size_t best = word.size() / 3 + 1;
   std::optional<std::string> nearest;
   for (const std::string& name : names) {

@@ -8,7 +8,8 @@
 
 namespace kintsugi::core {
 
-// Returns the name with the smallest edit distance to `word`; the first one if several have it. Edits are a
+// Returns the name for which `word` is a usual synonym ("gpu" for "cuda"); else that with the smallest edit
+// distance to `word`, the first one if several have it. Edits are a
 // character inserted, deleted or replaced, and two neighbors exchanged; case does not matter. Returns nothing
 // if the distance exceeds a third of the word's length.
 std::optional<std::string> nearest_name(std::string_view word, const std::vector<std::string>& names);

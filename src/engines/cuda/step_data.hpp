@@ -16,6 +16,7 @@
 #include "arith/split_rule.hpp"
 #include "base/memory.hpp"
 #include "base/queue.hpp"
+#include "base/rounding.hpp"
 #include "base/view.hpp"
 #include "recombine/accumulators.hpp"
 #include "schedule/accumulator.hpp"
@@ -77,6 +78,7 @@ struct DeviceScalars {
   std::complex<double> beta = 0;
   const void* device_alpha = nullptr;
   const void* device_beta = nullptr;
+  RoundingMode rounding = RoundingMode::nearest;  // of C's elements, in exact sums and beta C
 
   bool on_device() const { return device_alpha != nullptr; }
 };

@@ -82,7 +82,7 @@ DeviceCheck CheckedSteps::check() const {
       magnitude_program.split_a.top_exponent + magnitude_program.split_b.top_exponent;
   return {.rows = memory_.rounding_errors_a,
           .columns = memory_.rounding_errors_b,
-          .demand = {plan_.contract.checked_coefficient, unit_roundoff(plan_.problem.type)},
+          .demand = {plan_.contract.checked_coefficient, unit_roundoff(plan_.problem.type), plan_.rounding},
           .magnitudes = reinterpret_cast<const std::int64_t*>(memory_.sums.data),
           // A sum of magnitudes times magnitude_unit has the scale of the candidate's sums.
           .magnitude_unit = power_of_two(top - top_of_magnitudes)};

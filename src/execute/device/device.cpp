@@ -79,13 +79,14 @@ OperandStorage storage_of(const Plan& plan, Side side, const DevicePrepared* pre
 DeviceOperands operands_of(const Plan& plan, const Operands& operands) {
   // -0 is replaced by 0 for beta: cuBLAS takes -0 as non-zero and reads C.
   const std::complex<double> beta = operands.beta.is_zero() ? 0 : operands.beta.value();
-  return {.a = operand(plan, Side::a, operands.a, operands.prepared_a),
-          .b = operand(plan, Side::b, operands.b, operands.prepared_b),
-          .c = device_result(plan.problem, operands.c),
-          .scalars = {operands.alpha.value(), beta, operands.device_alpha, operands.device_beta},
-          .prepared_a = device_part(operands.prepared_a),
-          .prepared_b = device_part(operands.prepared_b),
-          .report = operands.device_report};
+  return {
+      .a = operand(plan, Side::a, operands.a, operands.prepared_a),
+      .b = operand(plan, Side::b, operands.b, operands.prepared_b),
+      .c = device_result(plan.problem, operands.c),
+      .scalars = {operands.alpha.value(), beta, operands.device_alpha, operands.device_beta, plan.rounding},
+      .prepared_a = device_part(operands.prepared_a),
+      .prepared_b = device_part(operands.prepared_b),
+      .report = operands.device_report};
 }
 
 void scale_all(const Plan& plan, const DeviceOperands& operands, const Queue& queue) {

@@ -247,12 +247,12 @@ class CheckedProduct {
   }
 
   void recompute(const ResultBlock& block) {
-    multiply_exactly(a_.view.vectors(block.row, block.rows),
-                     b_.view.vectors(parts * block.column, parts * block.columns),
-                     a_.ranges.subspan(block.row, block.rows),
-                     b_.ranges.subspan(parts * block.column, parts * block.columns), alpha_, beta_,
-                     c_.block(block.row, block.column, block.rows, block.columns), check_memory_.states,
-                     plan_.engine->host()->sum_kernels(), check_memory_.exact_scratch, plan_.threads);
+    multiply_exactly(
+        a_.view.vectors(block.row, block.rows), b_.view.vectors(parts * block.column, parts * block.columns),
+        a_.ranges.subspan(block.row, block.rows),
+        b_.ranges.subspan(parts * block.column, parts * block.columns), alpha_, beta_,
+        c_.block(block.row, block.column, block.rows, block.columns), check_memory_.states,
+        plan_.engine->host()->sum_kernels(), plan_.rounding, check_memory_.exact_scratch, plan_.threads);
   }
 
   ElementCheck check_of(const Program& program, const ResultBlock& block, double coefficient) const {

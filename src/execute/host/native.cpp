@@ -4,6 +4,7 @@
 #include <array>
 #include <utility>
 
+#include "base/floating_environment.hpp"
 #include "execute/host/operand.hpp"
 
 namespace kintsugi::core {
@@ -51,6 +52,7 @@ void multiply_in_parts(const HostProducts& engine, NativeProduct<T> product) {
 template <class T>
 void multiply_natively(const Plan& plan, const Candidate& candidate, const Blocking& blocking,
                        const Operands& operands, std::int64_t item, Workspace& workspace) {
+  const RoundingScope rounding(plan.rounding);
   const Problem& problem = plan.problem;
   const OperandView<T> a = view_of_a<T>(problem, operands.a, operands.prepared_a, item);
   const OperandView<T> b = view_of_b<T>(problem, operands.b, operands.prepared_b, item);

@@ -2,9 +2,14 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
+#include <cfenv>
+#include <cmath>
+#include <limits>
 #include <optional>
 #include <type_traits>
 
+#include "base/floating_environment.hpp"
 #include "base/threads.hpp"
 #include "execute/blocks.hpp"
 #include "execute/host/acceptance.hpp"
@@ -39,6 +44,7 @@ class HostRun {
     if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double>) {
       if (native_is_exact_) multiply_without_error();
     }
+    note_exceptions();
     add_to_report();
   }
 
@@ -143,6 +149,9 @@ class HostRun {
       native_is_exact_ =
           may_multiply_without_error() && core::native_is_exact(a_.view, summary_a_, b_.view, summary_b_);
     }
+    may_raise_ = may_raise_exceptions();
+    if (may_raise_ && beta_ != T(0))
+      special_before_ = count_special_results(c_, a_.ranges, b_.ranges, plan_.threads);
     program_ = selected().program;
     if (selected().scheme->adapt != nullptr)
       selected().scheme->adapt(program_, summary_a_, summary_b_, plan_.problem.products());
@@ -271,7 +280,7 @@ class HostRun {
       }
     }
     core::multiply_exactly(a_.view, b_.view, a_.ranges, b_.ranges, alpha_, beta_, c_, open,
-                           plan_.engine->host()->sum_kernels(), scratch, plan_.threads);
+                           plan_.engine->host()->sum_kernels(), plan_.rounding, scratch, plan_.threads);
   }
 
   Ozaki1Task<T> ozaki1_task() const {
@@ -295,14 +304,17 @@ class HostRun {
 
   void multiply_natively(const Step& step) {
     Workspace workspace = workspace_;
+    clear_product_exceptions();
     core::multiply_natively<T>(plan_, candidate(step.candidate), blocking_, operands_, item_, workspace);
+    report_.exceptions |= raised_product_exceptions();
   }
 
   // True if a native product without rounding errors is a result of the plan: under `exact`, where neither
   // scheme nor policy asks for an emulation, and where alpha and beta round nothing.
   bool may_multiply_without_error() const {
-    return plan_.contract.accuracy.kind == Accuracy::Kind::exact && plan_.request.scheme.empty() &&
-           plan_.request.policy == Policy::automatic && (alpha_ == T(1) || alpha_ == T(-1)) && beta_ == T(0);
+    return plan_.contract.accuracy.kind == Accuracy::Kind::exact && plan_.rounding == RoundingMode::nearest &&
+           plan_.request.scheme.empty() && plan_.request.policy == Policy::automatic &&
+           (alpha_ == T(1) || alpha_ == T(-1)) && beta_ == T(0);
   }
 
   void multiply_without_error() {
@@ -311,6 +323,46 @@ class HostRun {
     for (std::int64_t j = 0; j < c_.columns; ++j) {
       for (std::int64_t i = 0; i < c_.rows; ++i) c_(i, j) = c_(i, j) + T(0);  // turns -0 into 0
     }
+  }
+
+  // ---------------------------------------------------------------- exceptions
+
+  // False if the ranges exclude that finite elements overflow. What C and AB, which does not overflow, add up
+  // to is not tested for |beta| up to 1: C would have to be at the edge of overflow already.
+  bool may_raise_exceptions() const {
+    using Real = std::conditional_t<std::is_same_v<RealOf<T>, float>, float, double>;
+    constexpr int alpha_bits = 4;
+    constexpr double largest_alpha = 8;  // both parts of a complex alpha add products
+    constexpr double largest_beta = 1;
+    if (has_special_values() || !(half_magnitude(alpha_) <= largest_alpha / 2) ||
+        !(half_magnitude(beta_) <= largest_beta / 2))
+      return true;
+    const auto length_bits =
+        static_cast<int>(std::bit_width(static_cast<std::uint64_t>(plan_.problem.products())));
+    // Operands of zeros have the least integer as their exponent.
+    const std::int64_t top = std::int64_t{summary_a_.largest} + summary_b_.largest + 2 + length_bits;
+    return top + alpha_bits >= std::numeric_limits<Real>::max_exponent;
+  }
+
+  // Half of the sum of the magnitudes of the scalar's parts; NaN if one of them is NaN.
+  static double half_magnitude(const T& scalar) {
+    if constexpr (is_complex<T>) {
+      return std::fabs(static_cast<double>(scalar.real()) / 2) +
+             std::fabs(static_cast<double>(scalar.imag()) / 2);
+    } else if constexpr (is_double_double<T>) {
+      return std::fabs(scalar.hi / 2);
+    } else {
+      return std::fabs(static_cast<double>(scalar) / 2);
+    }
+  }
+
+  void note_exceptions() {
+    if (!may_raise_) return;
+    const SpecialResults after = count_special_results(c_, a_.ranges, b_.ranges, plan_.threads);
+    const double scalars = half_magnitude(alpha_) + half_magnitude(beta_);
+    if (after.infinities > special_before_.infinities && std::isfinite(scalars))
+      report_.exceptions |= FE_OVERFLOW;
+    if (after.nans > special_before_.nans && !std::isnan(scalars)) report_.exceptions |= FE_INVALID;
   }
 
   // ---------------------------------------------------------------- report
@@ -354,8 +406,10 @@ class HostRun {
   MatrixView<T> c_;
   SideOf<T> a_{}, b_{};
   RangeSummary summary_a_{}, summary_b_{};
-  bool native_is_exact_ = false;  // the native product is computed in place of the selected candidate
-  int selected_ = 0;              // index of the selected candidate
+  bool may_raise_ = false;           // the product may overflow or be invalid
+  SpecialResults special_before_{};  // of C, if it is read and may_raise_
+  bool native_is_exact_ = false;     // the native product is computed in place of the selected candidate
+  int selected_ = 0;                 // index of the selected candidate
   int main_ = 0;  // the same; of checked candidates, the index of the main one, which is reported
   Program
       program_{};  // the selected candidate's program, adapted to the ranges; empty for the native product

@@ -79,9 +79,10 @@ class RandomSums {
     std::vector<std::byte> memory(bytes + workspace_alignment);
     void* scratch = memory.data();
     std::size_t space = memory.size();
-    multiply_exactly(
-        a, b, rows, columns, alpha, beta, view_of_c(c), states_.empty() ? nullptr : states_.data(), kernels,
-        static_cast<std::byte*>(std::align(workspace_alignment, bytes, scratch, space)), threads);
+    multiply_exactly(a, b, rows, columns, alpha, beta, view_of_c(c),
+                     states_.empty() ? nullptr : states_.data(), kernels, RoundingMode::nearest,
+                     static_cast<std::byte*>(std::align(workspace_alignment, bytes, scratch, space)),
+                     threads);
     return c;
   }
 

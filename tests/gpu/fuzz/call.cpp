@@ -9,6 +9,7 @@
 #include <shared_mutex>
 #include <utility>
 
+#include "base/floating_environment.hpp"
 #include "gpu/fuzz/memory.hpp"
 #include "tests/support/fuzz_judge.hpp"
 #include "tests/support/fuzz_same.hpp"
@@ -101,7 +102,10 @@ class Call {
   const std::byte* c_image() const { return memory_.c_image(); }
 
   Outcome run() {
-    call_library();
+    {
+      const core::RoundingScope rounding(rounding_of(test_));
+      call_library();
+    }
     outcome_.bits = memory_.hash_of_c();
     if (refusal_) {
       check_refusal();

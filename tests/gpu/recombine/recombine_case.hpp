@@ -185,7 +185,7 @@ void scale_on_host(const core::MatrixView<T>& c, T beta) {
   if (beta == T(1)) return;
   for (std::int64_t j = 0; j < c.columns; ++j) {
     for (std::int64_t i = 0; i < c.rows; ++i)
-      c(i, j) = beta == T(0) ? T(0) : core::scaled_element(beta, c(i, j));
+      c(i, j) = beta == T(0) ? T(0) : core::scaled_element(beta, c(i, j), core::RoundingMode::nearest);
   }
 }
 

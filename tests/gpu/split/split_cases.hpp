@@ -181,7 +181,9 @@ inline void add_rule(std::vector<NamedRule>& rules, std::string name, const Spli
 inline std::vector<NamedRule> scheme_rules(OperandType type) {
   std::vector<NamedRule> rules;
   for (const Scheme* scheme : all_schemes()) {
-    if (!scheme->operands.contains(type) || scheme->program.schedule.tiles.depth > 0) continue;
+    if (!scheme->operands.contains(type) || scheme->program.schedule.tiles.depth > 0 ||
+        scheme->program.schedule.exponents_per_block)
+      continue;
     for (const std::int64_t k : {1, 100, 4096, 1 << 20}) {
       Program program = scheme->program;
       if (scheme->fit != nullptr) scheme->fit(program, type, k);

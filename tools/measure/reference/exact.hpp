@@ -62,8 +62,8 @@ class ElementReference {
   const ExactSum& sum() const { return sum_; }
   // Returns c - R, formed exactly; special values as in IEEE 754.
   ExactSum error_of(T computed) const;
-  // Returns R rounded once to T: the correctly rounded element.
-  T rounded() const;
+  // Returns R rounded once to T, pairs to nearest alone: the correctly rounded element.
+  T rounded(core::RoundingMode rounding = core::RoundingMode::nearest) const;
 
  private:
   ExactSum sum_;

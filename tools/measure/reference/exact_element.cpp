@@ -138,13 +138,13 @@ ExactSum ElementReference<T>::error_of(T computed) const {
 }
 
 template <class T>
-T ElementReference<T>::rounded() const {
+T ElementReference<T>::rounded(core::RoundingMode rounding) const {
   if constexpr (core::is_double_double<T>) {
     return core::rounded_to_pair(sum_);
   } else if constexpr (std::is_same_v<T, float>) {
-    return sum_.to_float();
+    return sum_.to_float(rounding);
   } else {
-    return sum_.to_double();
+    return sum_.to_double(rounding);
   }
 }
 

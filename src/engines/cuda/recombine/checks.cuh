@@ -206,7 +206,8 @@ __device__ void recombine_checked_tile(const DeviceTile& tile, const Source& sou
   const CheckedResidues<T, Source> recombination(tile, source, check, open);
   unsigned open_of_thread = 0;
   const bool is_ordinary = block.load_scales(tile);
-  if (is_ordinary && scalars.alpha == T(1) && scalars.beta == T(0)) {
+  const bool rounds_to_nearest = check.demand.rounding == RoundingMode::nearest;
+  if (is_ordinary && scalars.alpha == T(1) && scalars.beta == T(0) && rounds_to_nearest) {
     open_of_thread = recombination.write_block(block);
     block.end();  // without begin(), because C is not read
   } else {

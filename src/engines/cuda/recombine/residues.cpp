@@ -246,8 +246,9 @@ void recombine_c32(const Queue& queue, const ResidueSums& sums, const ResidueSys
 // and no error is allowed.
 bool checks_digits(const ResidueSystem& system, const DeviceCheck& check, const DeviceTile& tile) {
   return tile.c.type == ElementType::f64 && system.real_count <= max_leading_digit_residues &&
-         check.demand.coefficient == 0 && check.magnitudes == nullptr && has_unit_scalars(tile) &&
-         tile.scalars.beta == 0.0 && tile.scalars.alpha == 1.0;
+         check.demand.coefficient == 0 && check.demand.rounding == RoundingMode::nearest &&
+         check.magnitudes == nullptr && has_unit_scalars(tile) && tile.scalars.beta == 0.0 &&
+         tile.scalars.alpha == 1.0;
 }
 
 }  // namespace

@@ -18,7 +18,7 @@ __device__ void scale(const ScaledMatrix& matrix) {
   const std::int64_t end = std::min(c.rows, first - threadIdx.x + scaled_rows);
   for (std::int64_t i = first; i < end; i += blockDim.x) {
     T& element = c(i, blockIdx.x / blocks);
-    element = beta == T(0) ? T(0) : scaled_element(beta, element);
+    element = beta == T(0) ? T(0) : scaled_element(beta, element, matrix.scalars.rounding);
   }
 }
 

@@ -56,7 +56,7 @@ struct Scalars {
 // beta c. It is 0 for beta = 0, even if c is NaN or infinite.
 template <class T>
 __device__ T scaled(const T& beta, const T& c) {
-  return beta == T(0) ? T(0) : scaled_element(beta, c);
+  return beta == T(0) ? T(0) : scaled_element(beta, c, RoundingMode::nearest);
 }
 
 // Number of adjacent rows per thread. A warp has all rows of a column of the thread block; each thread has

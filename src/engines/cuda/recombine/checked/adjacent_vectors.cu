@@ -179,8 +179,8 @@ __device__ void write_if_certain(const DeviceTile& tile, const DeviceOpenElement
   const std::int64_t row = band.row(element);
   const std::int64_t column = band.column(element);
   double& target = view_of<double>(tile.c, tile.item)(row, column);
-  const auto rounded =
-      sum.rounded(products_of_sum(tile), scalars.alpha, scalars.beta, scalars.beta == 0 ? 0 : target);
+  const auto rounded = sum.rounded(products_of_sum(tile), scalars.alpha, scalars.beta,
+                                   scalars.beta == 0 ? 0 : target, tile.scalars.rounding);
   if (!rounded.is_certain) return;
   target = rounded.value;
   atomicAnd(open.masks + mask_index(tile, open, row, column), ~(1U << (row - tile.first_row) % mask_rows));

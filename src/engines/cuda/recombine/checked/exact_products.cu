@@ -123,12 +123,20 @@ class ExactSummation {
       element = epilogue_of(special, old);
       return;
     }
+    const RoundingMode rounding = tile_.scalars.rounding;
+    const T before = old == nullptr ? T(0) : *old;
+    const auto with_sign = [&](Real result, int part) {
+      return with_sign_of_zero(result, rounding, a_, b_, i, parts * j + part, scalars_.alpha, scalars_.beta,
+                               old == nullptr ? nullptr : &before, part);
+    };
     ExactPart re = part(0, bottom(i, parts * j), first[0], last[0]);
     if constexpr (is_complex<T>) {
       ExactPart im = part(1, bottom(i, parts * j + 1), first[1], last[1]);
-      element = exact_epilogue(re, im, scalars_.alpha, scalars_.beta, old, memory_.result);
+      element = exact_epilogue(re, im, scalars_.alpha, scalars_.beta, old, memory_.result, rounding);
+      element = {with_sign(element.real(), 0), with_sign(element.imag(), 1)};
     } else {
-      element = exact_epilogue(re, scalars_.alpha, scalars_.beta, old, memory_.result);
+      element = exact_epilogue(re, scalars_.alpha, scalars_.beta, old, memory_.result, rounding);
+      element = with_sign(element, 0);
     }
   }
 

@@ -145,8 +145,8 @@ __device__ inline void recompute_in_pairs(const DeviceTile& tile, const DeviceOp
       sum = sum_over_block(sum);
       if (threadIdx.x != 0) continue;
       double& element = c(position.i, position.j);
-      const auto rounded =
-          sum.rounded(products_of_sum(tile), scalars.alpha, scalars.beta, scalars.beta == 0 ? 0 : element);
+      const auto rounded = sum.rounded(products_of_sum(tile), scalars.alpha, scalars.beta,
+                                       scalars.beta == 0 ? 0 : element, tile.scalars.rounding);
       if (!rounded.is_certain) continue;
       element = rounded.value;
       undecided &= ~(1U << bit);
