@@ -196,7 +196,8 @@ std::optional<Proved> prove(const Plan& plan, const Candidate& candidate) {
 std::vector<Candidate> proved_emulations(const Plan& plan, EmulationFilter filter) {
   std::vector<Proved> proved;
   for (const Scheme* scheme : all_schemes()) {
-    if (has_tiles(scheme->program) && plan.engine->is_device()) continue;
+    const bool is_apart = has_tiles(scheme->program) || has_block_exponents(scheme->program);
+    if (is_apart && plan.engine->is_device()) continue;
     const auto candidate = offered(plan, with_window(*scheme, plan.problem.type));
     if (!candidate || !(filter.include_slower || is_expected_faster(plan, candidate->program))) continue;
     if (auto proof = prove(plan, *candidate)) {

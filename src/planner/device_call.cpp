@@ -104,7 +104,9 @@ DeviceShape fused_shape(const Plan& plan, const Candidate& candidate, const Bloc
           .k = plan.problem.k,
           .items = items_at_once(plan, blocking),
           .prepared_a = false,
-          .prepared_b = false};
+          .prepared_b = false,
+          .is_along_k_a = operand_storage(plan.problem, Side::a).along_k,
+          .is_along_k_b = operand_storage(plan.problem, Side::b).along_k};
 }
 
 }  // namespace kintsugi::core

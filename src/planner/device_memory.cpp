@@ -45,6 +45,7 @@ std::int64_t items_at_once(const Plan& plan, const Blocking& blocking) {
   // A launch with slices of so many bytes fills the device, so more batch items would bring nothing.
   constexpr std::int64_t enough_bytes = std::int64_t{256} << 20;
   if (plan.problem.batch_count == 1 || !covers_all(plan, blocking)) return 1;
+  if (converts_inside(plan)) return plan.problem.batch_count;  // there are no slices
   std::size_t bytes_of_item = 1;
   for (const Candidate& candidate : emulations(plan)) {
     const DeviceBlockMemory memory = block_slices(plan, candidate, blocking);
@@ -300,6 +301,11 @@ void take_fused_scratch(const Plan& plan, std::span<const Step> steps, const Blo
 
 DeviceMemory lay_out_device(const Plan& plan, std::span<const Step> steps, const Blocking& blocking,
                             Workspace& workspace) {
+  DeviceMemory memory;
+  if (converts_inside(plan)) {
+    take_fused_scratch(plan, steps, blocking, workspace, memory);
+    return memory;
+  }
   const std::int64_t items = steps.front().size.m;
   bool has_norms = false;
   bool has_magnitudes = false;
@@ -330,7 +336,6 @@ DeviceMemory lay_out_device(const Plan& plan, std::span<const Step> steps, const
     return side;
   };
   const Problem& problem = plan.problem;
-  DeviceMemory memory;
   memory.a = take_side(problem.m);
   memory.b = take_side(problem.vectors_b());
   if (has_fused && problem.m > most_ranges_selected)

@@ -1,6 +1,7 @@
 #include "planner/expected_times.hpp"
 
 #include "planner/candidates.hpp"
+#include "planner/device_call.hpp"
 #include "planner/limits.hpp"
 #include "planner/problem.hpp"
 #include "planner/steps.hpp"
@@ -129,13 +130,19 @@ struct Circumstances {
   bool prepared_b = false;
   bool is_aligned = true;
   bool adds_to_c = false;
+  bool is_along_k_a = true;
+  bool is_along_k_b = true;
 };
 
 // Emulated FP32 products have no cost of reading C.
 Circumstances circumstances_of(const Problem& problem) {
   const bool knows_updates = problem.type == OperandType::f64 || problem.complex;
-  return {problem.prepared_a, problem.prepared_b, has_aligned_lines(problem),
-          problem.adds_to_c && knows_updates};
+  return {problem.prepared_a,
+          problem.prepared_b,
+          has_aligned_lines(problem),
+          problem.adds_to_c && knows_updates,
+          operand_storage(problem, Side::a).along_k,
+          operand_storage(problem, Side::b).along_k};
 }
 
 std::optional<DeviceTimes> times_of(const Plan& plan, const Candidate& candidate,
@@ -154,7 +161,9 @@ std::optional<DeviceTimes> times_of(const Plan& plan, const Candidate& candidate
                                .prepared_a = circumstances.prepared_a,
                                .prepared_b = circumstances.prepared_b,
                                .is_aligned = circumstances.is_aligned,
-                               .adds_to_c = circumstances.adds_to_c});
+                               .adds_to_c = circumstances.adds_to_c,
+                               .is_along_k_a = circumstances.is_along_k_a,
+                               .is_along_k_b = circumstances.is_along_k_b});
 }
 
 }  // namespace
@@ -168,6 +177,10 @@ std::optional<DeviceTimes> expected_device_times(const Plan& plan, const Candida
   Circumstances circumstances = circumstances_of(plan.problem);
   circumstances.prepared_a = circumstances.prepared_b = slicing == Slicing::both_prepared;
   return times_of(plan, candidate, circumstances);
+}
+
+std::optional<DeviceTimes> expected_times_in_any_layout(const Plan& plan, const Candidate& candidate) {
+  return times_of(plan, candidate, Circumstances{});
 }
 
 bool precedes_native(const Plan& plan, const Candidate& candidate) {

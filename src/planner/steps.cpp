@@ -47,8 +47,10 @@ void check_fused_kernel(const Plan& plan, const FusedKernel& kernel) {
                     : type == ElementType::c32           ? kernel.run_c32 != nullptr
                                                          : kernel.run_c64 != nullptr;
   const std::span steps(block_kinds);
-  if (engine.is_device() ? std::ranges::equal(kernel.steps, steps.last(2)) && kernel.launch != nullptr &&
-                               kernel.choose != nullptr && kernel.device_scratch_bytes != nullptr
+  const bool is_on_device =
+      std::ranges::equal(kernel.steps, steps.last(2)) || std::ranges::equal(kernel.steps, steps);
+  if (engine.is_device() ? is_on_device && kernel.launch != nullptr && kernel.choose != nullptr &&
+                               kernel.device_scratch_bytes != nullptr
                          : std::ranges::equal(kernel.steps, steps) && kernel.scratch_bytes != nullptr && runs)
     return;
   fail(
@@ -57,7 +59,7 @@ void check_fused_kernel(const Plan& plan, const FusedKernel& kernel) {
       kernel.name, engine.name(), element_type_name(plan.problem.type, plan.problem.complex),
       engine.is_device() ? "a device" : "the host",
       engine.is_device()
-          ? "choose, device_scratch_bytes and launch, for the steps multiply and recombine"
+          ? "choose, device_scratch_bytes and launch, for the steps multiply and recombine, or split as well"
           : "scratch_bytes and run_f32, run_f64, run_c32, run_c64 or run_dd, for the steps split, multiply and recombine");
 }
 
@@ -129,6 +131,11 @@ bool is_fused(const Plan& plan) {
          });
 }
 
+bool converts_inside(const Plan& plan) {
+  return is_fused(plan) && plan.candidates.size() == 1 &&
+         fused_kernel(plan, plan.candidates.front())->steps.front() == StepKind::split;
+}
+
 bool sums_exactly(const Plan& plan) {
   return plan.candidates.front().program.recombination == Recombination::exact_sums;
 }
@@ -138,7 +145,7 @@ bool is_ozaki1(const Plan& plan) {
 }
 
 bool begins_with_selection(const Plan& plan) {
-  return plan.problem.batch_count == 1 && !plan.is_native() && !is_ozaki1(plan) &&
+  return plan.problem.batch_count == 1 && !plan.is_native() && !is_ozaki1(plan) && !converts_inside(plan) &&
          !has_tiles(plan.candidates.front().program);  // tiles are counted in the report before the selection
 }
 
@@ -210,6 +217,7 @@ class DeviceSteps {
     const bool fused = is_fused(plan_);
     const std::int64_t items = fused ? items_at_once(plan_, blocking_) : 1;
     list_.loop(StepKind::for_items, {items, 1}, Step::no_candidate, [&] {
+      if (converts_inside(plan_)) return add_converting();
       if (fused) return add_fused();
       if (is_ozaki1(plan_)) return add_ozaki1();
       add_separate();
@@ -244,6 +252,13 @@ class DeviceSteps {
   void add_summarize(CallProperty when) {
     if (std::max(plan_.problem.m, plan_.problem.n) > most_ranges_selected)
       list_.add(StepKind::summarize).when = when;
+  }
+
+  // Adds the steps of a plan whose only kernel converts operands, tests elements, and computes those that
+  // fail. It writes the report, too, which has no ranges.
+  void add_converting() {
+    list_.loop(StepKind::for_blocks, blocking_, Step::no_candidate,
+               [&] { add_fused_product(0, CallProperty::never); });
   }
 
   // Adds the steps of a plan whose emulations are computed by one kernel each, from slices to C. If a block

@@ -67,6 +67,8 @@ bool may_share_kernels(const Plan& plan, const Candidate& least, const Candidate
 bool has_long_chain(const Plan& plan);
 // True if a device computes every emulation of the plan from slices to C in one kernel.
 bool is_fused(const Plan& plan);
+// True if the plan's only kernel converts operands while it multiplies: no step reads them before.
+bool converts_inside(const Plan& plan);
 // True if the superaccumulator computes all elements of C, without slices and products of an engine.
 bool sums_exactly(const Plan& plan);
 // True if the plan runs Ozaki scheme I. Such a plan has no other candidate.

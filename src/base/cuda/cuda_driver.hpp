@@ -136,6 +136,7 @@ inline constexpr unsigned waiting_event_flags = 3;
 inline constexpr int tensor_map_bytes = 0;
 inline constexpr int tensor_map_words = 2;  // 32-bit words
 inline constexpr int tensor_map_fp16 = 6;
+inline constexpr int tensor_map_fp32 = 7;
 inline constexpr int tensor_map_bf16 = 9;
 inline constexpr int tensor_map_no_swizzle = 0;
 inline constexpr int tensor_map_swizzle_128 = 3;

@@ -12,6 +12,7 @@
 #include "engines/cuda/common/launch.hpp"
 #include "engines/cuda/cublas.hpp"
 #include "engines/cuda/device.hpp"
+#include "engines/cuda/gemm/block_gemm.hpp"
 #include "engines/cuda/gemm/int52_gemm.hpp"
 #include "engines/cuda/gemm/int8_gemm.hpp"
 #include "engines/cuda/gemm/multi_term_gemm.hpp"
@@ -121,6 +122,9 @@ class CudaEngine final : public Engine {
     return format == FormatId::int52 ? current_family().int52_rate : 1;
   }
   bool reduces_sums_modulo() const override { return true; }
+  bool multiplies_blocks() const override {
+    return current_family().block != nullptr && current_family().has_gemm_kernels();
+  }
   std::span<const FusedKernel> fused_kernels() const override { return fused_kernels_; }
 
  private:
@@ -128,7 +132,18 @@ class CudaEngine final : public Engine {
   static bool takes(const FusedProblem& problem) {
     return problem.weighted && fuses(problem.schedule, problem.format(), problem.accumulator, problem.type);
   }
+  static constexpr std::array converting_steps_{StepKind::split, StepKind::multiply, StepKind::recombine};
   static constexpr std::array fused_kernels_{
+      FusedKernel{.name = "block_gemm",
+                  .steps = converting_steps_,
+                  .takes =
+                      [](const FusedProblem& p) {
+                        return p.schedule.exponents_per_block && !p.is_double_double &&
+                               fuses(p.schedule, p.format(), p.accumulator, p.type);
+                      },
+                  .choose = choose_block_gemm,
+                  .device_scratch_bytes = block_scratch_bytes,
+                  .launch = launch_block_gemm},
       FusedKernel{.name = "multi_term_gemm",
                   .steps = fused_steps_,
                   .takes = [](const FusedProblem& p) { return p.schedule.tiles.depth == 0 && takes(p); },
@@ -163,6 +178,9 @@ std::size_t product_scratch_bytes(const Schedule& schedule, FormatId format, std
 
 bool fuses(const Schedule& schedule, FormatId format, Accumulator accumulator, ElementType type) {
   if (schedule.tiles.depth > 0) return has_weighted_tile_gemm(schedule, format, type);
+  if (schedule.exponents_per_block)
+    return accumulator == current_family().available_fp16_bf16_accumulators().front() &&
+           has_block_gemm(schedule, format, type);
   return accumulator == current_family().available_fp16_bf16_accumulators().front() &&
          has_multi_term_gemm(schedule, format, type);
 }

@@ -257,6 +257,7 @@ struct DeviceFusedProduct {
   DeviceTile tile;  // tile of the first item; selections and ranges of all items are contiguous
   std::int64_t items = 1;
   bool has_cleared_counters = false;  // the product need not clear its counters (DeviceSplit::cleared)
+  DeviceReport* report = nullptr;     // to which kernels that test elements add those that they recompute
 };
 
 // Slices with exponents per tile (MixPert) whose tiles the report counts. They belong to whole operands, or
@@ -314,6 +315,8 @@ struct DeviceShape {
   bool prepared_b;
   bool is_aligned = true;  // NativeShape::is_aligned
   bool adds_to_c = false;
+  bool is_along_k_a = true;  // rows of op(A), columns of op(B) are contiguous in memory
+  bool is_along_k_b = true;
 };
 
 // Expected times in microseconds.

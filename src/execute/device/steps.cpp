@@ -485,7 +485,8 @@ class DeviceRun {
                                      .shares_b = b_.shared,
                                      .tile = scaled_tile(step),
                                      .items = items_.count,
-                                     .has_cleared_counters = has_cleared_counters_};
+                                     .has_cleared_counters = has_cleared_counters_,
+                                     .report = operands_.report};
     const bool is_as_planned = step.variant >= 0 && block_.rows == std::min(blocking_.m, problem.m) &&
                                block_.columns == std::min(blocking_.n, problem.n) &&
                                items_.count == items_at_once_;

@@ -86,6 +86,17 @@ void add_weighted_tiles(Fields& fields, Costs& costs) {
   fields.add("packing.rate", costs.packing.rate, none);
 }
 
+void add_block(Fields& fields, BlockCosts& costs) {
+  fields.add("block.launch", costs.launch, none);
+  fields.add("block.narrow_block", costs.narrow_block, clock_time);
+  fields.add("block.narrow_tile", costs.narrow_tile, clock_time);
+  fields.add_tile("block.128x64", costs.wide[0]);
+  fields.add_tile("block.128x128", costs.wide[1]);
+  fields.add("block.meeting", costs.meeting, none);
+  fields.add("block.columns_across", costs.columns_across, none);
+  fields.add("block.unaligned", costs.unaligned, none);
+}
+
 // Adds the times of the tiles of an element type's native kernels.
 template <class Tile>
 void add_native_tiles(Fields& fields, std::size_t type, std::span<const Tile> tiles, Costs& costs) {
@@ -135,6 +146,7 @@ std::vector<CostField> cost_fields(Costs& costs, const Family& family) {
   add_call(fields, costs.call);
   fields.add_tile("int8_tile", costs.int8_tile);
   add_weighted_tiles(fields, costs);
+  if (family.block != nullptr) add_block(fields, costs.block);
   add_native(fields, costs, family);
   return fields.take();
 }

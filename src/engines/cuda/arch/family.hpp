@@ -53,6 +53,13 @@ struct WeightedTileKernel {
   }
 };
 
+// Kernels that convert FP32 operands while they multiply. Those of a tile are for rows and columns of the
+// tile whose elements are contiguous along k (k) or not (m, n): kk, kn, mk, mn.
+struct BlockKernels {
+  std::array<KernelName, 4> narrow;
+  std::array<std::array<KernelName, 4>, 2> wide;  // tiles of 64 and 128 columns
+};
+
 inline constexpr std::array cublas_accumulators{Accumulator::cublas};
 
 struct Family {
@@ -67,6 +74,7 @@ struct Family {
   // cuBLAS multiplies all slices except 52-bit ones. A build for the GPUs of one machine may lack the image.
   std::string_view gemm_image = {};
   std::span<const MultiTermKernels> multi_term = {};  // at most max_structures
+  const BlockKernels* block = nullptr;
   const Int8Kernels* int8 = nullptr;
   std::span<const WeightedTileKernel> weighted_tiles = {};  // int8 slices with exponents per tile
   // Products of tiles that fail Eq. 9 (docs/schemes/mixpert.md). Kernels of weighted_tiles add their sums.

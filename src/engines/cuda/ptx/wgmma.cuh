@@ -154,6 +154,16 @@ __device__ inline void wgmma<FormatId::fp16, 192>(float (&sums)[96], const std::
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b.bits()), "r"(static_cast<int>(keep)));
 }
 
+template <>
+__device__ inline void wgmma<FormatId::fp16, 64>(float (&sums)[32], const std::uint32_t (&a)[4],
+                                                 MatrixDescriptor b, bool keep) {
+  asm volatile(
+      "{\n.reg .pred keep;\nsetp.ne.b32 keep, %37, 0;\nwgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 "
+      "{" KINTSUGI_OPERANDS_OF_64 "}, {%32, %33, %34, %35}, %36, keep, 1, 1, 0;\n}"
+      : KINTSUGI_SUMS_OF_64
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b.bits()), "r"(static_cast<int>(keep)));
+}
+
 // Issues the int8 product of 64 rows of A and `Columns` columns of B over 32 inner indices. Sums from index
 // Columns / 2 on are not used.
 template <int Columns, int Count>

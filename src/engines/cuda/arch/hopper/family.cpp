@@ -58,6 +58,21 @@ const std::array multi_term_kernels{MultiTermKernels{.name = "fp16x3",
                                                      .tiles = hopper::bf16x6_tiles,
                                                      .kernels = bf16x6_kernels}};
 
+#define KINTSUGI_KERNELS(file, name)                                                                \
+  {                                                                                                 \
+    {                                                                                               \
+      {file, name "_kk", waits_for_grid_dependency}, {file, name "_kn", waits_for_grid_dependency}, \
+          {file, name "_mk", waits_for_grid_dependency}, {                                          \
+        file, name "_mn", waits_for_grid_dependency                                                 \
+      }                                                                                             \
+    }                                                                                               \
+  }
+const BlockKernels block_kernels{
+    .narrow = KINTSUGI_KERNELS("block_narrow_sm90a", "multiply_f32_block_32x16"),
+    .wide = {{KINTSUGI_KERNELS("block_wide_sm90a", "multiply_f32_block_128x64"),
+              KINTSUGI_KERNELS("block_wide_sm90a", "multiply_f32_block_128x128")}}};
+#undef KINTSUGI_KERNELS
+
 const Int8Kernels int8_kernels{
     .residues = {"int8_sm90a", "multiply_int8_residues", waits_for_grid_dependency},
     .short_residues = {"int8_sm90a", "multiply_int8_residues_short", waits_for_grid_dependency},
@@ -124,6 +139,7 @@ const Family& hopper_family() {
                             .minor = 0,
                             .gemm_image = "multi_term_sm90a",
                             .multi_term = multi_term_kernels,
+                            .block = &block_kernels,
                             .int8 = &int8_kernels,
                             .weighted_tiles = weighted_tile_kernels,
                             .failing_tiles = &failing_tiles_kernel,

@@ -1,0 +1,63 @@
+// Tiles and parameters of the kernels that convert FP32 operands while they multiply (fp16x3-block).
+#pragma once
+
+#include <cstdint>
+
+#include "arith/block_arithmetic.hpp"
+#include "engines/cuda/gemm/kernel_params.hpp"
+#include "engines/cuda/step_data.hpp"
+
+namespace kintsugi::core::cuda {
+
+// Numbers of k-blocks, leaves and groups in the levels of a sum (arith/block_arithmetic.hpp).
+inline constexpr int leaf_blocks = block_leaf / block_depth;
+inline constexpr int group_leaves = block_group / block_leaf;
+inline constexpr int segment_groups = block_segment / block_group;
+
+// Tiles of C. Rows may be rows or columns of C. Narrow tiles are multiplied by mma.sync, wide ones by wgmma.
+inline constexpr int narrow_rows = 32;
+inline constexpr int narrow_columns = 16;
+inline constexpr int narrow_warps = 8;
+inline constexpr int narrow_threads = 32 * narrow_warps;
+inline constexpr int wide_rows = 128;
+inline constexpr int wide_threads = 384;
+inline constexpr int max_wide_columns = 128;
+inline constexpr int max_block_cluster = 4;
+
+// Numbers of a vector by which its elements of C are accepted (BlockCounts), as threads add them up.
+struct VectorStatistics {
+  std::uint32_t largest;  // field of the exponent of the largest element, in place; that of infinity for NaN
+  std::uint32_t zeros;    // elements that are zero, with those after k
+  std::uint32_t zero_blocks;   // k-blocks of zeros
+  std::uint32_t deep;          // deep elements
+  std::uint32_t deep_largest;  // largest field of the k-blocks with deep elements
+};
+
+struct BlockParams {
+  DeviceTile tile;  // tile of the first batch item
+  DeviceReport* report = nullptr;
+  std::int32_t swapped = 0;     // 1: rows of the kernel's tiles are columns of C
+  std::int32_t blocks = 0;      // k-blocks
+  std::int32_t by_tma[2] = {};  // 1: tensor maps load the operand of the tile's rows, of its columns
+  std::int32_t row_tiles = 0;
+  std::int32_t column_tiles = 0;
+  // Wide tiles: thread blocks that share a tile, and leaves of k for each of them.
+  std::int32_t splits = 1;
+  std::int32_t leaves = 0;
+  float* partial_sums = nullptr;
+  VectorStatistics* statistics =
+      nullptr;  // of the vectors of each thread block's tile, if they do not form a cluster
+  std::uint32_t* counters = nullptr;  // one for each tile; 0 before the launch
+};
+
+constexpr int narrow_shared_bytes(bool columns_along_k) {
+  const int columns = columns_along_k ? narrow_columns : 32;
+  return narrow_warps * (narrow_rows + columns) * block_depth * 4 +
+         2 * narrow_warps * narrow_columns * (narrow_rows + 1) * 4 + 1024;
+}
+constexpr int wide_shared_bytes(int columns) {
+  return 2 * 2 * columns * block_depth * 2 + (wide_rows + columns) * block_depth * 4 +
+         wide_rows * columns * 4 + 1024;
+}
+
+}  // namespace kintsugi::core::cuda

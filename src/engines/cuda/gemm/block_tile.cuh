@@ -1,0 +1,232 @@
+// Parts that the kernels of the scheme fp16x3-block share: loads of FP32 tiles, statistics of vectors, the
+// test of elements, and elements computed one by one.
+#pragma once
+
+#include "arith/epilogue.hpp"
+#include "engines/cuda/common/operands.cuh"
+#include "engines/cuda/gemm/block_split.cuh"
+#include "engines/cuda/ptx/tma.cuh"
+#include "engines/cuda/recombine/tile.cuh"
+
+namespace kintsugi::core::cuda {
+
+// One operand in the terms of the kernels: vectors of k elements.
+struct BlockOperand {
+  const float* data;
+  std::int64_t vectors;
+  std::int64_t length;
+  std::int64_t vector_stride;
+  std::int64_t element_stride;
+
+  // Vectors first ... first + count - 1 of a batch item.
+  __device__ BlockOperand(const DeviceSide& side, std::int64_t item, std::int64_t first, std::int64_t count) {
+    const MatrixView<const float> view = view_of<const float>(side.matrix, side.item + item);
+    data = view.data + first * view.row_stride;
+    vectors = count;
+    length = view.columns;
+    vector_stride = view.row_stride;
+    element_stride = view.column_stride;
+  }
+  __device__ const float* at(std::int64_t vector, std::int64_t p) const {
+    return data + vector * vector_stride + p * element_stride;
+  }
+};
+
+// FP32 tiles in shared memory have lines of 128 bytes whose chunks of 16 bytes are swizzled, as TMA writes
+// them.
+__device__ inline std::uint32_t swizzled(std::uint32_t line, std::uint32_t byte) {
+  return line * 128 + (byte ^ (line & 7) << 4);
+}
+
+// Copies `lines` lines of 32 elements from (vector, p) on without TMA. Lines are vectors if `along_k`, else
+// inner indices. The lanes copy the elements of a line.
+__device__ inline void copy_lines(const BlockOperand& operand, bool along_k, std::uint32_t target,
+                                  std::int64_t vector, std::int64_t p, int lines, int first_line,
+                                  int line_step) {
+  const int lane = threadIdx.x % 32;
+  const std::int64_t vectors_left = operand.vectors - vector;
+  const std::int64_t left = operand.length - p;
+  const bool lane_exists = lane < (along_k ? left : vectors_left);
+  const std::int64_t lines_exist = along_k ? vectors_left : left;
+  const std::int64_t line_stride = along_k ? operand.vector_stride : operand.element_stride;
+  const float* source = along_k ? operand.at(vector, p + lane) : operand.at(vector + lane, p);
+#pragma unroll 2
+  for (int line = first_line; line < lines; line += line_step) {
+    const bool exists = lane_exists && line < lines_exist;
+    copy_4_bytes(target + swizzled(line, 4 * lane), exists ? source + line * line_stride : operand.data,
+                 exists);
+  }
+}
+
+__device__ inline float4 load4(std::uint32_t address) {
+  float4 v;
+  asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
+               : "=f"(v.x), "=f"(v.y), "=f"(v.z), "=f"(v.w)
+               : "r"(address));
+  return v;
+}
+__device__ inline float2 load2(std::uint32_t address) {
+  float2 v;
+  asm volatile("ld.shared.v2.f32 {%0, %1}, [%2];" : "=f"(v.x), "=f"(v.y) : "r"(address));
+  return v;
+}
+__device__ inline void store1(std::uint32_t address, float value) {
+  asm volatile("st.shared.f32 [%0], %1;" ::"r"(address), "f"(value) : "memory");
+}
+__device__ inline void store4(std::uint32_t address, std::uint32_t x, std::uint32_t y, std::uint32_t z,
+                              std::uint32_t w) {
+  asm volatile("st.shared.v4.u32 [%0], {%1, %2, %3, %4};" ::"r"(address), "r"(x), "r"(y), "r"(z), "r"(w)
+               : "memory");
+}
+
+inline constexpr std::uint32_t infinite_field = 0x7f800000U;
+
+__device__ constexpr VectorStatistics no_statistics() { return {0, 0, 0, 0, 0}; }
+
+__device__ inline void add(VectorStatistics& all, const VectorStatistics& other) {
+  all.largest = max(all.largest, other.largest);
+  all.zeros += other.zeros;
+  all.zero_blocks += other.zero_blocks;
+  all.deep += other.deep;
+  all.deep_largest = max(all.deep_largest, other.deep_largest);
+}
+
+// Numbers of a vector of `blocks` k-blocks.
+__device__ inline BlockCounts counts_of(const VectorStatistics& vector, std::int32_t blocks) {
+  BlockCounts counts;
+  counts.largest = block_exponent(vector.largest);
+  counts.deep_largest = vector.deep == 0 ? BlockCounts::none : block_exponent(vector.deep_largest);
+  counts.deep = static_cast<std::int32_t>(vector.deep);
+  counts.nonzero = static_cast<std::int32_t>(static_cast<std::uint32_t>(blocks) * block_depth - vector.zeros);
+  counts.blocks = blocks - static_cast<std::int32_t>(vector.zero_blocks);
+  return counts;
+}
+
+__device__ inline bool is_accepted(const VectorStatistics& row, const VectorStatistics& column,
+                                   std::int32_t blocks, float sum) {
+  return accepts_block_sum(counts_of(row, blocks), counts_of(column, blocks), sum);
+}
+
+// True if every element is accepted whose sum is finite and whose vectors are both simple.
+__device__ inline bool is_simple(const VectorStatistics& vector, std::int32_t blocks) {
+  BlockCounts counts = counts_of(vector, blocks);
+  counts.blocks = blocks;
+  return counts.finite() && counts.deep == 0 && counts.nonzero > 0 &&
+         block_slack(counts, counts, BlockUnit{}) >= 0;
+}
+
+// Sums of the hierarchy of k, to which leaves are added in ascending order.
+struct LevelSums {
+  float group;
+  float segment;
+  float total;
+
+  // Adds leaf `leaf`; `last`: no other one follows.
+  __device__ void add(float sum, int leaf, bool last) {
+    group += sum;
+    if (leaf % group_leaves == group_leaves - 1 || last) add_group(leaf / group_leaves, last);
+  }
+  __device__ void add_group(int index, bool last) {
+    segment += group;
+    group = 0;
+    if (index % segment_groups != segment_groups - 1 && !last) return;
+    total += segment;
+    segment = 0;
+  }
+};
+
+// Sum of element (i, j) in FP32, in the order of the hierarchy. The warp calls it together; every lane gets
+// the sum.
+__device__ inline float open_sum(const BlockOperand& a, const BlockOperand& b, std::int64_t i,
+                                 std::int64_t j) {
+  constexpr int at_once = 8;
+  const int leaves = static_cast<int>(divide_up(a.length, block_leaf));
+  const int lane = threadIdx.x % 32;
+  LevelSums sums{};
+#pragma unroll 1
+  for (int first = 0; first < leaves; first += 32) {  // a leaf for each lane
+    float leaf = 0;
+    const std::int64_t begin = std::int64_t{first + lane} * block_leaf;
+    const std::int64_t end = min(begin + block_leaf, a.length);
+#pragma unroll 1
+    for (std::int64_t p = begin; p < end; p += at_once) {
+      float x[at_once], y[at_once];
+#pragma unroll
+      for (int e = 0; e < at_once; ++e) {
+        x[e] = p + e < end ? __ldg(a.at(i, p + e)) : 0.0F;
+        y[e] = p + e < end ? __ldg(b.at(j, p + e)) : 0.0F;
+      }
+#pragma unroll
+      for (int e = 0; e < at_once; ++e) leaf = __fmaf_rn(x[e], y[e], leaf);
+    }
+#pragma unroll 1
+    for (int l = 0; l < min(32, leaves - first); ++l)
+      sums.add(__shfl_sync(~0U, leaf, l), first + l, first + l + 1 == leaves);
+  }
+  return sums.total;
+}
+
+// alpha * sum * 2^-exponent + beta * c.
+__device__ inline float finished(float sum, int exponent, const Scalars<float>& scalars, const float* c) {
+  return epilogue(static_cast<double>(sum), -exponent, scalars.alpha, scalars.beta,
+                  scalars.beta == 0.0F ? nullptr : c);
+}
+
+// C in the terms of the kernels, whose rows may be columns of C.
+struct BlockResult {
+  float* data;
+  std::int64_t rows;
+  std::int64_t columns;
+  std::int64_t row_stride;
+  std::int64_t column_stride;
+
+  __device__ BlockResult(const BlockParams& params, std::int64_t item) {
+    const MatrixView<float> c = view_of<float>(params.tile.c, params.tile.item + item);
+    const bool swapped = params.swapped != 0;
+    rows = swapped ? params.tile.columns : params.tile.rows;
+    columns = swapped ? params.tile.rows : params.tile.columns;
+    row_stride = swapped ? c.column_stride : c.row_stride;
+    column_stride = swapped ? c.row_stride : c.column_stride;
+    data = &c(params.tile.first_row, params.tile.first_column);
+  }
+  __device__ float* at(std::int64_t i, std::int64_t j) const {
+    return data + i * row_stride + j * column_stride;
+  }
+};
+
+// Computes beta C for the tile of a thread block whose alpha is 0.
+template <int Threads>
+__device__ inline void scale_tile(const BlockResult& c, std::int64_t first_row, std::int64_t first_column,
+                                  int rows, int columns, float beta) {
+  if (beta == 1.0F) return;
+  for (int e = threadIdx.x; e < rows * columns; e += Threads) {
+    const std::int64_t i = first_row + e % rows;
+    const std::int64_t j = first_column + e / rows;
+    if (i < c.rows && j < c.columns) *c.at(i, j) = scaled(beta, *c.at(i, j));
+  }
+}
+
+// Adds the launch's batch items to the report.
+__device__ inline void report_items(const BlockParams& params, float alpha) {
+  const bool is_first = params.tile.first_row == 0 && params.tile.first_column == 0;  // block of C
+  if (params.report == nullptr || !is_first || blockIdx.x != 0 || blockIdx.y != 0 || threadIdx.x != 0) return;
+  count(alpha == 0.0F ? params.report->scaled : params.report->items[0], gridDim.y);
+}
+
+// Computes the elements that lanes of the warp have marked as open, one after the other.
+__device__ inline void compute_open(bool open, std::int64_t i, std::int64_t j, const BlockOperand& rows,
+                                    const BlockOperand& columns, const BlockResult& c,
+                                    const Scalars<float>& scalars, DeviceReport* report) {
+  const unsigned all = __ballot_sync(~0U, open);
+  if (report != nullptr && threadIdx.x % 32 == 0) count(report->recomputed, __popc(all));
+  for (unsigned left = all; left != 0; left &= left - 1) {
+    const int owner = __ffs(left) - 1;
+    const std::int64_t row = __shfl_sync(~0U, i, owner);
+    const std::int64_t column = __shfl_sync(~0U, j, owner);
+    const float sum = open_sum(rows, columns, row, column);
+    if (static_cast<int>(threadIdx.x % 32) == owner)
+      *c.at(row, column) = finished(sum, 0, scalars, c.at(row, column));
+  }
+}
+
+}  // namespace kintsugi::core::cuda

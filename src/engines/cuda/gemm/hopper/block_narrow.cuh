@@ -1,0 +1,504 @@
+// FP32 products with conversion inside, by mma.sync. A warp converts 32 rows of one operand and 16 or 32 of
+// the other one for its k-blocks, which it loads into memory of its own; so warps meet only to add their
+// sums.
+#pragma once
+
+#include "engines/cuda/gemm/block_tile.cuh"
+#include "engines/cuda/ptx/mma.cuh"
+
+namespace kintsugi::core::cuda {
+
+template <int Columns, bool RowsAlongK, bool ColumnsAlongK>
+struct NarrowConfig {
+  static constexpr int rows = narrow_rows;
+  static constexpr int columns = Columns;
+  static constexpr bool rows_along_k = RowsAlongK;
+  static constexpr bool columns_along_k = ColumnsAlongK;
+  static constexpr int warps = narrow_warps;
+  static constexpr int threads = 32 * warps;
+  static constexpr int fragments = Columns / 8;  // of columns
+  static constexpr int row_bytes = rows * block_depth * 4;
+  static constexpr int column_bytes = ColumnsAlongK ? Columns * block_depth * 4 : 32 * block_depth * 4;
+  static constexpr int stage_bytes = row_bytes + column_bytes;
+  static constexpr int stages = 1;
+  static constexpr int slot_stride = rows + 1;
+  static constexpr int slot_floats = Columns * slot_stride;  // sums of a leaf, or of a block
+  static_assert(warps * stages * stage_bytes + 2 * warps * slot_floats * 4 + 1024 ==
+                narrow_shared_bytes(ColumnsAlongK));
+};
+
+template <class Config>
+struct NarrowShared {
+  Mbarrier full[Config::warps][Config::stages];
+  VectorStatistics rows[Config::rows];
+  VectorStatistics columns[Config::columns];
+  // Scales of a slot's vectors, if slots have the sums of single blocks.
+  float row_scales[Config::warps][Config::rows];
+  float column_scales[Config::warps][Config::columns];
+  LevelSums levels[Config::rows * Config::columns];  // between rounds
+};
+
+// Row or column of index g of a fragment, for operands along k: neighbors lie in lines that differ in bit 2,
+// so that loads of 16 bytes have no bank conflicts, and even ones of four in bits 1 and 2, for loads of 8
+// bytes.
+__device__ inline int reversed(int g) { return (g & 1) << 2 | (g & 2) | g >> 2; }
+
+template <class Config>
+class NarrowWarp {
+ public:
+  __device__ NarrowWarp(const TensorMap& row_map, const TensorMap& column_map, const BlockParams& params,
+                        NarrowShared<Config>& shared, std::uint32_t ring, const BlockOperand& row_operand,
+                        const BlockOperand& column_operand, int2 begin, int row_item, int column_item,
+                        int first_row, int first_column)
+      : row_map_(row_map), column_map_(column_map), params_(params), row_operand_(row_operand),
+        column_operand_(column_operand), barriers_(shared.full[threadIdx.x / 32]),
+        ring_(ring + threadIdx.x / 32 * Config::stages * Config::stage_bytes), row_item_(row_item),
+        column_item_(column_item), begin_(begin), first_row_(first_row), first_column_(first_column) {
+    const int g = lane() / 4;
+    const int t = lane() % 4;
+    const int r = reversed(g);
+    if constexpr (Config::rows_along_k) {
+      row_offset_ = r * 128 + ((t ^ r) << 4);
+    } else {
+      row_offset_ = 2 * t * 128 + ((g ^ (2 * t)) << 4);
+    }
+  }
+
+  __device__ static int lane() { return threadIdx.x % 32; }
+
+  __device__ void load(int block, int stage) const {
+    const std::uint32_t rows = ring_ + stage * Config::stage_bytes;
+    const std::uint32_t columns = rows + Config::row_bytes;
+    const int k = block * block_depth;
+    if (lane() == 0) {
+      const int bytes =
+          (params_.by_tma[0] ? Config::row_bytes : 0) + (params_.by_tma[1] ? Config::column_bytes : 0);
+      if (bytes > 0) barriers_[stage].arrive_expect_tx(bytes);
+      if (params_.by_tma[0]) {
+        if constexpr (Config::rows_along_k) {
+          tma_load_tile(rows, row_map_, barriers_[stage], k, begin_.x + first_row_, row_item_);
+          tma_load_tile(rows + 4096, row_map_, barriers_[stage], k + 32, begin_.x + first_row_, row_item_);
+        } else {
+          tma_load_tile(rows, row_map_, barriers_[stage], begin_.x + first_row_, k, row_item_);
+        }
+      }
+      if (params_.by_tma[1]) {
+        if constexpr (Config::columns_along_k) {
+          tma_load_tile(columns, column_map_, barriers_[stage], k, begin_.y + first_column_, column_item_);
+          tma_load_tile(columns + Config::columns * 128, column_map_, barriers_[stage], k + 32,
+                        begin_.y + first_column_, column_item_);
+        } else {
+          tma_load_tile(columns, column_map_, barriers_[stage], begin_.y + first_column_, k, column_item_);
+        }
+      }
+    }
+    if (!params_.by_tma[0]) {
+      if constexpr (Config::rows_along_k) {
+        copy_lines(row_operand_, true, rows, first_row_, k, 32, 0, 1);
+        copy_lines(row_operand_, true, rows + 4096, first_row_, k + 32, 32, 0, 1);
+      } else {
+        copy_lines(row_operand_, false, rows, first_row_, k, block_depth, 0, 1);
+      }
+    }
+    if (!params_.by_tma[1]) {
+      if constexpr (Config::columns_along_k) {
+        copy_lines(column_operand_, true, columns, first_column_, k, Config::columns, 0, 1);
+        copy_lines(column_operand_, true, columns + Config::columns * 128, first_column_, k + 32,
+                   Config::columns, 0, 1);
+      } else {
+        copy_lines(column_operand_, false, columns, first_column_, k, block_depth, 0, 1);
+      }
+    }
+    commit_copies();
+  }
+
+  __device__ void await(int stage, unsigned parity) const {
+    if (params_.by_tma[0] || params_.by_tma[1]) barriers_[stage].wait(parity);
+    if (!(params_.by_tma[0] && params_.by_tma[1])) await_copies_but<Config::stages - 1>();
+    __syncwarp();  // the wait may end at different times for the lanes, which exchange values next
+  }
+
+  // Elements of the block of fragment columns' vectors.
+  __device__ void read_columns(int stage, float (&x)[Config::fragments][16]) const {
+    const std::uint32_t base = ring_ + stage * Config::stage_bytes + Config::row_bytes;
+    const int g = lane() / 4;
+    const int t = lane() % 4;
+    const int r = reversed(g);
+    if constexpr (Config::columns_along_k && Config::rows_along_k) {
+#pragma unroll
+      for (int f = 0; f < Config::fragments; ++f)
+#pragma unroll
+        for (int j = 0; j < 4; ++j) {
+          const float4 v = load4(base + f * 1024 + j / 2 * (Config::columns * 128) + r * 128 +
+                                 ((t ^ r) << 4 ^ j % 2 * 64));
+          x[f][4 * j] = v.x, x[f][4 * j + 1] = v.y, x[f][4 * j + 2] = v.z, x[f][4 * j + 3] = v.w;
+        }
+    } else if constexpr (Config::columns_along_k) {
+#pragma unroll
+      for (int f = 0; f < Config::fragments; ++f)
+#pragma unroll
+        for (int j = 0; j < 4; ++j) {
+          const std::uint32_t line = base + f * 1024 + j / 2 * (Config::columns * 128) + r * 128 + t % 2 * 8;
+          const int chunk = 4 * (j % 2) + t / 2;
+          const float2 v = load2(line + ((chunk ^ r) << 4));
+          const float2 w = load2(line + (((chunk + 2) ^ r) << 4));
+          x[f][4 * j] = v.x, x[f][4 * j + 1] = v.y, x[f][4 * j + 2] = w.x, x[f][4 * j + 3] = w.y;
+        }
+    } else {
+#pragma unroll
+      for (int j = 0; j < 4; ++j)
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+          const int k = 16 * j + (Config::rows_along_k ? 4 * t + i : 2 * t + i % 2 + i / 2 * 8);
+          if constexpr (Config::fragments == 4) {
+            const float4 v = load4(base + swizzled(k, g * 16));
+            x[0][4 * j + i] = v.x, x[1][4 * j + i] = v.y, x[2][4 * j + i] = v.z, x[3][4 * j + i] = v.w;
+          } else {
+            const float2 v = load2(base + swizzled(k, g * 8));
+            x[0][4 * j + i] = v.x, x[1][4 * j + i] = v.y;
+          }
+        }
+    }
+  }
+
+  // Elements of the thread's two rows of half m of the tile.
+  __device__ void read_rows(int stage, int m, float (&x)[2][16]) const {
+    const std::uint32_t base = ring_ + stage * Config::stage_bytes;
+    if constexpr (Config::rows_along_k) {
+#pragma unroll
+      for (int h = 0; h < 2; ++h)
+#pragma unroll
+        for (int j = 0; j < 4; ++j) {
+          const float4 v = load4(base + j / 2 * 4096 + (2 * m + h) * 1024 + (row_offset_ ^ j % 2 * 64));
+          x[h][4 * j] = v.x, x[h][4 * j + 1] = v.y, x[h][4 * j + 2] = v.z, x[h][4 * j + 3] = v.w;
+        }
+    } else {
+      // Line 16 j + 2 t + i % 2 + 8 (i / 2), chunk g.
+#pragma unroll
+      for (int j = 0; j < 4; ++j)
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+          const float2 v =
+              load2(base + ((row_offset_ + i % 2 * 128) ^ i % 2 * 16) + (16 * j + i / 2 * 8) * 128 + m * 8);
+          x[0][4 * j + i] = v.x, x[1][4 * j + i] = v.y;
+        }
+    }
+  }
+
+  // Row of the tile of the thread's accumulators of half m and row h of it, and column of fragment f.
+  __device__ static int row(int m, int h) {
+    const int g = lane() / 4;
+    return Config::rows_along_k ? 16 * m + 8 * h + reversed(g) : 4 * g + 2 * m + h;
+  }
+  __device__ static int column_of(int g, int f) {
+    return Config::columns_along_k ? 8 * f + reversed(g) : Config::fragments * g + f;
+  }
+  __device__ static int column(int f, int e) { return column_of(lane() % 4 * 2 + e, f); }
+
+ private:
+  const TensorMap& row_map_;
+  const TensorMap& column_map_;
+  const BlockParams& params_;
+  const BlockOperand& row_operand_;
+  const BlockOperand& column_operand_;
+  Mbarrier* barriers_;
+  std::uint32_t ring_;
+  std::uint32_t row_offset_;
+  int row_item_, column_item_;
+  int2 begin_;  // of the region of C in the operands
+  int first_row_, first_column_;
+
+  __device__ static void tma_load_tile(std::uint32_t target, const TensorMap& map, const Mbarrier& barrier,
+                                       int x, int y, int z) {
+    tma_load(target, map, barrier, x, y, z);
+  }
+};
+
+// Sums of the halves of a k-block for all fragments of columns: low (A) x high (B), high x low, scaled down,
+// high x high of the first half; high x high of the second half. Products of different fragments alternate,
+// since those of one wait for each other.
+template <int Fragments>
+__device__ __forceinline__ void multiply_block(const SplitVector (&rows)[2],
+                                               const SplitVector (&columns)[Fragments], bool swapped,
+                                               float (&sums)[Fragments][2][4]) {
+#pragma unroll
+  for (int e = 0; e < 8 * Fragments; ++e) sums[e / 8][e / 4 % 2][e % 4] = 0;
+  // Adds the products over 16 inner indices.
+  const auto add = [&](int half, bool low_rows, bool low_column, int g) {
+    const auto& x = low_rows ? rows[0].low : rows[0].high;
+    const auto& y = low_rows ? rows[1].low : rows[1].high;
+    const std::uint32_t a[4] = {x[2 * g], y[2 * g], x[2 * g + 1], y[2 * g + 1]};
+#pragma unroll
+    for (int f = 0; f < Fragments; ++f) {
+      const auto& z = low_column ? columns[f].low : columns[f].high;
+      const std::uint32_t b[2] = {z[2 * g], z[2 * g + 1]};
+      mma_fp16(sums[f][half], a, b);
+    }
+  };
+  if (!swapped) {
+#pragma unroll
+    for (int g = 0; g < 8; ++g) add(0, g < 4, g >= 4, g % 4);
+  } else {
+#pragma unroll
+    for (int g = 0; g < 8; ++g) add(0, g >= 4, g < 4, g % 4);
+  }
+#pragma unroll
+  for (int f = 0; f < Fragments; ++f) {
+#pragma unroll
+    for (float& sum : sums[f][0]) sum *= 1 / residual_scale;
+  }
+#pragma unroll
+  for (int g = 0; g < 2; ++g) {
+    add(1, false, false, g + 2);
+    add(0, false, false, g);
+  }
+}
+
+// Adds statistics of threads whose lanes differ in the lowest two bits to those of the vector.
+__device__ inline void add_to_vector(VectorStatistics& all, const ThreadStatistics& mine) {
+  std::uint32_t zeros = mine.zeros;
+  zeros += __shfl_xor_sync(~0U, zeros, 1);
+  zeros += __shfl_xor_sync(~0U, zeros, 2);
+  if (threadIdx.x % 4 != 0) return;
+  atomicMax(&all.largest, mine.largest);
+  if (zeros > 0) atomicAdd(&all.zeros, zeros);
+}
+
+template <class Config>
+__device__ void multiply_narrow(const TensorMap& row_map, const TensorMap& column_map,
+                                const BlockParams& params) {
+  extern __shared__ unsigned char memory[];
+  __shared__ NarrowShared<Config> shared;
+  constexpr int elements = Config::rows * Config::columns;
+  const int warp = threadIdx.x / 32;
+  const int lane = threadIdx.x % 32;
+  const std::uint32_t ring = (shared_address(memory) + 1023) & ~1023U;
+  const std::uint32_t slots = ring + Config::warps * Config::stages * Config::stage_bytes;
+  const int item = blockIdx.y;
+  const int ranks = cluster_size();
+  const int rank = block_rank_in_cluster();
+  const int tile = blockIdx.x / ranks;
+  const int first_row = tile % params.row_tiles * Config::rows;
+  const int first_column = tile / params.row_tiles * Config::columns;
+  const DeviceSide& row_side = params.swapped ? params.tile.b : params.tile.a;
+  const DeviceSide& column_side = params.swapped ? params.tile.a : params.tile.b;
+  for (int i = threadIdx.x; i < Config::rows + Config::columns; i += Config::threads)
+    (i < Config::rows ? shared.rows[i] : shared.columns[i - Config::rows]) = no_statistics();
+  if (lane == 0) {
+    for (int stage = 0; stage < Config::stages; ++stage) shared.full[warp][stage].initialise(1);
+    Mbarrier::fence_initialisation();
+  }
+  launch_dependents();
+  grid_dependency_wait();
+  const std::int64_t rows_begin = params.swapped ? params.tile.first_column : params.tile.first_row;
+  const std::int64_t columns_begin = params.swapped ? params.tile.first_row : params.tile.first_column;
+  const BlockOperand row_operand(row_side, item, rows_begin,
+                                 params.swapped ? params.tile.columns : params.tile.rows);
+  const BlockOperand column_operand(column_side, item, columns_begin,
+                                    params.swapped ? params.tile.rows : params.tile.columns);
+  const NarrowWarp<Config> work(
+      row_map, column_map, params, shared, ring, row_operand, column_operand,
+      {static_cast<int>(rows_begin), static_cast<int>(columns_begin)},
+      row_side.matrix.batch_stride == 0 ? 0 : static_cast<int>(row_side.item) + item,
+      column_side.matrix.batch_stride == 0 ? 0 : static_cast<int>(column_side.item) + item, first_row,
+      first_column);
+  using Warp = NarrowWarp<Config>;
+  __syncthreads();
+  const Scalars<float> scalars(params.tile.scalars);
+  const BlockResult c(params, item);
+  report_items(params, scalars.alpha);
+  if (scalars.alpha == 0.0F) {
+    if (rank == 0)
+      scale_tile<Config::threads>(c, first_row, first_column, Config::rows, Config::columns, scalars.beta);
+    return;
+  }
+  const bool apart = params.blocks <= ranks * Config::warps;  // every warp has one block
+  const int unit = apart ? 1 : leaf_blocks;
+  const int round_units = ranks * Config::warps;
+  const int units = static_cast<int>(divide_up(params.blocks, unit));
+  // The warp's blocks: unit u, u + round_units, ...
+  const auto next = [&](int block) {
+    return block % unit == unit - 1 || block + 1 == params.blocks ? (block / unit + round_units) * unit
+                                                                  : block + 1;
+  };
+  const int first_unit = rank * Config::warps + warp;
+  int loaded = first_unit * unit;
+#pragma unroll
+  for (int stage = 0; stage < Config::stages; ++stage) {
+    if (loaded < params.blocks)
+      work.load(loaded, stage);
+    else
+      commit_copies();
+    loaded = next(loaded);
+  }
+  ThreadStatistics row_statistics[2][2];
+  ThreadStatistics column_statistics[Config::fragments];
+  const auto statistics = [&](VectorStatistics& mine) {
+    if (ranks == 1) return mine;
+    VectorStatistics all = no_statistics();
+    for (int r = 0; r < ranks; ++r) {
+      const std::uint32_t address = map_to_block(shared_address(&mine), r);
+      std::uint32_t words[5];
+#pragma unroll
+      for (int i = 0; i < 5; ++i)
+        asm volatile("ld.shared::cluster.u32 %0, [%1];" : "=r"(words[i]) : "r"(address + 4 * i) : "memory");
+      add(all, {words[0], words[1], words[2], words[3], words[4]});
+    }
+    return all;
+  };
+  int stage = 0;
+  unsigned parity = 0;
+#pragma unroll 1
+  for (int round = 0; round < units; round += round_units) {
+    const int mine = round + first_unit;
+    float sums[2][Config::fragments][4] = {};
+    const int end = min((mine + 1) * unit, params.blocks);
+    const auto slot_of = [&](int parity_of_round) {
+      return slots + (parity_of_round * Config::warps + warp) * Config::slot_floats * 4;
+    };
+    const std::uint32_t slot = slot_of(round / round_units & 1);
+#pragma unroll 1
+    for (int block = mine * unit; block < end; ++block) {
+      work.await(stage, parity);
+      SplitVector columns[Config::fragments];
+      {
+        float x[Config::fragments][16];
+        work.read_columns(stage, x);
+        split_vectors<1, 2>(
+            x, column_statistics, [] {}, [&](int f, const SplitVector& split) { columns[f] = split; },
+            [&](int f) -> VectorStatistics& { return shared.columns[Warp::column_of(lane / 4, f)]; });
+      }
+      float scales[Config::fragments][2];
+#pragma unroll
+      for (int f = 0; f < Config::fragments; ++f) {
+        scales[f][0] = __shfl_sync(~0U, columns[f].weight, 8 * (lane % 4));
+        scales[f][1] = __shfl_sync(~0U, columns[f].weight, 8 * (lane % 4) + 4);
+      }
+#pragma unroll
+      for (int m = 0; m < 2; ++m) {
+        SplitVector rows[2];
+        {
+          float x[2][16];
+          work.read_rows(stage, m, x);
+          split_vectors<1, 2>(
+              x, row_statistics[m], [] {}, [&](int h, const SplitVector& split) { rows[h] = split; },
+              [&](int h) -> VectorStatistics& { return shared.rows[Warp::row(m, h)]; });
+        }
+        if (m == 1) {
+          __syncwarp();
+          if (loaded < params.blocks)
+            work.load(loaded, stage);
+          else
+            commit_copies();
+          loaded = next(loaded);
+        }
+        const float row_scales[2] = {rows[0].weight, rows[1].weight};
+        if (apart && lane % 4 == 0) {
+          shared.row_scales[warp][Warp::row(m, 0)] = row_scales[0];
+          shared.row_scales[warp][Warp::row(m, 1)] = row_scales[1];
+        }
+        float inside[Config::fragments][2][4];
+        multiply_block(rows, columns, params.swapped != 0, inside);
+#pragma unroll
+        for (int f = 0; f < Config::fragments; ++f) {
+#pragma unroll
+          for (int e = 0; e < 4; ++e) {
+            if (apart) {
+              sums[m][f][e] = inside[f][0][e];
+              store1(slot_of(1) + (Warp::column(f, e % 2) * Config::slot_stride + Warp::row(m, e / 2)) * 4,
+                     inside[f][1][e]);
+            } else {
+              const float weight = row_scales[e / 2] * scales[f][e % 2];
+              sums[m][f][e] =
+                  __fmaf_rn(inside[f][1][e], weight, __fmaf_rn(inside[f][0][e], weight, sums[m][f][e]));
+            }
+          }
+        }
+      }
+      if (apart && lane < 4) {
+#pragma unroll
+        for (int f = 0; f < Config::fragments; ++f)
+#pragma unroll
+          for (int e = 0; e < 2; ++e) shared.column_scales[warp][Warp::column(f, e)] = scales[f][e];
+      }
+      if (++stage == Config::stages) stage = 0, parity ^= 1;
+    }
+#pragma unroll
+    for (int m = 0; m < 2; ++m)
+#pragma unroll
+      for (int f = 0; f < Config::fragments; ++f)
+#pragma unroll
+        for (int e = 0; e < 4; ++e)
+          store1(slot + (Warp::column(f, e % 2) * Config::slot_stride + Warp::row(m, e / 2)) * 4,
+                 sums[m][f][e]);
+    if (round + round_units >= units) {
+#pragma unroll
+      for (int m = 0; m < 2; ++m)
+#pragma unroll
+        for (int h = 0; h < 2; ++h) add_to_vector(shared.rows[Warp::row(m, h)], row_statistics[m][h]);
+#pragma unroll
+      for (int f = 0; f < Config::fragments; ++f)
+        add_to_vector(shared.columns[Warp::column_of(lane / 4, f)], column_statistics[f]);
+    }
+    if (ranks > 1)
+      cluster_sync();
+    else
+      __syncthreads();
+    const int round_end = min(units, round + round_units);
+    const bool is_last = round_end == units;
+#pragma unroll 1
+    for (int e = threadIdx.x + rank * Config::threads; e < elements; e += ranks * Config::threads) {
+      const int row = e % Config::rows;
+      const int column = e / Config::rows;
+      const std::uint32_t offset = slots + (column * Config::slot_stride + row) * 4 +
+                                   (round / round_units & 1) * Config::warps * Config::slot_floats * 4;
+      // Loads from the thread block of unit u of the round.
+      const auto load = [&](std::uint32_t address, int u) {
+        float v;
+        asm volatile("ld.shared::cluster.f32 %0, [%1];"
+                     : "=f"(v)
+                     : "r"(map_to_block(address, u / Config::warps))
+                     : "memory");
+        return v;
+      };
+      LevelSums sums{};
+      if (round > 0) sums = shared.levels[e];
+      float leaf = 0;
+#pragma unroll 4
+      for (int unit = round; unit < round_end; ++unit) {
+        const int u = unit - round;
+        const int w = u % Config::warps;
+        const std::uint32_t address = offset + w * Config::slot_floats * 4;
+        const bool last = unit + 1 == units;
+        if (!apart) {
+          sums.add(load(address, u), unit, last);
+          continue;
+        }
+        const float weight = load(shared_address(&shared.row_scales[w][row]), u) *
+                             load(shared_address(&shared.column_scales[w][column]), u);
+        leaf = __fmaf_rn(load(address, u), weight, leaf);
+        leaf = __fmaf_rn(load(address + Config::warps * Config::slot_floats * 4, u), weight, leaf);
+        if (unit % leaf_blocks != leaf_blocks - 1 && !last) continue;
+        sums.add(leaf, unit / leaf_blocks, last);
+        leaf = 0;
+      }
+      if (!is_last) {
+        shared.levels[e] = sums;
+        continue;
+      }
+      const std::int64_t i = first_row + row;
+      const std::int64_t j = first_column + column;
+      bool open = false;
+      if (i < c.rows && j < c.columns) {
+        open = !is_accepted(statistics(shared.rows[row]), statistics(shared.columns[column]), params.blocks,
+                            sums.total);
+        if (!open) *c.at(i, j) = finished(sums.total, block_sum_exponent, scalars, c.at(i, j));
+      }
+      if (__any_sync(~0U, open))
+        compute_open(open, i, j, row_operand, column_operand, c, scalars, params.report);
+    }
+  }
+  if (ranks > 1) cluster_sync();
+}
+
+}  // namespace kintsugi::core::cuda

@@ -1,0 +1,65 @@
+// Tests products whose kernel converts operands while it multiplies (fp16x3-block): plans, launches and
+// workspaces, over the fakes.
+#include "fakes/device_plan.hpp"
+
+namespace kintsugi::test {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+class Converting : public DevicePlan {
+ protected:
+  const FakeVariable measured_{"FAKE_CUDA_NAME", "NVIDIA H200"};
+};
+
+TEST_F(Converting, ASmallProductIsOneLaunchWithoutWorkspace) {
+  Call call(256, 256, 700, stream_);
+  call.options.scheme = "fp16x3-block";
+  call.make_plan();
+  EXPECT_EQ(describe(call).at("workspace_bytes"), 0);
+  call.run();
+  EXPECT_THAT(work(), ElementsAre(HasSubstr("multiply_f32_block_128x")));
+  expect_all_on(stream_);
+  expect_no_waiting();
+}
+
+// The kernel itself counts batch items and recomputed elements.
+TEST_F(Converting, AReportTakesNoOtherKernel) {
+  Call call(40, 16, 300, stream_);
+  call.options.scheme = "fp16x3-block";
+  ASSERT_EQ(kintsugi_create(&call.handle), KINTSUGI_SUCCESS);
+  call.run_in_workspace();
+  EXPECT_THAT(work(), testing::Not(testing::Contains(testing::AnyOf("find_ranges", "select_candidate"))));
+}
+
+// A product that leaves most SMs idle divides k among thread blocks, which count themselves.
+TEST_F(Converting, DividedSumsHaveClearedCounters) {
+  Call call(4096, 64, 4096, stream_);
+  call.options.scheme = "fp16x3-block";
+  call.run_in_workspace();
+  EXPECT_THAT(work(), ElementsAre("clear_bytes", HasSubstr("multiply_f32_block_128x64")));
+}
+
+TEST_F(Converting, AutoTakesItForSmallAndSkinnyProducts) {
+  const auto planned_for = [&](std::int64_t m, std::int64_t n, std::int64_t k) {
+    PlannedCall call(m, n, k, stream_);
+    return schemes(planned(call));
+  };
+  EXPECT_THAT(planned_for(768, 768, 768), ElementsAre("fp16x3-block"));
+  for (const std::int64_t n : {8, 16, 64, 128})
+    EXPECT_THAT(planned_for(4096, n, 4096), ElementsAre("fp16x3-block")) << n;
+  for (const std::int64_t n : {128, 256}) EXPECT_THAT(planned_for(n, n, n), ElementsAre("native")) << n;
+  EXPECT_THAT(planned_for(4096, 4096, 4096), testing::Not(testing::Contains("fp16x3-block")));
+  EXPECT_THAT(planned_for(1024, 1024, 16), ElementsAre("native"));
+}
+
+TEST_F(Converting, OtherDevicesDoNotHaveIt) {
+  const FakeVariable older("FAKE_CUDA_CAPABILITY", "10.0");
+  Call call(256, 256, 256, stream_);
+  call.options.scheme = "fp16x3-block";
+  expect_refused(call, KINTSUGI_NOT_SUPPORTED, "does not have scheme fp16x3-block");
+}
+
+}  // namespace
+}  // namespace kintsugi::test
