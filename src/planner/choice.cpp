@@ -342,12 +342,13 @@ Chain faster_emulations(const Plan& plan, Emulations chain) {
 }
 
 // Returns the candidate whose kernel converts operands while it multiplies, if it is expected to take less
-// time than `other` and, under the policy automatic, than native. Its kernel computes every element, so no
-// candidate follows it. Prepared operands have slices of `other`.
+// time than `other`. Its kernel computes every element, so no candidate follows it. Prepared operands have
+// slices of `other`. The policy automatic does not take it: elements that it does not accept are summed one
+// by one, which on data of wide range takes longer than the native product.
 std::optional<Candidate> converting_candidate(const Plan& plan, const Candidate& other) {
   const Problem& problem = plan.problem;
-  if (problem.type != OperandType::f32 || problem.complex || problem.prepared_a || problem.prepared_b ||
-      is_empty(problem) || problem.k < limits::least_k_converted)
+  if (plan.request.policy != Policy::emulate || problem.type != OperandType::f32 || problem.complex ||
+      problem.prepared_a || problem.prepared_b || is_empty(problem) || problem.k < limits::least_k_converted)
     return std::nullopt;
   const auto candidate = offered(plan, with_window(schemes::fp16x3_block, problem.type));
   if (!candidate || fused_kernel(plan, *candidate) == nullptr) return std::nullopt;
@@ -359,12 +360,8 @@ std::optional<Candidate> converting_candidate(const Plan& plan, const Candidate&
   const auto times = expected_times_in_any_layout(plan, *candidate);
   const auto others = expected_times_in_any_layout(plan, other);
   const double max_ratio_to_other = thresholds.max_time_ratio_if_fast;  // both times scatter
-  if (!times || (others && times->emulated >= max_ratio_to_other * others->emulated)) return std::nullopt;
-  if (plan.request.policy == Policy::emulate || plan.request.assumes_gain) return candidate;
-  const auto of_call = expected_device_times(plan, *candidate);
-  const bool is_measured = problem.batch_count == 1;
-  if (!is_measured || of_call->emulated >= thresholds.max_time_ratio * of_call->native) return std::nullopt;
-  return candidate;
+  const bool takes_longer = !times || (others && times->emulated >= max_ratio_to_other * others->emulated);
+  return takes_longer ? std::nullopt : candidate;
 }
 
 // Returns the emulations of a device that no element of C needs to check, as the policy allows them.

@@ -41,17 +41,20 @@ TEST_F(Converting, DividedSumsHaveClearedCounters) {
   EXPECT_THAT(work(), ElementsAre("clear_bytes", HasSubstr("multiply_f32_block_128x64")));
 }
 
-TEST_F(Converting, AutoTakesItForSmallAndSkinnyProducts) {
-  const auto planned_for = [&](std::int64_t m, std::int64_t n, std::int64_t k) {
+TEST_F(Converting, EmulateTakesItForSmallAndSkinnyProducts) {
+  const auto planned_for = [&](std::int64_t m, std::int64_t n, std::int64_t k,
+                               const char* policy = "emulate") {
     PlannedCall call(m, n, k, stream_);
+    call.options.policy = policy;
     return schemes(planned(call));
   };
   EXPECT_THAT(planned_for(768, 768, 768), ElementsAre("fp16x3-block"));
   for (const std::int64_t n : {8, 16, 64, 128})
     EXPECT_THAT(planned_for(4096, n, 4096), ElementsAre("fp16x3-block")) << n;
-  for (const std::int64_t n : {128, 256}) EXPECT_THAT(planned_for(n, n, n), ElementsAre("native")) << n;
   EXPECT_THAT(planned_for(4096, 4096, 4096), testing::Not(testing::Contains("fp16x3-block")));
-  EXPECT_THAT(planned_for(1024, 1024, 16), ElementsAre("native"));
+  // Data of wide range would take longer than the native product.
+  EXPECT_THAT(planned_for(768, 768, 768, "auto"), ElementsAre("native"));
+  EXPECT_THAT(planned_for(4096, 16, 4096, "auto"), ElementsAre("native"));
 }
 
 TEST_F(Converting, OtherDevicesDoNotHaveIt) {
