@@ -112,7 +112,10 @@ std::vector<Accumulator> accumulators_of(const Engine& engine, const Program& pr
       !(engine.is_device() ? cuda::fuses(program.schedule, format, Accumulator::int32, type)
                            : engine.multiplies_tiles()))
     return result;
-  if (has_block_exponents(program) && !engine.multiplies_blocks()) return result;
+  if (has_block_exponents(program) &&
+      !(engine.is_device() ? cuda::fuses(program.schedule, format, engine.accumulators(format).front(), type)
+                           : engine.multiplies_blocks()))
+    return result;
   for (const Accumulator accumulator : engine.accumulators(format)) {
     if (!engine.is_device() || !is_tensor_core(accumulator) ||
         cuda::fuses(program.schedule, format, accumulator, type))

@@ -122,9 +122,6 @@ class CudaEngine final : public Engine {
     return format == FormatId::int52 ? current_family().int52_rate : 1;
   }
   bool reduces_sums_modulo() const override { return true; }
-  bool multiplies_blocks() const override {
-    return current_family().block != nullptr && current_family().has_gemm_kernels();
-  }
   std::span<const FusedKernel> fused_kernels() const override { return fused_kernels_; }
 
  private:
