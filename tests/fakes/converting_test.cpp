@@ -38,7 +38,10 @@ TEST_F(Converting, DividedSumsHaveClearedCounters) {
   Call call(4096, 64, 4096, stream_);
   call.options.scheme = "fp16x3-block";
   call.run_in_workspace();
-  EXPECT_THAT(work(), ElementsAre("clear_bytes", HasSubstr("multiply_f32_block_128x64")));
+  const auto done = work();
+  ASSERT_GE(done.size(), 2U);
+  EXPECT_EQ(done[done.size() - 2], "clear_bytes");
+  EXPECT_THAT(done.back(), HasSubstr("multiply_f32_block_128x64"));
 }
 
 // Elements that it does not accept are summed one by one, on wide data slower than the native product.
