@@ -1,7 +1,6 @@
 #include "answer.hpp"
 
 #include <chrono>
-#include <cstdio>
 #include <exception>
 
 #include "core/settings.hpp"
@@ -108,7 +107,7 @@ bool is_left_to_next(const Call& call) {
 // Answers a call whose emulation has failed before C was written.
 void answer_natively(const Symbol& symbol, const Call& call, const Forward& forward) {
   if (call.routine == Routine::gemm) return multiply_natively(symbol, call, forward);
-  if (!forward()) std::fprintf(stderr, "kintsugi: %s: out of memory, and no BLAS has it\n", symbol.name());
+  if (!forward()) print_line({symbol.name(), ": out of memory, and no BLAS has it"});
 }
 
 void answer_unrecorded(const Symbol& symbol, const Call& call, const Forward& forward, CallOutcome& outcome) {
@@ -270,7 +269,7 @@ void answer(const Invocation& invocation, Batch batch, Forward forward) {
     if (has_conjugate_only_op(group.product) && forward()) return;
   if (batch.bad.number != 0) return report_bad_argument(invocation, batch.layout, batch.bad);
   if (!batch.is_complete) {
-    if (!forward()) std::fprintf(stderr, "kintsugi: %s: out of memory, and no BLAS has it\n", symbol.name());
+    if (!forward()) print_line({symbol.name(), ": out of memory, and no BLAS has it"});
     return;
   }
   if (has_sites()) {

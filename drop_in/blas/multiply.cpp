@@ -1,5 +1,4 @@
 // Products: decided, then emulated or native; and their exact counterparts, by which errors are measured.
-#include <cstdio>
 #include <cstdlib>
 #include <exception>
 #include <memory>
@@ -99,8 +98,7 @@ void multiply_natively(const Symbol& symbol, const Call& call, const Forward& fo
   if (forward()) return;
   // The type's own accuracy, since a native product is not proved for a stricter one of the settings.
   if (library_gemm(nullptr, call, own_accuracy(call.type), "native") != KINTSUGI_SUCCESS)
-    std::fprintf(stderr, "kintsugi: %s: no BLAS, and no product of the library: %s\n", symbol.name(),
-                 kintsugi_last_error());
+    print_line({symbol.name(), ": no BLAS, and no product of the library: ", kintsugi_last_error()});
 }
 
 // ------------------------------------------------------------------ errors

@@ -4,8 +4,10 @@
 #include <kintsugi/kintsugi.h>
 
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "sites/rules.hpp"
 
@@ -48,6 +50,10 @@ struct Settings {
   // call sites are for level 3 alone.
   bool answers_vectors(kintsugi_type type) const;
 };
+
+// Writes "kintsugi: ", the parts and a line's end to stderr. std::fprintf() would take 8 KiB of the caller's
+// stack, since stderr has no buffer.
+void print_line(std::initializer_list<std::string_view> parts) noexcept;
 
 // Returns the value of an environment variable; "" if it is not set.
 std::string variable(const char* name);
