@@ -8,8 +8,8 @@
 namespace kintsugi::core {
 
 // Number of threads for a loop over `pieces` pieces of work. It is at most one per piece, because libgomp
-// ends the program if it cannot create a thread. It is 1 in a forked child, and in a ShortCall on a busy
-// machine.
+// ends the program if it cannot create a thread. It is 1 in a forked child, in a ShortCall on a busy machine,
+// and where OMP_STACKSIZE is too small or RLIMIT_AS leaves no room for more.
 int workers_for(std::int64_t pieces, int threads);
 
 // Marks a call whose loops take less than a time slice of the scheduler, as long as the object lives.
