@@ -246,6 +246,7 @@ void answer(const Invocation& invocation, const Call& call, Forward forward) {
   const CallUnderWay under_way;
   if (was_forwarded(call) && forward()) return;
   if (is_left_to_next(call) && forward()) return;
+  call_threads = next_threads(invocation.symbol);
   const void* const compiled_site = take_announced_site();
   const Site* const site = has_sites() ? site_of(invocation.return_address, compiled_site) : nullptr;
   if (forward_native_site(site, forward)) return;
@@ -263,6 +264,7 @@ void answer(const Invocation& invocation, const Call& call, Forward forward) {
 
 void answer(const Invocation& invocation, Batch batch, Forward forward) {
   const CallUnderWay under_way;
+  call_threads = next_threads(invocation.symbol);
   const void* const compiled_site = take_announced_site();
   const Symbol& symbol = invocation.symbol;
   for (const Group& group : batch.groups)

@@ -199,9 +199,10 @@ bool asks_for_all_sums() {
 void note_uncovered(const char* name) {
   static constinit std::atomic<bool> was_noted = false;
   if (was_noted.exchange(true)) return;
-  print_line({name, ": accuracy ", settings().accuracy,
-              " is kept by level 3, gemv, symv, hemv, ger and dot alone; the next BLAS computes other routines of "
-              "levels 1 and 2 (KINTSUGI_REPORT=- counts them)"});
+  print_line(
+      {name, ": accuracy ", settings().accuracy,
+       " is kept by level 3, gemv, symv, hemv, ger and dot alone; the next BLAS computes other routines of "
+       "levels 1 and 2 (KINTSUGI_REPORT=- counts them)"});
 }
 
 // True if the next BLAS's function writes its complex result to its first argument, false if it returns the

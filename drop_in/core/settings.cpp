@@ -57,6 +57,7 @@ bool read_library_settings(Settings& settings, std::string& message) {
   settings.scheme = values.at("scheme");
   settings.engine = values.at("engine");
   settings.forces_offload = values.at("offload") == "force";
+  settings.sets_threads = values.at("threads") != "0";
   settings.workspace_limit = bytes_of(values.at("workspace_limit"));
   return true;
 }
@@ -181,6 +182,7 @@ const char* policy_name(Policy policy) {
 
 constinit std::atomic<Interception> interception = Interception::unknown;
 constinit thread_local int calls_under_way = 0;
+constinit thread_local int call_threads = 0;
 constinit thread_local const void* announced_site = nullptr;
 constinit NativeSites native_sites;
 

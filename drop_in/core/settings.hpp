@@ -33,6 +33,7 @@ struct Settings {
   std::string engine;                // "auto": the quickest one that is available
   bool forces_offload = false;       // every product that a GPU can multiply is to be offloaded
   std::int64_t workspace_limit = 0;  // bytes; 0: not set
+  bool sets_threads = false;         // KINTSUGI_THREADS or the settings file has a number
   bool explain = false;              // true: a line on stderr for each distinct problem
   std::string report;                // file of the report at exit, "-" for a table on stderr; "": none
   bool strict = false;    // true: a malformed setting, or a forced emulation that fails, ends the program

@@ -43,8 +43,8 @@ struct Allocator {
 // = k = 2048.
 void prefer_huge_pages(void* memory, std::size_t bytes);
 
-// True if RLIMIT_AS leaves room for so many bytes more. Without room OpenMP ends the program and OpenBLAS ends
-// it or never returns, so what they will map is tried before.
+// True if RLIMIT_AS leaves room for so many bytes more. Where it does not, OpenMP ends the program, and
+// OpenBLAS ends it or never returns, so calls try beforehand.
 bool has_address_space(std::size_t bytes);
 
 // Large blocks of the library's own allocation. The last one that was freed is kept for the next call: new

@@ -43,14 +43,12 @@ static_assert(sizeof(OwnStack) < own_stack_bytes - enough_stack_bytes);
 
 std::atomic<OwnStack*> kept_stack = nullptr;
 
-std::byte* memory_of(OwnStack* stack) {
-  return reinterpret_cast<std::byte*>(stack + 1) - own_stack_bytes;
-}
+std::byte* memory_of(OwnStack* stack) { return reinterpret_cast<std::byte*>(stack + 1) - own_stack_bytes; }
 
 OwnStack* new_stack() {
   if (OwnStack* const kept = kept_stack.exchange(nullptr)) return kept;
-  void* const memory =
-      ::mmap(nullptr, own_stack_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
+  void* const memory = ::mmap(nullptr, own_stack_bytes, PROT_READ | PROT_WRITE,
+                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
   if (memory == MAP_FAILED) return nullptr;
   ::mprotect(memory, static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)), PROT_NONE);
   return new (static_cast<std::byte*>(memory) + own_stack_bytes - sizeof(OwnStack)) OwnStack;

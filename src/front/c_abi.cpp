@@ -4,6 +4,7 @@
 
 #include "base/floating_environment.hpp"
 #include "base/stack.hpp"
+#include "base/threads.hpp"
 #include "base/version.hpp"
 #include "calibrate/calibrate.hpp"
 #include "execute/device/memory.hpp"
@@ -264,6 +265,11 @@ kintsugi_status kintsugi_release_caches(void) {
     release_kept_stack();
     release_device_caches();
   });
+}
+
+int kintsugi_set_threads(int threads) {
+  if (threads >= 0) thread_limit = threads;
+  return surroundings_of({}).threads;
 }
 
 kintsugi_status kintsugi_report(kintsugi_handle handle, char* buffer, size_t capacity, size_t* needed) {

@@ -22,7 +22,8 @@ template <class T>
 class Stack : public testing::Test {
  protected:
   void SetUp() override {
-    if (!thorough) GTEST_SKIP() << "frames of the sanitizers are larger, and they replace the calls of contexts";
+    if (!thorough)
+      GTEST_SKIP() << "frames of the sanitizers are larger, and they replace the calls of contexts";
   }
 
   // Expects a call in a thread with a small stack to have the bits of the same call here.
@@ -41,7 +42,8 @@ class Stack : public testing::Test {
     EXPECT_EQ(bits_of(there.result()), bits_of(here.result())) << name << ", n = " << n;
   }
 };
-using StackTypes = testing::Types<float, double, std::complex<float>, std::complex<double>, core::DoubleDouble>;
+using StackTypes =
+    testing::Types<float, double, std::complex<float>, std::complex<double>, core::DoubleDouble>;
 TYPED_TEST_SUITE(Stack, StackTypes);
 
 TYPED_TEST(Stack, NoCallTakesMoreThanEightKibibytes) {
@@ -59,7 +61,8 @@ TYPED_TEST(Stack, NoCallTakesMoreThanEightKibibytes) {
 }
 
 TYPED_TEST(Stack, NoSchemeTakesMore) {
-  const json schemes = Handle::text([](char* b, size_t c, size_t* n) { return kintsugi_describe_schemes(b, c, n); });
+  const json schemes =
+      Handle::text([](char* b, size_t c, size_t* n) { return kintsugi_describe_schemes(b, c, n); });
   for (const std::int64_t n : {3, 70}) {
     for (const std::string engine : {"cpu", "reference"}) {
       GemmCase test{.m = n, .n = n, .k = n, .engine = engine};

@@ -17,7 +17,8 @@ namespace kintsugi::test {
 class ThreadStack {
  public:
   explicit ThreadStack(std::size_t bytes) : bytes_(bytes) {
-    mapped_ = static_cast<std::byte*>(::mmap(nullptr, bytes + 2 * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    mapped_ = static_cast<std::byte*>(
+        ::mmap(nullptr, bytes + 2 * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
     if (mapped_ == MAP_FAILED || ::mprotect(first(), bytes, PROT_READ | PROT_WRITE) != 0) std::abort();
   }
   ThreadStack(const ThreadStack&) = delete;

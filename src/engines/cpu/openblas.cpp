@@ -207,8 +207,9 @@ OpenBlas open_table() {
   std::string name = environment_only_value(SettingId::cpu_blas);
   constexpr std::size_t library_bytes = std::size_t{64} << 20;
   if (!has_address_space(buffer_bytes + library_bytes)) {
-    table.reason = "RLIMIT_AS leaves no room for OpenBLAS and its buffers, without which products on the CPU "
-                   "are many times slower";
+    table.reason =
+        "RLIMIT_AS leaves no room for OpenBLAS and its buffers, without which products on the CPU "
+        "are many times slower";
     return table;
   }
   void* library = open(name);

@@ -55,9 +55,20 @@ void call(const Entry& entry, Data& data, std::int64_t n) {
   const bool has_vector_b = routine.ends_with("mv");
   const auto a = is_single ? static_cast<const void*>(data.single_a.data()) : data.a.data();
   const auto b = is_single ? static_cast<const void*>(data.single_b.data()) : data.b.data();
-  Arguments arguments{.m = n, .n = n, .k = n, .alpha = scalar, .a = a, .lda = has_vectors ? 1 : n, .b = b,
-                      .ldb = has_vectors || has_vector_b ? 1 : n, .beta = scalar, .c = data.c.data(),
-                      .ldc = has_vector_b ? 1 : n, .count = batch_count, .stride_a = n * n, .stride_b = n * n,
+  Arguments arguments{.m = n,
+                      .n = n,
+                      .k = n,
+                      .alpha = scalar,
+                      .a = a,
+                      .lda = has_vectors ? 1 : n,
+                      .b = b,
+                      .ldb = has_vectors || has_vector_b ? 1 : n,
+                      .beta = scalar,
+                      .c = data.c.data(),
+                      .ldc = has_vector_b ? 1 : n,
+                      .count = batch_count,
+                      .stride_a = n * n,
+                      .stride_b = n * n,
                       .stride_c = n * n};
   if (entry.call != nullptr) return entry.call(arguments);
   BatchArguments batch{.group_count = 1, .groups = {arguments}, .alpha = scalar, .beta = scalar};
