@@ -1,7 +1,6 @@
 #include "answer.hpp"
 
 #include <chrono>
-#include <cstdio>
 #include <exception>
 
 #include "core/settings.hpp"
@@ -108,7 +107,7 @@ bool is_left_to_next(const Call& call) {
 // Answers a call whose emulation has failed before C was written.
 void answer_natively(const Symbol& symbol, const Call& call, const Forward& forward) {
   if (call.routine == Routine::gemm) return multiply_natively(symbol, call, forward);
-  if (!forward()) std::fprintf(stderr, "kintsugi: %s: out of memory, and no BLAS has it\n", symbol.name());
+  if (!forward()) print_line({symbol.name(), ": out of memory, and no BLAS has it"});
 }
 
 void answer_unrecorded(const Symbol& symbol, const Call& call, const Forward& forward, CallOutcome& outcome) {
@@ -247,6 +246,7 @@ void answer(const Invocation& invocation, const Call& call, Forward forward) {
   const CallUnderWay under_way;
   if (was_forwarded(call) && forward()) return;
   if (is_left_to_next(call) && forward()) return;
+  call_threads = next_threads(invocation.symbol);
   const void* const compiled_site = take_announced_site();
   const Site* const site = has_sites() ? site_of(invocation.return_address, compiled_site) : nullptr;
   if (forward_native_site(site, forward)) return;
@@ -264,13 +264,14 @@ void answer(const Invocation& invocation, const Call& call, Forward forward) {
 
 void answer(const Invocation& invocation, Batch batch, Forward forward) {
   const CallUnderWay under_way;
+  call_threads = next_threads(invocation.symbol);
   const void* const compiled_site = take_announced_site();
   const Symbol& symbol = invocation.symbol;
   for (const Group& group : batch.groups)
     if (has_conjugate_only_op(group.product) && forward()) return;
   if (batch.bad.number != 0) return report_bad_argument(invocation, batch.layout, batch.bad);
   if (!batch.is_complete) {
-    if (!forward()) std::fprintf(stderr, "kintsugi: %s: out of memory, and no BLAS has it\n", symbol.name());
+    if (!forward()) print_line({symbol.name(), ": out of memory, and no BLAS has it"});
     return;
   }
   if (has_sites()) {

@@ -56,6 +56,10 @@ using Forward = Reference<bool()>;
 // BLAS has no gemm, or if a size exceeds its 32-bit integers.
 bool call_next_gemm(const Call& product);
 
+// Returns the threads that the next BLAS of that name would use for a call now; 0 if it does not say. So the
+// variables, functions and packages by which a program limits OpenBLAS or MKL limit emulated calls too.
+int next_threads(Symbol& symbol);
+
 // Returns the path of a loaded library that has a gemm under one of the names of this library; "" if there
 // is none.
 const char* loaded_blas();

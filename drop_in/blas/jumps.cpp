@@ -11,13 +11,13 @@
 #include <algorithm>
 #include <atomic>
 #include <cstddef>
-#include <cstdio>
 #include <cstdlib>
 #include <span>
 #include <string_view>
 #include <vector>
 
 #include "core/intercept.hpp"
+#include "core/settings.hpp"
 
 namespace kintsugi::blas {
 
@@ -199,11 +199,10 @@ bool asks_for_all_sums() {
 void note_uncovered(const char* name) {
   static constinit std::atomic<bool> was_noted = false;
   if (was_noted.exchange(true)) return;
-  std::fprintf(
-      stderr,
-      "kintsugi: %s: accuracy %s is kept by level 3, gemv, symv, hemv, ger and dot alone; the next BLAS computes "
-      "other routines of levels 1 and 2 (KINTSUGI_REPORT=- counts them)\n",
-      name, settings().accuracy.c_str());
+  print_line(
+      {name, ": accuracy ", settings().accuracy,
+       " is kept by level 3, gemv, symv, hemv, ger and dot alone; the next BLAS computes other routines of "
+       "levels 1 and 2 (KINTSUGI_REPORT=- counts them)"});
 }
 
 // True if the next BLAS's function writes its complex result to its first argument, false if it returns the
@@ -244,7 +243,7 @@ extern "C" __attribute__((visibility("hidden"), used)) void* kintsugi_look_up_ju
     return reinterpret_cast<void*>(answer);
   }
   if (next == nullptr) {
-    std::fprintf(stderr, "kintsugi: %s: no BLAS has it\n", routine.name);
+    print_line({routine.name, ": no BLAS has it"});
     std::_Exit(127);  // the status of the dynamic linker where a symbol is missing
   }
   if (calls_under_way != 0) return reinterpret_cast<void*>(next);

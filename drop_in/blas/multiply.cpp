@@ -1,10 +1,11 @@
 // Products: decided, then emulated or native; and their exact counterparts, by which errors are measured.
-#include <cstdio>
+#include <algorithm>
 #include <cstdlib>
 #include <exception>
 #include <memory>
 
 #include "answer.hpp"
+#include "core/intercept.hpp"
 #include "core/lock.hpp"
 #include "core/settings.hpp"
 #include "core/sites/site.hpp"
@@ -26,6 +27,12 @@ Handle new_handle() {
   return Handle(kintsugi_create(&handle) == KINTSUGI_SUCCESS ? handle : nullptr);
 }
 
+// Returns the option: what the program lets the next BLAS use, unless a setting has a number.
+int threads_of_call() {
+  if (call_threads == 0 || settings().sets_threads) return 0;
+  return std::min(call_threads, kintsugi_set_threads(-1));
+}
+
 kintsugi_status library_gemm(kintsugi_handle handle, const Call& call, const char* accuracy,
                              const char* policy) {
   const kintsugi_problem problem = problem_of(call);
@@ -33,7 +40,14 @@ kintsugi_status library_gemm(kintsugi_handle handle, const Call& call, const cha
   kintsugi_options options = KINTSUGI_OPTIONS_INIT;
   options.accuracy = accuracy;
   options.policy = policy;
+  options.threads = threads_of_call();
   return kintsugi_gemm(handle, &problem, &options, &operands);
+}
+
+// Computes a product by Kintsugi's native product, which needs no memory: without room for a buffer, as under
+// RLIMIT_AS, OpenBLAS ends the program or never returns.
+bool multiply_with_little_memory(const Call& call) {
+  return library_gemm(nullptr, call, own_accuracy(call.type), "native") == KINTSUGI_SUCCESS;
 }
 
 // Copies the handle's report of the last execution to the outcome. Does not throw: the caller would take an
@@ -76,8 +90,10 @@ kintsugi_status execute(const Decision& decision, const Call& call, CallOutcome&
 
 DecisionPointer decide(const Call& call) {
   const auto is_final = [](const Decision& decision) { return decision.is_final; };
-  const auto make = [&] { return new_decision(call, problem_of(call), KINTSUGI_OPTIONS_INIT); };
-  return decisions.get(problem_key(call), make, is_final);
+  kintsugi_options options = KINTSUGI_OPTIONS_INIT;
+  options.threads = threads_of_call();
+  const auto make = [&] { return new_decision(call, problem_of(call), options); };
+  return decisions.get(problem_key(call, options.threads), make, is_final);
 }
 
 bool multiply(const Symbol& symbol, const Call& call, const Forward& forward, CallOutcome& outcome) {
@@ -90,6 +106,7 @@ bool multiply(const Symbol& symbol, const Call& call, const Forward& forward, Ca
     outcome.failed = true;
     outcome.why = std::string(kintsugi_status_name(status)) + ": " + kintsugi_last_error();
     note_failure(symbol.name(), outcome.why);
+    if (status == KINTSUGI_OUT_OF_MEMORY && multiply_with_little_memory(call)) return true;
   }
   multiply_natively(symbol, call, forward);
   return decision->emulates;
@@ -99,8 +116,7 @@ void multiply_natively(const Symbol& symbol, const Call& call, const Forward& fo
   if (forward()) return;
   // The type's own accuracy, since a native product is not proved for a stricter one of the settings.
   if (library_gemm(nullptr, call, own_accuracy(call.type), "native") != KINTSUGI_SUCCESS)
-    std::fprintf(stderr, "kintsugi: %s: no BLAS, and no product of the library: %s\n", symbol.name(),
-                 kintsugi_last_error());
+    print_line({symbol.name(), ": no BLAS, and no product of the library: ", kintsugi_last_error()});
 }
 
 // ------------------------------------------------------------------ errors

@@ -36,6 +36,36 @@ const char* loaded_blas() {
 
 namespace {
 
+using GetThreads = int();
+
+int unknown_threads() { return 0; }
+
+GetThreads* find_get_threads(const char* name) {
+  void* next = find_behind(name);
+  if (next == nullptr) next = find_in_loaded(name, is_any);
+  void* const library = next != nullptr ? ::dlopen(file_of(next), RTLD_LAZY | RTLD_NOLOAD) : nullptr;
+  if (library == nullptr) return unknown_threads;
+  void* found = nullptr;
+  for (const char* candidate :
+       {"openblas_get_num_threads", "openblas_get_num_threads64_", "scipy_openblas_get_num_threads",
+        "scipy_openblas_get_num_threads64_", "MKL_Get_Max_Threads"}) {
+    if (found == nullptr) found = find_in(library, candidate);
+  }
+  ::dlclose(library);
+  return found != nullptr ? reinterpret_cast<GetThreads*>(found) : unknown_threads;
+}
+
+}  // namespace
+
+int next_threads(Symbol& symbol) {
+  GetThreads* get = symbol.get_threads.load(std::memory_order_relaxed);
+  if (get == nullptr)
+    symbol.get_threads.store(get = find_get_threads(symbol.name()), std::memory_order_relaxed);
+  return get();
+}
+
+namespace {
+
 using FortranGemm = void(const char*, const char*, const std::int32_t*, const std::int32_t*,
                          const std::int32_t*, const void*, const void*, const std::int32_t*, const void*,
                          const std::int32_t*, const void*, void*, const std::int32_t*, std::size_t,

@@ -125,13 +125,14 @@ struct ProblemKey {
   Op op_a, op_b;
   std::int64_t m, n, k, lda, ldb, ldc;
   const Site* site;
+  int threads;   // of kintsugi_options
   int rounding;  // std::fegetround(): a plan rounds in the mode in which it was made
 
   bool operator==(const ProblemKey&) const = default;
 };
-inline ProblemKey problem_key(const Call& call) {
-  return {call.type, call.layout, call.op_a, call.op_b, call.m,    call.n,
-          call.k,    call.lda,    call.ldb,  call.ldc,  call.site, std::fegetround()};
+inline ProblemKey problem_key(const Call& call, int threads = 0) {
+  return {call.type, call.layout, call.op_a, call.op_b, call.m,  call.n,
+          call.k,    call.lda,    call.ldb,  call.ldc,  call.site, threads, std::fegetround()};
 }
 
 struct ProblemKeyHash {
@@ -145,7 +146,8 @@ struct ProblemKeyHash {
                        product(key.k, 0x94d049bb133111ebu) + product(key.lda, 0xd6e8feb86659fd93u) +
                        product(key.ldb, 0xa0761d6478bd642fu) + product(key.ldc, 0xe7037ed1a0b428dbu);
     hash += static_cast<std::size_t>(key.type) * 64 + static_cast<std::size_t>(key.layout) * 16 +
-            static_cast<std::size_t>(key.op_a) * 4 + static_cast<std::size_t>(key.op_b);
+            static_cast<std::size_t>(key.op_a) * 4 + static_cast<std::size_t>(key.op_b) +
+            static_cast<std::size_t>(key.threads) * 256;
     hash ^= reinterpret_cast<std::uintptr_t>(key.site) >> 4;
     return hash ^ (hash >> 32);
   }

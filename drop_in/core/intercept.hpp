@@ -49,6 +49,9 @@ extern KINTSUGI_TLS_MODEL constinit thread_local const void* announced_site;
 // Otherwise the thread's next call would get this call's site.
 inline const void* take_announced_site() { return std::exchange(announced_site, nullptr); }
 
+// Most threads of the call under way, those that the hidden library would use for it; 0: it does not say.
+extern KINTSUGI_TLS_MODEL constinit thread_local int call_threads;
+
 // Addresses of call sites that are known to be native: return addresses, and records of the compiler pass. A
 // hash table that is only added to, so that it is read without a lock. A site whose places are taken is not
 // in it, and is looked up at every call.

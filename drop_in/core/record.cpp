@@ -171,8 +171,7 @@ std::vector<const Site*> sites_in_order(const Record& record) {
 }
 
 void print_explanation(const RecordKey& key, const ProblemRecord& problem) {
-  std::fprintf(stderr, "kintsugi: %.*s %s: %s; %s\n", static_cast<int>(key.symbol.size()), key.symbol.data(),
-               shape_of(key).c_str(), programs_of(problem).c_str(), problem.why.c_str());
+  print_line({key.symbol, " ", shape_of(key), ": ", programs_of(problem), "; ", problem.why});
 }
 
 // Bytes of an environment variable or a path that are no UTF-8 are replaced.

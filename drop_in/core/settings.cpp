@@ -5,7 +5,7 @@
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
-#include <string_view>
+#include <exception>
 
 #include "call.hpp"
 #include "documents.hpp"
@@ -49,8 +49,7 @@ bool read_library_settings(Settings& settings, std::string& message) {
     return false;
   }
   for (const auto& [name, nearest] : library->misspelt_variables)
-    std::fprintf(stderr, "kintsugi: the environment variable %s names no setting; did you mean %s?\n",
-                 name.c_str(), nearest.c_str());
+    print_line({"the environment variable ", name, " names no setting; did you mean ", nearest, "?"});
   // The library treats "force" in the environment as "emulate".
   const auto& values = library->values;
   settings.policy = policy == "force" ? Policy::force : policy_of(values.at("policy"));
@@ -58,6 +57,7 @@ bool read_library_settings(Settings& settings, std::string& message) {
   settings.scheme = values.at("scheme");
   settings.engine = values.at("engine");
   settings.forces_offload = values.at("offload") == "force";
+  settings.sets_threads = values.at("threads") != "0";
   settings.workspace_limit = bytes_of(values.at("workspace_limit"));
   return true;
 }
@@ -95,7 +95,7 @@ Settings read_settings() {
       !read_own_sites(settings, message)) {
     settings.malformed = message;
     settings.policy = Policy::automatic;
-    std::fprintf(stderr, "kintsugi: %s; %s\n", message.c_str(), consequence(settings, "emulation is off"));
+    print_line({message, "; ", consequence(settings, "emulation is off")});
   }
   sites_in_force = settings.sites.has_value();
   return settings;
@@ -137,6 +137,16 @@ void begin_to_record() {
   interception = Interception::all;
 }
 
+void print_line(std::initializer_list<std::string_view> parts) noexcept {
+  std::string line = "kintsugi: ";
+  try {
+    for (const std::string_view part : parts) line += part;
+    line += '\n';
+  } catch (const std::exception&) {  // No memory: the line is cut short.
+  }
+  std::fwrite(line.data(), 1, line.size(), stderr);
+}
+
 std::string variable(const char* name) {
   const char* value = std::getenv(name);
   return value != nullptr ? value : "";
@@ -146,15 +156,15 @@ void note_not_kept(const char* symbol, const std::string& why) {
   static constinit std::atomic<bool> was_noted = false;
   if (was_noted.load(std::memory_order_relaxed) || was_noted.exchange(true)) return;
   const std::string reason = why.ends_with('.') ? why.substr(0, why.size() - 1) : why;
-  std::fprintf(stderr, "kintsugi: %s: %s; %s\n", symbol, reason.c_str(),
-               consequence(settings(), "further calls that the settings do not suit are not named"));
+  print_line({symbol, ": ", reason, "; ",
+              consequence(settings(), "further calls that the settings do not suit are not named")});
   if (settings().strict) std::exit(2);
 }
 
 void note_failure(const char* symbol, const std::string& why) {
   if (!settings().asks_for_products()) return;
   if (settings().policy != Policy::force) return note_not_kept(symbol, why);
-  std::fprintf(stderr, "kintsugi: %s: policy force, but %s\n", symbol, why.c_str());
+  print_line({symbol, ": policy force, but ", why});
   if (settings().strict) std::exit(2);
 }
 
@@ -172,6 +182,7 @@ const char* policy_name(Policy policy) {
 
 constinit std::atomic<Interception> interception = Interception::unknown;
 constinit thread_local int calls_under_way = 0;
+constinit thread_local int call_threads = 0;
 constinit thread_local const void* announced_site = nullptr;
 constinit NativeSites native_sites;
 

@@ -4,8 +4,10 @@
 #include <kintsugi/kintsugi.h>
 
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "sites/rules.hpp"
 
@@ -31,6 +33,7 @@ struct Settings {
   std::string engine;                // "auto": the quickest one that is available
   bool forces_offload = false;       // every product that a GPU can multiply is to be offloaded
   std::int64_t workspace_limit = 0;  // bytes; 0: not set
+  bool sets_threads = false;         // KINTSUGI_THREADS or the settings file has a number
   bool explain = false;              // true: a line on stderr for each distinct problem
   std::string report;                // file of the report at exit, "-" for a table on stderr; "": none
   bool strict = false;    // true: a malformed setting, or a forced emulation that fails, ends the program
@@ -48,6 +51,10 @@ struct Settings {
   // call sites are for level 3 alone.
   bool answers_vectors(kintsugi_type type) const;
 };
+
+// Writes "kintsugi: ", the parts and a line's end to stderr. std::fprintf() would take 8 KiB of the caller's
+// stack, since stderr has no buffer.
+void print_line(std::initializer_list<std::string_view> parts) noexcept;
 
 // Returns the value of an environment variable; "" if it is not set.
 std::string variable(const char* name);

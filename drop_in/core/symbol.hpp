@@ -34,6 +34,9 @@ class Symbol {
   const char* name() const { return name_; }
   const char* routine() const { return routine_; }
 
+  // Function by which the hidden library says how many threads it would use now. Kept by whoever finds it.
+  std::atomic<int (*)()> get_threads = nullptr;
+
   template <class Function>
   Function* next() {
     return reinterpret_cast<Function*>(next_address());

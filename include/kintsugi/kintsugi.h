@@ -349,6 +349,10 @@ KINTSUGI_API kintsugi_status kintsugi_ddgemm(kintsugi_handle handle, kintsugi_la
  * returns KINTSUGI_SUCCESS. */
 KINTSUGI_API kintsugi_status kintsugi_release_caches(void);
 
+/* Limits the threads of all calls of the process on the CPU, whatever option, setting and OpenMP say. 0: no
+ * limit; a negative number changes nothing. Returns the threads that a call without the option then has. */
+KINTSUGI_API int kintsugi_set_threads(int threads);
+
 /* ------------------------------------------------------------- calibration */
 
 /* Callback before each step of a calibration. `done`: fraction of the work that is finished, from 0 to 1.

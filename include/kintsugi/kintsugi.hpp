@@ -120,6 +120,9 @@ void gemm_pointer_batch(Op op_a, Op op_b, std::int64_t m, std::int64_t n, std::i
 // Releases the plans and the device memory that the library keeps for later calls of gemm().
 inline void release_caches() { check(kintsugi_release_caches()); }
 
+// Limits the threads of all calls of the process; 0: no limit. Returns the threads that calls then have.
+inline int set_threads(int threads) { return kintsugi_set_threads(threads); }
+
 // ------------------------------------------------------------ descriptions
 
 // Describes the handle's last execution as JSON: engine, scheme of each batch item, ranges found, blocks of

@@ -260,6 +260,14 @@ PyObject* release_caches(PyObject* module, PyObject*) {
   return none();
 }
 
+const char set_threads_doc[] = "set_threads(threads)\n--\n\nCalls kintsugi_set_threads().";
+
+PyObject* set_threads(PyObject*, PyObject* number) {
+  const int threads = static_cast<int>(PyLong_AsLong(number));
+  if (PyErr_Occurred() != nullptr) return nullptr;
+  return PyLong_FromLong(kintsugi_set_threads(threads));
+}
+
 const char accept_host_doc[] =
     "accept_host(accepted)\n--\n\n"
     "Sets whether matmul() computes products on the CPU that name no engine. It does not until the process has warned of\n"
@@ -356,6 +364,7 @@ PyMethodDef methods[] = {{"matmul", matmul, METH_VARARGS, matmul_doc},
                          {"last", last, METH_NOARGS, last_doc},
                          {"set_last", set_last, METH_O, set_last_doc},
                          {"release_caches", release_caches, METH_NOARGS, release_caches_doc},
+                         {"set_threads", set_threads, METH_O, set_threads_doc},
                          {"accept_host", accept_host, METH_O, accept_host_doc},
                          {"replace", replace, METH_VARARGS, replace_doc},
                          {"import_dlpack", import_dlpack_of, METH_VARARGS, import_dlpack_doc},

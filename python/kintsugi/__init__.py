@@ -18,7 +18,7 @@ except ImportError as error:
 
 from kintsugi._dlpack import DeviceArray
 from kintsugi._errors import KintsugiError, MissingEngineWarning
-from kintsugi._library import engines, last_report, release_caches, schemes
+from kintsugi._library import engines, last_report, release_caches, schemes, set_threads
 from kintsugi._matmul import matmul, matmul_dd
 from kintsugi._operands import Prepared, prepare
 from kintsugi._plans import Plan, explain, last_plan, plan
@@ -26,4 +26,4 @@ from kintsugi._plans import Plan, explain, last_plan, plan
 __version__ = _core.version()
 
 __all__ = ["DeviceArray", "KintsugiError", "MissingEngineWarning", "Plan", "Prepared", "engines", "explain", "last_plan",
-           "last_report", "matmul", "matmul_dd", "plan", "prepare", "release_caches", "schemes", "__version__"]
+           "last_report", "matmul", "matmul_dd", "plan", "prepare", "release_caches", "schemes", "set_threads", "__version__"]

@@ -19,6 +19,13 @@ def release_caches() -> None:
     _core.release_caches()
 
 
+def set_threads(threads: int | None) -> int:
+    """Limits the threads of all calls of the process on the CPU; None or 0: no limit. Returns the threads that calls then have."""
+    if threads is not None and not 0 <= threads < 2**31:
+        raise ValueError(f"threads = {threads} is negative or too large; accepted: None, 0 for no limit, or a number of threads")
+    return _core.set_threads(threads or 0)
+
+
 def schemes() -> list[dict[str, Any]]:
     """Returns the schemes: name, summary, program, bound, window and source of each (docs/schema/schemes.schema.json)."""
     return json.loads(_core.schemes_text())["schemes"]

@@ -1,6 +1,7 @@
 #include "base/memory.hpp"
 
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #if defined(__SSE2__)
@@ -22,6 +23,15 @@ void prefer_huge_pages([[maybe_unused]] void* memory, [[maybe_unused]] std::size
   const auto last = (reinterpret_cast<std::uintptr_t>(memory) + bytes) / page * page;
   ::madvise(reinterpret_cast<void*>(first), last - first, MADV_HUGEPAGE);  // failure changes nothing
 #endif
+}
+
+bool has_address_space(std::size_t bytes) {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return true;
+  void* const trial = ::mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (trial == MAP_FAILED) return false;
+  ::munmap(trial, bytes);
+  return true;
 }
 
 namespace {

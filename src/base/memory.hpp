@@ -43,6 +43,10 @@ struct Allocator {
 // = k = 2048.
 void prefer_huge_pages(void* memory, std::size_t bytes);
 
+// True if RLIMIT_AS leaves room for so many bytes more. Where it does not, OpenMP ends the program, and
+// OpenBLAS ends it or never returns, so calls try beforehand.
+bool has_address_space(std::size_t bytes);
+
 // Large blocks of the library's own allocation. The last one that was freed is kept for the next call: new
 // pages must be cleared by the system, which would take a quarter of a product with m = n = k = 1024.
 // kintsugi_release_caches() frees it. (MADV_FREE for kept blocks made sandboxes clear the pages again.)

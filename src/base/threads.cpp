@@ -6,7 +6,11 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstdlib>
 #include <new>
+
+#include "base/memory.hpp"
+#include "base/stack.hpp"
 
 namespace kintsugi::core {
 
@@ -30,9 +34,55 @@ std::int64_t preemptions_of_thread() {
 
 }  // namespace
 
+namespace {
+
+// Returns the bytes in a text such as "512", in KiB, or "4 M"; 0 if it is none.
+std::size_t bytes_of(const char* text) {
+  char* end = nullptr;
+  const std::size_t number = std::strtoull(text, &end, 10);
+  if (end == text) return 0;
+  while (*end == ' ') ++end;
+  switch (*end) {
+    case 'b':
+    case 'B': return number;
+    case 'm':
+    case 'M': return number << 20;
+    case 'g':
+    case 'G': return number << 30;
+    default: return number << 10;
+  }
+}
+
+// Returns the size of the stacks of OpenMP's threads, read as GNU OpenMP reads it.
+std::size_t read_openmp_stack_bytes() {
+  for (const char* name : {"OMP_STACKSIZE", "GOMP_STACKSIZE"})
+    if (const char* const text = std::getenv(name))
+      if (const std::size_t bytes = bytes_of(text); bytes > 0) return bytes;
+  std::size_t bytes = enough_stack_bytes;
+  pthread_attr_t attributes;
+  if (::pthread_getattr_default_np(&attributes) != 0) return bytes;
+  ::pthread_attr_getstacksize(&attributes, &bytes);
+  ::pthread_attr_destroy(&attributes);
+  return bytes;
+}
+
+constinit MadeOnce<std::size_t> openmp_stack_bytes(read_openmp_stack_bytes);
+
+// True if OpenMP can start so many threads more, and their stacks suffice for the loops.
+bool can_start(int threads) {
+  const std::size_t stack = openmp_stack_bytes.get();
+  constexpr std::size_t bytes_beside_stack = std::size_t{1} << 20;
+  return stack >= enough_stack_bytes &&
+         has_address_space(static_cast<std::size_t>(threads) * (stack + bytes_beside_stack));
+}
+
+}  // namespace
+
 int workers_for(std::int64_t pieces, int threads) {
   const int usable = has_one_thread ? 1 : usable_threads(threads);
-  return static_cast<int>(std::clamp<std::int64_t>(usable, 1, std::max<std::int64_t>(pieces, 1)));
+  const auto workers =
+      static_cast<int>(std::clamp<std::int64_t>(usable, 1, std::max<std::int64_t>(pieces, 1)));
+  return workers == 1 || can_start(workers - 1) ? workers : 1;
 }
 
 ShortCall::ShortCall(bool is_short) : is_short_(is_short) {

@@ -8,8 +8,8 @@
 namespace kintsugi::core {
 
 // Number of threads for a loop over `pieces` pieces of work. It is at most one per piece, because libgomp
-// ends the program if it cannot create a thread. It is 1 in a forked child, and in a ShortCall on a busy
-// machine.
+// ends the program if it cannot create a thread. It is 1 in a forked child, in a ShortCall on a busy machine,
+// and where OMP_STACKSIZE is too small or RLIMIT_AS leaves no room for more.
 int workers_for(std::int64_t pieces, int threads);
 
 // Marks a call whose loops take less than a time slice of the scheduler, as long as the object lives.
@@ -41,9 +41,16 @@ std::unique_lock<std::recursive_mutex> lock_shared_state();
 // 0 in the process that loaded the library, 1 in its child, 2 in a child of the child, and so on.
 int fork_depth();
 
+// Most threads of every call of the process; 0: no limit.
+inline constinit std::atomic<int> thread_limit = 0;
+
 // Number of threads for a call that may have `threads` threads. It is 1 in a child process: there GNU OpenMP
 // would wait forever for threads that only the parent has.
-inline int usable_threads(int threads) { return fork_depth() == 0 ? threads : 1; }
+inline int usable_threads(int threads) {
+  if (fork_depth() > 0) return 1;
+  const int limit = thread_limit.load(std::memory_order_relaxed);
+  return limit > 0 && limit < threads ? limit : threads;
+}
 
 // A value that is made at its first use and never destroyed. A local static variable does not do: if another
 // thread is making its value during a fork, the variable's guard stays locked in the child.

@@ -3,6 +3,8 @@
 #include <new>
 
 #include "base/floating_environment.hpp"
+#include "base/stack.hpp"
+#include "base/threads.hpp"
 #include "base/version.hpp"
 #include "calibrate/calibrate.hpp"
 #include "execute/device/memory.hpp"
@@ -17,7 +19,7 @@ namespace {
 
 // Runs a call's body and turns every exception into a status.
 template <class Body>
-kintsugi_status guarded(Body&& body) noexcept {
+kintsugi_status status_of(Body& body) noexcept {
   try {
     try {
       body();
@@ -38,6 +40,19 @@ kintsugi_status guarded(Body&& body) noexcept {
   } catch (...) {  // There is no memory for the message.
     return KINTSUGI_OUT_OF_MEMORY;
   }
+}
+
+// The same, on a stack of its own if the thread has little left.
+template <class Body>
+kintsugi_status guarded(Body&& body) noexcept {
+  kintsugi_status status = KINTSUGI_OUT_OF_MEMORY;
+  auto run = [&]() noexcept { status = status_of(body); };
+  if (run_with_enough_stack(run)) return status;
+  auto refuse = [] {
+    fail(Status::out_of_memory, "no memory for a stack, of which the thread has less than {} bytes left",
+         enough_stack_bytes);
+  };
+  return status_of(refuse);
 }
 
 // Checks the arguments of kintsugi_prepare and returns the prepared operand. `target` is only checked: the
@@ -248,8 +263,14 @@ kintsugi_status kintsugi_release_caches(void) {
   return guarded([] {
     plan_cache().clear();
     release_kept_block();
+    release_kept_stack();
     release_device_caches();
   });
+}
+
+int kintsugi_set_threads(int threads) {
+  if (threads >= 0) thread_limit = threads;
+  return surroundings_of({}).threads;
 }
 
 kintsugi_status kintsugi_report(kintsugi_handle handle, char* buffer, size_t capacity, size_t* needed) {

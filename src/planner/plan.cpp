@@ -167,7 +167,8 @@ void check_engine_runs(const Plan& plan) {
 }
 
 PlanSurroundings surroundings_of(const Problem& problem) {
-  PlanSurroundings surroundings{.context = {}, .threads = omp_get_max_threads(), .fork_depth = fork_depth()};
+  PlanSurroundings surroundings{
+      .context = {}, .threads = usable_threads(omp_get_max_threads()), .fork_depth = fork_depth()};
   if (problem.memory == MemorySpace::device) {
     for (const Engine* engine : all_engines()) {
       if (!engine->is_device() || !engine->unavailable_reason().empty()) continue;

@@ -51,7 +51,7 @@ INTRINSICS = ["immintrin.h", "xmmintrin.h", "pmmintrin.h", "emmintrin.h", "cpuid
 
 # Headers beyond the C and C++ standard libraries that a module may include.
 EXTERNAL = {
-    "src/base": ["link.h"] + INTRINSICS + POSIX,  # the loaded libraries; the floating-point environment; the settings file
+    "src/base": ["link.h", "ucontext.h"] + INTRINSICS + POSIX,  # the loaded libraries; the floating-point environment; the settings file
     "src/split": ["omp.h"],
     "src/recombine": ["omp.h"],
     "src/engines": ["nlohmann/*"],  # profiles

@@ -149,15 +149,18 @@ T times(const T& x, const T& y) {
   }
 }
 
-// Block on the diagonal of A, copied so that its columns are contiguous.
+// Block on the diagonal of A, copied so that its columns are contiguous. Too large for stacks of threads.
 template <class T>
 struct DiagonalBlock {
-  T elements[largest_substitution * largest_substitution];
-  std::int64_t order;
-  bool is_lower, is_unit;
+  std::unique_ptr<T[]> elements =
+      std::make_unique_for_overwrite<T[]>(largest_substitution * largest_substitution);
+  std::int64_t order = 0;
+  bool is_lower = false, is_unit = false;
 
-  DiagonalBlock(const Triangular<T>& problem, std::int64_t first, std::int64_t end)
-      : order(end - first), is_lower(problem.is_lower), is_unit(problem.is_unit) {
+  void copy(const Triangular<T>& problem, std::int64_t first, std::int64_t end) {
+    order = end - first;
+    is_lower = problem.is_lower;
+    is_unit = problem.is_unit;
     for (std::int64_t j = 0; j < order; ++j)
       for (std::int64_t i = 0; i < order; ++i) elements[i + j * order] = problem.value(first + i, first + j);
   }
@@ -211,9 +214,9 @@ struct Rows {
 };
 
 template <class T>
-void substitute(const Triangular<T>& problem, const T& alpha, const Rows& rows) {
+void substitute(const Triangular<T>& problem, const T& alpha, const Rows& rows, DiagonalBlock<T>& block) {
   const View<T> b = problem.b.rows_from_to(rows.first, rows.end);
-  const DiagonalBlock<T> block(problem, rows.first, rows.end);
+  block.copy(problem, rows.first, rows.end);
   b.is_transposed ? substitute_in_rows(block, alpha, b) : substitute_in_columns(block, alpha, b);
 }
 
@@ -228,21 +231,23 @@ void update_right_sides(const Triangular<T>& problem, const Rows& solved, const 
 
 // Solves `rows`. Their right sides must already be updated by all rows solved before.
 template <class T>
-void solve_by_halves(const Triangular<T>& problem, const T& alpha, const Rows& rows, Products& products) {
-  if (rows.count() <= largest_substitution) return substitute(problem, alpha, rows);
+void solve_by_halves(const Triangular<T>& problem, const T& alpha, const Rows& rows, DiagonalBlock<T>& block,
+                     Products& products) {
+  if (rows.count() <= largest_substitution) return substitute(problem, alpha, rows, block);
   const std::int64_t middle = rows.first + rows.count() / 2;
   const Rows upper{rows.first, middle}, lower{middle, rows.end};
   const Rows &solved = problem.is_lower ? upper : lower, &unsolved = problem.is_lower ? lower : upper;
-  solve_by_halves(problem, alpha, solved, products);
+  solve_by_halves(problem, alpha, solved, block, products);
   update_right_sides(problem, solved, alpha, unsolved, products);
-  solve_by_halves(problem, T(1), unsolved, products);
+  solve_by_halves(problem, T(1), unsolved, block, products);
 }
 
 // Solves blocks of 32 rows in turn, each of which begins at a multiple of 32. Each solved block updates all
 // unsolved rows. A caller may cut A into such blocks itself and distribute them over processes, as ScaLAPACK
 // does. X then has the same bits, because the same numbers are rounded in the same order.
 template <class T>
-void solve_by_blocks(const Triangular<T>& problem, const T& alpha, Products& products) {
+void solve_by_blocks(const Triangular<T>& problem, const T& alpha, DiagonalBlock<T>& copied,
+                     Products& products) {
   const std::int64_t order = problem.b.rows;
   const std::int64_t blocks = (order + largest_substitution - 1) / largest_substitution;
   for (std::int64_t step = 0; step < blocks; ++step) {
@@ -250,7 +255,7 @@ void solve_by_blocks(const Triangular<T>& problem, const T& alpha, Products& pro
     const Rows block{first, std::min(first + largest_substitution, order)};
     const Rows unsolved = problem.is_lower ? Rows{block.end, order} : Rows{0, block.first};
     const T factor = step == 0 ? alpha : T(1);
-    substitute(problem, factor, block);
+    substitute(problem, factor, block, copied);
     update_right_sides(problem, block, factor, unsolved, products);
   }
 }
@@ -260,9 +265,10 @@ void solve_triangular(const Call& call, const T& alpha, Products& products) {
   const Triangular<T> problem(call);
   if (call.m == 0 || call.n == 0) return;
   if (alpha == T(0)) return set_to_zero(problem.b);
+  DiagonalBlock<T> block;  // before anything is written: it may throw
   products.note_substitution();
-  if (products.are_reproducible()) return solve_by_blocks(problem, alpha, products);
-  solve_by_halves(problem, alpha, Rows{0, problem.b.rows}, products);
+  if (products.are_reproducible()) return solve_by_blocks(problem, alpha, block, products);
+  solve_by_halves(problem, alpha, Rows{0, problem.b.rows}, block, products);
 }
 
 }  // namespace kintsugi::blas

@@ -1,6 +1,5 @@
 #include "site.hpp"
 
-#include <cstdio>
 #include <exception>
 #include <map>
 #include <memory>
@@ -41,7 +40,7 @@ std::unique_ptr<Site> new_site(const void* return_address, const void* compiled_
 // either.
 void note_unknown(const Site& site, const SitesFile& file) {
   if (file.rules.empty() || (site.source && site.source->is_loop())) return;
-  std::fprintf(stderr, "kintsugi: %s is not in the sites file: its calls are native\n", site.name.c_str());
+  print_line({site.name, " is not in the sites file: its calls are native"});
 }
 
 // Returns the site with the name of `made`. If there is none yet, `made` becomes the site and gets its rule.
@@ -129,8 +128,7 @@ const Site* exact_site() {
 
 void note_failure(const Site& site, const std::string& message) {
   if (site.has_failed.exchange(true)) return;
-  std::fprintf(stderr, "kintsugi: %s: its calls are native, since its rule makes %s\n", site.name.c_str(),
-               message.c_str());
+  print_line({site.name, ": its calls are native, since its rule makes ", message});
 }
 
 }  // namespace kintsugi::drop_in

@@ -53,8 +53,8 @@ void multiply_tile(const Multiplication& task, std::int64_t row, std::int64_t co
 std::size_t fp64_integers_worker_bytes() { return array_bytes(tile, tile, sizeof(double)); }
 
 void multiply_fp64_integers(const Multiplication& task) {
-  const OpenBlasThreads single(1);
-  for_each_tile({task.sums.rows, task.sums.columns, tile, tile}, task.threads, task.scratch,
+  const OpenBlasThreads single(1, task.threads);
+  for_each_tile({task.sums.rows, task.sums.columns, tile, tile}, single.callers(), task.scratch,
                 fp64_integers_worker_bytes(), [&](std::int64_t row, std::int64_t column, std::byte* scratch) {
                   multiply_tile(task, row, column, reinterpret_cast<double*>(scratch));
                 });

@@ -227,9 +227,10 @@ void multiply(const NativeProduct<T>& task) {
   const std::size_t worker_bytes = TileMemory<RealOf<T>>::bytes(parts_of<T> * task.a.columns);
   const auto max_workers = static_cast<std::int64_t>(task.scratch.size() / worker_bytes);
   const int threads = static_cast<int>(std::min<std::int64_t>(task.threads, max_workers));
-  const OpenBlasThreads single(1);
-  for_each_tile({task.c.rows, task.c.columns, tile, tile / parts_of<T>}, threads, task.scratch.data(),
-                worker_bytes, [&](std::int64_t row, std::int64_t column, std::byte* scratch) {
+  const OpenBlasThreads single(1, threads);
+  for_each_tile({task.c.rows, task.c.columns, tile, tile / parts_of<T>}, single.callers(),
+                task.scratch.data(), worker_bytes,
+                [&](std::int64_t row, std::int64_t column, std::byte* scratch) {
                   NativeTile<T>(task, row, column, scratch).run();
                 });
 }

@@ -9,9 +9,12 @@
 #include <mutex>
 #include <new>
 #include <optional>
+#include <thread>
 #include <utility>
+#include <vector>
 
 #include "base/floating_environment.hpp"
+#include "base/memory.hpp"
 #include "base/settings.hpp"
 #include "base/status.hpp"
 #include "base/threads.hpp"
@@ -33,24 +36,49 @@ const char* core_type() {
   return nullptr;
 }
 
+// Bytes that OpenBLAS maps for a call or a thread on x86-64: a buffer of 128 MiB and what it adds.
+constexpr std::size_t buffer_bytes = std::size_t{136} << 20;
+
+// True if there is room for so many threads of OpenBLAS more.
+bool can_add_threads(int threads) {
+  constexpr std::size_t stack_bytes = std::size_t{8} << 20;
+  return has_address_space(static_cast<std::size_t>(threads) * (buffer_bytes + stack_bytes));
+}
+
+// Has a variable of the environment for its lifetime, then its earlier value or none.
+class Variable {
+ public:
+  Variable(const char* name, const char* value) : name_(value != nullptr ? name : nullptr) {
+    if (name_ == nullptr) return;
+    if (const char* const old = std::getenv(name)) before_ = old;
+    ::setenv(name, value, 1);
+  }
+  Variable(const Variable&) = delete;
+  Variable& operator=(const Variable&) = delete;
+  ~Variable() {
+    if (name_ == nullptr) return;
+    if (before_) {
+      ::setenv(name_, before_->c_str(), 1);
+    } else {
+      ::unsetenv(name_);
+    }
+  }
+
+ private:
+  const char* name_;
+  std::optional<std::string> before_;
+};
+
 // Opens OpenBLAS while the variable OPENBLAS_CORETYPE names the kernel. OpenBLAS's constructor reads this
 // variable. The variable may be set already: some systems set it, for all programs, to a kernel that runs at
-// half the CPU's rate. So an earlier value is overridden, and restored afterwards.
+// half the CPU's rate. So an earlier value is overridden, and restored afterwards. Without room for a thread
+// for each core it has one, since its constructor starts them.
 void* open_pinned(const std::string& name) {
-  constexpr const char* variable = "OPENBLAS_CORETYPE";
   const std::string chosen = environment_only_value(SettingId::cpu_blas_kernel);
-  const char* kernel = chosen == "auto" ? core_type() : chosen.c_str();
-  if (kernel == nullptr) return ::dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
-  const char* old = std::getenv(variable);
-  const std::optional<std::string> before = old == nullptr ? std::nullopt : std::optional<std::string>(old);
-  ::setenv(variable, kernel, 1);
-  void* library = ::dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (before) {
-    ::setenv(variable, before->c_str(), 1);
-  } else {
-    ::unsetenv(variable);
-  }
-  return library;
+  const Variable kernel("OPENBLAS_CORETYPE", chosen == "auto" ? core_type() : chosen.c_str());
+  const bool has_room = can_add_threads(static_cast<int>(std::thread::hardware_concurrency()));
+  const Variable threads("OPENBLAS_NUM_THREADS", has_room ? nullptr : "1");
+  return ::dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
 }
 
 // Returns a function's address. The package scipy-openblas32 prefixes all names with "scipy_".
@@ -133,6 +161,7 @@ struct ThreadHolders {
   int waiting = 0;  // objects, or forks, that wait until it is released
   int held = 0;     // number of threads, while there are users
   int before = 0;   // number of threads that the program had set
+  int callers = 0;  // threads of the users that may call OpenBLAS
   // True in a child if its parent had users at the fork. The child has no such users, so OpenBLAS still has
   // their number of threads, and `before` must be restored.
   bool abandoned = false;
@@ -159,6 +188,15 @@ void begin_in_child() {
   holders.before = before;
 }
 
+// Multiplies matrices that are large enough for OpenBLAS to map its first buffer, which it keeps.
+void take_buffer(const OpenBlas& blas) {
+  constexpr int n = 128;
+  constexpr double zero = 0, one = 1;
+  const std::vector<double> a(n * n);
+  std::vector<double> c(n * n);
+  blas.dgemm("N", "N", &n, &n, &n, &one, a.data(), &n, a.data(), &n, &zero, c.data(), &n);
+}
+
 OpenBlas open_table() {
   // Pool threads of a copy of OpenBLAS that is opened here inherit this environment. Pool threads of a copy
   // that the program has loaded keep the program's environment, and native products run in it.
@@ -167,6 +205,13 @@ OpenBlas open_table() {
   OpenBlas table;
   table.named = is_in_environment(SettingId::cpu_blas) || is_in_environment(SettingId::cpu_blas_kernel);
   std::string name = environment_only_value(SettingId::cpu_blas);
+  constexpr std::size_t library_bytes = std::size_t{64} << 20;
+  if (!has_address_space(buffer_bytes + library_bytes)) {
+    table.reason =
+        "RLIMIT_AS leaves no room for OpenBLAS and its buffers, without which products on the CPU "
+        "are many times slower";
+    return table;
+  }
   void* library = open(name);
   if (library == nullptr) table.reason = missing_reason(name);
   if (library == nullptr && !is_in_environment(SettingId::cpu_blas)) {
@@ -184,6 +229,7 @@ OpenBlas open_table() {
   if (table.reason.empty()) table.details = describe(library, table);
   table.reason = refusal(table, name);
   // This handler is registered after OpenBLAS's own handlers, so it runs before them in a fork.
+  if (table.reason.empty()) take_buffer(table);
   if (table.reason.empty())
     ::pthread_atfork(
         prepare_fork, [] { holders.mutex.unlock(); }, begin_in_child);
@@ -197,27 +243,35 @@ const OpenBlas& openblas() {
   return table.get();
 }
 
-OpenBlasThreads::OpenBlasThreads(int wanted) {
+OpenBlasThreads::OpenBlasThreads(int wanted, int callers) : callers_(callers) {
   const OpenBlas& blas = openblas();
   const int threads = usable_threads(wanted);
   std::unique_lock lock(holders.mutex);
+  const auto fit = [&] {
+    const int more = holders.callers + callers_ - 1;
+    return more == 0 || has_address_space(static_cast<std::size_t>(more) * buffer_bytes);
+  };
   // A call does not join the present holders while other calls wait: with more and more joining calls those
   // would wait forever.
-  const bool joins = holders.held == threads && holders.waiting == 0;
+  const bool joins = holders.held == threads && holders.waiting == 0 && fit();
   if (holders.users > 0 && !joins) {
     ++holders.waiting;
     holders.released.wait(lock, [] { return holders.users == 0; });
     --holders.waiting;
   }
+  if (holders.users == 0 && !fit()) callers_ = 1;
+  holders.callers += callers_;
   if (holders.users++ > 0) return;
   holders.held = threads;
   const int present = blas.get_num_threads();
   if (!std::exchange(holders.abandoned, false)) holders.before = present;
-  if (present != threads) blas.set_num_threads(threads);
+  if (threads < present || (threads > present && can_add_threads(threads - present)))
+    blas.set_num_threads(threads);
 }
 
 OpenBlasThreads::~OpenBlasThreads() {
   const std::lock_guard lock(holders.mutex);
+  holders.callers -= callers_;
   if (--holders.users > 0) return;
   if (holders.before != holders.held) openblas().set_num_threads(holders.before);
   holders.released.notify_all();

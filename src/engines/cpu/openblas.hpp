@@ -40,12 +40,23 @@ const OpenBlas& openblas();
 // has one number of threads for the whole program, and its order of additions depends on it. So a constructor
 // that wants another number than the present holders waits until these are destroyed. In a forked child the
 // number is always 1.
+//
+// OpenBLAS maps a buffer for each call under way and for each thread, and without room for one it ends the
+// program or never returns. It keeps one for the first call at a time since it was opened. So under RLIMIT_AS
+// further calls wait, or are made one after the other, and threads are not added, where there is no room.
 class OpenBlasThreads {
  public:
-  explicit OpenBlasThreads(int threads);
+  // `callers`: threads of this call that call OpenBLAS.
+  explicit OpenBlasThreads(int threads, int callers = 1);
   ~OpenBlasThreads();
   OpenBlasThreads(const OpenBlasThreads&) = delete;
   OpenBlasThreads& operator=(const OpenBlasThreads&) = delete;
+
+  // Threads of this call that may call OpenBLAS at once.
+  int callers() const { return callers_; }
+
+ private:
+  int callers_;
 };
 
 }  // namespace kintsugi::core

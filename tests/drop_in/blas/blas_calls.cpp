@@ -6,18 +6,20 @@
 #include "tests/drop_in/blas/arguments.hpp"
 #include "tests/drop_in/blas/entries.hpp"
 #include "tests/drop_in/blas/random.hpp"
+#include "tests/drop_in/blas/stacks.hpp"
 #include "tests/support/effort.hpp"
 
 namespace {
 
 constexpr const char* usage =
     "blas_calls names | arguments | random [--seed S] [--first N] [--cases N] [--forwarded]\n"
-    "           | vectors ... | special [--seed S] [--cases N] [--forwarded]\n"
+    "           | vectors ... | special [--seed S] [--cases N] [--forwarded] | stacks [--bytes N]\n"
     "  names      lists the names of the table\n"
     "  arguments  calls each with wrong arguments\n"
     "  random     calls each with random matrices; example: blas_calls random --seed 1 --cases 600\n"
     "  vectors    the same for routines with vectors, which are answered under an accuracy\n"
     "  special    multiplies matrices that have NaN and infinities; classes are those of the naive loop\n"
+    "  stacks     prints the bytes of stack that calls take; with --bytes calls in threads with so large stacks\n"
     "  --forwarded says that another BLAS may compute, as it does without an accuracy under the policies auto\n"
     "  (the default) and native\n";
 
@@ -72,6 +74,12 @@ int run_special(int count, char** words) {
   return kintsugi::test::check_special_values(seed, cases, may_be_forwarded(count, words)) == 0 ? 0 : 1;
 }
 
+int run_stacks(int count, char** words) {
+  const long long bytes = value_of(count, words, "--bytes", 0);
+  return bytes == 0 ? kintsugi::test::print_stacks()
+                    : kintsugi::test::call_with_stack(static_cast<std::size_t>(bytes));
+}
+
 }  // namespace
 
 int main(int count, char** words) {
@@ -82,6 +90,7 @@ int main(int count, char** words) {
   if (std::strcmp(command, "random") == 0) return run_random(count, words);
   if (std::strcmp(command, "vectors") == 0) return run_vectors(count, words);
   if (std::strcmp(command, "special") == 0) return run_special(count, words);
+  if (std::strcmp(command, "stacks") == 0) return run_stacks(count, words);
   std::fputs(usage, stderr);
   return 2;
 }
