@@ -12,6 +12,7 @@
 #include <random>
 #include <string>
 
+#include "base/threads.hpp"
 #include "tests/support/c_objects.hpp"
 #include "tests/support/gemm_case.hpp"
 
@@ -228,6 +229,18 @@ TEST_F(PlanCacheTest, ThreadsOfOpenMpMakeAnotherPlan) {
   omp_set_num_threads(2);
   EXPECT_EQ(plans_made_by(test), 0U);
   omp_set_num_threads(before);
+}
+
+TEST_F(PlanCacheTest, TheLimitOfThreadsHoldsForPlansWhateverTheyAskFor) {
+  GemmCase test{.m = 300, .n = 300, .k = 300, .accuracy = "exact", .threads = 5};
+  const GemmData data(test);
+  EXPECT_EQ(PlanOf(data).describe().at("threads"), 5);
+  EXPECT_EQ(kintsugi_set_threads(1), 1);
+  EXPECT_EQ(kintsugi_set_threads(-1), 1);
+  EXPECT_EQ(PlanOf(data).describe().at("threads"), 1);
+  EXPECT_EQ(core::workers_for(8, 5), 1);
+  EXPECT_EQ(kintsugi_set_threads(0), omp_get_max_threads());
+  EXPECT_EQ(PlanOf(data).describe().at("threads"), 5);
 }
 
 TEST_F(PlanCacheTest, AllocatorsBelongToTheirCalls) {

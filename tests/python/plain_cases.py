@@ -305,3 +305,17 @@ def test_how_blas_can_address_an_array(shape, strides, kind):
     memory = np.zeros(1000)
     assert _core.batch_kind(np.lib.stride_tricks.as_strided(memory[500:], shape, strides)) == kind
     assert _core.batch_kind(np.zeros(shape, int)) is None
+
+
+def test_the_limit_of_threads():
+    offered = kintsugi.set_threads(None)
+    a = np.eye(300)
+    try:
+        assert kintsugi.set_threads(1) == 1
+        assert kintsugi.explain(a, a, accuracy="exact", threads=7)["threads"] == 1
+    finally:
+        assert kintsugi.set_threads(0) == offered
+    assert kintsugi.explain(a, a, accuracy="exact", threads=7)["threads"] == 7
+    for wrong in (-1, 2**31):
+        with pytest.raises(ValueError, match="threads"):
+            kintsugi.set_threads(wrong)
