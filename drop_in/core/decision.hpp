@@ -131,8 +131,8 @@ struct ProblemKey {
   bool operator==(const ProblemKey&) const = default;
 };
 inline ProblemKey problem_key(const Call& call, int threads = 0) {
-  return {call.type, call.layout, call.op_a, call.op_b, call.m,  call.n,
-          call.k,    call.lda,    call.ldb,  call.ldc,  call.site, threads, std::fegetround()};
+  return {call.type, call.layout, call.op_a, call.op_b, call.m,  call.n,           call.k,
+          call.lda,  call.ldb,    call.ldc,  call.site, threads, std::fegetround()};
 }
 
 struct ProblemKeyHash {

@@ -1,4 +1,4 @@
-"""What limits the threads of the next BLAS limits emulated calls, too."""
+"""Emulated calls have the limits of threads that the next BLAS has."""
 
 import pytest
 from test_programs import needs_shared_blas, python
