@@ -188,13 +188,17 @@ void begin_in_child() {
   holders.before = before;
 }
 
-// Multiplies matrices that are large enough for OpenBLAS to map its first buffer, which it keeps.
+// Multiplies matrices that are large enough for OpenBLAS to map its first buffer, which it keeps. It does so
+// on one thread: a fork in another thread stops the pool, and a product that waits for it would never end.
 void take_buffer(const OpenBlas& blas) {
+  const int before = blas.get_num_threads();
+  blas.set_num_threads(1);
   constexpr int n = 128;
   constexpr double zero = 0, one = 1;
   const std::vector<double> a(n * n);
   std::vector<double> c(n * n);
   blas.dgemm("N", "N", &n, &n, &n, &one, a.data(), &n, a.data(), &n, &zero, c.data(), &n);
+  blas.set_num_threads(before);
 }
 
 OpenBlas open_table() {
@@ -229,7 +233,7 @@ OpenBlas open_table() {
   if (table.reason.empty()) table.details = describe(library, table);
   table.reason = refusal(table, name);
   // This handler is registered after OpenBLAS's own handlers, so it runs before them in a fork.
-  if (table.reason.empty()) take_buffer(table);
+  if (table.reason.empty() && is_address_space_limited()) take_buffer(table);
   if (table.reason.empty())
     ::pthread_atfork(
         prepare_fork, [] { holders.mutex.unlock(); }, begin_in_child);
