@@ -25,13 +25,9 @@ void prefer_huge_pages([[maybe_unused]] void* memory, [[maybe_unused]] std::size
 #endif
 }
 
-bool is_address_space_limited() {
-  rlimit limit{};
-  return ::getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
-}
-
 bool has_address_space(std::size_t bytes) {
-  if (!is_address_space_limited()) return true;
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return true;
   void* const trial = ::mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (trial == MAP_FAILED) return false;
   ::munmap(trial, bytes);

@@ -43,9 +43,6 @@ struct Allocator {
 // = k = 2048.
 void prefer_huge_pages(void* memory, std::size_t bytes);
 
-// True if RLIMIT_AS limits the process.
-bool is_address_space_limited();
-
 // True if RLIMIT_AS leaves room for so many bytes more. Where it does not, OpenMP ends the program, and
 // OpenBLAS ends it or never returns, so calls try beforehand.
 bool has_address_space(std::size_t bytes);

@@ -233,7 +233,7 @@ OpenBlas open_table() {
   if (table.reason.empty()) table.details = describe(library, table);
   table.reason = refusal(table, name);
   // This handler is registered after OpenBLAS's own handlers, so it runs before them in a fork.
-  if (table.reason.empty() && is_address_space_limited()) take_buffer(table);
+  if (table.reason.empty()) take_buffer(table);
   if (table.reason.empty())
     ::pthread_atfork(
         prepare_fork, [] { holders.mutex.unlock(); }, begin_in_child);
