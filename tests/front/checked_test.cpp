@@ -136,11 +136,13 @@ void expect_bits_in_other_modes(const std::string& scheme) {
     }
   }
   plain.run_well();
+  const Handle handle;
+  ASSERT_EQ(kintsugi_set(handle, "rounding", "nearest"), KINTSUGI_SUCCESS);
   kintsugi_status status = KINTSUGI_INTERNAL;
   std::thread([&] {
 #pragma omp parallel num_threads(test.threads)
     _mm_setcsr(0x1f80 | 0x8040 | 0x4000);
-    status = disturbed.run();
+    status = disturbed.run(handle);
   }).join();
   ASSERT_EQ(status, KINTSUGI_SUCCESS) << scheme;
   EXPECT_EQ(bits_of(disturbed.result()), bits_of(plain.result())) << scheme;

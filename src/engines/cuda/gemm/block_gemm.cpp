@@ -56,7 +56,7 @@ std::int64_t statistics_bytes(const BlockVariant& variant, const DeviceShape& sh
          std::int64_t{sizeof(VectorStatistics)};
 }
 
-std::int64_t counter_bytes(const BlockVariant& variant, const DeviceShape& shape) {
+std::int64_t bytes_of_counters(const BlockVariant& variant, const DeviceShape& shape) {
   if (variant.splits == 1 || variant.is_cluster) return 0;
   return tiles_of(variant, shape) * std::int64_t{sizeof(std::uint32_t)};
 }
@@ -69,7 +69,7 @@ std::size_t scratch_of(const BlockVariant& variant, const DeviceShape& shape) {
   const std::int64_t sums = sum_bytes(variant, shape);
   return aligned_size(static_cast<std::size_t>(variant.splits > 1 ? std::min(sums, max_sum_bytes) : sums)) +
          aligned_size(static_cast<std::size_t>(statistics_bytes(variant, shape))) +
-         aligned_size(static_cast<std::size_t>(counter_bytes(variant, shape)));
+         aligned_size(static_cast<std::size_t>(bytes_of_counters(variant, shape)));
 }
 
 // Expected time of a variant: the thread blocks that an SM computes one after the other, each with its
@@ -206,7 +206,7 @@ void launch_items(const Queue& queue, const DeviceFusedProduct& product, const B
   params.statistics = reinterpret_cast<VectorStatistics*>(next);
   next += aligned_size(static_cast<std::size_t>(statistics_bytes(variant, shape)));
   params.counters = reinterpret_cast<std::uint32_t*>(next);
-  if (const std::int64_t bytes = counter_bytes(variant, shape); bytes > 0)
+  if (const std::int64_t bytes = bytes_of_counters(variant, shape); bytes > 0)
     clear(queue, params.counters, static_cast<std::size_t>(bytes));
   const bool rows_along_k = rows.matrix.column_stride == 1;
   const bool columns_along_k = columns.matrix.column_stride == 1;
