@@ -70,7 +70,6 @@ TEST(NamedSchemeAndAccuracy, BothCountIfTheSchemeMayReachTheAccuracy) {
   for (const auto& [scheme, accuracy] : {std::pair{"fp16", "1e-3"},
                                          {"fp16x3", "fp32"},
                                          {"bf16x6", "fp32"},
-                                         {"ozaki2", "exact"},
                                          {"superaccumulator", "exact"},
                                          {"ozaki2", "fp32"}}) {
     GemmData data(
