@@ -120,19 +120,37 @@ using DecisionPointer = ValuePointer<Decision>;
 
 // Everything that the plan of a product depends on, if scalars and matrices are in host memory.
 struct ProblemKey {
-  kintsugi_type type;
+  std::int16_t type;
+  std::int16_t threads;   // of kintsugi_options
+  std::uint8_t rounding;  // a plan rounds in the mode in which it was made
   Layout layout;
   Op op_a, op_b;
   std::int64_t m, n, k, lda, ldb, ldc;
   const Site* site;
-  int threads;   // of kintsugi_options
-  int rounding;  // std::fegetround(): a plan rounds in the mode in which it was made
 
   bool operator==(const ProblemKey&) const = default;
 };
+// Keys of the last calls are in static TLS, of which there is little (intercept.hpp).
+static_assert(sizeof(ProblemKey) == 64);
+
+inline std::uint8_t rounding_mode() {
+  const int mode = std::fegetround();
+  return mode == FE_TONEAREST ? 0 : mode == FE_UPWARD ? 1 : mode == FE_DOWNWARD ? 2 : 3;
+}
 inline ProblemKey problem_key(const Call& call, int threads = 0) {
-  return {call.type, call.layout, call.op_a, call.op_b, call.m,  call.n,           call.k,
-          call.lda,  call.ldb,    call.ldc,  call.site, threads, std::fegetround()};
+  return {static_cast<std::int16_t>(call.type),
+          static_cast<std::int16_t>(threads),
+          rounding_mode(),
+          call.layout,
+          call.op_a,
+          call.op_b,
+          call.m,
+          call.n,
+          call.k,
+          call.lda,
+          call.ldb,
+          call.ldc,
+          call.site};
 }
 
 struct ProblemKeyHash {

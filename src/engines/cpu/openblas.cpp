@@ -249,7 +249,9 @@ const OpenBlas& openblas() {
 
 OpenBlasThreads::OpenBlasThreads(int wanted, int callers) : callers_(callers) {
   const OpenBlas& blas = openblas();
-  const int threads = usable_threads(wanted);
+  int threads = usable_threads(wanted);
+  // Threads of the pool may have no buffers yet.
+  if (threads > 1 && !has_address_space(static_cast<std::size_t>(threads - 1) * buffer_bytes)) threads = 1;
   std::unique_lock lock(holders.mutex);
   const auto fit = [&] {
     const int more = holders.callers + callers_ - 1;
