@@ -397,7 +397,7 @@ TEST(BlockProducts, KeepTheContractOfTheirNonZeroElements) {
     // An attack that the test accepts nothing of, or everything, shows nothing.
     EXPECT_GT(recomputed, elements / 20) << accumulator_name(accumulator);
     EXPECT_LT(recomputed, elements * 19 / 20) << accumulator_name(accumulator);
-    EXPECT_GT(worst, 0.3) << accumulator_name(accumulator);
+    if (test::thorough) EXPECT_GT(worst, 0.3) << accumulator_name(accumulator);
   }
 }
 
