@@ -41,7 +41,7 @@ os._exit(status)
 
 
 @pytest.mark.skipif(os.environ.get("TESTED_SANITIZED") == "1", reason="the sanitizers reserve address space")
-@pytest.mark.parametrize("threads", ["1", "2"])
+@pytest.mark.parametrize("threads", ["1", "3"])
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("settings", ["accuracy=exact", "policy=emulate", "accuracy=reproducible", "accuracy=fp64", "policy=native"])
 def test_products_end_with_a_status(threads, when, settings):

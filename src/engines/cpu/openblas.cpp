@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <pthread.h>
 
+#include <algorithm>
 #include <condition_variable>
 #include <cstdlib>
 #include <filesystem>
@@ -249,7 +250,9 @@ const OpenBlas& openblas() {
 
 OpenBlasThreads::OpenBlasThreads(int wanted, int callers) : callers_(callers) {
   const OpenBlas& blas = openblas();
-  int threads = usable_threads(wanted);
+  // More threads than cores gain nothing, and one that OpenBLAS starts later takes its caller's buffer.
+  const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  int threads = std::min(usable_threads(wanted), cores);
   // Threads of the pool may have no buffers yet.
   if (threads > 1 && !has_address_space(static_cast<std::size_t>(threads - 1) * buffer_bytes)) threads = 1;
   std::unique_lock lock(holders.mutex);
