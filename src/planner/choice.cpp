@@ -440,7 +440,8 @@ Chain directed_candidates(const Plan& plan) {
   }
   const bool may_be_native = (request.scheme.empty() || is_native) && request.policy != Policy::emulate &&
                              native_meets(plan.contract, plan.problem) && !request.rounding &&
-                             !plan.engine->native_order_is_fixed() && plan.problem.type != OperandType::dd;
+                             !plan.engine->native_order_is_fixed() && plan.problem.type != OperandType::dd &&
+                             !(plan.engine->is_device() && plan.problem.memory == MemorySpace::host);
   if (request.policy == Policy::native && !native_meets(plan.contract, plan.problem)) fail_unreachable(plan);
   if (!may_be_native) fail_directed(plan);
   return {{Candidate{.acceptance = accepts_all}}, {}};

@@ -357,6 +357,9 @@ std::string obstacle(const Plan& host, const Engine* engine) {
 std::string obstacle_of_plan(const Plan& device) {
   if (!device.candidates.back().acceptance.any_range())
     return "no candidate of a device accepts all operands";
+  if (device.is_native() && device.rounding != RoundingMode::nearest)
+    return fmt::format("native products on devices round to nearest, and the thread's rounding mode is {}",
+                       rounding_name(device.rounding));
   for (const Candidate& candidate : device.candidates) {
     if (candidate.scheme != nullptr && candidate.scheme->adapt != nullptr)
       return fmt::format("scheme {} is adapted to whole operands on the host", candidate.scheme_name());
