@@ -71,11 +71,11 @@ ForwardedProblem forwarded_problem(const Call& call) {
 // The problem that the thread forwarded last. A call of the same problem is forwarded without checks and
 // without a look-up, which would evict cache lines that a small product needs. It is set only where every
 // later call of the problem is forwarded too: sites have decisions of their own, records count every call,
-// and `force` says each time why it forwards.
+// `force` says each time why it forwards, and emulations return with the rounding mode.
 __attribute__((tls_model("initial-exec"))) constinit thread_local ForwardedProblem last_forwarded = {};
 
 void remember_forwarded(const Call& call) {
-  if (has_sites() || records_calls() || settings().policy == Policy::force) return;
+  if (has_sites() || records_calls() || settings().policy == Policy::force || rounding_mode() != 0) return;
   last_forwarded = forwarded_problem(call);
 }
 

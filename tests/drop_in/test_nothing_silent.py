@@ -79,6 +79,19 @@ class TestSettings:
         assert strict.returncode == 2 and "rounding mode is up" in strict.stderr
         assert preloaded.ok(*python(ROUNDED_UP), policy="emulate", rounding="nearest").stderr == ""
 
+    def test_a_product_that_was_forwarded_in_another_mode_is_emulated_again(self, preloaded):
+        code = """import ctypes, hashlib, numpy
+a = numpy.random.default_rng(3).standard_normal((70, 70))
+set_mode = ctypes.CDLL("libm.so.6").fesetround
+for mode in %s:
+    set_mode(mode)
+    c = a @ a
+print(hashlib.sha256(c.tobytes()).hexdigest())
+"""
+        emulated = preloaded.ok(*python(code % "[0]"), policy="emulate")
+        assert emulated.stdout != preloaded.ok(*python(code % "[0]"), policy="native").stdout
+        assert preloaded.ok(*python(code % "[0x800, 0]"), policy="emulate").stdout == emulated.stdout
+
     def test_exact_products_round_in_the_threads_mode(self, preloaded):
         result = preloaded.ok(*python(ROUNDED_UP), accuracy="exact")
         assert result.stdout.split() == ["0x1.0000000000001p+0"] * 2 and result.stderr == ""
