@@ -157,6 +157,13 @@ def test_a_named_accuracy_judges_a_named_scheme(uniform, validate):
     validate(result.json(), "gemm")
 
 
+@pytest.mark.parametrize("rounding", ["nearest", "up", "down", "zero"])
+def test_exact_is_judged_in_its_rounding_mode(uniform, rounding):
+    document = uniform.ok("gemm", "A.npy", "A.npy", "--check", "--json", "--accuracy", "exact", "--rounding", rounding).json()
+    row = document["rows"][0]
+    assert row["contract"]["met"] and row["errors"]["correctly_rounded_fraction"] == 1
+
+
 def test_the_nearer_of_a_scheme_and_an_accuracy_that_it_cannot_give_counts(uniform):
     document = uniform.ok("gemm", "A.npy", "A.npy", "--check", "--json", "--scheme", "fp16",
                           environment={"KINTSUGI_ACCURACY": "exact"}).json()

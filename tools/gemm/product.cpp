@@ -416,6 +416,10 @@ void measure(const Operands& operands, const Matrix* native, Row& row) {
   Progress progress(row.requested.word.empty() ? "checking" : "checking " + row.requested.word);
   measure::CheckOptions options;
   options.seed = sample_seed;
+  const std::string rounding = cell(row.plan.at("settings").at("rounding"), "value");
+  for (std::uint8_t mode = 0; mode < std::size(core::rounding_names); ++mode) {
+    if (rounding == core::rounding_names[mode]) options.rounding = core::RoundingMode{mode};
+  }
   options.progress = [&progress](std::int64_t done, std::int64_t total) { progress.show(done, total); };
   row.errors = with_element_type(row.c, [&]<class T>() {
     if constexpr (std::is_floating_point_v<T> || std::is_same_v<T, DoubleDouble>) {

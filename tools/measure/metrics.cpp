@@ -115,10 +115,10 @@ bool is_same_number(const T& x, const T& y) {
 
 // Judges an element if R or C is NaN or infinite, or R overflows C's type.
 template <class T>
-void judge_special(const ElementReference<T>& reference, Judged& judged) {
+void judge_special(const ElementReference<T>& reference, core::RoundingMode rounding, Judged& judged) {
   ElementError& element = judged.element;
   judged.special_reference = !reference.sum().is_finite();
-  const double rounded = core::leading_part(reference.rounded());
+  const double rounded = core::leading_part(reference.rounded(rounding));
   if (same_special(rounded, element.computed)) {
     judged.correctly_rounded = true;
     judged.overflowed = !judged.special_reference;
@@ -136,13 +136,13 @@ void judge_special(const ElementReference<T>& reference, Judged& judged) {
 
 template <class T>
 void judge_finite(const ElementReference<T>& reference, T computed, double bound, double underflow,
-                  Judged& judged) {
+                  core::RoundingMode rounding, Judged& judged) {
   ElementError& element = judged.element;
   const ExactSum error_sum = reference.error_of(computed);
   const Scaled error = error_sum.to_scaled();
   const Scaled exact = reference.sum().to_scaled();
   element.error = error_sum.to_double();
-  judged.correctly_rounded = is_same_number(computed, reference.rounded());
+  judged.correctly_rounded = is_same_number(computed, reference.rounded(rounding));
   judged.zero_reference = exact.fraction == 0;
   std::int64_t last_place = TypeTraits<T>::smallest_normal_exponent;
   constexpr std::int64_t min_place =
@@ -162,16 +162,17 @@ void judge_finite(const ElementReference<T>& reference, T computed, double bound
 
 // Judges an element. `bound`: the contract's coefficient; `underflow`: its absolute term.
 template <class T>
-Judged judge(const ElementReference<T>& reference, T computed, double bound, double underflow) {
+Judged judge(const ElementReference<T>& reference, T computed, double bound, double underflow,
+             core::RoundingMode rounding) {
   Judged judged;
   const ExactElement exact = reference.element();
   judged.element.computed = core::leading_part(computed);
   judged.element.exact = exact.value;
   judged.element.absolute = exact.absolute;
   if (!core::is_finite(judged.element.computed) || !reference.sum().is_finite()) {
-    judge_special(reference, judged);
+    judge_special(reference, rounding, judged);
   } else {
-    judge_finite(reference, computed, bound, underflow, judged);
+    judge_finite(reference, computed, bound, underflow, rounding, judged);
   }
   return judged;
 }
@@ -300,6 +301,7 @@ struct Inputs {
   double bound;
   double underflow;
   bool keep_elements;
+  core::RoundingMode rounding = core::RoundingMode::nearest;
 };
 
 // Contiguous copies of a tile's rows of op(A) and columns of op(B).
@@ -350,7 +352,8 @@ void check_tile(const Inputs<T>& in, const Selection& selection, std::int64_t ti
   for (std::int64_t e = 0; e < std::ssize(references); ++e) {
     const std::int64_t i = selection.rows[selection.first_row(tile) + e / columns];
     const std::int64_t j = selection.columns[selection.first_column(tile) + e % columns];
-    Judged judged = judge(references[static_cast<std::size_t>(e)], in.c(i, j), in.bound, in.underflow);
+    Judged judged =
+        judge(references[static_cast<std::size_t>(e)], in.c(i, j), in.bound, in.underflow, in.rounding);
     judged.element.i = i;
     judged.element.j = j;
     add_element(judged, partial);
@@ -472,7 +475,8 @@ template <class T>
 ErrorReport measure_errors(const Product<T>& product, MatrixView<const T> c, MatrixView<const T> native,
                            const CheckOptions& options) {
   check_shapes(product, c, native);
-  const Inputs<T> in(product, c, native, options.elements != nullptr);
+  Inputs<T> in(product, c, native, options.elements != nullptr);
+  in.rounding = options.rounding;
   const Selection selection = select(product, c.rows, c.columns, options);
   std::vector<Partial> partials = make_partials(selection, in.keep_elements);
   for_each_tile<T>(selection, in.k, product.crosses(), options, [&](std::int64_t t, Buffers<T>& buffers) {

@@ -118,7 +118,8 @@ struct CheckOptions {
   std::int64_t work_limit = std::int64_t{1} << 28;
   std::int64_t max_elements = 4096;
   std::uint64_t seed = 1;
-  int threads = 0;  // 0: all. The report does not depend on it.
+  core::RoundingMode rounding = core::RoundingMode::nearest;  // of correctly rounded elements
+  int threads = 0;                                            // 0: all. The report does not depend on it.
   // Called from time to time with the numbers of elements done and in total, by one thread at a time; must
   // not throw.
   std::function<void(std::int64_t done, std::int64_t total)> progress = {};
