@@ -58,20 +58,19 @@ const std::array multi_term_kernels{MultiTermKernels{.name = "fp16x3",
                                                      .tiles = hopper::bf16x6_tiles,
                                                      .kernels = bf16x6_kernels}};
 
-#define KINTSUGI_KERNELS(file, name)                                                                \
-  {                                                                                                 \
-    {                                                                                               \
-      {file, name "_kk", waits_for_grid_dependency}, {file, name "_kn", waits_for_grid_dependency}, \
-          {file, name "_mk", waits_for_grid_dependency}, {                                          \
-        file, name "_mn", waits_for_grid_dependency                                                 \
-      }                                                                                             \
-    }                                                                                               \
-  }
 const BlockKernels block_kernels{
-    .narrow = KINTSUGI_KERNELS("block_narrow_sm90a", "multiply_f32_block_32x16"),
-    .wide = {{KINTSUGI_KERNELS("block_wide_sm90a", "multiply_f32_block_128x64"),
-              KINTSUGI_KERNELS("block_wide_sm90a", "multiply_f32_block_128x128")}}};
-#undef KINTSUGI_KERNELS
+    .narrow = {{{"block_narrow_sm90a", "multiply_f32_block_32x16_kk", waits_for_grid_dependency},
+                {"block_narrow_sm90a", "multiply_f32_block_32x16_kn", waits_for_grid_dependency},
+                {"block_narrow_sm90a", "multiply_f32_block_32x16_mk", waits_for_grid_dependency},
+                {"block_narrow_sm90a", "multiply_f32_block_32x16_mn", waits_for_grid_dependency}}},
+    .wide = {{{{{"block_wide_sm90a", "multiply_f32_block_128x64_kk", waits_for_grid_dependency},
+                {"block_wide_sm90a", "multiply_f32_block_128x64_kn", waits_for_grid_dependency},
+                {"block_wide_sm90a", "multiply_f32_block_128x64_mk", waits_for_grid_dependency},
+                {"block_wide_sm90a", "multiply_f32_block_128x64_mn", waits_for_grid_dependency}}},
+              {{{"block_wide_sm90a", "multiply_f32_block_128x128_kk", waits_for_grid_dependency},
+                {"block_wide_sm90a", "multiply_f32_block_128x128_kn", waits_for_grid_dependency},
+                {"block_wide_sm90a", "multiply_f32_block_128x128_mk", waits_for_grid_dependency},
+                {"block_wide_sm90a", "multiply_f32_block_128x128_mn", waits_for_grid_dependency}}}}}};
 
 const Int8Kernels int8_kernels{
     .residues = {"int8_sm90a", "multiply_int8_residues", waits_for_grid_dependency},
