@@ -144,7 +144,12 @@ class BlockTile {
 
   float leaf_in_fp32(std::int64_t i, std::int64_t j) const {
     float leaf = 0;
-    for (int p = 0; p < block_leaf; ++p) leaf = std::fma(left_.elements[i][p], right_.elements[j][p], leaf);
+    for (int half = 0; half < block_leaf; half += half_block_depth) {
+      float sum = 0;
+      for (int p = half; p < half + half_block_depth; ++p)
+        sum = std::fma(left_.elements[i][p], right_.elements[j][p], sum);
+      leaf += sum;
+    }
     return leaf;
   }
 

@@ -11,6 +11,7 @@ namespace kintsugi::core::cuda {
 
 // Numbers of k-blocks, leaves and groups in the levels of a sum (arith/block_arithmetic.hpp).
 inline constexpr int leaf_blocks = block_leaf / block_depth;
+inline constexpr int leaf_halves = block_leaf / half_block_depth;
 inline constexpr int group_leaves = block_group / block_leaf;
 inline constexpr int segment_groups = block_segment / block_group;
 
@@ -55,9 +56,12 @@ constexpr int narrow_shared_bytes(bool columns_along_k) {
   return narrow_warps * (narrow_rows + columns) * block_depth * 4 +
          2 * narrow_warps * narrow_columns * (narrow_rows + 1) * 4 + 1024;
 }
+// At least 12 KiB for each warp, for open elements.
 constexpr int wide_shared_bytes(int columns) {
-  return 2 * 2 * columns * block_depth * 2 + (wide_rows + columns) * block_depth * 4 +
-         wide_rows * columns * 4 + 1024;
+  const int bytes =
+      2 * 2 * columns * block_depth * 2 + (wide_rows + columns) * block_depth * 4 + wide_rows * columns * 4;
+  const int of_warps = wide_threads / 32 * 12288;
+  return (bytes < of_warps ? of_warps : bytes) + 1024;
 }
 
 }  // namespace kintsugi::core::cuda

@@ -139,15 +139,16 @@ struct LevelSums {
 // the sum.
 __device__ inline float open_sum(const BlockOperand& a, const BlockOperand& b, std::int64_t i,
                                  std::int64_t j) {
-  constexpr int at_once = 8;
+  constexpr int at_once = 16;
+  static_assert(leaf_halves * group_leaves == 32);
   const int leaves = static_cast<int>(divide_up(a.length, block_leaf));
   const int lane = threadIdx.x % 32;
   LevelSums sums{};
 #pragma unroll 1
-  for (int first = 0; first < leaves; first += 32) {  // a leaf for each lane
-    float leaf = 0;
-    const std::int64_t begin = std::int64_t{first + lane} * block_leaf;
-    const std::int64_t end = min(begin + block_leaf, a.length);
+  for (int first = 0; first < leaves; first += group_leaves) {  // a half block for each lane
+    const std::int64_t begin = std::int64_t{first} * block_leaf + lane * half_block_depth;
+    const std::int64_t end = min(begin + half_block_depth, a.length);
+    float half = 0;
 #pragma unroll 1
     for (std::int64_t p = begin; p < end; p += at_once) {
       float x[at_once], y[at_once];
@@ -157,11 +158,15 @@ __device__ inline float open_sum(const BlockOperand& a, const BlockOperand& b, s
         y[e] = p + e < end ? __ldg(b.at(j, p + e)) : 0.0F;
       }
 #pragma unroll
-      for (int e = 0; e < at_once; ++e) leaf = __fmaf_rn(x[e], y[e], leaf);
+      for (int e = 0; e < at_once; ++e) half = __fmaf_rn(x[e], y[e], half);
     }
+    __syncwarp();
+    float leaf = 0;
+#pragma unroll
+    for (int h = 0; h < leaf_halves; ++h) leaf += __shfl_sync(~0U, half, (lane & ~(leaf_halves - 1)) + h);
 #pragma unroll 1
-    for (int l = 0; l < min(32, leaves - first); ++l)
-      sums.add(__shfl_sync(~0U, leaf, l), first + l, first + l + 1 == leaves);
+    for (int l = 0; l < min(group_leaves, leaves - first); ++l)
+      sums.add(__shfl_sync(~0U, leaf, l * leaf_halves), first + l, first + l + 1 == leaves);
   }
   return sums.total;
 }
@@ -213,19 +218,114 @@ __device__ inline void report_items(const BlockParams& params, float alpha) {
   count(alpha == 0.0F ? params.report->scaled : params.report->items[0], gridDim.y);
 }
 
-// Computes the elements that lanes of the warp have marked as open, one after the other.
-__device__ inline void compute_open(bool open, std::int64_t i, std::int64_t j, const BlockOperand& rows,
-                                    const BlockOperand& columns, const BlockResult& c,
-                                    const Scalars<float>& scalars, DeviceReport* report) {
-  const unsigned all = __ballot_sync(~0U, open);
-  if (report != nullptr && threadIdx.x % 32 == 0) count(report->recomputed, __popc(all));
-  for (unsigned left = all; left != 0; left &= left - 1) {
-    const int owner = __ffs(left) - 1;
-    const std::int64_t row = __shfl_sync(~0U, i, owner);
-    const std::int64_t column = __shfl_sync(~0U, j, owner);
-    const float sum = open_sum(rows, columns, row, column);
-    if (static_cast<int>(threadIdx.x % 32) == owner)
-      *c.at(row, column) = finished(sum, 0, scalars, c.at(row, column));
+// The elements of a tile that are not accepted, for each piece of 32 x 32 elements. Word w is column w of the
+// piece and its bits the rows if `words_are_columns`, else the other way round. Warps compute half a piece at
+// once: 32 rows and 16 columns.
+struct OpenMask {
+  std::uint32_t words[32];
+
+  // The lane's part of a half: one of its words, or 16 bits of one.
+  __device__ std::uint32_t half_word(bool words_are_columns, int half) const {
+    const int lane = threadIdx.x % 32;
+    const std::uint32_t word = words[lane];
+    if (words_are_columns) return lane / 16 == half ? word : 0;
+    return word >> (16 * half) & 0xffffU;
+  }
+  __device__ bool is_open(bool words_are_columns, int row, int column) const {
+    return (words_are_columns ? words[column] >> row : words[row] >> column) & 1;
+  }
+};
+
+// Half a piece with many open elements: FP32 sums of all of them, by one warp, which loads the operands into
+// memory of its own.
+template <bool RowsAlongK, bool ColumnsAlongK>
+class OpenPiece {
+ public:
+  static constexpr int bytes = 2 * 32 * half_block_depth * 4;
+
+  __device__ OpenPiece(const BlockOperand& rows, const BlockOperand& columns, int first_row, int first_column,
+                       std::uint32_t memory)
+      : rows_(rows), columns_(columns), first_row_(first_row), first_column_(first_column), memory_(memory) {}
+
+  // Row and column of element (x, y) of the lane.
+  __device__ static int row(int x) {
+    const int g = threadIdx.x % 8;
+    return RowsAlongK ? g + 8 * x : 4 * g + x;
+  }
+  __device__ static int column(int y) {
+    const int g = threadIdx.x % 32 / 8;
+    return ColumnsAlongK ? g + 4 * y : 4 * g + y;
+  }
+
+  // Sums of a leaf.
+  __device__ void sum_leaf(int leaf, float (&sums)[4][4]) const {
+#pragma unroll
+    for (int e = 0; e < 16; ++e) sums[e / 4][e % 4] = 0;
+    const std::int64_t begin = std::int64_t{leaf} * block_leaf;
+    const std::int64_t end = min(begin + block_leaf, rows_.length);
+#pragma unroll 1
+    for (std::int64_t p = begin; p < end; p += half_block_depth) {
+      __syncwarp();
+      copy_lines(rows_, RowsAlongK, memory_, first_row_, p, 32, 0, 1);
+      copy_lines(columns_, ColumnsAlongK, memory_ + bytes / 2, first_column_, p, ColumnsAlongK ? 16 : 32, 0,
+                 1);
+      commit_copies();
+      await_copies_but<0>();
+      __syncwarp();
+      float half[4][4] = {};
+#pragma unroll 1
+      for (int k = 0; k < half_block_depth; k += 4) {
+        float x[4][4], y[4][4];
+        read<RowsAlongK>(
+            memory_, k, [](int v) { return row(v); }, x);
+        read<ColumnsAlongK>(
+            memory_ + bytes / 2, k, [](int v) { return column(v); }, y);
+#pragma unroll
+        for (int e = 0; e < 4; ++e)
+#pragma unroll
+          for (int i = 0; i < 16; ++i)
+            half[i / 4][i % 4] = __fmaf_rn(x[e][i / 4], y[e][i % 4], half[i / 4][i % 4]);
+      }
+#pragma unroll
+      for (int e = 0; e < 16; ++e) sums[e / 4][e % 4] += half[e / 4][e % 4];
+    }
+  }
+
+ private:
+  const BlockOperand& rows_;
+  const BlockOperand& columns_;
+  int first_row_, first_column_;
+  std::uint32_t memory_;
+
+  // Elements k ... k + 3 of four vectors: x[element][vector].
+  template <bool AlongK, class Vector>
+  __device__ static void read(std::uint32_t base, int k, const Vector& vector, float (&x)[4][4]) {
+#pragma unroll
+    for (int v = 0; v < 4; ++v) {
+      if constexpr (AlongK) {
+        const float4 four = load4(base + swizzled(vector(v), 4 * k));
+        x[0][v] = four.x, x[1][v] = four.y, x[2][v] = four.z, x[3][v] = four.w;
+      } else {
+        const float4 four = load4(base + swizzled(k + v, 4 * vector(0)));
+        x[v][0] = four.x, x[v][1] = four.y, x[v][2] = four.z, x[v][3] = four.w;
+      }
+    }
+  }
+};
+
+// Computes the open elements of a half, one after the other.
+__device__ inline void compute_singly(std::uint32_t mine, bool words_are_columns, int half, int first_row,
+                                      int first_column, const BlockOperand& rows, const BlockOperand& columns,
+                                      const BlockResult& c, const Scalars<float>& scalars) {
+  for (unsigned owners = __ballot_sync(~0U, mine != 0); owners != 0; owners &= owners - 1) {
+    const int word = __ffs(owners) - 1;
+    for (std::uint32_t bits = __shfl_sync(~0U, mine, word); bits != 0; bits &= bits - 1) {
+      const int bit = __ffs(bits) - 1;
+      const int row = first_row + (words_are_columns ? bit : word);
+      const int column = first_column + (words_are_columns ? word - 16 * half : bit);
+      const float sum = open_sum(rows, columns, row, column);
+      if (threadIdx.x % 32 == 0) *c.at(row, column) = finished(sum, 0, scalars, c.at(row, column));
+    }
   }
 }
 

@@ -32,6 +32,8 @@ struct NarrowShared {
   Mbarrier full[Config::warps][Config::stages];
   VectorStatistics rows[Config::rows];
   VectorStatistics columns[Config::columns];
+  OpenMask open;
+  std::uint32_t open_elements;
   // Scales of a slot's vectors, if slots have the sums of single blocks.
   float row_scales[Config::warps][Config::rows];
   float column_scales[Config::warps][Config::columns];
@@ -275,15 +277,14 @@ __device__ void multiply_narrow(const TensorMap& row_map, const TensorMap& colum
   const std::uint32_t ring = (shared_address(memory) + 1023) & ~1023U;
   const std::uint32_t slots = ring + Config::warps * Config::stages * Config::stage_bytes;
   const int item = blockIdx.y;
-  const int ranks = cluster_size();
-  const int rank = block_rank_in_cluster();
-  const int tile = blockIdx.x / ranks;
+  const int tile = static_cast<int>(blockIdx.x);
   const int first_row = tile % params.row_tiles * Config::rows;
   const int first_column = tile / params.row_tiles * Config::columns;
   const DeviceSide& row_side = params.swapped ? params.tile.b : params.tile.a;
   const DeviceSide& column_side = params.swapped ? params.tile.a : params.tile.b;
   for (int i = threadIdx.x; i < Config::rows + Config::columns; i += Config::threads)
     (i < Config::rows ? shared.rows[i] : shared.columns[i - Config::rows]) = no_statistics();
+  if (threadIdx.x == 0) shared.open_elements = 0;
   if (lane == 0) {
     for (int stage = 0; stage < Config::stages; ++stage) shared.full[warp][stage].initialise(1);
     Mbarrier::fence_initialisation();
@@ -308,21 +309,19 @@ __device__ void multiply_narrow(const TensorMap& row_map, const TensorMap& colum
   const BlockResult c(params, item);
   report_items(params, scalars.alpha);
   if (scalars.alpha == 0.0F) {
-    if (rank == 0)
-      scale_tile<Config::threads>(c, first_row, first_column, Config::rows, Config::columns, scalars.beta);
+    scale_tile<Config::threads>(c, first_row, first_column, Config::rows, Config::columns, scalars.beta);
     return;
   }
-  const bool apart = params.blocks <= ranks * Config::warps;  // every warp has one block
+  const bool apart = params.blocks <= Config::warps;  // every warp has one block
   const int unit = apart ? 1 : leaf_blocks;
-  const int round_units = ranks * Config::warps;
+  constexpr int round_units = Config::warps;
   const int units = static_cast<int>(divide_up(params.blocks, unit));
   // The warp's blocks: unit u, u + round_units, ...
   const auto next = [&](int block) {
     return block % unit == unit - 1 || block + 1 == params.blocks ? (block / unit + round_units) * unit
                                                                   : block + 1;
   };
-  const int first_unit = rank * Config::warps + warp;
-  int loaded = first_unit * unit;
+  int loaded = warp * unit;
 #pragma unroll
   for (int stage = 0; stage < Config::stages; ++stage) {
     if (loaded < params.blocks)
@@ -333,24 +332,11 @@ __device__ void multiply_narrow(const TensorMap& row_map, const TensorMap& colum
   }
   ThreadStatistics row_statistics[2][2];
   ThreadStatistics column_statistics[Config::fragments];
-  const auto statistics = [&](VectorStatistics& mine) {
-    if (ranks == 1) return mine;
-    VectorStatistics all = no_statistics();
-    for (int r = 0; r < ranks; ++r) {
-      const std::uint32_t address = map_to_block(shared_address(&mine), r);
-      std::uint32_t words[5];
-#pragma unroll
-      for (int i = 0; i < 5; ++i)
-        asm volatile("ld.shared::cluster.u32 %0, [%1];" : "=r"(words[i]) : "r"(address + 4 * i) : "memory");
-      add(all, {words[0], words[1], words[2], words[3], words[4]});
-    }
-    return all;
-  };
   int stage = 0;
   unsigned parity = 0;
 #pragma unroll 1
   for (int round = 0; round < units; round += round_units) {
-    const int mine = round + first_unit;
+    const int mine = round + warp;
     float sums[2][Config::fragments][4] = {};
     const int end = min((mine + 1) * unit, params.blocks);
     const auto slot_of = [&](int parity_of_round) {
@@ -440,44 +426,30 @@ __device__ void multiply_narrow(const TensorMap& row_map, const TensorMap& colum
       for (int f = 0; f < Config::fragments; ++f)
         add_to_vector(shared.columns[Warp::column_of(lane / 4, f)], column_statistics[f]);
     }
-    if (ranks > 1)
-      cluster_sync();
-    else
-      __syncthreads();
+    __syncthreads();
     const int round_end = min(units, round + round_units);
     const bool is_last = round_end == units;
 #pragma unroll 1
-    for (int e = threadIdx.x + rank * Config::threads; e < elements; e += ranks * Config::threads) {
+    for (int e = threadIdx.x; e < elements; e += Config::threads) {
       const int row = e % Config::rows;
       const int column = e / Config::rows;
       const std::uint32_t offset = slots + (column * Config::slot_stride + row) * 4 +
                                    (round / round_units & 1) * Config::warps * Config::slot_floats * 4;
-      // Loads from the thread block of unit u of the round.
-      const auto load = [&](std::uint32_t address, int u) {
-        float v;
-        asm volatile("ld.shared::cluster.f32 %0, [%1];"
-                     : "=f"(v)
-                     : "r"(map_to_block(address, u / Config::warps))
-                     : "memory");
-        return v;
-      };
       LevelSums sums{};
       if (round > 0) sums = shared.levels[e];
       float leaf = 0;
 #pragma unroll 4
       for (int unit = round; unit < round_end; ++unit) {
-        const int u = unit - round;
-        const int w = u % Config::warps;
+        const int w = unit - round;
         const std::uint32_t address = offset + w * Config::slot_floats * 4;
         const bool last = unit + 1 == units;
         if (!apart) {
-          sums.add(load(address, u), unit, last);
+          sums.add(load_shared(address), unit, last);
           continue;
         }
-        const float weight = load(shared_address(&shared.row_scales[w][row]), u) *
-                             load(shared_address(&shared.column_scales[w][column]), u);
-        leaf = __fmaf_rn(load(address, u), weight, leaf);
-        leaf = __fmaf_rn(load(address + Config::warps * Config::slot_floats * 4, u), weight, leaf);
+        const float weight = shared.row_scales[w][row] * shared.column_scales[w][column];
+        leaf = __fmaf_rn(load_shared(address), weight, leaf);
+        leaf = __fmaf_rn(load_shared(address + Config::warps * Config::slot_floats * 4), weight, leaf);
         if (unit % leaf_blocks != leaf_blocks - 1 && !last) continue;
         sums.add(leaf, unit / leaf_blocks, last);
         leaf = 0;
@@ -490,15 +462,66 @@ __device__ void multiply_narrow(const TensorMap& row_map, const TensorMap& colum
       const std::int64_t j = first_column + column;
       bool open = false;
       if (i < c.rows && j < c.columns) {
-        open = !is_accepted(statistics(shared.rows[row]), statistics(shared.columns[column]), params.blocks,
-                            sums.total);
+        open = !is_accepted(shared.rows[row], shared.columns[column], params.blocks, sums.total);
         if (!open) *c.at(i, j) = finished(sums.total, block_sum_exponent, scalars, c.at(i, j));
       }
-      if (__any_sync(~0U, open))
-        compute_open(open, i, j, row_operand, column_operand, c, scalars, params.report);
+      const std::uint32_t word = __ballot_sync(~0U, open);
+      if (lane == 0) {
+        shared.open.words[column] = word;
+        if (word != 0) atomicAdd(&shared.open_elements, __popc(word));
+      }
     }
   }
-  if (ranks > 1) cluster_sync();
+  __syncthreads();
+  const int open_elements = static_cast<int>(shared.open_elements);
+  if (open_elements == 0) return;
+  if (params.report != nullptr && threadIdx.x == 0) count(params.report->recomputed, open_elements);
+  // Elements one by one, a column's by one warp; many of them from leaves of all, a leaf for each warp.
+  constexpr int max_singly = 32;
+  if (open_elements <= max_singly) {
+    const std::uint32_t mine =
+        lane % Config::warps == warp && lane < Config::columns ? shared.open.words[lane] : 0;
+    compute_singly(mine, true, 0, first_row, first_column, row_operand, column_operand, c, scalars);
+    return;
+  }
+  using Piece = OpenPiece<Config::rows_along_k, Config::columns_along_k>;
+  static_assert(Piece::bytes <= Config::stages * Config::stage_bytes);
+  const Piece piece(row_operand, column_operand, first_row, first_column,
+                    ring + warp * Config::stages * Config::stage_bytes);
+  const int leaves = static_cast<int>(divide_up(params.blocks, leaf_blocks));
+  LevelSums levels[elements / Config::threads] = {};
+#pragma unroll 1
+  for (int round = 0; round < leaves; round += Config::warps) {
+    if (round + warp < leaves) {
+      float sums[4][4];
+      piece.sum_leaf(round + warp, sums);
+#pragma unroll
+      for (int e = 0; e < 16; ++e)
+        store1(slots + (warp * Config::slot_floats + Piece::column(e % 4) * Config::slot_stride +
+                        Piece::row(e / 4)) *
+                           4,
+               sums[e / 4][e % 4]);
+    }
+    __syncthreads();
+#pragma unroll
+    for (int i = 0; i < elements / Config::threads; ++i) {
+      const int e = threadIdx.x + i * Config::threads;
+      const int place = e / Config::rows * Config::slot_stride + e % Config::rows;
+#pragma unroll 1
+      for (int leaf = round; leaf < min(round + Config::warps, leaves); ++leaf)
+        levels[i].add(load_shared(slots + ((leaf - round) * Config::slot_floats + place) * 4), leaf,
+                      leaf + 1 == leaves);
+    }
+    __syncthreads();
+  }
+#pragma unroll
+  for (int i = 0; i < elements / Config::threads; ++i) {
+    const int row = (threadIdx.x + i * Config::threads) % Config::rows;
+    const int column = (threadIdx.x + i * Config::threads) / Config::rows;
+    if (!shared.open.is_open(true, row, column)) continue;
+    float* const element = c.at(first_row + row, first_column + column);
+    *element = finished(levels[i].total, 0, scalars, element);
+  }
 }
 
 }  // namespace kintsugi::core::cuda

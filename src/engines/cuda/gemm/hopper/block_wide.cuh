@@ -23,9 +23,10 @@ struct WideConfig {
   static constexpr int tile_bytes = rows * Columns * 4;
   // Slices of the columns, then FP32 elements of rows and columns; sums of the tile replace them.
   static constexpr int ring_bytes = stages * 2 * slice_bytes + consumers * row_bytes + column_bytes;
-  static_assert(ring_bytes + tile_bytes + 1024 == wide_shared_bytes(Columns));
+  static_assert(ring_bytes + tile_bytes + 1024 <= wide_shared_bytes(Columns));
   static_assert(threads == (consumers + 1) * 128);
   static constexpr int halves = Columns / 64;
+  static constexpr int pieces = rows / 32 * (Columns / 32);  // of the tile's open elements
   static_assert(ring_bytes >= tile_bytes);
 };
 
@@ -38,6 +39,7 @@ struct WideShared {
   VectorStatistics rows[Config::rows];
   VectorStatistics columns[Config::columns];
   float weights[Config::stages][Config::columns];
+  OpenMask open[Config::pieces];
   unsigned last;
 };
 
@@ -59,6 +61,7 @@ __device__ __forceinline__ void load_vectors(const TensorMap& map, bool by_tma, 
     return;
   }
   const int warp = thread / 32;
+  asm volatile("" : "+r"(vector));  // so that no register keeps addresses between k-blocks
   if constexpr (AlongK) {
     copy_lines(operand, true, target, vector, k, vectors, warp, 4);
     copy_lines(operand, true, target + vectors * 128, vector, k + 32, vectors, warp, 4);
@@ -280,6 +283,82 @@ struct LeafRun {
   }
 };
 
+// Computes the open elements of the pieces that are this thread block's. `ring`: memory for the warps.
+template <class Config>
+__device__ __forceinline__ void compute_open(const BlockParams& params,
+                                             const OpenMask (&masks)[Config::pieces], std::uint32_t ring) {
+  using Piece = OpenPiece<Config::rows_along_k, Config::columns_along_k>;
+  constexpr int max_singly = 16;  // open elements of half a piece
+  constexpr int warps = Config::threads / 32;
+  constexpr int open_bytes = Piece::bytes + 2 * 16 * 32 * 4;  // of a warp
+  static_assert(warps * open_bytes + 1024 <= wide_shared_bytes(Config::columns));
+  const int ranks = cluster_size();
+  const int rank = ranks > 1 ? block_rank_in_cluster() : 0;
+  const int item = blockIdx.y;
+  const bool swapped = params.swapped != 0;
+  const DeviceTile& tile = params.tile;
+  const BlockOperand rows(swapped ? tile.b : tile.a, item, swapped ? tile.first_column : tile.first_row,
+                          swapped ? tile.columns : tile.rows);
+  const BlockOperand columns(swapped ? tile.a : tile.b, item, swapped ? tile.first_row : tile.first_column,
+                             swapped ? tile.rows : tile.columns);
+  const BlockResult c(params, item);
+  const Scalars<float> scalars(tile.scalars);
+  const bool words_are_columns = c.row_stride == 1;
+  const int leaves = static_cast<int>(divide_up(params.blocks, leaf_blocks));
+  const int index = static_cast<int>(blockIdx.x) / params.splits;
+  const int first_row = index % params.row_tiles * Config::rows;
+  const int first_column = index / params.row_tiles * Config::columns;
+#pragma unroll 1
+  for (int unit = threadIdx.x / 32; unit < 2 * Config::pieces; unit += warps) {
+    const int piece = unit / 2;
+    const int half = unit % 2;
+    if (piece % ranks != rank) continue;
+    const OpenMask& mask = masks[piece];
+    const std::uint32_t mine = mask.half_word(words_are_columns, half);
+    const int elements = __reduce_add_sync(~0U, __popc(mine));
+    if (elements == 0) continue;
+    if (params.report != nullptr && threadIdx.x % 32 == 0) count(params.report->recomputed, elements);
+    const int row = first_row + piece % (Config::rows / 32) * 32;
+    const int column = first_column + piece / (Config::rows / 32) * 32 + 16 * half;
+    if (elements <= max_singly) {
+      compute_singly(mine, words_are_columns, half, row, column, rows, columns, c, scalars);
+      continue;
+    }
+    const std::uint32_t memory = ring + threadIdx.x / 32 * open_bytes;
+    const Piece work(rows, columns, row, column, memory);
+    // Sums of the group are in registers, those of the segment and of all segments in the warp's memory.
+    float group[4][4] = {};
+    const std::uint32_t kept = memory + Piece::bytes + threadIdx.x % 32 * 4;
+#pragma unroll 1
+    for (int e = 0; e < 32; ++e) store1(kept + e * 128, 0);
+#pragma unroll 1
+    for (int leaf = 0; leaf < leaves; ++leaf) {
+      float sums[4][4];
+      work.sum_leaf(leaf, sums);
+#pragma unroll
+      for (int e = 0; e < 16; ++e) group[e / 4][e % 4] += sums[e / 4][e % 4];
+      const bool last = leaf + 1 == leaves;
+      if (leaf % group_leaves != group_leaves - 1 && !last) continue;
+      const bool ends_segment = leaf / group_leaves % segment_groups == segment_groups - 1 || last;
+#pragma unroll
+      for (int e = 0; e < 16; ++e) {
+        const float segment = load_shared(kept + e * 128) + group[e / 4][e % 4];
+        store1(kept + e * 128, ends_segment ? 0 : segment);
+        if (ends_segment) store1(kept + (16 + e) * 128, load_shared(kept + (16 + e) * 128) + segment);
+        group[e / 4][e % 4] = 0;
+      }
+    }
+#pragma unroll 4
+    for (int e = 0; e < 16; ++e) {
+      const int x = Piece::row(e / 4);
+      const int y = Piece::column(e % 4);
+      if (!mask.is_open(words_are_columns, x, y + 16 * half)) continue;
+      float* const element = c.at(row + x, column + y);
+      *element = finished(load_shared(kept + (16 + e) * 128), 0, scalars, element);
+    }
+  }
+}
+
 template <class Config>
 __device__ __forceinline__ void multiply_wide(const TensorMap& row_map, const TensorMap& column_map,
                                               const BlockParams& params) {
@@ -303,6 +382,8 @@ __device__ __forceinline__ void multiply_wide(const TensorMap& row_map, const Te
   const int end_block = min(run.end * leaf_blocks, params.blocks);
   for (int i = threadIdx.x; i < Config::rows + Config::columns; i += Config::threads)
     (i < Config::rows ? shared.rows[i] : shared.columns[i - Config::rows]) = no_statistics();
+  for (int i = threadIdx.x; i < Config::pieces * 32; i += Config::threads)
+    shared.open[i / 32].words[i % 32] = 0;
   if (threadIdx.x == 0) {
     for (Mbarrier& barrier : shared.rows_full) barrier.initialise(params.by_tma[0] ? 1 : 128);
     shared.columns_full.initialise(params.by_tma[1] ? 1 : 128);
@@ -319,11 +400,11 @@ __device__ __forceinline__ void multiply_wide(const TensorMap& row_map, const Te
   const BlockOperand column_operand(column_side, item, columns_begin,
                                     params.swapped ? params.tile.rows : params.tile.columns);
   const Scalars<float> scalars(params.tile.scalars);
-  const BlockResult c(params, item);
   report_items(params, scalars.alpha);
   if (scalars.alpha == 0.0F) {
     if (split == 0)
-      scale_tile<Config::threads>(c, first_row, first_column, Config::rows, Config::columns, scalars.beta);
+      scale_tile<Config::threads>(BlockResult(params, item), first_row, first_column, Config::rows,
+                                  Config::columns, scalars.beta);
     return;
   }
   float* const pieces = params.partial_sums +
@@ -365,6 +446,7 @@ __device__ __forceinline__ void multiply_wide(const TensorMap& row_map, const Te
       if (++stage == Config::stages) stage = 0, stage_parity ^= 1;
     }
     converter.finish(shared.columns);
+    asm volatile("setmaxnreg.inc.sync.aligned.u32 168;");
   } else {
     asm volatile("setmaxnreg.inc.sync.aligned.u32 192;");
     const std::uint32_t source = row_memory + group * Config::row_bytes;
@@ -385,17 +467,16 @@ __device__ __forceinline__ void multiply_wide(const TensorMap& row_map, const Te
                             64 * group + 16 * warp + (Config::rows_along_k ? r + 8 : 2 * g + 1)};
     ThreadStatistics statistics[2];
     float acc[Config::columns / 2];
-    unsigned parity = 0;
-    int stage = 0;
+    int stage = 0;  // also the parity of the rows' barrier
+    static_assert(Config::stages == 2);
     unsigned stage_parity = 0;
 #pragma unroll 1
     for (int leaf = run.first; leaf < run.end; ++leaf) {
 #pragma unroll
       for (float& sum : acc) sum = 0;
 #pragma unroll 1
-      for (int block = leaf * leaf_blocks; block < min((leaf + 1) * leaf_blocks, end_block);
-           ++block, parity ^= 1) {
-        shared.rows_full[group].wait(parity);
+      for (int block = leaf * leaf_blocks; block < min((leaf + 1) * leaf_blocks, end_block); ++block) {
+        shared.rows_full[group].wait(stage);
         __syncwarp();
         RowSlices rows;
         {
@@ -502,6 +583,7 @@ __device__ __forceinline__ void multiply_wide(const TensorMap& row_map, const Te
       if (statistics[h].zeros > 0) atomicAdd(&shared.rows[my_rows[h]].zeros, statistics[h].zeros);
       if (t == 0) atomicMax(&shared.rows[my_rows[h]].largest, statistics[h].largest);
     }
+    asm volatile("setmaxnreg.dec.sync.aligned.u32 168;");
   }
   // All threads: sums of the pieces, test and store.
   if (ranks > 1) {
@@ -560,6 +642,10 @@ __device__ __forceinline__ void multiply_wide(const TensorMap& row_map, const Te
     }
     __syncthreads();
   }
+  // Read once more, so that no register keeps it while the kernel multiplies.
+  const BlockParams* again = &params;
+  asm volatile("" : "+l"(again));
+  const BlockResult c(*again, item);
   const bool rows_adjacent = c.row_stride == 1;
   const bool is_plain = scalars.alpha == 1.0F && scalars.beta == 0.0F;
   bool simple = true;
@@ -652,12 +738,26 @@ __device__ __forceinline__ void multiply_wide(const TensorMap& row_map, const Te
         open = !is_accepted(shared.rows[at_row], shared.columns[at_column], params.blocks, sum);
         if (!open) *element = finished(sum, block_sum_exponent, scalars, element);
       }
-      if (__any_sync(~0U, open))
-        compute_open(open, first_row + at_row, first_column + at_column, row_operand, column_operand, c,
-                     scalars, params.report);
+      const std::uint32_t word = __ballot_sync(~0U, open);
+      if (word == 0 || lane != 0) continue;
+      const int piece = at_column / 32 * (Config::rows / 32) + at_row / 32;
+      std::uint32_t* const target = &shared.open[piece].words[(rows_adjacent ? at_column : at_row) % 32];
+      if (ranks > 1) {
+        asm volatile(
+            "st.shared::cluster.u32 [%0], %1;" ::"r"(map_to_block(shared_address(target), piece % ranks)),
+            "r"(word)
+            : "memory");
+      } else {
+        *target = word;
+      }
     }
   }
-  if (ranks > 1) cluster_sync();
+  // The ring and the sums are free now.
+  if (ranks > 1)
+    cluster_sync();
+  else
+    __syncthreads();
+  compute_open<Config>(*again, shared.open, ring);
 }
 
 }  // namespace kintsugi::core::cuda
