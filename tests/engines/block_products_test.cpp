@@ -178,7 +178,11 @@ float defined_element(const std::vector<float>& row, const std::vector<float>& c
     return static_cast<float>(static_cast<double>(sum) * 0x1p-8);
   return sum_of_leaves(k, [&](std::size_t begin) {
     float leaf = 0;
-    for (std::size_t p = begin; p < std::min(begin + 256, k); ++p) leaf = std::fma(row[p], column[p], leaf);
+    for (std::size_t first = begin; first < std::min(begin + 256, k); first += 32) {
+      float half = 0;
+      for (std::size_t p = first; p < std::min(first + 32, k); ++p) half = std::fma(row[p], column[p], half);
+      leaf += half;
+    }
     return leaf;
   });
 }
