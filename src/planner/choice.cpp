@@ -16,6 +16,7 @@
 #include "planner/problem.hpp"
 #include "planner/steps.hpp"
 #include "schemes/bound.hpp"
+#include "schemes/fp16x3_block.hpp"
 #include "schemes/mixpert.hpp"
 #include "schemes/ozaki2.hpp"
 #include "schemes/program.hpp"
@@ -340,6 +341,32 @@ Chain faster_emulations(const Plan& plan, Emulations chain) {
   return chain_of(std::move(chain), for_prepared);
 }
 
+// Returns the candidate whose kernel converts operands while it multiplies, if it is expected to take less
+// time than `other` and, under the policy automatic, than native. Its kernel computes every element, so no
+// candidate follows it. Prepared operands have slices of `other`.
+std::optional<Candidate> converting_candidate(const Plan& plan, const Candidate& other) {
+  const Problem& problem = plan.problem;
+  if (problem.type != OperandType::f32 || problem.complex || problem.prepared_a || problem.prepared_b ||
+      is_empty(problem) || problem.k < limits::least_k_converted)
+    return std::nullopt;
+  const auto candidate = offered(plan, with_window(schemes::fp16x3_block, problem.type));
+  if (!candidate || fused_kernel(plan, *candidate) == nullptr) return std::nullopt;
+  const ErrorBound bound = error_bound(candidate->program, candidate->accumulator, problem.k,
+                                       /*a_in_window=*/true, /*b_in_window=*/true);
+  if (relative_bound(candidate->program, bound, problem.type, problem.k, 0, 0) > plan.contract.coefficient)
+    return std::nullopt;
+  const DeviceThresholds thresholds = cuda::thresholds();
+  const auto times = expected_times_in_any_layout(plan, *candidate);
+  const auto others = expected_times_in_any_layout(plan, other);
+  const double max_ratio_to_other = thresholds.max_time_ratio_if_fast;  // both times scatter
+  if (!times || (others && times->emulated >= max_ratio_to_other * others->emulated)) return std::nullopt;
+  if (plan.request.policy == Policy::emulate || plan.request.assumes_gain) return candidate;
+  const auto of_call = expected_device_times(plan, *candidate);
+  const bool is_measured = problem.batch_count == 1;
+  if (!is_measured || of_call->emulated >= thresholds.max_time_ratio * of_call->native) return std::nullopt;
+  return candidate;
+}
+
 // Returns the emulations of a device that no element of C needs to check, as the policy allows them.
 Chain emulations_on_device(const Plan& plan) {
   if (plan.request.policy == Policy::native) return {};
@@ -347,6 +374,8 @@ Chain emulations_on_device(const Plan& plan) {
                      : has_native_fallback(plan)           ? emulations_by_norms(plan)
                                                            : Emulations{};
   if (chain.others.empty()) return {};
+  if (const auto converting = converting_candidate(plan, chain.others.front()))
+    return {.candidates = {*converting}, .candidate_when_prepared = chain.others.front()};
   if (plan.request.policy == Policy::automatic) return faster_emulations(plan, std::move(chain));
   const Candidate for_prepared = chain.others.front();
   return chain_of(std::move(chain), for_prepared);
@@ -460,7 +489,10 @@ Chain eligible_candidates(const Plan& plan) {
   } else if (native_follows) {
     chain = emulations_on_device(plan);
   }
-  if (native_follows) chain.candidates.push_back(native_after(plan, chain.candidates));
+  const bool accepts_all_elements = plan.engine->is_device() && chain.candidates.size() == 1 &&
+                                    has_block_exponents(chain.candidates.front().program);
+  if (native_follows && !accepts_all_elements)
+    chain.candidates.push_back(native_after(plan, chain.candidates));
   if (chain.candidates.empty()) fail_unreachable(plan);
   return chain;
 }

@@ -45,6 +45,10 @@ inline constexpr std::int64_t long_sum = 65536;
 // x 3) took 520 ms by residues and takes 19 ms by exact sums (Zen 5).
 inline constexpr std::int64_t short_side = 4;
 
+// Shortest sums by kernels that convert operands while they multiply. With k below 13 no element is accepted
+// (arith/block_arithmetic.hpp), and with short k cuBLAS is as fast.
+inline constexpr std::int64_t least_k_converted = 64;
+
 // Mean depth that a candidate must accept to precede the others: uniformly and normally distributed numbers
 // have less.
 inline constexpr int min_mean_depth = 8;

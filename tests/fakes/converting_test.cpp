@@ -44,15 +44,17 @@ TEST_F(Converting, DividedSumsHaveClearedCounters) {
   EXPECT_THAT(done.back(), HasSubstr("multiply_f32_block_128x64"));
 }
 
-// Elements that it does not accept are summed one by one, on wide data slower than the native product.
-TEST_F(Converting, NoPolicyTakesIt) {
-  for (const char* policy : {"auto", "emulate"}) {
-    for (const std::int64_t n : {16, 768}) {
-      PlannedCall call(n, 768, 768, stream_);
-      call.options.policy = policy;
-      EXPECT_THAT(schemes(planned(call)), testing::Not(testing::Contains("fp16x3-block"))) << policy << n;
-    }
-  }
+TEST_F(Converting, AutoTakesItForSmallAndSkinnyProducts) {
+  const auto planned_for = [&](std::int64_t m, std::int64_t n, std::int64_t k) {
+    PlannedCall call(m, n, k, stream_);
+    return schemes(planned(call));
+  };
+  EXPECT_THAT(planned_for(768, 768, 768), ElementsAre("fp16x3-block"));
+  for (const std::int64_t n : {8, 16, 64, 128})
+    EXPECT_THAT(planned_for(4096, n, 4096), ElementsAre("fp16x3-block")) << n;
+  for (const std::int64_t n : {128, 256}) EXPECT_THAT(planned_for(n, n, n), ElementsAre("native")) << n;
+  EXPECT_THAT(planned_for(4096, 4096, 4096), testing::Not(testing::Contains("fp16x3-block")));
+  EXPECT_THAT(planned_for(1024, 1024, 16), ElementsAre("native"));
 }
 
 TEST_F(Converting, ComplexElementsAreRefused) {
