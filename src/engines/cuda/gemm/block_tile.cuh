@@ -313,13 +313,17 @@ class OpenPiece {
   }
 };
 
-// Computes the open elements of a half, one after the other.
+// Computes open elements one after the other: of a half, those that are this warp's in turn. `before`: open
+// elements before the half.
 __device__ inline void compute_singly(std::uint32_t mine, bool words_are_columns, int half, int first_row,
-                                      int first_column, const BlockOperand& rows, const BlockOperand& columns,
-                                      const BlockResult& c, const Scalars<float>& scalars) {
+                                      int first_column, int before, int warps, const BlockOperand& rows,
+                                      const BlockOperand& columns, const BlockResult& c,
+                                      const Scalars<float>& scalars) {
+  const int warp = threadIdx.x / 32;
   for (unsigned owners = __ballot_sync(~0U, mine != 0); owners != 0; owners &= owners - 1) {
     const int word = __ffs(owners) - 1;
-    for (std::uint32_t bits = __shfl_sync(~0U, mine, word); bits != 0; bits &= bits - 1) {
+    for (std::uint32_t bits = __shfl_sync(~0U, mine, word); bits != 0; bits &= bits - 1, ++before) {
+      if (before % warps != warp) continue;
       const int bit = __ffs(bits) - 1;
       const int row = first_row + (words_are_columns ? bit : word);
       const int column = first_column + (words_are_columns ? word - 16 * half : bit);

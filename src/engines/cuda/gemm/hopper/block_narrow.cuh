@@ -476,12 +476,11 @@ __device__ void multiply_narrow(const TensorMap& row_map, const TensorMap& colum
   const int open_elements = static_cast<int>(shared.open_elements);
   if (open_elements == 0) return;
   if (params.report != nullptr && threadIdx.x == 0) count(params.report->recomputed, open_elements);
-  // Elements one by one, a column's by one warp; many of them from leaves of all, a leaf for each warp.
+  // Few elements one by one; many of them from leaves of all, a leaf for each warp.
   constexpr int max_singly = 32;
   if (open_elements <= max_singly) {
-    const std::uint32_t mine =
-        lane % Config::warps == warp && lane < Config::columns ? shared.open.words[lane] : 0;
-    compute_singly(mine, true, 0, first_row, first_column, row_operand, column_operand, c, scalars);
+    compute_singly(lane < Config::columns ? shared.open.words[lane] : 0, true, 0, first_row, first_column, 0,
+                   Config::warps, row_operand, column_operand, c, scalars);
     return;
   }
   using Piece = OpenPiece<Config::rows_along_k, Config::columns_along_k>;

@@ -40,6 +40,7 @@ struct WideShared {
   VectorStatistics columns[Config::columns];
   float weights[Config::stages][Config::columns];
   OpenMask open[Config::pieces];
+  std::uint32_t has_open;
   unsigned last;
 };
 
@@ -283,12 +284,19 @@ struct LeafRun {
   }
 };
 
+// Rank of the thread block that computes the open elements of a piece: neither all pieces of a row nor of a
+// column are one's.
+template <class Config>
+__device__ __forceinline__ int owner_of_piece(int piece, int ranks) {
+  return (piece + piece / (Config::rows / 32)) % ranks;
+}
+
 // Computes the open elements of the pieces that are this thread block's. `ring`: memory for the warps.
 template <class Config>
 __device__ __forceinline__ void compute_open(const BlockParams& params,
                                              const OpenMask (&masks)[Config::pieces], std::uint32_t ring) {
   using Piece = OpenPiece<Config::rows_along_k, Config::columns_along_k>;
-  constexpr int max_singly = 16;  // open elements of half a piece
+  constexpr int max_singly = 32;  // open elements of half a piece
   constexpr int warps = Config::threads / 32;
   constexpr int open_bytes = Piece::bytes + 2 * 16 * 32 * 4;  // of a warp
   static_assert(warps * open_bytes + 1024 <= wide_shared_bytes(Config::columns));
@@ -308,22 +316,26 @@ __device__ __forceinline__ void compute_open(const BlockParams& params,
   const int index = static_cast<int>(blockIdx.x) / params.splits;
   const int first_row = index % params.row_tiles * Config::rows;
   const int first_column = index / params.row_tiles * Config::columns;
+  int singles = 0;
+  int tasks = 0;
 #pragma unroll 1
-  for (int unit = threadIdx.x / 32; unit < 2 * Config::pieces; unit += warps) {
+  for (int unit = 0; unit < 2 * Config::pieces; ++unit) {
     const int piece = unit / 2;
     const int half = unit % 2;
-    if (piece % ranks != rank) continue;
+    if (owner_of_piece<Config>(piece, ranks) != rank) continue;
     const OpenMask& mask = masks[piece];
     const std::uint32_t mine = mask.half_word(words_are_columns, half);
     const int elements = __reduce_add_sync(~0U, __popc(mine));
     if (elements == 0) continue;
-    if (params.report != nullptr && threadIdx.x % 32 == 0) count(params.report->recomputed, elements);
+    if (params.report != nullptr && threadIdx.x == 32) count(params.report->recomputed, elements);
     const int row = first_row + piece % (Config::rows / 32) * 32;
     const int column = first_column + piece / (Config::rows / 32) * 32 + 16 * half;
     if (elements <= max_singly) {
-      compute_singly(mine, words_are_columns, half, row, column, rows, columns, c, scalars);
+      compute_singly(mine, words_are_columns, half, row, column, singles, warps, rows, columns, c, scalars);
+      singles += elements;
       continue;
     }
+    if (tasks++ % warps != static_cast<int>(threadIdx.x / 32)) continue;
     const std::uint32_t memory = ring + threadIdx.x / 32 * open_bytes;
     const Piece work(rows, columns, row, column, memory);
     // Sums of the group are in registers, those of the segment and of all segments in the warp's memory.
@@ -368,8 +380,6 @@ __device__ __forceinline__ void multiply_wide(const TensorMap& row_map, const Te
   const std::uint32_t row_memory = ring + Config::stages * 2 * Config::slice_bytes;
   const std::uint32_t column_memory = row_memory + Config::consumers * Config::row_bytes;
   const std::uint32_t totals = ring + Config::ring_bytes;
-  const int group = threadIdx.x / 128;
-  const int thread = threadIdx.x % 128;
   const int item = blockIdx.y;
   const int ranks = cluster_size();
   const int tile = blockIdx.x / params.splits;
@@ -385,6 +395,7 @@ __device__ __forceinline__ void multiply_wide(const TensorMap& row_map, const Te
   for (int i = threadIdx.x; i < Config::pieces * 32; i += Config::threads)
     shared.open[i / 32].words[i % 32] = 0;
   if (threadIdx.x == 0) {
+    shared.has_open = 0;
     for (Mbarrier& barrier : shared.rows_full) barrier.initialise(params.by_tma[0] ? 1 : 128);
     shared.columns_full.initialise(params.by_tma[1] ? 1 : 128);
     for (Mbarrier& barrier : shared.slices_full) barrier.initialise(4);
@@ -411,8 +422,9 @@ __device__ __forceinline__ void multiply_wide(const TensorMap& row_map, const Te
                         (static_cast<std::int64_t>(item) * params.row_tiles * params.column_tiles + tile) *
                             (params.splits == 1 ? 2 : run.pieces) * (Config::rows * Config::columns);
   __syncthreads();
-  if (group == Config::consumers) {
+  if (threadIdx.x >= Config::consumers * 128) {
     asm volatile("setmaxnreg.dec.sync.aligned.u32 120;");
+    const int thread = threadIdx.x % 128;
     const auto load = [&](int block) {
       if (block < end_block)
         load_vectors<Config::columns_along_k>(
@@ -449,6 +461,8 @@ __device__ __forceinline__ void multiply_wide(const TensorMap& row_map, const Te
     asm volatile("setmaxnreg.inc.sync.aligned.u32 168;");
   } else {
     asm volatile("setmaxnreg.inc.sync.aligned.u32 192;");
+    const int group = threadIdx.x / 128;
+    const int thread = threadIdx.x % 128;
     const std::uint32_t source = row_memory + group * Config::row_bytes;
     const auto load = [&](int block) {
       if (block < end_block)
@@ -741,15 +755,14 @@ __device__ __forceinline__ void multiply_wide(const TensorMap& row_map, const Te
       const std::uint32_t word = __ballot_sync(~0U, open);
       if (word == 0 || lane != 0) continue;
       const int piece = at_column / 32 * (Config::rows / 32) + at_row / 32;
-      std::uint32_t* const target = &shared.open[piece].words[(rows_adjacent ? at_column : at_row) % 32];
-      if (ranks > 1) {
-        asm volatile(
-            "st.shared::cluster.u32 [%0], %1;" ::"r"(map_to_block(shared_address(target), piece % ranks)),
-            "r"(word)
-            : "memory");
-      } else {
-        *target = word;
-      }
+      const int owner = ranks > 1 ? owner_of_piece<Config>(piece, ranks) : rank;
+      const auto store = [&](std::uint32_t* target, std::uint32_t value) {
+        asm volatile("st.shared::cluster.u32 [%0], %1;" ::"r"(map_to_block(shared_address(target), owner)),
+                     "r"(value)
+                     : "memory");
+      };
+      store(&shared.open[piece].words[(rows_adjacent ? at_column : at_row) % 32], word);
+      store(&shared.has_open, 1);
     }
   }
   // The ring and the sums are free now.
@@ -757,7 +770,7 @@ __device__ __forceinline__ void multiply_wide(const TensorMap& row_map, const Te
     cluster_sync();
   else
     __syncthreads();
-  compute_open<Config>(*again, shared.open, ring);
+  if (shared.has_open != 0) compute_open<Config>(*again, shared.open, ring);
 }
 
 }  // namespace kintsugi::core::cuda
