@@ -33,7 +33,12 @@ struct Demo {
   std::string why_host;  // reason why no GPU is used; "" if a GPU is used, or if the host was requested
   // Documents of kintsugi bench: FP32, then FP64; on the host with 1 thread, then with all.
   std::vector<Json> runs;
+  // The same of FP64 products of the first size, at most 512, for each of cancelled_bits.
+  std::vector<Json> cancellation;
 };
+
+// Bits that cancel in the sum of every element of C; 0: uniform operands.
+constexpr std::array cancelled_bits{0, 20, 40};
 
 // Returns the request for products of a type in a memory, host or device.
 BenchRequest bench_request(const DemoRequest& request, const std::string& memory, const std::string& type) {
@@ -58,6 +63,19 @@ BenchRequest bench_request(const DemoRequest& request, const std::string& memory
 Json bench_document(const BenchRequest& request) { return run_bench(make_bench(request), ""); }
 
 constexpr std::array types{"fp32", "fp64"};
+
+void run_cancellation(const DemoRequest& request, Demo& demo) {
+  constexpr std::int64_t largest_size = 512;
+  DemoRequest small = request;
+  small.sizes = {request.sizes.empty() ? largest_size : std::min(request.sizes.front(), largest_size)};
+  for (const int bits : cancelled_bits) {
+    BenchRequest bench = bench_request(small, demo.on_device ? "device" : "host", "fp64");
+    bench.candidates = {"fp64", "exact"};
+    bench.distribution = bits == 0 ? "uniform" : fmt::format("cancellation:{}", bits);
+    bench.repeat = 1;
+    demo.cancellation.push_back(bench_document(bench));
+  }
+}
 
 // With several threads there are at least two, for the sake of the bits.
 void run_on_host(const DemoRequest& request, Demo& demo) {
@@ -129,6 +147,28 @@ std::string product_text(const Json& row) {
   if (name == cell(row.at("problem"), "type")) return "emulate";
   if (name != "native") return name;
   return cell(row, "engine_details").find("OpenBLAS") != std::string::npos ? "OpenBLAS" : "native";
+}
+
+// Returns the name of the native product in all texts of a demonstration.
+std::string vendor_text(const Demo& demo) {
+  for (const Json& row : demo.runs.front().at("rows")) {
+    if (row.at("name") == "native") return product_text(row);
+  }
+  return "native";
+}
+
+double relative_error(const Json& row) { return read_number(row.at("check").at("frobenius_relative")); }
+
+// Returns the sentence on the last run with cancellation.
+std::string cancellation_sentence(const Demo& demo) {
+  const Json& rows = demo.cancellation.back().at("rows");
+  const auto error_of = [&](const char* name) {
+    return relative_error(
+        *std::find_if(rows.begin(), rows.end(), [&](const Json& row) { return row.at("name") == name; }));
+  };
+  return fmt::format(
+      "Where {} bits cancel in every element of C, the relative error of {} is {:.1g}, that of exact {:.1g}.",
+      cancelled_bits.back(), vendor_text(demo), error_of("native"), error_of("exact"));
 }
 
 // Returns the row of the native product of the same run and problem.
@@ -214,6 +254,7 @@ std::vector<std::string> host_sentences(const Demo& demo) {
                   "{:.3g} times as long.",
                   rounded_percent(exact), size, vendor, rounded_percent(native),
                   1 / read_number(exact.at("ratios").at("native")))};
+  sentences.push_back(cancellation_sentence(demo));
   if (const std::string unit = matrix_unit_sentence(demo); !unit.empty()) sentences.push_back(unit);
   for (std::string& sentence : speed_sentences(demo)) sentences.push_back(std::move(sentence));
   return sentences;
@@ -234,6 +275,7 @@ Demo run_demo(const DemoRequest& request) {
     run_on_host(request, demo);
     require_same_bits(demo);
   }
+  run_cancellation(request, demo);
   return demo;
 }
 
@@ -253,7 +295,10 @@ std::vector<Json> demo_rows(const Demo& demo) {
 
 // Returns the findings of the runs, one sentence each.
 std::vector<std::string> demo_sentences(const Demo& demo) {
-  return demo.on_device ? speed_sentences(demo) : host_sentences(demo);
+  if (!demo.on_device) return host_sentences(demo);
+  std::vector<std::string> sentences = speed_sentences(demo);
+  sentences.push_back(cancellation_sentence(demo));
+  return sentences;
 }
 
 enum class YAxis : std::uint8_t { linear, logarithmic };
@@ -266,11 +311,43 @@ Picture check_picture(const std::vector<Json>& rows, const std::string& name, co
       .title = label, .x_label = "m = n = k", .y_label = label, .log_y = y_axis == YAxis::logarithmic};
   for (const Json& row : rows) {
     const Json& bench = row.at("bench");
-    const std::string scheme = cell(row, "scheme");
-    const Series series = looks.series_of(row, scheme, product_text(bench));
-    add_point(series_in(chart, series), bench.at("problem").at("n").get<double>(), value(bench.at("check")));
+    Series& series = series_in(chart, looks.series_of(row, cell(row, "scheme")));
+    add_point(series, bench.at("problem").at("n").get<double>(), value(bench.at("check")));
   }
   return {.chart = chart, .name = name};
+}
+
+// Returns a row for figures, with the name that the product has in all texts.
+Json labelled_row(const Json& run, const Json& row) {
+  Json result = rate_row(run, row);
+  result["label"] = product_text(row);
+  return result;
+}
+
+std::vector<Json> labelled_rows(const std::vector<Json>& runs) {
+  std::vector<Json> rows;
+  for (const Json& run : runs) {
+    for (const Json& row : run.at("rows")) rows.push_back(labelled_row(run, row));
+  }
+  return rows;
+}
+
+// Returns the figure of relative errors against the number of bits that cancel.
+Figure cancellation_figure(const Demo& demo) {
+  const std::string label = "relative error of C, |C - R| / |R| by Frobenius norms, R exact";
+  Looks looks(labelled_rows(demo.cancellation));
+  Chart chart{.title = "fp64: relative error where elements cancel",
+              .x_label = "bits that cancel in every element (0: uniform data)",
+              .y_label = label,
+              .log_x = false};
+  for (std::size_t i = 0; i < cancelled_bits.size(); ++i) {
+    for (const Json& row : demo.cancellation[i].at("rows")) {
+      Series& series =
+          series_in(chart, looks.series_of(labelled_row(demo.cancellation[i], row), cell(row, "name")));
+      add_point(series, cancelled_bits[i], relative_error(row));
+    }
+  }
+  return {chart.title, {{.chart = chart, .name = "cancellation"}}};
 }
 
 // Returns figures with errors and shares of correctly rounded elements, for each type of operands.
@@ -290,8 +367,7 @@ std::vector<Figure> check_figures(const std::vector<Json>& rows) {
                                       YAxis::logarithmic, error)}});
     figures.push_back(
         {fmt::format("{}: correctly rounded elements", type),
-         {check_picture(rows_of_type, "rounded", "% of the checked elements that are correctly rounded",
-                        YAxis::linear, rounded)}});
+         {check_picture(rows_of_type, "rounded", "% of the checked elements", YAxis::linear, rounded)}});
   }
   return figures;
 }
@@ -322,8 +398,33 @@ HeadedCells demo_cells(const Demo& demo, const Json& row) {
           {"time", time_text(read_number(row.at("time").at("median")))},
           {demo.on_device ? "TFLOP/s" : "GFLOP/s",
            fmt::format("{:.4g}", (demo.on_device ? 1e-12 : 1e-9) * read_number(row.at("rate")))},
-          {demo.on_device ? "x cuBLAS" : "x native",
-           fmt::format("{:.3g}", read_number(row.at("ratios").at("native")))}};
+          {"x " + vendor_text(demo), fmt::format("{:.3g}", read_number(row.at("ratios").at("native")))}};
+}
+
+// Returns the row of a narrow table.
+HeadedCells short_cells(const Demo& demo, const Json& row) {
+  HeadedCells cells{{"product", product_text(row)}, {"type", cell(row.at("problem"), "type")}};
+  for (const auto& [head, text] : demo_cells(demo, row)) {
+    if (head == "threads" && !demo.on_device) cells.emplace_back(head, text);
+    if (head == "correctly rounded") cells.emplace_back("rounded", text);
+    if (head == "error / |A||B|") cells.emplace_back("error", text);
+    if (head.starts_with("x ")) cells.emplace_back(head, text);
+  }
+  return cells;
+}
+
+// Returns the narrow table of the last size.
+std::string short_table(const Demo& demo) {
+  const std::int64_t size = demo_sizes(demo).back();
+  std::vector<HeadedCells> table;
+  for (const Json& row : demo_rows(demo)) {
+    if (row.at("problem").at("n") == size) table.push_back(short_cells(demo, row));
+  }
+  return fmt::format(
+             "<h2>n = {}</h2>\n<p>error: the largest |C - R| / (|A||B|), R exact; rounded: the share of the checked elements that are "
+             "correctly rounded; x {}: speed in units of its.</p>\n",
+             size, escaped(vendor_text(demo))) +
+         html_table(table);
 }
 
 // Returns the table's rows for all rows of all runs, ordered by size, type, threads, product.
@@ -336,20 +437,31 @@ std::vector<HeadedCells> demo_table(const Demo& demo) {
 std::string preface_of(const Demo& demo) {
   std::string html = "<p>" + escaped(demo_subject(demo)) + "</p>\n<ul>\n";
   for (const std::string& sentence : demo_sentences(demo)) html += "<li>" + escaped(sentence) + "</li>\n";
-  return html + "</ul>\n" + html_table(demo_table(demo));
+  return html + "</ul>\n" + short_table(demo);
+}
+
+// Returns all runs as one source of the page.
+Source demo_source(const Demo& demo, const std::string& command) {
+  Source source{
+      .name = fmt::format("{} runs", demo.runs.size()), .document = demo.runs.front(), .command = command};
+  source.document["rows"] = demo_rows(demo);
+  return source;
 }
 
 std::string demo_page(const Demo& demo, const std::string& command) {
-  std::vector<Source> sources;
-  std::vector<Json> rows;
-  for (const Json& run : demo.runs) {
-    sources.push_back({fmt::format("run {}", sources.size() + 1), run, command});
-    for (const Json& row : run.at("rows")) rows.push_back(rate_row(run, row));
-  }
+  const std::vector<Json> rows = labelled_rows(demo.runs);
+  const std::string vendor = vendor_text(demo);
   std::vector<Figure> figures = make_figures(rows);
+  for (Figure& figure : figures) {
+    for (Picture& picture : figure.pictures) {
+      if (picture.name == "ratio_to_native") picture.chart.y_label = "speed in units of " + vendor + "'s";
+    }
+  }
+  figures.insert(figures.begin(), cancellation_figure(demo));
   for (Figure& figure : check_figures(rows)) figures.push_back(std::move(figure));
-  const char* title = demo.on_device ? "Kintsugi beside cuBLAS" : "Kintsugi beside OpenBLAS";
-  return report_page({title, preface_of(demo)}, sources, rows, figures);
+  const std::string all = "<h2>All products</h2>\n" + html_table(demo_table(demo));
+  return report_page({"Kintsugi beside " + vendor, preface_of(demo), all}, {demo_source(demo, command)}, {},
+                     figures);
 }
 
 std::string command_text(const DemoRequest& request) {
@@ -374,6 +486,7 @@ Json demo_document(const DemoRequest& request, const Demo& demo) {
   result["page"] = request.output.empty() ? Json() : Json(request.output);
   result["findings"] = demo_sentences(demo);
   result["runs"] = demo.runs;
+  result["cancellation"] = demo.cancellation;
   return result;
 }
 
@@ -400,7 +513,7 @@ void add_demo(CLI::App& program, Action& action) {
       "On the host: FP32 and FP64 products with 1 thread and with all, by OpenBLAS, under the policies\n"
       "auto and emulate (whose bits do not depend on threads), and by exact, which rounds every element\n"
       "correctly; AMX's state, where there is one. On a GPU: FP32, FP64 and exact products and those of\n"
-      "cuBLAS. These are runs of kintsugi bench, which compares every result with the exact one before\n"
+      "cuBLAS. Then FP64 products whose elements cancel. These are runs of kintsugi bench, which compares every result with the exact one before\n"
       "timing it. Takes about 30 seconds.");
   command
       ->add_option("--memory", request->memory,

@@ -131,10 +131,11 @@ std::string command_line_message(const CLI::App& program, const CLI::ParseError&
 // Adds the command `help COMMAND`, which prints the same as `COMMAND --help`. Comes after all others.
 void add_help(CLI::App& program, Action& action) {
   auto name = std::make_shared<std::string>();
+  const std::vector<std::string> names = command_names(program);
   CLI::App* command =
       program.add_subcommand("help", "Describe a command, as " + program.get_name() + " COMMAND --help does");
-  command->footer("Example:\n  " + program.get_name() + " help " + command_names(program).front());
-  command->add_option("COMMAND", *name, "A command that kintsugi --help lists");
+  command->footer("Example:\n  " + program.get_name() + " help " + names.front());
+  command->add_option("COMMAND", *name, "A command")->type_name(braced(names));
   command->callback([name, &program, &action] { action = [name, &program] { print_help(program, *name); }; });
 }
 
@@ -175,6 +176,12 @@ void describe_program(const ProgramText& text, CLI::App& program) {
   program.set_version_flag("-V,--version", [name = text.name] {
     return fmt::format("{} {} (commit {})", name, kintsugi_version(), commit());
   });
+  program.add_flag_callback(
+      "--man",
+      [&program, name = text.name] {
+        throw CLI::CallForVersion(manual_page(program, fmt::format("{} {}", name, kintsugi_version())), 0);
+      },
+      "Print the manual page: " + text.name + " --man | man -l -");
   program.require_subcommand(1);
 }
 
@@ -189,6 +196,7 @@ int run(const ProgramText& text, AddCommands add_commands, int count, char** wor
   describe_program(text, program);
   Action action;
   add_commands(program, action);
+  add_completion(program, action);
   add_help(program, action);
   try {
     program.parse(count, words);

@@ -30,6 +30,12 @@ void add_explain(CLI::App& program, Action& action);
 void add_run(CLI::App& program, Action& action);
 void add_sites(CLI::App& program, Action& action);
 void add_tune_program(CLI::App& program, Action& action);
+// Adds the command `completion`, which all programs have. Comes after those that it completes.
+void add_completion(CLI::App& program, Action& action);
+
+// Returns the page for man(1), in roff. `version`: name and version of the program. The program's footer has
+// examples, and after its last empty line the meaning of exit statuses.
+std::string manual_page(const CLI::App& program, const std::string& version);
 
 // Returns a check of an option: the value must be one of `names`. The message suggests the nearest of them.
 CLI::Validator one_of(std::vector<std::string> names);

@@ -142,10 +142,12 @@ def test_the_command_says_what_is_missing(wheel, tmp_path):
     assert result.returncode == 1 and "kintsugi/kintsugi cannot be run: No such file or directory" in result.stderr
 
 
-def test_the_wheel_has_the_license(wheel):
+def test_the_wheel_has_the_licenses(wheel):
     archive = zipfile.ZipFile(wheel)
-    (license,) = [name for name in archive.namelist() if name.endswith("/LICENSE")]
-    assert archive.read(license) == (SOURCE / "LICENSE").read_bytes()
+    for name in ("LICENSE", "LICENSES-OF-PARTS.txt"):
+        (license,) = [file for file in archive.namelist() if file.endswith("/" + name)]
+        assert archive.read(license) == (SOURCE / "python" / name).read_bytes()
+    assert "GCC RUNTIME LIBRARY EXCEPTION" in archive.read(license).decode()
 
 
 def test_a_library_that_is_not_there_is_named(tmp_path):

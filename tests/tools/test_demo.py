@@ -12,6 +12,7 @@ import pytest
 from conftest import SOURCE, schema
 from test_json import accept
 
+SVG = "{http://www.w3.org/2000/svg}"
 TINY = ["--memory", "host", "--sizes", "24,33"]
 
 
@@ -29,7 +30,7 @@ def row_of(document, kind, name, n, threads):
 
 
 def test_the_document(program, document):
-    accept({**document, "runs": [{}, {}]}, "demo")
+    accept({**document, "runs": [{}, {}], "cancellation": [{}, {}, {}]}, "demo")
     assert document["memory"] == "host" and document["page"] == "demo.html"
     threads = max(2, document["machine"]["threads"])
     assert [(run["settings"]["type"], run["settings"]["threads"]) for run in document["runs"]] == [
@@ -58,7 +59,7 @@ def test_exact_is_correctly_rounded_and_the_sentences_say_what_the_rows_do(docum
     assert exact["check"]["correctly_rounded_fraction"] == 1
     share = native["check"]["correctly_rounded_fraction"]
     assert 0 < share < 1
-    bits, rounding, *others = document["findings"]
+    bits, rounding, cancellation, *others = document["findings"]
     assert f"{100 * share:.3g} %" in rounding and "exact rounded 100 %" in rounding
     ratio = 1 / exact["ratios"]["native"]
     assert f"{ratio:.3g} times as long" in rounding
@@ -73,9 +74,24 @@ def test_exact_is_correctly_rounded_and_the_sentences_say_what_the_rows_do(docum
         assert all(state in sentence for state in states)
     assert [sentence.split(" (")[0] for sentence in others] == [
         f"{kind}, {words}, auto" for words in ("1 thread", f"{threads} threads") for kind in ("fp32", "fp64")]
+    errors = {row["name"]: row["check"]["frobenius_relative"] for row in document["cancellation"][-1]["rows"]}
+    assert f"{errors['native']:.1g}, that of exact {errors['exact']:.1g}." in cancellation
     auto = row_of(document, "fp64", "auto", 33, threads)
     assert f"{auto['ratios']['native']:.3g} times the speed of" in others[-1]
     assert f"{auto['check']['max_componentwise']:.2g} of |A||B|" in others[-1]
+
+
+def test_exact_keeps_its_relative_error_where_elements_cancel(document):
+    relative = {}
+    for run in document["cancellation"]:
+        accept(run, "bench")
+        for row in run["rows"]:
+            assert row["problem"]["n"] == 24 and row["problem"]["type"] == "fp64"
+            relative[row["distribution"], row["name"]] = row["check"]["frobenius_relative"]
+    assert [run["settings"]["distribution"] for run in document["cancellation"]] == ["uniform", "cancellation:20", "cancellation:40"]
+    for run in document["cancellation"]:
+        assert relative[run["settings"]["distribution"], "exact"] < 2**-53
+    assert relative["uniform", "native"] < 1e-14 and relative["cancellation:40", "native"] > 1e-8
 
 
 def generated(program, side):
@@ -100,15 +116,38 @@ def test_the_text_and_the_page(program):
     assert "no GPU" not in result.stdout, "the host was asked for"
     root = ElementTree.fromstring((program.folder / "demo.html").read_text())
     titles = [node.text for node in root.iter() if node.tag.endswith("}h2")]
-    assert titles == ["uniform: rate against m = n = k", "uniform, fp64: rate against m = n = k",
+    assert titles == ["n = 33", "fp64: relative error where elements cancel", "uniform: rate against m = n = k",
+                      "uniform, fp64: rate against m = n = k",
                       *[f"{kind}: {what}" for kind in ("fp32", "fp64")
-                        for what in ("largest error of the checked elements", "correctly rounded elements")], "All rates"]
-    drawn = list(root.iter("{http://www.w3.org/2000/svg}svg"))
-    assert len(drawn) == 8
-    series = {node.text for chart in drawn for node in chart.iter("{http://www.w3.org/2000/svg}title")}
+                        for what in ("largest error of the checked elements", "correctly rounded elements")], "All products"]
+    drawn = list(root.iter(SVG + "svg"))
+    assert len(drawn) == 9
+    series = {node.text for chart in drawn for node in chart.iter(SVG + "title")}
     assert {"exact · cpu · threads: 1", "exact · cpu · threads: 2"} <= series
-    table = next(node for node in root.iter() if node.tag.endswith("}tbody"))
-    assert len(table) == 2 * 2 * (3 + 4)
+    short, full = (node for node in root.iter() if node.tag.endswith("}tbody"))
+    assert (len(short), len(full)) == (2 * (3 + 4), 2 * 2 * (3 + 4))
+
+
+def test_the_page_has_one_name_for_the_baseline_and_numbers(program):
+    result = program.ok("demo", *TINY, "-o", "demo.html")
+    assert "x OpenBLAS" in result.stdout and "x native" not in result.stdout
+    root = ElementTree.fromstring((program.folder / "demo.html").read_text())
+    for chart in root.iter(SVG + "svg"):
+        texts = [(float(node.get("y")), node.text) for node in chart.iter(SVG + "text")]
+        assert "-0" not in [text for _, text in texts]
+        rows = [y for y, text in texts if " · cpu" in text]
+        names = {text.split(" · ")[0] for _, text in texts if " · cpu" in text}
+        assert "OpenBLAS" in names and "native" not in names
+        sizes = 3 if "bits that cancel in every element (0: uniform data)" in [text for _, text in texts] else 2
+        for row in rows:
+            assert len([text for y, text in texts if y == row and re.fullmatch(r"[0-9.]+(e-[0-9]+)?", text)]) == sizes
+
+
+def test_charts_of_a_page_are_narrow(program):
+    """Their text is then still legible on a telephone."""
+    program.ok("demo", *TINY, "-o", "demo.html")
+    root = ElementTree.fromstring((program.folder / "demo.html").read_text())
+    assert all(int(chart.get("width")) <= 470 for chart in root.iter(SVG + "svg"))
 
 
 def test_on_a_device_a_wrong_product_is_not_timed(program):

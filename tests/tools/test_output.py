@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import pathlib
 import pty
 import re
 import signal
@@ -46,11 +47,56 @@ def test_documents_on_standard_output(program, validate):
         (["gemm", "A.npy", "B.npy", "-o", "-", "--json"], "-o: - is standard output, where --json writes too; give a file"),
         (["gemm", "A.npy", "B.npy", "-o", "-", "--check"], "-o: - is standard output, where --check writes too; give a file"),
         (["generate", "uniform", "3x3", "-o", "-", "--json"], "-o: - is standard output, where --json writes too; give a file"),
-        (["gemm", "-", "B.npy", "-o", "C.npy"], "-: standard input is not read; give a file (./- is one of that name)"),
     ],
 )
 def test_what_standard_output_cannot_take(operands, words, message):
     assert operands.bad(*words) == message
+
+
+def shell(program, line):
+    environment = {**program.environment, "PATH": f"{pathlib.Path(PROGRAM).parent}:{os.environ['PATH']}"}
+    return subprocess.run(["bash", "-c", line], cwd=program.folder, env=environment, capture_output=True, text=True)
+
+
+@pytest.mark.parametrize("line", [
+    "cat A.npy | kintsugi gemm - B.npy -o C.npy",
+    "kintsugi gemm - B.npy -o C.npy < A.npy",
+    "(head -c 3; kintsugi gemm - B.npy -o C.npy) < <(printf 123; cat A.npy)",
+    "kintsugi gemm A.npy - -o - < B.npy > C.npy",
+    "kintsugi gemm <(cat A.npy) <(cat B.npy) -o C.npy",
+    "kintsugi generate uniform 6x4 -o - | kintsugi gemm - <(cat B.mtx) --type fp32 -o C.npy",
+    "kintsugi explain - B.npy < A.npy && kintsugi gemm - B.npy -o C.npy < A.npy",
+])
+def test_operands_from_pipes(operands, line):
+    operands.ok("generate", "uniform", "4x5", "-o", "B.mtx", "--side", "b")
+    operands.ok("gemm", "A.npy", "B.npy", "-o", "expected.npy")
+    run = shell(operands, f"set -o pipefail; {line}")
+    assert run.returncode == 0 and run.stderr == "", run.stderr
+    assert numpy.array_equal(operands.load("C.npy"), operands.load("expected.npy"))
+
+
+@pytest.mark.parametrize("line,message", [
+    ("kintsugi gemm - - -o C.npy < A.npy", "-: standard input holds a single matrix; give a file for the other operand"),
+    ("kintsugi gemm A.npy B.npy --c - --beta 1 -o C.npy < /dev/null", "standard input: holds no matrix: it begins neither with "
+     "\\x93NUMPY (.npy) nor with %%MatrixMarket"),
+    ("kintsugi gemm <(echo 1 2) B.npy -o C.npy", "/dev/fd/63: holds no matrix: it begins neither with \\x93NUMPY (.npy) nor with "
+     "%%MatrixMarket"),
+    ("head -c 200 A.npy | kintsugi gemm - B.npy -o C.npy", "standard input: holds 72 bytes of data, 96 are needed for float32 (6, 4)"),
+    ("cat A.npy B.npy | kintsugi gemm - B.npy -o C.npy", "standard input: holds more than the 96 bytes of data of float32 (6, 4)"),
+    ("kintsugi gemm - B.npy -o C.npy <&-", "standard input: cannot be read: Bad file descriptor"),
+])
+def test_pipes_without_a_matrix(operands, line, message):
+    run = shell(operands, line)
+    assert (run.returncode, run.stdout, run.stderr) == (2, "", f"kintsugi: {message}\n")
+    assert "C.npy" not in operands.files()
+
+
+def test_a_terminal_is_no_operand(operands):
+    leader, follower = pty.openpty()
+    message = operands.bad("gemm", "-", "B.npy", "-o", "C.npy", stdin=follower)
+    os.close(follower)
+    os.close(leader)
+    assert message == "-: standard input is a terminal; give a file or a pipe (./- is a file of that name)"
 
 
 def test_a_terminal_gets_no_binary_data(program):

@@ -431,8 +431,8 @@ void run_gemm(const GemmRequest& request) {
 void add_operand_options(CLI::App& command, GemmRequest& request) {
   const auto trans = one_of_any_case({"N", "T", "C"});
   ProblemRequest& problem = request.problem;
-  command.add_option("A", problem.a_file, "Left operand, .npy or .mtx")->required();
-  command.add_option("B", problem.b_file, "Right operand, .npy or .mtx")->required();
+  command.add_option("A", problem.a_file, "Left operand, .npy or .mtx; - for standard input")->required();
+  command.add_option("B", problem.b_file, "Right operand, likewise")->required();
   command.add_option(
       "-o,--output", request.output,
       "File for C, .npy or .mtx, - for standard output (.npy); not needed with --check or --explain");
@@ -445,7 +445,7 @@ void add_operand_options(CLI::App& command, GemmRequest& request) {
                   "C = alpha op(A) op(B) + beta C; complex: RE,IM; double-double: HI,LO")
       ->capture_default_str();
   command.add_option("--beta", problem.beta, "Factor of the old C; needs --c; written like --alpha [0]");
-  command.add_option("--c", problem.c_file, "The old C, .npy or .mtx; only read, unless -o names it too");
+  command.add_option("--c", problem.c_file, "The old C, likewise; only read, unless -o names it too");
   command
       .add_option("--type", problem.type,
                   "Type to compute in, fp32, fp64, c32, c64 or dd; elements are rounded once [the files']")
@@ -462,12 +462,11 @@ void add_setting_options(CLI::App& command, GemmRequest& request) {
     const std::string flag = flag_of(setting);
     target->setting = {flag, cell(setting, "name"), cell(setting, "environment"), "",
                        setting.value("environment_only", false)};
-    target->option =
-        command
-            .add_option(
-                flag, target->setting.value,
-                wrapped(cell(setting, "doc") + " Accepted: " + cell(setting, "accepted") + ".", 80, 0))
-            ->group("Settings");
+    const std::string accepted = cell(setting, "accepted");
+    const bool is_choice = cell(setting, "type") == "choice";
+    const std::string text = cell(setting, "doc") + (is_choice ? "" : " Accepted: " + accepted + ".");
+    target->option = command.add_option(flag, target->setting.value, wrapped(text, 80, 0))->group("Settings");
+    if (is_choice) target->option->type_name("{" + CLI::detail::find_and_replace(accepted, ", ", ",") + "}");
   }
 }
 
@@ -494,7 +493,9 @@ void add_gemm(CLI::App& program, Action& action) {
       "  kintsugi gemm A.npy B.npy -o C.npy --scheme fp16x3-wide --explain\n"
       "  kintsugi gemm A.mtx B.npy --type fp32 --transa T --check --compare fp16,exact,1e-3,native\n"
       "  kintsugi gemm Z.npy Z.npy --transa C --alpha 0,1 --accuracy exact --check\n"
+      "  kintsugi generate phi:2 512x512 -o - | kintsugi gemm - B.npy -o C.npy\n"
       "\n"
+      "Operands may be pipes of any name, as in kintsugi gemm <(gunzip -c A.npy.gz) B.npy -o C.npy.\n"
       "Settings also come from the environment and a file: kintsugi settings.");
   add_operand_options(*command, *request);
   add_setting_options(*command, *request);

@@ -1,6 +1,7 @@
 #include "gemm/product.hpp"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cmath>
 #include <cstdlib>
@@ -31,12 +32,13 @@ void note_conversion(Operands& operands, const std::string& file, const MatrixFi
   }
   std::string note = fmt::format("{}: {} rounded once to {} (nearest)", file, type_name(read.stored, complex),
                                  type_name(type, complex));
-  if (file.ends_with(".npy")) {
-    note += fmt::format(", {} of {} {} changed", read.rounded.changed,
+  if (read.rounded) {
+    note += fmt::format(", {} of {} {} changed", read.rounded->changed,
                         read.matrix.rows * read.matrix.columns * (complex ? 2 : 1),
                         complex ? "parts" : "elements");
+    if (read.rounded->overflowed > 0)
+      note += fmt::format(", {} of them to infinity", read.rounded->overflowed);
   }
-  if (read.rounded.overflowed > 0) note += fmt::format(", {} of them to infinity", read.rounded.overflowed);
   operands.notes.push_back(note);
 }
 
@@ -296,6 +298,9 @@ template measure::Product<double> Operands::product() const;
 template measure::Product<DoubleDouble> Operands::product() const;
 
 Operands read_operands(const ProblemRequest& request) {
+  const std::array files{request.a_file, request.b_file, request.c_file};
+  if (std::count_if(files.begin(), files.end(), is_standard_input) > 1)
+    fail("-", "standard input holds a single matrix; give a file for the other operand");
   Operands operands;
   operands.transa = request.transa;
   operands.transb = request.transb;

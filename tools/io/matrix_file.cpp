@@ -17,18 +17,29 @@ bool is_npy(const std::string& path) {
   fail(path, "ends with neither .npy nor .mtx");
 }
 
+// True for .npy, false for Matrix Market.
+bool holds_npy(const std::string& path, InputFile& input) {
+  if (path.ends_with(".npy") || path.ends_with(".mtx")) return path.ends_with(".npy");
+  if (!is_standard_input(path) && input.size()) fail(path, "ends with neither .npy nor .mtx");
+  if (input.begins_with("\x93NUMPY")) return true;
+  if (input.begins_with("%%MatrixMarket")) return false;
+  fail(input.path(), "holds no matrix: it begins neither with \\x93NUMPY (.npy) nor with %%MatrixMarket");
+}
+
 }  // namespace
 
 MatrixFile read_matrix(const std::string& path, std::optional<Type> type) {
-  if (path == "-") fail("-", "standard input is not read; give a file (./- is one of that name)");
+  if (is_standard_input(path) && ::isatty(STDIN_FILENO) != 0)
+    fail("-", "standard input is a terminal; give a file or a pipe (./- is a file of that name)");
+  InputFile input(path);
   MatrixFile file;
-  if (is_npy(path)) {
-    file.matrix = read_npy(path);
+  if (holds_npy(path, input)) {
+    file.matrix = read_npy(input);
     file.stored = file.matrix.type();
     if (type) file.rounded = convert(file.matrix, *type);
   } else {
     const bool is_double_double = type == Type::double_double;
-    file.matrix = read_matrix_market(path, is_double_double ? Type::float64 : type.value_or(Type::float64));
+    file.matrix = read_matrix_market(input, is_double_double ? Type::float64 : type.value_or(Type::float64));
     if (is_double_double) convert(file.matrix, Type::double_double);
   }
   return file;

@@ -280,8 +280,9 @@ std::string array_text(const Matrix& matrix) {
 
 }  // namespace
 
-Matrix read_matrix_market(const std::string& path, Type type) {
-  const std::string text = InputFile(path).read_rest();
+Matrix read_matrix_market(InputFile& file, Type type) {
+  const std::string& path = file.path();
+  const std::string text = file.read_rest();
   Lines lines(path, text);
   const Kind kind = read_banner(path, lines);
   const Sizes sizes = read_sizes(path, lines, kind);

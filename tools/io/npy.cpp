@@ -286,6 +286,11 @@ std::string header_bytes(const Matrix& matrix) {
 
 Matrix read_npy(const std::string& path) {
   InputFile file(path);
+  return read_npy(file);
+}
+
+Matrix read_npy(InputFile& file) {
+  const std::string& path = file.path();
   std::size_t offset = 0;
   const Header header = read_header(file, offset);
   const std::size_t bytes = data_bytes(file, header, offset);
@@ -295,6 +300,11 @@ Matrix read_npy(const std::string& path) {
   if (got != bytes) {
     fail(path, "holds {} bytes of data, {} are needed for {} {}", got, bytes,
          type_name(header.type, header.complex), shape_text(header.shape));
+  }
+  char next = 0;
+  if (!file.size() && file.read(&next, 1) != 0) {
+    fail(path, "holds more than the {} bytes of data of {} {}", bytes, type_name(header.type, header.complex),
+         shape_text(header.shape));
   }
   if (header.has_other_byte_order) swap_bytes(matrix);
   return matrix;

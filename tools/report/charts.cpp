@@ -122,8 +122,10 @@ std::vector<Tick> decades(const Axis& axis, int every, const std::vector<double>
 // Returns ticks at multiples of a step.
 std::vector<Tick> steps(const Axis& axis, double step) {
   std::vector<Tick> ticks;
-  for (double i = std::ceil(axis.from / step - tolerance); i * step <= axis.to + tolerance * step; ++i)
-    ticks.push_back({i * step, tick_label(i * step)});
+  for (double i = std::ceil(axis.from / step - tolerance); i * step <= axis.to + tolerance * step; ++i) {
+    const double value = i * step + 0.0;  // -0.0 + 0.0 is 0.0
+    ticks.push_back({value, tick_label(value)});
+  }
   return ticks;
 }
 
@@ -196,9 +198,18 @@ constexpr std::array<const char*, 6> dashes{"", "7 3", "2 3", "9 3 2 3", "12 4",
 // Positions and sizes in pixels.
 constexpr double left = 64;  // left and upper edge of the plot
 constexpr double top = 40;
-constexpr double plot_width = 460;
-constexpr double legend_left = left + plot_width + 22;
 constexpr double legend_line = 17;
+constexpr double value_width = 58;  // of a column of numbers in the legend
+
+// Arrangement of plot and legend. A picture of its own has the legend on its right. A page has it below a
+// narrower plot, so that the text stays legible where the page is as narrow as a telephone.
+struct Layout {
+  double plot_width;
+  double least_height;
+  bool has_legend_below;
+};
+constexpr Layout picture_layout{460, 280, false};
+constexpr Layout page_layout{330, 220, true};
 
 // Height of the row below a logarithmic y axis for points with the value 0, which the axis cannot show.
 constexpr double zero_row = 22;
@@ -208,6 +219,7 @@ struct Places {
   Axis x;
   Axis y;
   double bottom = 0;       // lower edge of the plot
+  double right = 0;        // right edge
   bool has_zeros = false;  // y = 0 is drawn at the bottom, below the axis
 
   double y_of(double value) const { return value == 0 && y.logarithmic ? bottom : y.pixel(value); }
@@ -231,18 +243,19 @@ std::vector<std::pair<double, double>> drawable_points(const Chart& chart) {
   return points;
 }
 
-Places places_of(const Chart& chart, double height) {
+Places places_of(const Chart& chart, double width, double height) {
   std::vector<double> xs;
   std::vector<double> ys;
   Places places;
   places.bottom = top + height;
+  places.right = left + width;
   for (const auto& [x, y] : drawable_points(chart)) {
     xs.push_back(x);
     const bool is_below_axis = chart.log_y && y == 0;
     places.has_zeros = places.has_zeros || is_below_axis;
     if (!is_below_axis) ys.push_back(y);
   }
-  places.x = axis_with_margin(chart.log_x, xs, left, left + plot_width);
+  places.x = axis_with_margin(chart.log_x, xs, left, places.right);
   places.y = axis_between_ticks(chart.log_y, ys, places.bottom - (places.has_zeros ? zero_row : 0), top);
   return places;
 }
@@ -272,7 +285,7 @@ std::string x_ticks(const Chart& chart, const Places& places) {
     result += line_between(x, top, x, places.bottom, "grid");
     result += text_at(x, places.bottom + 16, "middle", tick.label);
   }
-  return result + text_at(left + plot_width / 2, places.bottom + 34, "middle", chart.x_label);
+  return result + text_at((left + places.right) / 2, places.bottom + 34, "middle", chart.x_label);
 }
 
 std::string y_ticks(const Chart& chart, const Places& places) {
@@ -282,7 +295,7 @@ std::string y_ticks(const Chart& chart, const Places& places) {
   std::string result;
   for (const Tick& tick : ticks) {
     const double y = places.y_of(tick.value);
-    result += line_between(left, y, left + plot_width, y, "grid");
+    result += line_between(left, y, places.right, y, "grid");
     result += text_at(left - 6, y + 4, "end", tick.label);
   }
   return result + text_at(4, top - 12, "start", chart.y_label);
@@ -374,24 +387,64 @@ std::string lines_of(const Chart& chart, const Places& places) {
   return svg;
 }
 
-std::string legend_row(const Series& series, double y, Markers markers) {
-  const double x = legend_left;
+std::string legend_row(const Series& series, double x, double y, Markers markers) {
   return fmt::format("<g class=\"{}\">{}{}</g>\n", class_of(series),
                      stroke(series, fmt::format("M{:.1f} {:.1f}h30", x, y)),
                      markers == Markers::at_points ? marker(series.style, x + 15, y) : "") +
          text_at(x + 36, y + 4, "start", series.label);
 }
 
-std::string legend(const Chart& chart) {
+std::string legend(const Chart& chart, double x, double y) {
   std::string result;
-  double y = top + 6;
   for (const Series& series : chart.series) {
-    result += legend_row(series, y, markers_of(chart));
+    result += legend_row(series, x, y, markers_of(chart));
     y += legend_line;
   }
   for (const Series& limit : chart.limits) {
-    result += legend_row(limit, y, Markers::none);
+    result += legend_row(limit, x, y, Markers::none);
     y += legend_line;
+  }
+  return result;
+}
+
+// Pixels that the labels of a legend take, with their lines.
+double legend_width(const Chart& chart) {
+  std::size_t longest = 0;
+  for (const Series& series : chart.series) longest = std::max(longest, series.label.size());
+  for (const Series& limit : chart.limits) longest = std::max(longest, limit.label.size());
+  return 44 + 7 * static_cast<double>(longest);
+}
+
+// Returns the x of a chart whose legend lists the numbers; none if there are too many to fit.
+std::vector<double> listed_values(const Chart& chart) {
+  std::set<double> values;
+  for (const Series& series : chart.series) {
+    for (const auto& point : series.points) values.insert(point.first);
+  }
+  const double room = left + page_layout.plot_width - legend_width(chart);
+  if (chart.steps || static_cast<double>(values.size()) * value_width > room + value_width) return {};
+  return {values.begin(), values.end()};
+}
+
+// Returns a number of a legend: "0.123", "98.7", "5.5e-08".
+std::string listed_number(double value) {
+  return std::fabs(value) < 1e-3 && value != 0 ? fmt::format("{:.1e}", value) : fmt::format("{:.3g}", value);
+}
+
+// Returns the numbers at `xs` beside the rows of a legend, under a row of the xs.
+std::string listed_numbers(const Chart& chart, const std::vector<double>& xs, double y) {
+  std::string result;
+  double end = legend_width(chart) + value_width;
+  for (const double x : xs) {
+    double row = y + 4;
+    result += text_at(end, row, "end", tick_label(x), "heading");
+    for (const Series& series : chart.series) {
+      row += legend_line;
+      for (const auto& point : series.points) {
+        if (point.first == x) result += text_at(end, row, "end", listed_number(point.second));
+      }
+    }
+    end += value_width;
   }
   return result;
 }
@@ -461,24 +514,32 @@ std::string chart_style() {
 }
 
 std::string draw(const Chart& chart, const std::string& style) {
-  const double lines = static_cast<double>(chart.series.size() + chart.limits.size()) + 1;
-  const double height = std::max(280.0, lines * legend_line);
-  const Places places = places_of(chart, height);
-  std::size_t longest = 0;
-  for (const Series& series : chart.series) longest = std::max(longest, series.label.size());
-  for (const Series& limit : chart.limits) longest = std::max(longest, limit.label.size());
-  const double width = std::max(legend_left + 44 + 7 * static_cast<double>(longest),
-                                8 + 8 * static_cast<double>(chart.title.size()));
+  const Layout& layout = style.empty() ? page_layout : picture_layout;
+  const double rows = static_cast<double>(chart.series.size() + chart.limits.size()) + 1;
+  const double plot_height = std::max(layout.least_height, layout.has_legend_below ? 0 : rows * legend_line);
+  const Places places = places_of(chart, layout.plot_width, plot_height);
+  const double title_width = 8 + 8 * static_cast<double>(chart.title.size());
+  double width = std::max(places.right + 22 + legend_width(chart), title_width);
+  double height = places.bottom + 44;
+  std::string key = legend(chart, places.right + 22, top + 6);
+  if (layout.has_legend_below) {
+    const std::vector<double> xs = listed_values(chart);
+    const double y = height + 14;
+    key = listed_numbers(chart, xs, y) + legend(chart, 4, xs.empty() ? y : y + legend_line);
+    width =
+        std::max({places.right + 12, legend_width(chart) + value_width * static_cast<double>(xs.size()) + 12,
+                  8 + 6.5 * static_cast<double>(chart.y_label.size())});
+    height = y + (rows + (xs.empty() ? 0 : 1)) * legend_line;
+  }
   std::string svg = fmt::format(
       "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0:.0f} {1:.0f}\" width=\"{0:.0f}\" "
       "height=\"{1:.0f}\" role=\"img\">\n<title>{2}</title>\n",
-      width, top + height + 44, escaped(chart.title));
+      width, height, escaped(chart.title));
   if (!style.empty()) {
     svg += "<style>" + style + "</style>\n<rect class=\"paper\" width=\"100%\" height=\"100%\"/>\n";
     svg += text_at(4, 14, "start", chart.title, "heading");
   }
-  svg += x_ticks(chart, places) + y_ticks(chart, places) + lines_of(chart, places);
-  return svg + legend(chart) + "</svg>\n";
+  return svg + x_ticks(chart, places) + y_ticks(chart, places) + lines_of(chart, places) + key + "</svg>\n";
 }
 
 Looks::Looks(const std::vector<Json>& rows) {
@@ -488,7 +549,9 @@ Looks::Looks(const std::vector<Json>& rows) {
   }
 }
 
-Series Looks::series_of(const Json& row, const std::string& scheme) { return series_of(row, scheme, scheme); }
+Series Looks::series_of(const Json& row, const std::string& scheme) {
+  return series_of(row, scheme, row.contains("label") ? cell(row, "label") : scheme);
+}
 
 Series Looks::series_of(const Json& row, const std::string& scheme, const std::string& name) {
   return {.label = label_of(name, row),

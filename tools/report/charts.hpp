@@ -41,7 +41,8 @@ std::string chart_style();
 
 // Returns the chart as SVG. A logarithmic y axis has a separate row for the value 0. Points with infinite
 // values, and points with x = 0 on a logarithmic axis, are left out. If lines coincide, the earlier ones are
-// drawn wider. `style`: CSS rules; a standalone SVG needs chart_style().
+// drawn wider. `style`: CSS rules; a standalone SVG needs chart_style(), and has its legend on the right.
+// Without it, on a page, the legend is below, with the numbers if they have room.
 std::string draw(const Chart& chart, const std::string& style = "");
 
 // Colours distinguish schemes. Dashes and markers distinguish engines and accumulators. Labels name scheme,
@@ -51,7 +52,7 @@ class Looks {
   explicit Looks(const std::vector<Json>& rows);
 
   // Returns the line to which a row belongs. `scheme`: the row's scheme without the parameter that is on the
-  // x axis. The label begins with `name` if it is given, else with the scheme.
+  // x axis. The label begins with `name` if it is given, else with the row's "label", else with the scheme.
   Series series_of(const Json& row, const std::string& scheme);
   Series series_of(const Json& row, const std::string& scheme, const std::string& name);
 

@@ -75,12 +75,15 @@ std::string rate_table(const std::vector<Json>& rows) {
 std::string page_style() {
   std::string style =
       chart_style() +
-      "body{font:15px/1.45 sans-serif;margin:1.5rem}"
+      "body{font:15px/1.45 sans-serif;max-width:1280px;margin:1rem auto;padding:0 .8rem}ul{padding-left:1.2rem}"
       "h1{font-size:1.4rem}h2{font-size:1.05rem;margin:1.6rem 0 .3rem}svg{max-width:100%;height:auto}"
+      "main{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,370px),1fr));column-gap:1rem}"
+      "main>*{min-width:0}main>h2,main>p,main>div{grid-column:1/-1}"
       ".wide{overflow-x:auto}table{border-collapse:collapse;font-size:12.5px}"
       "td,th{padding:.15rem .5rem;border-bottom:1px solid;text-align:right;"
       "white-space:nowrap}td:nth-child(-n+5),th:nth-child(-n+5){text-align:left}.prose{white-space:normal;"
       "min-width:8rem;vertical-align:top}"
+      "table{margin-bottom:.8rem}@media(max-width:600px){table{font-size:11px}td,th{padding:.15rem .2rem}}"
       "code{overflow-wrap:anywhere}.no{font-weight:bold}.chart{display:none}\n";
   for (std::size_t i = 0; i < measures.size(); ++i)
     style += fmt::format("#measure{0}:checked~main .measure{0}{{display:block}}\n", i);
@@ -109,24 +112,26 @@ std::string source_item(const Source& source) {
       escaped(cell(machine, "system")), escaped(device_text(source.document)), escaped(source.command));
 }
 
-bool is_drawn(const std::vector<Figure>& figures, int measure) {
+// Returns the label of a measure in the figures; "" if it is not drawn.
+std::string drawn_label(const std::vector<Figure>& figures, int measure) {
   for (const Figure& figure : figures) {
     for (const Picture& picture : figure.pictures) {
-      if (picture.measure == measure) return true;
+      if (picture.measure == measure) return picture.chart.y_label;
     }
   }
-  return false;
+  return {};
 }
 
 // Returns radio buttons with which the reader selects one of the drawn measures.
 std::string measure_buttons(const std::vector<Figure>& figures) {
   std::string html;
   for (std::size_t i = 0; i < measures.size(); ++i) {
-    if (!is_drawn(figures, static_cast<int>(i))) continue;
+    const std::string label = drawn_label(figures, static_cast<int>(i));
+    if (label.empty()) continue;
     html += fmt::format(
         "<input type=\"radio\" name=\"measure\" id=\"measure{0}\"{1}/><label for=\"measure{0}\"> "
         "{2}</label><br/>\n",
-        i, html.empty() ? " checked=\"checked\"" : "", escaped(measures[i].label));
+        i, html.empty() ? " checked=\"checked\"" : "", escaped(label));
   }
   return html;
 }
@@ -278,7 +283,7 @@ std::string report_page(const PageHead& head, const std::vector<Source>& sources
   html += measure_buttons(figures) + "<main>\n";
   if (figures.empty()) html += "<p>No size and no parameter has two values: there is nothing to draw.</p>\n";
   for (const Figure& figure : figures) html += figure_section(figure);
-  return html + error_table(rows) + rate_table(rows) + "</main>\n</body>\n</html>\n";
+  return html + error_table(rows) + rate_table(rows) + head.appendix + "</main>\n</body>\n</html>\n";
 }
 
 }  // namespace kintsugi::tools

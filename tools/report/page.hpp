@@ -38,7 +38,8 @@ struct Source {
 
 struct PageHead {
   std::string title;
-  std::string preface;  // XHTML before the figures
+  std::string preface;        // XHTML before the figures
+  std::string appendix = {};  // XHTML after the figures and the tables of rows
 };
 
 // Returns the page. `sources`: listed at its beginning. `rows`: rows of kintsugi-lab accuracy and of
