@@ -341,13 +341,14 @@ Chain faster_emulations(const Plan& plan, Emulations chain) {
   return chain_of(std::move(chain), for_prepared);
 }
 
-// Returns the candidate whose kernel converts operands while it multiplies, if it is expected to take less
-// time than `other` and, under the policy automatic, than native. Its kernel computes every element, so no
-// candidate follows it. Prepared operands have slices of `other`.
+// Returns the candidate whose kernel converts operands while it multiplies, if it is expected to take at most
+// half the time of `other`: data of wide range, on which `other` is as fast, may take it twice as long. Its
+// kernel computes every element, so no candidate follows it. Prepared operands have slices of `other`. The
+// policy automatic has native for such products, which data of wide range must not make slower.
 std::optional<Candidate> converting_candidate(const Plan& plan, const Candidate& other) {
   const Problem& problem = plan.problem;
-  if (problem.type != OperandType::f32 || problem.complex || problem.prepared_a || problem.prepared_b ||
-      is_empty(problem) || problem.k < limits::least_k_converted)
+  if (plan.request.policy != Policy::emulate || problem.type != OperandType::f32 || problem.complex ||
+      problem.prepared_a || problem.prepared_b || is_empty(problem) || problem.k < limits::least_k_converted)
     return std::nullopt;
   const auto candidate = offered(plan, with_window(schemes::fp16x3_block, problem.type));
   if (!candidate || fused_kernel(plan, *candidate) == nullptr) return std::nullopt;
@@ -355,16 +356,10 @@ std::optional<Candidate> converting_candidate(const Plan& plan, const Candidate&
                                        /*a_in_window=*/true, /*b_in_window=*/true);
   if (relative_bound(candidate->program, bound, problem.type, problem.k, 0, 0) > plan.contract.coefficient)
     return std::nullopt;
-  const DeviceThresholds thresholds = cuda::thresholds();
   const auto times = expected_times_in_any_layout(plan, *candidate);
   const auto others = expected_times_in_any_layout(plan, other);
-  const double max_ratio_to_other = thresholds.max_time_ratio_if_fast;  // both times scatter
-  if (!times || (others && times->emulated >= max_ratio_to_other * others->emulated)) return std::nullopt;
-  if (plan.request.policy == Policy::emulate || plan.request.assumes_gain) return candidate;
-  const auto of_call = expected_device_times(plan, *candidate);
-  const bool is_measured = problem.batch_count == 1;
-  if (!is_measured || of_call->emulated >= thresholds.max_time_ratio * of_call->native) return std::nullopt;
-  return candidate;
+  const bool gains = times && others && limits::gain_of_conversion * times->emulated <= others->emulated;
+  return gains ? candidate : std::nullopt;
 }
 
 // Returns the emulations of a device that no element of C needs to check, as the policy allows them.
