@@ -76,8 +76,9 @@ bool Options::read_text(PyObject* value, Ref& kept, const char*& text) {
 // The library parses the text, as it does those of environment and settings file: its parser has no function
 // of its own in the C ABI.
 bool Options::read_limit(const State& state, kintsugi_handle handle, PyObject* value) {
-  if (!PyUnicode_Check(value)) 
-    return read_number(value, limit_name, "neither an integer nor a text such as '1G'", values.workspace_limit);
+  if (!PyUnicode_Check(value))
+    return read_number(value, limit_name, "neither an integer nor a text such as '1G'",
+                       values.workspace_limit);
   const Ref text(PyUnicode_AsUTF8String(value));
   if (!text) return false;
   if (!check(state, kintsugi_set(handle, limit_name, PyBytes_AsString(text.get())))) return false;

@@ -33,7 +33,7 @@ class Options {
   bool read_text(PyObject* value, Ref& kept, const char*& text);
   bool read_limit(const State& state, kintsugi_handle handle, PyObject* value);
 
-  Ref texts_[text_count];  // the texts that `values` points at
+  Ref texts_[text_count];                     // the texts that `values` points at
   kintsugi_handle limited_handle_ = nullptr;  // has a workspace_limit of these options
 };
 

@@ -57,7 +57,8 @@ PyObject* matmul(PyObject* module, PyObject* tuple) {
   Product product(state);
   Options options;
   PyObject* const* const given_options = arguments + first_option;
-  if (!product.read({arguments[0], arguments[1], arguments[2], arguments[3], arguments[4]}))
+  if (!product.read({arguments[0], arguments[1], arguments[2], arguments[3], arguments[4]}) ||
+      !product.was_prepared_with(given_options))
     return declined();
   if (product.device() != on_host) {
     DeviceMemory* const memory = memory_of(state, product.device());

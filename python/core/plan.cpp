@@ -81,6 +81,33 @@ Plan::~Plan() {
   destroy_without_lock([&] { kintsugi_plan_destroy(plan); });
 }
 
+bool PreparedMatrix::read(PyObject* x, Array& array) {
+  const Ref members(PyObject_GetAttrString(x, "_matrix"));
+  long long rows = 0, columns = 0;
+  int type = 0, right = 0, on_device = 0;
+  PyObject *capsule = nullptr, *given = nullptr;
+  const bool is_read = members && PyTuple_Check(members.get()) &&
+                       PyArg_ParseTuple(members.get(), "ppLLiOO", &right, &on_device, &rows, &columns, &type,
+                                        &capsule, &given) != 0 &&
+                       PyCapsule_IsValid(capsule, prepared_name) != 0;
+  if (!is_read) {
+    PyErr_Clear();
+    return false;
+  }
+  prepared = static_cast<Prepared*>(PyCapsule_GetPointer(capsule, prepared_name))->prepared;
+  is_right = right != 0;
+  is_on_device = on_device != 0;
+  options = Ref::borrowed(given);
+  array.data = nullptr;
+  array.dimensions = 2;
+  array.shape[0] = rows;
+  array.shape[1] = columns;
+  array.strides[0] = array.strides[1] = 0;
+  array.type = type;
+  array.is_writeable = false;
+  return true;
+}
+
 Plan* plan_of(PyObject* capsule) { return static_cast<Plan*>(PyCapsule_GetPointer(capsule, plan_name)); }
 
 Ref make_plan(State& state, PyObject* members, PyObject* const given[option_count], PyObject* stream,

@@ -6,6 +6,7 @@
 
 #include <memory>
 
+#include "array.hpp"
 #include "state.hpp"
 #include "thread.hpp"
 
@@ -18,6 +19,17 @@ struct Plan {
   std::shared_ptr<DeviceMemory> memory;  // null: the library allocates
 
   ~Plan();
+};
+
+// A kintsugi.Prepared of two dimensions. Its type, shape and memory are known, and no address.
+struct PreparedMatrix {
+  kintsugi_prepared prepared = nullptr;  // null: the operand is no such matrix
+  bool is_right = false;
+  bool is_on_device = false;
+  Ref options;  // tuple (accuracy, scheme, engine)
+
+  // Returns false, without a Python error, if x is no such matrix.
+  bool read(PyObject* x, Array& array);
 };
 
 // Returns the capsule's Plan; nullptr, with a Python error, if the object is no such capsule.

@@ -47,9 +47,36 @@ bool Product::read_array(PyObject* x, Array& array) {
   return state_.torch.is_tensor(x) && state_.torch.read(x, array);
 }
 
+bool Product::read_operand(PyObject* x, bool is_right, Array& array, PreparedMatrix& prepared) {
+  if (owner_of(x) != Owner::none) return read_array(x, array);
+  return prepared.read(x, array) && prepared.is_right == is_right;
+}
+
+bool Product::was_prepared_with(PyObject* const given[option_count]) const {
+  for (const PreparedMatrix* matrix : {&prepared_a_, &prepared_b_}) {
+    if (matrix->prepared == nullptr) continue;
+    for (Py_ssize_t i = 0; i < 3; ++i) {
+      const int is_equal =
+          PyObject_RichCompareBool(PyTuple_GetItem(matrix->options.get(), i), given[i], Py_EQ);
+      if (is_equal < 0) PyErr_Clear();
+      if (is_equal != 1) return false;
+    }
+  }
+  return true;
+}
+
 bool Product::read_operands(const Given& given) {
   owner_ = owner_of(given.a);
-  if (owner_ == Owner::none || !read_array(given.a, a_) || !read_array(given.b, b_)) return false;
+  if (owner_ == Owner::none) owner_ = owner_of(given.b);
+  if (owner_ == Owner::none || !read_operand(given.a, false, a_, prepared_a_) ||
+      !read_operand(given.b, true, b_, prepared_b_))
+    return false;
+  const auto take_memory = [](const PreparedMatrix& matrix, Array& array, const Array& other) {
+    if (matrix.prepared == nullptr) return true;
+    array.device = other.device;
+    return matrix.is_on_device == (other.device != on_host);
+  };
+  if (!take_memory(prepared_a_, a_, b_) || !take_memory(prepared_b_, b_, a_)) return false;
   if (a_.type != b_.type || a_.device != b_.device) return false;
   a_is_vector_ = a_.is_vector();
   b_is_vector_ = b_.is_vector();
@@ -78,13 +105,20 @@ bool Product::make_result(const Given& given) {
     result_ = state_.numpy.empty(shape.get(), a_.type);
     return result_ && state_.numpy.read(result_.get(), c_);
   }
-  result_ = state_.torch.empty(given.a, shape.get());
+  result_ = state_.torch.empty(prepared_a_.prepared == nullptr ? given.a : given.b, shape.get());
   set_dense_geometry(shape_, a_is_vector_, b_is_vector_, c_);
   return result_ && state_.torch.read_data(result_.get(), c_);
 }
 
 bool Product::describe_problem() {
-  return describe(&a_, &b_, c_, shape_.k, problem_) && problem_.batch_kind == KINTSUGI_BATCH_STRIDED;
+  const bool has_a = prepared_a_.prepared == nullptr;
+  const bool has_b = prepared_b_.prepared == nullptr;
+  if (!describe(has_a ? &a_ : nullptr, has_b ? &b_ : nullptr, c_, shape_.k, problem_) ||
+      problem_.batch_kind != KINTSUGI_BATCH_STRIDED)
+    return false;
+  problem_.prepared_a = has_a ? 0 : 1;
+  problem_.prepared_b = has_b ? 0 : 1;
+  return true;
 }
 
 bool Product::choose_result(const Given& given) {
@@ -144,6 +178,8 @@ void Product::fill_operands() {
   operands_.beta = beta_;
   operands_.a = a_.data;
   operands_.b = b_.data;
+  operands_.prepared_a = prepared_a_.prepared;
+  operands_.prepared_b = prepared_b_.prepared;
   operands_.c = c_.data;
 }
 

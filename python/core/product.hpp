@@ -3,6 +3,7 @@
 #pragma once
 
 #include "arguments.hpp"
+#include "plan.hpp"
 #include "problem.hpp"
 #include "state.hpp"
 
@@ -38,6 +39,8 @@ class Product {
   bool take_workspace(size_t bytes);
 
   const kintsugi_problem& problem() const { return problem_; }
+  // True if prepared operands were prepared with these options of kintsugi.matmul().
+  bool was_prepared_with(PyObject* const given[option_count]) const;
   int device() const { return c_.device; }
   bool adds_to_c() const { return !is_zero(beta_, a_.type); }
 
@@ -51,6 +54,8 @@ class Product {
 
   Owner owner_of(PyObject* x);
   bool read_array(PyObject* x, Array& array);
+  // Reads A or B, which may be a prepared matrix beside an operand of the same memory.
+  bool read_operand(PyObject* x, bool is_right, Array& array, PreparedMatrix& prepared);
   bool read_operands(const Given& given);
   bool read_scalars(const Given& given);
   bool choose_result(const Given& given);
@@ -63,6 +68,7 @@ class Product {
   State& state_;
   Owner owner_ = Owner::none;
   Array a_, b_, c_;
+  PreparedMatrix prepared_a_, prepared_b_;
   bool a_is_vector_ = false, b_is_vector_ = false, out_is_given_ = false;
   ProductShape shape_;
   alignas(16) char alpha_[16], beta_[16];

@@ -26,13 +26,16 @@ class Prepared:
     """
 
     def __init__(self, side: str, shape: tuple[int, ...], dtype: np.dtype, on_device: bool,
-                 prepared_for: tuple[Any, ...], prepared: Any):
+                 prepared_for: tuple[Any, ...], prepared: Any, element_type: int):
         self.side = side
         self.shape = shape
         self.dtype = dtype
         self.on_device = on_device
         self._prepared_for = prepared_for  # accuracy, scheme and engine
         self._prepared = prepared  # the library's
+        # What _core.matmul() reads of a matrix.
+        self._matrix = ((side == "b", on_device, *shape, element_type, prepared, prepared_for) if len(shape) == 2
+                        else None)
 
     def __copy__(self) -> Prepared:
         return self
@@ -146,4 +149,5 @@ def prepare(x: Any, *, side: Literal["a", "b"], accuracy: str | float | None = N
     with contextlib.nullcontext() if tensors is None else tensors.current():
         plan = _core.plan(problem, (accuracy, scheme, engine, policy, threads, None), stream, allocate)
         prepared = _core.prepare(plan, side, readable_array)
-    return Prepared(side, array.shape, dtype, tensors is not None, (accuracy, scheme, engine), prepared)
+    return Prepared(side, array.shape, dtype, tensors is not None, (accuracy, scheme, engine), prepared,
+                    problem["type_a"])

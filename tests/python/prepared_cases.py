@@ -40,6 +40,52 @@ def test_the_operand_may_change_and_go(side, view, options, shape):
         np.testing.assert_array_equal(kintsugi.matmul(*in_order(prepared), **products), expected)
 
 
+def core_product(a, b, *, alpha=1, beta=0, out=None, accuracy=None, scheme=None, engine=None, policy=None):
+    """What _core.matmul() returns: NotImplemented where the Python code must look at the operands."""
+    return kintsugi._core.matmul(a, b, alpha, beta, out, accuracy, scheme, engine, policy, 1, None)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
+@pytest.mark.parametrize("side", ["a", "b"])
+def test_a_matrix_needs_no_conversion(side, dtype):
+    """The fast way and that of other operands give the same, also in `out` and for vectors and batches beside it."""
+    accept = kintsugi.matmul(np.ones((2, 2)), np.ones((2, 2)))  # warns of a missing engine, once
+    assert accept.shape == (2, 2)
+    random = np.random.default_rng()
+    for shape in ((17, 9), (1, 5), (40, 33)):
+        matrix = random.standard_normal(shape).astype(dtype)
+        prepared = kintsugi.prepare(matrix, side=side, accuracy="exact")
+        length = shape[1] if side == "a" else shape[0]
+        others = [random.standard_normal((length, 6)), random.standard_normal(length), random.standard_normal((3, length, 4))]
+        for other in others:
+            other = other.astype(dtype)
+            other = other if side == "a" or other.ndim == 1 else other.swapaxes(-1, -2)
+            pair, plain = ((prepared, other), (matrix, other)) if side == "a" else ((other, prepared), (other, matrix))
+            found = core_product(*pair, accuracy="exact")
+            assert found is not NotImplemented
+            np.testing.assert_array_equal(found, kintsugi.matmul(*plain, accuracy="exact"))
+            out = np.ones_like(found)
+            assert core_product(*pair, alpha=2, beta=-1, out=out, accuracy="exact") is out
+            np.testing.assert_array_equal(out, kintsugi.matmul(*plain, alpha=2, beta=-1, out=np.ones_like(found),
+                                                               accuracy="exact"))
+
+
+def test_the_fast_way_declines_what_needs_a_look():
+    matrix, other = values(8, 8), values(8, 8, seed=2)
+    prepared = kintsugi.prepare(matrix, side="b", accuracy="exact")
+    assert core_product(other, prepared, accuracy="fp64") is NotImplemented, "prepared for another accuracy"
+    assert core_product(other, prepared, accuracy="exact", scheme="ozaki2") is NotImplemented
+    assert core_product(prepared, other, accuracy="exact") is NotImplemented, "on the wrong side"
+    assert core_product(other.astype("float32"), prepared, accuracy="exact") is NotImplemented
+    assert core_product(values(8, 7), prepared, accuracy="exact") is NotImplemented
+    assert core_product(other, kintsugi.prepare(values(2, 8, 8), side="b", accuracy="exact"), accuracy="exact") is NotImplemented
+    assert core_product(prepared, prepared, accuracy="exact") is NotImplemented
+    with pytest.raises(ValueError, match="prepared as b is given as a"):
+        kintsugi.matmul(prepared, other, accuracy="exact")
+    with pytest.raises(ValueError, match="columns meet 8 rows"):
+        kintsugi.matmul(values(8, 7), prepared, accuracy="exact")
+
+
 def test_a_thread_may_leave_one():
     a, b = values(30, 30), values(30, 30, seed=2)
     made = []
