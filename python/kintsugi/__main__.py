@@ -5,7 +5,7 @@ import pathlib
 import sys
 
 
-def main():
+def main() -> None:
     program = pathlib.Path(__file__).with_name("kintsugi")
     try:
         os.execv(program, ["kintsugi", *sys.argv[1:]])

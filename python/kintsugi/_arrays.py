@@ -10,7 +10,8 @@ import numpy as np
 from kintsugi import _core, _torch
 
 # Element types that are multiplied, in the order of kintsugi_type.
-TYPES = [np.dtype(np.float32), np.dtype(np.float64), np.dtype(np.complex64), np.dtype(np.complex128)]
+TYPES: list[np.dtype[Any]] = [np.dtype(np.float32), np.dtype(np.float64), np.dtype(np.complex64),
+                              np.dtype(np.complex128)]
 
 
 def refuse_own_products(x: Any, name: str) -> None:
@@ -79,13 +80,50 @@ def in_library_of(example: Any, array: Any) -> Any:
     return imported if is_kept else array
 
 
-def common_type(dtypes: list[np.dtype]) -> np.dtype:
-    """Returns the type in which a product of operands of these types is computed."""
-    dtype = np.result_type(*dtypes).newbyteorder("=")
+def common_type(kinds: list[Any], name: str, integers: list[np.ndarray[Any, Any]] | None = None) -> np.dtype[Any]:
+    """Returns the type in which a product of operands of these types is computed.
+
+    Args:
+        kinds: the operands' types, or what numpy.result_type() takes in their place.
+        name: the operands' name, for messages.
+        integers: None refuses products of integers alone; else all operands that may have integers, which are taken as
+            float64 beside others of integers.
+
+    Raises:
+        TypeError: another type than TYPES.
+        ValueError: integers beyond 2**53, whose conversion might round.
+    """
+    try:
+        dtype = np.result_type(*kinds).newbyteorder("=")
+    except TypeError:  # types of extensions that numpy cannot promote, such as bfloat16
+        dtype = next(dtype for dtype in _types_of(kinds) if dtype not in TYPES)
+    if integers is not None and dtype.kind in "iu":
+        dtype = np.dtype(np.float64)
     if dtype not in TYPES:
-        names = ", ".join(str(kind) for kind in TYPES)
-        raise TypeError(f"kintsugi multiplies {names}; the operands are {', '.join(str(kind) for kind in dtypes)}")
+        found = " and ".join(dict.fromkeys(str(kind) for kind in _types_of(kinds)))
+        accepted = ", ".join(str(kind) for kind in TYPES)
+        raise TypeError(f"kintsugi multiplies {accepted}; {name} is {found}{_advice(dtype)}")
+    for array in integers or ():
+        may_be_large = array.dtype.kind in "iu" and array.itemsize == 8 and array.size > 0
+        if may_be_large and max(int(array.max()), -int(array.min())) > 2**53:
+            raise ValueError(f"{name} has integers beyond 2**53, of which float64 has not all: astype(numpy.float64) "
+                             "rounds them")
     return dtype
+
+
+def _types_of(kinds: list[Any]) -> list[np.dtype[Any]]:
+    return [kind if isinstance(kind, np.dtype) else np.asarray(kind).dtype for kind in kinds]
+
+
+def _advice(dtype: np.dtype[Any]) -> str:
+    """Returns how an operand of a refused type becomes one that is multiplied."""
+    if dtype.name.startswith(("float16", "bfloat16", "float8")):
+        return ": convert to float32, which has all its numbers (astype(numpy.float32), torch's float())"
+    if dtype.kind in "biu":
+        return ": convert to float64 (astype(numpy.float64), torch's double())"
+    if dtype.kind in "fc":
+        return ": there is none wider; matmul_dd() multiplies pairs of float64"
+    return ""
 
 
 def check_writable(out: np.ndarray) -> None:

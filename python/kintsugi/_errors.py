@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-import copyreg
 from typing import Any
+
+
+def _new(kind: type[KintsugiError], *arguments: Any) -> KintsugiError:
+    return kind.__new__(kind, *arguments)
 
 
 class KintsugiError(Exception):
@@ -20,7 +23,7 @@ class KintsugiError(Exception):
     def __reduce__(self) -> tuple[Any, ...]:
         """Makes unpickling work without __init__. BaseException would call it with its `args`, which has only the message,
         but __init__ takes (status, message)."""
-        return copyreg.__newobj__, (type(self), *self.args), self.__dict__
+        return _new, (type(self), *self.args), self.__dict__
 
 
 class MissingEngineWarning(RuntimeWarning):

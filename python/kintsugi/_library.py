@@ -11,7 +11,8 @@ from kintsugi import _core
 def last_report() -> dict[str, Any]:
     """Returns what this thread's last matmul() did: the engine, how many products each scheme computed, dynamic ranges,
     blocks (docs/schema/report.schema.json)."""
-    return json.loads(_core.report_text())
+    report: dict[str, Any] = json.loads(_core.report_text())
+    return report
 
 
 def release_caches() -> None:
@@ -28,9 +29,11 @@ def set_threads(threads: int | None) -> int:
 
 def schemes() -> list[dict[str, Any]]:
     """Returns the schemes: name, summary, program, bound, window and source of each (docs/schema/schemes.schema.json)."""
-    return json.loads(_core.schemes_text())["schemes"]
+    found: list[dict[str, Any]] = json.loads(_core.schemes_text())["schemes"]
+    return found
 
 
 def engines() -> list[dict[str, Any]]:
     """Returns the engines: what each can do on this machine, and why not more (docs/schema/engines.schema.json)."""
-    return json.loads(_core.engines_text())["engines"]
+    found: list[dict[str, Any]] = json.loads(_core.engines_text())["engines"]
+    return found

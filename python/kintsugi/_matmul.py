@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any
 
-from kintsugi import _core, _torch
+from kintsugi import _accuracy, _core, _torch
+from kintsugi._accuracy import Accuracy, Policy
 from kintsugi._products import PairProduct, make_product, pair_scalar
 
 
-def matmul(a: Any, b: Any, *, accuracy: str | float | None = None, scheme: str | None = None,
-           engine: str | None = None, policy: Literal["auto", "emulate", "native"] | None = None, alpha: Any = 1,
+def matmul(a: Any, b: Any, *, accuracy: Accuracy | None = None, scheme: str | None = None,
+           engine: str | None = None, policy: Policy | None = None, alpha: Any = 1,
            beta: Any = 0, out: Any = None, threads: int | None = None, workspace_limit: int | str | None = None) -> Any:
     """Returns alpha * a @ b + beta * out.
 
@@ -19,7 +20,7 @@ def matmul(a: Any, b: Any, *, accuracy: str | float | None = None, scheme: str |
             stream the product is put, or arrays of any library with DLPack, of which it is complete when this returns.
         b: (..., k, n), or (k,) for one column. Leading dimensions are a batch and broadcast as numpy's.
         accuracy: "fp32", "fp64", "dd", "exact", "reproducible" or a tolerance such as 1e-10, relative to
-            (|a| @ |b|); None: the type's own.
+            (|a| @ |b|); None: that of accuracy(), else the type's own.
         scheme: a name of schemes(), with parameters as in "ozaki2:moduli=20". It is an error if that scheme cannot run
             here, or cannot give an accuracy that is set too.
         engine: a name of engines(); None: the fastest.
@@ -45,6 +46,8 @@ def matmul(a: Any, b: Any, *, accuracy: str | float | None = None, scheme: str |
     Warns:
         MissingEngineWarning: once a process, where there is no BLAS for the engine "cpu".
     """
+    if _accuracy.current() is not None:
+        accuracy, policy = _accuracy.chosen(accuracy, scheme, policy)
     result = _core.matmul(a, b, alpha, beta, out, accuracy, scheme, engine, policy, threads, workspace_limit)
     if result is not NotImplemented:
         return result
@@ -54,8 +57,8 @@ def matmul(a: Any, b: Any, *, accuracy: str | float | None = None, scheme: str |
     return result if out is None else _torch.give_back(out, result)
 
 
-def matmul_dd(a: Any, b: Any, *, accuracy: str | float | None = None, scheme: str | None = None,
-              engine: str | None = None, policy: Literal["auto", "emulate", "native"] | None = None, alpha: Any = 1,
+def matmul_dd(a: Any, b: Any, *, accuracy: Accuracy | None = None, scheme: str | None = None,
+              engine: str | None = None, policy: Policy | None = None, alpha: Any = 1,
               beta: Any = 0, out: Any = None, threads: int | None = None,
               workspace_limit: int | str | None = None) -> Any:
     """Returns alpha * a @ b + beta * out of double-double numbers, which have some 106 significant bits in two float64
@@ -78,7 +81,8 @@ def matmul_dd(a: Any, b: Any, *, accuracy: str | float | None = None, scheme: st
     Raises:
         KintsugiError, TypeError, ValueError: as matmul().
     """
-    product = PairProduct(*(_torch.as_stored(x, name) for name, x in (("a", a), ("b", b))), pair_scalar(alpha, "alpha"),
+    accuracy, policy = _accuracy.chosen(accuracy, scheme, policy)
+    product = PairProduct(_torch.as_stored(a, "a"), _torch.as_stored(b, "b"), pair_scalar(alpha, "alpha"),
                           pair_scalar(beta, "beta"), _torch.as_stored(out, "out"))
     result = product.run(product.plan(accuracy, scheme, engine, policy, threads, workspace_limit))
     return result if out is None else _torch.give_back(out, result)

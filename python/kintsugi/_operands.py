@@ -7,7 +7,8 @@ from typing import Any, Callable, Literal
 
 import numpy as np
 
-from kintsugi import _core, _tensors, _torch
+from kintsugi import _accuracy, _core, _tensors, _torch
+from kintsugi._accuracy import Accuracy, Policy
 from kintsugi._arrays import as_array, common_type, readable, refuse_own_products, strided
 from kintsugi._tensors import Tensors, common_tensors, geometry
 
@@ -55,12 +56,13 @@ class Operand:
     """A or B of a call: an array of two dimensions or more, or a prepared operand. read(given, side) returns an array, or
     the geometry of a tensor."""
 
-    def __init__(self, given: Any, side: str, read: Callable[[Any, str], np.ndarray]):
+    def __init__(self, given: Any, side: str, read: Callable[[Any, str], Any]):
         self.given = given
-        self.prepared = given if isinstance(given, Prepared) else None
+        self.prepared: Any = given if isinstance(given, Prepared) else None
         if self.prepared is not None and self.prepared.side != side:
             raise ValueError(f"an operand prepared as {self.prepared.side} is given as {side}")
-        self.array = None if self.prepared is not None else read(given, side)
+        array: Any = None if self.prepared is not None else read(given, side)
+        self.array = array
         self.is_vector = self.prepared is None and self.array.ndim == 1
         if self.prepared is None and self.array.ndim == 0:
             raise ValueError(f"{side} has no dimensions; a matrix has two")
@@ -113,8 +115,8 @@ def _read(source: Any, array: np.ndarray, dtype: np.dtype, tensors: Tensors | No
     return geometry(copy), copy
 
 
-def prepare(x: Any, *, side: Literal["a", "b"], accuracy: str | float | None = None, scheme: str | None = None,
-            engine: str | None = None, policy: Literal["auto", "emulate", "native"] | None = None,
+def prepare(x: Any, *, side: Literal["a", "b"], accuracy: Accuracy | None = None, scheme: str | None = None,
+            engine: str | None = None, policy: Policy | None = None,
             threads: int | None = None) -> Prepared:
     """Splits one operand once, for matmul(prepared, b) or matmul(a, prepared) as often as wanted.
 
@@ -130,13 +132,14 @@ def prepare(x: Any, *, side: Literal["a", "b"], accuracy: str | float | None = N
     """
     if side not in ("a", "b"):
         raise ValueError(f"side is {side!r}, neither 'a' nor 'b'")
+    accuracy, policy = _accuracy.chosen(accuracy, scheme, policy)
     x = _torch.as_stored(x, side)
     tensors = common_tensors({side: x})
-    source = as_array(x, side) if tensors is None else tensors.adopt(x)
+    source: Any = as_array(x, side) if tensors is None else tensors.adopt(x)
     array = source if tensors is None else geometry(source)
     if array.ndim < 2:
         raise ValueError(f"{side} has the shape {array.shape}; a matrix has two dimensions")
-    dtype = common_type([array.dtype])
+    dtype = common_type([array.dtype], side, None if tensors is not None or _torch.is_tensor(x) else [array])
     readable_array, _alive = _read(source, array, dtype, tensors)
     # A problem with this operand and a vector, since preparation does not depend on the other operand.
     *batch, rows, columns = array.shape

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import json
-from typing import Any, Literal
+from typing import Any, Dict
 
 import numpy as np
 
-from kintsugi import _core, _torch
-from kintsugi._arrays import TYPES
+from kintsugi import _accuracy, _core, _torch
+from kintsugi._accuracy import Accuracy, Policy
+from kintsugi._arrays import TYPES, common_type
 from kintsugi._products import Product, describe, make_product
 from kintsugi._tensors import device_context
 
 
-class Plan(dict):
+class Plan(Dict[str, Any]):
     """The library's description of a product's plan (docs/schema/plan.schema.json). Calling the object runs the plan.
 
     str() puts the description in words. A plan is immutable; any number of threads may call one. Every call has a
@@ -100,11 +101,12 @@ def _example(x: Any, dtype: Any, name: str) -> Any:
         return x
     if dtype is None:
         raise TypeError(f"{name} is the shape {x} and dtype is not given")
+    common_type([np.dtype(dtype)], "dtype")
     return np.empty(x, dtype)
 
 
-def plan(a: Any, b: Any, *, dtype: Any = None, out: Any = None, accuracy: str | float | None = None,
-         scheme: str | None = None, engine: str | None = None, policy: Literal["auto", "emulate", "native"] | None = None,
+def plan(a: Any, b: Any, *, dtype: Any = None, out: Any = None, accuracy: Accuracy | None = None,
+         scheme: str | None = None, engine: str | None = None, policy: Policy | None = None,
          threads: int | None = None, workspace_limit: int | str | None = None) -> Plan:
     """Returns a plan for products of operands like these. It is called as plan(a, b) or plan(a, b, out=c).
 
@@ -121,16 +123,18 @@ def plan(a: Any, b: Any, *, dtype: Any = None, out: Any = None, accuracy: str | 
     Raises:
         KintsugiError, TypeError, ValueError: as matmul(); TypeError for a shape without dtype.
     """
+    accuracy, policy = _accuracy.chosen(accuracy, scheme, policy)
     product = make_product(_example(a, dtype, "a"), _example(b, dtype, "b"), 1, 0, out)
     with product.current():
         made = product.plan(accuracy, scheme, engine, policy, threads, workspace_limit)
         return Plan(describe(made), made)
 
 
-def explain(a: Any, b: Any, *, accuracy: str | float | None = None, scheme: str | None = None,
-            engine: str | None = None, policy: Literal["auto", "emulate", "native"] | None = None,
+def explain(a: Any, b: Any, *, accuracy: Accuracy | None = None, scheme: str | None = None,
+            engine: str | None = None, policy: Policy | None = None,
             threads: int | None = None, workspace_limit: int | str | None = None) -> Plan:
     """Returns the plan that matmul() would make with these arguments, without multiplying. Raises the errors of matmul()."""
+    accuracy, policy = _accuracy.chosen(accuracy, scheme, policy)
     product = make_product(a, b, 1, 0, None)
     with product.current():
         made = product.plan(accuracy, scheme, engine, policy, threads, workspace_limit)

@@ -19,7 +19,8 @@ from kintsugi._tensors import Tensors, common_tensors, geometry
 
 def describe(plan: Any) -> dict[str, Any]:
     """Returns the description of a plan of the library."""
-    return json.loads(_core.plan_text(plan))
+    description: dict[str, Any] = json.loads(_core.plan_text(plan))
+    return description
 
 
 _warned = False
@@ -53,7 +54,7 @@ class Product:
             raise ValueError(f"a has the shape {self.a.shape} and b {self.b.shape}: {k} columns meet {inner} rows")
         self.batch = np.broadcast_shapes(self.a.shape[:-2], self.b.shape[:-2])
         self.shape = self.batch + (m, n)
-        self.dtype = common_type([self.a.dtype, self.b.dtype])
+        self.dtype = common_type([self.a.dtype, self.b.dtype], "an operand", self._integers())
         self.alpha = make_scalar(alpha, "alpha", self.dtype)
         self.beta = make_scalar(beta, "beta", self.dtype)
         if out is None and self.beta != 0:
@@ -81,6 +82,12 @@ class Product:
 
     def _operand(self, given: Any, side: str) -> Operand:
         return Operand(given, side, as_array)
+
+    def _integers(self) -> list[np.ndarray] | None:
+        """Returns the arrays whose integers are converted; None if none are: torch itself multiplies no mixed types."""
+        if any(_torch.is_tensor(operand.given) for operand in (self.a, self.b)):
+            return None
+        return [operand.array for operand in (self.a, self.b) if operand.array is not None]
 
     def _readable(self, operand: Operand) -> Any:
         """Returns the operand's array, broadcast, or the library's prepared operand."""
@@ -234,6 +241,10 @@ class DeviceProduct(Product):
         tensor = given if isinstance(given, Prepared) else self.tensors.adopt(given)
         return Operand(tensor, side, lambda tensor, name: geometry(tensor))
 
+    def _integers(self) -> None:
+        """Integers on a device cannot be read by the CPU."""
+        return None
+
     def _read(self, operand: Operand) -> np.ndarray:
         """A copy has equally spaced batch items, since an array of pointers to them would have to be on the device."""
         array = operand.broadcast(self.batch)
@@ -262,7 +273,8 @@ class DeviceProduct(Product):
 
     def _finish(self) -> Any:
         if self._result_copy is not None:
-            self.tensors.assign(self._target, self._result_copy.reshape(self._result_shape()))
+            tensors: Any = self.tensors  # DlpackTensors makes no copies, and has no assign()
+            tensors.assign(self._target, self._result_copy.reshape(self._result_shape()))
         self.tensors.finish()
         return self.tensors.as_result(self._target) if self.given_out is None else self.given_out
 

@@ -102,13 +102,15 @@ class TorchTensors(_LibraryTensors):
         target.copy_(source)
 
     def stream(self) -> int:
-        return self._library.cuda.current_stream(self.device).cuda_stream
+        stream: int = self._library.cuda.current_stream(self.device).cuda_stream
+        return stream
 
     def finish(self) -> None:
         self.wait_for_foreign_tensors(self._library.cuda.current_stream(self.device))
 
     def current(self) -> ContextManager[Any]:
-        return self._library.cuda.device(self.device)
+        device: ContextManager[Any] = self._library.cuda.device(self.device)
+        return device
 
 
 class CupyTensors(_LibraryTensors):
@@ -143,14 +145,16 @@ class CupyTensors(_LibraryTensors):
 
     def stream(self) -> int:
         with self.current():
-            return self._cupy.cuda.get_current_stream().ptr
+            stream: int = self._cupy.cuda.get_current_stream().ptr
+        return stream
 
     def finish(self) -> None:
         with self.current():
             self.wait_for_foreign_tensors(self._cupy.cuda.get_current_stream())
 
     def current(self) -> ContextManager[Any]:
-        return self.device
+        device: ContextManager[Any] = self.device
+        return device
 
 
 class DlpackTensors:
@@ -159,10 +163,13 @@ class DlpackTensors:
 
     name = "DLPack"
     allocate = None  # the library allocates
+    _number: int
 
     def __init__(self, example: Any):
         self._example = example
-        self._number = _dlpack.device_of(example)
+        number = _dlpack.device_of(example)
+        assert number is not None, "_tensors_of() has seen that the array is on a device"
+        self._number = number
         self.device = f"cuda:{self._number}"
 
     def accepts(self, x: Any, device_number: int | None) -> bool:
@@ -198,7 +205,8 @@ class DlpackTensors:
 def device_context(number: int) -> ContextManager[Any]:
     """Returns a context in which the device is torch's current device. (_core.matmul() multiplies no other device tensors than
     torch's.)"""
-    return sys.modules["torch"].cuda.device(number)
+    device: ContextManager[Any] = sys.modules["torch"].cuda.device(number)
+    return device
 
 
 Tensors = Union[TorchTensors, CupyTensors, DlpackTensors]

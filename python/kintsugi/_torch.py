@@ -10,12 +10,13 @@ import numpy as np
 
 
 def is_tensor(x: Any) -> bool:
-    return isinstance(x, getattr(sys.modules.get("torch"), "Tensor", ()))
+    kind: Any = getattr(sys.modules.get("torch"), "Tensor", ())
+    return isinstance(x, kind)
 
 
 def _is_lazy(tensor: Any) -> bool:
     """Returns True if the elements are conjugates or negatives of the numbers in memory, as those of x.conj()."""
-    return tensor.is_conj() or tensor.is_neg()
+    return bool(tensor.is_conj() or tensor.is_neg())
 
 
 def as_stored(x: Any, name: str) -> Any:
@@ -27,9 +28,17 @@ def as_stored(x: Any, name: str) -> Any:
     if type(x) not in (torch.Tensor, torch.nn.Parameter):
         raise TypeError(f"{name} is a {type(x).__name__}, a subclass of torch.Tensor, which may have a mask or be a part of a "
                         f"larger tensor: {name}.as_subclass(torch.Tensor) has the elements of its memory alone")
+    if str(x.dtype).startswith(("torch.bfloat16", "torch.float8")):
+        raise TypeError(f"{name} is {x.dtype}; kintsugi multiplies float32, float64, complex64 and complex128: "
+                        f"{name}.float() is float32 and has all its numbers")
     if x.requires_grad and torch.is_grad_enabled():
         raise TypeError(f"{name} requires a gradient, which kintsugi does not compute; {name}.detach() has none")
     return x.detach().resolve_conj().resolve_neg()
+
+
+def dtype_of(tensor: Any) -> np.dtype[Any]:
+    """Returns numpy's type of a tensor's elements."""
+    return np.dtype(str(tensor.dtype).partition(".")[2])
 
 
 def note_write(tensor: Any) -> None:
@@ -37,7 +46,7 @@ def note_write(tensor: Any) -> None:
     that needs the old elements is then an error."""
     if not is_tensor(tensor):
         return
-    graph = getattr(getattr(sys.modules["torch"], "autograd", None), "graph", None)
+    graph: Any = getattr(getattr(sys.modules["torch"], "autograd", None), "graph", None)
     if hasattr(graph, "increment_version"):  # since torch 2.1
         graph.increment_version(tensor)
     else:
@@ -51,11 +60,12 @@ def give_back(out: Any, stored: Any) -> Any:
     return out
 
 
-def as_array(tensor: Any, name: str) -> np.ndarray:
+def as_array(tensor: Any, name: str) -> np.ndarray[Any, Any]:
     """Returns the memory of a stored tensor on the CPU as an array."""
     if tensor.device.type != "cpu":
         raise TypeError(f"{name} is a torch tensor on {tensor.device}; kintsugi takes those on cpu and cuda")
-    return tensor.numpy()
+    array: np.ndarray[Any, Any] = tensor.numpy()
+    return array
 
 
 def empty(shape: tuple[int, ...], dtype: np.dtype, device: Any) -> Any:

@@ -109,10 +109,9 @@ void expect_bits_of_residues() {
 TEST(ReproducibleProducts, OfFewFp64VectorsHaveTheBitsOfResidues) { expect_bits_of_residues<double>(); }
 TEST(ReproducibleProducts, OfFewFp32VectorsHaveTheBitsOfResidues) { expect_bits_of_residues<float>(); }
 
-// Returns the native_is_exact() of a row and a column of equal elements.
 template <class T>
-bool is_exact_natively(T x, T y, std::int64_t length) {
-  const std::vector<T> row(static_cast<std::size_t>(length), x), column(row.size(), y);
+bool is_exact_natively(const std::vector<T>& row, const std::vector<T>& column) {
+  const auto length = static_cast<std::int64_t>(row.size());
   const MatrixView<const T> a{row.data(), 1, length, length, 1};
   const MatrixView<const T> b{column.data(), 1, length, length, 1};
   const auto summary_of_vector = [](const MatrixView<const T>& vector) {
@@ -121,6 +120,22 @@ bool is_exact_natively(T x, T y, std::int64_t length) {
     return summarize(range);
   };
   return native_is_exact(a, summary_of_vector(a), b, summary_of_vector(b));
+}
+
+// Returns the native_is_exact() of a row and a column of equal elements.
+template <class T>
+bool is_exact_natively(T x, T y, std::int64_t length) {
+  return is_exact_natively(std::vector<T>(static_cast<std::size_t>(length), x),
+                           std::vector<T>(static_cast<std::size_t>(length), y));
+}
+
+// Scaled by 2^-314, the smaller elements are zero.
+TEST(NativeIsExact, NotIfElementsUnderflowWhenScaled) {
+  const std::vector<double> ones(4, 1.0);
+  EXPECT_FALSE(is_exact_natively<double>({0x1.5p364, -0x1.3p-797, -0x1.5p364, 0x1.4p-797}, ones));
+  EXPECT_FALSE(is_exact_natively<double>(ones, {0x1p400, -0x1p-1074, -0x1p400, 0x1p-800}));
+  EXPECT_FALSE(is_exact_natively<double>({0x1p50, 0x1p-1}, {1.0, 1.0}));
+  EXPECT_TRUE(is_exact_natively<double>({0x1p50, 0.0}, {1.0, 1.0}));
 }
 
 TEST(NativeIsExact, IfTheBitsOfAllSumsFit) {

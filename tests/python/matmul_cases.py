@@ -196,7 +196,12 @@ def test_plans_know_what_was_prepared_for_them():
 @pytest.mark.parametrize("call, error, message", [
     (lambda a: kintsugi.matmul(a, a), ValueError, r"4 columns meet 3 rows"),
     (lambda a: kintsugi.matmul(a.astype(int), a.T), None, None),
-    (lambda a: kintsugi.matmul(a.astype(int), a.T.astype(int)), TypeError, "int64"),
+    (lambda a: kintsugi.matmul(a.astype(int), a.T.astype(int)), None, None),
+    (lambda a: kintsugi.matmul([[2**53 + 1]], a[:1]), ValueError, r"an operand has integers beyond 2\*\*53"),
+    (lambda a: kintsugi.matmul(a > 0, a.T > 0), TypeError, "an operand is bool: convert to float64"),
+    (lambda a: kintsugi.matmul(a.astype("f2"), a.T.astype("f2")), TypeError, "an operand is float16: convert to float32"),
+    (lambda a: kintsugi.prepare(a.astype("f2"), side="a"), TypeError, "a is float16: convert to float32"),
+    (lambda a: kintsugi.matmul([[2**70]], a[:1]), TypeError, "no array of numbers"),
     (lambda a: kintsugi.matmul(a.astype(np.longdouble), a.T), TypeError, "float32, float64"),
     (lambda a: kintsugi.matmul("a", a), TypeError, "no array of numbers"),
     (lambda a: kintsugi.matmul(object(), a), TypeError, "no array of numbers"),
@@ -227,6 +232,17 @@ def test_errors_say_what_was_wrong(call, error, message):
         return
     with pytest.raises(error, match=message):
         call(a)
+
+
+def test_integers_are_multiplied_as_float64():
+    a = np.arange(12).reshape(3, 4)
+    for dtype in (np.int64, np.int8, np.uint32):
+        found = kintsugi.matmul(a.astype(dtype), a.T.astype(dtype))
+        assert found.dtype == np.float64 and (found == a @ a.T).all()
+    assert kintsugi.matmul([[1, 2]], [[3], [4]]).tolist() == [[11]]
+    assert kintsugi.matmul(kintsugi.prepare(a, side="a"), a.T).tolist() == (a @ a.T).tolist()
+    assert kintsugi.matmul(a.astype(np.int16), a.T.astype(np.float32)).dtype == np.float32
+    assert kintsugi.matmul([[2**53]], [[-2**53]], accuracy="exact").tolist() == [[-2.0**106]]
 
 
 def test_unaligned_arrays_are_copied():

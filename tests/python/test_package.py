@@ -69,8 +69,8 @@ def python(wheel, tmp_path_factory):
 def test_the_wheel_has_all_that_is_compiled_and_is_the_platforms(wheel):
     assert re.fullmatch(r"kintsugi-[0-9.]+-cp39-abi3-linux_\w+\.whl", wheel.name)
     names = set(zipfile.ZipFile(wheel).namelist())
-    assert {"kintsugi/__init__.py", "kintsugi/py.typed"} <= names
-    assert {name for name in names if name.startswith("kintsugi/") and not name.endswith((".py", ".typed"))} == {
+    assert {"kintsugi/__init__.py", "kintsugi/numpy/linalg.py", "kintsugi/_core.pyi", "kintsugi/py.typed"} <= names
+    assert {name for name in names if name.startswith("kintsugi/") and not name.endswith((".py", ".pyi", ".typed"))} == {
         f"kintsugi/{name}" for name in COMPILED}
 
 
@@ -159,7 +159,8 @@ def test_a_library_that_is_not_there_is_named(tmp_path):
 
 @pytest.mark.parametrize("cases", ["matmul_cases.py", "double_double_cases.py", "tensor_cases.py", "lazy_cases.py",
                                    "error_cases.py", "view_cases.py", "prepared_cases.py", "log_cases.py",
-                                   "plan_cases.py", "plain_cases.py", "device_cases.py", "class_cases.py"])
+                                   "plan_cases.py", "plain_cases.py", "device_cases.py", "class_cases.py",
+                                   "accuracy_cases.py", "numpy_cases.py", "exact_cases.py", "solve_cases.py"])
 def test_cases(python, tmp_path, cases):
     run(python, "-m", "pytest", "-q", "-p", "no:cacheprovider", HERE / cases, cwd=tmp_path)
 
@@ -168,6 +169,61 @@ def test_cases_with_the_fake_driver(python, tmp_path):
     fakes = pathlib.Path(os.environ["TESTED_BUILD"]) / "tests/fakes"
     run(python, "-m", "pytest", "-q", "-p", "no:cacheprovider", HERE / "driver_cases.py", cwd=tmp_path,
         env={**os.environ, "LD_LIBRARY_PATH": str(fakes), "FAKE_CUDA_MULTIPLY": "1"})
+
+
+TYPED = """
+import numpy as np
+import kintsugi
+import kintsugi.numpy as knp
+
+a = np.ones((3, 3))
+kintsugi.matmul(a, a, accuracy="exact", policy="emulate", threads=2)
+kintsugi.matmul(a, a, accuracy=1e-5)
+with kintsugi.accuracy("reproducible"):
+    knp.einsum("ij,jk", a, a, accuracy=1e-3, workspace_limit="1G")
+    knp.linalg.multi_dot([a, a], accuracy="exact")
+solution = kintsugi.solve(a, a, tail=True)
+total: float = kintsugi.sum(a) + kintsugi.norm2(a, axis=(0, 1), keepdims=True) + kintsugi.dot([1, 2], [3, 4])
+plan: kintsugi.Plan = kintsugi.plan((3, 3), (3, 3), dtype=np.float64, accuracy="fp64")
+"""
+
+# Lines that are each an error of types, and the argument that the error names.
+WRONGLY_TYPED = {'kintsugi.matmul(a, a, accuracy="exct")': '"accuracy"', 'kintsugi.matmul(a, a, policy="emulated")': '"policy"',
+                 'kintsugi.accuracy("exct")': '"accuracy"', 'kintsugi.prepare(a, side="c")': '"side"',
+                 'knp.einsum("ij->i", a, accuracy="exct")': '"accuracy"', 'knp.dot(a, a, acuracy="exact")': "acuracy",
+                 "kintsugi.sum(a, axis=1.5)": '"axis"', 'kintsugi.plan(a, a, threads="2")': '"threads"'}
+
+
+@pytest.fixture(scope="module")
+def mypy(tmp_path_factory):
+    """A function that checks a program strictly, and returns mypy's words."""
+    pytest.importorskip("mypy")
+    folder = tmp_path_factory.mktemp("types")
+
+    def check(python, program):
+        (folder / "program.py").write_text(program)
+        result = subprocess.run([sys.executable, "-m", "mypy", "--strict", "--python-executable", python, "program.py"], cwd=folder,
+                                capture_output=True, text=True)
+        return result.stdout + result.stderr
+
+    return check
+
+
+def test_types_of_programs(python, mypy):
+    assert "Success" in mypy(python, TYPED), mypy(python, TYPED)
+    words = mypy(python, TYPED + "\n".join(WRONGLY_TYPED))
+    first = TYPED.count("\n") + 1
+    found = {int(number): line for number, line in re.findall(r"program.py:(\d+): error: (.*)", words)}
+    assert set(found) == set(range(first, first + len(WRONGLY_TYPED))), words
+    for number, (line, name) in enumerate(WRONGLY_TYPED.items(), first):
+        assert name in found[number], (line, found[number])
+
+
+def test_types_of_the_package(mypy, tmp_path):
+    pytest.importorskip("numpy", "2.2", reason="earlier types of numpy have generic classes without defaults")
+    result = subprocess.run([sys.executable, "-m", "mypy", "--strict", "--cache-dir", tmp_path, "kintsugi"], cwd=SOURCE / "python",
+                            capture_output=True, text=True)
+    assert "Success" in result.stdout, result.stdout + result.stderr
 
 
 def examples():

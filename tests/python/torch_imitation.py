@@ -32,6 +32,10 @@ class Tensor:
         self._changes = [] if changes is None else changes  # of the memory, for all its views
 
     @property
+    def dtype(self):
+        return self.array.dtype
+
+    @property
     def _version(self):
         return len(self._changes)
 

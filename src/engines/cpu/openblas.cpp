@@ -250,8 +250,9 @@ const OpenBlas& openblas() {
 
 OpenBlasThreads::OpenBlasThreads(int wanted, int callers) : callers_(callers) {
   const OpenBlas& blas = openblas();
-  // More threads than cores gain nothing, and one that OpenBLAS starts later takes its caller's buffer.
-  const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  // More threads than cores gain nothing, and one that OpenBLAS starts later takes its caller's buffer. Their
+  // number is read once: each reading opens a file of /sys, which takes longer than a small product.
+  static const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   int threads = std::min(usable_threads(wanted), cores);
   // Threads of the pool may have no buffers yet.
   if (threads > 1 && !has_address_space(static_cast<std::size_t>(threads - 1) * buffer_bytes)) threads = 1;

@@ -68,8 +68,11 @@ template <class T>
 bool native_is_exact(const MatrixView<const T>& a, const RangeSummary& range_a, const MatrixView<const T>& b,
                      const RangeSummary& range_b) {
   using limits = std::numeric_limits<T>;
+  // An element that is smaller than the largest by integer_bits is no integer after scaling, which may even
+  // turn it into zero.
   const auto is_moderate = [](const RangeSummary& range) {
-    return range.finite && range.largest <= most_exponent && range.largest >= -most_exponent;
+    return range.finite && range.largest <= most_exponent && range.largest >= -most_exponent &&
+           range.largest - range.smallest < integer_bits;
   };
   const auto has_unit_stride = [](const MatrixView<const T>& operand) {
     return operand.row_stride == 1 || operand.column_stride == 1;
