@@ -21,6 +21,7 @@ except ImportError:  # setuptools before 70.1
 HERE = pathlib.Path(__file__).resolve().parent
 SOURCE = HERE.parent
 COMPILED = "_core.abi3.so"
+OPTIONAL = ["libkintsugi_jax.so"]  # where jaxlib's headers were found
 TARGET = "kintsugi_package"  # CMake's name for all that a wheel carries
 
 
@@ -89,7 +90,8 @@ class BuildWithLibrary(build_py):
         given = os.environ.get("LIBKINTSUGI")
         library = given_library(given) if given else built_library(pathlib.Path(self.build_lib).resolve().parent / "cmake")
         require_files(library.parent, compiled_files())
-        for name in compiled_files():
+        optional = [name for name in OPTIONAL if (library.parent / name).is_file()]
+        for name in [*compiled_files(), *optional]:
             (package / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(library.parent / name, package / name)
 

@@ -45,7 +45,8 @@ bool Torch::load_names() {
                         {new_empty_, "new_empty"},
                         {current_device_, "current_device"},
                         {current_stream_, "current_stream"},
-                        {cuda_stream_, "cuda_stream"}};
+                        {cuda_stream_, "cuda_stream"},
+                        {current_level_, "_current_level"}};
   for (const Name& name : names) {
     name.ref = Ref(PyUnicode_InternFromString(name.text));
     if (!name.ref) return false;
@@ -78,6 +79,8 @@ void Torch::load_quick_functions(PyObject* module) {
   quick_device_ = find("_cuda_getDevice");
   quick_stream_ = find("_cuda_getCurrentRawStream");
   quick_is_capturing_ = find("_cuda_isCurrentStreamCapturing");
+  const Ref autograd(PyObject_GetAttrString(module, "autograd"));
+  forward_mode_ = Ref(autograd ? PyObject_GetAttrString(autograd.get(), "forward_ad") : nullptr);
   PyErr_Clear();  // find() has set an error if this version of torch lacks a function
 }
 
@@ -85,6 +88,12 @@ bool Torch::owns(PyObject* x) {
   const Ref module(PyImport_GetModule(name_.get()));
   if (!module || (module.get() != module_.get() && !load(module.get()))) return false;
   return is_tensor(x);
+}
+
+bool Torch::is_in_forward_mode() const {
+  int64_t level = -1;  // of none
+  return forward_mode_ &&
+         read_number(Ref(PyObject_GetAttr(forward_mode_.get(), current_level_.get())), level) && level >= 0;
 }
 
 bool Torch::is_true(PyObject* x, const Ref& attribute) const {
@@ -116,7 +125,7 @@ bool Torch::read_geometry(PyObject* x, Array& array) const {
 
 bool Torch::read(PyObject* x, Array& array) const {
   const Ref gradient(PyObject_GetAttr(x, requires_grad_.get()));
-  if (gradient.get() != Py_False || !returns_false(x, is_neg_)) return false;
+  if (gradient.get() != Py_False || is_in_forward_mode() || !returns_false(x, is_neg_)) return false;
   const Ref type(PyObject_GetAttr(x, dtype_.get()));
   constexpr int type_count = 4;
   array.type = 0;

@@ -23,7 +23,8 @@ class Torch {
   }
 
   // Reads a tensor. Returns false for tensors that are left to the Python code: lazy conjugates, tensors that
-  // require a gradient, tensors on other devices than the CPU and CUDA devices, and other types.
+  // require a gradient or may have a tangent, tensors on other devices than the CPU and CUDA devices, and
+  // other types.
   bool read(PyObject* x, Array& array) const;
 
   // Reads the address of a tensor. Preconditions: array.type is set, and read() would accept the tensor.
@@ -53,6 +54,8 @@ class Torch {
   void load_quick_functions(PyObject* module);
   Ref current_device() const;
   Ref address_of_stream(int device) const;
+  // True if tensors may have tangents: in a level of torch.autograd.forward_ad.
+  bool is_in_forward_mode() const;
   bool is_true(PyObject* x, const Ref& attribute) const;
   bool returns_false(PyObject* x, const Ref& method) const;
 
@@ -60,8 +63,8 @@ class Torch {
   Ref types_[4];  // torch.dtype by kintsugi_type
   Ref name_, requires_grad_, is_conj_, is_neg_, dtype_, is_cuda_, is_cpu_, get_device_, shape_, stride_,
       data_ptr_, new_empty_;
-  Ref current_device_, current_stream_, cuda_stream_;
-  Ref quick_device_, quick_stream_, quick_is_capturing_;  // null: this version has none
+  Ref current_device_, current_stream_, cuda_stream_, current_level_;
+  Ref quick_device_, quick_stream_, quick_is_capturing_, forward_mode_;  // null: this version has none
 };
 
 }  // namespace kintsugi_python

@@ -34,13 +34,15 @@ def matmul(a: Any, b: Any, *, accuracy: Accuracy | None = None, scheme: str | No
     Returns:
         The result, (..., m, n) without the dimension that a vector does not have; out itself where it was given.
         For tensors and arrays with DLPack it is one of the same library, or a DeviceArray (with __dlpack__) if that
-        library takes none; on the CPU one of torch if a or b is, and for subclasses of numpy's array what numpy returns. Inputs whose rows or columns have unit stride (C or Fortran order, transposes,
-        slices of them) are not copied; lazy conjugates and negatives of torch are.
+        library takes none; on the CPU one of torch if a or b is, and for subclasses of numpy's array what numpy returns.
+        Inputs whose rows or columns have unit stride (C or Fortran order, transposes,
+        slices of them) are not copied; lazy conjugates and negatives of torch are. Where a tensor of torch requires a gradient,
+        so does the result; the gradient's products have the same options.
 
     Raises:
         KintsugiError: what the library refuses, with its message; out is untouched.
-        TypeError: an element type that it does not multiply, a masked array, a class with products of its own (a DataFrame),
-            or a tensor that requires a gradient.
+        TypeError: an element type that it does not multiply, a masked array, a class with products of its own (a DataFrame);
+            an out or a prepared operand beside a tensor that requires a gradient.
         ValueError: shapes that do not fit, or an out that cannot take the result.
 
     Warns:
@@ -51,7 +53,24 @@ def matmul(a: Any, b: Any, *, accuracy: Accuracy | None = None, scheme: str | No
     result = _core.matmul(a, b, alpha, beta, out, accuracy, scheme, engine, policy, threads, workspace_limit)
     if result is not NotImplemented:
         return result
+    if _torch.needs_operator(a) or _torch.needs_operator(b):
+        from kintsugi._torch_ops import matmul_by_operator  # imports torch
+        return matmul_by_operator(a, b, alpha, beta, out, accuracy, scheme=scheme, engine=engine, policy=policy,
+                                  threads=threads, workspace_limit=workspace_limit)
     product = make_product(a, b, alpha, beta, out)  # an operand must be converted, or refused
+    with product.current():
+        result = product.run(product.plan(accuracy, scheme, engine, policy, threads, workspace_limit))
+    return result if out is None else _torch.give_back(out, result)
+
+
+def matmul_stored(a: Any, b: Any, *, accuracy: str | None = None, scheme: str | None = None, engine: str | None = None,
+                  policy: str | None = None, alpha: Any = 1, beta: Any = 0, out: Any = None, threads: int | None = None,
+                  workspace_limit: str | None = None) -> Any:
+    """Returns matmul() for the kernel of an operator, which has dealt with gradients, tangents and vmap."""
+    result = _core.matmul(a, b, alpha, beta, out, accuracy, scheme, engine, policy, threads, workspace_limit)
+    if result is not NotImplemented:
+        return result
+    product = make_product(a, b, alpha, beta, out)
     with product.current():
         result = product.run(product.plan(accuracy, scheme, engine, policy, threads, workspace_limit))
     return result if out is None else _torch.give_back(out, result)

@@ -1,5 +1,5 @@
-"""torch's tensors, on any device. This module does not import torch: there are no tensors unless the program has imported
-it."""
+"""torch's tensors, on any device. This module does not import torch: there are no tensors unless the program has
+imported it."""
 
 from __future__ import annotations
 
@@ -19,20 +19,44 @@ def _is_lazy(tensor: Any) -> bool:
     return bool(tensor.is_conj() or tensor.is_neg())
 
 
-def as_stored(x: Any, name: str) -> Any:
-    """Returns a tensor without autograd whose memory has x's elements. The tensor shares x's memory, or is a copy if x is
-    lazy, since neither DLPack nor an address shows that a tensor is lazy. Returns x unchanged if x is not a tensor."""
-    if not is_tensor(x):
-        return x
+def check_class(x: Any, name: str) -> None:
+    """Raises TypeError for a tensor of a subclass, which may mean another product."""
     torch = sys.modules["torch"]
     if type(x) not in (torch.Tensor, torch.nn.Parameter):
-        raise TypeError(f"{name} is a {type(x).__name__}, a subclass of torch.Tensor, which may have a mask or be a part of a "
-                        f"larger tensor: {name}.as_subclass(torch.Tensor) has the elements of its memory alone")
+        raise TypeError(f"{name} is a {type(x).__name__}, a subclass of torch.Tensor, which may have a mask or be a "
+                        f"part of a larger tensor: {name}.as_subclass(torch.Tensor) has the elements of its memory alone")
     if str(x.dtype).startswith(("torch.bfloat16", "torch.float8")):
         raise TypeError(f"{name} is {x.dtype}; kintsugi multiplies float32, float64, complex64 and complex128: "
                         f"{name}.float() is float32 and has all its numbers")
-    if x.requires_grad and torch.is_grad_enabled():
-        raise TypeError(f"{name} requires a gradient, which kintsugi does not compute; {name}.detach() has none")
+
+
+def has_operators() -> bool:
+    """Returns True for a torch in which kintsugi has operators."""
+    torch = sys.modules["torch"]
+    return (hasattr(getattr(torch, "library", None), "register_vmap") and
+            hasattr(getattr(torch, "_C", None), "_remove_obj_from_tls"))
+
+
+def needs_operator(x: Any) -> bool:
+    """Returns True for a tensor whose product is an operator's: it has a gradient, or may have a tangent or a dimension
+    of vmap."""
+    if not is_tensor(x) or not has_operators():
+        return False
+    torch = sys.modules["torch"]
+    return (x.requires_grad and torch.is_grad_enabled() or torch.autograd.forward_ad._current_level >= 0
+            or torch._C._are_functorch_transforms_active())
+
+
+def as_stored(x: Any, name: str) -> Any:
+    """Returns a tensor without autograd whose memory has x's elements. The tensor shares x's memory, or is a copy if x
+    is lazy, since neither DLPack nor an address shows that a tensor is lazy. Returns x unchanged if x is not a
+    tensor."""
+    if not is_tensor(x):
+        return x
+    check_class(x, name)
+    if x.requires_grad and sys.modules["torch"].is_grad_enabled():
+        raise TypeError(f"{name} requires a gradient, which this call does not compute: matmul without out does, with "
+                        f"a newer torch; {name}.detach() has none")
     return x.detach().resolve_conj().resolve_neg()
 
 

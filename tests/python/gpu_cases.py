@@ -223,13 +223,73 @@ def test_a_graph_of_torch():
     check(xp, out, a, a)
 
 
-def test_gradients_and_mixtures_are_refused():
+def test_mixtures_are_refused():
     xp = Torch()
     a = xp.tensor(values(2, 2))
-    with pytest.raises(TypeError, match="detach"):
-        kintsugi.matmul(a.clone().requires_grad_(), a)
     with pytest.raises(TypeError, match="b is not"):
         kintsugi.matmul(a, values(2, 2))
+    with pytest.raises(TypeError, match="b is torch.float32 on cpu and a torch.float32 on cuda"):
+        kintsugi.matmul(a.clone().requires_grad_(), values(2, 2))
+
+
+def test_gradients_of_torch():
+    """By matmul, an operator and a route. The backward runs in a thread of autograd's, with the accuracy asked for."""
+    xp = Torch()
+    torch = xp.module
+    import kintsugi.torch as kt
+    a, b, seed = (xp.tensor(values(96, 96, dtype=np.float64, seed=seed)) for seed in (1, 2, 3))
+    expected = [seed @ b.mT, a.mT @ seed]
+
+    def gradients(product):
+        leaves = a.clone().requires_grad_(), b.clone().requires_grad_()
+        product(*leaves).backward(seed)
+        return [leaf.grad for leaf in leaves]
+
+    for product in (kintsugi.matmul, torch.ops.kintsugi.mm):
+        assert all(torch.allclose(x, y) for x, y in zip(gradients(product), expected))
+    with kt.enable(), kt.use("exact"):
+        kt.statistics(reset=True)
+        found = gradients(torch.matmul)
+        assert kt.statistics() == {"mm": {"routed": 3, "left": {}}}
+    exact = [kintsugi.matmul(seed, b.mT, accuracy="exact"), kintsugi.matmul(a.mT, seed, accuracy="exact")]
+    assert all(torch.equal(x, y) for x, y in zip(found, exact))
+
+
+def test_a_graph_of_torchs_operators():
+    xp = Torch()
+    torch = xp.module
+    import kintsugi.torch as kt
+    a = values(256, 256)
+    base, bias = xp.tensor(a), xp.tensor(values(256, seed=2))
+
+    def products():
+        with kt.enable():
+            return torch.ops.kintsugi.mm(base, base), base @ base, torch.addmm(bias, base, base)
+
+    products()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        results = products()
+    for result in results:
+        result.fill_(float("nan"))
+    graph.replay()
+    xp.synchronize()
+    for result in (results[0], results[1], results[2] - bias):
+        assert np.allclose(xp.array(result), a.astype(np.float64) @ a, atol=1e-3)
+
+
+def test_prepared_layers_of_torch():
+    xp = Torch()
+    torch = xp.module
+    import kintsugi.torch as kt
+    layer = torch.nn.Linear(256, 128, device="cuda")
+    x = xp.tensor(values(64, 256))
+    kt.prepare(layer)
+    with torch.no_grad():
+        for _ in range(3):
+            expected = torch.nn.functional.linear(x.double(), layer.weight.double(), layer.bias.double())
+            assert torch.allclose(layer(x).double(), expected, atol=1e-4)
+            layer.weight.mul_(-2)
 
 
 class Stranger:

@@ -25,6 +25,8 @@ pytestmark = [
 COMPILED = {"kintsugi", "_core.abi3.so", "libkintsugi.so.0", "libkintsugi_blas.so.0", "libkintsugi_blas_audit.so",
             "libkintsugi_cublas.so.0", "libkintsugi_cublas_audit.so", "cublas_path/12/libcublas.so.12",
             "cublas_path/12/libcublasLt.so.12", "cublas_path/13/libcublas.so.13", "cublas_path/13/libcublasLt.so.13"}
+if "TESTED_LIBRARY" in os.environ and pathlib.Path(os.environ["TESTED_LIBRARY"]).with_name("libkintsugi_jax.so").is_file():
+    COMPILED.add("libkintsugi_jax.so")
 
 
 def run(*command, **options):
@@ -163,6 +165,15 @@ def test_a_library_that_is_not_there_is_named(tmp_path):
                                    "accuracy_cases.py", "numpy_cases.py", "exact_cases.py", "solve_cases.py"])
 def test_cases(python, tmp_path, cases):
     run(python, "-m", "pytest", "-q", "-p", "no:cacheprovider", HERE / cases, cwd=tmp_path)
+
+
+@pytest.mark.parametrize("library", ["torch", "jax"])
+def test_cases_with_a_library(python, tmp_path, library):
+    if subprocess.run([python, "-c", f"import {library}"], capture_output=True).returncode != 0:
+        pytest.skip(f"no {library}")
+    if library == "jax" and "libkintsugi_jax.so" not in COMPILED:
+        pytest.skip("built without jaxlib's headers")
+    run(python, "-m", "pytest", "-q", "-p", "no:cacheprovider", HERE / f"{library}_cases.py", cwd=tmp_path)
 
 
 def test_cases_with_the_fake_driver(python, tmp_path):
