@@ -41,7 +41,7 @@ def test_the_operand_may_change_and_go(side, view, options, shape):
 
 
 def core_product(a, b, *, alpha=1, beta=0, out=None, accuracy=None, scheme=None, engine=None, policy=None):
-    """What _core.matmul() returns: NotImplemented where the Python code must look at the operands."""
+    """Returns the result of _core.matmul(): NotImplemented where the Python code must look at the operands."""
     return kintsugi._core.matmul(a, b, alpha, beta, out, accuracy, scheme, engine, policy, 1, None)
 
 

@@ -1,4 +1,4 @@
-/* Preloaded beside the drop-in: prints a hash of HPL's solution, which HPL's check multiplies by the whole of A with
+/* Preloaded before the drop-in: prints a hash of HPL's solution, which HPL's check multiplies by the whole of A with
    alpha = -1. Rows of processes alone (Q = 1), so that each has all of x. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
