@@ -33,7 +33,7 @@ def train() -> tuple[list[float], float]:
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
-        losses.append(float(loss))
+        losses.append(loss.item())
     return losses, (time.perf_counter() - begin) / arguments.steps
 
 

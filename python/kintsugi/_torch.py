@@ -42,8 +42,8 @@ def needs_operator(x: Any) -> bool:
     of vmap."""
     if not is_tensor(x) or not has_operators():
         return False
-    torch = sys.modules["torch"]
-    return (x.requires_grad and torch.is_grad_enabled() or torch.autograd.forward_ad._current_level >= 0
+    torch: Any = sys.modules["torch"]
+    return bool(x.requires_grad and torch.is_grad_enabled() or torch.autograd.forward_ad._current_level >= 0
             or torch._C._are_functorch_transforms_active())
 
 

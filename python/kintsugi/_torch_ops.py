@@ -157,7 +157,7 @@ class _GemmWithGradient(torch.autograd.function._SingleLevelFunction):
     def jvp(ctx: Any, _keys: None, _options: None, of_a: Tensor | None, of_b: Tensor | None,
             of_c: Tensor | None) -> Tensor:
         a, b = ctx.saved_tensors
-        tangent = a.new_zeros(_result_shape(a, b, None)) if of_c is None else of_c * ctx.beta
+        tangent: Tensor = a.new_zeros(_result_shape(a, b, None)) if of_c is None else of_c * ctx.beta
         if of_a is not None:
             tangent = gemm(of_a, b, tangent, alpha=ctx.alpha, **ctx.options)
         if of_b is not None:
@@ -202,10 +202,11 @@ def _needs_gradient(a: Tensor, b: Tensor, c: Tensor | None) -> bool:
 def _gemm_autograd(keys: Any, a: Tensor, b: Tensor, c: Tensor | None = None, **options: Any) -> Any:
     if not _needs_gradient(a, b, c):
         return _below_autograd(keys, a, b, c, **options)
+    function: Any = _GemmWithGradient
     if not torch._C._are_functorch_transforms_active():
-        return _GemmWithGradient.apply(keys, options, a, b, c)
+        return function.apply(keys, options, a, b, c)
     with enable_single_level_autograd_function():
-        return _GemmWithGradient.apply(keys, options, a, b, c)
+        return function.apply(keys, options, a, b, c)
 
 
 def _gemm_vmap(info: Any, in_dims: Any, a: Tensor, b: Tensor, c: Tensor | None = None,

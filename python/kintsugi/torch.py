@@ -144,7 +144,7 @@ class _PreparedLinear(torch.nn.Linear):
                 and all(type(x) in (Tensor, torch.nn.Parameter) and x.dtype is input.dtype and x.device == input.device
                         for x in tensors))
 
-    def _prepared_weight(self, accuracy: str | None) -> kintsugi.Prepared:
+    def _prepared_weight(self, accuracy: Any) -> kintsugi.Prepared:
         weight = self.weight
         state = (weight.data_ptr(), weight._version, weight.shape, weight.stride(), weight.dtype, weight.device,
                  accuracy)
@@ -155,17 +155,19 @@ class _PreparedLinear(torch.nn.Linear):
         return self._split[1]
 
     def forward(self, input: Tensor) -> Tensor:
+        result: Tensor
         if not self._is_plain(input):
-            return torch.ops.kintsugi.linear(input, self.weight, self.bias, accuracy=self._accuracy)
-        accuracy = _torch_ops.thread_accuracy() if self._accuracy is None else self._accuracy
+            result = torch.ops.kintsugi.linear(input, self.weight, self.bias, accuracy=self._accuracy)
+            return result
+        accuracy: Any = _torch_ops.thread_accuracy() if self._accuracy is None else self._accuracy
         rows = _torch_ops.stored(input).reshape(-1, self.in_features)
         out = None
         if self.bias is not None:
             out = rows.new_empty((rows.shape[0], self.out_features))
             out.copy_(self.bias)
-        product = kintsugi.matmul(rows, self._prepared_weight(accuracy), beta=0 if out is None else 1, out=out,
-                                  accuracy=accuracy)
-        return product.reshape(*input.shape[:-1], self.out_features)
+        result = kintsugi.matmul(rows, self._prepared_weight(accuracy), beta=0 if out is None else 1, out=out,
+                                 accuracy=accuracy)
+        return result.reshape(*input.shape[:-1], self.out_features)
 
 
 def prepare(model: torch.nn.Module, accuracy: Accuracy | None = None) -> torch.nn.Module:
