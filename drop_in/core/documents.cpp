@@ -12,10 +12,12 @@ using Document = nlohmann::json;
 // kintsugi_plan_describe().
 template <class Describe>
 std::optional<Document> read_document(const Describe& describe) {
-  std::size_t needed = 0;
-  if (describe(nullptr, std::size_t{0}, &needed) != KINTSUGI_SUCCESS) return std::nullopt;
-  std::string text(needed, '\0');
-  if (describe(text.data(), text.size(), &needed) != KINTSUGI_SUCCESS) return std::nullopt;
+  std::size_t needed = 16384;  // enough for most documents: measuring one first takes as long as writing it
+  std::string text;
+  while (text.size() < needed) {
+    text.resize(needed);
+    if (describe(text.data(), text.size(), &needed) != KINTSUGI_SUCCESS) return std::nullopt;
+  }
   text.resize(needed - 1);
   return Document::parse(text);
 }
