@@ -66,7 +66,7 @@ class Kept {
  private:
   using Values = std::unordered_map<Key, std::unique_ptr<const Value>, Hash>;
 
-  // Bounds the memory: a plan takes 6 KB. LAPACK's tests have more than 4096 problems.
+  // Bounds the memory: a plan takes 6 KB. Of further problems each call is decided anew.
   static constexpr std::size_t max_values = 16384;
 
   // A value that the thread has used recently. The thread finds it without a lock. Recent must not have a
