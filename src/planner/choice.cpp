@@ -16,7 +16,6 @@
 #include "planner/problem.hpp"
 #include "planner/steps.hpp"
 #include "schemes/bound.hpp"
-#include "schemes/fp16x3_block.hpp"
 #include "schemes/mixpert.hpp"
 #include "schemes/ozaki2.hpp"
 #include "schemes/program.hpp"
@@ -341,27 +340,6 @@ Chain faster_emulations(const Plan& plan, Emulations chain) {
   return chain_of(std::move(chain), for_prepared);
 }
 
-// Returns the candidate whose kernel converts operands while it multiplies, if it is expected to take at most
-// half the time of `other`: data of wide range, on which `other` is as fast, may take it twice as long. Its
-// kernel computes every element, so no candidate follows it. Prepared operands have slices of `other`. The
-// policy automatic has native for such products, which data of wide range must not make slower.
-std::optional<Candidate> converting_candidate(const Plan& plan, const Candidate& other) {
-  const Problem& problem = plan.problem;
-  if (plan.request.policy != Policy::emulate || problem.type != OperandType::f32 || problem.complex ||
-      problem.prepared_a || problem.prepared_b || is_empty(problem) || problem.k < limits::least_k_converted)
-    return std::nullopt;
-  const auto candidate = offered(plan, with_window(schemes::fp16x3_block, problem.type));
-  if (!candidate || fused_kernel(plan, *candidate) == nullptr) return std::nullopt;
-  const ErrorBound bound = error_bound(candidate->program, candidate->accumulator, problem.k,
-                                       /*a_in_window=*/true, /*b_in_window=*/true);
-  if (relative_bound(candidate->program, bound, problem.type, problem.k, 0, 0) > plan.contract.coefficient)
-    return std::nullopt;
-  const auto times = expected_times_in_any_layout(plan, *candidate);
-  const auto others = expected_times_in_any_layout(plan, other);
-  const bool gains = times && others && limits::gain_of_conversion * times->emulated <= others->emulated;
-  return gains ? candidate : std::nullopt;
-}
-
 // Returns the emulations of a device that no element of C needs to check, as the policy allows them.
 Chain emulations_on_device(const Plan& plan) {
   if (plan.request.policy == Policy::native) return {};
@@ -369,8 +347,6 @@ Chain emulations_on_device(const Plan& plan) {
                      : has_native_fallback(plan)           ? emulations_by_norms(plan)
                                                            : Emulations{};
   if (chain.others.empty()) return {};
-  if (const auto converting = converting_candidate(plan, chain.others.front()))
-    return {.candidates = {*converting}, .candidate_when_prepared = chain.others.front()};
   if (plan.request.policy == Policy::automatic) return faster_emulations(plan, std::move(chain));
   const Candidate for_prepared = chain.others.front();
   return chain_of(std::move(chain), for_prepared);
@@ -484,10 +460,7 @@ Chain eligible_candidates(const Plan& plan) {
   } else if (native_follows) {
     chain = emulations_on_device(plan);
   }
-  const bool accepts_all_elements = plan.engine->is_device() && chain.candidates.size() == 1 &&
-                                    has_block_exponents(chain.candidates.front().program);
-  if (native_follows && !accepts_all_elements)
-    chain.candidates.push_back(native_after(plan, chain.candidates));
+  if (native_follows) chain.candidates.push_back(native_after(plan, chain.candidates));
   if (chain.candidates.empty()) fail_unreachable(plan);
   return chain;
 }

@@ -45,12 +45,6 @@ inline constexpr std::int64_t long_sum = 65536;
 // x 3) took 520 ms by residues and takes 19 ms by exact sums (Zen 5).
 inline constexpr std::int64_t short_side = 4;
 
-// Shortest sums by kernels that convert operands while they multiply. With k below 13 no element is accepted
-// (arith/block_arithmetic.hpp), and with short k cuBLAS is as fast.
-inline constexpr std::int64_t least_k_converted = 64;
-// Least expected gain of these kernels: data of phi 4 take them 1.7 to 2.6 times as long as uniform data.
-inline constexpr double gain_of_conversion = 2;
-
 // Mean depth that a candidate must accept to precede the others: uniformly and normally distributed numbers
 // have less.
 inline constexpr int min_mean_depth = 8;

@@ -232,7 +232,7 @@ TEST_F(Contexts, OnlyKernelsThatCanWaitOverlap) {
   const FakeVariable older("FAKE_CUDA_PTX_VERSION", "80");
   const CurrentContext current(primary_context(2));
   const Stream stream;
-  Call call(300, 400, 60, stream);
+  Call call(300, 400, 100, stream);
   call.options.policy = "emulate";
   call.make_plan();
   call.run();

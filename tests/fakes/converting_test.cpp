@@ -1,7 +1,5 @@
 // Tests products whose kernel converts operands while it multiplies (fp16x3-block): plans, launches and
 // workspaces, over the fakes.
-#include <array>
-
 #include "fakes/device_plan.hpp"
 
 namespace kintsugi::test {
@@ -46,21 +44,15 @@ TEST_F(Converting, DividedSumsHaveClearedCounters) {
   EXPECT_THAT(done.back(), HasSubstr("multiply_f32_block_128x64"));
 }
 
-// Data of wide range may take twice as long as uniform data, and longer than native.
-TEST_F(Converting, EmulateTakesItWhereItGainsMuch) {
-  const auto first = [&](const char* policy, std::int64_t m, std::int64_t n, std::int64_t k) {
-    PlannedCall call(m, n, k, stream_);
-    call.options.policy = policy;
-    return schemes(planned(call)).front();
-  };
-  for (const auto& [m, n, k] :
-       {std::array<std::int64_t, 3>{256, 256, 256}, {16, 4096, 4096}, {4096, 16, 4096}}) {
-    EXPECT_EQ(first("emulate", m, n, k), "fp16x3-block") << m << ", " << n << ", " << k;
-    EXPECT_NE(first("auto", m, n, k), "fp16x3-block") << m << ", " << n << ", " << k;
+// Elements that it does not accept are summed one by one, on wide data slower than the native product.
+TEST_F(Converting, NoPolicyTakesIt) {
+  for (const char* policy : {"auto", "emulate"}) {
+    for (const std::int64_t n : {16, 768}) {
+      PlannedCall call(n, 768, 768, stream_);
+      call.options.policy = policy;
+      EXPECT_THAT(schemes(planned(call)), testing::Not(testing::Contains("fp16x3-block"))) << policy << n;
+    }
   }
-  for (const auto& [m, n, k] :
-       {std::array<std::int64_t, 3>{1024, 1024, 1024}, {4096, 128, 4096}, {4096, 4096, 4096}, {256, 256, 63}})
-    EXPECT_NE(first("emulate", m, n, k), "fp16x3-block") << m << ", " << n << ", " << k;
 }
 
 TEST_F(Converting, ComplexElementsAreRefused) {

@@ -164,7 +164,6 @@ TEST_F(Execution, TheFirstSplitClearsTheCounters) {
   const Stream stream;
   for (const char* scheme : {"fp16x3", ""}) {
     for (const std::int64_t k : {2048, 65536}) {
-      if (*scheme == 0 && k > 2048) continue;  // converted inside the product
       Call call(k == 2048 ? 5120 : 64, k == 2048 ? 5120 : 64, k, stream);
       (*scheme != 0 ? call.options.scheme : call.options.policy) = *scheme != 0 ? scheme : "emulate";
       call.make_plan();
@@ -180,6 +179,25 @@ TEST_F(Execution, TheFirstSplitClearsTheCounters) {
       EXPECT_EQ(std::find(last, end, 0), end) << scheme << k;
     }
   }
+}
+
+// Batch items may select different candidates, whose products would use the same counters.
+TEST_F(Execution, ProductsOfABatchClearTheirOwnCounters) {
+  const Stream stream;
+  Call call(64, 64, 65536, stream);
+  call.problem.batch_count = 2;
+  call.problem.stride_a = call.problem.stride_b = 64 * 65536;
+  call.problem.stride_c = 64 * 64;
+  call.a.resize(2 * call.a.size());
+  call.b.resize(2 * call.b.size());
+  call.c.resize(2 * call.c.size());
+  call.operands.a = call.a.data();
+  call.operands.b = call.b.data();
+  call.operands.c = call.c.data();
+  call.options.policy = "emulate";
+  call.make_plan();
+  call.run();
+  EXPECT_GE(events_with("cuLaunchKernel clear_bytes").size(), 2U) << "fp16x3 and fp16x3-wide";
 }
 
 // If the chain has one emulation and beta is 0, the native kernel selects the candidate itself after split

@@ -57,9 +57,9 @@ class CapturedGraph {
   Graph graph_ = nullptr;
 };
 
-// A product that is emulated, with its plan. Longer sums need no workspace.
+// A product that is emulated, with its plan.
 struct EmulatedCall : Call {
-  EmulatedCall(const Stream& on, std::int64_t m = 40) : Call(m, 30, 60, on) {
+  EmulatedCall(const Stream& on, std::int64_t m = 40) : Call(m, 30, 100, on) {
     options.policy = "emulate";
     make_plan();
   }
@@ -163,7 +163,7 @@ TEST_F(GraphMemory, OfDestroyedGraphsIsFreedIfItIsMoreThanAPoolKeeps) {
   const Stream stream;
   std::vector<float> matrix(100);  // nothing is computed
   const auto capture = [&](std::int64_t m) {
-    PlannedCall call(m, 30, 60, stream);
+    PlannedCall call(m, 30, 100, stream);
     call.options.policy = "emulate";
     call.operands.a = call.operands.b = call.operands.c = matrix.data();
     call.make_plan();

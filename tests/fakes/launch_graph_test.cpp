@@ -38,7 +38,7 @@ class LaunchGraphs : public OverFakes {
 
 TEST_F(LaunchGraphs, RepeatedCallsAreOneGraph) {
   const Stream stream;
-  Call call(300, 200, 60, stream);
+  Call call(300, 200, 400, stream);
   call.options.policy = "emulate";
   call.make_plan();
   call.run();
@@ -93,7 +93,7 @@ TEST_F(LaunchGraphs, StreamsHaveTheirOwn) {
   const Stream first;
   const Stream second;
   for (const Stream* stream : {&first, &second}) {
-    Call call(300, 200, 60, *stream);
+    Call call(300, 200, 400, *stream);
     call.options.policy = "emulate";
     call.make_plan();
     call.run();
@@ -106,7 +106,7 @@ TEST_F(LaunchGraphs, StreamsHaveTheirOwn) {
 
 TEST_F(LaunchGraphs, AStreamInCaptureGetsSingleLaunches) {
   const Stream stream;
-  Call call(300, 200, 60, stream);
+  Call call(300, 200, 400, stream);
   call.options.policy = "emulate";
   call.make_plan();
   call.bring_workspace();
@@ -129,7 +129,7 @@ TEST_F(LaunchGraphs, AreLimitedInNumberAndReleased) {
   int destroyed = 0;
   for (int i = 0; i < count; ++i) {
     streams.push_back(std::make_unique<Stream>());
-    Call call(300, 200, 60, *streams.back());
+    Call call(300, 200, 400, *streams.back());
     call.options.policy = "emulate";
     call.make_plan();
     for (int round = 0; round < 3; ++round) {
@@ -148,7 +148,7 @@ TEST_F(LaunchGraphs, AreLimitedInNumberAndReleased) {
 TEST_F(LaunchGraphs, ADriverThatBuildsNoneGetsSingleLaunches) {
   ASSERT_EQ(::setenv("FAKE_CUDA_NO_GRAPHS", "1", 1), 0);
   const Stream stream;
-  Call call(300, 200, 60, stream);
+  Call call(300, 200, 400, stream);
   call.options.policy = "emulate";
   call.make_plan();
   call.run();
@@ -167,7 +167,7 @@ TEST_F(LaunchGraphs, GreenContextsGetSingleLaunches) {
   {
     const CurrentContext current(green);
     const Stream stream;
-    Call call(300, 200, 60, stream);
+    Call call(300, 200, 400, stream);
     call.options.policy = "emulate";
     call.make_plan();
     for (int round = 0; round < 4; ++round) {

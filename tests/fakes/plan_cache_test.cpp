@@ -177,7 +177,7 @@ TEST_F(CallsOnDevices, AHostEngineForDeviceMemoryFailsInEveryCall) {
 
 TEST_F(CallsOnDevices, WorkspacesComeFromAPoolThatReleaseTrims) {
   const Stream stream;
-  Call call(40, 30, 60, stream);
+  Call call(40, 30, 100, stream);
   call.options.policy = "emulate";
   const int before = fake_cuda_allocations();
   run(call);
