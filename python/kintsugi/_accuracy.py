@@ -53,6 +53,9 @@ def accuracy(accuracy: Accuracy | None, *, policy: Policy | None = None) -> Iter
         >>> with kintsugi.accuracy("exact"):
         ...     c = kintsugi.matmul(a, b)
 
+    Operators of torch.ops.kintsugi and routes of kintsugi.torch have kintsugi.torch.use() instead, and kintsugi.jax its
+    argument alone: a compiled program would keep what was set when it was traced.
+
     An argument of a call wins: its accuracy or scheme over the default accuracy, its policy over the default policy.
     The innermost `with` counts; its end, by an exception too, restores what was before.
 

@@ -91,6 +91,8 @@ class _Route:
         if reason is None:
             try:
                 result = self._multiply(accuracy, *arguments, **named)
+            except torch.cuda.OutOfMemoryError:
+                raise
             except (TypeError, ValueError, RuntimeError):  # torch's kernel has the words for what does not go together
                 reason = "refused"
         _count(self._operator.name, reason)
