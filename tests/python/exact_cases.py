@@ -1,5 +1,5 @@
 """kintsugi.sum, dot, norm2 and residual beside integers and fractions of any size; the seed is new in every run, and a
-failure shows it. EXACT_SEED=7 takes that one, EXACT_CASES=100 as many times the suite's cases. Run by test_package.py
+failure shows it. CASES_SEED=7 takes that one, EXACT_CASES=100 as many times the suite's cases. Run by test_package.py
 with the Python that the package is installed in."""
 
 import contextlib
@@ -8,33 +8,15 @@ import fractions
 import math
 import os
 import platform
-import random
 
-import cupy_imitation
 import kintsugi
 import numpy as np
 import pytest
+from places import place, rng  # noqa: F401
 
-SEED = int(os.environ.get("EXACT_SEED", random.SystemRandom().randrange(2**32)))
 TIMES = int(os.environ.get("EXACT_CASES", "1"))
 REAL = [np.dtype(np.float32), np.dtype(np.float64)]
 COMPLEX = {np.dtype(np.float32): np.complex64, np.dtype(np.float64): np.complex128}
-
-
-@pytest.fixture
-def rng(request):
-    print(f"EXACT_SEED={SEED}")
-    return np.random.default_rng([SEED, *request.node.name.encode()])
-
-
-@pytest.fixture(params=["numpy", "cupy", "torch"])
-def place(request, monkeypatch):
-    if request.param == "numpy":
-        return np.asarray, np.asarray
-    if request.param == "cupy":
-        return cupy_imitation.install(monkeypatch)
-    torch = pytest.importorskip("torch")
-    return lambda x: torch.from_numpy(np.array(x)), lambda x: x.numpy()
 
 
 def rounded(value, dtype):

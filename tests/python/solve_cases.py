@@ -1,37 +1,18 @@
 """kintsugi.solve beside solutions in fractions: matrices of integers whose condition reaches 1e15, every element of the
-solution judged. The seed is new in every run; SOLVE_SEED=7 takes that one. Run by test_package.py with the Python that
+solution judged. The seed is new in every run; CASES_SEED=7 takes that one. Run by test_package.py with the Python that
 the package is installed in."""
 
 import fractions
 import math
-import os
-import random
 import sys
 
-import cupy_imitation
 import kintsugi
 import numpy as np
 import pytest
+from places import place, rng  # noqa: F401
 
 pytest.importorskip("scipy.linalg")
-SEED = int(os.environ.get("SOLVE_SEED", random.SystemRandom().randrange(2**32)))
 TYPES = [np.dtype(kind) for kind in (np.float32, np.float64, np.complex64, np.complex128)]
-
-
-@pytest.fixture
-def rng(request):
-    print(f"SOLVE_SEED={SEED}")
-    return np.random.default_rng([SEED, *request.node.name.encode()])
-
-
-@pytest.fixture(params=["numpy", "cupy", "torch"])
-def place(request, monkeypatch):
-    if request.param == "numpy":
-        return np.asarray, np.asarray
-    if request.param == "cupy":
-        return cupy_imitation.install(monkeypatch)
-    torch = pytest.importorskip("torch")
-    return lambda x: torch.from_numpy(np.array(x)), lambda x: x.numpy()
 
 
 class Gauss:
