@@ -22,7 +22,7 @@
 //    less than 2^-19, which is 2^(e + f - 47) unscaled; in all at most
 //    2^-47 (d_i 2^(D_i + E_j) + d_j 2^(D_j + E_i)).
 //  - |sum| 2^-8 <= (1 + 2^-4) |A||B| + this loss. With the slack, cut at 2^22, at most 1/4 of |A||B|, twice
-//    the loss is compared (deep_loss() has the units).
+//    the loss is compared (BlockTest has the units).
 //  - Weights that are 0 lose sums below q 2^-128; subnormal weights are powers of two and lose nothing.
 #pragma once
 
@@ -133,33 +133,47 @@ KINTSUGI_HOST_DEVICE constexpr std::int64_t half_block_loss(std::int64_t product
 }
 
 // Returns the part of the contract's (q + 8) 2^-24 |A||B| that is left for deep elements, in units of 2^-24
-// |A||B|; negative: the element is not proved. q: least number of non-zero elements of row and column.
-KINTSUGI_HOST_DEVICE constexpr std::int64_t block_slack(const BlockCounts& row, const BlockCounts& column,
+// |A||B|; negative: the element is not proved. q: least number of non-zero elements of row and column;
+// blocks: that of blocks that are not zero.
+KINTSUGI_HOST_DEVICE constexpr std::int64_t block_slack(std::int64_t q, std::int64_t blocks,
                                                         const BlockUnit& unit) {
-  const std::int64_t q = row.nonzero < column.nonzero ? row.nonzero : column.nonzero;
-  const std::int64_t blocks = row.blocks < column.blocks ? row.blocks : column.blocks;
   return q - 2 * blocks - blocks / 8 - half_block_loss(q, unit) - 1;
 }
 
-// Returns a bound of what the deep elements of a vector lose beside the other vector, in the units of
-// accepts_block_sum().
-KINTSUGI_HOST_DEVICE constexpr double deep_loss(const BlockCounts& deep, const BlockCounts& other) {
-  return deep.deep == 0 ? 0.0 : deep.deep * power_of_two(deep.deep_largest + other.largest - 14);
-}
+inline constexpr std::int64_t most_block_slack = std::int64_t{1} << 22;  // of which the test makes use
 
-// True if the element's sum, as it is outside the unit, is proved to keep the contract. Else the element is
-// computed in FP32.
+// A row or a column as the test of its elements needs it.
+struct BlockTest {
+  double deep = 0;           // number of deep elements times 2^deep_largest
+  double largest = 0;        // 2^(largest - 14)
+  std::int32_t nonzero = 0;  // number of elements that are not zero; -1: NaN or infinities among them
+  std::int32_t blocks = 0;
+
+  BlockTest() = default;
+  KINTSUGI_HOST_DEVICE explicit constexpr BlockTest(const BlockCounts& counts)
+      : deep(counts.deep == 0 ? 0.0 : counts.deep * power_of_two(counts.deep_largest)),
+        largest(power_of_two(counts.largest - block_top_exponent)),
+        nonzero(counts.finite() ? counts.nonzero : -1), blocks(counts.blocks) {}
+
+  // True if the element's sum, as it is outside the unit, is proved to keep the contract. Else the element is
+  // computed in FP32.
+  KINTSUGI_HOST_DEVICE constexpr bool accepts(const BlockTest& other, float sum,
+                                              const BlockUnit& unit = {}) const {
+    const std::int32_t q = nonzero < other.nonzero ? nonzero : other.nonzero;
+    if (q < 0 || sum - sum != 0) return false;
+    if (q == 0) return true;
+    const std::int64_t slack = block_slack(q, blocks < other.blocks ? blocks : other.blocks, unit);
+    if (slack < 0) return false;
+    const double usable = static_cast<double>(slack < most_block_slack ? slack : most_block_slack);
+    const double magnitude = sum < 0 ? -static_cast<double>(sum) : static_cast<double>(sum);
+    // The loss of the deep elements of both (docs/schemes/fp16x3-block.md).
+    return magnitude * usable >= deep * other.largest + other.deep * largest;
+  }
+};
+
 KINTSUGI_HOST_DEVICE constexpr bool accepts_block_sum(const BlockCounts& row, const BlockCounts& column,
                                                       float sum, const BlockUnit& unit = {}) {
-  if (!row.finite() || !column.finite() || sum - sum != 0) return false;
-  if (row.nonzero == 0 || column.nonzero == 0) return true;
-  const std::int64_t slack = block_slack(row, column, unit);
-  if (slack < 0) return false;
-  if (row.deep == 0 && column.deep == 0) return true;
-  constexpr std::int64_t most_slack = std::int64_t{1} << 22;
-  const double usable = static_cast<double>(slack < most_slack ? slack : most_slack);
-  const double magnitude = sum < 0 ? -static_cast<double>(sum) : static_cast<double>(sum);
-  return magnitude * usable >= deep_loss(row, column) + deep_loss(column, row);
+  return BlockTest(row).accepts(BlockTest(column), sum, unit);
 }
 
 // Sum of an element over its leaves. Every chain begins at +0, so that a leaf of -0 (a tiny negative sum) is

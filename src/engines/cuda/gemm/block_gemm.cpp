@@ -107,10 +107,10 @@ void for_each_variant(const DeviceShape& shape, const Visit& visit) {
     visit(BlockVariant{.swapped = swapped, .leaves = leaves});
     for (const std::int32_t columns : {max_wide_columns / 2, max_wide_columns}) {
       visit(BlockVariant{.columns = columns, .swapped = swapped, .leaves = leaves});
-      // Clusters: two leaves for each thread block, or a whole group.
+      // Clusters: the leaves of one group, or a group for each thread block.
       for (std::int32_t splits = 2; splits <= max_block_cluster; ++splits) {
         const auto of_each = static_cast<std::int32_t>(divide_up(leaves, splits));
-        if (divide_up(leaves, of_each) == splits && (of_each <= 2 || of_each == group_leaves))
+        if (divide_up(leaves, of_each) == splits && (leaves <= group_leaves || of_each == group_leaves))
           visit(BlockVariant{.columns = columns,
                              .swapped = swapped,
                              .is_cluster = true,
@@ -195,12 +195,23 @@ void launch_items(const Queue& queue, const DeviceFusedProduct& product, const B
   params.column_tiles =
       static_cast<std::int32_t>(divide_up(variant.swapped ? shape.m : shape.n, variant.columns));
   params.splits = variant.splits;
+  params.by_row_tiles = Divisor(static_cast<std::uint32_t>(params.row_tiles));
+  params.by_splits = Divisor(static_cast<std::uint32_t>(params.splits));
   params.leaves = variant.leaves;
   const std::optional<TensorMap> row_map =
       operand_map(rows, items, variant.is_narrow() ? narrow_rows : wide_rows / 2);
   const std::optional<TensorMap> column_map = operand_map(columns, items, variant.columns);
-  params.by_tma[0] = row_map ? 1 : 0;
-  params.by_tma[1] = column_map ? 1 : 0;
+  const auto side_of = [](const DeviceSide& side, bool by_tma, std::int64_t begin) {
+    const bool is_strided = side.matrix.batch_stride != 0;
+    return BlockSide{.by_tma = by_tma ? 1 : 0,
+                     .begin = static_cast<std::int32_t>(begin),
+                     .item = is_strided ? static_cast<std::int32_t>(side.item) : 0,
+                     .item_step = is_strided ? 1 : 0};
+  };
+  const DeviceTile& tile = params.tile;
+  params.sides[0] = side_of(rows, row_map.has_value(), variant.swapped ? tile.first_column : tile.first_row);
+  params.sides[1] =
+      side_of(columns, column_map.has_value(), variant.swapped ? tile.first_row : tile.first_column);
   params.partial_sums = reinterpret_cast<float*>(scratch);
   std::byte* next = scratch + aligned_size(static_cast<std::size_t>(sum_bytes(variant, shape)));
   params.statistics = reinterpret_cast<VectorStatistics*>(next);
@@ -208,6 +219,19 @@ void launch_items(const Queue& queue, const DeviceFusedProduct& product, const B
   params.counters = reinterpret_cast<std::uint32_t*>(next);
   if (const std::int64_t bytes = bytes_of_counters(variant, shape); bytes > 0)
     clear(queue, params.counters, static_cast<std::size_t>(bytes));
+  const DeviceMatrix& c = tile.c;
+  const std::int64_t offset = tile.first_row * c.row_stride + tile.first_column * c.column_stride;
+  params.c = {.by_pointer = c.pointers ? 1 : 0,
+              .offset = offset,
+              .item_stride = c.batch_stride,
+              .rows = variant.swapped ? tile.columns : tile.rows,
+              .columns = variant.swapped ? tile.rows : tile.columns,
+              .row_stride = variant.swapped ? c.column_stride : c.row_stride,
+              .column_stride = variant.swapped ? c.row_stride : c.column_stride};
+  if (c.pointers)
+    params.c.data = static_cast<float**>(const_cast<void*>(c.data)) + tile.item;
+  else
+    params.c.data = static_cast<float*>(const_cast<void*>(c.data)) + tile.item * c.batch_stride + offset;
   const bool rows_along_k = rows.matrix.column_stride == 1;
   const bool columns_along_k = columns.matrix.column_stride == 1;
   const Extent grid{.x = std::int64_t{params.row_tiles} * params.column_tiles * variant.splits,

@@ -34,14 +34,35 @@ struct VectorStatistics {
   std::uint32_t deep_largest;  // largest field of the k-blocks with deep elements
 };
 
+// Coordinates of an operand's region of C in its tensor map.
+struct BlockSide {
+  std::int32_t by_tma = 0;  // 1: the tensor map loads the operand
+  std::int32_t begin = 0;   // first vector
+  std::int32_t item = 0;    // of the launch's first batch item
+  std::int32_t item_step = 0;
+};
+
+// C from the region's first element on, in the terms of the kernels, whose rows may be columns of C.
+struct BlockTarget {
+  void* data = nullptr;  // of the launch's first batch item; if `by_pointer`, an array of addresses
+  std::int32_t by_pointer = 0;
+  std::int64_t offset = 0;  // elements from an item's address on
+  std::int64_t item_stride = 0;
+  std::int64_t rows = 0;
+  std::int64_t columns = 0;
+  std::int64_t row_stride = 0;
+  std::int64_t column_stride = 0;
+};
+
+// Members that a kernel reads before its first load come first.
 struct BlockParams {
-  DeviceTile tile;  // tile of the first batch item
-  DeviceReport* report = nullptr;
-  std::int32_t swapped = 0;     // 1: rows of the kernel's tiles are columns of C
-  std::int32_t blocks = 0;      // k-blocks
-  std::int32_t by_tma[2] = {};  // 1: tensor maps load the operand of the tile's rows, of its columns
+  std::int32_t swapped = 0;  // 1: rows of the kernel's tiles are columns of C
+  std::int32_t blocks = 0;   // k-blocks
+  BlockSide sides[2];        // operands of the tile's rows and of its columns
   std::int32_t row_tiles = 0;
   std::int32_t column_tiles = 0;
+  Divisor by_row_tiles{1};
+  Divisor by_splits{1};
   // Wide tiles: thread blocks that share a tile, and leaves of k for each of them.
   std::int32_t splits = 1;
   std::int32_t leaves = 0;
@@ -49,6 +70,9 @@ struct BlockParams {
   VectorStatistics* statistics =
       nullptr;  // of the vectors of each thread block's tile, if they do not form a cluster
   std::uint32_t* counters = nullptr;  // one for each tile; 0 before the launch
+  BlockTarget c;
+  DeviceReport* report = nullptr;
+  DeviceTile tile;  // tile of the first batch item
 };
 
 constexpr int narrow_shared_bytes(bool columns_along_k) {
@@ -56,10 +80,12 @@ constexpr int narrow_shared_bytes(bool columns_along_k) {
   return narrow_warps * (narrow_rows + columns) * block_depth * 4 +
          2 * narrow_warps * narrow_columns * (narrow_rows + 1) * 4 + 1024;
 }
+// FP32 elements of k-blocks that a wide kernel keeps; a tile of 128 columns leaves no place for a second one.
+constexpr int wide_buffers(int columns) { return columns < max_wide_columns ? 2 : 1; }
 // At least 12 KiB for each warp, for open elements.
 constexpr int wide_shared_bytes(int columns) {
-  const int bytes =
-      2 * 2 * columns * block_depth * 2 + (wide_rows + columns) * block_depth * 4 + wide_rows * columns * 4;
+  const int bytes = 2 * 2 * columns * block_depth * 2 +
+                    wide_buffers(columns) * (wide_rows + columns) * block_depth * 4 + wide_rows * columns * 4;
   const int of_warps = wide_threads / 32 * 12288;
   return (bytes < of_warps ? of_warps : bytes) + 1024;
 }

@@ -10,6 +10,7 @@
 
 namespace kintsugi::core::cuda {
 
+inline constexpr std::uint32_t infinite_field = 0x7f800000U;
 inline constexpr float residual_scale = normal_power_of_two(block_residual_exponent);
 
 __device__ inline float largest_magnitude(float x, float y) {
@@ -62,6 +63,9 @@ struct SplitVector {
 struct ThreadStatistics {
   std::uint32_t largest = 0;
   std::uint32_t zeros = 0;
+  bool has_counted = false;  // zeros or deep elements
+
+  __device__ bool is_clean() const { return !has_counted && largest < infinite_field; }
 };
 
 // Smallest magnitudes of both halves of the words.
@@ -101,6 +105,7 @@ __device__ __forceinline__ void count_elements(const float (&x)[Count], float la
     small += fabsf(x[i]) < bound ? 1 : 0;
   }
   mine.zeros += zeros;
+  mine.has_counted = mine.has_counted || small > 0;
   if (small > zeros) {
     atomicAdd(&all.deep, small - zeros);
     atomicMax(&all.deep_largest, scale.field);

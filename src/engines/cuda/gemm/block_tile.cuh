@@ -58,6 +58,11 @@ __device__ inline void copy_lines(const BlockOperand& operand, bool along_k, std
   }
 }
 
+// Row or column of index g of a fragment, for operands along k: neighbors lie in lines that differ in bit 2,
+// so that loads of 16 bytes have no bank conflicts, and even ones of four in bits 1 and 2, for loads of 8
+// bytes.
+__device__ inline int reversed(int g) { return (g & 1) << 2 | (g & 2) | g >> 2; }
+
 __device__ inline float4 load4(std::uint32_t address) {
   float4 v;
   asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
@@ -79,7 +84,20 @@ __device__ inline void store4(std::uint32_t address, std::uint32_t x, std::uint3
                : "memory");
 }
 
-inline constexpr std::uint32_t infinite_field = 0x7f800000U;
+// Adds to four successive sums.
+__device__ __forceinline__ void add_four(float* sums, const float4& four) {
+  sums[0] += four.x, sums[1] += four.y, sums[2] += four.z, sums[3] += four.w;
+}
+
+// Stores into the memory of a thread block of the cluster, whose address map_to_block() gives.
+__device__ inline void store_remote(std::uint32_t address, const float4& v) {
+  asm volatile("st.shared::cluster.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(address), "f"(v.x), "f"(v.y),
+               "f"(v.z), "f"(v.w)
+               : "memory");
+}
+__device__ inline void store_remote(std::uint32_t address, std::uint32_t value) {
+  asm volatile("st.shared::cluster.u32 [%0], %1;" ::"r"(address), "r"(value) : "memory");
+}
 
 __device__ constexpr VectorStatistics no_statistics() { return {0, 0, 0, 0, 0}; }
 
@@ -102,18 +120,45 @@ __device__ inline BlockCounts counts_of(const VectorStatistics& vector, std::int
   return counts;
 }
 
-__device__ inline bool is_accepted(const VectorStatistics& row, const VectorStatistics& column,
-                                   std::int32_t blocks, float sum) {
-  return accepts_block_sum(counts_of(row, blocks), counts_of(column, blocks), sum);
+// True if every element is accepted whose sum is finite and whose vectors are both simple. If vectors are
+// simple in several parts of k of at least one block each, they are simple in all of them.
+__device__ inline bool is_simple(const VectorStatistics& vector, std::int32_t blocks) {
+  const BlockCounts counts = counts_of(vector, blocks);
+  return counts.finite() && counts.deep == 0 && counts.nonzero > 0 &&
+         block_slack(counts.nonzero, blocks, BlockUnit{}) >= 0;
 }
 
-// True if every element is accepted whose sum is finite and whose vectors are both simple.
-__device__ inline bool is_simple(const VectorStatistics& vector, std::int32_t blocks) {
-  BlockCounts counts = counts_of(vector, blocks);
-  counts.blocks = blocks;
-  return counts.finite() && counts.deep == 0 && counts.nonzero > 0 &&
-         block_slack(counts, counts, BlockUnit{}) >= 0;
-}
+// A part of the test of elements in FP32, for most of them: whoever passes it would pass accepts_block_sum(),
+// too.
+struct QuickTest {
+  float deep;  // as in BlockTest
+  float largest;
+  float slack;  // a lower bound of the element's, as far as this vector decides it
+
+  QuickTest() = default;
+  __device__ QuickTest(const BlockCounts& counts, std::int32_t blocks) {
+    const BlockTest test(counts);
+    deep = static_cast<float>(test.deep);
+    largest = static_cast<float>(test.largest);
+    slack = test.nonzero < 0
+                ? -1
+                : static_cast<float>(min(block_slack(test.nonzero, blocks, BlockUnit{}), most_block_slack));
+  }
+
+  __device__ bool accepts(const QuickTest& other, float sum) const {
+    const float magnitude = fabsf(sum);
+    const float both = fminf(slack, other.slack);
+    if (!(magnitude < infinity()) || both < 0) return false;
+    if (deep == 0 && other.deep == 0) return true;
+    // The added number bounds what underflows here, and the factor all roundings.
+    const float loss =
+        __fmaf_rn(__fmaf_rn(deep, other.largest, other.deep * largest), 1 + 0x1p-16F, 0x1p-100F);
+    return loss < infinity() && magnitude * both >= loss;
+  }
+
+ private:
+  __device__ static float infinity() { return __uint_as_float(infinite_field); }
+};
 
 // Sums of the hierarchy of k, to which leaves are added in ascending order.
 struct LevelSums {
@@ -177,7 +222,7 @@ __device__ inline float finished(float sum, int exponent, const Scalars<float>& 
                   scalars.beta == 0.0F ? nullptr : c);
 }
 
-// C in the terms of the kernels, whose rows may be columns of C.
+// BlockTarget of one batch item.
 struct BlockResult {
   float* data;
   std::int64_t rows;
@@ -185,14 +230,10 @@ struct BlockResult {
   std::int64_t row_stride;
   std::int64_t column_stride;
 
-  __device__ BlockResult(const BlockParams& params, std::int64_t item) {
-    const MatrixView<float> c = view_of<float>(params.tile.c, params.tile.item + item);
-    const bool swapped = params.swapped != 0;
-    rows = swapped ? params.tile.columns : params.tile.rows;
-    columns = swapped ? params.tile.rows : params.tile.columns;
-    row_stride = swapped ? c.column_stride : c.row_stride;
-    column_stride = swapped ? c.row_stride : c.column_stride;
-    data = &c(params.tile.first_row, params.tile.first_column);
+  __device__ BlockResult(const BlockParams& params, std::int64_t item)
+      : data(static_cast<float*>(params.c.data) + item * params.c.item_stride), rows(params.c.rows),
+        columns(params.c.columns), row_stride(params.c.row_stride), column_stride(params.c.column_stride) {
+    if (params.c.by_pointer != 0) data = static_cast<float**>(params.c.data)[item] + params.c.offset;
   }
   __device__ float* at(std::int64_t i, std::int64_t j) const {
     return data + i * row_stride + j * column_stride;
@@ -211,29 +252,24 @@ __device__ inline void scale_tile(const BlockResult& c, std::int64_t first_row, 
   }
 }
 
-// Adds the launch's batch items to the report.
+// One thread of a thread block adds the launch's batch items to the report.
 __device__ inline void report_items(const BlockParams& params, float alpha) {
   const bool is_first = params.tile.first_row == 0 && params.tile.first_column == 0;  // block of C
-  if (params.report == nullptr || !is_first || blockIdx.x != 0 || blockIdx.y != 0 || threadIdx.x != 0) return;
+  if (params.report == nullptr || !is_first || blockIdx.x != 0 || blockIdx.y != 0) return;
   count(alpha == 0.0F ? params.report->scaled : params.report->items[0], gridDim.y);
 }
 
 // The elements of a tile that are not accepted, for each piece of 32 x 32 elements. Word w is column w of the
-// piece and its bits the rows if `words_are_columns`, else the other way round. Warps compute half a piece at
-// once: 32 rows and 16 columns.
+// piece and its bits the rows. Warps compute half a piece at once: 32 rows and 16 columns.
 struct OpenMask {
   std::uint32_t words[32];
 
-  // The lane's part of a half: one of its words, or 16 bits of one.
-  __device__ std::uint32_t half_word(bool words_are_columns, int half) const {
+  // The lane's word of a half.
+  __device__ std::uint32_t half_word(int half) const {
     const int lane = threadIdx.x % 32;
-    const std::uint32_t word = words[lane];
-    if (words_are_columns) return lane / 16 == half ? word : 0;
-    return word >> (16 * half) & 0xffffU;
+    return lane / 16 == half ? words[lane] : 0;
   }
-  __device__ bool is_open(bool words_are_columns, int row, int column) const {
-    return (words_are_columns ? words[column] >> row : words[row] >> column) & 1;
-  }
+  __device__ bool is_open(int row, int column) const { return words[column] >> row & 1; }
 };
 
 // Half a piece with many open elements: FP32 sums of all of them, by one warp, which loads the operands into
@@ -315,8 +351,8 @@ class OpenPiece {
 
 // Computes open elements one after the other: of a half, those that are this warp's in turn. `before`: open
 // elements before the half.
-__device__ inline void compute_singly(std::uint32_t mine, bool words_are_columns, int half, int first_row,
-                                      int first_column, int before, int warps, const BlockOperand& rows,
+__device__ inline void compute_singly(std::uint32_t mine, int half, int first_row, int first_column,
+                                      int before, int warps, const BlockOperand& rows,
                                       const BlockOperand& columns, const BlockResult& c,
                                       const Scalars<float>& scalars) {
   const int warp = threadIdx.x / 32;
@@ -324,9 +360,8 @@ __device__ inline void compute_singly(std::uint32_t mine, bool words_are_columns
     const int word = __ffs(owners) - 1;
     for (std::uint32_t bits = __shfl_sync(~0U, mine, word); bits != 0; bits &= bits - 1, ++before) {
       if (before % warps != warp) continue;
-      const int bit = __ffs(bits) - 1;
-      const int row = first_row + (words_are_columns ? bit : word);
-      const int column = first_column + (words_are_columns ? word - 16 * half : bit);
+      const int row = first_row + __ffs(bits) - 1;
+      const int column = first_column + word - 16 * half;
       const float sum = open_sum(rows, columns, row, column);
       if (threadIdx.x % 32 == 0) *c.at(row, column) = finished(sum, 0, scalars, c.at(row, column));
     }

@@ -164,28 +164,6 @@ constexpr double int8_microseconds(const Int8Shape& shape, const TileTimes& time
          products + times.tile;
 }
 
-// Division by a number that is the same for many dividends.
-class Divisor {
- public:
-  KINTSUGI_HOST_DEVICE constexpr explicit Divisor(std::uint32_t divisor)
-      : divisor_(divisor), reciprocal_(~0U / divisor) {}
-
-  KINTSUGI_HOST_DEVICE constexpr std::uint32_t quotient(std::uint32_t dividend,
-                                                        std::uint32_t& remainder) const {
-    auto quotient = static_cast<std::uint32_t>(std::uint64_t{dividend} * reciprocal_ >> 32);
-    remainder = dividend - quotient * divisor_;
-    if (remainder >= divisor_) {  // the reciprocal is rounded down: the quotient is right or one too small
-      remainder -= divisor_;
-      ++quotient;
-    }
-    return quotient;
-  }
-
- private:
-  std::uint32_t divisor_;
-  std::uint32_t reciprocal_;
-};
-
 // Iterates over the tiles of one cluster, in the order of WholeTileScheduler and with the coordinates of
 // TileSchedule::coord(), without divisions: these would take as long as a fifth of a tile's reduction.
 class Int8TileOrder {

@@ -10,6 +10,28 @@
 
 namespace kintsugi::core::cuda {
 
+// Division by a number that is the same for many dividends.
+class Divisor {
+ public:
+  KINTSUGI_HOST_DEVICE constexpr explicit Divisor(std::uint32_t divisor)
+      : divisor_(divisor), reciprocal_(~0U / divisor) {}
+
+  KINTSUGI_HOST_DEVICE constexpr std::uint32_t quotient(std::uint32_t dividend,
+                                                        std::uint32_t& remainder) const {
+    auto quotient = static_cast<std::uint32_t>(std::uint64_t{dividend} * reciprocal_ >> 32);
+    remainder = dividend - quotient * divisor_;
+    if (remainder >= divisor_) {  // the reciprocal is rounded down: the quotient is right or one too small
+      remainder -= divisor_;
+      ++quotient;
+    }
+    return quotient;
+  }
+
+ private:
+  std::uint32_t divisor_;
+  std::uint32_t reciprocal_;
+};
+
 // Work of a cluster: a tile of C, or one part of k of a tile that is split along k.
 struct WorkTile {
   std::int32_t tile = 0;  // index among the tiles of all batch items

@@ -9,6 +9,11 @@ namespace kintsugi::core::cuda {
 
 struct TensorMap;  // gemm/kernel_params.hpp
 
+// Fetches a tensor map before its first use.
+__device__ inline void prefetch(const TensorMap& map) {
+  asm volatile("prefetch.tensormap [%0];" ::"l"(&map) : "memory");
+}
+
 // Starts a copy of a box of one slice: 128 bytes along k of a number of rows that the tensor map sets. Its
 // bytes count toward the barrier's phase.
 __device__ inline void tma_load(std::uint32_t target, const TensorMap& map, const Mbarrier& barrier, int k,

@@ -40,11 +40,6 @@ struct NarrowShared {
   LevelSums levels[Config::rows * Config::columns];  // between rounds
 };
 
-// Row or column of index g of a fragment, for operands along k: neighbors lie in lines that differ in bit 2,
-// so that loads of 16 bytes have no bank conflicts, and even ones of four in bits 1 and 2, for loads of 8
-// bytes.
-__device__ inline int reversed(int g) { return (g & 1) << 2 | (g & 2) | g >> 2; }
-
 template <class Config>
 class NarrowWarp {
  public:
@@ -73,10 +68,10 @@ class NarrowWarp {
     const std::uint32_t columns = rows + Config::row_bytes;
     const int k = block * block_depth;
     if (lane() == 0) {
-      const int bytes =
-          (params_.by_tma[0] ? Config::row_bytes : 0) + (params_.by_tma[1] ? Config::column_bytes : 0);
+      const int bytes = (params_.sides[0].by_tma ? Config::row_bytes : 0) +
+                        (params_.sides[1].by_tma ? Config::column_bytes : 0);
       if (bytes > 0) barriers_[stage].arrive_expect_tx(bytes);
-      if (params_.by_tma[0]) {
+      if (params_.sides[0].by_tma) {
         if constexpr (Config::rows_along_k) {
           tma_load_tile(rows, row_map_, barriers_[stage], k, begin_.x + first_row_, row_item_);
           tma_load_tile(rows + 4096, row_map_, barriers_[stage], k + 32, begin_.x + first_row_, row_item_);
@@ -84,7 +79,7 @@ class NarrowWarp {
           tma_load_tile(rows, row_map_, barriers_[stage], begin_.x + first_row_, k, row_item_);
         }
       }
-      if (params_.by_tma[1]) {
+      if (params_.sides[1].by_tma) {
         if constexpr (Config::columns_along_k) {
           tma_load_tile(columns, column_map_, barriers_[stage], k, begin_.y + first_column_, column_item_);
           tma_load_tile(columns + Config::columns * 128, column_map_, barriers_[stage], k + 32,
@@ -94,7 +89,7 @@ class NarrowWarp {
         }
       }
     }
-    if (!params_.by_tma[0]) {
+    if (!params_.sides[0].by_tma) {
       if constexpr (Config::rows_along_k) {
         copy_lines(row_operand_, true, rows, first_row_, k, 32, 0, 1);
         copy_lines(row_operand_, true, rows + 4096, first_row_, k + 32, 32, 0, 1);
@@ -102,7 +97,7 @@ class NarrowWarp {
         copy_lines(row_operand_, false, rows, first_row_, k, block_depth, 0, 1);
       }
     }
-    if (!params_.by_tma[1]) {
+    if (!params_.sides[1].by_tma) {
       if constexpr (Config::columns_along_k) {
         copy_lines(column_operand_, true, columns, first_column_, k, Config::columns, 0, 1);
         copy_lines(column_operand_, true, columns + Config::columns * 128, first_column_, k + 32,
@@ -115,8 +110,8 @@ class NarrowWarp {
   }
 
   __device__ void await(int stage, unsigned parity) const {
-    if (params_.by_tma[0] || params_.by_tma[1]) barriers_[stage].wait(parity);
-    if (!(params_.by_tma[0] && params_.by_tma[1])) await_copies_but<Config::stages - 1>();
+    if (params_.sides[0].by_tma || params_.sides[1].by_tma) barriers_[stage].wait(parity);
+    if (!(params_.sides[0].by_tma && params_.sides[1].by_tma)) await_copies_but<Config::stages - 1>();
     __syncwarp();  // the wait may end at different times for the lanes, which exchange values next
   }
 
@@ -299,15 +294,13 @@ __device__ void multiply_narrow(const TensorMap& row_map, const TensorMap& colum
                                     params.swapped ? params.tile.rows : params.tile.columns);
   const NarrowWarp<Config> work(
       row_map, column_map, params, shared, ring, row_operand, column_operand,
-      {static_cast<int>(rows_begin), static_cast<int>(columns_begin)},
-      row_side.matrix.batch_stride == 0 ? 0 : static_cast<int>(row_side.item) + item,
-      column_side.matrix.batch_stride == 0 ? 0 : static_cast<int>(column_side.item) + item, first_row,
-      first_column);
+      {params.sides[0].begin, params.sides[1].begin}, params.sides[0].item + item * params.sides[0].item_step,
+      params.sides[1].item + item * params.sides[1].item_step, first_row, first_column);
   using Warp = NarrowWarp<Config>;
   __syncthreads();
   const Scalars<float> scalars(params.tile.scalars);
   const BlockResult c(params, item);
-  report_items(params, scalars.alpha);
+  if (threadIdx.x == 0) report_items(params, scalars.alpha);
   if (scalars.alpha == 0.0F) {
     scale_tile<Config::threads>(c, first_row, first_column, Config::rows, Config::columns, scalars.beta);
     return;
@@ -462,7 +455,8 @@ __device__ void multiply_narrow(const TensorMap& row_map, const TensorMap& colum
       const std::int64_t j = first_column + column;
       bool open = false;
       if (i < c.rows && j < c.columns) {
-        open = !is_accepted(shared.rows[row], shared.columns[column], params.blocks, sums.total);
+        open = !accepts_block_sum(counts_of(shared.rows[row], params.blocks),
+                                  counts_of(shared.columns[column], params.blocks), sums.total);
         if (!open) *c.at(i, j) = finished(sums.total, block_sum_exponent, scalars, c.at(i, j));
       }
       const std::uint32_t word = __ballot_sync(~0U, open);
@@ -479,7 +473,7 @@ __device__ void multiply_narrow(const TensorMap& row_map, const TensorMap& colum
   // Few elements one by one; many of them from leaves of all, a leaf for each warp.
   constexpr int max_singly = 32;
   if (open_elements <= max_singly) {
-    compute_singly(lane < Config::columns ? shared.open.words[lane] : 0, true, 0, first_row, first_column, 0,
+    compute_singly(lane < Config::columns ? shared.open.words[lane] : 0, 0, first_row, first_column, 0,
                    Config::warps, row_operand, column_operand, c, scalars);
     return;
   }
@@ -517,7 +511,7 @@ __device__ void multiply_narrow(const TensorMap& row_map, const TensorMap& colum
   for (int i = 0; i < elements / Config::threads; ++i) {
     const int row = (threadIdx.x + i * Config::threads) % Config::rows;
     const int column = (threadIdx.x + i * Config::threads) / Config::rows;
-    if (!shared.open.is_open(true, row, column)) continue;
+    if (!shared.open.is_open(row, column)) continue;
     float* const element = c.at(first_row + row, first_column + column);
     *element = finished(levels[i].total, 0, scalars, element);
   }

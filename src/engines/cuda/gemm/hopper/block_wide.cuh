@@ -16,13 +16,15 @@ struct WideConfig {
   static constexpr bool columns_along_k = ColumnsAlongK;
   static constexpr int consumers = 2;
   static constexpr int threads = wide_threads;
-  static constexpr int stages = 2;                        // of converted columns
+  static constexpr int stages = 2;  // of converted columns
+  static constexpr int buffers = wide_buffers(Columns);
   static constexpr int row_bytes = 64 * block_depth * 4;  // of a consumer
   static constexpr int column_bytes = Columns * block_depth * 4;
   static constexpr int slice_bytes = Columns * block_depth * 2;
   static constexpr int tile_bytes = rows * Columns * 4;
   // Slices of the columns, then FP32 elements of rows and columns; sums of the tile replace them.
-  static constexpr int ring_bytes = stages * 2 * slice_bytes + consumers * row_bytes + column_bytes;
+  static constexpr int ring_bytes =
+      stages * 2 * slice_bytes + buffers * (consumers * row_bytes + column_bytes);
   static_assert(ring_bytes + tile_bytes + 1024 <= wide_shared_bytes(Columns));
   static_assert(threads == (consumers + 1) * 128);
   static constexpr int halves = Columns / 64;
@@ -32,36 +34,44 @@ struct WideConfig {
 
 template <class Config>
 struct WideShared {
-  Mbarrier rows_full[Config::consumers];
-  Mbarrier columns_full;
+  Mbarrier rows_full[Config::consumers][Config::buffers];
+  Mbarrier columns_full[Config::buffers];
   Mbarrier slices_full[Config::stages];
   Mbarrier slices_free[Config::stages];
-  VectorStatistics rows[Config::rows];
-  VectorStatistics columns[Config::columns];
+  // The tile's rows come first, then its columns.
+  VectorStatistics vectors[Config::rows + Config::columns];
+  QuickTest quick[Config::rows + Config::columns];
   float weights[Config::stages][Config::columns];
   OpenMask open[Config::pieces];
   std::uint32_t has_open;
+  std::uint32_t odd[max_block_cluster];  // 1: a thread block of the cluster has a vector that is not simple
   unsigned last;
 };
 
-// Reads elements of a FP32 tile and issues loads of it.
+// Loads a k-block of `vectors` vectors, from `vector` of the operand's region on. Side 0 has the tile's rows.
 template <bool AlongK>
-__device__ __forceinline__ void load_vectors(const TensorMap& map, bool by_tma, const BlockOperand& operand,
-                                             Mbarrier& full, std::uint32_t target, int vectors, int vector,
-                                             int begin, int k, int item, int thread) {
-  if (by_tma) [[likely]] {
-    if (thread != 0) return;
-    full.arrive_expect_tx(vectors * block_depth * 4);
-    if constexpr (AlongK) {
-      tma_load(target, map, full, k, begin + vector, item);
-      tma_load(target + vectors * 128, map, full, k + 32, begin + vector, item);
-    } else {
-      for (int v = 0; v < vectors; v += 32)
-        tma_load(target + v * 256, map, full, begin + vector + v, k, item);
-    }
-    return;
+__device__ __forceinline__ void load_by_tma(const TensorMap& map, const BlockSide& side, Mbarrier& full,
+                                            std::uint32_t target, int vectors, int vector, int k) {
+  full.arrive_expect_tx(vectors * block_depth * 4);
+  const int item = side.item + static_cast<int>(blockIdx.y) * side.item_step;
+  if constexpr (AlongK) {
+    tma_load(target, map, full, k, side.begin + vector, item);
+    tma_load(target + vectors * 128, map, full, k + 32, side.begin + vector, item);
+  } else {
+    for (int v = 0; v < vectors; v += 32)
+      tma_load(target + v * 256, map, full, side.begin + vector + v, k, item);
   }
-  const int warp = thread / 32;
+}
+
+// load_by_tma() by all threads of a warpgroup without TMA.
+template <bool AlongK>
+__device__ __forceinline__ void load_by_copies(const BlockParams& params, int side, Mbarrier& full,
+                                               std::uint32_t target, int vectors, int vector, int k) {
+  const bool is_a = (side == 0) != (params.swapped != 0);
+  const DeviceTile& tile = params.tile;
+  const BlockOperand operand(is_a ? tile.a : tile.b, blockIdx.y, params.sides[side].begin,
+                             is_a ? tile.rows : tile.columns);
+  const int warp = threadIdx.x / 32 % 4;
   asm volatile("" : "+r"(vector));  // so that no register keeps addresses between k-blocks
   if constexpr (AlongK) {
     copy_lines(operand, true, target, vector, k, vectors, warp, 4);
@@ -189,12 +199,16 @@ struct ColumnConverter {
     }
   }
 
-  __device__ void finish(VectorStatistics* all) const {
+  // Adds the thread's statistics to `all`; true if they are clean.
+  __device__ bool finish(VectorStatistics* all) const {
+    bool clean = true;
 #pragma unroll
     for (int v = 0; v < vectors; ++v) {
       if (statistics[v].zeros > 0) atomicAdd(&all[column(v)].zeros, statistics[v].zeros);
       atomicMax(&all[column(v)].largest, statistics[v].largest);
+      clean = clean && statistics[v].is_clean();
     }
+    return clean;
   }
 
   __device__ static float load_element(std::uint32_t address) {
@@ -203,6 +217,49 @@ struct ColumnConverter {
     return value;
   }
 };
+
+// Row of the tile of a consumer thread's accumulators: the first or second one of a fragment.
+template <class Config>
+__device__ __forceinline__ int row_of_sum(int thread, int h) {
+  const int g = thread % 32 / 4;
+  return thread / 32 * 16 + (Config::rows_along_k ? reversed(g) + 8 * h : 2 * g + h);
+}
+
+// Reads a consumer thread's FP32 elements of a k-block and splits them. Calls have_read() when it has read
+// all.
+template <class Config, class HaveRead>
+__device__ __forceinline__ void convert_rows(std::uint32_t elements, ThreadStatistics (&statistics)[2],
+                                             RowSlices& rows, VectorStatistics* all,
+                                             const HaveRead& have_read) {
+  const int warp = threadIdx.x / 32 % 4;
+  const int g = threadIdx.x % 32 / 4;
+  const int t = threadIdx.x % 4;
+  float x[2][16];
+  if constexpr (Config::rows_along_k) {
+    const int r = reversed(g);
+    const std::uint32_t line = elements + (16 * warp + r) * 128;
+#pragma unroll
+    for (int j = 0; j < 4; ++j)
+#pragma unroll
+      for (int h = 0; h < 2; ++h) {
+        const float4 v = load4(line + h * 1024 + j / 2 * 8192 + (((t ^ r) << 4) ^ (j % 2 * 64)));
+        x[h][4 * j] = v.x, x[h][4 * j + 1] = v.y, x[h][4 * j + 2] = v.z, x[h][4 * j + 3] = v.w;
+      }
+  } else {
+    const std::uint32_t box = elements + warp / 2 * 8192;
+#pragma unroll
+    for (int j = 0; j < 4; ++j)
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        const int line = 16 * j + 2 * t + i % 2 + i / 2 * 8;
+        const float2 v = load2(box + swizzled(line, warp % 2 * 64 + g * 8));
+        x[0][4 * j + i] = v.x, x[1][4 * j + i] = v.y;
+      }
+  }
+  split_vectors<1, 2>(
+      x, statistics, have_read, [&](int h, const SplitVector& split) { rows.rows[h] = split; },
+      [&](int h) -> VectorStatistics& { return all[row_of_sum<Config>(threadIdx.x, h)]; });
+}
 
 // Issues the products of a k-block and half of the columns, waits for them and adds them to `acc`.
 template <class Config>
@@ -259,49 +316,74 @@ __device__ __forceinline__ void multiply_half(const RowSlices& rows, std::uint32
   }
 }
 
-// Place of an element of a tile of sums. Neither lines along rows nor along columns have bank conflicts.
-template <class Config>
-__device__ __forceinline__ int tile_offset(int row, int column) {
-  return column * Config::rows + (row ^ (column & 31));
-}
-
 // The leaves of a tile that a thread block computes.
-struct LeafRun {
+class LeafRun {
+ public:
   int first;
   int end;
-  int leaves;              // of all of k
-  bool pieces_are_groups;  // what the thread blocks of a tile hand on; else single leaves
-  int pieces;
+  int leaves;  // of all of k
+  int pieces;  // of which the tile's sums are added up in the end: groups, or single leaves
 
   __device__ LeafRun(const BlockParams& params, int split) {
     leaves = static_cast<int>(divide_up(params.blocks, leaf_blocks));
     first = split * params.leaves;
     end = min(first + params.leaves, leaves);
-    pieces_are_groups = params.splits == 1 || params.leaves % group_leaves == 0;
-    pieces = params.splits == 1  ? 1
-             : pieces_are_groups ? static_cast<int>(divide_up(leaves, group_leaves))
-                                 : leaves;
+    const bool groups = params.splits == 1 || params.leaves % group_leaves == 0;
+    pieces = params.splits == 1 ? 1 : groups ? static_cast<int>(divide_up(leaves, group_leaves)) : leaves;
+    flags_ = (groups ? 1 : 0) + (params.splits > 1 && cluster_size() == 1 ? 2 : 0) +
+             (params.splits == 1 && leaves > group_leaves ? 4 : 0);
+    asm volatile("" : "+r"(flags_));  // predicates would be spilled
   }
+  __device__ bool pieces_are_groups() const { return (flags_ & 1) != 0; }
+  // The thread blocks of the tile pass pieces through memory.
+  __device__ bool in_memory() const { return (flags_ & 2) != 0; }
+  // The thread block has several groups to itself.
+  __device__ bool keeps_groups() const { return (flags_ & 4) != 0; }
+
+ private:
+  int flags_;
 };
 
-// Rank of the thread block that computes the open elements of a piece: neither all pieces of a row nor of a
-// column are one's.
+// Pieces of a tile in memory.
 template <class Config>
-__device__ __forceinline__ int owner_of_piece(int piece, int ranks) {
-  return (piece + piece / (Config::rows / 32)) % ranks;
+__device__ __forceinline__ float4* pieces_of(const BlockParams& params, const LeafRun& run, int item,
+                                             int tile) {
+  constexpr int elements = Config::rows * Config::columns;
+  const std::int64_t index = static_cast<std::int64_t>(item) * params.row_tiles * params.column_tiles + tile;
+  return reinterpret_cast<float4*>(params.partial_sums +
+                                   index * (run.keeps_groups() ? 2 : run.pieces) * elements);
 }
 
-// Computes the open elements of the pieces that are this thread block's. `ring`: memory for the warps.
+// Columns of the tile that a thread block of a cluster finishes, in units of 16: half of a piece of open
+// elements, and two fragments of accumulators.
+struct OwnedUnits {
+  int first;
+  int end;
+
+  template <class Config>
+  __device__ static OwnedUnits of(int rank, int ranks) {
+    constexpr int units = Config::columns / 16;
+    return {static_cast<int>(divide_up(rank * units, ranks)),
+            static_cast<int>(divide_up((rank + 1) * units, ranks))};
+  }
+  __device__ bool has(int unit) const { return first <= unit && unit < end; }
+};
+
+template <class Config>
+__device__ __forceinline__ void mark_open(OpenMask (&masks)[Config::pieces], int row, int column) {
+  atomicOr(&masks[column / 32 * (Config::rows / 32) + row / 32].words[column % 32], 1U << row % 32);
+}
+
+// Computes the open elements of a thread block's columns. `ring`: memory for the warps.
 template <class Config>
 __device__ __forceinline__ void compute_open(const BlockParams& params,
-                                             const OpenMask (&masks)[Config::pieces], std::uint32_t ring) {
+                                             const OpenMask (&masks)[Config::pieces], const OwnedUnits& owned,
+                                             std::uint32_t ring) {
   using Piece = OpenPiece<Config::rows_along_k, Config::columns_along_k>;
   constexpr int max_singly = 32;  // open elements of half a piece
   constexpr int warps = Config::threads / 32;
   constexpr int open_bytes = Piece::bytes + 2 * 16 * 32 * 4;  // of a warp
   static_assert(warps * open_bytes + 1024 <= wide_shared_bytes(Config::columns));
-  const int ranks = cluster_size();
-  const int rank = ranks > 1 ? block_rank_in_cluster() : 0;
   const int item = blockIdx.y;
   const bool swapped = params.swapped != 0;
   const DeviceTile& tile = params.tile;
@@ -311,7 +393,6 @@ __device__ __forceinline__ void compute_open(const BlockParams& params,
                              swapped ? tile.rows : tile.columns);
   const BlockResult c(params, item);
   const Scalars<float> scalars(tile.scalars);
-  const bool words_are_columns = c.row_stride == 1;
   const int leaves = static_cast<int>(divide_up(params.blocks, leaf_blocks));
   const int index = static_cast<int>(blockIdx.x) / params.splits;
   const int first_row = index % params.row_tiles * Config::rows;
@@ -322,16 +403,16 @@ __device__ __forceinline__ void compute_open(const BlockParams& params,
   for (int unit = 0; unit < 2 * Config::pieces; ++unit) {
     const int piece = unit / 2;
     const int half = unit % 2;
-    if (owner_of_piece<Config>(piece, ranks) != rank) continue;
+    if (!owned.has(2 * (piece / (Config::rows / 32)) + half)) continue;
     const OpenMask& mask = masks[piece];
-    const std::uint32_t mine = mask.half_word(words_are_columns, half);
+    const std::uint32_t mine = mask.half_word(half);
     const int elements = __reduce_add_sync(~0U, __popc(mine));
     if (elements == 0) continue;
     if (params.report != nullptr && threadIdx.x == 32) count(params.report->recomputed, elements);
     const int row = first_row + piece % (Config::rows / 32) * 32;
     const int column = first_column + piece / (Config::rows / 32) * 32 + 16 * half;
     if (elements <= max_singly) {
-      compute_singly(mine, words_are_columns, half, row, column, singles, warps, rows, columns, c, scalars);
+      compute_singly(mine, half, row, column, singles, warps, rows, columns, c, scalars);
       singles += elements;
       continue;
     }
@@ -364,9 +445,160 @@ __device__ __forceinline__ void compute_open(const BlockParams& params,
     for (int e = 0; e < 16; ++e) {
       const int x = Piece::row(e / 4);
       const int y = Piece::column(e % 4);
-      if (!mask.is_open(words_are_columns, x, y + 16 * half)) continue;
+      if (!mask.is_open(x, y + 16 * half)) continue;
       float* const element = c.at(row + x, column + y);
       *element = finished(load_shared(kept + (16 + e) * 128), 0, scalars, element);
+    }
+  }
+}
+
+// True in one of the thread blocks of a tile that pass sums through memory: the one that ends last, which
+// also gets the statistics of all.
+template <class Config>
+__device__ __forceinline__ bool is_last_of_tile(const BlockParams& params, WideShared<Config>& shared,
+                                                int item, int tile, int split) {
+  constexpr int words = (Config::rows + Config::columns) * sizeof(VectorStatistics) / 4;
+  const std::int64_t index = static_cast<std::int64_t>(item) * params.row_tiles * params.column_tiles + tile;
+  std::uint32_t* stored = reinterpret_cast<std::uint32_t*>(params.statistics) + index * params.splits * words;
+  const auto* mine = reinterpret_cast<const std::uint32_t*>(shared.vectors);
+  for (int i = threadIdx.x; i < words; i += Config::threads) __stcg(stored + split * words + i, mine[i]);
+  __threadfence();
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    std::uint32_t* counter = params.counters + index;
+    shared.last = atomicAdd(counter, 1U) == static_cast<unsigned>(params.splits - 1) ? 1 : 0;
+    if (shared.last != 0) *counter = 0;
+  }
+  __syncthreads();
+  if (shared.last == 0) return false;
+  __threadfence();
+  for (int v = threadIdx.x; v < Config::rows + Config::columns; v += Config::threads) {
+    VectorStatistics all = no_statistics();
+    for (int s = 0; s < params.splits; ++s) {
+      const std::uint32_t* w = stored + s * words + v * 5;
+      add(all, {__ldcg(w), __ldcg(w + 1), __ldcg(w + 2), __ldcg(w + 3), __ldcg(w + 4)});
+    }
+    shared.vectors[v] = all;
+  }
+  __syncthreads();
+  return true;
+}
+
+// Every thread block of the cluster gets the statistics of all.
+__device__ inline void add_statistics_of_cluster(VectorStatistics* vectors, int count, int ranks) {
+  VectorStatistics all = no_statistics();
+  const int v = threadIdx.x;
+  static_assert(wide_rows + max_wide_columns <= wide_threads);
+  if (v < count) {
+    for (int rank = 0; rank < ranks; ++rank) {
+      const std::uint32_t address = map_to_block(shared_address(vectors + v), rank);
+      std::uint32_t w[5];
+#pragma unroll
+      for (int i = 0; i < 5; ++i)
+        asm volatile("ld.shared::cluster.u32 %0, [%1];" : "=r"(w[i]) : "r"(address + 4 * i) : "memory");
+      add(all, {w[0], w[1], w[2], w[3], w[4]});
+    }
+  }
+  cluster_sync();
+  if (v < count) vectors[v] = all;
+  __syncthreads();
+}
+
+// Calls visit(f) for each fragment of accumulators of the owned columns.
+template <class Config, class Visit>
+__device__ __forceinline__ void for_each_fragment(OwnedUnits owned, const Visit& visit) {
+#pragma unroll
+  for (int f = 0; f < Config::columns / 8; ++f) {
+    // So that no predicates are kept for other fragments and visits: they would be spilled.
+    asm volatile("" : "+r"(owned.first), "+r"(owned.end));
+    if (owned.has(f / 2)) visit(f);
+  }
+}
+
+// Stores a consumer thread's sums 2^-8 to C: those of the tile's rows `upper` and `lower`, and of the columns
+// `column` and the next one of each fragment.
+template <class Config>
+__device__ __forceinline__ void store_plain(const float (&acc)[Config::columns / 2], const OwnedUnits& owned,
+                                            const BlockResult& c, int first_row, int first_column, int upper,
+                                            int lower, int column) {
+  // A sum of -0 becomes +0.
+  const auto in_units = [](float sum) {
+    return __fmaf_rn(sum, normal_power_of_two(-block_sum_exponent), 0.0F);
+  };
+  float* const first = c.at(first_row + upper, first_column + column);
+  const std::int64_t down = (lower - upper) * c.row_stride;
+  const bool is_whole = first_row + Config::rows <= c.rows && first_column + Config::columns <= c.columns;
+  const auto has_pairs = [&](std::int64_t step, std::int64_t other) {
+    return is_whole && step == 1 &&
+           (reinterpret_cast<std::uintptr_t>(c.data) | static_cast<std::uintptr_t>(other * 4)) % 8 == 0;
+  };
+  if (has_pairs(c.column_stride, c.row_stride)) {
+    for_each_fragment<Config>(owned, [&](int f) {
+      *reinterpret_cast<float2*>(first + 8 * f) = {in_units(acc[4 * f]), in_units(acc[4 * f + 1])};
+      *reinterpret_cast<float2*>(first + 8 * f + down) = {in_units(acc[4 * f + 2]), in_units(acc[4 * f + 3])};
+    });
+  } else if (!Config::rows_along_k && has_pairs(c.row_stride, c.column_stride)) {
+    for_each_fragment<Config>(owned, [&](int f) {
+      float* const target = first + 8 * f * c.column_stride;
+      *reinterpret_cast<float2*>(target) = {in_units(acc[4 * f]), in_units(acc[4 * f + 2])};
+      *reinterpret_cast<float2*>(target + c.column_stride) = {in_units(acc[4 * f + 1]),
+                                                              in_units(acc[4 * f + 3])};
+    });
+  } else {
+    const bool has_row[2] = {first_row + upper < c.rows, first_row + lower < c.rows};
+    const int columns_left =
+        static_cast<int>(min(c.columns - first_column - column, std::int64_t{Config::columns}));
+    for_each_fragment<Config>(owned, [&](int f) {
+#pragma unroll
+      for (int e = 0; e < 4; ++e) {
+        if (has_row[e / 2] && 8 * f + e % 2 < columns_left)
+          first[(8 * f + e % 2) * c.column_stride + e / 2 * down] = in_units(acc[4 * f + e]);
+      }
+    });
+  }
+}
+
+// Place of an element of a tile of sums. Neither lines along rows nor along columns have bank conflicts.
+template <class Config>
+__device__ __forceinline__ int tile_offset(int row, int column) {
+  return column * Config::rows + (row ^ (column & 31));
+}
+
+// Tests the owned elements of a tile whose sums are at `tile`, stores those that are accepted, and marks the
+// others.
+template <class Config>
+__device__ __forceinline__ void store_tested(const BlockParams& params, const BlockResult& c,
+                                             const OwnedUnits& owned, int first_row, int first_column,
+                                             std::uint32_t tile, WideShared<Config>& shared) {
+  const Scalars<float> scalars(params.tile.scalars);
+  const bool is_plain = scalars.alpha == 1.0F && scalars.beta == 0.0F;
+  const bool rows_adjacent = c.row_stride == 1;
+  const int lane = threadIdx.x % 32;
+  const int first_line = rows_adjacent ? 16 * owned.first : 0;
+  const int end_line = rows_adjacent ? 16 * owned.end : Config::rows;
+#pragma unroll 1
+  for (int along = lane + (rows_adjacent ? 0 : 16 * owned.first / 32 * 32);
+       along < lane + (rows_adjacent ? Config::rows : 16 * owned.end); along += 32) {
+    const bool exists = rows_adjacent ? first_row + along < c.rows
+                                      : owned.has(along / 16) && first_column + along < c.columns;
+    const QuickTest mine = shared.quick[rows_adjacent ? along : Config::rows + along];
+#pragma unroll 2
+    for (int line = first_line + threadIdx.x / 32; line < end_line; line += Config::threads / 32) {
+      const int row = rows_adjacent ? along : line;
+      const int column = rows_adjacent ? line : along;
+      if (!exists || (rows_adjacent ? first_column + column >= c.columns : first_row + row >= c.rows))
+        continue;
+      const float sum = load_shared(tile + tile_offset<Config>(row, column) * 4);
+      if (mine.accepts(shared.quick[rows_adjacent ? Config::rows + line : line], sum) ||
+          accepts_block_sum(counts_of(shared.vectors[row], params.blocks),
+                            counts_of(shared.vectors[Config::rows + column], params.blocks), sum)) {
+        float* const element = c.at(first_row + row, first_column + column);
+        *element = is_plain ? sum * normal_power_of_two(-block_sum_exponent)
+                            : finished(sum, block_sum_exponent, scalars, element);
+      } else {
+        mark_open<Config>(shared.open, row, column);
+        shared.has_open = 1;
+      }
     }
   }
 }
@@ -378,78 +610,83 @@ __device__ __forceinline__ void multiply_wide(const TensorMap& row_map, const Te
   __shared__ WideShared<Config> shared;
   const std::uint32_t ring = (shared_address(memory) + 1023) & ~1023U;
   const std::uint32_t row_memory = ring + Config::stages * 2 * Config::slice_bytes;
-  const std::uint32_t column_memory = row_memory + Config::consumers * Config::row_bytes;
+  const std::uint32_t column_memory = row_memory + Config::buffers * Config::consumers * Config::row_bytes;
   const std::uint32_t totals = ring + Config::ring_bytes;
   const int item = blockIdx.y;
-  const int ranks = cluster_size();
-  const int tile = blockIdx.x / params.splits;
-  const int split = blockIdx.x % params.splits;
-  const int first_row = tile % params.row_tiles * Config::rows;
-  const int first_column = tile / params.row_tiles * Config::columns;
-  const DeviceSide& row_side = params.swapped ? params.tile.b : params.tile.a;
-  const DeviceSide& column_side = params.swapped ? params.tile.a : params.tile.b;
-  const LeafRun run(params, split);
-  const int end_block = min(run.end * leaf_blocks, params.blocks);
-  for (int i = threadIdx.x; i < Config::rows + Config::columns; i += Config::threads)
-    (i < Config::rows ? shared.rows[i] : shared.columns[i - Config::rows]) = no_statistics();
-  for (int i = threadIdx.x; i < Config::pieces * 32; i += Config::threads)
-    shared.open[i / 32].words[i % 32] = 0;
   if (threadIdx.x == 0) {
-    shared.has_open = 0;
-    for (Mbarrier& barrier : shared.rows_full) barrier.initialise(params.by_tma[0] ? 1 : 128);
-    shared.columns_full.initialise(params.by_tma[1] ? 1 : 128);
+    for (int i = 0; i < Config::buffers; ++i) {
+      for (auto& barriers : shared.rows_full) barriers[i].initialise(params.sides[0].by_tma ? 1 : 128);
+      shared.columns_full[i].initialise(params.sides[1].by_tma ? 1 : 128);
+    }
     for (Mbarrier& barrier : shared.slices_full) barrier.initialise(4);
     for (Mbarrier& barrier : shared.slices_free) barrier.initialise(4 * Config::consumers);
+    shared.has_open = 0;
     Mbarrier::fence_initialisation();
   }
+  std::uint32_t split, row_tile;
+  const std::uint32_t tile = params.by_splits.quotient(blockIdx.x, split);
+  const std::uint32_t column_tile = params.by_row_tiles.quotient(tile, row_tile);
+  const int first_row = static_cast<int>(row_tile) * Config::rows;
+  const int first_column = static_cast<int>(column_tile) * Config::columns;
+  const LeafRun run(params, static_cast<int>(split));
+  const int first_block = run.first * leaf_blocks;
+  const int end_block = min(run.end * leaf_blocks, params.blocks);
+  for (int i = threadIdx.x; i < Config::rows + Config::columns; i += Config::threads)
+    shared.vectors[i] = no_statistics();
+  for (int i = threadIdx.x; i < Config::pieces * 32; i += Config::threads)
+    shared.open[i / 32].words[i % 32] = 0;
   launch_dependents();
   grid_dependency_wait();
-  const std::int64_t rows_begin = params.swapped ? params.tile.first_column : params.tile.first_row;
-  const std::int64_t columns_begin = params.swapped ? params.tile.first_row : params.tile.first_column;
-  const BlockOperand row_operand(row_side, item, rows_begin,
-                                 params.swapped ? params.tile.columns : params.tile.rows);
-  const BlockOperand column_operand(column_side, item, columns_begin,
-                                    params.swapped ? params.tile.rows : params.tile.columns);
-  const Scalars<float> scalars(params.tile.scalars);
-  report_items(params, scalars.alpha);
-  if (scalars.alpha == 0.0F) {
+  if (const DeviceScalars& given = params.tile.scalars;
+      scalar<float>(given.alpha, given.device_alpha) == 0.0F) {
+    if (threadIdx.x == 0) report_items(params, 0);
     if (split == 0)
       scale_tile<Config::threads>(BlockResult(params, item), first_row, first_column, Config::rows,
-                                  Config::columns, scalars.beta);
+                                  Config::columns, Scalars<float>(params.tile.scalars).beta);
     return;
   }
-  float* const pieces = params.partial_sums +
-                        (static_cast<std::int64_t>(item) * params.row_tiles * params.column_tiles + tile) *
-                            (params.splits == 1 ? 2 : run.pieces) * (Config::rows * Config::columns);
   __syncthreads();
-  if (threadIdx.x >= Config::consumers * 128) {
+  const int ranks = cluster_size();
+  const int group = threadIdx.x / 128;  // a consumer, or the converter
+  const int thread = threadIdx.x % 128;
+  // A consumer's sums. In memory and in shared memory each thread's lie in places of its own, four at a time.
+  constexpr int fours = Config::columns / 8;
+  const std::uint32_t place = (group * 128 + thread) * 16;
+  float acc[Config::columns / 2];
+  bool clean = true;  // neither zeros nor deep or special elements in the thread's part of the operands
+  if (group == Config::consumers) {
     asm volatile("setmaxnreg.dec.sync.aligned.u32 120;");
-    const int thread = threadIdx.x % 128;
-    const auto load = [&](int block) {
-      if (block < end_block)
-        load_vectors<Config::columns_along_k>(
-            column_map, params.by_tma[1] != 0, column_operand, shared.columns_full, column_memory,
-            Config::columns, first_column, static_cast<int>(columns_begin), block * block_depth,
-            column_side.matrix.batch_stride == 0 ? 0 : static_cast<int>(column_side.item) + item, thread);
+    const auto load = [&](int block, int buffer) {
+      if (block >= end_block) return;
+      const std::uint32_t target = column_memory + buffer * Config::column_bytes;
+      if (params.sides[1].by_tma == 0) [[unlikely]]
+        load_by_copies<Config::columns_along_k>(params, 1, shared.columns_full[buffer], target,
+                                                Config::columns, first_column, block * block_depth);
+      else if (thread == 0)
+        load_by_tma<Config::columns_along_k>(column_map, params.sides[1], shared.columns_full[buffer], target,
+                                             Config::columns, first_column, block * block_depth);
     };
     ColumnConverter<Config> converter;
-    load(run.first * leaf_blocks);
-    unsigned parity = 0;
+#pragma unroll 1
+    for (int i = 0; i < Config::buffers; ++i) load(first_block + i, i);
+    cluster_arrive_relaxed();  // other thread blocks may write to this one's memory
     int stage = 0;
     unsigned stage_parity = 0;
 #pragma unroll 1
-    for (int block = run.first * leaf_blocks; block < end_block; ++block, parity ^= 1) {
-      shared.columns_full.wait(parity);
+    for (int block = first_block; block < end_block; ++block) {
+      const int buffer = (block - first_block) % Config::buffers;
+      shared.columns_full[buffer].wait((block - first_block) / Config::buffers & 1);
       __syncwarp();
       converter.convert(
-          column_memory, ring + stage * 2 * Config::slice_bytes, shared.weights[stage], shared.columns,
+          column_memory + buffer * Config::column_bytes, ring + stage * 2 * Config::slice_bytes,
+          shared.weights[stage], shared.vectors + Config::rows,
           [&] {
             shared.slices_free[stage].wait(stage_parity ^ 1);
             __syncwarp();  // the wait may end at different times for the lanes, which exchange values next
           },
           [&] {
             named_barrier_sync(1 + Config::consumers, 128);
-            load(block + 1);
+            load(block + Config::buffers, buffer);
             __syncwarp();
           });
       asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
@@ -457,32 +694,38 @@ __device__ __forceinline__ void multiply_wide(const TensorMap& row_map, const Te
       if (thread % 32 == 0) shared.slices_full[stage].arrive();
       if (++stage == Config::stages) stage = 0, stage_parity ^= 1;
     }
-    converter.finish(shared.columns);
+    clean = converter.finish(shared.vectors + Config::rows);
+    if (thread == 0) report_items(params, 1);
     asm volatile("setmaxnreg.inc.sync.aligned.u32 168;");
   } else {
     asm volatile("setmaxnreg.inc.sync.aligned.u32 192;");
-    const int group = threadIdx.x / 128;
-    const int thread = threadIdx.x % 128;
-    const std::uint32_t source = row_memory + group * Config::row_bytes;
-    const auto load = [&](int block) {
-      if (block < end_block)
-        load_vectors<Config::rows_along_k>(
-            row_map, params.by_tma[0] != 0, row_operand, shared.rows_full[group], source, 64,
-            first_row + 64 * group, static_cast<int>(rows_begin), block * block_depth,
-            row_side.matrix.batch_stride == 0 ? 0 : static_cast<int>(row_side.item) + item, thread);
+    const std::uint32_t source = row_memory + group * Config::buffers * Config::row_bytes;
+    const auto load = [&](int block, int buffer) {
+      if (block >= end_block) return;
+      const std::uint32_t target = source + buffer * Config::row_bytes;
+      if (params.sides[0].by_tma == 0) [[unlikely]]
+        load_by_copies<Config::rows_along_k>(params, 0, shared.rows_full[group][buffer], target, 64,
+                                             first_row + 64 * group, block * block_depth);
+      else if (thread == 0)
+        load_by_tma<Config::rows_along_k>(row_map, params.sides[0], shared.rows_full[group][buffer], target,
+                                          64, first_row + 64 * group, block * block_depth);
     };
-    load(run.first * leaf_blocks);
-    const int warp = thread / 32;
-    const int g = thread % 32 / 4;
-    const int t = thread % 4;
-    const int r = (g & 1) << 2 | (g & 2) | g >> 2;
-    // Rows of the tile of the thread's accumulators.
-    const int my_rows[2] = {64 * group + 16 * warp + (Config::rows_along_k ? r : 2 * g),
-                            64 * group + 16 * warp + (Config::rows_along_k ? r + 8 : 2 * g + 1)};
+#pragma unroll 1
+    for (int i = 0; i < Config::buffers; ++i) load(first_block + i, i);
+    cluster_arrive_relaxed();
     ThreadStatistics statistics[2];
-    float acc[Config::columns / 2];
-    int stage = 0;  // also the parity of the rows' barrier
-    static_assert(Config::stages == 2);
+    float4* const stored = pieces_of<Config>(params, run, item, tile) + group * 128 + thread;
+    const auto store = [&](int piece) {
+#pragma unroll
+      for (int i = 0; i < fours; ++i)
+        __stcg(stored + (piece * fours + i) * 256,
+               {acc[4 * i], acc[4 * i + 1], acc[4 * i + 2], acc[4 * i + 3]});
+    };
+    const auto add_stored = [&](int piece) {
+#pragma unroll
+      for (int f = 0; f < fours; ++f) add_four(acc + 4 * f, __ldcg(stored + (piece * fours + f) * 256));
+    };
+    int stage = 0;
     unsigned stage_parity = 0;
 #pragma unroll 1
     for (int leaf = run.first; leaf < run.end; ++leaf) {
@@ -490,287 +733,191 @@ __device__ __forceinline__ void multiply_wide(const TensorMap& row_map, const Te
       for (float& sum : acc) sum = 0;
 #pragma unroll 1
       for (int block = leaf * leaf_blocks; block < min((leaf + 1) * leaf_blocks, end_block); ++block) {
-        shared.rows_full[group].wait(stage);
+        const int buffer = (block - first_block) % Config::buffers;
+        const std::uint32_t elements = source + buffer * Config::row_bytes;
+        shared.rows_full[group][buffer].wait((block - first_block) / Config::buffers & 1);
         __syncwarp();
         RowSlices rows;
-        {
-          float x[2][16];
-          if constexpr (Config::rows_along_k) {
-            const std::uint32_t line = source + (16 * warp + r) * 128;
-#pragma unroll
-            for (int j = 0; j < 4; ++j)
-#pragma unroll
-              for (int h = 0; h < 2; ++h) {
-                const float4 v = load4(line + h * 1024 + j / 2 * 8192 + (((t ^ r) << 4) ^ (j % 2 * 64)));
-                x[h][4 * j] = v.x, x[h][4 * j + 1] = v.y, x[h][4 * j + 2] = v.z, x[h][4 * j + 3] = v.w;
-              }
-          } else {
-            const std::uint32_t box = source + warp / 2 * 8192;
-#pragma unroll
-            for (int j = 0; j < 4; ++j)
-#pragma unroll
-              for (int i = 0; i < 4; ++i) {
-                const int line = 16 * j + 2 * t + i % 2 + i / 2 * 8;
-                const float2 v = load2(box + swizzled(line, warp % 2 * 64 + g * 8));
-                x[0][4 * j + i] = v.x, x[1][4 * j + i] = v.y;
-              }
-          }
-          split_vectors<1, 2>(
-              x, statistics,
-              [&] {
-                named_barrier_sync(1 + group, 128);
-                load(block + 1);
-                __syncwarp();
-              },
-              [&](int h, const SplitVector& split) { rows.rows[h] = split; },
-              [&](int h) -> VectorStatistics& { return shared.rows[my_rows[h]]; });
-        }
+        // The groups take turns with conversions and products: the second one begins later.
+        if (group == 1 && block == first_block) named_barrier_sync(4, Config::consumers * 128);
+        convert_rows<Config>(elements, statistics, rows, shared.vectors, [&] {
+          named_barrier_sync(1 + group, 128);
+          load(block + Config::buffers, buffer);
+          __syncwarp();
+        });
+        if (group == 0 && block == first_block) named_barrier_arrive(4, Config::consumers * 128);
         shared.slices_full[stage].wait(stage_parity);
         __syncwarp();
-        const std::uint32_t slices = ring + stage * 2 * Config::slice_bytes;
 #pragma unroll
         for (int half = 0; half < Config::halves; ++half)
-          multiply_half<Config>(rows, slices, half, params.swapped != 0, shared.weights[stage], acc);
+          multiply_half<Config>(rows, ring + stage * 2 * Config::slice_bytes, half, params.swapped != 0,
+                                shared.weights[stage], acc);
         __syncwarp();
         if (thread % 32 == 0) shared.slices_free[stage].arrive();
         if (++stage == Config::stages) stage = 0, stage_parity ^= 1;
       }
-      // The end of a leaf. Sums of a group's earlier leaves are in `totals`.
-      const std::uint32_t mine = totals + (group * 128 + thread) * 16;
-      bool is_piece = true;
-      if (run.pieces_are_groups) {
-        is_piece = leaf % group_leaves == group_leaves - 1 || leaf + 1 == run.leaves;
-        const bool first = leaf % group_leaves == 0;
-        if (!first || !is_piece) {
+      // The end of a leaf. `totals` has the sums of the group's earlier leaves, or those of the run's first
+      // leaf.
+      const bool ends_group = leaf % group_leaves == group_leaves - 1 || leaf + 1 == run.leaves;
+      if (run.pieces_are_groups() && leaf % group_leaves != 0) {
 #pragma unroll
-          for (int i = 0; i < Config::columns / 8; ++i) {
-            float4 four = first ? float4{0, 0, 0, 0} : load4(mine + i * 4096);
-            acc[4 * i] += four.x, acc[4 * i + 1] += four.y, acc[4 * i + 2] += four.z,
-                acc[4 * i + 3] += four.w;
-            if (!is_piece)
-              store4(mine + i * 4096, __float_as_uint(acc[4 * i]), __float_as_uint(acc[4 * i + 1]),
-                     __float_as_uint(acc[4 * i + 2]), __float_as_uint(acc[4 * i + 3]));
-          }
-        }
+        for (int f = 0; f < fours; ++f) add_four(acc + 4 * f, load4(totals + place + f * 4096));
       }
-      if (!is_piece) continue;
-      if (params.splits == 1 && run.leaves > group_leaves) {
-        // The sums of the segment and of the earlier segments are in memory, in places of the thread's own.
-        const int index = leaf / group_leaves;
-        const bool ends_segment = index % segment_groups == segment_groups - 1 || leaf + 1 == run.leaves;
-        float4* kept = reinterpret_cast<float4*>(pieces) + group * 128 + thread;
-        constexpr int total = Config::rows * Config::columns / 4;
+      const int index = leaf / group_leaves;
+      const bool is_last = leaf + 1 == run.end;
+      if (run.keeps_groups() && ends_group) {
+        // The sums of the segment and of all earlier ones are pieces 0 and 1 in memory.
+        const bool ends_segment = index % segment_groups == segment_groups - 1 || is_last;
+        if (index % segment_groups != 0) add_stored(0);
+        if (ends_segment && index >= segment_groups) add_stored(1);
+        if (!is_last) store(ends_segment ? 1 : 0);
+      } else if (run.in_memory() && ends_group) {
+        store(index);
+      } else if (!is_last) {
 #pragma unroll
-        for (int i = 0; i < Config::columns / 8; ++i, kept += Config::consumers * 128) {
-          float sums[4] = {acc[4 * i], acc[4 * i + 1], acc[4 * i + 2], acc[4 * i + 3]};
-          const auto add_kept = [&](const float4& four) {
-            sums[0] = four.x + sums[0], sums[1] = four.y + sums[1], sums[2] = four.z + sums[2],
-            sums[3] = four.w + sums[3];
-          };
-          add_kept(index % segment_groups == 0 ? float4{0, 0, 0, 0} : kept[0]);
-          if (ends_segment) add_kept(index < segment_groups ? float4{0, 0, 0, 0} : kept[total]);
-          if (leaf + 1 < run.leaves) kept[ends_segment ? total : 0] = {sums[0], sums[1], sums[2], sums[3]};
-#pragma unroll
-          for (int e = 0; e < 4; ++e) acc[4 * i + e] = sums[e];
-        }
-        if (leaf + 1 < run.leaves) continue;
-      }
-      if (ranks > 1 || run.pieces == 1) {
-        // Into shared memory: the run's last piece replaces the ring, which no thread reads any more; the one
-        // before it lies in `totals`.
-        const bool is_last = leaf + 1 == run.end;
-        if (is_last) named_barrier_sync(4, Config::consumers * 128);
-        const std::uint32_t target = is_last ? ring : totals;
-#pragma unroll
-        for (int i = 0; i < Config::columns / 2; ++i)
-          store1(target + tile_offset<Config>(my_rows[i / 2 % 2], i / 4 * 8 + 2 * t + i % 2) * 4, acc[i]);
-      } else {
-        float* piece =
-            pieces + (run.pieces_are_groups ? leaf / group_leaves : leaf) * (Config::rows * Config::columns);
-#pragma unroll
-        for (int i = 0; i < Config::columns / 2; ++i)
-          __stcg(piece + tile_offset<Config>(my_rows[i / 2 % 2], i / 4 * 8 + 2 * t + i % 2), acc[i]);
+        for (int f = 0; f < fours; ++f)
+          store4(totals + place + f * 4096, __float_as_uint(acc[4 * f]), __float_as_uint(acc[4 * f + 1]),
+                 __float_as_uint(acc[4 * f + 2]), __float_as_uint(acc[4 * f + 3]));
       }
     }
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
-      if (statistics[h].zeros > 0) atomicAdd(&shared.rows[my_rows[h]].zeros, statistics[h].zeros);
-      if (t == 0) atomicMax(&shared.rows[my_rows[h]].largest, statistics[h].largest);
+      VectorStatistics& all = shared.vectors[row_of_sum<Config>(threadIdx.x, h)];
+      if (statistics[h].zeros > 0) atomicAdd(&all.zeros, statistics[h].zeros);
+      if (thread % 4 == 0) atomicMax(&all.largest, statistics[h].largest);
+      clean = clean && statistics[h].is_clean();
     }
     asm volatile("setmaxnreg.dec.sync.aligned.u32 168;");
   }
-  // All threads: sums of the pieces, test and store.
-  if (ranks > 1) {
-    cluster_sync();
-  } else {
-    __syncthreads();
-    if (params.splits > 1) {
-      // The thread block that ends last adds the pieces. Statistics pass through memory, too.
-      constexpr int words = (Config::rows + Config::columns) * sizeof(VectorStatistics) / 4;
-      std::uint32_t* stored =
-          reinterpret_cast<std::uint32_t*>(params.statistics) +
-          (static_cast<std::int64_t>(item) * params.row_tiles * params.column_tiles + tile) * params.splits *
-              words;
-      const auto* mine = reinterpret_cast<const std::uint32_t*>(shared.rows);
-      for (int i = threadIdx.x; i < words; i += Config::threads) __stcg(stored + split * words + i, mine[i]);
-      __threadfence();
-      __syncthreads();
-      if (threadIdx.x == 0) {
-        std::uint32_t* counter = params.counters + item * params.row_tiles * params.column_tiles + tile;
-        shared.last = atomicAdd(counter, 1U) == static_cast<unsigned>(params.splits - 1) ? 1 : 0;
-        if (shared.last != 0) *counter = 0;
-      }
-      __syncthreads();
-      if (shared.last == 0) return;
-      __threadfence();
-      for (int v = threadIdx.x; v < Config::rows + Config::columns; v += Config::threads) {
-        VectorStatistics all = no_statistics();
-        for (int s = 0; s < params.splits; ++s) {
-          const std::uint32_t* w = stored + s * words + v * 5;
-          add(all, {__ldcg(w), __ldcg(w + 1), __ldcg(w + 2), __ldcg(w + 3), __ldcg(w + 4)});
-        }
-        shared.rows[v] = all;  // the columns' statistics lie behind those of the rows
-      }
-      __syncthreads();
-    }
+  bool simple = __syncthreads_and(clean ? 1 : 0) != 0;
+  cluster_wait();
+  if (run.in_memory()) {
+    if (!is_last_of_tile<Config>(params, shared, item, tile, split)) return;
+    simple = false;
   }
+  cluster_arrive_relaxed();  // the thread block's ring is free
   const int rank = ranks > 1 ? block_rank_in_cluster() : 0;
-  if (ranks > 1) {
-    // Every thread block adds the statistics of all others.
-    VectorStatistics all;
-    for (int base = 0; base < Config::rows + Config::columns; base += Config::threads) {
-      const int v = base + threadIdx.x;
-      all = no_statistics();
-      if (v < Config::rows + Config::columns) {
-        for (int other = 0; other < ranks; ++other) {
-          const std::uint32_t address = map_to_block(shared_address(&shared.rows[v]), other);
-          std::uint32_t w[5];
-#pragma unroll
-          for (int i = 0; i < 5; ++i)
-            asm volatile("ld.shared::cluster.u32 %0, [%1];" : "=r"(w[i]) : "r"(address + 4 * i) : "memory");
-          add(all, {w[0], w[1], w[2], w[3], w[4]});
-        }
-      }
-      cluster_sync();
-      if (v < Config::rows + Config::columns) shared.rows[v] = all;
+  const OwnedUnits owned = OwnedUnits::of<Config>(rank, ranks);
+  if (!simple) {
+    const int blocks = run.in_memory() ? params.blocks : end_block - first_block;
+    simple = true;
+    for (int v = threadIdx.x; v < Config::rows + Config::columns; v += Config::threads) {
+      const bool exists = v < Config::rows ? first_row + v < params.c.rows
+                                           : first_column + v - Config::rows < params.c.columns;
+      simple = simple && (!exists || is_simple(shared.vectors[v], blocks));
     }
-    __syncthreads();
+    simple = __syncthreads_and(simple ? 1 : 0) != 0;
   }
-  // Read once more, so that no register keeps it while the kernel multiplies.
+  cluster_wait();
+  if (threadIdx.x < ranks)
+    store_remote(map_to_block(shared_address(&shared.odd[rank]), threadIdx.x), simple ? 0U : 1U);
+  if (ranks > 1 && group < Config::consumers) {
+    // Every thread block gets the pieces of its columns, in the place of the ring.
+    const int first_piece = run.pieces_are_groups() ? rank : run.first;
+    const int last_piece = run.pieces_are_groups() ? rank : run.end - 1;
+#pragma unroll 1
+    for (int other = 0; other < ranks; ++other) {
+      const OwnedUnits units = OwnedUnits::of<Config>(other, ranks);
+      const auto target = [&](int piece) {
+        return map_to_block(ring + place + piece * (units.end - units.first) * 8192, other) -
+               units.first * 8192;
+      };
+      const std::uint32_t last = target(last_piece);
+      for_each_fragment<Config>(units, [&](int f) {
+        store_remote(last + f * 4096, {acc[4 * f], acc[4 * f + 1], acc[4 * f + 2], acc[4 * f + 3]});
+      });
+      if (first_piece == last_piece) continue;
+      const std::uint32_t first = target(first_piece);
+#pragma unroll 1
+      for (int f = 2 * units.first; f < 2 * units.end; ++f)
+        store_remote(first + f * 4096, load4(totals + place + f * 4096));
+    }
+  }
+  cluster_sync();
+  if (run.pieces > 1 && group < Config::consumers) {
+#pragma unroll
+    for (float& sum : acc) sum = 0;
+    const float4* const stored = pieces_of<Config>(params, run, item, tile) + group * 128 + thread;
+#pragma unroll 1
+    for (int piece = 0; !run.in_memory() && piece < run.pieces; ++piece) {
+      const std::uint32_t source = ring + place + (piece * (owned.end - owned.first) - owned.first) * 8192;
+      for_each_fragment<Config>(owned, [&](int f) { add_four(acc + 4 * f, load4(source + f * 4096)); });
+    }
+#pragma unroll 1
+    for (int piece = 0; run.in_memory() && piece < run.pieces; ++piece) {
+      float4 sums[fours];
+#pragma unroll
+      for (int f = 0; f < fours; ++f) sums[f] = __ldcg(stored + (piece * fours + f) * 256);
+#pragma unroll
+      for (int f = 0; f < fours; ++f) add_four(acc + 4 * f, sums[f]);
+      // `totals` has the sums of the segments before the last one.
+      const bool is_last = piece + 1 == run.pieces;
+      if (piece < segment_groups - 1 + (is_last ? 1 : 0) ||
+          (piece % segment_groups != segment_groups - 1 && !is_last))
+        continue;
+#pragma unroll
+      for (int f = 0; f < fours; ++f) {
+        const std::uint32_t total = totals + place + f * 4096;
+        if (piece >= segment_groups) add_four(acc + 4 * f, load4(total));
+        if (is_last) continue;
+        store4(total, __float_as_uint(acc[4 * f]), __float_as_uint(acc[4 * f + 1]),
+               __float_as_uint(acc[4 * f + 2]), __float_as_uint(acc[4 * f + 3]));
+#pragma unroll
+        for (int e = 0; e < 4; ++e) acc[4 * f + e] = 0;
+      }
+    }
+  }
+  for (int other = 0; other < ranks; ++other) simple = simple && shared.odd[other] == 0;
+  const BlockResult c(params, item);
+  const Scalars<float> scalars(params.tile.scalars);
+  const bool is_plain = scalars.alpha == 1.0F && scalars.beta == 0.0F;
+  const int upper = row_of_sum<Config>(threadIdx.x, 0);
+  const int lower = row_of_sum<Config>(threadIdx.x, 1);
+  const int column = thread % 4 * 2;
+  if (simple && is_plain) [[likely]] {
+    if (group < Config::consumers) {
+      store_plain<Config>(acc, owned, c, first_row, first_column, upper, lower, column);
+      float largest = 0;
+      for_each_fragment<Config>(owned, [&](int f) {
+#pragma unroll
+        for (int e = 0; e < 4; ++e) largest = largest_magnitude(largest, acc[4 * f + e]);
+      });
+      if (!(largest < __uint_as_float(infinite_field))) [[unlikely]] {
+        shared.has_open = 1;
+        for_each_fragment<Config>(owned, [&](int f) {
+#pragma unroll
+          for (int e = 0; e < 4; ++e) {
+            const int row = e < 2 ? upper : lower;
+            const int at_column = 8 * f + column + e % 2;
+            if (!(fabsf(acc[4 * f + e]) < __uint_as_float(infinite_field)) && first_row + row < c.rows &&
+                first_column + at_column < c.columns)
+              mark_open<Config>(shared.open, row, at_column);
+          }
+        });
+      }
+    }
+  } else {
+    if (ranks > 1) add_statistics_of_cluster(shared.vectors, Config::rows + Config::columns, ranks);
+    __syncthreads();
+    if (group < Config::consumers) {
+      for_each_fragment<Config>(owned, [&](int f) {
+#pragma unroll
+        for (int e = 0; e < 4; ++e)
+          store1(ring + tile_offset<Config>(e < 2 ? upper : lower, 8 * f + column + e % 2) * 4,
+                 acc[4 * f + e] + 0.0F);
+      });
+    }
+    for (int v = threadIdx.x; v < Config::rows + Config::columns; v += Config::threads)
+      shared.quick[v] = QuickTest(counts_of(shared.vectors[v], params.blocks), params.blocks);
+    __syncthreads();
+    store_tested<Config>(params, c, owned, first_row, first_column, ring, shared);
+  }
+  __syncthreads();
+  if (shared.has_open == 0) return;
+  // Read once more, so that no register keeps parameters for this rare part.
   const BlockParams* again = &params;
   asm volatile("" : "+l"(again));
-  const BlockResult c(*again, item);
-  const bool rows_adjacent = c.row_stride == 1;
-  const bool is_plain = scalars.alpha == 1.0F && scalars.beta == 0.0F;
-  bool simple = true;
-  for (int v = threadIdx.x; v < Config::rows + Config::columns; v += Config::threads)
-    simple = simple &&
-             ((v < Config::rows ? first_row + v >= c.rows : first_column + v - Config::rows >= c.columns) ||
-              is_simple(shared.rows[v], params.blocks));
-  simple = __syncthreads_and(simple ? 1 : 0) != 0;
-  // A warp takes 32 elements of a line of C, and those of `lines` lines at once.
-  constexpr int lines = 8;
-  constexpr int units = Config::rows * Config::columns / 32 / lines;
-#pragma unroll 1
-  for (int unit = threadIdx.x / 32 + rank * (Config::threads / 32); unit < units;
-       unit += ranks * (Config::threads / 32)) {
-    const int lane = threadIdx.x % 32;
-    const int across = (rows_adjacent ? Config::rows : Config::columns) / 32;
-    const int along = unit % across * 32 + lane;
-    const int line = unit / across * lines;
-    const int row = rows_adjacent ? along : line;
-    const int column = rows_adjacent ? line : along;
-    float sums[lines];
-    const auto offset = [&](int l) {
-      return rows_adjacent ? tile_offset<Config>(row, column + l) : tile_offset<Config>(row + l, column);
-    };
-    if (run.pieces == 1) {
-#pragma unroll
-      for (int l = 0; l < lines; ++l) sums[l] = load_shared(ring + offset(l) * 4);
-    } else {
-      LevelSums levels[lines];
-#pragma unroll
-      for (LevelSums& level : levels) level = {};
-#pragma unroll 1
-      for (int piece = 0; piece < run.pieces; ++piece) {
-        float values[lines];
-        if (ranks > 1) {
-          const int per_rank = run.pieces_are_groups ? params.leaves / group_leaves : params.leaves;
-          const int owner = piece / per_rank;
-          const bool is_last = piece + 1 == min((owner + 1) * per_rank, run.pieces);
-          const std::uint32_t base = map_to_block(is_last ? ring : totals, owner);
-#pragma unroll
-          for (int l = 0; l < lines; ++l)
-            asm volatile("ld.shared::cluster.f32 %0, [%1];"
-                         : "=f"(values[l])
-                         : "r"(base + offset(l) * 4)
-                         : "memory");
-        } else {
-          const float* base = pieces + piece * (Config::rows * Config::columns);
-#pragma unroll
-          for (int l = 0; l < lines; ++l) values[l] = __ldcg(base + offset(l));
-        }
-        const bool last = piece + 1 == run.pieces;
-#pragma unroll
-        for (int l = 0; l < lines; ++l) {
-          if (run.pieces_are_groups) {
-            levels[l].group = values[l];
-            levels[l].add_group(piece, last);
-          } else {
-            levels[l].add(values[l], piece, last);
-          }
-        }
-      }
-#pragma unroll
-      for (int l = 0; l < lines; ++l) sums[l] = levels[l].total;
-    }
-    const std::int64_t i = first_row + row;
-    const std::int64_t j = first_column + column;
-    const std::int64_t step = rows_adjacent ? c.column_stride : c.row_stride;
-    const std::int64_t left = rows_adjacent ? c.columns - j : c.rows - i;  // lines inside C
-    const bool inside = rows_adjacent ? i < c.rows : j < c.columns;
-    float* element = c.at(i, j);
-    bool finite = true;
-#pragma unroll
-    for (int l = 0; l < lines; ++l) finite = finite && fabsf(sums[l]) < __uint_as_float(0x7f800000U);
-    if (simple && is_plain && finite) {
-#pragma unroll
-      for (int l = 0; l < lines; ++l) {
-        if (inside && l < left) element[l * step] = sums[l] * 0x1p-8F;
-      }
-    }
-    if (__all_sync(~0U, simple && is_plain && finite)) continue;
-#pragma unroll 1
-    for (int l = 0; l < lines; ++l, element += step) {
-      float sum = sums[0];
-#pragma unroll
-      for (int e = 1; e < lines; ++e) sum = l == e ? sums[e] : sum;
-      const int at_row = rows_adjacent ? row : row + l;
-      const int at_column = rows_adjacent ? column + l : column;
-      bool open = false;
-      if (inside && l < left && !(simple && is_plain && finite)) {
-        open = !is_accepted(shared.rows[at_row], shared.columns[at_column], params.blocks, sum);
-        if (!open) *element = finished(sum, block_sum_exponent, scalars, element);
-      }
-      const std::uint32_t word = __ballot_sync(~0U, open);
-      if (word == 0 || lane != 0) continue;
-      const int piece = at_column / 32 * (Config::rows / 32) + at_row / 32;
-      const int owner = ranks > 1 ? owner_of_piece<Config>(piece, ranks) : rank;
-      const auto store = [&](std::uint32_t* target, std::uint32_t value) {
-        asm volatile("st.shared::cluster.u32 [%0], %1;" ::"r"(map_to_block(shared_address(target), owner)),
-                     "r"(value)
-                     : "memory");
-      };
-      store(&shared.open[piece].words[(rows_adjacent ? at_column : at_row) % 32], word);
-      store(&shared.has_open, 1);
-    }
-  }
-  // The ring and the sums are free now.
-  if (ranks > 1)
-    cluster_sync();
-  else
-    __syncthreads();
-  if (shared.has_open != 0) compute_open<Config>(*again, shared.open, ring);
+  compute_open<Config>(*again, shared.open, owned, ring);
 }
 
 }  // namespace kintsugi::core::cuda
