@@ -94,32 +94,34 @@ class CallOperands {
   std::vector<Prepared> prepared_;
 };
 
-// Returns the model from which `auto` computes the expected time of the plan's emulation.
-std::function<double(const cuda::Costs&)> expected_time(const std::shared_ptr<const Plan>& plan) {
-  const Problem& problem = plan->problem;
-  const Candidate& candidate = plan->prepared_candidate();
-  const DeviceShape shape{.schedule = candidate.program.schedule,
-                          .format = candidate.program.format().id,
-                          .type = element_type(problem),
-                          .m = problem.m,
-                          .n = problem.n,
-                          .k = problem.k,
-                          .items = 1,
-                          .prepared_a = problem.prepared_a,
-                          .prepared_b = problem.prepared_b,
-                          .is_aligned = true,
-                          .adds_to_c = problem.adds_to_c};
-  return [plan, shape](const cuda::Costs& costs) {
-    return cuda::expected_emulation_times(shape, costs).emulated;
-  };
+// Returns the shape by which `auto` computes the expected time of the plan's emulation.
+DeviceShape shape_of(const Plan& plan) {
+  const Problem& problem = plan.problem;
+  const Program& program = plan.prepared_candidate().program;
+  return {.schedule = program.schedule,
+          .format = program.format().id,
+          .type = element_type(problem),
+          .m = problem.m,
+          .n = problem.n,
+          .k = problem.k,
+          .items = 1,
+          .prepared_a = problem.prepared_a,
+          .prepared_b = problem.prepared_b,
+          .is_aligned = true,
+          .adds_to_c = problem.adds_to_c};
 }
 
 void measure(Workbench& bench, const std::string& kind, const std::string& what, const Problem& problem,
              std::vector<Measurement>& measurements) {
   const auto plan = std::make_shared<const Plan>(emulating_plan(problem));
   if (plan->prepared_candidate().scheme == nullptr) return;  // this problem has no emulation
+  const DeviceShape shape = shape_of(*plan);
+  if (!cuda::expected_times(shape)) return;  // cuBLAS multiplies the slices, for which there are no costs
   const CallOperands operands(bench, plan);
-  const auto expected = expected_time(plan);
+  // The schedule of `shape` is the plan's.
+  const auto expected = [plan, shape](const cuda::Costs& costs) {
+    return cuda::expected_emulation_times(shape, costs).emulated;
+  };
   const double measured = bench.microseconds(
       expected(cuda::current_costs()), [&](const Queue& queue, int step) { operands.execute(queue, step); });
   measurements.push_back({kind, what, measured, expected});

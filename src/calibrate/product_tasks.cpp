@@ -9,6 +9,7 @@
 #include "base/status.hpp"
 #include "base/text/format_text.hpp"
 #include "calibrate/tasks.hpp"
+#include "engines/cuda/arch/family.hpp"
 #include "engines/cuda/arch/profile.hpp"
 #include "engines/cuda/device.hpp"
 #include "engines/cuda/gemm/clusters.hpp"
@@ -175,10 +176,11 @@ std::vector<Task> multi_term_tasks(Workbench& bench) {
       Shape{4, 8192, 8192},     Shape{32, 8192, 8192},   Shape{64, 64, 65536},    Shape{256, 256, 32768},
       Shape{1024, 1024, 16384}, Shape{8192, 8192, 64},   Shape{8192, 4096, 128},  Shape{4096, 8192, 256}};
   std::vector<Task> tasks;
-  for (const char* scheme : {"fp16x3", "fp16x3-wide", "bf16x6"}) {
+  for (const cuda::MultiTermKernels& kernels : cuda::current_family().multi_term) {
+    const std::string scheme(kernels.name);
     for (const Shape& shape : shapes) {
       tasks.push_back({fmt::format("{} {}", scheme, shape.text()),
-                       [&bench, scheme = std::string(scheme), shape](std::vector<Measurement>& measurements) {
+                       [&bench, scheme, shape](std::vector<Measurement>& measurements) {
                          measure_variants(bench, scheme, shape, measurements);
                        }});
     }

@@ -64,10 +64,16 @@ TEST_F(DevicePlan, AutoWantsALargerGainOnADeviceWithoutAProfile) {
     while (planned_for(n) == Names{"native"}) n += 16;
     return n;
   };
+  const auto words = [&] {
+    PlannedCall call(512, 512, 512, stream_);
+    return planned(call).at("words").dump();
+  };
+  EXPECT_THAT(words(), testing::HasSubstr("expected times not measured"));
   const std::int64_t not_measured = first_emulated();
   EXPECT_LE(not_measured, 1536);
   const FakeVariable measured("FAKE_CUDA_NAME", "NVIDIA H200");
   EXPECT_LT(first_emulated(), not_measured);
+  EXPECT_THAT(words(), testing::Not(testing::HasSubstr("not measured")));
 }
 
 // A single candidate accepts by mean depth too, since the native SIMT kernel after it is slower than the

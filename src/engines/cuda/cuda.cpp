@@ -98,8 +98,10 @@ class CudaEngine final : public Engine {
   }
   std::vector<Requirement> requirements() const override { return find_requirements(); }
   std::string details() const override {
-    return fmt::format("{}; driver for CUDA {}; {}", describe_device(device_in_use()).text(),
-                       driver().version_text(), cublas().file);
+    const ProfileInForce* in_force = profile_in_force();
+    return fmt::format("{}; driver for CUDA {}; {}{}", describe_device(device_in_use()).text(),
+                       driver().version_text(), cublas().file,
+                       in_force == nullptr || in_force->is_measured() ? "" : "; expected times not measured");
   }
 
   std::span<const Accumulator> accumulators(FormatId format) const override {
@@ -188,15 +190,22 @@ std::optional<DeviceTimes> expected_times(const DeviceShape& shape) {
   ensure_context();
   const ProfileInForce* in_force = profile_in_force();
   if (in_force == nullptr || !current_family().has_gemm_kernels()) return std::nullopt;
+  // No costs say how long cuBLAS takes for products of slices.
+  const bool has_kernel = has_int8_gemm(shape.schedule, shape.format) ||
+                          has_multi_term_gemm(shape.schedule, shape.format, shape.type) ||
+                          has_block_gemm(shape.schedule, shape.format, shape.type) ||
+                          has_weighted_tile_gemm(shape.schedule, shape.format, shape.type);
+  if (!has_kernel) return std::nullopt;
   return expected_emulation_times(shape, in_force->profile.costs);
 }
 
 DeviceThresholds thresholds() {
-  constexpr double max_time_ratio_if_scaled = 1 / 1.3;
+  constexpr double max_time_ratio_if_not_measured = 1 / 1.3;
   DeviceThresholds thresholds = current_family().thresholds;
   const ProfileInForce* in_force = profile_in_force();
-  if (in_force != nullptr && in_force->origin == ProfileOrigin::scaled)
-    thresholds.max_time_ratio = std::min(thresholds.max_time_ratio, max_time_ratio_if_scaled);
+  if (in_force == nullptr || in_force->is_measured()) return thresholds;
+  for (double* ratio : {&thresholds.max_time_ratio, &thresholds.max_time_ratio_by_few})
+    *ratio = std::min(*ratio, max_time_ratio_if_not_measured);
   return thresholds;
 }
 

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -161,6 +162,57 @@ TEST(Profiles, ACalibratedProfileOfAnotherVersionOrDeviceIsSkippedAndNamed) {
   found = find_profile(device, shipped_profiles());
   EXPECT_EQ(found.origin, ProfileOrigin::shipped);
   EXPECT_THAT(found.advice, HasSubstr("kintsugi calibrate"));
+}
+
+DeviceTraits unmeasured(const std::string& name, int major, int minor, int sm_count) {
+  return {.name = name,
+          .major = major,
+          .minor = minor,
+          .sm_count = sm_count,
+          .clock_mhz = 1500,
+          .memory_gb_per_s = 1000};
+}
+
+TEST(PredictedProfiles, AreInForceIfNoDeviceOfTheArchitectureWasMeasured) {
+  const ConfigFolder folder;
+  const DeviceTraits known = unmeasured("NVIDIA GeForce RTX 4090", 8, 9, 128);
+  const ProfileInForce found = find_profile(known, {});
+  EXPECT_EQ(found.origin, ProfileOrigin::predicted);
+  EXPECT_FALSE(found.is_measured());
+  EXPECT_THAT(found.text, HasSubstr("predicted, not measured"));
+  EXPECT_THAT(found.text, HasSubstr("NVIDIA Ada GPU Architecture"));
+  EXPECT_THAT(found.advice, HasSubstr("1.3 times"));
+  EXPECT_THAT(found.advice, HasSubstr("kintsugi calibrate"));
+  const ProfileInForce unknown = find_profile(unmeasured("NVIDIA Unknown", 8, 6, 30), {});
+  EXPECT_THAT(unknown.text, HasSubstr("CUDA C++ Programming Guide"));
+  Profile calibrated = found.profile;
+  calibrated.library_version = library_version;
+  folder.write(calibrated, known);
+  EXPECT_EQ(find_profile(known, {}).origin, ProfileOrigin::calibrated);
+  EXPECT_TRUE(find_profile(known, {}).is_measured());
+}
+
+TEST(PredictedProfiles, FollowPublishedRates) {
+  const ConfigFolder folder;
+  const Costs& h100 = shipped("NVIDIA H100 80GB HBM3").costs;
+  const Costs& h200 = shipped("NVIDIA H200").costs;
+  // The nearest measured device of an A100 is the H100, of which the A100 has 19.5 / 66.9 of the FP32 rate.
+  DeviceTraits traits = unmeasured("NVIDIA A100-SXM4-80GB", 8, 0, 108);
+  traits.memory_gb_per_s = 2039;
+  const Costs a100 = find_profile(traits, {}).profile.costs;
+  EXPECT_NEAR(a100.call.native_rate / h100.call.native_rate, 19.5 / 66.9, 1e-9);
+  EXPECT_NEAR(a100.native[1].vendor_rate / h100.native[1].vendor_rate, 19.5 / 66.9, 1e-9);
+  EXPECT_NEAR(a100.call.copy_rate / h100.call.copy_rate, 2039.0 / 3352, 1e-3);
+  EXPECT_EQ(a100.call.selection, h100.call.selection) << "launches take as long everywhere";
+  EXPECT_NEAR(a100.int8_tile.block / h100.int8_tile.block, 1978.9 / 132 / (624.0 / 108), 1e-9);
+  // Few FP64 units delay splits and recombination: 14 instructions for an element of C, 15 slices.
+  Costs geforce = find_profile(unmeasured("NVIDIA GeForce RTX 4090", 8, 9, 128), {}).profile.costs;
+  EXPECT_NEAR(15 * geforce.residues[1].result_slice, 14 / (1.29e6 / 2), 1e-9);
+  EXPECT_LT(geforce.native[1].vendor_rate, h200.native[1].vendor_rate / 40);
+  for (const CostField& field : cost_fields(geforce, family_of(8, 9))) {
+    EXPECT_TRUE(std::isfinite(*field.value)) << field.name;
+    EXPECT_GT(*field.value, 0) << field.name;
+  }
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "base/threads.hpp"
 #include "engines/cuda/arch/costs.hpp"
 #include "engines/cuda/arch/family.hpp"
+#include "engines/cuda/arch/predicted.hpp"
 #include "engines/cuda/device.hpp"
 #include "engines/profile_json.hpp"
 
@@ -138,6 +139,29 @@ Costs scaled_costs(const Profile& reference, const DeviceTraits& device) {
   return costs;
 }
 
+namespace {
+
+const Profile& nearest_of(std::span<const Profile> profiles, const DeviceTraits& device) {
+  return *std::ranges::min_element(profiles, {},
+                                   [&](const Profile& profile) { return distance(profile.device, device); });
+}
+
+ProfileInForce predicted_profile(const DeviceTraits& device, const std::string& advice) {
+  const Card card = card_of(device);
+  const Profile& reference = nearest_of(shipped_profiles(), card.traits);
+  Profile profile = reference;
+  profile.device = device;
+  profile.costs = predicted_costs(card, reference);
+  profile.fits.clear();
+  return {profile, ProfileOrigin::predicted,
+          fmt::format("of {}, predicted, not measured: published rates ({}) and the shares of them that {} "
+                      "reaches",
+                      device.name, card.source, reference.device.name),
+          advice};
+}
+
+}  // namespace
+
 ProfileInForce find_profile(const DeviceTraits& device, std::span<const Profile> shipped) {
   std::string advice;
   if (const auto calibrated = calibrated_profile(device, advice))
@@ -148,16 +172,16 @@ ProfileInForce find_profile(const DeviceTraits& device, std::span<const Profile>
   if (found != shipped.end())
     return {*found, ProfileOrigin::shipped, fmt::format("of {}, shipped with the library", device.name),
             advice};
-  const Profile& nearest = *std::ranges::min_element(
-      shipped, {}, [&](const Profile& profile) { return distance(profile.device, device); });
-  Profile profile = nearest;
-  profile.device = device;
-  profile.costs = scaled_costs(nearest, device);
   if (advice.empty())
     advice = fmt::format(
         "{} was never measured, so `auto` emulates only where it expects 1.3 times the native speed; "
         "`kintsugi calibrate` measures it in a minute",
         device.name);
+  if (shipped.empty()) return predicted_profile(device, advice);
+  const Profile& nearest = nearest_of(shipped, device);
+  Profile profile = nearest;
+  profile.device = device;
+  profile.costs = scaled_costs(nearest, device);
   return {profile, ProfileOrigin::scaled,
           fmt::format("of {}, scaled to {} SMs, {:.0f} MHz and {:.0f} GB/s", nearest.device.name,
                       device.sm_count, device.clock_mhz, device.memory_gb_per_s),
@@ -171,6 +195,12 @@ std::array<std::atomic<const ProfileInForce*>, max_devices> profiles_found{};
 // All profiles that were ever in force. They are kept, since a call in another thread may still read a
 // profile that was replaced.
 std::vector<std::unique_ptr<const ProfileInForce>> all_profiles_found;
+
+// True if all product kernels of a family have costs, which can be predicted.
+bool has_costs(const Family& family) {
+  return !family.gemm_image.empty() &&
+         std::ranges::none_of(family.multi_term, [](const auto& kernels) { return kernels.tiles.empty(); });
+}
 
 // Returns the shipped profiles of a device's architecture.
 std::vector<Profile> shipped_for(const DeviceTraits& device) {
@@ -193,11 +223,11 @@ const ProfileInForce* profile_in_force() {
   if (in_force == nullptr) {
     const auto lock = lock_shared_state();
     const DeviceTraits traits = traits_of(device);
-    const std::vector<Profile> shipped = shipped_for(traits);
-    if (shipped.empty()) {
+    if (!has_costs(family_of(traits.major, traits.minor))) {
       in_force = &none;
     } else {
-      all_profiles_found.push_back(std::make_unique<const ProfileInForce>(find_profile(traits, shipped)));
+      all_profiles_found.push_back(
+          std::make_unique<const ProfileInForce>(find_profile(traits, shipped_for(traits))));
       in_force = all_profiles_found.back().get();
     }
     found.store(in_force, std::memory_order_release);

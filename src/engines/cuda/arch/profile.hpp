@@ -51,7 +51,8 @@ std::span<const Profile> shipped_profiles();
 // Returns the costs that are expected on another device of the architecture of `reference`.
 Costs scaled_costs(const Profile& reference, const DeviceTraits& device);
 
-enum class ProfileOrigin { calibrated, shipped, scaled };
+// Only the first two were measured on the device itself.
+enum class ProfileOrigin { calibrated, shipped, scaled, predicted };
 
 // Profile by which calls on a device are planned.
 struct ProfileInForce {
@@ -59,14 +60,17 @@ struct ProfileInForce {
   ProfileOrigin origin = ProfileOrigin::scaled;
   std::string text;    // description of the profile and its origin
   std::string advice;  // advice to the user on how to get a better profile; may be empty
+
+  bool is_measured() const { return origin == ProfileOrigin::calibrated || origin == ProfileOrigin::shipped; }
 };
 
 // Returns the profile for a device: the one that was calibrated here; else the shipped one of this device's
-// name; else the shipped one of the most similar device of the architecture, scaled.
+// name; else the one of `shipped`, profiles of the device's architecture, that is most similar, scaled; else,
+// if `shipped` is empty, a profile that is predicted from published numbers (predicted.hpp).
 ProfileInForce find_profile(const DeviceTraits& device, std::span<const Profile> shipped);
 
-// Returns the profile in force for the device in use, which is found once per device. Returns nullptr if no
-// device of its architecture was measured.
+// Returns the profile in force for the device in use, which is found once per device. Returns nullptr if its
+// family has no product kernels, or some without costs.
 const ProfileInForce* profile_in_force();
 
 // Returns the costs of the profile in force. Throws `internal` if there is none.
