@@ -558,45 +558,48 @@ __device__ __forceinline__ void store_plain(const float (&acc)[Config::columns /
   }
 }
 
-// Place of an element of a tile of sums. Neither lines along rows nor along columns have bank conflicts.
-template <class Config>
-__device__ __forceinline__ int tile_offset(int row, int column) {
-  return column * Config::rows + (row ^ (column & 31));
-}
-
-// Tests the owned elements of a tile whose sums are at `tile`, stores those that are accepted, and marks the
-// others.
+// Tests a consumer thread's sums, stores those that are accepted, and marks the others. `sums`: address of
+// its first fragment.
 template <class Config>
 __device__ __forceinline__ void store_tested(const BlockParams& params, const BlockResult& c,
                                              const OwnedUnits& owned, int first_row, int first_column,
-                                             std::uint32_t tile, WideShared<Config>& shared) {
+                                             std::uint32_t sums, WideShared<Config>& shared) {
   const Scalars<float> scalars(params.tile.scalars);
   const bool is_plain = scalars.alpha == 1.0F && scalars.beta == 0.0F;
-  const bool rows_adjacent = c.row_stride == 1;
-  const int lane = threadIdx.x % 32;
-  const int first_line = rows_adjacent ? 16 * owned.first : 0;
-  const int end_line = rows_adjacent ? 16 * owned.end : Config::rows;
+  const bool is_whole = first_row + Config::rows <= c.rows && first_column + Config::columns <= c.columns;
+  const int rows[2] = {row_of_sum<Config>(threadIdx.x, 0), row_of_sum<Config>(threadIdx.x, 1)};
+  const QuickTest tests[2] = {shared.quick[rows[0]], shared.quick[rows[1]]};
 #pragma unroll 1
-  for (int along = lane + (rows_adjacent ? 0 : 16 * owned.first / 32 * 32);
-       along < lane + (rows_adjacent ? Config::rows : 16 * owned.end); along += 32) {
-    const bool exists = rows_adjacent ? first_row + along < c.rows
-                                      : owned.has(along / 16) && first_column + along < c.columns;
-    const QuickTest mine = shared.quick[rows_adjacent ? along : Config::rows + along];
-#pragma unroll 2
-    for (int line = first_line + threadIdx.x / 32; line < end_line; line += Config::threads / 32) {
-      const int row = rows_adjacent ? along : line;
-      const int column = rows_adjacent ? line : along;
-      if (!exists || (rows_adjacent ? first_column + column >= c.columns : first_row + row >= c.rows))
-        continue;
-      const float sum = load_shared(tile + tile_offset<Config>(row, column) * 4);
-      if (mine.accepts(shared.quick[rows_adjacent ? Config::rows + line : line], sum) ||
+  for (int f = 2 * owned.first; f < 2 * owned.end; ++f) {
+    const int column = 8 * f + threadIdx.x % 4 * 2;
+    float four[4];
+    load_shared(sums + f * 4096, four);
+    unsigned accepted = 0;
+#pragma unroll
+    for (int e = 0; e < 4; ++e) {
+      four[e] += 0.0F;  // +0 for -0
+      if (tests[e / 2].accepts(shared.quick[Config::rows + column + e % 2], four[e])) accepted |= 1U << e;
+    }
+    if (accepted == 0xfU && is_plain && is_whole) {
+#pragma unroll
+      for (int e = 0; e < 4; ++e)
+        *c.at(first_row + rows[e / 2], first_column + column + e % 2) =
+            four[e] * normal_power_of_two(-block_sum_exponent);
+      continue;
+    }
+#pragma unroll 1
+    for (int e = 0; e < 4; ++e) {
+      const int row = e < 2 ? rows[0] : rows[1];
+      const int at_column = column + e % 2;
+      if (first_row + row >= c.rows || first_column + at_column >= c.columns) continue;
+      const float sum = e < 2 ? (e == 0 ? four[0] : four[1]) : (e == 2 ? four[2] : four[3]);
+      if ((accepted >> e & 1U) != 0 ||
           accepts_block_sum(counts_of(shared.vectors[row], params.blocks),
-                            counts_of(shared.vectors[Config::rows + column], params.blocks), sum)) {
-        float* const element = c.at(first_row + row, first_column + column);
-        *element = is_plain ? sum * normal_power_of_two(-block_sum_exponent)
-                            : finished(sum, block_sum_exponent, scalars, element);
+                            counts_of(shared.vectors[Config::rows + at_column], params.blocks), sum)) {
+        float* const element = c.at(first_row + row, first_column + at_column);
+        *element = finished(sum, block_sum_exponent, scalars, element);
       } else {
-        mark_open<Config>(shared.open, row, column);
+        mark_open<Config>(shared.open, row, at_column);
         shared.has_open = 1;
       }
     }
@@ -898,19 +901,17 @@ __device__ __forceinline__ void multiply_wide(const TensorMap& row_map, const Te
     }
   } else {
     if (ranks > 1) add_statistics_of_cluster(shared.vectors, Config::rows + Config::columns, ranks);
-    __syncthreads();
-    if (group < Config::consumers) {
-      for_each_fragment<Config>(owned, [&](int f) {
-#pragma unroll
-        for (int e = 0; e < 4; ++e)
-          store1(ring + tile_offset<Config>(e < 2 ? upper : lower, 8 * f + column + e % 2) * 4,
-                 acc[4 * f + e] + 0.0F);
-      });
-    }
     for (int v = threadIdx.x; v < Config::rows + Config::columns; v += Config::threads)
       shared.quick[v] = QuickTest(counts_of(shared.vectors[v], params.blocks), params.blocks);
+    if (group < Config::consumers) {
+#pragma unroll
+      for (int f = 0; f < fours; ++f)
+        store4(totals + place + f * 4096, __float_as_uint(acc[4 * f]), __float_as_uint(acc[4 * f + 1]),
+               __float_as_uint(acc[4 * f + 2]), __float_as_uint(acc[4 * f + 3]));
+    }
     __syncthreads();
-    store_tested<Config>(params, c, owned, first_row, first_column, ring, shared);
+    if (group < Config::consumers)
+      store_tested<Config>(params, c, owned, first_row, first_column, totals + place, shared);
   }
   __syncthreads();
   if (shared.has_open == 0) return;
