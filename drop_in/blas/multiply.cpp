@@ -50,21 +50,24 @@ bool multiply_with_little_memory(const Call& call) {
   return library_gemm(nullptr, call, own_accuracy(call.type), "native") == KINTSUGI_SUCCESS;
 }
 
-// Copies the handle's report of the last execution to the outcome. Does not throw: the caller would take an
+// Copies the summary of the handle's last execution to the outcome. Does not throw: the caller would take an
 // exception as a failure before C was written, and compute C twice.
 void note_execution(kintsugi_handle handle, CallOutcome& outcome) noexcept try {
-  if (handle == nullptr) return;
-  const ExecutionSummary summary = summary_of(handle);
-  // summary.program is "native" for a native product, and "" if nothing was multiplied. outcome.program is ""
-  // in both cases, and outcome.only_scaled tells them apart.
-  outcome.program = summary.program == "native" ? "" : summary.program;
-  outcome.only_scaled = summary.program.empty();
+  kintsugi_report_summary summary = KINTSUGI_REPORT_SUMMARY_INIT;
+  if (handle == nullptr || kintsugi_report_summarize(handle, &summary) != KINTSUGI_SUCCESS) return;
+  const std::string_view scheme = summary.scheme;
+  // The scheme is "native" for a native product, and "" if nothing was multiplied. outcome.program is "" in
+  // both cases, and outcome.only_scaled tells them apart.
+  outcome.program = scheme == "native" ? "" : scheme;
+  outcome.only_scaled = scheme.empty();
   outcome.recomputed_elements = summary.recomputed_elements;
-  outcome.has_special_values = summary.has_special_values;
-  outcome.is_offloaded = summary.is_offloaded;
-  if (summary.offload_obstacle.empty()) return;
+  outcome.has_special_values = summary.items_with_special_values != 0;
+  outcome.is_offloaded = summary.offload_devices != 0;
+  const std::string_view obstacle = summary.offload_obstacle;
+  if (obstacle.empty()) return;
   outcome.offload_failed = true;
-  outcome.why = "Offload failed, so the host multiplied: " + summary.offload_obstacle;
+  outcome.why = "Offload failed, so the host multiplied: ";
+  outcome.why += obstacle;
 } catch (const std::exception&) {  // No memory: the record has no counts for this call.
 }
 

@@ -1,9 +1,9 @@
 #include "decision.hpp"
 
 #include <cstdlib>
+#include <new>
 #include <vector>
 
-#include "documents.hpp"
 #include "settings.hpp"
 #include "sites/site.hpp"
 
@@ -74,13 +74,16 @@ bool leaves_native(const Site* site) {
 // Moves the plan into the decision.
 void take_plan(const Made& made, const kintsugi_problem& problem, const Site* site, Decision& decision) {
   decision.plan.reset(made.plan);
-  const PlanSummary summary = summary_of(made.plan);
+  kintsugi_plan_summary summary = KINTSUGI_PLAN_SUMMARY_INIT;
+  if (kintsugi_plan_summarize(made.plan, &summary) != KINTSUGI_SUCCESS) throw std::bad_alloc();
+  const std::string offload = summary.offload;
   decision.candidates = summary.candidates;
-  decision.may_be_native = summary.may_be_native;
-  decision.why = (made.not_kept.empty() ? "" : made.not_kept + ". ") + summary.why;
-  if (settings().forces_offload && !summary.is_offloaded) decision.not_kept = summary.offload;
+  decision.may_be_native = summary.may_be_native != 0;
+  decision.why = (made.not_kept.empty() ? "" : made.not_kept + ". ") + summary.reason;
+  if (!offload.empty()) decision.why += " " + offload;
+  if (settings().forces_offload && summary.is_offloaded == 0) decision.not_kept = offload;
   if (!made.not_kept.empty()) decision.not_kept = made.not_kept;
-  decision.emulates = !summary.is_native || !leaves_native(site) || summary.is_offloaded;
+  decision.emulates = summary.is_native == 0 || !leaves_native(site) || summary.is_offloaded != 0;
   if (!decision.emulates) decision.plan.reset();
   if (decision.emulates && problem.memory == KINTSUGI_DEVICE)
     kintsugi_plan_workspace_size(made.plan, &decision.workspace_bytes);

@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "call.hpp"
-#include "documents.hpp"
 #include "sites/site.hpp"
 #include "sites/site_record.hpp"
 
@@ -51,6 +50,13 @@ struct RecordKey {
 // `symbol` must live as long as the program.
 RecordKey record_key(const char* symbol, const Call& call);
 
+// Last execution of a problem that cuBLAS's drop-in sampled.
+struct SampledExecution {
+  std::string program;  // name of the candidate that multiplied; "": nothing was multiplied
+  std::int64_t recomputed_elements = 0;
+  bool has_special_values = false;
+};
+
 // Events before and after a sampled call whose time has not been read yet.
 struct PendingSample {
   void* before;
@@ -79,7 +85,7 @@ struct ProblemRecord {
   bool is_sampling = false;          // true: a sampled call is under way
   kintsugi_handle handle = nullptr;  // executes the sampled emulations; nullptr: no report is wanted
   bool has_execution = false;        // true: the report of the handle's last execution has not been read yet
-  std::optional<ExecutionSummary> last_execution;
+  std::optional<SampledExecution> last_execution;
 };
 
 // Calls of one call site.

@@ -6,9 +6,12 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <utility>
+#include <vector>
 
 #include "call.hpp"
-#include "documents.hpp"
 #include "intercept.hpp"
 #include "lock.hpp"
 
@@ -34,6 +37,33 @@ std::int64_t bytes_of(const std::string& text) {
                     : *end == 'G' || *end == 'g' ? 30
                                                  : 0;
   return number << shift;
+}
+
+struct LibrarySettings {
+  std::map<std::string, std::string> values;  // by name
+  // Variables of the environment that name no setting, each with the variable that was probably meant.
+  std::vector<std::pair<std::string, std::string>> misspelt_variables;
+};
+
+// Returns nothing if the library refuses a setting; kintsugi_last_error() then has the reason.
+std::optional<LibrarySettings> library_settings() {
+  std::size_t needed = 16384;  // enough for most: measuring the document first takes as long as writing it
+  std::string text;
+  while (text.size() < needed) {
+    text.resize(needed);
+    if (kintsugi_describe_settings(nullptr, text.data(), text.size(), &needed) != KINTSUGI_SUCCESS)
+      return std::nullopt;
+  }
+  text.resize(needed - 1);
+  const auto document = nlohmann::json::parse(text);
+  LibrarySettings settings;
+  for (const auto& setting : document.at("settings"))
+    settings.values[setting.at("name")] =
+        setting.at("value").is_string() ? setting.at("value").get<std::string>() : "";
+  for (const auto& variable : document.at("ignored_variables"))
+    if (variable.at("nearest").is_string())
+      settings.misspelt_variables.emplace_back(variable.at("name"), variable.at("nearest"));
+  return settings;
 }
 
 // Reads the settings of the library. If one is malformed, sets `message` and returns false.

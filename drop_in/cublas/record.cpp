@@ -63,7 +63,11 @@ void read_executions() {
   for (auto& [key, problem] : the_record().problems) {
     read_samples(problem);
     if (!problem.has_execution || problem.is_sampling) continue;
-    problem.last_execution = summary_of(problem.handle);
+    kintsugi_report_summary summary = KINTSUGI_REPORT_SUMMARY_INIT;
+    if (kintsugi_report_summarize(problem.handle, &summary) == KINTSUGI_SUCCESS)
+      problem.last_execution = {.program = summary.scheme,
+                                .recomputed_elements = summary.recomputed_elements,
+                                .has_special_values = summary.items_with_special_values != 0};
     problem.has_execution = false;
   }
 }

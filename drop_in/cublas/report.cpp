@@ -24,7 +24,7 @@ Json device_seconds(const ProblemRecord& problem) {
   return seconds / samples * static_cast<double>(problem.calls);
 }
 
-Json execution_json(const std::optional<ExecutionSummary>& execution) {
+Json execution_json(const std::optional<SampledExecution>& execution) {
   if (!execution) return {};
   return {{"program", execution->program},
           {"recomputed_elements", execution->recomputed_elements},

@@ -279,6 +279,25 @@ KINTSUGI_API kintsugi_status kintsugi_plan_problem(kintsugi_plan plan, kintsugi_
 KINTSUGI_API kintsugi_status kintsugi_plan_describe(kintsugi_plan plan, char* buffer, size_t capacity,
                                                     size_t* needed);
 
+/* Summary of a plan, for programs that ask in every call: it takes 1 us, a description 50 to 500. The
+ * texts are valid until the plan is destroyed. */
+typedef struct kintsugi_plan_summary {
+  size_t struct_size;
+  int32_t is_native;     /* 1: the native product is the only candidate */
+  int32_t may_be_native; /* 1: the native product is the last candidate */
+  int32_t is_offloaded;  /* 1: GPUs multiply matrices of the host */
+  int32_t reserved;
+  const char* candidates; /* names of the candidates, cheapest first: "fp16x3, bf16x6, native" */
+  const char* reason;     /* sentence on why the plan has these candidates */
+  const char* offload; /* sentence on whether GPUs multiply matrices of the host; "": there was no choice */
+} kintsugi_plan_summary;
+
+#define KINTSUGI_PLAN_SUMMARY_INIT \
+  { sizeof(kintsugi_plan_summary), 0, 0, 0, 0, NULL, NULL, NULL }
+
+/* Sets *summary, which must be initialized with its _INIT macro before. */
+KINTSUGI_API kintsugi_status kintsugi_plan_summarize(kintsugi_plan plan, kintsugi_plan_summary* summary);
+
 /* Makes a plan for the problem and the settings in a description. The settings in the description precede the
  * handle's. Only allocator and queue of `options` are used. The library must know the description's format
  * version. */
@@ -389,6 +408,26 @@ KINTSUGI_API kintsugi_status kintsugi_calibrate(const kintsugi_calibration* cali
  * captured. */
 KINTSUGI_API kintsugi_status kintsugi_report(kintsugi_handle handle, char* buffer, size_t capacity,
                                              size_t* needed);
+
+/* Summary of a handle's last execution, as kintsugi_plan_summary is one of a plan. The texts are valid until the
+ * handle's next call. */
+typedef struct kintsugi_report_summary {
+  size_t struct_size;
+  const char* scheme;           /* first candidate that multiplied a batch item; "": nothing was multiplied */
+  const char* offload_obstacle; /* why the host computed what was planned for GPUs; "": it did not */
+  int64_t recomputed_elements;
+  int64_t items_with_special_values; /* batch items with NaN or infinities in A or B */
+  int32_t offload_devices;           /* GPUs that computed a part of C of the host */
+  int32_t reserved;
+} kintsugi_report_summary;
+
+#define KINTSUGI_REPORT_SUMMARY_INIT \
+  { sizeof(kintsugi_report_summary), NULL, NULL, 0, 0, 0, 0 }
+
+/* Sets *summary, which must be initialized with its _INIT macro before. After work on device memory the function
+ * waits for the device, as kintsugi_report does. */
+KINTSUGI_API kintsugi_status kintsugi_report_summarize(kintsugi_handle handle,
+                                                       kintsugi_report_summary* summary);
 
 /* Describes all schemes: program, bound, source. */
 KINTSUGI_API kintsugi_status kintsugi_describe_schemes(char* buffer, size_t capacity, size_t* needed);

@@ -1,6 +1,7 @@
 // The C ABI. Checks arguments, calls the library, and turns exceptions into status numbers.
 #include <cstring>
 #include <new>
+#include <optional>
 
 #include "base/floating_environment.hpp"
 #include "base/stack.hpp"
@@ -70,6 +71,13 @@ kintsugi_prepared checked_prepare(kintsugi_plan given, kintsugi_side side, const
   check_data(plan.problem, data, side == KINTSUGI_A ? "a" : "b");
   check_engine_runs(plan);
   return new kintsugi_prepared_s{prepare(plan, side == KINTSUGI_A ? Side::a : Side::b, data, original)};
+}
+
+// Returns the report of the handle's last execution. What only a device knows of it is read into `of_device`.
+const Report& read_report(const kintsugi_handle_s& handle, std::optional<Report>& of_device) {
+  if (handle.device_report == nullptr) return handle.report;
+  handle.device_report->read(of_device.emplace(handle.report));
+  return *of_device;
 }
 
 // Writes as much of the text as fits the buffer. The arguments are those of kintsugi_plan_describe().
@@ -160,7 +168,7 @@ kintsugi_status kintsugi_plan_create(kintsugi_handle handle, const kintsugi_prob
                                      const kintsugi_options* options, kintsugi_plan* plan) {
   return guarded([&] {
     check_not_null(plan, "plan");
-    *plan = new kintsugi_plan_s{plan_of_caller(handle, problem, options)};
+    *plan = new kintsugi_plan_s{.plan = plan_of_caller(handle, problem, options)};
   });
 }
 
@@ -169,7 +177,7 @@ kintsugi_status kintsugi_plan_read(kintsugi_handle handle, const char* descripti
   return guarded([&] {
     check_not_null(description, "description");
     check_not_null(plan, "plan");
-    *plan = new kintsugi_plan_s{plan_of_description(handle, description, options)};
+    *plan = new kintsugi_plan_s{.plan = plan_of_description(handle, description, options)};
   });
 }
 
@@ -195,6 +203,23 @@ kintsugi_status kintsugi_plan_describe(kintsugi_plan plan, char* buffer, size_t 
   return guarded([&] {
     check_not_null(plan, "plan");
     write_text(describe_plan(*plan->plan), buffer, capacity, needed);
+  });
+}
+
+kintsugi_status kintsugi_plan_summarize(kintsugi_plan plan, kintsugi_plan_summary* summary) {
+  return guarded([&] {
+    check_not_null(plan, "plan");
+    const Plan& made = *plan->plan;
+    std::call_once(plan->made_words, [&] { plan->words = words_of(made); });
+    write_summary({.struct_size = sizeof(kintsugi_plan_summary),
+                   .is_native = made.is_native(),
+                   .may_be_native = made.candidates.back().scheme == nullptr,
+                   .is_offloaded = made.is_offloaded(),
+                   .reserved = 0,
+                   .candidates = plan->words.candidates.c_str(),
+                   .reason = plan->words.reason.c_str(),
+                   .offload = made.offload_words.c_str()},
+                  summary);
   });
 }
 
@@ -276,9 +301,26 @@ int kintsugi_set_threads(int threads) {
 kintsugi_status kintsugi_report(kintsugi_handle handle, char* buffer, size_t capacity, size_t* needed) {
   return guarded([&] {
     check_not_null(handle, "handle");
-    Report report = handle->report;
-    if (handle->device_report != nullptr) handle->device_report->read(report);
-    write_text(describe_report(report), buffer, capacity, needed);
+    std::optional<Report> of_device;
+    write_text(describe_report(read_report(*handle, of_device)), buffer, capacity, needed);
+  });
+}
+
+kintsugi_status kintsugi_report_summarize(kintsugi_handle handle, kintsugi_report_summary* summary) {
+  return guarded([&] {
+    check_not_null(handle, "handle");
+    std::optional<Report> of_device;
+    const Report& report = read_report(*handle, of_device);
+    const std::optional<OffloadReport>& offload = handle->report.offload;
+    handle->report_scheme = multiplied_by(report);
+    write_summary({.struct_size = sizeof(kintsugi_report_summary),
+                   .scheme = handle->report_scheme.c_str(),
+                   .offload_obstacle = offload ? offload->host_reason.c_str() : "",
+                   .recomputed_elements = report.recomputed_elements,
+                   .items_with_special_values = report.items_with_special_values,
+                   .offload_devices = offload ? offload->devices : 0,
+                   .reserved = 0},
+                  summary);
   });
 }
 

@@ -3,11 +3,13 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
 #include <string>
 
 #include "base/settings.hpp"
 #include "execute/device/memory.hpp"
 #include "execute/execute.hpp"
+#include "front/describe.hpp"
 #include "kintsugi/kintsugi.h"
 #include "planner/plan.hpp"
 
@@ -22,11 +24,15 @@ struct kintsugi_handle_s {
   kintsugi::core::DeviceReports device_reports;  // memory for the reports of devices, one per context
   // Device report of the last execution; nullptr if the execution was on the host or native.
   std::shared_ptr<const kintsugi::core::DeviceReportMemory> device_report;
+  std::string report_scheme;  // text of the last kintsugi_report_summary
 };
 
 // The plan is shared, because the report of a handle still needs it after kintsugi_plan_destroy().
 struct kintsugi_plan_s {
   std::shared_ptr<const kintsugi::core::Plan> plan;
+  // Texts of kintsugi_plan_summary, made by the first call that asks for them.
+  std::once_flag made_words{};
+  kintsugi::core::PlanWords words{};
 };
 
 struct kintsugi_prepared_s {

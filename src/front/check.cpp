@@ -20,6 +20,18 @@ constexpr std::size_t first_size(const kintsugi_problem*) { return 128; }
 constexpr std::size_t first_size(const kintsugi_options*) { return 104; }
 constexpr std::size_t first_size(const kintsugi_operands*) { return 80; }
 constexpr std::size_t first_size(const kintsugi_calibration*) { return 40; }
+// These came with version 0.3.
+constexpr std::size_t first_size(const kintsugi_plan_summary*) { return 48; }
+constexpr std::size_t first_size(const kintsugi_report_summary*) { return 48; }
+
+// Writes the members for which the caller's struct has room, and leaves its struct_size.
+template <class Struct>
+void write_struct(Struct members, Struct* target, const char* name) {
+  check_not_null(target, name);
+  check_struct_size(target->struct_size, first_size(target), name);
+  members.struct_size = target->struct_size;
+  std::memcpy(target, &members, std::min(members.struct_size, sizeof members));
+}
 
 // Returns a copy of the caller's struct. Members that an older, shorter struct lacks get their defaults. A
 // longer struct comes from a newer caller; its additional bytes must be zero.
@@ -275,10 +287,15 @@ kintsugi_problem to_c(const Problem& problem) {
 }
 
 void write_problem(const Problem& problem, kintsugi_problem* target) {
-  check_struct_size(target->struct_size, first_size(target), "problem");
-  kintsugi_problem p = to_c(problem);
-  p.struct_size = target->struct_size;
-  std::memcpy(target, &p, std::min(p.struct_size, sizeof p));
+  write_struct(to_c(problem), target, "problem");
+}
+
+void write_summary(const kintsugi_plan_summary& summary, kintsugi_plan_summary* target) {
+  write_struct(summary, target, "summary");
+}
+
+void write_summary(const kintsugi_report_summary& summary, kintsugi_report_summary* target) {
+  write_struct(summary, target, "summary");
 }
 
 SettingLayer CheckedOptions::layer() const {

@@ -31,8 +31,10 @@ Problem check_problem(const kintsugi_problem* problem);
 
 // Returns the problem as a struct of the C ABI.
 kintsugi_problem to_c(const Problem& problem);
-// Writes the problem's members to the caller's struct, as far as its struct_size has room.
+// These write the members to the caller's struct, as far as its struct_size has room.
 void write_problem(const Problem& problem, kintsugi_problem* target);
+void write_summary(const kintsugi_plan_summary& summary, kintsugi_plan_summary* target);
+void write_summary(const kintsugi_report_summary& summary, kintsugi_report_summary* target);
 
 // Checks the request for a calibration.
 kintsugi_calibration check_calibration(const kintsugi_calibration* given);

@@ -338,6 +338,13 @@ std::string describe_plan(const Plan& plan) {
   return text_of(json);
 }
 
+PlanWords words_of(const Plan& plan) {
+  PlanWords words{.candidates = {}, .reason = reason_words(plan) + matrix_unit_words(plan.unit)};
+  for (const Candidate& candidate : plan.candidates)
+    words.candidates += (words.candidates.empty() ? "" : ", ") + candidate.name();
+  return words;
+}
+
 PlanDescription read_plan_description(const std::string& text) {
   try {
     const Json json = Json::parse(text);

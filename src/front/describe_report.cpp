@@ -95,6 +95,14 @@ Json offload_json(const std::optional<OffloadReport>& offload) {
 
 }  // namespace
 
+std::string multiplied_by(const Report& report) {
+  const Plan* plan = report.executed_plan();
+  if (plan == nullptr) return {};
+  for (std::size_t index = 0; index < plan->candidates.size(); ++index)
+    if (report.items[index] != 0) return plan->candidates[index].name();
+  return {};
+}
+
 std::string describe_report(const Report& report) {
   Json json = json_document("kintsugi.report", 2);
   json["engine"] = report.plan == nullptr ? Json() : Json(report.executed_plan()->engine->name());

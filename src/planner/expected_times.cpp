@@ -74,11 +74,11 @@ namespace {
 // Time of the check of one real element, measured on a Zen 5 for 1000 x 1000 x 8.
 constexpr double element_check = 600;
 
-// True if nearly all elements are summed in two doubles. Complex ones are if alpha is real and beta is 0,
-// which no plan knows.
-bool sums_in_two_doubles(const Engine& engine, const Problem& problem) {
+// True if nearly all elements are summed in two doubles. Complex ones are if alpha and beta are real, which
+// no plan knows.
+bool sums_in_two_doubles(const Engine& engine, const Problem& problem, bool has_real_scalars) {
   return engine.host() != nullptr && engine.host()->sum_kernels() != nullptr &&
-         problem.type != OperandType::dd && !problem.complex;
+         problem.type != OperandType::dd && (!problem.complex || has_real_scalars);
 }
 
 }  // namespace
@@ -89,9 +89,9 @@ double expected_check(const Engine& engine, const Program& program, const Proble
                                                          expected_term(engine, program, problem, conditions);
 }
 
-ExactSumTimes expected_exact_sums(const Engine& engine, const Problem& problem) {
+ExactSumTimes expected_exact_sums(const Engine& engine, const Problem& problem, bool has_real_scalars) {
   const auto k = static_cast<double>(problem.k);
-  if (!sums_in_two_doubles(engine, problem)) {
+  if (!sums_in_two_doubles(engine, problem, has_real_scalars)) {
     // A superaccumulator takes 10 to 12 ns for each product on CPUs that reach about 70 GFLOP/s in FP32.
     // There the unit of time is 2 / 70 ns. A product of two complex or double-double elements is one of four
     // products of their parts.
@@ -106,12 +106,14 @@ ExactSumTimes expected_exact_sums(const Engine& engine, const Problem& problem) 
   constexpr double result = 200;
   constexpr double copied_product = 100;
   constexpr double lanes = 10'000;
-  return {.of_all = product * k + result, .of_open = (product + copied_product) * k + lanes};
+  const double parts = problem.complex ? 2 : 1;  // each with two products for each of k
+  return {.of_all = parts * (parts * product * k + result),
+          .of_open = parts * ((product + copied_product) * parts * k + lanes)};
 }
 
 bool exact_sums_pay(const Engine& engine, const Program& program, const Problem& problem,
-                    const CallConditions& conditions) {
-  if (!sums_in_two_doubles(engine, problem)) return false;
+                    const CallConditions& conditions, bool has_real_scalars) {
+  if (!sums_in_two_doubles(engine, problem, has_real_scalars)) return false;
   // A checked product takes more time than one that is not: it tries candidates on a tile, finds bounds of
   // all vectors and checks every element. Measured on a Zen 5 for n = 8 to 256, and 1000 x 1000 x 8.
   constexpr double share_of_product = 1.2;
@@ -119,7 +121,7 @@ bool exact_sums_pay(const Engine& engine, const Program& program, const Problem&
   const double elements = static_cast<double>(problem.m) * static_cast<double>(problem.n);
   const double checked = call + element_check * elements +
                          share_of_product * expected_times(engine, program, problem, conditions).emulated;
-  return elements * expected_exact_sums(engine, problem).of_all < checked;
+  return elements * expected_exact_sums(engine, problem, has_real_scalars).of_all < checked;
 }
 
 namespace {

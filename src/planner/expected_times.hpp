@@ -43,12 +43,15 @@ struct ExactSumTimes {
   double of_all;
   double of_open;
 };
-ExactSumTimes expected_exact_sums(const Engine& engine, const Problem& problem);
+// `has_real_scalars`: alpha and beta of complex elements are known to be real, so that the host sums in two
+// doubles (recombine/exact_sums.cpp), where superaccumulators take 40 times as long.
+ExactSumTimes expected_exact_sums(const Engine& engine, const Problem& problem,
+                                  bool has_real_scalars = false);
 
 // True if exact sums of all elements are expected to take less time than `program`, the first of a checked
 // chain. False for engines that have no kernels for sums in two doubles.
 bool exact_sums_pay(const Engine& engine, const Program& program, const Problem& problem,
-                    const CallConditions& conditions);
+                    const CallConditions& conditions, bool has_real_scalars = false);
 
 // Returns the expected times of a call that the candidate computes, on the plan's device. Returns nothing if
 // the device's times, or the candidate's, were not measured. Precondition: no extent of the problem is 0.

@@ -43,6 +43,7 @@ struct Candidate {
   SchemeParameters parameters{};
 
   std::string scheme_name() const { return kintsugi::core::scheme_name(*scheme, parameters); }
+  std::string name() const { return scheme == nullptr ? "native" : scheme_name(); }
 };
 
 // Returns the scheme's program for a problem; for complex elements the program with the fewest products.

@@ -529,7 +529,7 @@ std::string line_of(const Plan& plan, const Step& step) {
   const auto candidate_words = [&](int index) -> std::string {
     if (index < 0) return {};
     const Candidate& candidate = plan.candidates[static_cast<std::size_t>(index)];
-    return fmt::format(" {}", candidate.scheme == nullptr ? "native" : candidate.scheme_name());
+    return fmt::format(" {}", candidate.name());
   };
   const std::string name =
       step.kind == StepKind::fused ? std::string(step.kernel->name) : std::string(step_name(step.kind));

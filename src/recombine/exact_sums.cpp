@@ -163,6 +163,11 @@ class ExactTile {
     return are_all_open_ || task_.is_open(row_ + i, column_ + j);
   }
 
+  // The real part, and number 1 the imaginary part, of a complex element; a real element itself.
+  static const RealOf<T>& part_of(const T& element, std::int64_t part) {
+    return reinterpret_cast<const RealOf<T>*>(&element)[part];
+  }
+
   void compute_exactly(std::int64_t i, std::int64_t j) {
     T& element = task_.c(row_ + i, column_ + j);
     element =
@@ -171,12 +176,13 @@ class ExactTile {
 
   // ------------------------------------------------------------ in two doubles
 
-  // A complex element's parts are rounded by themselves, so alpha must be real and beta zero.
+  // A complex element's parts are rounded by themselves, so alpha and beta must be real.
   bool tries_two_doubles() {
     if (task_.kernels == nullptr) return false;
     if constexpr (is_complex<T>) {
-      if (task_.alpha.imag() != 0 || task_.beta != T(0)) return false;
-      scalars_ = {static_cast<double>(task_.alpha.real()), 0, task_.length(), task_.rounding};
+      if (task_.alpha.imag() != 0 || task_.beta.imag() != 0) return false;
+      scalars_ = {static_cast<double>(task_.alpha.real()), static_cast<double>(task_.beta.real()),
+                  task_.length(), task_.rounding};
     } else {
       scalars_ = {static_cast<double>(task_.alpha), static_cast<double>(task_.beta), task_.length(),
                   task_.rounding};
@@ -338,8 +344,7 @@ class ExactTile {
     std::array<std::uint64_t, parts> certain;
     T& element = task_.c(row_ + i, column_ + j);
     for (std::int64_t part = 0; part < parts; ++part) {
-      const RealOf<T>* old = nullptr;
-      if constexpr (!is_complex<T>) old = task_.beta == T(0) ? nullptr : &element;
+      const RealOf<T>* const old = task_.beta == T(0) ? nullptr : &part_of(element, part);
       round_sums(sums_at(part, 0), 1, scalars_, old, &values[part], &certain[part]);
     }
     if (!are_exact_products(i, j) || (certain.front() & certain.back()) == 0) {
@@ -365,12 +370,12 @@ class ExactTile {
     std::array<std::array<std::uint64_t, exact_tile_rows>, parts> certain;
     std::array<Real, exact_tile_rows> old;
     const bool reads_c = task_.beta != T(0);
-    if constexpr (!is_complex<T>) {
-      for (std::int64_t i = 0; reads_c && i < rows_; ++i) old[i] = task_.c(row_ + i, column_ + j);
-    }
-    for (std::int64_t part = 0; part < parts; ++part)
+    for (std::int64_t part = 0; part < parts; ++part) {
+      for (std::int64_t i = 0; reads_c && i < rows_; ++i)
+        old[i] = part_of(task_.c(row_ + i, column_ + j), part);
       round_sums(sums_at(0, parts * j + part), rows_, scalars_, reads_c ? old.data() : nullptr,
                  values[part].data(), certain[part].data());
+    }
     for (std::int64_t i = 0; i < rows_; ++i) {
       if (!is_open(i, j)) continue;
       const bool is_certain = (certain.front()[i] & certain.back()[i]) != 0 && are_exact_products(i, j);

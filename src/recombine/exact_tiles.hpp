@@ -89,8 +89,7 @@ void for_each_exact_tile(const MatrixView<T>& c, const ExactTileMemory& sizes, s
   const std::int64_t tiles_of_column = divide_up(c.rows, exact_tile_rows);
   const std::int64_t tiles = tiles_of_column * divide_up(c.columns, tile_columns);
   const int workers = workers_for(tiles, threads);
-#pragma omp parallel for num_threads(workers) schedule(static, 1)
-  for (int worker = 0; worker < workers; ++worker) {
+  const auto work = [&](int worker) {
     const FloatingEnvironment environment;
     std::byte* const memory = scratch + static_cast<std::size_t>(worker) * sizes.bytes();
     for (std::int64_t index = worker; index < tiles; index += workers) {
@@ -100,7 +99,10 @@ void for_each_exact_tile(const MatrixView<T>& c, const ExactTileMemory& sizes, s
                            std::min(tile_columns, c.columns - column)},
             memory);
     }
-  }
+  };
+  if (workers == 1) return work(0);  // without a team, as for_each_vector_block()
+#pragma omp parallel for num_threads(workers) schedule(static, 1)
+  for (int worker = 0; worker < workers; ++worker) work(worker);
 }
 
 }  // namespace kintsugi::core

@@ -42,16 +42,29 @@ KINTSUGI_VECTORIZED void round_to_grid(const double* elements, std::int64_t leng
                   std::bit_cast<std::int64_t>(shift);
 }
 
-// Copies a piece of vectors as integers of the grid, one vector after the other.
+// Pieces of more elements would leave the first cache before they are multiplied.
+constexpr std::int64_t longest_piece = 1024;
+
+// Returns the elements of a vector from inner index `first` on if they are adjacent doubles; nullptr else.
+template <class View>
+const double* adjacent_doubles(const View&, std::int64_t, std::int64_t) {
+  return nullptr;
+}
+const double* adjacent_doubles(const MatrixView<const double>& vectors, std::int64_t v, std::int64_t first) {
+  return vectors.column_stride == 1 ? &vectors(v, first) : nullptr;
+}
+
+// Writes a piece of vectors as integers of the grid, one vector after the other.
 template <class View>
 void pack_on_grid(const View& vectors, std::span<const VectorRange> ranges, std::int64_t first,
                   std::int64_t length, std::int64_t* target) {
-  auto* const elements = reinterpret_cast<double*>(target);
-  pack_vectors<1>(vectors, first, length, elements);
+  auto* const copies = reinterpret_cast<double*>(target);
+  if (adjacent_doubles(vectors, 0, first) == nullptr) pack_vectors<1>(vectors, first, length, copies);
   for (std::int64_t v = 0; v < vectors.rows; ++v) {
+    const double* const in_place = adjacent_doubles(vectors, v, first);
     const int half = ranges[v].scale / 2;
-    round_to_grid(elements + v * length, length, power_of_two(half), power_of_two(ranges[v].scale - half),
-                  target + v * length);
+    round_to_grid(in_place != nullptr ? in_place : copies + v * length, length, power_of_two(half),
+                  power_of_two(ranges[v].scale - half), target + v * length);
   }
 }
 
@@ -82,7 +95,7 @@ void multiply_on_grid(const OperandView<T>& a, const OperandView<T>& b, std::spa
              (states == nullptr || states[tile.row + i + (tile.column + j) * c.rows] != 0);
     };
     std::fill_n(sums, tile.rows * vectors, GridSum{});
-    const std::int64_t most = sizes.packed / (tile.rows + vectors);
+    const std::int64_t most = std::min(longest_piece, sizes.packed / (tile.rows + vectors));
     for (std::int64_t first = 0; first < a.columns; first += most) {
       const std::int64_t length = std::min(most, a.columns - first);
       std::int64_t* const packed_b = packed + tile.rows * length;

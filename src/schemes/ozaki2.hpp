@@ -123,7 +123,13 @@ inline constexpr auto ozaki2_products = [] {
 // same. They are reduced modulo a basis of complex residues that holds as many bits. Without such a basis the
 // program is unchanged.
 inline void multiply_elements_by_ozaki2(Program& program) {
-  const ComplexBasis basis = cheapest_basis(residue_bits(program.split_a.slices));
+  // The bases are kept, since a search takes 10 us and a plan has several programs.
+  static const auto bases = [] {
+    std::array<ComplexBasis, max_moduli + 1> found;
+    for (int count = 1; count <= max_moduli; ++count) found[count] = cheapest_basis(residue_bits(count));
+    return found;
+  }();
+  const ComplexBasis basis = bases[program.split_a.slices];
   if (basis.empty()) return;
   program.split_a.complex_basis = program.split_b.complex_basis = basis;
   program.split_a.slices = program.split_b.slices = basis.slices();

@@ -334,15 +334,33 @@ void count_all(const View& operand, std::int64_t first, std::int64_t last,
   });
 }
 
+// Adds the counts of vectors first ... last - 1.
+template <class View>
+void add_exponents(const View& operand, std::int64_t first, std::int64_t last,
+                   std::array<ExponentSum, vectors_per_block>& exponents) {
+  std::array<ExponentSum, vectors_per_block> added{};
+  if (!count_normal(operand, first, last, added)) {
+    added = {};
+    count_all(operand, first, last, added);
+  }
+  for (std::size_t i = 0; i < vectors_per_block; ++i) {
+    exponents[i].elements += added[i].elements;
+    exponents[i].sum += added[i].sum;
+  }
+}
+
 }  // namespace
 
 template <class View>
 void find_depths(const View& operand, std::span<VectorRange> ranges, int threads) {
+  constexpr std::int64_t piece = 2048;  // a block's pieces are read twice while the second cache holds them
   for_each_vector_block(operand.rows, threads, [&](std::int64_t first, std::int64_t last) {
+    std::fill(ranges.begin() + first, ranges.begin() + last, VectorRange{});
     std::array<ExponentSum, vectors_per_block> exponents{};
-    if (!count_normal(operand, first, last, exponents)) {
-      exponents = {};
-      count_all(operand, first, last, exponents);
+    for (std::int64_t begin = 0; begin < operand.columns; begin += piece) {
+      const View part = inner_part(operand, begin, std::min(piece, operand.columns - begin));
+      find_block_ranges(part, {}, first, last, ranges);
+      add_exponents(part, first, last, exponents);
     }
     for (std::int64_t v = first; v < last; ++v) {
       VectorRange& range = ranges[static_cast<std::size_t>(v)];

@@ -67,9 +67,9 @@ KINTSUGI_HOST_DEVICE constexpr bool are_within_depth(const RangeSummary& a, cons
 
 RangeSummary summarize(std::span<const VectorRange> ranges);
 
-// Sets `elements` and `depth` of every vector's range, by which candidates accept operands of wide dynamic
-// range (are_within_depth()). A depth that needs more than 31 bits becomes
-// unknown_depth. Precondition: `largest` is set. View: OperandView of any element type.
+// Sets ranges[v] as find_ranges() does, without scales, but with `elements` and `depth`, by which candidates
+// accept operands of wide dynamic range (are_within_depth()). A depth that needs more than 31 bits becomes
+// unknown_depth. View: OperandView of any element type.
 template <class View>
 void find_depths(const View& operand, std::span<VectorRange> ranges, int threads);
 

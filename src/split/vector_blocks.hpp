@@ -100,11 +100,18 @@ template <class Visit>
 void for_each_vector_block(std::int64_t vectors, int threads, const Visit& visit,
                            std::int64_t each = vectors_per_block) {
   const std::int64_t blocks = divide_up(vectors, each);
-#pragma omp parallel for num_threads(workers_for(blocks, threads)) schedule(static)
-  for (std::int64_t block = 0; block < blocks; ++block) {
+  const int workers = workers_for(blocks, threads);
+  const auto visit_block = [&](std::int64_t block) {
     const FloatingEnvironment environment;
     visit(block * each, std::min(vectors, (block + 1) * each));
+  };
+  // One thread makes no team: even its barrier is a system call of GNU OpenMP, of 0.1 us.
+  if (workers == 1) {
+    for (std::int64_t block = 0; block < blocks; ++block) visit_block(block);
+    return;
   }
+#pragma omp parallel for num_threads(workers) schedule(static)
+  for (std::int64_t block = 0; block < blocks; ++block) visit_block(block);
 }
 
 // Returns x; returns 0 for NaN and infinities, which slices cannot represent.
@@ -159,6 +166,17 @@ std::int64_t element_stride(const MatrixView<T>& operand) {
 template <class T>
 std::int64_t element_stride(const EmbeddedView<T>& operand) {
   return operand.matrix.column_stride;
+}
+
+// Returns all vectors of the operand from inner index `first` on, which is even.
+template <class T>
+MatrixView<T> inner_part(const MatrixView<T>& operand, std::int64_t first, std::int64_t count) {
+  return operand.block(0, first, operand.rows, count);
+}
+template <class T>
+EmbeddedView<T> inner_part(const EmbeddedView<T>& operand, std::int64_t first, std::int64_t count) {
+  const auto& matrix = operand.matrix;
+  return {matrix.block(0, first / 2, matrix.rows, count / 2), operand.right, operand.conjugated};
 }
 
 // Calls visit(v, p, operand(v, p)) for vectors first...last - 1 and all p. For each v, p ascends.

@@ -61,5 +61,11 @@ def test_error_handlers_are_looked_up_by_name():
     assert {"xerbla_", "cblas_xerbla"} <= undefined
 
 
+def test_no_call_makes_or_reads_json_of_plans():
+    """A description takes 50 to 500 µs, which each first call of a problem would wait."""
+    needed = {line.split()[-1].partition("@")[0] for line in run("nm", "--dynamic", "--undefined-only", LIBRARY).splitlines()}
+    assert not {"kintsugi_plan_describe", "kintsugi_report"} & needed and "kintsugi_plan_summarize" in needed
+
+
 def test_blas_calls_is_linked_to_no_other_blas():
     assert "blas.so.3" not in run("readelf", "--dynamic", CALLS) and os.path.exists(CALLS)

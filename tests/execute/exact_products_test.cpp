@@ -6,6 +6,7 @@
 #include <atomic>
 #include <bit>
 #include <cmath>
+#include <complex>
 #include <limits>
 #include <memory>
 #include <random>
@@ -38,10 +39,15 @@ void expect_correct_rounding() {
   const std::uint64_t cases = test::thorough ? 300 : 25;
   int checked = 0;  // the others are summed without slices
   for (std::uint64_t seed = 0; seed < cases; ++seed) {
-    const RandomProduct<T> each(seed);
+    RandomProduct<T> each(seed);
+    if (is_complex<T>) {  // the superaccumulator is slow
+      each.problem.m = std::min<std::int64_t>(each.problem.m, 16);
+      each.problem.n = std::min<std::int64_t>(each.problem.n, 17);
+    }
     const Plan plan = each.plan("cpu", "accuracy", "exact");
     checked += plan.is_checked() ? 1 : 0;
-    if (!is_checked_by_kernels(plan)) GTEST_SKIP() << "this CPU has no kernel that checks elements";
+    if (!is_complex<T> && !is_checked_by_kernels(plan))
+      GTEST_SKIP() << "this CPU has no kernel that checks elements";
     const std::vector<T> expected = each.run(each.plan("reference", "scheme", "superaccumulator"));
     ASSERT_TRUE(have_same_bits(expected, each.run(plan)))
         << "case " << seed << ": " << each.problem.m << " x " << each.problem.n << " x " << each.problem.k;
@@ -51,6 +57,34 @@ void expect_correct_rounding() {
 
 TEST(ExactProducts, OfFp64AreCorrectlyRounded) { expect_correct_rounding<double>(); }
 TEST(ExactProducts, OfFp32AreCorrectlyRounded) { expect_correct_rounding<float>(); }
+TEST(ExactProducts, OfComplexFp64AreCorrectlyRounded) { expect_correct_rounding<std::complex<double>>(); }
+TEST(ExactProducts, OfComplexFp32AreCorrectlyRounded) { expect_correct_rounding<std::complex<float>>(); }
+
+// Real alpha and beta leave the parts of exact sums apart, so that two doubles hold each of them. Small
+// products then take less time than by residues.
+TEST(ExactProducts, OfFewComplexElementsNeedNoResiduesIfScalarsAreReal) {
+  using Complex = std::complex<double>;
+  for (const std::int64_t n : {8, 1}) {
+    for (const Complex& alpha : {Complex(2), Complex(2, 1)}) {
+      RandomProduct<Complex> each(1);
+      each.problem.m = each.problem.k = 8;
+      each.problem.n = n;
+      const Plan plan = each.plan("cpu", "accuracy", "exact");
+      if (plan.engine->host()->sum_kernels() == nullptr) GTEST_SKIP() << "this CPU has no kernels of sums";
+      std::vector<Complex> c = each.c;
+      Report report;
+      execute(plan,
+              {.alpha = alpha,
+               .beta = Complex(-1),
+               .a = each.a.data(),
+               .b = each.b.data(),
+               .c = c.data(),
+               .queue = {}},
+              report);
+      EXPECT_EQ(report.items[plan.candidates.size() - 1], alpha.imag() == 0 ? 1 : 0) << n;
+    }
+  }
+}
 
 template <class T>
 void expect_reproducible_bits() {
@@ -141,18 +175,62 @@ TEST(NativeIsExact, NotIfElementsUnderflowWhenScaled) {
 TEST(NativeIsExact, IfTheBitsOfAllSumsFit) {
   EXPECT_TRUE(is_exact_natively(0x1p26 + 1, 0x1p25 + 1, 1));  // 27 and 26 bits
   EXPECT_FALSE(is_exact_natively(0x1p26 + 1, 0x1p25 + 1, 2));
-  EXPECT_FALSE(is_exact_natively(0x1p26 + 1, 0x1p26 + 1, 1));
   EXPECT_TRUE(is_exact_natively(-(0x1p22 + 1), (0x1p20 + 1) * 0x1p-80, 256));  // 23, 21 and 8 bits, and one
   EXPECT_FALSE(is_exact_natively(-(0x1p23 + 1), (0x1p21 + 1) * 0x1p-80, 256));
   EXPECT_TRUE(is_exact_natively(0.0, 3.0, 1000));
   EXPECT_TRUE(is_exact_natively(-1.0, 0x1p300, 1000));
-  EXPECT_FALSE(is_exact_natively(0x1p-500, 1.0, 1));  // not moderate
-  EXPECT_FALSE(is_exact_natively(0.1, 1.0, 1));
+  EXPECT_FALSE(is_exact_natively(0x1p-500, 1.0, 2));  // not moderate
+  EXPECT_FALSE(is_exact_natively(0.1, 1.0, 2));
   EXPECT_FALSE(is_exact_natively(1.0, std::numeric_limits<double>::infinity(), 1));
   EXPECT_TRUE(is_exact_natively(0x1p11F + 1, 0x1p11F + 1, 1));
   EXPECT_FALSE(is_exact_natively(0x1p11F + 1, 0x1p11F + 1, 2));
-  EXPECT_FALSE(is_exact_natively(0x1p100F, 0x1p30F, 1));  // overflows
-  EXPECT_FALSE(is_exact_natively(0x1p-100F, 0x1p-60F, 1));
+  EXPECT_FALSE(is_exact_natively(0x1p100F, 0x1p30F, 2));  // overflows
+  EXPECT_FALSE(is_exact_natively(0x1p-100F, 0x1p-60F, 2));
+}
+
+TEST(NativeIsExact, IfVectorsOfOneElementHaveANormalProduct) {
+  EXPECT_TRUE(is_exact_natively(0.1, 0.3, 1));
+  EXPECT_TRUE(is_exact_natively(0.1, 0x1.8p-1018, 1));
+  EXPECT_FALSE(is_exact_natively(0.1, 0x1.8p-1019, 1));  // may be below 2^-1022
+  EXPECT_TRUE(is_exact_natively(0x1p1000, 0x1.8p21, 1));
+  EXPECT_FALSE(is_exact_natively(0x1p1000, 0x1.8p23, 1));  // may overflow
+  EXPECT_TRUE(is_exact_natively(0.1F, 0x1.8p-122F, 1));
+  EXPECT_FALSE(is_exact_natively(0.1F, 0x1.8p-123F, 1));
+}
+
+// Outer products of numbers of many binades, some of which are zero.
+template <class T>
+void expect_exact_outer_products() {
+  for (std::uint64_t seed = 0; seed < 40; ++seed) {
+    RandomProduct<T> each(seed);
+    std::mt19937_64 random(seed);
+    std::normal_distribution<double> normal;
+    each.problem.k = 1;
+    each.problem.layout = seed % 3 == 0 ? Layout::row_major : Layout::column_major;
+    each.problem.op_a = each.draw(2) == 0 ? Op::none : Op::transpose;
+    each.problem.op_b = each.draw(2) == 0 ? Op::none : Op::transpose;
+    each.problem.lda = each.problem.ldb = each.problem.ldc = std::max(each.problem.m, each.problem.n);
+    each.alpha = seed % 2 == 0 ? T(1) : T(-1);
+    each.beta = 0;
+    const auto elements = static_cast<std::size_t>(each.problem.ldc * each.problem.ldc);
+    const double binades = seed % 4 == 0 ? 1 : sizeof(T) == 4 ? 40 : 350;  // with under- and overflow
+    for (auto* matrix : {&each.a, &each.b}) {
+      matrix->resize(elements);
+      for (T& x : *matrix)
+        x = random() % 8 == 0 ? T(0) : static_cast<T>(normal(random) * std::exp2(binades * normal(random)));
+    }
+    each.c.assign(elements, T(NAN));
+    ASSERT_TRUE(have_same_bits(each.run(each.plan("reference", "scheme", "superaccumulator")),
+                               each.run(each.plan("cpu", "accuracy", "exact"))))
+        << "case " << seed;
+  }
+}
+
+TEST(NativeIsExact, Fp64OuterProductsHaveTheBitsOfTheSuperaccumulator) {
+  expect_exact_outer_products<double>();
+}
+TEST(NativeIsExact, Fp32OuterProductsHaveTheBitsOfTheSuperaccumulator) {
+  expect_exact_outer_products<float>();
 }
 
 // Products of integers, some of whose sums are zero: OpenBLAS multiplies those that have no rounding error.

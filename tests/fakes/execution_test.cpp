@@ -40,6 +40,10 @@ TEST_F(Execution, WithAHandleAndAWorkspaceNothingIsAllocatedOrWaits) {
   std::vector<char> text(1 << 16);
   ASSERT_EQ(kintsugi_report(call.handle, text.data(), text.size(), nullptr), KINTSUGI_SUCCESS);
   EXPECT_THAT(events_with("Synchronize"), Not(IsEmpty())) << "reading a report waits for the device";
+  fake_cuda_forget();
+  kintsugi_report_summary summary = KINTSUGI_REPORT_SUMMARY_INIT;
+  ASSERT_EQ(kintsugi_report_summarize(call.handle, &summary), KINTSUGI_SUCCESS);
+  EXPECT_THAT(events_with("Synchronize"), Not(IsEmpty())) << "reading a summary does, too";
 }
 
 // Otherwise the report would be cleared beside, or after, the next call of the handle in a stream.

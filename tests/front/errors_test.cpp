@@ -161,6 +161,8 @@ TEST(NullPointers, AreErrorsEverywhere) {
   EXPECT_EQ(kintsugi_plan_describe(nullptr, nullptr, 0, nullptr), KINTSUGI_INVALID_ARGUMENT);
   EXPECT_EQ(kintsugi_prepare(nullptr, nullptr, KINTSUGI_A, nullptr, nullptr), KINTSUGI_INVALID_ARGUMENT);
   EXPECT_EQ(kintsugi_report(nullptr, nullptr, 0, nullptr), KINTSUGI_INVALID_ARGUMENT);
+  EXPECT_EQ(kintsugi_plan_summarize(nullptr, nullptr), KINTSUGI_INVALID_ARGUMENT);
+  EXPECT_EQ(kintsugi_report_summarize(nullptr, nullptr), KINTSUGI_INVALID_ARGUMENT);
   kintsugi_destroy(nullptr);
   kintsugi_plan_destroy(nullptr);
   kintsugi_prepared_destroy(nullptr);

@@ -43,7 +43,7 @@ TEST(MatrixUnit, DescriptionsAndReportsNameItsState) {
     const Json description = Json::parse(describe_plan(*plan));
     const Json unit{{"state", expected.name}, {"source", expected.source}};
     EXPECT_EQ(description.at("matrix_unit"), unit);
-    // The BLAS drop-in's report takes the sentence on the decision from there, the first that is no warning.
+    // The sentence on the decision, the first that is no warning.
     std::size_t decision = 1;
     while (description.at("words").at(decision).get<std::string>().starts_with("Warning")) ++decision;
     EXPECT_THAT(description.at("words").at(decision).get<std::string>(), HasSubstr(expected.words));

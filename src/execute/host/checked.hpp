@@ -51,11 +51,16 @@ class CheckedProduct {
         beta_(scalar<T>(operands.beta)), c_(c), first_(first_checked(plan)),
         count_(plan.candidates.size() - first_), workspace_(workspace),
         check_memory_(lay_out_check(plan, blocking, workspace_)),
-        exact_sum_times_(expected_exact_sums(*plan.engine, plan.problem)), grid_(grid) {}
+        exact_sum_times_(expected_exact_sums(*plan.engine, plan.problem, has_real_scalars())), grid_(grid) {}
 
   // Chooses the main candidate, and returns its index in the plan. Sets `program` to its program, with the
   // moduli that these operands need.
   std::size_t choose(Program& program) {
+    if (sums_all_exactly()) {
+      main_ = count_ - 1;
+      program = candidate(main_).program;
+      return first_ + main_;
+    }
     equilibrate();
     leave_out_moduli();
     main_ = allows_error() ? find_proved_candidate() : find_fastest_candidate();
@@ -94,6 +99,19 @@ class CheckedProduct {
  private:
   static std::size_t first_checked(const Plan& plan) {
     return static_cast<std::size_t>(plan.checked_candidate() - plan.candidates.data());
+  }
+
+  bool has_real_scalars() const {
+    if constexpr (is_complex<T>) return alpha_.imag() == 0 && beta_.imag() == 0;
+    return true;
+  }
+
+  // True if exact sums of all complex elements are expected to be fastest, which depends on alpha and beta.
+  // For real elements the plan decides: it has no checked candidates then.
+  bool sums_all_exactly() const {
+    return is_complex<T> && has_real_scalars() && !allows_error() &&
+           exact_sums_pay(*plan_.engine, candidate(0).program, plan_.problem, plan_.conditions(),
+                          /*has_real_scalars=*/true);
   }
 
   // Elements that multiply() writes: none, or the proved ones.

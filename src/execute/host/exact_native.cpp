@@ -1,4 +1,4 @@
-// Native products that have no rounding error.
+// Native products that have no rounding error, or that are single products, rounded once.
 #include <algorithm>
 #include <bit>
 #include <cstdint>
@@ -77,8 +77,12 @@ bool native_is_exact(const MatrixView<const T>& a, const RangeSummary& range_a, 
   const auto has_unit_stride = [](const MatrixView<const T>& operand) {
     return operand.row_stride == 1 || operand.column_stride == 1;
   };
-  if (!is_moderate(range_a) || !is_moderate(range_b) || !has_unit_stride(a) || !has_unit_stride(b))
-    return false;
+  if (!has_unit_stride(a) || !has_unit_stride(b)) return false;
+  // Elements with one product, which is rounded once to a normal number.
+  if (a.columns == 1)
+    return range_a.finite && range_b.finite && range_a.largest + range_b.largest + 2 < limits::max_exponent &&
+           range_a.smallest + range_b.smallest >= limits::min_exponent - 1;
+  if (!is_moderate(range_a) || !is_moderate(range_b)) return false;
   const auto length_bits = static_cast<int>(std::bit_width(static_cast<std::uint64_t>(a.columns - 1)));
   const int bits_a = significant_bits(a, range_a.largest);
   if (bits_a + length_bits > limits::digits) return false;

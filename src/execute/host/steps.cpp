@@ -125,16 +125,17 @@ class HostRun {
   // The exponents do not depend on the candidate, so `rule` may be the rule of any candidate. set_program()
   // later sets the scales for the selected candidate.
   void find_ranges_of(SideOf<T>& side, const SplitRule& rule) {
-    if (side.prepared != nullptr && !side.prepared->ranges.empty()) {
+    if (plan_.request.is_reproducible()) {
+      // Prepared slices are not used: their scales are different from the scales of a reproducible product.
+      side.prepared = nullptr;
+      find_depths(side.view, side.ranges, plan_.threads);
+      set_scales(side.ranges, rule);
+    } else if (side.prepared != nullptr && !side.prepared->ranges.empty()) {
       std::ranges::copy(side.prepared->ranges, side.ranges.begin());
       if (!side.norms.empty()) find_norms(side.view, side.ranges, side.norms, plan_.threads);
     } else {
       core::find_ranges(side.view, rule, side.ranges, plan_.threads, {}, side.norms);
     }
-    if (!plan_.request.is_reproducible()) return;
-    find_depths(side.view, side.ranges, plan_.threads);
-    // Prepared slices are not used: their scales are different from the scales of a reproducible product.
-    side.prepared = nullptr;
   }
 
   void select() {
@@ -309,7 +310,7 @@ class HostRun {
     report_.exceptions |= raised_product_exceptions();
   }
 
-  // True if a native product without rounding errors is a result of the plan: under `exact`, where neither
+  // True if a correctly rounded native product is a result of the plan: under `exact`, where neither
   // scheme nor policy asks for an emulation, and where alpha and beta round nothing.
   bool may_multiply_without_error() const {
     return plan_.contract.accuracy.kind == Accuracy::Kind::exact && plan_.rounding == RoundingMode::nearest &&

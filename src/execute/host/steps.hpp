@@ -28,9 +28,9 @@ template <class T>
 void multiply_natively(const Plan& plan, const Candidate& candidate, const Blocking& blocking,
                        const Operands& operands, std::int64_t item, Workspace& workspace);
 
-// True if the native product of the vectors of `a` and `b` (op(B) transposed) has no rounding error in any
-// order of additions, because all elements are multiples of a unit and small enough. The summaries are those
-// of the operands' ranges.
+// True if the native product of the vectors of `a` and `b` (op(B) transposed) is correctly rounded in any
+// order of additions: because all elements are multiples of a unit and small enough, so that nothing is
+// rounded, or because the vectors have one element each. The summaries are those of the operands' ranges.
 template <class T>
 bool native_is_exact(const MatrixView<const T>& a, const RangeSummary& range_a, const MatrixView<const T>& b,
                      const RangeSummary& range_b);

@@ -202,6 +202,12 @@ TEST_F(OffloadedCalls, ContinueOnTheHostAfterAFailedProduct) {
       EXPECT_THAT(offload.at("host_elements"), Lt(300 * 300)) << number;
     }
     EXPECT_EQ(report.at("engine"), offload.at("host_elements") == 300 * 300 ? "cpu" : "cuda");
+    kintsugi_report_summary summary = KINTSUGI_REPORT_SUMMARY_INIT;
+    ASSERT_EQ(kintsugi_report_summarize(handle, &summary), KINTSUGI_SUCCESS);
+    EXPECT_EQ(summary.offload_obstacle, std::string(offload.at("host_reason")));
+    EXPECT_EQ(summary.offload_devices, offload.at("devices"));
+    const std::vector<std::string> multiplied = candidates(report);
+    EXPECT_EQ(summary.scheme, multiplied.empty() ? "" : multiplied.front());
   }
 }
 
@@ -362,8 +368,12 @@ TEST_F(OffloadedCalls, UnderAutoAreLargeOnes) {
     EXPECT_EQ(kintsugi_plan_create(handle, &problem, &options, &plan), KINTSUGI_SUCCESS);
     const json description =
         Handle::text([&](char* b, size_t c, size_t* n) { return kintsugi_plan_describe(plan, b, c, n); });
+    kintsugi_plan_summary summary = KINTSUGI_PLAN_SUMMARY_INIT;
+    EXPECT_EQ(kintsugi_plan_summarize(plan, &summary), KINTSUGI_SUCCESS);
+    EXPECT_EQ(summary.is_offloaded != 0, description.at("offloaded").get<bool>());
+    EXPECT_THAT(description.at("words").dump(), HasSubstr(summary.offload));
+    EXPECT_THAT(summary.offload, HasSubstr("Offload auto"));
     kintsugi_plan_destroy(plan);
-    EXPECT_THAT(description.at("words").dump(), HasSubstr("Offload auto"));
     return description.at("offloaded").get<bool>();
   };
   EXPECT_FALSE(is_offloaded(64));
