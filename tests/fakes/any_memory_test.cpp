@@ -119,7 +119,7 @@ class AnyMemory : public Contexts {
   Handle handle_;
 
  private:
-  const FakeVariable capability_{"FAKE_CUDA_CAPABILITY", "10.0"};
+  const GenericDevices capability_{"10.0"};
   const FakeVariable multiplies_{"FAKE_CUDA_MULTIPLY", "1"};
 };
 

@@ -63,7 +63,7 @@ TEST_F(Converting, ComplexElementsAreRefused) {
 }
 
 TEST_F(Converting, OtherDevicesDoNotHaveIt) {
-  const FakeVariable older("FAKE_CUDA_CAPABILITY", "10.0");
+  const GenericDevices older("10.0");
   Call call(256, 256, 256, stream_);
   call.options.scheme = "fp16x3-block";
   expect_refused(call, KINTSUGI_NOT_SUPPORTED, "does not have scheme fp16x3-block");

@@ -135,7 +135,9 @@ TEST_F(Execution, WithoutClustersOperandsOfDifferentLayoutsAreTwoLaunches) {
   call.run();
   const auto splits = events_with("cuLaunchKernel split_");
   EXPECT_THAT(splits, ElementsAre(StartsWith("cuLaunchKernel split_f32_fp16_rows 128x1x1 threads=128 "),
-                                  StartsWith("cuLaunchKernel split_f32_tiles 24x1x1 threads=256 ")));
+                                  StartsWith("cuLaunchKernel split_f32_parts ")));
+  EXPECT_THAT(events_with("cuLaunchKernel multiply_"),
+              ElementsAre(StartsWith("cuLaunchKernel multiply_f32_fp16x3_mma_64x64 ")));
 }
 
 // 20 x 40 tiles on 66 pairs of SMs are twelve waves and eight tiles that are split along k, whose partial

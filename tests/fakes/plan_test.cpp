@@ -109,7 +109,7 @@ TEST_F(DevicePlan, EmulateIsAChainOfEmulationsAndNative) {
 // Only Hopper has kernels that add sums outside every 64 k; cuBLAS products elsewhere have longer k-blocks.
 TEST_F(DevicePlan, CublasProductsOfOtherArchitecturesHaveLongerKBlocks) {
   KINTSUGI_SKIP_WITHOUT_CODE_FOR_80();
-  const FakeVariable steered("FAKE_CUDA_CAPABILITY", "8.0");
+  const GenericDevices steered("8.0");
   Call call(64, 64, 4096, stream_);
   call.options.policy = "emulate";
   const json plan = planned(call);
@@ -122,10 +122,30 @@ TEST_F(DevicePlan, CublasProductsOfOtherArchitecturesHaveLongerKBlocks) {
   EXPECT_EQ(candidate.at("program").at("schedule").at("k_block"), 1024);
 }
 
+// Kernels by mma.sync have the structures of those for Hopper, and the accumulator of another matrix unit.
+TEST_F(DevicePlan, DevicesWithoutWgmmaHaveMultiTermKernels) {
+  KINTSUGI_SKIP_WITHOUT_CODE_FOR_80();
+  for (const char* capability : {"8.0", "8.6", "12.0"}) {
+    const FakeVariable steered("FAKE_CUDA_CAPABILITY", capability);
+    Call call(64, 64, 4096, stream_);
+    call.options.policy = "emulate";
+    const json plan = planned(call);
+    EXPECT_EQ(schemes(plan), (Names{"fp16x3", "fp16x3-wide", "bf16x6", "native"})) << capability;
+    EXPECT_EQ(plan.at("candidates").at(0).at("accumulator"), "a100") << capability;
+    call.options.policy = "auto";
+    EXPECT_EQ(schemes(planned(call)), Names{"native"}) << "no costs are known of " << capability;
+  }
+  const FakeVariable forced("KINTSUGI_ARCH", "sm80");
+  Call call(64, 64, 4096, stream_);
+  call.options.scheme = "fp16x3";
+  EXPECT_EQ(planned(call).at("candidates").at(0).at("accumulator"), "h200")
+      << "the accumulator is that of the device";
+}
+
 // k-blocks of 1024 are not proved for the contract of a shorter k.
 TEST_F(DevicePlan, ShorterSumsKeepKBlocksOf64) {
   KINTSUGI_SKIP_WITHOUT_CODE_FOR_80();
-  const FakeVariable steered("FAKE_CUDA_CAPABILITY", "8.0");
+  const GenericDevices steered("8.0");
   Call call(64, 64, 500, stream_);
   call.options.policy = "emulate";
   EXPECT_EQ(schemes(planned(call)), (Names{"fp16x3-wide", "native"}));
@@ -143,7 +163,7 @@ TEST_F(DevicePlan, ComplexProductsAreEmbeddedUnlessByResidues) {
   EXPECT_EQ(plan.at("candidates").at(0).at("program").at("products"), 18);
   EXPECT_EQ(plan.at("candidates").at(2).at("program").at("products"), 35);
   {
-    const FakeVariable older("FAKE_CUDA_CAPABILITY", "8.0");
+    const GenericDevices older("8.0");
     EXPECT_EQ(schemes(planned(call)), (Names{"ozaki2:moduli=16", "native"}))
         << "cuBLAS products cannot be skipped, so there is one emulation";
   }
@@ -254,7 +274,7 @@ TEST_F(DevicePlan, ContractsThatNoWindowProvesHaveCheckedOrNativeCandidates) {
     const bool complex = test.type == KINTSUGI_C32 || test.type == KINTSUGI_C64;
     const json basis = plan.at("candidates").at(0).at("program").at("split_a").at("complex_basis");
     EXPECT_EQ(basis.is_null(), !complex);
-    const FakeVariable older("FAKE_CUDA_CAPABILITY", "8.0");
+    const GenericDevices older("8.0");
     EXPECT_EQ(schemes(planned(call)).size(), 2U) << "cuBLAS products cannot be skipped";
   }
 }
@@ -270,7 +290,7 @@ TEST_F(DevicePlan, CheckedIntegersHaveBitsToSpare) {
     call.problem.type_a = call.problem.type_b = call.problem.type_c = call.problem.type_scalar = type;
     call.options.accuracy = accuracy;
     call.options.policy = "emulate";
-    const FakeVariable elsewhere("FAKE_CUDA_CAPABILITY", "10.0");  // then no native candidate follows
+    const GenericDevices elsewhere("10.0");  // then no native candidate follows
     const Names names = schemes(planned(call));
     const std::string name = names.at(names.size() - 2);
     const int count = std::stoi(name.substr(name.find('=') + 1));

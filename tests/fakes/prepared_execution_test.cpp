@@ -130,7 +130,7 @@ TEST_F(Execution, SlicesOfAnotherSchemeDoNotMakeAutoEmulate) {
 // Without a profile of the architecture auto emulates nothing, so preparing splits nothing.
 TEST_F(Execution, WithoutAProfileAutoPreparesNothing) {
   KINTSUGI_SKIP_WITHOUT_CODE_FOR_80();
-  const FakeVariable prepared_for("FAKE_CUDA_CAPABILITY", "8.0");
+  const GenericDevices prepared_for("8.0");
   const Stream stream;
   Call call(128, 4096, 4096, stream);
   call.make_plan();

@@ -108,7 +108,7 @@ TEST_F(Steps, OnHopperOneLaunchMultipliesAllResidues) {
 
 TEST_F(Steps, OnOlderDevicesCublasMultipliesResiduesAndAKernelReducesThem) {
   KINTSUGI_SKIP_WITHOUT_CODE_FOR_80();
-  const FakeVariable older("FAKE_CUDA_CAPABILITY", "8.0");
+  const GenericDevices older("8.0");
   const Stream stream;
   Call call(40, 30, 100, stream);
   call.options.scheme = "ozaki2:moduli=3";
@@ -318,7 +318,7 @@ TEST_F(Steps, RecombinationsOfLaterCandidatesHaveFewThreadBlocks) {
 // If products cannot be skipped, the checked candidate is the only one.
 TEST_F(Steps, OlderDevicesCheckAllElements) {
   KINTSUGI_SKIP_WITHOUT_CODE_FOR_80();
-  const FakeVariable older("FAKE_CUDA_CAPABILITY", "8.0");
+  const GenericDevices older("8.0");
   const Stream stream;
   Call call(40, 30, 100, stream);
   call.options.accuracy = "1e-6";

@@ -277,10 +277,10 @@ def test_every_include_is_linked():
 # Names of families of GPUs, of architectures and of cards.
 GPU_NAMES = re.compile(
     r"(?<![a-z0-9])(?:volta|turing|ampere|hopper|blackwell|sm_?\d{2,3}[af]?|[vahb][1-8]00|gh200)(?![a-z0-9])", re.IGNORECASE)
-# Where they belong: the tables and kernels of each family, the lists of families and of recorded matrix units, and the
-# models of these units.
+# Where they belong: the tables and kernels of each family, the lists of families and of recorded matrix units, the
+# models of these units, and the setting that names a family.
 NAMES_GPUS = re.compile(
-    r"src/engines/(?:cuda/(?:arch|gemm)/\w+/|cuda/arch/families\.def$|reference/)|src/schedule/tensor_cores\.def$")
+    r"src/engines/(?:cuda/(?:arch|gemm)/\w+/|cuda/arch/families\.def$|reference/)|src/base/settings\.def$|src/schedule/tensor_cores\.def$")
 
 
 def test_only_families_name_gpus():

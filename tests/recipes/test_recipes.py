@@ -244,7 +244,7 @@ def print_family(tree, package):
     return program
 
 
-@pytest.mark.parametrize("capability, expected", [("10.0", "blackwell 64"), ("12.0", "generic 0"), ("9.0", "hopper 128")])
+@pytest.mark.parametrize("capability, expected", [("10.0", "blackwell 64"), ("12.0", "sm86 0"), ("9.0", "hopper 128")])
 def test_devices_of_the_new_family_get_its_table(print_family, capability, expected):
     """The fake driver says what the device is; another family's table stays as it was."""
     fakes = pathlib.Path(os.environ.get("TESTED_BUILD", "")) / "tests/fakes"

@@ -130,7 +130,7 @@ def test_whole_calls_are_checked_and_timed(program, rows, flags):
 @pytest.fixture
 def fake_device(program):
     """The driver and cuBLAS of tests/fakes, which compute native products, as a device without a profile."""
-    environment = {"LD_LIBRARY_PATH": str(FAKES), "FAKE_CUDA_MULTIPLY": "1", "FAKE_CUDA_CAPABILITY": "8.0"}
+    environment = {"LD_LIBRARY_PATH": str(FAKES), "FAKE_CUDA_MULTIPLY": "1", "FAKE_CUDA_CAPABILITY": "8.0", "KINTSUGI_ARCH": "generic"}
     engines = program.ok("engines", "--json", environment=environment).json()["engines"]
     (cuda,) = [engine for engine in engines if engine["name"] == "cuda"]
     if not cuda["available"]:

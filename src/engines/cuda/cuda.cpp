@@ -51,6 +51,15 @@ std::string device_code_text() {
                      fmt::join(architectures, ", "), architectures.front());
 }
 
+// Description of the kernels of a family for which no profile is in force.
+std::string kernels_text(const Family& family) {
+  const char* origin = is_family_forced() ? ", which KINTSUGI_ARCH names"
+                       : family.was_run   ? ""
+                                          : ", which were never run on a GPU of this compute capability";
+  return fmt::format("those of the family {}{}; without a profile the policy auto is native", family.name,
+                     origin);
+}
+
 // Requirements of the engine, with the reasons why they are not met. Requirements that need a missing driver
 // or device are left out.
 std::vector<Requirement> find_requirements() {
@@ -67,9 +76,12 @@ std::vector<Requirement> find_requirements() {
   for (int i = 0; i < driver().devices; ++i)
     found.push_back({"GPU", text_of_device(i), device_reason(device_at(i))});
   found.push_back({"cuBLAS", cublas().file, cublas().reason});
-  if (const ProfileInForce* in_force = profile_in_force(); in_force != nullptr)
+  if (const ProfileInForce* in_force = profile_in_force(); in_force != nullptr) {
     found.push_back(
         {"profile", in_force->text + (in_force->advice.empty() ? "" : "; " + in_force->advice), ""});
+  } else {
+    found.push_back({"kernels", kernels_text(current_family()), ""});
+  }
   return found;
 }
 

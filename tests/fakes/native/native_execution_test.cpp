@@ -23,7 +23,7 @@ using Execution = OverFakes;
 
 // The vendor's product is one call, whatever alpha and beta are: no kernel tests or adds its sums.
 TEST_F(Execution, NativeProductsAreOneCall) {
-  const FakeVariable unmeasured("FAKE_CUDA_CAPABILITY", "10.0");
+  const GenericDevices unmeasured("10.0");
   for (const float beta : {0.0F, 0.5F}) {
     const Stream stream;
     Call call(40, 30, 100, stream);
@@ -135,7 +135,7 @@ TEST_F(Execution, ClustersShareTilesOfProductsWithFewRows) {
 }
 
 TEST_F(Execution, NativeProductsOfRowMajorMatricesAreTheTransposedOnes) {
-  const FakeVariable unmeasured("FAKE_CUDA_CAPABILITY", "10.0");
+  const GenericDevices unmeasured("10.0");
   const Stream stream;
   Call call(40, 30, 100, stream);
   call.options.policy = "native";
@@ -153,7 +153,7 @@ TEST_F(Execution, NativeProductsOfRowMajorMatricesAreTheTransposedOnes) {
 
 // The items of a batch have one call, whether matrices are strided or an array of pointers.
 TEST_F(Execution, NativeBatchesAreOneCall) {
-  const FakeVariable unmeasured("FAKE_CUDA_CAPABILITY", "10.0");
+  const GenericDevices unmeasured("10.0");
   const Stream stream;
   for (const float beta : {0.0F, 0.5F}) {
     Call call(18, 17, 4, stream);
@@ -186,7 +186,7 @@ TEST_F(Execution, NativeBatchesAreOneCall) {
 
 // cuBLAS gets the addresses of alpha and beta in device memory.
 TEST_F(Execution, DeviceScalarsAreNotCopied) {
-  const FakeVariable unmeasured("FAKE_CUDA_CAPABILITY", "10.0");
+  const GenericDevices unmeasured("10.0");
   const Stream stream;
   Call call(18, 17, 4, stream);
   call.options.policy = "native";

@@ -15,7 +15,7 @@ using testing::IsEmpty;
 
 // The fake device has no profile and no DMMA kernels: cuBLAS multiplies natively, or a SIMT kernel.
 class ByVendor : public OverFakes {
-  const FakeVariable capability_{"FAKE_CUDA_CAPABILITY", "10.0"};
+  const GenericDevices capability_{"10.0"};
 };
 
 template <class T>

@@ -86,7 +86,7 @@ TEST_F(Calibration, BadRequestsAreNamed) {
 }
 
 TEST_F(Calibration, ADeviceWithoutProductKernelsIsRefused) {
-  const FakeVariable older("FAKE_CUDA_CAPABILITY", "8.0");
+  const GenericDevices older("8.0");
   Reports reports;
   const kintsugi_calibration calibration = quick_calibration("unused.json", reports);
   EXPECT_EQ(kintsugi_calibrate(&calibration), KINTSUGI_ENGINE_UNAVAILABLE);

@@ -167,7 +167,7 @@ TEST_F(Levels, ProgramsWithoutKernelsAreRefused) {
   expect_refused(call, KINTSUGI_NOT_SUPPORTED,
                  "of real matrices alone, and the operands of scheme mixpert-4");
   KINTSUGI_SKIP_WITHOUT_CODE_FOR_80();
-  const FakeVariable older("FAKE_CUDA_CAPABILITY", "8.0");
+  const GenericDevices older("8.0");
   PlannedCall real(64, 64, 64, stream_);
   real.options.scheme = "mixpert-4";
   expect_refused(real, KINTSUGI_NOT_SUPPORTED, "does not multiply slices with exponents per tile here");

@@ -123,6 +123,10 @@ class Product {
 std::string describe(const cuda::ClusterTileVariant& variant) {
   return fmt::format("cluster tile {}, {} parts of k", variant.tile, variant.schedule.k_parts);
 }
+std::string describe(const cuda::MmaTileVariant& variant) {
+  return fmt::format("mma tile {}, {} stages, {} blocks", variant.tile, variant.stages,
+                     variant.schedule.clusters);
+}
 std::string describe(const cuda::SmallTileVariant& variant) {
   return fmt::format("{} columns{}, {} stages", cuda::hopper::small_tiles[variant.tile].columns,
                      variant.swapped ? ", swapped" : "", variant.stages);
@@ -199,9 +203,14 @@ bool measure(const char* scheme, const Pattern<float>& pattern, const Size& size
   const Schedule& schedule = program.schedule;
   const auto products = make_products(pattern, program, size);
   const Product& first = *products.front();
-  const Memory scratch(cuda::multi_term_scratch_bytes(
-      {schedule, program.format().id, ElementType::f32, size.m, size.n, size.k, size.items, false, false}));
-  const auto all_variants = cuda::multi_term_variants(*first, cuda::current_costs().multi_term);
+  const std::size_t bytes = cuda::multi_term_scratch_bytes(
+      {schedule, program.format().id, ElementType::f32, size.m, size.n, size.k, size.items, false, false});
+  const Memory scratch(std::max<std::size_t>(1, bytes));
+  // Without a profile only mma tiles can be measured, which do not depend on costs.
+  const cuda::ProfileInForce* in_force = cuda::profile_in_force();
+  const cuda::MultiTermCosts costs =
+      in_force != nullptr ? in_force->profile.costs.multi_term : cuda::MultiTermCosts{};
+  const auto all_variants = cuda::multi_term_variants(*first, costs);
   const auto variants = request.stages ? by_stages(all_variants) : all_variants;
   const std::vector<float> expected = first.result(variants.front(), scratch.data());
   // At least 16 calls, every product equally often.

@@ -1,6 +1,12 @@
 #include "engines/cuda/arch/family.hpp"
 
+#include <algorithm>
+#include <atomic>
+#include <vector>
+
 #include "base/cuda/cuda_driver.hpp"
+#include "base/settings.hpp"
+#include "base/threads.hpp"
 #include "engines/cuda/common/launch.hpp"
 
 namespace kintsugi::core::cuda {
@@ -18,6 +24,33 @@ std::span<const Family* const> families() {
 #undef KINTSUGI_GPU_FAMILY
   };
   return tables;
+}
+
+// Families by the setting `arch`: for each of families() the table that takes its place. Empty if the setting
+// is `auto`.
+std::vector<Family> make_forced_families() {
+  const auto lock = lock_environment();
+  const Family* forced = find_family(environment_only_value(SettingId::arch));
+  std::vector<Family> tables;
+  if (forced == nullptr) return tables;
+  for (const Family* own : families()) {
+    tables.push_back(*forced);
+    const bool both_multiply = !own->multi_term.empty() && !tables.back().multi_term.empty();
+    if (both_multiply) tables.back().fp16_bf16_accumulators = own->fp16_bf16_accumulators;
+  }
+  return tables;
+}
+
+// Tables that were made last; nullptr if they must be made. They are never destroyed, since references to them
+// may be in use.
+std::atomic<const std::vector<Family>*> forced_tables = nullptr;
+
+const std::vector<Family>& forced_families() {
+  if (const std::vector<Family>* made = forced_tables.load(std::memory_order_acquire)) return *made;
+  const auto lock = lock_shared_state();
+  if (forced_tables.load(std::memory_order_relaxed) == nullptr)
+    forced_tables.store(new std::vector<Family>(make_forced_families()), std::memory_order_release);
+  return *forced_tables.load(std::memory_order_relaxed);
 }
 
 }  // namespace
@@ -43,11 +76,29 @@ const Family& family_of(int major, int minor) {
   return *families().back();
 }
 
+const Family* find_family(std::string_view name) {
+  const auto found =
+      std::ranges::find_if(families(), [&](const Family* family) { return family->name == name; });
+  return found == families().end() ? nullptr : *found;
+}
+
 const Family& current_family() {
   if (driver().devices == 0) return *families().back();
   const Device device = device_in_use();
-  return family_of(device_attribute(compute_capability_major, device),
-                   device_attribute(compute_capability_minor, device));
+  const Family& own = family_of(device_attribute(compute_capability_major, device),
+                                device_attribute(compute_capability_minor, device));
+  if (!is_family_forced()) return own;
+  const auto index = std::ranges::find(families(), &own) - families().begin();
+  return forced_families()[static_cast<std::size_t>(index)];
+}
+
+void reread_family_setting() { forced_tables.store(nullptr, std::memory_order_release); }
+
+bool is_family_forced() { return !forced_families().empty(); }
+
+std::int64_t max_shared_bytes_of_block() {
+  return std::min<std::int64_t>(device_attribute(shared_bytes_of_block, current_device()),
+                                current_family().max_shared_bytes);
 }
 
 }  // namespace kintsugi::core::cuda

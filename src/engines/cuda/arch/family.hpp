@@ -5,12 +5,15 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
+#include <limits>
 #include <span>
 #include <string_view>
 
 #include "engines/cuda/common/launch.hpp"
 #include "engines/cuda/gemm/dmma_gemm.hpp"
 #include "engines/cuda/gemm/kernel_params.hpp"
+#include "engines/cuda/gemm/mma_params.hpp"
 #include "engines/cuda/gemm/simt_tiles.hpp"
 #include "engines/cuda/gemm/weighted_tile_params.hpp"
 #include "engines/cuda/step_data.hpp"
@@ -20,7 +23,7 @@
 namespace kintsugi::core::cuda {
 
 // Multi-term GEMM kernels of one structure, one for each tile. A profile has the costs of its tiles under the
-// structure's name.
+// structure's name. A family has either kernels with mma tiles or the others.
 struct MultiTermKernels {
   std::string_view name;  // such as "fp16x3"
   std::span<const Term> terms;
@@ -31,13 +34,19 @@ struct MultiTermKernels {
   std::span<const KernelName> small_kernels = {};
   // Kernels of the first small tiles whose segments of k are computed in parallel.
   std::span<const KernelName> segmented_kernels = {};
+  std::span<const MmaTile> mma_tiles = {};
+  std::span<const KernelName> mma_kernels = {};
+
+  // True if there are kernels for k-blocks of four sub-blocks.
+  constexpr bool takes_four_sub_blocks() const { return !small_tiles.empty() || !mma_tiles.empty(); }
 };
 
 // int8 GEMM kernels.
 struct Int8Kernels {
-  KernelName residues;        // sums are reduced modulo the groups' moduli
-  KernelName short_residues;  // the same for sums in the range SumRange::int25
-  KernelName integers;        // sums are 64-bit integers
+  KernelName residues;         // sums are reduced modulo the groups' moduli
+  KernelName short_residues;   // the same for sums in the range SumRange::int25
+  KernelName integers;         // sums are 64-bit integers
+  bool has_mma_tiles = false;  // the kernels take Int8MmaParams, and their tile is Int8MmaTile
 };
 
 // GEMM kernel for int8 slices with exponents per tile.
@@ -69,6 +78,8 @@ struct Family {
   // Compute capability of the family's devices.
   int major = any;
   int minor = any;
+  // True if the family's kernels were run on a device of its compute capability.
+  bool was_run = false;
 
   // Name of a device-code image with GEMM kernels of the family. Empty: the family has no such kernels, and
   // cuBLAS multiplies all slices except 52-bit ones. A build for the GPUs of one machine may lack the image.
@@ -81,6 +92,8 @@ struct Family {
   const KernelName* failing_tiles = nullptr;
   // True if thread blocks can share their memory as a cluster. Then splits read columns only once.
   bool has_clusters = false;
+  // Most shared memory of a thread block that the library uses. The device's own limit also holds.
+  std::int64_t max_shared_bytes = std::numeric_limits<std::int64_t>::max();
 
   // Accumulators of fp16 and bf16 products. The preferred one is first, cuBLAS's is last.
   std::span<const Accumulator> fp16_bf16_accumulators = cublas_accumulators;
@@ -111,7 +124,18 @@ struct Family {
 // First table of families.def that matches; the last one matches every device.
 const Family& family_of(int major, int minor);
 
-// Table of the calling thread's current device; without a device the last table.
+// Table with that name; nullptr if there is none.
+const Family* find_family(std::string_view name);
+
+// Table of the calling thread's current device; without a device the last table. If the setting `arch` names
+// a family, its table with the accumulators of the device's own: these belong to the matrix units.
 const Family& current_family();
+// True if the setting `arch` names a family.
+bool is_family_forced();
+// Forgets the setting's value, which is read once.
+void reread_family_setting();
+
+// Most shared memory that a thread block may have on the current device.
+std::int64_t max_shared_bytes_of_block();
 
 }  // namespace kintsugi::core::cuda

@@ -223,7 +223,8 @@ const ProfileInForce* profile_in_force() {
   if (in_force == nullptr) {
     const auto lock = lock_shared_state();
     const DeviceTraits traits = traits_of(device);
-    if (!has_costs(family_of(traits.major, traits.minor))) {
+    // A profile has the costs of the device's own family.
+    if (is_family_forced() || !has_costs(family_of(traits.major, traits.minor))) {
       in_force = &none;
     } else {
       all_profiles_found.push_back(

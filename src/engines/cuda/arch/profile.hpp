@@ -70,7 +70,7 @@ struct ProfileInForce {
 ProfileInForce find_profile(const DeviceTraits& device, std::span<const Profile> shipped);
 
 // Returns the profile in force for the device in use, which is found once per device. Returns nullptr if its
-// family has no product kernels, or some without costs.
+// family has no product kernels, or some without costs, or if the setting `arch` names a family.
 const ProfileInForce* profile_in_force();
 
 // Returns the costs of the profile in force. Throws `internal` if there is none.

@@ -1,5 +1,5 @@
-// Epilogue of kernels whose warpgroups have accumulators in the order of wgmma. It turns accumulators in the
-// registers of a warpgroup into elements of C.
+// Epilogue of kernels whose warpgroups have accumulators in the order of wgmma, or whose warps have them in
+// that of mma.m16n8. It turns accumulators in registers into elements of C.
 #pragma once
 
 #include <cstdint>
@@ -224,15 +224,23 @@ __device__ void read_pairs(const float* pair, int column, std::int64_t row_step,
   }
 }
 
-// Stores a thread's elements of the 64 rows from `row` on. It handles several elements at once, so that their
-// loads of C are in flight together. `sums` is an array or a class with operator[].
+// Columns of the accumulators that a thread has: of an array as many as it holds, else those of the tile.
+template <class Sums, int Columns>
+inline constexpr int sum_columns = Columns;
+template <int Count, int Columns>
+inline constexpr int sum_columns<float[Count], Columns> = 2 * Count;
+
+// Stores a thread's elements of the 64 rows from `row` on, and of the columns from `first_column` on. It
+// handles several elements at once, so that their loads of C are in flight together. `sums` is an array or a
+// class with operator[].
 template <StoreMode Mode, int Rows, int Columns, int EpilogueWarps, class Epilogue, class Sums>
 __device__ void store_sums(const EpilogueParams<Rows, Columns, EpilogueWarps>& params, const DeviceMatrix& c,
-                           const Epilogue& epilogue, const Sums& sums, int row, int thread) {
+                           const Epilogue& epilogue, const Sums& sums, int row, int thread,
+                           int first_column = 0) {
   constexpr int at_once = Epilogue::reads_c ? 2 : 4;  // pairs of columns, in two rows each
   const int row_scales[2] = {params.scales[row + sum_row(thread, 0)],
                              params.scales[row + sum_row(thread, 2)]};
-  const int column = sum_column(thread, 0);
+  const int column = first_column + sum_column(thread, 0);
   const int rows[2] = {row + sum_row(thread, 0), row + sum_row(thread, 2)};
   const std::int64_t row_step = 8 * c.row_stride;
   const std::int64_t column_step = c.column_stride;
@@ -241,7 +249,7 @@ __device__ void store_sums(const EpilogueParams<Rows, Columns, EpilogueWarps>& p
     return Mode != StoreMode::bounds_checked || (rows[r] < params.rows && j < params.columns);
   };
 #pragma unroll
-  for (int begin = 0; begin < Columns / 8; begin += at_once) {
+  for (int begin = 0; begin < sum_columns<Sums, Columns> / 8; begin += at_once) {
     float old[at_once][2][2] = {};
     if constexpr (Epilogue::reads_c)
       read_pairs(element, column + 8 * begin, row_step, column_step, is_inside, old);
@@ -287,11 +295,13 @@ __device__ void exchange_bits(float (&values)[Count]) {
 // elements of a row together. Rows need no alignment.
 template <int Rows, int Columns, int EpilogueWarps, class Epilogue, int Count>
 __device__ void store_rows(const EpilogueParams<Rows, Columns, EpilogueWarps>& params, const DeviceMatrix& c,
-                           const Epilogue& epilogue, const float (&sums)[Count], int row, int thread) {
+                           const Epilogue& epilogue, const float (&sums)[Count], int row, int thread,
+                           int first_column = 0) {
   constexpr int at_once = 16;  // sums of a group of columns
   const int lane = thread % 32;
   const int first_row = row + thread / 32 * 16;
-  int column = lane / 8 * 8 + lane % 4 * 2 + lane / 4 % 2;  // column of the lane after the exchanges
+  // Column of the lane after the exchanges.
+  int column = first_column + lane / 8 * 8 + lane % 4 * 2 + lane / 4 % 2;
 #pragma unroll
   for (int begin = 0; begin < Count; begin += at_once, column += 32) {
     float group[at_once];
@@ -338,11 +348,12 @@ __device__ void store_special_elements(const EpilogueParams<Rows, Columns, Epilo
 // Stores the elements that are inside C. The tile need not be whole.
 template <int Rows, int Columns, int EpilogueWarps, class Epilogue, class Sums>
 __device__ void store_any(const EpilogueParams<Rows, Columns, EpilogueWarps>& params, const DeviceMatrix& c,
-                          const Epilogue& epilogue, const Sums& sums, int row, int thread) {
+                          const Epilogue& epilogue, const Sums& sums, int row, int thread,
+                          int first_column = 0) {
   if constexpr (std::is_array_v<Sums>) {
-    if (c.column_stride == 1) return store_rows(params, c, epilogue, sums, row, thread);
+    if (c.column_stride == 1) return store_rows(params, c, epilogue, sums, row, thread, first_column);
   }
-  store_sums<StoreMode::bounds_checked>(params, c, epilogue, sums, row, thread);
+  store_sums<StoreMode::bounds_checked>(params, c, epilogue, sums, row, thread, first_column);
 }
 
 // Stores a tile of C for any scalars and scales. All `threads` threads that hold its sums must call it. Each
@@ -382,6 +393,46 @@ __device__ void store_tile(const float (&sums)[Count], const DeviceTile& tile,
     }
   }
   store_general_tile(sums, tile, params, row, thread, threads);
+}
+
+// store_tile() for kernels whose warps have a tile of their own each: strips of 16 rows, from (row, column)
+// of the thread block's tile on. All `threads` threads of the thread block must call it.
+template <FormatId SliceFormat, int Rows, int Columns, int EpilogueWarps, int Strips, int Count>
+__device__ void store_warp_tile(const float (&sums)[Strips][Count], const DeviceTile& tile,
+                                const EpilogueParams<Rows, Columns, EpilogueWarps>& params, int row,
+                                int column, int threads) {
+  const DeviceMatrix& c = tile.c;
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const auto for_each_strip = [&](const auto& store) {
+#pragma unroll
+    for (int s = 0; s < Strips; ++s) store(sums[s], row + 16 * s);
+  };
+  const auto store_by = [&](const auto& epilogue) {
+    for_each_strip([&](const float(&strip)[Count], int strip_row) {
+      store_any(params, c, epilogue, strip, strip_row, lane, column);
+    });
+  };
+  if (SliceFormat == FormatId::fp16 && params.fits_fp32()) {
+    const Fp32Epilogue epilogue(params.alpha);
+    switch (store_mode(params, c)) {
+      case StoreMode::paired:
+        return for_each_strip([&](const float(&strip)[Count], int strip_row) {
+          store_sums<StoreMode::paired>(params, c, epilogue, strip, strip_row, lane, column);
+        });
+      case StoreMode::whole:
+        return for_each_strip([&](const float(&strip)[Count], int strip_row) {
+          store_sums<StoreMode::whole>(params, c, epilogue, strip, strip_row, lane, column);
+        });
+      case StoreMode::rows:
+      case StoreMode::bounds_checked: return store_by(epilogue);
+    }
+  }
+  if (params.beta == 0.0F) {
+    store_by(GeneralEpilogue</*ReadsC=*/false>(params.alpha, params.beta));
+  } else {
+    store_by(GeneralEpilogue</*ReadsC=*/true>(params.alpha, params.beta));
+  }
+  store_special_elements(params, tile, static_cast<int>(threadIdx.x), threads);
 }
 
 }  // namespace kintsugi::core::cuda

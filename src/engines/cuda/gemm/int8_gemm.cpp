@@ -1,5 +1,6 @@
 #include "engines/cuda/gemm/int8_gemm.hpp"
 
+#include <algorithm>
 #include <array>
 
 #include "engines/cuda/arch/family.hpp"
@@ -64,6 +65,28 @@ const KernelName& kernel_for(const Int8Kernels& kernels, SumType type, std::int6
   return are_int25_sums(products) ? kernels.short_residues : kernels.residues;
 }
 
+// Launches a kernel with an Int8MmaTile.
+void launch_mma(const Queue& queue, const KernelName& kernel, const Slices& a, const Slices& b,
+                const Int8Params& int8) {
+  using Tile = Int8MmaTile;
+  const auto operand = [](const Slices& slices) {  // elements are bytes
+    return MmaOperand{slices.data, slices.vector_stride(), slices.slice_stride(), 0};
+  };
+  const auto count = [](std::int64_t length, std::int64_t side) {
+    return static_cast<std::int32_t>(divide_up(length, side));
+  };
+  Int8MmaParams params{.int8 = int8, .a = operand(a), .b = operand(b)};
+  TileSchedule& schedule = params.int8.schedule;
+  schedule =
+      make_whole_tile_schedule(count(int8.rows, Tile::rows), count(int8.columns, Tile::columns),
+                               int8.schedule.items, count(a.vector_stride(), Tile::block_k), sm_count());
+  params.a_vectors = static_cast<std::int32_t>(a.padded_vectors());
+  const std::int64_t stages = (max_shared_bytes_of_block() - mma_static_bytes) / Tile::stage_bytes;
+  params.stages = stages < Tile::max_stages ? Tile::min_stages : Tile::max_stages;
+  launch(kernel, {schedule.clusters}, Tile::threads, std::int64_t{params.stages} * Tile::stage_bytes, queue,
+         params);
+}
+
 // Launches the kernel. `params` has the condition, or the numbers of moduli, on which it depends.
 void launch_int8_gemm(const Queue& queue, const Schedule& schedule, const Slices& a, const Slices& b,
                       const Accumulators& sums, Int8Params params) {
@@ -75,6 +98,7 @@ void launch_int8_gemm(const Queue& queue, const Schedule& schedule, const Slices
   params.columns = sums.columns;
   set_terms(schedule, params);
   const std::int64_t products = params.max_products(a.vector_stride());
+  if (kernels.has_mma_tiles) return launch_mma(queue, kernel_for(kernels, sums.type, products), a, b, params);
   params.full_tiles = reduces ? full_int8_tiles(sums.rows, products, schedule.groups) : params.schedule.rows;
   const TensorMap rows = reduces ? permuted_tensor_map(a) : tensor_map(a, 1, Int8Tile::copied_rows);
   launch(kernel_for(kernels, sums.type, products),

@@ -8,6 +8,7 @@
 #include "base/memory.hpp"
 #include "engines/cuda/arch/costs.hpp"
 #include "engines/cuda/gemm/kernel_params.hpp"
+#include "engines/cuda/gemm/mma_params.hpp"
 #include "engines/cuda/select/selected_moduli.hpp"
 #include "engines/cuda/step_data.hpp"
 #include "schedule/schedule.hpp"
@@ -104,6 +105,28 @@ struct Int8Params {
       most_terms = std::max(most_terms, first_term[g + 1] - first_term[g]);
     return most_terms * k;
   }
+};
+
+// Tile of a thread block of the kernels that multiply by mma.sync, and the part of a warp. The columns of C
+// are the rows of the instruction, so that a thread's accumulators are adjacent in memory (PermutedRows).
+struct Int8MmaTile {
+  static constexpr int rows = 256;  // of C
+  static constexpr int columns = 128;
+  static constexpr int warp_rows = 64;
+  static constexpr int warp_columns = 64;
+  static constexpr int threads = rows / warp_rows * (columns / warp_columns) * 32;
+  static constexpr int block_k = 64;  // inner indices of a k-block, which a pipeline stage holds
+  static constexpr int stage_bytes = (rows + columns) * block_k;
+  static constexpr int min_stages = 4;  // pipeline stages are as many as this, or max_stages
+  static constexpr int max_stages = 6;
+};
+
+struct Int8MmaParams {
+  Int8Params int8;  // with thread blocks in the place of clusters; full_tiles is not used
+  MmaOperand a;
+  MmaOperand b;
+  std::int32_t a_vectors = 0;  // vectors of A that its slices have memory for
+  std::int32_t stages = 0;
 };
 
 // Shape of the sums that are computed; rows, columns and inner indices include padding.

@@ -37,7 +37,7 @@ const MultiTermKernels* find_kernels(const Schedule& schedule, FormatId format) 
   if (schedule.k_segment == 0 || schedule.k_step != 0 || schedule.joint) return nullptr;
   for (const MultiTermKernels& kernels : current_family().multi_term) {
     const bool has_k_block = schedule.k_block == term_block || schedule.k_block == term_block / 2 ||
-                             (schedule.k_block == term_block / 4 && !kernels.small_tiles.empty());
+                             (schedule.k_block == term_block / 4 && kernels.takes_four_sub_blocks());
     if (has_k_block && kernels.format == format && std::ranges::equal(kernels.terms, schedule.terms))
       return &kernels;
   }
@@ -74,10 +74,34 @@ std::int64_t tiles_of(const SmallTileVariant& variant, std::int64_t items) {
   return items * variant.row_pairs * gemm_cluster_size * variant.columns;
 }
 
+SharedBytes shared_bytes_of_device() {
+  const std::int64_t of_block = max_shared_bytes_of_block();
+  return {of_block, of_block + reserved_bytes_of_block};
+}
+
+// True if the tile has kernels for the schedule's k-blocks.
+bool takes(const MmaTile& tile, const Schedule& schedule) {
+  return sub_blocks(schedule) < 4 || tile.is_small();
+}
+
+// Calls visit(variant) for each variant by mma tiles.
+template <class Visit>
+void for_each_mma_tile(const MultiTermKernels& kernels, const ProductSize& size, const Schedule& schedule,
+                       const Visit& visit) {
+  const SharedBytes shared = shared_bytes_of_device();
+  for (std::size_t tile = 0; tile < kernels.mma_tiles.size(); ++tile) {
+    if (!takes(kernels.mma_tiles[tile], schedule)) continue;
+    const MmaTileVariant variant =
+        choose_mma_tile(kernels.mma_tiles[tile], tile, size, schedule.slices_a, sm_count(), shared);
+    if (variant.stages > 0) visit(MultiTermVariant(variant));
+  }
+}
+
 // Calls visit(variant) for each variant that computes a product of this size, always in the same order.
 template <class Visit>
 void for_each_variant(const MultiTermKernels& kernels, const ProductSize& size, const Schedule& schedule,
                       const MultiTermCosts& costs, const Visit& visit) {
+  if (!kernels.mma_tiles.empty()) return for_each_mma_tile(kernels, size, schedule, visit);
   const std::int32_t sms = sm_count();
   const std::int32_t clusters = clusters_of(sms);
   // Only small tiles have kernels for four sub-blocks in a k-block.
@@ -209,6 +233,40 @@ void launch_variant(const MultiTermKernels& kernels, const SmallTileVariant& var
          params);
 }
 
+MmaOperand mma_operand(const Slices& slices, bool is_shared) {
+  const auto bytes = static_cast<std::int64_t>(slices.element_bytes());
+  const std::int64_t slice_bytes = slices.slice_stride() * bytes;
+  return {slices.data, slices.vector_stride() * bytes, slice_bytes,
+          is_shared ? 0 : slices.count * slice_bytes};
+}
+
+void launch_variant(const MultiTermKernels& kernels, const MmaTileVariant& variant,
+                    const DeviceFusedProduct& product, const Queue& queue, std::byte* scratch) {
+  const MmaTile& tile = kernels.mma_tiles[variant.tile];
+  MmaParams params;
+  params.tile = product.tile;
+  params.schedule = variant.schedule;
+  params.a = mma_operand(product.a, product.shares_a);
+  params.b = mma_operand(product.b, product.shares_b);
+  params.segment_blocks = segment_blocks_of(*product.schedule, product.a.vector_stride());
+  params.sub_blocks = sub_blocks(*product.schedule);
+  params.stages = variant.stages;
+  params.rescale = rescale_of(product);
+  params.segment_sums = reinterpret_cast<float*>(scratch);
+  launch(kernels.mma_kernels[variant.tile], {variant.schedule.clusters}, tile.threads(),
+         std::int64_t{variant.stages} * tile.stage_bytes(), queue, params);
+}
+
+// Bytes of the sums of earlier segments of all thread blocks: the tiles that an SM has at a time are at most
+// as large as the largest.
+std::size_t mma_scratch_bytes(const MultiTermKernels& kernels, const Schedule& schedule, std::int64_t k) {
+  if (!divides_k(schedule, k)) return 0;
+  int most_sums = 0;
+  for (const MmaTile& tile : kernels.mma_tiles)
+    most_sums = std::max(most_sums, tile.sums() * tile.blocks_of_sm());
+  return static_cast<std::size_t>(sm_count()) * static_cast<std::size_t>(most_sums) * sizeof(float);
+}
+
 }  // namespace
 
 bool has_multi_term_gemm(const Schedule& schedule, FormatId format, ElementType type) {
@@ -237,6 +295,8 @@ std::size_t segment_bytes_of(const DeviceShape& shape) {
 // A schedule has at most as many clusters as tiles. So the sums of earlier segments belong to at most as many
 // tiles as C has.
 std::size_t multi_term_scratch_bytes(const DeviceShape& shape) {
+  const MultiTermKernels& kernels = *find_kernels(shape.schedule, shape.format);
+  if (!kernels.mma_tiles.empty()) return mma_scratch_bytes(kernels, shape.schedule, padded_k(shape));
   if (!divides_k(shape.schedule, padded_k(shape))) return segment_offset;
   const std::size_t parallel_bytes = segment_bytes_of(shape);
   if (sub_blocks(shape.schedule) == 4) return segment_offset + parallel_bytes;
@@ -250,6 +310,7 @@ std::size_t multi_term_scratch_bytes(const DeviceShape& shape) {
 // The counters of parallel segments lie directly behind those of tiles that are split along k.
 DeviceCounters multi_term_counters(const DeviceShape& shape, std::byte* scratch) {
   static_assert(segment_offset == aligned_size(partial_bytes) + aligned_size(counter_bytes));
+  if (!find_kernels(shape.schedule, shape.format)->mma_tiles.empty()) return {};  // these have no counters
   const std::size_t bytes =
       aligned_size(counter_bytes) + (segment_bytes_of(shape) > 0 ? segment_counter_bytes : 0);
   return {reinterpret_cast<std::uint32_t*>(scratch + aligned_size(partial_bytes)),
@@ -286,7 +347,9 @@ static_assert(sizeof(ChosenVariant) <= sizeof(FusedVariant) && std::is_trivially
 FusedVariant choose_multi_term_gemm(const DeviceShape& shape) {
   const MultiTermKernels& kernels = *find_kernels(shape.schedule, shape.format);
   const ProductSize size{shape.m, shape.n, padded_k(shape), shape.items};
-  const ChosenVariant chosen{&kernels, fastest(kernels, size, shape.schedule, current_costs().multi_term)};
+  static constexpr MultiTermCosts unused{};
+  const MultiTermCosts& costs = kernels.mma_tiles.empty() ? current_costs().multi_term : unused;
+  const ChosenVariant chosen{&kernels, fastest(kernels, size, shape.schedule, costs)};
   FusedVariant variant;
   std::memcpy(variant.data.data(), &chosen, sizeof chosen);
   return variant;

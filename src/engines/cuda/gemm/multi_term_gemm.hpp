@@ -24,9 +24,10 @@ std::size_t multi_term_scratch_bytes(const DeviceShape& shape);
 DeviceCounters multi_term_counters(const DeviceShape& shape, std::byte* scratch);
 
 // A way to compute a product. All ways give the same bits.
-using MultiTermVariant = std::variant<ClusterTileVariant, SmallTileVariant>;
+using MultiTermVariant = std::variant<ClusterTileVariant, SmallTileVariant, MmaTileVariant>;
 
-// All variants that can compute the product, with their expected times. Their order is always the same.
+// All variants that can compute the product, with their expected times. Their order is always the same. Mma
+// tiles do not depend on the costs.
 std::vector<MultiTermVariant> multi_term_variants(const DeviceFusedProduct& product,
                                                   const MultiTermCosts& costs);
 

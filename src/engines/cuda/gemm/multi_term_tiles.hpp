@@ -9,6 +9,7 @@
 #include "base/memory.hpp"
 #include "engines/cuda/arch/costs.hpp"
 #include "engines/cuda/gemm/kernel_params.hpp"
+#include "engines/cuda/gemm/mma_params.hpp"
 
 namespace kintsugi::core::cuda {
 
@@ -113,6 +114,48 @@ constexpr SmallTileVariant choose_small_tile(const SmallTile& tile, std::size_t 
       costs.launch + tiles_per_sm * costs.small_tile +
       std::max({computed_time, operand_bytes / costs.memory_rate, loaded_bytes / cache_rate}) +
       (segments == 1 ? 0 : costs.segment_sums + sum_bytes / costs.memory_rate);
+  return variant;
+}
+
+// Shared memory of a device.
+struct SharedBytes {
+  std::int64_t of_block;  // most of a thread block
+  std::int64_t of_sm;
+};
+
+struct MmaTileVariant {
+  std::size_t tile = 0;     // index
+  std::int32_t stages = 0;  // pipeline stages; 0: the tile does not fit shared memory
+  TileSchedule schedule{};  // with the number of thread blocks in the place of clusters
+  double microseconds = 0;  // not a time, but it compares tiles of one product
+};
+
+// Variant by mma tile `index`, for a product with `slices` slices of each operand. Thread blocks of wide
+// tiles need all registers of an SM; two others share an SM, if it has the shared memory and there are so
+// many tiles.
+constexpr MmaTileVariant choose_mma_tile(const MmaTile& tile, std::size_t index, const ProductSize& size,
+                                         int slices, std::int32_t sm_count, const SharedBytes& shared) {
+  const auto count = [](std::int64_t length, std::int64_t side) {
+    return static_cast<std::int32_t>(divide_up(length, side));
+  };
+  const std::int32_t rows = count(size.m, tile.rows);
+  const std::int32_t columns = count(size.n, tile.columns);
+  const std::int64_t tiles = std::int64_t{rows} * columns * size.items;
+  const std::int64_t k_blocks = divide_up(size.k, term_block);
+  const auto stages_in = [&](std::int64_t bytes) { return (bytes - mma_static_bytes) / tile.stage_bytes(); };
+  std::int32_t blocks_of_sm = tiles > sm_count ? tile.blocks_of_sm() : 1;
+  const std::int64_t half = shared.of_sm / 2 - reserved_bytes_of_block;
+  if (blocks_of_sm == 2 && stages_in(half) < min_mma_stages(slices)) blocks_of_sm = 1;
+  // More stages would be loaded ahead of the next tile's begin (MmaLoader).
+  const std::int64_t stages =
+      std::min({std::int64_t{max_mma_stages}, stages_in(blocks_of_sm == 2 ? half : shared.of_block),
+                slices * (k_blocks + 1) - 1});
+  MmaTileVariant variant{.tile = index};
+  if (stages >= min_mma_stages(slices))
+    variant.stages = stages < max_mma_stages ? min_mma_stages(slices) : max_mma_stages;
+  variant.schedule = make_whole_tile_schedule(rows, columns, static_cast<std::int32_t>(size.items),
+                                              static_cast<std::int32_t>(k_blocks), sm_count * blocks_of_sm);
+  variant.microseconds = static_cast<double>(divide_up(tiles, sm_count)) * tile.sums() / tile.rate;
   return variant;
 }
 

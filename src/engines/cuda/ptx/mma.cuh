@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "formats/format.hpp"
+
 namespace kintsugi::core::cuda {
 
 // Adds to `sums` the product of 16 rows of A and 8 columns of B over 16 inner indices; elements are fp16.
@@ -11,6 +13,27 @@ __device__ inline void mma_fp16(float (&sums)[4], const std::uint32_t (&a)[4], c
       "{%0, %1, %2, %3};"
       : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+
+// Sets `sums` to `start` plus the product of 16 rows of A and 8 columns of B over 16 inner indices; elements
+// are fp16 or bf16.
+template <FormatId Format>
+__device__ void mma_from(float (&sums)[4], const std::uint32_t (&a)[4], const std::uint32_t (&b)[2],
+                         const float (&start)[4]) {
+  if constexpr (Format == FormatId::fp16) {
+    asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+        "{%10, %11, %12, %13};"
+        : "=f"(sums[0]), "=f"(sums[1]), "=f"(sums[2]), "=f"(sums[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]), "f"(start[0]), "f"(start[1]),
+          "f"(start[2]), "f"(start[3]));
+  } else {
+    static_assert(Format == FormatId::bf16);
+    asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+        "{%10, %11, %12, %13};"
+        : "=f"(sums[0]), "=f"(sums[1]), "=f"(sums[2]), "=f"(sums[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]), "f"(start[0]), "f"(start[1]),
+          "f"(start[2]), "f"(start[3]));
+  }
 }
 
 // Adds to `sums` the product of 16 rows of A and 8 columns of B over 32 inner indices; elements are unsigned

@@ -22,6 +22,17 @@ __device__ inline void load_shared(std::uint32_t address, float* four) {
                : "memory");
 }
 
+// Loads four matrices of 8 x 8 elements of two bytes (PTX ISA: ldmatrix). Lane 8 m + r gives the address of
+// row r of matrix m, eight elements. Word m of lane l gets elements 2 (l % 4) and 2 (l % 4) + 1 of row l / 4
+// of matrix m.
+__device__ inline void load_matrices(std::uint32_t address, std::uint32_t& word_0, std::uint32_t& word_1,
+                                     std::uint32_t& word_2, std::uint32_t& word_3) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(word_0), "=r"(word_1), "=r"(word_2), "=r"(word_3)
+               : "r"(address)
+               : "memory");
+}
+
 // Loads four matrices of 8 x 8 elements of two bytes, transposed (PTX ISA: ldmatrix.trans). Lane 8 m + r
 // gives the address of row r of matrix m, eight elements. Word m of lane l gets elements l / 4 of rows 2 (l
 // % 4) and 2 (l % 4) + 1 of matrix m.

@@ -5,6 +5,7 @@
 
 #include "arith/residue/rounding_errors.hpp"
 #include "base/cuda/cuda_driver.hpp"
+#include "engines/cuda/arch/family.hpp"
 #include "engines/cuda/common/launch.hpp"
 #include "engines/cuda/device.hpp"
 #include "engines/cuda/gemm/clusters.hpp"
@@ -112,7 +113,7 @@ std::int64_t kept_complex_chunks(const VectorsTask (&tasks)[2], std::int64_t chu
   for (const VectorsTask& task : tasks)
     chunks = std::max(chunks, divide_up(task.matrix.columns << complex_norms_width_bits(task.matrix),
                                         std::int64_t{complex_norms_chunk}));
-  const std::int64_t most_bytes = device_attribute(shared_bytes_of_block, current_device());
+  const std::int64_t most_bytes = max_shared_bytes_of_block();
   return std::clamp<std::int64_t>((most_bytes - static_bytes - chunk_bytes) / complex_norms_kept_bytes, 0,
                                   chunks);
 }

@@ -323,7 +323,7 @@ std::int64_t choose_threads(std::span<SplitTraversal> splits) {
 //   streaming      integers of more than 62 bits: it takes 0.82 of the time of columns (n = 4096), and finds
 //                  the rounding errors of `exact` without another read
 //   rows, columns  vectors that a thread block or a cluster of few SMs holds: ranges and slices in one read
-//   parts          longer vectors that are adjacent or contiguous
+//   parts          longer vectors that are adjacent or contiguous, and adjacent ones without clusters
 //   tiles          anything else
 SplitTraversal choose_traversal(const KernelsOfKind& kernel, const DeviceSplit& split) {
   const auto by = [&](Traversal traversal, std::int64_t cluster = 0) {
@@ -341,7 +341,7 @@ SplitTraversal choose_traversal(const KernelsOfKind& kernel, const DeviceSplit& 
       split.rule->slices <= streaming_moduli)
     return by(Traversal::streaming);
   // Largest dynamic shared memory. The kernels' static shared memory takes less than 6 KiB.
-  const std::int64_t max_bytes = device_attribute(shared_bytes_of_block, current_device()) - 6 * 1024;
+  const std::int64_t max_bytes = max_shared_bytes_of_block() - 6 * 1024;
   const bool has_clusters = current_family().has_clusters;
   if (contiguous && kernel.rows != nullptr && (has_clusters || !kernel.rows_need_clusters())) {
     const SplitTraversal rows = by(Traversal::rows);
@@ -351,7 +351,9 @@ SplitTraversal choose_traversal(const KernelsOfKind& kernel, const DeviceSplit& 
     const std::int64_t cluster = choose_cluster(kernel, split, max_bytes);
     if (cluster > 0) return by(Traversal::columns, cluster);
   }
-  return by(kernel.parts != nullptr && stride > long_stride ? Traversal::parts : Traversal::tiles);
+  const bool has_few_blocks = !contiguous && !has_clusters;  // the kernel for tiles reads whole vectors
+  const bool by_parts = kernel.parts != nullptr && (stride > long_stride || has_few_blocks);
+  return by(by_parts ? Traversal::parts : Traversal::tiles);
 }
 
 }  // namespace kintsugi::core::cuda

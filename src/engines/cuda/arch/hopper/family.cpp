@@ -136,6 +136,7 @@ const Family& hopper_family() {
   static const Family table{.name = "hopper",
                             .major = 9,
                             .minor = 0,
+                            .was_run = true,
                             .gemm_image = "multi_term_sm90a",
                             .multi_term = multi_term_kernels,
                             .block = &block_kernels,

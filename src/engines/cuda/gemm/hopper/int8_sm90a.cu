@@ -6,9 +6,8 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "arith/residue/sum_reduction.hpp"
-#include "engines/cuda/common/condition.cuh"
 #include "engines/cuda/common/operands.cuh"
+#include "engines/cuda/gemm/int8_sums.cuh"
 #include "engines/cuda/gemm/int8_tiles.hpp"
 #include "engines/cuda/gemm/warp_specialization.cuh"
 #include "engines/cuda/ptx/wgmma.cuh"
@@ -47,18 +46,6 @@ struct Int8Config {
 template <class Config>
 using Int8Sums = std::int32_t[Config::instructions][Config::sums];
 
-// Sums of a group in device memory. Rows and columns are multiples of 16.
-template <class T>
-struct GroupSums {
-  T* data;
-  std::int64_t rows;
-  std::int64_t columns;
-
-  __device__ GroupSums(const Int8Params& params, int group)
-      : data(reinterpret_cast<T*>(params.sums) + group * params.rows * params.columns), rows(params.rows),
-        columns(params.columns) {}
-};
-
 // Place of a thread block's tile in the sums.
 struct Int8Place {
   int group;
@@ -71,10 +58,6 @@ struct Int8Place {
         row(params.tile_rows(coord.row).first), column(std::int64_t{coord.column} * Int8Tile::columns +
                                                        block_rank_in_cluster() * Int8Tile::block_columns) {}
 };
-
-// Tables of reductions in constant memory.
-__constant__ const auto device_int32_reductions = int32_reductions;
-__constant__ const auto device_int25_reductions = int25_reductions;
 
 // Reduces a warpgroup's sums of all rows and 64 columns, and stores the residues, one byte each. A thread has
 // 16 adjacent rows of every 64 (PermutedRows) of two columns, and 12 of the last 48 of a narrow tile
@@ -427,12 +410,6 @@ __device__ void compute_tiles(const Int8Params& params, int groups, Int8SharedSt
     }
     compute_tile<Config, Int8Tile::rows>(params, pipeline, place, issued);
   }
-}
-
-// Number of groups that the kernel computes; 0 if it must exit because its candidate is not selected.
-__device__ inline int selected_groups(const Int8Params& params) {
-  if (params.selected.selection != nullptr) return selected_moduli(params.selected);
-  return holds(params.condition) ? params.schedule.items : 0;
 }
 
 template <class Config>
