@@ -21,6 +21,7 @@ namespace {
 using namespace core;
 using cuda::Card;
 using cuda::Costs;
+using testing::HasSubstr;
 
 struct Pair {
   const char* device;
@@ -271,6 +272,30 @@ TEST_F(PredictedProfiles, KeepFp32NativeWhereTheMatrixUnitIsSlow) {
   EXPECT_LT(ratio(), 1 / 1.3);
   geforce.rates.fp16 = geforce.rates.bf16 = 2 * geforce.rates.fp32;
   EXPECT_GT(ratio(), 1 / 1.3);
+}
+
+// `auto` on devices of which none of the family was measured.
+TEST_F(PredictedProfiles, DecideOnDevicesOfOtherFamilies) {
+  KINTSUGI_SKIP_WITHOUT_CODE_FOR_80();
+  struct Device {
+    const char* name;
+    const char* capability;
+    bool emulates_fp32;
+  };
+  for (const Device& device :
+       {Device{"NVIDIA A100-SXM4-80GB", "8.0", true}, Device{"NVIDIA GeForce RTX 3090", "8.6", false},
+        Device{"NVIDIA GeForce RTX 4090", "8.9", false},
+        Device{"NVIDIA RTX PRO 6000 Blackwell Server Edition", "12.0", true},
+        Device{"NVIDIA Unknown", "12.0", false}}) {
+    const FakeVariable capability("FAKE_CUDA_CAPABILITY", device.capability);
+    const FakeVariable name("FAKE_CUDA_NAME", device.name);
+    PlannedCall call(8192, 8192, 8192, stream_);
+    const json plan = planned(call);
+    EXPECT_EQ(schemes(plan).front() != "native", device.emulates_fp32) << device.name;
+    EXPECT_THAT(plan.at("words").dump(), HasSubstr("expected times not measured")) << device.name;
+    PlannedCall small(256, 256, 256, stream_);
+    EXPECT_EQ(schemes(planned(small)), Names{"native"}) << device.name;
+  }
 }
 
 TEST_F(PredictedProfiles, LoseLittleAgainstMeasuredOnes) {

@@ -42,6 +42,10 @@ void add_multi_term(Fields& fields, MultiTermCosts& costs, std::span<const Multi
   fields.add("multi_term.narrow_cache_rate", costs.narrow_cache_rate, compute_rate);
   std::span<const SmallTile> small_tiles;
   for (std::size_t s = 0; s < structures.size(); ++s) {
+    for (std::size_t i = 0; i < structures[s].mma_tiles.size(); ++i)
+      fields.add_tile(fmt::format("multi_term.{}.{}x{}", structures[s].name, structures[s].mma_tiles[i].rows,
+                                  structures[s].mma_tiles[i].columns),
+                      costs.tiles[s][i]);
     for (std::size_t i = 0; i < structures[s].tiles.size(); ++i)
       fields.add_tile(fmt::format("multi_term.{}.{}x{}", structures[s].name, term_tile_rows,
                                   structures[s].tiles[i].columns),

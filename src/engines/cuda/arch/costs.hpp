@@ -15,7 +15,7 @@ struct Family;
 inline constexpr std::size_t max_structures = 4;
 inline constexpr std::size_t max_tiles = 4;
 
-// Times of a tile that a cluster computes.
+// Times of a tile that a cluster computes; of an mma tile on an SM that is full of them, divided by their number.
 struct TileTimes {
   double block = 0;  // time of each k-block
   double tile = 0;   // time of the tile in addition to its k-blocks
@@ -40,7 +40,7 @@ struct MultiTermCosts {
   double memory_rate;        // bytes of operands that are read from memory
   double cache_rate;         // bytes that all thread blocks load from L2
   double narrow_cache_rate;  // cache_rate of tiles of 32 columns, whose loads of 16 columns are slower
-  // Indexed like Family::multi_term and the tiles of its structures, and like its small tiles.
+  // Indexed like Family::multi_term and the tiles, or mma tiles, of its structures, and like its small tiles.
   std::array<std::array<TileTimes, max_tiles>, max_structures> tiles;
   std::array<SmallTileTimes, max_tiles> small_tiles;
 };

@@ -61,19 +61,26 @@ struct MultiTermModel {
     for (const Term& term : kernels.terms) most = std::max({most, term.a + 1, term.b + 1});
     return most;
   }
-  double block(const MultiTermKernels& kernels, int rows, int columns) const {
+  double block(const MultiTermKernels& kernels, int rows, int columns, const ReadTile& at_once) const {
     const double rate = kernels.format == FormatId::bf16 ? card.rates.bf16 : card.rates.fp16;
-    return ideal_block_time(card, rate, {rows, columns, term_block, term_threads}, {wgmma_rows, columns},
-                            slices(kernels), static_cast<int>(kernels.terms.size()));
+    return ideal_block_time(card, rate, {rows, columns, term_block, term_threads}, at_once, slices(kernels),
+                            static_cast<int>(kernels.terms.size()));
+  }
+  double wgmma_block(const MultiTermKernels& kernels, int rows, int columns) const {
+    return block(kernels, rows, columns, {wgmma_rows, columns});
   }
   double tile_block(const MultiTermKernels& kernels, const MultiTermTile& tile) const {
-    return block(kernels, term_tile_rows / gemm_cluster_size, tile.columns);
+    return wgmma_block(kernels, term_tile_rows / gemm_cluster_size, tile.columns);
+  }
+  double tile_block(const MultiTermKernels& kernels, const MmaTile& tile) const {
+    return block(kernels, tile.rows, tile.columns, {tile.warp_rows, tile.warp_columns});
   }
   // Time outside the k-blocks: what the SIMT units do for every element of C.
+  double tile_end(int elements) const { return elements / card.per_sm(card.rates.fp32); }
   double tile_end(const MultiTermTile& tile) const {
-    return static_cast<double>(term_tile_rows / gemm_cluster_size * tile.columns) /
-           card.per_sm(card.rates.fp32);
+    return tile_end(term_tile_rows / gemm_cluster_size * tile.columns);
   }
+  double tile_end(const MmaTile& tile) const { return tile_end(tile.sums()); }
 };
 
 // Measured shares of a structure, or of all structures of a device.
@@ -126,12 +133,13 @@ void predict_small_tiles(Costs& costs, const Card& card, const Profile& referenc
       const int measured_columns = measured->small_tiles[j].columns;
       if (is_measured && measured_columns != kernels->small_tiles[i].columns) continue;
       const SmallTileTimes& times = reference.costs.multi_term.small_tiles[j];
-      const double ideal = MultiTermModel{reference_card}.block(*measured, small_tile_rows, measured_columns);
+      const double ideal =
+          MultiTermModel{reference_card}.wgmma_block(*measured, small_tile_rows, measured_columns);
       alone.add(times.alone, ideal);
       shared.add(times.shared, ideal);
     }
     const double ideal =
-        MultiTermModel{card}.block(*kernels, small_tile_rows, kernels->small_tiles[i].columns);
+        MultiTermModel{card}.wgmma_block(*kernels, small_tile_rows, kernels->small_tiles[i].columns);
     costs.multi_term.small_tiles[i] = {.alone = alone.value() * ideal, .shared = shared.value() * ideal};
   }
 }
@@ -143,10 +151,12 @@ void predict_multi_term(Costs& costs, const Card& card, const Profile& reference
   for (std::size_t s = 0; s < family.multi_term.size(); ++s) {
     const MultiTermKernels& kernels = family.multi_term[s];
     const StructureRatios ratios = ratios_of(reference, reference_card, kernels.name);
-    for (std::size_t i = 0; i < kernels.tiles.size(); ++i)
-      costs.multi_term.tiles[s][i] = {
-          .block = ratios.block.value() * model.tile_block(kernels, kernels.tiles[i]),
-          .tile = ratios.end.value() * model.tile_end(kernels.tiles[i])};
+    const auto predict = [&](std::size_t i, const auto& tile) {
+      costs.multi_term.tiles[s][i] = {.block = ratios.block.value() * model.tile_block(kernels, tile),
+                                      .tile = ratios.end.value() * model.tile_end(tile)};
+    };
+    for (std::size_t i = 0; i < kernels.tiles.size(); ++i) predict(i, kernels.tiles[i]);
+    for (std::size_t i = 0; i < kernels.mma_tiles.size(); ++i) predict(i, kernels.mma_tiles[i]);
   }
   predict_small_tiles(costs, card, reference, reference_card);
 }

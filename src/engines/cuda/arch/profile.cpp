@@ -198,8 +198,9 @@ std::vector<std::unique_ptr<const ProfileInForce>> all_profiles_found;
 
 // True if all product kernels of a family have costs, which can be predicted.
 bool has_costs(const Family& family) {
-  return !family.gemm_image.empty() &&
-         std::ranges::none_of(family.multi_term, [](const auto& kernels) { return kernels.tiles.empty(); });
+  return !family.gemm_image.empty() && std::ranges::none_of(family.multi_term, [](const auto& kernels) {
+    return kernels.tiles.empty() && kernels.mma_tiles.empty();
+  });
 }
 
 // Returns the shipped profiles of a device's architecture.

@@ -87,12 +87,15 @@ bool takes(const MmaTile& tile, const Schedule& schedule) {
 // Calls visit(variant) for each variant by mma tiles.
 template <class Visit>
 void for_each_mma_tile(const MultiTermKernels& kernels, const ProductSize& size, const Schedule& schedule,
-                       const Visit& visit) {
+                       const MultiTermCosts& costs, const Visit& visit) {
   const SharedBytes shared = shared_bytes_of_device();
+  const auto& tile_times =
+      costs.tiles[static_cast<std::size_t>(&kernels - current_family().multi_term.data())];
   for (std::size_t tile = 0; tile < kernels.mma_tiles.size(); ++tile) {
     if (!takes(kernels.mma_tiles[tile], schedule)) continue;
     const MmaTileVariant variant =
-        choose_mma_tile(kernels.mma_tiles[tile], tile, size, schedule.slices_a, sm_count(), shared);
+        choose_mma_tile(kernels.mma_tiles[tile], tile, tile_times[tile], size, schedule.slices_a,
+                        sub_blocks(schedule), sm_count(), shared, costs);
     if (variant.stages > 0) visit(MultiTermVariant(variant));
   }
 }
@@ -101,7 +104,7 @@ void for_each_mma_tile(const MultiTermKernels& kernels, const ProductSize& size,
 template <class Visit>
 void for_each_variant(const MultiTermKernels& kernels, const ProductSize& size, const Schedule& schedule,
                       const MultiTermCosts& costs, const Visit& visit) {
-  if (!kernels.mma_tiles.empty()) return for_each_mma_tile(kernels, size, schedule, visit);
+  if (!kernels.mma_tiles.empty()) return for_each_mma_tile(kernels, size, schedule, costs, visit);
   const std::int32_t sms = sm_count();
   const std::int32_t clusters = clusters_of(sms);
   // Only small tiles have kernels for four sub-blocks in a k-block.
@@ -132,6 +135,17 @@ void for_each_variant(const MultiTermKernels& kernels, const ProductSize& size, 
 
 double microseconds(const MultiTermVariant& variant) {
   return std::visit([](const auto& given) { return given.microseconds; }, variant);
+}
+
+// Costs by which mma tiles are compared on a device without a profile: every sum takes the same time, but for
+// the tiles' rates. The times are no microseconds.
+MultiTermCosts costs_without_profile(const MultiTermKernels& kernels) {
+  MultiTermCosts costs{};
+  costs.two_sums_factor = costs.four_sums_factor = 1;
+  auto& times = costs.tiles[static_cast<std::size_t>(&kernels - current_family().multi_term.data())];
+  for (std::size_t i = 0; i < kernels.mma_tiles.size(); ++i)
+    times[i].block = kernels.mma_tiles[i].sums() / kernels.mma_tiles[i].rate;
+  return costs;
 }
 
 MultiTermVariant fastest(const MultiTermKernels& kernels, const ProductSize& size, const Schedule& schedule,
@@ -347,8 +361,10 @@ static_assert(sizeof(ChosenVariant) <= sizeof(FusedVariant) && std::is_trivially
 FusedVariant choose_multi_term_gemm(const DeviceShape& shape) {
   const MultiTermKernels& kernels = *find_kernels(shape.schedule, shape.format);
   const ProductSize size{shape.m, shape.n, padded_k(shape), shape.items};
-  static constexpr MultiTermCosts unused{};
-  const MultiTermCosts& costs = kernels.mma_tiles.empty() ? current_costs().multi_term : unused;
+  const ProfileInForce* in_force = profile_in_force();
+  const MultiTermCosts costs = in_force == nullptr && !kernels.mma_tiles.empty()
+                                   ? costs_without_profile(kernels)
+                                   : current_costs().multi_term;
   const ChosenVariant chosen{&kernels, fastest(kernels, size, shape.schedule, costs)};
   FusedVariant variant;
   std::memcpy(variant.data.data(), &chosen, sizeof chosen);

@@ -127,14 +127,15 @@ struct MmaTileVariant {
   std::size_t tile = 0;     // index
   std::int32_t stages = 0;  // pipeline stages; 0: the tile does not fit shared memory
   TileSchedule schedule{};  // with the number of thread blocks in the place of clusters
-  double microseconds = 0;  // not a time, but it compares tiles of one product
+  double microseconds = 0;
 };
 
-// Variant by mma tile `index`, for a product with `slices` slices of each operand. Thread blocks of wide
-// tiles need all registers of an SM; two others share an SM, if it has the shared memory and there are so
-// many tiles.
-constexpr MmaTileVariant choose_mma_tile(const MmaTile& tile, std::size_t index, const ProductSize& size,
-                                         int slices, std::int32_t sm_count, const SharedBytes& shared) {
+// Variant by mma tile `index`, for a product with `slices` slices of each operand. Thread blocks of wide tiles
+// need all registers of an SM; two others share an SM, if it has the shared memory and there are so many tiles.
+constexpr MmaTileVariant choose_mma_tile(const MmaTile& tile, std::size_t index, const TileTimes& times,
+                                         const ProductSize& size, int slices, std::int32_t sub_blocks,
+                                         std::int32_t sm_count, const SharedBytes& shared,
+                                         const MultiTermCosts& costs) {
   const auto count = [](std::int64_t length, std::int64_t side) {
     return static_cast<std::int32_t>(divide_up(length, side));
   };
@@ -155,7 +156,11 @@ constexpr MmaTileVariant choose_mma_tile(const MmaTile& tile, std::size_t index,
     variant.stages = stages < max_mma_stages ? min_mma_stages(slices) : max_mma_stages;
   variant.schedule = make_whole_tile_schedule(rows, columns, static_cast<std::int32_t>(size.items),
                                               static_cast<std::int32_t>(k_blocks), sm_count * blocks_of_sm);
-  variant.microseconds = static_cast<double>(divide_up(tiles, sm_count)) * tile.sums() / tile.rate;
+  double block_time = times.block;
+  if (sub_blocks == 2) block_time *= costs.two_sums_factor;
+  if (sub_blocks == 4) block_time *= costs.four_sums_factor;
+  variant.microseconds = costs.launch + static_cast<double>(divide_up(tiles, sm_count)) *
+                                            (static_cast<double>(k_blocks) * block_time + times.tile);
   return variant;
 }
 
