@@ -134,8 +134,8 @@ TEST_F(Execution, WithoutClustersOperandsOfDifferentLayoutsAreTwoLaunches) {
   call.make_plan();
   call.run();
   const auto splits = events_with("cuLaunchKernel split_");
-  EXPECT_THAT(splits, ElementsAre(StartsWith("cuLaunchKernel split_f32_fp16_rows 128x1x1 threads=128 "),
-                                  StartsWith("cuLaunchKernel split_f32_parts ")));
+  EXPECT_THAT(splits, ElementsAre(StartsWith("cuLaunchKernel split_f32_parts 19x1x1 threads=256 "),
+                                  StartsWith("cuLaunchKernel split_f32_fp16_rows 128x1x1 threads=128 ")));
   EXPECT_THAT(events_with("cuLaunchKernel multiply_"),
               ElementsAre(StartsWith("cuLaunchKernel multiply_f32_fp16x3_mma_64x64 ")));
 }
