@@ -33,7 +33,7 @@ TEST_F(Contexts, KernelsAreThoseOfTheCurrentDevice) {
         call.options.scheme = scheme;
         call.make_plan();
         call.run();
-        EXPECT_EQ(events_with("cublasGemm").empty(), device == hopper) << scheme << " on device " << device;
+        EXPECT_EQ(events_with("_mma").empty(), device == hopper) << scheme << " on device " << device;
       }
     }
   }
