@@ -46,7 +46,8 @@ TEST(Families, MmaTilesFitSharedMemory) {
         const MmaTile& tile = kernels.mma_tiles[i];
         for (const std::int64_t k : {64, 128, 4096}) {
           for (const std::int64_t n : {64, 8192}) {
-            const MmaTileVariant found = choose_mma_tile(tile, i, {n, n, k, 1}, slices, 108, shared);
+            const MmaTileVariant found =
+                choose_mma_tile(tile, i, {}, {n, n, k, 1}, slices, 1, 108, shared, MultiTermCosts{});
             SCOPED_TRACE(fmt::format("{} {} tile {} n {} k {}", name, kernels.name, i, n, k));
             ASSERT_GT(found.stages, 0);
             EXPECT_LE(found.stages, slices * (k / term_block + 1) - 1) << "loaded beyond the next tile";
