@@ -15,7 +15,8 @@ struct Family;
 inline constexpr std::size_t max_structures = 4;
 inline constexpr std::size_t max_tiles = 4;
 
-// Times of a tile that a cluster computes; of an mma tile on an SM that is full of them, divided by their number.
+// Times of a tile that a cluster computes; of an mma tile on an SM that is full of them, divided by their
+// number.
 struct TileTimes {
   double block = 0;  // time of each k-block
   double tile = 0;   // time of the tile in addition to its k-blocks

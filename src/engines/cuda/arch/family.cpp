@@ -41,8 +41,8 @@ std::vector<Family> make_forced_families() {
   return tables;
 }
 
-// Tables that were made last; nullptr if they must be made. They are never destroyed, since references to them
-// may be in use.
+// Tables that were made last; nullptr if they must be made. They are never destroyed, since references to
+// them may be in use.
 std::atomic<const std::vector<Family>*> forced_tables = nullptr;
 
 const std::vector<Family>& forced_families() {

@@ -130,8 +130,9 @@ struct MmaTileVariant {
   double microseconds = 0;
 };
 
-// Variant by mma tile `index`, for a product with `slices` slices of each operand. Thread blocks of wide tiles
-// need all registers of an SM; two others share an SM, if it has the shared memory and there are so many tiles.
+// Variant by mma tile `index`, for a product with `slices` slices of each operand. Thread blocks of wide
+// tiles need all registers of an SM; two others share an SM, if it has the shared memory and there are so
+// many tiles.
 constexpr MmaTileVariant choose_mma_tile(const MmaTile& tile, std::size_t index, const TileTimes& times,
                                          const ProductSize& size, int slices, std::int32_t sub_blocks,
                                          std::int32_t sm_count, const SharedBytes& shared,
