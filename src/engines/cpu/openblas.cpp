@@ -2,14 +2,19 @@
 
 #include <dlfcn.h>
 #include <pthread.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <condition_variable>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <mutex>
 #include <new>
 #include <optional>
+#include <set>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -189,6 +194,31 @@ void begin_in_child() {
   holders.before = before;
 }
 
+// Threads of this process. Empty if the system does not tell.
+std::set<std::string> process_threads() {
+  std::error_code failed;
+  std::set<std::string> threads;
+  for (std::filesystem::directory_iterator entry("/proc/self/task", failed), end; !failed && entry != end;
+       entry.increment(failed))
+    threads.insert(entry->path().filename());
+  return threads;
+}
+
+// Waits until threads that are not in `earlier` have gone to sleep, a tenth of a second at most. Threads of
+// OpenBLAS's pool first take a buffer that is free, and would take the one of take_buffer().
+void await_new_threads(const std::set<std::string>& earlier) {
+  const auto is_running = [&](const std::string& thread) {
+    if (earlier.contains(thread)) return false;
+    std::ifstream file("/proc/self/task/" + thread + "/stat");
+    std::string line;
+    std::getline(file, line);
+    const std::size_t name_end = line.rfind(") ");
+    return name_end != std::string::npos && line[name_end + 2] == 'R';
+  };
+  for (int attempt = 0; attempt < 100 && std::ranges::any_of(process_threads(), is_running); ++attempt)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+}
+
 // Multiplies matrices that are large enough for OpenBLAS to map its first buffer, which it keeps. It does so
 // on one thread: a fork in another thread stops the pool, and a product that waits for it would never end.
 void take_buffer(const OpenBlas& blas) {
@@ -217,6 +247,8 @@ OpenBlas open_table() {
         "are many times slower";
     return table;
   }
+  std::set<std::string> earlier = process_threads();
+  earlier.insert(std::to_string(::gettid()));
   void* library = open(name);
   if (library == nullptr) table.reason = missing_reason(name);
   if (library == nullptr && !is_in_environment(SettingId::cpu_blas)) {
@@ -234,7 +266,10 @@ OpenBlas open_table() {
   if (table.reason.empty()) table.details = describe(library, table);
   table.reason = refusal(table, name);
   // This handler is registered after OpenBLAS's own handlers, so it runs before them in a fork.
-  if (table.reason.empty()) take_buffer(table);
+  if (table.reason.empty()) {
+    await_new_threads(earlier);
+    take_buffer(table);
+  }
   if (table.reason.empty())
     ::pthread_atfork(
         prepare_fork, [] { holders.mutex.unlock(); }, begin_in_child);

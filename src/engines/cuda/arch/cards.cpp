@@ -2,8 +2,9 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
+#include <vector>
 
-#include "base/status.hpp"
 #include "engines/profile_json.hpp"
 
 namespace kintsugi::core::cuda {
@@ -86,14 +87,13 @@ const Tables& tables() {
   return read;
 }
 
-// Architectures are in ascending order.
+// Last architecture that is not newer than the device's, or the first one. They are in ascending order.
 const Architecture& architecture_of(const DeviceTraits& device) {
-  const Architecture* found = nullptr;
-  for (const Architecture& entry : tables().architectures) {
-    if (entry.major == device.major && (found == nullptr || entry.minor <= device.minor)) found = &entry;
+  const std::vector<Architecture>& all = tables().architectures;
+  const Architecture* found = &all.front();
+  for (const Architecture& entry : all) {
+    if (std::pair(entry.major, entry.minor) <= std::pair(device.major, device.minor)) found = &entry;
   }
-  if (found == nullptr)
-    fail(Status::internal, "no rates of compute capability {}.{} are known", device.major, device.minor);
   return *found;
 }
 

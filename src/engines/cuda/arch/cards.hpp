@@ -38,7 +38,7 @@ std::span<const Card> all_cards();
 
 // Returns the published numbers of a device. A card of the device's name is scaled to its SMs and, if known,
 // its bandwidth. Another device has the rates of its compute capability at its own clock, or of the nearest
-// earlier one of the same major number.
+// earlier one.
 Card card_of(const DeviceTraits& device);
 
 }  // namespace kintsugi::core::cuda
