@@ -33,8 +33,7 @@ def check_class(x: Any, name: str) -> None:
 def has_operators() -> bool:
     """Returns True for a torch in which kintsugi has operators."""
     torch = sys.modules["torch"]
-    return (hasattr(getattr(torch, "library", None), "register_vmap") and
-            hasattr(getattr(torch, "_C", None), "_remove_obj_from_tls"))
+    return hasattr(getattr(torch, "library", None), "register_vmap")
 
 
 def needs_operator(x: Any) -> bool:

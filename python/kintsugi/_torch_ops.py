@@ -3,6 +3,7 @@ gradient, vmap and autocast rule of its own; the others are written with it and 
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import numpy as np
@@ -16,34 +17,45 @@ from kintsugi._matmul import matmul_stored
 from kintsugi._operands import Prepared, make_scalar
 
 if not _torch.has_operators():
-    raise ImportError(f"kintsugi.torch needs torch.library.register_vmap and torch._C._remove_obj_from_tls, which "
-                      f"torch {torch.__version__} lacks; it is tested with torch 2.15")
+    raise ImportError(f"kintsugi.torch needs torch.library.register_vmap, which torch {torch.__version__} lacks; it is "
+                      f"tested with torch 2.11 and 2.15")
 
 TYPES = frozenset((torch.float32, torch.float64, torch.complex64, torch.complex128))
 _HALF_TYPES = frozenset((torch.float16, torch.bfloat16))
 
-# torch copies its thread-local objects into the threads in which backward() runs, which threading.local would not.
+# torch copies its thread-local objects into the threads in which backward() runs, which threading.local does not. But
+# a thread that ends with such an object may wait for the interpreter's lock for ever, and torch before 2.15 cannot
+# remove it.
 _KEY = "kintsugi accuracy"
+_IS_COPIED = hasattr(torch._C, "_remove_obj_from_tls")
+_local = threading.local()
 # The accuracy of operators that name none and for which use() does not count.
 _NOT_OF_THREAD = ""
 
 
 def thread_accuracy(default: str | None = None) -> str | None:
     """Returns the accuracy that use() has set in this thread, else the default."""
+    if not _IS_COPIED:
+        return getattr(_local, "accuracy", default)
     return torch._C._get_obj_in_tls(_KEY) if torch._C._is_key_in_tls(_KEY) else default
 
 
 def set_thread_accuracy(accuracy: str | None) -> None:
-    torch._C._stash_obj_in_tls(_KEY, accuracy)
+    if _IS_COPIED:
+        torch._C._stash_obj_in_tls(_KEY, accuracy)
+    else:
+        _local.accuracy = accuracy
 
 
 def has_thread_accuracy() -> bool:
-    return torch._C._is_key_in_tls(_KEY)
+    return torch._C._is_key_in_tls(_KEY) if _IS_COPIED else hasattr(_local, "accuracy")
 
 
 def remove_thread_accuracy() -> None:
-    """Removes the object, as a thread that ends with one may wait for the interpreter's lock for ever."""
-    torch._C._remove_obj_from_tls(_KEY)
+    if _IS_COPIED:
+        torch._C._remove_obj_from_tls(_KEY)
+    else:
+        del _local.accuracy
 
 
 def stored(x: Tensor) -> Tensor:

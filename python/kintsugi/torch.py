@@ -37,7 +37,8 @@ class use:
     """A context that sets the accuracy of operators that name none, and of routed products, in this thread.
 
     Products of backward() have the accuracy of the forward operator if that is one of torch.ops.kintsugi; of products
-    that enable() routes they have the accuracy that the thread has set when it calls backward().
+    that enable() routes they have the accuracy that the thread has set when it calls backward(); before torch 2.15
+    those of backward()'s own threads, as on a GPU, have the accuracy of enable().
 
     Args:
         accuracy: as of kintsugi.matmul(). None: the type's own.

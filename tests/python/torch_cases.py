@@ -19,6 +19,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import kintsugi.torch as kt  # noqa: E402
+from kintsugi._torch_ops import has_thread_accuracy  # noqa: E402
 from torch.nn import functional  # noqa: E402
 
 K = torch.ops.kintsugi
@@ -36,7 +37,7 @@ def clean():
     kt.statistics(reset=True)
     yield
     kt.disable()
-    assert not torch._C._is_key_in_tls("kintsugi accuracy")
+    assert not has_thread_accuracy()
 
 
 @pytest.fixture
@@ -244,6 +245,26 @@ def test_use_is_of_the_thread_and_nests(accuracies):
         kt.use("exct")
 
 
+def test_a_torch_without_removal_keeps_the_accuracy_in_the_thread():
+    program = """if True:
+        import threading, torch
+        del torch._C._remove_obj_from_tls
+        import kintsugi, kintsugi.torch as kt
+        from kintsugi._torch_ops import has_thread_accuracy, thread_accuracy
+        a = torch.tensor([[1.0, 1e20, -1e20]], dtype=torch.float64)
+        seen = []
+        with kt.use("exact"):
+            assert torch.ops.kintsugi.mm(a, torch.ones(3, 1, dtype=torch.float64)).item() == 1
+            other = threading.Thread(target=lambda: seen.append(thread_accuracy()))
+            other.start(), other.join()
+            with kt.use(1e-5):
+                seen.append(thread_accuracy())
+            seen.append(thread_accuracy())
+        assert seen == [None, "1e-05", "exact"] and not has_thread_accuracy()
+    """
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=300)
+
+
 def test_backward_has_the_accuracy_of_the_forward_operator(accuracies):
     a, b = leaf(3, 3), leaf(3, 3)
     with kt.use("exact"):
@@ -254,6 +275,7 @@ def test_backward_has_the_accuracy_of_the_forward_operator(accuracies):
     assert accuracies[3:] == [None, "1e-3", "1e-3"]
 
 
+@pytest.mark.skipif(not hasattr(torch._C, "_remove_obj_from_tls"), reason="torch before 2.15 has no copied objects to remove")
 def test_the_accuracy_reaches_autograds_threads(accuracies):
     """A backward() inside of so many others runs in another thread, as that of a device does."""
     weight, threads = leaf(2, 2), set()
