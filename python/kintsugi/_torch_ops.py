@@ -58,6 +58,12 @@ def remove_thread_accuracy() -> None:
         del _local.accuracy
 
 
+if not _IS_COPIED:  # torch.compile runs functions of torch._C itself, but would trace these
+    thread_accuracy, set_thread_accuracy, has_thread_accuracy, remove_thread_accuracy = map(
+        torch.compiler.disable,
+        (thread_accuracy, set_thread_accuracy, has_thread_accuracy, remove_thread_accuracy))
+
+
 def stored(x: Tensor) -> Tensor:
     """Returns a tensor of torch's own class, without autograd, that shares x's memory and its version."""
     if type(x) is Tensor and not x.requires_grad:
