@@ -248,7 +248,8 @@ def test_use_is_of_the_thread_and_nests(accuracies):
 def test_a_torch_without_removal_keeps_the_accuracy_in_the_thread():
     program = """if True:
         import threading, torch
-        del torch._C._remove_obj_from_tls
+        if hasattr(torch._C, "_remove_obj_from_tls"):
+            del torch._C._remove_obj_from_tls
         import kintsugi, kintsugi.torch as kt
         from kintsugi._torch_ops import has_thread_accuracy, thread_accuracy
         a = torch.tensor([[1.0, 1e20, -1e20]], dtype=torch.float64)
@@ -312,6 +313,7 @@ def test_compiled_graphs_read_the_accuracy_when_they_run(accuracies):
     assert accuracies == ["exact", "exact", "1e-5", "1e-5"]
 
 
+@pytest.mark.skipif(not hasattr(torch._C, "_remove_obj_from_tls"), reason="before torch 2.15 the accuracy is kept from the compiler by it")
 def test_an_import_is_quick():
     """It imports no compiler, which takes seconds."""
     program = "import sys, torch, kintsugi.torch; assert 'torch._dynamo' not in sys.modules"
