@@ -14,12 +14,12 @@ namespace {
 const std::array<KernelName, 3> fp16x3_kernels{
     {{"multi_term_fp16x3", "multiply_f32_fp16x3_mma_128x128", waits_for_grid_dependency},
      {"multi_term_fp16x3", "multiply_f32_fp16x3_mma_128x64", waits_for_grid_dependency},
-     {"multi_term_fp16x3", "multiply_f32_fp16x3_mma_64x64", waits_for_grid_dependency}}};
+     {"multi_term_fp16x3_64x64", "multiply_f32_fp16x3_mma_64x64", waits_for_grid_dependency}}};
 
 const std::array<KernelName, 3> fp16x3_wide_kernels{
     {{"multi_term_fp16x3_wide", "multiply_f32_fp16x3_wide_mma_128x128", waits_for_grid_dependency},
      {"multi_term_fp16x3_wide", "multiply_f32_fp16x3_wide_mma_128x64", waits_for_grid_dependency},
-     {"multi_term_fp16x3_wide", "multiply_f32_fp16x3_wide_mma_64x64", waits_for_grid_dependency}}};
+     {"multi_term_fp16x3_wide_64x64", "multiply_f32_fp16x3_wide_mma_64x64", waits_for_grid_dependency}}};
 const std::array<KernelName, 1> bf16x6_kernels{
     {{"multi_term_bf16x6", "multiply_f32_bf16x6_mma_64x64", waits_for_grid_dependency}}};
 

@@ -7,6 +7,5 @@ namespace kintsugi::core::cuda {
 
 KINTSUGI_MULTI_TERM_MMA(multiply_f32_fp16x3_mma_128x128, fp16x3_structure, fp16, sm80::multi_term_tiles[0])
 KINTSUGI_MULTI_TERM_MMA(multiply_f32_fp16x3_mma_128x64, fp16x3_structure, fp16, sm80::multi_term_tiles[1])
-KINTSUGI_MULTI_TERM_MMA(multiply_f32_fp16x3_mma_64x64, fp16x3_structure, fp16, sm80::multi_term_tiles[2])
 
 }  // namespace kintsugi::core::cuda
