@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <memory>
 #include <vector>
 
 #include "base/cuda/cuda_driver.hpp"
@@ -41,15 +42,18 @@ std::vector<Family> make_forced_families() {
   return tables;
 }
 
-// Tables that were made last; nullptr if they must be made. They are never destroyed, since references to
-// them may be in use.
+// Tables that were made last; nullptr if they must be made.
 std::atomic<const std::vector<Family>*> forced_tables = nullptr;
+// All tables that were ever made. They are kept, since references to them may be in use.
+std::vector<std::unique_ptr<const std::vector<Family>>> all_forced_tables;
 
 const std::vector<Family>& forced_families() {
   if (const std::vector<Family>* made = forced_tables.load(std::memory_order_acquire)) return *made;
   const auto lock = lock_shared_state();
-  if (forced_tables.load(std::memory_order_relaxed) == nullptr)
-    forced_tables.store(new std::vector<Family>(make_forced_families()), std::memory_order_release);
+  if (forced_tables.load(std::memory_order_relaxed) == nullptr) {
+    all_forced_tables.push_back(std::make_unique<const std::vector<Family>>(make_forced_families()));
+    forced_tables.store(all_forced_tables.back().get(), std::memory_order_release);
+  }
   return *forced_tables.load(std::memory_order_relaxed);
 }
 
