@@ -44,7 +44,7 @@ TEST_F(Converting, DividedSumsHaveClearedCounters) {
   EXPECT_THAT(done.back(), HasSubstr("multiply_f32_block_128x64"));
 }
 
-// Elements that it does not accept are summed one by one, on wide data slower than the native product.
+// Elements that it does not accept are summed in FP32, on wide data slower than the native product.
 TEST_F(Converting, NoPolicyTakesIt) {
   for (const char* policy : {"auto", "emulate"}) {
     for (const std::int64_t n : {16, 768}) {
@@ -53,6 +53,36 @@ TEST_F(Converting, NoPolicyTakesIt) {
       EXPECT_THAT(schemes(planned(call)), testing::Not(testing::Contains("fp16x3-block"))) << policy << n;
     }
   }
+}
+
+// The kernel reads the copy of the original.
+TEST_F(Converting, PreparedOperandsAreReadAsTheyWere) {
+  kintsugi_prepared prepared = nullptr;
+  Call call(64, 512, 512, stream_);
+  call.options.scheme = "fp16x3-block";
+  call.make_plan();
+  ASSERT_EQ(kintsugi_prepare(nullptr, call.plan, KINTSUGI_B, call.operands.b, &prepared), KINTSUGI_SUCCESS)
+      << kintsugi_last_error();
+  Call by_prepared(64, 512, 512, stream_);
+  by_prepared.options.scheme = "fp16x3-block";
+  by_prepared.problem.prepared_b = 1;
+  by_prepared.make_plan();
+  EXPECT_EQ(schemes(describe(by_prepared)), schemes(describe(call)));
+  by_prepared.operands.b = nullptr;
+  by_prepared.operands.prepared_b = prepared;
+  fake_cuda_forget();
+  by_prepared.run();
+  EXPECT_THAT(work(), ElementsAre(HasSubstr("multiply_f32_block_")));
+  kintsugi_prepared_destroy(prepared);
+}
+
+TEST_F(Converting, OlderFamiliesHaveNarrowTilesWithoutTensorMaps) {
+  const FakeVariable forced("KINTSUGI_ARCH", "sm86");
+  Call call(100, 200, 3000, stream_);
+  call.options.scheme = "fp16x3-block";
+  call.run_in_workspace();
+  EXPECT_THAT(work(), ElementsAre(HasSubstr("multiply_f32_block_mma_32x16_")));
+  EXPECT_THAT(events_with("cuTensorMapEncodeTiled"), testing::IsEmpty());
 }
 
 TEST_F(Converting, ComplexElementsAreRefused) {

@@ -66,7 +66,11 @@ struct WeightedTileKernel {
 // tile whose elements are contiguous along k (k) or not (m, n): kk, kn, mk, mn.
 struct BlockKernels {
   std::array<KernelName, 4> narrow;
-  std::array<std::array<KernelName, 4>, 2> wide;  // tiles of 64 and 128 columns
+  int narrow_warps = 0;
+  // Of tiles of 64 and 128 columns. Families that have them have TMA, which loads aligned operands.
+  std::span<const std::array<KernelName, 4>> wide = {};
+
+  constexpr bool has_tma() const { return !wide.empty(); }
 };
 
 inline constexpr std::array cublas_accumulators{Accumulator::cublas};

@@ -86,8 +86,8 @@ double time_of(const BlockVariant& variant, const DeviceShape& shape, const Cost
                         (columns_are_along_k || variant.is_narrow() ? 1 : block.columns_across);
   const std::int64_t blocks = divide_up(shape.k, block_depth);
   if (variant.is_narrow()) {
-    const std::int64_t of_warp =
-        blocks <= narrow_warps ? 1 : leaf_blocks * divide_up(leaves_of(shape.k), narrow_warps);
+    const int warps = current_family().block->narrow_warps;
+    const std::int64_t of_warp = blocks <= warps ? 1 : leaf_blocks * divide_up(leaves_of(shape.k), warps);
     return block.launch +
            rounds * (block.narrow_tile + factor * block.narrow_block * static_cast<double>(of_warp));
   }
@@ -105,6 +105,7 @@ void for_each_variant(const DeviceShape& shape, const Visit& visit) {
   const auto leaves = static_cast<std::int32_t>(leaves_of(shape.k));
   for (const bool swapped : {false, true}) {
     visit(BlockVariant{.swapped = swapped, .leaves = leaves});
+    if (!current_family().block->has_tma()) continue;
     for (const std::int32_t columns : {max_wide_columns / 2, max_wide_columns}) {
       visit(BlockVariant{.columns = columns, .swapped = swapped, .leaves = leaves});
       // Clusters: the leaves of one group, or a group for each thread block.
@@ -141,8 +142,16 @@ BlockVariant fastest(const DeviceShape& shape, const Costs& costs) {
   return *best;
 }
 
-// Tensor map of an operand's FP32 elements, with boxes of `vectors` vectors along k, or of 64 inner indices.
-// Nothing if TMA cannot load the operand.
+// For devices without costs: narrow tiles.
+BlockVariant with_fewest_tiles(const DeviceShape& shape) {
+  BlockVariant best{.leaves = static_cast<std::int32_t>(leaves_of(shape.k))};
+  BlockVariant other = best;
+  other.swapped = true;
+  return tiles_of(other, shape) < tiles_of(best, shape) ? other : best;
+}
+
+// Tensor map of an operand's FP32 elements, with boxes of `vectors` vectors along k, or of 64 inner indices;
+// an empty one for families without TMA. Nothing if TMA cannot load the operand.
 std::optional<TensorMap> operand_map(const DeviceSide& side, std::int64_t items, std::int64_t vectors) {
   const DeviceMatrix& matrix = side.matrix;
   const bool along_k = matrix.column_stride == 1;
@@ -164,6 +173,7 @@ std::optional<TensorMap> operand_map(const DeviceSide& side, std::int64_t items,
   if (lengths[0] > max_length || lengths[1] > max_length || strides[0] >= max_stride ||
       strides[1] >= max_stride)
     return std::nullopt;
+  if (!current_family().block->has_tma()) return TensorMap{};
   const std::uint32_t box[3]{32, static_cast<std::uint32_t>(along_k ? vectors : block_depth), 1};
   const std::uint32_t steps[3]{1, 1, 1};
   TensorMap map;
@@ -186,6 +196,8 @@ void launch_items(const Queue& queue, const DeviceFusedProduct& product, const B
   BlockParams params;
   params.tile = from_item(product.tile, first);
   params.report = product.report;
+  const Accumulator accumulator = current_family().fp16_bf16_accumulators.front();
+  params.unit = {accumulator_block(accumulator, FormatId::fp16), accumulator_extra_bits(accumulator)};
   params.swapped = variant.swapped ? 1 : 0;
   params.blocks = static_cast<std::int32_t>(divide_up(shape.k, block_depth));
   const DeviceSide& rows = variant.swapped ? params.tile.b : params.tile.a;
@@ -201,9 +213,9 @@ void launch_items(const Queue& queue, const DeviceFusedProduct& product, const B
   const std::optional<TensorMap> row_map =
       operand_map(rows, items, variant.is_narrow() ? narrow_rows : wide_rows / 2);
   const std::optional<TensorMap> column_map = operand_map(columns, items, variant.columns);
-  const auto side_of = [](const DeviceSide& side, bool by_tma, std::int64_t begin) {
+  const auto side_of = [](const DeviceSide& side, bool is_aligned, std::int64_t begin) {
     const bool is_strided = side.matrix.batch_stride != 0;
-    return BlockSide{.by_tma = by_tma ? 1 : 0,
+    return BlockSide{.is_aligned = is_aligned ? 1 : 0,
                      .begin = static_cast<std::int32_t>(begin),
                      .item = is_strided ? static_cast<std::int32_t>(side.item) : 0,
                      .item_step = is_strided ? 1 : 0};
@@ -237,10 +249,12 @@ void launch_items(const Queue& queue, const DeviceFusedProduct& product, const B
   const Extent grid{.x = std::int64_t{params.row_tiles} * params.column_tiles * variant.splits,
                     .y = items,
                     .cluster = variant.is_cluster ? variant.splits : 0};
-  launch(kernel_of(variant, rows_along_k, columns_along_k), grid,
-         variant.is_narrow() ? narrow_threads : wide_threads,
-         variant.is_narrow() ? narrow_shared_bytes(columns_along_k) : wide_shared_bytes(variant.columns),
-         queue, row_map.value_or(TensorMap{}), column_map.value_or(TensorMap{}), params);
+  const int warps = current_family().block->narrow_warps;
+  launch(
+      kernel_of(variant, rows_along_k, columns_along_k), grid,
+      variant.is_narrow() ? 32 * warps : wide_threads,
+      variant.is_narrow() ? narrow_shared_bytes(warps, columns_along_k) : wide_shared_bytes(variant.columns),
+      queue, row_map.value_or(TensorMap{}), column_map.value_or(TensorMap{}), params);
 }
 
 }  // namespace
@@ -251,7 +265,8 @@ bool has_block_gemm(const Schedule& schedule, FormatId format, ElementType type)
 }
 
 FusedVariant choose_block_gemm(const DeviceShape& shape) {
-  const BlockVariant chosen = fastest(shape, current_costs());
+  const BlockVariant chosen =
+      profile_in_force() != nullptr ? fastest(shape, current_costs()) : with_fewest_tiles(shape);
   FusedVariant variant;
   std::memcpy(variant.data.data(), &chosen, sizeof chosen);
   return variant;

@@ -18,8 +18,9 @@ inline constexpr int segment_groups = block_segment / block_group;
 // Tiles of C. Rows may be rows or columns of C. Narrow tiles are multiplied by mma.sync, wide ones by wgmma.
 inline constexpr int narrow_rows = 32;
 inline constexpr int narrow_columns = 16;
-inline constexpr int narrow_warps = 8;
-inline constexpr int narrow_threads = 32 * narrow_warps;
+inline constexpr int hopper_narrow_warps = 8;
+inline constexpr int mma_narrow_warps =
+    4;  // so that two thread blocks share an SM, and 99 KiB suffice for one
 inline constexpr int wide_rows = 128;
 inline constexpr int wide_threads = 384;
 inline constexpr int max_wide_columns = 128;
@@ -36,9 +37,9 @@ struct VectorStatistics {
 
 // Coordinates of an operand's region of C in its tensor map.
 struct BlockSide {
-  std::int32_t by_tma = 0;  // 1: the tensor map loads the operand
-  std::int32_t begin = 0;   // first vector
-  std::int32_t item = 0;    // of the launch's first batch item
+  std::int32_t is_aligned = 0;  // 1: TMA can load the operand, by the tensor map
+  std::int32_t begin = 0;       // first vector
+  std::int32_t item = 0;        // of the launch's first batch item
   std::int32_t item_step = 0;
 };
 
@@ -72,22 +73,24 @@ struct BlockParams {
   std::uint32_t* counters = nullptr;  // one for each tile; 0 before the launch
   BlockTarget c;
   DeviceReport* report = nullptr;
+  BlockUnit unit;   // of the narrow kernels; that of wide ones is BlockUnit{}
   DeviceTile tile;  // tile of the first batch item
 };
 
-constexpr int narrow_shared_bytes(bool columns_along_k) {
+constexpr int narrow_shared_bytes(int warps, bool columns_along_k) {
   const int columns = columns_along_k ? narrow_columns : 32;
-  return narrow_warps * (narrow_rows + columns) * block_depth * 4 +
-         2 * narrow_warps * narrow_columns * (narrow_rows + 1) * 4 + 1024;
+  return warps * (narrow_rows + columns) * block_depth * 4 +
+         2 * warps * narrow_columns * (narrow_rows + 1) * 4 + 1024;
 }
 // FP32 elements of k-blocks that a wide kernel keeps; a tile of 128 columns leaves no place for a second one.
 constexpr int wide_buffers(int columns) { return columns < max_wide_columns ? 2 : 1; }
-// At least 12 KiB for each warp, for open elements.
+// Memory of a wide kernel for open elements: three half blocks of 128 rows and 64 columns, and four sums of
+// each element.
+inline constexpr int wide_open_bytes = 3 * (wide_rows + 64) * half_block_depth * 4 + 4 * wide_rows * 64 * 4;
 constexpr int wide_shared_bytes(int columns) {
   const int bytes = 2 * 2 * columns * block_depth * 2 +
                     wide_buffers(columns) * (wide_rows + columns) * block_depth * 4 + wide_rows * columns * 4;
-  const int of_warps = wide_threads / 32 * 12288;
-  return (bytes < of_warps ? of_warps : bytes) + 1024;
+  return (bytes < wide_open_bytes ? wide_open_bytes : bytes) + 1024;
 }
 
 }  // namespace kintsugi::core::cuda

@@ -32,6 +32,13 @@ struct BlockOperand {
   }
 };
 
+// Operand of the tile's rows (side 0) or columns, of the thread block's batch item.
+__device__ inline BlockOperand operand_of(const BlockParams& params, int side) {
+  const bool is_a = (side == 0) != (params.swapped != 0);
+  const DeviceTile& tile = params.tile;
+  return {is_a ? tile.a : tile.b, blockIdx.y, params.sides[side].begin, is_a ? tile.rows : tile.columns};
+}
+
 // FP32 tiles in shared memory have lines of 128 bytes whose chunks of 16 bytes are swizzled, as TMA writes
 // them.
 __device__ inline std::uint32_t swizzled(std::uint32_t line, std::uint32_t byte) {
@@ -55,6 +62,32 @@ __device__ inline void copy_lines(const BlockOperand& operand, bool along_k, std
     const bool exists = lane_exists && line < lines_exist;
     copy_4_bytes(target + swizzled(line, 4 * lane), exists ? source + line * line_stride : operand.data,
                  exists);
+  }
+}
+
+// Starts a copy of `bytes` bytes, up to 16; zeros follow up to 16.
+__device__ inline void copy_up_to_16_bytes(std::uint32_t target, const void* source, int bytes) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(target), "l"(source), "r"(bytes)
+               : "memory");
+}
+
+// copy_lines() of operands that TMA could load: four lines at once, 16 bytes by each lane.
+__device__ inline void copy_aligned_lines(const BlockOperand& operand, bool along_k, std::uint32_t target,
+                                          std::int64_t vector, std::int64_t p, int lines, int first_warp,
+                                          int warps) {
+  const int at = threadIdx.x % 8 * 4;
+  const std::int64_t vectors_left = operand.vectors - vector;
+  const std::int64_t left = operand.length - p;
+  const std::int64_t exist = (along_k ? left : vectors_left) - at;
+  const int bytes = exist <= 0 ? 0 : exist < 4 ? 4 * static_cast<int>(exist) : 16;
+  const std::int64_t lines_exist = along_k ? vectors_left : left;
+  const std::int64_t line_stride = along_k ? operand.vector_stride : operand.element_stride;
+  const float* source = along_k ? operand.at(vector, p + at) : operand.at(vector + at, p);
+#pragma unroll 1
+  for (int line = 4 * first_warp + threadIdx.x % 32 / 8; line < lines; line += 4 * warps) {
+    const int copied = line < lines_exist ? bytes : 0;
+    copy_up_to_16_bytes(target + swizzled(line, 4 * at),
+                        copied > 0 ? source + line * line_stride : operand.data, copied);
   }
 }
 
@@ -128,12 +161,14 @@ __device__ inline bool is_simple(const VectorStatistics& vector, std::int32_t bl
          block_slack(counts.nonzero, blocks, BlockUnit{}) >= 0;
 }
 
-// A part of the test of elements in FP32, for most of them: whoever passes it would pass accepts_block_sum(),
-// too.
+// The test of elements in FP32, which decides most of them as accepts_block_sum() would.
 struct QuickTest {
+  enum class Outcome { unknown, accepted, open };
+
   float deep;  // as in BlockTest
   float largest;
-  float slack;  // a lower bound of the element's, as far as this vector decides it
+  float slack;   // a lower bound of the element's, as far as this vector decides it
+  bool is_full;  // no k-block of the vector is zero: then the slack is exact
 
   QuickTest() = default;
   __device__ QuickTest(const BlockCounts& counts, std::int32_t blocks) {
@@ -143,17 +178,23 @@ struct QuickTest {
     slack = test.nonzero < 0
                 ? -1
                 : static_cast<float>(min(block_slack(test.nonzero, blocks, BlockUnit{}), most_block_slack));
+    is_full = counts.blocks == blocks;
   }
 
-  __device__ bool accepts(const QuickTest& other, float sum) const {
+  __device__ Outcome test(const QuickTest& other, float sum) const {
     const float magnitude = fabsf(sum);
     const float both = fminf(slack, other.slack);
-    if (!(magnitude < infinity()) || both < 0) return false;
-    if (deep == 0 && other.deep == 0) return true;
-    // The added number bounds what underflows here, and the factor all roundings.
-    const float loss =
-        __fmaf_rn(__fmaf_rn(deep, other.largest, other.deep * largest), 1 + 0x1p-16F, 0x1p-100F);
-    return loss < infinity() && magnitude * both >= loss;
+    if (!(magnitude < infinity()) || both < 0) return Outcome::unknown;
+    if (deep == 0 && other.deep == 0) return Outcome::accepted;
+    // The margin is more than what roundings and underflow change on either side.
+    constexpr float factor = 1 + 0x1p-16F;
+    constexpr float margin = 0x1p-100F;
+    const float loss = __fmaf_rn(deep, other.largest, other.deep * largest);
+    const float usable = magnitude * both;
+    if (!(loss < 0x1p120F)) return Outcome::unknown;
+    if (usable >= __fmaf_rn(loss, factor, margin)) return Outcome::accepted;
+    return is_full && other.is_full && __fmaf_rn(usable, factor, margin) < loss ? Outcome::open
+                                                                                : Outcome::unknown;
   }
 
  private:
@@ -180,30 +221,43 @@ struct LevelSums {
   }
 };
 
+// Bytes of a warp's memory for open_sum(): a group of both vectors, half blocks in lines of their own, which
+// begin in different banks.
+inline constexpr int open_line = half_block_depth + 1;
+inline constexpr int open_sum_bytes = 2 * 32 * open_line * 4;
+
 // Sum of element (i, j) in FP32, in the order of the hierarchy. The warp calls it together; every lane gets
 // the sum.
-__device__ inline float open_sum(const BlockOperand& a, const BlockOperand& b, std::int64_t i,
-                                 std::int64_t j) {
-  constexpr int at_once = 16;
-  static_assert(leaf_halves * group_leaves == 32);
+__device__ inline float open_sum(const BlockOperand& a, const BlockOperand& b, std::int64_t i, std::int64_t j,
+                                 std::uint32_t memory) {
+  static_assert(leaf_halves * group_leaves == 32 && half_block_depth == 32);
   const int leaves = static_cast<int>(divide_up(a.length, block_leaf));
   const int lane = threadIdx.x % 32;
+  const std::uint32_t other = memory + open_sum_bytes / 2;
   LevelSums sums{};
 #pragma unroll 1
   for (int first = 0; first < leaves; first += group_leaves) {  // a half block for each lane
-    const std::int64_t begin = std::int64_t{first} * block_leaf + lane * half_block_depth;
-    const std::int64_t end = min(begin + half_block_depth, a.length);
+    const std::int64_t begin = std::int64_t{first} * block_leaf;
+    const int left = static_cast<int>(min(a.length - begin, std::int64_t{block_group}));
+    const float* const x = a.at(i, begin + lane);
+    const float* const y = b.at(j, begin + lane);
+    __syncwarp();
+#pragma unroll 4
+    for (int e = 0; e < left; e += 32) {
+      const bool exists = e + lane < left;
+      const std::uint32_t place = (e / 32 * open_line + lane) * 4;
+      copy_4_bytes(memory + place, exists ? x + e * a.element_stride : a.data, exists);
+      copy_4_bytes(other + place, exists ? y + e * b.element_stride : b.data, exists);
+    }
+    commit_copies();
+    await_copies_but<0>();
+    __syncwarp();
     float half = 0;
-#pragma unroll 1
-    for (std::int64_t p = begin; p < end; p += at_once) {
-      float x[at_once], y[at_once];
-#pragma unroll
-      for (int e = 0; e < at_once; ++e) {
-        x[e] = p + e < end ? __ldg(a.at(i, p + e)) : 0.0F;
-        y[e] = p + e < end ? __ldg(b.at(j, p + e)) : 0.0F;
-      }
-#pragma unroll
-      for (int e = 0; e < at_once; ++e) half = __fmaf_rn(x[e], y[e], half);
+    if (32 * lane < left) {
+      const std::uint32_t line = lane * open_line * 4;
+#pragma unroll 8
+      for (int p = 0; p < half_block_depth; ++p)
+        half = __fmaf_rn(load_shared(memory + line + 4 * p), load_shared(other + line + 4 * p), half);
     }
     __syncwarp();
     float leaf = 0;
@@ -259,113 +313,117 @@ __device__ inline void report_items(const BlockParams& params, float alpha) {
   count(alpha == 0.0F ? params.report->scaled : params.report->items[0], gridDim.y);
 }
 
-// The elements of a tile that are not accepted, for each piece of 32 x 32 elements. Word w is column w of the
-// piece and its bits the rows. Warps compute half a piece at once: 32 rows and 16 columns.
-struct OpenMask {
-  std::uint32_t words[32];
-
-  // The lane's word of a half.
-  __device__ std::uint32_t half_word(int half) const {
-    const int lane = threadIdx.x % 32;
-    return lane / 16 == half ? words[lane] : 0;
-  }
-  __device__ bool is_open(int row, int column) const { return words[column] >> row & 1; }
-};
-
-// Half a piece with many open elements: FP32 sums of all of them, by one warp, which loads the operands into
-// memory of its own.
-template <bool RowsAlongK, bool ColumnsAlongK>
-class OpenPiece {
- public:
-  static constexpr int bytes = 2 * 32 * half_block_depth * 4;
-
-  __device__ OpenPiece(const BlockOperand& rows, const BlockOperand& columns, int first_row, int first_column,
-                       std::uint32_t memory)
-      : rows_(rows), columns_(columns), first_row_(first_row), first_column_(first_column), memory_(memory) {}
+// FP32 sums of 8 X rows and 4 Y columns by a warp, for tiles with many open elements: X Y in a lane. Lines of
+// operands in shared memory have 32 inner indices of a vector, or 32 vectors at an inner index.
+template <bool RowsAlongK, bool ColumnsAlongK, int X, int Y>
+struct OpenPiece {
+  static constexpr int rows = 8 * X;
+  static constexpr int columns = 4 * Y;
+  static constexpr int y_elements = Y;
 
   // Row and column of element (x, y) of the lane.
   __device__ static int row(int x) {
     const int g = threadIdx.x % 8;
-    return RowsAlongK ? g + 8 * x : 4 * g + x;
+    return RowsAlongK ? g + 8 * x : x / 4 * 32 + 4 * g + x % 4;
   }
   __device__ static int column(int y) {
     const int g = threadIdx.x % 32 / 8;
-    return ColumnsAlongK ? g + 4 * y : 4 * g + y;
+    return ColumnsAlongK ? g + 4 * y : y / 4 * 16 + 4 * g + y % 4;
   }
 
-  // Sums of a leaf.
-  __device__ void sum_leaf(int leaf, float (&sums)[4][4]) const {
+  // Sums of a half block for the rows and columns from `first_row` and `first_column` on of the operands in
+  // memory.
+  __device__ static void sum_half(std::uint32_t row_memory, int first_row, std::uint32_t column_memory,
+                                  int first_column, float (&half)[X][Y]) {
 #pragma unroll
-    for (int e = 0; e < 16; ++e) sums[e / 4][e % 4] = 0;
-    const std::int64_t begin = std::int64_t{leaf} * block_leaf;
-    const std::int64_t end = min(begin + block_leaf, rows_.length);
+    for (int e = 0; e < X * Y; ++e) half[e / Y][e % Y] = 0;
 #pragma unroll 1
-    for (std::int64_t p = begin; p < end; p += half_block_depth) {
-      __syncwarp();
-      copy_lines(rows_, RowsAlongK, memory_, first_row_, p, 32, 0, 1);
-      copy_lines(columns_, ColumnsAlongK, memory_ + bytes / 2, first_column_, p, ColumnsAlongK ? 16 : 32, 0,
-                 1);
-      commit_copies();
-      await_copies_but<0>();
-      __syncwarp();
-      float half[4][4] = {};
-#pragma unroll 1
-      for (int k = 0; k < half_block_depth; k += 4) {
-        float x[4][4], y[4][4];
-        read<RowsAlongK>(
-            memory_, k, [](int v) { return row(v); }, x);
-        read<ColumnsAlongK>(
-            memory_ + bytes / 2, k, [](int v) { return column(v); }, y);
+    for (int k = 0; k < half_block_depth; k += 4) {
+      float x[X][4];
+#pragma unroll
+      for (int v = 0; v < X; v += 4) read<RowsAlongK>(row_memory, k, first_row + row(v), 8, &x[v]);
+#pragma unroll
+      for (int v = 0; v < Y; v += 4) {
+        float y[4][4];
+        read<ColumnsAlongK>(column_memory, k, first_column + column(v), 4, y);
 #pragma unroll
         for (int e = 0; e < 4; ++e)
 #pragma unroll
-          for (int i = 0; i < 16; ++i)
-            half[i / 4][i % 4] = __fmaf_rn(x[e][i / 4], y[e][i % 4], half[i / 4][i % 4]);
+          for (int i = 0; i < 4 * X; ++i)
+            half[i / 4][v + i % 4] = __fmaf_rn(x[i / 4][e], y[i % 4][e], half[i / 4][v + i % 4]);
       }
-#pragma unroll
-      for (int e = 0; e < 16; ++e) sums[e / 4][e % 4] += half[e / 4][e % 4];
     }
   }
 
  private:
-  const BlockOperand& rows_;
-  const BlockOperand& columns_;
-  int first_row_, first_column_;
-  std::uint32_t memory_;
-
-  // Elements k ... k + 3 of four vectors: x[element][vector].
-  template <bool AlongK, class Vector>
-  __device__ static void read(std::uint32_t base, int k, const Vector& vector, float (&x)[4][4]) {
+  // Elements k ... k + 3 of four vectors, which are `step` apart along k, else adjacent: x[vector][element].
+  template <bool AlongK>
+  __device__ static void read(std::uint32_t base, int k, int vector, int step, float (*x)[4]) {
 #pragma unroll
-    for (int v = 0; v < 4; ++v) {
+    for (int i = 0; i < 4; ++i) {
       if constexpr (AlongK) {
-        const float4 four = load4(base + swizzled(vector(v), 4 * k));
-        x[0][v] = four.x, x[1][v] = four.y, x[2][v] = four.z, x[3][v] = four.w;
+        const float4 four = load4(base + swizzled(vector + step * i, 4 * k));
+        x[i][0] = four.x, x[i][1] = four.y, x[i][2] = four.z, x[i][3] = four.w;
       } else {
-        const float4 four = load4(base + swizzled(k + v, 4 * vector(0)));
-        x[v][0] = four.x, x[v][1] = four.y, x[v][2] = four.z, x[v][3] = four.w;
+        const float4 four =
+            load4(base + vector / 32 * (half_block_depth * 128) + swizzled(k + i, vector % 32 * 4));
+        x[0][i] = four.x, x[1][i] = four.y, x[2][i] = four.z, x[3][i] = four.w;
       }
     }
   }
 };
 
-// Computes open elements one after the other: of a half, those that are this warp's in turn. `before`: open
-// elements before the half.
-__device__ inline void compute_singly(std::uint32_t mine, int half, int first_row, int first_column,
-                                      int before, int warps, const BlockOperand& rows,
-                                      const BlockOperand& columns, const BlockResult& c,
-                                      const Scalars<float>& scalars) {
-  const int warp = threadIdx.x / 32;
-  for (unsigned owners = __ballot_sync(~0U, mine != 0); owners != 0; owners &= owners - 1) {
-    const int word = __ffs(owners) - 1;
-    for (std::uint32_t bits = __shfl_sync(~0U, mine, word); bits != 0; bits &= bits - 1, ++before) {
-      if (before % warps != warp) continue;
-      const int row = first_row + __ffs(bits) - 1;
-      const int column = first_column + word - 16 * half;
-      const float sum = open_sum(rows, columns, row, column);
+// The elements of `RowWords` times 32 rows and 16 columns that are not accepted.
+template <int RowWords>
+struct OpenUnit {
+  static constexpr int columns = 16;
+  static constexpr int max_singly = 64;  // elements that are computed one by one
+
+  std::uint32_t words[columns * RowWords];  // bits of a column's rows
+  std::uint32_t elements;
+  std::uint16_t list[max_singly];  // column * 256 + row of the elements, if they are no more
+
+  __device__ void mark(int row, int column) {
+    atomicOr(&words[column * RowWords + row / 32], 1U << row % 32);
+  }
+  __device__ bool is_open(int row, int column) const {
+    return (words[column * RowWords + row / 32] >> row % 32 & 1U) != 0;
+  }
+
+  // Counts and lists the elements that are marked; by one warp.
+  __device__ void gather() {
+    const int lane = threadIdx.x % 32;
+    int mine = 0;
+    for (int w = lane; w < columns * RowWords; w += 32) mine += __popc(words[w]);
+    int end = mine;
+#pragma unroll
+    for (int step = 1; step < 32; step *= 2) {
+      const int other = __shfl_up_sync(~0U, end, step);
+      if (lane >= step) end += other;
+    }
+    const int all = __shfl_sync(~0U, end, 31);
+    if (lane == 0) elements = static_cast<std::uint32_t>(all);
+    if (all > max_singly || mine == 0) return;
+    std::uint16_t* next = list + end - mine;
+    for (int w = lane; w < columns * RowWords; w += 32)
+      for (std::uint32_t bits = words[w]; bits != 0; bits &= bits - 1)
+        *next++ = static_cast<std::uint16_t>(w / RowWords * 256 + w % RowWords * 32 + __ffs(bits) - 1);
+  }
+
+  // Computes the elements one by one, those that are this warp's in turn. `before`: number of elements before
+  // these. `memory`: open_sum_bytes of the warp.
+  __device__ void compute_singly(int before, int warps, int first_row, int first_column,
+                                 const BlockOperand& rows, const BlockOperand& columns, const BlockResult& c,
+                                 const Scalars<float>& scalars, std::uint32_t memory) const {
+    const int turn = static_cast<int>(threadIdx.x / 32) + before % warps;
+#pragma unroll 1
+    for (int index = turn % warps; index < static_cast<int>(elements); index += warps) {
+      const int row = first_row + list[index] % 256;
+      const int column = first_column + list[index] / 256;
+      const float sum = open_sum(rows, columns, row, column, memory);
       if (threadIdx.x % 32 == 0) *c.at(row, column) = finished(sum, 0, scalars, c.at(row, column));
     }
   }
-}
+};
 
 }  // namespace kintsugi::core::cuda

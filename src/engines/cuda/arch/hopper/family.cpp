@@ -1,6 +1,7 @@
 // Hopper, compute capability 9.0. Its kernels (gemm/hopper) use TMA and wgmma and run on no other family.
 #include "engines/cuda/arch/family.hpp"
 #include "engines/cuda/arch/hopper/tiles.hpp"
+#include "engines/cuda/gemm/block_params.hpp"
 #include "engines/cuda/gemm/multi_term_structures.hpp"
 
 namespace kintsugi::core::cuda {
@@ -58,19 +59,22 @@ const std::array multi_term_kernels{MultiTermKernels{.name = "fp16x3",
                                                      .tiles = hopper::bf16x6_tiles,
                                                      .kernels = bf16x6_kernels}};
 
+const std::array<std::array<KernelName, 4>, 2> wide_block_kernels{
+    {{{{"block_wide_sm90a", "multiply_f32_block_128x64_kk", waits_for_grid_dependency},
+       {"block_wide_sm90a", "multiply_f32_block_128x64_kn", waits_for_grid_dependency},
+       {"block_wide_sm90a", "multiply_f32_block_128x64_mk", waits_for_grid_dependency},
+       {"block_wide_sm90a", "multiply_f32_block_128x64_mn", waits_for_grid_dependency}}},
+     {{{"block_wide_sm90a", "multiply_f32_block_128x128_kk", waits_for_grid_dependency},
+       {"block_wide_sm90a", "multiply_f32_block_128x128_kn", waits_for_grid_dependency},
+       {"block_wide_sm90a", "multiply_f32_block_128x128_mk", waits_for_grid_dependency},
+       {"block_wide_sm90a", "multiply_f32_block_128x128_mn", waits_for_grid_dependency}}}}};
 const BlockKernels block_kernels{
     .narrow = {{{"block_narrow_sm90a", "multiply_f32_block_32x16_kk", waits_for_grid_dependency},
                 {"block_narrow_sm90a", "multiply_f32_block_32x16_kn", waits_for_grid_dependency},
                 {"block_narrow_sm90a", "multiply_f32_block_32x16_mk", waits_for_grid_dependency},
                 {"block_narrow_sm90a", "multiply_f32_block_32x16_mn", waits_for_grid_dependency}}},
-    .wide = {{{{{"block_wide_sm90a", "multiply_f32_block_128x64_kk", waits_for_grid_dependency},
-                {"block_wide_sm90a", "multiply_f32_block_128x64_kn", waits_for_grid_dependency},
-                {"block_wide_sm90a", "multiply_f32_block_128x64_mk", waits_for_grid_dependency},
-                {"block_wide_sm90a", "multiply_f32_block_128x64_mn", waits_for_grid_dependency}}},
-              {{{"block_wide_sm90a", "multiply_f32_block_128x128_kk", waits_for_grid_dependency},
-                {"block_wide_sm90a", "multiply_f32_block_128x128_kn", waits_for_grid_dependency},
-                {"block_wide_sm90a", "multiply_f32_block_128x128_mk", waits_for_grid_dependency},
-                {"block_wide_sm90a", "multiply_f32_block_128x128_mn", waits_for_grid_dependency}}}}}};
+    .narrow_warps = hopper_narrow_warps,
+    .wide = wide_block_kernels};
 
 const Int8Kernels int8_kernels{
     .residues = {"int8_sm90a", "multiply_int8_residues", waits_for_grid_dependency},

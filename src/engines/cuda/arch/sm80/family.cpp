@@ -3,6 +3,7 @@
 // them.
 #include "engines/cuda/arch/family.hpp"
 #include "engines/cuda/arch/sm80/tiles.hpp"
+#include "engines/cuda/gemm/block_params.hpp"
 #include "engines/cuda/gemm/multi_term_structures.hpp"
 
 namespace kintsugi::core::cuda {
@@ -36,6 +37,13 @@ const std::array multi_term_kernels{
                 fp16x3_wide_kernels),
     mma_kernels("bf16x6", bf16x6_structure.terms, FormatId::bf16, sm80::small_tiles, bf16x6_kernels)};
 
+const BlockKernels block_kernels{
+    .narrow = {{{"block_mma", "multiply_f32_block_mma_32x16_kk", waits_for_grid_dependency},
+                {"block_mma", "multiply_f32_block_mma_32x16_kn", waits_for_grid_dependency},
+                {"block_mma", "multiply_f32_block_mma_32x16_mk", waits_for_grid_dependency},
+                {"block_mma", "multiply_f32_block_mma_32x16_mn", waits_for_grid_dependency}}},
+    .narrow_warps = mma_narrow_warps};
+
 const Int8Kernels int8_kernels{
     .residues = {"int8_mma", "multiply_int8_mma_residues", waits_for_grid_dependency},
     .short_residues = {"int8_mma", "multiply_int8_mma_residues", waits_for_grid_dependency},
@@ -51,6 +59,7 @@ const Family& sm80_family() {
                             .minor = 0,
                             .gemm_image = "multi_term_fp16x3",
                             .multi_term = multi_term_kernels,
+                            .block = &block_kernels,
                             .int8 = &int8_kernels,
                             .max_shared_bytes = 163 << 10,
                             .fp16_bf16_accumulators = accumulators};

@@ -28,7 +28,7 @@ struct WideConfig {
   static_assert(ring_bytes + tile_bytes + 1024 <= wide_shared_bytes(Columns));
   static_assert(threads == (consumers + 1) * 128);
   static constexpr int halves = Columns / 64;
-  static constexpr int pieces = rows / 32 * (Columns / 32);  // of the tile's open elements
+  using Open = OpenUnit<rows / 32>;
   static_assert(ring_bytes >= tile_bytes);
 };
 
@@ -42,8 +42,9 @@ struct WideShared {
   VectorStatistics vectors[Config::rows + Config::columns];
   QuickTest quick[Config::rows + Config::columns];
   float weights[Config::stages][Config::columns];
-  OpenMask open[Config::pieces];
+  typename Config::Open open[Config::columns / Config::Open::columns];
   std::uint32_t has_open;
+  int corner[2];                         // of the tile in the region of C
   std::uint32_t odd[max_block_cluster];  // 1: a thread block of the cluster has a vector that is not simple
   unsigned last;
 };
@@ -67,10 +68,7 @@ __device__ __forceinline__ void load_by_tma(const TensorMap& map, const BlockSid
 template <bool AlongK>
 __device__ __forceinline__ void load_by_copies(const BlockParams& params, int side, Mbarrier& full,
                                                std::uint32_t target, int vectors, int vector, int k) {
-  const bool is_a = (side == 0) != (params.swapped != 0);
-  const DeviceTile& tile = params.tile;
-  const BlockOperand operand(is_a ? tile.a : tile.b, blockIdx.y, params.sides[side].begin,
-                             is_a ? tile.rows : tile.columns);
+  const BlockOperand operand = operand_of(params, side);
   const int warp = threadIdx.x / 32 % 4;
   asm volatile("" : "+r"(vector));  // so that no register keeps addresses between k-blocks
   if constexpr (AlongK) {
@@ -354,8 +352,8 @@ __device__ __forceinline__ float4* pieces_of(const BlockParams& params, const Le
                                    index * (run.keeps_groups() ? 2 : run.pieces) * elements);
 }
 
-// Columns of the tile that a thread block of a cluster finishes, in units of 16: half of a piece of open
-// elements, and two fragments of accumulators.
+// Columns of the tile that a thread block of a cluster finishes, in units of 16: those of an OpenUnit, and
+// two fragments of accumulators.
 struct OwnedUnits {
   int first;
   int end;
@@ -370,85 +368,168 @@ struct OwnedUnits {
 };
 
 template <class Config>
-__device__ __forceinline__ void mark_open(OpenMask (&masks)[Config::pieces], int row, int column) {
-  atomicOr(&masks[column / 32 * (Config::rows / 32) + row / 32].words[column % 32], 1U << row % 32);
+__device__ __forceinline__ void mark_open(WideShared<Config>& shared, int row, int column) {
+  shared.open[column / Config::Open::columns].mark(row, column % Config::Open::columns);
+  shared.has_open = 1;
 }
 
-// Computes the open elements of a thread block's columns. `ring`: memory for the warps.
-template <class Config>
-__device__ __forceinline__ void compute_open(const BlockParams& params,
-                                             const OpenMask (&masks)[Config::pieces], const OwnedUnits& owned,
-                                             std::uint32_t ring) {
-  using Piece = OpenPiece<Config::rows_along_k, Config::columns_along_k>;
-  constexpr int max_singly = 32;  // open elements of half a piece
-  constexpr int warps = Config::threads / 32;
-  constexpr int open_bytes = Piece::bytes + 2 * 16 * 32 * 4;  // of a warp
-  static_assert(warps * open_bytes + 1024 <= wide_shared_bytes(Config::columns));
-  const int item = blockIdx.y;
-  const bool swapped = params.swapped != 0;
-  const DeviceTile& tile = params.tile;
-  const BlockOperand rows(swapped ? tile.b : tile.a, item, swapped ? tile.first_column : tile.first_row,
-                          swapped ? tile.columns : tile.rows);
-  const BlockOperand columns(swapped ? tile.a : tile.b, item, swapped ? tile.first_row : tile.first_column,
-                             swapped ? tile.rows : tile.columns);
-  const BlockResult c(params, item);
-  const Scalars<float> scalars(tile.scalars);
-  const int leaves = static_cast<int>(divide_up(params.blocks, leaf_blocks));
-  const int index = static_cast<int>(blockIdx.x) / params.splits;
-  const int first_row = index % params.row_tiles * Config::rows;
-  const int first_column = index / params.row_tiles * Config::columns;
-  int singles = 0;
-  int tasks = 0;
+// Computes all sums of `Units` units of the tile, from `first_unit` on, in FP32 and stores the open ones of
+// those whose bits are in `stored`. Four warps add, the others load. `ring`: memory of wide_open_bytes.
+template <class Config, int Units>
+__device__ __forceinline__ void compute_units(const BlockParams& params, const WideShared<Config>& shared,
+                                              int first_unit, std::uint32_t stored, std::uint32_t ring) {
+  using Piece =
+      OpenPiece<Config::rows_along_k, Config::columns_along_k, Units == 1 ? 4 : 8, Units == 4 ? 8 : 4>;
+  constexpr int stages = 3;
+  constexpr int adders = 4;  // warps
+  constexpr int loaders = Config::threads / 32 - adders;
+  constexpr int warp_rows = Config::rows / Piece::rows;
+  constexpr int unit_columns = Config::Open::columns;
+  constexpr int loaded_columns = Units == 1 && !Config::columns_along_k ? 32 : Units * unit_columns;
+  constexpr int row_bytes = Config::rows * half_block_depth * 4;
+  constexpr int stage_bytes = row_bytes + loaded_columns * half_block_depth * 4;
+  constexpr int elements = Piece::rows * Piece::columns / 32;  // of a lane
+  constexpr int level_bytes = adders * 32 * elements * 4;
+  static_assert(warp_rows * (Units * unit_columns / Piece::columns) == adders);
+  static_assert(stages * stage_bytes + 4 * level_bytes <= wide_open_bytes);
+  const int warp = threadIdx.x / 32;
+  const int halves = static_cast<int>(divide_up(params.tile.a.matrix.columns, half_block_depth));
+  // Sums of leaf, group, segment and all; four elements of a lane lie together.
+  const std::uint32_t levels = ring + stages * stage_bytes + threadIdx.x * 16;
+  const int row_of_warp = warp % warp_rows * Piece::rows;
+  const int column_of_warp = warp / warp_rows * Piece::columns;
+  __syncthreads();
+  if (warp < adders) {
 #pragma unroll 1
-  for (int unit = 0; unit < 2 * Config::pieces; ++unit) {
-    const int piece = unit / 2;
-    const int half = unit % 2;
-    if (!owned.has(2 * (piece / (Config::rows / 32)) + half)) continue;
-    const OpenMask& mask = masks[piece];
-    const std::uint32_t mine = mask.half_word(half);
-    const int elements = __reduce_add_sync(~0U, __popc(mine));
-    if (elements == 0) continue;
-    if (params.report != nullptr && threadIdx.x == 32) count(params.report->recomputed, elements);
-    const int row = first_row + piece % (Config::rows / 32) * 32;
-    const int column = first_column + piece / (Config::rows / 32) * 32 + 16 * half;
-    if (elements <= max_singly) {
-      compute_singly(mine, half, row, column, singles, warps, rows, columns, c, scalars);
-      singles += elements;
+    for (int i = 0; i < elements; ++i) store4(levels + i * (adders * 32 * 16), 0, 0, 0, 0);
+  }
+#pragma unroll 1
+  for (int half = 1 - stages; half < halves; ++half) {
+    if (warp >= adders) await_copies_but<stages - 2>();
+    __syncthreads();
+    if (warp >= adders) {
+      const int next = half + stages - 1;
+      const std::uint32_t target = ring + next % stages * stage_bytes;
+      const std::int64_t p = std::int64_t{next} * half_block_depth;
+      const BlockParams* again = &params;
+      asm volatile("" : "+l"(again));  // so that no register keeps addresses between half blocks
+      const auto copy = [&](int side, bool along_k, std::uint32_t to, int vector, int lines) {
+        const BlockOperand operand = operand_of(*again, side);
+        if (again->sides[side].is_aligned != 0)
+          copy_aligned_lines(operand, along_k, to, vector, p, lines, warp - adders, loaders);
+        else
+          copy_lines(operand, along_k, to, vector, p, lines, warp - adders, loaders);
+      };
+      // Boxes of 32 vectors, or all vectors along k at once.
+      constexpr int row_step = Config::rows_along_k ? Config::rows : 32;
+      constexpr int column_step = Config::columns_along_k ? loaded_columns : 32;
+      const int column = shared.corner[1] + first_unit * unit_columns;
+      if (next < halves) {
+#pragma unroll 1
+        for (int v = 0; v < Config::rows; v += row_step)
+          copy(0, Config::rows_along_k, target + v * 128, shared.corner[0] + v,
+               Config::rows_along_k ? row_step : 32);
+#pragma unroll 1
+        for (int v = 0; v < loaded_columns; v += column_step)
+          copy(1, Config::columns_along_k, target + row_bytes + v * 128, column + v,
+               Config::columns_along_k ? column_step : 32);
+      }
+      commit_copies();
       continue;
     }
-    if (tasks++ % warps != static_cast<int>(threadIdx.x / 32)) continue;
-    const std::uint32_t memory = ring + threadIdx.x / 32 * open_bytes;
-    const Piece work(rows, columns, row, column, memory);
-    // Sums of the group are in registers, those of the segment and of all segments in the warp's memory.
-    float group[4][4] = {};
-    const std::uint32_t kept = memory + Piece::bytes + threadIdx.x % 32 * 4;
-#pragma unroll 1
-    for (int e = 0; e < 32; ++e) store1(kept + e * 128, 0);
-#pragma unroll 1
-    for (int leaf = 0; leaf < leaves; ++leaf) {
-      float sums[4][4];
-      work.sum_leaf(leaf, sums);
+    if (half < 0) continue;
+    const std::uint32_t memory = ring + half % stages * stage_bytes;
+    float sums[elements / Piece::y_elements][Piece::y_elements];
+    Piece::sum_half(memory, row_of_warp, memory + row_bytes, column_of_warp, sums);
 #pragma unroll
-      for (int e = 0; e < 16; ++e) group[e / 4][e % 4] += sums[e / 4][e % 4];
-      const bool last = leaf + 1 == leaves;
-      if (leaf % group_leaves != group_leaves - 1 && !last) continue;
-      const bool ends_segment = leaf / group_leaves % segment_groups == segment_groups - 1 || last;
-#pragma unroll
-      for (int e = 0; e < 16; ++e) {
-        const float segment = load_shared(kept + e * 128) + group[e / 4][e % 4];
-        store1(kept + e * 128, ends_segment ? 0 : segment);
-        if (ends_segment) store1(kept + (16 + e) * 128, load_shared(kept + (16 + e) * 128) + segment);
-        group[e / 4][e % 4] = 0;
+    for (int i = 0; i < elements; i += 4) {
+      const std::uint32_t place = levels + i / 4 * (adders * 32 * 16);
+      const float4 four = load4(place);
+      const float* mine = &sums[i / Piece::y_elements][i % Piece::y_elements];
+      store4(place, __float_as_uint(four.x + mine[0]), __float_as_uint(four.y + mine[1]),
+             __float_as_uint(four.z + mine[2]), __float_as_uint(four.w + mine[3]));
+    }
+    const bool last = half + 1 == halves;
+    const int leaf = half / leaf_halves;
+    if (half % leaf_halves != leaf_halves - 1 && !last) continue;
+    const int ended = leaf % group_leaves != group_leaves - 1 && !last                      ? 1
+                      : leaf / group_leaves % segment_groups != segment_groups - 1 && !last ? 2
+                                                                                            : 3;
+#pragma unroll 1
+    for (int level = 0; level < ended; ++level) {
+#pragma unroll 1
+      for (int i = 0; i < elements / 4; ++i) {
+        const std::uint32_t place = levels + level * level_bytes + i * (adders * 32 * 16);
+        const float4 below = load4(place);
+        const float4 above = load4(place + level_bytes);
+        store4(place, 0, 0, 0, 0);
+        store4(place + level_bytes, __float_as_uint(above.x + below.x), __float_as_uint(above.y + below.y),
+               __float_as_uint(above.z + below.z), __float_as_uint(above.w + below.w));
       }
     }
-#pragma unroll 4
-    for (int e = 0; e < 16; ++e) {
-      const int x = Piece::row(e / 4);
-      const int y = Piece::column(e % 4);
-      if (!mask.is_open(x, y + 16 * half)) continue;
-      float* const element = c.at(row + x, column + y);
-      *element = finished(load_shared(kept + (16 + e) * 128), 0, scalars, element);
+  }
+  if (warp >= adders) return;
+  const Scalars<float> scalars(params.tile.scalars);
+  const bool is_plain = scalars.alpha == 1.0F && scalars.beta == 0.0F;
+  const BlockResult c(params, blockIdx.y);
+#pragma unroll 1
+  for (int e = 0; e < elements; ++e) {
+    const int x = row_of_warp + Piece::row(e / Piece::y_elements);
+    const int y = column_of_warp + Piece::column(e % Piece::y_elements);
+    const int unit = first_unit + y / unit_columns;
+    if ((stored >> unit & 1U) == 0 || !shared.open[unit].is_open(x, y % unit_columns)) continue;
+    float* const element = c.at(shared.corner[0] + x, shared.corner[1] + first_unit * unit_columns + y);
+    const float sum = load_shared(levels + 3 * level_bytes + e / 4 * (adders * 32 * 16) + e % 4 * 4);
+    *element = is_plain ? sum + 0.0F : finished(sum, 0, scalars, element);
+  }
+}
+
+// Computes the open elements of a thread block's columns: few of a unit one by one, else all sums of the unit
+// in FP32. `ring`: memory for both.
+template <class Config>
+__device__ __forceinline__ void compute_open(const BlockParams& params, WideShared<Config>& shared,
+                                             const OwnedUnits& owned, std::uint32_t ring) {
+  using Open = typename Config::Open;
+  constexpr int warps = Config::threads / 32;
+  static_assert(warps * open_sum_bytes <= wide_open_bytes);
+  if (const int unit = owned.first + static_cast<int>(threadIdx.x / 32); unit < owned.end)
+    shared.open[unit].gather();
+  __syncthreads();
+  std::uint32_t whole = 0;  // units that are computed as a whole
+  int elements = 0;
+  int singles = 0;
+#pragma unroll 1
+  for (int unit = owned.first; unit < owned.end; ++unit) {
+    const int of_unit = static_cast<int>(shared.open[unit].elements);
+    elements += of_unit;
+    if (of_unit > Open::max_singly) {
+      whole |= 1U << unit;
+    } else if (of_unit > 0) {
+      shared.open[unit].compute_singly(
+          singles, warps, shared.corner[0], shared.corner[1] + unit * Open::columns, operand_of(params, 0),
+          operand_of(params, 1), BlockResult(params, blockIdx.y), Scalars<float>(params.tile.scalars),
+          ring + threadIdx.x / 32 * open_sum_bytes);
+      singles += of_unit;
     }
+  }
+  if (params.report != nullptr && threadIdx.x == 0) count(params.report->recomputed, elements);
+    // At most four neighboring units at once.
+#pragma unroll 1
+  while (whole != 0) {
+    const int unit = __ffs(whole) - 1;
+    const std::uint32_t stored = whole & 0xfU << unit;
+    const std::uint32_t next = stored >> unit;
+    whole ^= stored;
+    const auto compute = [&]<int Units>() {
+      constexpr int last = Config::columns / Open::columns - Units;
+      compute_units<Config, Units>(params, shared, min(unit, last), stored, ring);
+    };
+    if (next == 1)
+      compute.template operator()<1>();
+    else if (next <= 3)
+      compute.template operator()<2>();
+    else
+      compute.template operator()<4>();
   }
 }
 
@@ -575,35 +656,50 @@ __device__ __forceinline__ void store_tested(const BlockParams& params, const Bl
     float four[4];
     load_shared(sums + f * 4096, four);
     unsigned accepted = 0;
+    unsigned open = 0;
 #pragma unroll
     for (int e = 0; e < 4; ++e) {
       four[e] += 0.0F;  // +0 for -0
-      if (tests[e / 2].accepts(shared.quick[Config::rows + column + e % 2], four[e])) accepted |= 1U << e;
+      const auto outcome = tests[e / 2].test(shared.quick[Config::rows + column + e % 2], four[e]);
+      if (outcome == QuickTest::Outcome::accepted) accepted |= 1U << e;
+      if (outcome == QuickTest::Outcome::open) open |= 1U << e;
     }
-    if (accepted == 0xfU && is_plain && is_whole) {
+    if (is_plain && is_whole) {
 #pragma unroll
-      for (int e = 0; e < 4; ++e)
-        *c.at(first_row + rows[e / 2], first_column + column + e % 2) =
-            four[e] * normal_power_of_two(-block_sum_exponent);
-      continue;
+      for (int e = 0; e < 4; ++e) {
+        if ((accepted >> e & 1U) != 0)
+          *c.at(first_row + rows[e / 2], first_column + column + e % 2) =
+              four[e] * normal_power_of_two(-block_sum_exponent);
+      }
+      if (accepted == 0xfU) continue;
     }
 #pragma unroll 1
     for (int e = 0; e < 4; ++e) {
       const int row = e < 2 ? rows[0] : rows[1];
       const int at_column = column + e % 2;
       if (first_row + row >= c.rows || first_column + at_column >= c.columns) continue;
+      bool is_accepted = (accepted >> e & 1U) != 0;
+      if (is_accepted && is_plain && is_whole) continue;
       const float sum = e < 2 ? (e == 0 ? four[0] : four[1]) : (e == 2 ? four[2] : four[3]);
-      if ((accepted >> e & 1U) != 0 ||
-          accepts_block_sum(counts_of(shared.vectors[row], params.blocks),
-                            counts_of(shared.vectors[Config::rows + at_column], params.blocks), sum)) {
+      if (((accepted | open) >> e & 1U) == 0)
+        is_accepted =
+            accepts_block_sum(counts_of(shared.vectors[row], params.blocks),
+                              counts_of(shared.vectors[Config::rows + at_column], params.blocks), sum);
+      if (is_accepted) {
         float* const element = c.at(first_row + row, first_column + at_column);
         *element = finished(sum, block_sum_exponent, scalars, element);
       } else {
-        mark_open<Config>(shared.open, row, at_column);
-        shared.has_open = 1;
+        mark_open<Config>(shared, row, at_column);
       }
     }
   }
+}
+
+// True in the first thread of a warpgroup. Read anew, so that no register keeps it between k-blocks.
+__device__ __forceinline__ bool is_first_of_group() {
+  std::uint32_t thread;
+  asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread));
+  return thread % 128 == 0;
 }
 
 template <class Config>
@@ -618,8 +714,8 @@ __device__ __forceinline__ void multiply_wide(const TensorMap& row_map, const Te
   const int item = blockIdx.y;
   if (threadIdx.x == 0) {
     for (int i = 0; i < Config::buffers; ++i) {
-      for (auto& barriers : shared.rows_full) barriers[i].initialise(params.sides[0].by_tma ? 1 : 128);
-      shared.columns_full[i].initialise(params.sides[1].by_tma ? 1 : 128);
+      for (auto& barriers : shared.rows_full) barriers[i].initialise(params.sides[0].is_aligned ? 1 : 128);
+      shared.columns_full[i].initialise(params.sides[1].is_aligned ? 1 : 128);
     }
     for (Mbarrier& barrier : shared.slices_full) barrier.initialise(4);
     for (Mbarrier& barrier : shared.slices_free) barrier.initialise(4 * Config::consumers);
@@ -631,13 +727,14 @@ __device__ __forceinline__ void multiply_wide(const TensorMap& row_map, const Te
   const std::uint32_t column_tile = params.by_row_tiles.quotient(tile, row_tile);
   const int first_row = static_cast<int>(row_tile) * Config::rows;
   const int first_column = static_cast<int>(column_tile) * Config::columns;
+  if (threadIdx.x == 0) shared.corner[0] = first_row, shared.corner[1] = first_column;
   const LeafRun run(params, static_cast<int>(split));
   const int first_block = run.first * leaf_blocks;
   const int end_block = min(run.end * leaf_blocks, params.blocks);
   for (int i = threadIdx.x; i < Config::rows + Config::columns; i += Config::threads)
     shared.vectors[i] = no_statistics();
-  for (int i = threadIdx.x; i < Config::pieces * 32; i += Config::threads)
-    shared.open[i / 32].words[i % 32] = 0;
+  for (int i = threadIdx.x; i < static_cast<int>(sizeof shared.open / 4); i += Config::threads)
+    reinterpret_cast<std::uint32_t*>(shared.open)[i] = 0;
   launch_dependents();
   grid_dependency_wait();
   if (const DeviceScalars& given = params.tile.scalars;
@@ -662,10 +759,10 @@ __device__ __forceinline__ void multiply_wide(const TensorMap& row_map, const Te
     const auto load = [&](int block, int buffer) {
       if (block >= end_block) return;
       const std::uint32_t target = column_memory + buffer * Config::column_bytes;
-      if (params.sides[1].by_tma == 0) [[unlikely]]
+      if (params.sides[1].is_aligned == 0) [[unlikely]]
         load_by_copies<Config::columns_along_k>(params, 1, shared.columns_full[buffer], target,
                                                 Config::columns, first_column, block * block_depth);
-      else if (thread == 0)
+      else if (is_first_of_group())
         load_by_tma<Config::columns_along_k>(column_map, params.sides[1], shared.columns_full[buffer], target,
                                              Config::columns, first_column, block * block_depth);
     };
@@ -706,10 +803,10 @@ __device__ __forceinline__ void multiply_wide(const TensorMap& row_map, const Te
     const auto load = [&](int block, int buffer) {
       if (block >= end_block) return;
       const std::uint32_t target = source + buffer * Config::row_bytes;
-      if (params.sides[0].by_tma == 0) [[unlikely]]
+      if (params.sides[0].is_aligned == 0) [[unlikely]]
         load_by_copies<Config::rows_along_k>(params, 0, shared.rows_full[group][buffer], target, 64,
                                              first_row + 64 * group, block * block_depth);
-      else if (thread == 0)
+      else if (is_first_of_group())
         load_by_tma<Config::rows_along_k>(row_map, params.sides[0], shared.rows_full[group][buffer], target,
                                           64, first_row + 64 * group, block * block_depth);
     };
@@ -886,7 +983,6 @@ __device__ __forceinline__ void multiply_wide(const TensorMap& row_map, const Te
         for (int e = 0; e < 4; ++e) largest = largest_magnitude(largest, acc[4 * f + e]);
       });
       if (!(largest < __uint_as_float(infinite_field))) [[unlikely]] {
-        shared.has_open = 1;
         for_each_fragment<Config>(owned, [&](int f) {
 #pragma unroll
           for (int e = 0; e < 4; ++e) {
@@ -894,7 +990,7 @@ __device__ __forceinline__ void multiply_wide(const TensorMap& row_map, const Te
             const int at_column = 8 * f + column + e % 2;
             if (!(fabsf(acc[4 * f + e]) < __uint_as_float(infinite_field)) && first_row + row < c.rows &&
                 first_column + at_column < c.columns)
-              mark_open<Config>(shared.open, row, at_column);
+              mark_open<Config>(shared, row, at_column);
           }
         });
       }
@@ -915,10 +1011,9 @@ __device__ __forceinline__ void multiply_wide(const TensorMap& row_map, const Te
   }
   __syncthreads();
   if (shared.has_open == 0) return;
-  // Read once more, so that no register keeps parameters for this rare part.
-  const BlockParams* again = &params;
-  asm volatile("" : "+l"(again));
-  compute_open<Config>(*again, shared.open, owned, ring);
+  std::uint32_t memory_again = shared_address(memory);
+  asm volatile("" : "+r"(memory_again));  // so that no register keeps `ring` for this rare part
+  compute_open<Config>(params, shared, owned, (memory_again + 1023) & ~1023U);
 }
 
 }  // namespace kintsugi::core::cuda

@@ -1,6 +1,6 @@
-// FP32 products with conversion inside, by mma.sync. A warp converts 32 rows of one operand and 16 or 32 of
-// the other one for its k-blocks, which it loads into memory of its own; so warps meet only to add their
-// sums.
+// FP32 products with conversion inside, by mma.sync, for GPUs from compute capability 8.0 on. A warp converts
+// 32 rows of one operand and 16 or 32 of the other one for its k-blocks, which it loads into memory of its
+// own; so warps meet only to add their sums.
 #pragma once
 
 #include "engines/cuda/gemm/block_tile.cuh"
@@ -8,23 +8,25 @@
 
 namespace kintsugi::core::cuda {
 
-template <int Columns, bool RowsAlongK, bool ColumnsAlongK>
+// Tma: whether TMA loads aligned operands.
+template <int Warps, bool Tma, bool RowsAlongK, bool ColumnsAlongK>
 struct NarrowConfig {
+  static constexpr bool has_tma = Tma;
   static constexpr int rows = narrow_rows;
-  static constexpr int columns = Columns;
+  static constexpr int columns = narrow_columns;
   static constexpr bool rows_along_k = RowsAlongK;
   static constexpr bool columns_along_k = ColumnsAlongK;
-  static constexpr int warps = narrow_warps;
+  static constexpr int warps = Warps;
   static constexpr int threads = 32 * warps;
-  static constexpr int fragments = Columns / 8;  // of columns
+  static constexpr int fragments = columns / 8;  // of columns
   static constexpr int row_bytes = rows * block_depth * 4;
-  static constexpr int column_bytes = ColumnsAlongK ? Columns * block_depth * 4 : 32 * block_depth * 4;
+  static constexpr int column_bytes = ColumnsAlongK ? columns * block_depth * 4 : 32 * block_depth * 4;
   static constexpr int stage_bytes = row_bytes + column_bytes;
   static constexpr int stages = 1;
   static constexpr int slot_stride = rows + 1;
-  static constexpr int slot_floats = Columns * slot_stride;  // sums of a leaf, or of a block
+  static constexpr int slot_floats = columns * slot_stride;  // sums of a leaf, or of a block
   static_assert(warps * stages * stage_bytes + 2 * warps * slot_floats * 4 + 1024 ==
-                narrow_shared_bytes(ColumnsAlongK));
+                narrow_shared_bytes(Warps, ColumnsAlongK));
 };
 
 template <class Config>
@@ -32,8 +34,7 @@ struct NarrowShared {
   Mbarrier full[Config::warps][Config::stages];
   VectorStatistics rows[Config::rows];
   VectorStatistics columns[Config::columns];
-  OpenMask open;
-  std::uint32_t open_elements;
+  OpenUnit<1> open;
   // Scales of a slot's vectors, if slots have the sums of single blocks.
   float row_scales[Config::warps][Config::rows];
   float column_scales[Config::warps][Config::columns];
@@ -67,51 +68,20 @@ class NarrowWarp {
     const std::uint32_t rows = ring_ + stage * Config::stage_bytes;
     const std::uint32_t columns = rows + Config::row_bytes;
     const int k = block * block_depth;
-    if (lane() == 0) {
-      const int bytes = (params_.sides[0].by_tma ? Config::row_bytes : 0) +
-                        (params_.sides[1].by_tma ? Config::column_bytes : 0);
-      if (bytes > 0) barriers_[stage].arrive_expect_tx(bytes);
-      if (params_.sides[0].by_tma) {
-        if constexpr (Config::rows_along_k) {
-          tma_load_tile(rows, row_map_, barriers_[stage], k, begin_.x + first_row_, row_item_);
-          tma_load_tile(rows + 4096, row_map_, barriers_[stage], k + 32, begin_.x + first_row_, row_item_);
-        } else {
-          tma_load_tile(rows, row_map_, barriers_[stage], begin_.x + first_row_, k, row_item_);
-        }
-      }
-      if (params_.sides[1].by_tma) {
-        if constexpr (Config::columns_along_k) {
-          tma_load_tile(columns, column_map_, barriers_[stage], k, begin_.y + first_column_, column_item_);
-          tma_load_tile(columns + Config::columns * 128, column_map_, barriers_[stage], k + 32,
-                        begin_.y + first_column_, column_item_);
-        } else {
-          tma_load_tile(columns, column_map_, barriers_[stage], begin_.y + first_column_, k, column_item_);
-        }
-      }
+    if constexpr (Config::has_tma) {
+      if (lane() == 0) load_by_tma(rows, columns, k, stage);
     }
-    if (!params_.sides[0].by_tma) {
-      if constexpr (Config::rows_along_k) {
-        copy_lines(row_operand_, true, rows, first_row_, k, 32, 0, 1);
-        copy_lines(row_operand_, true, rows + 4096, first_row_, k + 32, 32, 0, 1);
-      } else {
-        copy_lines(row_operand_, false, rows, first_row_, k, block_depth, 0, 1);
-      }
-    }
-    if (!params_.sides[1].by_tma) {
-      if constexpr (Config::columns_along_k) {
-        copy_lines(column_operand_, true, columns, first_column_, k, Config::columns, 0, 1);
-        copy_lines(column_operand_, true, columns + Config::columns * 128, first_column_, k + 32,
-                   Config::columns, 0, 1);
-      } else {
-        copy_lines(column_operand_, false, columns, first_column_, k, block_depth, 0, 1);
-      }
-    }
+    if (!by_tma(0)) copy<Config::rows_along_k>(0, row_operand_, rows, first_row_, k, Config::rows);
+    if (!by_tma(1))
+      copy<Config::columns_along_k>(1, column_operand_, columns, first_column_, k, Config::columns);
     commit_copies();
   }
 
   __device__ void await(int stage, unsigned parity) const {
-    if (params_.sides[0].by_tma || params_.sides[1].by_tma) barriers_[stage].wait(parity);
-    if (!(params_.sides[0].by_tma && params_.sides[1].by_tma)) await_copies_but<Config::stages - 1>();
+    if constexpr (Config::has_tma) {
+      if (by_tma(0) || by_tma(1)) barriers_[stage].wait(parity);
+    }
+    if (!(by_tma(0) && by_tma(1))) await_copies_but<Config::stages - 1>();
     __syncwarp();  // the wait may end at different times for the lanes, which exchange values next
   }
 
@@ -205,9 +175,46 @@ class NarrowWarp {
   int2 begin_;  // of the region of C in the operands
   int first_row_, first_column_;
 
-  __device__ static void tma_load_tile(std::uint32_t target, const TensorMap& map, const Mbarrier& barrier,
-                                       int x, int y, int z) {
-    tma_load(target, map, barrier, x, y, z);
+  __device__ bool by_tma(int side) const { return Config::has_tma && params_.sides[side].is_aligned != 0; }
+
+  // Copies a k-block of the operand of a side without TMA.
+  template <bool AlongK>
+  __device__ void copy(int side, const BlockOperand& operand, std::uint32_t target, int vector, int k,
+                       int vectors) const {
+    const auto copy_half = [&](std::uint32_t to, int from, int lines) {
+      if (!Config::has_tma && params_.sides[side].is_aligned != 0)
+        copy_aligned_lines(operand, AlongK, to, vector, from, lines, 0, 1);
+      else
+        copy_lines(operand, AlongK, to, vector, from, lines, 0, 1);
+    };
+    if constexpr (AlongK) {
+      copy_half(target, k, vectors);
+      copy_half(target + vectors * 128, k + 32, vectors);
+    } else {
+      copy_half(target, k, block_depth);
+    }
+  }
+
+  __device__ void load_by_tma(std::uint32_t rows, std::uint32_t columns, int k, int stage) const {
+    const int bytes = (by_tma(0) ? Config::row_bytes : 0) + (by_tma(1) ? Config::column_bytes : 0);
+    if (bytes > 0) barriers_[stage].arrive_expect_tx(bytes);
+    if (by_tma(0)) {
+      if constexpr (Config::rows_along_k) {
+        tma_load(rows, row_map_, barriers_[stage], k, begin_.x + first_row_, row_item_);
+        tma_load(rows + 4096, row_map_, barriers_[stage], k + 32, begin_.x + first_row_, row_item_);
+      } else {
+        tma_load(rows, row_map_, barriers_[stage], begin_.x + first_row_, k, row_item_);
+      }
+    }
+    if (by_tma(1)) {
+      if constexpr (Config::columns_along_k) {
+        tma_load(columns, column_map_, barriers_[stage], k, begin_.y + first_column_, column_item_);
+        tma_load(columns + Config::columns * 128, column_map_, barriers_[stage], k + 32,
+                 begin_.y + first_column_, column_item_);
+      } else {
+        tma_load(columns, column_map_, barriers_[stage], begin_.y + first_column_, k, column_item_);
+      }
+    }
   }
 };
 
@@ -275,23 +282,19 @@ __device__ void multiply_narrow(const TensorMap& row_map, const TensorMap& colum
   const int tile = static_cast<int>(blockIdx.x);
   const int first_row = tile % params.row_tiles * Config::rows;
   const int first_column = tile / params.row_tiles * Config::columns;
-  const DeviceSide& row_side = params.swapped ? params.tile.b : params.tile.a;
-  const DeviceSide& column_side = params.swapped ? params.tile.a : params.tile.b;
   for (int i = threadIdx.x; i < Config::rows + Config::columns; i += Config::threads)
     (i < Config::rows ? shared.rows[i] : shared.columns[i - Config::rows]) = no_statistics();
-  if (threadIdx.x == 0) shared.open_elements = 0;
-  if (lane == 0) {
-    for (int stage = 0; stage < Config::stages; ++stage) shared.full[warp][stage].initialise(1);
-    Mbarrier::fence_initialisation();
+  if (threadIdx.x < sizeof shared.open / 4) reinterpret_cast<std::uint32_t*>(&shared.open)[threadIdx.x] = 0;
+  if constexpr (Config::has_tma) {
+    if (lane == 0) {
+      for (int stage = 0; stage < Config::stages; ++stage) shared.full[warp][stage].initialise(1);
+      Mbarrier::fence_initialisation();
+    }
   }
   launch_dependents();
   grid_dependency_wait();
-  const std::int64_t rows_begin = params.swapped ? params.tile.first_column : params.tile.first_row;
-  const std::int64_t columns_begin = params.swapped ? params.tile.first_row : params.tile.first_column;
-  const BlockOperand row_operand(row_side, item, rows_begin,
-                                 params.swapped ? params.tile.columns : params.tile.rows);
-  const BlockOperand column_operand(column_side, item, columns_begin,
-                                    params.swapped ? params.tile.rows : params.tile.columns);
+  const BlockOperand row_operand = operand_of(params, 0);
+  const BlockOperand column_operand = operand_of(params, 1);
   const NarrowWarp<Config> work(
       row_map, column_map, params, shared, ring, row_operand, column_operand,
       {params.sides[0].begin, params.sides[1].begin}, params.sides[0].item + item * params.sides[0].item_step,
@@ -453,41 +456,52 @@ __device__ void multiply_narrow(const TensorMap& row_map, const TensorMap& colum
       }
       const std::int64_t i = first_row + row;
       const std::int64_t j = first_column + column;
-      bool open = false;
-      if (i < c.rows && j < c.columns) {
-        open = !accepts_block_sum(counts_of(shared.rows[row], params.blocks),
-                                  counts_of(shared.columns[column], params.blocks), sums.total);
-        if (!open) *c.at(i, j) = finished(sums.total, block_sum_exponent, scalars, c.at(i, j));
-      }
-      const std::uint32_t word = __ballot_sync(~0U, open);
-      if (lane == 0) {
-        shared.open.words[column] = word;
-        if (word != 0) atomicAdd(&shared.open_elements, __popc(word));
-      }
+      if (i >= c.rows || j >= c.columns) continue;
+      if (accepts_block_sum(counts_of(shared.rows[row], params.blocks),
+                            counts_of(shared.columns[column], params.blocks), sums.total, params.unit))
+        *c.at(i, j) = finished(sums.total, block_sum_exponent, scalars, c.at(i, j));
+      else
+        shared.open.mark(row, column);
     }
   }
   __syncthreads();
-  const int open_elements = static_cast<int>(shared.open_elements);
+  if (warp == 0) shared.open.gather();
+  __syncthreads();
+  const int open_elements = static_cast<int>(shared.open.elements);
   if (open_elements == 0) return;
   if (params.report != nullptr && threadIdx.x == 0) count(params.report->recomputed, open_elements);
+  const std::uint32_t memory_of_warp = ring + warp * Config::stages * Config::stage_bytes;
+  static_assert(open_sum_bytes <= Config::stages * Config::stage_bytes);
   // Few elements one by one; many of them from leaves of all, a leaf for each warp.
-  constexpr int max_singly = 32;
-  if (open_elements <= max_singly) {
-    compute_singly(lane < Config::columns ? shared.open.words[lane] : 0, 0, first_row, first_column, 0,
-                   Config::warps, row_operand, column_operand, c, scalars);
+  if (open_elements <= shared.open.max_singly) {
+    shared.open.compute_singly(0, Config::warps, first_row, first_column, row_operand, column_operand, c,
+                               scalars, memory_of_warp);
     return;
   }
-  using Piece = OpenPiece<Config::rows_along_k, Config::columns_along_k>;
-  static_assert(Piece::bytes <= Config::stages * Config::stage_bytes);
-  const Piece piece(row_operand, column_operand, first_row, first_column,
-                    ring + warp * Config::stages * Config::stage_bytes);
+  using Piece = OpenPiece<Config::rows_along_k, Config::columns_along_k, 4, 4>;
+  static_assert(Piece::rows == Config::rows && Piece::columns == Config::columns);
+  const std::uint32_t columns_of_warp = memory_of_warp + Config::rows * half_block_depth * 4;
   const int leaves = static_cast<int>(divide_up(params.blocks, leaf_blocks));
   LevelSums levels[elements / Config::threads] = {};
 #pragma unroll 1
   for (int round = 0; round < leaves; round += Config::warps) {
     if (round + warp < leaves) {
-      float sums[4][4];
-      piece.sum_leaf(round + warp, sums);
+      float sums[4][4] = {};
+      const std::int64_t begin = std::int64_t{round + warp} * block_leaf;
+#pragma unroll 1
+      for (std::int64_t p = begin; p < min(begin + block_leaf, row_operand.length); p += half_block_depth) {
+        __syncwarp();
+        copy_lines(row_operand, Config::rows_along_k, memory_of_warp, first_row, p, 32, 0, 1);
+        copy_lines(column_operand, Config::columns_along_k, columns_of_warp, first_column, p,
+                   Config::columns_along_k ? Config::columns : 32, 0, 1);
+        commit_copies();
+        await_copies_but<0>();
+        __syncwarp();
+        float half[4][4];
+        Piece::sum_half(memory_of_warp, 0, columns_of_warp, 0, half);
+#pragma unroll
+        for (int e = 0; e < 16; ++e) sums[e / 4][e % 4] += half[e / 4][e % 4];
+      }
 #pragma unroll
       for (int e = 0; e < 16; ++e)
         store1(slots + (warp * Config::slot_floats + Piece::column(e % 4) * Config::slot_stride +
@@ -516,5 +530,18 @@ __device__ void multiply_narrow(const TensorMap& row_map, const TensorMap& colum
     *element = finished(levels[i].total, 0, scalars, element);
   }
 }
+
+// Kernels of all layouts, whose names begin with `prefix`.
+#define KINTSUGI_NARROW(name, warps, blocks_of_sm, tma, rows_along_k, columns_along_k)                     \
+  extern "C" __global__ void __launch_bounds__(32 * (warps), blocks_of_sm)                                 \
+      name(const __grid_constant__ TensorMap row_map, const __grid_constant__ TensorMap column_map,        \
+           const __grid_constant__ BlockParams params) {                                                   \
+    multiply_narrow<NarrowConfig<warps, tma, rows_along_k, columns_along_k>>(row_map, column_map, params); \
+  }
+#define KINTSUGI_NARROW_KERNELS(prefix, warps, blocks_of_sm, tma)     \
+  KINTSUGI_NARROW(prefix##_kk, warps, blocks_of_sm, tma, true, true)  \
+  KINTSUGI_NARROW(prefix##_kn, warps, blocks_of_sm, tma, true, false) \
+  KINTSUGI_NARROW(prefix##_mk, warps, blocks_of_sm, tma, false, true) \
+  KINTSUGI_NARROW(prefix##_mn, warps, blocks_of_sm, tma, false, false)
 
 }  // namespace kintsugi::core::cuda
