@@ -59,9 +59,10 @@ std::unique_lock<std::recursive_mutex> lock_environment();
 
 // True for settings that serve the whole program: only the environment may set them.
 constexpr bool environment_only(SettingId id) {
-  return id == SettingId::strict || id == SettingId::cublas || id == SettingId::cpu_blas ||
-         id == SettingId::cpu_blas_kernel || id == SettingId::cpu_int8 || id == SettingId::cpu_amx ||
-         id == SettingId::cpu_int52 || id == SettingId::arch || id == SettingId::sites;
+  return id == SettingId::strict || id == SettingId::cublas || id == SettingId::nvrtc ||
+         id == SettingId::cpu_blas || id == SettingId::cpu_blas_kernel || id == SettingId::cpu_int8 ||
+         id == SettingId::cpu_amx || id == SettingId::cpu_int52 || id == SettingId::arch ||
+         id == SettingId::sites;
 }
 
 // Returns the current value of an environment-only setting, or its default. The caller must hold

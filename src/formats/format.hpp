@@ -8,10 +8,9 @@
 #include <cstdint>
 
 #include "base/bits.hpp"
+#include "formats/format_id.hpp"
 
 namespace kintsugi::core {
-
-enum class FormatId : std::uint8_t { fp16, bf16, tf32, fp8_e4m3, fp8_e5m2, int8, fp32, fp64, int52 };
 
 enum class Rounding : std::uint8_t {
   nearest_even,

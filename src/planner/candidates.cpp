@@ -105,7 +105,8 @@ Program fitted_program(const Plan& plan, const SchemeVariant& variant) {
   return fitted_program(*variant.scheme, variant.program, plan.problem.type, plan.problem.products());
 }
 
-std::vector<Accumulator> accumulators_of(const Engine& engine, const Program& program, ElementType type) {
+std::vector<Accumulator> accumulators_of(const Engine& engine, const Program& program, ElementType type,
+                                         bool is_named) {
   const FormatId format = program.format().id;
   std::vector<Accumulator> result;
   if (has_tiles(program) &&
@@ -118,7 +119,8 @@ std::vector<Accumulator> accumulators_of(const Engine& engine, const Program& pr
     return result;
   for (const Accumulator accumulator : engine.accumulators(format)) {
     if (!engine.is_device() || !is_tensor_core(accumulator) ||
-        cuda::fuses(program.schedule, format, accumulator, type))
+        cuda::fuses(program.schedule, format, accumulator, type) ||
+        (is_named && cuda::compiles(program.schedule, format, accumulator)))
       result.push_back(accumulator);
   }
   return result;

@@ -37,8 +37,10 @@ Program fitted_program(const Plan& plan, const SchemeVariant& variant);
 
 // Returns the accumulators with which the engine can run the program for elements of the type, the preferred
 // one first. A device offers the accumulator of its tensor cores only if one of its kernels adds partial sums
-// outside the matrix unit as often as the schedule demands.
-std::vector<Accumulator> accumulators_of(const Engine& engine, const Program& program, ElementType type);
+// outside the matrix unit as often as the schedule demands. `is_named`: the caller names the scheme; then the
+// kernel may be one that is compiled at its first use.
+std::vector<Accumulator> accumulators_of(const Engine& engine, const Program& program, ElementType type,
+                                         bool is_named = false);
 
 // Returns the candidate's schedule with the lengths of k-blocks and tiles that this problem has.
 Schedule schedule_of(const Problem& problem, const Candidate& candidate);

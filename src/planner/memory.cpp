@@ -1,5 +1,6 @@
 // Counts the workspace of a plan, and finds the blocking with which the workspace fits a limit.
 #include <algorithm>
+#include <array>
 
 #include "engines/cuda/steps.hpp"
 #include "planner/device_call.hpp"
@@ -91,11 +92,28 @@ std::size_t workspace_bytes(const Plan& plan, const Blocking& blocking) {
   return workspace_bytes(plan, make_steps(plan, blocking), blocking);
 }
 
+namespace {
+
+// Prepares the kernels that multiply the candidate's tiles. Blocks of C are whole tiles, but for the last.
+void prepare_product(const Plan& plan, const Candidate& candidate) {
+  const Blocking tiles = tiles_of(plan, candidate, plan.blocking);
+  const std::int64_t per_column = vectors_per_column(plan, candidate);
+  const std::array rows{std::min(plan.problem.m, tiles.m), plan.problem.m % tiles.m};
+  const std::array columns{per_column * std::min(plan.problem.n, tiles.n),
+                           per_column * (plan.problem.n % tiles.n)};
+  cuda::prepare_multiply(candidate.program.schedule, candidate.program.format().id, candidate.accumulator,
+                         rows, columns);
+}
+
+}  // namespace
+
 void set_steps(Plan& plan) {
   plan.steps = make_steps(plan, plan.blocking);
   plan.workspace_bytes = workspace_bytes(plan, plan.steps, plan.blocking);
   plan.variants.clear();
   for (Step& step : plan.steps) {
+    if (step.kind == StepKind::multiply && plan.engine->is_device())
+      prepare_product(plan, plan.candidates[static_cast<std::size_t>(step.candidate)]);
     if (step.kind != StepKind::fused || step.kernel->choose == nullptr) continue;
     const Candidate& candidate = plan.candidates[static_cast<std::size_t>(step.candidate)];
     step.variant = static_cast<std::int16_t>(plan.variants.size());

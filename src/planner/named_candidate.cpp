@@ -60,7 +60,7 @@ std::string depths_on_device(Program program) {
 Accumulator select_accumulator(const Plan& plan, const Program& program) {
   const Engine& engine = *plan.engine;
   const Format& format = program.format();
-  const auto accumulators = accumulators_of(engine, program, element_type(plan.problem));
+  const auto accumulators = accumulators_of(engine, program, element_type(plan.problem), /*is_named=*/true);
   if (accumulators.empty() && has_tiles(program)) fail_for_tiles(plan, program);
   if (accumulators.empty() && has_block_exponents(program))
     fail(Status::not_supported, "engine {} does not have scheme {}; the engines reference and cpu have it",

@@ -16,7 +16,7 @@ namespace kintsugi::test {
 
 // The engine's first accumulator for the program; fp32 if the engine multiplies nothing of it.
 inline core::Accumulator first_accumulator(const core::Engine& engine, const core::Program& program) {
-  const auto accumulators = core::accumulators_of(engine, program, core::ElementType::f32);
+  const auto accumulators = core::accumulators_of(engine, program, core::ElementType::f32, /*is_named=*/true);
   return accumulators.empty() ? core::Accumulator::fp32 : accumulators.front();
 }
 

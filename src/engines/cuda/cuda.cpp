@@ -10,12 +10,14 @@
 #include "engines/cuda/arch/family.hpp"
 #include "engines/cuda/arch/profile.hpp"
 #include "engines/cuda/common/launch.hpp"
+#include "engines/cuda/common/run_time_compiler.hpp"
 #include "engines/cuda/cublas.hpp"
 #include "engines/cuda/device.hpp"
 #include "engines/cuda/gemm/block_gemm.hpp"
 #include "engines/cuda/gemm/int52_gemm.hpp"
 #include "engines/cuda/gemm/int8_gemm.hpp"
 #include "engines/cuda/gemm/multi_term_gemm.hpp"
+#include "engines/cuda/gemm/term_sums.hpp"
 #include "engines/cuda/gemm/times.hpp"
 #include "engines/cuda/gemm/weighted_tile_gemm.hpp"
 #include "engines/cuda/steps.hpp"
@@ -76,6 +78,12 @@ std::vector<Requirement> find_requirements() {
   for (int i = 0; i < driver().devices; ++i)
     found.push_back({"GPU", text_of_device(i), device_reason(device_at(i))});
   found.push_back({"cuBLAS", cublas().file, cublas().reason});
+  const std::string no_compiler = no_compiler_reason();
+  found.push_back({"NVRTC",
+                   no_compiler.empty()
+                       ? run_time_compiler().file + " for kernels of named schemes"
+                       : "none, so that cuBLAS multiplies the terms of some named schemes: " + no_compiler,
+                   ""});
   if (const ProfileInForce* in_force = profile_in_force(); in_force != nullptr) {
     found.push_back(
         {"profile", in_force->text + (in_force->advice.empty() ? "" : "; " + in_force->advice), ""});
@@ -117,14 +125,13 @@ class CudaEngine final : public Engine {
   }
 
   std::span<const Accumulator> accumulators(FormatId format) const override {
-    static constexpr std::array floating{Accumulator::cublas};
     static constexpr std::array doubles{Accumulator::fp64};
     static constexpr std::array bytes{Accumulator::int32};
     static constexpr std::array words{Accumulator::int128};
     switch (format) {
       case FormatId::fp16:
-      case FormatId::bf16: return current_family().available_fp16_bf16_accumulators();
-      case FormatId::tf32: return floating;
+      case FormatId::bf16:
+      case FormatId::tf32: return current_family().available_fp16_bf16_accumulators();
       case FormatId::fp64: return doubles;
       case FormatId::int52: return words;
       case FormatId::int8: return bytes;
@@ -196,6 +203,20 @@ bool fuses(const Schedule& schedule, FormatId format, Accumulator accumulator, E
          has_multi_term_gemm(schedule, format, type);
 }
 
+bool compiles(const Schedule& schedule, FormatId format, Accumulator accumulator) {
+  return is_tensor_core(accumulator) && has_term_sums(schedule, format);
+}
+
+void prepare_multiply(const Schedule& schedule, FormatId format, Accumulator accumulator,
+                      std::span<const std::int64_t> rows, std::span<const std::int64_t> columns) {
+  if (!compiles(schedule, format, accumulator)) return;
+  for (const std::int64_t r : rows) {
+    for (const std::int64_t c : columns) {
+      if (r > 0 && c > 0) prepare_terms(schedule, format, r, c);
+    }
+  }
+}
+
 bool skips(const Schedule& schedule, FormatId format) { return has_int8_gemm(schedule, format); }
 
 std::optional<DeviceTimes> expected_times(const DeviceShape& shape) {
@@ -229,11 +250,12 @@ std::optional<double> expected_vendor_time(const NativeShape& shape) {
   return vendor_time(shape, in_force->profile.costs);
 }
 
-void multiply(const Queue& queue, const Schedule& schedule, const Slices& a, const Slices& b,
-              const Accumulators& sums, std::byte* scratch, const DeviceFit* fit,
+void multiply(const Queue& queue, const Schedule& schedule, Accumulator accumulator, const Slices& a,
+              const Slices& b, const Accumulators& sums, std::byte* scratch, const DeviceFit* fit,
               const DeviceCondition& condition) {
   if (a.format->id == FormatId::int52) return multiply_words(queue, schedule, a, b, sums);
   if (has_int8_gemm(schedule, a.format->id)) return int8_gemm(queue, schedule, a, b, sums, condition);
+  if (is_tensor_core(accumulator)) return multiply_terms(queue, schedule, a, b, sums, fit);
   multiply_by_cublas(queue, schedule, a, b, sums, scratch, fit);
 }
 

@@ -34,6 +34,13 @@ std::size_t product_scratch_bytes(const Schedule& schedule, FormatId format, std
 // True if a fused kernel takes this schedule with the sums of this accumulator. Otherwise multiply() writes
 // the sums to memory, and a recombination reads them.
 bool fuses(const Schedule& schedule, FormatId format, Accumulator accumulator, ElementType type);
+// True if multiply() adds the schedule's sums as this accumulator does, by a kernel that is compiled at its
+// first use. Only schemes that the caller names have such sums.
+bool compiles(const Schedule& schedule, FormatId format, Accumulator accumulator);
+// Compiles the kernels that multiply() needs for tiles with these numbers of rows and columns of sums, if it
+// needs such kernels. A captured call cannot do so.
+void prepare_multiply(const Schedule& schedule, FormatId format, Accumulator accumulator,
+                      std::span<const std::int64_t> rows, std::span<const std::int64_t> columns);
 // True if multiply() exits early if its condition does not hold. cuBLAS calls cannot: they always run.
 bool skips(const Schedule& schedule, FormatId format);
 // True if complex elements can be split by this rule of residues and recombined. Otherwise they are
@@ -100,10 +107,11 @@ void find_rounding_errors(const Queue& queue, const DeviceRoundingErrors& a, con
 
 // Products of slices, and their recombination.
 
-// Multiplies slices. sums.rows is a multiple of 16; sums in rows from a.vectors on have no meaning. `fit` has
-// the scale of the residuals, for joint groups whose exponent is fitted_exponent.
-void multiply(const Queue& queue, const Schedule& schedule, const Slices& a, const Slices& b,
-              const Accumulators& sums, std::byte* scratch, const DeviceFit* fit,
+// Multiplies slices. Sums are those of the accumulator. sums.rows is a multiple of 16; sums in rows from
+// a.vectors on have no meaning. `fit` has the scale of the residuals, for joint groups whose exponent is
+// fitted_exponent.
+void multiply(const Queue& queue, const Schedule& schedule, Accumulator accumulator, const Slices& a,
+              const Slices& b, const Accumulators& sums, std::byte* scratch, const DeviceFit* fit,
               const DeviceCondition& condition);
 // multiply() for candidates that share the kernel. `schedule`, slices and sums are those of the most moduli.
 // The first slices are multiplied, as many as moduli are selected.

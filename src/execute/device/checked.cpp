@@ -70,7 +70,8 @@ void CheckedSteps::multiply_magnitudes(const ResultBlock& block, const ResultBlo
   Accumulators sums = memory_.sums;
   sums.rows = round_up(tile.rows, sums_multiple);
   sums.columns = round_up(parts * tile.columns, sums_multiple);
-  cuda::multiply(queue_, magnitude_program.schedule, memory_.slices_a.block(tile.row - block.row, tile.rows),
+  cuda::multiply(queue_, magnitude_program.schedule, Accumulator::int32,
+                 memory_.slices_a.block(tile.row - block.row, tile.rows),
                  memory_.slices_b.block(parts * (tile.column - block.column), parts * tile.columns), sums,
                  scratch, no_fit, condition());
 }

@@ -120,8 +120,8 @@ void Ozaki1Steps::multiply(const Slices& a, int p, const Slices& b, int q,
   schedule.terms = schedule.terms.first(static_cast<std::size_t>(products.groups));
   schedule.slices_a = products.groups;
   schedule.groups = products.groups;
-  cuda::multiply(queue_, schedule, slices_from(a, p, products.groups), slices_from(b, q, 1), products,
-                 memory_.scratch, no_fit, condition_);
+  cuda::multiply(queue_, schedule, plan_.candidates.front().accumulator, slices_from(a, p, products.groups),
+                 slices_from(b, q, 1), products, memory_.scratch, no_fit, condition_);
 }
 
 void Ozaki1Steps::finish_item() const {

@@ -442,7 +442,8 @@ class DeviceRun {
     const Schedule schedule = schedule_to_fit(most(step));
     const Accumulators sums = sums_of_tile(most(step));
     if (step.shared > 0) return cuda::multiply_selected(queue_, schedule, a, b, sums, selected_moduli(step));
-    cuda::multiply(queue_, schedule, a, b, sums, block_memory_.scratch, fit(), condition_of(step));
+    cuda::multiply(queue_, schedule, most(step).accumulator, a, b, sums, block_memory_.scratch, fit(),
+                   condition_of(step));
   }
 
   // A tile whose products are in the queue and whose recombination is not yet.

@@ -3,9 +3,12 @@
 #include <array>
 #include <random>
 
+#include "engines/cuda/arch/family.hpp"
 #include "engines/cuda/arch/hopper/tiles.hpp"
 #include "engines/cuda/arch/profile.hpp"
+#include "engines/cuda/common/run_time_compiler.hpp"
 #include "engines/cuda/gemm/multi_term_tiles.hpp"
+#include "engines/cuda/gemm/term_sums.hpp"
 #include "gpu/calls/device_stream.hpp"
 
 namespace kintsugi::test {
@@ -49,6 +52,50 @@ TEST(DeviceTerms, BitsEqualThoseOfTheModel) {
       SCOPED_TRACE(describe(test) + " generator " + std::to_string(seed));
       ASSERT_EQ(device_bits<float>(test, {.offset = random() % 2, .device_scalars = i % 4 == 3}),
                 modelled_bits(test));
+    }
+  }
+}
+
+constexpr std::array compiled_schemes{
+    "fp16",    "bf16",           "tf32",   "markidis",        "egemm",  "ootomo", "ootomo-tf32",    "legemm",
+    "h2sgemm", "h2sgemm:sb=eq6", "tf32x3", "h2sgemm-element", "bf16x3", "bf16x9", "split-n:a=2:b=1"};
+
+TEST(DeviceTerms, KernelsCompiledAtFirstUseHaveTheBitsOfTheModel) {
+  if (const std::string reason = core::cuda::no_compiler_reason(); !reason.empty()) GTEST_SKIP() << reason;
+  const std::uint64_t seed = std::random_device{}();
+  std::mt19937_64 random(seed);
+  constexpr std::array distributions{"uniform", "uniform01", "phi:2", "graded:10", "subnormal"};
+  for (const std::string scheme : compiled_schemes) {
+    for (int i = 0; i < 15; ++i) {
+      GemmCase test = random_terms_case(random, scheme);
+      test.distribution = distributions[random() % distributions.size()];
+      if (i % 5 == 4) test.k += 3000;
+      test.batch = 1 + i % 2;
+      SCOPED_TRACE(describe(test) + " generator " + std::to_string(seed));
+      ASSERT_EQ(device_bits<float>(test, {.offset = random() % 2, .device_scalars = i % 4 == 3}),
+                modelled_bits(test));
+    }
+  }
+}
+
+// The driver says what the loaded code needs, however it was compiled.
+TEST(DeviceTerms, KernelsCompiledAtFirstUseHaveNoLocalMemory) {
+  if (const std::string reason = core::cuda::no_compiler_reason(); !reason.empty()) GTEST_SKIP() << reason;
+  constexpr int local_bytes = 3;  // CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES
+  for (const std::string name : compiled_schemes) {
+    const core::Scheme& scheme = *core::find_scheme(name);
+    const core::FormatId format = scheme.program.format().id;
+    const auto structure = *core::cuda::term_structure(scheme.program.schedule, format);
+    const bool has_wgmma = core::cuda::current_family().has_wgmma;
+    for (const auto& [tile, time] :
+         core::cuda::term_sums_variants(structure, 8192, 8192, 132, 227 << 10, has_wgmma)) {
+      const core::cuda::KernelName& kernel =
+          core::cuda::compiled_kernel(core::cuda::term_sums_source(structure, format, tile), {});
+      int bytes = -1;
+      core::cuda::check(core::cuda::driver().kernel_attribute(&bytes, local_bytes, kernel.get(),
+                                                              core::cuda::current_device()),
+                        "cuKernelGetAttribute");
+      EXPECT_EQ(bytes, 0) << name << ", tile of " << tile.tile.rows << " x " << tile.tile.columns;
     }
   }
 }

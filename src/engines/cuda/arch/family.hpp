@@ -96,6 +96,8 @@ struct Family {
   const KernelName* failing_tiles = nullptr;
   // True if thread blocks can share their memory as a cluster. Then splits read columns only once.
   bool has_clusters = false;
+  // True if kernels that are compiled at run time may multiply by wgmma (gemm/term_sums_wgmma.cuh).
+  bool has_wgmma = false;
   // Most shared memory of a thread block that the library uses. The device's own limit also holds.
   std::int64_t max_shared_bytes = std::numeric_limits<std::int64_t>::max();
 

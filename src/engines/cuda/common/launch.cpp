@@ -15,6 +15,7 @@ std::string kernels_missing_reason() {
 }
 
 Kernel KernelName::get() const {
+  if (file_ == nullptr) return kernel_;
   std::call_once(loaded_, [&] {
     check(driver().library_kernel(&kernel_, loaded_image(engine_images(), file_), name_), name_);
   });

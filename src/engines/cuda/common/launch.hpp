@@ -36,6 +36,10 @@ class KernelName {
   constexpr KernelName(const char* file, const char* name, bool waits_for_grid_dependency = false)
       : file_(file), name_(name), waits_for_grid_dependency_(waits_for_grid_dependency) {}
 
+  // A kernel that is loaded already, and waits for the kernels before it.
+  KernelName(const char* name, Kernel loaded)
+      : file_(nullptr), name_(name), waits_for_grid_dependency_(true), kernel_(loaded) {}
+
   // Returns the kernel, loaded.
   Kernel get() const;
   const char* name() const { return name_; }
@@ -50,11 +54,11 @@ class KernelName {
   void prefer_shared_memory() const;
 
  private:
-  const char* file_;
+  const char* file_;  // nullptr: kernel_ is loaded
   const char* name_;
   bool waits_for_grid_dependency_;
-  mutable std::once_flag loaded_{};
   mutable Kernel kernel_ = nullptr;
+  mutable std::once_flag loaded_{};
   mutable std::mutex mutex_{};
   mutable std::array<std::int64_t, max_devices> shared_bytes_{};  // requested so far
   mutable std::array<std::atomic<bool>, max_devices> has_requested_shared_{};

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "engines/cuda/gemm/mma_tiles.hpp"
 #include "engines/cuda/gemm/tile_scheduler.hpp"
 #include "engines/cuda/step_data.hpp"
 
@@ -16,7 +17,6 @@ struct alignas(64) TensorMap {
 inline constexpr int gemm_cluster_size = 2;                          // thread blocks per cluster
 inline constexpr int all_of_cluster = (1 << gemm_cluster_size) - 1;  // mask of a cluster's thread blocks
 inline constexpr int term_tile_rows = 256;                           // rows of C per cluster
-inline constexpr int term_block = 64;  // inner indices of a k-block; a pipeline stage holds one
 // Schedule::k_segment, before it is shortened, of all structures that have kernels.
 inline constexpr int term_segment = 8192;
 inline constexpr int term_threads = 384;

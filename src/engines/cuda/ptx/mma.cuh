@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "formats/format.hpp"
+#include "formats/format_id.hpp"
 
 namespace kintsugi::core::cuda {
 
@@ -15,13 +15,19 @@ __device__ inline void mma_fp16(float (&sums)[4], const std::uint32_t (&a)[4], c
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 
-// Sets `sums` to `start` plus the product of 16 rows of A and 8 columns of B over 16 inner indices; elements
-// are fp16 or bf16.
+// Sets `sums` to `start` plus the product of 16 rows of A and 8 columns of B over 32 bytes of inner indices:
+// 16 elements of fp16 or bf16, or 8 of tf32.
 template <FormatId Format>
 __device__ void mma_from(float (&sums)[4], const std::uint32_t (&a)[4], const std::uint32_t (&b)[2],
                          const float (&start)[4]) {
   if constexpr (Format == FormatId::fp16) {
     asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+        "{%10, %11, %12, %13};"
+        : "=f"(sums[0]), "=f"(sums[1]), "=f"(sums[2]), "=f"(sums[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]), "f"(start[0]), "f"(start[1]),
+          "f"(start[2]), "f"(start[3]));
+  } else if constexpr (Format == FormatId::tf32) {
+    asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
         "{%10, %11, %12, %13};"
         : "=f"(sums[0]), "=f"(sums[1]), "=f"(sums[2]), "=f"(sums[3])
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]), "f"(start[0]), "f"(start[1]),

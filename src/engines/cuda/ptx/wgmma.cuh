@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "formats/format.hpp"
+#include "formats/format_id.hpp"
 
 namespace kintsugi::core::cuda {
 
@@ -139,6 +139,17 @@ KINTSUGI_MULTIPLY(fp16, "f16", 192, "96", "97", "98")
 KINTSUGI_MULTIPLY(bf16, "bf16", 64, "32", "33", "34")
 KINTSUGI_MULTIPLY(bf16, "bf16", 128, "64", "65", "66")
 #undef KINTSUGI_MULTIPLY
+
+// 8 inner indices of tf32 have as many bytes.
+template <>
+__device__ inline void wgmma<FormatId::tf32, 128>(float (&sums)[64], MatrixDescriptor a, MatrixDescriptor b,
+                                                  bool keep) {
+  asm volatile(
+      "{\n.reg .pred keep;\nsetp.ne.b32 keep, %66, 0;\nwgmma.mma_async.sync.aligned.m64n128k8.f32.tf32.tf32 "
+      "{" KINTSUGI_OPERANDS_OF_128 "}, %64, %65, keep, 1, 1;\n}"
+      : KINTSUGI_SUMS_OF_128
+      : "l"(a.bits()), "l"(b.bits()), "r"(static_cast<int>(keep)));
+}
 
 // Issues the same product with A in registers, loaded by load_a_fragment().
 template <FormatId Format, int Columns>

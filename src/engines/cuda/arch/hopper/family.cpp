@@ -148,6 +148,7 @@ const Family& hopper_family() {
                             .weighted_tiles = weighted_tile_kernels,
                             .failing_tiles = &failing_tiles_kernel,
                             .has_clusters = true,
+                            .has_wgmma = true,
                             .fp16_bf16_accumulators = accumulators,
                             .dmma = {nullptr, &dmma_f64, nullptr, &dmma_c64}};
   return table;

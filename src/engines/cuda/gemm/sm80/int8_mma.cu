@@ -7,7 +7,6 @@
 
 #include "engines/cuda/gemm/int8_sums.cuh"
 #include "engines/cuda/gemm/int8_tiles.hpp"
-#include "engines/cuda/gemm/sm80/copies.cuh"
 #include "engines/cuda/gemm/warp_specialization.cuh"
 #include "engines/cuda/ptx/griddepcontrol.cuh"
 #include "engines/cuda/ptx/mma.cuh"

@@ -9,7 +9,6 @@
 
 #include "engines/cuda/gemm/epilogue.cuh"
 #include "engines/cuda/gemm/mma_params.hpp"
-#include "engines/cuda/gemm/sm80/copies.cuh"
 #include "engines/cuda/ptx/griddepcontrol.cuh"
 #include "engines/cuda/ptx/mma.cuh"
 #include "engines/cuda/ptx/shared_memory.cuh"
