@@ -9,6 +9,7 @@
 #include "call.hpp"
 #include "device.hpp"
 #include "dlpack.hpp"
+#include "operators.hpp"
 #include "plan.hpp"
 #include "problem.hpp"
 #include "product.hpp"
@@ -348,6 +349,45 @@ PyObject* allocate_on_device_of(PyObject*, PyObject* tuple) {
   return allocate_on_device(device, static_cast<size_t>(bytes)).release();
 }
 
+const char register_operators_doc[] =
+    "register_operators(torch, thread_accuracy)\n--\n\n"
+    "Registers the compiled kernels of torch.ops.kintsugi. Returns False if this torch is too old for them.\n"
+    "thread_accuracy: function that returns the accuracy that use() has set in the calling thread, or None.";
+
+PyObject* register_operators_of(PyObject* module, PyObject* tuple) {
+  PyObject *torch, *thread_accuracy;
+  State& state = state_of(module);
+  if (PyArg_ParseTuple(tuple, "OO", &torch, &thread_accuracy) == 0 || !state.torch.load(torch))
+    return nullptr;
+  return PyBool_FromLong(register_operators(state, thread_accuracy) ? 1 : 0);
+}
+
+const char note_use_doc[] =
+    "note_use()\n--\n\nMakes kernels of torch.ops.kintsugi ask for the thread's accuracy.";
+
+PyObject* note_use_of(PyObject*, PyObject*) {
+  note_use();
+  return none();
+}
+
+const char take_call_doc[] =
+    "take_call()\n--\n\nReturns True if a compiled kernel calls the kernel in Python that begins with this call.";
+
+PyObject* take_call_of(PyObject*, PyObject*) { return PyBool_FromLong(take_call() ? 1 : 0); }
+
+const char keep_error_doc[] =
+    "keep_error(error)\n--\n\nKeeps an exception for the compiled kernel that has called a kernel in Python.";
+
+PyObject* keep_error_of(PyObject*, PyObject* error) {
+  keep_error(error);
+  return none();
+}
+
+const char address_doc[] =
+    "prepared_address(prepared)\n--\n\nReturns the number by which kintsugi::prepared_linear knows a prepared operand.";
+
+PyObject* prepared_address(PyObject*, PyObject* capsule) { return address_of_prepared(capsule).release(); }
+
 PyMethodDef methods[] = {{"matmul", matmul, METH_VARARGS, matmul_doc},
                          {"execute", execute, METH_VARARGS, execute_doc},
                          {"batch_kind", batch_kind_of, METH_O, batch_kind_doc},
@@ -373,6 +413,11 @@ PyMethodDef methods[] = {{"matmul", matmul, METH_VARARGS, matmul_doc},
                          {"enter_device", enter_device_of, METH_VARARGS, enter_device_doc},
                          {"leave_device", leave_device_of, METH_O, leave_device_doc},
                          {"allocate_on_device", allocate_on_device_of, METH_VARARGS, allocate_on_device_doc},
+                         {"register_operators", register_operators_of, METH_VARARGS, register_operators_doc},
+                         {"note_use", note_use_of, METH_NOARGS, note_use_doc},
+                         {"take_call", take_call_of, METH_NOARGS, take_call_doc},
+                         {"keep_error", keep_error_of, METH_O, keep_error_doc},
+                         {"prepared_address", prepared_address, METH_O, address_doc},
                          {nullptr, nullptr, 0, nullptr}};
 
 // Numbers of kintsugi.h that the Python code uses.

@@ -108,6 +108,15 @@ bool PreparedMatrix::read(PyObject* x, Array& array) {
   return true;
 }
 
+kintsugi_prepared prepared_at(uint64_t address) {
+  return reinterpret_cast<const Prepared*>(address)->prepared;
+}
+
+Ref address_of_prepared(PyObject* capsule) {
+  void* const prepared = PyCapsule_GetPointer(capsule, prepared_name);
+  return Ref(prepared == nullptr ? nullptr : PyLong_FromVoidPtr(prepared));
+}
+
 Plan* plan_of(PyObject* capsule) { return static_cast<Plan*>(PyCapsule_GetPointer(capsule, plan_name)); }
 
 Ref make_plan(State& state, PyObject* members, PyObject* const given[option_count], PyObject* stream,

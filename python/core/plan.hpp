@@ -32,6 +32,11 @@ struct PreparedMatrix {
   bool read(PyObject* x, Array& array);
 };
 
+// Returns the address of a prepared operand's object as a number, for operators of torch. Returns null with a
+// Python error if the capsule is none.
+Ref address_of_prepared(PyObject* capsule);
+kintsugi_prepared prepared_at(uint64_t address);
+
 // Returns the capsule's Plan; nullptr, with a Python error, if the object is no such capsule.
 Plan* plan_of(PyObject* capsule);
 

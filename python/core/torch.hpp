@@ -14,6 +14,10 @@ class Torch {
   // Makes the names of attributes. Returns false, with a Python error, if that fails.
   bool load_names();
 
+  // Takes what this class needs of the imported module torch. Returns false, with a Python error, if that
+  // fails.
+  bool load(PyObject* module);
+
   // Returns true only for objects of the class torch.Tensor itself, of the module torch that is imported now.
   // Subclasses may define other products, and parameters require gradients.
   bool owns(PyObject* x);
@@ -40,6 +44,9 @@ class Torch {
   // True if the current stream is known not to be captured into a graph.
   bool is_known_not_to_capture() const;
 
+  // True if tensors may have tangents: in a level of torch.autograd.forward_ad.
+  bool is_in_forward_mode() const;
+
   // Returns a tensor of `size` bytes on a device.
   Ref bytes(int device, size_t size) const;
   Ref address_of(PyObject* tensor) const;
@@ -47,15 +54,11 @@ class Torch {
  private:
   // Reads shape, strides and address. Preconditions: those of read_data().
   bool read_geometry(PyObject* x, Array& array) const;
-  // Takes classes and functions of the imported module torch.
-  bool load(PyObject* module);
   // Loads functions of torch's C++ part, which take a tenth of the time of the public functions. The public
   // functions are used if this version of torch lacks the others.
   void load_quick_functions(PyObject* module);
   Ref current_device() const;
   Ref address_of_stream(int device) const;
-  // True if tensors may have tangents: in a level of torch.autograd.forward_ad.
-  bool is_in_forward_mode() const;
   bool is_true(PyObject* x, const Ref& attribute) const;
   bool returns_false(PyObject* x, const Ref& method) const;
 

@@ -1,17 +1,23 @@
 """Operators of torch: torch.ops.kintsugi.{gemm, mm, bmm, addmm, baddbmm, linear}. The first has a kernel, fake kernel,
-gradient, vmap and autocast rule of its own; the others are written with it and inherit them."""
+gradient, vmap and autocast rule of its own; the others are written with it and inherit them.
+
+Where torch has a stable ABI, what most calls need is compiled (core/operators.cpp): the kernels of gemm, and of mm, bmm
+and linear the way there for tensors that need no gradient. It calls operators of this file for all else."""
 
 from __future__ import annotations
 
+import functools
+import json
 import threading
-from typing import Any
+import weakref
+from typing import Any, Callable
 
 import numpy as np
 import torch
 from torch import Tensor
 from torch._functorch.utils import enable_single_level_autograd_function
 
-from kintsugi import _torch
+from kintsugi import _core, _torch
 from kintsugi._arrays import as_array, common_type
 from kintsugi._matmul import matmul_stored
 from kintsugi._operands import Prepared, make_scalar
@@ -85,22 +91,45 @@ def multiply(a: Tensor, b: Tensor, c: Tensor | None, shape: Any, alpha: Any, bet
     return out
 
 
-_GEMM = ("gemm(Tensor a, Tensor b, Tensor? c=None, *, Scalar alpha=1, Scalar beta=1, str? accuracy=None, "
-         "str? gradient_accuracy=None, str? scheme=None, str? engine=None, str? policy=None, int? threads=None, "
-         "str? workspace_limit=None) -> Tensor")
 _OPTIONS = "str? accuracy=None, str? gradient_accuracy=None"
-_SCHEMAS = (
-    _GEMM,
-    f"mm(Tensor self, Tensor mat2, *, {_OPTIONS}) -> Tensor",
-    f"bmm(Tensor self, Tensor mat2, *, {_OPTIONS}) -> Tensor",
-    f"addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1, {_OPTIONS}) -> Tensor",
-    f"baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1, {_OPTIONS}) -> Tensor",
-    f"linear(Tensor input, Tensor weight, Tensor? bias=None, *, {_OPTIONS}) -> Tensor",
-)
+_SCHEMAS = {
+    # settings: None, or the JSON text of _settings(): few arguments make a call quick, and the stable ABI has no complex
+    # numbers.
+    "gemm": "(Tensor a, Tensor b, Tensor? c=None, str? accuracy=None, str? gradient_accuracy=None, str? settings=None) "
+            "-> Tensor",
+    "mm": f"(Tensor self, Tensor mat2, *, {_OPTIONS}) -> Tensor",
+    "bmm": f"(Tensor self, Tensor mat2, *, {_OPTIONS}) -> Tensor",
+    "addmm": f"(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1, {_OPTIONS}) -> Tensor",
+    "baddbmm": f"(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1, {_OPTIONS}) -> Tensor",
+    "linear": f"(Tensor input, Tensor weight, Tensor? bias=None, *, {_OPTIONS}) -> Tensor",
+    "prepared_linear": "(Tensor input, Tensor weight, Tensor? bias, str? accuracy, int number) -> Tensor",
+}
 _library = torch.library.Library("kintsugi", "DEF")
-for _schema in _SCHEMAS:
-    _library.define(_schema, tags=(torch.Tag.pt2_compliant_tag,))
+
+
+def _define(name: str, schema: str) -> None:
+    _library.define(name + schema, tags=(torch.Tag.pt2_compliant_tag,))
+
+
+for _name, _schema in _SCHEMAS.items():
+    _define(_name, _schema)
 gemm = torch.ops.kintsugi.gemm.default
+
+
+def _settings(alpha: Any = 1, beta: Any = 1, **options: Any) -> str | None:
+    """Returns the settings of gemm(): what is not the default of matmul()'s options, of alpha and of beta = 1."""
+    found = {name: [x.real, x.imag] for name, x in (("alpha", alpha), ("beta", beta)) if x != 1}
+    found.update((name, value) for name, value in options.items() if value is not None)
+    return json.dumps(found) if found else None
+
+
+@functools.lru_cache
+def _read_settings(settings: str | None) -> tuple[Any, Any, dict[str, Any]]:
+    """Returns alpha, beta and the other options."""
+    options = {} if settings is None else json.loads(settings)
+    alpha, beta = (complex(*parts) if parts[1] != 0 else parts[0]
+                   for parts in (options.pop(name, (1, 0)) for name in ("alpha", "beta")))
+    return alpha, beta, options
 
 
 def _result_shape(a: Tensor, b: Tensor, c: Tensor | None) -> tuple[int, ...]:
@@ -121,17 +150,19 @@ def _result_shape(a: Tensor, b: Tensor, c: Tensor | None) -> tuple[int, ...]:
     return (*torch.broadcast_shapes(batch_a, batch_b), m, n) if batch_a or batch_b else (m, n)
 
 
-def _gemm(a: Tensor, b: Tensor, c: Tensor | None = None, *, alpha: Any = 1, beta: Any = 1, accuracy: str | None = None,
-          gradient_accuracy: str | None = None, **options: Any) -> Tensor:
+def _gemm(a: Tensor, b: Tensor, c: Tensor | None = None, accuracy: str | None = None,
+          gradient_accuracy: str | None = None, settings: str | None = None) -> Tensor:
     shape = _result_shape(a, b, c)
-    if accuracy is None and options.get("scheme") is None:
+    alpha, beta, options = _read_settings(settings)
+    if accuracy is None and "scheme" not in options:
         accuracy = thread_accuracy()
     elif accuracy == _NOT_OF_THREAD:
         accuracy = None
     return multiply(a, b, c, shape, alpha, beta, accuracy=accuracy, **options)
 
 
-def _gemm_fake(a: Tensor, b: Tensor, c: Tensor | None = None, **_: Any) -> Tensor:
+def _gemm_fake(a: Tensor, b: Tensor, c: Tensor | None = None, accuracy: str | None = None,
+               gradient_accuracy: str | None = None, settings: str | None = None) -> Tensor:
     shape = _result_shape(a, b, c)
     if c is not None:
         c.expand(shape)  # raises an error of its own
@@ -143,30 +174,30 @@ class _GemmWithGradient(torch.autograd.function._SingleLevelFunction):
     has passed to this kernel on to the transform."""
 
     @staticmethod
-    def forward(ctx: Any, keys: Any, options: dict[str, Any], a: Tensor, b: Tensor, c: Tensor | None) -> Any:
+    def forward(ctx: Any, keys: Any, options: tuple[Any, ...], a: Tensor, b: Tensor, c: Tensor | None) -> Any:
         ctx.save_for_backward(a if b.requires_grad else None, b if a.requires_grad else None)
         if has_forward_mode():
             ctx.save_for_forward(a, b)
         ctx.shapes = a.shape, b.shape, None if c is None else c.shape
-        ctx.alpha, ctx.beta = options.get("alpha", 1), options.get("beta", 1)
-        ctx.options = _options_of_gradient(**options)
+        ctx.alpha, ctx.beta, others = _read_settings(options[2])
+        ctx.accuracy, ctx.others = _options_of_gradient(options[0], options[1], others)
         ctx.set_materialize_grads(False)
         # torch.func's outer transforms differentiate the call below.
         with torch.enable_grad(), torch.autograd.forward_ad._set_fwd_grad_enabled(True):
-            return _below_autograd(keys, a, b, c, **options)
+            return _below_autograd(keys, a, b, c, *options)
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         a, b = ctx.saved_tensors
         shape_a, shape_b, shape_c = ctx.shapes
-        alpha = ctx.alpha.conjugate()
+        options = ctx.accuracy, None, _settings(alpha=ctx.alpha.conjugate(), **ctx.others)
         of_a = of_b = of_c = None
         if gradient is None:
             return None, None, None, None, None
         if b is not None:
-            of_a = gemm(gradient, b.mH, alpha=alpha, **ctx.options).sum_to_size(shape_a)
+            of_a = gemm(gradient, b.mH, None, *options).sum_to_size(shape_a)
         if a is not None:
-            of_b = gemm(a.mH, gradient, alpha=alpha, **ctx.options).sum_to_size(shape_b)
+            of_b = gemm(a.mH, gradient, None, *options).sum_to_size(shape_b)
         if ctx.needs_input_grad[-1]:
             of_c = (gradient * ctx.beta.conjugate()).sum_to_size(shape_c)
         return None, None, of_a, of_b, of_c
@@ -175,21 +206,30 @@ class _GemmWithGradient(torch.autograd.function._SingleLevelFunction):
     def jvp(ctx: Any, _keys: None, _options: None, of_a: Tensor | None, of_b: Tensor | None,
             of_c: Tensor | None) -> Tensor:
         a, b = ctx.saved_tensors
+        options = ctx.accuracy, None, _settings(alpha=ctx.alpha, **ctx.others)
         tangent: Tensor = a.new_zeros(_result_shape(a, b, None)) if of_c is None else of_c * ctx.beta
         if of_a is not None:
-            tangent = gemm(of_a, b, tangent, alpha=ctx.alpha, **ctx.options)
+            tangent = gemm(of_a, b, tangent, *options)
         if of_b is not None:
-            tangent = gemm(a, of_b, tangent, alpha=ctx.alpha, **ctx.options)
+            tangent = gemm(a, of_b, tangent, *options)
         return tangent.expand(_result_shape(a, b, None))
 
 
-def _options_of_gradient(accuracy: str | None = None, gradient_accuracy: str | None = None, scheme: str | None = None,
-                         alpha: Any = 1, beta: Any = 1, **options: Any) -> dict[str, Any]:
-    if gradient_accuracy is not None:
-        return {**options, "accuracy": gradient_accuracy}  # the scheme may be unable to give it
-    if accuracy is None and scheme is None and not torch.compiler.is_compiling():  # a graph reads it whenever it runs
+def is_traced() -> bool:
+    """Returns True if a graph is made of what runs."""
+    if torch.compiler.is_compiling():
+        return True
+    return torch._C._get_dispatch_mode(torch._C._TorchDispatchModeKey.PROXY) is not None
+
+
+def _options_of_gradient(accuracy: str | None, gradient_accuracy: str | None,
+                         others: dict[str, Any]) -> tuple[str | None, dict[str, Any]]:
+    """Returns the accuracy of the gradient's products, and the other options."""
+    if gradient_accuracy is not None:  # the scheme may be unable to give it
+        return gradient_accuracy, {name: value for name, value in others.items() if name != "scheme"}
+    if accuracy is None and "scheme" not in others and not is_traced():  # a graph reads it whenever it runs
         accuracy = thread_accuracy()
-    return {**options, "accuracy": accuracy, "scheme": scheme}
+    return accuracy, others
 
 
 # The dispatch keys of a call in which nothing takes part but a device and autograd: no mode, no transform, no subclass.
@@ -199,12 +239,12 @@ _PLAIN_CALLS = frozenset(keys.raw_repr() for device in ("CPU", "CUDA") for keys 
     torch._C.DispatchKeySet(getattr(torch._C.DispatchKey, f"Autograd{device}"))))
 
 
-def _below_autograd(keys: Any, a: Tensor, b: Tensor, c: Tensor | None, **options: Any) -> Any:
+def _below_autograd(keys: Any, a: Tensor, b: Tensor, c: Tensor | None, *options: Any) -> Any:
     """Calls what comes after autograd, which is the kernel if nothing else takes part."""
     with torch._C._AutoDispatchBelowAutograd():
         if keys.raw_repr() in _PLAIN_CALLS:
-            return _gemm(a, b, c, **options)
-        return gemm.redispatch(keys & torch._C._after_autograd_keyset, a, b, c, **options)
+            return _gemm(a, b, c, *options)
+        return gemm.redispatch(keys & torch._C._after_autograd_keyset, a, b, c, *options)
 
 
 def has_forward_mode() -> bool:
@@ -217,9 +257,11 @@ def _needs_gradient(a: Tensor, b: Tensor, c: Tensor | None) -> bool:
     return (needs and torch.is_grad_enabled()) or has_forward_mode()
 
 
-def _gemm_autograd(keys: Any, a: Tensor, b: Tensor, c: Tensor | None = None, **options: Any) -> Any:
+def _gemm_autograd(keys: Any, a: Tensor, b: Tensor, c: Tensor | None = None, accuracy: str | None = None,
+                   gradient_accuracy: str | None = None, settings: str | None = None) -> Any:
+    options = accuracy, gradient_accuracy, settings
     if not _needs_gradient(a, b, c):
-        return _below_autograd(keys, a, b, c, **options)
+        return _below_autograd(keys, a, b, c, *options)
     function: Any = _GemmWithGradient
     if not torch._C._are_functorch_transforms_active():
         return function.apply(keys, options, a, b, c)
@@ -228,7 +270,7 @@ def _gemm_autograd(keys: Any, a: Tensor, b: Tensor, c: Tensor | None = None, **o
 
 
 def _gemm_vmap(info: Any, in_dims: Any, a: Tensor, b: Tensor, c: Tensor | None = None,
-               **options: Any) -> tuple[Tensor, int]:
+               *options: Any, **named: Any) -> tuple[Tensor, int]:
     """Puts vmap's dimension before all others: it is one more of the batch."""
     dims = (*in_dims, None)[:3]
     rank = max(x.dim() - (dim is not None) for x, dim in zip((a, b, c), dims) if x is not None)
@@ -241,7 +283,7 @@ def _gemm_vmap(info: Any, in_dims: Any, a: Tensor, b: Tensor, c: Tensor | None =
 
     if dims[0] is None and dims[1] is None:  # c alone has the dimension, and it is not broadcast over c
         a, dims = a.expand(info.batch_size, *a.shape), (0, *dims[1:])
-    return gemm(*(aligned(x, dim) for x, dim in zip((a, b, c), dims)), **options), 0
+    return gemm(*(aligned(x, dim) for x, dim in zip((a, b, c), dims)), *options, **named), 0
 
 
 def _gemm_autocast(device: str) -> Any:
@@ -274,33 +316,39 @@ def _check_ranks(name: str, rank: int, a: Tensor, b: Tensor) -> None:
                          f"and {tuple(b.shape)}")
 
 
-def _mm(keys: Any, self: Tensor, mat2: Tensor, **options: Any) -> Any:
+# The operators written with gemm, as functions of what multiplies.
+Multiply = Callable[..., Any]
+
+
+def _mm(multiply: Multiply, self: Tensor, mat2: Tensor, **options: Any) -> Any:
     _check_ranks("mm", 2, self, mat2)
-    return _call_gemm(keys, self, mat2, **options)
+    return multiply(self, mat2, **options)
 
 
-def _bmm(keys: Any, self: Tensor, mat2: Tensor, **options: Any) -> Any:
+def _bmm(multiply: Multiply, self: Tensor, mat2: Tensor, **options: Any) -> Any:
     _check_ranks("bmm", 3, self, mat2)
-    return _call_gemm(keys, self, mat2, **options)
+    return multiply(self, mat2, **options)
 
 
-def _addmm(keys: Any, self: Tensor, mat1: Tensor, mat2: Tensor, **options: Any) -> Any:
+def _addmm(multiply: Multiply, self: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: Any = 1,
+           **options: Any) -> Any:
     _check_ranks("addmm", 2, mat1, mat2)
-    return _call_gemm(keys, mat1, mat2, self, **options)
+    return multiply(mat1, mat2, self, **options, settings=_settings(alpha, beta))
 
 
-def _baddbmm(keys: Any, self: Tensor, batch1: Tensor, batch2: Tensor, **options: Any) -> Any:
+def _baddbmm(multiply: Multiply, self: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alpha: Any = 1,
+             **options: Any) -> Any:
     _check_ranks("baddbmm", 3, batch1, batch2)
-    return _call_gemm(keys, batch1, batch2, self, **options)
+    return multiply(batch1, batch2, self, **options, settings=_settings(alpha, beta))
 
 
-def _linear(keys: Any, input: Tensor, weight: Tensor, bias: Tensor | None = None, **options: Any) -> Any:
+def _linear(multiply: Multiply, input: Tensor, weight: Tensor, bias: Tensor | None = None, **options: Any) -> Any:
     if weight.dim() != 2 or input.dim() == 0:
         raise ValueError(f"linear takes an input (..., k) and a weight (n, k); the shapes are {tuple(input.shape)} and "
                          f"{tuple(weight.shape)}")
     if input.dim() == 2:
-        return _call_gemm(keys, input, weight.mT, bias, **options)
-    return _call_gemm(keys, _as_rows(input), weight.mT, bias, **options).reshape(*input.shape[:-1], weight.shape[0])
+        return multiply(input, weight.mT, bias, **options)
+    return multiply(_as_rows(input), weight.mT, bias, **options).reshape(*input.shape[:-1], weight.shape[0])
 
 
 def _as_rows(x: Tensor) -> Tensor:
@@ -308,13 +356,125 @@ def _as_rows(x: Tensor) -> Tensor:
     return x.flatten(0, -2) if x.dim() > 1 else x[None]
 
 
+def _composite(function: Callable[..., Any]) -> Any:
+    def kernel(keys: Any, *arguments: Any, **options: Any) -> Any:
+        return function(functools.partial(_call_gemm, keys), *arguments, **options)
+
+    return kernel
+
+
+_COMPOSITES: dict[str, Callable[..., Any]] = {"mm": _mm, "bmm": _bmm, "addmm": _addmm, "baddbmm": _baddbmm, "linear": _linear}
+_COMPILED = {"mm", "bmm", "linear"}  # if any is
+
+
+def _implement_in_python() -> None:
+    """Registers the kernels of this file that compiled ones would replace."""
+    _library.impl("gemm", _gemm_autograd, "Autograd", with_keyset=True)
+    for name in _COMPILED:
+        _library.impl(name, _composite(_COMPOSITES[name]), "CompositeImplicitAutograd", with_keyset=True)
+    _library.impl("prepared_linear", _prepared_linear, "CompositeImplicitAutograd", with_keyset=True)
+
+
+def _kept(kernel: Callable[..., Any]) -> Callable[..., Any]:
+    """Returns a kernel that a compiled one may call, to which it passes an exception with any tensor as the result."""
+
+    def keeping(*arguments: Any, **options: Any) -> Any:
+        is_called_by_kernel = _core.take_call()
+        try:
+            return kernel(*arguments, **options)
+        except BaseException as error:
+            if not is_called_by_kernel:
+                raise
+            _core.keep_error(error)
+            return next(x for x in arguments if isinstance(x, Tensor))
+
+    return keeping
+
+
+def _product(multiply: Multiply, a: Tensor, b: Tensor, c: Tensor | None, accuracy: str | None,
+             gradient_accuracy: str | None, form: int, _prepared: int) -> Any:
+    """Returns a product of a form that core/operators.cpp numbers."""
+    options = {"accuracy": accuracy, "gradient_accuracy": gradient_accuracy}
+    if form == 0:
+        return multiply(a, b, c, **options)
+    if form in (2, 3):
+        return (_mm if form == 2 else _bmm)(multiply, a, b, **options)
+    return _linear(multiply, a, b, c, **options)
+
+
+def _below(_keys: Any, *arguments: Any) -> Any:
+    """Passes a call that needs no gradient on to what is between autograd and the kernels: to gemm, which it has."""
+    with torch._C._AutoDispatchBelowAutograd():
+        return _product(gemm, *arguments)
+
+
+def _unprepared_linear(_keys: Any, input: Tensor, weight: Tensor, bias: Tensor | None, accuracy: str | None,
+                       _number: int) -> Any:
+    return torch.ops.kintsugi.linear(input, weight, bias, accuracy=accuracy)
+
+
+_numbered: Any = weakref.WeakValueDictionary()  # operands that prepared_linear multiplies by where nothing is compiled
+
+
+def number_of(prepared: Prepared) -> int:
+    """Returns the number by which prepared_linear knows a prepared weight, as long as the weight lives."""
+    if HAS_COMPILED:
+        return _core.prepared_address(prepared._prepared)
+    _numbered[id(prepared)] = prepared
+    return id(prepared)
+
+
+def _prepared_linear(keys: Any, input: Tensor, weight: Tensor, bias: Tensor | None, accuracy: str | None,
+                     number: int) -> Any:
+    tensors = [x for x in (input, weight, bias) if x is not None]
+    is_plain = (keys.raw_repr() in _PLAIN_CALLS and not torch.is_autocast_enabled(input.device.type)
+                and not _needs_gradient(input, weight, bias) and input.numel() > 0
+                and input.dim() > 0 and input.shape[-1] == weight.shape[1]
+                and all(x.dtype is weight.dtype and x.device == weight.device for x in tensors))
+    if not is_plain:
+        return _unprepared_linear(keys, input, weight, bias, accuracy, number)
+    rows = stored(input).reshape(-1, weight.shape[1])
+    out = None
+    if bias is not None:
+        out = rows.new_empty((rows.shape[0], weight.shape[0]))
+        out.copy_(bias)
+    result = matmul_stored(rows, _numbered[number], beta=0 if out is None else 1, out=out, accuracy=accuracy)
+    return result.reshape(*input.shape[:-1], weight.shape[0])
+
+
+def _implement() -> bool:
+    """Registers the compiled kernels and the operators that they call. Returns False if there are none."""
+    if not _core.register_operators(torch, thread_accuracy):
+        return False
+    product = ("(Tensor a, Tensor b, Tensor? c, str? accuracy, str? gradient_accuracy, int form, int prepared) "
+               "-> Tensor")
+    _define("below", product)
+    for key in ("Meta", "Python", "FuncTorchDynamicLayerBackMode"):
+        _library.impl("below", _kept(_below), key, with_keyset=True)
+    for key in ("AutocastCPU", "AutocastCUDA"):
+        _library.impl("below", _kept(functools.partial(_product, gemm)), key)
+    _library.impl("below", torch.library.fallthrough_kernel, "Autograd")
+    _define("product_in_python", product)
+    _library.impl("product_in_python", _kept(functools.partial(_product, _gemm)), "CompositeImplicitAutograd")
+    kernels = {name: (_SCHEMAS[name], _composite(_COMPOSITES[name])) for name in _COMPILED}
+    kernels.update(gemm=(_SCHEMAS["gemm"], _gemm_autograd), prepared_linear=(_SCHEMAS["prepared_linear"], _unprepared_linear))
+    for name, (schema, kernel) in kernels.items():
+        _define(f"{name}_in_python", schema)
+        _library.impl(f"{name}_in_python", _kept(kernel), "CompositeImplicitAutograd", with_keyset=True)
+    return True
+
+
+HAS_COMPILED = _implement()
+if not HAS_COMPILED:
+    _implement_in_python()
 for _device in ("CPU", "CUDA"):
     _library.impl("gemm", _gemm, _device)
     _library.impl("gemm", _gemm_autocast(_device), f"Autocast{_device}")
-for _name, _function in (("mm", _mm), ("bmm", _bmm), ("addmm", _addmm), ("baddbmm", _baddbmm), ("linear", _linear)):
-    for _key in ("CompositeImplicitAutograd", "FuncTorchBatchedDecomposition"):
-        _library.impl(_name, _function, _key, with_keyset=True)
-_library.impl("gemm", _gemm_autograd, "Autograd", with_keyset=True)
+for _name, _function in _COMPOSITES.items():
+    if _name not in _COMPILED:
+        _library.impl(_name, _composite(_function), "CompositeImplicitAutograd", with_keyset=True)
+    _library.impl(_name, _composite(_function), "FuncTorchBatchedDecomposition", with_keyset=True)
+_library.impl("prepared_linear", _unprepared_linear, "FuncTorchBatchedDecomposition", with_keyset=True)
 torch.library.register_fake("kintsugi::gemm", _gemm_fake, lib=_library)
 torch.library.register_vmap("kintsugi::gemm", _gemm_vmap, lib=_library)
 
@@ -345,8 +505,8 @@ def matmul_by_operator(a: Any, b: Any, alpha: Any, beta: Any, out: Any, accuracy
     a, b = (x.to(getattr(torch, dtype.name)) for x in (a, b))
     rows = _as_rows(a) if b.dim() <= 2 else a[None] if a.dim() == 1 else a
     columns = b[:, None] if b.dim() == 1 else b
-    result = gemm(rows, columns, alpha=make_scalar(alpha, "alpha", dtype).item(),
-                  accuracy=_NOT_OF_THREAD if accuracy is None else str(accuracy), **texts)
+    result = gemm(rows, columns, accuracy=_NOT_OF_THREAD if accuracy is None else str(accuracy),
+                  settings=_settings(make_scalar(alpha, "alpha", dtype).item(), **texts))
     if b.dim() <= 2:
         return result.reshape((*a.shape[:-1], *b.shape[1:]))
     return result.squeeze(-2) if a.dim() == 1 else result

@@ -1,4 +1,4 @@
-"""Products of JAX's arrays on the CPU: a function for jit, vmap and grad.
+"""Products of JAX's arrays, on the CPU and on CUDA devices: a function for jit, vmap and grad.
 
     >>> import kintsugi.jax
     >>> jax.jit(jax.grad(lambda w: kintsugi.jax.matmul(x, w, accuracy="exact").sum()))(w)
@@ -27,7 +27,10 @@ _FILE = pathlib.Path(__file__).with_name("libkintsugi_jax.so")
 if not _FILE.is_file():
     raise ImportError(f"kintsugi.jax needs {_FILE.name}, and this package has none, since it was built without JAX's "
                       "headers: build it with -DKINTSUGI_PYTHON= naming an interpreter that has jax")
-jax.ffi.register_ffi_target(_TARGET, jax.ffi.pycapsule(ctypes.CDLL(str(_FILE)).kintsugi_jax_matmul), platform="cpu")
+_handlers = ctypes.CDLL(str(_FILE))
+jax.ffi.register_ffi_target(_TARGET, jax.ffi.pycapsule(_handlers.kintsugi_jax_matmul), platform="cpu")
+jax.ffi.register_ffi_target(_TARGET, {"initialize": jax.ffi.pycapsule(_handlers.kintsugi_jax_cuda_plan),
+                                      "execute": jax.ffi.pycapsule(_handlers.kintsugi_jax_cuda_matmul)}, platform="CUDA")
 
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(2, 3, 4))

@@ -11,7 +11,7 @@ docs/PYTHON.md has more.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -49,6 +49,7 @@ class use:
 
     def __init__(self, accuracy: Accuracy | None):
         self._accuracy = _as_text(accuracy)
+        _core.note_use()
 
     def __enter__(self) -> None:
         self._was_set, self._before = _torch_ops.has_thread_accuracy(), _torch_ops.thread_accuracy()
@@ -119,56 +120,65 @@ def statistics(*, reset: bool = False) -> dict[str, dict[str, Any]]:
     return _torch_routes.statistics(reset)
 
 
+class _Split(NamedTuple):
+    """A weight as it was, and its split. The number is prepared_linear's."""
+
+    weight: Tensor
+    version: int
+    address: int
+    accuracy: str | None
+    prepared: kintsugi.Prepared
+    number: int
+
+
 class _PreparedLinear(torch.nn.Linear):
     """A Linear whose weight is split once. prepare() makes a Linear one by setting its class."""
 
     _accuracy: str | None
-    _split: tuple[Any, kintsugi.Prepared] | None = None  # what the weight was, and its split
+    _split: _Split | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name != "_split"}
 
-    def _is_plain(self, input: Tensor) -> bool:
-        """Returns True if a split weight can be used: nothing needs a gradient, traces, or converts the operands."""
-        if torch.compiler.is_compiling() or torch.is_autocast_enabled(input.device.type):
-            return False
+    def _split_anew(self, weight: Tensor, input: Tensor, accuracy: Any) -> _Split | None:
+        """Returns the weight's split; None if a product with it is the operator's: if something traces, converts or
+        differentiates it."""
+        if torch.is_autocast_enabled(weight.device.type) or _torch_ops.has_forward_mode():
+            return None
         if torch._C._are_functorch_transforms_active() or torch._C._len_torch_dispatch_stack() > 0:
-            return False
-        if _torch_ops.has_forward_mode():
-            return False
-        tensors = [x for x in (input, self.weight, self.bias) if x is not None]
-        if torch.is_grad_enabled() and any(x.requires_grad for x in tensors):
-            return False
-        is_product = input.dim() > 0 and input.shape[-1] == self.weight.shape[1]
-        return (is_product and input.numel() > 0 and self.weight.numel() > 0 and input.dtype in _torch_ops.TYPES
-                and not self.weight.is_inference()
-                and all(type(x) in (Tensor, torch.nn.Parameter) and x.dtype is input.dtype and x.device == input.device
-                        for x in tensors))
-
-    def _prepared_weight(self, accuracy: Any) -> kintsugi.Prepared:
-        weight = self.weight
-        state = (weight.data_ptr(), weight._version, weight.shape, weight.stride(), weight.dtype, weight.device,
-                 accuracy)
-        if self._split is None or self._split[0] != state:
-            split = kintsugi.prepare(_torch_ops.stored(weight).mT, side="b", accuracy=accuracy)
-            self._split = state, split
-            return split
-        return self._split[1]
+            return None
+        if torch.is_grad_enabled() and (weight.requires_grad or input.requires_grad):
+            return None
+        if type(weight) not in (Tensor, torch.nn.Parameter) or weight.numel() == 0 or weight.is_inference():
+            return None
+        if weight.dtype not in _torch_ops.TYPES:
+            return None
+        prepared = kintsugi.prepare(_torch_ops.stored(weight).mT, side="b", accuracy=accuracy)
+        self._split = _Split(weight, weight._version, weight.data_ptr(), accuracy, prepared,
+                             _torch_ops.number_of(prepared))
+        return self._split
 
     def forward(self, input: Tensor) -> Tensor:
         result: Tensor
-        if not self._is_plain(input):
+        parameters = self._parameters  # an attribute of a module takes four times as long
+        if torch.compiler.is_compiling() or "weight" not in parameters:  # a parametrization has it
             result = torch.ops.kintsugi.linear(input, self.weight, self.bias, accuracy=self._accuracy)
             return result
+        weight: Any = parameters["weight"]
+        bias = parameters["bias"]
         accuracy: Any = _torch_ops.thread_accuracy() if self._accuracy is None else self._accuracy
-        rows = _torch_ops.stored(input).reshape(-1, self.in_features)
-        out = None
-        if self.bias is not None:
-            out = rows.new_empty((rows.shape[0], self.out_features))
-            out.copy_(self.bias)
-        result = kintsugi.matmul(rows, self._prepared_weight(accuracy), beta=0 if out is None else 1, out=out,
-                                 accuracy=accuracy)
-        return result.reshape(*input.shape[:-1], self.out_features)
+        split = self._split
+        if (split is None or split.weight is not weight or split.version != weight._version
+                or split.accuracy != accuracy or split.address != weight.data_ptr()):
+            split = self._split_anew(weight, input, accuracy)
+        if split is None:
+            result = torch.ops.kintsugi.linear(input, weight, bias, accuracy=self._accuracy)
+        else:
+            result = _prepared_linear(input, weight, bias, accuracy, split.number)
+        return result
+
+
+_prepared_linear = torch.ops.kintsugi.prepared_linear.default
 
 
 def prepare(model: torch.nn.Module, accuracy: Accuracy | None = None) -> torch.nn.Module:

@@ -1,9 +1,12 @@
-"""kintsugi.jax with JAX itself on the CPU: skipped where it is not installed, or the package was built without its
+"""kintsugi.jax with JAX itself: skipped where it is not installed, or the package was built without its
 headers. Run by test_package.py with the Python that the package is installed in, and with any that has jax:
 
     python3 -m pytest tests/python/jax_cases.py
+
+It runs on the CPU; with JAX_CASES_ON=cuda on a GPU.
 """
 
+import os
 import pathlib
 import random
 
@@ -14,7 +17,8 @@ import pytest
 jax = pytest.importorskip("jax")
 if not pathlib.Path(kintsugi.__file__).with_name("libkintsugi_jax.so").is_file():
     pytest.skip("built without jaxlib's headers", allow_module_level=True)
-jax.config.update("jax_platforms", "cpu")
+jax.config.update("jax_platforms", os.environ.get("JAX_CASES_ON", "cpu"))
+jax.config.update("jax_default_matmul_precision", "highest")
 jax.config.update("jax_enable_x64", True)
 
 import jax.numpy as jnp  # noqa: E402

@@ -2,9 +2,12 @@
 package is installed in, and with any that has torch:
 
     python3 -m pytest tests/python/torch_cases.py
+
+KERNELS=python tests the operators of a torch that is too old for compiled kernels.
 """
 
 import copy
+import ctypes
 import os
 import pickle
 import random
@@ -15,10 +18,15 @@ import threading
 import kintsugi
 import numpy as np
 import pytest
+from c_structs import Options, Problem, library
+from kintsugi import _core
 
 torch = pytest.importorskip("torch")
+if os.environ.get("KERNELS") == "python":
+    _core.register_operators = lambda *_: False
 
 import kintsugi.torch as kt  # noqa: E402
+from kintsugi import _torch_ops  # noqa: E402
 from kintsugi._torch_ops import has_thread_accuracy  # noqa: E402
 from torch.nn import functional  # noqa: E402
 
@@ -41,17 +49,26 @@ def clean():
 
 
 @pytest.fixture
-def accuracies(monkeypatch):
-    """The accuracies that products of operators ask for."""
-    from kintsugi import _torch_ops
-    asked, multiply = [], _torch_ops.matmul_stored
+def accuracies():
+    """The accuracies that products ask the library for."""
+    asked = []
 
-    def note(*arguments, **options):
-        asked.append(options["accuracy"])
-        return multiply(*arguments, **options)
+    def noting(function):
+        """The function, after a note of the accuracy in its options."""
 
-    monkeypatch.setattr(_torch_ops, "matmul_stored", note)
-    return asked
+        @ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * 4)
+        def note(*arguments):
+            problem, text = Problem.from_address(arguments[1]), Options.from_address(arguments[2]).accuracy
+            if problem.m * problem.n * problem.k > 1:  # else use() looks whether the accuracy is one
+                asked.append(None if text is None else text.decode())
+            return function(*map(ctypes.c_void_p, arguments))
+
+        return note
+
+    notes = [noting(library.kintsugi_gemm), noting(library.kintsugi_plan_create)]
+    _core.replace(*(ctypes.cast(note, ctypes.c_void_p).value for note in notes), 0)
+    yield asked
+    _core.replace(0, 0, 0)
 
 
 def leaf(*shape, dtype=torch.float64):
@@ -213,6 +230,60 @@ def test_what_operators_refuse():
         K.mm(a, a.mT, accuracy="exct")
 
 
+def test_a_newer_torch_has_compiled_kernels():
+    """A function that has moved would else be seen by its time alone."""
+    major, minor = map(int, torch.__version__.split(".")[:2])
+    wanted = (major, minor) >= (2, 10) and os.environ.get("KERNELS") != "python"
+    assert _torch_ops.HAS_COMPILED == wanted
+
+
+def test_modes_and_subclasses_see_one_operator():
+    """They may replace its operands."""
+    from torch.utils._python_dispatch import TorchDispatchMode
+    seen = []
+
+    class Mode(TorchDispatchMode):
+        def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+            seen.append(str(function))
+            return function(*args, **(kwargs or {}))
+
+    class Doubled(torch.Tensor):
+        @classmethod
+        def __torch_dispatch__(cls, function, types, args=(), kwargs=None):
+            plain = [x.inner * 2 if isinstance(x, Doubled) else x for x in args]
+            return function(*plain, **(kwargs or {}))
+
+    a = torch.randn(3, 3, dtype=torch.float64)
+    with torch.no_grad(), Mode():
+        assert torch.allclose(K.mm(a, a), a @ a) and torch.allclose(K.linear(a[None], a, a[0]), a @ a.mT + a[0])
+    assert seen.count("kintsugi.gemm.default") == 2 and not any("below" in name for name in seen)
+    doubled = torch.Tensor._make_subclass(Doubled, a)
+    doubled.inner = a
+    assert torch.allclose(K.mm(doubled, a), 2 * a @ a)
+
+
+def test_errors_of_compiled_kernels_are_those_of_python():
+    """They pass both levels of kernels, with a gradient and without, threads of autograd and compiled graphs."""
+    class Failing(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x.clone()
+
+        @staticmethod
+        def backward(ctx, gradient):
+            return K.mm(gradient, gradient, accuracy="exct")
+
+    a = leaf(3, 3)
+    for function in (lambda: K.mm(a, a, accuracy="exct"), lambda: K.mm(a.detach(), a.detach(), accuracy="exct"),
+                     lambda: K.linear(a.detach(), a.detach(), accuracy="exct"), lambda: Failing.apply(a).sum().backward(),
+                     lambda: torch.vmap(lambda x: K.mm(x, x, accuracy="exct"))(a.detach()[None]),
+                     lambda: torch.compile(lambda x: K.mm(x, x, accuracy="exct"), backend="aot_eager")(a.detach())):
+        for _ in range(2):
+            with pytest.raises(kintsugi.KintsugiError, match="did you mean exact"):
+                function()
+    assert torch.allclose(K.mm(a, a), a @ a), "and nothing is left of them"
+
+
 def test_exact_means_exact():
     """The sums cancel, so that torch's own are wrong."""
     row, column = torch.tensor([[1.0, 1e20, -1e20]], dtype=torch.float64), torch.ones(3, 1, dtype=torch.float64)
@@ -365,13 +436,14 @@ def test_programs_are_routed(name):
 def test_modules_are_routed():
     """With their gradients; attention in one kernel is counted as left."""
     x = torch.randn(2, 5, 8, requires_grad=True)
+    heads = x[:, None].detach()
     linear, attention = torch.nn.Linear(8, 4), torch.nn.MultiheadAttention(8, 2, batch_first=True)
     with kt.enable():
         linear(x).sum().backward()
         assert kt.statistics(reset=True) == {"addmm": {"routed": 1, "left": {}}, "mm": {"routed": 2, "left": {}}}
         attention(x, x, x)[0].sum().backward()
         assert {"mm", "bmm", "addmm"} <= set(kt.statistics(reset=True))
-        functional.scaled_dot_product_attention(x, x, x)
+        functional.scaled_dot_product_attention(heads, heads, heads)
         assert kt.statistics(reset=True) == {"scaled_dot_product_attention": {"routed": 0, "left": {"fused": 1}}}
         with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):
             functional.scaled_dot_product_attention(x, x, x)
