@@ -23,14 +23,16 @@ namespace {
 struct ReproduceOptions {
   std::string folder;
   bool quick = false;  // true: m and n are scaled down to 32, and k to 256; there is one seed and no verdict
+  bool full = false;   // true: all shapes and seeds
   bool recorded = false;  // true: nothing runs; rows are read from the folder, whatever commit made them
 };
 
 // ------------------------------------------------------------- one figure
 
 std::string command_of(const PaperFigure& figure, const ReproduceOptions& options) {
-  return fmt::format("kintsugi-lab reproduce {} -o {}{}", figure.name, quoted(options.folder),
-                     options.quick ? " --quick" : "");
+  // Recorded rows are those of full runs.
+  const char* sizes = options.quick ? " --quick" : options.full || options.recorded ? " --full" : "";
+  return fmt::format("kintsugi-lab reproduce {} -o {}{}", figure.name, quoted(options.folder), sizes);
 }
 
 constexpr double quick_rows = 32;     // largest m, and n, with --quick
@@ -74,6 +76,46 @@ SweepTexts quick_lists(SweepTexts lists) {
   return lists;
 }
 
+constexpr double reduced_products = 1 << 26;  // most multiplications m n k of a shape without --full
+
+double products(const std::string& shape_text) {
+  const Shape shape = parse_shape(shape_text);
+  return static_cast<double>(shape.m) * static_cast<double>(shape.n) * static_cast<double>(shape.k);
+}
+
+// Returns the number of multiplications of the sweep's smallest shape; 0 if it has no shapes.
+double fewest_products(const SweepTexts& lists) {
+  double fewest = 0;
+  for (const auto& [name, words] : lists) {
+    if (name != "shapes") continue;
+    for (const auto& text : words) fewest = fewest == 0 ? products(text) : std::min(fewest, products(text));
+  }
+  return fewest;
+}
+
+// Returns the lists of a sweep without --full: the first seed, and the shapes with few multiplications, at
+// least the one with the fewest. Their rows are among those of --full, which continues the file.
+SweepTexts reduced_lists(SweepTexts lists) {
+  const double limit = std::max(reduced_products, fewest_products(lists));
+  for (auto& [name, words] : lists) {
+    if (name == "seeds") words.resize(1);
+    if (name == "shapes")
+      std::erase_if(words, [&](const std::string& text) { return products(text) > limit; });
+  }
+  return lists;
+}
+
+// Returns the figure's sweeps that run without --full: those with a shape of few multiplications; all if none
+// has one.
+std::vector<PaperSweep> reduced_sweeps(const PaperFigure& figure) {
+  std::vector<PaperSweep> sweeps;
+  for (const PaperSweep& sweep : figure.sweeps)
+    if (fewest_products(sweep.lists) <= reduced_products) sweeps.push_back(sweep);
+  if (sweeps.empty()) sweeps = figure.sweeps;
+  for (PaperSweep& sweep : sweeps) sweep.lists = reduced_lists(sweep.lists);
+  return sweeps;
+}
+
 // Results of a figure's sweeps and of its analysis.
 struct Results {
   std::vector<Source> sources;
@@ -92,7 +134,8 @@ std::string name_of(const PaperFigure& figure, const std::string& part) {
 
 Results run_sweeps(const PaperFigure& figure, const ReproduceOptions& options) {
   Results measured;
-  for (const PaperSweep& sweep : figure.sweeps) {
+  const bool reduced = !options.quick && !options.full && !options.recorded;
+  for (const PaperSweep& sweep : reduced ? reduced_sweeps(figure) : figure.sweeps) {
     const std::string name = name_of(figure, sweep.name);
     const std::string file = options.folder + "/" + name + ".json";
     const SweepTexts lists = options.quick ? quick_lists(sweep.lists) : sweep.lists;
@@ -195,6 +238,7 @@ std::string device_text(const std::vector<Source>& sources) {
 }
 
 std::string claims_section(const Json& claims) {
+  if (claims.empty()) return "";
   std::string html = "<div class=\"wide\"><table>\n<thead><tr>";
   for (const char* head : {"claim", "paper", "here", "verdict", "why"})
     html += fmt::format("<th>{}</th>", head);
@@ -219,9 +263,12 @@ Json reproduce_figure(const PaperFigure& figure, const ReproduceOptions& options
   const Evidence evidence(rows_with_commits(measured.sources));
   Json claims = Json::array();
   for (const Claim& claim : figure.claims) claims.push_back(claim_document(claim, evidence, options.quick));
+  const bool reduced = !options.quick && !options.full && !options.recorded && !figure.sweeps.empty();
   const std::string conditions =
-      (options.quick ? "cut down by --quick (sizes, samples, one seed); in full: " : "") + figure.conditions +
-      device_text(measured.sources);
+      (options.quick ? "cut down by --quick (sizes, samples, one seed); in full: "
+       : reduced     ? "without --full: one seed, shapes of at most 2^26 multiplications; in full: "
+                     : "") +
+      figure.conditions + device_text(measured.sources);
   const std::string preface =
       "<p>" + escaped(fmt::format("{}, {}. Conditions: {}.", figure.paper, figure.place, conditions)) +
       "</p>\n" + claims_section(claims);
@@ -310,6 +357,7 @@ std::string head_of(const Json& document) {
 }
 
 std::string claims_table(const Json& claims) {
+  if (claims.empty()) return "";
   std::string text = "| claim | | paper | here | verdict |\n|---|---|---|---|---|\n";
   for (const Json& claim : claims) {
     const std::string verdict = cell(claim, "verdict");
@@ -440,7 +488,7 @@ std::string command_text(const ReproduceRequest& request) {
   for (const auto& name : request.names) command += " " + name;
   command += " -o " + quoted(request.options.folder);
   if (!request.markdown.empty()) command += " --markdown " + quoted(request.markdown);
-  return command + (request.options.quick ? " --quick" : "") +
+  return command + (request.options.quick ? " --quick" : "") + (request.options.full ? " --full" : "") +
          (request.options.recorded ? " --recorded" : "");
 }
 
@@ -481,6 +529,8 @@ void run_reproduce(const ReproduceRequest& request) {
   if (request.options.folder.empty()) fail("-o", "a folder for the results is needed");
   if (request.options.quick && request.options.recorded)
     fail("--recorded", "runs nothing, so it cannot be combined with --quick, which runs small sizes");
+  if (request.options.full && (request.options.quick || request.options.recorded))
+    fail("--full", "runs all sizes, so it cannot be combined with --quick or --recorded");
   const auto figures = wanted_figures(request.names);
   require_png("reproduce");
   make_folder("-o", request.options.folder);
@@ -500,8 +550,10 @@ void add_reproduce(CLI::App& program, Action& action) {
   command->footer(
       "Example:\n"
       "  kintsugi-lab reproduce h2sgemm-fig2 -o reproduced\n"
-      "  kintsugi-lab reproduce all -o lab/results/papers --markdown lab/results/accuracy.md\n"
+      "  kintsugi-lab reproduce all --full -o lab/results/papers --markdown lab/results/accuracy.md\n"
       "\n"
+      "Without --full sweeps have one seed and no shapes of more than 2^26 multiplications, and verdicts are\n"
+      "those of these sizes. A run with --full continues one without.\n"
       "Each figure's results are FOLDER/FIGURE.json, FOLDER/FIGURE.html and pictures, SVG and PNG, in\n"
       "FOLDER/FIGURE. A second run continues the first. Verdicts follow from the criteria of\n"
       "lab/results/claims.json, which the program has with it. The exit status is 1 if an error is\n"
@@ -512,11 +564,12 @@ void add_reproduce(CLI::App& program, Action& action) {
       command->add_option("--markdown", request->markdown, "File for all claims and verdicts as Markdown");
   auto* quick =
       command->add_flag("--quick", request->options.quick, "Run small sizes to try it, without verdicts");
+  auto* full = command->add_flag("--full", request->options.full, "Run all shapes and seeds");
   auto* recorded =
       command->add_flag("--recorded", request->options.recorded,
                         "Run nothing; judge and draw the results in the folder, whatever commit made them");
   auto* list = command->add_flag("--list", request->list, "List the figures");
-  for (CLI::Option* option : {figures, folder, markdown, quick, recorded}) list->excludes(option);
+  for (CLI::Option* option : {figures, folder, markdown, quick, full, recorded}) list->excludes(option);
   command->add_flag("--json", request->json, "Print the results, or the list, as JSON");
   command->callback([request, &action] { action = [request] { run_reproduce(*request); }; });
 }

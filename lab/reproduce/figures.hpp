@@ -51,6 +51,7 @@ const std::vector<PaperFigure>& paper_figures();
 // Each is in the file of its paper.
 std::vector<PaperFigure> h2sgemm_split_figures();
 std::vector<PaperFigure> h2sgemm_figures();
+PaperFigure h2sgemm_ascend_figure();
 std::vector<PaperFigure> le_gemm_figures();
 std::vector<PaperFigure> study_figures();
 std::vector<PaperFigure> mixpert_figures();

@@ -134,7 +134,7 @@ Candidate named_candidate(const Plan& plan) {
 
 std::int32_t largest_exponent(const Candidate& candidate, std::int64_t k) {
   if (candidate.scheme->adapt == nullptr) return Acceptance::any;
-  if (candidate.scheme->fits_residuals()) return candidate.program.format().max_exponent;
+  if (candidate.scheme->fits_residuals()) return candidate.program.largest_fitted_exponent();
   // `exponent` is the exponent of the largest magnitudes of both operands.
   const auto leaves_program_unchanged = [&](std::int32_t exponent) {
     Program program = candidate.program;

@@ -238,11 +238,11 @@ inline constexpr Scheme legemm{
 //   C  = 2^-sb S1 + 2^-sb S2 + S3                  small terms first
 //
 // The parameter sb=N sets sb. sb=eq6 takes the largest sb that cannot overflow. With E the largest exponent
-// of both operands, residuals are at most 2^(E - 11), so sb = 26 - E keeps them within 2^15. A given sb is
-// lowered to 26 - E if the operands require it. Eq. 6 of the paper allows one more, 27 - E. That is 12 for E
-// = 15, with which the residual 16 of x = 32784 (a0 = 32768) overflows. With E = 15 the high part is
-// truncated, since it would round to infinity from 65520 on. Residuals are then below 2^5, and sb is at most
-// 10. |x| >= 2^16 is an error instead of a silent infinity.
+// of both operands, residuals are at most 2^(E - 11), so sb = 26 - E keeps them within 2^15. The default
+// is lowered to 26 - E if the operands require it; for a given sb they are refused. Eq. 6 of the paper allows
+// one more, 27 - E. That is 12 for E = 15, with which the residual 16 of x = 32784 (a0 = 32768) overflows.
+// With E = 15 the high part is truncated, since it would round to infinity from 65520 on. Residuals are then
+// below 2^5, and sb is at most 10. |x| >= 2^16 is an error instead of a silent infinity.
 
 inline constexpr SplitRule h2sgemm_split = nearest_split(core::fp16, 2, 12);
 
@@ -267,6 +267,7 @@ inline const Parameter* configure_h2sgemm(Program& program, std::span<const Para
         parameter.value == "eq6" ? h2sgemm_eq6 : parse_parameter(parameter.value, 0, max_residual_exponent);
     if (parameter.key != "sb" || !exponent) return &parameter;
     program.set_residual_exponent(*exponent, h2sgemm_cross_groups);
+    program.keeps_residual_exponent = *exponent != h2sgemm_eq6;
   }
   return nullptr;
 }
@@ -278,6 +279,14 @@ inline void adapt_h2sgemm(Program& program, const RangeSummary& a, const RangeSu
          "h2sgemm splits magnitudes below 2^16 and the largest magnitude in A and B is 2^{} or more; "
          "fp16x3-wide scales rows and columns",
          largest);
+  }
+  if (largest > program.largest_fitted_exponent()) {
+    fail(
+        Status::contract_unreachable,
+        "h2sgemm: sb={} overflows the residuals of magnitudes from 2^{} on, and the largest magnitude in A and B "
+        "is 2^{} or more; sb=eq6 takes {} there, fp16x3-wide scales rows and columns",
+        program.split_a.residual_exponent, program.largest_fitted_exponent() + 1, largest,
+        fit_residual(core::fp16, h2sgemm_eq6, largest).residual_exponent);
   }
   program.set_residual_fit(fit_residual(core::fp16, program.split_a.residual_exponent, largest),
                            h2sgemm_cross_groups);

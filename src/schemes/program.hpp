@@ -130,6 +130,8 @@ struct Program {
   bool sized_by_type = false;  // residues: the operands' type decides the number of moduli, not the caller
   // Residues and exact sums: vectors are rounded to integers that are those of the scheme int52.
   bool scales_as_words = false;
+  // True if the caller gave the residuals' exponent: operands that would need a lower one are refused.
+  bool keeps_residual_exponent = false;
 
   const Format& format() const { return *split_a.format; }
 
@@ -153,6 +155,14 @@ struct Program {
   void set_residual_exponent(int exponent, std::span<const int> cross_groups) {
     split_a.residual_exponent = split_b.residual_exponent = exponent;
     for (const int group : cross_groups) schedule.group_exponents[group] = -exponent;
+  }
+  // Returns the largest exponent of operands whose residuals can be fitted (fit_residual()).
+  int largest_fitted_exponent() const {
+    int largest = format().max_exponent;
+    const int exponent = split_a.residual_exponent;
+    while (keeps_residual_exponent && fit_residual(format(), exponent, largest).residual_exponent < exponent)
+      --largest;
+    return largest;
   }
   void set_residual_fit(const ResidualFit& fit, std::span<const int> cross_groups) {
     set_residual_exponent(fit.residual_exponent, cross_groups);

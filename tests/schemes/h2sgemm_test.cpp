@@ -1,4 +1,4 @@
-// Tests h2sgemm's parameter sb: given, computed from Eq. 6, and lowered where the operands require it.
+// Tests h2sgemm's parameter sb: given, computed from Eq. 6, lowered or refused where the operands require it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -78,6 +78,31 @@ TEST(H2sgemm, LargeMagnitudesAreCoveredOrRefused) {
     EXPECT_EQ(data.run(), KINTSUGI_CONTRACT_UNREACHABLE);
     EXPECT_THAT(kintsugi_last_error(), HasSubstr("magnitudes below 2^16"));
     EXPECT_TRUE(is_poison(data.c(0)(0, 0)));
+  }
+}
+
+// The default is fitted to the operands; a given sb is kept, or they are refused.
+TEST(H2sgemm, GivenSbIsKeptOrRefused) {
+  struct Case {
+    int sb;
+    int largest;  // largest exponent of operands that keep sb
+  };
+  for (const Case test : {Case{0, 15}, {10, 15}, {11, 14}, {12, 14}, {13, 13}, {26, 0}, {40, -14}}) {
+    for (const std::string scheme : {"h2sgemm", "h2sgemm-element"}) {
+      const std::string name = scheme + ":sb=" + std::to_string(test.sb);
+      GemmData data(GemmCase{.m = 1, .n = 1, .k = 1, .scheme = name, .engine = "reference"});
+      data.b()(0, 0) = 0x1p-20F;
+      data.a()(0, 0) = std::ldexp(1.5F, test.largest);
+      const Handle handle;
+      ASSERT_EQ(data.run(handle), KINTSUGI_SUCCESS) << name << ": " << kintsugi_last_error();
+      const json adapted = handle.report().at("adapted");  // null: nothing was fitted
+      if (!adapted.is_null()) EXPECT_EQ(adapted.at("split_a").at("residual_exponent"), test.sb) << name;
+      data.a()(0, 0) = std::ldexp(1.5F, test.largest + 1);
+      EXPECT_EQ(data.run(handle), KINTSUGI_CONTRACT_UNREACHABLE) << name;
+      EXPECT_THAT(kintsugi_last_error(),
+                  HasSubstr(test.largest == 15 ? "magnitudes below 2^16"
+                                               : "from 2^" + std::to_string(test.largest + 1) + " on"));
+    }
   }
 }
 

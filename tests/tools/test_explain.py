@@ -90,9 +90,10 @@ def test_small_numbers_are_outside_h2sgemms_window(explained):
 
 def test_what_a_scheme_fits_to_the_operands(explained):
     """From 2^15 on h2sgemm cuts its residual's scale: the split that is explained is the one that runs."""
-    _, rows = explained(*SIZES, "offset:15", "--schemes", "h2sgemm:sb=12,h2sgemm:sb=10,h2sgemm")
+    _, rows = explained(*SIZES, "offset:16", "--schemes", "h2sgemm:sb=12,h2sgemm:sb=eq6,h2sgemm")
     bits = {name: row["retained_bits"] for name, row in rows.items()}
-    assert bits["h2sgemm:sb=12"] == bits["h2sgemm"]
+    assert bits["h2sgemm:sb=eq6"] == bits["h2sgemm"]
+    assert rows["h2sgemm:sb=12"]["verdict"].startswith("does not run: h2sgemm: sb=12 overflows ")
     assert fewest(rows["h2sgemm"]) > 0
     _, rows = explained(*SIZES, "offset:17", "--schemes", "h2sgemm,native")
     assert rows["h2sgemm"]["errors"] is None and rows["h2sgemm"]["meets_contract"] is None

@@ -88,7 +88,7 @@ void expect_bits_of_the_host(const GemmCase& test, const std::vector<int>& expon
 }
 
 TEST(DeviceFit, ProductsHaveTheBitsOfTheHostsFitInSmallCases) {
-  for (const char* scheme : {"h2sgemm", "h2sgemm:sb=eq6", "h2sgemm:sb=40", "h2sgemm:sb=0", "h2sgemm-element",
+  for (const char* scheme : {"h2sgemm", "h2sgemm:sb=eq6", "h2sgemm:sb=10", "h2sgemm:sb=0", "h2sgemm-element",
                              "h2sgemm-element:sb=eq6"}) {
     for (const std::vector<int>& exponents : {std::vector{0, -9, 14}, {15, 5, -30}, {-20, 13, 15}}) {
       for (const kintsugi_op op : {KINTSUGI_OP_N, KINTSUGI_OP_T}) {
@@ -119,6 +119,18 @@ TEST(DeviceFit, FitIsReportedInSmallCases) {
   GemmDataOf<float> data(as_planned);
   DeviceGemm<float>(data).run_well(handle);
   EXPECT_TRUE(handle.report()["adapted"].is_null()) << handle.report();
+}
+
+// Operands that would need a lower residual exponent than the given one.
+TEST(DeviceFit, GivenExponentsAreKeptOrMakeNansInSmallCases) {
+  GemmCase test{.m = 9, .n = 8, .k = 7, .batch = 2, .scheme = "h2sgemm:sb=13"};
+  const Handle handle;
+  GemmDataOf<float> data(test);
+  scale_items(data, test, {13, 14});
+  DeviceGemm<float>(data).run_well(handle);
+  EXPECT_EQ(handle.report()["items_unreachable"], 1) << handle.report();
+  EXPECT_FALSE(std::isnan(data.c(0)(0, 0)));
+  EXPECT_TRUE(std::isnan(data.c(1)(0, 0)));
 }
 
 // B is prepared; A needs another residual exponent at each execution.
