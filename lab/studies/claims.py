@@ -91,6 +91,17 @@ def counts_table(judged):
     return table(["paper", *registry.VERDICTS, "claims"], rows)
 
 
+def by_figures(judged):
+    """Says how many of the decided claims only show that the papers' figures fit together."""
+    names = [name for verdict in (registry.AGREES, registry.DISAGREES) for name in judged.of(COUNTED, verdict=verdict)
+             if judged.claims[name]["decided"] == "by the paper's figures"]
+    return f", {len(names)} of them only by whether figures that the papers print fit together" if names else ""
+
+
+def is_unmeasured(judged, name):
+    return judged.claims[name]["study"] is None and judged.verdicts[name][0] == registry.NOT_MEASURED
+
+
 def rules_text(rules):
     text = ""
     for title, name in (("Verdicts", "verdicts"), ("What is decided", "decided"), ("Kinds", "kinds"), ("Words", "words")):
@@ -111,9 +122,10 @@ def page(judged, rules, hand):
     decided = judged.count(registry.AGREES) + judged.count(registry.DISAGREES)
     text = "# The papers' claims, and what came out here\n\n"
     text += f"Of {len(judged.of(COUNTED))} claims of five papers on accuracy and speed {decided} can be decided here: " \
-            f"{judged.count(registry.AGREES)} agree and {judged.count(registry.DISAGREES)} disagree. " \
-            f"{judged.count(registry.UNDECIDED)} cannot be decided here, and {judged.count(registry.NOT_MEASURED)} nobody " \
-            "measured.\n\n"
+            f"{judged.count(registry.AGREES)} agree and {judged.count(registry.DISAGREES)} disagree{by_figures(judged)}. " \
+            f"Not decided, but {judged.count(registry.PREDICTED)} are predicted and {judged.count(registry.ELSEWHERE)} hold on " \
+            f"another chip. {judged.count(registry.UNDECIDED)} cannot be decided here, and " \
+            f"{judged.count(registry.NOT_MEASURED)} nobody measured.\n\n"
     text += counts_table(judged) + "\n"
     text += "Made by `lab/studies/claims.py --write` from [claims.json](claims.json), which has every claim with its source, " \
             "quantity, inputs, accumulator or hardware, criterion and tolerance, and from what the studies measured: " \
@@ -129,7 +141,7 @@ def page(judged, rules, hand):
             "`verdict` from the paper's text, and `lab/studies/claims.py --compare judged.json` gives the share.\n\n"
     text += INDEPENDENT + "\n"
     for paper in PAPERS:
-        names = [name for name in judged.of(COUNTED, paper) if judged.claims[name]["study"] is not None]
+        names = [name for name in judged.of(COUNTED, paper) if not is_unmeasured(judged, name)]
         text += f"## {paper}\n\n" + lines_of(judged, names) + "\n"
     text += "## Claims that nobody measured\n\n" + unmeasured_table(judged)
     text += "\n## Not counted: true by construction\n\n" + lines_of(judged, judged.of(BUILT))
@@ -138,7 +150,7 @@ def page(judged, rules, hand):
 
 
 def unmeasured_table(judged):
-    names = [name for name in judged.of(COUNTED) if judged.claims[name]["study"] is None]
+    names = [name for name in judged.of(COUNTED) if is_unmeasured(judged, name)]
     return table(["claim", "source", "", "stated", "why"], [
         [f"`{name}`", f"{claim['source']['paper']}, {claim['source']['place']}", claim["claim"], claim["stated"],
          claim["reason"].removeprefix("Nobody measured it: ")] for name in names for claim in [judged.claims[name]]])
