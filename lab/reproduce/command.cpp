@@ -289,8 +289,8 @@ std::string summary_of(const Json& document) {
       "Of the papers' claims {} agree and {} disagree; {} are predicted, {} hold on another chip, {} cannot be "
       "decided here and {} were not measured",
       count_of(document, "agrees"), count_of(document, "disagrees"), count_of(document, "predicted"),
-      count_of(document, "holds on another chip"),
-      count_of(document, "cannot be decided here"), count_of(document, "not measured"));
+      count_of(document, "holds on another chip"), count_of(document, "cannot be decided here"),
+      count_of(document, "not measured"));
 }
 
 std::string head_of(const Json& document) {

@@ -312,9 +312,7 @@ PaperFigure arithmetic_figure() {
            {"mixpert-last-terms", values({{"eight over nine", "eight over nine"}})},
            {"mixpert-range", narrow_over_native,
             "21 bits lose eight times as much as FP32's 24, and 32 products do not hide it: level IV is as "
-            "accurate as native FP32 only where k is larger."},
-           {"mixpert-levels", values({{"level II", "level IV over II"}, {"level III", "level IV over III"}})},
-           {"mixpert-overhead", values({{"engine cpu", "overhead"}})}},
+            "accurate as native FP32 only where k is larger."}},
       .analysis = {.format = "mixpert-arithmetic", .make_document = make_document, .draw = draw_document}};
 }
 

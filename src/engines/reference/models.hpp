@@ -211,7 +211,8 @@ struct Cdna2 {
     if (n > 0) sum = flush_subnormal(sum);
     for (std::int64_t p = 0; p < n; p += block) {
       float products[block] = {};
-      for (std::int64_t i = 0; i < std::min<std::int64_t>(block, n - p); ++i) products[i] = a[p + i] * b[p + i];
+      for (std::int64_t i = 0; i < std::min<std::int64_t>(block, n - p); ++i)
+        products[i] = a[p + i] * b[p + i];
       const float first = flush_subnormal(products[0] + products[1]);
       const float second = flush_subnormal(products[2] + products[3]);
       sum = flush_subnormal(sum + flush_subnormal(first + second));
