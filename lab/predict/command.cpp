@@ -1,6 +1,7 @@
 // kintsugi-lab predict: speeds that published rates predict for the papers' chips, beside what papers print.
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <memory>
 
 #include "lab/commands.hpp"
@@ -15,6 +16,7 @@ namespace {
 struct PredictRequest {
   double n = 8192;
   std::string picture;
+  std::string markdown;
   bool json = false;
 };
 
@@ -22,70 +24,104 @@ std::string speed_text(const std::optional<double>& speed) {
   return speed ? fmt::format("{:.3g}", *speed) : "-";
 }
 
-std::string percent_text(double error) { return fmt::format("{:+.1f} %", 100 * error); }
-
-// Returns the predictions of all headlines that the model can make, over what is printed.
-std::vector<double> headline_ratios(double n) {
-  std::vector<double> ratios;
-  for (const predict::Headline& headline : predict::headlines()) {
-    if (const auto value = predict::prediction(headline, n)) ratios.push_back(*value / headline.printed);
-  }
-  return ratios;
-}
-
 double median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   return values[values.size() / 2];
 }
 
-// The factor by which a prediction and a printed figure differ, to either side.
+// Factors by which predictions and printed figures differ, to either side.
 std::vector<double> headline_factors(double n) {
-  std::vector<double> factors = headline_ratios(n);
-  for (double& factor : factors) factor = std::max(factor, 1 / factor);
+  std::vector<double> factors;
+  for (const predict::Headline& headline : predict::headlines()) {
+    const auto value = predict::prediction(headline, n);
+    if (value) factors.push_back(std::max(*value / headline.printed, headline.printed / *value));
+  }
   return factors;
 }
 
-std::string errors_text(double n) {
-  Table table({"device", "method", "by the other's shares", "by its own", "error"});
+// A paragraph with a table below it.
+struct Part {
+  std::string title;
+  std::string words;
+  std::vector<std::vector<std::string>> rows;  // the first has the heads
+};
+
+Part errors_part(double n) {
   const auto errors = predict::model_errors(n);
-  for (const auto& error : errors)
-    table.add({error.device, predict::name_of(error.method), fmt::format("{:.3g}", error.predicted),
-               fmt::format("{:.3g}", error.measured), percent_text(error.error())});
   const auto factors = headline_factors(n);
-  return fmt::format(
-      "Errors of the model, TFLOP/s at n = {:.0f}: at most {:.1f} % on the two devices that were measured, which "
-      "differ in memory alone. From what papers print of other chips and other kernels it differs by a factor of "
-      "{:.2f} (median), at most {:.2f}.\n\n{}\n",
-      n, 100 * predict::largest_error(errors), median(factors),
-      *std::max_element(factors.begin(), factors.end()), table.text());
+  Part part{
+      .title = "Errors of the model",
+      .words = fmt::format(
+          "At most {:.1f} % on the two devices that were measured, which differ in memory alone: each by the other's "
+          "shares and by its own, TFLOP/s at n = {:.0f}. From what papers print of other chips and of their own "
+          "kernels the predictions differ by a factor of {:.2f} (median), at most {:.2f}.",
+          100 * predict::largest_error(errors), n, median(factors),
+          *std::max_element(factors.begin(), factors.end())),
+      .rows = {{"device", "products", "by the other's shares", "by its own", "error"}}};
+  for (const auto& error : errors)
+    part.rows.push_back({error.device, predict::name_of(error.method), fmt::format("{:.3g}", error.predicted),
+                         fmt::format("{:.3g}", error.measured),
+                         fmt::format("{:+.1f} %", 100 * error.error())});
+  return part;
 }
 
-std::string chips_text(double n) {
-  std::vector<std::string> head{"chip"};
-  for (const predict::Method method : predict::methods) head.emplace_back(predict::name_of(method));
-  head.emplace_back("published rates");
-  Table table(head);
+Part chips_part(double n) {
+  Part part{.title = "Chips",
+            .words = fmt::format(
+                "TFLOP/s of 2 n^3 operations at n = {:.0f}: published rates, times the shares that our "
+                "kernels reach on an {}, over the number of products, and the bytes of splits, sums "
+                "and C. \"8 int8\" is without MixPert's conversions, \"66 fp16\" DGEMM-TC's DP mode.",
+                n, predict::measured_devices[0]),
+            .rows = {{"chip"}}};
+  for (const predict::Method method : predict::methods) part.rows[0].emplace_back(predict::name_of(method));
+  part.rows[0].emplace_back("published rates");
   for (const predict::Chip& chip : predict::chips()) {
     std::vector<std::string> cells{chip.name};
     for (const predict::Method method : predict::methods)
       cells.push_back(speed_text(predict::speed(method, chip, n)));
     cells.push_back(chip.source);
-    table.add(cells);
+    part.rows.push_back(cells);
   }
-  return fmt::format(
-      "TFLOP/s at n = {:.0f}, by the shares of published rates that our kernels reach on an {}:\n\n{}\n", n,
-      predict::measured_devices[0], table.text());
+  return part;
 }
 
-std::string headlines_text(double n) {
-  Table table({"paper", "place", "chip", "figure", "printed", "predicted", "over printed"});
+Part headlines_part(double n) {
+  Part part{.title = "What papers print",
+            .words = "TFLOP/s, or ratios.",
+            .rows = {{"paper", "place", "chip", "figure", "printed", "predicted", "over printed"}}};
   for (const predict::Headline& headline : predict::headlines()) {
     const auto value = predict::prediction(headline, n);
-    table.add({headline.paper, headline.place, headline.chip, headline.what,
-               fmt::format("{:.3g}", headline.printed), speed_text(value),
-               value ? fmt::format("{:.2f}", *value / headline.printed) : "-"});
+    part.rows.push_back({headline.paper, headline.place, headline.chip, headline.what,
+                         fmt::format("{:.3g}", headline.printed), speed_text(value),
+                         value ? fmt::format("{:.2f}", *value / headline.printed) : "-"});
   }
-  return "What papers print, TFLOP/s or ratios:\n\n" + table.text();
+  return part;
+}
+
+std::vector<Part> parts_of(double n) { return {errors_part(n), chips_part(n), headlines_part(n)}; }
+
+std::string text_of(const Part& part) {
+  Table table(part.rows.front());
+  for (std::size_t i = 1; i < part.rows.size(); ++i) table.add(part.rows[i]);
+  return fmt::format("{}: {}\n\n{}\n", part.title, part.words, table.text());
+}
+
+std::string markdown_of(const std::vector<Part>& parts, const std::string& picture) {
+  std::string text =
+      "# Speeds that published rates predict\n\nMade by `kintsugi-lab predict`; not to be edited by hand.\n";
+  if (!picture.empty())
+    text += fmt::format("\n![Predicted speeds over printed ones]({})\n",
+                        std::filesystem::path(picture).filename().string());
+  for (const Part& part : parts) {
+    text += fmt::format("\n## {}\n\n{}\n\n", part.title, wrapped(part.words, 120, 0));
+    for (std::size_t i = 0; i < part.rows.size(); ++i) {
+      text += fmt::format("| {} |\n", fmt::join(part.rows[i], " | "));
+      if (i > 0) continue;
+      for (std::size_t column = 0; column < part.rows[i].size(); ++column) text += "|---";
+      text += "|\n";
+    }
+  }
+  return text;
 }
 
 Json document_of(double n) {
@@ -145,8 +181,10 @@ Chart chart_of(double n) {
 void run_predict(const PredictRequest& request) {
   require_settings();
   if (!request.picture.empty()) write_text(request.picture, draw(chart_of(request.n), chart_style()));
+  const std::vector<Part> parts = parts_of(request.n);
+  if (!request.markdown.empty()) write_text(request.markdown, markdown_of(parts, request.picture));
   if (request.json) return print(document_of(request.n));
-  fmt::print("{}{}{}", errors_text(request.n), chips_text(request.n), headlines_text(request.n));
+  for (const Part& part : parts) fmt::print("{}", text_of(part));
 }
 
 }  // namespace
@@ -157,10 +195,11 @@ void add_predict(CLI::App& program, Action& action) {
       program.add_subcommand("predict", "Predict speeds on the papers' chips from published rates");
   command->footer(
       "Example:\n"
-      "  kintsugi-lab predict --n 8192 -o predicted.svg");
+      "  kintsugi-lab predict -o lab/results/predictions.svg --markdown lab/results/predictions.md");
   command->add_option("--n", request->n, "Rows, columns and inner indices [8192]")
       ->check(CLI::PositiveNumber);
   command->add_option("-o,--output", request->picture, "SVG file for the predictions beside printed figures");
+  command->add_option("--markdown", request->markdown, "File for the tables as Markdown");
   command->add_flag("--json", request->json, "Print the predictions as JSON");
   command->callback([request, &action] { action = [request] { run_predict(*request); }; });
 }

@@ -121,15 +121,15 @@ Work work_of(Method method, const Chip& chip, const Shares& shares) {
     case Method::native_fp64: return {chip.fp64_fastest, shares.native_fp64, 1, 0};
     case Method::fp16x3: return {chip.fp16, shares.fp16x3, 3, split_bytes(fp32_bytes, 2, half_bytes)};
     case Method::fp16x4: return {chip.fp16, shares.fp16x3, 4, split_bytes(fp32_bytes, 2, half_bytes)};
-    // No kernel of ours; it reads slices of twice the size at half the rate, so that the share is that of fp16.
+    // No kernel of ours: slices of twice the size at half the rate, so that the share is that of fp16.
     case Method::tf32x3: return {chip.tf32, shares.fp16x3, 3, split_bytes(fp32_bytes, 2, fp32_bytes)};
     case Method::bf16x6: return {chip.bf16, shares.bf16x6, 6, split_bytes(fp32_bytes, 3, half_bytes)};
     case Method::int8x8: return {chip.int8, shares.int8, 8, split_bytes(fp32_bytes, 3, int8_bytes)};
     case Method::ozaki_66: {
       constexpr double products = 66;
       constexpr double slices = 11;
-      // Every product is written and read in FP32 and added to a sum in memory in FP64. A slice takes some ten
-      // operations of every element in FP64.
+      // Every product is written and read in FP32 and added to a sum in memory in FP64. A slice takes
+      // some ten operations of every element in FP64.
       constexpr double sum = 2 * fp32_bytes + 2 * fp64_bytes;
       return {chip.fp16, shares.fp16x3, products,
               split_bytes(fp64_bytes, slices, half_bytes) + products * sum, 2 * slices * 10};

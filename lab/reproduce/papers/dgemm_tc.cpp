@@ -352,8 +352,8 @@ const std::string fast_off = dp_or_sp.scheme + ":fast=off";
 const std::string as_many_slices = "as many slices as CR mode, fast mode";
 const std::vector<std::int64_t> fast_lengths{1024, 4096};
 
-// Adds the errors of DP mode with and without fast mode, of fast mode with as many slices as CR mode finds, and
-// of native products, on the same operands.
+// Adds the errors of DP mode with and without fast mode, of fast mode with as many slices as CR mode finds,
+// and of native products, on the same operands.
 void add_fast_rows(Json& rows, const std::string& distribution, const Shape& shape, std::uint64_t case_seed) {
   ComparedCase<double> compared(
       shape, random_elements<double>(distribution, measure::Side::a, case_seed, shape.m, shape.k),
@@ -441,12 +441,13 @@ PaperFigure fast_figure() {
       .conditions =
           "64 x 64 elements of C, k = 1024 and 4096, two seeds, Algorithm 1 literally (grid=sigma); "
           "OpenBLAS's and a sequential DGEMM stand for cublasDgemm",
-      .claims = {{"dgemm-tc-fast-loss", loss_of_fast,
-                  "With d slices the products that fast mode leaves out are as large as what d slices leave "
-                  "of an element; beside DGEMM's own error both are small."},
-                 {"dgemm-tc-fast-all", fast_with_all_slices,
-                  "With all slices the products that are left out lie below the last bit of the smallest "
-                  "element times the largest, and DGEMM errs more in all of these cases."}},
+      .claims =
+          {{"dgemm-tc-fast-loss", loss_of_fast,
+            "It is up to 6 % of DGEMM's own error: with d slices the products that fast mode leaves out are "
+            "as large as what d slices leave of an element."},
+           {"dgemm-tc-fast-all", fast_with_all_slices,
+            "As many slices as CR mode has hold every bit, and what fast mode leaves out of them is of the "
+            "size of an element's last bits: in none of 12 cases does it err more than DGEMM."}},
       .analysis = {.format = "quantities", .make_document = fast_document}};
 }
 

@@ -444,8 +444,8 @@ const std::vector<std::string> offset_shapes{"176x32x64", "176x32x704",  "176x32
                                              "64x64x64",  "128x128x128", "256x256x256"};
 const std::vector<Filter> growing{with_k_to(2816), growing_sizes.back().filter};
 
-// Returns the growth of the errors of a scheme at an offset exponent over that at 0, for each way in which sizes
-// grow.
+// Returns the growth of the errors of a scheme at an offset exponent over that at 0, for each way in which
+// sizes grow.
 Measured growth_at_offsets(const Evidence& evidence) {
   const std::vector<std::pair<std::string, std::string>> schemes{
       {"term-wise", term_12}, {"element-wise", element_wise(12)}, {"SGEMM", native}};
@@ -487,7 +487,7 @@ PaperFigure fig9_at_offsets() {
 
 const std::vector<std::pair<std::string, std::string>> exact_inputs{{"[-1, 1]", "uniform"},
                                                                     {"[0, 1]", "uniform01"}};
-// Whose bits: a native product's, by engine, or those of the exact product, rounded once.
+// Products whose bits are compared: native ones, by engine, or the exact product, rounded once.
 const std::vector<std::pair<std::string, std::string>> whose_bits{
     {"sequential sums", "reference"}, {"OpenBLAS's sums", "cpu"}, {"correctly rounded", ""}};
 

@@ -118,8 +118,8 @@ const Baseline baselines[] = {{"wmma", "fp16",
                                "weighs more in Markidis's one accumulator."},
                               {"ooto", "ootomo", escapes_truncation}};
 
-// Adds two claims about the ratios of a baseline's errors to le-gemm's errors on the A800: their average, and that
-// they exceed 1.
+// Adds two claims about the ratios of a baseline's errors to le-gemm's errors on the A800: their average, and
+// that they exceed 1.
 void add_reduction_claims(std::vector<Claim>& claims, const Baseline& baseline, const char* measure_name,
                           const char* measure) {
   const std::string id = fmt::format("le-gemm-{}-{}", measure_name, baseline.id);

@@ -18,10 +18,15 @@ FIGURES = [
     "h2sgemm-fig2",
     "h2sgemm-fig8",
     "h2sgemm-fig9",
+    "h2sgemm-fig8-terms",
+    "h2sgemm-fig9-offsets",
+    "h2sgemm-exact",
     "le-gemm-fig10-11",
+    "le-gemm-mi210",
     "le-gemm-fig12-13",
     "le-gemm-fig16",
     "le-gemm-fig18",
+    "le-gemm-fourth-term",
     "study-types",
     "study-terms",
     "study-fp64",
@@ -37,6 +42,9 @@ FIGURES = [
     "dgemm-tc-fig5",
     "dgemm-tc-fig7",
     "dgemm-tc-fig8",
+    "dgemm-tc-fast",
+    "printed-figures",
+    "predicted-speeds",
     "accumulation",
     "fp32-accuracy",
 ]
@@ -54,6 +62,7 @@ ANALYSES = {
     "mixpert-programs": "program-errors",
     "dgemm-tc-fig5": "slice-counts",
     "dgemm-tc-fig7": "slice-counts",
+    **dict.fromkeys(["h2sgemm-exact", "le-gemm-fourth-term", "dgemm-tc-fast", "printed-figures", "predicted-speeds"], "quantities"),
 }
 
 
@@ -83,10 +92,11 @@ def test_document_and_data(reproduced):
 
 
 # Claims about sizes that --quick cuts away.
-BEYOND_QUICK = {"dgemm-tc-66", "dgemm-tc-range-dp", "dgemm-tc-range-cr", "dgemm-tc-fig3-dp", "dgemm-tc-fig8-sp",
+BEYOND_QUICK = {*(f"dgemm-tc-{name}" for name in ("v100", "phi-speed", "of-peak", "share-70", "dominated", "sgemm-speed", "fast-loss")),
+                "dgemm-tc-66", "dgemm-tc-range-dp", "dgemm-tc-range-cr", "dgemm-tc-fig3-dp", "dgemm-tc-fig8-sp",
                 *(f"study-{name}" for name in ("best", "outside", "ootomo", "more-terms", "three-terms", "type3")),
                 *(f"own-{name}" for name in ("long-double", "type4", "slices", "mixpert-native")),
-                *(f"h2sgemm-fig9-{name}" for name in ("stable", "growth-element", "growth-sgemm", "lower")),
+                *(f"h2sgemm-fig9-{name}" for name in ("stable", "growth-element", "growth-sgemm", "lower", "others")),
                 *(f"le-gemm-fig16-{measure}-{name}" for measure in ("max", "mred") for name in ("feed-forward", "language-models"))}
 # Claims about the element-wise order; only recorded rows add sums as the paper does.
 RECORDED_ALONE = {"own-below-window",
