@@ -31,6 +31,7 @@ FIGURES = [
     "study-terms",
     "study-fp64",
     "mixpert-fig2",
+    "mixpert-average-cutlass",
     "mixpert-fig9",
     "mixpert-arithmetic",
     "mixpert-programs",
