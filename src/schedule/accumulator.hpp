@@ -194,9 +194,9 @@ double accumulation_error(Accumulator accumulator, FormatId format, std::int64_t
 // Returns the absolute part of the bound, for subnormal sums and subnormal operands. CPUs' bf16 units and
 // CDNA 2's fp16 unit flush subnormal numbers to zero. Tensor cores align subnormal numbers as if they had the
 // exponent of the smallest normal number, and truncate more of the other addends than needed. The bound
-// holds for all operands of magnitude at most largest_operand. For scaled operands this part is usually far below every result that
-// occurs, but not always: a product of fp16 numbers with a subnormal factor loses up to 2^-39 of the other
-// factor where two extra bits are kept.
+// holds for all operands of magnitude at most largest_operand. For scaled operands this part is usually far
+// below every result that occurs, but not always: a product of fp16 numbers with a subnormal factor loses up
+// to 2^-39 of the other factor where two extra bits are kept.
 double accumulation_floor(Accumulator accumulator, FormatId format, std::int64_t n, double largest_operand);
 
 // A-priori bound of the error of a schedule's additions.
