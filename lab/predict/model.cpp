@@ -90,7 +90,7 @@ Shares shares_of(const std::string& device) {
           .native_fp64 = of_native("native.f64.vendor_rate", chip.fp64_fastest),
           .fp16x3 = of_block("multi_term.fp16x3.256x192", 3, 256, 192, 64, 2, chip.fp16),
           .bf16x6 = of_block("multi_term.bf16x6.256x128", 6, 256, 128, 64, 2, chip.bf16),
-          .int8 = of_block("int8_tile", 1, 192, 256, 128, 1, chip.int8),
+          .int8 = of_block("int8_tile", 1, 192, 256, 128, 2, chip.int8),
           .copies = cost("call.copy_rate") / (chip.memory * bytes_per_microsecond)};
 }
 
