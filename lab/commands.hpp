@@ -7,6 +7,7 @@ namespace kintsugi::tools {
 
 void add_accuracy(CLI::App& program, Action& action);
 void add_analyse(CLI::App& program, Action& action);
+void add_predict(CLI::App& program, Action& action);
 void add_report(CLI::App& program, Action& action);
 void add_reproduce(CLI::App& program, Action& action);
 

@@ -11,6 +11,7 @@ void add_commands(CLI::App& program, Action& action) {
   add_accuracy(program, action);
   add_analyse(program, action);
   add_report(program, action);
+  add_predict(program, action);
 }
 
 }  // namespace

@@ -173,6 +173,13 @@ Judgement by_alternatives(const std::map<std::string, bool>& alternatives,
                   held, alternatives.size(), misses)};
 }
 
+// Returns the verdict on a claim whose evidence is not of the paper's chip: `word` if it meets the criteria.
+// A miss says nothing of that chip.
+Judgement by_weaker_evidence(const Judgement& judgement, const char* word, const std::string& reason) {
+  if (judgement.verdict == "agrees") return {word, reason};
+  return {"cannot be decided here", reason + " " + judgement.why};
+}
+
 }  // namespace
 
 const Json& registered_claims() {
@@ -231,7 +238,12 @@ Judgement judge(const Json& claim, const Measured& measured) {
     const std::string alternative = series.value("alternative", "");
     alternatives[alternative] = held && (!alternatives.contains(alternative) || alternatives[alternative]);
   }
-  return by_alternatives(alternatives, missed);
+  const Judgement judgement = by_alternatives(alternatives, missed);
+  const std::string decided = cell(claim, "decided");
+  if (decided == "by prediction") return by_weaker_evidence(judgement, "predicted", cell(claim, "reason"));
+  if (decided == "on another chip")
+    return by_weaker_evidence(judgement, "holds on another chip", cell(claim, "reason"));
+  return judgement;
 }
 
 std::string measured_text(const Measured& measured) {

@@ -75,7 +75,7 @@ using Measured = std::vector<SeriesValues>;
 struct Judgement {
   std::string verdict;  // one of rules.verdicts
   std::string
-      why;  // series that miss the criterion, or the reason why there is no verdict; "" if the claim agrees
+      why;  // series that miss the criterion, or the reason why the claim is not decided; "" if it agrees
 };
 
 // Returns all claims, in the registry's order.

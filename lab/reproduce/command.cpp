@@ -333,9 +333,11 @@ int count_of(const Json& document, const std::string& verdict) {
 std::string summary_of(const Json& document) {
   if (document.at("quick").get<bool>()) return "Small sizes, no verdicts (--quick)";
   return fmt::format(
-      "Of the papers' claims {} agree, {} disagree, {} cannot be decided here and {} were not measured",
-      count_of(document, "agrees"), count_of(document, "disagrees"),
-      count_of(document, "cannot be decided here"), count_of(document, "not measured"));
+      "Of the papers' claims {} agree and {} disagree; {} are predicted, {} hold on another chip, {} cannot be "
+      "decided here and {} were not measured",
+      count_of(document, "agrees"), count_of(document, "disagrees"), count_of(document, "predicted"),
+      count_of(document, "holds on another chip"), count_of(document, "cannot be decided here"),
+      count_of(document, "not measured"));
 }
 
 std::string head_of(const Json& document) {

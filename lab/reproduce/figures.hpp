@@ -58,6 +58,8 @@ std::vector<PaperFigure> mixpert_figures();
 PaperFigure mixpert_programs_figure();
 std::vector<PaperFigure> mixpert_speed_figures();
 std::vector<PaperFigure> dgemm_tc_figures();
+std::vector<PaperFigure> printed_figures();
+std::vector<PaperFigure> predicted_figures();
 std::vector<PaperFigure> accumulation_figures();
 
 // Returns the document of an analysis, with "samples", "seed" and no rows yet. "samples" also tells a

@@ -4,7 +4,10 @@ import json
 import pathlib
 
 FILE = pathlib.Path(__file__).resolve().parents[1] / "results" / "claims.json"
-AGREES, DISAGREES, UNDECIDED, NOT_MEASURED = VERDICTS = ("agrees", "disagrees", "cannot be decided here", "not measured")
+VERDICTS = ("agrees", "disagrees", "predicted", "holds on another chip", "cannot be decided here", "not measured")
+AGREES, DISAGREES, PREDICTED, ELSEWHERE, UNDECIDED, NOT_MEASURED = VERDICTS
+# What evidence that is not of the paper's chip gives a claim that meets its criteria; one that misses them stays undecided.
+WEAKER = {"by prediction": PREDICTED, "on another chip": ELSEWHERE}
 VALUES_IN_WORDS = 6
 NAMES_IN_WORDS = 4
 
@@ -66,7 +69,10 @@ def judge(claim, measured):
         missed += [] if meets_it else [series["name"]]
         alternative = series.get("alternative", "")
         held[alternative] = held.get(alternative, True) and meets_it
-    return by_alternatives(held, missed)
+    verdict, why = by_alternatives(held, missed)
+    if claim["decided"] not in WEAKER:
+        return verdict, why
+    return (WEAKER[claim["decided"]], claim["reason"]) if verdict == AGREES else (UNDECIDED, f"{claim['reason']} {why}")
 
 
 def by_alternatives(held, missed):

@@ -8,7 +8,7 @@ from tools.conftest import PROGRAM, SOURCE, Program, random, schema, validate  #
 
 sys.path.append(str(SOURCE / "tests" / "tools"))  # for test_json and test_output, whose functions these tests use
 LAB = os.environ["TESTED_LAB"]
-COMMANDS = ("accuracy", "analyse", "report", "reproduce")
+COMMANDS = ("accuracy", "analyse", "predict", "report", "reproduce")
 
 
 class Laboratory(Program):

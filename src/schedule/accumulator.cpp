@@ -45,6 +45,10 @@ double amx_error(std::int64_t n, double q) {
   return rounding_growth(chain + q);
 }
 
+// CDNA 2: products of fp16 numbers are exact in fp32. A product passes through two additions of its four and
+// q = ceil(n / 4) additions into the accumulator, every one to nearest.
+double cdna2_error(double q) { return rounding_growth(2 + q); }
+
 // Tensor core: blocks of b products, e extra bits, q = ceil(n / b) instructions. Let one instruction have
 // addends x_0 (the accumulator) ... x_b, M = sum |x_i| and emax their largest exponent.
 //  - 2^emax <= M: a product's exponent before normalisation is the sum of its factors', and
@@ -106,6 +110,7 @@ double accumulation_error(Accumulator accumulator, FormatId format, std::int64_t
     case Accumulator::avx512_bf16: return sequential_error(n);
     case Accumulator::fp64: return rounding_growth(static_cast<double>(n), 0x1p-53);
     case Accumulator::amx_bf16: return amx_error(n, q);
+    case Accumulator::cdna2: return cdna2_error(q);
     case Accumulator::int32:
     case Accumulator::int128: return n <= safe_products(accumulator) ? 0 : infinity;
     case Accumulator::cublas: return vendor_error(format, n);
@@ -126,10 +131,12 @@ double accumulation_floor(Accumulator accumulator, FormatId format, std::int64_t
   if (accumulator == Accumulator::cublas)
     return tensor_core_floor(coarsest_vendor_unit(), format, n, largest_operand) * carried + 0x1p-149;
   if (accumulator == Accumulator::fp64) return products * 0x1p-1074 * carried;
-  // Flush to zero: an operand below 2^-126 loses its product; each fma, each addition of chains and each
-  // accumulator, before and after, can lose up to 2^-126.
+  // Flush to zero: an operand below the smallest normal number, 2^-126 of bf16, loses its product; each fma,
+  // each addition of chains and each accumulator, before and after, can lose up to 2^-126. So can the three
+  // additions of four products of fp16 and their addition to the accumulator, which are no more.
+  const double smallest = power_of_two(formats[static_cast<std::size_t>(format)]->min_exponent);
   const double flushes = products + 3 * instructions(accumulator, format, n);
-  return (products * largest_operand + flushes) * smallest_normal_float * carried;
+  return (products * largest_operand * smallest + flushes * smallest_normal_float) * carried;
 }
 
 namespace {

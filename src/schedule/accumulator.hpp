@@ -25,6 +25,7 @@ enum class Accumulator : std::uint8_t {
 #undef KINTSUGI_TENSOR_CORE
   amx_bf16,     // Intel AMX TDPBF16PS (checked)
   avx512_bf16,  // AVX-512 VDPBF16PS, Intel and AMD (checked)
+  cdna2,        // AMD CDNA 2, MFMA of fp16, which flushes subnormals (model of the literature, not checked)
   int32,        // sums modulo 2^32
   int128,       // sums modulo 2^128
   fp64,         // fused multiply-add in fp64, nearest even, in any order
@@ -68,7 +69,7 @@ inline constexpr std::array accumulators{
 #define KINTSUGI_TENSOR_CORE(accumulator, ...) Accumulator::accumulator,
 #include "schedule/tensor_cores.def"
 #undef KINTSUGI_TENSOR_CORE
-    Accumulator::amx_bf16, Accumulator::avx512_bf16, Accumulator::int32,
+    Accumulator::amx_bf16, Accumulator::avx512_bf16, Accumulator::cdna2,  Accumulator::int32,
     Accumulator::int128,   Accumulator::fp64,        Accumulator::cublas,
 };
 
@@ -77,6 +78,7 @@ constexpr const char* accumulator_name(Accumulator accumulator) {
     case Accumulator::fp32: return "fp32";
     case Accumulator::amx_bf16: return "amx-bf16";
     case Accumulator::avx512_bf16: return "avx512-bf16";
+    case Accumulator::cdna2: return "cdna2";
     case Accumulator::int32: return "int32";
     case Accumulator::int128: return "int128";
     case Accumulator::fp64: return "fp64";
@@ -103,6 +105,7 @@ constexpr bool supports(Accumulator accumulator, FormatId format) {
     case Accumulator::cublas: return format == fp16 || format == bf16 || format == tf32;
     case Accumulator::amx_bf16:
     case Accumulator::avx512_bf16: return format == bf16;
+    case Accumulator::cdna2: return format == fp16;
     case Accumulator::int32: return format == int8;
     case Accumulator::int128: return format == int52;
     case Accumulator::fp64: return format == fp64;
@@ -121,9 +124,16 @@ constexpr bool is_tensor_core(Accumulator accumulator) { return find_tensor_core
 constexpr int accumulator_block(Accumulator accumulator, FormatId format) {
   if (accumulator == Accumulator::amx_bf16) return 32;
   if (accumulator == Accumulator::avx512_bf16) return 2;
+  if (accumulator == Accumulator::cdna2) return 4;
   const std::optional<TensorCoreUnit> unit = find_tensor_core(accumulator);
   if (!unit) return 1;
   return format == FormatId::tf32 ? unit->tf32_products : unit->products;
+}
+
+// True if the unit takes subnormal factors and sums for zero.
+constexpr bool flushes_subnormals(Accumulator accumulator) {
+  return accumulator == Accumulator::amx_bf16 || accumulator == Accumulator::avx512_bf16 ||
+         accumulator == Accumulator::cdna2;
 }
 
 // True if partial sums are added outside the accumulator in fp64, and the whole sum is rounded to fp32 once.
@@ -181,12 +191,12 @@ constexpr std::int64_t safe_products(Accumulator accumulator) {
 // n must include the products already in the sum. Combinations that are not supported give infinity.
 double accumulation_error(Accumulator accumulator, FormatId format, std::int64_t n);
 
-// Returns the absolute part of the bound, for subnormal sums and subnormal operands. CPUs' bf16 units flush
-// subnormal numbers to zero. Tensor cores align subnormal numbers as if they had the exponent of the smallest
-// normal number, and truncate more of the other addends than needed. The bound holds for all operands of
-// magnitude at most largest_operand. For scaled operands this part is usually far below every result that
-// occurs, but not always: a product of fp16 numbers with a subnormal factor loses up to 2^-39 of the other
-// factor where two extra bits are kept.
+// Returns the absolute part of the bound, for subnormal sums and subnormal operands. CPUs' bf16 units and
+// CDNA 2's fp16 unit flush subnormal numbers to zero. Tensor cores align subnormal numbers as if they had the
+// exponent of the smallest normal number, and truncate more of the other addends than needed. The bound
+// holds for all operands of magnitude at most largest_operand. For scaled operands this part is usually far
+// below every result that occurs, but not always: a product of fp16 numbers with a subnormal factor loses up
+// to 2^-39 of the other factor where two extra bits are kept.
 double accumulation_floor(Accumulator accumulator, FormatId format, std::int64_t n, double largest_operand);
 
 // A-priori bound of the error of a schedule's additions.

@@ -188,10 +188,10 @@ Accumulator unit_of(Accumulator accumulator) {
 // Returns the loss of a product with a subnormal factor, divided by the other factor as stored. A tensor core
 // aligns such a product as if the subnormal factor had the smallest normal exponent, and truncates up to
 // block + 1 addends there (schedule/accumulator.cpp). Products of two subnormal fp16 numbers lose nothing,
-// since they are multiples of the grid 2^(2 min_exponent). The bf16 units of CPUs flush a subnormal factor,
-// which is below 2^-126, to zero; the result is twice that, for later roundings.
+// since they are multiples of the grid 2^(2 min_exponent). Other units flush a subnormal factor, which is
+// below 2^min_exponent, to zero; the result is twice that, for later roundings.
 double subnormal_loss(Accumulator accumulator, const Format& format) {
-  if (accumulator == Accumulator::amx_bf16 || accumulator == Accumulator::avx512_bf16) return 0x1p-125;
+  if (flushes_subnormals(accumulator)) return power_of_two(format.min_exponent + 1);
   const Accumulator unit = unit_of(accumulator);
   if (!is_tensor_core(unit)) return 0;
   const int block = accumulator_block(unit, format.id);

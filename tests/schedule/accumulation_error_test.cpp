@@ -178,7 +178,8 @@ void expect_bound_is_nearly_reached() {
   const Format& format = format_of<Id>;
   SCOPED_TRACE(format.name);
   for_each_model<Id>([&]<class Model>(Accumulator accumulator) {
-    if (accumulator == Accumulator::amx_bf16) return;  // its products hardly ever meet the accumulator
+    // Their products hardly ever meet the accumulator alone.
+    if (accumulator == Accumulator::amx_bf16 || accumulator == Accumulator::cdna2) return;
     for (const std::int64_t n : sum_lengths) {
       const Outcome outcome = measure<Model>(accumulator, format, adversary(accumulator, format, n));
       ASSERT_LE(outcome.error, outcome.bound) << "n = " << n;

@@ -1,5 +1,5 @@
 // dgemm-tc Figs. 3 and 8: accuracy of the DP and SP modes compared with native products, and of the CR mode,
-// which is correctly rounded. Figs. 5 and 7: numbers of slices and products.
+// which is correctly rounded. Figs. 5 and 7: numbers of slices and products. Section 3.2: fast mode.
 #include <cmath>
 
 #include "lab/accuracy/case.hpp"
@@ -275,6 +275,182 @@ std::function<Measured(const Evidence&)> products_over(const std::string& scheme
 double fast_products(const Json& row) { return count(row, "slices_a") * (count(row, "slices_a") + 1) / 2; }
 double all_products(const Json& row) { return count(row, "slices_a") * count(row, "slices_b"); }
 
+// ------------------------------------------- what counts say of printed rates
+
+// Figures that the paper prints, in TFLOP/s: section 5.1 (peaks), section 5.2 and Table 1 (rates, k = 10240).
+struct PrintedRates {
+  const char* name;
+  double tensor_cores;  // theoretical peak
+  double fp64;          // cublasDgemm
+  double dp[3];         // DP mode at phi = 0.1, 1 and 2
+};
+constexpr PrintedRates titan_rtx{"Titan RTX", 130.49856, 0.5341, {0.9724, 0.8230, 0.7131}};
+constexpr PrintedRates v100{"V100", 113.0496, 6.761, {1.064, 0.9143, 0.7908}};
+constexpr double titan_rtx_fp32_peak = 16.31232;
+constexpr double best_dp_rate = 0.980;     // at n = 7168, phi = 0.1
+constexpr double gemm_ex_throughput = 92;  // of cublasGemmEx there
+constexpr std::int64_t length_of_table_1 = 10240;
+
+// Returns the products of a scheme at the paper's ranges, the narrowest first.
+std::vector<double> products_at(const Evidence& evidence, const std::string& scheme, std::int64_t k) {
+  std::vector<double> products;
+  for (const Json& row : rows_of(evidence, scheme, where("k", k))) products.push_back(count(row, "products"));
+  return products;
+}
+
+Measured ceiling_of_v100(const Evidence& evidence) {
+  const std::vector<double> products = products_at(evidence, dp, length_of_table_1);
+  return by_range("", [&, i = std::size_t{0}](const Filter&) mutable {
+    return std::vector{v100.tensor_cores / products.at(i++) / v100.fp64};
+  });
+}
+
+Measured slowdown_by_counts(const Evidence& evidence) {
+  const std::vector<double> products = products_at(evidence, dp, length_of_table_1);
+  const auto over_rates = [&](const PrintedRates& device) {
+    SeriesValues series{fmt::format("{}, counts over rates", device.name), {}};
+    for (std::size_t i = 1; i < products.size(); ++i)
+      series.values.push_back(products[i] / products[0] / (device.dp[0] / device.dp[i]));
+    return series;
+  };
+  return {{"share lost from phi = 0.1 to 2, by counts", {1 - products.front() / products.back()}},
+          over_rates(titan_rtx),
+          over_rates(v100)};
+}
+
+double products_of_best_rate(const Evidence& evidence) {
+  constexpr std::int64_t length = 7168;
+  return products_at(evidence, dp, length).front();
+}
+
+Measured share_of_peak(const Evidence& evidence) {
+  return {{"66 products at 980 GFLOP/s",
+           {products_of_best_rate(evidence) * best_dp_rate / titan_rtx.tensor_cores}}};
+}
+
+Measured share_of_time(const Evidence& evidence) {
+  return {{"products at 92 TFLOP/s", {products_of_best_rate(evidence) * best_dp_rate / gemm_ex_throughput}}};
+}
+
+Measured ceiling_of_sgemm(const Evidence& evidence) {
+  constexpr double reached_by_sgemm = 0.8;
+  const std::vector<double> single = products_at(evidence, sp, length_of_table_1);
+  const std::vector<double> twice = products_at(evidence, dp, length_of_table_1);
+  Measured measured{{"over SGEMM", {}}, {"over DGEMM-TC", {}}};
+  for (std::size_t i = 0; i < single.size(); ++i) {
+    measured[0].values.push_back(titan_rtx.tensor_cores / single[i] /
+                                 (reached_by_sgemm * titan_rtx_fp32_peak));
+    measured[1].values.push_back(twice.at(i) / single[i]);
+  }
+  return measured;
+}
+
+// ------------------------------------------------------------ section 3.2
+
+constexpr const char* largest_error = "largest relative error";
+const std::string fast_off = dp_or_sp.scheme + ":fast=off";
+const std::string as_many_slices = "as many slices as CR mode, fast mode";
+const std::vector<std::int64_t> fast_lengths{1024, 4096};
+
+// Adds the errors of DP mode with and without fast mode, of fast mode with as many slices as CR mode finds,
+// and of native products, on the same operands.
+void add_fast_rows(Json& rows, const std::string& distribution, const Shape& shape, std::uint64_t case_seed) {
+  ComparedCase<double> compared(
+      shape, random_elements<double>(distribution, measure::Side::a, case_seed, shape.m, shape.k),
+      random_elements<double>(distribution, measure::Side::b, case_seed, shape.k, shape.n),
+      shape.m * shape.n);
+  const auto add = [&](const std::string& name, TimedProduct<double> product) {
+    compared.compare(product, nullptr);
+    rows.push_back({{"quantity", largest_error},
+                    {"value", read_number(product.errors.at(max_relative))},
+                    {"scheme", name},
+                    {"distribution", distribution},
+                    {"k", shape.k},
+                    {"seed", case_seed}});
+    return product.report;
+  };
+  const auto multiply = [&](const std::string& scheme, const char* engine) {
+    return compared.multiply({type_of<double>, scheme, engine, ""});
+  };
+  for (const std::string& scheme : {dp_or_sp.scheme, fast_off}) add(scheme, multiply(scheme, "cpu"));
+  const Json counts = add(cr_fp16.scheme, multiply(cr_fp16.scheme, "cpu")).at("error_free");
+  const double slices = std::max(counts.at("slices_a").get<double>(), counts.at("slices_b").get<double>());
+  add(as_many_slices, multiply(fmt::format("{}:slices={:.0f}", dp_or_sp.scheme, slices), "cpu"));
+  for (const auto& [name, method] : native_sums) add(name, multiply("native", method.engine.c_str()));
+}
+
+Json fast_document(bool quick) {
+  const std::int64_t edge = quick ? quick_edge : counted_edge;
+  Json result = analysis_document("quantities", edge, seed);
+  for (const auto& distribution : distributions) {
+    for (const std::int64_t k : quick ? std::vector<std::int64_t>{256} : fast_lengths) {
+      for (std::uint64_t case_seed = 1; case_seed <= (quick ? 1U : 2U); ++case_seed)
+        add_fast_rows(result["rows"], distribution, {edge, edge, k}, case_seed);
+    }
+  }
+  return result;
+}
+
+// Returns the errors of a scheme, by seed.
+std::vector<double> largest_errors(const Evidence& evidence, const std::string& scheme,
+                                   const Filter& filter) {
+  std::vector<double> errors;
+  for (const Json& row : evidence.rows_where(both(where("scheme", scheme), filter)))
+    errors.push_back(row.at("value").get<double>());
+  if (errors.empty()) throw NoSuchRow("no error of " + scheme);
+  return errors;
+}
+
+// Returns what fast mode adds to the error, over that of native products.
+Measured loss_of_fast(const Evidence& evidence) {
+  Measured measured;
+  for (const auto& [name, method] : native_sums) {
+    for (const auto& distribution : distributions) {
+      for (const std::int64_t k : fast_lengths) {
+        const Filter filter = both(in_distribution(distribution), where("k", k));
+        const auto error = [&](const std::string& scheme) {
+          return geometric_mean(largest_errors(evidence, scheme, filter));
+        };
+        measured.push_back({fmt::format("phi = {}, k = {}, {}", distribution.substr(4), k, name),
+                            {(error(dp_or_sp.scheme) - error(fast_off)) / error(name)}});
+      }
+    }
+  }
+  return measured;
+}
+
+// Returns the largest of all ratios of errors: the paper says that fast mode may err more.
+Measured fast_with_all_slices(const Evidence& evidence) {
+  Measured measured;
+  for (const auto& [name, method] : native_sums) {
+    const auto errors = largest_errors(evidence, as_many_slices, everywhere());
+    const auto of_native = largest_errors(evidence, name, everywhere());
+    double largest = 0;
+    for (std::size_t i = 0; i < errors.size(); ++i) largest = std::max(largest, errors[i] / of_native.at(i));
+    measured.push_back({name, {largest}});
+  }
+  return measured;
+}
+
+PaperFigure fast_figure() {
+  return {
+      .name = "dgemm-tc-fast",
+      .paper = "dgemm-tc",
+      .place = "section 3.2",
+      .subject = "what fast mode loses",
+      .conditions =
+          "64 x 64 elements of C, k = 1024 and 4096, two seeds, Algorithm 1 literally (grid=sigma); "
+          "OpenBLAS's and a sequential DGEMM stand for cublasDgemm",
+      .claims =
+          {{"dgemm-tc-fast-loss", loss_of_fast,
+            "It is up to 6 % of DGEMM's own error: with d slices the products that fast mode leaves out are "
+            "as large as what d slices leave of an element."},
+           {"dgemm-tc-fast-all", fast_with_all_slices,
+            "As many slices as CR mode has hold every bit, and what fast mode leaves out of them is of the "
+            "size of an element's last bits: in none of 12 cases does it err more than DGEMM."}},
+      .analysis = {.format = "quantities", .make_document = fast_document}};
+}
+
 PaperFigure counts_figure(const std::string& name, const std::string& place, const std::string& subject,
                           const std::vector<std::string>& schemes, const std::vector<Claim>& claims) {
   return {.name = name,
@@ -299,6 +475,12 @@ std::vector<PaperFigure> dgemm_tc_figures() {
   return {accuracy_of_dp(),
           counts_figure("dgemm-tc-fig5", "Fig. 5, section 5.2", "slices and products in DP mode", {dp, sp},
                         {{"dgemm-tc-66", products_at_7168},
+                         {"dgemm-tc-v100", ceiling_of_v100},
+                         {"dgemm-tc-phi-speed", slowdown_by_counts},
+                         {"dgemm-tc-of-peak", share_of_peak},
+                         {"dgemm-tc-share-70", share_of_time},
+                         {"dgemm-tc-dominated", share_of_time},
+                         {"dgemm-tc-sgemm-speed", ceiling_of_sgemm},
                          {"dgemm-tc-range-dp", slices_by_range(dp)},
                          {"dgemm-tc-sp-fewer", sp_over_dp},
                          {"dgemm-tc-fast-count", products_over(dp, fast_products)}}),
@@ -306,7 +488,7 @@ std::vector<PaperFigure> dgemm_tc_figures() {
                         {{"dgemm-tc-range-cr", slices_by_range(cr)},
                          {"dgemm-tc-cr-more", cr_over_dp},
                          {"dgemm-tc-cr-count", products_over(cr, all_products)}}),
-          accuracy_of_sp()};
+          accuracy_of_sp(), fast_figure()};
 }
 
 }  // namespace kintsugi::tools

@@ -1,4 +1,9 @@
-// h2sgemm Figs. 8 and 9: errors against the offset exponent and against the sizes.
+// h2sgemm Figs. 8 and 9: errors against the offset exponent and against the sizes; the last term; the bits of
+// Ootomo's scheme (section 2).
+#include <functional>
+#include <numeric>
+
+#include "lab/accuracy/case.hpp"
 #include "lab/reproduce/product_errors.hpp"
 
 namespace kintsugi::tools {
@@ -394,8 +399,160 @@ PaperFigure fig9() {
                  {"h2sgemm-fig9-lower", by_growing_sizes(last_over_sgemm), alike_sums}}};
 }
 
+// ---------------------------------------------------------------- the last term
+
+std::string split_with(int terms, int block) {
+  return fmt::format("split-n:a=2:b=2:terms={}:scale=12:block={}", terms, block);
+}
+// Inner indices of sums inside the unit: all of them, or an instruction's.
+const std::vector<std::pair<std::string, int>> blocks_inside{{"sums inside", 0}, {"sums outside", 16}};
+
+Measured without_last_term(const Evidence& evidence) {
+  const auto ratios = [&](const auto& inside, const Inputs& inputs) {
+    return SeriesValues{inputs.name + ", " + inside.first,
+                        evidence.ratios({split_with(3, inside.second), "reference", "fp32"},
+                                        {split_with(4, inside.second), "reference", "fp32"}, frobenius,
+                                        at_offsets(inputs, -12, 0))};
+  };
+  return series_of(ratios, blocks_inside, all_inputs);
+}
+
+PaperFigure last_term() {
+  return {.name = "h2sgemm-fig8-terms",
+          .paper = "h2sgemm",
+          .place = "Eq. 7, section 3.2",
+          .subject = "error without the product of both low slices",
+          .conditions =
+              "Fig. 8's inputs at offset exponents -12 to 0, 64 x 64 elements at k = 64 x 44; sequential "
+              "FP32 sums over all of k, or over 16 inner indices and then outside; every product has an "
+              "accumulator of its own",
+          .sweeps = {{.name = "",
+                      .lists = {{"schemes",
+                                 {split_with(3, 0), split_with(4, 0), split_with(3, 16), split_with(4, 16)}},
+                                {"engines", {"reference"}},
+                                {"accumulators", {"fp32"}},
+                                {"distributions", distributions_at({-12, -8, -4, 0})},
+                                {"shapes", {"64x64x2816"}}}}},
+          .drawn = {.dimensions = {"parameter of the distribution"}, .measures = {frobenius}},
+          .claims = {{"h2sgemm-last-term", without_last_term}}};
+}
+
+// ---------------------------------------------------------------- smaller offset exponents
+
+const std::vector<int> smaller_offsets{-4, -8, -12};
+const std::vector<std::string> offset_shapes{"176x32x64", "176x32x704",  "176x32x2816",
+                                             "64x64x64",  "128x128x128", "256x256x256"};
+const std::vector<Filter> growing{with_k_to(2816), growing_sizes.back().filter};
+
+// Returns the growth of the errors of a scheme at an offset exponent over that at 0, for each way in which
+// sizes grow.
+Measured growth_at_offsets(const Evidence& evidence) {
+  const std::vector<std::pair<std::string, std::string>> schemes{
+      {"term-wise", term_12}, {"element-wise", element_wise(12)}, {"SGEMM", native}};
+  const auto ratios = [&](const auto& scheme, const Inputs& inputs, int offset) {
+    SeriesValues series{fmt::format("{}, {}, offset {}", scheme.first, inputs.name, offset), {}};
+    for (const Filter& sizes : growing) {
+      const auto at = [&](int exponent) {
+        return growth(evidence, method_of(kinds_of_sums.front(), scheme.second),
+                      both(sizes, at_offsets(inputs, exponent, exponent)));
+      };
+      series.values.push_back(at(offset) / at(0));
+    }
+    return series;
+  };
+  return series_of(ratios, schemes, all_inputs, smaller_offsets);
+}
+
+PaperFigure fig9_at_offsets() {
+  std::vector<int> offsets{0};
+  offsets.insert(offsets.end(), smaller_offsets.begin(), smaller_offsets.end());
+  return {.name = "h2sgemm-fig9-offsets",
+          .paper = "h2sgemm",
+          .place = "section 4.1, after Fig. 9",
+          .subject = "error against the sizes at smaller offset exponents",
+          .conditions =
+              "offset exponents 0 to -12; (b) k to 2816 at m = 176, n = 32, (c) m = n = k to 256; "
+              "sequential FP32 sums",
+          .sweeps = {{.name = "",
+                      .lists = {{"schemes", {term_12, element_wise(12), native}},
+                                {"engines", {"reference"}},
+                                {"accumulators", {"fp32"}},
+                                {"distributions", distributions_at(offsets)},
+                                {"shapes", offset_shapes}}}},
+          .drawn = {.dimensions = {"k", "m = n = k"}, .measures = {frobenius}},
+          .claims = {{"h2sgemm-fig9-others", growth_at_offsets}}};
+}
+
+// ---------------------------------------------------------------- section 2: Ootomo's bits
+
+const std::vector<std::pair<std::string, std::string>> exact_inputs{{"[-1, 1]", "uniform"},
+                                                                    {"[0, 1]", "uniform01"}};
+// Products whose bits are compared: native ones, by engine, or the exact product, rounded once.
+const std::vector<std::pair<std::string, std::string>> whose_bits{
+    {"sequential sums", "reference"}, {"OpenBLAS's sums", "cpu"}, {"correctly rounded", ""}};
+
+// Returns the share of elements of Ootomo's product that have the same bits.
+double equal_bits(const std::string& distribution, const Shape& shape, const std::string& engine) {
+  constexpr std::uint64_t seed = 1;
+  ComparedCase<float> compared(
+      shape, random_elements<float>(distribution, measure::Side::a, seed, shape.m, shape.k),
+      random_elements<float>(distribution, measure::Side::b, seed, shape.k, shape.n), shape.m * shape.n);
+  TimedProduct<float> product = compared.multiply({Type::float32, "ootomo", "reference", "a100"});
+  if (engine.empty()) {
+    compared.compare(product, nullptr);
+    return read_number(product.errors.at("correctly_rounded_fraction"));
+  }
+  const TimedProduct<float> other = compared.multiply({Type::float32, "native", engine, ""});
+  const auto equal =
+      std::inner_product(product.c.begin(), product.c.end(), other.c.begin(), std::ptrdiff_t{0},
+                         std::plus<>(), [](float x, float y) { return x == y ? 1 : 0; });
+  return static_cast<double>(equal) / static_cast<double>(product.c.size());
+}
+
+Json bits_document(bool quick) {
+  const Shape shape = quick ? Shape{16, 16, 256} : Shape{64, 64, 1024};
+  Json result = analysis_document("quantities", shape.m, 1);
+  for (const auto& [inputs, distribution] : exact_inputs) {
+    for (const auto& [name, engine] : whose_bits)
+      result["rows"].push_back({{"quantity", "share of elements with the bits of " + name},
+                                {"value", equal_bits(distribution, shape, engine)},
+                                {"scheme", "ootomo"},
+                                {"distribution", distribution},
+                                {"k", shape.k},
+                                {"seed", 1}});
+  }
+  return result;
+}
+
+Measured same_bits(const Evidence& evidence) {
+  using Pair = std::pair<std::string, std::string>;
+  const auto share = [&](const Pair& whose, const Pair& inputs) {
+    const auto rows =
+        evidence.rows_where(both(where("quantity", "share of elements with the bits of " + whose.first),
+                                 in_distribution(inputs.second)));
+    if (rows.empty()) throw NoSuchRow("no share of " + whose.first);
+    return SeriesValues{inputs.first + ", " + whose.first, {rows.front().at("value").get<double>()}};
+  };
+  return series_of(share, whose_bits, exact_inputs);
+}
+
+PaperFigure bits_of_ootomo() {
+  return {.name = "h2sgemm-exact",
+          .paper = "h2sgemm",
+          .place = "section 2, Table 1, on the work of Ootomo and Yokota",
+          .subject = "elements of Ootomo's scheme that have the bits of an FP32 product",
+          .conditions = "64 x 64 elements, k = 1024, the A100's model, sums outside every 16",
+          .claims =
+              {{"h2sgemm-ootomo-exact", same_bits,
+                "Two FP32 products that add in another order differ in their last bits, and the scheme keeps "
+                "23 bits of 24 (h2sgemm-table1)."}},
+          .analysis = {.format = "quantities", .make_document = bits_document}};
+}
+
 }  // namespace
 
-std::vector<PaperFigure> h2sgemm_figures() { return {fig8(), fig9()}; }
+std::vector<PaperFigure> h2sgemm_figures() {
+  return {fig8(), fig9(), last_term(), fig9_at_offsets(), bits_of_ootomo()};
+}
 
 }  // namespace kintsugi::tools

@@ -1,7 +1,7 @@
 """The page about FP64 products, correctly rounded ones and complex ones."""
 
 from hopper.cases import FP64_LIMITS, MODULI, PAPER_MODES, PAPER_PHIS, PAPER_SIZES, PHIS, SIZES, moduli_name
-from hopper.results import FP16_PEAK, NATIVE, cube, value_of
+from hopper.results import NATIVE, cube, value_of
 from hopper.speed import auto_claim, rates, state, workspace_claim, workspace_table
 from hopper.text import (EMPTY, Finding, claims, head, microseconds, number, one, over, percent, pictures, section, table, tera,
                          times, wrapped)
@@ -89,27 +89,11 @@ def table1_line(results, name):
             number(paper_rate(results, name, "1", LARGEST), 4, 1e-9)]
 
 
-def products_of_dp(k):
-    """d(d + 1)/2 in DP mode on a device (docs/design/exact.md), slices of b bits, k 2^(2b) <= 2^24."""
-    bits = next(b for b in range(11, 0, -1) if k * 4**b <= 2**24)
-    slices = -(-(53 + 16) // (bits + 1)) + 1
-    return slices * (slices + 1) // 2
-
-
 def paper_claims(results):
     dp, cr, doubles, native = (paper_rate(results, name, "1", LARGEST) for name in (DP, CR, DOUBLES, NATIVE))
-    first, last = (paper_rate(results, DP, phi, COMMON) for phi in (PAPER_PHIS[0], PAPER_PHIS[-1]))
-    kept = over(last, first)
-    used = over(None if dp is None else products_of_dp(LARGEST) * dp, FP16_PEAK)
-    single, sgemm = (results.rate("fp64-sgemm-tc", name, cube(COMMON)) for name in (DP, NATIVE))
     return [Finding("dgemm-tc-titan", {"H200": one(over(dp, native))}),
-            Finding("dgemm-tc-v100", {"H200": one(over(dp, native))}),
-            Finding("dgemm-tc-phi-speed", {"H200": one(None if kept is None else 1 - kept)}),
             Finding("dgemm-tc-cr-speed", {"H200": one(over(dp, cr))}),
-            Finding("dgemm-tc-dp-cr-speed", {"H200": one(over(doubles, cr))}),
-            Finding("dgemm-tc-of-peak", {"H200": one(used)}),
-            Finding("dgemm-tc-sgemm-speed", {"over SGEMM": one(over(single, sgemm)),
-                                             "over DGEMM-TC": one(over(single, paper_rate(results, DP, "1", COMMON)))})]
+            Finding("dgemm-tc-dp-cr-speed", {"H200": one(over(doubles, cr))})]
 
 
 # ---------------------------------------------------------------- breakdown

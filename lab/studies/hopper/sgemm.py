@@ -42,12 +42,9 @@ def sizes(results):
 
 
 def size_claims(results):
-    ratios = known(results.ratio(SQUARES, "fp16x3", cube(n)) for n in ALL_SIZES)
     peak = one(max(known(of_units(results, n, FP16_PEAK) for n in ALL_SIZES), default=None))
     large = known(results.rate(SQUARES, "fp16x3", cube(n)) for n in ALL_SIZES if n >= 8192)
-    return [Finding("study-speed", {"H200, fp16x3": one(max(ratios, default=None))}),
-            Finding("h2sgemm-peak", {"H200, fp16x3": peak}),
-            Finding("own-peak", {"fp16x3": peak}, explanation="Splits are in our time, and under full load the clock is below its "
+    return [Finding("own-peak", {"fp16x3": peak}, explanation="Splits are in our time, and under full load the clock is below its "
                                                               "maximum."),
             Finding("h2sgemm-fig11c", {"H200, fp16x3": in_tera(large)}),
             auto_claim(results, "own-auto-sgemm", SQUARES, ALL_SIZES)]
@@ -112,13 +109,7 @@ def stages(results):
     body += table(["scheme", "m x n x k", "columns", "1 stage", "2", "3", "4", "gain of 2", "of 3", "of 4"], lines)
     question = "What is gained by copying slices ahead? Paper: h2sgemm sections 3.3.2 and 4.2, where a second buffer gains " \
                "57 %."
-    return section("Stages of the pipeline", question, results, ("sgemm-stages",), body + "\n" + claims([stage_claim(results)]))
-
-
-def stage_claim(results):
-    by_stages = stage_rows(results, "fp16x3", STAGED[1]).get(128, {})
-    gain = over(by_stages.get(1), by_stages.get(2))
-    return Finding("h2sgemm-double-buffer", {"H200, fp16x3": one(None if gain is None else gain - 1)})
+    return section("Stages of the pipeline", question, results, ("sgemm-stages",), body)
 
 
 def plain(results):
@@ -288,7 +279,7 @@ def workspace(results):
 
 def findings(results):
     """Returns the findings for all claims of the page."""
-    return [*size_claims(results), stage_claim(results), plain_claim(results), choice_claim(results), *table6(results),
+    return [*size_claims(results), plain_claim(results), choice_claim(results), *table6(results),
             *growth_claims(results), *short_claims(results), spread_claim(results), *error_claims(results),
             workspace_of(results)]
 

@@ -117,6 +117,12 @@ def test_every_series_has_to_meet_the_criterion():
     assert registry.judge(claim, {" 1": [1]})[0] == registry.judge(claim, {" 1": [1], " 2": []})[0] == "not measured"
     assert registry.judge(claim_with("", study=None), {}) == ("not measured", "why")
     assert registry.judge(claim_with("", decided="nowhere"), {" 1": [1], " 2": [1]}) == ("cannot be decided here", "why")
+    for decided, word in (("by prediction", "predicted"), ("on another chip", "holds on another chip")):
+        claim = claim_with("", decided=decided)
+        assert registry.judge(claim, {" 1": [1], " 2": [1]}) == (word, "why")
+        assert registry.judge(claim, {" 1": [1], " 2": [2]}) == ("cannot be decided here", "why Misses the criterion:  2.")
+        assert registry.judge(claim, {" 1": [1]})[0] == "not measured"
+    assert registry.judge(claim_with("", decided="by the paper's figures"), {" 1": [2], " 2": [1]})[0] == "disagrees"
     with pytest.raises(ValueError, match="no series 'other'"):
         registry.judge(claim, {"other": [1]})
 
@@ -273,13 +279,16 @@ def test_links_of_the_index_lead_to_the_studies():
 def test_counts_of_the_pages_are_those_of_the_index(document):
     shown = [counts_of((RESULTS / page).read_text()) for page in PAGES]
     total = {verdict: sum(counts[verdict] for counts in shown) for verdict in registry.VERDICTS}
-    total["not measured"] += sum(claim["kind"] == "paper" and claim["study"] is None for claim in document["claims"])
+    for claim in document["claims"]:  # no page shows those that no study serves
+        if claim["kind"] == "paper" and claim["study"] is None:
+            total[registry.judge(claim, {})[0]] += 1
     index = (RESULTS / "claims.md").read_text()
     (numbers,) = re.findall(r"^\| all \| (.*) \|$", index, re.MULTILINE)
     assert [int(number) for number in numbers.split(" | ")] == [*total.values(), sum(total.values())]
     accuracy = " ".join((RESULTS / "accuracy.md").read_text().split())
     first = shown[0]
-    assert f"Of the papers' claims {first['agrees']} agree, {first['disagrees']} disagree, " \
+    assert f"Of the papers' claims {first['agrees']} agree and {first['disagrees']} disagree; " \
+           f"{first['predicted']} are predicted, {first['holds on another chip']} hold on another chip, " \
            f"{first['cannot be decided here']} cannot be decided here and {first['not measured']} were not measured" in accuracy
 
 

@@ -141,7 +141,8 @@ def test_all_is_run_once_and_written(bundle, tmp_path):
         pictures = re.findall(r"\]\(hopper/(.*\.svg)\)", page)
         assert pictures and all((data / picture).is_file() for picture in pictures)
     sgemm = (tmp_path / PAGES[0]).read_text()
-    assert "| H200, fp16x3: 0.6 | **cannot be decided here** |" in sgemm and "| fp16x3 | 1024 x 1024 x 8192 | 128 |" in sgemm
+    assert re.search(r"^\| fp16x3 \| 1024 x 1024 x 8192 \| 128 \|.*\| 1\.60 \|", sgemm, re.MULTILINE)
+    assert "| **holds on another chip** |" in sgemm
 
 
 def test_what_takes_too_long_is_stopped_and_the_rest_left_out(bundle, tmp_path):
@@ -212,7 +213,6 @@ def test_verdicts_follow_the_figures(recorded, tmp_path):
         page = write(recorded, tmp_path)[0]
         assert verdict_of(page, "own-peak") == verdict
         assert f"| fp16x3: {share} |" in page
-        assert verdict_of(page, "h2sgemm-peak") == "**cannot be decided here**", "an H200 is no Ascend 910A"
     file.unlink()
     page = write(recorded, tmp_path)[0]
     assert "Not measured: sgemm-sizes" in page and "`own-peak`" not in page

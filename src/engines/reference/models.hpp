@@ -188,6 +188,42 @@ struct AmxBf16 {
   }
 };
 
+// Model of AMD CDNA 2's MFMA of fp16 with sums in fp32: products are exact; four of them are added in pairs,
+// and their sum to the accumulator. Every step rounds to nearest even. Subnormal operands, sums and
+// accumulators are flushed: MIOpen's documentation, "MI200 matrix fused multiply-add (MFMA) behavior
+// specifics". The order is that which P. Xie et al. derived on the device, "MMA-Sim: bit-accurate reference
+// model of tensor cores and matrix cores", arXiv:2511.10909. Not checked against hardware by us.
+struct Cdna2 {
+  using Element = float;
+  using Sum = float;
+
+  static constexpr int block = accumulator_block(Accumulator::cdna2, FormatId::fp16);
+  static constexpr double unit_roundoff = 0x1p-24;
+
+  static constexpr bool supports(FormatId format) { return core::supports(Accumulator::cdna2, format); }
+
+  static Element load(const Format& format, std::uint64_t stored_bits) {
+    const double value = decode(format, stored_bits);
+    return std::fabs(value) < smallest_normal ? 0.0F : static_cast<float>(value);
+  }
+
+  static Sum run(const Element* a, const Element* b, std::int64_t n, Sum sum) {
+    if (n > 0) sum = flush_subnormal(sum);
+    for (std::int64_t p = 0; p < n; p += block) {
+      float products[block] = {};
+      for (std::int64_t i = 0; i < std::min<std::int64_t>(block, n - p); ++i)
+        products[i] = a[p + i] * b[p + i];
+      const float first = flush_subnormal(products[0] + products[1]);
+      const float second = flush_subnormal(products[2] + products[3]);
+      sum = flush_subnormal(sum + flush_subnormal(first + second));
+    }
+    return sum;
+  }
+
+ private:
+  static constexpr double smallest_normal = 0x1p-14;  // of fp16
+};
+
 // Model of the additions in NVIDIA's tensor cores, which add a block of products and the accumulator at once,
 // on one grid.
 
@@ -407,6 +443,9 @@ bool visit_model(Accumulator accumulator, Visitor&& visitor) {
   if constexpr (Id == FormatId::bf16) {
     if (accumulator == Accumulator::amx_bf16) return visitor.template operator()<AmxBf16>(), true;
     if (accumulator == Accumulator::avx512_bf16) return visitor.template operator()<Avx512Bf16>(), true;
+  }
+  if constexpr (Id == FormatId::fp16) {
+    if (accumulator == Accumulator::cdna2) return visitor.template operator()<Cdna2>(), true;
   }
   if constexpr (Id == FormatId::int8) {
     return visitor.template operator()<Int32>(), true;

@@ -254,7 +254,7 @@ class ReferenceEngine final : public HostEngine {
 
   std::span<const Accumulator> accumulators(FormatId format) const override {
     using enum Accumulator;
-    static constexpr std::array fp16_accumulators{h200, fp32, h200_mma, a100, v100};
+    static constexpr std::array fp16_accumulators{h200, fp32, h200_mma, a100, v100, cdna2};
     static constexpr std::array bf16_accumulators{h200, fp32, h200_mma, a100, amx_bf16, avx512_bf16};
     static constexpr std::array tf32_accumulators{h200, fp32, h200_mma, a100};
     static constexpr std::array fp32_accumulators{fp32};

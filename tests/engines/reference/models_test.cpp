@@ -224,13 +224,28 @@ TEST(CpuBf16, FlushesSubnormals) {
   EXPECT_EQ((dot<H200<brain>>(bf16, {0x1p-63}, {0x1p-64}, 0)), 0x1p-127F);
 }
 
+TEST(Cdna2, AddsFourProductsInPairs) {
+  // From left to right, 1 would be lost before the other small products arrive.
+  EXPECT_EQ((dot<Cdna2>(fp16, {4096, 1, 1, 1}, {4096, 1, 1, 1}, 0)), 0x1p24F + 2);
+  EXPECT_EQ((dot<Cdna2>(fp16, {1, 1, 1, 1, 1}, {1, 1, 1, 1, 1}, 0x1p24F)), 0x1p24F + 4);
+  EXPECT_EQ((dot<Cdna2>(fp16, {1, 1, 1, 1}, {1, 1, 1, 1}, 0x1p25F)), 0x1p25F + 4);
+}
+
+TEST(Cdna2, FlushesSubnormals) {
+  EXPECT_EQ((dot<Cdna2>(fp16, {0x1p-15}, {1}, 0)), 0);
+  EXPECT_EQ((dot<Cdna2>(fp16, {1}, {0x1.ffp-15}, 1)), 1);
+  EXPECT_EQ((dot<Cdna2>(fp16, {0x1p-14}, {0x1p-14}, 0)), 0x1p-28F);
+  EXPECT_EQ((dot<Cdna2>(fp16, {0}, {0}, 0x1p-127F)), 0);
+  EXPECT_EQ((dot<Fp32Nearest>(fp16, {0x1p-15}, {1}, 0)), 0x1p-15F);
+}
+
 TEST(Names, FindEveryAccumulator) {
   for (const Accumulator accumulator : accumulators) {
     EXPECT_EQ(find_accumulator(accumulator_name(accumulator)), accumulator);
   }
   EXPECT_EQ(find_accumulator("h100"), std::nullopt);
   EXPECT_EQ(accumulator_names(),
-            "fp32, v100, a100, h200, h200-mma, amx-bf16, avx512-bf16, int32, int128, fp64, cublas");
+            "fp32, v100, a100, h200, h200-mma, amx-bf16, avx512-bf16, cdna2, int32, int128, fp64, cublas");
 }
 
 template <FormatId Id>

@@ -1,0 +1,345 @@
+// Claims that follow from figures which the papers print: shares of peaks, ratios of printed rates, and rules
+// that need no random numbers. What follows from counts of products is in dgemm_tc.cpp.
+#include <algorithm>
+#include <cmath>
+
+#include "lab/reproduce/figures.hpp"
+
+namespace kintsugi::tools {
+
+namespace {
+
+// A figure as it is printed. Rates are in TFLOP/s or TOP/s.
+struct Printed {
+  const char* quantity;
+  double value;
+  const char* source;
+};
+
+constexpr const char* study_table = "fp16-emulation-study, table";
+constexpr const char* mixpert_peaks = "mixpert, Table 1, upper part";
+constexpr const char* mixpert_rates = "mixpert, Table 1, lower part";
+constexpr const char* h2sgemm_speed = "h2sgemm, section 4.2";
+constexpr const char* table_6 = "le-gemm, Table 6";
+
+constexpr Printed printed[] = {
+    {"study, RTX 4080 Super, FP16", 208.9, study_table},
+    {"study, RTX 4080 Super, FP32", 52.2, study_table},
+    {"study, A100, FP16", 312, study_table},
+    {"study, A100, FP32", 19.5, study_table},
+    {"mixpert, A100, FP32", 19.5, mixpert_peaks},
+    {"mixpert, A100, TF32", 156, mixpert_peaks},
+    {"mixpert, A100, BF16", 312, mixpert_peaks},
+    {"mixpert, A100, INT8", 624, mixpert_peaks},
+    {"mixpert, RTX 3090, FP32", 29.8, mixpert_peaks},
+    {"mixpert, RTX 3090, TF32", 29.8, mixpert_peaks},
+    {"mixpert, RTX 3090, BF16", 59.5, mixpert_peaks},
+    {"mixpert, A100, cuBLAS", 17.7, mixpert_rates},
+    {"mixpert, A100, CUTLASS", 32.0, mixpert_rates},
+    {"mixpert, A100, APE", 35.6, mixpert_rates},
+    {"mixpert, RTX 3090, cuBLAS", 21.7, mixpert_rates},
+    {"mixpert, RTX 3090, CUTLASS", 13.1, mixpert_rates},
+    {"mixpert, RTX 3090, APE", 12.3, mixpert_rates},
+    {"quantensor, three products", 2.5, "mixpert, section 2.2"},
+    {"quantensor, nine products", 0.83, "mixpert, section 2.2"},
+    {"h2sgemm, 910A, FP16", 256, h2sgemm_speed},
+    {"h2sgemm, 910A, two buffers", 65.3, h2sgemm_speed},
+    {"h2sgemm, 910A, one buffer", 41.7, h2sgemm_speed},
+    {"ma, A100", 64.15, "h2sgemm, section 2"},
+    {"ootomo, A100, FP16", 51, "h2sgemm, section 2"},
+    {"ootomo, A100, TF32", 33, "h2sgemm, section 2"},
+    {"le-gemm over mark, MI210, n x n x n", 2.81, table_6},
+    {"le-gemm over mark, MI210, n x 4n x n", 2.99, table_6},
+    {"le-gemm over mark, MI210, n x n x 4n", 3.35, table_6},
+    {"le-gemm over mark, A800, n x n x n", 2.77, table_6},
+    {"le-gemm over mark, A800, n x 4n x n", 2.84, table_6},
+    {"le-gemm over mark, A800, n x n x 4n", 4.67, table_6},
+    {"le-gemm over ooto, MI210, n x n x n", 2.99, table_6},
+    {"le-gemm over ooto, MI210, n x 4n x n", 3.10, table_6},
+    {"le-gemm over ooto, MI210, n x n x 4n", 3.45, table_6},
+    {"le-gemm over ooto, A800, n x n x n", 2.74, table_6},
+    {"le-gemm over ooto, A800, n x 4n x n", 2.80, table_6},
+    {"le-gemm over ooto, A800, n x n x 4n", 3.76, table_6},
+};
+
+// ---------------------------------------------------------------- h2sgemm, Eqs. 8 and 10
+
+constexpr std::int64_t l1_elements = 512 * 1024;
+
+// Blocks of A (rows x depth), B (depth x columns) and C.
+struct Block {
+  std::int64_t rows;
+  std::int64_t depth;
+  std::int64_t columns;
+};
+constexpr Block paper_block{176, 64, 176};
+
+bool fits(const Block& block) {
+  constexpr std::int64_t l0 = 64 * 256;
+  constexpr std::int64_t bytes_of_c = 248 * 1024;
+  return block.rows * block.depth <= l0 && block.depth * block.columns <= l0 &&
+         block.rows * block.columns * 6 <= bytes_of_c;
+}
+
+// Eq. 8: N_fused, the blocks of A that fit into L1 beside two blocks of B.
+double fused_blocks(const Block& block) {
+  const auto free = static_cast<double>(l1_elements - 2 * block.depth * block.columns);
+  return std::floor(free / static_cast<double>(block.rows * block.depth));
+}
+
+double share_of_l1(const Block& block) {
+  return fused_blocks(block) * static_cast<double>(block.rows * block.depth) /
+         static_cast<double>(l1_elements);
+}
+
+// Returns the shares f of all blocks for which the paper states its range.
+std::vector<double> shares_of_l1() {
+  std::vector<double> shares;
+  constexpr std::int64_t step = 16;
+  constexpr std::int64_t longest = 256;
+  for (std::int64_t rows = step; rows <= longest; rows += step) {
+    for (std::int64_t depth = step; depth <= longest; depth += step) {
+      for (std::int64_t columns = step; columns <= longest; columns += step) {
+        const Block block{rows, depth, columns};
+        if (fits(block) && 2 * columns >= rows && columns <= 2 * rows) shares.push_back(share_of_l1(block));
+      }
+    }
+  }
+  return shares;
+}
+
+// ---------------------------------------------------------------- dgemm-tc, Algorithm 1
+
+struct Number {
+  const char* name;
+  int bits;      // of the significand, or of an integer's magnitude
+  int sum_bits;  // of the accumulator likewise
+};
+constexpr Number int8{"int8", 7, 31};
+constexpr Number fp8{"FP8 E4M3", 4, 24};
+constexpr Number int16{"int16", 15, 31};
+constexpr Number fp16_in_fp32{"FP16", 11, 24};
+constexpr Number fp16_alone{"FP16 in FP16", 11, 11};
+constexpr Number bf16_alone{"BF16 in BF16", 8, 8};
+
+// Slices of a number of 53 bits such that sums of k products of slices are exact in the accumulator. rho of
+// Algorithm 1 leaves a slice half of the accumulator's bits beyond log2 k.
+double slices_of(const Number& number, double k) {
+  constexpr double all_bits = 53;
+  const double bits = std::min<double>(number.bits, std::floor((number.sum_bits - std::log2(k)) / 2));
+  return std::ceil(all_bits / bits);
+}
+
+struct Comparison {
+  const char* name;
+  Number dividend;
+  Number divisor;
+  std::vector<std::int64_t> lengths;
+};
+const std::vector<Comparison> comparisons{{"8 bits", int8, fp8, {1024, 4096, 10240}},
+                                          {"16 bits", int16, fp16_in_fp32, {1024, 4096, 10240}},
+                                          {"sums in the format", bf16_alone, fp16_alone, {2, 4, 16}}};
+
+// ---------------------------------------------------------------- the document and its claims
+
+constexpr const char* block_share = "share of L1 that blocks of A use";
+constexpr const char* fused = "N_fused of blocks of (176, 64, 176)";
+
+Json make_document(bool) {
+  Json result = analysis_document("quantities", 1, 0);
+  Json& rows = result["rows"];
+  for (const Printed& figure : printed)
+    rows.push_back({{"quantity", figure.quantity}, {"value", figure.value}, {"source", figure.source}});
+  const std::vector<double> shares = shares_of_l1();
+  const auto [least, largest] = std::minmax_element(shares.begin(), shares.end());
+  for (const double share : {*least, *largest})
+    rows.push_back({{"quantity", block_share}, {"value", share}, {"source", "h2sgemm, Eqs. 8 and 10"}});
+  rows.push_back({{"quantity", fused}, {"value", fused_blocks(paper_block)}, {"source", "h2sgemm, Eq. 8"}});
+  for (const Comparison& comparison : comparisons) {
+    for (const std::int64_t k : comparison.lengths) {
+      for (const Number& number : {comparison.dividend, comparison.divisor})
+        rows.push_back({{"quantity", fmt::format("slices of {}", number.name)},
+                        {"value", slices_of(number, static_cast<double>(k))},
+                        {"source", "dgemm-tc, Algorithm 1"},
+                        {"k", k}});
+    }
+  }
+  return result;
+}
+
+std::vector<double> values_of(const Evidence& evidence, const std::string& quantity) {
+  std::vector<double> values;
+  for (const Json& row : evidence.rows_where(where("quantity", quantity)))
+    values.push_back(row.at("value").get<double>());
+  if (values.empty()) throw NoSuchRow("no row has the quantity " + quantity);
+  return values;
+}
+
+double value_of(const Evidence& evidence, const std::string& quantity) {
+  return values_of(evidence, quantity).front();
+}
+
+Measured of_4080(const Evidence& evidence) {
+  const auto gain = [&](const std::string& device) {
+    constexpr double products = 3;
+    return value_of(evidence, "study, " + device + ", FP16") / products /
+           value_of(evidence, "study, " + device + ", FP32");
+  };
+  return {{"RTX 4080 Super", {gain("RTX 4080 Super")}}, {"A100, which can", {gain("A100")}}};
+}
+
+Measured of_peak(const Evidence& evidence) {
+  return {
+      {"65.3 of 256 / 3",
+       {3 * value_of(evidence, "h2sgemm, 910A, two buffers") / value_of(evidence, "h2sgemm, 910A, FP16")}}};
+}
+
+Measured of_buffers(const Evidence& evidence) {
+  return {
+      {"65.3 over 41.7, less 1",
+       {value_of(evidence, "h2sgemm, 910A, two buffers") / value_of(evidence, "h2sgemm, 910A, one buffer") -
+        1}}};
+}
+
+Measured of_blocks(const Evidence& evidence) {
+  return {{"least and largest f", values_of(evidence, block_share)},
+          {"blocks of (176, 64, 176)", {value_of(evidence, fused)}}};
+}
+
+Measured of_ma(const Evidence& evidence) {
+  return {
+      {"3 x 64.15 of 312", {3 * value_of(evidence, "ma, A100") / value_of(evidence, "study, A100, FP16")}}};
+}
+
+Measured of_ootomo(const Evidence& evidence) {
+  const double fp16_rate = value_of(evidence, "ootomo, A100, FP16");
+  const double tf32_rate = value_of(evidence, "ootomo, A100, TF32");
+  return {{"51 over 19.5", {fp16_rate / value_of(evidence, "study, A100, FP32")}},
+          {"51 and 33 over 312 / 3 and 156 / 3",
+           {3 * fp16_rate / value_of(evidence, "study, A100, FP16"),
+            3 * tf32_rate / value_of(evidence, "mixpert, A100, TF32")}}};
+}
+
+Measured of_table_6(const Evidence& evidence) {
+  SeriesValues series{"Table 6", {}};
+  for (const char* device : {"MI210", "A800"}) {
+    for (const char* shape : {"n x n x n", "n x 4n x n", "n x n x 4n"}) {
+      const auto gain = [&](const char* method) {
+        return value_of(evidence, fmt::format("le-gemm over {}, {}, {}", method, device, shape));
+      };
+      series.values.push_back(gain("mark") / gain("ooto"));
+    }
+  }
+  return {series};
+}
+
+// An emulation of MixPert's Table 1: its type and its products.
+struct Emulation {
+  const char* name;
+  const char* type;
+  double products;
+};
+constexpr Emulation cublas{"cuBLAS", "FP32", 1};
+constexpr Emulation cutlass{"CUTLASS", "TF32", 3};
+constexpr Emulation ape{"APE", "BF16", 6};
+
+double peak_of(const Evidence& evidence, const char* device, const char* type) {
+  return value_of(evidence, fmt::format("mixpert, {}, {}", device, type));
+}
+
+double over_cublas(const Evidence& evidence, const char* device, const Emulation& emulation) {
+  return peak_of(evidence, device, emulation.name) / peak_of(evidence, device, cublas.name);
+}
+
+Measured of_theory(const Evidence& evidence) {
+  const auto gain = [&](const char* type, double products) {
+    return std::vector{peak_of(evidence, "A100", type) / products / peak_of(evidence, "A100", "FP32")};
+  };
+  constexpr double int8_products = 8;
+  return {{"eight int8 products", gain("INT8", int8_products)},
+          {"three TF32 products", gain("TF32", cutlass.products)},
+          {"six BF16 products", gain("BF16", ape.products)}};
+}
+
+// Eq. 8 takes (l + 1) (r + 1) products; the default configuration leaves out x2 y2.
+Measured of_levels(const Evidence&) {
+  const auto products = [](int l, int r) { return static_cast<double>((l + 1) * (r + 1)); };
+  const double of_default = products(2, 2) - 1;
+  return {{"level II", {of_default / products(1, 2)}}, {"level III", {of_default / products(2, 1)}}};
+}
+
+Measured of_fig2(const Evidence& evidence) {
+  return {{"CUTLASS, A100", {over_cublas(evidence, "A100", cutlass)}},
+          {"APE, A100", {over_cublas(evidence, "A100", ape)}},
+          {"CUTLASS and APE, RTX 3090",
+           {over_cublas(evidence, "RTX 3090", cutlass), over_cublas(evidence, "RTX 3090", ape)}}};
+}
+
+Measured of_table_1(const Evidence& evidence) {
+  const auto shares = [&](const char* device) {
+    SeriesValues series{fmt::format("{}: cuBLAS, CUTLASS, APE", device), {}};
+    for (const Emulation& emulation : {cublas, cutlass, ape})
+      series.values.push_back(peak_of(evidence, device, emulation.name) * emulation.products /
+                              peak_of(evidence, device, emulation.type));
+    return series;
+  };
+  return {shares("A100"), shares("RTX 3090")};
+}
+
+Measured of_quantensor(const Evidence& evidence) {
+  return {
+      {"2.5 over 0.83",
+       {value_of(evidence, "quantensor, three products") / value_of(evidence, "quantensor, nine products")}}};
+}
+
+// Returns the slices of one number over those of the other, for each length of the comparison.
+SeriesValues ratios(const Evidence& evidence, const Comparison& comparison) {
+  const auto slices = [&](const Number& number, std::int64_t k) {
+    const auto rows =
+        evidence.rows_where(both(where("quantity", fmt::format("slices of {}", number.name)), where("k", k)));
+    if (rows.empty()) throw NoSuchRow(fmt::format("no row has slices of {} at k = {}", number.name, k));
+    return rows.front().at("value").get<double>();
+  };
+  SeriesValues series{comparison.name, {}};
+  for (const std::int64_t k : comparison.lengths)
+    series.values.push_back(slices(comparison.dividend, k) / slices(comparison.divisor, k));
+  return series;
+}
+
+Measured of_integers(const Evidence& evidence) {
+  return {ratios(evidence, comparisons[0]), ratios(evidence, comparisons[1])};
+}
+
+Measured of_bf16(const Evidence& evidence) { return {ratios(evidence, comparisons[2])}; }
+
+}  // namespace
+
+std::vector<PaperFigure> printed_figures() {
+  return {
+      {.name = "printed-figures",
+       .paper = "all five papers",
+       .place = "tables and sections of each row",
+       .subject = "what the papers' own figures say of one another",
+       .conditions = "figures as they are printed, and rules that need no measurement; nothing was measured",
+       .claims = {{"study-4080", of_4080},
+                  {"h2sgemm-peak", of_peak},
+                  {"h2sgemm-double-buffer", of_buffers},
+                  {"h2sgemm-fusion", of_blocks,
+                   "The floor of Eq. 8 leaves up to a block of A, and two blocks of B are up to a "
+                   "sixteenth of L1."},
+                  {"h2sgemm-ma-speed", of_ma},
+                  {"h2sgemm-ootomo-speed", of_ootomo},
+                  {"le-gemm-ooto-mark", of_table_6},
+                  {"mixpert-theory", of_theory},
+                  {"mixpert-levels", of_levels},
+                  {"mixpert-fig2-speed", of_fig2},
+                  {"mixpert-table1", of_table_1,
+                   "On the RTX 3090 both emulations do more products than the table's peaks allow: those "
+                   "are of an RTX 3080, 29.8, 59.5 and 238."},
+                  {"mixpert-quantensor-speed", of_quantensor},
+                  {"dgemm-tc-integers", of_integers},
+                  {"dgemm-tc-bf16", of_bf16}},
+       .analysis = {.format = "quantities", .make_document = make_document}}};
+}
+
+}  // namespace kintsugi::tools
