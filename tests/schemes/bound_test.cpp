@@ -120,7 +120,8 @@ TEST_P(SchemeBound, IsWithinAFactorOfFourOfTheWorstError) {
   // Tiles of one inner index fail Eq. 9 of MixPert, and the half-precision program hardly errs.
   const std::int64_t k = GetParam().scheme->program.split_a.kind == SplitKind::tiles ? 4 : 1;
   double worst = 0;
-  for (std::uint64_t seed = 1; seed < 40; ++seed) worst = std::max(worst, worst_ratio("uniform", k, seed));
+  for (std::uint64_t seed = 1; seed < 200 && worst <= 0.25; ++seed)
+    worst = std::max(worst, worst_ratio("uniform", k, seed));
   EXPECT_GT(worst, 0.25);
 }
 
