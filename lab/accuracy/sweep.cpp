@@ -143,6 +143,18 @@ std::vector<std::string> accumulators_of(const Json& engine, const std::string& 
   return result;
 }
 
+// True if the scheme's proof holds for the accumulator, which need not be so for every one of the format.
+bool takes(const Method& method) {
+  const Handle handle = make_handle();
+  try {
+    make_plan(handle.get(), {1, 1, 1}, method);
+  } catch (const LibraryError& error) {
+    if (error.status() == KINTSUGI_NOT_SUPPORTED) return false;
+    throw;
+  }
+  return true;
+}
+
 // Appends the methods that compute one scheme on operands of one type.
 void add_methods(const Sweep& sweep, const Json& engines, const std::string& scheme, Type type,
                  std::vector<Method>& methods) {
@@ -153,8 +165,11 @@ void add_methods(const Sweep& sweep, const Json& engines, const std::string& sch
     const std::string name = cell(engine, "name");
     if (!contains(sweep.engines, name)) continue;
     if (format.empty()) methods.push_back({type, scheme, name, ""});
-    for (const auto& accumulator : accumulators_of(engine, format, sweep.accumulators))
-      methods.push_back({type, scheme, name, accumulator});
+    for (const auto& accumulator : accumulators_of(engine, format, sweep.accumulators)) {
+      const Method method{type, scheme, name, accumulator};
+      // One that is named, and not all, is measured or refused.
+      if (contains(sweep.accumulators, accumulator) || takes(method)) methods.push_back(method);
+    }
   }
 }
 

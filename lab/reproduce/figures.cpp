@@ -8,8 +8,7 @@ const std::vector<PaperFigure>& paper_figures() {
     for (const auto& figures_of_paper :
          {h2sgemm_split_figures(), h2sgemm_figures(), std::vector{h2sgemm_ascend_figure()}, le_gemm_figures(),
           study_figures(), mixpert_figures(), mixpert_speed_figures(), dgemm_tc_figures(), printed_figures(),
-          predicted_figures(),
-          accumulation_figures()})
+          predicted_figures(), accumulation_figures()})
       all.insert(all.end(), figures_of_paper.begin(), figures_of_paper.end());
     return all;
   }();

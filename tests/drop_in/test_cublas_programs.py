@@ -54,7 +54,7 @@ def program(tmp_path):
             loaded["LD_PRELOAD"] = CUBLAS
         result = subprocess.run([*command, sys.executable, str(PROGRAM), *words], cwd=tmp_path, capture_output=True, text=True,
                                 timeout=300, env=clean | settings | loaded | {
-                                    "KINTSUGI_CONFIG": "", "HOME": str(tmp_path), "FAKE_CUDA_NAME": device}
+                                    "KINTSUGI_CONFIG": "", "KINTSUGI_NVRTC": "none", "HOME": str(tmp_path), "FAKE_CUDA_NAME": device}
                                 | ({} if {"1024", "4096"} & set(words) else {"FAKE_CUDA_MULTIPLY": "1"}))
         assert not check or result.returncode == 0, result.stdout + result.stderr
         return Run(result)
@@ -371,7 +371,7 @@ class TestSites:
     def test_the_tuner_finds_the_sites_of_a_program(self, tmp_path):
         """apps/perceptron_cublas, whose native products the fake cuBLAS computes; emulated ones it does not, so their error is about 1."""
         environment = {name: value for name, value in os.environ.items() if not name.startswith(("KINTSUGI_", "FAKE_"))}
-        environment |= {"LD_LIBRARY_PATH": str(FAKES), "FAKE_CUDA_MULTIPLY": "1", "FAKE_CUDA_NAME": "NVIDIA H200", "KINTSUGI_CONFIG": "",
+        environment |= {"LD_LIBRARY_PATH": str(FAKES), "FAKE_CUDA_MULTIPLY": "1", "FAKE_CUDA_NAME": "NVIDIA H200", "KINTSUGI_CONFIG": "", "KINTSUGI_NVRTC": "none",
                         "HOME": str(tmp_path)}
         words = ["tune-program", "--library", "cublas", "--cost", "weights", "--levels", "native@1,fp16x3@0.4,fp16@0.1", "--output", "Y.npy", "--json"]
         for limit, level in (("1e-6", "native"), ("100", "fp16")):

@@ -95,7 +95,7 @@ def test_a_scheme_is_two_files_of_one_folder(touched):
 
 def test_a_format_is_a_header_a_name_and_a_line(touched):
     library = [name for name in touched["format"] if not name.startswith("src/engines/")]
-    assert library == ["src/formats/format.hpp", "src/formats/formats.hpp"]
+    assert library == ["src/formats/format_id.hpp", "src/formats/formats.hpp"]
     # The engine whose models are listed one by one.
     assert set(touched["format"]) - set(library) == {"src/engines/reference/reference.cpp"}
 

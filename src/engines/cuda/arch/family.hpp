@@ -67,7 +67,7 @@ struct WeightedTileKernel {
 struct BlockKernels {
   std::array<KernelName, 4> narrow;
   int narrow_warps = 0;
-  // Of tiles of 64 and 128 columns. Families that have them have TMA, which loads aligned operands.
+  // Kernels of tiles of 64 and 128 columns. Families that have them have TMA, which loads aligned operands.
   std::span<const std::array<KernelName, 4>> wide = {};
 
   constexpr bool has_tma() const { return !wide.empty(); }

@@ -18,8 +18,8 @@ inline constexpr int segment_groups = block_segment / block_group;
 // Tiles of C. Rows may be rows or columns of C. Narrow tiles are multiplied by mma.sync, wide ones by wgmma.
 inline constexpr int narrow_rows = 32;
 inline constexpr int narrow_columns = 16;
-inline constexpr int hopper_narrow_warps = 8;
-inline constexpr int mma_narrow_warps =
+inline constexpr int narrow_warps_with_tma = 8;
+inline constexpr int narrow_warps_without_tma =
     4;  // so that two thread blocks share an SM, and 99 KiB suffice for one
 inline constexpr int wide_rows = 128;
 inline constexpr int wide_threads = 384;

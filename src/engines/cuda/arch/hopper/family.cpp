@@ -73,7 +73,7 @@ const BlockKernels block_kernels{
                 {"block_narrow_sm90a", "multiply_f32_block_32x16_kn", waits_for_grid_dependency},
                 {"block_narrow_sm90a", "multiply_f32_block_32x16_mk", waits_for_grid_dependency},
                 {"block_narrow_sm90a", "multiply_f32_block_32x16_mn", waits_for_grid_dependency}}},
-    .narrow_warps = hopper_narrow_warps,
+    .narrow_warps = narrow_warps_with_tma,
     .wide = wide_block_kernels};
 
 const Int8Kernels int8_kernels{

@@ -42,7 +42,7 @@ const BlockKernels block_kernels{
                 {"block_mma", "multiply_f32_block_mma_32x16_kn", waits_for_grid_dependency},
                 {"block_mma", "multiply_f32_block_mma_32x16_mk", waits_for_grid_dependency},
                 {"block_mma", "multiply_f32_block_mma_32x16_mn", waits_for_grid_dependency}}},
-    .narrow_warps = mma_narrow_warps};
+    .narrow_warps = narrow_warps_without_tma};
 
 const Int8Kernels int8_kernels{
     .residues = {"int8_mma", "multiply_int8_mma_residues", waits_for_grid_dependency},

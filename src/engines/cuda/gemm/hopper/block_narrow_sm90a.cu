@@ -2,6 +2,6 @@
 
 namespace kintsugi::core::cuda {
 
-KINTSUGI_NARROW_KERNELS(multiply_f32_block_32x16, hopper_narrow_warps, 1, true)
+KINTSUGI_NARROW_KERNELS(multiply_f32_block_32x16, narrow_warps_with_tma, 1, true)
 
 }  // namespace kintsugi::core::cuda

@@ -2,6 +2,6 @@
 
 namespace kintsugi::core::cuda {
 
-KINTSUGI_NARROW_KERNELS(multiply_f32_block_mma_32x16, mma_narrow_warps, 2, false)
+KINTSUGI_NARROW_KERNELS(multiply_f32_block_mma_32x16, narrow_warps_without_tma, 2, false)
 
 }  // namespace kintsugi::core::cuda
