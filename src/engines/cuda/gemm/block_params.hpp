@@ -19,8 +19,8 @@ inline constexpr int segment_groups = block_segment / block_group;
 inline constexpr int narrow_rows = 32;
 inline constexpr int narrow_columns = 16;
 inline constexpr int narrow_warps_with_tma = 8;
-inline constexpr int narrow_warps_without_tma =
-    4;  // so that two thread blocks share an SM, and 99 KiB suffice for one
+// Few enough for two thread blocks to share an SM, and for one to have 99 KiB.
+inline constexpr int narrow_warps_without_tma = 4;
 inline constexpr int wide_rows = 128;
 inline constexpr int wide_threads = 384;
 inline constexpr int max_wide_columns = 128;
