@@ -28,9 +28,9 @@ enum class SplitKind : std::uint8_t {
   successive,
   // Segments of 7 bits with one exponent per tile of vectors and inner indices: split/slices.hpp.
   tiles,
-  // rounded_residuals with a scale of its own for each vector and tile_depth inner indices
-  // (arith/block_arithmetic.hpp). Products split these slices themselves.
-  block_residuals,
+  // rounded_residuals of unscaled elements, of which products lose nothing (arith/direct_arithmetic.hpp).
+  // Products split these slices themselves.
+  direct_residuals,
 };
 
 // Quantity from which the scales of residues follow. With these scales |sum of a'_ip b'_pj| <= 2^sum_bits for
@@ -55,7 +55,7 @@ constexpr const char* scale_rule_name(ScaleRule rule) {
 //   successive: |slice_s| <= 2^e. split/successive/ splits whole vectors, split_element() does nothing.
 //   tiles: x = sum over s of slice_s 2^(p - 6 - 7 s) + error, where p is the tile's exponent.
 //     split/tiles.cpp splits whole tiles, split_element() does nothing.
-//   block_residuals: as rounded_residuals, by split_into_residuals(); split_element() does nothing.
+//   direct_residuals: as rounded_residuals, by split_into_residuals(); split_element() does nothing.
 struct SplitRule {
   const Format* format;
   int slices;
@@ -168,7 +168,7 @@ KINTSUGI_HOST_DEVICE constexpr void split_element(const SplitRule& rule, double 
     case SplitKind::residues: return split_into_residues(rule.slices, rule.integer_bits(), x, scale, store);
     case SplitKind::successive:  // loops over vectors and tiles split these
     case SplitKind::tiles:
-    case SplitKind::block_residuals: return;
+    case SplitKind::direct_residuals: return;
   }
 }
 

@@ -135,7 +135,7 @@ class EngineCapabilities {
   // True if the engine multiplies slices with exponents per tile (TileSums of schedule/schedule.hpp), and
   // slices with exponents per vector and k-block.
   virtual bool multiplies_tiles() const { return false; }
-  virtual bool multiplies_blocks() const { return false; }
+  virtual bool multiplies_directly() const { return false; }
 
   // True if native products of f32, f64 and complex matrices always have a fixed order.
   virtual bool native_order_is_fixed() const { return false; }

@@ -102,7 +102,7 @@ struct Report {
   std::int64_t items_scaled = 0;  // items with alpha = 0 or k = 0, whose C is only scaled by beta
   std::int64_t items_with_special_values = 0;  // items with NaN or infinities in A or B
   // For emulations: elements of C that the first checked candidate did not prove, and that wider candidates
-  // rounded correctly; or those that fp16x3-block computed in FP32. Native products have none.
+  // rounded correctly; or those that bf16x6-direct computed in FP32. Native products have none.
   std::int64_t recomputed_elements = 0;
   // Batch items whose operands the named scheme does not accept, which only the device could detect. Their C
   // is NaN.

@@ -56,8 +56,6 @@ std::string split_words(const SplitRule& rule) {
   if (rule.slices > 1 && rule.residual_exponent != 0)
     words += fmt::format(", residual x 2^{}", rule.residual_exponent);
   if (rule.slices > 1 && rule.residual_exponent == 0) words += ", residual unscaled";
-  if (rule.kind == SplitKind::block_residuals)
-    return words + fmt::format(", scaled for each row, column and {} inner indices", rule.tile_depth);
   words += rule.scale_vectors ? fmt::format(", rows and columns scaled to maxima in [2^{}, 2^{})",
                                             rule.top_exponent, rule.top_exponent + 1)
                               : ", no scaling";
@@ -138,8 +136,8 @@ std::string candidate_words(const Plan& plan, const Candidate& candidate) {
     return fmt::format("{}: every element summed exactly and rounded once, on the {}.",
                        candidate.scheme_name(), plan.engine->is_device() ? "device" : "host");
   std::string words = program_words(candidate);
-  if (has_block_exponents(candidate.program))
-    words += " Elements that their row and column do not prove are computed in FP32.";
+  if (is_direct(candidate.program))
+    words += " Sums that overflow or are tiny beside large elements are computed in FP32.";
   if (candidate.checked) {
     words += " Every element is checked when it is computed; the next candidates compute those that fail.";
   }

@@ -12,7 +12,7 @@ const char* recombination_name(Recombination recombination) {
     case Recombination::weighted: return "weighted";
     case Recombination::residues: return "residues";
     case Recombination::exact_sums: return "exact_sums";
-    case Recombination::block_sums: return "block_sums";
+    case Recombination::direct_sums: return "direct_sums";
     case Recombination::ozaki1: return "error_free";
   }
   return "";
@@ -46,7 +46,7 @@ const char* kind_name(SplitKind kind) {
     case SplitKind::residues: return "residues";
     case SplitKind::successive: return "successive";
     case SplitKind::tiles: return "tiles";
-    case SplitKind::block_residuals: return "hi_lo_blocks";
+    case SplitKind::direct_residuals: return "direct";
   }
   return "";
 }
@@ -98,7 +98,7 @@ Json split_json(const SplitRule& rule) {
           {"residual_exponent", rule.residual_exponent},
           {"scale_vectors", rule.scale_vectors},
           {"top_exponent",
-           rule.scale_vectors || rule.kind == SplitKind::block_residuals ? Json(rule.top_exponent) : Json()},
+           rule.scale_vectors ? Json(rule.top_exponent) : Json()},
           {"complex_basis", basis_json(rule.complex_basis)},
           {"scales", rule.kind == SplitKind::residues ? Json(scale_rule_name(rule.scales)) : Json()},
           {"tile_vectors", rule.tile_depth > 0 ? Json(rule.tile_vectors) : Json()},

@@ -113,13 +113,13 @@ std::vector<Accumulator> accumulators_of(const Engine& engine, const Program& pr
       !(engine.is_device() ? cuda::fuses(program.schedule, format, Accumulator::int32, type)
                            : engine.multiplies_tiles()))
     return result;
-  if (has_block_exponents(program) &&
+  if (is_direct(program) &&
       !(engine.is_device() ? cuda::fuses(program.schedule, format, engine.accumulators(format).front(), type)
-                           : engine.multiplies_blocks()))
+                           : engine.multiplies_directly()))
     return result;
   for (const Accumulator accumulator : engine.accumulators(format)) {
-    // The proof of arith/block_arithmetic.hpp needs the subnormal residuals.
-    if (has_block_exponents(program) && flushes_subnormals(accumulator)) continue;
+    // The proof of arith/direct_arithmetic.hpp needs subnormal slices.
+    if (is_direct(program) && flushes_subnormals(accumulator)) continue;
     if (!engine.is_device() || !is_tensor_core(accumulator) ||
         cuda::fuses(program.schedule, format, accumulator, type) ||
         (is_named && cuda::compiles(program.schedule, format, accumulator)))
@@ -203,7 +203,7 @@ std::optional<Proved> prove(const Plan& plan, const Candidate& candidate) {
 std::vector<Candidate> proved_emulations(const Plan& plan, EmulationFilter filter) {
   std::vector<Proved> proved;
   for (const Scheme* scheme : all_schemes()) {
-    const bool is_apart = has_tiles(scheme->program) || has_block_exponents(scheme->program);
+    const bool is_apart = has_tiles(scheme->program) || is_direct(scheme->program);
     if (is_apart && plan.engine->is_device()) continue;
     const auto candidate = offered(plan, with_window(*scheme, plan.problem.type));
     if (!candidate || !(filter.include_slower || is_expected_faster(plan, candidate->program))) continue;

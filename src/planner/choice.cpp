@@ -15,6 +15,7 @@
 #include "planner/plan.hpp"
 #include "planner/problem.hpp"
 #include "planner/steps.hpp"
+#include "schemes/bf16x6_direct.hpp"
 #include "schemes/bound.hpp"
 #include "schemes/mixpert.hpp"
 #include "schemes/ozaki2.hpp"
@@ -340,6 +341,30 @@ Chain faster_emulations(const Plan& plan, Emulations chain) {
   return chain_of(std::move(chain), for_prepared);
 }
 
+// Returns the candidate whose kernel splits operands while it multiplies, if it is expected to be faster than
+// `other`, and under the policy automatic than native. It accepts all operands, so no candidate follows it.
+// Bits of emulate may depend on neither layout nor preparation, so these have no influence there.
+std::optional<Candidate> direct_candidate(const Plan& plan, const Candidate& other) {
+  const Problem& problem = plan.problem;
+  if (problem.type != OperandType::f32 || problem.complex || is_empty(problem)) return std::nullopt;
+  const auto candidate = offered(plan, with_window(schemes::bf16x6_direct, problem.type));
+  if (!candidate || fused_kernel(plan, *candidate) == nullptr) return std::nullopt;
+  const ErrorBound bound = error_bound(candidate->program, candidate->accumulator, problem.k,
+                                       /*a_in_window=*/true, /*b_in_window=*/true);
+  if (relative_bound(candidate->program, bound, problem.type, problem.k, 0, 0) > plan.contract.coefficient)
+    return std::nullopt;
+  const bool is_automatic = plan.request.policy == Policy::automatic;
+  const auto times = is_automatic ? expected_device_times(plan, *candidate)
+                                  : expected_times_in_any_layout(plan, *candidate);
+  const auto others =
+      is_automatic ? expected_device_times(plan, other) : expected_times_in_any_layout(plan, other);
+  if (!times || (others && times->emulated >= others->emulated)) return std::nullopt;
+  const bool gains = !is_automatic || plan.request.assumes_gain ||
+                     (times->native >= limits::least_native_microseconds &&
+                      times->emulated < limits::max_time_ratio_of_direct * times->native);
+  return gains ? candidate : std::nullopt;
+}
+
 // Returns the emulations of a device that no element of C needs to check, as the policy allows them.
 Chain emulations_on_device(const Plan& plan) {
   if (plan.request.policy == Policy::native) return {};
@@ -347,6 +372,8 @@ Chain emulations_on_device(const Plan& plan) {
                      : has_native_fallback(plan)           ? emulations_by_norms(plan)
                                                            : Emulations{};
   if (chain.others.empty()) return {};
+  if (const auto direct = direct_candidate(plan, chain.others.front()))
+    return {.candidates = {*direct}, .candidate_when_prepared = {}};
   if (plan.request.policy == Policy::automatic) return faster_emulations(plan, std::move(chain));
   const Candidate for_prepared = chain.others.front();
   return chain_of(std::move(chain), for_prepared);
@@ -460,7 +487,10 @@ Chain eligible_candidates(const Plan& plan) {
   } else if (native_follows) {
     chain = emulations_on_device(plan);
   }
-  if (native_follows) chain.candidates.push_back(native_after(plan, chain.candidates));
+  const bool accepts_all_elements = plan.engine->is_device() && chain.candidates.size() == 1 &&
+                                    is_direct(chain.candidates.front().program);
+  if (native_follows && !accepts_all_elements)
+    chain.candidates.push_back(native_after(plan, chain.candidates));
   if (chain.candidates.empty()) fail_unreachable(plan);
   return chain;
 }

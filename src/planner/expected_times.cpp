@@ -181,6 +181,10 @@ std::optional<DeviceTimes> expected_device_times(const Plan& plan, const Candida
   return times_of(plan, candidate, circumstances);
 }
 
+std::optional<DeviceTimes> expected_times_in_any_layout(const Plan& plan, const Candidate& candidate) {
+  return times_of(plan, candidate, Circumstances{});
+}
+
 bool precedes_native(const Plan& plan, const Candidate& candidate) {
   // Circumstances must not change which candidates a chain has.
   const auto times = times_of(plan, candidate, Circumstances{});

@@ -63,6 +63,10 @@ enum class Slicing : bool { none_prepared, both_prepared };
 std::optional<DeviceTimes> expected_device_times(const Plan& plan, const Candidate& candidate,
                                                  Slicing slicing);
 
+// Does the same whatever layout, leading dimensions and hints are: for choices between emulations, whose bits
+// may not depend on these.
+std::optional<DeviceTimes> expected_times_in_any_layout(const Plan& plan, const Candidate& candidate);
+
 // True if the candidate, which is not the first of its chain, is expected to take less time than the native
 // candidate after it, or if no time is known. Prepared operands, leading dimensions and the problem's hints
 // have no influence, since they must not change the bits of an emulated C.

@@ -45,6 +45,12 @@ inline constexpr std::int64_t long_sum = 65536;
 // x 3) took 520 ms by residues and takes 19 ms by exact sums (Zen 5).
 inline constexpr std::int64_t short_side = 4;
 
+// Largest share of the native time that products of operands that are split while they are multiplied may be
+// expected to take. They take one launch, whatever the data are, and the native times are lower estimates; but
+// below 8 us cuBLAS is as fast as any kernel.
+inline constexpr double max_time_ratio_of_direct = 0.98;
+inline constexpr double least_native_microseconds = 8;
+
 // Mean depth that a candidate must accept to precede the others: uniformly and normally distributed numbers
 // have less.
 inline constexpr int min_mean_depth = 8;

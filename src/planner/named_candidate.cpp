@@ -62,7 +62,7 @@ Accumulator select_accumulator(const Plan& plan, const Program& program) {
   const Format& format = program.format();
   const auto accumulators = accumulators_of(engine, program, element_type(plan.problem), /*is_named=*/true);
   if (accumulators.empty() && has_tiles(program)) fail_for_tiles(plan, program);
-  if (accumulators.empty() && has_block_exponents(program))
+  if (accumulators.empty() && is_direct(program))
     fail(Status::not_supported, "engine {} does not have scheme {}; the engines reference and cpu have it",
          engine.name(), plan.request.scheme);
   if (accumulators.empty()) {

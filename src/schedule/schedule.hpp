@@ -40,8 +40,8 @@ struct Term {
 // most_halvings: largest number of times that blocks are halved for a product with few elements or a short k
 // on a matrix unit that truncates. Segments are then shortened, too (Schedule::shortened).
 //
-// If `exponents_per_block` is true, vectors have an exponent for each k_block, and arith/block_arithmetic.hpp
-// defines how sums leave the engine.
+// If `is_direct` is true, products split their operands themselves, and arith/direct_arithmetic.hpp defines how
+// sums are added outside the engine.
 //
 // If `joint` is true, all groups are added to one sum, one after the other, each multiplied by its
 // 2^group_exponents[g]. Terms are then added element by element instead of matrix by matrix.
@@ -56,7 +56,7 @@ struct Structure {
   bool joint = false;
   std::int32_t k_segment = 0;
   int most_halvings = 0;
-  bool exponents_per_block = false;
+  bool is_direct = false;
 
   friend constexpr bool operator==(const Structure&, const Structure&) = default;
 };
@@ -84,7 +84,7 @@ struct Schedule {
   bool joint = false;
   std::int64_t k_segment = 0;
   int most_halvings = 0;
-  bool exponents_per_block = false;
+  bool is_direct = false;
   // True: the elements of the floating-point slices are integers whose sums within a block are exact. These
   // sums are added outside the engine as 64-bit integers.
   bool integer_sums = false;
@@ -145,7 +145,7 @@ constexpr Schedule make_schedule(const Structure<TermCount>& structure, int resc
           .joint = structure.joint,
           .k_segment = structure.k_segment,
           .most_halvings = structure.most_halvings,
-          .exponents_per_block = structure.exponents_per_block,
+          .is_direct = structure.is_direct,
           .rescale_exponent = rescale_exponent,
           .group_exponents = group_exponents};
 }

@@ -320,7 +320,7 @@ int window_range(const SplitRule& rule) {
 }
 
 bool can_overflow(const SplitRule& rule, const RangeSummary& ranges) {
-  return !rule.scale_vectors && rule.kind != SplitKind::block_residuals &&
+  return !rule.scale_vectors && rule.kind != SplitKind::direct_residuals &&
          ranges.largest > highest_exponent(rule);
 }
 
@@ -347,7 +347,7 @@ bool grid_can_overflow(const Program& program, OperandType type, const RangeSumm
 
 bool in_window(const SplitRule& rule, const RangeSummary& ranges) {
   // These splits have no window: the bound's floors hold for all elements.
-  if (!rule.format->floating || rule.kind == SplitKind::successive || rule.kind == SplitKind::block_residuals)
+  if (!rule.format->floating || rule.kind == SplitKind::successive || rule.kind == SplitKind::direct_residuals)
     return true;
   if (rule.scale_vectors) return ranges.dynamic_range <= window_range(rule);
   return !can_overflow(rule, ranges) && ranges.smallest >= lowest_exponent(rule);
@@ -359,7 +359,7 @@ ErrorBound error_bound(const Program& program, Accumulator accumulator, std::int
   if (is_on_grid) return integer_rounding(static_cast<double>(k));
   if (program.recombination == Recombination::exact_sums) return {};
   if (program.recombination == Recombination::ozaki1) return ozaki1_bound(program, static_cast<double>(k));
-  if (has_block_exponents(program)) return accepted_bound(k);
+  if (is_direct(program)) return accepted_bound(k);
   if (has_tiles(program)) return tile_bound(program, k);
   const SplitError a = split_error(program.split_a, a_in_window);
   const SplitError b = split_error(program.split_b, b_in_window);
@@ -382,7 +382,7 @@ double split_loss(const Program& program) {
   if (program.recombination == Recombination::exact_sums && !program.scales_as_words) return 0;
   if (program.recombination == Recombination::residues || program.scales_as_words)
     return relative_of(program, integer_rounding(1), 1, 0, 0);
-  if (has_block_exponents(program)) return accepted_bound(1).relative;
+  if (is_direct(program)) return accepted_bound(1).relative;
   if (has_tiles(program)) return relative_of(program, tile_split_bound(program, 1), 1, 0, 0);
   constexpr bool inside_window = true;
   const ErrorBound bound = split_bound(program, split_error(program.split_a, inside_window),

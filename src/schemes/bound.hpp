@@ -103,8 +103,8 @@ constexpr double contract_of_type(OperandType type, std::int64_t k) {
 // programs.
 constexpr bool has_tiles(const Program& program) { return program.schedule.tiles.depth > 0; }
 
-// True if the program has exponents per vector and k-block (docs/schemes/fp16x3-block.md).
-constexpr bool has_block_exponents(const Program& program) { return program.schedule.exponents_per_block; }
+// True if products split their operands themselves (docs/schemes/bf16x6-direct.md).
+constexpr bool is_direct(const Program& program) { return program.schedule.is_direct; }
 
 // Returns the largest loss of one element, relative to the power of two that undoes the scale of its panel of
 // tiles.

@@ -71,9 +71,9 @@ enum class Recombination : std::uint8_t {
   residues,
   // No slices, no engine: a superaccumulator sums every element exactly, with one rounding.
   exact_sums,
-  // FP32 sums of k-blocks with exponents of their own; elements that are not accepted are computed in FP32.
-  // One fused kernel does all steps (arith/block_arithmetic.hpp).
-  block_sums,
+  // FP32 sums of k-blocks; elements that are not accepted are computed in FP32. One fused kernel does all
+  // steps (arith/direct_arithmetic.hpp).
+  direct_sums,
   // Ozaki scheme I: exact products of slices, summed in FP64 or exactly (Ozaki1Parameters). The operands
   // decide the number of slices.
   ozaki1,

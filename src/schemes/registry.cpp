@@ -9,7 +9,7 @@
 
 #include "base/status.hpp"
 #include "base/threads.hpp"
-#include "schemes/fp16x3_block.hpp"
+#include "schemes/bf16x6_direct.hpp"
 #include "schemes/fp32_scaled.hpp"
 #include "schemes/fp32_unscaled.hpp"
 #include "schemes/int52.hpp"
@@ -43,7 +43,7 @@ constexpr std::array registry{
     &schemes::bf16x3,
     &schemes::fp16x3,
     &schemes::fp16x3_wide,
-    &schemes::fp16x3_block,
+    &schemes::bf16x6_direct,
     &schemes::bf16x6,
     &schemes::bf16x9,
     &schemes::split_n,

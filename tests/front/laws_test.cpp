@@ -41,7 +41,7 @@ class Laws : public testing::TestWithParam<SchemeOnEngine> {
   }
   bool scaled() const {
     const core::SplitRule& rule = core::find_scheme(GetParam().scheme)->program.split_a;
-    return rule.scale_vectors || rule.kind == core::SplitKind::block_residuals;
+    return rule.scale_vectors || rule.kind == core::SplitKind::direct_residuals;
   }
 };
 
@@ -70,8 +70,8 @@ TEST_P(Laws, LayoutTransposesAndPaddingKeepTheBits) {
 
 TEST_P(Laws, ThreadsBlockingAndBatchPositionKeepTheBits) {
   const core::Schedule& schedule = core::find_scheme(GetParam().scheme)->program.schedule;
-  // The scratch of exponents per k-block does not depend on the size of C.
-  const bool in_blocks = !schedule.terms.empty() && !schedule.exponents_per_block;
+  // The scratch of products that split operands themselves does not depend on the size of C.
+  const bool in_blocks = !schedule.terms.empty() && !schedule.is_direct;
   GemmCase test = base(270, 150, thorough ? 70 : 5);
   test.threads = 1;
   GemmData unlimited(test);

@@ -22,7 +22,7 @@ SplitWindow window_of(const core::SplitRule& rule) {
                        name_of(rule.residual_rounding), rule.residual_exponent, rule.scale_vectors,
                        rule.top_exponent,
                        rule.kind == core::SplitKind::residues          ? "residues"
-                       : rule.kind == core::SplitKind::block_residuals ? "hi_lo_blocks"
+                       : rule.kind == core::SplitKind::direct_residuals ? "direct"
                                                                        : "hi_lo"});
 }
 

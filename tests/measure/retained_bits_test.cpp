@@ -101,7 +101,7 @@ TEST(RetainedBits, EqualThoseOfTheLibrarysSplits) {
     if (rule.kind == core::SplitKind::residues || rule.slices == 0) continue;  // no sums of slices
     if (rule.kind == core::SplitKind::successive) continue;  // the grids depend on the whole vector
     if (rule.kind == core::SplitKind::tiles) continue;       // exponents depend on the whole tile
-    if (rule.kind == core::SplitKind::block_residuals) continue;
+    if (rule.kind == core::SplitKind::direct_residuals) continue;
     const RetainedBits retained({rule.format->name, rule.slices, name_of(rule.first_rounding),
                                  name_of(rule.residual_rounding), rule.residual_exponent, rule.scale_vectors,
                                  rule.top_exponent,

@@ -34,8 +34,8 @@ std::vector<BoundCase> bound_cases() {
     for (const Engine* engine : all_engines()) {
       if (!engine->unavailable_reason().empty()) continue;
       for (const Accumulator accumulator : engine->accumulators(scheme->program.format().id)) {
-        // The planner offers none of these: exponents per block need subnormal residuals.
-        if (has_block_exponents(scheme->program) && flushes_subnormals(accumulator)) continue;
+        // The planner offers none of these: they need subnormal slices.
+        if (is_direct(scheme->program) && flushes_subnormals(accumulator)) continue;
         cases.push_back({scheme, engine, accumulator});
       }
     }
@@ -115,8 +115,8 @@ TEST_P(SchemeBound, IsWithinAFactorOfFourOfTheWorstError) {
   if (GetParam().scheme->program.split_a.kind == SplitKind::successive)
     GTEST_SKIP()
         << "a-priori bounds hold for two slices only; ozaki_bounds_test.cpp tests those of all slices";
-  if (GetParam().scheme->program.split_a.kind == SplitKind::block_residuals)
-    GTEST_SKIP() << "the bound is the contract; engines/block_products_test.cpp comes near to it";
+  if (GetParam().scheme->program.split_a.kind == SplitKind::direct_residuals)
+    GTEST_SKIP() << "the bound is the contract; engines/direct_products_test.cpp comes near to it";
   // Tiles of one inner index fail Eq. 9 of MixPert, and the half-precision program hardly errs.
   const std::int64_t k = GetParam().scheme->program.split_a.kind == SplitKind::tiles ? 4 : 1;
   double worst = 0;

@@ -282,7 +282,7 @@ std::vector<const Scheme*> split_by_element() {
   std::vector<const Scheme*> schemes;
   for (const Scheme* scheme : all_schemes()) {
     const SplitKind kind = scheme->program.split_a.kind;
-    if (kind != SplitKind::successive && kind != SplitKind::block_residuals) schemes.push_back(scheme);
+    if (kind != SplitKind::successive && kind != SplitKind::direct_residuals) schemes.push_back(scheme);
   }
   return schemes;
 }

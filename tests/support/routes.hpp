@@ -32,7 +32,7 @@ struct Route {
 inline bool has_steps(const core::Engine& engine, const core::Program& program) {
   return engine.host() != nullptr ||
          (program.recombination != core::Recombination::ozaki1 && program.schedule.tiles.depth == 0 &&
-          (!program.schedule.exponents_per_block || engine.multiplies_blocks()));
+          (!program.schedule.is_direct || engine.multiplies_directly()));
 }
 
 // Names of the schemes that the engine runs, some also with parameters that change the program's structure.

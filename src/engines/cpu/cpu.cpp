@@ -229,12 +229,12 @@ class CpuEngine final : public HostEngine {
 
   const SumKernels* sum_kernels() const override { return fastest_sum_kernels(); }
   std::span<const FusedKernel> fused_kernels() const override {
-    static const std::array kernels{byte_products, bf16_products, block_products};
+    static const std::array kernels{byte_products, bf16_products, direct_products};
     return kernels;
   }
   bool reduces_sums_modulo() const override { return true; }
   bool multiplies_tiles() const override { return true; }
-  bool multiplies_blocks() const override { return true; }
+  bool multiplies_directly() const override { return true; }
 
   void multiply(const Multiplication& task) const override {
     if (task.schedule->tiles.depth > 0) return multiply_tiles(task, *int8_choice().kernels);

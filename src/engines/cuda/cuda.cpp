@@ -13,7 +13,7 @@
 #include "engines/cuda/common/run_time_compiler.hpp"
 #include "engines/cuda/cublas.hpp"
 #include "engines/cuda/device.hpp"
-#include "engines/cuda/gemm/block_gemm.hpp"
+#include "engines/cuda/gemm/direct_gemm.hpp"
 #include "engines/cuda/gemm/int52_gemm.hpp"
 #include "engines/cuda/gemm/int8_gemm.hpp"
 #include "engines/cuda/gemm/multi_term_gemm.hpp"
@@ -152,16 +152,16 @@ class CudaEngine final : public Engine {
   }
   static constexpr std::array converting_steps_{StepKind::split, StepKind::multiply, StepKind::recombine};
   static constexpr std::array fused_kernels_{
-      FusedKernel{.name = "block_gemm",
+      FusedKernel{.name = "direct_gemm",
                   .steps = converting_steps_,
                   .takes =
                       [](const FusedProblem& p) {
-                        return p.schedule.exponents_per_block && !p.is_double_double &&
+                        return p.schedule.is_direct && !p.is_double_double &&
                                fuses(p.schedule, p.format(), p.accumulator, p.type);
                       },
-                  .choose = choose_block_gemm,
-                  .device_scratch_bytes = block_scratch_bytes,
-                  .launch = launch_block_gemm},
+                  .choose = choose_direct_gemm,
+                  .device_scratch_bytes = direct_scratch_bytes,
+                  .launch = launch_direct_gemm},
       FusedKernel{.name = "multi_term_gemm",
                   .steps = fused_steps_,
                   .takes = [](const FusedProblem& p) { return p.schedule.tiles.depth == 0 && takes(p); },
@@ -196,9 +196,9 @@ std::size_t product_scratch_bytes(const Schedule& schedule, FormatId format, std
 
 bool fuses(const Schedule& schedule, FormatId format, Accumulator accumulator, ElementType type) {
   if (schedule.tiles.depth > 0) return has_weighted_tile_gemm(schedule, format, type);
-  if (schedule.exponents_per_block)
+  if (schedule.is_direct)
     return accumulator == current_family().available_fp16_bf16_accumulators().front() &&
-           has_block_gemm(schedule, format, type);
+           has_direct_gemm(schedule, format, type);
   return accumulator == current_family().available_fp16_bf16_accumulators().front() &&
          has_multi_term_gemm(schedule, format, type);
 }
@@ -226,7 +226,7 @@ std::optional<DeviceTimes> expected_times(const DeviceShape& shape) {
   // No costs say how long cuBLAS takes for products of slices.
   const bool has_kernel = has_int8_gemm(shape.schedule, shape.format) ||
                           has_multi_term_gemm(shape.schedule, shape.format, shape.type) ||
-                          has_block_gemm(shape.schedule, shape.format, shape.type) ||
+                          has_direct_gemm(shape.schedule, shape.format, shape.type) ||
                           has_weighted_tile_gemm(shape.schedule, shape.format, shape.type);
   if (!has_kernel) return std::nullopt;
   return expected_emulation_times(shape, in_force->profile.costs);

@@ -9,7 +9,7 @@
 #include "base/floating_environment.hpp"
 #include "base/status.hpp"
 #include "base/threads.hpp"
-#include "engines/block_products.hpp"
+#include "engines/direct_products.hpp"
 #include "engines/engine.hpp"
 #include "engines/pair_element.hpp"
 #include "engines/reference/models.hpp"
@@ -201,46 +201,37 @@ void sequential_product(const NativeProduct<T>& task) {
   }
 }
 
-// ---------------------------------------------------------------- exponents per vector and k-block
+// ---------------------------------------------------------------- operands split while they are multiplied
 
-// Unit of engines/block_products.hpp.
-template <class Model, Accumulator Used>
-struct ModelUnit : Model {
-  static constexpr BlockUnit description =
-      is_tensor_core(Used) ? BlockUnit{Model::block, accumulator_extra_bits(Used)} : BlockUnit{0, 0};
-};
-
-// Calls visitor.template operator()<Unit>() with the unit of the accumulator.
+// Calls visitor.template operator()<Unit>() with the unit of the accumulator (engines/direct_products.hpp).
 template <class Visitor>
-void visit_block_unit(Accumulator accumulator, const Visitor& visitor) {
+void visit_direct_unit(Accumulator accumulator, const Visitor& visitor) {
   switch (accumulator) {
 #define KINTSUGI_TENSOR_CORE(unit, ...) \
-  case Accumulator::unit:               \
-    return visitor                      \
-        .template operator()<ModelUnit<ModelOf<FormatId::fp16, Accumulator::unit>, Accumulator::unit>>();
+  case Accumulator::unit: return visitor.template operator()<ModelOf<FormatId::bf16, Accumulator::unit>>();
 #include "schedule/tensor_cores.def"
 #undef KINTSUGI_TENSOR_CORE
-    default: return visitor.template operator()<ModelUnit<Fp32Nearest, Accumulator::fp32>>();
+    default: return visitor.template operator()<Fp32Nearest>();
   }
 }
 
 template <class T>
-void run_blocks(const FusedProduct<T>& product) {
-  visit_block_unit(product.problem.accumulator, [&]<class Unit>() { multiply_by_blocks<T, Unit>(product); });
+void run_directly(const FusedProduct<T>& product) {
+  visit_direct_unit(product.problem.accumulator, [&]<class Unit>() { multiply_directly<T, Unit>(product); });
 }
 
-std::size_t block_bytes(const FusedProblem& problem, int threads) {
+std::size_t direct_bytes(const FusedProblem& problem, int threads) {
   std::size_t bytes = 0;
-  visit_block_unit(problem.accumulator, [&]<class Unit>() { bytes = block_product_bytes<Unit>(threads); });
+  visit_direct_unit(problem.accumulator, [&]<class Unit>() { bytes = direct_product_bytes<Unit>(threads); });
   return bytes;
 }
 
-constexpr std::array reference_kernels{FusedKernel{.name = "block_products",
-                                                   .steps = block_product_steps,
-                                                   .takes = takes_block_products,
-                                                   .scratch_bytes = block_bytes,
-                                                   .run_f32 = run_blocks<float>,
-                                                   .run_c32 = run_blocks<std::complex<float>>}};
+constexpr std::array reference_kernels{FusedKernel{.name = "direct_products",
+                                                   .steps = direct_product_steps,
+                                                   .takes = takes_direct_products,
+                                                   .scratch_bytes = direct_bytes,
+                                                   .run_f32 = run_directly<float>,
+                                                   .run_c32 = run_directly<std::complex<float>>}};
 
 class ReferenceEngine final : public HostEngine {
  public:
@@ -290,7 +281,7 @@ class ReferenceEngine final : public HostEngine {
 
   bool reduces_sums_modulo() const override { return false; }
   bool multiplies_tiles() const override { return true; }
-  bool multiplies_blocks() const override { return true; }
+  bool multiplies_directly() const override { return true; }
   std::span<const FusedKernel> fused_kernels() const override { return reference_kernels; }
 
   void multiply(const Multiplication& task) const override {

@@ -182,7 +182,7 @@ inline std::vector<NamedRule> scheme_rules(OperandType type) {
   std::vector<NamedRule> rules;
   for (const Scheme* scheme : all_schemes()) {
     if (!scheme->operands.contains(type) || scheme->program.schedule.tiles.depth > 0 ||
-        scheme->program.schedule.exponents_per_block)
+        scheme->program.schedule.is_direct)
       continue;
     for (const std::int64_t k : {1, 100, 4096, 1 << 20}) {
       Program program = scheme->program;

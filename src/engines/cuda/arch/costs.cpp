@@ -5,6 +5,7 @@
 
 #include "base/text/format_text.hpp"
 #include "engines/cuda/arch/family.hpp"
+#include "engines/cuda/gemm/direct_params.hpp"
 
 namespace kintsugi::core::cuda {
 
@@ -90,15 +91,12 @@ void add_weighted_tiles(Fields& fields, Costs& costs) {
   fields.add("packing.rate", costs.packing.rate, none);
 }
 
-void add_block(Fields& fields, BlockCosts& costs) {
-  fields.add("block.launch", costs.launch, none);
-  fields.add("block.narrow_block", costs.narrow_block, clock_time);
-  fields.add("block.narrow_tile", costs.narrow_tile, clock_time);
-  fields.add_tile("block.128x64", costs.wide[0]);
-  fields.add_tile("block.128x128", costs.wide[1]);
-  fields.add("block.meeting", costs.meeting, none);
-  fields.add("block.columns_across", costs.columns_across, none);
-  fields.add("block.unaligned", costs.unaligned, none);
+void add_direct(Fields& fields, DirectCosts& costs) {
+  fields.add("direct.launch", costs.launch, none);
+  for (std::size_t i = 0; i < direct_tiles.size(); ++i)
+    fields.add_tile(fmt::format("direct.{}x{}", direct_tiles[i].rows, direct_tiles[i].columns), costs.tiles[i]);
+  fields.add("direct.meeting", costs.meeting, none);
+  fields.add("direct.unaligned", costs.unaligned, none);
 }
 
 // Adds the times of the tiles of an element type's native kernels.
@@ -150,7 +148,7 @@ std::vector<CostField> cost_fields(Costs& costs, const Family& family) {
   add_call(fields, costs.call);
   fields.add_tile("int8_tile", costs.int8_tile);
   add_weighted_tiles(fields, costs);
-  if (family.block != nullptr) add_block(fields, costs.block);
+  if (family.direct != nullptr) add_direct(fields, costs.direct);
   add_native(fields, costs, family);
   return fields.take();
 }

@@ -111,15 +111,12 @@ struct PackingCosts {
   double rate;    // bytes that are read and written, as a fraction of copy_rate
 };
 
-// Costs of the GEMM kernels that convert FP32 operands (block_gemm.cpp).
-struct BlockCosts {
-  double launch;                  // time before the first operands have arrived
-  double narrow_block;            // time of a k-block of a warp of narrow tiles
-  double narrow_tile;             // time of a narrow tile in addition to its k-blocks
-  std::array<TileTimes, 2> wide;  // of tiles of 64 and 128 columns
-  double meeting;                 // time in which thread blocks without a cluster add their sums
-  double columns_across;          // factor of wide k-blocks if columns of the tile are not contiguous along k
-  double unaligned;               // factor of k-blocks if TMA cannot load an operand
+// Costs of the GEMM kernels that convert FP32 operands (direct_gemm.cpp).
+struct DirectCosts {
+  double launch = 0;                 // time before the first operands have arrived; 0: no times are known
+  std::array<TileTimes, 5> tiles{};  // of direct_tiles, where the SMs are full
+  double meeting = 0;                // time in which thread blocks without a cluster add their sums
+  double unaligned = 0;              // factor of k-blocks if an operand cannot be loaded 16 bytes at a time
 };
 
 struct Costs {
@@ -128,7 +125,7 @@ struct Costs {
   TileTimes int8_tile;  // of the int8 GEMM kernels; used by int8_microseconds()
   WeightedTileCosts weighted_tiles;
   PackingCosts packing;
-  BlockCosts block;  // zeros for families without such kernels
+  DirectCosts direct;  // zeros for families without such kernels
   NativeCallCosts native_call;
   std::array<NativeCosts, 4> native;  // native and residues are indexed by ElementType
   std::array<ResidueCosts, 4> residues;

@@ -62,15 +62,15 @@ struct WeightedTileKernel {
   }
 };
 
-// Kernels that convert FP32 operands while they multiply. Those of a tile are for rows and columns of the
-// tile whose elements are contiguous along k (k) or not (m, n): kk, kn, mk, mn.
-struct BlockKernels {
-  std::array<KernelName, 4> narrow;
-  int narrow_warps = 0;
-  // Kernels of tiles of 64 and 128 columns. Families that have them have TMA, which loads aligned operands.
-  std::span<const std::array<KernelName, 4>> wide = {};
-
-  constexpr bool has_tma() const { return !wide.empty(); }
+// Kernels that convert FP32 operands while they multiply (gemm/direct_params.hpp). Those of a tile are for rows
+// and columns of the tile whose elements are contiguous along k (k) or not (m, n): kk, kn, mk, mn.
+struct DirectKernels {
+  using Layouts = std::array<KernelName, 4>;
+  Layouts small;  // tiles of 32 rows
+  Layouts large;  // of 64 rows
+  // Tiles of 128 rows: 64 columns, the same whose rows are columns of C, 128 columns. Families that have them
+  // have TMA.
+  std::span<const Layouts> wide = {};
 };
 
 inline constexpr std::array cublas_accumulators{Accumulator::cublas};
@@ -89,7 +89,7 @@ struct Family {
   // cuBLAS multiplies all slices except 52-bit ones. A build for the GPUs of one machine may lack the image.
   std::string_view gemm_image = {};
   std::span<const MultiTermKernels> multi_term = {};  // at most max_structures
-  const BlockKernels* block = nullptr;
+  const DirectKernels* direct = nullptr;
   const Int8Kernels* int8 = nullptr;
   std::span<const WeightedTileKernel> weighted_tiles = {};  // int8 slices with exponents per tile
   // Products of tiles that fail Eq. 9 (docs/schemes/mixpert.md). Kernels of weighted_tiles add their sums.

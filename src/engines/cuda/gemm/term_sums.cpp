@@ -63,7 +63,7 @@ bool has_order_of_kernels(const Schedule& schedule, const TermStructure& structu
 std::optional<TermStructure> term_structure(const Schedule& schedule, FormatId id) {
   const FormatOfTerms* format = find_format_of_terms(id);
   if (format == nullptr || schedule.k_segment != 0 || schedule.integer_sums || schedule.tiles.depth > 0 ||
-      schedule.exponents_per_block || schedule.terms.size() > TermStructure::max_terms ||
+      schedule.is_direct || schedule.terms.size() > TermStructure::max_terms ||
       schedule.groups > TermStructure::max_groups)
     return std::nullopt;
   const int step = term_step_bytes / format->bytes;

@@ -2,7 +2,7 @@
 
 #include "base/cuda/cuda_driver.hpp"
 #include "engines/cuda/arch/family.hpp"
-#include "engines/cuda/gemm/block_gemm.hpp"
+#include "engines/cuda/gemm/direct_gemm.hpp"
 #include "engines/cuda/gemm/dmma_gemm.hpp"
 #include "engines/cuda/gemm/int8_gemm.hpp"
 #include "engines/cuda/gemm/multi_term_gemm.hpp"
@@ -37,7 +37,7 @@ double own_native_time(const NativeShape& shape, const Costs& costs) {
 
 DeviceTimes expected_emulation_times(const DeviceShape& shape, const Costs& costs) {
   if (shape.schedule.tiles.depth > 0) return expected_weighted_tile_times(shape, costs);
-  if (shape.schedule.exponents_per_block) return expected_block_times(shape, costs);
+  if (shape.schedule.is_direct) return expected_direct_times(shape, costs);
   if (shape.format == FormatId::int8) return expected_residue_times(shape, costs);
   return expected_multi_term_times(shape, costs);
 }

@@ -141,7 +141,7 @@ __device__ void split_any(const SplitRule& rule, double x, int scale, Store&& st
     case SplitKind::residues: return split_into_any_residues(rule, x, scale, store);
     case SplitKind::successive:
     case SplitKind::tiles:
-    case SplitKind::block_residuals: return;
+    case SplitKind::direct_residuals: return;
   }
 }
 

@@ -1,7 +1,7 @@
 // Hopper, compute capability 9.0. Its kernels (gemm/hopper) use TMA and wgmma and run on no other family.
 #include "engines/cuda/arch/family.hpp"
 #include "engines/cuda/arch/hopper/tiles.hpp"
-#include "engines/cuda/gemm/block_params.hpp"
+#include "engines/cuda/gemm/direct_params.hpp"
 #include "engines/cuda/gemm/multi_term_structures.hpp"
 
 namespace kintsugi::core::cuda {
@@ -59,22 +59,24 @@ const std::array multi_term_kernels{MultiTermKernels{.name = "fp16x3",
                                                      .tiles = hopper::bf16x6_tiles,
                                                      .kernels = bf16x6_kernels}};
 
-const std::array<std::array<KernelName, 4>, 2> wide_block_kernels{
-    {{{{"block_wide_sm90a", "multiply_f32_block_128x64_kk", waits_for_grid_dependency},
-       {"block_wide_sm90a", "multiply_f32_block_128x64_kn", waits_for_grid_dependency},
-       {"block_wide_sm90a", "multiply_f32_block_128x64_mk", waits_for_grid_dependency},
-       {"block_wide_sm90a", "multiply_f32_block_128x64_mn", waits_for_grid_dependency}}},
-     {{{"block_wide_sm90a", "multiply_f32_block_128x128_kk", waits_for_grid_dependency},
-       {"block_wide_sm90a", "multiply_f32_block_128x128_kn", waits_for_grid_dependency},
-       {"block_wide_sm90a", "multiply_f32_block_128x128_mk", waits_for_grid_dependency},
-       {"block_wide_sm90a", "multiply_f32_block_128x128_mn", waits_for_grid_dependency}}}}};
-const BlockKernels block_kernels{
-    .narrow = {{{"block_narrow_sm90a", "multiply_f32_block_32x16_kk", waits_for_grid_dependency},
-                {"block_narrow_sm90a", "multiply_f32_block_32x16_kn", waits_for_grid_dependency},
-                {"block_narrow_sm90a", "multiply_f32_block_32x16_mk", waits_for_grid_dependency},
-                {"block_narrow_sm90a", "multiply_f32_block_32x16_mn", waits_for_grid_dependency}}},
-    .narrow_warps = narrow_warps_with_tma,
-    .wide = wide_block_kernels};
+#define KINTSUGI_LAYOUTS(image, prefix)                           \
+  {                                                               \
+    {                                                             \
+      {image, prefix "_kk", waits_for_grid_dependency},           \
+          {image, prefix "_kn", waits_for_grid_dependency},       \
+          {image, prefix "_mk", waits_for_grid_dependency}, {     \
+        image, prefix "_mn", waits_for_grid_dependency            \
+      }                                                           \
+    }                                                             \
+  }
+const std::array<DirectKernels::Layouts, 3> wide_direct_kernels{
+    {KINTSUGI_LAYOUTS("direct_wgmma_sm90a", "multiply_f32_direct_128x64"),
+     KINTSUGI_LAYOUTS("direct_wgmma_sm90a", "multiply_f32_direct_128x64_swapped"),
+     KINTSUGI_LAYOUTS("direct_wgmma_sm90a", "multiply_f32_direct_128x128")}};
+const DirectKernels direct_kernels{.small = KINTSUGI_LAYOUTS("direct_mma_32x32", "multiply_f32_direct_mma_32x32"),
+                                   .large = KINTSUGI_LAYOUTS("direct_mma_64x64", "multiply_f32_direct_mma_64x64"),
+                                   .wide = wide_direct_kernels};
+#undef KINTSUGI_LAYOUTS
 
 const Int8Kernels int8_kernels{
     .residues = {"int8_sm90a", "multiply_int8_residues", waits_for_grid_dependency},
@@ -143,7 +145,7 @@ const Family& hopper_family() {
                             .was_run = true,
                             .gemm_image = "multi_term_sm90a",
                             .multi_term = multi_term_kernels,
-                            .block = &block_kernels,
+                            .direct = &direct_kernels,
                             .int8 = &int8_kernels,
                             .weighted_tiles = weighted_tile_kernels,
                             .failing_tiles = &failing_tiles_kernel,

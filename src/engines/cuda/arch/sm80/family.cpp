@@ -3,7 +3,7 @@
 // them.
 #include "engines/cuda/arch/family.hpp"
 #include "engines/cuda/arch/sm80/tiles.hpp"
-#include "engines/cuda/gemm/block_params.hpp"
+#include "engines/cuda/gemm/direct_params.hpp"
 #include "engines/cuda/gemm/multi_term_structures.hpp"
 
 namespace kintsugi::core::cuda {
@@ -37,12 +37,15 @@ const std::array multi_term_kernels{
                 fp16x3_wide_kernels),
     mma_kernels("bf16x6", bf16x6_structure.terms, FormatId::bf16, sm80::small_tiles, bf16x6_kernels)};
 
-const BlockKernels block_kernels{
-    .narrow = {{{"block_mma", "multiply_f32_block_mma_32x16_kk", waits_for_grid_dependency},
-                {"block_mma", "multiply_f32_block_mma_32x16_kn", waits_for_grid_dependency},
-                {"block_mma", "multiply_f32_block_mma_32x16_mk", waits_for_grid_dependency},
-                {"block_mma", "multiply_f32_block_mma_32x16_mn", waits_for_grid_dependency}}},
-    .narrow_warps = narrow_warps_without_tma};
+const DirectKernels direct_kernels{
+    .small = {{{"direct_mma_32x32", "multiply_f32_direct_mma_32x32_kk", waits_for_grid_dependency},
+               {"direct_mma_32x32", "multiply_f32_direct_mma_32x32_kn", waits_for_grid_dependency},
+               {"direct_mma_32x32", "multiply_f32_direct_mma_32x32_mk", waits_for_grid_dependency},
+               {"direct_mma_32x32", "multiply_f32_direct_mma_32x32_mn", waits_for_grid_dependency}}},
+    .large = {{{"direct_mma_64x64", "multiply_f32_direct_mma_64x64_kk", waits_for_grid_dependency},
+               {"direct_mma_64x64", "multiply_f32_direct_mma_64x64_kn", waits_for_grid_dependency},
+               {"direct_mma_64x64", "multiply_f32_direct_mma_64x64_mk", waits_for_grid_dependency},
+               {"direct_mma_64x64", "multiply_f32_direct_mma_64x64_mn", waits_for_grid_dependency}}}};
 
 const Int8Kernels int8_kernels{
     .residues = {"int8_mma", "multiply_int8_mma_residues", waits_for_grid_dependency},
@@ -59,7 +62,7 @@ const Family& sm80_family() {
                             .minor = 0,
                             .gemm_image = "multi_term_fp16x3",
                             .multi_term = multi_term_kernels,
-                            .block = &block_kernels,
+                            .direct = &direct_kernels,
                             .int8 = &int8_kernels,
                             .max_shared_bytes = 163 << 10,
                             .fp16_bf16_accumulators = accumulators};
