@@ -122,7 +122,7 @@ ExactComparison::ExactComparison(const Origin& origin, const ProductCall& call, 
   if (number < 0) return;
   const DeviceRows c = columns_of(call, call.c, call.ldc, 0, call.n);
   c_.emplace(state.device, c.bytes * c.count, state.stream);
-  if (c_->pointer() != nullptr && copy_on_device(c, c_->pointer(), state.stream)) number_ = number;
+  if (c_->pointer() != nullptr && copy_on_device(c, c_->pointer(), c.bytes, state.stream)) number_ = number;
 }
 
 bool ExactComparison::compute_exactly() const {
@@ -186,7 +186,11 @@ class Answer {
     CallSample sample(symbol_.name(), call_, state_.stream);
     const std::string failure = cublas::emulate(decision, call_, state_, sample.handle());
     if (!failure.empty()) return forward_after_failure(failure);
-    if (const char* reason = origin_.enqueue_after(state_)) return forward_after_failure(reason);
+    if (const char* reason = origin_.enqueue_after(state_)) {
+      if (origin_.can_repeat_after_product()) return forward_after_failure(reason);
+      note(symbol_, call_, decision.candidates, reason, true, reads_c_);
+      return execution_failed;
+    }
     sample.note_execution();
     note(symbol_, call_, decision.candidates, decision.why, false, reads_c_);
     return success;

@@ -30,7 +30,7 @@ DecisionPointer decide(const Call& call, const CallState& state);
 using Forward = Reference<int()>;
 
 // Source of what a call depends on besides its arguments: stream, pointer mode, math mode, epilogue. Each
-// member function returns nullptr, or the reason why cuBLAS must answer the call.
+// member function that returns text returns nullptr, or the reason why cuBLAS must answer the call.
 class Origin {
  public:
   Origin() = default;
@@ -45,8 +45,10 @@ class Origin {
   // Enqueues the steps before an emulated product, such as the copy of a bias into C. These steps may write
   // C: if the emulation then fails, cuBLAS answers the call and overwrites C.
   virtual const char* enqueue_before(const CallState&) const { return nullptr; }
-  // Enqueues the steps after an emulated product. If they fail, cuBLAS answers the call and overwrites C.
+  // Enqueues the steps after an emulated product. If they fail, cuBLAS answers the call and overwrites C, or
+  // the call fails if cuBLAS would read the C that the product has overwritten.
   virtual const char* enqueue_after(const CallState&) const { return nullptr; }
+  virtual bool can_repeat_after_product() const { return true; }
   // True if the call is alpha A B + beta C without bias, activation or scales.
   virtual bool computes_product(kintsugi_type) const { return true; }
 };

@@ -175,7 +175,7 @@ std::string text_of(const Unsupported& it) {
     case Field::sizes: return "layouts whose rows and columns do not fit";
     case Field::increments:
       return "increments that are negative, or not 1 beside a conjugated matrix or vector";
-    case Field::c: return "C is read and is not D";
+    case Field::c: return "C";
     case Field::epilogue: return "epilogue " + name_of(epilogues, it.values[0]);
   }
   return "";

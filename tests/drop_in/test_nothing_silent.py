@@ -337,9 +337,10 @@ class TestReport:
 
 
 PROBLEM = ["--product", "sgemm", "64", "48", "32"]
-MATMULS = [("epilogue=160", "epilogue GELU_AUX"), ("compute=77", "compute type CUBLAS_COMPUTE_32F_FAST_TF32"), ("order=1", "order ROW, ROW, ROW"),
+MATMULS = [("epilogue=160", "epilogue GELU_AUX without an auxiliary matrix"), ("compute=77", "compute type CUBLAS_COMPUTE_32F_FAST_TF32"),
+           ("order=2", "order COL32, COL32, COL32"),
            ("count=3,count_of_b=1", "batch counts 3, 1, 3"), ("type=14", "types CUDA_R_16BF, CUDA_R_16BF, CUDA_R_16BF"),
-           ("scale=1", "scale type CUDA_R_64F"), ("epilogue=2", "epilogue RELU with k below 256"), ("epilogue=256", "epilogue BGRADA")]
+           ("scale=1", "scale type CUDA_R_64F"), ("epilogue=2", "epilogue RELU with small k"), ("epilogue=256", "epilogue BGRADA without a bias")]
 
 
 class TestCublas:
