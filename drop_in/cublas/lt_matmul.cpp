@@ -285,6 +285,9 @@ class MatmulOrigin : public Origin {
       return " without a bias";
     if ((epilogue_ & epilogue_aux) != 0 && matmul_.described<const void*>(aux_pointer, nullptr) == nullptr)
       return " without an auxiliary matrix";
+    // cuBLAS sums a gradient of the bias in a workspace of which only the heuristics know the size.
+    if ((epilogue_ & epilogue_bgrad) != 0 && (reads_d_ || matmul_.workspace == nullptr))
+      return reads_d_ ? " that reads D" : " without a workspace";
     // cuBLAS sums the gradient, and packs the bits of a mask, in slower kernels.
     const bool is_slow = (epilogue_ & (epilogue_bgrad | epilogue_drelu)) != 0 ||
                          (epilogue_ & ~epilogue_bias) == (epilogue_relu | epilogue_aux);
