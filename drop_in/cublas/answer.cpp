@@ -152,6 +152,10 @@ namespace {
 constinit Symbol get_stream("cublasGetStream_v2");
 constinit Symbol get_pointer_mode("cublasGetPointerMode_v2");
 constinit Symbol get_math_mode("cublasGetMathMode");
+constinit Symbol get_mantissa_control("cublasGetFixedPointEmulationMantissaControl");
+constinit Symbol get_max_mantissa_bits("cublasGetFixedPointEmulationMaxMantissaBitCount");
+constinit Symbol get_mantissa_offset("cublasGetFixedPointEmulationMantissaBitOffset");
+constinit Symbol get_mantissa_count_pointer("cublasGetFixedPointEmulationMantissaBitCountPointer");
 
 // One intercepted call. Each member function answers it in one way and records the reason.
 class Answer {
@@ -192,7 +196,10 @@ class Answer {
       return execution_failed;
     }
     sample.note_execution();
-    note(symbol_, call_, decision.candidates, decision.why, false, reads_c_);
+    const bool is_requested = records_calls() && origin_.requests_emulation(call_.type);
+    note(symbol_, call_, decision.candidates,
+         is_requested ? "cuBLAS's own emulation was asked for. " + decision.why : decision.why, false,
+         reads_c_);
     return success;
   }
 
@@ -242,7 +249,21 @@ const char* HandleOrigin::read(CallState& state) const {
 const char* HandleOrigin::reason_in_arithmetic(kintsugi_type type) const {
   int math_mode = 0;
   if (call_real(get_math_mode, handle_, &math_mode) != success) return "cuBLAS does not tell the math mode";
-  return reason_in_math_mode(math_mode, type);
+  if (const char* reason = reason_in_math_mode(math_mode, type)) return reason;
+  const bool is_requested = requests_emulation_ || cublas::requests_emulation(math_mode, type);
+  if (!is_requested || is_single(type)) return nullptr;
+  MantissaSettings mantissa;
+  call_real(get_mantissa_control, handle_, &mantissa.control);
+  call_real(get_max_mantissa_bits, handle_, &mantissa.max_bits);
+  call_real(get_mantissa_offset, handle_, &mantissa.offset);
+  call_real(get_mantissa_count_pointer, handle_, &mantissa.count_pointer);
+  return reason_in_mantissa(mantissa);
+}
+
+bool HandleOrigin::requests_emulation(kintsugi_type type) const {
+  int math_mode = 0;
+  return requests_emulation_ || (call_real(get_math_mode, handle_, &math_mode) == success &&
+                                 cublas::requests_emulation(math_mode, type));
 }
 
 const char* read_state(const Origin& origin, CallState& state) {
@@ -306,7 +327,7 @@ class GroupsAnswer {
  public:
   GroupsAnswer(const Symbol& symbol, Handle handle, std::vector<ProductCall>& groups,
                const ForwardGroups& forward)
-      : symbol_(symbol), origin_(handle), groups_(groups), forward_(forward) {}
+      : symbol_(symbol), origin_(handle, groups[0].requests_emulation), groups_(groups), forward_(forward) {}
 
   int run() {
     if (!groups_[0].is_supported) return forward_unsupported();

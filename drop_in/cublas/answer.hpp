@@ -42,6 +42,8 @@ class Origin {
   virtual const char* read(CallState& state) const = 0;
   // Checks whether the caller asked for an arithmetic such as TF32 instead of the arithmetic of the types.
   virtual const char* reason_in_arithmetic(kintsugi_type type) const = 0;
+  // True if the caller asked for cuBLAS's own emulation, which Kintsugi's contract answers.
+  virtual bool requests_emulation(kintsugi_type) const { return false; }
   // Enqueues the steps before an emulated product, such as the copy of a bias into C. These steps may write
   // C: if the emulation then fails, cuBLAS answers the call and overwrites C.
   virtual const char* enqueue_before(const CallState&) const { return nullptr; }
@@ -56,14 +58,18 @@ class Origin {
 // Origin of functions whose handle has the stream and the modes.
 class HandleOrigin : public Origin {
  public:
-  explicit HandleOrigin(Handle handle) : handle_(handle) {}
+  // `requests_emulation`: the compute type asks for cuBLAS's own emulation.
+  explicit HandleOrigin(Handle handle, bool requests_emulation = false)
+      : handle_(handle), requests_emulation_(requests_emulation) {}
   Handle handle() const { return handle_; }
 
   const char* read(CallState& state) const override;
   const char* reason_in_arithmetic(kintsugi_type type) const override;
+  bool requests_emulation(kintsugi_type type) const override;
 
  private:
   Handle handle_;
+  bool requests_emulation_;
 };
 
 // Answers the call of a product and returns its status.

@@ -17,7 +17,11 @@ inline constexpr int not_supported = 15;
 inline constexpr int data_f32 = 0, data_f64 = 1, data_c32 = 4, data_c64 = 5;
 
 // Numbers of cublasComputeType_t.
-inline constexpr int compute_f32 = 68, compute_f64 = 70;
+inline constexpr int compute_f32 = 68, compute_f64 = 70, compute_f32_bf16x9 = 78,
+                     compute_f64_fixed_point = 79;
+
+// cudaEmulationMantissaControl: the mantissa bits of the emulation of FP64 are fixed.
+inline constexpr int mantissa_fixed = 1;
 
 // Numbers of cublasSideMode_t, cublasFillMode_t and cublasDiagType_t.
 inline constexpr int side_left = 0, side_right = 1;

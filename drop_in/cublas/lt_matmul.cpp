@@ -23,6 +23,7 @@ constexpr int fill_full = 2, column_order = 0, row_order = 1;
 
 constinit Symbol description_getter("cublasLtMatmulDescGetAttribute");
 constinit Symbol layout_getter("cublasLtMatrixLayoutGetAttribute");
+constinit Symbol emulation_getter("cublasLtEmulationDescGetAttribute");
 
 // Returns an attribute of a descriptor; `otherwise` if this version of cuBLAS does not have it.
 template <class T>
@@ -142,16 +143,16 @@ class MatmulOrigin : public Origin {
   }
   // Reads the attributes that are rarely set. Each getter takes tens of nanoseconds, so they are read only
   // for calls that would otherwise be emulated.
-  const char* reason_in_arithmetic(kintsugi_type) const override {
+  const char* reason_in_arithmetic(kintsugi_type type) const override {
     for (const void* layout : {matmul_.layout_a, matmul_.layout_b, matmul_.layout_c, matmul_.layout_d})
       if (is_unsupported(layout)) return "complex matrices in planes, or a batch by pointers";
     for (int pointer = a_scale_pointer; pointer <= d_scale_pointer; ++pointer)
       if (matmul_.described<const void*>(pointer, nullptr) != nullptr) return "scales of single matrices";
     if (matmul_.described(op_of_c, 0) != 0 || matmul_.described(fill_mode, fill_full) != fill_full)
       return "a transpose of C or one triangle of D";
-    return matmul_.described<const void*>(emulation_descriptor, nullptr) != nullptr ? "cuBLAS's own emulation"
-                                                                                    : nullptr;
+    return call_.requests_emulation && !is_single(type) ? reason_in_emulation() : nullptr;
   }
+  bool requests_emulation(kintsugi_type) const override { return call_.requests_emulation; }
 
   // Sums the operand whose gradient the epilogue is, and copies C into D, to which the emulation then adds
   // the product.
@@ -173,6 +174,16 @@ class MatmulOrigin : public Origin {
   }
 
  private:
+  const char* reason_in_emulation() const {
+    const auto* settings = matmul_.described<const void*>(emulation_descriptor, nullptr);
+    if (settings == nullptr) return nullptr;
+    return reason_in_mantissa(
+        {.control = attribute<std::int32_t>(emulation_getter, settings, 2, 0),
+         .max_bits = attribute<std::int32_t>(emulation_getter, settings, 3, 0),
+         .offset = attribute<std::int32_t>(emulation_getter, settings, 4, 0),
+         .count_pointer = attribute<const void*>(emulation_getter, settings, 5, nullptr)});
+  }
+
   // Sets the call. Returns its type, or the field that is not supported. Each getter takes tens of
   // nanoseconds, so the problem of a call that is not supported is read for the report alone.
   CallType read_descriptors() {

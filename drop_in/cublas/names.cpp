@@ -110,7 +110,8 @@ template <class List, class... Arguments>
 int call_product(const Invocation& invocation, kintsugi_type type, Handle handle, Arguments... arguments) {
   const auto forward = [&] { return call_real(invocation.symbol, handle, arguments...); };
   if (!intercepts(invocation.return_address)) return forward();
-  return answer(invocation, HandleOrigin(handle), product_of(List(), type, arguments...), Forward(forward));
+  const ProductCall call = product_of(List(), type, arguments...);
+  return answer(invocation, HandleOrigin(handle, call.requests_emulation), call, Forward(forward));
 }
 
 // ------------------------------------------------------------------ grouped batches

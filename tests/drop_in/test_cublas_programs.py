@@ -128,10 +128,21 @@ class TestPolicies:
         assert "the stream is being captured, and the problem was not planned before" in run.stderr
         assert run.document["events"].count("cublasCreate") == 1, "the program's own handle alone"
 
-    @pytest.mark.parametrize("mode, emulated", [(0, True), (16, True), (2, False), (3, False)])
+    @pytest.mark.parametrize("mode, emulated", [(0, True), (16, True), (4, True), (2, False), (3, False)])
     def test_math_modes(self, program, mode, emulated):
         run = program(*LARGE, "--math-mode", str(mode))
         assert bool(run.launches()) == emulated and bool(run.real()) != emulated
+
+    def test_requests_for_the_vendors_emulation_are_answered_unless_they_are_left_to_it(self, program):
+        program(*LARGE, "--math-mode", "4", report="report.json")
+        (problem,) = read_report(program.folder / "report.json")["problems"]
+        assert problem["native_calls"] == 0 and next(iter(problem["reasons"])).startswith("cuBLAS's own emulation was asked for. ")
+        left = program(*LARGE, "--math-mode", "4", cublas_emulation=1, report="report.json")
+        (problem,) = read_report(program.folder / "report.json")["problems"]
+        assert len(left.real()) == 1 and problem["reasons"] == {"the handle's math mode is an emulation of cuBLAS": 1}
+        program("--matmul", "compute=78", cublas_emulation=1, report="report.json")
+        (problem,) = read_report(program.folder / "report.json")["problems"]
+        assert problem["reasons"] == {"compute type CUBLAS_COMPUTE_32F_EMULATED_16BFX9": 1}
 
     def test_a_workspace_takes_half_of_a_twentieth_of_a_small_memory(self, program):
         run = program(*LARGE, policy="emulate", explain=1, fake_memory=40_000_000)

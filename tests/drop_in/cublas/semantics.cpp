@@ -159,10 +159,10 @@ class Semantics {
       emulated ? expect_emulated(entry, *entry.type, text, nothing)
                : expect_real(entry, *entry.type, text, nothing);
     };
-    for (const int mode : {0, 16, 8}) expect_mode(single, mode, true);
-    for (const int mode : {1, 2, 3, 4, 17, 18, 19, 20}) expect_mode(single, mode, false);
-    for (const int mode : {0, 1, 3, 4, 16, 19}) expect_mode(wide, mode, true);
-    for (const int mode : {2, 8, 18}) expect_mode(wide, mode, false);
+    for (const int mode : {0, 16, 8, 4, 20}) expect_mode(single, mode, true);
+    for (const int mode : {1, 2, 3, 6, 7, 17, 18, 19}) expect_mode(single, mode, false);
+    for (const int mode : {0, 1, 3, 4, 16, 19, 8}) expect_mode(wide, mode, true);
+    for (const int mode : {2, 10, 18}) expect_mode(wide, mode, false);
     handle_.set_math_mode(0);
   }
 
@@ -175,17 +175,43 @@ class Semantics {
       for (const auto type : {KINTSUGI_F32, KINTSUGI_C32}) {
         expect_emulated(entry, type, "FP32", with(68, -1));
         expect_emulated(entry, type, "FP32, algorithm 99", with(68, 99));
-        for (const int compute : {64, 69, 70, 72, 74, 75, 77, 78})
+        expect_emulated(entry, type, "cuBLAS's emulation of FP32", with(78, -1));
+        for (const int compute : {64, 69, 70, 72, 74, 75, 77, 79})
           expect_real(entry, type, "compute type " + std::to_string(compute), with(compute, -1));
       }
       for (const auto type : {KINTSUGI_F64, KINTSUGI_C64}) {
         expect_emulated(entry, type, "FP64", with(70, 5));
-        for (const int compute : {68, 71, 79})
+        expect_emulated(entry, type, "cuBLAS's emulation of FP64", with(79, -1));
+        check_mantissa_settings(entry, type);
+        for (const int compute : {68, 71, 78})
           expect_real(entry, type, "compute type " + std::to_string(compute), with(compute, -1));
       }
     }
     expect_real(entry_of("cublasSgemmEx"), KINTSUGI_F64, "matrices of FP64", [](Arguments&) {});
     expect_real(entry_of("cublasCgemmEx"), KINTSUGI_F32, "real matrices", [](Arguments&) {});
+  }
+
+  // cuBLAS emulates FP64 where more mantissa bits are asked for than FP64 has, or their number.
+  void check_mantissa_settings(const Entry& entry, kintsugi_type type) {
+    const auto set = [&](const char* name, auto value) {
+      reinterpret_cast<int (*)(BlasHandle, decltype(value))>(function_of(name))(handle_.get(), value);
+    };
+    const Change emulated = [](Arguments& g) { g.compute = 79; };
+    int count = 0;
+    set("cublasSetFixedPointEmulationMantissaBitOffset", 1);
+    expect_real(entry, type, "an offset of mantissa bits", emulated);
+    expect_emulated(entry, type, "an offset of mantissa bits, without an emulation", [](Arguments&) {});
+    set("cublasSetFixedPointEmulationMantissaBitOffset", 0);
+    set("cublasSetFixedPointEmulationMantissaControl", 1);
+    set("cublasSetFixedPointEmulationMaxMantissaBitCount", 55);
+    expect_emulated(entry, type, "55 mantissa bits", emulated);
+    set("cublasSetFixedPointEmulationMaxMantissaBitCount", 56);
+    expect_real(entry, type, "56 mantissa bits", emulated);
+    set("cublasSetFixedPointEmulationMantissaControl", 0);
+    expect_emulated(entry, type, "at most 56 mantissa bits", emulated);
+    set("cublasSetFixedPointEmulationMantissaBitCountPointer", &count);
+    expect_real(entry, type, "the number of mantissa bits", emulated);
+    set("cublasSetFixedPointEmulationMantissaBitCountPointer", static_cast<int*>(nullptr));
   }
 
   // Descriptions of cublasLtMatmul that cannot be answered are left to cuBLAS.
