@@ -256,9 +256,15 @@ std::int64_t workspace_limit(int device) {
 Workspace::Workspace(int device, std::size_t bytes, void* stream) : bytes_(bytes), stream_(stream) {
   if (bytes == 0) return;
   void* const pool = pool_of(device);
+  if (pool == nullptr) return;
+  const Driver& driver = the_driver();
   std::uintptr_t memory = 0;
-  if (pool != nullptr && the_driver().pool_allocate(&memory, bytes, pool, stream) == 0)
-    pointer_ = reinterpret_cast<void*>(memory);
+  bool is_allocated = driver.pool_allocate(&memory, bytes, pool, stream) == 0;
+  if (!is_allocated) {  // pieces of other sizes that the pool keeps may be in the way
+    driver.pool_trim(pool, 0);
+    is_allocated = driver.pool_allocate(&memory, bytes, pool, stream) == 0;
+  }
+  if (is_allocated) pointer_ = reinterpret_cast<void*>(memory);
 }
 
 Workspace::~Workspace() {

@@ -59,7 +59,8 @@ std::int64_t workspace_limit(int device);
 // returns its free memory to the device.
 class Workspace {
  public:
-  // Allocates the memory; pointer() is nullptr if `bytes` is 0 or there is not enough memory.
+  // Allocates the memory; pointer() is nullptr if `bytes` is 0 or there is not enough memory, even after the
+  // pool has given back what it keeps.
   Workspace(int device, std::size_t bytes, void* stream);
   ~Workspace();
   Workspace(const Workspace&) = delete;

@@ -42,13 +42,14 @@ def program(tmp_path):
         pytest.skip("the sanitizers' run-time must be loaded first")
 
     def start(*words, preload=True, audit=False, device="NVIDIA H200", command=(), check=True, fake_memory=None,
-              fakes=("libcuda.so.1", "libcublas.so.13"),
-              **variables):
+              failed_allocation=None, fakes=("libcuda.so.1", "libcublas.so.13"), **variables):
         clean = {name: value for name, value in os.environ.items() if not name.startswith(("KINTSUGI_", "FAKE_"))}
         settings = {f"KINTSUGI_{name.upper()}": str(value) for name, value in variables.items()}
         loaded = {"LD_PRELOAD": " ".join(([CUBLAS] if preload else []) + [str(FAKES / fake) for fake in fakes]), "LD_LIBRARY_PATH": str(FAKES)}
         if fake_memory:
             loaded["FAKE_CUDA_MEMORY"] = str(fake_memory)
+        if failed_allocation:
+            loaded["FAKE_CUDA_FAIL_ALLOCATION"] = str(failed_allocation)
         if audit:
             loaded["LD_AUDIT"] = str(pathlib.Path(CUBLAS).parent / "libkintsugi_cublas_audit.so")
             loaded["LD_PRELOAD"] = CUBLAS
@@ -158,6 +159,14 @@ class TestPolicies:
         assert len([event for event in events if event.startswith("cuMemAllocFromPoolAsync")]) == 2
         trim = [event for event in events if event.startswith("cuMemPoolTrimTo")]
         assert trim == [f"cuMemPoolTrimTo 0, kept {(1 << 30) - (104 << 20)}"], "the default limit is kept until then"
+
+    def test_before_a_call_lacks_memory_the_pool_gives_back_what_it_keeps(self, program):
+        allocations = [event for event in program(*LARGE).document["events"] if event.startswith("cuMemAlloc")]
+        number = 1 + next(i for i, event in enumerate(allocations) if event.startswith("cuMemAllocFromPoolAsync"))
+        run = program(*LARGE, failed_allocation=number)
+        first, second = (i for i, event in enumerate(run.document["events"]) if event.startswith("cuMemAllocFromPoolAsync"))
+        assert run.document["events"][first + 1].startswith("cuMemPoolTrimTo 0, ") and second == first + 2
+        assert not run.real() and run.launches() and run.stderr == ""
 
     def test_a_workspace_limit_precedes_that(self, program):
         run = program(*LARGE, policy="emulate", explain=1, fake_memory=40_000_000, workspace_limit=9_000_000)
