@@ -105,6 +105,7 @@ bool read_switch(const char* name, bool& is_on, std::string& message) {
 bool read_own_settings(Settings& settings, std::string& message) {
   settings.report = variable("KINTSUGI_REPORT");
   return read_switch("KINTSUGI_EXPLAIN", settings.explain, message) &&
+         read_switch("KINTSUGI_VERBOSE", settings.verbose, message) &&
          (!this_drop_in.is_cublas ||
           read_switch("KINTSUGI_CUBLAS_EMULATION", settings.keeps_vendor_emulation, message));
 }
@@ -164,7 +165,8 @@ bool wants_report() {
 
 bool records_calls() {
   const Settings& now = settings();
-  return now.explain || !now.report.empty() || report_was_requested.load(std::memory_order_relaxed);
+  return now.explain || now.verbose || !now.report.empty() ||
+         report_was_requested.load(std::memory_order_relaxed);
 }
 
 void begin_to_record() {

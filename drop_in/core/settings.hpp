@@ -35,6 +35,7 @@ struct Settings {
   std::int64_t workspace_limit = 0;     // bytes; 0: not set
   bool sets_threads = false;            // KINTSUGI_THREADS or the settings file has a number
   bool explain = false;                 // true: a line on stderr for each distinct problem
+  bool verbose = false;                 // true: a line on stderr for each call
   std::string report;                   // file of the report at exit, "-" for a table on stderr; "": none
   bool keeps_vendor_emulation = false;  // true: calls that ask for cuBLAS's own emulation stay cuBLAS's
   bool strict = false;    // true: a malformed setting, or a forced emulation that fails, ends the program

@@ -199,7 +199,7 @@ class Answer {
     const bool is_requested = records_calls() && origin_.requests_emulation(call_.type);
     note(symbol_, call_, decision.candidates,
          is_requested ? "cuBLAS's own emulation was asked for. " + decision.why : decision.why, false,
-         reads_c_);
+         reads_c_, decision.native_seconds);
     return success;
   }
 
@@ -294,12 +294,13 @@ std::string emulate(const Decision& decision, const Call& call, const CallState&
 }
 
 void note(const Symbol& symbol, const Call& call, std::string_view programs, std::string_view why,
-          bool failed, bool reads_c) noexcept try {
+          bool failed, bool reads_c, double native_seconds) noexcept try {
   if (!records_calls()) return;
   CallOutcome outcome;
   outcome.program = programs;
   outcome.why = why;
   outcome.failed = failed;
+  outcome.native_seconds = native_seconds;
   record_call(symbol.name(), call, outcome);
   if (call.site != nullptr) record_matrices(call, reads_c);
 } catch (const std::exception&) {  // The record lacks the call.

@@ -105,9 +105,9 @@ std::string emulate(const Decision& decision, const Call& call, const CallState&
                     kintsugi_handle handle = nullptr);
 
 // Records a call, if calls are recorded. `programs`: names of the programs that the device selects from; "":
-// cuBLAS multiplied. `reads_c`: beta is not known to be 0.
+// cuBLAS multiplied. `reads_c`: beta is not known to be 0. `native_seconds`: CallOutcome::native_seconds.
 void note(const Symbol& symbol, const Call& call, std::string_view programs, std::string_view why,
-          bool failed = false, bool reads_c = true) noexcept;
+          bool failed = false, bool reads_c = true, double native_seconds = 0) noexcept;
 
 // Measures the time of a sampled call on the device, by two events. Of each problem the first 4 calls and
 // then every 64th call are sampled. No call is sampled if calls are not recorded, or while the stream is

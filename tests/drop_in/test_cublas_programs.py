@@ -6,6 +6,7 @@ import os
 import pathlib
 import subprocess
 import sys
+import xml.etree.ElementTree
 
 import jsonschema
 import pytest
@@ -216,7 +217,7 @@ class TestReport:
         assert second == {"symbol": "cublasSgemm_v2", "type": "fp32", "op_a": "N", "op_b": "N", "m": 64, "n": 48, "k": 32, "batch_count": 1,
                           "calls": 2, "native_calls": 2, "emulated_calls": {}, "failed_calls": 0,
                           "reasons": {"policy native forwards every call": 2},
-                          "device_seconds": 0.002, "sampled_calls": 2, "last_sampled_execution": None}
+                          "device_seconds": 0.002, "estimated_native_seconds": 0.002, "sampled_calls": 2, "last_sampled_execution": None}
 
     @needs_device_code
     def test_emulated_calls_have_their_programs(self, program):
@@ -234,6 +235,21 @@ class TestReport:
         later = run.document["events"][samples[4]:]
         assert not any(event.startswith(WAITING) for event in later), "but for a problem's first call, samples never wait"
         assert small["native_calls"] == small["calls"] == 3 and "faster than any emulation" in next(iter(small["reasons"]))
+
+    @needs_device_code
+    def test_a_page(self, program):
+        program(*LARGE, *SMALL, "--repeat", "3", report="report.html")
+        page = xml.etree.ElementTree.parse(program.folder / "report.html").getroot()
+        text = ["".join(node.itertext()) for node in page.iter() if node.tag.endswith(("}p", "}td", "}h2"))]
+        assert any(line.startswith("6 calls, of which 3 are cuBLAS's and 0 failed") and "a lower estimate by the GPU's profile" in line for line in text)
+        assert "N N 1024 x 1024 x 1024" in text and any(cell.startswith("fp16x3") for cell in text) and any("faster than any emulation" in cell for cell in text)
+        program(*LARGE, report="report.json")
+        (problem,) = read_report(program.folder / "report.json")["problems"]
+        assert 2e-5 < problem["estimated_native_seconds"] < 1e-4, "of 2e9 operations on an H200"
+
+    def test_a_line_for_each_call(self, program):
+        lines = program(*SMALL, "--repeat", "3", policy="native", verbose=1).stderr.splitlines()
+        assert lines == ["kintsugi: cublasSgemm_v2 N N, m = 64, n = 48, k = 32, batch of 1: cuBLAS; policy native forwards every call"] * 3
 
     def test_a_table(self, program):
         run = program(*SMALL, policy="native", report="-")

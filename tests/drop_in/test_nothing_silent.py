@@ -3,6 +3,7 @@
 import os
 import pathlib
 import shutil
+import xml.etree.ElementTree
 
 import pytest
 from conftest import read_report
@@ -307,6 +308,14 @@ class TestReport:
     def test_it_names_the_blas_that_is_loaded(self, preloaded):
         lines = preloaded.ok(*python(VECTORS), report="-").stderr.splitlines()
         assert "blas" in lines[-1] and "is loaded, but no level-3 routine was called by name" in lines[-1] and "gemv" in lines[-2]
+
+    @needs_shared_blas
+    def test_it_may_be_a_page_and_each_call_a_line(self, preloaded):
+        code = "import numpy\nfor _ in range(2): numpy.ones((9, 8)) @ numpy.ones((8, 7))\n"
+        lines = preloaded.ok(*python(code), report="report.html", policy="emulate", verbose="1").stderr.splitlines()
+        assert len(lines) == 2 and all("cblas_dgemm N N, m = 9, n = 7, k = 8, row-major: " in line and " s; " in line for line in lines)
+        page = xml.etree.ElementTree.parse(preloaded.folder / "report.html").getroot()
+        assert [cell.text for cell in page.iter() if cell.tag.endswith("}td")][:5] == ["cblas_dgemm", "N N 9 x 7 x 8", "2", "0", "0"]
 
     @needs_shared_blas
     def test_the_table_ends_after_20_rows(self, preloaded):
