@@ -88,8 +88,8 @@ int answer_groups(const Invocation& invocation, Handle handle, std::vector<Produ
 // Reference to a callable that calls the real routine for a part of the caller's call.
 using ForwardPart = Reference<int(const Call&)>;
 
-// Answers a call of syrk, herk, symm, hemm or trsm: divides it into emulated products and smaller calls of
-// cuBLAS, or forwards the whole call.
+// Answers a call of a level-3 routine other than a product: divides it into emulated products and smaller
+// calls of cuBLAS, or forwards the whole call.
 int answer_level3(const Invocation& invocation, Handle handle, const Call& call, const Forward& forward,
                   const ForwardPart& forward_part);
 

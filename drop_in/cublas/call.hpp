@@ -105,7 +105,7 @@ const char* reason_in_math_mode(int math_mode, kintsugi_type type);
 // True if the math mode asks for cuBLAS's own emulation of the type.
 bool requests_emulation(int math_mode, kintsugi_type type);
 
-// How cuBLAS's emulation of FP64 chooses its mantissa bits.
+// Settings by which cuBLAS's emulation of FP64 chooses its mantissa bits.
 struct MantissaSettings {
   int control = 0, max_bits = 0, offset = 0;
   const void* count_pointer = nullptr;  // where cuBLAS writes the number of bits

@@ -35,8 +35,8 @@ struct DeviceRows {
   std::size_t count;
 };
 
-// Enqueue copies of rows: to device memory, where the rows have the distance `pitch`, or to host memory, where
-// they have no gaps. Return false if the driver refuses; some rows may then be copied.
+// Enqueue copies of rows: to device memory, where the rows have the distance `pitch`, or to host memory,
+// where they have no gaps. Return false if the driver refuses; some rows may then be copied.
 bool copy_on_device(const DeviceRows& rows, void* target, std::size_t pitch, void* stream);
 bool copy_to_host(const DeviceRows& rows, void* target, void* stream);
 

@@ -62,7 +62,7 @@ T gelu_slope(T x) {
          T(0.5) * x * (T(1) - t * t) * T(0.7978845608028654) * (T(1) + T(3 * 0.044715) * x * x);
 }
 
-// What an epilogue works on, of one item of a batch. Bits of a mask are those of `mask`, first bit first.
+// Arrays of one item of a batch that an epilogue reads and writes. The lowest bit of `mask` is the first one.
 template <class T>
 struct EpilogueItem {
   T *d, *bias, *aux;
