@@ -86,7 +86,9 @@ int first_bad_argument_of_fortran(const Call& call) {
     case Routine::syrk:
     case Routine::herk: return first_wrong(lists::Syrk(), call);
     case Routine::syr2k:
-    case Routine::her2k: return first_wrong(lists::Syr2k(), call);
+    case Routine::her2k:
+    case Routine::syrkx:
+    case Routine::herkx: return first_wrong(lists::Syr2k(), call);
     case Routine::symm:
     case Routine::hemm: return first_wrong(lists::Symm(), call);
     case Routine::trmm:

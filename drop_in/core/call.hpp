@@ -12,7 +12,8 @@ namespace kintsugi::drop_in {
 // vectors, gemv and those behind it, are answered as the product that product_of_vectors() returns.
 // clang-format off
 enum class Routine : std::uint8_t {
-  gemm, gemmt, syrk, herk, syr2k, her2k, symm, hemm, trmm, trsm, gemv, symv, hemv, ger, dot, dsdot, sdsdot
+  gemm, gemmt, syrk, herk, syr2k, her2k, syrkx, herkx, symm, hemm, trmm, trsm,
+  gemv, symv, hemv, ger, dot, dsdot, sdsdot
 };
 // clang-format on
 
@@ -35,9 +36,10 @@ struct Site;
 
 // Arguments of a call. Members that the routine lacks keep their defaults. For routines that write a triangle
 // of C, m = n; for routines with a side, k is the order of A. `c` is the matrix that the routine writes: for
-// trmm and trsm the caller's B. alpha and beta have the type of the matrices, except that alpha of herk and
-// beta of herk and her2k are real. The matrices of a BLAS batch are calls of their own. Vectors stand in the
-// place of matrices, with the increment as leading dimension: x and y of gemv, symv and hemv are b and c,
+// trsm and BLAS's trmm the caller's B. alpha and beta have the type of the matrices, except that alpha of
+// herk and beta of herk, her2k and herkx are real. syrkx and herkx, which only cuBLAS has, are syrk and herk
+// with B in the place of the second A. The matrices of a BLAS batch are calls of their own. Vectors stand in
+// the place of matrices, with the increment as leading dimension: x and y of gemv, symv and hemv are b and c,
 // those of ger and dot a and b. The matrix of ger is c; op_b of ger and op_a of dot say if y or x is
 // conjugated. n is the length of the vectors of dot. The vectors of dsdot and sdsdot are FP32; beta of sdsdot
 // is the number that it adds.
@@ -97,16 +99,16 @@ constexpr bool has_uplo(Routine routine) {
   return (routine >= Routine::gemmt && routine <= Routine::trsm) || has_symmetric_matrix_and_vectors(routine);
 }
 constexpr bool has_op_a(Routine routine) {
-  return routine <= Routine::her2k || has_diag(routine) || routine == Routine::gemv;
+  return routine <= Routine::herkx || has_diag(routine) || routine == Routine::gemv;
 }
 constexpr bool has_op_b(Routine routine) { return routine <= Routine::gemmt; }
 // True for routines that write one triangle of C.
 constexpr bool writes_triangle(Routine routine) {
-  return routine >= Routine::gemmt && routine <= Routine::her2k;
+  return routine >= Routine::gemmt && routine <= Routine::herkx;
 }
 constexpr bool is_hermitian(Routine routine) {
-  return routine == Routine::herk || routine == Routine::her2k || routine == Routine::hemm ||
-         routine == Routine::hemv;
+  return routine == Routine::herk || routine == Routine::her2k || routine == Routine::herkx ||
+         routine == Routine::hemm || routine == Routine::hemv;
 }
 
 // Order of the symmetric or triangular matrix A of a routine that has a side.

@@ -79,6 +79,7 @@ void take_plan(const Made& made, const kintsugi_problem& problem, const Site* si
   const std::string offload = summary.offload;
   decision.candidates = summary.candidates;
   decision.may_be_native = summary.may_be_native != 0;
+  decision.native_seconds = summary.native_seconds;
   decision.why = (made.not_kept.empty() ? "" : made.not_kept + ". ") + summary.reason;
   if (!offload.empty()) decision.why += " " + offload;
   if (settings().forces_offload && summary.is_offloaded == 0) decision.not_kept = offload;

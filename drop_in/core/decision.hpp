@@ -107,10 +107,11 @@ struct Decision {
   bool may_be_native = false;  // the plan multiplies operands natively that no emulation accepts
   std::unique_ptr<kintsugi_plan_s, PlanDeleter> plan;  // nullptr unless `emulates`
   std::size_t workspace_bytes = 0;                     // workspace of the plan
-  std::string candidates;  // names of the plan's programs, cheapest first; "": there is no plan
-  std::string why;         // one sentence
-  std::string not_kept;    // what of the settings the decision does not keep, and why; "": it keeps them
-  bool is_final = true;    // false if the next call of the problem may be decided otherwise
+  double native_seconds = 0;  // of a native product, estimated by the profile; 0: not known
+  std::string candidates;     // names of the plan's programs, cheapest first; "": there is no plan
+  std::string why;            // one sentence
+  std::string not_kept;       // what of the settings the decision does not keep, and why; "": it keeps them
+  bool is_final = true;       // false if the next call of the problem may be decided otherwise
   // Set if there was no memory for a call that a CUDA graph captures. Later captured calls are forwarded,
   // too: a program that updates an executable graph captures its calls again, and must get the same kernels.
   std::unique_ptr<std::atomic<bool>> forwards_captured = std::make_unique<std::atomic<bool>>(false);

@@ -10,6 +10,7 @@
 #include <tuple>
 
 #include "lock.hpp"
+#include "page.hpp"
 #include "settings.hpp"
 #include "symbol.hpp"
 
@@ -37,6 +38,7 @@ void add(ProblemRecord& problem, const CallOutcome& outcome) {
   problem.failed_offloads += outcome.offload_failed ? outcome.calls : 0;
   problem.failed_calls += outcome.failed ? outcome.calls : 0;
   problem.why = outcome.why;
+  if (outcome.native_seconds > 0) problem.native_seconds = outcome.native_seconds;
   if (this_drop_in.is_cublas) problem.reasons[outcome.why] += outcome.calls;
   if (outcome.only_scaled) {
     problem.scaled_calls += outcome.calls;
@@ -45,6 +47,15 @@ void add(ProblemRecord& problem, const CallOutcome& outcome) {
   } else {
     problem.calls_of_program[outcome.program] += outcome.calls;
   }
+}
+
+// Writes the line of KINTSUGI_VERBOSE. The seconds of a call of cuBLAS are not known when it returns.
+void print_call(const RecordKey& key, const CallOutcome& outcome) {
+  ProblemRecord call;
+  add(call, outcome);
+  char seconds[32] = "";
+  if (!this_drop_in.is_cublas) std::snprintf(seconds, sizeof seconds, "%.3g s; ", outcome.seconds);
+  print_line({key.symbol, " ", shape_of(key), ": ", programs_of(call), "; ", seconds, outcome.why});
 }
 
 void add_to_site(SiteRecord& site, const RecordKey& key, const CallOutcome& outcome) {
@@ -78,12 +89,13 @@ RecordKey record_key(const char* symbol, const Call& call) {
 void record_call(const char* symbol, const Call& call, const CallOutcome& outcome) {
   const RecordKey key = record_key(symbol, call);
   const std::lock_guard lock(record_mutex);
+  if (settings().verbose) print_call(key, outcome);
   if (call.site != nullptr) add_to_site(the_record().sites[call.site], key, outcome);
   ProblemRecord* const problem = find_or_add(key);
   if (problem == nullptr) return add(the_record().others, outcome);
   const bool is_first = problem->calls == 0;
   add(*problem, outcome);
-  if (is_first && settings().explain) print_explanation(key, *problem);
+  if (is_first && settings().explain && !settings().verbose) print_explanation(key, *problem);
 }
 
 void record_matrices(const Call& call, bool reads_c) {
@@ -194,7 +206,8 @@ std::string report_document(const Record& record) {
 void write_report(const Record& record) {
   if (settings().report == "-") return print_table(record);
   const std::string path = with_process_number(settings().report);
-  if (!write_file(path, report_document(record)))
+  const std::string document = report_document(record);
+  if (!write_file(path, path.ends_with(".html") ? report_page(document) : document))
     std::fprintf(stderr, "kintsugi: KINTSUGI_REPORT = \"%s\" cannot be written: %s\n", path.c_str(),
                  std::strerror(errno));
 }

@@ -1,5 +1,5 @@
-// The record of calls, and what is written of it: the lines of KINTSUGI_EXPLAIN, the JSON document and the
-// table of KINTSUGI_REPORT, the document of kintsugi_cublas_report().
+// The record of calls, and what is written of it: the lines of KINTSUGI_EXPLAIN and KINTSUGI_VERBOSE, the
+// JSON document, the page and the table of KINTSUGI_REPORT, the document of kintsugi_cublas_report().
 #pragma once
 
 #include <cstdint>
@@ -23,6 +23,7 @@ struct CallOutcome {
   bool only_scaled = false;  // nothing was multiplied: alpha = 0, or a size is 0
   std::string why;           // one sentence on the decision
   double seconds = 0;
+  double native_seconds = 0;  // in cuBLAS: of a native product, estimated by the profile; 0: not known
   std::int64_t recomputed_elements = 0;
   bool has_special_values = false;
   bool is_offloaded = false;    // GPUs computed at least a part of C
@@ -76,6 +77,8 @@ struct ProblemRecord {
   double seconds = 0;
   std::string why;                              // of the last call
   std::map<std::string, std::int64_t> reasons;  // in cuBLAS: calls by the sentence on the decision
+
+  double native_seconds = 0;  // CallOutcome::native_seconds of the last emulated call
 
   // Calls of cuBLAS that were measured on the device (cublas/record.cpp).
   std::int64_t sampled_calls = 0;

@@ -92,16 +92,22 @@ bool read_library_settings(Settings& settings, std::string& message) {
   return true;
 }
 
+// Reads a variable that is 0 or 1. If it is malformed, sets `message` and returns false.
+bool read_switch(const char* name, bool& is_on, std::string& message) {
+  const std::string value = variable(name);
+  is_on = value == "1";
+  if (value.empty() || value == "0" || value == "1") return true;
+  message = std::string(name) + " = \"" + value + "\" is not accepted; accepted: 0, 1";
+  return false;
+}
+
 // Reads the settings that only drop-ins have. If one is malformed, sets `message` and returns false.
 bool read_own_settings(Settings& settings, std::string& message) {
   settings.report = variable("KINTSUGI_REPORT");
-  const std::string explain = variable("KINTSUGI_EXPLAIN");
-  if (!explain.empty() && explain != "0" && explain != "1") {
-    message = "KINTSUGI_EXPLAIN = \"" + explain + "\" is not accepted; accepted: 0, 1";
-    return false;
-  }
-  settings.explain = explain == "1";
-  return true;
+  return read_switch("KINTSUGI_EXPLAIN", settings.explain, message) &&
+         read_switch("KINTSUGI_VERBOSE", settings.verbose, message) &&
+         (!this_drop_in.is_cublas ||
+          read_switch("KINTSUGI_CUBLAS_EMULATION", settings.keeps_vendor_emulation, message));
 }
 
 // Reads the sites file, whose outputs only the BLAS drop-in writes.
@@ -159,7 +165,8 @@ bool wants_report() {
 
 bool records_calls() {
   const Settings& now = settings();
-  return now.explain || !now.report.empty() || report_was_requested.load(std::memory_order_relaxed);
+  return now.explain || now.verbose || !now.report.empty() ||
+         report_was_requested.load(std::memory_order_relaxed);
 }
 
 void begin_to_record() {

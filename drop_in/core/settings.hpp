@@ -28,14 +28,16 @@ extern const DropIn this_drop_in;
 
 struct Settings {
   Policy policy = Policy::automatic;
-  std::string accuracy;              // in the library's notation; "": the accuracy of the operands' type
-  std::string scheme;                // "": the policy chooses
-  std::string engine;                // "auto": the quickest one that is available
-  bool forces_offload = false;       // every product that a GPU can multiply is to be offloaded
-  std::int64_t workspace_limit = 0;  // bytes; 0: not set
-  bool sets_threads = false;         // KINTSUGI_THREADS or the settings file has a number
-  bool explain = false;              // true: a line on stderr for each distinct problem
-  std::string report;                // file of the report at exit, "-" for a table on stderr; "": none
+  std::string accuracy;                 // in the library's notation; "": the accuracy of the operands' type
+  std::string scheme;                   // "": the policy chooses
+  std::string engine;                   // "auto": the quickest one that is available
+  bool forces_offload = false;          // every product that a GPU can multiply is to be offloaded
+  std::int64_t workspace_limit = 0;     // bytes; 0: not set
+  bool sets_threads = false;            // KINTSUGI_THREADS or the settings file has a number
+  bool explain = false;                 // true: a line on stderr for each distinct problem
+  bool verbose = false;                 // true: a line on stderr for each call
+  std::string report;                   // file of the report at exit, "-" for a table on stderr; "": none
+  bool keeps_vendor_emulation = false;  // true: calls that ask for cuBLAS's own emulation stay cuBLAS's
   bool strict = false;    // true: a malformed setting, or a forced emulation that fails, ends the program
   std::string malformed;  // why a setting was not accepted, so that every call is forwarded; "": all were
   std::optional<SitesFile> sites;  // contents of the file that KINTSUGI_SITES names

@@ -122,7 +122,7 @@ ExactComparison::ExactComparison(const Origin& origin, const ProductCall& call, 
   if (number < 0) return;
   const DeviceRows c = columns_of(call, call.c, call.ldc, 0, call.n);
   c_.emplace(state.device, c.bytes * c.count, state.stream);
-  if (c_->pointer() != nullptr && copy_on_device(c, c_->pointer(), state.stream)) number_ = number;
+  if (c_->pointer() != nullptr && copy_on_device(c, c_->pointer(), c.bytes, state.stream)) number_ = number;
 }
 
 bool ExactComparison::compute_exactly() const {
@@ -152,6 +152,10 @@ namespace {
 constinit Symbol get_stream("cublasGetStream_v2");
 constinit Symbol get_pointer_mode("cublasGetPointerMode_v2");
 constinit Symbol get_math_mode("cublasGetMathMode");
+constinit Symbol get_mantissa_control("cublasGetFixedPointEmulationMantissaControl");
+constinit Symbol get_max_mantissa_bits("cublasGetFixedPointEmulationMaxMantissaBitCount");
+constinit Symbol get_mantissa_offset("cublasGetFixedPointEmulationMantissaBitOffset");
+constinit Symbol get_mantissa_count_pointer("cublasGetFixedPointEmulationMantissaBitCountPointer");
 
 // One intercepted call. Each member function answers it in one way and records the reason.
 class Answer {
@@ -186,9 +190,16 @@ class Answer {
     CallSample sample(symbol_.name(), call_, state_.stream);
     const std::string failure = cublas::emulate(decision, call_, state_, sample.handle());
     if (!failure.empty()) return forward_after_failure(failure);
-    if (const char* reason = origin_.enqueue_after(state_)) return forward_after_failure(reason);
+    if (const char* reason = origin_.enqueue_after(state_)) {
+      if (origin_.can_repeat_after_product()) return forward_after_failure(reason);
+      note(symbol_, call_, decision.candidates, reason, true, reads_c_);
+      return execution_failed;
+    }
     sample.note_execution();
-    note(symbol_, call_, decision.candidates, decision.why, false, reads_c_);
+    const bool is_requested = records_calls() && origin_.requests_emulation(call_.type);
+    note(symbol_, call_, decision.candidates,
+         is_requested ? "cuBLAS's own emulation was asked for. " + decision.why : decision.why, false,
+         reads_c_, decision.native_seconds);
     return success;
   }
 
@@ -238,7 +249,21 @@ const char* HandleOrigin::read(CallState& state) const {
 const char* HandleOrigin::reason_in_arithmetic(kintsugi_type type) const {
   int math_mode = 0;
   if (call_real(get_math_mode, handle_, &math_mode) != success) return "cuBLAS does not tell the math mode";
-  return reason_in_math_mode(math_mode, type);
+  if (const char* reason = reason_in_math_mode(math_mode, type)) return reason;
+  const bool is_requested = requests_emulation_ || cublas::requests_emulation(math_mode, type);
+  if (!is_requested || is_single(type)) return nullptr;
+  MantissaSettings mantissa;
+  call_real(get_mantissa_control, handle_, &mantissa.control);
+  call_real(get_max_mantissa_bits, handle_, &mantissa.max_bits);
+  call_real(get_mantissa_offset, handle_, &mantissa.offset);
+  call_real(get_mantissa_count_pointer, handle_, &mantissa.count_pointer);
+  return reason_in_mantissa(mantissa);
+}
+
+bool HandleOrigin::requests_emulation(kintsugi_type type) const {
+  int math_mode = 0;
+  return requests_emulation_ || (call_real(get_math_mode, handle_, &math_mode) == success &&
+                                 cublas::requests_emulation(math_mode, type));
 }
 
 const char* read_state(const Origin& origin, CallState& state) {
@@ -269,12 +294,13 @@ std::string emulate(const Decision& decision, const Call& call, const CallState&
 }
 
 void note(const Symbol& symbol, const Call& call, std::string_view programs, std::string_view why,
-          bool failed, bool reads_c) noexcept try {
+          bool failed, bool reads_c, double native_seconds) noexcept try {
   if (!records_calls()) return;
   CallOutcome outcome;
   outcome.program = programs;
   outcome.why = why;
   outcome.failed = failed;
+  outcome.native_seconds = native_seconds;
   record_call(symbol.name(), call, outcome);
   if (call.site != nullptr) record_matrices(call, reads_c);
 } catch (const std::exception&) {  // The record lacks the call.
@@ -302,7 +328,7 @@ class GroupsAnswer {
  public:
   GroupsAnswer(const Symbol& symbol, Handle handle, std::vector<ProductCall>& groups,
                const ForwardGroups& forward)
-      : symbol_(symbol), origin_(handle), groups_(groups), forward_(forward) {}
+      : symbol_(symbol), origin_(handle, groups[0].requests_emulation), groups_(groups), forward_(forward) {}
 
   int run() {
     if (!groups_[0].is_supported) return forward_unsupported();

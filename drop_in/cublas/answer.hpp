@@ -30,7 +30,7 @@ DecisionPointer decide(const Call& call, const CallState& state);
 using Forward = Reference<int()>;
 
 // Source of what a call depends on besides its arguments: stream, pointer mode, math mode, epilogue. Each
-// member function returns nullptr, or the reason why cuBLAS must answer the call.
+// member function that returns text returns nullptr, or the reason why cuBLAS must answer the call.
 class Origin {
  public:
   Origin() = default;
@@ -42,11 +42,15 @@ class Origin {
   virtual const char* read(CallState& state) const = 0;
   // Checks whether the caller asked for an arithmetic such as TF32 instead of the arithmetic of the types.
   virtual const char* reason_in_arithmetic(kintsugi_type type) const = 0;
+  // True if the caller asked for cuBLAS's own emulation, which Kintsugi's contract answers.
+  virtual bool requests_emulation(kintsugi_type) const { return false; }
   // Enqueues the steps before an emulated product, such as the copy of a bias into C. These steps may write
   // C: if the emulation then fails, cuBLAS answers the call and overwrites C.
   virtual const char* enqueue_before(const CallState&) const { return nullptr; }
-  // Enqueues the steps after an emulated product. If they fail, cuBLAS answers the call and overwrites C.
+  // Enqueues the steps after an emulated product. If they fail, cuBLAS answers the call and overwrites C, or
+  // the call fails if cuBLAS would read the C that the product has overwritten.
   virtual const char* enqueue_after(const CallState&) const { return nullptr; }
+  virtual bool can_repeat_after_product() const { return true; }
   // True if the call is alpha A B + beta C without bias, activation or scales.
   virtual bool computes_product(kintsugi_type) const { return true; }
 };
@@ -54,14 +58,18 @@ class Origin {
 // Origin of functions whose handle has the stream and the modes.
 class HandleOrigin : public Origin {
  public:
-  explicit HandleOrigin(Handle handle) : handle_(handle) {}
+  // `requests_emulation`: the compute type asks for cuBLAS's own emulation.
+  explicit HandleOrigin(Handle handle, bool requests_emulation = false)
+      : handle_(handle), requests_emulation_(requests_emulation) {}
   Handle handle() const { return handle_; }
 
   const char* read(CallState& state) const override;
   const char* reason_in_arithmetic(kintsugi_type type) const override;
+  bool requests_emulation(kintsugi_type type) const override;
 
  private:
   Handle handle_;
+  bool requests_emulation_;
 };
 
 // Answers the call of a product and returns its status.
@@ -80,8 +88,8 @@ int answer_groups(const Invocation& invocation, Handle handle, std::vector<Produ
 // Reference to a callable that calls the real routine for a part of the caller's call.
 using ForwardPart = Reference<int(const Call&)>;
 
-// Answers a call of syrk, herk, symm, hemm or trsm: divides it into emulated products and smaller calls of
-// cuBLAS, or forwards the whole call.
+// Answers a call of a level-3 routine other than a product: divides it into emulated products and smaller
+// calls of cuBLAS, or forwards the whole call.
 int answer_level3(const Invocation& invocation, Handle handle, const Call& call, const Forward& forward,
                   const ForwardPart& forward_part);
 
@@ -97,9 +105,9 @@ std::string emulate(const Decision& decision, const Call& call, const CallState&
                     kintsugi_handle handle = nullptr);
 
 // Records a call, if calls are recorded. `programs`: names of the programs that the device selects from; "":
-// cuBLAS multiplied. `reads_c`: beta is not known to be 0.
+// cuBLAS multiplied. `reads_c`: beta is not known to be 0. `native_seconds`: CallOutcome::native_seconds.
 void note(const Symbol& symbol, const Call& call, std::string_view programs, std::string_view why,
-          bool failed = false, bool reads_c = true) noexcept;
+          bool failed = false, bool reads_c = true, double native_seconds = 0) noexcept;
 
 // Measures the time of a sampled call on the device, by two events. Of each problem the first 4 calls and
 // then every 64th call are sampled. No call is sampled if calls are not recorded, or while the stream is

@@ -2,6 +2,8 @@
 
 #include <span>
 
+#include "core/settings.hpp"
+
 namespace kintsugi {
 
 // cuBLAS has the names with _real where stubs of this library have the names of cuBLAS (path.c).
@@ -57,7 +59,11 @@ CallType type_of(const MatrixTypes& types, int compute, int algorithm) {
   for (const kintsugi_type type : {KINTSUGI_F64, KINTSUGI_C32, KINTSUGI_C64})
     if (!found.is_supported()) found = type_of_all(types, type);
   if (!found.is_supported()) return found;
-  if (compute != (is_single(found.type) ? compute_f32 : compute_f64))
+  const bool has_single_precision = is_single(found.type);
+  found.requests_emulation =
+      compute == (has_single_precision ? compute_f32_bf16x9 : compute_f64_fixed_point) &&
+      !settings().keeps_vendor_emulation;
+  if (!found.requests_emulation && compute != (has_single_precision ? compute_f32 : compute_f64))
     return Unsupported{.field = Field::compute_type, .values = {compute}};
   if (algorithm < default_algorithm || algorithm > max_algorithm)
     return Unsupported{.field = Field::algorithm, .values = {algorithm}};
@@ -68,6 +74,7 @@ void set_type(ProductCall& call, const CallType& type) {
   call.type = type.type;
   call.is_supported = type.is_supported();
   call.unsupported = type.unsupported;
+  call.requests_emulation = type.requests_emulation;
 }
 
 void make_strided(Call& call, std::int64_t stride_a, std::int64_t stride_b, std::int64_t stride_c,
@@ -101,13 +108,24 @@ bool is_empty(const Call& call) {
 const char* reason_in_math_mode(int math_mode, kintsugi_type type) {
   const int mode = math_mode & math_mode_mask;
   if (mode == pedantic_math) return "the handle's math mode is pedantic";
-  if (!is_single(type)) {
-    const bool has_fixed_point = (math_mode & fixed_point_math_bit) != 0;
-    return has_fixed_point ? "the handle's math mode is cuBLAS's emulation of FP64" : nullptr;
-  }
-  if (mode == tf32_math || mode == tensor_op_math) return "the handle's math mode allows TF32 or FP16";
-  return (math_mode & bf16x9_math_bit) != 0 ? "the handle's math mode is cuBLAS's emulation of FP32"
-                                            : nullptr;
+  if (is_single(type) && (mode == tf32_math || mode == tensor_op_math))
+    return "the handle's math mode allows TF32 or FP16";
+  return settings().keeps_vendor_emulation && requests_emulation(math_mode, type)
+             ? "the handle's math mode is an emulation of cuBLAS"
+             : nullptr;
+}
+
+bool requests_emulation(int math_mode, kintsugi_type type) {
+  return (math_mode & (is_single(type) ? bf16x9_math_bit : fixed_point_math_bit)) != 0;
+}
+
+// cuBLAS takes 55 bits for the accuracy of FP64. A program that asks for more gets them from cuBLAS.
+const char* reason_in_mantissa(const MantissaSettings& settings) {
+  constexpr int bits_of_fp64 = 55;
+  if (settings.count_pointer != nullptr) return "cuBLAS is to tell the mantissa bits of its emulation";
+  const bool wants_more =
+      settings.control == mantissa_fixed ? settings.max_bits > bits_of_fp64 : settings.offset > 0;
+  return wants_more ? "more mantissa bits than those of FP64 are asked for" : nullptr;
 }
 
 // ------------------------------------------------------------------ unsupported fields
@@ -175,7 +193,7 @@ std::string text_of(const Unsupported& it) {
     case Field::sizes: return "layouts whose rows and columns do not fit";
     case Field::increments:
       return "increments that are negative, or not 1 beside a conjugated matrix or vector";
-    case Field::c: return "C is read and is not D";
+    case Field::c: return "C";
     case Field::epilogue: return "epilogue " + name_of(epilogues, it.values[0]);
   }
   return "";

@@ -54,7 +54,8 @@ std::string reason_of(const Unsupported& unsupported);
 
 // A product as the caller wrote it.
 struct ProductCall : Call {
-  Unsupported unsupported = {};  // the field for which cuBLAS answers, unless is_supported
+  Unsupported unsupported = {};     // the field for which cuBLAS answers, unless is_supported
+  bool requests_emulation = false;  // the compute type is that of an emulation of cuBLAS
 };
 
 // Types of the matrices of a call, as cuBLAS numbers them.
@@ -69,6 +70,7 @@ struct CallType {
 
   kintsugi_type type = KINTSUGI_F32;
   Unsupported unsupported = {};
+  bool requests_emulation = false;
 
   bool is_supported() const { return unsupported.field == Field::none; }
 };
@@ -77,8 +79,8 @@ struct CallType {
 CallType type_of_all(const MatrixTypes& types, kintsugi_type type);
 
 // Returns the type of the matrices if all have the same type of kintsugi_type, and if the compute type is
-// that type's default. Returns a field if the caller has chosen another arithmetic, such as TF32 or a
-// pedantic mode.
+// that type's default or cuBLAS's own emulation of it. Returns a field if the caller has chosen another
+// arithmetic, such as TF32 or a pedantic mode.
 CallType type_of(const MatrixTypes& types, int compute, int algorithm);
 
 void set_type(ProductCall& call, const CallType& type);
@@ -100,6 +102,16 @@ constexpr bool is_ld(std::int64_t ld, std::int64_t rows) { return ld >= (rows > 
 
 // Returns the reason why the handle's math mode leaves calls of this type to cuBLAS; nullptr: there is none.
 const char* reason_in_math_mode(int math_mode, kintsugi_type type);
+// True if the math mode asks for cuBLAS's own emulation of the type.
+bool requests_emulation(int math_mode, kintsugi_type type);
+
+// Settings by which cuBLAS's emulation of FP64 chooses its mantissa bits.
+struct MantissaSettings {
+  int control = 0, max_bits = 0, offset = 0;
+  const void* count_pointer = nullptr;  // where cuBLAS writes the number of bits
+};
+// Returns the reason for which cuBLAS must emulate; nullptr: there is none.
+const char* reason_in_mantissa(const MantissaSettings& settings);
 
 // Calls the real function and returns its status, or not_supported if there is no such function. The types of
 // the arguments must be exactly those of the real declaration.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
@@ -70,6 +71,9 @@ struct Driver {
   int (*is_capturing)(void*, int*) = find("cuStreamIsCapturing");
   int (*copy_2d)(const Copy2d*, void*) = find("cuMemcpy2DAsync_v2");
   int (*set_bytes)(std::uintptr_t, unsigned char, std::size_t, void*) = find("cuMemsetD8Async");
+  int (*copy_to_device)(std::uintptr_t, const void*, std::size_t, void*) = find("cuMemcpyHtoDAsync_v2");
+  int (*stream_create)(void**, unsigned) = find("cuStreamCreate");
+  int (*stream_destroy)(void*) = find("cuStreamDestroy_v2");
   int (*pool_create)(void**, const PoolProperties*) = find("cuMemPoolCreate");
   int (*pool_set_attribute)(void*, int, void*) = find("cuMemPoolSetAttribute");
   int (*pool_trim)(void*, std::size_t) = find("cuMemPoolTrimTo");
@@ -126,14 +130,14 @@ bool set_to_zero(void* memory, std::size_t bytes, void* stream) {
 
 namespace {
 
-bool copy_rows(const DeviceRows& rows, const Copy2d::Side& target, void* stream) {
+bool copy_rows(const DeviceRows& rows, const Copy2d::Side& target, std::size_t pitch, void* stream) {
   const Driver& driver = the_driver();
   if (driver.copy_2d == nullptr) return false;
   Copy2d copy;
   copy.source.device = reinterpret_cast<std::uintptr_t>(rows.first);
   copy.source.pitch = rows.pitch;
   copy.target = target;
-  copy.target.pitch = rows.bytes;
+  copy.target.pitch = pitch;
   copy.width_bytes = rows.bytes;
   copy.height = rows.count;
   return driver.copy_2d(&copy, stream) == 0;
@@ -141,17 +145,17 @@ bool copy_rows(const DeviceRows& rows, const Copy2d::Side& target, void* stream)
 
 }  // namespace
 
-bool copy_on_device(const DeviceRows& rows, void* target, void* stream) {
+bool copy_on_device(const DeviceRows& rows, void* target, std::size_t pitch, void* stream) {
   Copy2d::Side side;
   side.device = reinterpret_cast<std::uintptr_t>(target);
-  return copy_rows(rows, side, stream);
+  return copy_rows(rows, side, pitch, stream);
 }
 
 bool copy_to_host(const DeviceRows& rows, void* target, void* stream) {
   Copy2d::Side side;
   side.memory_type = Copy2d::host_memory;
   side.host = target;
-  return copy_rows(rows, side, stream);
+  return copy_rows(rows, side, rows.bytes, stream);
 }
 
 bool synchronize(void* stream) {
@@ -207,9 +211,17 @@ void* make_pool(int device, std::int64_t kept_bytes) {
 
 constexpr int max_devices = 128;
 
+// Constants with their length. Constants that longer ones have replaced are kept, since captured graphs may
+// read them.
+struct DeviceConstants {
+  Constants constants;
+  std::size_t bytes;  // of the zeros
+};
+
 struct DevicePool {
   std::atomic<bool> tried = false;
   std::atomic<void*> pool = nullptr;  // nullptr: the device has none
+  std::atomic<const DeviceConstants*> constants = nullptr;
 };
 constinit std::array<DevicePool, max_devices> pools{};
 
@@ -244,13 +256,67 @@ std::int64_t workspace_limit(int device) {
 Workspace::Workspace(int device, std::size_t bytes, void* stream) : bytes_(bytes), stream_(stream) {
   if (bytes == 0) return;
   void* const pool = pool_of(device);
+  if (pool == nullptr) return;
+  const Driver& driver = the_driver();
   std::uintptr_t memory = 0;
-  if (pool != nullptr && the_driver().pool_allocate(&memory, bytes, pool, stream) == 0)
-    pointer_ = reinterpret_cast<void*>(memory);
+  bool is_allocated = driver.pool_allocate(&memory, bytes, pool, stream) == 0;
+  if (!is_allocated) {  // pieces of other sizes that the pool keeps may be in the way
+    driver.pool_trim(pool, 0);
+    is_allocated = driver.pool_allocate(&memory, bytes, pool, stream) == 0;
+  }
+  if (is_allocated) pointer_ = reinterpret_cast<void*>(memory);
 }
 
 Workspace::~Workspace() {
   if (pointer_ != nullptr) the_driver().memory_free(reinterpret_cast<std::uintptr_t>(pointer_), stream_);
+}
+
+namespace {
+
+// Takes memory for constants from the pool and fills it. Returns nullptr if the driver refuses.
+const DeviceConstants* make_constants(void* pool, std::size_t zero_bytes) {
+  const Driver& driver = the_driver();
+  constexpr unsigned non_blocking = 1;  // CU_STREAM_NON_BLOCKING: no other stream is waited for
+  constexpr std::size_t zeros_at = 256;
+  static constexpr struct {
+    float f32 = 1;
+    double f64 = 1;  // 8 bytes behind f32
+  } ones;
+  void* stream = nullptr;
+  if (driver.set_bytes == nullptr || driver.copy_to_device == nullptr || driver.stream_create == nullptr ||
+      driver.stream_destroy == nullptr || driver.stream_synchronize == nullptr ||
+      driver.stream_create(&stream, non_blocking) != 0)
+    return nullptr;
+  std::uintptr_t memory = 0;
+  const bool is_filled = driver.pool_allocate(&memory, zeros_at + zero_bytes, pool, stream) == 0 &&
+                         driver.set_bytes(memory, 0, zeros_at + zero_bytes, stream) == 0 &&
+                         driver.copy_to_device(memory, &ones, sizeof ones, stream) == 0 &&
+                         driver.stream_synchronize(stream) == 0;
+  if (!is_filled && memory != 0) driver.memory_free(memory, stream);
+  driver.stream_destroy(stream);
+  const auto address = [&](std::size_t offset) { return reinterpret_cast<const void*>(memory + offset); };
+  if (!is_filled) return nullptr;
+  return new DeviceConstants{{.one_f32 = address(0), .one_f64 = address(8), .zeros = address(zeros_at)},
+                             zero_bytes};
+}
+
+}  // namespace
+
+const Constants* constants(int device, std::size_t bytes, void* stream) {
+  void* const pool = pool_of(device);
+  if (pool == nullptr) return nullptr;
+  std::atomic<const DeviceConstants*>& kept = pools[static_cast<std::size_t>(device)].constants;
+  const auto suffice = [&](const DeviceConstants* all) { return all != nullptr && all->bytes >= bytes; };
+  const DeviceConstants* found = kept.load(std::memory_order_acquire);
+  if (suffice(found)) return &found->constants;
+  if (is_captured(stream)) return nullptr;
+  const std::lock_guard lock(pools_mutex);
+  found = kept.load(std::memory_order_relaxed);
+  if (suffice(found)) return &found->constants;
+  found = make_constants(pool, std::bit_ceil(std::max(bytes, std::size_t{1} << 20)));
+  if (found == nullptr) return nullptr;
+  kept.store(found, std::memory_order_release);
+  return &found->constants;
 }
 
 void give_back_workspaces() {

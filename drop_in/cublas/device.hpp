@@ -35,9 +35,9 @@ struct DeviceRows {
   std::size_t count;
 };
 
-// Enqueues copies of rows to memory in which they have no gaps. Returns false if the driver refuses; some
-// rows may then be copied.
-bool copy_on_device(const DeviceRows& rows, void* target, void* stream);
+// Enqueue copies of rows: to device memory, where the rows have the distance `pitch`, or to host memory,
+// where they have no gaps. Return false if the driver refuses; some rows may then be copied.
+bool copy_on_device(const DeviceRows& rows, void* target, std::size_t pitch, void* stream);
 bool copy_to_host(const DeviceRows& rows, void* target, void* stream);
 
 // Waits for the work in the stream. Returns false if the driver reports an error.
@@ -59,7 +59,8 @@ std::int64_t workspace_limit(int device);
 // returns its free memory to the device.
 class Workspace {
  public:
-  // Allocates the memory; pointer() is nullptr if `bytes` is 0 or there is not enough memory.
+  // Allocates the memory; pointer() is nullptr if `bytes` is 0 or there is not enough memory, even after the
+  // pool has given back what it keeps.
   Workspace(int device, std::size_t bytes, void* stream);
   ~Workspace();
   Workspace(const Workspace&) = delete;
@@ -73,6 +74,17 @@ class Workspace {
   std::size_t bytes_;
   void* stream_;
 };
+
+// Numbers in device memory that calls only read, kept as long as the program lives.
+struct Constants {
+  const void *one_f32, *one_f64;
+  const void* zeros;
+};
+
+// Returns constants with at least `bytes` of zeros; nullptr if there is no memory. While the stream is
+// captured, no memory is taken: then the zeros of an earlier call must suffice. A call that takes memory
+// waits until it is filled, in a stream of its own.
+const Constants* constants(int device, std::size_t bytes, void* stream);
 
 // Returns the free memory of all pools to their devices.
 void give_back_workspaces();

@@ -18,8 +18,13 @@ namespace {
 // matrices.)
 bool has_valid_op(const Call& call) {
   switch (call.routine) {
-    case Routine::syrk: return call.op_a == Op::n || call.op_a == Op::t;
-    case Routine::herk: return call.op_a == Op::n || call.op_a == Op::c;
+    case Routine::syrk:
+    case Routine::syr2k:
+    case Routine::syrkx: return call.op_a == Op::n || call.op_a == Op::t;
+    case Routine::herk:
+    case Routine::her2k:
+    case Routine::herkx: return call.op_a == Op::n || call.op_a == Op::c;
+    case Routine::trmm:
     case Routine::trsm: return call.op_a <= (is_complex(call.type) ? Op::c : Op::t);
     default: return true;
   }
@@ -30,15 +35,23 @@ bool has_valid_modes(const Call& call) {
          call.diag != Diag::invalid;
 }
 
-// syrk and herk add a product to one triangle of C.
+// syrk, herk and the like add products to one triangle of C.
 bool is_update(const Call& call) { return writes_triangle(call.routine); }
+// syr2k and her2k add two products.
+bool adds_two_products(const Call& call) {
+  return call.routine == Routine::syr2k || call.routine == Routine::her2k;
+}
+bool is_trsm(const Call& call) { return call.routine == Routine::trsm; }
 
-bool has_b(const Call& call) { return call.routine == Routine::symm || call.routine == Routine::hemm; }
+bool has_b(const Call& call) {
+  return call.routine != Routine::syrk && call.routine != Routine::herk && !is_trsm(call);
+}
+bool has_beta(const Call& call) { return !has_diag(call.routine); }
 
 bool has_valid_sizes(const Call& call) {
   const std::int64_t rows_of_a = is_update(call) && call.op_a != Op::n ? call.k : order_of_a(call);
   return call.m >= 0 && call.n >= 0 && call.k >= 0 && is_ld(call.lda, rows_of_a) && is_ld(call.ldc, call.m) &&
-         (!has_b(call) || is_ld(call.ldb, call.m));
+         (!has_b(call) || is_ld(call.ldb, is_update(call) ? rows_of_a : call.m));
 }
 
 // Returns the reason why cuBLAS must answer the call under all settings; nullptr: there is none. An argument
@@ -47,18 +60,19 @@ const char* reason_in_arguments(const Call& call) {
   if (!has_valid_modes(call) || !has_valid_sizes(call)) return "arguments that cuBLAS answers with a status";
   if (call.m == 0 || call.n == 0 || (is_update(call) && call.k == 0)) return "a size is 0";
   const bool lacks_one = call.alpha == nullptr || call.a == nullptr || call.c == nullptr ||
-                         (has_b(call) && call.b == nullptr) ||
-                         (call.routine != Routine::trsm && call.beta == nullptr);
+                         (has_b(call) && call.b == nullptr) || (has_beta(call) && call.beta == nullptr);
   return lacks_one ? "a pointer is null" : nullptr;
 }
 
 // Returns the reason why alpha, beta or their memory (host or device) leave the call to cuBLAS; nullptr:
-// there is none. Accepts scalars in device memory only for syrk, whose products use nothing but the caller's
-// alpha and beta. Products of the other routines also use StepScalars, which are in host memory, and a call
-// of cuBLAS takes both scalars from the same memory.
+// there is none. Accepts scalars in device memory only for syrk and syrkx, whose products use nothing but the
+// caller's alpha and beta. Products of the other routines also use StepScalars, which are in host memory, and
+// a call of cuBLAS takes both scalars from the same memory.
 const char* reason_in_scalars(const Call& call, int pointer_mode) {
   if (pointer_mode != KINTSUGI_SCALARS_ON_HOST)
-    return call.routine == Routine::syrk ? nullptr : "scalars of this routine are in device memory";
+    return call.routine == Routine::syrk || call.routine == Routine::syrkx
+               ? nullptr
+               : "scalars of this routine are in device memory";
   const kintsugi_type type = call.routine == Routine::herk ? real_type(call.type) : call.type;
   return is_zero(call.alpha, type) ? "alpha is 0" : nullptr;
 }
@@ -74,7 +88,6 @@ void* element_of(void* matrix, kintsugi_type type, std::int64_t ld, std::int64_t
 
 // ------------------------------------------------------------------ steps
 
-bool is_trsm(const Call& call) { return call.routine == Routine::trsm; }
 bool is_on_left(const Call& call) { return call.side == Side::left; }
 
 struct Step {
@@ -84,14 +97,14 @@ struct Step {
   bool emulates = false;                         // true: the product is emulated; false: cuBLAS multiplies
 };
 
-// Scalars of the matrices' type in host memory. Products of all routines use `one` and `minus_one`. Only herk
-// uses `alpha` and `beta`, complex copies of the caller's real scalars; products of other routines use the
-// caller's alpha and beta themselves.
+// Scalars of the matrices' type in host memory. Products of all routines use `one` and `minus_one`. Only
+// hermitian updates use the others: `alpha` and `beta`, complex copies of the caller's real scalars, and
+// `conjugate_alpha`, of her2k's alpha. All others are the caller's alpha and beta themselves.
 struct StepScalars {
   struct alignas(16) Scalar {
     std::array<std::byte, 16> bytes;
   };
-  Scalar one, minus_one, alpha, beta;
+  Scalar one, minus_one, alpha, conjugate_alpha, beta;
 
   StepScalars(const Call& call, int pointer_mode);
 };
@@ -113,6 +126,7 @@ class Steps {
  private:
   void add_update(const Call& call);
   void add_symmetric(const Call& call);
+  void add_triangular(const Call& call);
   void add_solve(const Call& call);
   void add_native(const Call& call);
   void add_product(const Call& call);
@@ -145,6 +159,7 @@ Call block_of(const Call& call, std::int64_t first, std::int64_t end) {
     block.n = end - first;
     const bool has_rows = call.op_a == Op::n;
     block.a = element_of(call.a, type, call.lda, has_rows ? first : 0, has_rows ? 0 : first);
+    if (has_b(call)) block.b = element_of(call.b, type, call.ldb, has_rows ? first : 0, has_rows ? 0 : first);
     block.c = element_of(call.c, type, call.ldc, first, first);
     return block;
   }
@@ -153,8 +168,7 @@ Call block_of(const Call& call, std::int64_t first, std::int64_t end) {
   order_of_block = end - first;
   block.a = element_of(call.a, type, call.lda, first, first);
   block.c = element_of(call.c, type, call.ldc, is_left ? first : 0, is_left ? 0 : first);
-  if (call.b != nullptr)
-    block.b = element_of(call.b, type, call.ldb, is_left ? first : 0, is_left ? 0 : first);
+  if (has_b(call)) block.b = element_of(call.b, type, call.ldb, is_left ? first : 0, is_left ? 0 : first);
   return block;
 }
 
@@ -171,56 +185,71 @@ const void* stored_block(const Call& call, std::int64_t half) {
   return element_of(call.a, call.type, call.lda, is_lower ? half : 0, is_lower ? 0 : half);
 }
 
-// Sets only the real parts, since all these scalars are real. Imaginary parts stay 0.
-StepScalars::StepScalars(const Call& call, int pointer_mode) : one{}, minus_one{}, alpha{}, beta{} {
+StepScalars::StepScalars(const Call& call, int pointer_mode)
+    : one{}, minus_one{}, alpha{}, conjugate_alpha{}, beta{} {
   const bool has_single_precision = is_single(call.type);
-  const auto set_real_part = [&](Scalar& target, double value) {
-    const auto single = static_cast<float>(value);
+  const auto set = [&](Scalar& target, double real, double imaginary = 0) {
+    const std::array<double, 2> parts{real, imaginary};
+    const std::array<float, 2> singles{static_cast<float>(real), static_cast<float>(imaginary)};
     if (has_single_precision) {
-      std::memcpy(target.bytes.data(), &single, sizeof single);
+      std::memcpy(target.bytes.data(), singles.data(), sizeof singles);
     } else {
-      std::memcpy(target.bytes.data(), &value, sizeof value);
+      std::memcpy(target.bytes.data(), parts.data(), sizeof parts);
     }
   };
-  set_real_part(one, 1);
-  set_real_part(minus_one, -1);
-  // Scalars of herk in device memory cannot be read here. reason_in_scalars() has forwarded such calls.
-  if (call.routine != Routine::herk || pointer_mode != KINTSUGI_SCALARS_ON_HOST) return;
-  const auto value_of = [&](const void* scalar) {
-    return has_single_precision ? static_cast<double>(*static_cast<const float*>(scalar))
-                                : *static_cast<const double*>(scalar);
+  set(one, 1);
+  set(minus_one, -1);
+  // Scalars in device memory cannot be read here. reason_in_scalars() has forwarded such calls.
+  const bool is_hermitian_update = is_update(call) && is_hermitian(call.routine);
+  if (!is_hermitian_update || pointer_mode != KINTSUGI_SCALARS_ON_HOST) return;
+  const auto part_of = [&](const void* scalar, int part) {
+    return has_single_precision ? static_cast<double>(static_cast<const float*>(scalar)[part])
+                                : static_cast<const double*>(scalar)[part];
   };
-  set_real_part(alpha, value_of(call.alpha));
-  set_real_part(beta, value_of(call.beta));
+  set(beta, part_of(call.beta, 0));
+  if (call.routine == Routine::herk) set(alpha, part_of(call.alpha, 0));
+  if (call.routine == Routine::her2k) set(conjugate_alpha, part_of(call.alpha, 0), -part_of(call.alpha, 1));
 }
 
 void Steps::add(const Call& call) {
   if (order_of_a(call) < 2 * min_order_) return add_native(call);
   if (is_update(call)) return add_update(call);
+  if (call.routine == Routine::trmm) return add_triangular(call);
   return is_trsm(call) ? add_solve(call) : add_symmetric(call);
 }
 
 // Adds three steps: the update of the first diagonal block, the product for the off-diagonal block, and the
 // update of the second diagonal block. A1 and A2 are the halves of op(A), and ' is the transpose (syrk) or
 // the conjugate transpose (herk). The product is C21 := alpha A2 A1' + beta C21 for a lower triangle, and C12
-// := alpha A1 A2' + beta C12 for an upper triangle.
+// := alpha A1 A2' + beta C12 for an upper triangle. syrkx and herkx have the halves of op(B) in the place of
+// A1' and A2'; syr2k and her2k also add the product with A and B exchanged.
 void Steps::add_update(const Call& call) {
   const std::int64_t half = half_of(call.n);
-  const bool is_lower = call.uplo == Uplo::lower, is_hermitian = call.routine == Routine::herk;
+  const bool is_lower = call.uplo == Uplo::lower, is_hermitian = drop_in::is_hermitian(call.routine);
   const Call first = block_of(call, 0, half), second = block_of(call, half, call.n);
   const Call& rows_of_c = is_lower ? second : first;
   const Call& columns_of_c = is_lower ? first : second;
   const Op transpose = is_hermitian ? Op::c : Op::t;
   const bool is_plain_a = call.op_a == Op::n;
-  const void* alpha = is_hermitian ? scalars_.alpha.bytes.data() : call.alpha;
+  const void* alpha = call.routine == Routine::herk ? scalars_.alpha.bytes.data() : call.alpha;
   const void* beta = is_hermitian ? scalars_.beta.bytes.data() : call.beta;
   void* block_of_c = element_of(call.c, call.type, call.ldc, is_lower ? half : 0, is_lower ? 0 : half);
-  const Call off_diagonal = product(call.type, is_plain_a ? Op::n : transpose, is_plain_a ? transpose : Op::n,
-                                    rows_of_c.n, columns_of_c.n, call.k, alpha, rows_of_c.a, call.lda,
-                                    columns_of_c.a, call.lda, beta, block_of_c, call.ldc);
+  const auto product_of = [&](const void* left, std::int64_t ld_left, const void* right,
+                              std::int64_t ld_right, const void* factor, const void* factor_of_c) {
+    return product(call.type, is_plain_a ? Op::n : transpose, is_plain_a ? transpose : Op::n, rows_of_c.n,
+                   columns_of_c.n, call.k, factor, left, ld_left, right, ld_right, factor_of_c, block_of_c,
+                   call.ldc);
+  };
+  const Call off_diagonal = has_b(call)
+                                ? product_of(rows_of_c.a, call.lda, columns_of_c.b, call.ldb, alpha, beta)
+                                : product_of(rows_of_c.a, call.lda, columns_of_c.a, call.lda, alpha, beta);
   if (!decide_emulation(off_diagonal)) return add_native(call);
   add(first);
   add_product(off_diagonal);
+  if (adds_two_products(call))
+    add_product(product_of(rows_of_c.b, call.ldb, columns_of_c.a, call.lda,
+                           is_hermitian ? scalars_.conjugate_alpha.bytes.data() : call.alpha,
+                           scalars_.one.bytes.data()));
   add(second);
 }
 
@@ -250,6 +279,29 @@ void Steps::add_symmetric(const Call& call) {
   add(second);
   add_product(to_first);
   add_product(to_second);
+}
+
+// Adds three steps. The first computes the half of C that depends on both halves of B, as far as it depends
+// on its own: C2 := alpha A22 B2 for a lower op(A) on the left. The product adds the rest: C2 += alpha A21
+// B1. The last step computes the other half. In this order C may be B.
+void Steps::add_triangular(const Call& call) {
+  const std::int64_t order = order_of_a(call), half = half_of(order);
+  const bool is_lower = (call.uplo == Uplo::lower) == (call.op_a == Op::n);  // op(A) is a lower triangle
+  const bool starts_with_first = is_lower != is_on_left(call);
+  const Call first = block_of(call, 0, half), second = block_of(call, half, order);
+  const Call& dependent = starts_with_first ? first : second;
+  const Call& other = starts_with_first ? second : first;
+  const void* a = stored_block(call, half);  // op(a) is the off-diagonal block of op(A)
+  const void* one = scalars_.one.bytes.data();
+  const Call off_diagonal =
+      is_on_left(call) ? product(call.type, call.op_a, Op::n, dependent.m, call.n, other.m, call.alpha, a,
+                                 call.lda, other.b, call.ldb, one, dependent.c, call.ldc)
+                       : product(call.type, Op::n, call.op_a, call.m, dependent.n, other.n, call.alpha,
+                                 other.b, call.ldb, a, call.lda, one, dependent.c, call.ldc);
+  if (!decide_emulation(off_diagonal)) return add_native(call);
+  add(dependent);
+  add_product(off_diagonal);
+  add(other);
 }
 
 // Adds three steps. The first solves for the half of X that does not depend on the other half. The product

@@ -41,6 +41,9 @@
 #define KINTSUGI_PARAMETERS_BatchedEx(E, N, L, A, B)                                                         \
   E op_a, E op_b, N m, N n, N k, A alpha, const void *const *a, E type_a, N lda, const void *const *b,       \
       E type_b, N ldb, B beta, void *const *c, E type_c, N ldc, N count, E compute, E algorithm
+#define KINTSUGI_ARGUMENTS_TriangularProduct side, uplo, op_a, diag, m, n, alpha, a, lda, b, ldb, c, ldc
+#define KINTSUGI_PARAMETERS_TriangularProduct(E, N, L, A, B)                                                 \
+  E side, E uplo, E op_a, E diag, N m, N n, A alpha, const void *a, N lda, const void *b, N ldb, void *c, N ldc
 #define KINTSUGI_ARGUMENTS_GemvBatched KINTSUGI_ARGUMENTS_Gemv, count
 #define KINTSUGI_PARAMETERS_GemvBatched(E, N, L, A, B)                                                       \
   E op_a, N m, N n, A alpha, const void *const *a, N lda, const void *const *b, N ldb, B beta,               \
@@ -67,6 +70,7 @@ using TypedGemm = ArgumentList<KINTSUGI_ARGUMENTS_TypedGemm>;
 using GemmEx = ArgumentList<KINTSUGI_ARGUMENTS_GemmEx>;
 using StridedEx = ArgumentList<KINTSUGI_ARGUMENTS_StridedEx>;
 using BatchedEx = ArgumentList<KINTSUGI_ARGUMENTS_BatchedEx>;
+using TriangularProduct = ArgumentList<KINTSUGI_ARGUMENTS_TriangularProduct>;
 using GemvBatched = ArgumentList<KINTSUGI_ARGUMENTS_GemvBatched>;
 using GemvStrided = ArgumentList<KINTSUGI_ARGUMENTS_GemvStrided>;
 using DotResult = ArgumentList<KINTSUGI_ARGUMENTS_DotResult>;
@@ -110,7 +114,8 @@ template <class List, class... Arguments>
 int call_product(const Invocation& invocation, kintsugi_type type, Handle handle, Arguments... arguments) {
   const auto forward = [&] { return call_real(invocation.symbol, handle, arguments...); };
   if (!intercepts(invocation.return_address)) return forward();
-  return answer(invocation, HandleOrigin(handle), product_of(List(), type, arguments...), Forward(forward));
+  const ProductCall call = product_of(List(), type, arguments...);
+  return answer(invocation, HandleOrigin(handle, call.requests_emulation), call, Forward(forward));
 }
 
 // ------------------------------------------------------------------ grouped batches
@@ -296,6 +301,8 @@ int destroy(const Invocation& invocation, Handle handle) {
 #define KINTSUGI_CUBLAS_BATCHED(...) PRODUCT(Batched, __VA_ARGS__)
 #define KINTSUGI_CUBLAS_BATCHED_EX(...) PRODUCT(BatchedEx, KINTSUGI_F32, __VA_ARGS__)
 #define KINTSUGI_CUBLAS_UPDATE(type_, I, routine, symbol_) LEVEL3(Syrk, routine, type_, I, symbol_)
+#define KINTSUGI_CUBLAS_UPDATE_WITH_B(type_, I, routine, symbol_) LEVEL3(Syr2k, routine, type_, I, symbol_)
+#define KINTSUGI_CUBLAS_TRIANGULAR(type_, I, symbol_) LEVEL3(TriangularProduct, trmm, type_, I, symbol_)
 #define KINTSUGI_CUBLAS_SYMMETRIC(type_, I, routine, symbol_) LEVEL3(Symm, routine, type_, I, symbol_)
 #define KINTSUGI_CUBLAS_SOLVE(type_, I, symbol_) LEVEL3(Trmm, trsm, type_, I, symbol_)
 

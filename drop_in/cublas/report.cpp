@@ -24,6 +24,14 @@ Json device_seconds(const ProblemRecord& problem) {
   return seconds / samples * static_cast<double>(problem.calls);
 }
 
+// Returns the estimated seconds of cuBLAS for all calls: measured if cuBLAS has answered all of them, else by
+// the profile. Returns null if they are not known.
+Json native_seconds(const ProblemRecord& problem) {
+  if (problem.native_calls == problem.calls) return device_seconds(problem);
+  if (problem.native_seconds == 0) return {};
+  return problem.native_seconds * static_cast<double>(problem.calls);
+}
+
 Json execution_json(const std::optional<SampledExecution>& execution) {
   if (!execution) return {};
   return {{"program", execution->program},
@@ -90,6 +98,7 @@ Json problem_json(const RecordKey& key, const ProblemRecord& problem) {
   if (!key.type.empty()) json["type"] = std::string(key.type);
   json.update(counts_json(problem));
   json["device_seconds"] = device_seconds(problem);
+  json["estimated_native_seconds"] = native_seconds(problem);
   json["sampled_calls"] = problem.sampled_calls;
   json["last_sampled_execution"] = execution_json(problem.last_execution);
   return json;

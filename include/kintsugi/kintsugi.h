@@ -290,10 +290,12 @@ typedef struct kintsugi_plan_summary {
   const char* candidates; /* names of the candidates, cheapest first: "fp16x3, bf16x6, native" */
   const char* reason;     /* sentence on why the plan has these candidates */
   const char* offload; /* sentence on whether GPUs multiply matrices of the host; "": there was no choice */
+  /* Time of the vendor library's product on the device, a lower estimate by the GPU's profile; 0: not known. */
+  double native_seconds;
 } kintsugi_plan_summary;
 
 #define KINTSUGI_PLAN_SUMMARY_INIT \
-  { sizeof(kintsugi_plan_summary), 0, 0, 0, 0, NULL, NULL, NULL }
+  { sizeof(kintsugi_plan_summary), 0, 0, 0, 0, NULL, NULL, NULL, 0 }
 
 /* Sets *summary, which must be initialized with its _INIT macro before. */
 KINTSUGI_API kintsugi_status kintsugi_plan_summarize(kintsugi_plan plan, kintsugi_plan_summary* summary);

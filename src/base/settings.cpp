@@ -24,7 +24,8 @@ namespace {
 constexpr std::string_view prefix = "KINTSUGI_";
 constexpr std::string_view config_variable = "KINTSUGI_CONFIG";
 // Variables that only the drop-in libraries read.
-constexpr std::array<std::string_view, 2> drop_in_variables{"KINTSUGI_EXPLAIN", "KINTSUGI_REPORT"};
+constexpr std::array<std::string_view, 4> drop_in_variables{"KINTSUGI_CUBLAS_EMULATION", "KINTSUGI_EXPLAIN",
+                                                            "KINTSUGI_REPORT", "KINTSUGI_VERBOSE"};
 
 // Only ASCII letters, independent of the program's locale.
 constexpr char to_upper(char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c; }

@@ -13,10 +13,24 @@
 #include "front/check.hpp"
 #include "front/describe.hpp"
 #include "front/plan_cache.hpp"
+#include "planner/expected_times.hpp"
 
 using namespace kintsugi::core;
 
 namespace {
+
+// Returns the expected time of the vendor library's product on a device; 0 if it is not known.
+double expected_native_seconds(const Plan& plan) {
+  const Problem& problem = plan.problem;
+  const bool is_empty = problem.m == 0 || problem.n == 0 || problem.k == 0 || problem.batch_count == 0;
+  if (!plan.engine->is_device() || is_empty) return 0;
+  for (const Candidate& candidate : plan.candidates) {
+    if (candidate.scheme == nullptr) continue;
+    const auto times = expected_device_times(plan, candidate);
+    return times ? times->native * 1e-6 : 0;
+  }
+  return 0;
+}
 
 // Runs a call's body and turns every exception into a status.
 template <class Body>
@@ -218,7 +232,8 @@ kintsugi_status kintsugi_plan_summarize(kintsugi_plan plan, kintsugi_plan_summar
                    .reserved = 0,
                    .candidates = plan->words.candidates.c_str(),
                    .reason = plan->words.reason.c_str(),
-                   .offload = made.offload_words.c_str()},
+                   .offload = made.offload_words.c_str(),
+                   .native_seconds = expected_native_seconds(made)},
                   summary);
   });
 }

@@ -76,7 +76,7 @@ static_assert(offsetof(kintsugi_operands, workspace_size) == 72);
 static_assert(offsetof(kintsugi_operands, queue) == 80);
 
 // --------------------------------------------------------------- summaries
-static_assert(sizeof(kintsugi_plan_summary) == 48 && alignof(kintsugi_plan_summary) == 8);
+static_assert(sizeof(kintsugi_plan_summary) == 56 && alignof(kintsugi_plan_summary) == 8);
 static_assert(offsetof(kintsugi_plan_summary, struct_size) == 0);
 static_assert(offsetof(kintsugi_plan_summary, is_native) == 8);
 static_assert(offsetof(kintsugi_plan_summary, may_be_native) == 12);
@@ -85,6 +85,7 @@ static_assert(offsetof(kintsugi_plan_summary, reserved) == 20);
 static_assert(offsetof(kintsugi_plan_summary, candidates) == 24);
 static_assert(offsetof(kintsugi_plan_summary, reason) == 32);
 static_assert(offsetof(kintsugi_plan_summary, offload) == 40);
+static_assert(offsetof(kintsugi_plan_summary, native_seconds) == 48);
 
 static_assert(sizeof(kintsugi_report_summary) == 48 && alignof(kintsugi_report_summary) == 8);
 static_assert(offsetof(kintsugi_report_summary, struct_size) == 0);

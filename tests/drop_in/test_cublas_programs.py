@@ -6,6 +6,7 @@ import os
 import pathlib
 import subprocess
 import sys
+import xml.etree.ElementTree
 
 import jsonschema
 import pytest
@@ -42,13 +43,14 @@ def program(tmp_path):
         pytest.skip("the sanitizers' run-time must be loaded first")
 
     def start(*words, preload=True, audit=False, device="NVIDIA H200", command=(), check=True, fake_memory=None,
-              fakes=("libcuda.so.1", "libcublas.so.13"),
-              **variables):
+              failed_allocation=None, fakes=("libcuda.so.1", "libcublas.so.13"), **variables):
         clean = {name: value for name, value in os.environ.items() if not name.startswith(("KINTSUGI_", "FAKE_"))}
         settings = {f"KINTSUGI_{name.upper()}": str(value) for name, value in variables.items()}
         loaded = {"LD_PRELOAD": " ".join(([CUBLAS] if preload else []) + [str(FAKES / fake) for fake in fakes]), "LD_LIBRARY_PATH": str(FAKES)}
         if fake_memory:
             loaded["FAKE_CUDA_MEMORY"] = str(fake_memory)
+        if failed_allocation:
+            loaded["FAKE_CUDA_FAIL_ALLOCATION"] = str(failed_allocation)
         if audit:
             loaded["LD_AUDIT"] = str(pathlib.Path(CUBLAS).parent / "libkintsugi_cublas_audit.so")
             loaded["LD_PRELOAD"] = CUBLAS
@@ -128,10 +130,21 @@ class TestPolicies:
         assert "the stream is being captured, and the problem was not planned before" in run.stderr
         assert run.document["events"].count("cublasCreate") == 1, "the program's own handle alone"
 
-    @pytest.mark.parametrize("mode, emulated", [(0, True), (16, True), (2, False), (3, False)])
+    @pytest.mark.parametrize("mode, emulated", [(0, True), (16, True), (4, True), (2, False), (3, False)])
     def test_math_modes(self, program, mode, emulated):
         run = program(*LARGE, "--math-mode", str(mode))
         assert bool(run.launches()) == emulated and bool(run.real()) != emulated
+
+    def test_requests_for_the_vendors_emulation_are_answered_unless_they_are_left_to_it(self, program):
+        program(*LARGE, "--math-mode", "4", report="report.json")
+        (problem,) = read_report(program.folder / "report.json")["problems"]
+        assert problem["native_calls"] == 0 and next(iter(problem["reasons"])).startswith("cuBLAS's own emulation was asked for. ")
+        left = program(*LARGE, "--math-mode", "4", cublas_emulation=1, report="report.json")
+        (problem,) = read_report(program.folder / "report.json")["problems"]
+        assert len(left.real()) == 1 and problem["reasons"] == {"the handle's math mode is an emulation of cuBLAS": 1}
+        program("--matmul", "compute=78", cublas_emulation=1, report="report.json")
+        (problem,) = read_report(program.folder / "report.json")["problems"]
+        assert problem["reasons"] == {"compute type CUBLAS_COMPUTE_32F_EMULATED_16BFX9": 1}
 
     def test_a_workspace_takes_half_of_a_twentieth_of_a_small_memory(self, program):
         run = program(*LARGE, policy="emulate", explain=1, fake_memory=40_000_000)
@@ -147,6 +160,14 @@ class TestPolicies:
         assert len([event for event in events if event.startswith("cuMemAllocFromPoolAsync")]) == 2
         trim = [event for event in events if event.startswith("cuMemPoolTrimTo")]
         assert trim == [f"cuMemPoolTrimTo 0, kept {(1 << 30) - (104 << 20)}"], "the default limit is kept until then"
+
+    def test_before_a_call_lacks_memory_the_pool_gives_back_what_it_keeps(self, program):
+        allocations = [event for event in program(*LARGE).document["events"] if event.startswith("cuMemAlloc")]
+        number = 1 + next(i for i, event in enumerate(allocations) if event.startswith("cuMemAllocFromPoolAsync"))
+        run = program(*LARGE, failed_allocation=number)
+        first, second = (i for i, event in enumerate(run.document["events"]) if event.startswith("cuMemAllocFromPoolAsync"))
+        assert run.document["events"][first + 1].startswith("cuMemPoolTrimTo 0, ") and second == first + 2
+        assert not run.real() and run.launches() and run.stderr == ""
 
     def test_a_workspace_limit_precedes_that(self, program):
         run = program(*LARGE, policy="emulate", explain=1, fake_memory=40_000_000, workspace_limit=9_000_000)
@@ -196,7 +217,7 @@ class TestReport:
         assert second == {"symbol": "cublasSgemm_v2", "type": "fp32", "op_a": "N", "op_b": "N", "m": 64, "n": 48, "k": 32, "batch_count": 1,
                           "calls": 2, "native_calls": 2, "emulated_calls": {}, "failed_calls": 0,
                           "reasons": {"policy native forwards every call": 2},
-                          "device_seconds": 0.002, "sampled_calls": 2, "last_sampled_execution": None}
+                          "device_seconds": 0.002, "estimated_native_seconds": 0.002, "sampled_calls": 2, "last_sampled_execution": None}
 
     @needs_device_code
     def test_emulated_calls_have_their_programs(self, program):
@@ -214,6 +235,21 @@ class TestReport:
         later = run.document["events"][samples[4]:]
         assert not any(event.startswith(WAITING) for event in later), "but for a problem's first call, samples never wait"
         assert small["native_calls"] == small["calls"] == 3 and "faster than any emulation" in next(iter(small["reasons"]))
+
+    @needs_device_code
+    def test_a_page(self, program):
+        program(*LARGE, *SMALL, "--repeat", "3", report="report.html")
+        page = xml.etree.ElementTree.parse(program.folder / "report.html").getroot()
+        text = ["".join(node.itertext()) for node in page.iter() if node.tag.endswith(("}p", "}td", "}h2"))]
+        assert any(line.startswith("6 calls, of which 3 are cuBLAS's and 0 failed") and "a lower estimate by the GPU's profile" in line for line in text)
+        assert "N N 1024 x 1024 x 1024" in text and any(cell.startswith("fp16x3") for cell in text) and any("faster than any emulation" in cell for cell in text)
+        program(*LARGE, report="report.json")
+        (problem,) = read_report(program.folder / "report.json")["problems"]
+        assert 2e-5 < problem["estimated_native_seconds"] < 1e-4, "of 2e9 operations on an H200"
+
+    def test_a_line_for_each_call(self, program):
+        lines = program(*SMALL, "--repeat", "3", policy="native", verbose=1).stderr.splitlines()
+        assert lines == ["kintsugi: cublasSgemm_v2 N N, m = 64, n = 48, k = 32, batch of 1: cuBLAS; policy native forwards every call"] * 3
 
     def test_a_table(self, program):
         run = program(*SMALL, policy="native", report="-")

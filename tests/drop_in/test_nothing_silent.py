@@ -3,6 +3,7 @@
 import os
 import pathlib
 import shutil
+import xml.etree.ElementTree
 
 import pytest
 from conftest import read_report
@@ -309,6 +310,14 @@ class TestReport:
         assert "blas" in lines[-1] and "is loaded, but no level-3 routine was called by name" in lines[-1] and "gemv" in lines[-2]
 
     @needs_shared_blas
+    def test_it_may_be_a_page_and_each_call_a_line(self, preloaded):
+        code = "import numpy\nfor _ in range(2): numpy.ones((9, 8)) @ numpy.ones((8, 7))\n"
+        lines = preloaded.ok(*python(code), report="report.html", policy="emulate", verbose="1").stderr.splitlines()
+        assert len(lines) == 2 and all("cblas_dgemm N N, m = 9, n = 7, k = 8, row-major: " in line and " s; " in line for line in lines)
+        page = xml.etree.ElementTree.parse(preloaded.folder / "report.html").getroot()
+        assert [cell.text for cell in page.iter() if cell.tag.endswith("}td")][:5] == ["cblas_dgemm", "N N 9 x 7 x 8", "2", "0", "0"]
+
+    @needs_shared_blas
     def test_the_table_ends_after_20_rows(self, preloaded):
         code = "import numpy\nfor n in range(2, 25):\n    for _ in range(n): numpy.ones((n, 2)) @ numpy.ones((2, n + 1))\n"
         lines = preloaded.ok(*python(code), report="-", policy="emulate").stderr.splitlines()
@@ -337,9 +346,10 @@ class TestReport:
 
 
 PROBLEM = ["--product", "sgemm", "64", "48", "32"]
-MATMULS = [("epilogue=160", "epilogue GELU_AUX"), ("compute=77", "compute type CUBLAS_COMPUTE_32F_FAST_TF32"), ("order=1", "order ROW, ROW, ROW"),
+MATMULS = [("epilogue=160", "epilogue GELU_AUX without an auxiliary matrix"), ("compute=77", "compute type CUBLAS_COMPUTE_32F_FAST_TF32"),
+           ("order=2", "order COL32, COL32, COL32"),
            ("count=3,count_of_b=1", "batch counts 3, 1, 3"), ("type=14", "types CUDA_R_16BF, CUDA_R_16BF, CUDA_R_16BF"),
-           ("scale=1", "scale type CUDA_R_64F"), ("epilogue=2", "epilogue RELU with k below 256"), ("epilogue=256", "epilogue BGRADA")]
+           ("scale=1", "scale type CUDA_R_64F"), ("epilogue=2", "epilogue RELU with small k"), ("epilogue=256", "epilogue BGRADA without a bias")]
 
 
 class TestCublas:

@@ -21,7 +21,7 @@ constexpr const char* usage =
     "  semantics  calls that must go to cuBLAS or to Kintsugi, under the policy emulate\n"
     "  random     calls each with random matrices; --forwarded says that cuBLAS must compute; example:\n"
     "             KINTSUGI_POLICY=emulate FAKE_CUDA_MULTIPLY=1 cublas_calls random --seed 1 --cases 600\n"
-    "  level3     the same for syrk, herk, symm, hemm and trsm\n"
+    "  level3     the same for the other routines of level 3\n"
     "  vectors    the same for gemv, symv, hemv, ger and dot, which are answered under an accuracy\n"
     "  errors     prints the errors of products with rounding errors, by caller\n"
     "  threads    a quarter of the cases from each of four threads at once\n";

@@ -22,6 +22,11 @@ template <class Int>
 int call_as(const Level3Entry& entry, const Level3Arguments& g) {
   const auto m = static_cast<Int>(g.m), n = static_cast<Int>(g.n), k = static_cast<Int>(g.k);
   const auto lda = static_cast<Int>(g.lda), ldb = static_cast<Int>(g.ldb), ldc = static_cast<Int>(g.ldc);
+  if (entry.is_update() && entry.has_b())
+    return call_with(entry, g.handle, g.uplo, g.op, n, k, g.alpha, g.a, lda, g.b, ldb, g.beta, g.c, ldc);
+  if (entry.routine == Routine::trmm)
+    return call_with(entry, g.handle, g.side, g.uplo, g.op, g.diag, m, n, g.alpha, g.a, lda, g.b, ldb, g.c,
+                     ldc);
   if (entry.is_update())
     return call_with(entry, g.handle, g.uplo, g.op, n, k, g.alpha, g.a, lda, g.beta, g.c, ldc);
   if (entry.is_solve())
@@ -41,7 +46,9 @@ void check_case(const Level3Entry& entry, ProgramHandle& handle, bool emulated, 
   const std::string text = problem.text() + " pointer_mode=" + std::to_string(pointer_mode);
   checks.check(status == 0, text + ": status " + std::to_string(status) + " in place of 0");
   if (const std::string error = problem.error(); !error.empty()) checks.check(false, text + ": " + error);
-  const bool has_scalars = pointer_mode == 0 ? !problem.has_zero_alpha() : entry.routine == Routine::syrk;
+  const bool has_scalars = pointer_mode == 0
+                               ? !problem.has_zero_alpha()
+                               : entry.routine == Routine::syrk || entry.routine == Routine::syrkx;
   const bool is_divided = emulated && has_scalars && problem.order() >= min_divided_order;
   checks.check((executions().count > 0) == is_divided,
                text + ": " + std::to_string(executions().count) + " executions of Kintsugi");
@@ -103,6 +110,10 @@ const std::vector<Level3Entry>& level3_entries() {
   static const std::vector<Level3Entry> all{
 #define KINTSUGI_CUBLAS_UPDATE(type, integer, routine, symbol) \
   {#symbol, Routine::routine, type, sizeof(integer) == 8},
+#define KINTSUGI_CUBLAS_UPDATE_WITH_B(type, integer, routine, symbol) \
+  {#symbol, Routine::routine, type, sizeof(integer) == 8},
+#define KINTSUGI_CUBLAS_TRIANGULAR(type, integer, symbol) \
+  {#symbol, Routine::trmm, type, sizeof(integer) == 8},
 #define KINTSUGI_CUBLAS_SYMMETRIC(type, integer, routine, symbol) \
   {#symbol, Routine::routine, type, sizeof(integer) == 8},
 #define KINTSUGI_CUBLAS_SOLVE(type, integer, symbol) {#symbol, Routine::trsm, type, sizeof(integer) == 8},

@@ -12,7 +12,7 @@
 
 namespace kintsugi::test {
 
-enum class Routine : std::uint8_t { syrk, herk, symm, hemm, trsm };
+enum class Routine : std::uint8_t { syrk, herk, syr2k, her2k, syrkx, herkx, symm, hemm, trmm, trsm };
 
 struct Level3Entry {
   const char* name;
@@ -20,8 +20,14 @@ struct Level3Entry {
   kintsugi_type type;
   bool has_64_bit_integers;
 
-  bool is_update() const { return routine == Routine::syrk || routine == Routine::herk; }
-  bool is_hermitian() const { return routine == Routine::herk || routine == Routine::hemm; }
+  bool is_update() const { return routine <= Routine::herkx; }
+  bool has_two_products() const { return routine == Routine::syr2k || routine == Routine::her2k; }
+  bool has_b() const { return routine != Routine::syrk && routine != Routine::herk && !is_solve(); }
+  bool is_hermitian() const {
+    return routine == Routine::herk || routine == Routine::her2k || routine == Routine::herkx ||
+           routine == Routine::hemm;
+  }
+  bool has_diag() const { return routine >= Routine::trmm; }
   bool is_solve() const { return routine == Routine::trsm; }
 };
 
@@ -109,15 +115,15 @@ class Level3Case {
     g.side = entry_.is_update() ? 0 : static_cast<int>(draw(0, 1));
     g.uplo = static_cast<int>(draw(0, 1));
     if (entry_.is_update()) g.op = static_cast<int>(draw(0, 1)) * (entry_.is_hermitian() ? 2 : 1);
-    if (entry_.is_solve()) g.op = static_cast<int>(draw(0, is_complex ? 2 : 1));
-    g.diag = entry_.is_solve() ? static_cast<int>(draw(0, 1)) : 0;
+    if (entry_.has_diag()) g.op = static_cast<int>(draw(0, is_complex ? 2 : 1));
+    g.diag = entry_.has_diag() ? static_cast<int>(draw(0, 1)) : 0;
     const std::int64_t order = draw(0, 3) == 0 ? draw(1, 60) : draw(64, 150), other = draw(1, 40);
     g.m = entry_.is_update() || g.side == 0 ? order : other;
     g.n = entry_.is_update() || g.side == 1 ? order : other;
     g.k = entry_.is_update() ? draw(1, 60) : 0;
     const auto padding = [&] { return draw(0, 1) * draw(0, 5); };
     g.lda = (entry_.is_update() && g.op != 0 ? g.k : order) + padding();
-    g.ldb = g.m + padding();
+    g.ldb = (entry_.is_update() && g.op != 0 ? g.k : g.m) + padding();
     g.ldc = g.m + padding();
   }
 
@@ -125,10 +131,8 @@ class Level3Case {
   void draw_scalars() {
     alpha_ = draw(0, 7) == 0 ? T(0) : entry_.is_solve() ? T(draw(0, 1) == 0 ? 2 : -1) : draw_element();
     beta_ = draw(0, 2) == 0 ? T(0) : draw(0, 3) == 0 ? T(1) : draw_element();
-    if (entry_.routine == Routine::herk) {
-      alpha_ = std::real(alpha_);
-      beta_ = std::real(beta_);
-    }
+    if (entry_.routine == Routine::herk) alpha_ = std::real(alpha_);
+    if (entry_.is_update() && entry_.is_hermitian()) beta_ = std::real(beta_);
     arguments.alpha = &alpha_;
     arguments.beta = &beta_;
   }
@@ -136,10 +140,11 @@ class Level3Case {
   void fill() {
     Level3Arguments& g = arguments;
     if (entry_.is_update()) fill_update();
-    if (!entry_.is_update() && !entry_.is_solve()) fill_symmetric();
+    if (!entry_.is_update() && !entry_.has_diag()) fill_symmetric();
+    if (entry_.routine == Routine::trmm) fill_triangular();
     if (entry_.is_solve()) fill_solve();
     g.a = a_.data();
-    g.b = b_.data();
+    if (g.b == nullptr) g.b = b_.data();
     g.c = c_.data();
   }
 
@@ -155,33 +160,40 @@ class Level3Case {
     const Level3Arguments& g = arguments;
     const bool has_rows = g.op == 0;
     a_ = matrix(has_rows ? g.n : g.k, has_rows ? g.k : g.n, g.lda, !has_zero_alpha());
+    b_ = entry_.has_b() ? matrix(has_rows ? g.n : g.k, has_rows ? g.k : g.n, g.ldb, !has_zero_alpha()) : a_;
+    const std::int64_t ldb = entry_.has_b() ? g.ldb : g.lda;
     c_ = matrix(g.n, g.n, g.ldc, beta_ != T(0));
     for (std::int64_t j = 0; j < g.n; ++j)
       for (std::int64_t i = 0; i < g.n; ++i)
         if (!is_in_triangle(i, j)) c_[place(i, j, g.ldc)] = nan();
     expected_ = c_;
-    const auto a = [&](std::int64_t i, std::int64_t p) {
-      return a_[has_rows ? place(i, p, g.lda) : place(p, i, g.lda)];
+    // Element (i, p) of the left factor and (p, j) of the right one. op = C conjugates the left one.
+    const auto left = [&](const Matrix& x, std::int64_t ld, std::int64_t i, std::int64_t p) {
+      const T value = x[has_rows ? place(i, p, ld) : place(p, i, ld)];
+      return entry_.is_hermitian() && !has_rows ? conjugate_of(value) : value;
     };
+    const auto right = [&](const Matrix& x, std::int64_t ld, std::int64_t p, std::int64_t j) {
+      const T value = x[has_rows ? place(j, p, ld) : place(p, j, ld)];
+      return entry_.is_hermitian() && has_rows ? conjugate_of(value) : value;
+    };
+    const T other_alpha = entry_.is_hermitian() ? conjugate_of(alpha_) : alpha_;
     for (std::int64_t j = 0; j < g.n; ++j)
       for (std::int64_t i = 0; i < g.n; ++i) {
         if (!is_in_triangle(i, j)) continue;
-        T sum(0);
+        T sum(0), other_sum(0);
         for (std::int64_t p = 0; p < g.k && !has_zero_alpha(); ++p) {
-          const T right = entry_.is_hermitian() ? conjugate_of(a(j, p)) : a(j, p);
-          const T product =
-              entry_.is_hermitian() && !has_rows ? conjugate_of(a(i, p)) * a(j, p) : a(i, p) * right;
-          sum += product;
+          sum += left(a_, g.lda, i, p) * right(b_, ldb, p, j);
+          if (entry_.has_two_products()) other_sum += left(b_, ldb, i, p) * right(a_, g.lda, p, j);
         }
         const bool is_real = entry_.is_hermitian() && i == j;
-        put(i, j, sum, is_real);
+        put(i, j, alpha_ * sum + other_alpha * other_sum, is_real);
       }
   }
 
-  void put(std::int64_t i, std::int64_t j, T sum, bool is_real) {
+  void put(std::int64_t i, std::int64_t j, T product, bool is_real) {
     T& result = expected_[place(i, j, arguments.ldc)];
     const T old = is_real ? T(std::real(result)) : result;
-    result = beta_ == T(0) ? alpha_ * sum : alpha_ * sum + beta_ * old;
+    result = beta_ == T(0) ? product : product + beta_ * old;
     if (is_real) result = T(std::real(result));
   }
 
@@ -207,7 +219,38 @@ class Level3Case {
         for (std::int64_t p = 0; p < size && !has_zero_alpha(); ++p)
           sum += g.side == 0 ? full[place(i, p, size)] * b_[place(p, j, g.ldb)]
                              : b_[place(i, p, g.ldb)] * full[place(p, j, size)];
-        put(i, j, sum, false);
+        put(i, j, alpha_ * sum, false);
+      }
+  }
+
+  // C is B in half of the cases.
+  void fill_triangular() {
+    Level3Arguments& g = arguments;
+    const std::int64_t size = order();
+    a_ = Matrix(place(0, size, g.lda), nan());
+    Matrix full(place(0, size, size), T(0));  // op(A)
+    for (std::int64_t j = 0; j < size; ++j)
+      for (std::int64_t i = 0; i < size; ++i) {
+        if (!is_in_triangle(i, j)) continue;
+        const T value = draw_element();
+        if (!has_zero_alpha() && (i != j || g.diag == 0)) a_[place(i, j, g.lda)] = value;
+        const T used = i == j && g.diag == 1 ? T(1) : value;
+        full[g.op == 0 ? place(i, j, size) : place(j, i, size)] = g.op == 2 ? conjugate_of(used) : used;
+      }
+    const bool is_in_place = draw(0, 1) == 0;
+    if (is_in_place) g.ldb = g.ldc;
+    b_ = matrix(g.m, g.n, g.ldb, !has_zero_alpha());
+    c_ = is_in_place ? b_ : matrix(g.m, g.n, g.ldc, false);
+    if (is_in_place) g.b = c_.data();
+    expected_ = c_;
+    beta_ = T(0);
+    for (std::int64_t j = 0; j < g.n; ++j)
+      for (std::int64_t i = 0; i < g.m; ++i) {
+        T sum(0);
+        for (std::int64_t p = 0; p < size && !has_zero_alpha(); ++p)
+          sum += g.side == 0 ? full[place(i, p, size)] * b_[place(p, j, g.ldb)]
+                             : b_[place(i, p, g.ldb)] * full[place(p, j, size)];
+        put(i, j, alpha_ * sum, false);
       }
   }
 

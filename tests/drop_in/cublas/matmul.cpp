@@ -77,7 +77,7 @@ int call_matmul(const Arguments& g, const MatmulChange& change) {
   if (epilogue != 0) description.set(7, epilogue);  // cublasLtEpilogue_t
   if (g.bias != nullptr) description.set(8, g.bias);
   if (change.attribute >= 0) description.set(change.attribute, change.value);
-  const void* c = epilogue != 0 ? nullptr : g.c;
+  const void* c = g.c;
   const void* no_algorithm = nullptr;
   void* no_workspace = nullptr;
   return call_named("cublasLtMatmul", g.handle, description.get(), g.alpha, g.a, a.get(), g.b, b.get(),

@@ -6,8 +6,8 @@
 namespace kintsugi::test {
 
 // Calls cublasLtMatmul with C = D, with the stream and the pointer mode of the arguments' handle, which
-// stands for cublasLt's own. With a bias, C is a null pointer. Sets `changed` of the product's description,
-// if it is not negative, to a 32-bit number.
+// stands for cublasLt's own. Sets `changed` of the product's description, if it is not negative, to a 32-bit
+// number.
 struct MatmulChange {
   int attribute = -1;
   int value = 0;

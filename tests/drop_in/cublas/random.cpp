@@ -36,9 +36,7 @@ template <class T>
 long check_case(const Entry& entry, ProgramHandle& handle, std::mt19937_64& random, Checks& checks) {
   if (entry.is_grouped()) return check_groups<T>(entry, handle, random, checks);
   RandomCase<T> product(entry, random);
-  // An epilogue in device pointer mode is cuBLAS's.
-  const bool has_epilogue = product.arguments.bias != nullptr || product.arguments.activation != 0;
-  const int pointer_mode = has_epilogue ? 0 : static_cast<int>(random() % 2);
+  const int pointer_mode = static_cast<int>(random() % 2);
   handle.set_pointer_mode(pointer_mode);
   product.arguments.handle = handle.get();
   const int status = call(entry, product.arguments);

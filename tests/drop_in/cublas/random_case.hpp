@@ -101,15 +101,11 @@ class RandomCase {
     beta_ = draw(0, 2) == 0 ? T(0) : draw(0, 3) == 0 ? T(1) : draw_element();
     arguments.alpha = &alpha_;
     arguments.beta = &beta_;
-    if (is_complex_element<T> || entry_.family != Family::matmul || arguments.count > 1 || draw(0, 1) == 0)
-      return;
-    beta_ = T(0);
+    if (is_complex_element<T> || entry_.family != Family::matmul || draw(0, 1) == 0) return;
     if (draw(0, 3) > 0)
       for (std::int64_t i = 0; i < arguments.m; ++i) bias_.push_back(draw_element());
     arguments.bias = bias_.empty() ? nullptr : bias_.data();
-    // Activations are answered for FP32 alone; of other types cuBLAS gets the call.
-    if (std::is_same_v<T, float>)
-      arguments.activation = std::array{0, 2, 32}[static_cast<std::size_t>(draw(0, 2))];
+    arguments.activation = std::array{0, 2, 32}[static_cast<std::size_t>(draw(0, 2))];
   }
 
   void fill() {

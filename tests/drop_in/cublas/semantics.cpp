@@ -159,10 +159,10 @@ class Semantics {
       emulated ? expect_emulated(entry, *entry.type, text, nothing)
                : expect_real(entry, *entry.type, text, nothing);
     };
-    for (const int mode : {0, 16, 8}) expect_mode(single, mode, true);
-    for (const int mode : {1, 2, 3, 4, 17, 18, 19, 20}) expect_mode(single, mode, false);
-    for (const int mode : {0, 1, 3, 4, 16, 19}) expect_mode(wide, mode, true);
-    for (const int mode : {2, 8, 18}) expect_mode(wide, mode, false);
+    for (const int mode : {0, 16, 8, 4, 20}) expect_mode(single, mode, true);
+    for (const int mode : {1, 2, 3, 6, 7, 17, 18, 19}) expect_mode(single, mode, false);
+    for (const int mode : {0, 1, 3, 4, 16, 19, 8}) expect_mode(wide, mode, true);
+    for (const int mode : {2, 10, 18}) expect_mode(wide, mode, false);
     handle_.set_math_mode(0);
   }
 
@@ -175,12 +175,15 @@ class Semantics {
       for (const auto type : {KINTSUGI_F32, KINTSUGI_C32}) {
         expect_emulated(entry, type, "FP32", with(68, -1));
         expect_emulated(entry, type, "FP32, algorithm 99", with(68, 99));
-        for (const int compute : {64, 69, 70, 72, 74, 75, 77, 78})
+        expect_emulated(entry, type, "cuBLAS's emulation of FP32", with(78, -1));
+        for (const int compute : {64, 69, 70, 72, 74, 75, 77, 79})
           expect_real(entry, type, "compute type " + std::to_string(compute), with(compute, -1));
       }
       for (const auto type : {KINTSUGI_F64, KINTSUGI_C64}) {
         expect_emulated(entry, type, "FP64", with(70, 5));
-        for (const int compute : {68, 71, 79})
+        expect_emulated(entry, type, "cuBLAS's emulation of FP64", with(79, -1));
+        check_mantissa_settings(entry, type);
+        for (const int compute : {68, 71, 78})
           expect_real(entry, type, "compute type " + std::to_string(compute), with(compute, -1));
       }
     }
@@ -188,34 +191,61 @@ class Semantics {
     expect_real(entry_of("cublasCgemmEx"), KINTSUGI_F32, "real matrices", [](Arguments&) {});
   }
 
-  // Descriptions of cublasLtMatmul that say more than a product and a bias are left to cuBLAS.
+  // cuBLAS emulates FP64 where more mantissa bits are asked for than FP64 has, or their number.
+  void check_mantissa_settings(const Entry& entry, kintsugi_type type) {
+    const auto set = [&](const char* name, auto value) {
+      reinterpret_cast<int (*)(BlasHandle, decltype(value))>(function_of(name))(handle_.get(), value);
+    };
+    const Change emulated = [](Arguments& g) { g.compute = 79; };
+    int count = 0;
+    set("cublasSetFixedPointEmulationMantissaBitOffset", 1);
+    expect_real(entry, type, "an offset of mantissa bits", emulated);
+    expect_emulated(entry, type, "an offset of mantissa bits, without an emulation", [](Arguments&) {});
+    set("cublasSetFixedPointEmulationMantissaBitOffset", 0);
+    set("cublasSetFixedPointEmulationMantissaControl", 1);
+    set("cublasSetFixedPointEmulationMaxMantissaBitCount", 55);
+    expect_emulated(entry, type, "55 mantissa bits", emulated);
+    set("cublasSetFixedPointEmulationMaxMantissaBitCount", 56);
+    expect_real(entry, type, "56 mantissa bits", emulated);
+    set("cublasSetFixedPointEmulationMantissaControl", 0);
+    expect_emulated(entry, type, "at most 56 mantissa bits", emulated);
+    set("cublasSetFixedPointEmulationMantissaBitCountPointer", &count);
+    expect_real(entry, type, "the number of mantissa bits", emulated);
+    set("cublasSetFixedPointEmulationMantissaBitCountPointer", static_cast<int*>(nullptr));
+  }
+
+  // Descriptions of cublasLtMatmul that cannot be answered are left to cuBLAS.
   void check_matmuls() {
-    const std::vector<std::pair<const char*, MatmulChange>> changes{
-        {"pointer mode 2", {2, 2}},
-        {"op of C", {5, 1}},
-        {"lower triangle", {6, 0}},
-        {"ReLU of FP64", {7, 2}},
-        {"ReLU with an auxiliary matrix", {7, 130}},
-        {"bias gradient", {7, 256}},
-        {"scale type of FP32", {1, 0}}};
-    for (const auto& [text, change] : changes) {
+    struct Case {
+      const char* text;
+      MatmulChange change;
+      int status;
+    };
+    const std::vector<Case> cases{{"pointer mode 2", {2, 2}, success},
+                                  {"op of C", {5, 1}, success},
+                                  {"lower triangle", {6, 0}, success},
+                                  {"ReLU without an auxiliary matrix", {7, 130}, invalid_value},
+                                  {"gradient without a bias", {7, 256}, invalid_value},
+                                  {"scale type of FP32", {1, 0}, success}};
+    for (const auto& [text, change, status] : cases) {
       Ones ones;
       const Arguments arguments = ones.arguments(entry_of("cublasLtMatmul"), handle_.get(), KINTSUGI_F64);
       new_real_products();
       executions().count = 0;
-      checks_.check(call_matmul(arguments, change) == success, std::string(text) + ": the status is not 0");
+      checks_.check(call_matmul(arguments, change) == status, std::string(text) + ": another status");
       checks_.check(new_real_products() == 1 && executions().count == 0, std::string(text) + ": emulated");
     }
-    expect_real(entry_of("cublasLtMatmul"), KINTSUGI_F32, "TF32", [](Arguments& g) { g.compute = 77; });
+    const Entry& matmul = entry_of("cublasLtMatmul");
+    expect_real(matmul, KINTSUGI_F32, "TF32", [](Arguments& g) { g.compute = 77; });
     Ones bias;
-    handle_.set_pointer_mode(1);
-    expect_real(entry_of("cublasLtMatmul"), KINTSUGI_F32, "a bias and scalars on the device",
-                [&](Arguments& g) { g.bias = bias.a.data(); });
+    const Change with_bias = [&](Arguments& g) { g.bias = bias.a.data(); };
+    expect_real(matmul, KINTSUGI_C64, "a complex bias", with_bias, not_supported);
+    for (const int pointer_mode : {0, 1}) {
+      handle_.set_pointer_mode(pointer_mode);
+      expect_emulated(matmul, KINTSUGI_F64, "a bias", with_bias);
+      expect_emulated(matmul, KINTSUGI_F64, "ReLU", [](Arguments& g) { g.activation = 2; });
+    }
     handle_.set_pointer_mode(0);
-    expect_real(entry_of("cublasLtMatmul"), KINTSUGI_C64, "a complex bias",
-                [&](Arguments& g) { g.bias = bias.a.data(); });
-    expect_emulated(entry_of("cublasLtMatmul"), KINTSUGI_F64, "a bias",
-                    [&](Arguments& g) { g.bias = bias.a.data(); });
   }
 
   // Makes a call with three groups of ones of which the second is changed, and checks who got which.

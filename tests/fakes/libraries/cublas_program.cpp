@@ -78,6 +78,24 @@ KINTSUGI_FAKE_BLAS int cublasGetPointerMode_v2(BlasHandle handle, int* mode) {
   *mode = state_of(handle).pointer_mode;
   return 0;
 }
+// Settings of the emulation of FP64.
+#define KINTSUGI_FAKE_SETTING(name, type, member)                                             \
+  KINTSUGI_FAKE_BLAS int cublasSetFixedPointEmulation##name(BlasHandle handle, type value) {  \
+    if (handle == nullptr) return not_initialized;                                            \
+    state_of(handle).member = value;                                                          \
+    return 0;                                                                                 \
+  }                                                                                           \
+  KINTSUGI_FAKE_BLAS int cublasGetFixedPointEmulation##name(BlasHandle handle, type* value) { \
+    if (handle == nullptr) return not_initialized;                                            \
+    *value = state_of(handle).member;                                                         \
+    return 0;                                                                                 \
+  }
+KINTSUGI_FAKE_SETTING(MantissaControl, int, mantissa_control)
+KINTSUGI_FAKE_SETTING(MaxMantissaBitCount, int, mantissa_bits)
+KINTSUGI_FAKE_SETTING(MantissaBitOffset, int, mantissa_offset)
+KINTSUGI_FAKE_SETTING(MantissaBitCountPointer, int*, mantissa_count)
+#undef KINTSUGI_FAKE_SETTING
+
 KINTSUGI_FAKE_BLAS int cublasSetMathMode(BlasHandle handle, int mode) {
   if (handle == nullptr) return not_initialized;
   state_of(handle).math_mode = mode;

@@ -42,6 +42,8 @@ struct FakeHandle {
   void* stream = nullptr;
   int pointer_mode = 0;
   int math_mode = 0;
+  int mantissa_control = 0, mantissa_bits = 0, mantissa_offset = 0;  // of the emulation of FP64
+  int* mantissa_count = nullptr;
   bool uses_default_workspace = true;  // true from cublasSetStream until cublasSetWorkspace, as in cuBLAS
   bool may_use_default_workspace = false;
   std::size_t workspace_bytes = 0;

@@ -15,10 +15,10 @@ BUILD = pathlib.Path(os.environ["TESTED_BUILD"])
 FAKES = BUILD / "tests/fakes"
 
 
-def fuzz(*words, script="fuzz"):
+def fuzz(*words, script="fuzz", preload=""):
     if os.environ.get("TESTED_SANITIZED") == "1" or not os.environ.get("TESTED_CUBLAS"):
         pytest.skip("needs the drop-in for cuBLAS, and the sanitizers' run-time must be loaded first")
-    loaded = {"LD_PRELOAD": f"{FAKES}/libcuda.so.1 {FAKES}/libcublas.so.13", "LD_LIBRARY_PATH": str(FAKES),
+    loaded = {"LD_PRELOAD": f"{FAKES}/libcuda.so.1 {FAKES}/libcublas.so.13 {preload}", "LD_LIBRARY_PATH": str(FAKES),
               "FAKE_CUDA_MULTIPLY": "1", "FAKE_CUDA_NAME": "NVIDIA H200", "KINTSUGI_CUBLAS": "libcublas.so.13"}
     result = subprocess.run([sys.executable, FOLDER / script, "--build", BUILD, *words], env=os.environ | loaded,
                             capture_output=True, text=True, timeout=600)
@@ -43,8 +43,19 @@ def test_products_that_are_not_computed_are_found():
     assert "times the bound; cuBLAS: right" in document["failures"][0]
 
 
+@pytest.mark.skipif(not (BUILD / "device_architectures.cmake").is_file(), reason="built without device code")
+def test_epilogues():
+    """Products that reach Kintsugi are computed on the host; without that, by kernels of the fake device, which compute nothing."""
+    document = fuzz("--calls", "600", "--seconds", "300", script="epilogues", preload=BUILD / "tests/libcublas_host_engine.so")
+    assert document["passed"], document["failures"]
+    assert document["report"]["emulated"] > 350 and document["report"]["failed"] == 0
+    assert {name.split()[1] for name in document["statuses"] if name.startswith("S ") and name.endswith(" 0")} > {"GELU_AUX_BIAS", "DRELU_BGRAD", "BGRADA"}
+    document = fuzz("--calls", "100", script="epilogues")
+    assert not document["passed"] and "times the bound" in document["failures"][0]
+
+
 def test_level3_calls_pass():
-    document = fuzz("--policy", "native", "--calls", "200", "--seed", "4", script="level3")
+    document = fuzz("--policy", "native", "--calls", "200", "--seconds", "300", "--seed", "4", script="level3")
     assert document["passed"] and document["calls"] > 100 and document["wrong_arguments"] > 10
     assert document["report"]["emulated"] == 0 and document["other_bits_than_cublas"] == 0
 
@@ -56,7 +67,7 @@ def test_level3_products_that_are_not_computed_are_found():
     assert any("times the bound" in failure and failure.endswith("cuBLAS: right") for failure in document["failures"])
 
 
-@pytest.mark.parametrize("script", ["fuzz", "pytorch", "cupy_products", "level3", "linalg", "jax_products", "ways_in", "cholmod", "graphs"])
+@pytest.mark.parametrize("script", ["fuzz", "pytorch", "cupy_products", "level3", "linalg", "jax_products", "ways_in", "cholmod", "graphs", "epilogues"])
 def test_help_has_an_example(script):
     text = subprocess.run([sys.executable, FOLDER / script, "--help"], capture_output=True, text=True, check=True).stdout
     assert f"example: tests/suites/cublas/{script} " in text
