@@ -165,7 +165,7 @@ Measured gains(const Evidence& evidence) {
   return measured;
 }
 
-std::vector<Figure> draw(const Json& document) {
+std::vector<Figure> draw_gains(const Json& document) {
   Chart chart{.title = "Products of slices one by one over a batch of them",
               .x_label = "n",
               .y_label = "gain",
@@ -189,8 +189,10 @@ PaperFigure dgemm_tc_batched_figure() {
               "cublasGemmEx and cublasGemmBatchedEx on fp16 slices with FP32 sums, all slices of A "
               "by all of B, in one stream; medians of five; both have the same results",
           .claims = {{"dgemm-tc-batched", gains}},
-          .analysis = {
-              .format = "device-speed", .make_document = make_document, .draw = draw, .needs_device = true}};
+          .analysis = {.format = "device-speed",
+                       .make_document = make_document,
+                       .draw = draw_gains,
+                       .needs_device = true}};
 }
 
 }  // namespace kintsugi::tools

@@ -225,7 +225,7 @@ Measured fall(const Evidence& evidence) {
 
 // ---------------------------------------------------------------- picture
 
-std::vector<Figure> draw(const Json& document) {
+std::vector<Figure> draw_rates(const Json& document) {
   Figure figure{"Rates of the kernels", {}};
   for (const Form& form : forms) {
     Chart chart{.title = form.name, .x_label = "n", .y_label = "TFLOP/s (Eq. 18)", .log_y = false};
@@ -270,8 +270,10 @@ PaperFigure le_gemm_speed_figure() {
                      {"le-gemm-pipeline", pipeline},
                      {"le-gemm-tiling", tiling},
                      {"le-gemm-wmma-falls", fall}},
-          .analysis = {
-              .format = "device-speed", .make_document = make_document, .draw = draw, .needs_device = true}};
+          .analysis = {.format = "device-speed",
+                       .make_document = make_document,
+                       .draw = draw_rates,
+                       .needs_device = true}};
 }
 
 }  // namespace kintsugi::tools
