@@ -370,10 +370,9 @@ Measured sensitivity(const Evidence& evidence) {
 // and no group short.
 std::function<Measured(const Evidence&)> along(const char* axis, std::int64_t whole, bool largest = false) {
   return [=](const Evidence& evidence) {
-    Measured measured{simulation_errors(evidence),
-                      {"all sizes", rates_along(evidence, axis, 1)},
+    Measured measured{{"all sizes", rates_along(evidence, axis, 1)},
                       {fmt::format("multiples of {}", whole), rates_along(evidence, axis, whole)}};
-    if (largest) measured.push_back({"the largest", {measured[1].values.back()}});
+    if (largest) measured.push_back({"the largest", {measured.front().values.back()}});
     return measured;
   };
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "lab/kernels/le_gemm_kernels.hpp"
 #include "lab/reproduce/figures.hpp"
 
 namespace kintsugi::tools {
@@ -181,6 +182,47 @@ const std::vector<Comparison> comparisons{{"8 bits", int8, fp8, {1024, 4096, 102
                                           {"16 bits", int16, fp16_in_fp32, {1024, 4096, 10240}},
                                           {"sums in the format", bf16_alone, fp16_alone, {2, 4, 16}}};
 
+// ---------------------------------------------------------------- le-gemm, Fig. 14
+
+// Published rates: FP16 operations, and bytes of memory (Table 4) and of the second cache, a second. A100 white paper:
+// 5120 bytes a cycle; MI200 white paper: 4096.
+struct RooflineChip {
+  const char* name;
+  double fp16;
+  double memory;
+  double cache;
+};
+constexpr RooflineChip a800{"A800", 312e12, 2.04e12, 5120 * 1.41e9};
+constexpr RooflineChip mi210{"MI210", 181e12, 1.6e12, 4096 * 1.7e9};
+
+const std::vector<std::string> rooflines{"memory, every load", "memory, every operand once",
+                                         "second cache, every load"};
+
+std::string roofline_quantity(const std::string& kernel, const RooflineChip& chip,
+                              const std::string& roofline) {
+  return fmt::format("{} on the {} over the ridge, {}", kernel, chip.name, roofline);
+}
+
+// Returns operations a byte over those at the ridge, n = 8192.
+double over_ridge(const lab::LeGemmKernel& kernel, const RooflineChip& chip, const std::string& roofline) {
+  constexpr double n = 8192;
+  const double operations = 2 * kernel.products() * n * n * n;
+  const double once = (2.0 * 2 * kernel.slices() + sizeof(float)) * n * n;
+  const double bytes = roofline == rooflines[1] ? once : kernel.bytes({8192, 8192, 8192});
+  return operations / bytes / (chip.fp16 / (roofline == rooflines[2] ? chip.cache : chip.memory));
+}
+
+struct RooflineKernel {
+  const char* name;
+  const char* kernel;
+  const RooflineChip* chip;
+};
+// LE-GEMM's with the tiles of Table 2.
+const std::vector<RooflineKernel> le_gemm_rooflines{{"LE-GEMM", "le_gemm_128x256x2", &a800},
+                                                    {"LE-GEMM", "le_gemm_128x128x2", &mi210}};
+const std::vector<RooflineKernel> baseline_rooflines{
+    {"WMMA", "wmma_direct", &a800}, {"Mark", "markidis_direct", &a800}, {"Ooto", "ootomo_direct", &a800}};
+
 // ---------------------------------------------------------------- the document and its claims
 
 constexpr const char* block_share = "share of L1 that blocks of A use";
@@ -209,6 +251,14 @@ Json make_document(bool) {
     rows.push_back({{"quantity", share_by_size}, {"value", share}, {"source", "h2sgemm, Eqs. 8 and 10"}});
   rows.push_back(
       {{"quantity", rise_of_share}, {"value", largest_rise()}, {"source", "h2sgemm, Eqs. 8 and 10"}});
+  for (const auto* kernels : {&le_gemm_rooflines, &baseline_rooflines}) {
+    for (const auto& [name, kernel, chip] : *kernels) {
+      for (const std::string& roofline : rooflines)
+        rows.push_back({{"quantity", roofline_quantity(name, *chip, roofline)},
+                        {"value", over_ridge(lab::le_gemm_kernel(kernel), *chip, roofline)},
+                        {"source", "le-gemm, Tables 2 and 4, and counted bytes"}});
+    }
+  }
   for (const Comparison& comparison : comparisons) {
     for (const std::int64_t k : comparison.lengths) {
       for (const Number& number : {comparison.dividend, comparison.divisor})
@@ -276,6 +326,19 @@ Measured of_share(const Evidence& evidence) {
   SeriesValues steps{"mean f over that of blocks half as large", {}};
   for (std::size_t i = 1; i < means.size(); ++i) steps.values.push_back(means[i] / means[i - 1]);
   return {steps, {"largest rise with b_n", {value_of(evidence, rise_of_share)}}};
+}
+
+Measured of_roofline(const Evidence& evidence) {
+  const auto series = [&](const std::string& roofline, const auto* kernels) {
+    SeriesValues found{
+        fmt::format("{}, {}", kernels->front().name == std::string("LE-GEMM") ? "LE-GEMM" : "others",
+                    roofline),
+        {}};
+    for (const auto& [name, kernel, chip] : *kernels)
+      found.values.push_back(value_of(evidence, roofline_quantity(name, *chip, roofline)));
+    return found;
+  };
+  return series_of(series, rooflines, std::vector{&le_gemm_rooflines, &baseline_rooflines});
 }
 
 Measured of_ma(const Evidence& evidence) {
@@ -406,6 +469,7 @@ std::vector<PaperFigure> printed_figures() {
                   {"h2sgemm-ma-speed", of_ma},
                   {"h2sgemm-ootomo-speed", of_ootomo},
                   {"le-gemm-ooto-mark", of_table_6},
+                  {"le-gemm-roofline", of_roofline},
                   {"mixpert-theory", of_theory},
                   {"mixpert-levels", of_levels},
                   {"mixpert-fig2-speed", of_fig2},

@@ -43,15 +43,9 @@ def sizes(results):
 
 def size_claims(results):
     peak = one(max(known(of_units(results, n, FP16_PEAK) for n in ALL_SIZES), default=None))
-    large = known(results.rate(SQUARES, "fp16x3", cube(n)) for n in ALL_SIZES if n >= 8192)
     return [Finding("own-peak", {"fp16x3": peak}, explanation="Splits are in our time, and under full load the clock is below its "
                                                               "maximum."),
-            Finding("h2sgemm-fig11c", {"H200, fp16x3": in_tera(large)}),
             auto_claim(results, "own-auto-sgemm", SQUARES, ALL_SIZES)]
-
-
-def in_tera(rates):
-    return [1e-12 * rate for rate in rates]
 
 
 # ---------------------------------------------------------------- steps
@@ -217,7 +211,6 @@ def shapes(results):
     body += "\nOne size grows, the others are 4096; TFLOP/s of `fp16x3`, in brackets the ratio to native:\n\n"
     body += table(["", *map(str, LENGTHS)], [["k", *grown(results, lambda x: (4096, 4096, x))],
                                              ["m = n", *grown(results, lambda x: (x, x, 4096))]])
-    body += "\n" + claims(growth_claims(results))
     return section("Shapes", "Do skewed products gain as square ones do? Papers: le-gemm Figs. 8 and 9 and Table 6; "
                              "h2sgemm Fig. 11a and b. Speeds of other chips and kernels decide nothing here.", results, ("sgemm-skewed", "sgemm-dimensions"), body)
 
@@ -231,13 +224,6 @@ def grown(results, shape_of):
         row = length_row(results, shape_of(x))
         return EMPTY if row is None else f"{tera(row['rate'])} ({times(row['ratios'][NATIVE])})"
     return [cell(x) for x in LENGTHS]
-
-
-def growth_claims(results):
-    def found(shape_of, lengths):
-        return in_tera(known(value_of(length_row(results, shape_of(x)), "rate") for x in lengths))
-    return [Finding("h2sgemm-fig11a", {"H200, fp16x3": found(lambda x: (x, x, 4096), LENGTHS)}),
-            Finding("h2sgemm-fig11b", {"H200, fp16x3": found(lambda x: (4096, 4096, x), LENGTHS)})]
 
 
 # ---------------------------------------------------------------- workspace
@@ -259,7 +245,7 @@ def workspace(results):
 def findings(results):
     """Returns the findings for all claims of the page."""
     return [*size_claims(results), choice_claim(results),
-            *growth_claims(results), *short_claims(results), spread_claim(results), *error_claims(results),
+            *short_claims(results), spread_claim(results), *error_claims(results),
             workspace_of(results)]
 
 
