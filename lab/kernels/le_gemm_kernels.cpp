@@ -153,8 +153,8 @@ double LeGemmProduct::checked_frobenius(const LeGemmKernel& kernel) const {
   std::vector<measure::ElementError> elements;
   const measure::ErrorReport report = measure::measure_errors<float>(
       product, {c.data(), checked, checked, checked, 1}, {}, {.work_limit = 0, .elements = &elements});
-  // Sums that are truncated after every addition lose at most 2^-22 of all magnitudes each; residuals without a
-  // scale are subnormal, of which 2^-25 may be lost.
+  // Sums that are truncated after every addition lose at most 2^-22 of all magnitudes each; residuals without
+  // a scale are subnormal, of which 2^-25 may be lost.
   const double relative = split_bound(kernel.scheme) + std::ldexp(static_cast<double>(k), -22);
   for (const measure::ElementError& element : elements) {
     const double bound = relative * element.absolute + std::ldexp(static_cast<double>(k), -23);

@@ -22,8 +22,8 @@ struct LeGemmKernel {
 
   int slices() const { return scheme == LeGemmScheme::wmma ? 1 : 2; }
   int products() const;
-  // Returns the bytes that all thread blocks read from beyond shared memory (buffers = 0: that all warps read), and
-  // those of C.
+  // Returns the bytes that all thread blocks read from beyond shared memory (buffers = 0: that all warps
+  // read), and those of C.
   double bytes(const tools::Shape& shape) const;
   int shared_bytes() const;
 };

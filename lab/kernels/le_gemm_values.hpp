@@ -1,4 +1,5 @@
-// Elements of the matrices that LE-GEMM's kernels are timed with: the host computes those that it checks anew.
+// Elements of the matrices that LE-GEMM's kernels are timed with: the host computes those that it checks
+// anew.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +12,8 @@
 
 namespace kintsugi::lab {
 
-// Returns element `index` of a matrix, uniform on [-1, 1) in steps of 2^-23. The mixing is that of SplitMix64.
+// Returns element `index` of a matrix, uniform on [-1, 1) in steps of 2^-23. The mixing is that of
+// SplitMix64.
 KINTSUGI_LAB_HOST_DEVICE inline float le_gemm_element(std::uint64_t seed, std::uint64_t index) {
   std::uint64_t bits = (seed << 48) + (index + 1) * 0x9e3779b97f4a7c15;
   bits = (bits ^ (bits >> 30)) * 0xbf58476d1ce4e5b9;

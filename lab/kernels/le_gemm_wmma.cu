@@ -1,6 +1,7 @@
-// The kernels that the LE-GEMM paper compares, on nvcuda::wmma: plain WMMA, Markidis's, Ootomo's and LE-GEMM's
-// products, each read from global memory fragment by fragment, from tiles in shared memory, or from two such tiles
-// that take turns (section 4.3). A (m,k), B (k,n) and C (m,n) are row-major, C = A B; sizes are multiples of the tiles.
+// The kernels that the LE-GEMM paper compares, on nvcuda::wmma: plain WMMA, Markidis's, Ootomo's and
+// LE-GEMM's products, each read from global memory fragment by fragment, from tiles in shared memory, or from
+// two such tiles that take turns (section 4.3). A (m,k), B (k,n) and C (m,n) are row-major, C = A B; sizes
+// are multiples of the tiles.
 #include <cuda_fp16.h>
 #include <cuda_pipeline.h>
 #include <mma.h>
@@ -22,8 +23,8 @@ using Sum = wmma::fragment<wmma::accumulator, edge, edge, edge, float>;
 
 // ---------------------------------------------------------------- the schemes
 
-// A scheme has slices of each operand, accumulators for each fragment of C and a step of 16 inner indices. `weight` is that of
-// the second accumulator.
+// A scheme has slices of each operand, accumulators for each fragment of C and a step of 16 inner indices.
+// `weight` is that of the second accumulator.
 struct Wmma {
   static constexpr int slices = 1, sums = 1;
   static __device__ void add(Sum (&sum)[sums], const PartOfA (&a)[slices], const PartOfB (&b)[slices]) {
@@ -262,7 +263,8 @@ extern "C" __global__ void fill_elements(float* x, std::uint64_t seed, std::int6
     x[i] = le_gemm_element(seed, static_cast<std::uint64_t>(i));
 }
 
-// Splits a matrix: `cut` towards zero, else to nearest; the residual is multiplied by `scale`. A null `low` is left out.
+// Splits a matrix: `cut` towards zero, else to nearest; the residual is multiplied by `scale`. A null `low`
+// is left out.
 extern "C" __global__ void split_elements(__half* high, __half* low, const float* x, std::int64_t count,
                                           float scale, bool cut) {
   const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * blockDim.x;

@@ -130,8 +130,8 @@ def page(judged, rules, hand):
     text += f"Of {len(judged.of(COUNTED))} claims of five papers on accuracy and speed {decided} can be decided here: " \
             f"{judged.count(registry.AGREES)} agree and {judged.count(registry.DISAGREES)} disagree{by_figures(judged)}. " \
             f"Not decided, but {judged.count(registry.PREDICTED)} are predicted and {judged.count(registry.ELSEWHERE)} hold on " \
-            f"another chip. {judged.count(registry.UNDECIDED)} cannot be decided here, and " \
-            f"{judged.count(registry.NOT_MEASURED)} nobody measured.\n\n"
+            f"another chip. {judged.count(registry.UNDECIDED)} cannot be decided here; " \
+            f"{judged.count(registry.NOT_MEASURED) or 'none'} nobody measured.\n\n"
     text += counts_table(judged) + "\n"
     text += "Made by `lab/studies/claims.py --write` from [claims.json](claims.json), which has every claim with its source, " \
             "quantity, inputs, accumulator or hardware, criterion and tolerance, and from what the studies measured: " \
@@ -149,8 +149,9 @@ def page(judged, rules, hand):
     for paper in PAPERS:
         names = [name for name in judged.of(COUNTED, paper) if not is_unmeasured(judged, name)]
         text += f"## {paper}\n\n" + lines_of(judged, names) + "\n"
-    text += "## Claims that nobody measured\n\n" + unmeasured_table(judged)
-    text += "\n## Not counted: true by construction\n\n" + lines_of(judged, judged.of(BUILT))
+    if any(is_unmeasured(judged, name) for name in judged.of(COUNTED)):
+        text += "## Claims that nobody measured\n\n" + unmeasured_table(judged) + "\n"
+    text += "## Not counted: true by construction\n\n" + lines_of(judged, judged.of(BUILT))
     text += "\n## Not counted: our own\n\n" + lines_of(judged, judged.of(OWN))
     return wrapped(text.rstrip("\n") + "\n")
 

@@ -426,8 +426,8 @@ Halves halves_of(const std::vector<float>& elements) {
   return halves;
 }
 
-// Returns C by Fig. 7(a): products of 16 inner indices are summed one after another in FP32, then each term is added to
-// C in FP32, small ones first.
+// Returns C by Fig. 7(a): products of 16 inner indices are summed one after another in FP32, then each term
+// is added to C in FP32, small ones first.
 std::vector<float> element_wise_in_fp32(const Shape& shape, const std::vector<float>& a_elements,
                                         const std::vector<float>& b_elements, int terms) {
   constexpr std::int64_t inside = 16;

@@ -366,8 +366,8 @@ Measured sensitivity(const Evidence& evidence) {
            {mean_share(std::max<std::size_t>(1, rows.size() / 10)) / mean_share(rows.size())}}};
 }
 
-// Returns a claim's function on Fig. 11: all sizes, and those that are multiples of `whole`, which leave no core idle
-// and no group short.
+// Returns a claim's function on Fig. 11: all sizes, and those that are multiples of `whole`, which leave no
+// core idle and no group short.
 std::function<Measured(const Evidence&)> along(const char* axis, std::int64_t whole, bool largest = false) {
   return [=](const Evidence& evidence) {
     Measured measured{{"all sizes", rates_along(evidence, axis, 1)},

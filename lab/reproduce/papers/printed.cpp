@@ -123,8 +123,8 @@ double best_height(double share) {
 
 double nearest_multiple_of_16(double value) { return 16 * std::round(value / 16); }
 
-// Returns the means of f over blocks that meet Eq. 10 with 0.5 <= b_n / b_m <= 2, by b_m b_k from one power of two to
-// the next.
+// Returns the means of f over blocks that meet Eq. 10 with 0.5 <= b_n / b_m <= 2, by b_m b_k from one power
+// of two to the next.
 std::vector<double> mean_shares_by_size() {
   std::vector<double> means;
   for (std::int64_t least = 1024; least < 16384; least *= 2) {
@@ -184,8 +184,8 @@ const std::vector<Comparison> comparisons{{"8 bits", int8, fp8, {1024, 4096, 102
 
 // ---------------------------------------------------------------- le-gemm, Fig. 14
 
-// Published rates: FP16 operations, and bytes of memory (Table 4) and of the second cache, a second. A100 white paper:
-// 5120 bytes a cycle; MI200 white paper: 4096.
+// Published rates: FP16 operations, and bytes of memory (Table 4) and of the second cache, a second. A100
+// white paper: 5120 bytes a cycle; MI200 white paper: 4096.
 struct RooflineChip {
   const char* name;
   double fp16;
