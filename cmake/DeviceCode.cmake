@@ -70,10 +70,10 @@ endfunction()
 # Makes an image of a file of the current source folder, with definitions such as KINTSUGI_F32: compiles it, or takes what another
 # build folder has compiled.
 function(device_image image source)
-  set(script ${PROJECT_SOURCE_DIR}/cmake/compile_device_code)
+  set(script ${kintsugi_SOURCE_DIR}/cmake/compile_device_code)
   if(KINTSUGI_DEVICE_IMAGES)
-    cmake_path(RELATIVE_PATH image BASE_DIRECTORY ${PROJECT_BINARY_DIR} OUTPUT_VARIABLE place)
-    set(script ${PROJECT_SOURCE_DIR}/cmake/take_device_code)
+    cmake_path(RELATIVE_PATH image BASE_DIRECTORY ${kintsugi_BINARY_DIR} OUTPUT_VARIABLE place)
+    set(script ${kintsugi_SOURCE_DIR}/cmake/take_device_code)
     set(command ${script} ${KINTSUGI_DEVICE_IMAGES}/${place} ${image})
   else()
     cmake_path(GET source STEM stem)

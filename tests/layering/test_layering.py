@@ -76,7 +76,8 @@ EXTERNAL_OF_FILE = {"src/base/text/format_text.hpp": ["fmt/*"], "src/base/text/f
                     "python/jax/matmul.cpp": ["xla/*"]}
 # CUDA's own, which its compiler brings: for device code alone. No file for the host sees them.
 OF_DEVICE_CODE = {"src/engines/cuda": ["cooperative_groups.h", "cuda_bf16.h", "cuda_fp16.h"],
-                  "tools/measure": ["cuda_bf16.h", "cuda_fp16.h"]}
+                  "tools/measure": ["cuda_bf16.h", "cuda_fp16.h"],
+                  "lab": ["cuda_fp16.h", "cuda_pipeline.h", "mma.h"]}
 # Made by the build: the commit of the sources.
 GENERATED = {"tools": ["kintsugi_commit.hpp"]}
 

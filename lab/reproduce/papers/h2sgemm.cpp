@@ -1,9 +1,11 @@
 // h2sgemm Figs. 8 and 9: errors against the offset exponent and against the sizes; the last term; the bits of
 // Ootomo's scheme (section 2).
+#include <algorithm>
 #include <functional>
 #include <numeric>
 
 #include "lab/accuracy/case.hpp"
+#include "lab/numerics/ascend.hpp"
 #include "lab/reproduce/product_errors.hpp"
 
 namespace kintsugi::tools {
@@ -401,20 +403,100 @@ PaperFigure fig9() {
 
 // ---------------------------------------------------------------- the last term
 
-std::string split_with(int terms, int block) {
-  return fmt::format("split-n:a=2:b=2:terms={}:scale=12:block={}", terms, block);
+// All of k is summed inside the unit.
+std::string split_with(int terms) { return fmt::format("split-n:a=2:b=2:terms={}:scale=12:block=0", terms); }
+
+const std::vector<int> offsets_of_terms{-12, -8, -4, 0};
+
+std::string outside_quantity(int terms, const std::string& distribution) {
+  return fmt::format("Frobenius error, {} terms, FP32 sums outside, {}", terms, distribution);
 }
-// Inner indices of sums inside the unit: all of them, or an instruction's.
-const std::vector<std::pair<std::string, int>> blocks_inside{{"sums inside", 0}, {"sums outside", 16}};
+
+struct Halves {
+  std::vector<float> high;
+  std::vector<float> low;  // times 2^12
+};
+
+Halves halves_of(const std::vector<float>& elements) {
+  Halves halves;
+  for (const float x : elements) {
+    halves.high.push_back(lab::ascend::to_half(x));
+    halves.low.push_back(lab::ascend::to_half((x - halves.high.back()) * 0x1p12F));
+  }
+  return halves;
+}
+
+// Returns C by Fig. 7(a): products of 16 inner indices are summed one after another in FP32, then each term
+// is added to C in FP32, small ones first.
+std::vector<float> element_wise_in_fp32(const Shape& shape, const std::vector<float>& a_elements,
+                                        const std::vector<float>& b_elements, int terms) {
+  constexpr std::int64_t inside = 16;
+  const Halves a = halves_of(a_elements), b = halves_of(b_elements);
+  std::vector<float> c;
+  for (std::int64_t i = 0; i < shape.m; ++i) {
+    for (std::int64_t j = 0; j < shape.n; ++j) {
+      float sum = 0;
+      for (std::int64_t p = 0; p < shape.k; p += inside) {
+        const auto inner = [&](const std::vector<float>& x, const std::vector<float>& y) {
+          float products = 0;
+          for (std::int64_t q = p; q < std::min(p + inside, shape.k); ++q)
+            products +=
+                x[static_cast<std::size_t>(i * shape.k + q)] * y[static_cast<std::size_t>(q * shape.n + j)];
+          return products;
+        };
+        if (terms == 4) sum += 0x1p-24F * inner(a.low, b.low);
+        sum += 0x1p-12F * inner(a.low, b.high);
+        sum += 0x1p-12F * inner(a.high, b.low);
+        sum += inner(a.high, b.high);
+      }
+      c.push_back(sum);
+    }
+  }
+  return c;
+}
+
+Json outside_document(bool quick) {
+  constexpr std::uint64_t seed = 1;
+  const Shape shape = quick ? Shape{16, 16, 64} : Shape{64, 64, 2816};
+  Json result = analysis_document("quantities", shape.m, seed);
+  for (const std::string& distribution : distributions_at(offsets_of_terms)) {
+    const auto a = random_elements<float>(distribution, measure::Side::a, seed, shape.m, shape.k);
+    const auto b = random_elements<float>(distribution, measure::Side::b, seed, shape.k, shape.n);
+    ComparedCase<float> compared(shape, a, b, shape.m * shape.n);
+    for (const int terms : {3, 4}) {
+      TimedProduct<float> product;
+      product.c = element_wise_in_fp32(shape, a, b, terms);
+      compared.compare(product, nullptr);
+      result["rows"].push_back({{"quantity", outside_quantity(terms, distribution)},
+                                {"value", product.errors.at(frobenius)},
+                                {"source", "computed"},
+                                {"k", shape.k}});
+    }
+  }
+  return result;
+}
 
 Measured without_last_term(const Evidence& evidence) {
-  const auto ratios = [&](const auto& inside, const Inputs& inputs) {
-    return SeriesValues{inputs.name + ", " + inside.first,
-                        evidence.ratios({split_with(3, inside.second), "reference", "fp32"},
-                                        {split_with(4, inside.second), "reference", "fp32"}, frobenius,
-                                        at_offsets(inputs, -12, 0))};
+  const auto inside = [&](const Inputs& inputs) {
+    return SeriesValues{
+        inputs.name + ", sums inside",
+        evidence.ratios({split_with(3), "reference", "fp32"}, {split_with(4), "reference", "fp32"}, frobenius,
+                        at_offsets(inputs, -12, 0))};
   };
-  return series_of(ratios, blocks_inside, all_inputs);
+  const auto outside = [&](const Inputs& inputs) {
+    SeriesValues series{inputs.name + ", FP32 sums outside", {}};
+    for (const int offset : offsets_of_terms) {
+      const auto error = [&](int terms) {
+        const auto rows = evidence.rows_where(
+            where("quantity", outside_quantity(terms, fmt::format("{}:{}", inputs.distribution, offset))));
+        if (rows.empty()) throw NoSuchRow("no row with FP32 sums outside");
+        return read_number(rows.front().at("value"));
+      };
+      series.values.push_back(error(3) / error(4));
+    }
+    return series;
+  };
+  return joined(series_of(inside, all_inputs), series_of(outside, all_inputs));
 }
 
 PaperFigure last_term() {
@@ -424,17 +506,17 @@ PaperFigure last_term() {
           .subject = "error without the product of both low slices",
           .conditions =
               "Fig. 8's inputs at offset exponents -12 to 0, 64 x 64 elements at k = 64 x 44; sequential "
-              "FP32 sums over all of k, or over 16 inner indices and then outside; every product has an "
-              "accumulator of its own",
+              "FP32 sums over all of k, or over 16 inner indices and then outside in FP32, where section 3.2 "
+              "has intermediate results; every product has an accumulator of its own",
           .sweeps = {{.name = "",
-                      .lists = {{"schemes",
-                                 {split_with(3, 0), split_with(4, 0), split_with(3, 16), split_with(4, 16)}},
+                      .lists = {{"schemes", {split_with(3), split_with(4)}},
                                 {"engines", {"reference"}},
                                 {"accumulators", {"fp32"}},
-                                {"distributions", distributions_at({-12, -8, -4, 0})},
+                                {"distributions", distributions_at(offsets_of_terms)},
                                 {"shapes", {"64x64x2816"}}}}},
           .drawn = {.dimensions = {"parameter of the distribution"}, .measures = {frobenius}},
-          .claims = {{"h2sgemm-last-term", without_last_term}}};
+          .claims = {{"h2sgemm-last-term", without_last_term}},
+          .analysis = {.format = "quantities", .make_document = outside_document, .name = "outside"}};
 }
 
 // ---------------------------------------------------------------- smaller offset exponents

@@ -325,9 +325,7 @@ PaperFigure arithmetic_figure() {
       .claims =
           {{"mixpert-split", values({{"to nearest", "split"}})},
            {"mixpert-expectation", values({{"enumerated", "expectation"}})},
-           {"mixpert-worst", values({{"without the tie", "worst"}, {"with the tie", "worst with the tie"}}),
-            "Rounded to nearest, half a unit of the last segment is lost in a tie, which the paper leaves "
-            "out."},
+           {"mixpert-worst", values({{"discarded values of the text", "worst"}})},
            {"mixpert-last-terms", values({{"eight over nine", "eight over nine"}})},
            {"mixpert-range", narrow_over_native,
             "21 bits lose eight times as much as FP32's 24, and 32 products do not hide it: level IV is as "

@@ -198,11 +198,12 @@ std::vector<double> errors_of(const Evidence& evidence, const std::string& progr
 }
 
 Measured robust_errors(const Evidence& evidence) {
-  const auto errors = [&](const Operands& operands, const std::string& program) {
-    return SeriesValues{fmt::format("{}, {}", operands.name, program),
+  const auto errors = [&](const Operands& of_mlp, const Operands& of_cholesky, const std::string& program) {
+    const Operands& operands = program == "MLP" ? of_mlp : of_cholesky;
+    return SeriesValues{fmt::format("MLP on {}, Cholesky on {}: {}", of_mlp.name, of_cholesky.name, program),
                         errors_of(evidence, program, operands.name, "MixPert")};
   };
-  return series_of(errors, all_operands, both_programs);
+  return series_of(errors, all_operands, all_operands, both_programs);
 }
 
 Measured residuals(const Evidence& evidence, bool relative_to_native) {

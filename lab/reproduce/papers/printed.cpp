@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "lab/kernels/le_gemm_kernels.hpp"
 #include "lab/reproduce/figures.hpp"
 
 namespace kintsugi::tools {
@@ -87,25 +88,66 @@ double fused_blocks(const Block& block) {
   return std::floor(free / static_cast<double>(block.rows * block.depth));
 }
 
+double kilobytes_of(const Block& block, double blocks) {
+  constexpr double half_bytes = 2;
+  return half_bytes / 1024 *
+         (blocks * static_cast<double>(block.rows * block.depth) +
+          2 * static_cast<double>(block.depth * block.columns));
+}
+
 double share_of_l1(const Block& block) {
   return fused_blocks(block) * static_cast<double>(block.rows * block.depth) /
          static_cast<double>(l1_elements);
 }
 
-// Returns the shares f of all blocks for which the paper states its range.
-std::vector<double> shares_of_l1() {
-  std::vector<double> shares;
+// Calls use(block) for all blocks for which the paper states the range of f.
+template <class Use>
+void for_each_block(const Use& use) {
   constexpr std::int64_t step = 16;
   constexpr std::int64_t longest = 256;
   for (std::int64_t rows = step; rows <= longest; rows += step) {
     for (std::int64_t depth = step; depth <= longest; depth += step) {
       for (std::int64_t columns = step; columns <= longest; columns += step) {
         const Block block{rows, depth, columns};
-        if (fits(block) && 2 * columns >= rows && columns <= 2 * rows) shares.push_back(share_of_l1(block));
+        if (fits(block) && 2 * columns >= rows && columns <= 2 * rows) use(block);
       }
     }
   }
-  return shares;
+}
+
+// Eq. 9's optimum: the b_m of least traffic for a share f.
+double best_height(double share) {
+  constexpr double cores = 32;
+  return std::sqrt(share * static_cast<double>(l1_elements) / (2 * cores));
+}
+
+double nearest_multiple_of_16(double value) { return 16 * std::round(value / 16); }
+
+// Returns the means of f over blocks that meet Eq. 10 with 0.5 <= b_n / b_m <= 2, by b_m b_k from one power
+// of two to the next.
+std::vector<double> mean_shares_by_size() {
+  std::vector<double> means;
+  for (std::int64_t least = 1024; least < 16384; least *= 2) {
+    std::vector<double> shares;
+    for_each_block([&](const Block& block) {
+      const std::int64_t size = block.rows * block.depth;
+      if (size > least && size <= 2 * least) shares.push_back(share_of_l1(block));
+    });
+    means.push_back(mean(shares));
+  }
+  return means;
+}
+
+// Returns the largest rise of f from one b_n to the next with the same b_m and b_k.
+double largest_rise() {
+  double rise = -1;
+  Block last{};
+  for_each_block([&](const Block& block) {
+    if (block.rows == last.rows && block.depth == last.depth)
+      rise = std::max(rise, share_of_l1(block) - share_of_l1(last));
+    last = block;
+  });
+  return rise;
 }
 
 // ---------------------------------------------------------------- dgemm-tc, Algorithm 1
@@ -140,21 +182,83 @@ const std::vector<Comparison> comparisons{{"8 bits", int8, fp8, {1024, 4096, 102
                                           {"16 bits", int16, fp16_in_fp32, {1024, 4096, 10240}},
                                           {"sums in the format", bf16_alone, fp16_alone, {2, 4, 16}}};
 
+// ---------------------------------------------------------------- le-gemm, Fig. 14
+
+// Published rates: FP16 operations, and bytes of memory (Table 4) and of the second cache, a second. A100
+// white paper: 5120 bytes a cycle; MI200 white paper: 4096.
+struct RooflineChip {
+  const char* name;
+  double fp16;
+  double memory;
+  double cache;
+};
+constexpr RooflineChip a800{"A800", 312e12, 2.04e12, 5120 * 1.41e9};
+constexpr RooflineChip mi210{"MI210", 181e12, 1.6e12, 4096 * 1.7e9};
+
+const std::vector<std::string> rooflines{"memory, every load", "memory, every operand once",
+                                         "second cache, every load"};
+
+std::string roofline_quantity(const std::string& kernel, const RooflineChip& chip,
+                              const std::string& roofline) {
+  return fmt::format("{} on the {} over the ridge, {}", kernel, chip.name, roofline);
+}
+
+// Returns operations a byte over those at the ridge, n = 8192.
+double over_ridge(const lab::LeGemmKernel& kernel, const RooflineChip& chip, const std::string& roofline) {
+  constexpr double n = 8192;
+  const double operations = 2 * kernel.products() * n * n * n;
+  const double once = (2.0 * 2 * kernel.slices() + sizeof(float)) * n * n;
+  const double bytes = roofline == rooflines[1] ? once : kernel.bytes({8192, 8192, 8192});
+  return operations / bytes / (chip.fp16 / (roofline == rooflines[2] ? chip.cache : chip.memory));
+}
+
+struct RooflineKernel {
+  const char* name;
+  const char* kernel;
+  const RooflineChip* chip;
+};
+// LE-GEMM's with the tiles of Table 2.
+const std::vector<RooflineKernel> le_gemm_rooflines{{"LE-GEMM", "le_gemm_128x256x2", &a800},
+                                                    {"LE-GEMM", "le_gemm_128x128x2", &mi210}};
+const std::vector<RooflineKernel> baseline_rooflines{
+    {"WMMA", "wmma_direct", &a800}, {"Mark", "markidis_direct", &a800}, {"Ooto", "ootomo_direct", &a800}};
+
 // ---------------------------------------------------------------- the document and its claims
 
 constexpr const char* block_share = "share of L1 that blocks of A use";
 constexpr const char* fused = "N_fused of blocks of (176, 64, 176)";
+constexpr const char* kilobytes = "KB of 44 blocks of A and two of B, (176, 64, 176) in FP16";
+constexpr const char* height = "best b_m at f = 0.92 and 1";
+constexpr const char* share_by_size = "mean f by b_m b_k, to 2048, 4096, 8192 and 16384";
+constexpr const char* rise_of_share = "largest rise of f with b_n";
 
 Json make_document(bool) {
   Json result = analysis_document("quantities", 1, 0);
   Json& rows = result["rows"];
   for (const Printed& figure : printed)
     rows.push_back({{"quantity", figure.quantity}, {"value", figure.value}, {"source", figure.source}});
-  const std::vector<double> shares = shares_of_l1();
+  std::vector<double> shares;
+  for_each_block([&](const Block& block) { shares.push_back(share_of_l1(block)); });
   const auto [least, largest] = std::minmax_element(shares.begin(), shares.end());
   for (const double share : {*least, *largest})
     rows.push_back({{"quantity", block_share}, {"value", share}, {"source", "h2sgemm, Eqs. 8 and 10"}});
   rows.push_back({{"quantity", fused}, {"value", fused_blocks(paper_block)}, {"source", "h2sgemm, Eq. 8"}});
+  rows.push_back(
+      {{"quantity", kilobytes}, {"value", kilobytes_of(paper_block, 44)}, {"source", "h2sgemm, Eq. 8"}});
+  for (const double share : {0.92, 1.0})
+    rows.push_back({{"quantity", height}, {"value", best_height(share)}, {"source", "h2sgemm, Eq. 9"}});
+  for (const double share : mean_shares_by_size())
+    rows.push_back({{"quantity", share_by_size}, {"value", share}, {"source", "h2sgemm, Eqs. 8 and 10"}});
+  rows.push_back(
+      {{"quantity", rise_of_share}, {"value", largest_rise()}, {"source", "h2sgemm, Eqs. 8 and 10"}});
+  for (const auto* kernels : {&le_gemm_rooflines, &baseline_rooflines}) {
+    for (const auto& [name, kernel, chip] : *kernels) {
+      for (const std::string& roofline : rooflines)
+        rows.push_back({{"quantity", roofline_quantity(name, *chip, roofline)},
+                        {"value", over_ridge(lab::le_gemm_kernel(kernel), *chip, roofline)},
+                        {"source", "le-gemm, Tables 2 and 4, and counted bytes"}});
+    }
+  }
   for (const Comparison& comparison : comparisons) {
     for (const std::int64_t k : comparison.lengths) {
       for (const Number& number : {comparison.dividend, comparison.divisor})
@@ -204,6 +308,37 @@ Measured of_buffers(const Evidence& evidence) {
 Measured of_blocks(const Evidence& evidence) {
   return {{"least and largest f", values_of(evidence, block_share)},
           {"blocks of (176, 64, 176)", {value_of(evidence, fused)}}};
+}
+
+Measured of_heights(const Evidence& evidence) { return {{"f = 0.92 and 1", values_of(evidence, height)}}; }
+
+Measured of_rounded_heights(const Evidence& evidence) {
+  SeriesValues series{"f = 0.92 and 1", {}};
+  for (const double value : values_of(evidence, height))
+    series.values.push_back(nearest_multiple_of_16(value));
+  return {series};
+}
+
+Measured of_l1(const Evidence& evidence) { return {{"KB", {value_of(evidence, kilobytes)}}}; }
+
+Measured of_share(const Evidence& evidence) {
+  const std::vector<double> means = values_of(evidence, share_by_size);
+  SeriesValues steps{"mean f over that of blocks half as large", {}};
+  for (std::size_t i = 1; i < means.size(); ++i) steps.values.push_back(means[i] / means[i - 1]);
+  return {steps, {"largest rise with b_n", {value_of(evidence, rise_of_share)}}};
+}
+
+Measured of_roofline(const Evidence& evidence) {
+  const auto series = [&](const std::string& roofline, const auto* kernels) {
+    SeriesValues found{
+        fmt::format("{}, {}", kernels->front().name == std::string("LE-GEMM") ? "LE-GEMM" : "others",
+                    roofline),
+        {}};
+    for (const auto& [name, kernel, chip] : *kernels)
+      found.values.push_back(value_of(evidence, roofline_quantity(name, *chip, roofline)));
+    return found;
+  };
+  return series_of(series, rooflines, std::vector{&le_gemm_rooflines, &baseline_rooflines});
 }
 
 Measured of_ma(const Evidence& evidence) {
@@ -327,9 +462,14 @@ std::vector<PaperFigure> printed_figures() {
                   {"h2sgemm-fusion", of_blocks,
                    "The floor of Eq. 8 leaves up to a block of A, and two blocks of B are up to a "
                    "sixteenth of L1."},
+                  {"h2sgemm-l1", of_l1, "Eq. 8 gives 44 with 512 Ki elements, which are 1 MiB."},
+                  {"h2sgemm-share-falls", of_share},
+                  {"h2sgemm-best-height", of_heights},
+                  {"h2sgemm-height-96", of_rounded_heights, "Heights below 88 are nearer to 80."},
                   {"h2sgemm-ma-speed", of_ma},
                   {"h2sgemm-ootomo-speed", of_ootomo},
                   {"le-gemm-ooto-mark", of_table_6},
+                  {"le-gemm-roofline", of_roofline},
                   {"mixpert-theory", of_theory},
                   {"mixpert-levels", of_levels},
                   {"mixpert-fig2-speed", of_fig2},

@@ -4,7 +4,7 @@ from hopper.cases import BLOCKS, LENGTHS, SGEMM_LIMITS, SIZES, SKEWED, STAGED, T
 from hopper.few_and_wide import error_claims, errors, short, short_claims, spread, spread_claim
 from hopper.results import FP16_PEAK, NATIVE, cube, size_of, value_of
 from hopper.speed import auto_claim, known, rates, state, workspace_claim, workspace_table
-from hopper.text import (EMPTY, Finding, claims, head, mean, microseconds, number, one, over, percent, pictures, section, table,
+from hopper.text import (EMPTY, LAB, Finding, claims, head, microseconds, number, one, over, percent, pictures, section, table,
                          tera, times, wrapped)
 
 PART = "sgemm"
@@ -43,15 +43,9 @@ def sizes(results):
 
 def size_claims(results):
     peak = one(max(known(of_units(results, n, FP16_PEAK) for n in ALL_SIZES), default=None))
-    large = known(results.rate(SQUARES, "fp16x3", cube(n)) for n in ALL_SIZES if n >= 8192)
     return [Finding("own-peak", {"fp16x3": peak}, explanation="Splits are in our time, and under full load the clock is below its "
                                                               "maximum."),
-            Finding("h2sgemm-fig11c", {"H200, fp16x3": in_tera(large)}),
             auto_claim(results, "own-auto-sgemm", SQUARES, ALL_SIZES)]
-
-
-def in_tera(rates):
-    return [1e-12 * rate for rate in rates]
 
 
 # ---------------------------------------------------------------- steps
@@ -126,13 +120,7 @@ def plain(results):
                "5.6, where the pipeline gains 2.72 times over a plain implementation on an A800. Blocks of 64 have the " \
                "kernel's own accuracy and cost three passes over C each; blocks of 1024 are what a plain implementation takes."
     return section("The plain version", question, results, ("sgemm-sizes", "sgemm-vendor"),
-                   body + "\n" + claims([plain_claim(results)]))
-
-
-def plain_claim(results):
-    gains = [over(results.rate("sgemm-blocks", "fp16x3", cube(n)), results.rate("sgemm-blocks", "fp16x3:block=1024", cube(n)))
-             for n in (4096, 8192)]
-    return Finding("le-gemm-pipeline", {"H200, fp16x3": one(mean(gains))})
+                   body)
 
 
 # ---------------------------------------------------------------- blocks and tiles
@@ -218,29 +206,13 @@ def shapes(results):
              for n in SKEWED for shape in skewed(n)]
     body = "TFLOP/s by le-gemm's Eq. 18, 2(MNK + MN) operations. `markidis`, `ootomo` and `legemm` are multiplied by " \
            "cuBLAS term by term, `ootomo` leaving the matrix unit every 16 of k.\n\n"
-    body += table(["m x n x k", *names], lines) + "\nSpeedups of `legemm`, means over n = " + ", ".join(map(str, SKEWED))
-    body += ", beside those of LE-GEMM's own kernel on an A800:\n\n" + claims(table6(results))
+    body += table(["m x n x k", *names], lines)
+    body += f"\nKernels as the paper has them: [accuracy.md]({LAB}/accuracy.md), `le-gemm-speed`.\n"
     body += "\nOne size grows, the others are 4096; TFLOP/s of `fp16x3`, in brackets the ratio to native:\n\n"
     body += table(["", *map(str, LENGTHS)], [["k", *grown(results, lambda x: (4096, 4096, x))],
                                              ["m = n", *grown(results, lambda x: (x, x, 4096))]])
-    body += "\n" + claims(growth_claims(results))
     return section("Shapes", "Do skewed products gain as square ones do? Papers: le-gemm Figs. 8 and 9 and Table 6; "
                              "h2sgemm Fig. 11a and b. Speeds of other chips and kernels decide nothing here.", results, ("sgemm-skewed", "sgemm-dimensions"), body)
-
-
-# The claims of le-gemm's Table 6, each with the baseline that is measured here in its place.
-TABLE6 = (("cublas", NATIVE), ("wmma", "fp16"), ("mark", "markidis"))
-FORMS6 = ("n x n x n", "n x 4n x n", "n x n x 4n")
-
-
-def table6(results):
-    def gain(name, shape):
-        return over(results.rate("sgemm-skewed", "legemm", shape), results.rate("sgemm-skewed", name, shape))
-    found = [Finding(f"le-gemm-table6-{claim}", {form: one(mean(gain(name, skewed(n)[i]) for n in SKEWED))
-                                                 for i, form in enumerate(FORMS6)}) for claim, name in TABLE6]
-    found.append(Finding("le-gemm-table6-ooto", {}, explanation="Scheme ootomo leaves the unit every 16 of k through memory "
-                                                                "here, so that its rate is no baseline."))
-    return [*found, Finding("le-gemm-grows", {FORMS6[0]: known(gain(NATIVE, cube(n)) for n in SKEWED)})]
 
 
 def length_row(results, shape):
@@ -252,13 +224,6 @@ def grown(results, shape_of):
         row = length_row(results, shape_of(x))
         return EMPTY if row is None else f"{tera(row['rate'])} ({times(row['ratios'][NATIVE])})"
     return [cell(x) for x in LENGTHS]
-
-
-def growth_claims(results):
-    def found(shape_of, lengths):
-        return in_tera(known(value_of(length_row(results, shape_of(x)), "rate") for x in lengths))
-    return [Finding("h2sgemm-fig11a", {"H200, fp16x3": found(lambda x: (x, x, 4096), LENGTHS)}),
-            Finding("h2sgemm-fig11b", {"H200, fp16x3": found(lambda x: (4096, 4096, x), LENGTHS)})]
 
 
 # ---------------------------------------------------------------- workspace
@@ -279,8 +244,8 @@ def workspace(results):
 
 def findings(results):
     """Returns the findings for all claims of the page."""
-    return [*size_claims(results), plain_claim(results), choice_claim(results), *table6(results),
-            *growth_claims(results), *short_claims(results), spread_claim(results), *error_claims(results),
+    return [*size_claims(results), choice_claim(results),
+            *short_claims(results), spread_claim(results), *error_claims(results),
             workspace_of(results)]
 
 
