@@ -36,7 +36,8 @@ _KEY = "kintsugi accuracy"
 _IS_COPIED = hasattr(torch._C, "_remove_obj_from_tls")
 _local = threading.local()
 # The accuracy of operators that name none and for which use() does not count.
-_NOT_OF_THREAD = ""
+NOT_OF_THREAD = ""
+has_use = False  # use() was called; torch.compiler.disable, below, makes thread_accuracy() slow
 
 
 def thread_accuracy(default: str | None = None) -> str | None:
@@ -156,7 +157,7 @@ def _gemm(a: Tensor, b: Tensor, c: Tensor | None = None, accuracy: str | None = 
     alpha, beta, options = _read_settings(settings)
     if accuracy is None and "scheme" not in options:
         accuracy = thread_accuracy()
-    elif accuracy == _NOT_OF_THREAD:
+    elif accuracy == NOT_OF_THREAD:
         accuracy = None
     return multiply(a, b, c, shape, alpha, beta, accuracy=accuracy, **options)
 
@@ -505,7 +506,7 @@ def matmul_by_operator(a: Any, b: Any, alpha: Any, beta: Any, out: Any, accuracy
     a, b = (x.to(getattr(torch, dtype.name)) for x in (a, b))
     rows = _as_rows(a) if b.dim() <= 2 else a[None] if a.dim() == 1 else a
     columns = b[:, None] if b.dim() == 1 else b
-    result = gemm(rows, columns, accuracy=_NOT_OF_THREAD if accuracy is None else str(accuracy),
+    result = gemm(rows, columns, accuracy=NOT_OF_THREAD if accuracy is None else str(accuracy),
                   settings=_settings(make_scalar(alpha, "alpha", dtype).item(), **texts))
     if b.dim() <= 2:
         return result.reshape((*a.shape[:-1], *b.shape[1:]))

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from kintsugi import _torch_ops
 from kintsugi._torch_ops import TYPES, multiply, stored, thread_accuracy
 from kintsugi._matmul import matmul_stored
 
@@ -86,7 +87,7 @@ class _Route:
         self._original = original
 
     def __call__(self, keys: Any, *arguments: Any, **named: Any) -> Tensor:
-        accuracy = thread_accuracy(_accuracy)
+        accuracy = thread_accuracy(_accuracy) if _torch_ops.has_use else _accuracy
         reason = self._why_left(accuracy, *arguments, **named)
         if reason is None:
             try:
@@ -120,7 +121,11 @@ class _Route:
             return multiply(left[None], b[:, None], None, (), 1, 0, accuracy=accuracy).reshape(())
         shape = (*a.shape[:-1], *b.shape[a.dim() - 1:])
         if operator.into is None:
-            result = multiply(a, b, c, shape, alpha, beta, accuracy=accuracy)
+            if _torch_ops.HAS_COMPILED and alpha == 1 and (c is None or beta == 1):
+                asked = accuracy or _torch_ops.NOT_OF_THREAD
+                result: Tensor = torch.ops.kintsugi.below.default(a, b, c, asked, None, 0, 0)
+            else:
+                result = multiply(a, b, c, shape, alpha, beta, accuracy=accuracy)
             return result if self._activation is None else self._activation(result, use_gelu)
         target = c if operator.into == "self" else out
         assert target is not None  # by the operator's schema

@@ -50,6 +50,7 @@ class use:
     def __init__(self, accuracy: Accuracy | None):
         self._accuracy = _as_text(accuracy)
         _core.note_use()
+        _torch_ops.has_use = True
 
     def __enter__(self) -> None:
         self._was_set, self._before = _torch_ops.has_thread_accuracy(), _torch_ops.thread_accuracy()

@@ -255,11 +255,12 @@ def test_examples_of_the_documentation(python, tmp_path):
 
 @pytest.mark.parametrize("program", sorted(path.name for path in (SOURCE / "examples/python").glob("*.py")))
 def test_programs_of_examples(python, tmp_path, program):
-    """They judge their own results."""
-    needed = {"train_faster.py": "torch", "solve_ill_conditioned.py": "scipy"}.get(program, "numpy")
+    """They judge their own results, print them and draw a picture."""
+    needed = {"train_faster.py": "matplotlib, torch", "solve_ill_conditioned.py": "matplotlib, scipy"}.get(program, "matplotlib")
     if subprocess.run([python, "-c", f"import {needed}"], capture_output=True).returncode != 0:
         pytest.skip(f"no {needed}")
-    run(python, SOURCE / "examples/python" / program, cwd=tmp_path)
+    assert run(python, SOURCE / "examples/python" / program, cwd=tmp_path)
+    assert "<svg" in (tmp_path / program).with_suffix(".svg").read_text()
 
 
 def test_a_library_that_is_missing_is_named(wheel, tmp_path):

@@ -1,6 +1,6 @@
 """Errors of torch's own operators under kintsugi.torch.enable(), over torch's database of operators and samples:
 
-    python3 tests/python/torch_operators.py [--accuracy exact] [--operators matmul,einsum] [--samples 20]
+    python3 tests/python/torch_operators.py [--device cuda] [--accuracy exact] [--operators matmul,einsum] [--samples 20]
 
 The criterion: with a unit of eps(type) times the largest magnitude of the reference, the error of every result and of
 every gradient is at most 3 times torch's own error plus 8 units. The reference is torch's result in float64 or
@@ -66,7 +66,8 @@ def changed(given, dtype, seed):
     def change(x):
         if not isinstance(x, torch.Tensor) or not (x.is_floating_point() or x.is_complex()):
             return x
-        factor = 1 + torch.finfo(dtype).eps * (2 * torch.rand(x.shape, dtype=torch.float64, generator=generator) - 1)
+        random = torch.rand(x.shape, dtype=torch.float64, generator=generator).to(x.device)
+        factor = 1 + torch.finfo(dtype).eps * (2 * random - 1)
         return (x.detach() * factor).to(x.dtype).requires_grad_(x.requires_grad)
 
     return tree_map(change, given)
@@ -86,12 +87,12 @@ def units(value, reference, dtype):
     return 0.0 if error == 0 else error / (torch.finfo(dtype).eps * scale) if scale > 0 else float("inf")
 
 
-def check(op, dtype, most, accuracy, bad, unjudged):
+def check(op, dtype, device, most, accuracy, bad, unjudged):
     """Returns (samples that were routed, routed products, worst of torch's errors, worst error under enable())."""
     samples = routed = 0
     worst_stock = worst = 0.0
-    requires_grad = dtype in op.supported_backward_dtypes("cpu") and op.supports_autograd
-    for number, sample in enumerate(op.sample_inputs("cpu", dtype, requires_grad=requires_grad)):
+    requires_grad = dtype in op.supported_backward_dtypes(device) and op.supports_autograd
+    for number, sample in enumerate(op.sample_inputs(device, dtype, requires_grad=requires_grad)):
         if number >= most:
             break
         try:
@@ -127,6 +128,7 @@ def check(op, dtype, most, accuracy, bad, unjudged):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--accuracy")
+    parser.add_argument("--device", default="cpu")
     parser.add_argument("--operators", type=lambda text: text.split(","))
     parser.add_argument("--samples", type=int, default=30)
     options = parser.parse_args()
@@ -134,9 +136,9 @@ def main():
     bad, unjudged, total = [], [], [0, 0, 0]
     for op in operators(options.operators):
         for dtype in WIDER:
-            if dtype not in op.supported_dtypes("cpu"):
+            if dtype not in op.supported_dtypes(options.device):
                 continue
-            samples, routed, stock, ours = check(op, dtype, options.samples, options.accuracy, bad, unjudged)
+            samples, routed, stock, ours = check(op, dtype, options.device, options.samples, options.accuracy, bad, unjudged)
             if samples > 0:
                 print(f"{op.name + '.' + op.variant_test_name:45} {str(dtype):16} {samples:4} samples {routed:6} "
                       f"routed, units: torch {stock:.3g}, kintsugi {ours:.3g}", flush=True)

@@ -43,7 +43,6 @@ HeadedCells rate_cells(const Json& row) {
           {"candidate", cell(row, "name")},
           {"ran", cell(row, "scheme")},
           {"engine", cell(row, "engine")},
-          {"its kernels", cell(row, "engine_details")},
           {"m", cell(problem, "m")},
           {"n", cell(problem, "n")},
           {"k", cell(problem, "k")},
@@ -60,7 +59,8 @@ HeadedCells rate_cells(const Json& row) {
           {"W", number_text(row.value("power_watts", Json()))},
           {"MHz", number_text(row.value("clock_mhz", Json()))},
           {"largest error", check_text(row.at("check"))},
-          {"workspace", workspace.is_null() ? "-" : bytes_text(read_number(workspace))}};
+          {"workspace", workspace.is_null() ? "-" : bytes_text(read_number(workspace))},
+          {"its kernels", cell(row, "engine_details")}};
 }
 
 // Returns the table of the rows of rate_row(); "" if there are none.
