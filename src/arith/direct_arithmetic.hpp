@@ -10,11 +10,11 @@
 //    six runs (schedule/accumulator.cpp), with b = 16, e = 2 or more: t / 2 + 2, with b = 8, e = 1 or more:
 //    t + 4; sequential: t. Only the last run adds products of high slices, at most (1 + 2^-8)^2 of the
 //    magnitudes; the two before add 2^-9 of them each. Together at most 1.02 (t + 4).
-//  - Outside, H steps that are not zero take at most H - 1 additions that round, and n sums lose at most n - 1
-//    units of their magnitudes in any order (Jeannerod and Rump, Improved error bounds for inner products in
-//    floating-point arithmetic, 2013). A step also passes at most 17 additions within its segment and those
-//    of S <= 2^19 segments. The smaller of H - 1 and 17 + S, times 1 + 2^-19 for what steps have lost, and
-//    17 S u: at most H.
+//  - Outside, H steps that are not zero take at most H - 1 additions that round, and a sum of n numbers loses
+//    at most n - 1 units of their magnitudes in any order (Jeannerod and Rump, Improved error bounds for
+//    inner products in floating-point arithmetic, 2013). A step also passes at most 17 additions within its
+//    segment and those of S <= 2^19 segments. The smaller of H - 1 and 17 + S, times 1 + 2^-19 for what steps
+//    have lost, and 17 S u: at most H.
 //  - The last rounding: 1.001.
 //  - H is at most q - t + 1 for the t of every step, so that all of these are below q + 7.
 //  - A pair loses at most 2^-134 (|x| + |y|) (1 + 2^-8) because slices cannot be smaller, and the unit aligns
@@ -49,8 +49,8 @@ inline constexpr float direct_least_share = 0x1p-84F;
 inline constexpr float direct_tiny_largest = 0x1p-149F;
 
 // True if the element's sum is proved to keep the contract. Else the element is computed in FP32. The first
-// two arguments are the largest magnitudes of high slices in its row and its column, which may be infinite, or
-// direct_tiny_largest.
+// two arguments are the largest magnitudes of high slices in its row and its column, which may be infinite,
+// or direct_tiny_largest.
 KINTSUGI_HOST_DEVICE constexpr bool accepts_direct_sum(float row, float column, float sum) {
   const float larger = row > column ? row : column;
   const float smaller = row > column ? column : row;

@@ -14,8 +14,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "arith/direct_arithmetic.hpp"
 #include "arith/complex.hpp"
+#include "arith/direct_arithmetic.hpp"
 #include "arith/epilogue.hpp"
 #include "arith/split_rule.hpp"
 #include "base/embedding.hpp"
@@ -213,8 +213,7 @@ std::size_t direct_product_bytes(int threads) {
 
 // True if the program splits operands while it multiplies. Engines that list it give the accumulator.
 inline bool takes_direct_products(const FusedProblem& problem) {
-  return problem.schedule.is_direct &&
-         (problem.type == ElementType::f32 || problem.type == ElementType::c32);
+  return problem.schedule.is_direct && (problem.type == ElementType::f32 || problem.type == ElementType::c32);
 }
 
 }  // namespace kintsugi::core

@@ -346,7 +346,9 @@ Chain faster_emulations(const Plan& plan, Emulations chain) {
 // Bits of emulate may depend on neither layout nor preparation, so these have no influence there.
 std::optional<Candidate> direct_candidate(const Plan& plan, const Candidate& other) {
   const Problem& problem = plan.problem;
-  if (problem.type != OperandType::f32 || problem.complex || is_empty(problem)) return std::nullopt;
+  // Calibration measures the other candidates.
+  if (problem.type != OperandType::f32 || problem.complex || is_empty(problem) || plan.request.assumes_gain)
+    return std::nullopt;
   const auto candidate = offered(plan, with_window(schemes::bf16x6_direct, problem.type));
   if (!candidate || fused_kernel(plan, *candidate) == nullptr) return std::nullopt;
   const ErrorBound bound = error_bound(candidate->program, candidate->accumulator, problem.k,
@@ -354,14 +356,13 @@ std::optional<Candidate> direct_candidate(const Plan& plan, const Candidate& oth
   if (relative_bound(candidate->program, bound, problem.type, problem.k, 0, 0) > plan.contract.coefficient)
     return std::nullopt;
   const bool is_automatic = plan.request.policy == Policy::automatic;
-  const auto times = is_automatic ? expected_device_times(plan, *candidate)
-                                  : expected_times_in_any_layout(plan, *candidate);
+  const auto times =
+      is_automatic ? expected_device_times(plan, *candidate) : expected_times_in_any_layout(plan, *candidate);
   const auto others =
       is_automatic ? expected_device_times(plan, other) : expected_times_in_any_layout(plan, other);
   if (!times || (others && times->emulated >= others->emulated)) return std::nullopt;
-  const bool gains = !is_automatic || plan.request.assumes_gain ||
-                     (times->native >= limits::least_native_microseconds &&
-                      times->emulated < limits::max_time_ratio_of_direct * times->native);
+  const bool gains = !is_automatic || (times->native >= limits::least_native_microseconds &&
+                                       times->emulated < limits::max_time_ratio_of_direct * times->native);
   return gains ? candidate : std::nullopt;
 }
 
@@ -373,7 +374,7 @@ Chain emulations_on_device(const Plan& plan) {
                                                            : Emulations{};
   if (chain.others.empty()) return {};
   if (const auto direct = direct_candidate(plan, chain.others.front()))
-    return {.candidates = {*direct}, .candidate_when_prepared = {}};
+    return {.candidates = {*direct}, .candidate_when_prepared = chain.others.front()};
   if (plan.request.policy == Policy::automatic) return faster_emulations(plan, std::move(chain));
   const Candidate for_prepared = chain.others.front();
   return chain_of(std::move(chain), for_prepared);
@@ -487,8 +488,8 @@ Chain eligible_candidates(const Plan& plan) {
   } else if (native_follows) {
     chain = emulations_on_device(plan);
   }
-  const bool accepts_all_elements = plan.engine->is_device() && chain.candidates.size() == 1 &&
-                                    is_direct(chain.candidates.front().program);
+  const bool accepts_all_elements =
+      plan.engine->is_device() && chain.candidates.size() == 1 && is_direct(chain.candidates.front().program);
   if (native_follows && !accepts_all_elements)
     chain.candidates.push_back(native_after(plan, chain.candidates));
   if (chain.candidates.empty()) fail_unreachable(plan);

@@ -46,8 +46,8 @@ inline constexpr std::int64_t long_sum = 65536;
 inline constexpr std::int64_t short_side = 4;
 
 // Largest share of the native time that products of operands that are split while they are multiplied may be
-// expected to take. They take one launch, whatever the data are, and the native times are lower estimates; but
-// below 8 us cuBLAS is as fast as any kernel.
+// expected to take. They take one launch, whatever the data are, and the native times are lower estimates;
+// but below 8 us cuBLAS is as fast as any kernel.
 inline constexpr double max_time_ratio_of_direct = 0.98;
 inline constexpr double least_native_microseconds = 8;
 

@@ -40,8 +40,8 @@ struct Term {
 // most_halvings: largest number of times that blocks are halved for a product with few elements or a short k
 // on a matrix unit that truncates. Segments are then shortened, too (Schedule::shortened).
 //
-// If `is_direct` is true, products split their operands themselves, and arith/direct_arithmetic.hpp defines how
-// sums are added outside the engine.
+// If `is_direct` is true, products split their operands themselves, and arith/direct_arithmetic.hpp defines
+// how sums are added outside the engine.
 //
 // If `joint` is true, all groups are added to one sum, one after the other, each multiplied by its
 // 2^group_exponents[g]. Terms are then added element by element instead of matrix by matrix.

@@ -34,11 +34,13 @@ inline constexpr Structure<6> bf16x6_direct_structure{
 
 inline constexpr Scheme bf16x6_direct{
     .name = "bf16x6-direct",
-    .summary = "three bf16 slices of unscaled elements, six products; operands are split while they are multiplied",
+    .summary =
+        "three bf16 slices of unscaled elements, six products; operands are split while they are multiplied",
     .operands = OperandType::f32,
     .program = {direct_split(), direct_split(), make_schedule(bf16x6_direct_structure),
                 Recombination::direct_sums},
-    .bound = "(k + 8) 2^-24 |A||B|; sums that overflow or are tiny beside large elements are computed in FP32",
+    .bound =
+        "(k + 8) 2^-24 |A||B|; sums that overflow or are tiny beside large elements are computed in FP32",
     .window = "none: slices keep all bits down to 2^-133",
     .source = "ours; APE has the six products, LE-GEMM and H2SGEMM convert operands inside the product",
 };

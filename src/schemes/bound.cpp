@@ -347,7 +347,8 @@ bool grid_can_overflow(const Program& program, OperandType type, const RangeSumm
 
 bool in_window(const SplitRule& rule, const RangeSummary& ranges) {
   // These splits have no window: the bound's floors hold for all elements.
-  if (!rule.format->floating || rule.kind == SplitKind::successive || rule.kind == SplitKind::direct_residuals)
+  if (!rule.format->floating || rule.kind == SplitKind::successive ||
+      rule.kind == SplitKind::direct_residuals)
     return true;
   if (rule.scale_vectors) return ranges.dynamic_range <= window_range(rule);
   return !can_overflow(rule, ranges) && ranges.smallest >= lowest_exponent(rule);

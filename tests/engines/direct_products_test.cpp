@@ -1,5 +1,5 @@
-// Products of operands that are split while they are multiplied (docs/schemes/bf16x6-direct.md): the reference
-// engine against the page's definition, and the proof against operands that are made to break it.
+// Products of operands that are split while they are multiplied (docs/schemes/bf16x6-direct.md): the
+// reference engine against the page's definition, and the proof against operands that are made to break it.
 #include "engines/direct_products.hpp"
 
 #include <gtest/gtest.h>
@@ -108,8 +108,7 @@ float sum_of_leaves(std::size_t k, const Leaf& leaf) {
     float of_segment = 0;
     for (std::size_t group = segment; group < std::min(segment + 4096, k); group += 512) {
       float of_group = 0;
-      for (std::size_t begin = group; begin < std::min(group + 512, k); begin += 128)
-        of_group += leaf(begin);
+      for (std::size_t begin = group; begin < std::min(group + 512, k); begin += 128) of_group += leaf(begin);
       of_segment += of_group;
     }
     sum += of_segment;
@@ -124,8 +123,7 @@ float defined_element(const std::vector<float>& row, const std::vector<float>& c
   const auto slices = [](const std::vector<float>& vector, std::size_t first, int slice) {
     std::vector<Element> elements;
     for (std::size_t p = first; p < first + 16; ++p)
-      elements.push_back(
-          Model::load(bf16, encode(bf16, p < vector.size() ? slice_of(vector[p], slice) : 0)));
+      elements.push_back(Model::load(bf16, encode(bf16, p < vector.size() ? slice_of(vector[p], slice) : 0)));
     return elements;
   };
   const float sum = sum_of_leaves(k, [&](std::size_t begin) {
@@ -153,10 +151,8 @@ float defined_element(const std::vector<float>& row, const std::vector<float>& c
 float defined_element(Accumulator accumulator, const std::vector<float>& row,
                       const std::vector<float>& column) {
   switch (accumulator) {
-    case Accumulator::h200:
-      return defined_element<ModelOf<FormatId::bf16, Accumulator::h200>>(row, column);
-    case Accumulator::a100:
-      return defined_element<ModelOf<FormatId::bf16, Accumulator::a100>>(row, column);
+    case Accumulator::h200: return defined_element<ModelOf<FormatId::bf16, Accumulator::h200>>(row, column);
+    case Accumulator::a100: return defined_element<ModelOf<FormatId::bf16, Accumulator::a100>>(row, column);
     default: return defined_element<Fp32Nearest>(row, column);
   }
 }

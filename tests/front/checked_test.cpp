@@ -180,7 +180,7 @@ TEST(Checked, FewLongSumsAreSummedExactlyWithoutResidues) {
   const PlanOf long_sums(DoubleData(emulated(2, 3, 200000, "uniform", "exact")));
   EXPECT_THAT(candidates(long_sums.describe()), testing::ElementsAre("superaccumulator"));
   EXPECT_LT(long_sums.workspace(), std::size_t{1} << 26);
-  const PlanOf shorter_sums(DoubleData(emulated(60, 50, 70000, "integer:3", "exact")));
+  const PlanOf shorter_sums(DoubleData(emulated(600, 500, 2000, "integer:3", "exact")));
   EXPECT_EQ(candidates(shorter_sums.describe()).size(), 5);
 }
 

@@ -21,9 +21,9 @@ SplitWindow window_of(const core::SplitRule& rule) {
   return split_window({rule.format->name, rule.slices, name_of(rule.first_rounding),
                        name_of(rule.residual_rounding), rule.residual_exponent, rule.scale_vectors,
                        rule.top_exponent,
-                       rule.kind == core::SplitKind::residues          ? "residues"
+                       rule.kind == core::SplitKind::residues           ? "residues"
                        : rule.kind == core::SplitKind::direct_residuals ? "direct"
-                                                                       : "hi_lo"});
+                                                                        : "hi_lo"});
 }
 
 // Norms of the rows of a row-major matrix.

@@ -1,5 +1,5 @@
-// Laws of bf16x6-direct: an element of C depends on its own row of A and column of B alone, and zeros appended
-// to k change nothing. Typical operands are accepted without an exception.
+// Laws of bf16x6-direct: an element of C depends on its own row of A and column of B alone, and zeros
+// appended to k change nothing. Typical operands are accepted without an exception.
 #include <gtest/gtest.h>
 
 #include <array>

@@ -229,6 +229,8 @@ std::optional<DeviceTimes> expected_times(const DeviceShape& shape) {
                           has_direct_gemm(shape.schedule, shape.format, shape.type) ||
                           has_weighted_tile_gemm(shape.schedule, shape.format, shape.type);
   if (!has_kernel) return std::nullopt;
+  // Other devices' times of these kernels say too little: conversions and products hardly overlap.
+  if (shape.schedule.is_direct && !in_force->is_measured()) return std::nullopt;
   return expected_emulation_times(shape, in_force->profile.costs);
 }
 

@@ -208,7 +208,8 @@ template <class Visitor>
 void visit_direct_unit(Accumulator accumulator, const Visitor& visitor) {
   switch (accumulator) {
 #define KINTSUGI_TENSOR_CORE(unit, ...) \
-  case Accumulator::unit: return visitor.template operator()<ModelOf<FormatId::bf16, Accumulator::unit>>();
+  case Accumulator::unit:               \
+    return visitor.template operator()<ModelOf<FormatId::bf16, Accumulator::unit>>();
 #include "schedule/tensor_cores.def"
 #undef KINTSUGI_TENSOR_CORE
     default: return visitor.template operator()<Fp32Nearest>();

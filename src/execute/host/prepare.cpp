@@ -66,7 +66,7 @@ void split_item(const Plan& plan, Side side, const View& copy, Prepared::Item& i
   const SplitRule& rule = item.rule;
   if (rule.kind == SplitKind::successive) return;  // the slice count depends on both operands and the block
   if (rule.kind == SplitKind::direct_residuals) return;  // products split while they multiply
-  if (rule.scales == ScaleRule::product) return;        // the scales depend on both operands
+  if (rule.scales == ScaleRule::product) return;         // the scales depend on both operands
   set_scales(item.ranges, rule);
   if (rule.scales == ScaleRule::norm) scale_by_norms(copy, rule, item.ranges, plan.threads);
   item.slices =

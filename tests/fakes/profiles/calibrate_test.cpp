@@ -163,6 +163,7 @@ TEST_F(KnownCosts, AreFittedAndGiveTheSameDecisions) {
     Costs costs = truth;
     double factor = 1.25;
     for (const core::cuda::CostField& field : core::cuda::cost_fields(costs, core::cuda::current_family())) {
+      if (field.name.starts_with("direct.")) continue;  // these are not measured
       *field.value *= factor;
       factor = 1 / factor;
     }

@@ -62,6 +62,7 @@ inline core::cuda::Costs costs_for_levels() {
   costs.weighted_tiles.failing_rate = 1e6;
   costs.weighted_tiles.product = costs.weighted_tiles.conversion_32 = 1e-3;
   costs.weighted_tiles.conversion_128 = 0.1;
+  costs.direct = {};  // no times of kernels that split operands themselves
   return costs;
 }
 

@@ -1,5 +1,5 @@
-// Tests bf16x6-direct on matrices in device memory: one launch has the bits, special values and reports of the
-// engine reference, whatever tiles and layouts are.
+// Tests bf16x6-direct on matrices in device memory: one launch has the bits, special values and reports of
+// the engine reference, whatever tiles and layouts are.
 #include <gmock/gmock.h>
 
 #include <limits>

@@ -94,7 +94,8 @@ void add_weighted_tiles(Fields& fields, Costs& costs) {
 void add_direct(Fields& fields, DirectCosts& costs) {
   fields.add("direct.launch", costs.launch, none);
   for (std::size_t i = 0; i < direct_tiles.size(); ++i)
-    fields.add_tile(fmt::format("direct.{}x{}", direct_tiles[i].rows, direct_tiles[i].columns), costs.tiles[i]);
+    fields.add_tile(fmt::format("direct.{}x{}", direct_tiles[i].rows, direct_tiles[i].columns),
+                    costs.tiles[i]);
   fields.add("direct.meeting", costs.meeting, none);
   fields.add("direct.unaligned", costs.unaligned, none);
 }

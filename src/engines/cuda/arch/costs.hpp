@@ -114,7 +114,7 @@ struct PackingCosts {
 // Costs of the GEMM kernels that convert FP32 operands (direct_gemm.cpp).
 struct DirectCosts {
   double launch = 0;                 // time before the first operands have arrived; 0: no times are known
-  std::array<TileTimes, 5> tiles{};  // of direct_tiles, where the SMs are full
+  std::array<TileTimes, 4> tiles{};  // of direct_tiles, where the SMs are full
   double meeting = 0;                // time in which thread blocks without a cluster add their sums
   double unaligned = 0;              // factor of k-blocks if an operand cannot be loaded 16 bytes at a time
 };

@@ -62,14 +62,13 @@ struct WeightedTileKernel {
   }
 };
 
-// Kernels that convert FP32 operands while they multiply (gemm/direct_params.hpp). Those of a tile are for rows
-// and columns of the tile whose elements are contiguous along k (k) or not (m, n): kk, kn, mk, mn.
+// Kernels that convert FP32 operands while they multiply (gemm/direct_params.hpp). Those of a tile are for
+// rows and columns of the tile whose elements are contiguous along k (k) or not (m, n): kk, kn, mk, mn.
 struct DirectKernels {
   using Layouts = std::array<KernelName, 4>;
   Layouts small;  // tiles of 32 rows
   Layouts large;  // of 64 rows
-  // Tiles of 128 rows: 64 columns, the same whose rows are columns of C, 128 columns. Families that have them
-  // have TMA.
+  // Tiles of 128 rows, and the same whose rows are columns of C. Families that have them have TMA.
   std::span<const Layouts> wide = {};
 };
 

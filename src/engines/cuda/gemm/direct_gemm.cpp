@@ -11,8 +11,8 @@
 #include "engines/cuda/arch/profile.hpp"
 #include "engines/cuda/common/launch.hpp"
 #include "engines/cuda/device.hpp"
-#include "engines/cuda/gemm/direct_params.hpp"
 #include "engines/cuda/gemm/clusters.hpp"
+#include "engines/cuda/gemm/direct_params.hpp"
 #include "engines/cuda/gemm/multi_term_gemm.hpp"
 #include "engines/cuda/gemm/times.hpp"
 
@@ -41,8 +41,8 @@ std::int64_t tiles_of(const DirectVariant& variant, const DeviceShape& shape) {
   return shape.items * divide_up(rows, variant.shape().rows) * divide_up(columns, variant.shape().columns);
 }
 
-// Bytes of partial sums of a variant. If one thread block has all of a long k, it keeps the sums of its segment
-// and of the segments before it.
+// Bytes of partial sums of a variant. If one thread block has all of a long k, it keeps the sums of its
+// segment and of the segments before it.
 std::int64_t sum_bytes(const DirectVariant& variant, const DeviceShape& shape) {
   const std::int64_t groups = divide_up(shape.k, direct_group);
   const std::int64_t tile_bytes =
@@ -88,13 +88,11 @@ double time_of(const DirectVariant& variant, const DeviceShape& shape, const Cos
   const std::int64_t blocks =
       std::min(divide_up(shape.k, direct_block), std::int64_t{variant.leaves} * leaf_blocks);
   const bool meets_in_memory = variant.splits > 1 && !variant.is_cluster;
-  const double sums =
-      meets_in_memory
-          ? direct.meeting + 2 * static_cast<double>(sum_bytes(variant, shape)) / costs.call.copy_rate
-          : 0;
+  const double sums = meets_in_memory ? direct.meeting + 2 * static_cast<double>(sum_bytes(variant, shape)) /
+                                                             costs.call.copy_rate
+                                      : 0;
   const TileTimes& times = direct.tiles[static_cast<std::size_t>(variant.tile)];
-  return direct.launch + sums +
-         rounds * (times.tile + factor * times.block * static_cast<double>(blocks));
+  return direct.launch + sums + rounds * (times.tile + factor * times.block * static_cast<double>(blocks));
 }
 
 // Calls visit(variant) for each variant.
@@ -156,8 +154,8 @@ const Costs* known_costs() {
   return profile_in_force() != nullptr && has_times(current_costs()) ? &current_costs() : nullptr;
 }
 
-// Tensor map of an operand's FP32 elements, with boxes of `vectors` vectors along k, or of 64 inner indices; an
-// empty one for tiles that are not wide. Nothing if copies of 16 bytes cannot load the operand.
+// Tensor map of an operand's FP32 elements, with boxes of `vectors` vectors along k, or of 64 inner indices;
+// an empty one for tiles that are not wide. Nothing if copies of 16 bytes cannot load the operand.
 std::optional<TensorMap> operand_map(const DeviceSide& side, std::int64_t items, std::int64_t vectors,
                                      bool is_wide) {
   const DeviceMatrix& matrix = side.matrix;
@@ -195,7 +193,7 @@ const KernelName& kernel_of(const DirectVariant& variant, bool rows_along_k, boo
   const std::size_t layout = (rows_along_k ? 0 : 2) + (columns_along_k ? 0 : 1);
   const DirectTileShape& tile = variant.shape();
   if (!tile.is_wide()) return (tile.rows == large_mma_edge ? kernels.large : kernels.small)[layout];
-  return kernels.wide[tile.columns == max_wide_columns ? 2 : variant.swapped ? 1 : 0][layout];
+  return kernels.wide[variant.swapped ? 1 : 0][layout];
 }
 
 // One launch, for at most max_launched_items batch items.
@@ -223,9 +221,9 @@ void launch_items(const Queue& queue, const DeviceFusedProduct& product, const D
   const auto side_of = [](const DeviceSide& side, bool is_aligned, std::int64_t begin) {
     const bool is_strided = side.matrix.batch_stride != 0;
     return DirectSide{.is_aligned = is_aligned ? 1 : 0,
-                     .begin = static_cast<std::int32_t>(begin),
-                     .item = is_strided ? static_cast<std::int32_t>(side.item) : 0,
-                     .item_step = is_strided ? 1 : 0};
+                      .begin = static_cast<std::int32_t>(begin),
+                      .item = is_strided ? static_cast<std::int32_t>(side.item) : 0,
+                      .item_step = is_strided ? 1 : 0};
   };
   const DeviceTile& tile = params.tile;
   params.sides[0] = side_of(rows, row_map.has_value(), variant.swapped ? tile.first_column : tile.first_row);
@@ -258,8 +256,8 @@ void launch_items(const Queue& queue, const DeviceFusedProduct& product, const D
                     .cluster = variant.is_cluster ? variant.splits : 0};
   const KernelName& kernel = kernel_of(variant, rows_along_k, columns_along_k);
   if (is_wide)
-    launch(kernel, grid, wide_threads, wide_shared_bytes(variant.shape().columns), queue,
-           row_map.value_or(TensorMap{}), column_map.value_or(TensorMap{}), params);
+    launch(kernel, grid, wide_threads, wide_shared_bytes, queue, row_map.value_or(TensorMap{}),
+           column_map.value_or(TensorMap{}), params);
   else
     launch(kernel, grid, direct_mma_threads, direct_mma_shared_bytes(variant.shape().rows), queue, params);
 }
@@ -287,7 +285,7 @@ std::size_t direct_scratch_bytes(const DeviceShape& shape) {
 }
 
 void launch_direct_gemm(const Queue& queue, const DeviceFusedProduct& product, const FusedVariant& variant,
-                       std::byte* scratch) {
+                        std::byte* scratch) {
   DirectVariant chosen;
   std::memcpy(&chosen, variant.data.data(), sizeof chosen);
   for_each_launch(product.items, [&](std::int64_t first, std::int64_t items) {
@@ -305,8 +303,8 @@ void launch_direct_gemm(const Queue& queue, const DeviceFusedProduct& product, c
 }
 
 DeviceTimes expected_direct_times(const DeviceShape& shape, const Costs& costs) {
-  const double emulated = has_times(costs) ? fastest(shape, &costs).microseconds
-                                           : std::numeric_limits<double>::infinity();
+  const double emulated =
+      has_times(costs) ? fastest(shape, &costs).microseconds : std::numeric_limits<double>::infinity();
   return {emulated, expected_vendor_time(shape, costs.call)};
 }
 

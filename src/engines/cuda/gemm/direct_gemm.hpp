@@ -16,7 +16,7 @@ bool has_direct_gemm(const Schedule& schedule, FormatId format, ElementType type
 FusedVariant choose_direct_gemm(const DeviceShape& shape);
 std::size_t direct_scratch_bytes(const DeviceShape& shape);
 void launch_direct_gemm(const Queue& queue, const DeviceFusedProduct& product, const FusedVariant& variant,
-                       std::byte* scratch);
+                        std::byte* scratch);
 
 DeviceTimes expected_direct_times(const DeviceShape& shape, const Costs& costs);
 

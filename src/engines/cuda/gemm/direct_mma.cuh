@@ -42,6 +42,7 @@ struct MmaShared {
   std::uint32_t largest[2 * Config::edge];  // largest magnitudes of the rows, then of the columns (accepts())
   std::uint32_t open;                       // number of open elements
   std::uint32_t last;
+  std::uint32_t most[2];  // largest magnitude of the thread block's part of k, and of all of k
 };
 
 // Vector of a warp's tile that lanes of index g have as their i-th one.
@@ -272,7 +273,7 @@ __device__ __forceinline__ void multiply_by_mma(const DirectParams& params) {
   const int first_row = static_cast<int>(row_tile) * rows;
   const int first_column = static_cast<int>(column_tile) * columns;
   if (threadIdx.x < 2 * Config::edge) shared.largest[threadIdx.x] = 0;
-  if (threadIdx.x == 0) shared.open = 0;
+  if (threadIdx.x == 0) shared.open = shared.most[0] = shared.most[1] = 0;
   launch_dependents();
   grid_dependency_wait();
   const DirectResult c(params, blockIdx.y);
@@ -411,14 +412,14 @@ __device__ __forceinline__ void multiply_by_mma(const DirectParams& params) {
 
   // The test of elements needs no largest magnitudes if all of them are small.
   const std::uint32_t safe_largest = __float_as_uint(direct_safe_largest);
-  bool safe = true;
+  std::uint32_t most = 0;
 #pragma unroll
-  for (const std::uint32_t pair : row_largest) safe = safe && larger_half(pair) <= safe_largest;
+  for (const std::uint32_t pair : row_largest) most = max(most, larger_half(pair));
 #pragma unroll
-  for (const std::uint32_t pair : column_largest) safe = safe && larger_half(pair) <= safe_largest;
-  safe = __syncthreads_and(safe ? 1 : 0) != 0;
+  for (const std::uint32_t pair : column_largest) most = max(most, larger_half(pair));
+  most = largest_of_block(most, shared.most[0]);
   const int g = lane / 4;
-  if (!safe || is_shared) {
+  if (most > safe_largest || is_shared) {
     const auto add = [&](int side, int vector, std::uint32_t pair) {
       atomicMax(&shared.largest[side * Config::edge + vector], larger_half(pair));
     };
@@ -433,8 +434,7 @@ __device__ __forceinline__ void multiply_by_mma(const DirectParams& params) {
   }
   if (is_shared) {
     if (!ends_last<Config, columns>(params, shared, tile, static_cast<int>(split))) return;
-    safe = __syncthreads_and(threadIdx.x >= 2 * Config::edge ||
-                             shared.largest[threadIdx.x] <= safe_largest) != 0;
+    most = largest_of_block(threadIdx.x < 2 * Config::edge ? shared.largest[threadIdx.x] : 0, shared.most[1]);
     float segment[owned][4] = {};
     float total[owned][4] = {};
 #pragma unroll 2
@@ -452,6 +452,7 @@ __device__ __forceinline__ void multiply_by_mma(const DirectParams& params) {
   }
 
   // The tile's sums are stored to C in the order of C.
+  bool safe = true;  // all elements are accepted, whatever vectors have the largest magnitudes
 #pragma unroll
   for (int e = 0; e < 4 * owned; ++e) {
     const int i = (Config::warps_along_k == 1 ? 0 : warp * owned) + e / 4;
@@ -459,12 +460,15 @@ __device__ __forceinline__ void multiply_by_mma(const DirectParams& params) {
     const int column = warp_column * 8 * Fragments +
                        vector_of<Config::columns_along_k, Fragments>(i % Fragments, lane % 4 * 2 + e % 2);
     store1(ring + (column * Config::line + row) * 4, finished_sums[e / 4][e % 4]);
+    if (most > safe_largest && first_row + row < c.rows && first_column + column < c.columns)
+      safe = safe && accepts_up_to(most, finished_sums[e / 4][e % 4]);
   }
+  safe = __syncthreads_and(safe ? 1 : 0) != 0;
   if (!safe) {
     find_tiny(params, 0, first_row, shared.largest, rows);
     find_tiny(params, 1, first_column, shared.largest + Config::edge, columns);
+    __syncthreads();
   }
-  __syncthreads();
   const Scalars<float> scalars(params.tile.scalars);
   const bool is_plain = scalars.alpha == 1.0F && scalars.beta == 0.0F;
   const bool by_columns = c.column_stride == 1;

@@ -21,7 +21,7 @@ inline constexpr int segment_groups = direct_segment / direct_group;
 
 // Tiles of C by wgmma. Rows may be rows or columns of C.
 inline constexpr int wide_rows = 128;
-inline constexpr int max_wide_columns = 128;
+inline constexpr int wide_columns = 64;
 inline constexpr int wide_threads = 384;
 inline constexpr int max_direct_cluster = 4;
 
@@ -31,8 +31,8 @@ inline constexpr int direct_mma_stages = 3;
 inline constexpr int large_mma_edge = 64;
 inline constexpr int small_mma_edge = 32;
 
-// Tiles of C, of whose kernels a family has the first ones or all. Those of 128 rows are multiplied by wgmma and
-// loaded by TMA, the others by mma.sync.
+// Tiles of C, of whose kernels a family has the first ones or all. Those of 128 rows are multiplied by wgmma
+// and loaded by TMA, the others by mma.sync.
 struct DirectTileShape {
   int rows;
   int columns;
@@ -40,8 +40,8 @@ struct DirectTileShape {
 
   constexpr bool is_wide() const { return rows == wide_rows; }
 };
-inline constexpr std::array<DirectTileShape, 5> direct_tiles{
-    {{32, 16, 2}, {32, 32, 2}, {64, 64, 2}, {wide_rows, max_wide_columns / 2, 1}, {wide_rows, max_wide_columns, 1}}};
+inline constexpr std::array<DirectTileShape, 4> direct_tiles{
+    {{32, 16, 2}, {32, 32, 2}, {64, 64, 2}, {wide_rows, wide_columns, 1}}};
 
 // Coordinates of an operand's region of C in its tensor map.
 struct DirectSide {
@@ -65,9 +65,9 @@ struct DirectTarget {
 
 // Members that a kernel reads before its first load come first.
 struct DirectParams {
-  std::int32_t swapped = 0;  // 1: rows of the kernel's tiles are columns of C
-  std::int32_t blocks = 0;   // k-blocks
-  DirectSide sides[2];        // operands of the tile's rows and of its columns
+  std::int32_t swapped = 0;       // 1: rows of the kernel's tiles are columns of C
+  std::int32_t blocks = 0;        // k-blocks
+  DirectSide sides[2];            // operands of the tile's rows and of its columns
   std::int32_t tile_columns = 0;  // of tiles by mma.sync
   std::int32_t row_tiles = 0;
   std::int32_t column_tiles = 0;
@@ -85,13 +85,10 @@ struct DirectParams {
   DeviceTile tile;  // tile of the first batch item
 };
 
-// FP32 elements of k-blocks that a wide kernel keeps; a tile of 128 columns leaves no place for a second one.
-constexpr int wide_buffers(int columns) { return columns < max_wide_columns ? 2 : 1; }
-// Slices of the columns of two k-blocks, FP32 elements, and the tile's sums.
-constexpr int wide_shared_bytes(int columns) {
-  return 2 * 3 * columns * direct_block * 2 + wide_buffers(columns) * (wide_rows + columns) * direct_block * 4 +
-         wide_rows * columns * 4 + 1024;
-}
+// Slices of the columns of two k-blocks, FP32 elements of two, and the tile's sums.
+inline constexpr int wide_shared_bytes = 2 * 3 * wide_columns * direct_block * 2 +
+                                         2 * (wide_rows + wide_columns) * direct_block * 4 +
+                                         wide_rows * wide_columns * 4 + 1024;
 
 // FP32 elements of the stages, of each warp in small tiles; in large tiles also the sums of a group.
 constexpr int direct_mma_shared_bytes(int edge) {

@@ -1,5 +1,5 @@
-// Conversion of FP32 operands in registers to three bf16 slices, and the largest magnitudes of high slices, by
-// which elements are accepted.
+// Conversion of FP32 operands in registers to three bf16 slices, and the largest magnitudes of high slices,
+// by which elements are accepted.
 #pragma once
 
 #include <cstdint>

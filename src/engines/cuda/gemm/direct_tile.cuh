@@ -20,7 +20,8 @@ struct DirectOperand {
   std::int64_t element_stride;
 
   // Vectors first ... first + count - 1 of a batch item.
-  __device__ DirectOperand(const DeviceSide& side, std::int64_t item, std::int64_t first, std::int64_t count) {
+  __device__ DirectOperand(const DeviceSide& side, std::int64_t item, std::int64_t first,
+                           std::int64_t count) {
     const MatrixView<const float> view = view_of<const float>(side.matrix, side.item + item);
     data = view.data + first * view.row_stride;
     vectors = count;
@@ -141,8 +142,23 @@ __device__ inline bool accepts(std::uint32_t row, std::uint32_t column, float su
   return accepts_direct_sum(__uint_as_float(row), __uint_as_float(column), sum);
 }
 
-// Gives vectors of a tile whose high slices are all zero, but not all of their elements, the largest magnitude
-// direct_tiny_largest. `first`: first vector in the side's region of C. All threads of the thread block call it.
+// Returns the largest value of the thread block. `memory` is in shared memory and 0 before. All threads call
+// it together.
+__device__ inline std::uint32_t largest_of_block(std::uint32_t value, std::uint32_t& memory) {
+  value = __reduce_max_sync(~0U, value);
+  if (threadIdx.x % 32 == 0) atomicMax(&memory, value);
+  __syncthreads();
+  return memory;
+}
+
+// True if the sum is accepted in a row and a column whose largest magnitudes are at most `most`.
+__device__ inline bool accepts_up_to(std::uint32_t most, float sum) {
+  return accepts_direct_sum(__uint_as_float(most), __uint_as_float(most), sum);
+}
+
+// Gives vectors of a tile whose high slices are all zero, but not all of their elements, the largest
+// magnitude direct_tiny_largest. `first`: first vector in the side's region of C. All threads of the thread
+// block call it.
 __device__ inline void find_tiny(const DirectParams& params, int side, std::int64_t first,
                                  std::uint32_t* largest, int vectors) {
   const DirectOperand operand = operand_of(params, side);
@@ -178,15 +194,15 @@ struct LevelSums {
   }
 };
 
-// Bytes of a warp's memory for open_sum(): a group of both vectors, steps in lines of their own, which begin in
-// different banks.
+// Bytes of a warp's memory for open_sum(): a group of both vectors, steps in lines of their own, which begin
+// in different banks.
 inline constexpr int open_line = direct_step + 1;
 inline constexpr int open_sum_bytes = 2 * 32 * open_line * 4;
 
 // Sum of element (i, j) in FP32, in the order of the hierarchy. The warp calls it together; every lane gets
 // the sum.
-__device__ inline float open_sum(const DirectOperand& a, const DirectOperand& b, std::int64_t i, std::int64_t j,
-                                 std::uint32_t memory) {
+__device__ inline float open_sum(const DirectOperand& a, const DirectOperand& b, std::int64_t i,
+                                 std::int64_t j, std::uint32_t memory) {
   static_assert(leaf_steps * group_leaves == 32 && 32 % direct_step == 0);
   const int leaves = static_cast<int>(divide_up(a.length, direct_leaf));
   const int lane = threadIdx.x % 32;

@@ -166,16 +166,6 @@ __device__ inline void wgmma<FormatId::fp16, 192>(float (&sums)[96], const std::
 }
 
 template <>
-__device__ inline void wgmma<FormatId::bf16, 128>(float (&sums)[64], const std::uint32_t (&a)[4],
-                                                  MatrixDescriptor b, bool keep) {
-  asm volatile(
-      "{\n.reg .pred keep;\nsetp.ne.b32 keep, %69, 0;\nwgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 "
-      "{" KINTSUGI_OPERANDS_OF_128 "}, {%64, %65, %66, %67}, %68, keep, 1, 1, 0;\n}"
-      : KINTSUGI_SUMS_OF_128
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b.bits()), "r"(static_cast<int>(keep)));
-}
-
-template <>
 __device__ inline void wgmma<FormatId::bf16, 64>(float (&sums)[32], const std::uint32_t (&a)[4],
                                                  MatrixDescriptor b, bool keep) {
   asm volatile(

@@ -59,24 +59,25 @@ const std::array multi_term_kernels{MultiTermKernels{.name = "fp16x3",
                                                      .tiles = hopper::bf16x6_tiles,
                                                      .kernels = bf16x6_kernels}};
 
-#define KINTSUGI_LAYOUTS(image, prefix)                           \
-  {                                                               \
-    {                                                             \
-      {image, prefix "_kk", waits_for_grid_dependency},           \
-          {image, prefix "_kn", waits_for_grid_dependency},       \
-          {image, prefix "_mk", waits_for_grid_dependency}, {     \
-        image, prefix "_mn", waits_for_grid_dependency            \
-      }                                                           \
-    }                                                             \
-  }
-const std::array<DirectKernels::Layouts, 3> wide_direct_kernels{
-    {KINTSUGI_LAYOUTS("direct_wgmma_sm90a", "multiply_f32_direct_128x64"),
-     KINTSUGI_LAYOUTS("direct_wgmma_sm90a", "multiply_f32_direct_128x64_swapped"),
-     KINTSUGI_LAYOUTS("direct_wgmma_sm90a", "multiply_f32_direct_128x128")}};
-const DirectKernels direct_kernels{.small = KINTSUGI_LAYOUTS("direct_mma_32x32", "multiply_f32_direct_mma_32x32"),
-                                   .large = KINTSUGI_LAYOUTS("direct_mma_64x64", "multiply_f32_direct_mma_64x64"),
-                                   .wide = wide_direct_kernels};
-#undef KINTSUGI_LAYOUTS
+const std::array<DirectKernels::Layouts, 2> wide_direct_kernels{
+    {{{{"direct_wgmma_sm90a", "multiply_f32_direct_128x64_kk", waits_for_grid_dependency},
+       {"direct_wgmma_sm90a", "multiply_f32_direct_128x64_kn", waits_for_grid_dependency},
+       {"direct_wgmma_sm90a", "multiply_f32_direct_128x64_mk", waits_for_grid_dependency},
+       {"direct_wgmma_sm90a", "multiply_f32_direct_128x64_mn", waits_for_grid_dependency}}},
+     {{{"direct_wgmma_sm90a", "multiply_f32_direct_128x64_swapped_kk", waits_for_grid_dependency},
+       {"direct_wgmma_sm90a", "multiply_f32_direct_128x64_swapped_kn", waits_for_grid_dependency},
+       {"direct_wgmma_sm90a", "multiply_f32_direct_128x64_swapped_mk", waits_for_grid_dependency},
+       {"direct_wgmma_sm90a", "multiply_f32_direct_128x64_swapped_mn", waits_for_grid_dependency}}}}};
+const DirectKernels direct_kernels{
+    .small = {{{"direct_mma_32x32", "multiply_f32_direct_mma_32x32_kk", waits_for_grid_dependency},
+               {"direct_mma_32x32", "multiply_f32_direct_mma_32x32_kn", waits_for_grid_dependency},
+               {"direct_mma_32x32", "multiply_f32_direct_mma_32x32_mk", waits_for_grid_dependency},
+               {"direct_mma_32x32", "multiply_f32_direct_mma_32x32_mn", waits_for_grid_dependency}}},
+    .large = {{{"direct_mma_64x64", "multiply_f32_direct_mma_64x64_kk", waits_for_grid_dependency},
+               {"direct_mma_64x64", "multiply_f32_direct_mma_64x64_kn", waits_for_grid_dependency},
+               {"direct_mma_64x64", "multiply_f32_direct_mma_64x64_mk", waits_for_grid_dependency},
+               {"direct_mma_64x64", "multiply_f32_direct_mma_64x64_mn", waits_for_grid_dependency}}},
+    .wide = wide_direct_kernels};
 
 const Int8Kernels int8_kernels{
     .residues = {"int8_sm90a", "multiply_int8_residues", waits_for_grid_dependency},

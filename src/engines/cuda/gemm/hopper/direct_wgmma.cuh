@@ -9,10 +9,10 @@
 namespace kintsugi::core::cuda {
 
 // Swapped: rows of the tile are columns of C.
-template <int Columns, bool RowsAlongK, bool ColumnsAlongK, bool Swapped>
+template <bool RowsAlongK, bool ColumnsAlongK, bool Swapped>
 struct WideConfig {
   static constexpr int rows = wide_rows;
-  static constexpr int columns = Columns;
+  static constexpr int columns = wide_columns;
   static constexpr bool rows_along_k = RowsAlongK;
   static constexpr bool columns_along_k = ColumnsAlongK;
   static constexpr bool swapped = Swapped;
@@ -20,7 +20,7 @@ struct WideConfig {
   static constexpr int threads = wide_threads;
   static constexpr int stages = 2;  // of converted columns
   static constexpr int slices = 3;
-  static constexpr int buffers = wide_buffers(Columns);  // of FP32 elements of k-blocks
+  static constexpr int buffers = 2;                        // of FP32 elements of k-blocks
   static constexpr int row_bytes = 64 * direct_block * 4;  // of a consumer
   static constexpr int column_bytes = columns * direct_block * 4;
   static constexpr int slice_bytes = columns * direct_block * 2;
@@ -28,7 +28,7 @@ struct WideConfig {
   // Slices of the columns, then FP32 elements of rows and columns; sums of the tile replace them.
   static constexpr int ring_bytes =
       stages * slices * slice_bytes + buffers * (consumers * row_bytes + column_bytes);
-  static_assert(ring_bytes + tile_bytes + 1024 == wide_shared_bytes(Columns));
+  static_assert(ring_bytes + tile_bytes + 1024 == wide_shared_bytes);
   static_assert(threads == (consumers + 1) * 128);
   // So do open elements with memory for their sums.
   static constexpr int open_bytes = OpenElements::bytes_of(rows * columns);
@@ -43,8 +43,9 @@ struct WideShared {
   Mbarrier slices_free[Config::stages];
   // Largest magnitudes (accepts()). The tile's rows come first, then its columns.
   std::uint32_t largest[Config::rows + Config::columns];
-  std::uint32_t open;                     // number of open elements
-  std::uint32_t large[max_direct_cluster];  // 1: a thread block of the cluster has vectors that are not safe
+  std::uint32_t open;     // number of open elements
+  std::uint32_t most[2];  // largest magnitude of the thread block's part of k, and of all of k
+  std::uint32_t theirs[max_direct_cluster];  // that of each thread block of the cluster
   unsigned last;
 };
 
@@ -140,16 +141,16 @@ struct ColumnConverter {
     }
   }
 
-  // Adds the thread's largest magnitudes to `all`; true if they are safe.
-  __device__ bool finish(std::uint32_t* all) const {
-    bool safe = true;
+  // Adds the thread's largest magnitudes to `all` and returns the largest one.
+  __device__ std::uint32_t finish(std::uint32_t* all) const {
+    std::uint32_t most = 0;
 #pragma unroll
     for (int i = 0; i < vectors; ++i) {
-      const std::uint32_t most = larger_half(largest[i]);
-      atomicMax(&all[column(i)], most);
-      safe = safe && most <= __float_as_uint(direct_safe_largest);
+      const std::uint32_t of_vector = larger_half(largest[i]);
+      atomicMax(&all[column(i)], of_vector);
+      most = max(most, of_vector);
     }
-    return safe;
+    return most;
   }
 
  private:
@@ -226,14 +227,16 @@ __device__ __forceinline__ RowSlices convert_rows(std::uint32_t elements, int st
 template <class Config>
 __device__ __forceinline__ void issue_step(float (&sums)[Config::columns / 2], const RowSlices& rows,
                                            std::uint32_t columns) {
-  const MatrixDescriptor slices[3] = {MatrixDescriptor(columns), MatrixDescriptor(columns + Config::slice_bytes),
+  const MatrixDescriptor slices[3] = {MatrixDescriptor(columns),
+                                      MatrixDescriptor(columns + Config::slice_bytes),
                                       MatrixDescriptor(columns + 2 * Config::slice_bytes)};
   constexpr int terms[6][2] = {{2, 0}, {1, 1}, {0, 2}, {1, 0}, {0, 1}, {0, 0}};
   constexpr int side = Config::swapped ? 1 : 0;
   wgmma_fence();
 #pragma unroll
   for (int t = 0; t < 6; ++t)
-    wgmma<FormatId::bf16, Config::columns>(sums, rows.words[terms[t][side]], slices[terms[t][1 - side]], t > 0);
+    wgmma<FormatId::bf16, Config::columns>(sums, rows.words[terms[t][side]], slices[terms[t][1 - side]],
+                                           t > 0);
   wgmma_commit_group();
 }
 
@@ -372,8 +375,7 @@ __device__ __forceinline__ void store_plain(const float (&acc)[Config::columns /
     for_each_fragment<Config>(owned, [&](int f) {
       float* const target = first + 8 * f * c.column_stride;
       *reinterpret_cast<float2*>(target) = {acc[4 * f], acc[4 * f + 2]};
-      *reinterpret_cast<float2*>(target + c.column_stride) = {acc[4 * f + 1],
-                                                              acc[4 * f + 3]};
+      *reinterpret_cast<float2*>(target + c.column_stride) = {acc[4 * f + 1], acc[4 * f + 3]};
     });
   } else {
     const bool has_row[2] = {first_row + upper < c.rows, first_row + lower < c.rows};
@@ -442,7 +444,7 @@ __device__ __forceinline__ void multiply_wide(const TensorMap& row_map, const Te
     }
     for (Mbarrier& barrier : shared.slices_full) barrier.initialise(4);
     for (Mbarrier& barrier : shared.slices_free) barrier.initialise(4 * Config::consumers);
-    shared.open = 0;
+    shared.open = shared.most[0] = shared.most[1] = 0;
     Mbarrier::fence_initialisation();
   }
   std::uint32_t split, row_tile;
@@ -450,11 +452,10 @@ __device__ __forceinline__ void multiply_wide(const TensorMap& row_map, const Te
   const std::uint32_t column_tile = params.by_row_tiles.quotient(tile, row_tile);
   const int first_row = static_cast<int>(row_tile) * Config::rows;
   const int first_column = static_cast<int>(column_tile) * Config::columns;
-    const LeafRun run(params, static_cast<int>(split));
+  const LeafRun run(params, static_cast<int>(split));
   const int first_block = run.first * leaf_blocks;
   const int end_block = min(run.end * leaf_blocks, params.blocks);
-  for (int i = threadIdx.x; i < Config::rows + Config::columns; i += Config::threads)
-    shared.largest[i] = 0;
+  for (int i = threadIdx.x; i < Config::rows + Config::columns; i += Config::threads) shared.largest[i] = 0;
   launch_dependents();
   grid_dependency_wait();
   if (const DeviceScalars& given = params.tile.scalars;
@@ -473,7 +474,7 @@ __device__ __forceinline__ void multiply_wide(const TensorMap& row_map, const Te
   constexpr int fours = Config::columns / 8;
   const std::uint32_t place = (group * 128 + thread) * 16;
   float acc[Config::columns / 2];
-  bool safe = true;  // the thread's elements are at most direct_safe_largest
+  std::uint32_t most = 0;  // largest magnitude of the thread's elements
   if (group == Config::consumers) {
     asm volatile("setmaxnreg.dec.sync.aligned.u32 104;");
     const auto load = [&](int block, int buffer) {
@@ -509,7 +510,7 @@ __device__ __forceinline__ void multiply_wide(const TensorMap& row_map, const Te
       if (thread % 32 == 0) shared.slices_full[stage].arrive();
       if (++stage == Config::stages) stage = 0, stage_parity ^= 1;
     }
-    safe = converter.finish(shared.largest + Config::rows);
+    most = converter.finish(shared.largest + Config::rows);
     if (thread == 0) report_items(params, 1);
     asm volatile("setmaxnreg.inc.sync.aligned.u32 168;");
   } else {
@@ -586,7 +587,7 @@ __device__ __forceinline__ void multiply_wide(const TensorMap& row_map, const Te
     convert_step(first_block, 0);
 #pragma unroll
     for (float& sum : acc) sum = 0;
-    // The rows of a step are converted while the products of the one before it are under way.
+      // The rows of a step are converted while the products of the one before it are under way.
 #pragma unroll 1
     for (int block = first_block; block < end_block; ++block) {
       const int stage = (block - first_block) % Config::stages;
@@ -609,27 +610,26 @@ __device__ __forceinline__ void multiply_wide(const TensorMap& row_map, const Te
     }
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
-      const std::uint32_t most = larger_half(largest[h]);
-      atomicMax(&shared.largest[row_of_sum<Config>(threadIdx.x, h)], most);
-      safe = safe && most <= __float_as_uint(direct_safe_largest);
+      const std::uint32_t of_row = larger_half(largest[h]);
+      atomicMax(&shared.largest[row_of_sum<Config>(threadIdx.x, h)], of_row);
+      most = max(most, of_row);
     }
     asm volatile("setmaxnreg.dec.sync.aligned.u32 168;");
   }
-  safe = __syncthreads_and(safe ? 1 : 0) != 0;
+  most = largest_of_block(most, shared.most[0]);
   cluster_wait();
   if (run.in_memory()) {
     if (!is_last_of_tile<Config>(params, shared, item, tile, split)) return;
-    safe = true;
-    for (int v = threadIdx.x; v < Config::rows + Config::columns; v += Config::threads)
-      safe = safe && shared.largest[v] <= __float_as_uint(direct_safe_largest);
-    safe = __syncthreads_and(safe ? 1 : 0) != 0;
+    constexpr int vectors = Config::rows + Config::columns;
+    static_assert(vectors <= Config::threads);
+    most = largest_of_block(threadIdx.x < vectors ? shared.largest[threadIdx.x] : 0, shared.most[1]);
   }
   cluster_arrive_relaxed();  // the thread block's ring is free
   const int rank = ranks > 1 ? block_rank_in_cluster() : 0;
   const OwnedUnits owned = OwnedUnits::of<Config>(rank, ranks);
   cluster_wait();
   if (threadIdx.x < ranks)
-    store_remote(map_to_block(shared_address(&shared.large[rank]), threadIdx.x), safe ? 0U : 1U);
+    store_remote(map_to_block(shared_address(&shared.theirs[rank]), threadIdx.x), most);
   if (ranks > 1 && group < Config::consumers) {
     // Every thread block gets the pieces of its columns, in the place of the ring.
     const int first_piece = run.pieces_are_groups() ? rank : run.first;
@@ -686,9 +686,25 @@ __device__ __forceinline__ void multiply_wide(const TensorMap& row_map, const Te
       }
     }
   }
-  for (int other = 0; other < ranks; ++other) safe = safe && shared.large[other] == 0;
+  for (int other = 0; other < ranks; ++other) most = max(most, shared.theirs[other]);
   const DirectResult c(params, item);
   const Scalars<float> scalars(params.tile.scalars);
+  bool safe = true;  // all elements are accepted, whatever vectors have the largest magnitudes
+  if (most > __float_as_uint(direct_safe_largest)) {
+    if (group < Config::consumers) {
+      const bool has_row[2] = {first_row + row_of_sum<Config>(threadIdx.x, 0) < c.rows,
+                               first_row + row_of_sum<Config>(threadIdx.x, 1) < c.rows};
+      const int columns_left =
+          static_cast<int>(min(c.columns - first_column - thread % 4 * 2, std::int64_t{Config::columns}));
+      for_each_fragment<Config>(owned, [&](int f) {
+#pragma unroll
+        for (int e = 0; e < 4; ++e)
+          safe = safe &&
+                 (!has_row[e / 2] || 8 * f + e % 2 >= columns_left || accepts_up_to(most, acc[4 * f + e]));
+      });
+    }
+    safe = __syncthreads_and(safe ? 1 : 0) != 0;
+  }
   if (safe && scalars.alpha == 1.0F && scalars.beta == 0.0F) [[likely]] {
     if (group < Config::consumers)
       store_plain<Config>(acc, owned, c, first_row, first_column, row_of_sum<Config>(threadIdx.x, 0),
