@@ -311,7 +311,7 @@ class MatmulOrigin : public Origin {
   // multiplication, one of FP64 a quarter of that, while its elements are twice as long.
   bool gains_with_passes(int passes, kintsugi_type type) const {
     const std::int64_t min_k_of_pass = type == KINTSUGI_F32 || type == KINTSUGI_C32 ? 256 : 2048;
-    return settings().policy != Policy::automatic || call_.k >= passes * min_k_of_pass;
+    return settings().policy != Policy::automatic || settings().sites || call_.k >= passes * min_k_of_pass;
   }
 
   // ---------------------------------------------------------------- steps beside the product

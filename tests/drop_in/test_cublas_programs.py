@@ -81,7 +81,7 @@ class TestPolicies:
         run = program(*LARGE, *SMALL)
         assert run.document["statuses"] == [0, 0] and run.stderr == ""
         assert [event.split()[0] for event in run.real()] == ["cublasSgemm_v2"] and "m=64 n=48 k=32" in run.real()[0]
-        assert any("fp16" in event for event in run.launches())
+        assert any("multiply_f32_" in event for event in run.launches())
 
     @pytest.mark.parametrize("sizes, beta, emulated", [((4096, 4096, 4096), 0, True), ((4096, 4096, 4096), 1, True), ((4096, 4096, 4096), 2, True),
                                                        ((4096, 4096, 512), 0, False), ((4096, 4096, 1024), 0, True), ((4096, 4096, 2048), -1, True),
@@ -106,7 +106,7 @@ class TestPolicies:
 
     def test_emulate_forwards_nothing(self, program):
         run = program(*LARGE, *SMALL, policy="emulate")
-        assert not run.real() and len(run.launches()) > 3
+        assert not run.real() and len(run.launches()) >= 2
 
     def test_exact_is_asked_for_by_every_type(self, program):
         run = program("--product", "dgemm", "64", "64", "64", *SMALL, accuracy="exact")
@@ -147,7 +147,7 @@ class TestPolicies:
         assert problem["reasons"] == {"compute type CUBLAS_COMPUTE_32F_EMULATED_16BFX9": 1}
 
     def test_a_workspace_takes_half_of_a_twentieth_of_a_small_memory(self, program):
-        run = program(*LARGE, policy="emulate", explain=1, fake_memory=40_000_000)
+        run = program("--product", "sgemm", "1536", "1536", "1536", policy="emulate", explain=1, fake_memory=40_000_000)
         assert "a workspace limit of 1000000 bytes is too small" in run.stderr and len(run.real()) == 1
 
     @pytest.mark.parametrize("memory, kept", [(80 << 30, (1 << 30) - (104 << 20)), (5 << 30, (256 << 20) - (104 << 20)), (2 << 30, (2 << 30) // 40)])

@@ -29,7 +29,9 @@ TEST(ExactChoice, SmallProductsAreSummedWhereThereAreKernels) {
   const bool has_kernels = find_engine("cpu")->host()->sum_kernels() != nullptr;
   for (const std::int64_t n : {8, 16, 32, 64})
     EXPECT_EQ(sums_all_exactly(plan_of("cpu", n, n, n, "accuracy", "exact")), has_kernels) << n;
-  EXPECT_FALSE(sums_all_exactly(plan_of("cpu", 512, 512, 512, "accuracy", "exact")));
+  // Without vector kernels of int8, residues take longer than sums at every size.
+  const bool has_fast_residues = find_engine("cpu")->relative_rate(FormatId::int8) >= 1;
+  if (has_fast_residues) EXPECT_FALSE(sums_all_exactly(plan_of("cpu", 512, 512, 512, "accuracy", "exact")));
   EXPECT_FALSE(sums_all_exactly(plan_of("reference", 8, 8, 8, "accuracy", "exact")));
 }
 

@@ -40,7 +40,7 @@ __device__ __forceinline__ SlicedPair split_pair(float first, float second) {
 // Largest magnitudes of both halves of bf16 pairs, with any sign; NaN precedes all numbers.
 __device__ __forceinline__ std::uint32_t largest_of_pairs(std::uint32_t x, std::uint32_t y) {
   std::uint32_t result;
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 860
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   asm("max.NaN.xorsign.abs.bf16x2 %0, %1, %2;" : "=r"(result) : "r"(x), "r"(y));
 #else
   asm("max.NaN.bf16x2 %0, %1, %2;" : "=r"(result) : "r"(x & 0x7fff7fffU), "r"(y & 0x7fff7fffU));
