@@ -80,7 +80,7 @@ SplitWindow split_window(const SplitDescription& split) {
   if (format == nullptr) return window;
   window.known = true;
   window.integer =
-      !format->floating || split.slices == 0 || split.kind == "successive" || split.kind == "hi_lo_blocks";
+      !format->floating || split.slices == 0 || split.kind == "successive" || split.kind == "direct";
   window.reserves_rounding_bit = !format->floating && split.kind != "residues";
   window.scaled = split.scale_vectors;
   window.top_exponent = split.top_exponent;

@@ -24,8 +24,7 @@ struct SplitDescription {
   // "successive": integers of residual_exponent bits, where each slice of each vector has its own grid.
   // 0 slices: the elements are not split.
   std::string_view kind = "hi_lo";
-  // "hi_lo_blocks": "hi_lo" with a scale for each vector and tile_depth inner indices. Its elements of C are
-  // proved one by one, so that every finite operand is inside its window.
+  // "direct": "hi_lo" of which products lose nothing, so that every finite operand is inside its window.
   // "tiles": segments with one exponent per tile of so many vectors and inner indices. Vectors that share
   // tiles have one scale.
   int tile_vectors = 0;

@@ -58,19 +58,17 @@ int kept_places(double error, double x) {
 }  // namespace
 
 RetainedBits::RetainedBits(const SplitDescription& split)
-    : format_(format_of(split.format)), fixed_(split.kind != "hi_lo" && split.kind != "hi_lo_blocks"),
+    : format_(format_of(split.format)), fixed_(split.kind != "hi_lo" && split.kind != "direct"),
       reserves_rounding_bit_(split_window(split).reserves_rounding_bit), slices_(split.slices),
       first_rounding_(rounding_of(split.first_rounding)),
       residual_rounding_(rounding_of(split.residual_rounding)), residual_exponent_(split.residual_exponent),
       residual_factor_(std::ldexp(1.0, split.residual_exponent)), last_exponent_(last_exponent(split)),
-      scale_vectors_(split.scale_vectors || split.kind == "hi_lo_blocks"),
-      block_depth_(split.kind == "hi_lo_blocks" ? split.tile_depth : 0), top_exponent_(split.top_exponent) {
-  const std::array<std::string_view, 6> kinds{"hi_lo",      "fixed", "residues",
-                                              "successive", "tiles", "hi_lo_blocks"};
+      scale_vectors_(split.scale_vectors), top_exponent_(split.top_exponent) {
+  const std::array<std::string_view, 6> kinds{"hi_lo", "direct", "fixed", "residues", "successive", "tiles"};
   if (std::find(kinds.begin(), kinds.end(), split.kind) == kinds.end())
     core::fail(
         Status::invalid_argument,
-        "there is no kind of split \"{}\"; there are hi_lo, hi_lo_blocks, fixed, residues, successive, tiles",
+        "there is no kind of split \"{}\"; there are hi_lo, direct, fixed, residues, successive, tiles",
         split.kind);
 }
 
@@ -146,11 +144,8 @@ RetainedCounts count_retained_bits(const SplitDescription& split, core::MatrixVi
   int fewest = significand;
 #pragma omp parallel for schedule(static) reduction(+ : elements, promised) reduction(min : fewest)
   for (std::int64_t v = 0; v < vectors.rows; ++v) {
-    const std::int64_t depth = bits.block_depth() > 0 ? bits.block_depth() : vectors.columns;
-    int scale = 0;
+    const int scale = bits.scale_of(vectors, v);
     for (std::int64_t l = 0; l < vectors.columns; ++l) {
-      if (l % depth == 0)
-        scale = bits.scale_of(vectors.block(0, l, vectors.rows, std::min(depth, vectors.columns - l)), v);
       const T x = vectors(v, l);
       if (x == T(0) || !std::isfinite(x)) continue;
       const int kept = bits.of(x, scale);

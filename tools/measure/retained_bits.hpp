@@ -26,8 +26,6 @@ class RetainedBits {
   // places.
   int places_of(float x) const;
 
-  // Returns the number of inner indices with one scale; 0: a vector has one.
-  std::int64_t block_depth() const { return block_depth_; }
   // Returns the scale of a vector, row `v` of `vectors`: it moves the largest magnitude into [2^top_exponent,
   // 2^(top_exponent + 1)), and for an integer format prevents rounding up to a digit that the format lacks. 0
   // if the split does not scale or no element is finite and not zero.
@@ -54,7 +52,6 @@ class RetainedBits {
   double residual_factor_;
   int last_exponent_;  // -log2 of the last slice's unit
   bool scale_vectors_;
-  std::int64_t block_depth_;
   int top_exponent_;
 };
 
