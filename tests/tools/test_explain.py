@@ -195,13 +195,17 @@ def test_accuracy_and_what_it_excludes(explained):
     large = ["--m", "400", "--n", "400", "--k", "64", "--distribution"]
     document, rows = explained(*large, "uniform", "--accuracy", "exact")
     chosen = [choice["chosen"] for choice in document["choices"]]
-    assert all(name.startswith("ozaki2:moduli=") for name in chosen) and chosen[0] == chosen[1]
-    assert [candidate["checked"] for candidate in document["choices"][0]["candidates"]] == [True, True, True, True, False]
-    assert rows["ozaki2"]["verdict"].endswith(": " + ", ".join(
-        candidate["scheme"] for candidate in document["choices"][0]["candidates"][:-1]))
-    assert rows["superaccumulator"]["verdict"] == "the fallback chain's last candidate: for elements that fail the checks of all others"
+    # Without fast int8 products exact sums take less time at every size.
+    by_residues = all(name.startswith("ozaki2:moduli=") for name in chosen)
+    assert (by_residues or set(chosen) == {"superaccumulator"}) and chosen[0] == chosen[1]
+    if by_residues:
+        assert [candidate["checked"] for candidate in document["choices"][0]["candidates"]] == [True, True, True, True, False]
+        assert rows["ozaki2"]["verdict"].endswith(": " + ", ".join(
+            candidate["scheme"] for candidate in document["choices"][0]["candidates"][:-1]))
+        assert rows["superaccumulator"]["verdict"] == "the fallback chain's last candidate: for elements that fail the checks of all others"
+        assert rows["ozaki2"]["meets_contract"]
     assert rows["native"]["verdict"] == "not proved to keep the 0 |A||B| of accuracy exact"
-    assert rows["ozaki2"]["meets_contract"] and not rows["fp16x3"]["meets_contract"]
+    assert not rows["fp16x3"]["meets_contract"]
     assert [name for name, row in rows.items() if row["proved"]] == ["superaccumulator"]
     document, rows = explained(*SIZES, "uniform", "--accuracy", "1e-30")
     assert [choice["chosen"] for choice in document["choices"]] == [None, None]
