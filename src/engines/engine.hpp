@@ -133,7 +133,7 @@ class EngineCapabilities {
   virtual bool reduces_sums_modulo() const = 0;
 
   // True if the engine multiplies slices with exponents per tile (TileSums of schedule/schedule.hpp), and
-  // slices with exponents per vector and k-block.
+  // operands that its products split themselves.
   virtual bool multiplies_tiles() const { return false; }
   virtual bool multiplies_directly() const { return false; }
 

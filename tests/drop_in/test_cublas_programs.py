@@ -81,7 +81,7 @@ class TestPolicies:
         run = program(*LARGE, *SMALL)
         assert run.document["statuses"] == [0, 0] and run.stderr == ""
         assert [event.split()[0] for event in run.real()] == ["cublasSgemm_v2"] and "m=64 n=48 k=32" in run.real()[0]
-        assert any("multiply_f32_" in event for event in run.launches())
+        assert any("fp16" in event for event in run.launches())
 
     @pytest.mark.parametrize("sizes, beta, emulated", [((4096, 4096, 4096), 0, True), ((4096, 4096, 4096), 1, True), ((4096, 4096, 4096), 2, True),
                                                        ((4096, 4096, 512), 0, False), ((4096, 4096, 1024), 0, True), ((4096, 4096, 2048), -1, True),
@@ -106,7 +106,7 @@ class TestPolicies:
 
     def test_emulate_forwards_nothing(self, program):
         run = program(*LARGE, *SMALL, policy="emulate")
-        assert not run.real() and len(run.launches()) >= 2
+        assert not run.real() and len(run.launches()) > 3
 
     def test_exact_is_asked_for_by_every_type(self, program):
         run = program("--product", "dgemm", "64", "64", "64", *SMALL, accuracy="exact")
@@ -245,7 +245,7 @@ class TestReport:
         assert "N N 1536 x 1536 x 1536" in text and any(cell.startswith("fp16x3") for cell in text) and any("faster than any emulation" in cell for cell in text)
         program(*LARGE, report="report.json")
         (problem,) = read_report(program.folder / "report.json")["problems"]
-        assert 2e-5 < problem["estimated_native_seconds"] < 3e-4, "of 7e9 operations on an H200"
+        assert 7e-5 < problem["estimated_native_seconds"] < 3e-4, "of 7e9 operations on an H200"
 
     def test_a_line_for_each_call(self, program):
         lines = program(*SMALL, "--repeat", "3", policy="native", verbose=1).stderr.splitlines()

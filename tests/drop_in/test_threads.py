@@ -77,6 +77,6 @@ os._exit(0)
 @pytest.mark.parametrize("settings", [{"policy": "emulate"}, {"accuracy": "exact"}, {"accuracy": "reproducible"}])
 def test_products_end_in_a_small_address_space(preloaded, settings):
     result = preloaded.ok(*python(SMALL_SPACE), **settings)
-    if "accuracy" in settings and result.stderr == "":
+    if "accuracy" in settings and "avx512bw" not in open("/proc/cpuinfo").read():
         pytest.skip("exact sums, which take less time than residues on this CPU, need no memory")
     assert "out_of_memory: the allocator has no" in result.stderr

@@ -241,7 +241,7 @@ def test_a_limit_may_be_a_text():
     a = np.random.default_rng(1).standard_normal((400, 400))
     free = kintsugi.matmul(a, a, accuracy="exact")
     unlimited = kintsugi.last_plan()["workspace_bytes"]
-    if len(kintsugi.last_plan()["candidates"]) == 1:
+    if "avx512bw" not in open("/proc/cpuinfo").read():
         pytest.skip("exact sums, which take less time than residues on this CPU, have no smaller blocks")
     limit = unlimited // 2 >> 10
     limited = kintsugi.matmul(a, a, accuracy="exact", workspace_limit=f"{limit}K")

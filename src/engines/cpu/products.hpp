@@ -132,7 +132,7 @@ void multiply_panels(const FusedProduct<T>& product, const PanelKernels& kernels
 std::size_t panel_scratch_bytes(const FusedProblem& problem, int threads, const PanelStudy& study);
 PanelStudy panel_sizes(const FusedProblem& problem, int threads, const PanelStudy& study);
 
-// From FP32 operands to C by fp16 slices with exponents per vector and k-block (direct_products.cpp).
+// From FP32 operands to C, split while they are multiplied (direct_products.cpp).
 extern const FusedKernel direct_products;
 
 // From FP32 operands to C by bf16 slices (bf16_products.cpp).
