@@ -250,7 +250,7 @@ def _below_autograd(keys: Any, a: Tensor, b: Tensor, c: Tensor | None, *options:
 
 def has_forward_mode() -> bool:
     """Returns True if tensors may have tangents, those of torch.autograd.forward_ad or torch.func.jvp."""
-    return torch.autograd.forward_ad._current_level >= 0
+    return bool(torch.autograd.forward_ad._current_level >= 0)
 
 
 def _needs_gradient(a: Tensor, b: Tensor, c: Tensor | None) -> bool:
