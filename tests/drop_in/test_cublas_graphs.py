@@ -4,7 +4,7 @@ import pytest
 from test_cublas_programs import LARGE, needs_device_code, program, read_report  # noqa: F401 (a fixture)
 
 
-LARGER = ["--product", "sgemm", "1152", "1024", "1024"]
+LARGER = ["--product", "sgemm", "2048", "1536", "1536"]
 
 
 def allocations(run):
