@@ -131,7 +131,7 @@ void answer_checked(const Symbol& symbol, const Call& call, const Forward& forwa
   outcome.seconds = stopwatch.seconds();
   record(symbol, call, outcome);
   note_matrices(call);
-  if (comparison) comparison->finish();
+  if (comparison) comparison->finish(outcome.program);
 }
 
 namespace {
@@ -217,7 +217,7 @@ bool forward_batch(const Symbol& symbol, const std::vector<Group>& groups, const
   if (!forward()) return false;
   record_forwarded(symbol, groups, stopwatch.seconds());
   for (FirstProduct& first : measured)
-    if (first.comparison) first.comparison->finish();
+    if (first.comparison) first.comparison->finish("");
   return true;
 }
 

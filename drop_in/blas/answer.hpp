@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "call.hpp"
@@ -55,22 +56,25 @@ void multiply_natively(const Symbol& symbol, const Call& call, const Forward& fo
 // A call whose error is measured. Made before the call, it keeps a copy of C as the call reads it.
 class ExactComparison {
  public:
-  // Returns a comparison if the sites file asks for errors and this call of the site is to be measured;
-  // nullopt else, and for trsm, which has no exact counterpart. The call must outlive the comparison.
+  // Returns a comparison if the error of this call is to be measured (numbers_of_sample()); nullopt else, and
+  // for trsm, which has no exact counterpart. The call must outlive the comparison.
   static std::optional<ExactComparison> begin(const Symbol& symbol, const Call& call) noexcept;
 
-  // Computes the call exactly in the copy of C, and records the error of the caller's C. Must be called after
-  // the call, while a CallUnderWay exists. Records nothing if the exact call cannot be computed.
-  void finish() noexcept;
+  // Computes the call exactly in the copy of C, and records the error of the caller's C; writes the product to
+  // files if the error passes the limit of KINTSUGI_DUMP. Must be called after the call, while a CallUnderWay
+  // exists. Does nothing if the exact call cannot be computed. `program` is what multiplied; "": the next BLAS.
+  void finish(std::string_view program) noexcept;
 
  private:
-  ExactComparison(const Symbol& symbol, const Call& call, std::int64_t number);
+  ExactComparison(const Symbol& symbol, const Call& call, const SampleNumbers& numbers);
   bool compute_exactly();
+  void dump(std::string_view program, double error);
 
   const Symbol* symbol_;
   const Call* call_;
-  std::int64_t number_;  // of the call at its site
-  std::vector<char> c_;  // lines of C without gaps
+  SampleNumbers numbers_;
+  std::vector<char> c_;       // lines of C without gaps; the exact result from compute_exactly() on
+  std::vector<char> c_read_;  // C as the call reads it, if the call may be written to files
 };
 
 // ------------------------------------------------------------------ routines of levels 1 and 2

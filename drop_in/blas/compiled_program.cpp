@@ -89,7 +89,7 @@ void record_loop(RunningLoop& loop) {
   record_matrices(loop.call, reads_c(loop.call));
   if (!loop.comparison) return;
   const CallUnderWay under_way;
-  loop.comparison->finish();
+  loop.comparison->finish("");
 }
 
 void begin_loop(const Call& call) {

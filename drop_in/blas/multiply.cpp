@@ -138,17 +138,18 @@ Part written_part(const Call& column_major, std::int64_t line) {
 }  // namespace
 
 std::optional<ExactComparison> ExactComparison::begin(const Symbol& symbol, const Call& call) noexcept try {
-  if (call.site == nullptr || settings().sites->error_samples == 0 || !records_calls()) return std::nullopt;
-  if (call.routine == Routine::trsm || output_of(call).is_empty()) return std::nullopt;
-  const std::int64_t number = number_of_sample(*call.site);
-  if (number < 0) return std::nullopt;
-  return ExactComparison(symbol, call, number);
+  if (!records_calls() || call.routine == Routine::trsm || output_of(call).is_empty()) return std::nullopt;
+  const SampleNumbers numbers = numbers_of_sample(symbol.name(), call);
+  if (!numbers.is_measured()) return std::nullopt;
+  return ExactComparison(symbol, call, numbers);
 } catch (const std::exception&) {  // No memory.
   return std::nullopt;
 }
 
-ExactComparison::ExactComparison(const Symbol& symbol, const Call& call, std::int64_t number)
-    : symbol_(&symbol), call_(&call), number_(number), c_(packed(output_of(call))) {}
+ExactComparison::ExactComparison(const Symbol& symbol, const Call& call, const SampleNumbers& numbers)
+    : symbol_(&symbol), call_(&call), numbers_(numbers), c_(packed(output_of(call))) {
+  if (settings().dump && call.routine == Routine::gemm && reads_c(call)) c_read_ = c_;
+}
 
 bool ExactComparison::compute_exactly() {
   Call exact = *call_;
@@ -167,7 +168,24 @@ bool ExactComparison::compute_exactly() {
   return !has_failed && !outcome.failed && !outcome.is_native();
 }
 
-void ExactComparison::finish() noexcept try {
+void ExactComparison::dump(std::string_view program, double error) {
+  const Call column_major = as_column_major(*call_);
+  const std::vector<Region> inputs = inputs_of(*call_, false);
+  if (inputs.empty()) return;  // k = 0: there is no product
+  write_dump(*settings().dump, column_major,
+             {.symbol = symbol_->name(),
+              .program = program,
+              .error = error,
+              .alpha = call_->alpha,
+              .beta = call_->beta,
+              .a = packed(inputs[0]),
+              .b = packed(inputs[1]),
+              .c = std::move(c_read_),
+              .result = packed(output_of(*call_)),
+              .exact = std::move(c_)});
+}
+
+void ExactComparison::finish(std::string_view program) noexcept try {
   if (!compute_exactly()) return;
   const Call column_major = as_column_major(*call_);
   const Region c = output_of(*call_);
@@ -178,7 +196,10 @@ void ExactComparison::finish() noexcept try {
     add_elements(norms, call_->type, c.first + line * c.stride + part.begin * bytes,
                  c_.data() + line * c.line_bytes + part.begin * bytes, part.end - part.begin);
   }
-  record_error(*call_->site, number_, norms);
+  record_error(symbol_->name(), *call_, numbers_, norms);
+  const double error = relative_error(norms);
+  if (settings().dump && call_->routine == Routine::gemm && error > settings().dump->limit)
+    dump(program, error);
 } catch (const std::exception&) {  // No memory: the site lacks this call's error.
 }
 

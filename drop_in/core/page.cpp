@@ -119,7 +119,8 @@ std::string totals_text(const Totals& all) {
   if (all.native_seconds > 0)
     text += " Problems that took " + number_text(all.compared_seconds) + " s would take " + library + " " +
             number_text(all.native_seconds) +
-            " s. Where Kintsugi multiplied, this is a lower estimate by the GPU's profile, no measurement.";
+            " s. Where Kintsugi multiplied, this is a lower estimate by the GPU's profile, unless "
+            "KINTSUGI_VERIFY_SPEED=1 measured it.";
   return text + "</p>\n";
 }
 

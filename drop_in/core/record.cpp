@@ -105,14 +105,26 @@ void record_matrices(const Call& call, bool reads_c) {
   if (!settings().sites->outputs.empty()) site.output.save(call);
 }
 
-std::int64_t number_of_sample(const Site& site) {
+SampleNumbers numbers_of_sample(const char* symbol, const Call& call) {
+  const bool is_of_site = call.site != nullptr && settings().sites->error_samples > 0;
+  const bool is_of_problem = settings().dump && call.routine == Routine::gemm;
+  SampleNumbers numbers;
+  if (!is_of_site && !is_of_problem) return numbers;
   const std::lock_guard lock(record_mutex);
-  return the_record().sites[&site].errors.number_of_sample();
+  if (is_of_site) numbers.of_site = the_record().sites[call.site].errors.number_of_sample();
+  ProblemRecord* const problem = is_of_problem ? find_or_add(record_key(symbol, call)) : nullptr;
+  if (problem != nullptr) numbers.of_problem = problem->errors.number_of_sample();
+  return numbers;
 }
 
-void record_error(const Site& site, std::int64_t number, const CallNorms& norms) {
+void record_error(const char* symbol, const Call& call, const SampleNumbers& numbers,
+                  const CallNorms& norms) {
+  constexpr std::int64_t samples_of_problem = 4;
   const std::lock_guard lock(record_mutex);
-  the_record().sites[&site].errors.add(number, norms, settings().sites->error_samples);
+  if (numbers.of_site >= 0)
+    the_record().sites[call.site].errors.add(numbers.of_site, norms, settings().sites->error_samples);
+  ProblemRecord* const problem = numbers.of_problem >= 0 ? find_or_add(record_key(symbol, call)) : nullptr;
+  if (problem != nullptr) problem->errors.add(numbers.of_problem, norms, samples_of_problem);
 }
 
 Record* record_if_any() { return all_records; }
@@ -196,7 +208,10 @@ std::string report_document(const Record& record) {
                {"accuracy", settings().accuracy},
                {this_drop_in.member, file_of(find_next(this_drop_in.known_function))}};
   json["problems"] = Json::array();
-  for (const auto& [key, problem] : record.problems) json["problems"].push_back(problem_json(key, problem));
+  for (const auto& [key, problem] : record.problems) {
+    json["problems"].push_back(problem_json(key, problem));
+    if (settings().dump) json["problems"].back()["error"] = problem.errors.json();
+  }
   json["other_problems"] = counts_json(record.others);
   json.update(further_members());
   if (settings().sites) json["sites"] = sites_json(record);

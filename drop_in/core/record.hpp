@@ -58,10 +58,36 @@ struct SampledExecution {
   bool has_special_values = false;
 };
 
+// What a sampled call of cuBLAS is timed for, beside the report: one of the sides of a SpeedTrial, or neither.
+enum class Timed : std::uint8_t { neither, emulation, native };
+
 // Events before and after a sampled call whose time has not been read yet.
 struct PendingSample {
   void* before;
   void* after;
+  Timed timed;
+};
+
+// Times of a problem's emulation and of cuBLAS, which multiply in turns under KINTSUGI_VERIFY_SPEED until both
+// have enough samples.
+struct SpeedTrial {
+  struct Side {
+    std::int64_t begun = 0, read = 0;  // calls
+    double seconds = 0;                // of the quickest call but the first, which may load kernels
+
+    void add(double sample) {
+      if (read++ > 0) seconds = read == 2 || sample < seconds ? sample : seconds;
+    }
+  };
+  enum class Choice : std::uint8_t { open, emulation, native };
+
+  Side emulation, native;
+  Choice choice = Choice::open;
+  bool captures_emulation = false;  // a graph has the emulation, so that later ones have it, too
+
+  Side* side(Timed timed) {
+    return timed == Timed::emulation ? &emulation : timed == Timed::native ? &native : nullptr;
+  }
 };
 
 struct ProblemRecord {
@@ -80,11 +106,14 @@ struct ProblemRecord {
 
   double native_seconds = 0;  // CallOutcome::native_seconds of the last emulated call
 
+  CallErrors errors;  // of products under KINTSUGI_DUMP
+
   // Calls of cuBLAS that were measured on the device (cublas/record.cpp).
   std::int64_t sampled_calls = 0;
   double sampled_seconds = 0;
   double first_seconds = 0;  // time of the first sampled call, which may include the loading of kernels
   std::vector<PendingSample> pending;
+  SpeedTrial trial;
   bool is_sampling = false;          // true: a sampled call is under way
   kintsugi_handle handle = nullptr;  // executes the sampled emulations; nullptr: no report is wanted
   bool has_execution = false;        // true: the report of the handle's last execution has not been read yet
@@ -116,11 +145,17 @@ void record_call(const char* symbol, const Call& call, const CallOutcome& outcom
 // Records the matrices of a call with a site: which sites' results the call read, and the C that it wrote.
 void record_matrices(const Call& call, bool reads_c);
 
-// Counts a call of a site whose errors are measured. Returns the call's number if it must be measured, else
-// -1.
-std::int64_t number_of_sample(const Site& site);
+// Numbers of a call among those of its site and of its problem; -1: it is not to be measured there.
+struct SampleNumbers {
+  std::int64_t of_site = -1, of_problem = -1;
+
+  bool is_measured() const { return of_site >= 0 || of_problem >= 0; }
+};
+// Counts a call. Its error is to be measured for its site if the sites file asks for errors, and for its
+// problem if it is a product and KINTSUGI_DUMP is set.
+SampleNumbers numbers_of_sample(const char* symbol, const Call& call);
 // Records the error of that call.
-void record_error(const Site& site, std::int64_t number, const CallNorms& norms);
+void record_error(const char* symbol, const Call& call, const SampleNumbers& numbers, const CallNorms& norms);
 
 // The caller of the following functions holds record_mutex.
 

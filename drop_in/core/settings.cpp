@@ -107,7 +107,20 @@ bool read_own_settings(Settings& settings, std::string& message) {
   return read_switch("KINTSUGI_EXPLAIN", settings.explain, message) &&
          read_switch("KINTSUGI_VERBOSE", settings.verbose, message) &&
          (!this_drop_in.is_cublas ||
-          read_switch("KINTSUGI_CUBLAS_EMULATION", settings.keeps_vendor_emulation, message));
+          (read_switch("KINTSUGI_CUBLAS_EMULATION", settings.keeps_vendor_emulation, message) &&
+           read_switch("KINTSUGI_VERIFY_SPEED", settings.verifies_speed, message))) &&
+         read_dump(variable("KINTSUGI_DUMP"), settings.dump, message);
+}
+
+// cuBLAS multiplies some calls while speeds are verified, which an accuracy or a policy may not allow.
+bool check_speed_setting(const Settings& settings, std::string& message) {
+  const bool is_allowed = settings.policy == Policy::automatic && settings.accuracy.empty() &&
+                          settings.scheme.empty() && !settings.sites;
+  if (!settings.verifies_speed || is_allowed) return true;
+  message =
+      "KINTSUGI_VERIFY_SPEED = 1 lets cuBLAS multiply some calls, so it needs the policy auto, and no accuracy, "
+      "scheme or sites file";
+  return false;
 }
 
 // Reads the sites file, whose outputs only the BLAS drop-in writes.
@@ -128,7 +141,7 @@ Settings read_settings() {
   settings.strict = variable("KINTSUGI_STRICT") == "1";
   // The report is read first, so that it says which of the other settings is malformed.
   if (!read_own_settings(settings, message) || !read_library_settings(settings, message) ||
-      !read_own_sites(settings, message)) {
+      !read_own_sites(settings, message) || !check_speed_setting(settings, message)) {
     settings.malformed = message;
     settings.policy = Policy::automatic;
     print_line({message, "; ", consequence(settings, "emulation is off")});
@@ -165,7 +178,7 @@ bool wants_report() {
 
 bool records_calls() {
   const Settings& now = settings();
-  return now.explain || now.verbose || !now.report.empty() ||
+  return now.explain || now.verbose || !now.report.empty() || now.verifies_speed || now.dump ||
          report_was_requested.load(std::memory_order_relaxed);
 }
 

@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 
+#include "dump.hpp"
 #include "sites/rules.hpp"
 
 namespace kintsugi::drop_in {
@@ -38,6 +39,9 @@ struct Settings {
   bool verbose = false;                 // true: a line on stderr for each call
   std::string report;                   // file of the report at exit, "-" for a table on stderr; "": none
   bool keeps_vendor_emulation = false;  // true: calls that ask for cuBLAS's own emulation stay cuBLAS's
+  bool verifies_speed =
+      false;  // true: each problem's emulation and cuBLAS are timed, and the faster one stays
+  std::optional<DumpSetting> dump;  // calls whose error passes its limit are written to files
   bool strict = false;    // true: a malformed setting, or a forced emulation that fails, ends the program
   std::string malformed;  // why a setting was not accepted, so that every call is forwarded; "": all were
   std::optional<SitesFile> sites;  // contents of the file that KINTSUGI_SITES names

@@ -1,6 +1,7 @@
 #include "answer.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <exception>
 #include <optional>
 
@@ -78,9 +79,9 @@ DecisionPointer decide(const Call& call, const CallState& state) {
 namespace {
 
 bool is_measurable(const Origin& origin, const ProductCall& call, const CallState& state) {
-  return call.site != nullptr && settings().sites->error_samples > 0 && records_calls() && !is_empty(call) &&
-         call.batch != BatchKind::pointers && origin.computes_product(call.type) &&
-         !is_captured(state.stream);
+  const bool is_asked_for = settings().dump || (call.site != nullptr && settings().sites->error_samples > 0);
+  return is_asked_for && records_calls() && !is_empty(call) && call.batch != BatchKind::pointers &&
+         origin.computes_product(call.type) && !is_captured(state.stream);
 }
 
 // Columns of a matrix in device memory.
@@ -92,6 +93,19 @@ DeviceRows columns_of(const ProductCall& call, void* c, std::int64_t ld, std::in
           .pitch = pitch,
           .bytes = static_cast<std::size_t>(call.m) * bytes,
           .count = static_cast<std::size_t>(count)};
+}
+
+// Returns a column-major matrix without gaps; nothing if the driver refuses.
+std::vector<char> matrix_on_host(const ProductCall& call, const void* matrix, std::int64_t rows,
+                                 std::int64_t columns, std::int64_t ld, void* stream) {
+  const auto bytes = static_cast<std::size_t>(element_bytes(call.type));
+  const DeviceRows lines{.first = const_cast<void*>(matrix),
+                         .pitch = static_cast<std::size_t>(ld) * bytes,
+                         .bytes = static_cast<std::size_t>(rows) * bytes,
+                         .count = static_cast<std::size_t>(columns)};
+  std::vector<char> elements(lines.bytes * lines.count);
+  if (!copy_to_host(lines, elements.data(), stream) || !synchronize(stream)) elements.clear();
+  return elements;
 }
 
 // Adds the elements of both matrices, which are copied to the host in pieces. Returns false if the driver
@@ -115,14 +129,19 @@ bool add_on_host(const ProductCall& call, void* exact, void* stream, CallNorms& 
 
 }  // namespace
 
-ExactComparison::ExactComparison(const Origin& origin, const ProductCall& call, const CallState& state)
-    : call_(call), state_(state) {
+ExactComparison::ExactComparison(const Symbol& symbol, const Origin& origin, const ProductCall& call,
+                                 const CallState& state)
+    : symbol_(symbol), call_(call), state_(state) {
   if (!is_measurable(origin, call, state)) return;
-  const std::int64_t number = number_of_sample(*call.site);
-  if (number < 0) return;
+  numbers_ = numbers_of_sample(symbol.name(), call);
+  if (!numbers_.is_measured()) return;
   const DeviceRows c = columns_of(call, call.c, call.ldc, 0, call.n);
   c_.emplace(state.device, c.bytes * c.count, state.stream);
-  if (c_->pointer() != nullptr && copy_on_device(c, c_->pointer(), c.bytes, state.stream)) number_ = number;
+  const bool is_copied = c_->pointer() != nullptr && copy_on_device(c, c_->pointer(), c.bytes, state.stream);
+  if (!is_copied) c_.reset();
+  const bool may_read_c = state.pointer_mode != KINTSUGI_SCALARS_ON_HOST || !is_zero(call.beta, call.type);
+  if (is_copied && settings().dump && may_read_c)
+    c_read_ = matrix_on_host(call, call.c, call.m, call.n, call.ldc, state.stream);
 }
 
 bool ExactComparison::compute_exactly() const {
@@ -137,10 +156,42 @@ bool ExactComparison::compute_exactly() const {
   return decision->emulates && emulate(*decision, exact, state_).empty();
 }
 
-void ExactComparison::finish(int status) const noexcept try {
-  if (number_ < 0 || status != success || !compute_exactly()) return;
+void ExactComparison::dump(std::string_view programs, double error) {
+  const auto on_host = [&](const void* matrix, std::int64_t rows, std::int64_t columns, std::int64_t ld) {
+    return matrix_on_host(call_, matrix, rows, columns, ld, state_.stream);
+  };
+  const std::size_t scalar_bytes = static_cast<std::size_t>(element_bytes(call_.type));
+  char scalars[2][16] = {};
+  const void* const sources[] = {call_.alpha, call_.beta};
+  for (int i = 0; i < 2; ++i) {
+    if (state_.pointer_mode == KINTSUGI_SCALARS_ON_HOST) {
+      std::memcpy(scalars[i], sources[i], scalar_bytes);
+    } else if (const auto bytes = on_host(sources[i], 1, 1, 1); !bytes.empty()) {
+      std::memcpy(scalars[i], bytes.data(), scalar_bytes);
+    }
+  }
+  if (is_zero(scalars[1], call_.type)) c_read_.clear();
+  const bool swaps_a = call_.op_a != Op::n, swaps_b = call_.op_b != Op::n;
+  write_dump(*settings().dump, call_,
+             {.symbol = symbol_.name(),
+              .program = programs,
+              .error = error,
+              .alpha = scalars[0],
+              .beta = scalars[1],
+              .a = on_host(call_.a, swaps_a ? call_.k : call_.m, swaps_a ? call_.m : call_.k, call_.lda),
+              .b = on_host(call_.b, swaps_b ? call_.n : call_.k, swaps_b ? call_.k : call_.n, call_.ldb),
+              .c = std::move(c_read_),
+              .result = on_host(call_.c, call_.m, call_.n, call_.ldc),
+              .exact = on_host(c_->pointer(), call_.m, call_.n, call_.m)});
+}
+
+void ExactComparison::finish(int status, std::string_view programs) noexcept try {
+  if (!c_ || status != success || !compute_exactly()) return;
   CallNorms norms;
-  if (add_on_host(call_, c_->pointer(), state_.stream, norms)) record_error(*call_.site, number_, norms);
+  if (!add_on_host(call_, c_->pointer(), state_.stream, norms)) return;
+  record_error(symbol_.name(), call_, numbers_, norms);
+  const double error = relative_error(norms);
+  if (settings().dump && error > settings().dump->limit) dump(programs, error);
 } catch (const std::exception&) {  // No memory: the site lacks this call's error.
 }
 
@@ -170,24 +221,30 @@ class Answer {
     if (settings().policy == Policy::native && call_.site == nullptr) return forward_by_policy();
     if (const char* reason = read_state(origin_, state_)) return forward(reason);
     reads_c_ = state_.pointer_mode != KINTSUGI_SCALARS_ON_HOST || !is_zero(call_.beta, call_.type);
-    const ExactComparison comparison(origin_, call_, state_);
+    ExactComparison comparison(symbol_, origin_, call_, state_);
     const DecisionPointer decision = decide(call_, state_);
     note_decision(symbol_.name(), *decision);
     const int status = answer_as_decided(*decision);
-    comparison.finish(status);
+    comparison.finish(status, programs_);
     return status;
   }
 
  private:
-  int answer_as_decided(const Decision& decision) const {
+  int answer_as_decided(const Decision& decision) {
     if (!decision.emulates) return forward_as_planned(decision);
     if (const char* reason = origin_.reason_in_arithmetic(call_.type)) return forward(reason);
+    const SpeedTurn turn =
+        settings().verifies_speed ? speed_turn(symbol_.name(), call_, state_.stream) : SpeedTurn();
+    if (turn.timed == Timed::native) {
+      const CallSample sample(symbol_.name(), call_, state_.stream, turn.timed);
+      return forward(turn.why);
+    }
     if (const char* reason = origin_.enqueue_before(state_)) return forward(reason);
-    return emulate(decision);
+    return emulate(decision, turn.timed);
   }
 
-  int emulate(const Decision& decision) const {
-    CallSample sample(symbol_.name(), call_, state_.stream);
+  int emulate(const Decision& decision, Timed timed) {
+    CallSample sample(symbol_.name(), call_, state_.stream, timed);
     const std::string failure = cublas::emulate(decision, call_, state_, sample.handle());
     if (!failure.empty()) return forward_after_failure(failure);
     if (const char* reason = origin_.enqueue_after(state_)) {
@@ -196,6 +253,7 @@ class Answer {
       return execution_failed;
     }
     sample.note_execution();
+    programs_ = decision.candidates;
     const bool is_requested = records_calls() && origin_.requests_emulation(call_.type);
     note(symbol_, call_, decision.candidates,
          is_requested ? "cuBLAS's own emulation was asked for. " + decision.why : decision.why, false,
@@ -235,7 +293,8 @@ class Answer {
   const ProductCall& call_;
   const Forward& forward_;
   CallState state_;
-  bool reads_c_ = true;  // beta is not known to be 0
+  bool reads_c_ = true;   // beta is not known to be 0
+  std::string programs_;  // that the device selects from; "": cuBLAS has multiplied
 };
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "call.hpp"
 #include "core/decision.hpp"
 #include "core/intercept.hpp"
+#include "core/record.hpp"
 #include "device.hpp"
 
 namespace kintsugi::cublas {
@@ -109,13 +110,22 @@ std::string emulate(const Decision& decision, const Call& call, const CallState&
 void note(const Symbol& symbol, const Call& call, std::string_view programs, std::string_view why,
           bool failed = false, bool reads_c = true, double native_seconds = 0) noexcept;
 
+// What must multiply a call under KINTSUGI_VERIFY_SPEED. Until a problem's emulation and cuBLAS have been timed
+// in 5 calls each, they take turns; then the one with the quickest call stays. A problem that is captured before
+// keeps its emulation in later captures.
+struct SpeedTurn {
+  Timed timed = Timed::neither;  // native: cuBLAS must multiply
+  std::string why = {};          // why it must
+};
+SpeedTurn speed_turn(const char* symbol, const Call& call, void* stream);
+
 // Measures the time of a sampled call on the device, by two events. Of each problem the first 4 calls and
-// then every 64th call are sampled. No call is sampled if calls are not recorded, or while the stream is
-// captured.
+// then every 64th call are sampled, and the calls of its trial. No call is sampled if calls are not recorded,
+// or while the stream is captured.
 class CallSample {
  public:
-  // Enqueues the first event. `symbol` must live as long as the program.
-  CallSample(const char* symbol, const Call& call, void* stream);
+  // Enqueues the first event. `symbol` must live as long as the program. `timed`: the side of the trial.
+  CallSample(const char* symbol, const Call& call, void* stream, Timed timed = Timed::neither);
   ~CallSample();  // enqueues the second event
   CallSample(const CallSample&) = delete;
   CallSample& operator=(const CallSample&) = delete;
@@ -129,6 +139,7 @@ class CallSample {
   const char* symbol_;
   const Call& call_;
   void* stream_;
+  Timed timed_;
   void* event_before_ = nullptr;  // nullptr: the call is not sampled
   void* event_after_ = nullptr;
   kintsugi_handle handle_ = nullptr;
@@ -139,23 +150,27 @@ class CallSample {
 // keeps a copy of C in device memory, as the call reads it.
 class ExactComparison {
  public:
-  // Begins a comparison if the sites file asks for errors and this call of the site is to be measured. Does
-  // nothing under a capture, for batches by pointers and for calls with an epilogue. Call and state must
-  // outlive the comparison.
-  ExactComparison(const Origin& origin, const ProductCall& call, const CallState& state);
+  // Begins a comparison if the call's error is to be measured (numbers_of_sample()). Does nothing under a
+  // capture, for batches by pointers and for calls with an epilogue. The arguments must outlive the comparison.
+  ExactComparison(const Symbol& symbol, const Origin& origin, const ProductCall& call,
+                  const CallState& state);
 
-  // Computes the call exactly in the copy of C, waits for the device and records the error of the caller's C.
-  // Must be called after the call, with its status. Records nothing if the call failed or if the exact call
-  // cannot be computed.
-  void finish(int status) const noexcept;
+  // Computes the call exactly in the copy of C, waits for the device and records the error of the caller's C;
+  // writes the product to files if the error passes the limit of KINTSUGI_DUMP. Must be called after the call,
+  // with its status. Does nothing if the call failed or if the exact call cannot be computed. `programs`: names
+  // of the programs that the device selects from; "": cuBLAS multiplied.
+  void finish(int status, std::string_view programs) noexcept;
 
  private:
   bool compute_exactly() const;
+  void dump(std::string_view programs, double error);
 
+  const Symbol& symbol_;
   const ProductCall& call_;
   const CallState& state_;
-  std::int64_t number_ = -1;  // of the call at its site; -1: the call is not measured
-  std::optional<Workspace> c_;
+  SampleNumbers numbers_;
+  std::optional<Workspace> c_;  // nothing: the call is not measured
+  std::vector<char> c_read_;    // C as the call reads it, if the call may be written to files
 };
 
 }  // namespace kintsugi::cublas

@@ -1,6 +1,7 @@
 #include <kintsugi/cublas.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 #include <exception>
 #include <mutex>
@@ -20,6 +21,8 @@ namespace {
 
 // Sampled calls of a problem: the first `first_samples` calls, then one in `sample_interval` calls.
 constexpr std::int64_t first_samples = 4, sample_interval = 64;
+// Calls of each side of a trial.
+constexpr std::int64_t trial_samples = 5;
 // Largest number of problems with a handle. A handle has a few kilobytes of device memory.
 constexpr std::size_t max_handles = 256;
 
@@ -44,6 +47,7 @@ void read_samples(ProblemRecord& problem) {
     if (problem.sampled_calls == 0) problem.first_seconds = *seconds;
     problem.sampled_seconds += *seconds;
     ++problem.sampled_calls;
+    if (SpeedTrial::Side* const side = problem.trial.side(sample.timed)) side->add(*seconds);
     the_samples().free_events.insert(the_samples().free_events.end(), {sample.before, sample.after});
     return true;
   });
@@ -118,15 +122,52 @@ __attribute__((destructor)) void write_report_at_exit() {
 
 }  // namespace
 
-CallSample::CallSample(const char* symbol, const Call& call, void* stream)
-    : symbol_(symbol), call_(call), stream_(stream) {
+namespace {
+
+void choose(SpeedTrial& trial) {
+  if (std::min(trial.emulation.read, trial.native.read) < trial_samples) return;
+  trial.choice = trial.native.seconds < trial.emulation.seconds ? SpeedTrial::Choice::native
+                                                                : SpeedTrial::Choice::emulation;
+}
+
+std::string slower_sentence(const SpeedTrial& trial) {
+  char text[160];
+  std::snprintf(
+      text, sizeof text,
+      "KINTSUGI_VERIFY_SPEED: the emulation took %.3g us and cuBLAS %.3g, the quickest of %d calls each",
+      trial.emulation.seconds * 1e6, trial.native.seconds * 1e6, static_cast<int>(trial_samples) - 1);
+  return text;
+}
+
+}  // namespace
+
+SpeedTurn speed_turn(const char* symbol, const Call& call, void* stream) {
+  const bool captured = is_captured(stream);
+  const std::lock_guard lock(record_mutex);
+  ProblemRecord* const problem = find_or_add(record_key(symbol, call));
+  if (problem == nullptr) return {};
+  read_samples(*problem);
+  SpeedTrial& trial = problem->trial;
+  if (trial.choice == SpeedTrial::Choice::open) choose(trial);
+  const bool is_open = trial.choice == SpeedTrial::Choice::open;
+  if (captured && is_open) trial.captures_emulation = true;
+  if (captured && trial.captures_emulation) return {};
+  if (trial.choice == SpeedTrial::Choice::native) return {Timed::native, slower_sentence(trial)};
+  if (!is_open || std::min(trial.emulation.begun, trial.native.begun) >= trial_samples) return {};
+  if (trial.emulation.begun <= trial.native.begun) return {Timed::emulation, ""};
+  return {Timed::native, "KINTSUGI_VERIFY_SPEED times cuBLAS beside the emulation"};
+}
+
+CallSample::CallSample(const char* symbol, const Call& call, void* stream, Timed timed)
+    : symbol_(symbol), call_(call), stream_(stream), timed_(timed) {
   if (!records_calls() || is_captured(stream)) return;
   try {
     const std::lock_guard lock(record_mutex);
     ProblemRecord* problem = find_or_add(record_key(symbol, call));
-    const bool is_sampled = problem != nullptr && !problem->is_sampling &&
-                            (problem->calls < first_samples || problem->calls % sample_interval == 0);
-    if (!is_sampled) return;
+    if (problem == nullptr || problem->is_sampling) return;
+    const bool is_of_trial = timed != Timed::neither && problem->trial.choice == SpeedTrial::Choice::open;
+    if (!is_of_trial) timed_ = Timed::neither;
+    if (!is_of_trial && problem->calls >= first_samples && problem->calls % sample_interval != 0) return;
     prepare_sample(*problem);
     event_before_ = take_event();
     event_after_ = take_event();
@@ -136,6 +177,7 @@ CallSample::CallSample(const char* symbol, const Call& call, void* stream)
     }
     problem->is_sampling = true;
     handle_ = problem->handle;
+    if (SpeedTrial::Side* const side = problem->trial.side(timed_)) ++side->begun;
   } catch (const std::exception&) {  // No memory: the call has no sample.
     event_before_ = nullptr;
   }
@@ -150,8 +192,10 @@ CallSample::~CallSample() {
     problem->is_sampling = false;
     problem->has_execution |= was_executed_ && handle_ != nullptr;
     register_read_at_exit();
+    const bool has_failed = timed_ == Timed::emulation && !was_executed_;
     if (record_event(event_after_, stream_))
-      problem->pending.push_back({.before = event_before_, .after = event_after_});
+      problem->pending.push_back(
+          {.before = event_before_, .after = event_after_, .timed = has_failed ? Timed::neither : timed_});
   } catch (const std::exception&) {  // The record lacks the sample.
   }
 }

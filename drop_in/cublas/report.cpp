@@ -24,10 +24,12 @@ Json device_seconds(const ProblemRecord& problem) {
   return seconds / samples * static_cast<double>(problem.calls);
 }
 
-// Returns the estimated seconds of cuBLAS for all calls: measured if cuBLAS has answered all of them, else by
-// the profile. Returns null if they are not known.
+// Returns the estimated seconds of cuBLAS for all calls: measured if cuBLAS has answered all of them or was
+// timed beside the emulation, else by the profile. Returns null if they are not known.
 Json native_seconds(const ProblemRecord& problem) {
   if (problem.native_calls == problem.calls) return device_seconds(problem);
+  if (problem.trial.native.seconds > 0)
+    return problem.trial.native.seconds * static_cast<double>(problem.calls);
   if (problem.native_seconds == 0) return {};
   return problem.native_seconds * static_cast<double>(problem.calls);
 }
@@ -37,6 +39,17 @@ Json execution_json(const std::optional<SampledExecution>& execution) {
   return {{"program", execution->program},
           {"recomputed_elements", execution->recomputed_elements},
           {"special_values", execution->has_special_values}};
+}
+
+// Returns null until both sides have been timed.
+Json speed_json(const SpeedTrial& trial) {
+  if (trial.emulation.seconds == 0 || trial.native.seconds == 0) return {};
+  const Json chosen = trial.choice == SpeedTrial::Choice::open     ? Json()
+                      : trial.choice == SpeedTrial::Choice::native ? Json("cuBLAS")
+                                                                   : Json("emulation");
+  return {{"emulation_seconds", trial.emulation.seconds},
+          {"cublas_seconds", trial.native.seconds},
+          {"chosen", chosen}};
 }
 
 // Returns the reason of the most calls that cuBLAS answered, and how many others there are.
@@ -101,6 +114,7 @@ Json problem_json(const RecordKey& key, const ProblemRecord& problem) {
   json["estimated_native_seconds"] = native_seconds(problem);
   json["sampled_calls"] = problem.sampled_calls;
   json["last_sampled_execution"] = execution_json(problem.last_execution);
+  if (settings().verifies_speed) json["speed"] = speed_json(problem.trial);
   return json;
 }
 

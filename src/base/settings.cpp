@@ -24,8 +24,9 @@ namespace {
 constexpr std::string_view prefix = "KINTSUGI_";
 constexpr std::string_view config_variable = "KINTSUGI_CONFIG";
 // Variables that only the drop-in libraries read.
-constexpr std::array<std::string_view, 4> drop_in_variables{"KINTSUGI_CUBLAS_EMULATION", "KINTSUGI_EXPLAIN",
-                                                            "KINTSUGI_REPORT", "KINTSUGI_VERBOSE"};
+constexpr std::array<std::string_view, 6> drop_in_variables{
+    "KINTSUGI_CUBLAS_EMULATION", "KINTSUGI_DUMP",    "KINTSUGI_EXPLAIN",
+    "KINTSUGI_REPORT",           "KINTSUGI_VERBOSE", "KINTSUGI_VERIFY_SPEED"};
 
 // Only ASCII letters, independent of the program's locale.
 constexpr char to_upper(char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c; }

@@ -1,5 +1,6 @@
 """Unchanged programs with the cuBLAS drop-in, over the fake driver and the fake cuBLAS: policies, reports, ways in, no waiting."""
 
+import itertools
 import json
 import math
 import os
@@ -43,7 +44,7 @@ def program(tmp_path):
         pytest.skip("the sanitizers' run-time must be loaded first")
 
     def start(*words, preload=True, audit=False, device="NVIDIA H200", command=(), check=True, fake_memory=None,
-              failed_allocation=None, fakes=("libcuda.so.1", "libcublas.so.13"), **variables):
+              failed_allocation=None, milliseconds=None, fakes=("libcuda.so.1", "libcublas.so.13"), **variables):
         clean = {name: value for name, value in os.environ.items() if not name.startswith(("KINTSUGI_", "FAKE_"))}
         settings = {f"KINTSUGI_{name.upper()}": str(value) for name, value in variables.items()}
         loaded = {"LD_PRELOAD": " ".join(([CUBLAS] if preload else []) + [str(FAKES / fake) for fake in fakes]), "LD_LIBRARY_PATH": str(FAKES)}
@@ -51,13 +52,15 @@ def program(tmp_path):
             loaded["FAKE_CUDA_MEMORY"] = str(fake_memory)
         if failed_allocation:
             loaded["FAKE_CUDA_FAIL_ALLOCATION"] = str(failed_allocation)
+        if milliseconds:
+            loaded["FAKE_CUDA_LAUNCH_MILLISECONDS"], loaded["FAKE_CUBLAS_MILLISECONDS"] = map(str, milliseconds)
         if audit:
             loaded["LD_AUDIT"] = str(pathlib.Path(CUBLAS).parent / "libkintsugi_cublas_audit.so")
             loaded["LD_PRELOAD"] = CUBLAS
         result = subprocess.run([*command, sys.executable, str(PROGRAM), *words], cwd=tmp_path, capture_output=True, text=True,
                                 timeout=300, env=clean | settings | loaded | {
                                     "KINTSUGI_CONFIG": "", "KINTSUGI_NVRTC": "none", "HOME": str(tmp_path), "FAKE_CUDA_NAME": device}
-                                | ({} if {"1024", "4096"} & set(words) else {"FAKE_CUDA_MULTIPLY": "1"}))
+                                | ({} if {"1024", "1536", "4096"} & set(words) else {"FAKE_CUDA_MULTIPLY": "1"}))
         assert not check or result.returncode == 0, result.stdout + result.stderr
         return Run(result)
 
@@ -273,6 +276,47 @@ class TestReport:
         run = program(*LARGE, engine="cpu", report="report.json")
         (problem,) = read_report(program.folder / "report.json")["problems"]
         assert problem["native_calls"] == 1 and "no plan: " in next(iter(problem["reasons"])) and len(run.real()) == 1
+
+
+@needs_device_code
+class TestVerifiedSpeeds:
+    @staticmethod
+    def problem(program):
+        (problem,) = read_report(program.folder / "report.json")["problems"]
+        return problem
+
+    @pytest.mark.parametrize("milliseconds, chosen", [((0, 3), "emulation"), ((5, 2), "cuBLAS")])
+    def test_the_faster_one_stays(self, program, milliseconds, chosen):
+        run = program(*LARGE, "--repeat", "30", verify_speed=1, milliseconds=milliseconds, report="report.json")
+        problem = self.problem(program)
+        assert problem["speed"]["chosen"] == chosen and problem["speed"]["cublas_seconds"] == pytest.approx((1 + milliseconds[1]) * 1e-3)
+        assert (problem["speed"]["emulation_seconds"] < problem["speed"]["cublas_seconds"]) == (chosen == "emulation")
+        assert problem["native_calls"] == len(run.real()) == (5 if chosen == "emulation" else 25) and not any(run.document["statuses"])
+        assert problem["reasons"]["KINTSUGI_VERIFY_SPEED times cuBLAS beside the emulation"] == 5
+        slower = [reason for reason in problem["reasons"] if "the quickest of 4 calls each" in reason]
+        assert [problem["reasons"][reason] for reason in slower] == ([] if chosen == "emulation" else [20])
+        assert problem["estimated_native_seconds"] == pytest.approx(30e-3 * (1 + milliseconds[1]))
+        products = [event.startswith("cublas") for event in run.document["events"] if event.startswith(("cublasSgemm", "cuLaunchKernel", "cuGraphLaunch"))]
+        turns = [is_cublas for is_cublas, _ in itertools.groupby(products)]
+        assert turns[:10] == [False, True] * 5, "both take turns"
+
+    def test_without_a_report(self, program):
+        assert len(program(*LARGE, "--repeat", "12", verify_speed=1, milliseconds=(5, 2)).real()) == 7
+        assert len(program(*LARGE, "--repeat", "12", milliseconds=(5, 2)).real()) == 0, "bits do not depend on clocks by default"
+
+    def test_a_table_says_what_was_measured(self, program):
+        run = program(*LARGE, "--repeat", "30", verify_speed=1, milliseconds=(5, 2), report="-")
+        assert "cuBLAS 3e+03, the quickest of 4 calls each" in run.stderr
+
+    def test_graphs_keep_their_emulation(self, program):
+        run = program(*LARGE, "--repeat", "2", "--graphs", "3", "--keep-graphs", verify_speed=1, milliseconds=(5, 2))
+        assert len(run.real()) == 1, "of the two calls before, one is cuBLAS's"
+
+    @pytest.mark.parametrize("settings", [{"policy": "emulate"}, {"accuracy": "exact"}, {"scheme": "fp16x3"}])
+    def test_what_cublas_may_not_answer(self, program, settings):
+        run = program(*LARGE, **settings, verify_speed=1)
+        assert run.stderr == ("kintsugi: KINTSUGI_VERIFY_SPEED = 1 lets cuBLAS multiply some calls, so it needs the policy auto, and no accuracy, "
+                              "scheme or sites file; emulation is off\n") and len(run.real()) == 1
 
 
 class TestWaysIn:

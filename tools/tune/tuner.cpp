@@ -87,9 +87,9 @@ Json sites_of_cublas(const Json& report) {
 
 // Environment variables that the program does not inherit: the tuner sets them, or they would change the
 // levels of sites.
-constexpr const char* replaced[] = {"LD_PRELOAD",       "KINTSUGI_SITES",  "KINTSUGI_REPORT",
-                                    "KINTSUGI_POLICY",  "KINTSUGI_SCHEME", "KINTSUGI_ACCURACY",
-                                    "KINTSUGI_EXPLAIN", "KINTSUGI_VERBOSE"};
+constexpr const char* replaced[] = {
+    "LD_PRELOAD",        "KINTSUGI_SITES",   "KINTSUGI_REPORT",  "KINTSUGI_POLICY", "KINTSUGI_SCHEME",
+    "KINTSUGI_ACCURACY", "KINTSUGI_EXPLAIN", "KINTSUGI_VERBOSE", "KINTSUGI_DUMP",   "KINTSUGI_VERIFY_SPEED"};
 
 bool is_replaced(const std::string& line) {
   return std::any_of(std::begin(replaced), std::end(replaced),

@@ -119,7 +119,10 @@ const Site* exact_site() {
   static const Site* const site = [] {
     auto* made = new Site;
     made->name = "the exact call of a measured one";
-    made->rule = {.scheme = "", .accuracy = "exact", .policy = "emulate"};
+    // A scheme of the settings need not take the operands. Devices have no superaccumulator by name.
+    const bool replaces_scheme = !settings().scheme.empty() && !this_drop_in.is_cublas;
+    made->rule = {
+        .scheme = replaces_scheme ? "superaccumulator" : "", .accuracy = "exact", .policy = "emulate"};
     made->has_rule = true;
     return made;
   }();

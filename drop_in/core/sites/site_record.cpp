@@ -8,6 +8,8 @@
 #include <set>
 #include <utility>
 
+#include "core/dump.hpp"
+
 namespace kintsugi::drop_in {
 
 void Flow::add(const Place& site, const std::vector<Region>& inputs, const Region& output,
@@ -35,19 +37,6 @@ nlohmann::ordered_json inputs_json(const SiteInputs& inputs) {
 
 // ------------------------------------------------------------------ the last C
 
-namespace {
-
-const char* numpy_type(kintsugi_type type) {
-  switch (type) {
-    case KINTSUGI_F32: return "<f4";
-    case KINTSUGI_F64: return "<f8";
-    case KINTSUGI_C32: return "<c8";
-    default: return "<c16";
-  }
-}
-
-}  // namespace
-
 void SiteOutput::save(const Call& written) {
   const Call call = as_column_major(written);
   is_transposed_ = written.layout == Layout::row_major;
@@ -70,18 +59,7 @@ void SiteOutput::clear_other_triangle(Uplo uplo) {
 
 std::string SiteOutput::npy() const {
   const std::int64_t rows = is_transposed_ ? columns_ : rows_, columns = is_transposed_ ? rows_ : columns_;
-  std::string header = std::string("{'descr': '") + numpy_type(type_) +
-                       "', 'fortran_order': " + (is_transposed_ ? "False" : "True") + ", 'shape': (" +
-                       std::to_string(rows) + ", " + std::to_string(columns) + "), }";
-  constexpr std::size_t preamble = 10, alignment = 64;
-  header.append(alignment - (preamble + header.size() + 1) % alignment, ' ');
-  header += '\n';
-  std::string file("\x93NUMPY\x01\x00", 8);
-  file += static_cast<char>(header.size() % 256);
-  file += static_cast<char>(header.size() / 256);
-  file += header;
-  file.append(elements_.data(), elements_.size());
-  return file;
+  return npy_file(type_, rows, columns, is_transposed_, elements_);
 }
 
 // ------------------------------------------------------------------ errors

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <sstream>
+#include <string>
 
 #include "tests/fakes/libraries/cuda_state.hpp"
 
@@ -374,6 +376,7 @@ Result event_create(Event* event, unsigned) {
 }
 Result event_record(Event event, Stream stream) {
   note("cuEventRecord stream={}", stream);
+  state().recorded_at[event] = state().events.size();
   const auto found = state().capturing.find(stream);
   state().captured_events.erase(event);
   if (found != state().capturing.end()) state().captured_events[event] = found->second;
@@ -391,8 +394,18 @@ Result event_synchronize(Event) {
   note("cuEventSynchronize");
   return refused_in_capture(capture_unsupported);
 }
-Result event_elapsed(float* milliseconds, Event, Event) {
-  *milliseconds = 1;
+// A millisecond, and what the tests set for each launch and each product of cuBLAS.
+Result event_elapsed(float* milliseconds, Event first, Event second) {
+  const std::lock_guard lock(state().mutex);
+  const std::size_t begin = state().recorded_at[first], end = state().recorded_at[second];
+  std::istringstream between(end <= state().events.size() ? state().events.substr(begin, end - begin) : "");
+  long all = 1;
+  for (std::string line; std::getline(between, line);) {
+    if (line.starts_with("cuLaunchKernel") || line.starts_with("cuGraphLaunch"))
+      all += number("FAKE_CUDA_LAUNCH_MILLISECONDS", 0);
+    if (line.starts_with("cublas")) all += number("FAKE_CUBLAS_MILLISECONDS", 0);
+  }
+  *milliseconds = static_cast<float>(all);
   return 0;
 }
 Result event_destroy(Event) { return 0; }

@@ -86,6 +86,7 @@ struct State {
   std::map<void*, FakeContext*> streams;
   std::map<void*, std::shared_ptr<FakeCapture>> capturing;        // by streams
   std::map<Event, std::shared_ptr<FakeCapture>> captured_events;  // recorded in a stream in a capture
+  std::map<Event, std::size_t> recorded_at;  // lengths of `events` when they were recorded
   unsigned long long captures = 0;
   std::vector<std::unique_ptr<FakeContext>> contexts;
   std::vector<std::unique_ptr<std::vector<FakeContext*>>> stacks;  // of each thread
