@@ -72,7 +72,7 @@ bool leaves_native(const Site* site) {
 }
 
 // Moves the plan into the decision.
-void take_plan(const Made& made, const kintsugi_problem& problem, const Site* site, Decision& decision) {
+void take_plan(const Made& made, const Site* site, Decision& decision) {
   decision.plan.reset(made.plan);
   kintsugi_plan_summary summary = KINTSUGI_PLAN_SUMMARY_INIT;
   if (kintsugi_plan_summarize(made.plan, &summary) != KINTSUGI_SUCCESS) throw std::bad_alloc();
@@ -86,8 +86,6 @@ void take_plan(const Made& made, const kintsugi_problem& problem, const Site* si
   if (!made.not_kept.empty()) decision.not_kept = made.not_kept;
   decision.emulates = summary.is_native == 0 || !leaves_native(site) || summary.is_offloaded != 0;
   if (!decision.emulates) decision.plan.reset();
-  if (decision.emulates && problem.memory == KINTSUGI_DEVICE)
-    kintsugi_plan_workspace_size(made.plan, &decision.workspace_bytes);
 }
 
 // Multiplies two small matrices and drops the result. An engine's first product opens libraries and starts
@@ -146,7 +144,7 @@ Decision new_decision(const Call& call, const kintsugi_problem& problem, kintsug
     }
     return decision;
   }
-  take_plan(made, problem, site, decision);
+  take_plan(made, site, decision);
   const bool is_timed_on_host = problem.memory != KINTSUGI_DEVICE && site != nullptr && records_calls();
   if (decision.emulates && is_timed_on_host) warm_up(call.type, options);
   return decision;

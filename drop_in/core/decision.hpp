@@ -106,7 +106,6 @@ struct Decision {
   bool emulates = false;  // Kintsugi multiplies, by an emulation or on GPUs; false: the hidden library does
   bool may_be_native = false;  // the plan multiplies operands natively that no emulation accepts
   std::unique_ptr<kintsugi_plan_s, PlanDeleter> plan;  // nullptr unless `emulates`
-  std::size_t workspace_bytes = 0;                     // workspace of the plan
   double native_seconds = 0;  // of a native product, estimated by the profile; 0: not known
   std::string candidates;     // names of the plan's programs, cheapest first; "": there is no plan
   std::string why;            // one sentence

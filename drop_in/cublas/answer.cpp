@@ -335,17 +335,13 @@ const char* read_state(const Origin& origin, CallState& state) {
 
 std::string emulate(const Decision& decision, const Call& call, const CallState& state,
                     kintsugi_handle handle) {
-  // Under a capture the drop-in passes no workspace. The library then allocates it for the graph, within the
+  // The library allocates the workspace: from its memory pool or, under a capture, for the graph, within the
   // plan's limit, which holds for all graphs together; beyond it the call fails and is forwarded.
   const bool captured = is_captured(state.stream);
   if (captured && *decision.forwards_captured)
     return "an earlier graph with this problem has it from cuBLAS, and captured calls keep their kernels";
-  const std::size_t bytes = captured ? 0 : decision.workspace_bytes;
-  const Workspace workspace(state.device, bytes, state.stream);
   kintsugi_operands operands = operands_of(call);
   operands.queue = {KINTSUGI_QUEUE_CUDA, 0, state.stream};
-  operands.workspace = workspace.pointer();
-  operands.workspace_size = workspace.bytes();
   const kintsugi_status status = kintsugi_plan_execute(handle, decision.plan.get(), &operands);
   if (status == KINTSUGI_SUCCESS) return {};
   if (captured && status == KINTSUGI_OUT_OF_MEMORY) *decision.forwards_captured = true;

@@ -76,7 +76,6 @@ struct Driver {
   int (*stream_destroy)(void*) = find("cuStreamDestroy_v2");
   int (*pool_create)(void**, const PoolProperties*) = find("cuMemPoolCreate");
   int (*pool_set_attribute)(void*, int, void*) = find("cuMemPoolSetAttribute");
-  int (*pool_trim)(void*, std::size_t) = find("cuMemPoolTrimTo");
   int (*pool_allocate)(std::uintptr_t*, std::size_t, void*, void*) = find("cuMemAllocFromPoolAsync");
   int (*memory_free)(std::uintptr_t, void*) = find("cuMemFreeAsync");
   int (*event_create)(void**, unsigned) = find("cuEventCreate");
@@ -193,18 +192,18 @@ std::int64_t memory_bytes(int device) {
   return static_cast<std::int64_t>(bytes);
 }
 
-// Makes a memory pool of the device. The pool keeps up to `kept_bytes` of freed memory when the device
-// synchronizes. Returns nullptr if the driver makes no pool.
-void* make_pool(int device, std::int64_t kept_bytes) {
+// Makes a memory pool of the device, which keeps 16 MiB of freed memory when the device synchronizes. Returns
+// nullptr if the driver makes no pool.
+void* make_pool(int device) {
   const Driver& driver = the_driver();
   PoolProperties properties;
   properties.location = device;
   void* pool = nullptr;
   const bool is_made = driver.pool_create != nullptr && driver.pool_set_attribute != nullptr &&
                        driver.pool_allocate != nullptr && driver.memory_free != nullptr &&
-                       driver.pool_trim != nullptr && driver.pool_create(&pool, &properties) == 0;
+                       driver.pool_create(&pool, &properties) == 0;
   if (!is_made) return nullptr;
-  auto threshold = static_cast<std::uint64_t>(kept_bytes);
+  std::uint64_t threshold = std::uint64_t{16} << 20;
   driver.pool_set_attribute(pool, release_threshold, &threshold);
   return pool;
 }
@@ -225,14 +224,13 @@ struct DevicePool {
 };
 constinit std::array<DevicePool, max_devices> pools{};
 
-// Returns the device's pool, which the first call makes; nullptr if the device has none. Without a pool the
-// library allocates the workspace itself.
+// Returns the device's pool, which the first call makes; nullptr if the device has none.
 void* pool_of(int device) {
   if (device < 0 || device >= max_devices) return nullptr;
   DevicePool& found = pools[static_cast<std::size_t>(device)];
   if (!found.tried.load(std::memory_order_acquire)) {
     const std::lock_guard lock(pools_mutex);
-    if (!found.tried) found.pool = make_pool(device, workspace_limit(device));
+    if (!found.tried) found.pool = make_pool(device);
     found.tried.store(true, std::memory_order_release);
   }
   return found.pool;
@@ -253,18 +251,13 @@ std::int64_t workspace_limit(int device) {
   return std::max(total - taken_besides, total / 2);
 }
 
-Workspace::Workspace(int device, std::size_t bytes, void* stream) : bytes_(bytes), stream_(stream) {
+Workspace::Workspace(int device, std::size_t bytes, void* stream) : stream_(stream) {
   if (bytes == 0) return;
   void* const pool = pool_of(device);
   if (pool == nullptr) return;
   const Driver& driver = the_driver();
   std::uintptr_t memory = 0;
-  bool is_allocated = driver.pool_allocate(&memory, bytes, pool, stream) == 0;
-  if (!is_allocated) {  // pieces of other sizes that the pool keeps may be in the way
-    driver.pool_trim(pool, 0);
-    is_allocated = driver.pool_allocate(&memory, bytes, pool, stream) == 0;
-  }
-  if (is_allocated) pointer_ = reinterpret_cast<void*>(memory);
+  if (driver.pool_allocate(&memory, bytes, pool, stream) == 0) pointer_ = reinterpret_cast<void*>(memory);
 }
 
 Workspace::~Workspace() {
@@ -317,11 +310,6 @@ const Constants* constants(int device, std::size_t bytes, void* stream) {
   if (found == nullptr) return nullptr;
   kept.store(found, std::memory_order_release);
   return &found->constants;
-}
-
-void give_back_workspaces() {
-  for (const DevicePool& device : pools)
-    if (void* pool = device.pool.load(); pool != nullptr) the_driver().pool_trim(pool, 0);
 }
 
 }  // namespace kintsugi::cublas

@@ -53,25 +53,20 @@ bool fill_rows(const void* row, const DeviceRows& rows, void* stream);
 // the setting, or a default.
 std::int64_t workspace_limit(int device);
 
-// Memory, from a memory pool of the drop-in, for the work that is enqueued in the stream while the object
-// exists. The pool keeps freed memory, up to the workspace limit, because mapping memory again after each
-// synchronization takes longer than many products. When the program destroys a handle of cuBLAS, the pool
-// returns its free memory to the device.
+// Memory, from a memory pool of the drop-in, for the work beside products that is enqueued in the stream while
+// the object exists.
 class Workspace {
  public:
-  // Allocates the memory; pointer() is nullptr if `bytes` is 0 or there is not enough memory, even after the
-  // pool has given back what it keeps.
+  // Allocates the memory; pointer() is nullptr if `bytes` is 0 or there is not enough memory.
   Workspace(int device, std::size_t bytes, void* stream);
   ~Workspace();
   Workspace(const Workspace&) = delete;
   Workspace& operator=(const Workspace&) = delete;
 
   void* pointer() const { return pointer_; }
-  std::size_t bytes() const { return pointer_ != nullptr ? bytes_ : 0; }
 
  private:
   void* pointer_ = nullptr;
-  std::size_t bytes_;
   void* stream_;
 };
 
@@ -85,8 +80,5 @@ struct Constants {
 // captured, no memory is taken: then the zeros of an earlier call must suffice. A call that takes memory
 // waits until it is filled, in a stream of its own.
 const Constants* constants(int device, std::size_t bytes, void* stream);
-
-// Returns the free memory of all pools to their devices.
-void give_back_workspaces();
 
 }  // namespace kintsugi::cublas

@@ -266,12 +266,6 @@ int call_vectors(const Invocation& invocation, Routine routine, kintsugi_type ty
   return answer_vectors(invocation, handle, call, Forward(forward));
 }
 
-int destroy(const Invocation& invocation, Handle handle) {
-  const int status = call_real(invocation.symbol, handle);
-  give_back_workspaces();
-  return status;
-}
-
 }  // namespace
 
 // ------------------------------------------------------------------ names
@@ -336,8 +330,6 @@ int destroy(const Invocation& invocation, Handle handle) {
                             {type_a, type_b, type_c}, compute))
 
 #include "cublas/symbols.def"
-
-DEFINE(cublasDestroy_v2, (Handle handle), destroy(invocation, handle))
 
 // Called by programs that were compiled with the compiler pass, before and after a call of cuBLAS.
 extern "C" __attribute__((visibility("default"))) void kintsugi_cublas_site_begin(const void* record) {

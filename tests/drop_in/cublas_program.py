@@ -32,7 +32,6 @@ def arguments():
     parser.add_argument("--graphs", type=int, default=0, help="then capture them so often, each time for a child graph that is there twice")
     parser.add_argument("--keep-graphs", action="store_true", help="do not destroy these graphs")
     parser.add_argument("--ask-for-reports", action="store_true", help="ask for a report before the products and after them")
-    parser.add_argument("--destroy", action="store_true", help="destroy the handle at the end")
     parser.add_argument("--no-context", action="store_true", help="leave no context current")
     return parser.parse_args()
 
@@ -139,8 +138,6 @@ def main():
         statuses += captured(cuda, stream, lambda: [call(product) for product in options.product], options.keep_graphs)
     if options.ask_for_reports:
         reports.append(report(ctypes.CDLL(None)))
-    if options.destroy:
-        blas.cublasDestroy_v2(handle)
     events = cuda.fake_cuda_events().decode().splitlines()
     json.dump({"statuses": statuses, "results": results, "events": events, "stream": stream.value, "reports": reports}, sys.stdout)
 

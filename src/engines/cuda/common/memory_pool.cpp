@@ -180,7 +180,11 @@ Result allocate_in_stream(Address* result, std::size_t bytes, Stream stream) {
   if (DevicePool* device_pool = pool_of_current_device(); device_pool != nullptr) {
     constexpr std::size_t large_bytes = kept_bytes_of_pool / 8;  // several streams may have as much at once
     if (bytes > large_bytes) IdleTrimmer::instance.extend(*device_pool);
-    const Result status = driver().pool_allocate_async(result, bytes, device_pool->pool, stream);
+    Result status = driver().pool_allocate_async(result, bytes, device_pool->pool, stream);
+    if (status == error_out_of_memory) {  // pieces of other sizes that pools keep may be in the way
+      trim_pools();
+      status = driver().pool_allocate_async(result, bytes, device_pool->pool, stream);
+    }
     if (status == 0 || status == error_out_of_memory) return status;
   }
   return driver().memory_allocate_async(result, bytes, stream);
