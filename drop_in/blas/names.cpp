@@ -2,6 +2,7 @@
 // jumps.cpp exports. Each makes a Call of its arguments and passes it to answer(), together with a callable
 // that calls the next BLAS with the unchanged arguments. gemm_batch and gemm_batch_strided have the arguments
 // of Intel's oneMKL, which BLIS and OpenBLAS have as well.
+#include <cmath>
 #include <complex>
 #include <cstddef>
 #include <string_view>
@@ -418,5 +419,36 @@ extern "C" __attribute__((visibility("default"))) std::int32_t pilaenv_(const st
   auto* const next = symbol.next<std::int32_t(const std::int32_t*, const char*, std::size_t)>();
   return next != nullptr ? next(context, precision, length) : scalapack_block_size;
 }
+
+// ------------------------------------------------------------------ isamax
+
+namespace {
+
+// The integers are passed on in 64 bits, so that the caller learns the width of this library's integers,
+// whatever those of the next BLAS are.
+template <class Int>
+Int call_isamax(Symbol& symbol, const Int* n, const float* x, const Int* incx) {
+  const std::int64_t length = *n, increment = *incx;
+  auto* const next = symbol.next<Int(const std::int64_t*, const float*, const std::int64_t*)>();
+  if (next != nullptr) return next(&length, x, &increment);
+  if (length < 1 || increment < 1) return 0;
+  std::int64_t largest = 0;
+  for (std::int64_t i = 1; i < length; ++i)
+    if (std::fabs(x[i * increment]) > std::fabs(x[largest * increment])) largest = i;
+  return static_cast<Int>(largest + 1);
+}
+
+}  // namespace
+
+// FlexiBLAS and libblastrampoline look for this name in a backend, and call it with an n that is negative in
+// 64 bits and 3 in 32 to learn the width of the integers.
+#define DEFINE_ISAMAX(symbol_, Int)                                                           \
+  extern "C" __attribute__((visibility("default"))) Int symbol_(const Int* n, const float* x, \
+                                                                const Int* incx) {            \
+    static constinit Symbol symbol(#symbol_, "ISAMAX");                                       \
+    return call_isamax(symbol, n, x, incx);                                                   \
+  }
+DEFINE_ISAMAX(isamax_, std::int32_t)
+DEFINE_ISAMAX(isamax_64_, std::int64_t)
 
 }  // namespace kintsugi::blas

@@ -2,6 +2,8 @@
 #include <dlfcn.h>
 
 #include <limits>
+#include <string>
+#include <string_view>
 
 #include "call.hpp"
 
@@ -17,13 +19,42 @@ namespace {
 
 bool is_any(std::string_view) { return true; }
 
+// True if the program's own calls reach the drop-in, which then was preloaded or linked. False for a drop-in
+// that was loaded with RTLD_LOCAL, as backends are.
+bool answers_program() {
+  void* const program = ::dlopen(nullptr, RTLD_LAZY);
+  const void* const found = ::dlsym(program, drop_in::this_drop_in.known_function);
+  ::dlclose(program);
+  return found != nullptr && drop_in::is_own(found);
+}
+
+// False for a library whose functions may call the drop-in back. FlexiBLAS and libblastrampoline (LBT) export
+// the names of BLAS and call their backend, which is the drop-in where it does not answer the program itself.
+// dlsym() searches the libraries that the library needs, too.
+bool may_be_next(std::string_view path) {
+  void* const library = ::dlopen(std::string(path).c_str(), RTLD_LAZY | RTLD_NOLOAD);
+  if (library == nullptr) return true;
+  const bool has_backends =
+      ::dlsym(library, "flexiblas_current_backend") != nullptr || ::dlsym(library, "lbt_forward") != nullptr;
+  ::dlclose(library);
+  return !has_backends || answers_program();
+}
+
+void* if_it_may_be_next(void* found) {
+  return found != nullptr && may_be_next(drop_in::file_of(found)) ? found : nullptr;
+}
+
+void* find_in_process(const char* name) {
+  void* const found = if_it_may_be_next(drop_in::find_behind(name));
+  return found != nullptr ? found : drop_in::find_in_loaded(name, may_be_next);
+}
+
 }  // namespace
 
 void* drop_in::find_next(const char* name) {
-  if (void* found = find_behind(name)) return found;
-  if (void* found = find_in_loaded(name, is_any)) return found;
+  if (void* found = find_in_process(name)) return found;
   void* library = ::dlopen("libblas.so.3", RTLD_LAZY | RTLD_LOCAL);
-  return library != nullptr ? find_in(library, name) : nullptr;
+  return library != nullptr ? if_it_may_be_next(find_in(library, name)) : nullptr;
 }
 
 namespace blas {
@@ -41,8 +72,7 @@ using GetThreads = int();
 int unknown_threads() { return 0; }
 
 GetThreads* find_get_threads(const char* name) {
-  void* next = find_behind(name);
-  if (next == nullptr) next = find_in_loaded(name, is_any);
+  void* const next = find_in_process(name);
   void* const library = next != nullptr ? ::dlopen(file_of(next), RTLD_LAZY | RTLD_NOLOAD) : nullptr;
   if (library == nullptr) return unknown_threads;
   void* found = nullptr;

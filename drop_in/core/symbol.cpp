@@ -15,11 +15,7 @@ const void* base_of(const void* address) {
   return ::dladdr(address, &info) != 0 ? info.dli_fbase : nullptr;
 }
 
-// Returns a function that is not one of this library's own.
-void* unless_own(void* found) {
-  static const char own = 0;
-  return found != nullptr && base_of(found) != base_of(&own) ? found : nullptr;
-}
+void* unless_own(void* found) { return found != nullptr && !is_own(found) ? found : nullptr; }
 
 std::vector<std::string> loaded_libraries() {
   std::vector<std::string> paths;
@@ -34,6 +30,11 @@ std::vector<std::string> loaded_libraries() {
 }
 
 }  // namespace
+
+bool is_own(const void* function) {
+  static const char own = 0;
+  return base_of(function) == base_of(&own);
+}
 
 void* find_behind(const char* name) { return unless_own(::dlsym(RTLD_NEXT, name)); }
 

@@ -20,6 +20,9 @@ void* find_in_loaded(const char* name, bool (*is_searched)(std::string_view path
 // Looks in a library and in those that it needs.
 void* find_in(void* library, const char* name);
 
+// True for a function of the drop-in itself.
+bool is_own(const void* function);
+
 // Returns the path of the file that defines `function`; "" if the path is not known.
 const char* file_of(const void* function);
 
