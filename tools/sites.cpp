@@ -76,8 +76,8 @@ void add_sites(CLI::App& program, Action& action) {
       "  kintsugi-clang -O2 program.c -o program -lblas\n"
       "  kintsugi sites program\n"
       "\n"
-      "The names are those of the file KINTSUGI_SITES (docs/COMPILER-PASS.md). \"may read\": operands in\n"
-      "the same object as an earlier result of the same function, as far as the compiler can prove.");
+      "The names are those of the file KINTSUGI_SITES (docs/COMPILER-PASS.md). \"may read\": sites of the\n"
+      "same file whose results an operand may hold, or elements that were computed from them.");
   command->add_flag("--json", request->json, "Print a JSON document");
   command->add_option("PROGRAM", request->program, "Program, library or object file")->required();
   command->callback([request, &action] { action = [request] { run_sites(*request); }; });

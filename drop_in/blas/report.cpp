@@ -104,6 +104,7 @@ void complete(Json& json, const Site& site, const SiteRecord& record) {
   json["why"] = record.all.why;
   json["multiplications"] = record.multiplications;
   json["inputs"] = inputs_json(record.inputs);
+  json["may_read"] = may_read_json(site.source);
   json["error"] = record.errors.json();
   json["output"] = record.output.is_empty() ? Json() : Json(output_name(json["ordinal"]));
   json["problems"] = Json::array();

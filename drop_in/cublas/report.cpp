@@ -121,6 +121,7 @@ Json problem_json(const RecordKey& key, const ProblemRecord& problem) {
 void complete(Json& json, const Site& site, const SiteRecord& record) {
   json["callers"] = callers_json(site.callers);
   json["inputs"] = inputs_json(record.inputs);
+  json["may_read"] = may_read_json(site.source);
   json["error"] = record.errors.json();
 }
 

@@ -36,6 +36,11 @@ std::size_t combinations_tried(const Tuning& tuning) {
   return tried.size();
 }
 
+std::size_t groups_tried(const Tuning& tuning) {
+  return static_cast<std::size_t>(std::count_if(tuning.result.steps.begin(), tuning.result.steps.end(),
+                                                [](const Step& step) { return step.lowered.size() > 1; }));
+}
+
 Json level_names(const Tuning& tuning, const Levels& levels) {
   Json names = Json::array();
   for (std::size_t site = 0; site < levels.size(); ++site)
@@ -46,7 +51,11 @@ Json level_names(const Tuning& tuning, const Levels& levels) {
 Json site_json(const Tuning& tuning, std::size_t i) {
   const TunedSite& site = tuning.sites[i];
   Json inputs = Json::array(), levels = Json::array();
-  for (const auto& [name, calls] : site.inputs) inputs.push_back({{"site", name}, {"calls", calls}});
+  for (const FlowInput& input : site.inputs)
+    inputs.push_back({{"site", input.site},
+                      {"calls", input.calls},
+                      {"flow", input.found_by()},
+                      {"operands", input.operands}});
   for (const Level& level : tuning.levels[i])
     levels.push_back({{"name", level.name}, {"weight", level.weight}});
   return {{"site", site.name},
@@ -64,15 +73,16 @@ Json site_json(const Tuning& tuning, std::size_t i) {
           {"call_error", tuning.call_errors.value(site.name, Json())},
           {"native_call_error", site.call_error},
           {"callers", site.callers},
+          {"role", tuning.problem.roles.empty() ? Json() : Json(tuning.problem.roles[i])},
+          {"kept_by_role", static_cast<bool>(tuning.result.kept_by_role[i])},
           {"inputs", inputs}};
 }
 
 Json step_json(const Tuning& tuning, const Step& step) {
-  return {{"what", step.what},
-          {"levels", level_names(tuning, step.levels)},
-          {"error", number(step.error)},
-          {"cost", step.cost},
-          {"accepted", step.accepted}};
+  Json lowered = Json::array();
+  for (const std::size_t site : step.lowered) lowered.push_back(tuning.sites[site].name);
+  return {{"what", step.what},           {"lowered", lowered}, {"levels", level_names(tuning, step.levels)},
+          {"error", number(step.error)}, {"cost", step.cost},  {"accepted", step.accepted}};
 }
 
 Json arguments_json(const TuneRequest& request) {
@@ -99,6 +109,7 @@ Json tuning_document(const TuneRequest& request, const Tuning& tuning) {
                       {"first_cost", tuning.result.steps.front().cost},
                       {"combinations", combinations(tuning.problem)},
                       {"combinations_tried", combinations_tried(tuning)},
+                      {"groups_tried", groups_tried(tuning)},
                       {"runs_of_the_program", tuning.runs_made}};
   result["validation"] = Json::array();
   for (const Validation& one : tuning.validations)
@@ -130,10 +141,11 @@ std::vector<HeadedCells> site_table(const TuneRequest& request, const Tuning& tu
   for (std::size_t i = 0; i < tuning.sites.size(); ++i) {
     const TunedSite& site = tuning.sites[i];
     std::string inputs;
-    for (const auto& [name, calls] : site.inputs) {
+    for (const FlowInput& input : site.inputs) {
       const auto found = std::find_if(tuning.sites.begin(), tuning.sites.end(),
-                                      [&name = name](const TunedSite& other) { return other.name == name; });
-      inputs += (inputs.empty() ? "" : ", ") + (found == tuning.sites.end() ? name : site_label(*found));
+                                      [&](const TunedSite& other) { return other.name == input.site; });
+      inputs += fmt::format("{}{} ({})", inputs.empty() ? "" : ", ",
+                            found == tuning.sites.end() ? input.site : site_label(*found), input.found_by());
     }
     constexpr std::size_t longest_name = 100;
     table.push_back(
@@ -142,6 +154,7 @@ std::vector<HeadedCells> site_table(const TuneRequest& request, const Tuning& tu
          {"calls", std::to_string(site.calls)},
          {"profiled time", time_text(site.seconds)},
          {"reads", inputs},
+         {"role", tuning.problem.roles.empty() ? "-" : std::to_string(tuning.problem.roles[i])},
          {"level", tuning.level(i).name + (tuning.is_searched[i] ? "" : " (not searched)")},
          {request.cost == "time" ? "time" : "cost", cost_text(request, tuning.result.outcome.site_cost[i])},
          {"native calls' error", call_error_text(site.call_error)},
@@ -169,6 +182,15 @@ std::vector<HeadedCells> step_table(const TuneRequest& request, const Tuning& tu
   return table;
 }
 
+std::string groups_sentence(const Tuning& tuning) {
+  const std::set<std::size_t> roles(tuning.problem.roles.begin(), tuning.problem.roles.end());
+  return fmt::format(
+      "By the compiler's data flow {} sites have {} roles; {} steps lowered several sites together, and {} "
+      "sites keep their level by their role.",
+      tuning.sites.size(), roles.size(), groups_tried(tuning),
+      std::count(tuning.result.kept_by_role.begin(), tuning.result.kept_by_role.end(), true));
+}
+
 // Returns sentences on the limit, the cost, the runs of the program and the validation.
 std::vector<std::string> tuning_sentences(const TuneRequest& request, const Tuning& tuning) {
   const Outcome& outcome = tuning.result.outcome;
@@ -180,6 +202,7 @@ std::vector<std::string> tuning_sentences(const TuneRequest& request, const Tuni
                   cost_text(request, first), first > 0 ? outcome.cost() / first : 1),
       fmt::format("{} of {:.0f} combinations were tried; this call ran the program {} times.",
                   combinations_tried(tuning), combinations(tuning.problem), tuning.runs_made)};
+  if (!tuning.problem.roles.empty()) sentences.push_back(groups_sentence(tuning));
   if (tuning.validations.empty()) return sentences;
   const auto held = std::count_if(tuning.validations.begin(), tuning.validations.end(),
                                   [](const Validation& one) { return one.held; });
@@ -194,7 +217,8 @@ std::vector<std::string> tuning_sentences(const TuneRequest& request, const Tuni
 // ---------------------------------------------------------------- graph
 
 // The graph has one box a site, from top to bottom. An arc leads from each site to every site that reads its
-// results: on the right side if it leads downwards, on the left side if it leads upwards.
+// results: on the right side if it leads downwards, on the left side if it leads upwards. An arc that only
+// the compiler has found is dashed, one that only memory has found is dotted.
 constexpr int box_left = 150, box_width = 420, box_height = 44;
 constexpr int box_pitch = 70;  // from the top of one box to the top of the next
 constexpr int margin = 10;     // above the first box
@@ -216,7 +240,12 @@ std::string box(const Tuning& tuning, std::size_t i) {
       upper + 36, escaped(second));
 }
 
-std::string arc(std::size_t from, std::size_t to) {
+std::string dash_style(const FlowInput& input) {
+  if (input.operands.empty()) return "stroke-dasharray=\"2 4\" ";
+  return input.calls == 0 ? "stroke-dasharray=\"7 4\" " : "";
+}
+
+std::string arc(std::size_t from, std::size_t to, const std::string& style) {
   const bool is_down = from < to;
   const double distance = std::min(130.0, 30 + 25 * std::abs(middle(from) - middle(to)) / box_pitch);
   const double x = is_down ? box_left + box_width : box_left;
@@ -224,8 +253,8 @@ std::string arc(std::size_t from, std::size_t to) {
   const double begin = middle(from) + (is_down ? 6 : -6), end = middle(to) + (is_down ? -6 : 6);
   return fmt::format(
       "<path d=\"M {0} {1} C {2} {1}, {2} {3}, {0} {3}\" fill=\"none\" stroke=\"currentColor\" "
-      "marker-end=\"url(#head)\"/>\n",
-      x, begin, reach, end);
+      "{4}marker-end=\"url(#head)\"/>\n",
+      x, begin, reach, end, style);
 }
 
 std::string graph(const Tuning& tuning) {
@@ -241,10 +270,14 @@ std::string graph(const Tuning& tuning) {
       height);
   for (std::size_t to = 0; to < tuning.sites.size(); ++to) {
     svg += box(tuning, to);
-    for (const std::size_t from : tuning.problem.predecessors[to])
-      if (from != to) svg += arc(from, to);
+    for (const FlowInput& input : tuning.sites[to].inputs)
+      for (std::size_t from = 0; from < tuning.sites.size(); ++from)
+        if (from != to && tuning.sites[from].name == input.site)
+          svg += arc(from, to, tuning.problem.roles.empty() ? "" : dash_style(input));
   }
-  return svg + "</svg>\n";
+  svg += "</svg>\n";
+  if (tuning.problem.roles.empty()) return svg;
+  return svg + "<p>Dashed: found by the compiler alone. Dotted: by the memory of operands alone.</p>\n";
 }
 
 // ---------------------------------------------------------------- figures
@@ -349,6 +382,7 @@ constexpr const char* footer =
     "keeps the limit.\n"
     "If a lower level breaks the limit, the site is lowered while a cheaper predecessor is raised, or the "
     "site keeps its level.\n"
+    "Programs compiled with kintsugi-clang have their sites lowered in groups, in fewer runs.\n"
     "\n"
     "The error: of the file --output; else the largest of all sites, each by the C of its last call. R is "
     "the same in a\n"

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <optional>
 #include <set>
 
 #include "support.hpp"
+#include "tune/lowering_search.hpp"
 
 namespace kintsugi::tools {
 
@@ -21,54 +23,10 @@ bool next_levels(const SearchProblem& problem, Levels& levels) {
   return false;
 }
 
-// Base of the searches that begin with the most accurate levels.
-class Search {
- protected:
-  Search(const SearchProblem& problem, const std::vector<std::string>& names, const Evaluate& evaluate)
-      : problem_(problem), names_(names), evaluate_(evaluate) {}
-
-  void start() {
-    result_.levels.assign(names_.size(), 0);
-    result_.outcome = evaluate_(result_.levels);
-    constexpr bool accepted = true;
-    note(result_.levels, "start", result_.outcome, accepted);
-    if (result_.outcome.error <= problem_.limit) return;
-    throw Finding(fmt::format(
-        "--limit {}: the most accurate levels already have the error {:.3g} relative to the reference; "
-        "if they are those of the reference, the program's results differ from run to run",
-        problem_.limit, result_.outcome.error));
-  }
-
-  void note(const Levels& levels, const std::string& what, const Outcome& outcome, bool accepted) {
-    result_.steps.push_back({levels, what, outcome.error, outcome.cost(), accepted});
-  }
-
-  // Runs the program with these levels, and accepts them if the error is within the limit and the cost is
-  // lower than that of the best levels so far. A site whose level is unchanged keeps its cost: its measured
-  // time varies from run to run, which must not decide.
-  bool try_levels(const Levels& levels, const std::string& what, Outcome& outcome) {
-    outcome = evaluate_(levels);
-    for (std::size_t site = 0; site < levels.size(); ++site)
-      if (levels[site] == result_.levels[site]) outcome.site_cost[site] = result_.outcome.site_cost[site];
-    const bool accepted = outcome.error <= problem_.limit && outcome.cost() < result_.outcome.cost();
-    note(levels, what, outcome, accepted);
-    if (accepted) {
-      result_.levels = levels;
-      result_.outcome = outcome;
-    }
-    return accepted;
-  }
-
-  const SearchProblem& problem_;
-  const std::vector<std::string>& names_;
-  const Evaluate& evaluate_;
-  SearchResult result_;
-};
-
-class GreedySearch : Search {
+class GreedySearch : LoweringSearch {
  public:
   GreedySearch(const SearchProblem& problem, const std::vector<std::string>& names, const Evaluate& evaluate)
-      : Search(problem, names, evaluate), keeps_(names.size(), false) {}
+      : LoweringSearch(problem, names, evaluate) {}
 
   SearchResult run() {
     start();
@@ -104,27 +62,6 @@ class GreedySearch : Search {
     }
     keeps_[site] = true;
   }
-
-  // Tries the levels `lowered`, which exceed the limit, with one cheaper predecessor of the site raised by a
-  // level. Returns false if no such step is accepted.
-  bool raise_predecessor(std::size_t site, const Levels& lowered) {
-    for (const std::size_t before : problem_.predecessors[site]) {
-      const bool is_cheaper = result_.outcome.site_cost[before] < result_.outcome.site_cost[site];
-      if (before == site || lowered[before] == 0 || !is_cheaper) continue;
-      Levels raised = lowered;
-      --raised[before];
-      Outcome outcome;
-      if (!try_levels(raised, fmt::format("lower {}, raise {}", names_[site], names_[before]), outcome))
-        continue;
-      // The error has changed, so all sites but the raised one may be lowered again.
-      std::fill(keeps_.begin(), keeps_.end(), false);
-      keeps_[before] = true;
-      return true;
-    }
-    return false;
-  }
-
-  std::vector<bool> keeps_;
 };
 
 class EstimatedSearch : Search {
@@ -223,13 +160,14 @@ SearchResult search_by_estimate(const SearchProblem& problem, const std::vector<
 
 SearchResult search_exhaustively(const SearchProblem& problem, const Evaluate& evaluate) {
   SearchResult result;
+  result.kept_by_role.assign(problem.level_counts.size(), false);
   bool is_found = false;
   Levels levels(problem.level_counts.size(), 0);
   do {
     const Outcome outcome = evaluate(levels);
     const bool accepted =
         outcome.error <= problem.limit && (!is_found || outcome.cost() < result.outcome.cost());
-    result.steps.push_back({levels, "combination", outcome.error, outcome.cost(), accepted});
+    result.steps.push_back({levels, "combination", {}, outcome.error, outcome.cost(), accepted});
     if (!accepted) continue;
     is_found = true;
     result.levels = levels;

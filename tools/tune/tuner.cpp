@@ -245,7 +245,7 @@ std::string problem_type(const Json& problem) {
   return symbol.substr(0, 1);
 }
 
-TunedSite site_of(const Json& json) {
+TunedSite site_of(const Json& json, const Json& report_sites) {
   TunedSite site{.name = json.at("site"),
                  .module = json.at("module"),
                  .function = json.at("function"),
@@ -256,12 +256,10 @@ TunedSite site_of(const Json& json) {
                  .callers = {},
                  .call_error = json.at("error"),
                  .problems = json.at("problems"),
-                 .inputs = {}};
+                 .inputs = inputs_of(json, report_sites),
+                 .has_record = !json.value("may_read", Json()).is_null()};
   if (!site.problems.empty()) site.type = problem_type(site.problems.front());
   for (const Json& caller : json.at("callers")) site.callers.push_back(caller.at("function"));
-  for (const Json& input : json.at("inputs")) site.inputs.emplace_back(input.at("site"), input.at("calls"));
-  std::stable_sort(site.inputs.begin(), site.inputs.end(),
-                   [](const auto& one, const auto& other) { return one.second > other.second; });
   return site;
 }
 
@@ -299,7 +297,7 @@ Level level_of(const std::string& text) {
 
 std::vector<TunedSite> sites_of(const Json& report_sites) {
   std::vector<TunedSite> sites;
-  for (const Json& json : report_sites) sites.push_back(site_of(json));
+  for (const Json& json : report_sites) sites.push_back(site_of(json, report_sites));
   return sites;
 }
 
@@ -443,6 +441,8 @@ class Tuner {
 
  private:
   SearchResult search(const std::vector<std::string>& names, const Evaluate& evaluate) const {
+    if (request_.search == "greedy" && !tuning_.problem.roles.empty())
+      return search_in_groups(tuning_.problem, names, evaluate);
     if (request_.search == "greedy") return search_greedily(tuning_.problem, names, evaluate);
     if (request_.search == "estimated") return search_by_estimate(tuning_.problem, names, evaluate);
     return search_exhaustively(tuning_.problem, evaluate);
@@ -657,6 +657,7 @@ class Tuner {
       problem.level_counts.push_back(tuning_.is_searched[i] ? tuning_.levels[i].size() : 1);
       problem.predecessors.push_back(predecessors_of(tuning_.sites[i]));
     }
+    problem.roles = roles_of(tuning_.sites);
     check_combinations();
   }
 
@@ -674,9 +675,9 @@ class Tuner {
 
   std::vector<std::size_t> predecessors_of(const TunedSite& site) const {
     std::vector<std::size_t> found;
-    for (const auto& [name, calls] : site.inputs)
+    for (const FlowInput& input : site.inputs)
       for (std::size_t other = 0; other < tuning_.sites.size(); ++other)
-        if (tuning_.sites[other].name == name) found.push_back(other);
+        if (tuning_.sites[other].name == input.site) found.push_back(other);
     return found;
   }
 
@@ -701,6 +702,8 @@ class Tuner {
 std::string site_label(const TunedSite& site) {
   if (site.function.empty()) return site.name;
   std::string label = site.function;
+  // A function may have several sites with records, "file:function:callee#ordinal".
+  if (site.has_record) label = site.name.substr(0, site.name.find(" < ")).substr(site.name.find(':') + 1);
   for (const std::string& caller : site.callers) label += " < " + (caller.empty() ? "?" : caller);
   return label;
 }

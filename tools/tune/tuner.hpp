@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "support.hpp"
+#include "tune/flow.hpp"
 #include "tune/search.hpp"
 
 namespace kintsugi::tools {
@@ -61,7 +62,8 @@ struct TunedSite {
   std::vector<std::string> callers;  // functions of the callers, the nearest first
   Json call_error;                   // error of its calls in the profiling run; null: not measured
   Json problems;                     // problems of the report
-  std::vector<std::pair<std::string, std::int64_t>> inputs;  // a site, and the calls that read its result
+  std::vector<FlowInput> inputs;     // sites whose results it reads
+  bool has_record = false;           // the compiler pass compiled the call
 };
 
 // Returns the functions of the call and of its callers; the site's name if the file has no symbol for the

@@ -158,6 +158,8 @@ std::optional<CompiledPlace> compiled_place_of(const void* record) {
   found.place.name = sites::site_name(decoded->record, with_hash);
   found.place.function = decoded->record.function;
   found.source = {decoded->record.file, decoded->record.line, decoded->record.callee};
+  for (const sites::SiteInput& input : decoded->record.inputs)
+    found.source.inputs.push_back({input.operand, sites::site_name(decoded->record, input, with_hash)});
   return found;
 }
 
@@ -231,6 +233,14 @@ nlohmann::ordered_json callers_json(const std::vector<Place>& callers) {
                     {"module", caller.module},
                     {"function", caller.function},
                     {"offset", caller.offset}});
+  return json;
+}
+
+nlohmann::ordered_json may_read_json(const std::optional<CompiledSource>& source) {
+  if (!source) return nullptr;
+  nlohmann::ordered_json json = nlohmann::ordered_json::array();
+  for (const StaticInput& input : source->inputs)
+    json.push_back({{"operand", std::string(1, input.operand)}, {"site", input.site}});
   return json;
 }
 

@@ -22,11 +22,18 @@ struct Place {
 // Returns the place of a call that returns to `return_address`.
 Place place_of(const void* return_address);
 
+// A site whose result may be an operand of another one, by the compiler's data flow.
+struct StaticInput {
+  char operand = 'A';
+  std::string site;  // name
+};
+
 // The position of a call in the source, as the compiler pass recorded it.
 struct CompiledSource {
   std::string file;  // without folders; "" for an inline function
   std::uint32_t line = 0;
   std::string callee;  // "loop" for a loop nest that the pass proved to be a product
+  std::vector<StaticInput> inputs = {};
 
   bool is_loop() const { return callee == "loop"; }
 };
@@ -65,6 +72,9 @@ CallStack read_stack(const void* return_address, std::size_t most);
 
 // Returns the places of a call's callers: frames 1 and beyond, up to the function main.
 std::vector<Place> callers_of(const CallStack& stack);
+
+// Returns the member `may_read` of a site in the reports; null without a record of the compiler pass.
+nlohmann::ordered_json may_read_json(const std::optional<CompiledSource>& source);
 
 // Returns the name of a site with its callers: the names of all frames with " < " between.
 std::string name_with_callers(const std::string& name, const std::vector<Place>& callers);

@@ -12,6 +12,7 @@
 #include <set>
 
 #include "function_copy.hpp"
+#include "moved_values.hpp"
 
 namespace kintsugi::pass {
 
@@ -96,6 +97,15 @@ Objects continued(Objects pointers, const Object& object) {
 struct Operand {
   char name;
   Objects objects;
+  Objects origins = {};  // memory from which elements of `objects` were transferred before
+};
+
+// Elements that are copied from some memory to other memory, or from which those are computed.
+struct Transfer {
+  const llvm::Instruction* position;  // in this function: a store, a copy, or a call that reaches one
+  bool is_own;                        // false: it is in a called function
+  Objects read;
+  Objects written;
 };
 
 // Reads and writes of one site, as a function sees them. The site is a call in this function or in a function
@@ -106,6 +116,9 @@ struct Effect {
   const llvm::CallBase* own_call;  // the site's own call; nullptr: it is in a called function
   std::vector<Operand> read;
   Objects written;
+  std::vector<const Transfer*> transfers = {};  // of the result, directly or after each other
+
+  bool is_own() const { return position == own_call; }
 };
 
 bool has_all_arguments(const CallSite& site) { return site.call->arg_size() >= site.callee.arguments; }
@@ -122,18 +135,37 @@ class FunctionFlow {
   // memory of this function is left out, unless the function returns it.
   Objects seen_by_caller(const Objects& objects, const llvm::CallBase& call, FunctionFlow& caller) const;
   const Objects& returned() const { return returned_; }
-  Objects objects_of(const llvm::Value& pointer, int depth = 0);
+  // Memory that holds the elements from which the returned number is computed.
+  const Objects& returned_elements() const { return returned_elements_; }
+  const std::vector<Transfer>& transfers() const { return transfers_; }
+  const Objects& objects_of(const llvm::Value& pointer, int depth = 0);
 
  private:
   void add_own_effects(std::vector<CallSite>& sites);
   void add_effects_of_calls();
+  void add_results(const llvm::ReturnInst& end);
+  void add_transfer(const llvm::Instruction& instruction);
+  void add_transfers_of_calls();
+  void follow_transfers();
   void connect() const;
+  void follow_result(Effect& effect) const;
+  void find_origins(const Effect& effect, Operand& operand) const;
+  bool is_after(const llvm::Instruction& later, const llvm::Instruction& earlier) const;
+  bool is_result_read(const Effect& writer, const Effect& reader, const Operand& operand) const;
+  // Returns the memory that holds the elements from which a value is computed.
+  Objects elements_of(const llvm::Value& value);
+  Objects find_objects(const llvm::Value& pointer, int depth);
   Objects objects_of_load(const llvm::LoadInst& load, int depth);
 
   ModuleFlow& module_;
   FunctionCopy copy_;
+  std::vector<const llvm::StoreInst*> pointer_stores_;
+  std::map<std::pair<const llvm::Value*, int>, Objects> known_objects_;  // by pointer and depth
   std::vector<Effect> effects_;
+  std::vector<Transfer> transfers_;
+  std::size_t examined_transfers_ = 0;
   Objects returned_;
+  Objects returned_elements_;
 };
 
 // Analyses the functions of a module that reach sites. A function is analysed once, after the functions that
@@ -145,9 +177,10 @@ class ModuleFlow {
   }
 
   // Returns the analysis of a function. Returns nullptr if the function neither reaches a site nor returns a
-  // pointer, and for a recursive call, whose analysis is not finished yet.
+  // pointer nor moves elements of matrices, and for a recursive call, whose analysis is not finished yet.
   FunctionFlow* flow_of(llvm::Function* function) {
-    if (function == nullptr || !(relevant_.contains(function) || is_small_and_returns_pointer(*function)))
+    if (function == nullptr || !(relevant_.contains(function) || is_small_and_returns_pointer(*function) ||
+                                 moving_.contains(*function)))
       return nullptr;
     const auto [place, is_new] = flows_.try_emplace(function);
     if (is_new) {
@@ -192,18 +225,33 @@ class ModuleFlow {
 
   std::map<llvm::Function*, std::vector<CallSite>*> sites_;
   std::set<llvm::Function*> relevant_;
+  MovingFunctions moving_;
   std::map<llvm::Function*, std::unique_ptr<FunctionFlow>> flows_;
 };
 
 FunctionFlow::FunctionFlow(ModuleFlow& module, llvm::Function& function, std::vector<CallSite>* sites)
     : module_(module), copy_(function) {
+  for (const llvm::Instruction& instruction : llvm::instructions(copy_.function()))
+    if (const auto* const store = llvm::dyn_cast<llvm::StoreInst>(&instruction);
+        store != nullptr && store->getValueOperand()->getType()->isPointerTy())
+      pointer_stores_.push_back(store);
   if (sites != nullptr) add_own_effects(*sites);
   add_effects_of_calls();
-  for (const llvm::Instruction& instruction : llvm::instructions(copy_.function()))
+  for (const llvm::Instruction& instruction : llvm::instructions(copy_.function())) {
+    add_transfer(instruction);
     if (const auto* const end = llvm::dyn_cast<llvm::ReturnInst>(&instruction);
         end != nullptr && end->getReturnValue() != nullptr)
-      add_objects(returned_, objects_of(*end->getReturnValue()));
+      add_results(*end);
+  }
+  add_transfers_of_calls();
+  follow_transfers();
   connect();
+}
+
+void FunctionFlow::add_results(const llvm::ReturnInst& end) {
+  const llvm::Value& value = *end.getReturnValue();
+  add_objects(returned_, objects_of(value));
+  if (is_element(*value.getType())) add_objects(returned_elements_, elements_of(value));
 }
 
 // Adds the effects of the function's own sites. A site reads C unless beta is known to be 0.
@@ -231,11 +279,102 @@ void FunctionFlow::add_effects_of_calls() {
     for (const Effect& inner : called->effects()) {
       if (effects_.size() >= most_effects) return;
       Effect effect{inner.site, call, nullptr, {}, called->seen_by_caller(inner.written, *call, *this)};
-      for (const Operand& operand : inner.read)
+      for (const Transfer* const transfer : inner.transfers)
+        add_objects(effect.written, called->seen_by_caller(transfer->written, *call, *this));
+      for (const Operand& operand : inner.read) {
         effect.read.push_back({operand.name, called->seen_by_caller(operand.objects, *call, *this)});
+        add_objects(effect.read.back().objects, called->seen_by_caller(operand.origins, *call, *this));
+      }
       effects_.push_back(std::move(effect));
     }
   }
+}
+
+constexpr std::size_t most_transfers = 256;  // bounds the time of large functions
+
+// Adds what a store or a copy of memory transfers.
+void FunctionFlow::add_transfer(const llvm::Instruction& instruction) {
+  const auto* const copy = llvm::dyn_cast<llvm::MemTransferInst>(&instruction);
+  const auto* const store = llvm::dyn_cast<llvm::StoreInst>(&instruction);
+  const bool is_of_element = store != nullptr && is_element(*store->getValueOperand()->getType());
+  if (copy == nullptr && !is_of_element) return;
+  if (++examined_transfers_ > most_transfers) return;
+  Transfer transfer{&instruction, true, {}, {}};
+  if (copy != nullptr) {
+    transfer.read = objects_of(*copy->getRawSource());
+    transfer.written = objects_of(*copy->getRawDest());
+  } else {
+    transfer.read = elements_of(*store->getValueOperand());
+    if (!transfer.read.empty()) transfer.written = objects_of(*store->getPointerOperand());
+  }
+  if (!transfer.read.empty() && !transfer.written.empty()) transfers_.push_back(std::move(transfer));
+}
+
+void FunctionFlow::add_transfers_of_calls() {
+  for (const llvm::Instruction& instruction : llvm::instructions(copy_.function())) {
+    const auto* const call = llvm::dyn_cast<llvm::CallBase>(&instruction);
+    const FunctionFlow* const called = call != nullptr ? module_.flow_of(call->getCalledFunction()) : nullptr;
+    if (called == nullptr) continue;
+    for (const Transfer& inner : called->transfers()) {
+      if (transfers_.size() >= most_transfers) return;
+      Transfer transfer{call, false, called->seen_by_caller(inner.read, *call, *this),
+                        called->seen_by_caller(inner.written, *call, *this)};
+      if (!transfer.read.empty() && !transfer.written.empty()) transfers_.push_back(std::move(transfer));
+    }
+  }
+}
+
+// Two parts of one call have no order here, so either may come first.
+bool FunctionFlow::is_after(const llvm::Instruction& later, const llvm::Instruction& earlier) const {
+  return &later == &earlier || copy_.can_reach(earlier, later);
+}
+
+void FunctionFlow::follow_transfers() {
+  for (Effect& effect : effects_) {
+    follow_result(effect);
+    for (Operand& operand : effect.read) find_origins(effect, operand);
+  }
+}
+
+void FunctionFlow::follow_result(Effect& effect) const {
+  const auto add = [&](const Objects& objects, const llvm::Instruction& position, bool is_own) {
+    for (const Transfer& transfer : transfers_)
+      if (!llvm::is_contained(effect.transfers, &transfer) && is_after(*transfer.position, position) &&
+          have_common(transfer.read, objects, is_own && transfer.is_own))
+        effect.transfers.push_back(&transfer);
+  };
+  add(effect.written, *effect.position, effect.is_own());
+  for (std::size_t i = 0; i < effect.transfers.size(); ++i) {
+    const Transfer& last = *effect.transfers[i];
+    add(last.written, *last.position, last.is_own);
+  }
+}
+
+void FunctionFlow::find_origins(const Effect& effect, Operand& operand) const {
+  std::vector<const Transfer*> found;
+  const auto add = [&](const Objects& objects, const llvm::Instruction& position, bool is_own) {
+    for (const Transfer& transfer : transfers_)
+      if (!llvm::is_contained(found, &transfer) && is_after(position, *transfer.position) &&
+          have_common(transfer.written, objects, is_own && transfer.is_own))
+        found.push_back(&transfer);
+  };
+  add(operand.objects, *effect.position, effect.is_own());
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    const Transfer& first = *found[i];
+    add_objects(operand.origins, first.read);
+    add(first.read, *first.position, first.is_own);
+  }
+}
+
+// True if the operand may hold the writer's result, or elements that were transferred from it.
+bool FunctionFlow::is_result_read(const Effect& writer, const Effect& reader, const Operand& operand) const {
+  if (copy_.can_reach(*writer.position, *reader.position) &&
+      have_common(operand.objects, writer.written, reader.is_own() && writer.is_own()))
+    return true;
+  return llvm::any_of(writer.transfers, [&](const Transfer* transfer) {
+    return copy_.can_reach(*transfer->position, *reader.position) &&
+           have_common(operand.objects, transfer->written, reader.is_own() && transfer->is_own);
+  });
 }
 
 // Adds a site that writes to the inputs of a site that reads. If one call reaches both sites, the analysis of
@@ -248,10 +387,8 @@ void FunctionFlow::connect() const {
       const bool is_own = other.function == record.function;
       // An inline function's record is the same in all files, whatever calls it there.
       if (!is_own && record.file.empty() && !other.file.empty()) continue;
-      const bool is_own_pair = reader.position == reader.own_call && writer.position == writer.own_call;
       for (const Operand& operand : reader.read) {
-        if (!have_common(operand.objects, writer.written, is_own_pair)) continue;
-        if (!copy_.can_reach(*writer.position, *reader.position)) continue;
+        if (!is_result_read(writer, reader, operand)) continue;
         const sites::SiteInput input{operand.name, other.callee, other.ordinal,
                                      is_own ? std::string() : other.function, !is_own && other.file.empty()};
         if (!llvm::is_contained(record.inputs, input)) record.inputs.push_back(input);
@@ -278,7 +415,14 @@ Objects FunctionFlow::seen_by_caller(const Objects& objects, const llvm::CallBas
   return seen;
 }
 
-Objects FunctionFlow::objects_of(const llvm::Value& pointer, int depth) {
+const Objects& FunctionFlow::objects_of(const llvm::Value& pointer, int depth) {
+  const std::pair key(&pointer, depth);
+  const auto known = known_objects_.find(key);
+  if (known != known_objects_.end()) return known->second;
+  return known_objects_[key] = find_objects(pointer, depth);
+}
+
+Objects FunctionFlow::find_objects(const llvm::Value& pointer, int depth) {
   Objects objects;
   for (const auto& [value, offset] : copy_.memory_of(pointer)) {
     Objects origins;
@@ -293,16 +437,25 @@ Objects FunctionFlow::objects_of(const llvm::Value& pointer, int depth) {
   return objects;
 }
 
+Objects FunctionFlow::elements_of(const llvm::Value& value) {
+  Objects elements;
+  const Sources sources = sources_of(value);
+  for (const llvm::LoadInst* const load : sources.loads)
+    add_objects(elements, objects_of(*load->getPointerOperand()));
+  for (const llvm::CallBase* const call : sources.calls)
+    if (FunctionFlow* const called = module_.flow_of(call->getCalledFunction()); called != nullptr)
+      add_objects(elements, called->seen_by_caller(called->returned_elements(), *call, *this));
+  return elements;
+}
+
 // Returns the objects that a loaded pointer may point to: the pointer that was in memory when the function
 // was entered, and all pointers that the function stores there.
 Objects FunctionFlow::objects_of_load(const llvm::LoadInst& load, int depth) {
   constexpr int deepest = 4;
   if (depth >= deepest) return {};
-  const Objects addresses = objects_of(*load.getPointerOperand(), depth + 1);
+  const Objects& addresses = objects_of(*load.getPointerOperand(), depth + 1);
   Objects objects = continued(addresses, {nullptr, {0}, 0});
-  for (const llvm::Instruction& instruction : llvm::instructions(copy_.function())) {
-    const auto* const store = llvm::dyn_cast<llvm::StoreInst>(&instruction);
-    if (store == nullptr || !store->getValueOperand()->getType()->isPointerTy()) continue;
+  for (const llvm::StoreInst* const store : pointer_stores_) {
     constexpr bool is_one_function = false;  // members of a struct are told apart
     if (have_common(objects_of(*store->getPointerOperand(), depth + 1), addresses, is_one_function))
       add_objects(objects, objects_of(*store->getValueOperand(), depth + 1));

@@ -15,8 +15,9 @@ struct FunctionSites {
 };
 
 // Adds the inputs of every site to its record. Site S is an input of site T if S may write a matrix that T
-// reads (A, B, or C unless beta is 0), and if control can reach T after S. The analysis follows pointers
-// within a function, and through arguments, results and struct members of calls within the module.
+// reads (A, B, or C unless beta is 0), and if control can reach T after S. The same holds for elements that
+// the program copies or computes from the matrix of S. The analysis follows pointers within a function, and
+// through arguments, results and struct members of calls within the module.
 void add_inputs(std::vector<FunctionSites>& all);
 
 }  // namespace kintsugi::pass

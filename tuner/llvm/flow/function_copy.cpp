@@ -71,7 +71,7 @@ llvm::CallBase& FunctionCopy::copy_of(const llvm::CallBase& call) const {
   return *llvm::cast<llvm::CallBase>(values_.lookup(&call));
 }
 
-bool FunctionCopy::can_reach(const llvm::CallBase& from, const llvm::CallBase& to) const {
+bool FunctionCopy::can_reach(const llvm::Instruction& from, const llvm::Instruction& to) const {
   if (&from == &to) return loops_.getLoopFor(from.getParent()) != nullptr;
   return llvm::isPotentiallyReachable(&from, &to, nullptr, &dominators_, &loops_);
 }

@@ -31,9 +31,9 @@ class FunctionCopy {
   llvm::Function& function() const { return *function_; }
   // Returns the copy of a call of the original function.
   llvm::CallBase& copy_of(const llvm::CallBase& call) const;
-  // True if control can reach `to` after `from` in one invocation of the function. If both are the same call,
-  // true if the call is in a loop.
-  bool can_reach(const llvm::CallBase& from, const llvm::CallBase& to) const;
+  // True if control can reach `to` after `from` in one invocation of the function. If both are the same
+  // instruction, true if it is in a loop.
+  bool can_reach(const llvm::Instruction& from, const llvm::Instruction& to) const;
   // Returns all objects that a pointer may point into.
   std::vector<PointedMemory> memory_of(const llvm::Value& pointer) const;
 
