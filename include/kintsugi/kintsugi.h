@@ -361,6 +361,24 @@ KINTSUGI_API kintsugi_status kintsugi_ddgemm(kintsugi_handle handle, kintsugi_la
                                              const kintsugi_dd* b, int64_t ldb, const kintsugi_dd* beta,
                                              kintsugi_dd* c, int64_t ldc);
 
+/* What kintsugi_replace_gemm has done. Unless it is KINTSUGI_REPLACED, C is unchanged. */
+typedef enum kintsugi_replacement {
+  KINTSUGI_REPLACED = 0,     /* C is computed */
+  KINTSUGI_LEFT_TO_BLAS = 1, /* the policy auto selects native, or an argument is wrong, which BLAS reports */
+  KINTSUGI_REPLACEMENT_FAILED = 2 /* kintsugi_last_error() says why, as for a scheme of another type */
+} kintsugi_replacement;
+
+/* Multiplies in place of a call of BLAS. kintsugi-clang compiles such calls (docs/COMPILER-PASS.md); where the
+ * result is not KINTSUGI_REPLACED, the program then calls its own BLAS with the same arguments. Matrices and
+ * scalars are in host memory. Numbers and letters are BLAS's own: layout is 101 (row major) or 102 (column major);
+ * op_a and op_b are 111, 112, 113 or 'N', 'T', 'C' in upper or lower case. With the policy emulate and a named
+ * scheme the library computes native candidates too. */
+KINTSUGI_API kintsugi_replacement kintsugi_replace_gemm(const kintsugi_options* options, kintsugi_type type,
+                                                        int32_t layout, int32_t op_a, int32_t op_b, int64_t m,
+                                                        int64_t n, int64_t k, const void* alpha,
+                                                        const void* a, int64_t lda, const void* b,
+                                                        int64_t ldb, const void* beta, void* c, int64_t ldc);
+
 /* Releases what kintsugi_gemm and the calls with BLAS's arguments keep for the whole process: the plans of up
  * to 1024 problems, the last host workspace of 64 KiB to 1 GiB, and each device's memory for calls without a
  * workspace: at most 256 MiB, but all that was freed until a second after the last allocation of more than 32

@@ -23,10 +23,10 @@ namespace {
 
 constexpr std::string_view prefix = "KINTSUGI_";
 constexpr std::string_view config_variable = "KINTSUGI_CONFIG";
-// Variables that only the drop-in libraries read.
-constexpr std::array<std::string_view, 6> drop_in_variables{
-    "KINTSUGI_CUBLAS_EMULATION", "KINTSUGI_DUMP",    "KINTSUGI_EXPLAIN",
-    "KINTSUGI_REPORT",           "KINTSUGI_VERBOSE", "KINTSUGI_VERIFY_SPEED"};
+// Variables that only the drop-in libraries and the compiler pass read.
+constexpr std::array<std::string_view, 8> others_variables{
+    "KINTSUGI_CLANG_PROGRAM", "KINTSUGI_CLANG_REPLACE", "KINTSUGI_CUBLAS_EMULATION", "KINTSUGI_DUMP",
+    "KINTSUGI_EXPLAIN",       "KINTSUGI_REPORT",        "KINTSUGI_VERBOSE",          "KINTSUGI_VERIFY_SPEED"};
 
 // Only ASCII letters, independent of the program's locale.
 constexpr char to_upper(char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c; }
@@ -114,7 +114,7 @@ std::string names_of_settings() {
 // True for a variable that the library or a drop-in library reads although it is no setting.
 bool is_other_variable(std::string_view variable) {
   return variable == config_variable ||
-         std::find(drop_in_variables.begin(), drop_in_variables.end(), variable) != drop_in_variables.end();
+         std::find(others_variables.begin(), others_variables.end(), variable) != others_variables.end();
 }
 
 // Returns the value that this library uses. "force" is a policy of the drop-ins: for the products that they
@@ -162,7 +162,7 @@ const SettingDescription* setting_of(std::string_view variable) {
 // systems, such as KINTSUGI_ROOT, are near no setting.
 UnknownVariable with_nearest(std::string_view variable) {
   std::vector<std::string> names{std::string(config_variable.substr(prefix.size()))};
-  for (const auto drop_in : drop_in_variables) names.emplace_back(drop_in.substr(prefix.size()));
+  for (const auto drop_in : others_variables) names.emplace_back(drop_in.substr(prefix.size()));
   for (const auto& setting : setting_table)
     names.push_back(environment_variable(setting).substr(prefix.size()));
   const auto nearest = nearest_name(variable.substr(prefix.size()), names);

@@ -106,11 +106,10 @@ void write_text(const std::string& text, char* buffer, size_t capacity, size_t* 
   buffer[length] = '\0';
 }
 
-// Multiplies matrices of any memory. The arguments are those of BLAS. A, B, C and the scalars have the type.
-kintsugi_status gemm_of_type(kintsugi_type type, kintsugi_handle handle, kintsugi_layout layout,
-                             kintsugi_op op_a, kintsugi_op op_b, int64_t m, int64_t n, int64_t k,
-                             const void* alpha, const void* a, int64_t lda, const void* b, int64_t ldb,
-                             const void* beta, void* c, int64_t ldc) {
+// Return problem and operands of a product with the arguments of BLAS. A, B, C and the scalars have the type.
+kintsugi_problem problem_of(kintsugi_type type, int32_t layout, int32_t op_a, int32_t op_b, int64_t m,
+                            int64_t n, int64_t k, int64_t lda, int64_t ldb, int64_t ldc,
+                            kintsugi_memory memory) {
   kintsugi_problem problem = KINTSUGI_PROBLEM_INIT;
   problem.type_a = problem.type_b = problem.type_c = problem.type_scalar = type;
   problem.layout = layout;
@@ -122,14 +121,47 @@ kintsugi_status gemm_of_type(kintsugi_type type, kintsugi_handle handle, kintsug
   problem.lda = lda;
   problem.ldb = ldb;
   problem.ldc = ldc;
-  problem.memory = KINTSUGI_ANY_MEMORY;
+  problem.memory = memory;
+  return problem;
+}
+kintsugi_operands operands_of(const void* alpha, const void* a, const void* b, const void* beta, void* c) {
   kintsugi_operands operands = KINTSUGI_OPERANDS_INIT;
   operands.alpha = alpha;
   operands.a = a;
   operands.b = b;
   operands.beta = beta;
   operands.c = c;
+  return operands;
+}
+
+// Multiplies matrices of any memory. The arguments are those of BLAS.
+kintsugi_status gemm_of_type(kintsugi_type type, kintsugi_handle handle, kintsugi_layout layout,
+                             kintsugi_op op_a, kintsugi_op op_b, int64_t m, int64_t n, int64_t k,
+                             const void* alpha, const void* a, int64_t lda, const void* b, int64_t ldb,
+                             const void* beta, void* c, int64_t ldc) {
+  const kintsugi_problem problem =
+      problem_of(type, layout, op_a, op_b, m, n, k, lda, ldb, ldc, KINTSUGI_ANY_MEMORY);
+  const kintsugi_operands operands = operands_of(alpha, a, b, beta, c);
   return kintsugi_gemm(handle, &problem, nullptr, &operands);
+}
+
+// Returns the kintsugi_op for a letter of BLAS or a number of CBLAS; -1 for any other value.
+int32_t op_of_blas(int32_t op) {
+  switch (op) {
+    case 'N':
+    case 'n':
+    case 111: return KINTSUGI_OP_N;
+    case 'T':
+    case 't':
+    case 112: return KINTSUGI_OP_T;
+    case 'C':
+    case 'c':
+    case 113: return KINTSUGI_OP_C;
+    default: return -1;
+  }
+}
+int32_t layout_of_cblas(int32_t layout) {
+  return layout == 101 ? KINTSUGI_ROW_MAJOR : layout == 102 ? KINTSUGI_COLUMN_MAJOR : -1;
 }
 
 }  // namespace
@@ -297,6 +329,22 @@ kintsugi_status kintsugi_ddgemm(kintsugi_handle handle, kintsugi_layout layout, 
                                 const kintsugi_dd* a, int64_t lda, const kintsugi_dd* b, int64_t ldb,
                                 const kintsugi_dd* beta, kintsugi_dd* c, int64_t ldc) {
   return gemm_of_type(KINTSUGI_DD, handle, layout, op_a, op_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
+}
+
+kintsugi_replacement kintsugi_replace_gemm(const kintsugi_options* options, kintsugi_type type,
+                                           int32_t layout, int32_t op_a, int32_t op_b, int64_t m, int64_t n,
+                                           int64_t k, const void* alpha, const void* a, int64_t lda,
+                                           const void* b, int64_t ldb, const void* beta, void* c,
+                                           int64_t ldc) {
+  const kintsugi_problem problem = problem_of(type, layout_of_cblas(layout), op_of_blas(op_a),
+                                              op_of_blas(op_b), m, n, k, lda, ldb, ldc, KINTSUGI_HOST);
+  if (guarded([&] { check_problem(&problem); }) != KINTSUGI_SUCCESS) return KINTSUGI_LEFT_TO_BLAS;
+  const kintsugi_operands operands = operands_of(alpha, a, b, beta, c);
+  bool is_computed = false;
+  const kintsugi_status status =
+      guarded([&] { is_computed = multiply_unless_native(problem, options, operands); });
+  if (status != KINTSUGI_SUCCESS) return KINTSUGI_REPLACEMENT_FAILED;
+  return is_computed ? KINTSUGI_REPLACED : KINTSUGI_LEFT_TO_BLAS;
 }
 
 kintsugi_status kintsugi_release_caches(void) {

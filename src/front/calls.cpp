@@ -243,4 +243,16 @@ void multiply_for_caller(kintsugi_handle handle, const kintsugi_problem* problem
   execute_on(call.queue, handle, plan_for(handle, checked, call, given), operands, environment);
 }
 
+bool multiply_unless_native(const kintsugi_problem& problem, const kintsugi_options* options,
+                            const kintsugi_operands& operands) {
+  FloatingEnvironment environment;
+  Problem checked = check_problem(&problem);
+  checked.rounding = environment.rounding();
+  const CheckedOptions call = check_options(options);
+  const auto plan = plan_for(nullptr, checked, call, {});
+  if (plan->is_native() && !plan->is_offloaded() && plan->request.policy != Policy::emulate) return false;
+  execute_on(call.queue, nullptr, plan, &operands, environment);
+  return true;
+}
+
 }  // namespace kintsugi::core

@@ -62,10 +62,17 @@ void remark_found(llvm::OptimizationRemarkEmitter& remarks, const llvm::Loop& lo
   });
 }
 
+void set_native(sites::SiteRecord& record, Levels& levels, llvm::Module& module) {
+  record.level = sites::Level::native();
+  if (!levels.of(record).is_native())
+    warn(module, site_name(record) + " stays native: loops are not replaced");
+}
+
 }  // namespace
 
 std::vector<llvm::GlobalVariable*> add_loop_sites(llvm::Function& function,
-                                                  llvm::FunctionAnalysisManager& analyses) {
+                                                  llvm::FunctionAnalysisManager& analyses,
+                                                  std::optional<Levels>& levels) {
   std::vector<llvm::GlobalVariable*> records;
   if (function.hasOptNone() || candidates(analyses.getResult<llvm::LoopAnalysis>(function)).empty())
     return {};
@@ -82,10 +89,11 @@ std::vector<llvm::GlobalVariable*> add_loop_sites(llvm::Function& function,
       continue;
     }
     const auto ordinal = static_cast<std::uint32_t>(records.size() + 1);
-    const sites::SiteRecord record = record_of_loop(*loop, ordinal);
+    sites::SiteRecord record = record_of_loop(*loop, ordinal);
     remark_found(remarks, *loop, sites::site_name(record));
+    if (levels) set_native(record, *levels, *function.getParent());
     records.push_back(make_record(*function.getParent(), record));
-    route(product, *records.back(), loop_analyses);
+    if (!record.level) route(product, *records.back(), loop_analyses);
   }
   analyses.invalidate(function, llvm::PreservedAnalyses::none());
   return records;

@@ -1,11 +1,13 @@
-// The compiler pass: finds calls of GEMM, writes their table and routes them.
+// The compiler pass: finds calls of GEMM, writes their table, and routes or replaces them.
 #include <llvm/Analysis/OptimizationRemarkEmitter.h>
 #include <llvm/IR/PassManager.h>
 #include <llvm/Passes/PassBuilder.h>
 #include <llvm/Passes/PassPlugin.h>
 
 #include "flow/data_flow.hpp"
+#include "levels.hpp"
 #include "loop_sites.hpp"
+#include "replacement.hpp"
 #include "routing.hpp"
 #include "sites.hpp"
 #include "table.hpp"
@@ -19,7 +21,8 @@ constexpr const char* pass_name = "kintsugi";
 void remark_found(llvm::OptimizationRemarkEmitter& remarks, const CallSite& site) {
   remarks.emit([&] {
     return llvm::OptimizationRemark(pass_name, "CallSite", site.call)
-           << "call site " << sites::site_name(site.record);
+           << "call site " << sites::site_name(site.record)
+           << (site.record.level ? ": " + level_text(*site.record.level) : std::string());
   });
 }
 
@@ -42,39 +45,59 @@ class SitesPass : public llvm::PassInfoMixin<SitesPass> {
     for (llvm::Function& function : module)
       if (!function.isDeclaration() && !function.hasAvailableExternallyLinkage())
         functions.push_back(&function);
+    std::optional<Levels> levels = Levels::of_environment(module);
     std::vector<llvm::GlobalVariable*> records;
     std::vector<FunctionSites> all;
     for (llvm::Function* const function : functions)
       if (std::vector<CallSite> sites = sites_of(*function); !sites.empty())
         all.push_back({function, std::move(sites)});
     if (!all.empty()) add_inputs(all);
-    for (FunctionSites& one : all) add_sites(one, records);
+    for (FunctionSites& one : all) add_sites(one, levels, records);
     if (finds_loops_) {
       auto& manager = analyses.getResult<llvm::FunctionAnalysisManagerModuleProxy>(module).getManager();
       for (llvm::Function* const function : functions) {
         manager.invalidate(*function, llvm::PreservedAnalyses::none());
-        for (llvm::GlobalVariable* const record : add_loop_sites(*function, manager))
+        for (llvm::GlobalVariable* const record : add_loop_sites(*function, manager, levels))
           records.push_back(record);
       }
     }
+    if (levels) levels->warn_of_unknown_sites(module);
     if (!records.empty()) retain(module, records);
     return llvm::PreservedAnalyses::none();
   }
 
  private:
-  static void add_sites(FunctionSites& one, std::vector<llvm::GlobalVariable*>& records) {
+  static void add_sites(FunctionSites& one, std::optional<Levels>& levels,
+                        std::vector<llvm::GlobalVariable*>& records) {
     llvm::OptimizationRemarkEmitter remarks(one.function);
-    llvm::erase_if(one.sites, [&](const CallSite& site) {
-      if (can_route(*site.call)) return false;
-      remark_missed(remarks, site);
-      return true;
-    });
-    for (const CallSite& site : one.sites) {
+    llvm::Module& module = *one.function->getParent();
+    for (CallSite& site : one.sites) {
+      if (levels) set_level(site, *levels, module);
+      if (!site.record.level && !can_route(*site.call)) {
+        remark_missed(remarks, site);
+        continue;
+      }
       remark_found(remarks, site);
-      records.push_back(make_record(*one.function->getParent(), site.record));
-      const bool is_of_cublas = llvm::StringRef(site.record.callee).startswith("cublas");
-      mark_found(route(*site.call, is_of_cublas, *records.back()));
+      records.push_back(make_record(module, site.record));
+      llvm::CallBase* call = site.call;
+      if (!site.record.level)
+        call = &route(*call, site.callee.library == Library::cublas, *records.back());
+      else if (!site.record.level->is_native())
+        replace(site, *site.record.level);
+      mark_found(*call);
     }
+  }
+
+  // Sets the level with which the call is compiled. Calls of cuBLAS get none, since their drop-in decides at
+  // run time.
+  static void set_level(CallSite& site, Levels& levels, llvm::Module& module) {
+    sites::Level level = levels.of(site.record);
+    const std::string obstacle = level.is_native() ? "" : obstacle_to_replacement(site);
+    if (!obstacle.empty()) {
+      warn(module, site_name(site.record) + " stays native: " + obstacle);
+      level = sites::Level::native();
+    }
+    if (site.callee.library != Library::cublas) site.record.level = level;
   }
 
   bool finds_loops_;

@@ -10,8 +10,8 @@ namespace {
 
 struct Header {
   std::uint32_t magic = 0x5449534B;  // "KSIT"
-  std::uint32_t version = 2;
-  std::uint32_t bytes = 0;  // size of the record with this header
+  std::uint32_t version = 3;         // version 2 has no level
+  std::uint32_t bytes = 0;           // size of the record with this header
   std::uint32_t ordinal = 0;
   std::uint32_t line = 0;
   std::uint32_t path_hash = 0;
@@ -68,7 +68,7 @@ void append(std::string& bytes, const T& value) {
 
 bool is_header(const Header& header) {
   const Header expected;
-  return header.magic == expected.magic && header.version == expected.version &&
+  return header.magic == expected.magic && (header.version == 2 || header.version == expected.version) &&
          header.bytes >= sizeof(Header) && header.bytes % record_alignment == 0;
 }
 
@@ -117,6 +117,8 @@ std::string encode(const SiteRecord& record) {
   std::string texts;
   for (const std::string& text : {record.file, record.function, record.callee}) texts += text + '\0';
   for (const SiteInput& input : record.inputs) texts += input.callee + '\0' + input.function + '\0';
+  const Level level = record.level.value_or(Level());
+  for (const std::string& text : {level.scheme, level.accuracy, level.policy}) texts += text + '\0';
   Header header{.ordinal = record.ordinal,
                 .line = record.line,
                 .path_hash = record.path_hash,
@@ -152,6 +154,10 @@ std::optional<DecodedRecord> decode(const char* data, std::size_t bytes) {
     input.callee = reader.text();
     input.function = reader.text();
   }
+  Level level;
+  if (header.version > 2)
+    for (std::string* text : {&level.scheme, &level.accuracy, &level.policy}) *text = reader.text();
+  if (level != Level()) record.level = level;
   std::tie(record.ordinal, record.line, record.path_hash) =
       std::tie(header.ordinal, header.line, header.path_hash);
   if (!reader.is_whole) return std::nullopt;

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "level.hpp"
+
 namespace kintsugi::sites {
 
 inline constexpr const char* section_name = "kintsugi_sites";
@@ -33,6 +35,8 @@ struct SiteRecord {
   std::uint32_t ordinal = 0;    // among the function's calls of this callee, from 1
   std::uint32_t line = 0;       // 0: compiled without debug lines
   std::vector<SiteInput> inputs;
+  // Level that the compiler has built into the program. nullopt: a sites file decides at run time.
+  std::optional<Level> level = std::nullopt;
 };
 
 std::uint32_t hash_of(const std::string& path);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -30,14 +29,6 @@ std::string text_of(const Json& value, const std::string& member) {
   return value.get<std::string>();
 }
 
-bool is_accuracy(const std::string& text) {
-  for (const char* name : {"fp32", "fp64", "dd", "exact", "reproducible"})
-    if (text == name) return true;
-  char* end = nullptr;
-  const double tolerance = std::strtod(text.c_str(), &end);
-  return !text.empty() && *end == '\0' && tolerance > 0 && tolerance < 1;
-}
-
 SiteRule rule_of(const Json& json, const std::string& site) {
   require(json.is_object(), "sites: \"" + site + "\": " + json.dump() + " is no object");
   SiteRule rule;
@@ -51,16 +42,8 @@ SiteRule rule_of(const Json& json, const std::string& site) {
     *option = text_of(value, member);
     require(!option->empty(), member + " is empty");
   }
-  const std::string prefix = "sites: \"" + site + "\": ";
-  require(
-      rule.accuracy.empty() || is_accuracy(rule.accuracy),
-      prefix + "accuracy = \"" + rule.accuracy +
-          "\" is not accepted; accepted: fp32, fp64, dd, exact, reproducible, or a tolerance such as 1e-10");
-  require(rule.policy.empty() || rule.policy == "auto" || rule.policy == "emulate" || rule.policy == "native",
-          prefix + "policy = \"" + rule.policy + "\" is not accepted; accepted: auto, emulate, native");
-  require(rule.policy != "native" || (rule.scheme + rule.accuracy).empty(),
-          prefix + "policy native takes neither scheme nor accuracy");
-  require(rule.scheme.empty() || rule.policy.empty(), prefix + "a scheme takes no policy");
+  const std::string mistake = sites::mistake_in(rule);
+  require(mistake.empty(), "sites: \"" + site + "\": " + mistake);
   return rule;
 }
 

@@ -7,21 +7,13 @@
 #include <optional>
 #include <string>
 
+#include "tuner/sites/level.hpp"
+
 namespace kintsugi::drop_in {
 
 struct Settings;
 
-// Options of the calls of a site. An empty option is not set by the rule.
-struct SiteRule {
-  std::string scheme;
-  std::string accuracy;
-  std::string policy;
-
-  // True if the next BLAS or the real cuBLAS multiplies: the rule asks for it, or the rule is empty.
-  bool is_native() const {
-    return policy == "native" || scheme == "native" || (scheme.empty() && accuracy.empty() && policy.empty());
-  }
-};
+using SiteRule = sites::Level;
 
 struct SitesFile {
   std::map<std::string, SiteRule> rules;  // key: the site's name
