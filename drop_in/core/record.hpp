@@ -58,7 +58,7 @@ struct SampledExecution {
   bool has_special_values = false;
 };
 
-// What a sampled call of cuBLAS is timed for, beside the report: one of the sides of a SpeedTrial, or neither.
+// Side of a SpeedTrial that a sampled call of cuBLAS belongs to.
 enum class Timed : std::uint8_t { neither, emulation, native };
 
 // Events before and after a sampled call whose time has not been read yet.
@@ -68,8 +68,8 @@ struct PendingSample {
   Timed timed;
 };
 
-// Times of a problem's emulation and of cuBLAS, which multiply in turns under KINTSUGI_VERIFY_SPEED until both
-// have enough samples.
+// Times of a problem's emulation and of cuBLAS, which multiply in turns under KINTSUGI_VERIFY_SPEED until
+// both have enough samples.
 struct SpeedTrial {
   struct Side {
     std::int64_t begun = 0, read = 0;  // calls

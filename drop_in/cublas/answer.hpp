@@ -110,9 +110,9 @@ std::string emulate(const Decision& decision, const Call& call, const CallState&
 void note(const Symbol& symbol, const Call& call, std::string_view programs, std::string_view why,
           bool failed = false, bool reads_c = true, double native_seconds = 0) noexcept;
 
-// What must multiply a call under KINTSUGI_VERIFY_SPEED. Until a problem's emulation and cuBLAS have been timed
-// in 5 calls each, they take turns; then the one with the quickest call stays. A problem that is captured before
-// keeps its emulation in later captures.
+// Turn of a call under KINTSUGI_VERIFY_SPEED. Emulation and cuBLAS take turns until both have been
+// timed in 5 calls of the problem; then the one with the quickest call stays. A problem that is captured
+// before keeps its emulation in later captures.
 struct SpeedTurn {
   Timed timed = Timed::neither;  // native: cuBLAS must multiply
   std::string why = {};          // why it must
@@ -151,14 +151,15 @@ class CallSample {
 class ExactComparison {
  public:
   // Begins a comparison if the call's error is to be measured (numbers_of_sample()). Does nothing under a
-  // capture, for batches by pointers and for calls with an epilogue. The arguments must outlive the comparison.
+  // capture, for batches by pointers and for calls with an epilogue. The arguments must outlive the
+  // comparison.
   ExactComparison(const Symbol& symbol, const Origin& origin, const ProductCall& call,
                   const CallState& state);
 
   // Computes the call exactly in the copy of C, waits for the device and records the error of the caller's C;
-  // writes the product to files if the error passes the limit of KINTSUGI_DUMP. Must be called after the call,
-  // with its status. Does nothing if the call failed or if the exact call cannot be computed. `programs`: names
-  // of the programs that the device selects from; "": cuBLAS multiplied.
+  // writes the product to files if the error passes the limit of KINTSUGI_DUMP. Must be called after the
+  // call, with its status. Does nothing if the call failed or if the exact call cannot be computed.
+  // `programs`: names of the programs that the device selects from; "": cuBLAS multiplied.
   void finish(int status, std::string_view programs) noexcept;
 
  private:

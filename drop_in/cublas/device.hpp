@@ -53,8 +53,8 @@ bool fill_rows(const void* row, const DeviceRows& rows, void* stream);
 // the setting, or a default.
 std::int64_t workspace_limit(int device);
 
-// Memory, from a memory pool of the drop-in, for the work beside products that is enqueued in the stream while
-// the object exists.
+// Memory, from a memory pool of the drop-in, for the work beside products that is enqueued in the stream
+// while the object exists.
 class Workspace {
  public:
   // Allocates the memory; pointer() is nullptr if `bytes` is 0 or there is not enough memory.

@@ -162,7 +162,7 @@ const SettingDescription* setting_of(std::string_view variable) {
 // systems, such as KINTSUGI_ROOT, are near no setting.
 UnknownVariable with_nearest(std::string_view variable) {
   std::vector<std::string> names{std::string(config_variable.substr(prefix.size()))};
-  for (const auto drop_in : others_variables) names.emplace_back(drop_in.substr(prefix.size()));
+  for (const auto other : others_variables) names.emplace_back(other.substr(prefix.size()));
   for (const auto& setting : setting_table)
     names.push_back(environment_variable(setting).substr(prefix.size()));
   const auto nearest = nearest_name(variable.substr(prefix.size()), names);

@@ -77,8 +77,8 @@ void add_elements(CallNorms& norms, kintsugi_type type, const void* computed, co
 // are 0, infinite if only the second one is.
 double relative_error(const CallNorms& norms);
 
-// Selects the calls of a site or problem that are measured, beside the same call in exact arithmetic on the same
-// operands, and holds their norms. Every d-th call is measured, the first one included: d is 1 at first.
+// Selects the calls of a site or problem that are measured, beside the same call in exact arithmetic on the
+// same operands, and holds their norms. Every d-th call is measured, the first one included: d is 1 at first.
 // Whenever twice `samples` calls are held, every other one is dropped, and d doubles.
 class CallErrors {
  public:
