@@ -39,7 +39,7 @@ struct Made {
 
 // Makes a plan with the stricter one of the accuracies of settings and type. If no program is proved to keep
 // that accuracy, as for a tolerance that is meant for another type, makes a plan with the type's own.
-Made plan_of_settings(const kintsugi_problem& problem, kintsugi_options options) {
+Made plan_of_settings(const kintsugi_problem& problem, kintsugi_options options, kintsugi_handle handle) {
   const std::string& asked = settings().accuracy;
   const auto type = static_cast<kintsugi_type>(problem.type_c);
   const std::string own = own_accuracy(type);
@@ -49,11 +49,11 @@ Made plan_of_settings(const kintsugi_problem& problem, kintsugi_options options)
     made.not_kept =
         "accuracy " + asked + " is stricter than matrices of this type hold, so " + own + " is kept";
   options.accuracy = accuracy.c_str();
-  made.status = kintsugi_plan_create(nullptr, &problem, &options, &made.plan);
+  made.status = kintsugi_plan_create(handle, &problem, &options, &made.plan);
   if (made.status != KINTSUGI_CONTRACT_UNREACHABLE || accuracy == own) return made;
   made.not_kept = std::string(kintsugi_last_error()) + "; " + own + " is kept";
   options.accuracy = own.c_str();
-  made.status = kintsugi_plan_create(nullptr, &problem, &options, &made.plan);
+  made.status = kintsugi_plan_create(handle, &problem, &options, &made.plan);
   return made;
 }
 
@@ -79,12 +79,13 @@ void take_plan(const Made& made, const Site* site, Decision& decision) {
   const std::string offload = summary.offload;
   decision.candidates = summary.candidates;
   decision.may_be_native = summary.may_be_native != 0;
+  decision.is_offloaded = summary.is_offloaded != 0;
   decision.native_seconds = summary.native_seconds;
   decision.why = (made.not_kept.empty() ? "" : made.not_kept + ". ") + summary.reason;
   if (!offload.empty()) decision.why += " " + offload;
-  if (settings().forces_offload && summary.is_offloaded == 0) decision.not_kept = offload;
+  if (settings().forces_offload && !decision.is_offloaded) decision.not_kept = offload;
   if (!made.not_kept.empty()) decision.not_kept = made.not_kept;
-  decision.emulates = summary.is_native == 0 || !leaves_native(site) || summary.is_offloaded != 0;
+  decision.emulates = summary.is_native == 0 || !leaves_native(site) || decision.is_offloaded;
   if (!decision.emulates) decision.plan.reset();
 }
 
@@ -119,7 +120,8 @@ Decision decision_of_native_site(const Site& site) {
   return decision;
 }
 
-Decision new_decision(const Call& call, const kintsugi_problem& problem, kintsugi_options options) {
+Decision new_decision(const Call& call, const kintsugi_problem& problem, kintsugi_options options,
+                      kintsugi_handle handle) {
   const Site* const site = call.site;
   if (site != nullptr && site->rule.is_native()) return decision_of_native_site(*site);
   Decision decision;
@@ -129,10 +131,10 @@ Decision new_decision(const Call& call, const kintsugi_problem& problem, kintsug
   }
   Made made;
   if (site == nullptr) {
-    made = plan_of_settings(problem, options);
+    made = plan_of_settings(problem, options, handle);
   } else {
     set_options(options, site->rule);
-    made.status = kintsugi_plan_create(nullptr, &problem, &options, &made.plan);
+    made.status = kintsugi_plan_create(handle, &problem, &options, &made.plan);
   }
   if (made.status != KINTSUGI_SUCCESS) {
     decision.is_final = !is_temporary(made.status);

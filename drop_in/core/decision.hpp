@@ -103,6 +103,7 @@ struct PlanDeleter {
 };
 
 struct Decision {
+  bool is_offloaded = false;  // GPUs multiply matrices in host memory
   bool emulates = false;  // Kintsugi multiplies, by an emulation or on GPUs; false: the hidden library does
   bool may_be_native = false;  // the plan multiplies operands natively that no emulation accepts
   std::unique_ptr<kintsugi_plan_s, PlanDeleter> plan;  // nullptr unless `emulates`
@@ -172,7 +173,9 @@ struct ProblemKeyHash {
 };
 
 // Makes a decision by a new plan: by the rule of the call's site, or by the settings if the call has no site.
-Decision new_decision(const Call& call, const kintsugi_problem& problem, kintsugi_options options);
+// `handle` has further settings.
+Decision new_decision(const Call& call, const kintsugi_problem& problem, kintsugi_options options,
+                      kintsugi_handle handle = nullptr);
 
 // Makes the decision on a call whose site has the rule `native`, or no rule.
 Decision decision_of_native_site(const Site& site);

@@ -97,6 +97,12 @@ int answer_level3(const Invocation& invocation, Handle handle, const Call& call,
 // Answers a routine with vectors: as an emulated product, or forwards the call.
 int answer_vectors(const Invocation& invocation, Handle handle, const Call& call, const Forward& forward);
 
+// Answers a product of cublasXt, whose matrices and scalars are in host memory, on all GPUs, or forwards it;
+// select_xt_devices() and destroy_xt() call the real functions and note which handles have selected all GPUs.
+int answer_xt(const Invocation& invocation, XtHandle handle, const Call& call, const Forward& forward);
+int select_xt_devices(const Invocation& invocation, XtHandle handle, int count, int* devices);
+int destroy_xt(const Invocation& invocation, XtHandle handle);
+
 // Reads everything that a plan depends on; returns the reason for which cuBLAS must answer, or nullptr.
 const char* read_state(const Origin& origin, CallState& state);
 

@@ -7,6 +7,7 @@
 namespace kintsugi::cublas {
 
 using Handle = struct cublasContext*;
+using XtHandle = struct cublasXtContext*;
 
 // Numbers of cublasStatus_t.
 inline constexpr int success = 0;

@@ -67,6 +67,8 @@ Found find(const char* name) {
 
 struct Driver {
   int (*context_device)(int*) = find("cuCtxGetDevice");
+  int (*device_count)(int*) = find("cuDeviceGetCount");
+  int (*pointer_attribute)(void*, int, std::uintptr_t) = find("cuPointerGetAttribute");
   int (*device_total_memory)(std::size_t*, int) = find("cuDeviceTotalMem_v2");
   int (*is_capturing)(void*, int*) = find("cuStreamIsCapturing");
   int (*copy_2d)(const Copy2d*, void*) = find("cuMemcpy2DAsync_v2");
@@ -95,6 +97,23 @@ std::optional<int> current_device() {
   int device = 0;
   if (driver.context_device == nullptr || driver.context_device(&device) != 0) return std::nullopt;
   return device;
+}
+
+int device_count() {
+  const Driver& driver = the_driver();
+  int count = 0;
+  return driver.device_count != nullptr && driver.device_count(&count) == 0 ? count : 0;
+}
+
+// The driver does not know memory that is the host's alone.
+bool is_in_device_memory(const void* pointer) {
+  constexpr int memory_type = 2;       // CU_POINTER_ATTRIBUTE_MEMORY_TYPE
+  constexpr unsigned host_memory = 1;  // CU_MEMORYTYPE_HOST
+  const Driver& driver = the_driver();
+  unsigned type = host_memory;
+  const auto address = reinterpret_cast<std::uintptr_t>(pointer);
+  return driver.pointer_attribute != nullptr && driver.pointer_attribute(&type, memory_type, address) == 0 &&
+         type != host_memory;
 }
 
 bool is_captured(void* stream) {

@@ -12,6 +12,12 @@ namespace kintsugi::cublas {
 // driver or no current context. Makes no context.
 std::optional<int> current_device();
 
+// Number of devices; 0 if the driver does not tell.
+int device_count();
+
+// True for device and managed memory.
+bool is_in_device_memory(const void* pointer);
+
 // True if the stream is being captured. Also true if the driver does not answer: the driver refuses an answer
 // while another stream is being captured.
 bool is_captured(void* stream);

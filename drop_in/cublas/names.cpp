@@ -118,6 +118,14 @@ int call_product(const Invocation& invocation, kintsugi_type type, Handle handle
   return answer(invocation, HandleOrigin(handle, call.requests_emulation), call, Forward(forward));
 }
 
+template <class... Arguments>
+int call_xt(const Invocation& invocation, kintsugi_type type, XtHandle handle, Arguments... arguments) {
+  const auto forward = [&] { return call_real(invocation.symbol, handle, arguments...); };
+  if (!intercepts(invocation.return_address)) return forward();
+  return answer_xt(invocation, handle, call_of<Cublas>(lists::Gemm(), Routine::gemm, type, arguments...),
+                   Forward(forward));
+}
+
 // ------------------------------------------------------------------ grouped batches
 
 // Arguments of a grouped batch, without types. Shapes and scalars of the groups are in host memory, arrays of
@@ -329,8 +337,16 @@ int call_vectors(const Invocation& invocation, Routine routine, kintsugi_type ty
                             {op_a, op_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc, count, sizes},    \
                             {type_a, type_b, type_c}, compute))
 
+#define KINTSUGI_CUBLAS_XT(type_, symbol_)                                                                   \
+  DEFINE(symbol_,                                                                                            \
+         (XtHandle handle, KINTSUGI_PARAMETERS_Gemm(int, std::size_t, long long, const void*, const void*)), \
+         call_xt(invocation, type_, handle, KINTSUGI_ARGUMENTS_Gemm))
+
 #include "cublas/symbols.def"
 
+DEFINE(cublasXtDeviceSelect, (XtHandle handle, int count, int* devices),
+       select_xt_devices(invocation, handle, count, devices))
+DEFINE(cublasXtDestroy, (XtHandle handle), destroy_xt(invocation, handle))
 // Called by programs that were compiled with the compiler pass, before and after a call of cuBLAS.
 extern "C" __attribute__((visibility("default"))) void kintsugi_cublas_site_begin(const void* record) {
   announced_site = record;

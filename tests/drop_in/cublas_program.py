@@ -23,6 +23,7 @@ def arguments():
     parser.add_argument("--product", nargs=4, action="append", default=[], metavar=("NAME", "M", "N", "K"))
     parser.add_argument("--matmul", action="append", default=[], metavar="MEMBERS",
                         help="a cublasLtMatmul of 64 x 48 x 32: type=0,compute=68,scale=0,epilogue=1,order=0,count=1,count_of_b=1,beta=0")
+    parser.add_argument("--xt-devices", type=int, help="multiply by cublasXt, which takes so many devices")
     parser.add_argument("--repeat", type=int, default=1)
     parser.add_argument("--beta", type=float, default=0)
     parser.add_argument("--captured-beta", type=float, help="of captured products [that of the others]")
@@ -71,11 +72,15 @@ def report(library):
     return json.loads(text.value)
 
 
-def multiply(blas, handle, beta, name, *sizes):
-    """The status of a product, and the first element of C."""
+def multiply(blas, handle, xt, beta, name, *sizes):
+    """The status of a product, by the handle `xt` of cublasXt if it is not None, and the first element of C."""
     m, n, k = map(int, sizes)
     real = ctypes.c_float if name[0] == "s" else ctypes.c_double
     a, b, c = (ones(real, rows * columns) for rows, columns in ((m, k), (k, n), (m, n)))
+    if xt is not None:
+        m, n, k = (ctypes.c_size_t(size) for size in (m, n, k))
+        function = getattr(blas, f"cublasXt{name[0].upper()}{name[1:]}")
+        return function(xt, 0, 0, m, n, k, ctypes.byref(real(1)), a, m, b, k, ctypes.byref(real(beta)), c, m), c[0]
     function = getattr(blas, f"cublas{name[0].upper()}{name[1:]}_v2")
     return function(handle, 0, 0, m, n, k, ctypes.byref(real(1)), a, max(m, 1), b, max(k, 1), ctypes.byref(real(beta)), c, max(m, 1)), c[0]
 
@@ -110,19 +115,23 @@ def main():
     cuda = ctypes.CDLL("libcuda.so.1")
     cuda.fake_cuda_events.restype = ctypes.c_char_p
     handle, stream, graph = (ctypes.c_void_p() for _ in range(3))
+    xt = ctypes.c_void_p() if options.xt_devices is not None else None
     make_context_current(cuda)
     blas.cublasCreate_v2(ctypes.byref(handle))
     local.fake_cublas_allow_default_workspace(handle)
     cuda.cuStreamCreate(ctypes.byref(stream), 0)
     blas.cublasSetStream_v2(handle, stream)
     blas.cublasSetMathMode(handle, options.math_mode)
+    if xt is not None:
+        blas.cublasXtCreate(ctypes.byref(xt))
+        blas.cublasXtDeviceSelect(xt, options.xt_devices, (ctypes.c_int * options.xt_devices)(*range(options.xt_devices)))
     if options.no_context:
         cuda.cuCtxSetCurrent(None)
     statuses, results = [], []
     reports = [report(ctypes.CDLL(None))] if options.ask_for_reports else []
 
     def call(product):
-        status, first = multiply(blas, handle, options.beta, *product)
+        status, first = multiply(blas, handle, xt, options.beta, *product)
         statuses.append(status)
         results.append(first)
 

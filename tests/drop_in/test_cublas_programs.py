@@ -44,7 +44,7 @@ def program(tmp_path):
         pytest.skip("the sanitizers' run-time must be loaded first")
 
     def start(*words, preload=True, audit=False, device="NVIDIA H200", command=(), check=True, fake_memory=None,
-              failed_allocation=None, milliseconds=None, fakes=("libcuda.so.1", "libcublas.so.13"), **variables):
+              failed_allocation=None, milliseconds=None, environment=None, fakes=("libcuda.so.1", "libcublas.so.13"), **variables):
         clean = {name: value for name, value in os.environ.items() if not name.startswith(("KINTSUGI_", "FAKE_"))}
         settings = {f"KINTSUGI_{name.upper()}": str(value) for name, value in variables.items()}
         loaded = {"LD_PRELOAD": " ".join(([CUBLAS] if preload else []) + [str(FAKES / fake) for fake in fakes]), "LD_LIBRARY_PATH": str(FAKES)}
@@ -60,7 +60,8 @@ def program(tmp_path):
         result = subprocess.run([*command, sys.executable, str(PROGRAM), *words], cwd=tmp_path, capture_output=True, text=True,
                                 timeout=300, env=clean | settings | loaded | {
                                     "KINTSUGI_CONFIG": "", "KINTSUGI_NVRTC": "none", "HOME": str(tmp_path), "FAKE_CUDA_NAME": device}
-                                | ({} if {"1024", "1536", "4096"} & set(words) else {"FAKE_CUDA_MULTIPLY": "1"}))
+                                | ({} if {"1024", "1536", "4096"} & set(words) else {"FAKE_CUDA_MULTIPLY": "1"})
+                                | (environment or {}))
         assert not check or result.returncode == 0, result.stdout + result.stderr
         return Run(result)
 
@@ -312,6 +313,29 @@ class TestVerifiedSpeeds:
         run = program(*LARGE, **settings, verify_speed=1)
         assert run.stderr == ("kintsugi: KINTSUGI_VERIFY_SPEED = 1 lets cuBLAS multiply some calls, so it needs the policy auto, and no accuracy, "
                               "scheme or sites file; emulation is off\n") and len(run.real()) == 1
+
+
+@needs_device_code
+class TestXt:
+    """Products of cublasXt, in host memory, on the one fake GPU; the fakes compute native products alone."""
+
+    def test_large_products_are_offloaded_and_emulated(self, program):
+        run = program("--product", "sgemm", "4096", "4096", "4096", "--xt-devices", "1", report="report.json")
+        assert run.launches() and not run.real() and not any(run.document["statuses"])
+        (problem,) = read_report(program.folder / "report.json")["problems"]
+        assert problem["symbol"] == "cublasXtSgemm" and problem["native_calls"] == 0
+
+    def test_what_the_gpus_would_compute_natively_stays(self, program):
+        run = program(*SMALL, "--xt-devices", "1", report="report.json")
+        assert [event.split()[0] for event in run.real()] == ["cublasXtSgemm"] and run.document["results"] == [32]
+        assert program(*SMALL, "--xt-devices", "1", policy="native").document["results"] == [32]
+        assert not program(*SMALL, "--xt-devices", "1", policy="emulate").real()
+
+    def test_a_part_of_the_gpus_stays(self, program):
+        devices = {"FAKE_CUDA_DEVICES": "2"}
+        run = program(*SMALL, "--xt-devices", "1", policy="emulate", explain=1, environment=devices)
+        assert len(run.real()) == 1 and "cublasXtDeviceSelect has not chosen all GPUs" in run.stderr
+        assert not program(*SMALL, "--xt-devices", "2", policy="emulate", environment=devices).real()
 
 
 class TestWaysIn:

@@ -42,6 +42,8 @@ int print_names() {
   for (const auto& entry : kintsugi::test::entries()) std::puts(entry.name);
   for (const char* name : kintsugi::test::level3_names()) std::puts(name);
   for (const char* name : kintsugi::test::vector_names()) std::puts(name);
+#define KINTSUGI_CUBLAS_XT(type, symbol) std::puts(#symbol);
+#include "drop_in/cublas/symbols.def"
   return 0;
 }
 

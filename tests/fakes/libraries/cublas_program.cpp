@@ -141,7 +141,31 @@ KINTSUGI_FAKE_BLAS int cublasSetMathMode(BlasHandle handle, int mode) {
                            lda, ldb, ldc),                                                                   \
                    a, b, c, Batch::pointers, 0, 0, 0, count});                                               \
   }
+#define KINTSUGI_CUBLAS_XT(type_, symbol_)                                                            \
+  KINTSUGI_FAKE_BLAS int symbol_(BlasHandle handle, int op_a, int op_b, std::size_t m, std::size_t n, \
+                                 std::size_t k, const void* alpha, const void* a, std::size_t lda,    \
+                                 const void* b, std::size_t ldb, const void* beta, void* c,           \
+                                 std::size_t ldc) {                                                   \
+    const auto size = [](std::size_t value) { return static_cast<std::int64_t>(value); };             \
+    return answer(#symbol_, handle,                                                                   \
+                  {product(data_type_of(type_), compute_type_of(type_), op_a, op_b, size(m), size(n), \
+                           size(k), alpha, beta, size(lda), size(ldb), size(ldc)),                    \
+                   a, b, c});                                                                         \
+  }
 #include "drop_in/cublas/symbols.def"
+
+// Handles of cublasXt have no stream.
+KINTSUGI_FAKE_BLAS int cublasXtCreate(BlasHandle* handle) {
+  *handle = reinterpret_cast<BlasHandle>(new FakeHandle{});
+  return 0;
+}
+KINTSUGI_FAKE_BLAS int cublasXtDestroy(BlasHandle handle) {
+  delete &state_of(handle);
+  return 0;
+}
+KINTSUGI_FAKE_BLAS int cublasXtDeviceSelect(BlasHandle, int count, int*) {
+  return count > 0 ? 0 : invalid_value;
+}
 
 // Their _64 forms are the engine's.
 KINTSUGI_FAKE_BLAS int cublasGemmEx(BlasHandle handle, int op_a, int op_b, int m, int n, int k,
