@@ -7,6 +7,7 @@
 #include <cmath>
 #include <random>
 
+#include "lab/numerics/npu_sums.hpp"
 #include "tests/support/c_objects.hpp"
 
 namespace kintsugi::lab::ascend {
@@ -168,6 +169,37 @@ TEST(Ascend, HalfRoundsToNearestEven) {
   EXPECT_EQ(to_half(3 * 0x1p-26F), 0x1p-24F);
   EXPECT_EQ(to_half(65519), 65504);
   EXPECT_TRUE(std::isinf(to_half(65520)));
+}
+
+// The products of npu_sums.hpp have the bits of the simulation that moves tiles: groups of 44 blocks of 64.
+TEST(NpuSums, TermWiseBitsEqualTheSimulations) {
+  for (const std::int64_t k : {std::int64_t{320}, std::int64_t{64 * 44 + 64}}) {
+    const Problem problem{.m = 20, .n = 24, .k = k, .blocks = {176, 64, 176}};
+    const auto a = random_matrix(problem.m * k, 1), b = random_matrix(k * problem.n, 2);
+    for (const int sb : {0, 12}) {
+      const npu::SplitProduct split({problem.m, problem.n, k, a, b}, sb);
+      for (const auto& [order, sum] : {std::pair(npu::Order::sequential, Sum::sequential),
+                                       std::pair(npu::Order::sixteen_at_once, Sum::once)}) {
+        Components components;
+        simulate(problem, a, b, sb, sum, components);
+        EXPECT_EQ(split.term_wise(order), combine(components, sb, true));
+      }
+    }
+  }
+}
+
+// A product in each block of 64 and sums that FP32 holds exactly have no order.
+TEST(NpuSums, OrdersAgreeWhereSumsAreExact) {
+  const std::int64_t k = 256;
+  std::vector<float> a(k), b(k);
+  for (std::size_t p = 0; p < a.size(); p += 64) a[p] = 1 + 0x1p-12F, b[p] = 3;
+  const npu::SplitProduct split({1, 1, k, a, b}, 12);
+  const std::vector<float> exact{12 + 12 * 0x1p-12F};
+  for (const auto order : {npu::Order::sequential, npu::Order::sixteen_at_once, npu::Order::blocks_of_64}) {
+    EXPECT_EQ(split.term_wise(order), exact);
+    for (const std::int64_t every : {16, 64}) EXPECT_EQ(split.element_wise(order, every), exact);
+    EXPECT_EQ(split.high_alone(order), std::vector<float>{12});
+  }
 }
 
 }  // namespace

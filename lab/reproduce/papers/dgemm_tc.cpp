@@ -104,13 +104,16 @@ PaperFigure accuracy_of_dp() {
       .place = "Fig. 3, section 5.2",
       .subject = "accuracy of the DP mode by size and range; CR mode",
       .conditions =
-          "m = n = k of 128 to 512; 64 x 64 elements with the paper's k of 1024 to 10240, two seeds; "
+          "m = n = k of 128 to 512; 64 x 64 elements with the paper's k of 1024 to 10240, two seeds, of CR "
+          "mode one seed at 1024, 4096 and 10240; "
           "OpenBLAS's and a sequential DGEMM stand for cublasDgemm; at most 4096 elements of C, against the "
           "exact result; Algorithm 1 literally (grid=sigma)",
       .sweeps = {sweep_of("", "fp64", {dp_or_sp.scheme, cr_fp16.scheme, cr_fp64.scheme, "native"}, "cpu",
                           squares, {"1"}),
                  sweep_of("long", "fp64", {dp_or_sp.scheme, "native"}, "cpu", paper_lengths, two_seeds),
-                 sweep_of("sequential", "fp64", {"native"}, "reference", paper_lengths, two_seeds)},
+                 sweep_of("sequential", "fp64", {"native"}, "reference", paper_lengths, two_seeds),
+                 sweep_of("rounded", "fp64", {cr_fp16.scheme}, "cpu",
+                          {"64x64x1024", "64x64x4096", "64x64x10240"}, {"1"})},
       .drawn = {.dimensions = {"m = n = k", "parameter of the distribution"}, .measures = {max_relative}},
       .claims = {{"dgemm-tc-fig3-dp", errors_over_native, counts_a_kept_slice},
                  {"dgemm-tc-fig3-cr", correctly_rounded},
@@ -333,7 +336,7 @@ Measured share_of_time(const Evidence& evidence) {
 }
 
 Measured ceiling_of_sgemm(const Evidence& evidence) {
-  constexpr double reached_by_sgemm = 0.8;
+  constexpr double reached_by_sgemm = 21.7 / 29.8;  // of cuBLAS on an RTX 3090, by MixPert's Table 1
   const std::vector<double> single = products_at(evidence, sp, length_of_table_1);
   const std::vector<double> twice = products_at(evidence, dp, length_of_table_1);
   Measured measured{{"over SGEMM", {}}, {"over DGEMM-TC", {}}};

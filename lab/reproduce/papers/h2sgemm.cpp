@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <functional>
 #include <numeric>
+#include <set>
 
 #include "lab/accuracy/case.hpp"
 #include "lab/numerics/ascend.hpp"
+#include "lab/numerics/npu_sums.hpp"
 #include "lab/reproduce/product_errors.hpp"
 
 namespace kintsugi::tools {
@@ -21,56 +23,41 @@ const std::string term_12 = "h2sgemm:sb=12";
 const std::string native = "native";
 const std::string fp16 = "fp16";
 
-// Kinds of sums. All sums round to nearest, as the paper's NPU does. (Kintsugi has no model of the NPU.) The
-// paper's SGEMM is OpenBLAS's on another processor, so its sums may differ from the NPU's. The recorded rows
-// of the engine cpu were made when it multiplied slices by OpenBLAS, up to commit 571b385. Since then it has
-// the sequential sums of the reference engine (CHANGELOG, Bits).
+// The library's element-wise order, which adds partial sums outside the unit in FP64.
+std::string library_element_wise(int sb) { return fmt::format("h2sgemm-element:sb={}", sb); }
+
+// Orders in which the paper's NPU may add. All round to nearest.
 struct Sums {
   std::string name;
-  std::string engine;
-  std::string sgemm;  // engine of the SGEMM whose errors are the divisor
+  lab::npu::Order order;
 };
-const std::vector<Sums> kinds_of_sums{{"sequential sums", "reference", "reference"},
-                                      {"OpenBLAS's sums", "cpu", "cpu"}};
-// The kinds of sums for errors that are divided by SGEMM's errors. The schemes' sums and SGEMM's sums may
-// come from different engines.
-const std::vector<Sums> sums_over_sgemm{
-    kinds_of_sums[0], kinds_of_sums[1], {"sequential sums over OpenBLAS's SGEMM", "reference", "cpu"}};
+const std::vector<Sums> npu_sums{{"sequential sums", lab::npu::Order::sequential},
+                                 {"16 at once", lab::npu::Order::sixteen_at_once},
+                                 {"blocks of 64", lab::npu::Order::blocks_of_64}};
 
-SchemeOnEngine method_of(const Sums& sums, const std::string& scheme) {
-  return scheme == native ? SchemeOnEngine{native, sums.sgemm, ""}
-                          : SchemeOnEngine{scheme, sums.engine, "fp32"};
-}
-
-// A way to add the element-wise order's partial sums outside the unit: the number of inner indices of a
-// partial sum, and the type of the addition. The paper gives neither.
-struct OutsideSums {
+// Inner indices after which sums of the element-wise order leave the unit, to be added in FP32.
+struct Way {
   std::string name;
-  std::string (*scheme)(int sb);
-  Filter rows;
+  std::int64_t every;
 };
+const std::vector<Way> ways_outside{{"outside every 16", 16}, {"outside every 64", 64}};
 
-// The element-wise order.
-std::string element_wise(int sb) { return fmt::format("h2sgemm-element:sb={}", sb); }
-std::string outside_every_64(int sb) { return fmt::format("split-n:a=2:b=2:terms=3:scale={}:block=64", sb); }
+// Methods of documents of npu_document(): the engine is the name of the sums.
+using MethodOf = std::function<SchemeOnEngine(const Sums&, const Way&)>;
 
-// Last commit in which the accumulator fp32 added partial sums outside the unit in FP32, as Algorithm 1 does.
-// Since then it adds them in FP64 (CHANGELOG, Bits).
-constexpr const char* last_with_fp32_outside = "663a57e2e5d6";
-
-bool is_element_wise_fp32(const Json& row) {
-  return cell(row, "scheme").starts_with("h2sgemm-element") && cell(row, "accumulator") == "fp32";
+MethodOf term_wise(int sb) {
+  return [sb](const Sums& sums, const Way&) {
+    return SchemeOnEngine{fmt::format("term-wise:sb={}", sb), sums.name, "fp32"};
+  };
 }
-bool is_of_last_with_fp32(const Json& row) { return cell(row, "commit") == last_with_fp32_outside; }
-// Filters for rows of the element-wise order on the accumulator fp32. These rows pass if their partial sums
-// were added outside in FP32 (or FP64). All other rows pass.
-bool with_fp32_outside(const Json& row) { return !is_element_wise_fp32(row) || is_of_last_with_fp32(row); }
-bool with_fp64_outside(const Json& row) { return !is_element_wise_fp32(row) || !is_of_last_with_fp32(row); }
-
-const OutsideSums fp32_every_16{"FP32 sums outside every 16", element_wise, with_fp32_outside};
-const OutsideSums fp64_every_16{"FP64 sums outside every 16", element_wise, with_fp64_outside};
-const OutsideSums fp64_every_64{"FP64 sums outside every 64", outside_every_64, with_fp64_outside};
-const std::vector<OutsideSums> ways_outside{fp32_every_16, fp64_every_16, fp64_every_64};
+MethodOf element_wise(int sb) {
+  return [sb](const Sums& sums, const Way& way) {
+    return SchemeOnEngine{fmt::format("element-wise:sb={}:every={}", sb, way.every), sums.name, "fp32"};
+  };
+}
+SchemeOnEngine hgemm(const Sums& sums, const Way&) { return {fp16, sums.name, "fp32"}; }
+// The paper's SGEMM is OpenBLAS's, on another CPU (section 4).
+SchemeOnEngine sgemm(const Sums&, const Way&) { return {native, "cpu", ""}; }
 
 // Inputs of Fig. 8 (a) and (b).
 struct Inputs {
@@ -80,27 +67,98 @@ struct Inputs {
 const std::vector<Inputs> all_inputs{{"symmetric", "offset"}, {"non-negative", "offset-nonnegative"}};
 
 // Explanations of claims that do not agree.
-constexpr const char* alike_sums =
-    "The sum of hi hi makes nearly all of the error, and it is added as SGEMM is: the two differ by a few "
-    "hundredths, to either side. Adding the small terms first does not change that.";
 constexpr const char* order_of_sums =
-    "With sequential sums the term-wise order adds all of k in the unit, one product after the other, and "
-    "the element-wise order leaves it every 16 and adds outside: far fewer roundings at the size of the "
-    "whole sum. OpenBLAS adds k in partial sums, and there the term-wise order gains.";
+    "One product after the other, the term-wise order has far more roundings at the size of the whole sum than "
+    "the element-wise one, which adds outside; 16 at once it has as few.";
+constexpr const char* order_beside_sgemm =
+    "The sum of hi hi makes nearly all of the error, so that the order of the cube's sums decides; OpenBLAS "
+    "adds k in blocks.";
+
+// ------------------------------------------------------------- the NPU's sums
+
+// Products whose errors a document has: both orders with these exponents of the scale, by every kind of sums.
+struct NpuProducts {
+  std::vector<std::string> distributions;
+  std::vector<Shape> shapes;
+  std::vector<int> exponents;
+  bool with_hgemm = false;
+};
+
+// Adds rows of the products of one case.
+void add_npu_rows(Json& rows, const NpuProducts& products, const std::string& distribution,
+                  const Shape& shape) {
+  const auto a = random_elements<float>(distribution, measure::Side::a, sample_seed, shape.m, shape.k);
+  const auto b = random_elements<float>(distribution, measure::Side::b, sample_seed, shape.k, shape.n);
+  ComparedCase<float> compared(shape, a, b, 4096);
+  TimedProduct<float> openblas = compared.multiply({Type::float32, native, "cpu", ""});
+  const auto add = [&](const SchemeOnEngine& method, const char* output, TimedProduct<float>& product) {
+    compared.compare(product, nullptr);
+    rows.push_back({{"problem", {{"m", shape.m}, {"n", shape.n}, {"k", shape.k}, {"type", "fp32"}}},
+                    {"distribution", distribution},
+                    {"seed", sample_seed},
+                    {"scheme", method.scheme},
+                    {"engine", method.engine},
+                    {"accumulator", method.accumulator.empty() ? Json() : Json(method.accumulator)},
+                    {"native", "cpu"},
+                    {"output", output},
+                    {"errors", product.errors},
+                    {"shares", Json::array()}});
+  };
+  const auto add_elements = [&](const SchemeOnEngine& method, const char* output, std::vector<float> c) {
+    TimedProduct<float> product;
+    product.c = std::move(c);
+    add(method, output, product);
+  };
+  add(sgemm(npu_sums.front(), ways_outside.front()), "fp32", openblas);
+  for (const int sb : products.exponents) {
+    const lab::npu::SplitProduct split({shape.m, shape.n, shape.k, a, b}, sb);
+    for (const Sums& sums : npu_sums) {
+      add_elements(term_wise(sb)(sums, {}), "fp32", split.term_wise(sums.order));
+      for (const Way& way : ways_outside)
+        add_elements(element_wise(sb)(sums, way), "fp32", split.element_wise(sums.order, way.every));
+      if (!products.with_hgemm || sb != products.exponents.front()) continue;
+      std::vector<float> c = split.high_alone(sums.order);
+      add_elements(hgemm(sums, {}), "fp32", c);
+      std::transform(c.begin(), c.end(), c.begin(), lab::ascend::to_half);
+      add_elements(hgemm(sums, {}), "fp16", c);
+    }
+  }
+}
+
+Analysis npu_analysis(const NpuProducts& products) {
+  return {.format = "product-errors",
+          .make_document =
+              [=](bool quick) {
+                Json result =
+                    analysis_document("product-errors", quick ? 32 : products.shapes.front().m, sample_seed);
+                std::set<std::string> done;  // --quick makes some shapes equal
+                for (const std::string& distribution : products.distributions) {
+                  for (Shape shape : products.shapes) {
+                    if (quick)
+                      shape = {std::min<std::int64_t>(shape.m, 32), std::min<std::int64_t>(shape.n, 32),
+                               std::min<std::int64_t>(shape.k, 256)};
+                    if (done.insert(distribution + " " + shape_text(shape)).second)
+                      add_npu_rows(result["rows"], products, distribution, shape);
+                  }
+                }
+                return result;
+              },
+          .name = "sums"};
+}
+
+// Rows of such documents with FP32 results.
+Filter in_fp32(const Filter& filter) { return both(where("output", "fp32"), filter); }
 
 // ----------------------------------------------------------------- Fig. 8
 
-// Pairs of schemes; errors of the first are divided by errors of the second.
-using SchemePairs = std::vector<std::pair<std::string, std::string>>;
-// Returns the pairs that a claim compares, with the element-wise scheme of a way to add partial sums outside.
-using PairsFor = SchemePairs (*)(const OutsideSums& way);
+// Pairs of methods; errors of the first are divided by errors of the second.
+using Pairs = std::vector<std::pair<MethodOf, MethodOf>>;
 
-std::vector<double> pair_ratios(const Evidence& evidence, const SchemePairs& schemes, const Sums& sums,
-                                const Filter& filter) {
+std::vector<double> pair_ratios(const Evidence& evidence, const Pairs& pairs, const Sums& sums,
+                                const Way& way, const Filter& filter) {
   std::vector<double> values;
-  for (const auto& [dividend, divisor] : schemes) {
-    const auto found = evidence.ratios(method_of(sums, dividend), method_of(sums, divisor), frobenius,
-                                       both(of_sweeps(), filter));
+  for (const auto& [dividend, divisor] : pairs) {
+    const auto found = evidence.ratios(dividend(sums, way), divisor(sums, way), frobenius, in_fp32(filter));
     values.insert(values.end(), found.begin(), found.end());
   }
   return values;
@@ -112,72 +170,75 @@ Filter at_offsets(const Inputs& inputs, double min, double max) {
 
 // Returns a series for each kind of sums, way to add partial sums outside, and inputs, over all offset
 // exponents from `min` to `max`.
-std::function<Measured(const Evidence&)> by_way(PairsFor schemes, const std::vector<Sums>& kinds, double min,
-                                                double max) {
+std::function<Measured(const Evidence&)> by_way(const Pairs& pairs, double min, double max) {
   return [=](const Evidence& evidence) {
-    const auto ratios = [&](const Sums& sums, const OutsideSums& way, const Inputs& inputs) {
-      return SeriesValues{
-          fmt::format("{}, {}, {}", inputs.name, sums.name, way.name),
-          pair_ratios(evidence, schemes(way), sums, both(way.rows, at_offsets(inputs, min, max)))};
+    const auto ratios = [&](const Sums& sums, const Way& way, const Inputs& inputs) {
+      return SeriesValues{fmt::format("{}, {}, {}", inputs.name, sums.name, way.name),
+                          pair_ratios(evidence, pairs, sums, way, at_offsets(inputs, min, max))};
     };
-    return series_of(ratios, kinds, ways_outside, all_inputs);
+    return series_of(ratios, npu_sums, ways_outside, all_inputs);
   };
 }
 
-// Returns a series for each kind of sums, offset exponent and inputs. Partial sums of the element-wise order
-// are added outside in FP32, every 16 inner indices.
-std::function<Measured(const Evidence&)> by_offset(PairsFor schemes, const std::vector<Sums>& kinds,
-                                                   const std::vector<int>& offsets) {
+// The same for each offset exponent.
+std::function<Measured(const Evidence&)> by_way_and_offset(const Pairs& pairs,
+                                                           const std::vector<int>& offsets) {
   return [=](const Evidence& evidence) {
-    const auto ratios = [&](const Sums& sums, int offset, const Inputs& inputs) {
-      return SeriesValues{fmt::format("{}, {}, offset {}", inputs.name, sums.name, offset),
-                          pair_ratios(evidence, schemes(fp32_every_16), sums,
-                                      both(fp32_every_16.rows, at_offsets(inputs, offset, offset)))};
+    const auto ratios = [&](const Sums& sums, const Way& way, int offset, const Inputs& inputs) {
+      return SeriesValues{fmt::format("{}, {}, {}, offset {}", inputs.name, sums.name, way.name, offset),
+                          pair_ratios(evidence, pairs, sums, way, at_offsets(inputs, offset, offset))};
     };
-    return series_of(ratios, kinds, offsets, all_inputs);
+    return series_of(ratios, npu_sums, ways_outside, offsets, all_inputs);
   };
+}
+
+// Returns the term-wise order's errors over SGEMM's, a series for each kind of sums, offset exponent and
+// inputs.
+Measured term_over_sgemm(const Evidence& evidence) {
+  const auto ratios = [&](const Sums& sums, int offset, const Inputs& inputs) {
+    return SeriesValues{fmt::format("{}, {}, offset {}", inputs.name, sums.name, offset),
+                        pair_ratios(evidence, {{term_wise(12), sgemm}}, sums, ways_outside.front(),
+                                    at_offsets(inputs, offset, offset))};
+  };
+  return series_of(ratios, npu_sums, std::vector{-12, -10, -8}, all_inputs);
 }
 
 // Returns the errors of all other schemes over those of fp16, a series for each kind of sums and inputs.
 Measured over_fp16(const Evidence& evidence) {
   const auto ratios = [&](const Sums& sums, const Inputs& inputs) {
     const Filter range = at_offsets(inputs, -20, 0);
-    auto values =
-        pair_ratios(evidence, {{term_0, fp16}, {term_6, fp16}, {term_12, fp16}, {native, fp16}}, sums, range);
-    for (const OutsideSums& way : ways_outside) {
-      const auto more =
-          pair_ratios(evidence, {{way.scheme(0), fp16}, {way.scheme(6), fp16}, {way.scheme(12), fp16}}, sums,
-                      both(way.rows, range));
-      values.insert(values.end(), more.begin(), more.end());
-    }
-    return SeriesValues{inputs.name + ", " + sums.name, values};
+    SeriesValues series{inputs.name + ", " + sums.name, {}};
+    const auto add = [&](const Pairs& pairs, const Way& way) {
+      const auto more = pair_ratios(evidence, pairs, sums, way, range);
+      series.values.insert(series.values.end(), more.begin(), more.end());
+    };
+    add({{term_wise(0), hgemm}, {term_wise(6), hgemm}, {term_wise(12), hgemm}, {sgemm, hgemm}},
+        ways_outside.front());
+    for (const Way& way : ways_outside)
+      add({{element_wise(0), hgemm}, {element_wise(6), hgemm}, {element_wise(12), hgemm}}, way);
+    return series;
   };
-  return series_of(ratios, sums_over_sgemm, all_inputs);
+  return series_of(ratios, npu_sums, all_inputs);
 }
 
-// Returns HGEMM's errors for several choices of the smallest offset exponent. Results rounded to FP16 exist
-// for sequential sums only.
+// Returns HGEMM's errors for several choices of the smallest offset exponent.
 Measured half_precision(const Evidence& evidence) {
-  const auto errors = [&](const Sums& sums, const std::string& output, const Filter& rows) {
-    return series_of(
-        [&](int min, const Inputs& inputs) {
-          return SeriesValues{
-              fmt::format("{}, {}, {} results, offsets from {}", inputs.name, sums.name, output, min),
-              evidence.errors(method_of(sums, fp16), frobenius, both(rows, at_offsets(inputs, min, 0)))};
-        },
-        std::vector{-20, -12, -8}, all_inputs);
+  const auto errors = [&](const Sums& sums, const std::string& output, int min, const Inputs& inputs) {
+    const std::string name = output == "fp16" ? "FP16" : "FP32";
+    return SeriesValues{fmt::format("{}, {}, {} results, offsets from {}", inputs.name, sums.name, name, min),
+                        evidence.errors(hgemm(sums, {}), frobenius,
+                                        both(where("output", output), at_offsets(inputs, min, 0)))};
   };
-  Measured measured;
-  for (const Sums& sums : kinds_of_sums) measured = joined(measured, errors(sums, "FP32", of_sweeps()));
-  return joined(measured, errors(kinds_of_sums.front(), "FP16", where("output", "fp16")));
+  return series_of(errors, npu_sums, std::vector<std::string>{"fp32", "fp16"}, std::vector{-20, -12, -8},
+                   all_inputs);
 }
 
 // Returns the term-wise order's errors over the element-wise order's, on the H200's model.
 Measured orders_on_h200(const Evidence& evidence) {
   const auto ratios = [&](const Inputs& inputs) {
-    return SeriesValues{
-        inputs.name, evidence.ratios({term_12, "reference", "h200"}, {element_wise(12), "reference", "h200"},
-                                     frobenius, at_offsets(inputs, -12, 0))};
+    return SeriesValues{inputs.name, evidence.ratios({term_12, "reference", "h200"},
+                                                     {library_element_wise(12), "reference", "h200"},
+                                                     frobenius, at_offsets(inputs, -12, 0))};
   };
   return series_of(ratios, all_inputs);
 }
@@ -186,10 +247,10 @@ Measured orders_on_h200(const Evidence& evidence) {
 Measured below_window(const Evidence& evidence) {
   const auto ratios = [&](const Sums& sums, const Inputs& inputs) {
     return SeriesValues{inputs.name + ", " + sums.name,
-                        pair_ratios(evidence, {{term_12, native}, {element_wise(12), native}}, sums,
-                                    both(fp32_every_16.rows, at_offsets(inputs, -20, -16)))};
+                        pair_ratios(evidence, {{term_wise(12), sgemm}, {element_wise(12), sgemm}}, sums,
+                                    ways_outside.front(), at_offsets(inputs, -20, -16))};
   };
-  return series_of(ratios, kinds_of_sums, all_inputs);
+  return series_of(ratios, npu_sums, all_inputs);
 }
 
 // Returns the distributions of all inputs at these offset exponents.
@@ -203,54 +264,39 @@ std::vector<std::string> distributions_at(const std::vector<int>& offsets) {
 }
 const std::vector<std::string> fig8_distributions = distributions_at({-20, -16, -12, -10, -8, -6, -4, -2, 0});
 
-PaperSweep fig8_sweep(const std::string& name, const std::vector<std::string>& schemes) {
+// Sweeps of the library's schemes, for the pictures.
+PaperSweep library_sweep(const std::string& name, const std::vector<std::string>& schemes,
+                         const std::string& accumulator, const std::vector<std::string>& distributions,
+                         const std::vector<std::string>& shapes) {
   return {.name = name,
           .lists = {{"schemes", schemes},
-                    {"engines", {"reference", "cpu"}},
-                    {"accumulators", {"fp32"}},
-                    {"distributions", fig8_distributions},
-                    {"shapes", {"64x64x2816"}}}};
-}
-
-PaperSweep fig8_tensor_cores() {
-  return {.name = "h200",
-          .lists = {{"schemes", {term_12, element_wise(12), native}},
                     {"engines", {"reference"}},
-                    {"accumulators", {"h200"}},
-                    {"distributions", distributions_at({-12, -8, -4, 0})},
-                    {"shapes", {"64x64x2816"}}}};
+                    {"accumulators", {accumulator}},
+                    {"distributions", distributions},
+                    {"shapes", shapes}}};
 }
-
-SchemePairs term_over_element(const OutsideSums& way) { return {{term_0, way.scheme(0)}}; }
-SchemePairs term_over_element_12(const OutsideSums& way) { return {{term_12, way.scheme(12)}}; }
-SchemePairs unscaled_over_sgemm(const OutsideSums& way) {
-  return {{term_0, native}, {way.scheme(0), native}};
-}
-SchemePairs unscaled_over_scaled(const OutsideSums& way) {
-  return {{term_0, term_12}, {way.scheme(0), way.scheme(12)}};
-}
-SchemePairs six_over_twelve(const OutsideSums& way) {
-  return {{term_6, term_12}, {way.scheme(6), way.scheme(12)}};
-}
-SchemePairs element_over_sgemm(const OutsideSums& way) { return {{way.scheme(12), native}}; }
-SchemePairs term_over_sgemm(const OutsideSums&) { return {{term_12, native}}; }
 
 std::vector<Claim> fig8_claims() {
+  const Pairs unscaled{{term_wise(0), element_wise(0)}}, scaled{{term_wise(12), element_wise(12)}};
   return {{"h2sgemm-fig8-hgemm", half_precision,
            "Elements of one sign cancel nothing, so that the same product errs by 6e-6 before its result "
            "is rounded to FP16; below -14 fp16's own numbers have fewer bits."},
           {"h2sgemm-fig8-largest", over_fp16},
-          {"h2sgemm-fig8-alike", by_way(term_over_element, kinds_of_sums, -20, 0), order_of_sums},
-          {"h2sgemm-fig8-near-0", by_way(term_over_element, kinds_of_sums, -2, 0), order_of_sums},
-          {"h2sgemm-fig8-unscaled", by_way(unscaled_over_sgemm, sums_over_sgemm, -20, 0),
+          {"h2sgemm-fig8-alike", by_way(unscaled, -20, 0), order_of_sums},
+          {"h2sgemm-fig8-near-0", by_way(unscaled, -2, 0), order_of_sums},
+          {"h2sgemm-fig8-unscaled", by_way({{term_wise(0), sgemm}, {element_wise(0), sgemm}}, -20, 0),
            "Near offset exponent 0 the low slices hold nearly all their bits without a scale "
            "(h2sgemm-fig2), and sb = 0 errs there as sb = 12 does."},
-          {"h2sgemm-fig8-gain", by_offset(unscaled_over_scaled, kinds_of_sums, {-12, -10, -8}),
+          {"h2sgemm-fig8-gain",
+           by_way_and_offset({{term_wise(0), term_wise(12)}, {element_wise(0), element_wise(12)}},
+                             {-12, -10, -8}),
            "The gain grows by a factor of four with two exponents and passes through 10 to 100."},
-          {"h2sgemm-fig8-six", by_offset(six_over_twelve, kinds_of_sums, {-16, -12, -10})},
-          {"h2sgemm-fig8-element", by_way(element_over_sgemm, sums_over_sgemm, -12, 0), order_of_sums},
-          {"h2sgemm-fig8-term", by_offset(term_over_sgemm, sums_over_sgemm, {-12, -10, -8}), alike_sums},
-          {"h2sgemm-fig8-order", by_way(term_over_element_12, kinds_of_sums, -12, 0), order_of_sums},
+          {"h2sgemm-fig8-six",
+           by_way_and_offset({{term_wise(6), term_wise(12)}, {element_wise(6), element_wise(12)}},
+                             {-16, -12, -10})},
+          {"h2sgemm-fig8-element", by_way({{element_wise(12), sgemm}}, -12, 0), order_beside_sgemm},
+          {"h2sgemm-fig8-term", term_over_sgemm, order_beside_sgemm},
+          {"h2sgemm-fig8-order", by_way(scaled, -12, 0), order_of_sums},
           {"own-order-h200", orders_on_h200,
            "A tensor core truncates. Term by term, all of k is summed in it, and the truncations add up "
            "with one sign; element by element, sums leave it every 16 and are added outside to nearest."},
@@ -259,31 +305,28 @@ std::vector<Claim> fig8_claims() {
 }
 
 PaperFigure fig8() {
-  return {.name = "h2sgemm-fig8",
-          .paper = "h2sgemm",
-          .place = "Fig. 8, section 4.1",
-          .subject = "error against the offset exponent",
-          .conditions =
-              "sequential FP32 sums (engine reference) and OpenBLAS's (engine cpu) for the paper's "
-              "NPU, of which there is no model, SGEMM's being of the same kind; element by element "
-              "sums leave the unit every 16 and are added in FP32, rows of commit 663a57e, or in "
-              "FP64, or leave it every 64; the H200 model beside them; 64 x 64 elements at k = 64 "
-              "x 44",
-          // The sweep "places" is that of a program that adds partial sums outside in FP64, as all do since
-          // commit 663a57e.
-          .sweeps = {fig8_sweep("", {fp16, term_0, term_6, term_12, element_wise(0), element_wise(6),
-                                     element_wise(12), native}),
-                     fig8_sweep("places", {element_wise(0), element_wise(6), element_wise(12),
-                                           outside_every_64(0), outside_every_64(6), outside_every_64(12)}),
-                     fig8_tensor_cores()},
-          .drawn = {.dimensions = {"parameter of the distribution"}, .measures = {frobenius}},
-          .claims = fig8_claims(),
-          .analysis = product_errors_analysis("half-results", {{.schemes = {fp16},
-                                                                .methods = {{"", "reference", "fp32"}},
-                                                                .distributions = fig8_distributions,
-                                                                .shapes = {{64, 64, 2816}},
-                                                                .seeds = {1},
-                                                                .fp16_output = true}})};
+  return {
+      .name = "h2sgemm-fig8",
+      .paper = "h2sgemm",
+      .place = "Fig. 8, section 4.1",
+      .subject = "error against the offset exponent",
+      .conditions =
+          "64 x 64 elements at k = 64 x 44; three orders in which the paper's NPU may add, of which there is "
+          "no model; element by element sums leave the unit every 16 or 64 and are added in FP32; "
+          "SGEMM is OpenBLAS's; pictures: the library's schemes with sequential sums, which adds outside in "
+          "FP64, and the H200's model",
+      .sweeps = {library_sweep("",
+                               {fp16, term_0, term_6, term_12, library_element_wise(0),
+                                library_element_wise(6), library_element_wise(12), native},
+                               "fp32", fig8_distributions, {"64x64x2816"}),
+                 library_sweep("h200", {term_12, library_element_wise(12), native}, "h200",
+                               distributions_at({-12, -8, -4, 0}), {"64x64x2816"})},
+      .drawn = {.dimensions = {"parameter of the distribution"}, .measures = {frobenius}},
+      .claims = fig8_claims(),
+      .analysis = npu_analysis({.distributions = fig8_distributions,
+                                .shapes = {{64, 64, 2816}},
+                                .exponents = {0, 6, 12},
+                                .with_hgemm = true})};
 }
 
 // ----------------------------------------------------------------- Fig. 9
@@ -314,22 +357,36 @@ const std::vector<Sizes> growing_sizes{{"k to 2816", with_k_to(2816)},
                                           return is_square(row) &&
                                                  row.at("problem").at("m") == row.at("problem").at("k");
                                         }}};
+// Sizes of Fig. 9 (a): m = n at the same k.
+const Filter edges = both(is_square, at_k(2816));
 
-Filter at_offset_0(const Inputs& inputs, const Filter& filter) {
-  return both(in_distribution(inputs.distribution + ":0"), filter);
+Filter at_offset(const Inputs& inputs, int offset, const Filter& filter) {
+  return in_fp32(both(in_distribution(fmt::format("{}:{}", inputs.distribution, offset)), filter));
 }
 
-// Returns the errors of Fig. 9 (a): m = n at the same k.
+// Returns the errors of Fig. 9 (a).
 Measured errors_by_edge(const Evidence& evidence) {
-  const Filter same_k = both(fp32_every_16.rows, both(is_square, at_k(2816)));
-  const std::vector<std::pair<std::string, std::string>> schemes{
-      {"term-wise", term_12}, {"element-wise", element_wise(12)}, {"SGEMM", native}};
-  const auto errors = [&](const auto& scheme, const Sums& sums, const Inputs& inputs) {
-    return SeriesValues{
-        fmt::format("{}, {}, {}", scheme.first, inputs.name, sums.name),
-        evidence.errors(method_of(sums, scheme.second), frobenius, at_offset_0(inputs, same_k))};
+  const auto errors = [&](const char* name, const MethodOf& method, const Sums& sums, const Way& way,
+                          const Inputs& inputs, const std::string& suffix) {
+    return SeriesValues{fmt::format("{}, {}, {}{}", name, inputs.name, sums.name, suffix),
+                        evidence.errors(method(sums, way), frobenius, at_offset(inputs, 0, edges))};
   };
-  return series_of(errors, schemes, kinds_of_sums, all_inputs);
+  const Way& any = ways_outside.front();
+  Measured measured = series_of(
+      [&](const Sums& sums, const Inputs& inputs) {
+        return errors("term-wise", term_wise(12), sums, any, inputs, "");
+      },
+      npu_sums, all_inputs);
+  measured = joined(measured, series_of(
+                                  [&](const Sums& sums, const Way& way, const Inputs& inputs) {
+                                    return errors("element-wise", element_wise(12), sums, way, inputs,
+                                                  ", " + way.name);
+                                  },
+                                  npu_sums, ways_outside, all_inputs));
+  return joined(measured,
+                series_of([&](const Sums& sums,
+                              const Inputs& inputs) { return errors("SGEMM", sgemm, sums, any, inputs, ""); },
+                          npu_sums, all_inputs));
 }
 
 // Returns the error at the largest size over that at the smallest.
@@ -345,43 +402,41 @@ std::function<Measured(const Evidence&)> by_growing_sizes(SizeValue value) {
   return [=](const Evidence& evidence) {
     const auto values = [&](const Sizes& sizes, const Sums& sums, const Inputs& inputs) {
       return SeriesValues{fmt::format("{}, {}, {}", sizes.name, inputs.name, sums.name),
-                          {value(evidence, sums, at_offset_0(inputs, sizes.filter))}};
+                          {value(evidence, sums, at_offset(inputs, 0, sizes.filter))}};
     };
-    return series_of(values, growing_sizes, sums_over_sgemm, all_inputs);
+    return series_of(values, growing_sizes, npu_sums, all_inputs);
   };
 }
 
 double growth_over_sgemm(const Evidence& evidence, const Sums& sums, const Filter& filter) {
-  return growth(evidence, method_of(sums, term_12), filter) /
-         growth(evidence, method_of(sums, native), filter);
+  const Way& any = ways_outside.front();
+  return growth(evidence, term_wise(12)(sums, any), filter) / growth(evidence, sgemm(sums, any), filter);
 }
 
 double last_over_sgemm(const Evidence& evidence, const Sums& sums, const Filter& filter) {
-  return evidence.ratios(method_of(sums, term_12), method_of(sums, native), frobenius, filter).back();
+  const Way& any = ways_outside.front();
+  return evidence.ratios(term_wise(12)(sums, any), sgemm(sums, any), frobenius, filter).back();
 }
 
 Measured growth_over_element(const Evidence& evidence) {
-  const auto ratio = [&](const Sizes& sizes, const Sums& sums, const OutsideSums& way, const Inputs& inputs) {
-    const Filter filter = both(way.rows, at_offset_0(inputs, sizes.filter));
+  const auto ratio = [&](const Sizes& sizes, const Sums& sums, const Way& way, const Inputs& inputs) {
+    const Filter filter = at_offset(inputs, 0, sizes.filter);
     return SeriesValues{fmt::format("{}, {}, {}, {}", sizes.name, inputs.name, sums.name, way.name),
-                        {growth(evidence, method_of(sums, term_12), filter) /
-                         growth(evidence, method_of(sums, way.scheme(12)), filter)}};
+                        {growth(evidence, term_wise(12)(sums, way), filter) /
+                         growth(evidence, element_wise(12)(sums, way), filter)}};
   };
-  return series_of(ratio, growing_sizes, kinds_of_sums, std::vector{fp32_every_16, fp64_every_64},
-                   all_inputs);
+  return series_of(ratio, growing_sizes, npu_sums, ways_outside, all_inputs);
 }
 
-PaperSweep fig9_sweep(const std::string& name, const std::vector<std::string>& schemes) {
-  return {.name = name,
-          .lists = {{"schemes", schemes},
-                    {"engines", {"reference", "cpu"}},
-                    {"accumulators", {"fp32"}},
-                    {"distributions", distributions_at({0})},
-                    {"shapes",
-                     {"32x32x2816", "64x64x2816", "128x128x2816", "256x256x2816", "176x32x64", "176x32x256",
-                      "176x32x704", "176x32x2816", "176x32x11264", "64x64x64", "128x128x128", "256x256x256",
-                      "512x512x512"}}}};
+std::vector<Shape> shapes_of(const std::vector<std::string>& texts) {
+  std::vector<Shape> shapes;
+  for (const std::string& text : texts) shapes.push_back(parse_shape(text));
+  return shapes;
 }
+
+const std::vector<std::string> fig9_shapes{
+    "32x32x2816",  "64x64x2816",   "128x128x2816", "256x256x2816", "176x32x64",   "176x32x256", "176x32x704",
+    "176x32x2816", "176x32x11264", "64x64x64",     "128x128x128",  "256x256x256", "512x512x512"};
 
 PaperFigure fig9() {
   return {
@@ -392,13 +447,15 @@ PaperFigure fig9() {
       .conditions =
           "offset exponent 0; (a) m = n at k = 64 x 44, (b) k at m = 176, n = 32, (c) m = n = k; sizes up to "
           "what two cores allow; sums as in Fig. 8",
-      .sweeps = {fig9_sweep("", {term_0, term_12, element_wise(12), native}),
-                 fig9_sweep("places", {element_wise(12), outside_every_64(12)})},
+      .sweeps = {library_sweep("", {term_0, term_12, library_element_wise(12), native}, "fp32",
+                               distributions_at({0}), fig9_shapes)},
       .drawn = {.dimensions = {"k", "m = n", "m = n = k"}, .measures = {frobenius}, .min_values = 4},
       .claims = {{"h2sgemm-fig9-stable", errors_by_edge},
                  {"h2sgemm-fig9-growth-element", growth_over_element, order_of_sums},
-                 {"h2sgemm-fig9-growth-sgemm", by_growing_sizes(growth_over_sgemm), alike_sums},
-                 {"h2sgemm-fig9-lower", by_growing_sizes(last_over_sgemm), alike_sums}}};
+                 {"h2sgemm-fig9-growth-sgemm", by_growing_sizes(growth_over_sgemm), order_beside_sgemm},
+                 {"h2sgemm-fig9-lower", by_growing_sizes(last_over_sgemm), order_beside_sgemm}},
+      .analysis = npu_analysis(
+          {.distributions = distributions_at({0}), .shapes = shapes_of(fig9_shapes), .exponents = {12}})};
 }
 
 // ---------------------------------------------------------------- the last term
@@ -522,47 +579,61 @@ PaperFigure last_term() {
 // ---------------------------------------------------------------- smaller offset exponents
 
 const std::vector<int> smaller_offsets{-4, -8, -12};
-const std::vector<std::string> offset_shapes{"176x32x64", "176x32x704",  "176x32x2816",
-                                             "64x64x64",  "128x128x128", "256x256x256"};
-const std::vector<Filter> growing{with_k_to(2816), growing_sizes.back().filter};
+const std::vector<std::string> offset_shapes{"176x32x64",   "176x32x704",  "176x32x2816", "64x64x64",
+                                             "128x128x128", "256x256x256", "32x32x2816",  "64x64x2816"};
+const std::vector<Filter> growing{edges, with_k_to(2816), growing_sizes.back().filter};
 
 // Returns the growth of the errors of a scheme at an offset exponent over that at 0, for each way in which
 // sizes grow.
 Measured growth_at_offsets(const Evidence& evidence) {
-  const std::vector<std::pair<std::string, std::string>> schemes{
-      {"term-wise", term_12}, {"element-wise", element_wise(12)}, {"SGEMM", native}};
-  const auto ratios = [&](const auto& scheme, const Inputs& inputs, int offset) {
-    SeriesValues series{fmt::format("{}, {}, offset {}", scheme.first, inputs.name, offset), {}};
-    for (const Filter& sizes : growing) {
-      const auto at = [&](int exponent) {
-        return growth(evidence, method_of(kinds_of_sums.front(), scheme.second),
-                      both(sizes, at_offsets(inputs, exponent, exponent)));
-      };
-      series.values.push_back(at(offset) / at(0));
-    }
+  const auto ratios = [&](const std::string& name, const SchemeOnEngine& method, const Inputs& inputs,
+                          int offset) {
+    SeriesValues series{fmt::format("{}, offset {}", name, offset), {}};
+    for (const Filter& sizes : growing)
+      series.values.push_back(growth(evidence, method, at_offset(inputs, offset, sizes)) /
+                              growth(evidence, method, at_offset(inputs, 0, sizes)));
     return series;
   };
-  return series_of(ratios, schemes, all_inputs, smaller_offsets);
+  const Way& any = ways_outside.front();
+  Measured measured = series_of(
+      [&](const Sums& sums, const Inputs& inputs, int offset) {
+        return ratios(fmt::format("term-wise, {}, {}", inputs.name, sums.name), term_wise(12)(sums, any),
+                      inputs, offset);
+      },
+      npu_sums, all_inputs, smaller_offsets);
+  measured = joined(
+      measured, series_of(
+                    [&](const Sums& sums, const Way& way, const Inputs& inputs, int offset) {
+                      return ratios(fmt::format("element-wise, {}, {}, {}", inputs.name, sums.name, way.name),
+                                    element_wise(12)(sums, way), inputs, offset);
+                    },
+                    npu_sums, ways_outside, all_inputs, smaller_offsets));
+  return joined(measured, series_of(
+                              [&](const Inputs& inputs, int offset) {
+                                return ratios("SGEMM, " + inputs.name, sgemm(npu_sums.front(), any), inputs,
+                                              offset);
+                              },
+                              all_inputs, smaller_offsets));
 }
 
 PaperFigure fig9_at_offsets() {
   std::vector<int> offsets{0};
   offsets.insert(offsets.end(), smaller_offsets.begin(), smaller_offsets.end());
-  return {.name = "h2sgemm-fig9-offsets",
-          .paper = "h2sgemm",
-          .place = "section 4.1, after Fig. 9",
-          .subject = "error against the sizes at smaller offset exponents",
-          .conditions =
-              "offset exponents 0 to -12; (b) k to 2816 at m = 176, n = 32, (c) m = n = k to 256; "
-              "sequential FP32 sums",
-          .sweeps = {{.name = "",
-                      .lists = {{"schemes", {term_12, element_wise(12), native}},
-                                {"engines", {"reference"}},
-                                {"accumulators", {"fp32"}},
-                                {"distributions", distributions_at(offsets)},
-                                {"shapes", offset_shapes}}}},
-          .drawn = {.dimensions = {"k", "m = n = k"}, .measures = {frobenius}},
-          .claims = {{"h2sgemm-fig9-others", growth_at_offsets}}};
+  return {
+      .name = "h2sgemm-fig9-offsets",
+      .paper = "h2sgemm",
+      .place = "section 4.1, after Fig. 9",
+      .subject = "error against the sizes at smaller offset exponents",
+      .conditions =
+          "offset exponents 0 to -12; (a) m = n to 64 at k = 2816, (b) k to 2816 at m = 176, n = 32, (c) m = "
+          "n = k to 256; sums as in Fig. 8",
+      .sweeps = {library_sweep("", {term_12, library_element_wise(12), native}, "fp32",
+                               distributions_at(offsets), offset_shapes)},
+      .drawn = {.dimensions = {"k", "m = n = k"}, .measures = {frobenius}},
+      .claims = {{"h2sgemm-fig9-others", growth_at_offsets}},
+      .analysis = npu_analysis({.distributions = distributions_at(offsets),
+                                .shapes = shapes_of(offset_shapes),
+                                .exponents = {12}})};
 }
 
 // ---------------------------------------------------------------- section 2: Ootomo's bits
