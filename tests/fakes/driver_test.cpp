@@ -77,8 +77,13 @@ TEST(FakeDriver, CopiesToTheDeviceAndBackKeepValues) {
 
 TEST(FakeDriver, FailedAllocationReturnsNull) {
   core::cuda::prepare_device();
-  const FakeVariable steered("FAKE_CUDA_FAIL_ALLOCATION", "1");
+  const FakeVariable steered("FAKE_CUDA_FAIL_ALLOCATION", "1,2");
+  fake_cuda_forget();
   EXPECT_EQ(core::cuda::allocate({core::QueueKind::cuda, nullptr}, 8, 0), nullptr);
+  EXPECT_THAT(events(),
+              testing::ElementsAre(HasSubstr("cuMemAllocFromPoolAsync 8 "), HasSubstr("cuMemPoolTrimTo 0, "),
+                                   HasSubstr("cuMemAllocFromPoolAsync 8 ")))
+      << "pieces that the pool keeps may be in the way";
 }
 
 TEST(FakeDriver, UnknownKernelIsNamed) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <sstream>
 
 #include "tests/fakes/libraries/fake_cuda.hpp"
 
@@ -45,7 +46,14 @@ int ordinal_of(Device device) {
 }
 
 // Counts a call, and returns true if the variable has its number.
-bool must_fail(const char* variable, long& count) { return ++count == number(variable, 0); }
+bool must_fail(const char* variable, long& count) {
+  const char* text = std::getenv(variable);
+  std::istringstream numbers(text != nullptr ? text : "");
+  ++count;
+  for (std::string each; std::getline(numbers, each, ',');)
+    if (std::strtol(each.c_str(), nullptr, 10) == count) return true;
+  return false;
+}
 
 void* pointer(Address address) { return reinterpret_cast<void*>(address); }
 

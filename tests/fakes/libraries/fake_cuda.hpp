@@ -9,7 +9,7 @@
 //   FAKE_CUDA_NAME=A,B              name of each device likewise (NVIDIA Fake)
 //   FAKE_CUDA_MEMORY=1000000        bytes of each device's memory (150 GB)
 //   FAKE_CUDA_PTX_VERSION=80        PTX version of kernels not compiled for sm_90a only (the device's own)
-//   FAKE_CUDA_FAIL_ALLOCATION=2     the second allocation of any kind from now on fails
+//   FAKE_CUDA_FAIL_ALLOCATION=2,3   the second and third allocation of any kind from now on fail
 //   FAKE_CUDA_MOST_BYTES=4096       larger allocations fail
 //   FAKE_CUDA_FAIL_LAUNCH=2         the second launch from now on fails
 //   FAKE_CUDA_FAIL_PRODUCT=2        the second product of cuBLAS from now on fails

@@ -173,7 +173,8 @@ TEST_F(OffloadedCalls, ContinueOnTheHostAfterAFailedAllocation) {
   int failures = 0;
   for (int number = 1; number < 60; ++number) {
     kintsugi_release_caches();  // or no pinned memory would be allocated
-    const FakeVariable failing("FAKE_CUDA_FAIL_ALLOCATION", std::to_string(number));
+    const std::string tried_twice = std::to_string(number) + "," + std::to_string(number + 1);
+    const FakeVariable failing("FAKE_CUDA_FAIL_ALLOCATION", tried_twice);
     expect_right<double>(native_case(40, 1100, 30));
     const json offload = offload_of_report();
     if (offload.at("host_reason").is_null()) break;

@@ -36,10 +36,10 @@ void set_kept_bytes(MemoryPool pool, std::uint64_t bytes) {
   driver().pool_set_attribute(pool, pool_release_threshold, &bytes);
 }
 
-// Gives memory that no work uses back to the driver until the pool has only kept_bytes_of_pool left.
-void trim_to_kept_bytes(MemoryPool pool) {
+// Gives memory that no work uses back to the driver until the pool has only `kept` bytes left.
+void trim(MemoryPool pool, std::size_t kept) {
   const RelaxedCaptureMode relaxed;
-  driver().pool_trim(pool, kept_bytes_of_pool);
+  driver().pool_trim(pool, kept);
 }
 
 // Blocks all signals in the calling thread while it exists, also in threads that this one starts: signals of
@@ -127,7 +127,7 @@ class IdleTrimmer {
       is_waiting_ = !idle_pools.empty();
       if (!is_waiting_) return;
       lock.unlock();  // calls may allocate while pools are trimmed
-      for (const MemoryPool pool : idle_pools) trim_to_kept_bytes(pool);
+      for (const MemoryPool pool : idle_pools) trim(pool, kept_bytes_of_pool);
       lock.lock();
     }
   }
@@ -181,8 +181,8 @@ Result allocate_in_stream(Address* result, std::size_t bytes, Stream stream) {
     constexpr std::size_t large_bytes = kept_bytes_of_pool / 8;  // several streams may have as much at once
     if (bytes > large_bytes) IdleTrimmer::instance.extend(*device_pool);
     Result status = driver().pool_allocate_async(result, bytes, device_pool->pool, stream);
-    if (status == error_out_of_memory) {  // pieces of other sizes that pools keep may be in the way
-      trim_pools();
+    if (status == error_out_of_memory) {  // pieces of other sizes that the pool keeps may be in the way
+      trim(device_pool->pool, 0);
       status = driver().pool_allocate_async(result, bytes, device_pool->pool, stream);
     }
     if (status == 0 || status == error_out_of_memory) return status;
@@ -193,9 +193,7 @@ Result allocate_in_stream(Address* result, std::size_t bytes, Stream stream) {
 void trim_pools() noexcept {
   for (const DevicePool& device_pool : pools) {
     const MemoryPool pool = device_pool.pool.load();
-    if (pool == nullptr) continue;
-    const RelaxedCaptureMode relaxed;
-    driver().pool_trim(pool, 0);
+    if (pool != nullptr) trim(pool, 0);
   }
 }
 
