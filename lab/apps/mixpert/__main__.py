@@ -9,12 +9,12 @@ import kintsugi
 
 from mixpert.arrays import DEVICES
 from mixpert.factorizations import Cholesky, HplAi
-from mixpert.networks import FeedForward, Perceptron, Projections
+from mixpert.networks import Bert, FeedForward, Perceptron, Projections
 from mixpert.search import Trials, exhaustive, greedy
 from mixpert.sites import LEVELS, Sites
 from mixpert.statistics import Correlation, KMeans, Neighbours
 
-PROGRAMS = {kind.name: kind for kind in (HplAi, Cholesky, Correlation, Neighbours, KMeans, Perceptron, FeedForward, Projections)}
+PROGRAMS = {kind.name: kind for kind in (HplAi, Cholesky, Correlation, Neighbours, KMeans, Perceptron, Bert, FeedForward, Projections)}
 EXAMPLES = """examples:
   PYTHONPATH=apps python3 -m mixpert all
   PYTHONPATH=apps python3 -m mixpert perceptron cholesky --schemes fp16x3,tf32 --json
@@ -48,7 +48,7 @@ def parse(words):
 def make(kind, device, options, seed):
     """A program with inputs of the size that was asked for."""
     sizes = getattr(kind, options.size, None) if options.size in ("small", "paper") else numbers(kind, options.size)
-    weights = {"weights": options.weights} if kind in (FeedForward, Projections) else {}
+    weights = {"weights": options.weights} if kind in (Bert, FeedForward, Projections) else {}
     program = kind(device, *sizes, seed=seed, **weights)
     if options.limit is not None:
         program.limit = options.limit
@@ -95,7 +95,7 @@ def measure(kind, device, options, schemes):
     if options.search == "exhaustive":
         row["exhaustive"] = {**exhaustive(trials, levels), "runs": len(levels)**len(program.sites)}
     row["schemes"] = scheme_rows(trials, schemes)
-    if kind in (FeedForward, Projections):
+    if kind in (Bert, FeedForward, Projections):
         row["weights"] = options.weights or "synthetic"
     del program, trials
     row["validated"] = [fresh_error(kind, device, options, tuned["levels"], seed) for seed in range(2, options.validate + 2)]

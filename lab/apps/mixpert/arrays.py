@@ -101,23 +101,29 @@ class Cuda:
         return y
 
     def native(self, a, b, alpha, beta, out):
-        """out = alpha a b + beta out by cublasSgemm or cublasDgemm; row-major out is out^T = b^T a^T in column-major."""
+        """out = alpha a b + beta out by cuBLAS's gemm, of batches by gemmStridedBatched.
+
+        Row-major out is out^T = b^T a^T in column-major.
+        """
         cublas, real = self.xp.cuda.cublas, numpy.dtype(out.dtype).type
         handle = self.xp.cuda.device.get_cublas_handle()
         scalars = numpy.array([alpha, beta], real)
-        call = cublas.sgemm if real is numpy.float32 else cublas.dgemm
-        rows, columns = out.shape
+        letter, is_batch = "s" if real is numpy.float32 else "d", out.ndim == 3
+        call = getattr(cublas, letter + ("gemmStridedBatched" if is_batch else "gemm"))
+        rows, columns = out.shape[-2:]
         (op_b, stride_b), (op_a, stride_a) = _addressed(b), _addressed(a)
-        call(handle, op_b, op_a, columns, rows, a.shape[1], scalars.ctypes.data, b.data.ptr, stride_b, a.data.ptr,
-             stride_a, scalars.ctypes.data + scalars.itemsize, out.data.ptr, out.strides[0] // out.itemsize)
+        distance_b, distance_a, distance_out = ((x.strides[0] // x.itemsize,) if is_batch else () for x in (b, a, out))
+        call(handle, op_b, op_a, columns, rows, a.shape[-1], scalars.ctypes.data, b.data.ptr, stride_b, *distance_b, a.data.ptr,
+             stride_a, *distance_a, scalars.ctypes.data + scalars.itemsize, out.data.ptr, out.strides[-2] // out.itemsize,
+             *distance_out, *((out.shape[0],) if is_batch else ()))
 
 
 def _addressed(x):
-    """BLAS's operation (0: none, 1: transpose) and leading dimension that make x^T of x's memory."""
-    if x.strides[1] == x.itemsize:
-        return 0, max(x.strides[0] // x.itemsize, x.shape[1])
-    if x.strides[0] == x.itemsize:
-        return 1, max(x.strides[1] // x.itemsize, x.shape[0])
+    """BLAS's operation (0: none, 1: transpose) and leading dimension that make x^T of the memory of a matrix or batch x."""
+    if x.strides[-1] == x.itemsize:
+        return 0, max(x.strides[-2] // x.itemsize, x.shape[-1])
+    if x.strides[-2] == x.itemsize:
+        return 1, max(x.strides[-1] // x.itemsize, x.shape[-2])
     raise ValueError(f"strides {x.strides} of shape {x.shape}: neither rows nor columns are contiguous")
 
 

@@ -1,4 +1,4 @@
-"""A perceptron, BERT's feed-forward layers and the projections to queries, keys and values."""
+"""A perceptron, and BERT's encoder: whole, its feed-forward layers, its projections to queries, keys and values."""
 
 import json
 import pathlib
@@ -49,7 +49,7 @@ def synthetic(hidden, intermediate):
     draw = lambda *shape: (0.02 * random.standard_normal(shape)).astype(numpy.float32)  # noqa: E731
     layer = "encoder.layer.0."
     names = {f"{layer}intermediate.dense": (intermediate, hidden), f"{layer}output.dense": (hidden, intermediate),
-             **{f"{layer}attention.self.{part}": (hidden, hidden) for part in ("query", "key", "value")}}
+             **{f"{layer}attention.{part}": (hidden, hidden) for part in ("self.query", "self.key", "self.value", "output.dense")}}
     tensors = {"embeddings.word_embeddings.weight": draw(1000, hidden)}
     for name, shape in names.items():
         tensors[f"{name}.weight"], tensors[f"{name}.bias"] = draw(*shape), draw(shape[0])
@@ -86,6 +86,58 @@ class _Encoder(Program):
         out[...] = bias
         return sites.product(site, x, weight.T, beta=1, out=out)
 
+    def feed_forward(self, sites, layer, x):
+        """norm(x + W2 gelu(W1 x)); overwrites x."""
+        inner = self.dense(sites, "intermediate", layer, "intermediate.dense", x)
+        cubic = inner * inner
+        cubic *= inner
+        cubic *= 0.044715
+        cubic += inner
+        cubic *= (2 / numpy.pi)**0.5
+        inner *= 0.5
+        self.xp.tanh(cubic, out=cubic)
+        cubic += 1
+        inner *= cubic
+        x += self.dense(sites, "output", layer, "output.dense", inner)
+        return self.normalise(x, f"encoder.layer.{layer}.output")
+
+
+class Bert(_Encoder):
+    """A BERT encoder of whole sequences: attention, whose products of heads are batches, and feed-forward layers."""
+
+    name, limit = "bert", 1e-4
+    sites = ("query", "key", "value", "scores", "context", "attention_output", "intermediate", "output")
+    small, paper = (2, 24, 32), (32, 512, 1024)
+
+    def __init__(self, device, sequences, length, hidden, seed, weights=None):
+        super().__init__(device, sequences * length, hidden, seed, weights)
+        width = self.x.shape[1]
+        self.sequences, self.length, self.head = sequences, length, 64 if width % 64 == 0 else width // 2
+
+    def heads(self, x):
+        """Rows of tokens as a batch of (sequence, head) with rows of tokens."""
+        parts = x.reshape(self.sequences, self.length, -1, self.head).transpose(0, 2, 1, 3)
+        return self.xp.ascontiguousarray(parts).reshape(-1, self.length, self.head)
+
+    def attention(self, sites, layer, x):
+        """norm(x + W_o softmax(Q K^T / sqrt(d)) V)."""
+        xp = self.xp
+        query, key, value = (self.heads(self.dense(sites, part, layer, f"attention.self.{part}", x)) for part in self.sites[:3])
+        scores = sites.product("scores", query, key.transpose(0, 2, 1), alpha=self.head**-0.5)
+        scores -= scores.max(axis=2, keepdims=True)
+        xp.exp(scores, out=scores)
+        scores /= scores.sum(axis=2, keepdims=True)
+        context = sites.product("context", scores, value).reshape(self.sequences, -1, self.length, self.head)
+        rows = xp.ascontiguousarray(context.transpose(0, 2, 1, 3)).reshape(x.shape)
+        x = x + self.dense(sites, "attention_output", layer, "attention.output.dense", rows)
+        return self.normalise(x, f"encoder.layer.{layer}.attention.output")
+
+    def run(self, sites, dtype="float32"):
+        x = self.x.astype(dtype)
+        for layer in self.layers:
+            x = self.feed_forward(sites, layer, self.attention(sites, layer, x))
+        return x
+
 
 class FeedForward(_Encoder):
     """x <- norm(x + W2 gelu(W1 x)) in every layer of a BERT encoder; attention is left out."""
@@ -96,18 +148,7 @@ class FeedForward(_Encoder):
     def run(self, sites, dtype="float32"):
         x = self.x.astype(dtype)
         for layer in self.layers:
-            inner = self.dense(sites, "intermediate", layer, "intermediate.dense", x)
-            cubic = inner * inner
-            cubic *= inner
-            cubic *= 0.044715
-            cubic += inner
-            cubic *= (2 / numpy.pi)**0.5
-            inner *= 0.5
-            self.xp.tanh(cubic, out=cubic)
-            cubic += 1
-            inner *= cubic
-            x += self.dense(sites, "output", layer, "output.dense", inner)
-            x = self.normalise(x, f"encoder.layer.{layer}.output")
+            x = self.feed_forward(sites, layer, x)
         return x
 
 

@@ -20,10 +20,13 @@ class Sites:
         self.calls = {}
 
     def product(self, site, a, b, alpha=1, beta=0, out=None):
-        """alpha a b + beta out; a new array where out is None. Operands of FP64 are always multiplied natively."""
+        """alpha a b + beta out; a new array where out is None. Operands of FP64 are always multiplied natively.
+
+        Operands of three dimensions are batches of matrices.
+        """
         level = self.levels.get(site, self.default) if a.dtype == "float32" else "native"
         if out is None:
-            out = self.xp.empty((a.shape[0], b.shape[1]), a.dtype)
+            out = self.xp.empty((*a.shape[:-1], b.shape[-1]), a.dtype)
         self.calls[site] = self.calls.get(site, 0) + 1
         if not self.profile:
             self._multiply(level, a, b, alpha, beta, out)

@@ -48,7 +48,7 @@ def test_every_program_natively_with_schemes_and_tuned(path):
     result = run(path, "all", "--schemes", "fp16x3,bf16,ozaki2", "--validate", "2", "--json")
     assert result.returncode == 0, result.stderr
     document = valid(result.stdout)
-    assert len(document["rows"]) == 8
+    assert len(document["rows"]) == 9
     for row in document["rows"]:
         errors = {scheme["scheme"]: scheme["error"] for scheme in row["schemes"]}
         limit = 16 if row["program"] == "hpl-ai" else 2e-6
