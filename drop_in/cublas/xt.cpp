@@ -42,18 +42,18 @@ constinit MadeOnce<kintsugi_handle> offloading([] {
   return handle;
 });
 
-constinit Kept<ProblemKey, Decision, ProblemKeyHash> decisions(decisions_mutex);
+constinit Kept<ProblemKey, Decision, ProblemKeyHash> offloaded(decisions_mutex);
 
 DecisionPointer decide_on(const Call& call) {
   const auto make = [&] {
     return drop_in::new_decision(call, problem_of(call), KINTSUGI_OPTIONS_INIT, offloading.get());
   };
-  return decisions.get(problem_key(call), make, [](const Decision& made) { return made.is_final; });
+  return offloaded.get(problem_key(call), make, [](const Decision& made) { return made.is_final; });
 }
 
 // Returns the reason for which cublasXt must answer, whatever the plan is; nullptr: there is none.
-const char* reason_to_forward(XtHandle handle, const Call& call) {
-  if (const char* reason = cublas::reason_to_forward(call)) return reason;
+const char* reason_in_state(XtHandle handle, const Call& call) {
+  if (const char* reason = reason_to_forward(call)) return reason;
   if (settings().is_malformed()) return settings().malformed.c_str();
   if (settings().policy == Policy::native && call.site == nullptr) return "policy native forwards every call";
   if (!has_all_devices(handle)) return "cublasXtDeviceSelect has not chosen all GPUs";
@@ -73,7 +73,7 @@ int answer_located(const Symbol& symbol, XtHandle handle, const Call& call, cons
     note(symbol, call, "", why, failed, reads_c(call));
     return forward();
   };
-  if (const char* reason = reason_to_forward(handle, call)) return forward_as(reason);
+  if (const char* reason = reason_in_state(handle, call)) return forward_as(reason);
   const DecisionPointer decision = decide_on(call);
   note_decision(symbol.name(), *decision);
   if (!is_answered(*decision, call)) return forward_as(decision->why);
