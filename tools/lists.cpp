@@ -120,7 +120,7 @@ void print_markdown() {
       "else `~/.config/kintsugi/settings`; its lines are `name = value`, and `#` begins a comment. An\n"
       "unknown name or a value that is not accepted is an error (`KINTSUGI_BAD_SETTING`) with the\n"
       "accepted values. An unknown environment variable that begins with `KINTSUGI_` is an error only\n"
-      "if `KINTSUGI_STRICT=1`.\n"
+      "if `KINTSUGI_STRICT=1`. The drop-ins have [further variables](BLAS-DROP-IN.md#what-it-prints).\n"
       "\n"
       "| setting | environment | flag of `kintsugi gemm` | accepted | default | what it does |\n"
       "|---|---|---|---|---|---|\n");

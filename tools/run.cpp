@@ -249,7 +249,8 @@ void add_run(CLI::App& program, Action& action) {
       "\n"
       "The program and all that it starts get the library by LD_PRELOAD: libkintsugi_cublas, which\n"
       "answers products of cuBLAS, or with --blas libkintsugi_blas. KINTSUGI_POLICY,\n"
-      "KINTSUGI_ACCURACY, KINTSUGI_EXPLAIN and KINTSUGI_REPORT control the library\n"
+      "KINTSUGI_ACCURACY and KINTSUGI_SITES say what it computes; KINTSUGI_EXPLAIN, KINTSUGI_VERBOSE,\n"
+      "KINTSUGI_REPORT and KINTSUGI_DUMP what it tells; KINTSUGI_VERIFY_SPEED times cuBLAS beside it\n"
       "(docs/CUBLAS-DROP-IN.md, docs/BLAS-DROP-IN.md). The exit status is the program's.");
   auto* blas = command->add_flag("--blas", request->blas, "Answer calls of BLAS in place of cuBLAS's");
   auto* audit =

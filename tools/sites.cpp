@@ -1,5 +1,8 @@
 // kintsugi sites: lists the call sites that the compiler pass recorded in a program, and compares the levels
 // that were compiled into it with those of a sites file.
+#include <kintsugi/kintsugi.h>
+
+#include <cctype>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
@@ -104,6 +107,29 @@ std::map<std::string, sites::Level> read_levels(const std::string& path) {
   return levels;
 }
 
+// Returns why the library makes no plan for a level; "": it makes one. `callee`: such as cblas_dgemm_64.
+std::string reason_against(const sites::Level& level, const std::string& callee) {
+  const std::size_t gemm = callee.find("gemm");
+  if (level.is_native() || gemm == std::string::npos || gemm == 0) return "";
+  const char letter = static_cast<char>(std::tolower(static_cast<unsigned char>(callee[gemm - 1])));
+  const std::size_t type = std::string("sdcz").find(letter);
+  if (type == std::string::npos) return "";  // cublasGemmEx has the types among its arguments
+  constexpr kintsugi_type types_of_letters[] = {KINTSUGI_F32, KINTSUGI_F64, KINTSUGI_C32, KINTSUGI_C64};
+  kintsugi_problem problem = KINTSUGI_PROBLEM_INIT;
+  problem.m = problem.n = problem.k = problem.lda = problem.ldb = problem.ldc = 256;
+  problem.type_a = problem.type_b = problem.type_c = problem.type_scalar = types_of_letters[type];
+  const auto null_if_empty = [](const std::string& text) { return text.empty() ? nullptr : text.c_str(); };
+  kintsugi_options options = KINTSUGI_OPTIONS_INIT;
+  options.scheme = null_if_empty(level.scheme);
+  options.accuracy = null_if_empty(level.accuracy);
+  options.policy = null_if_empty(level.policy);
+  kintsugi_plan plan = nullptr;
+  const bool is_made = kintsugi_plan_create(nullptr, &problem, &options, &plan) == KINTSUGI_SUCCESS;
+  if (!is_made) return kintsugi_last_error();
+  kintsugi_plan_destroy(plan);
+  return "";
+}
+
 // Prints in what the program differs from the sites file. Sites that the file does not name are native. Fails
 // if there is a difference.
 void check_levels(const SitesRequest& request, const std::vector<sites::TableSite>& table) {
@@ -117,6 +143,8 @@ void check_levels(const SitesRequest& request, const std::vector<sites::TableSit
     if (rule == levels.end()) rule = levels.find(sites::site_name(site.record));
     const sites::Level wanted = rule == levels.end() ? sites::Level() : rule->second;
     if (rule != levels.end()) found.insert(rule->first);
+    if (const std::string reason = reason_against(wanted, site.record.callee); !reason.empty())
+      differences.push_back(fmt::format("{} cannot be {}: {}", site.name, level_text(wanted), reason));
     const sites::Level compiled = site.record.level.value_or(sites::Level());
     if (compiled == wanted || (compiled.is_native() && wanted.is_native())) continue;
     differences.push_back(fmt::format("{} is compiled to {}, and the file has {}", site.name,
@@ -167,8 +195,8 @@ void add_sites(CLI::App& program, Action& action) {
   command
       ->add_option(
           "--check", request->check,
-          "Print which call sites are compiled to another level than this sites file has, and which of its "
-          "sites the program lacks; exit status 1 if there are any")
+          "Print which call sites are compiled to another level than this sites file has, which of its levels "
+          "the library refuses, and which of its sites the program lacks; exit status 1 if there are any")
       ->type_name("FILE")
       ->excludes(json);
   command->add_option("PROGRAM", request->program, "Program, library or object file")->required();

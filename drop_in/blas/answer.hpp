@@ -61,7 +61,7 @@ class ExactComparison {
   static std::optional<ExactComparison> begin(const Symbol& symbol, const Call& call) noexcept;
 
   // Computes the call exactly in the copy of C, and records the error of the caller's C; writes the product
-  // to files if the error passes the limit of KINTSUGI_DUMP. Must be called after the call, while a
+  // to files if the error exceeds the limit of KINTSUGI_DUMP. Must be called after the call, while a
   // CallUnderWay exists. Does nothing if the exact call cannot be computed. `program` is what multiplied; "":
   // the next BLAS.
   void finish(std::string_view program) noexcept;

@@ -175,6 +175,7 @@ void ExactComparison::dump(std::string_view program, double error) {
   write_dump(*settings().dump, column_major,
              {.symbol = symbol_->name(),
               .program = program,
+              .is_transposed = call_->layout == Layout::row_major,
               .error = error,
               .alpha = call_->alpha,
               .beta = call_->beta,

@@ -14,6 +14,7 @@
 #include "call.hpp"
 #include "record.hpp"
 #include "settings.hpp"
+#include "sites/site.hpp"
 
 namespace kintsugi::drop_in {
 
@@ -61,12 +62,23 @@ std::string scalar_text(const void* scalar, kintsugi_type type) {
   return is_complex(type) ? part(0) + "," + part(1) : part(0);
 }
 
+// Returns the flags of `kintsugi gemm` for what the call's site, or the settings, ask for.
+std::string options_of(const Call& call, const MeasuredProduct& product) {
+  if (product.program.empty()) return " --policy native";
+  const SiteRule of_settings{.scheme = settings().scheme, .accuracy = settings().accuracy, .policy = ""};
+  const SiteRule& rule = call.site != nullptr ? call.site->rule : of_settings;
+  const bool has_scheme = !rule.scheme.empty() && product.program.starts_with(rule.scheme);
+  std::string options = has_scheme ? " --scheme " + rule.scheme : " --policy emulate";
+  if (!rule.accuracy.empty() && !has_scheme) options += " --accuracy " + rule.accuracy;
+  return options;
+}
+
 std::string replay_command(const Call& call, const MeasuredProduct& product) {
   std::string command = std::string("kintsugi gemm a.npy b.npy --transa ") + op_letter(call.op_a) +
                         " --transb " + op_letter(call.op_b) +
                         " --alpha=" + scalar_text(product.alpha, call.type);
   if (!product.c.empty()) command += " --beta=" + scalar_text(product.beta, call.type) + " --c c.npy";
-  return command + (product.program.empty() ? " --policy native" : " --policy emulate") + " --check";
+  return command + options_of(call, product) + " --check";
 }
 
 std::string description(const Call& call, const MeasuredProduct& product, double limit) {
@@ -150,9 +162,9 @@ void write_dump(const DumpSetting& setting, const Call& call, const MeasuredProd
   char error[32];
   std::snprintf(error, sizeof error, "%.3g", product.error);
   print_line({product.symbol, " ", std::to_string(call.m), " x ", std::to_string(call.n), " x ",
-              std::to_string(call.k), " by ",
+              std::to_string(call.k), product.is_transposed ? " (transposed)" : "", " by ",
               product.program.empty() ? this_drop_in.library : product.program, ": error ", error,
-              " passes the limit; ", folder,
+              " exceeds the limit; ", folder,
               is_written ? " has its matrices" : " cannot be written: ", reason});
 }
 

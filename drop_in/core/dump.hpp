@@ -1,4 +1,4 @@
-// KINTSUGI_DUMP: operands and results of products whose sampled error passes a limit, as files that
+// KINTSUGI_DUMP: operands and results of products whose sampled error exceeds a limit, as files that
 // `kintsugi gemm` reads.
 #pragma once
 
@@ -32,6 +32,7 @@ std::string npy_file(kintsugi_type type, std::int64_t rows, std::int64_t columns
 struct MeasuredProduct {
   const char* symbol;
   std::string_view program;  // what multiplied; "": the hidden library
+  bool is_transposed;        // the call was row-major: its matrices are those of the transposed product
   double error;
   const void *alpha, *beta;                  // in host memory
   std::vector<char> a, b, c, result, exact;  // c: as the call read it; empty if it did not

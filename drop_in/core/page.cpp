@@ -73,6 +73,13 @@ std::string number_text(double value) {
   return value < 0 ? "-" : text;
 }
 
+// Returns the largest of a problem's sampled errors. JSON has no infinity, so that one is a text.
+std::string error_text(const Json& error) {
+  if (!error.is_object()) return "-";
+  const Json& largest = error.at("largest");
+  return largest.is_string() ? largest.get<std::string>() : number_text(largest.get<double>());
+}
+
 std::string programs_text(const Json& problem) {
   std::string text;
   for (const auto& [name, calls] : problem.at("emulated_calls").items())
@@ -130,6 +137,9 @@ std::string problems_table(const Json& problems) {
                    [](const Json& one, const Json& other) { return seconds_of(one) > seconds_of(other); });
   Cells heads{"function", "problem", "calls", "forwarded", "failed", "seconds"};
   if (this_drop_in.is_cublas) heads.emplace_back("estimated seconds of cuBLAS");
+  const bool has_errors = std::any_of(sorted.begin(), sorted.end(),
+                                      [](const Json& problem) { return problem.contains("error"); });
+  if (has_errors) heads.emplace_back("largest sampled error");
   heads.insert(heads.end(), {"recomputed elements", "what multiplied"});
   std::vector<Cells> rows;
   for (const Json& problem : sorted) {
@@ -138,6 +148,7 @@ std::string problems_table(const Json& problems) {
               std::to_string(count(problem, "calls")),        std::to_string(count(problem, "native_calls")),
               std::to_string(count(problem, "failed_calls")), number_text(seconds_of(problem))};
     if (this_drop_in.is_cublas) row.push_back(number_text(number(problem, "estimated_native_seconds")));
+    if (has_errors) row.push_back(error_text(problem.value("error", Json())));
     row.push_back(number_text(number(execution.is_object() ? execution : problem, "recomputed_elements")));
     row.push_back(programs_text(problem));
     rows.push_back(std::move(row));

@@ -112,6 +112,12 @@ bool read_own_settings(Settings& settings, std::string& message) {
          read_dump(variable("KINTSUGI_DUMP"), settings.dump, message);
 }
 
+void note_variables_of_cublas() {
+  for (const char* name : {"KINTSUGI_CUBLAS_EMULATION", "KINTSUGI_VERIFY_SPEED"})
+    if (!this_drop_in.is_cublas && !variable(name).empty())
+      print_line({name, " is for calls of cuBLAS; those of BLAS do not change"});
+}
+
 // cuBLAS multiplies some calls while speeds are verified, which an accuracy or a policy may not allow.
 bool check_speed_setting(const Settings& settings, std::string& message) {
   const bool is_allowed = settings.policy == Policy::automatic && settings.accuracy.empty() &&
@@ -146,6 +152,7 @@ Settings read_settings() {
     settings.policy = Policy::automatic;
     print_line({message, "; ", consequence(settings, "emulation is off")});
   }
+  note_variables_of_cublas();
   sites_in_force = settings.sites.has_value();
   return settings;
 }

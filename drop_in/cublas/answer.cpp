@@ -175,6 +175,7 @@ void ExactComparison::dump(std::string_view programs, double error) {
   write_dump(*settings().dump, call_,
              {.symbol = symbol_.name(),
               .program = programs,
+              .is_transposed = false,
               .error = error,
               .alpha = scalars[0],
               .beta = scalars[1],

@@ -163,7 +163,7 @@ class ExactComparison {
                   const CallState& state);
 
   // Computes the call exactly in the copy of C, waits for the device and records the error of the caller's C;
-  // writes the product to files if the error passes the limit of KINTSUGI_DUMP. Must be called after the
+  // writes the product to files if the error exceeds the limit of KINTSUGI_DUMP. Must be called after the
   // call, with its status. Does nothing if the call failed or if the exact call cannot be computed.
   // `programs`: names of the programs that the device selects from; "": cuBLAS multiplied.
   void finish(int status, std::string_view programs) noexcept;

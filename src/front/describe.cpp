@@ -159,7 +159,7 @@ std::string reason_words(const Plan& plan) {
                                           plan.accuracy_text(), plan.contract.coefficient, plan.problem.k);
   if (policy == Policy::native) return allowed + "; policy native never emulates.";
   if (plan.widest_emulation() != nullptr) {
-    return allowed + "; the first program below that is proved for the operands runs.";
+    return allowed + "; of the plan's programs the first that is proved for the operands runs.";
   }
   if (policy == Policy::emulate) {
     return allowed + "; no emulation is proved to give that, so the native product runs in a fixed order.";

@@ -10,6 +10,7 @@ import subprocess
 import numpy
 import pytest
 from conftest import CUBLAS_CALLS, LIBRARY, read_report
+from test_sites import write_sites
 
 PYTHON = os.environ.get("TESTED_PYTHON", shutil.which("python3", path="/usr/bin"))
 PROGRAM = os.environ.get("TESTED_PROGRAM")
@@ -86,7 +87,7 @@ def check_dump(folder):
         result = subprocess.run([PROGRAM, *options], cwd=folder, capture_output=True, text=True, env=environment, timeout=300)
         assert result.returncode == 0, (options, result.stderr)
     gemm(*words[1:])
-    at = words.index("--policy")
+    at = next(i for i, word in enumerate(words) if word in ("--policy", "--scheme"))
     gemm(*words[1:at], "--accuracy", "exact", "-o", "again.npy")
     assert numpy.array_equal(numpy.load(folder / "again.npy"), files["exact"])
     wide = [files[name].astype(numpy.clongdouble) for name in ("result", "exact")]
@@ -122,6 +123,31 @@ def test_random_products(preloaded, seed):
             assert document["program"] == ("fp16x3" if call["type"] in ("f4", "c8") else "BLAS")
     exact = 12 - len(dumps)
     assert exact < 6 and len(dumps) == len(dumps_of(preloaded.folder / "dumps"))
+
+
+@needs_program
+def test_the_replay_has_what_the_site_asks_for(preloaded):
+    """All calls are of one site of libffi, whose rule names a scheme: the replay gives the same bits."""
+    calls = [{"type": "f4", "prefix": "s", "m": 20, "n": 9, "k": 15, "seed": number, "pad": 1, "ops": "TN", "order": "row", "alpha": -1.7, "beta": 0.3}
+             for number in range(3)]
+    run_gemms(preloaded, calls, sites=write_sites(preloaded, {}), report="report.json")
+    (name,) = [site["site"] for site in read_report(preloaded.folder / "report.json")["sites"] if "ffi" in site["module"]]
+    result, _ = run_gemms(preloaded, calls, sites=write_sites(preloaded, {name: {"scheme": "fp16"}}), dump="1e-6:dumps", report="report.html")
+    folders = dumps_of(preloaded.folder / "dumps")
+    assert len(folders) == 3 and result.stderr.count("9 x 20 x 15 (transposed) by fp16: error") == 3
+    for folder in folders:
+        document, files = check_dump(folder)
+        words = shlex.split(document["replay"])
+        assert "--scheme" in words and "--policy" not in words
+        subprocess.run([PROGRAM, *words[1:], "-o", "again.npy"], cwd=folder, check=True, capture_output=True, timeout=300)
+        assert numpy.array_equal(numpy.load(folder / "again.npy"), files["result"])
+    page = (preloaded.folder / "report.html").read_text()
+    assert "largest sampled error" in page and f"{json.loads((folders[0] / 'call.json').read_text())['error']:.1e}"[:2] in page
+
+
+def test_variables_of_cublas_are_named(preloaded):
+    result, _ = run_gemms(preloaded, [random_call(random.Random(1))], verify_speed="1")
+    assert result.stderr == "kintsugi: KINTSUGI_VERIFY_SPEED is for calls of cuBLAS; those of BLAS do not change\n"
 
 
 def test_a_limit_that_no_product_passes(preloaded):

@@ -226,6 +226,10 @@ def test_rules_that_no_site_has(tmp_path):
     result = check(tmp_path / "some.o", tmp_path / "sites.json")
     assert result.returncode == 1 and len(result.stdout.splitlines()) == 2 and "differences: 2" in result.stderr
     assert "other.c:f:dgemm_#1: the program has no such call site" in result.stdout
+    for scheme, reason in (("fp61", "fp61"), ("fp16", "does not take fp64 operands")):
+        replace(tmp_path, {"some.c:f:dgemm_#1": {"scheme": scheme}}, "-c", "some.c", "-o", "wrong.o", cwd=tmp_path)
+        refused = check(tmp_path / "wrong.o", tmp_path / "sites.json")
+        assert refused.returncode == 1 and f"some.c:f:dgemm_#1 cannot be {scheme}: " in refused.stdout and reason in refused.stdout
     other = write_rules(tmp_path, {"some.c:f:dgemm_#1": {"scheme": "ozaki2"}})
     assert "some.c:f:dgemm_#1 is compiled to accuracy exact, and the file has ozaki2" in check(tmp_path / "some.o", other).stdout
 

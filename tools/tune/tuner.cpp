@@ -479,8 +479,10 @@ class Tuner {
     if (run.status != 0)
       fail(request_.program.front(), "the {} ended with status {}: {}", what, run.status, run.output);
     if (run.sites.is_null() || run.sites.empty())
-      fail(request_.program.front(), "the {} made no call of {} that the drop-in answers", what,
-           request_.library == "blas" ? "BLAS" : "cuBLAS");
+      fail(
+          request_.program.front(),
+          "the {} made no call of {} that the drop-in answers; levels that are compiled into a program are not tuned",
+          what, request_.library == "blas" ? "BLAS" : "cuBLAS");
     return run;
   }
 
