@@ -346,7 +346,7 @@ TEST(DirectProducts, KeepTheContractOfTheirNonZeroElements) {
     // An attack that the test accepts nothing of, or everything, shows nothing.
     EXPECT_GT(recomputed, elements / 50) << accumulator_name(accumulator);
     EXPECT_LT(recomputed, elements / 2) << accumulator_name(accumulator);
-    EXPECT_GT(worst, accumulator == Accumulator::fp32 ? 0.2 : 0.3) << accumulator_name(accumulator);
+    EXPECT_GT(worst, accumulator == Accumulator::fp32 ? 0.2 : 0.25) << accumulator_name(accumulator);
   }
 }
 
