@@ -143,10 +143,10 @@ struct RunRequest {
 std::map<std::string, std::string> environment_of(const RunRequest& request) {
   if (!request.library_path.empty())
     return {{"LD_LIBRARY_PATH", make_library_path(request.library_path, request.cublas)}};
-  std::map<std::string, std::string> variables{{"LD_PRELOAD", request.blas
-                                                                  ? preload_of("kintsugi_blas", "--blas")
-                                                                  : preload_of("kintsugi_cublas", "run")}};
-  if (request.audit) variables["LD_AUDIT"] = audit_library("kintsugi_cublas", "--audit");
+  const std::string drop_in = request.blas ? "kintsugi_blas" : "kintsugi_cublas";
+  std::map<std::string, std::string> variables{
+      {"LD_PRELOAD", preload_of(drop_in, request.blas ? "--blas" : "run")}};
+  if (request.audit) variables["LD_AUDIT"] = audit_library(drop_in, "--audit");
   return variables;
 }
 
@@ -253,12 +253,9 @@ void add_run(CLI::App& program, Action& action) {
       "KINTSUGI_REPORT and KINTSUGI_DUMP what it tells; KINTSUGI_VERIFY_SPEED times cuBLAS beside it\n"
       "(docs/CUBLAS-DROP-IN.md, docs/BLAS-DROP-IN.md). The exit status is the program's.");
   auto* blas = command->add_flag("--blas", request->blas, "Answer calls of BLAS in place of cuBLAS's");
-  auto* audit =
-      command
-          ->add_flag(
-              "--audit", request->audit,
-              "Reach programs that take cuBLAS's functions from a handle of their own, such as JAX, too")
-          ->excludes(blas);
+  auto* audit = command->add_flag(
+      "--audit", request->audit,
+      "Reach programs that take the functions from a library's own handle, such as JAX, too");
   auto* path =
       command->add_option("--library-path", request->library_path,
                           "Use LD_LIBRARY_PATH in place of LD_PRELOAD, with this folder, which is filled "

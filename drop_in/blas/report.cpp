@@ -199,8 +199,8 @@ void print_no_call() {
   print_no_product(library.empty()
                        ? "it loaded no BLAS library, and one that is linked statically is not reached"
                        : library +
-                             " is loaded, but no level-3 routine was called by name; LD_AUDIT reaches "
-                             "libraries that take functions from a handle");
+                             " is loaded, but no level-3 routine was called by name; kintsugi run "
+                             "--blas --audit reaches libraries that take functions from a handle");
 }
 
 // Writes the report. A process that has made no call writes no file, and one without a call of level 3

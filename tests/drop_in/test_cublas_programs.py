@@ -434,6 +434,8 @@ class TestSites:
         # fp16x3 takes no FP64: the call is native, and one line says so.
         assert problems["cublasDgemm_v2"]["native_calls"] == 1 and run.stderr.count("its rule makes no plan") == 1
         assert {problem["site"] for problem in problems.values()} == {name}
+        ended = program("--product", "dgemm", "64", "48", "32", sites=self.file(program, {name: {"scheme": "fp16x3"}}), strict=1, check=False)
+        assert ended.returncode == 2 and "its rule makes no plan" in ended.stderr and not ended.document
 
     def test_native_and_unknown_sites(self, program):
         name = self.name(program)

@@ -275,6 +275,13 @@ def test_an_audit_library_intercepts_calls_that_a_preload_misses(preloaded, poli
     assert problem["native_calls"] == (0 if policy == "force" else 1)
 
 
+@pytest.mark.skipif(not has_blas() or not os.environ.get("TESTED_PROGRAM"), reason="no libblas.so.3, or no program")
+def test_kintsugi_run_sets_the_audit_library(preloaded):
+    words = [os.environ["TESTED_PROGRAM"], "run", "--blas", "--audit", "--", *python(OUT_OF_REACH)]
+    (problem,) = preloaded.report(*words, preload=False, policy="force")["problems"]
+    assert problem["symbol"] == "dgemm_" and problem["native_calls"] == 0
+
+
 @needs_shared_blas
 def test_an_audit_library_changes_no_results(preloaded):
     alone = preloaded.ok(*python(PRODUCTS), preload=False)

@@ -345,10 +345,17 @@ void check(const TuneRequest& request) {
   check_writable(request.sites_file);
 }
 
+bool has_weights(const TuneRequest& request) {
+  return std::any_of(request.levels.begin(), request.levels.end(),
+                     [](const std::string& level) { return level.find('@') != std::string::npos; });
+}
+
 void print_text(const TuneRequest& request, const Tuning& tuning) {
   fmt::print("{}\n{}\n", make_table(step_table(request, tuning)).text(),
              make_table(site_table(request, tuning)).text());
   for (const std::string& sentence : tuning_sentences(request, tuning)) fmt::print("{}\n", sentence);
+  if (request.cost == "weights" && !has_weights(request))
+    fmt::print("No level has a weight (--levels NAME@WEIGHT), so that none is cheaper than another.\n");
   fmt::print("\nConfiguration: {}\nReport: {}, {}\n", request.sites_file, request.beside(".report.json"),
              request.beside(".report.html"));
 }

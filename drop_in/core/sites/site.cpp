@@ -1,5 +1,6 @@
 #include "site.hpp"
 
+#include <cstdlib>
 #include <exception>
 #include <map>
 #include <memory>
@@ -132,6 +133,7 @@ const Site* exact_site() {
 void note_failure(const Site& site, const std::string& message) {
   if (site.has_failed.exchange(true)) return;
   print_line({site.name, ": its calls are native, since its rule makes ", message});
+  if (settings().strict) std::exit(2);
 }
 
 }  // namespace kintsugi::drop_in

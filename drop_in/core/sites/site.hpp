@@ -31,7 +31,8 @@ const Site* site_of(const void* return_address, const void* compiled_site);
 // The site whose rule makes a call exact, for measuring another call's error.
 const Site* exact_site();
 
-// Writes one line to stderr for each site whose rule cannot be followed.
+// Writes one line to stderr for each site whose rule cannot be followed, which ends the program with status 2
+// if KINTSUGI_STRICT=1.
 void note_failure(const Site& site, const std::string& message);
 
 }  // namespace kintsugi::drop_in
