@@ -38,15 +38,6 @@ const char* numpy_type(kintsugi_type type) {
   }
 }
 
-const char* type_name(kintsugi_type type) {
-  switch (type) {
-    case KINTSUGI_F32: return "fp32";
-    case KINTSUGI_F64: return "fp64";
-    case KINTSUGI_C32: return "c32";
-    default: return "c64";
-  }
-}
-
 const char* op_letter(Op op) { return op == Op::t ? "T" : op == Op::c ? "C" : "N"; }
 
 // Returns a scalar as `kintsugi gemm` reads it: with all its digits, complex ones as RE,IM.
@@ -86,7 +77,7 @@ std::string description(const Call& call, const MeasuredProduct& product, double
       {"format", "kintsugi.dump"},
       {"format_version", 1},
       {"symbol", product.symbol},
-      {"type", type_name(call.type)},
+      {"type", record_key(product.symbol, call).type},
       {"m", call.m},
       {"n", call.n},
       {"k", call.k},
@@ -104,6 +95,11 @@ bool write_files(const std::string& folder, const Call& call, const MeasuredProd
     return elements.empty() ||
            write_file(folder + "/" + name, npy_file(call.type, rows, columns, false, elements));
   };
+  for (const auto* matrix : {&product.a, &product.b, &product.result, &product.exact}) {
+    if (!matrix->empty()) continue;
+    errno = EIO;  // the device did not give it
+    return false;
+  }
   const bool swaps_a = call.op_a != Op::n, swaps_b = call.op_b != Op::n;
   return make_folder(folder) &&
          write("a.npy", swaps_a ? call.k : call.m, swaps_a ? call.m : call.k, product.a) &&

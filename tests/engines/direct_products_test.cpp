@@ -331,7 +331,7 @@ TEST(DirectProducts, KeepTheContractOfTheirNonZeroElements) {
     Attack attack(3);
     std::int64_t elements = 0, recomputed = 0;
     double worst = 0;
-    const std::int64_t wanted = test::thorough ? 30'000 : 10'000;
+    constexpr std::int64_t wanted = 30'000;  // fewer do not reach the least error below
     while (elements < wanted) {
       attack.draw(rows, columns);
       const Product product = multiply("reference", accumulator, rows, columns);
@@ -346,7 +346,7 @@ TEST(DirectProducts, KeepTheContractOfTheirNonZeroElements) {
     // An attack that the test accepts nothing of, or everything, shows nothing.
     EXPECT_GT(recomputed, elements / 50) << accumulator_name(accumulator);
     EXPECT_LT(recomputed, elements / 2) << accumulator_name(accumulator);
-    EXPECT_GT(worst, accumulator == Accumulator::fp32 ? 0.2 : 0.25) << accumulator_name(accumulator);
+    EXPECT_GT(worst, accumulator == Accumulator::fp32 ? 0.2 : 0.3) << accumulator_name(accumulator);
   }
 }
 
