@@ -434,8 +434,43 @@ class GroupsAnswer {
     return {.decision = std::move(decision)};
   }
 
-  // Enqueues emulated groups one by one. The groups between two emulated groups go to cuBLAS in one call.
+  // Enqueues emulated groups by one call of Kintsugi. Returns false if it failed or would have other options
+  // than each group; the groups can then be enqueued one by one, since none of them adds to C.
+  bool run_emulated_together() const try {
+    if (const std::string& asked = settings().accuracy;
+        !asked.empty() && asked != own_accuracy(groups_[0].type))
+      return false;
+    std::vector<kintsugi_problem> problems;
+    std::vector<kintsugi_operands> operands;
+    for (std::size_t i = 0; i < groups_.size(); ++i) {
+      if (!choices_[i].emulates()) continue;
+      if (groups_[i].site != nullptr || !is_zero(groups_[i].beta, groups_[i].type)) return false;
+      problems.push_back(problem_of(groups_[i]));
+      problems.back().memory = KINTSUGI_DEVICE;
+      operands.push_back(operands_of(groups_[i]));
+      operands.back().queue = {KINTSUGI_QUEUE_CUDA, 0, state_.stream};
+    }
+    if (problems.size() < 2) return false;
+    kintsugi_options options = KINTSUGI_OPTIONS_INIT;
+    options.workspace_limit = workspace_limit(state_.device);
+    options.accuracy = own_accuracy(groups_[0].type);
+    const auto count = static_cast<std::int64_t>(problems.size());
+    if (kintsugi_gemm_grouped(nullptr, count, problems.data(), &options, operands.data()) != KINTSUGI_SUCCESS)
+      return false;
+    for (std::size_t i = 0; i < groups_.size(); ++i) {
+      const Choice& choice = choices_[i];
+      if (choice.emulates())
+        note(symbol_, groups_[i], (*choice.decision)->candidates, (*choice.decision)->why);
+    }
+    return true;
+  } catch (const std::exception&) {  // No memory.
+    return false;
+  }
+
+  // Enqueues emulated groups together, or one by one. The groups between two emulated groups go to cuBLAS in
+  // one call.
   int run_choices() const {
+    const bool are_enqueued = run_emulated_together();
     std::size_t first = 0;  // the first group that is not enqueued yet
     for (std::size_t i = 0; i <= groups_.size(); ++i) {
       if (i < groups_.size() && !choices_[i].emulates()) {
@@ -445,7 +480,7 @@ class GroupsAnswer {
       if (const int status = first < i ? forward_(first, i - first) : success; status != success)
         return status;
       if (i == groups_.size()) break;
-      if (const int status = run_emulated(i); status != success) return status;
+      if (const int status = are_enqueued ? success : run_emulated(i); status != success) return status;
       first = i + 1;
     }
     return success;

@@ -334,6 +334,19 @@ KINTSUGI_API kintsugi_status kintsugi_gemm(kintsugi_handle handle, const kintsug
                                            const kintsugi_options* options,
                                            const kintsugi_operands* operands);
 
+/* Computes `count` products, or batches of them, of different shapes: the experts of a layer. problems[i] and
+ * operands[i] are those of kintsugi_gemm; all structs of an array have the struct_size of its first one. No C
+ * may overlap the matrices of another group. FP32 groups in device memory without prepared operands and
+ * workspace are computed by one launch where that is expected to be quicker (k <= 16384; scheme
+ * bf16x6-direct). Each C has the bits of kintsugi_gemm with the scheme that computes it. All arguments are
+ * checked and all plans made before the first product; messages begin with "group 3: ". A device, or an
+ * allocation, may fail later. The handle's report is that of the one launch, with the products of all its
+ * groups, or else of the last group. KINTSUGI_INVALID_ARGUMENT: count is negative, or an array is null. */
+KINTSUGI_API kintsugi_status kintsugi_gemm_grouped(kintsugi_handle handle, int64_t count,
+                                                   const kintsugi_problem* problems,
+                                                   const kintsugi_options* options,
+                                                   const kintsugi_operands* operands);
+
 /* GEMM with the handle's settings, on host matrices or on matrices of one device (KINTSUGI_ANY_MEMORY); the
  * arguments are those of cblas_sgemm, _dgemm, _cgemm and _zgemm. alpha and beta are on the host. Complex scalars
  * and matrices are pairs of float (cgemm) or double (zgemm): real, imaginary. */

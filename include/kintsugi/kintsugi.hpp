@@ -26,8 +26,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <type_traits>
+#include <vector>
 
 #include "kintsugi/cxx/handle.hpp"
 #include "kintsugi/cxx/plan.hpp"
@@ -115,6 +117,34 @@ void gemm_pointer_batch(Op op_a, Op op_b, std::int64_t m, std::int64_t n, std::i
   const kintsugi_options o = options.to_c();
   const kintsugi_operands operands = detail::operands_of<const T* const*>(&alpha, a, b, &beta, c);
   check(kintsugi_gemm(handle != nullptr ? handle->native() : nullptr, &p, &o, &operands));
+}
+
+// One product of gemm_grouped(), or a strided batch of them.
+template <Scalar T>
+struct Group {
+  Problem problem;  // all types are T's
+  T alpha = 1;
+  const T* a = nullptr;
+  const T* b = nullptr;
+  T beta = 0;
+  T* c = nullptr;
+};
+
+// Computes products of different shapes, by one launch where that is quicker (kintsugi_gemm_grouped). No C
+// may overlap the matrices of another group.
+template <Scalar T>
+void gemm_grouped(std::span<const Group<T>> groups, const Options& options = {}, Handle* handle = nullptr) {
+  std::vector<kintsugi_problem> problems;
+  std::vector<kintsugi_operands> operands;
+  for (const Group<T>& group : groups) {
+    detail::require(group.problem, type_of<T>(), BatchKind::strided);
+    problems.push_back(group.problem.to_c());
+    operands.push_back(detail::operands_of<const T*>(&group.alpha, group.a, group.b, &group.beta, group.c));
+  }
+  const kintsugi_options o = options.to_c();
+  check(kintsugi_gemm_grouped(handle != nullptr ? handle->native() : nullptr,
+                              static_cast<std::int64_t>(groups.size()), problems.data(), &o,
+                              operands.data()));
 }
 
 // Releases the plans and the device memory that the library keeps for later calls of gemm().

@@ -172,6 +172,21 @@ PyObject* run(PyObject* module, PyObject* tuple) {
   return run_plan(state_of(module), plan, a, b, c, alpha, beta, stream).release();
 }
 
+const char run_groups_doc[] =
+    "run_groups(groups, options, stream=None)\n--\n\n"
+    "Computes products of different shapes, where possible by one launch.\n\n"
+    "Args:\n"
+    "    groups: list of (problem, a, b, c, alpha, beta), as of problem() and run().\n"
+    "    options: as of plan().\n"
+    "    stream: as of run().";
+
+PyObject* run_groups_of(PyObject* module, PyObject* tuple) {
+  PyObject *groups, *options, *stream = Py_None, *given[option_count];
+  if (PyArg_ParseTuple(tuple, "O!O!|O", &PyList_Type, &groups, &PyTuple_Type, &options, &stream) == 0)
+    return nullptr;
+  return unpack(options, given) ? run_groups(state_of(module), groups, given, stream).release() : nullptr;
+}
+
 const char prepare_doc[] =
     "prepare(plan, side, array)\n--\n\n"
     "Returns a new prepared operand. side: \"a\" or \"b\", where the array stands in the plan's problem.";
@@ -395,6 +410,7 @@ PyMethodDef methods[] = {{"matmul", matmul, METH_VARARGS, matmul_doc},
                          {"plan", plan, METH_VARARGS, plan_doc},
                          {"read_plan", read_plan_of, METH_VARARGS, read_plan_doc},
                          {"run", run, METH_VARARGS, run_doc},
+                         {"run_groups", run_groups_of, METH_VARARGS, run_groups_doc},
                          {"prepare", prepare, METH_VARARGS, prepare_doc},
                          {"plan_problem", plan_problem, METH_O, plan_problem_doc},
                          {"plan_text", plan_text, METH_O, plan_text_doc},

@@ -195,6 +195,64 @@ Ref run_plan(State& state, PyObject* capsule, PyObject* a, PyObject* b, PyObject
   return check(state, status, allocating.take_last_error()) ? Ref::borrowed(Py_None) : Ref();
 }
 
+namespace {
+
+// One product of run_groups(), as the C ABI takes it.
+struct Group {
+  kintsugi_problem problem = KINTSUGI_PROBLEM_INIT;
+  kintsugi_operands operands = KINTSUGI_OPERANDS_INIT;
+  Operand a, b, c;
+  alignas(16) char scalars[2][16];
+
+  // Returns false with a Python error. `given`: (problem, a, b, c, alpha, beta).
+  bool read(const State& state, PyObject* given, const kintsugi_queue& queue) {
+    PyObject *members, *of_a, *of_b, *of_c, *alpha, *beta;
+    if (PyArg_ParseTuple(given, "O!OOOOO", &PyDict_Type, &members, &of_a, &of_b, &of_c, &alpha, &beta) == 0)
+      return false;
+    if (!set_members(members, problem) || !a.read(state, of_a, problem) || !b.read(state, of_b, problem) ||
+        !c.read(state, of_c, problem))
+      return false;
+    if (!read_scalar(alpha, problem.type_scalar, scalars[0]) ||
+        !read_scalar(beta, problem.type_scalar, scalars[1])) {
+      PyErr_SetString(PyExc_TypeError, "alpha or beta is no number of the product's type");
+      return false;
+    }
+    operands.alpha = scalars[0];
+    operands.beta = scalars[1];
+    operands.a = a.address;
+    operands.b = b.address;
+    operands.c = c.address;
+    operands.prepared_a = a.prepared;
+    operands.prepared_b = b.prepared;
+    operands.queue = queue;
+    return true;
+  }
+};
+
+}  // namespace
+
+Ref run_groups(State& state, PyObject* groups, PyObject* const given[option_count], PyObject* stream) {
+  Thread* const thread = this_thread(state);
+  if (thread == nullptr) return Ref();
+  Options options;
+  kintsugi_queue queue = {KINTSUGI_QUEUE_HOST, 0, nullptr};
+  if (!options.read(state, thread->handle, given) || !read_stream(stream, queue)) return Ref();
+  const auto count = static_cast<size_t>(PyList_Size(groups));
+  const auto read = std::make_unique<Group[]>(count);
+  std::vector<kintsugi_problem> problems;
+  std::vector<kintsugi_operands> operands;
+  for (size_t i = 0; i < count; ++i) {
+    if (!read[i].read(state, PyList_GetItem(groups, static_cast<Py_ssize_t>(i)), queue)) return Ref();
+    problems.push_back(read[i].problem);
+    operands.push_back(read[i].operands);
+  }
+  const kintsugi_status status = without_lock([&] {
+    return kintsugi_gemm_grouped(thread->handle, static_cast<int64_t>(count), problems.data(),
+                                 &options.values, operands.data());
+  });
+  return check(state, status) ? Ref::borrowed(Py_None) : Ref();
+}
+
 Ref prepare_operand(State& state, PyObject* capsule, kintsugi_side side, PyObject* x) {
   Thread* const thread = this_thread(state);
   const Plan* const plan = plan_of(capsule);

@@ -59,6 +59,10 @@ Ref describe_problem(const State& state, PyObject* a, PyObject* b, PyObject* c, 
 Ref run_plan(State& state, PyObject* plan, PyObject* a, PyObject* b, PyObject* c, PyObject* alpha,
              PyObject* beta, PyObject* stream);
 
+// Computes the products of a list of (problem, a, b, c, alpha, beta), whose members are those of
+// describe_problem() and run_plan(), and returns None.
+Ref run_groups(State& state, PyObject* groups, PyObject* const given[option_count], PyObject* stream);
+
 // Returns a new prepared operand, made of a described one.
 Ref prepare_operand(State& state, PyObject* plan, kintsugi_side side, PyObject* array);
 

@@ -21,7 +21,7 @@ from kintsugi._dlpack import DeviceArray
 from kintsugi._errors import KintsugiError, MissingEngineWarning
 from kintsugi._exact import dot, norm2, residual, sum
 from kintsugi._library import engines, last_report, release_caches, schemes, set_threads
-from kintsugi._matmul import matmul, matmul_dd
+from kintsugi._matmul import matmul, matmul_dd, matmul_grouped
 from kintsugi._operands import Prepared, prepare
 from kintsugi._plans import Plan, explain, last_plan, plan
 from kintsugi._solve import Solution, solve
@@ -30,5 +30,5 @@ from kintsugi import numpy as numpy  # noqa: PLC0414  # an export of the submodu
 __version__ = _core.version()
 
 __all__ = ["DeviceArray", "KintsugiError", "MissingEngineWarning", "Plan", "Prepared", "Solution", "accuracy", "dot", "engines",
-           "explain", "last_plan", "last_report", "matmul", "matmul_dd", "norm2", "plan", "prepare", "release_caches",
+           "explain", "last_plan", "last_report", "matmul", "matmul_dd", "matmul_grouped", "norm2", "plan", "prepare", "release_caches",
            "residual", "schemes", "set_threads", "solve", "sum", "__version__"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from kintsugi import _accuracy, _core, _torch
@@ -61,6 +62,46 @@ def matmul(a: Any, b: Any, *, accuracy: Accuracy | None = None, scheme: str | No
     with product.current():
         result = product.run(product.plan(accuracy, scheme, engine, policy, threads, workspace_limit))
     return result if out is None else _torch.give_back(out, result)
+
+
+def matmul_grouped(a: Sequence[Any], b: Sequence[Any], *, accuracy: Accuracy | None = None, scheme: str | None = None,
+                   engine: str | None = None, policy: Policy | None = None, alpha: Any = 1, beta: Any = 0,
+                   out: Sequence[Any] | None = None, threads: int | None = None,
+                   workspace_limit: int | str | None = None) -> list[Any]:
+    """Returns [alpha * x @ y + beta * z for x, y, z in zip(a, b, out)], products of different shapes. On a GPU one launch
+    computes float32 products where that is quicker, as those of a layer of experts.
+
+    Args:
+        a, b, out: sequences of equal length, whose elements are those of matmul(); all on the CPU or all on one device,
+            of one library. No element may require a gradient. No out may overlap another one or an operand.
+        alpha, beta: numbers of all products.
+        accuracy, scheme, engine, policy, threads, workspace_limit: as of matmul().
+
+    Returns:
+        A list of the results, each as matmul() returns it.
+
+    Raises:
+        KintsugiError: what the library refuses; its message names the group. TypeError, ValueError: as matmul(), or
+            sequences of different lengths.
+    """
+    accuracy, policy = _accuracy.chosen(accuracy, scheme, policy)
+    outs = [None] * len(a) if out is None else list(out)
+    if not len(a) == len(b) == len(outs):
+        raise ValueError(f"a has {len(a)} operands, b {len(b)} and out {len(outs)}")
+    for i, x in enumerate([*a, *b]):
+        if _torch.needs_operator(x):
+            raise TypeError(f"{'ab'[i // len(a)]}[{i % len(a)}] requires a gradient: multiply it by matmul()")
+    products = [make_product(x, y, alpha, beta, z) for x, y, z in zip(a, b, outs)]
+    if not products:
+        return []
+    for i, product in enumerate(products):
+        if product.place() != products[0].place():
+            raise ValueError(f"the operands of group {i} are on {product.place()}, those of group 0 on {products[0].place()}")
+    with products[0].current():
+        _core.run_groups([product.group() for product in products],
+                         (accuracy, scheme, engine, policy, threads, workspace_limit), products[0]._stream())
+        results = [product._finish() for product in products]
+    return [x if z is None else _torch.give_back(z, x) for z, x in zip(outs, results)]
 
 
 def matmul_stored(a: Any, b: Any, *, accuracy: str | None = None, scheme: str | None = None, engine: str | None = None,

@@ -68,6 +68,10 @@ class Product:
         """Returns a context in which the call's device is the current one."""
         return contextlib.nullcontext()
 
+    def place(self) -> Any:
+        """Returns what products that share a call have in common."""
+        return "the CPU"
+
     def _memory(self) -> int:
         """Returns the kintsugi_memory of the operands."""
         return _core.HOST
@@ -156,6 +160,11 @@ class Product:
         _core.run(plan, *self._arrays, self.result, self.alpha.item(), self.beta.item(), self._stream())
         return self._finish()
 
+    def group(self) -> tuple[Any, ...]:
+        """Returns the product as one of _core.run_groups(), after which _finish() returns its result."""
+        _torch.note_write(self.given_out)
+        return {**self.problem}, *self._arrays, self.result, self.alpha.item(), self.beta.item()
+
     def _finish(self) -> Any:
         """Copies the result into the target unless it is there already. Returns the target; a new array in the class of the
         operands."""
@@ -227,6 +236,9 @@ class DeviceProduct(Product):
 
     def current(self) -> ContextManager[Any]:
         return self.tensors.current()
+
+    def place(self) -> Any:
+        return f"{self.tensors.name}'s device {getattr(self.tensors, 'device', '')}"
 
     def _memory(self) -> int:
         return _tensors.MEMORY

@@ -12,9 +12,10 @@
 //    magnitudes; the two before add 2^-9 of them each. Together at most 1.02 (t + 4).
 //  - Outside, H steps that are not zero take at most H - 1 additions that round, and a sum of n numbers loses
 //    at most n - 1 units of their magnitudes in any order (Jeannerod and Rump, Improved error bounds for
-//    inner products in floating-point arithmetic, 2013). A step also passes at most 17 additions within its
-//    segment and those of S <= 2^19 segments. The smaller of H - 1 and 17 + S, times 1 + 2^-19 for what steps
-//    have lost, and 17 S u: at most H.
+//    inner products in floating-point arithmetic, 2013). A step also passes at most 72 additions within its
+//    section and those of S <= 2^12 sections: d = 72 + S, which lose at most d (1 + d u). Steps have lost
+//    2^-19 of their magnitudes or less. If H <= 2^12 + 75, (H - 1) (1 + 2^-19) is at most H, else
+//    d (1 + 2^-19) (1 + 2^-11) is: at most H.
 //  - The last rounding: 1.001.
 //  - H is at most q - t + 1 for the t of every step, so that all of these are below q + 7.
 //  - A pair loses at most 2^-134 (|x| + |y|) (1 + 2^-8) because slices cannot be smaller, and the unit aligns
@@ -33,12 +34,13 @@
 namespace kintsugi::core {
 
 // Inner indices of a step, whose products are added in the matrix unit; and of the levels of the sum outside:
-// leaves are chains of steps, groups chains of leaves, segments chains of groups, and the sum is a chain of
-// segments.
+// leaves are chains of steps, groups chains of leaves, segments chains of groups, sections chains of
+// segments, and the sum is a chain of sections.
 inline constexpr int direct_step = 16;
 inline constexpr int direct_leaf = 128;
 inline constexpr int direct_group = 512;
-inline constexpr int direct_segment = 4096;
+inline constexpr int direct_segment = 16384;
+inline constexpr int direct_section = 524288;
 
 // Elements of vectors whose largest magnitudes are at most `direct_safe_largest` are accepted; others if the
 // sum is at least `direct_least_share` of the larger one.
@@ -64,6 +66,7 @@ KINTSUGI_HOST_DEVICE constexpr bool accepts_direct_sum(float row, float column, 
 struct DirectSum {
   float group = 0;
   float segment = 0;
+  float section = 0;
   float total = 0;
 
   // Adds the leaf that ends at inner index `end`; `is_last`: no leaf follows.
@@ -73,8 +76,11 @@ struct DirectSum {
     segment += group;
     group = 0;
     if (end % direct_segment != 0 && !is_last) return;
-    total += segment;
+    section += segment;
     segment = 0;
+    if (end % direct_section != 0 && !is_last) return;
+    total += section;
+    section = 0;
   }
 };
 

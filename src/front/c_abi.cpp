@@ -295,6 +295,11 @@ kintsugi_status kintsugi_gemm(kintsugi_handle handle, const kintsugi_problem* pr
   return guarded([&] { multiply_for_caller(handle, problem, options, operands); });
 }
 
+kintsugi_status kintsugi_gemm_grouped(kintsugi_handle handle, int64_t count, const kintsugi_problem* problems,
+                                      const kintsugi_options* options, const kintsugi_operands* operands) {
+  return guarded([&] { multiply_groups_for_caller(handle, count, problems, options, operands); });
+}
+
 kintsugi_status kintsugi_sgemm(kintsugi_handle handle, kintsugi_layout layout, kintsugi_op op_a,
                                kintsugi_op op_b, int64_t m, int64_t n, int64_t k, float alpha, const float* a,
                                int64_t lda, const float* b, int64_t ldb, float beta, float* c, int64_t ldc) {

@@ -2,13 +2,16 @@
 
 #include <atomic>
 #include <optional>
+#include <span>
 #include <utility>
+#include <vector>
 
 #include "base/floating_environment.hpp"
 #include "base/threads.hpp"
 #include "front/check.hpp"
 #include "front/describe.hpp"
 #include "front/plan_cache.hpp"
+#include "schemes/bf16x6_direct.hpp"
 
 namespace kintsugi::core {
 
@@ -161,20 +164,37 @@ void check_rounding(const Plan& plan, RoundingMode now) {
        rounding_name(plan.rounding), rounding_name(now));
 }
 
-// Executes the plan on the operands' queue; if they have none on `queue`; if that is none, in the handle's
-// stream. If there is a handle, it gets the report. The exceptions of the product are raised with the end of
-// `environment`.
+// Returns the checked operands with the queue of their execution: their own, else `queue`, else the handle's
+// stream.
+Operands operands_in_queue(const Queue& queue, kintsugi_handle handle, const Plan& plan,
+                           const kintsugi_operands* operands) {
+  Operands checked = check_operands(plan.problem, operands);
+  if (checked.queue.kind == QueueKind::host) checked.queue = queue;
+  if (checked.queue.kind == QueueKind::host && handle != nullptr &&
+      plan.problem.memory == MemorySpace::device)
+    checked.queue = handle->queue;
+  return checked;
+}
+
+// Keeps the report of an execution in the handle, if there is one.
+void keep_report(kintsugi_handle handle, const Log& log, const std::shared_ptr<const Plan>& plan,
+                 Report&& report, std::shared_ptr<const DeviceReportMemory>&& device_report) {
+  if (handle == nullptr) return;
+  report.plan = plan;
+  handle->report = std::move(report);
+  handle->device_report = std::move(device_report);
+  log_execution(log, handle->report);
+}
+
+// Executes the plan in the queue of operands_in_queue(). If there is a handle, it gets the report. The
+// exceptions of the product are raised with the end of `environment`.
 void execute_on(const Queue& queue, kintsugi_handle handle, const std::shared_ptr<const Plan>& plan,
                 const kintsugi_operands* operands, FloatingEnvironment& environment) {
   const Log log = log_of(handle);
   Report report;
   std::shared_ptr<const DeviceReportMemory> device_report;
   try {
-    Operands checked = check_operands(plan->problem, operands);
-    if (checked.queue.kind == QueueKind::host) checked.queue = queue;
-    if (checked.queue.kind == QueueKind::host && handle != nullptr &&
-        plan->problem.memory == MemorySpace::device)
-      checked.queue = handle->queue;
+    Operands checked = operands_in_queue(queue, handle, *plan, operands);
     check_engine_runs(*plan);
     device_report = reserve_device_report(handle, *plan, checked.queue);
     if (device_report != nullptr) checked.device_report = device_report->get();
@@ -184,11 +204,64 @@ void execute_on(const Queue& queue, kintsugi_handle handle, const std::shared_pt
     log.write(KINTSUGI_LOG_ERROR, error.what());
     throw;
   }
-  if (handle == nullptr) return;
-  report.plan = plan;
-  handle->report = std::move(report);
-  handle->device_report = std::move(device_report);
-  log_execution(log, handle->report);
+  keep_report(handle, log, plan, std::move(report), std::move(device_report));
+}
+
+// ---------------------------------------------------------------- groups
+
+// Calls body(i) for each group. Messages of errors name the group.
+template <class Body>
+void for_each_group(std::int64_t count, const Body& body) {
+  for (std::int64_t i = 0; i < count; ++i) {
+    try {
+      body(i);
+    } catch (const Error& error) {
+      throw Error(error.status(), fmt::format("group {}: {}", i, error.what()));
+    }
+  }
+}
+
+// Struct `i` of an array whose structs have the size of the first one.
+template <class Struct>
+const Struct* struct_of_group(const Struct* first, std::int64_t i) {
+  const auto* bytes = reinterpret_cast<const std::byte*>(first);
+  return reinterpret_cast<const Struct*>(bytes + static_cast<std::size_t>(i) * first->struct_size);
+}
+
+bool is_direct_alone(const Plan& plan) {
+  return plan.candidates.size() == 1 && plan.candidates.front().scheme == &schemes::bf16x6_direct;
+}
+
+// Finds the plan by which one launch may compute the group with others: its own; under the policy auto that
+// of the scheme, if it reaches the accuracy.
+void plan_sharing(kintsugi_handle handle, const CheckedOptions& call, PlannedGroup& group) {
+  const std::shared_ptr<const Plan>& plan = group.alone.plan;
+  if (!may_share_launch(group.alone)) return;
+  if (is_direct_alone(*plan)) group.plan_to_share = plan;
+  if (plan->request.policy != Policy::automatic || !plan->request.scheme.empty()) return;
+  CheckedOptions named = call;
+  named.given.scheme = schemes::bf16x6_direct.name.data();
+  try {
+    group.plan_to_share = cached_plan(handle, plan->problem, named);
+  } catch (const Error&) {  // The group keeps its own plan.
+  }
+}
+
+void execute_in_one_launch(kintsugi_handle handle, std::span<const GroupCall> groups) {
+  const Log log = log_of(handle);
+  const std::shared_ptr<const Plan>& plan = groups.front().plan;
+  const Queue& queue = groups.front().operands.queue;
+  Report report;
+  std::shared_ptr<const DeviceReportMemory> device_report;
+  try {
+    check_engine_runs(*plan);
+    device_report = reserve_device_report(handle, *plan, queue);
+    execute_groups(groups, queue, device_report != nullptr ? device_report->get() : nullptr, report);
+  } catch (const Error& error) {
+    log.write(KINTSUGI_LOG_ERROR, error.what());
+    throw;
+  }
+  keep_report(handle, log, plan, std::move(report), std::move(device_report));
 }
 
 }  // namespace
@@ -241,6 +314,47 @@ void multiply_for_caller(kintsugi_handle handle, const kintsugi_problem* problem
   set_adds_to_c(operands, checked);
   check_queue_of(checked, call.queue);
   execute_on(call.queue, handle, plan_for(handle, checked, call, given), operands, environment);
+}
+
+void multiply_groups_for_caller(kintsugi_handle handle, std::int64_t count, const kintsugi_problem* problems,
+                                const kintsugi_options* options, const kintsugi_operands* operands) {
+  FloatingEnvironment environment;
+  if (count < 0) fail(Status::invalid_argument, "count = {} groups is negative", count);
+  if (count == 0) return;
+  check_not_null(problems, "problems");
+  check_not_null(operands, "operands");
+  const CheckedOptions call = check_options(options);
+  std::vector<PlannedGroup> groups(static_cast<std::size_t>(count));
+  std::optional<DevicePlace> place;
+  std::optional<PlaceScope> scope;
+  for_each_group(count, [&](std::int64_t i) {
+    const kintsugi_problem* const problem = struct_of_group(problems, i);
+    const kintsugi_operands* const given = struct_of_group(operands, i);
+    Problem checked = check_problem(problem);
+    checked.rounding = environment.rounding();
+    const GivenPrepared prepared = given_prepared(given);
+    if (problem->memory == KINTSUGI_ANY_MEMORY) {
+      const auto found = find_memory(given, checked);
+      if (found && !place) scope.emplace(*(place = found));
+      if (found && (found->device != place->device || found->context != place->context))
+        fail(Status::invalid_argument,
+             "its matrices lie on device {}, those of an earlier group on device {} or in another context",
+             found->device, place->device);
+    }
+    set_adds_to_c(given, checked);
+    check_queue_of(checked, call.queue);
+    PlannedGroup& group = groups[static_cast<std::size_t>(i)];
+    group.alone.plan = plan_for(handle, checked, call, prepared);
+    group.alone.operands = operands_in_queue(call.queue, handle, *group.alone.plan, given);
+    if (group.alone.operands.workspace != nullptr) check_workspace(*group.alone.plan, group.alone.operands);
+    plan_sharing(handle, call, group);
+  });
+  const std::vector<GroupCall> shared = take_groups_of_one_launch(groups);
+  for_each_group(count, [&](std::int64_t i) {
+    const std::shared_ptr<const Plan>& plan = groups[static_cast<std::size_t>(i)].alone.plan;
+    if (plan != nullptr) execute_on(call.queue, handle, plan, struct_of_group(operands, i), environment);
+  });
+  if (!shared.empty()) execute_in_one_launch(handle, shared);
 }
 
 bool multiply_unless_native(const kintsugi_problem& problem, const kintsugi_options* options,

@@ -60,6 +60,11 @@ void execute_for_caller(kintsugi_handle handle, const std::shared_ptr<const Plan
 void multiply_for_caller(kintsugi_handle handle, const kintsugi_problem* problem,
                          const kintsugi_options* options, const kintsugi_operands* operands);
 
+// Computes `count` products as multiply_for_caller() would compute each of them. All arguments are checked
+// and all plans made before the first product.
+void multiply_groups_for_caller(kintsugi_handle handle, std::int64_t count, const kintsugi_problem* problems,
+                                const kintsugi_options* options, const kintsugi_operands* operands);
+
 // Computes a product of host matrices as multiply_for_caller() does, unless the policy auto selects the
 // native product alone. Returns false then, and C is unchanged.
 bool multiply_unless_native(const kintsugi_problem& problem, const kintsugi_options* options,

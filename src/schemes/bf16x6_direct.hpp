@@ -4,7 +4,7 @@
 //   a0 = RNbf16(a), a1 = RNbf16(a - a0), a2 = RNbf16(a - a0 - a1)          likewise b
 //   for every step of 16 inner indices:
 //     acc = a2 b0 + a1 b1 + a0 b2 + a1 b0 + a0 b1 + a0 b0, one after the other;  sum = sum + acc
-//   sums of 128, 512 and 4096 inner indices are added in order
+//   sums of 128, 512, 16,384 and 524,288 inner indices are added in order
 //
 // Kernels split operands while they multiply.
 #pragma once

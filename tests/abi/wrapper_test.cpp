@@ -182,6 +182,26 @@ TEST(Wrapper, PointerBatchIsMultiplied) {
   EXPECT_EQ(second, expected);
 }
 
+TEST(Wrapper, GroupsAreMultiplied) {
+  const Matrix a = integers(m * k, 1), b = integers(k * n, 2);
+  Matrix small(2 * 3), large(m * n), expected_small(2 * 3), expected_large(m * n);
+  const kintsugi::Group<float> groups[] = {{.problem = Problem::dense<float>(Op::N, Op::N, 2, 3, 4),
+                                            .a = a.data(),
+                                            .b = b.data(),
+                                            .c = small.data()},
+                                           {.problem = Problem::dense<float>(Op::N, Op::N, m, n, k),
+                                            .alpha = 2,
+                                            .a = a.data(),
+                                            .b = b.data(),
+                                            .c = large.data()}};
+  kintsugi::gemm_grouped<float>(groups);
+  kintsugi::gemm(Op::N, Op::N, 2, 3, 4, 1, a.data(), 2, b.data(), 4, 0, expected_small.data(), 2);
+  multiply_by_loop(Layout::column_major, Op::N, Op::N, 2, a.data(), m, b.data(), k, 0, expected_large.data(),
+                   m);
+  EXPECT_EQ(small, expected_small);
+  EXPECT_EQ(large, expected_large);
+}
+
 TEST(Wrapper, ThreadsShareAPlanWithPreparedOperands) {
   const Matrix a = integers(m * k, 1), b = integers(k * n, 2);
   Matrix expected(m * n);

@@ -103,17 +103,14 @@ bool is_accepted(const std::vector<float>& row, const std::vector<float>& column
 
 template <class Leaf>
 float sum_of_leaves(std::size_t k, const Leaf& leaf) {
-  float sum = 0;
-  for (std::size_t segment = 0; segment < k; segment += 4096) {
-    float of_segment = 0;
-    for (std::size_t group = segment; group < std::min(segment + 4096, k); group += 512) {
-      float of_group = 0;
-      for (std::size_t begin = group; begin < std::min(group + 512, k); begin += 128) of_group += leaf(begin);
-      of_segment += of_group;
-    }
-    sum += of_segment;
-  }
-  return sum;
+  constexpr std::size_t lengths[] = {std::size_t{1} << 19, 16384, 512, 128};
+  const auto chain = [&](const auto& self, std::size_t begin, std::size_t end, int level) -> float {
+    float sum = 0;
+    for (; begin < end; begin += lengths[level])
+      sum += level == 3 ? leaf(begin) : self(self, begin, std::min(begin + lengths[level], end), level + 1);
+    return sum;
+  };
+  return chain(chain, 0, k, 0);
 }
 
 template <class Model>
@@ -288,10 +285,10 @@ TEST(DirectProducts, HaveTheBitsOfTheirDefinition) {
   }
 }
 
-// Long vectors: groups and segments.
-TEST(DirectProducts, AddGroupsAndSegmentsInOrder) {
+// Long vectors: groups, segments and sections.
+TEST(DirectProducts, AddTheirLevelsInOrder) {
   Random random(2);
-  for (const std::size_t k : {127, 513, 4097, 20000}) {
+  for (const std::size_t k : {127, 513, 16385, 40000, 1100000}) {
     Vectors rows(1, std::vector<float>(k)), columns(1, std::vector<float>(k));
     for (std::size_t p = 0; p < k; ++p) {
       rows[0][p] = static_cast<float>(unit(random) - 0.5);

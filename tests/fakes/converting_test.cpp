@@ -44,6 +44,21 @@ TEST_F(Converting, DividedSumsHaveClearedCounters) {
   EXPECT_THAT(done.back(), HasSubstr("multiply_f32_direct_"));
 }
 
+// Thread blocks share even a very long k: their partial sums are those of segments.
+TEST_F(Converting, LongSumsNeedLittleWorkspace) {
+  for (const auto& [m, n, k] : {std::array<std::int64_t, 3>{64, 64, std::int64_t{1} << 25},
+                                {16, 16, std::int64_t{1} << 24},
+                                {128, 64, std::int64_t{1} << 22},
+                                {8, 8, std::int64_t{1} << 20},
+                                {4, 4, (std::int64_t{1} << 31) - 1}}) {
+    PlannedCall call(m, n, k, stream_);
+    call.options.policy = "emulate";
+    const json plan = planned(call);
+    EXPECT_THAT(schemes(plan), ElementsAre("bf16x6-direct")) << m << ", " << k;
+    EXPECT_LE(plan.at("workspace_bytes"), std::int64_t{64} << 20) << m << ", " << k;
+  }
+}
+
 // One candidate, which accepts all operands: no kernel looks at them first.
 TEST_F(Converting, PoliciesTakeItForSmallAndSkinnyProducts) {
   for (const char* policy : {"auto", "emulate"}) {

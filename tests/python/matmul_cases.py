@@ -373,3 +373,26 @@ def test_nothing_is_warned_of_where_nothing_is_missing(monkeypatch, recwarn):
     a = random((4, 4), np.float32)
     kintsugi.matmul(a, a)
     assert not recwarn.list and kintsugi.explain(a, a)["warnings"] == []
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+def test_groups_are_products(dtype):
+    shapes = [(3, 4, 5), (1, 1, 1), (30, 200, 7), (0, 3, 2), (5, 0, 6)]
+    a = [random((m, k), dtype, 1) for m, k, n in shapes]
+    b = [np.asfortranarray(random((k, n), dtype, 2)) for m, k, n in shapes]
+    out = [random((m, n), dtype, 3) for m, k, n in shapes]
+    expected = [kintsugi.matmul(x, y, alpha=2, beta=0.5, out=z.copy(), policy="emulate") for x, y, z in zip(a, b, out)]
+    result = kintsugi.matmul_grouped(a, b, alpha=2, beta=0.5, out=out, policy="emulate")
+    assert all(x is z for x, z in zip(result, out))
+    assert all(np.array_equal(x, y) for x, y in zip(result, expected))
+    assert kintsugi.matmul_grouped([], []) == []
+
+
+def test_wrong_groups_are_refused():
+    x = np.ones((2, 2))
+    with pytest.raises(ValueError, match="a has 1 operands, b 2"):
+        kintsugi.matmul_grouped([x], [x, x])
+    with pytest.raises(ValueError, match="2 columns meet 3 rows"):
+        kintsugi.matmul_grouped([x, x], [x, np.ones((3, 2))])
+    with pytest.raises(kintsugi.KintsugiError, match="group 0: "):
+        kintsugi.matmul_grouped([x, x], [x, x], scheme="fp16x3")

@@ -50,7 +50,8 @@ struct FuzzCase {
   std::string prepared_a = "no",
               prepared_b = "no";  // no, copied, borrowed; one: prepared for a batch of one item
   std::string via = "gemm";       // gemm: one call; plan: made, executed and destroyed; blas:
-                                  // kintsugi_sgemm and its like, with the settings of the handle
+                                  // kintsugi_sgemm and its like, with the settings of the handle; grouped:
+                                  // each item of the batch is a group
 
   bool operator==(const FuzzCase&) const = default;
 };

@@ -189,13 +189,16 @@ void copy_on_device(const Queue& queue, void* target, const void* source, std::s
 
 void clear(const Queue& queue, void* target, std::size_t bytes) {
   static const KernelName kernel{"clear", "clear_bytes", waits_for_grid_dependency};
-  constexpr std::size_t max_bytes_of_kernel = 4096;
+  constexpr std::size_t bytes_of_block = 4096;
+  constexpr std::size_t max_bytes_of_kernel = 256 * bytes_of_block;
   constexpr std::int64_t threads = 256;
   if (bytes > max_bytes_of_kernel) {
     LaunchRecording::issue_recorded();  // cuMemset is not recorded; earlier launches must come first
     return check(driver().set_bytes_async(address(target), 0, bytes, queue.stream), "cuMemsetD8Async");
   }
-  launch(kernel, {}, threads, no_shared_bytes, queue, address(target), static_cast<std::int32_t>(bytes));
+  const auto blocks = static_cast<std::int64_t>((bytes + bytes_of_block - 1) / bytes_of_block);
+  launch(kernel, {.x = blocks}, threads, no_shared_bytes, queue, address(target),
+         static_cast<std::int32_t>(bytes));
 }
 
 void synchronize(const Queue& queue) {

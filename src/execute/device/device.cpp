@@ -1,19 +1,25 @@
 #include "execute/device/device.hpp"
 
 #include <complex>
+#include <limits>
 #include <optional>
+#include <utility>
+#include <vector>
 
 #include "base/cuda/cuda_driver.hpp"
 #include "base/status.hpp"
 #include "engines/cuda/common/launch_graph.hpp"
+#include "engines/cuda/gemm/direct_groups.hpp"
 #include "engines/cuda/steps.hpp"
 #include "execute/device/memory.hpp"
 #include "execute/device/prepare.hpp"
 #include "execute/device/steps.hpp"
 #include "planner/candidates.hpp"
 #include "planner/device_call.hpp"
+#include "planner/expected_times.hpp"
 #include "planner/memory.hpp"
 #include "planner/steps.hpp"
+#include "schemes/bound.hpp"
 
 namespace kintsugi::core {
 
@@ -229,6 +235,123 @@ void execute_on_device(const Plan& plan, const Operands& operands, Report& repor
   } else {
     if (plan.is_native()) report.items[0] = problem.batch_count;
     run(plan, operands, queue, report);
+  }
+  if (queue.kind == QueueKind::host) cuda::synchronize(queue);
+}
+
+bool may_share_launch(const GroupCall& group) {
+  const Problem& problem = group.plan->problem;
+  const Operands& operands = group.operands;
+  const bool is_plain = problem.memory == MemorySpace::device && problem.type == OperandType::f32 &&
+                        !problem.complex && operands.prepared_a == nullptr &&
+                        operands.prepared_b == nullptr && operands.workspace == nullptr;
+  const bool is_empty = problem.m == 0 || problem.n == 0 || problem.k == 0 || problem.batch_count == 0;
+  return is_plain && !is_empty && !problem.device_scalars && !operands.alpha.is_zero() &&
+         cuda::takes_direct_group(problem.m, problem.n, problem.k, problem.batch_count);
+}
+
+namespace {
+
+// Expected microseconds of the group alone, of which the device's times must be known.
+double expected_alone(const PlannedGroup& group) {
+  const Plan& plan = *group.alone.plan;
+  const Plan& named = *group.plan_to_share;
+  const auto times = plan.is_native() ? expected_device_times(named, named.candidates.front())
+                                      : expected_device_times(plan, plan.candidates.front());
+  if (!times) return std::numeric_limits<double>::infinity();
+  return plan.is_native() ? times->native : times->emulated;
+}
+
+DeviceShape shape_of(const Plan& plan) {
+  const Problem& problem = plan.problem;
+  DeviceShape shape = fused_shape(plan, plan.candidates.front(), {.m = problem.m, .n = problem.n});
+  shape.items = problem.batch_count;
+  shape.is_aligned = has_aligned_lines(problem);
+  return shape;
+}
+
+}  // namespace
+
+std::vector<GroupCall> take_groups_of_one_launch(std::span<PlannedGroup> groups) {
+  std::vector<PlannedGroup*> sharing;
+  std::vector<DeviceShape> shapes;
+  for (PlannedGroup& group : groups) {
+    if (group.plan_to_share == nullptr) continue;
+    sharing.push_back(&group);
+    shapes.push_back(shape_of(*group.plan_to_share));
+  }
+  auto times = cuda::expected_group_times(shapes);
+  double alone = 0;
+  if (times) {
+    // Groups that take less time alone than they would add to the launch do not share it.
+    std::vector<PlannedGroup*> gaining;
+    for (std::size_t g = 0; g < sharing.size(); ++g) {
+      const double time = expected_alone(*sharing[g]);
+      if (times->of_each[g] >= time) {
+        times->together -= times->of_each[g];
+        continue;
+      }
+      gaining.push_back(sharing[g]);
+      alone += time;
+    }
+    sharing = std::move(gaining);
+  }
+  if (sharing.size() < 2) return {};
+  const Queue& queue = sharing.front()->alone.operands.queue;
+  std::int64_t products = 0;
+  bool changes_scheme = false;
+  for (const PlannedGroup* group : sharing) {
+    const Queue& other = group->alone.operands.queue;
+    if (other.kind != queue.kind || other.stream != queue.stream) return {};
+    products += group->alone.plan->problem.batch_count;
+    changes_scheme = changes_scheme || !is_direct(group->alone.plan->candidates.front().program);
+  }
+  const std::size_t limit = sharing.front()->alone.plan->request.workspace_limit;
+  if (limit > 0 && cuda::direct_groups_bytes(products, std::ssize(sharing)) > limit) return {};
+  if (times ? times->together >= alone : changes_scheme) return {};
+  std::vector<GroupCall> calls;
+  for (PlannedGroup* group : sharing) {
+    calls.push_back({std::move(group->plan_to_share), group->alone.operands});
+    group->alone.plan = nullptr;
+  }
+  return calls;
+}
+
+void execute_groups(std::span<const GroupCall> groups, const Queue& queue, DeviceReport* device_report,
+                    Report& report) {
+  const Plan& first = *groups.front().plan;
+  std::int64_t products = 0;
+  std::vector<DeviceOperands> operands;
+  for (const GroupCall& group : groups) {
+    check_caller(*group.plan, queue);
+    products += group.plan->problem.batch_count;
+    operands.push_back(operands_of(*group.plan, group.operands));
+  }
+  if (!(cuda::current_context() == first.context)) cuda::prepare_device();
+  report.workspace_bytes = cuda::direct_groups_bytes(products, std::ssize(groups));
+  const DeviceBuffer memory = allocate_in_queue(first, queue, report.workspace_bytes);
+  if (memory.pointer() == nullptr) {
+    fail(Status::out_of_memory,
+         "the device's allocator has no {} bytes for the table of {} products in {} groups",
+         report.workspace_bytes, products, groups.size());
+  }
+  const cuda::KnownDevice known_device;
+  std::vector<cuda::DeviceGroup> on_device;
+  for (const DeviceOperands& group : operands) {
+    on_device.push_back({.tile = {.a = {.matrix = group.a},
+                                  .b = {.matrix = group.b},
+                                  .c = group.c,
+                                  .rows = group.c.rows,
+                                  .columns = group.c.columns,
+                                  .scalars = group.scalars,
+                                  .condition = {}},
+                         .items = groups[on_device.size()].plan->problem.batch_count});
+  }
+  if (device_report != nullptr) cuda::clear(queue, device_report, sizeof(LongDeviceReport));
+  {
+    cuda::LaunchRecording recording(queue);
+    cuda::launch_direct_groups(queue, on_device, device_report, static_cast<std::byte*>(memory.pointer()));
+    recording.issue();
   }
   if (queue.kind == QueueKind::host) cuda::synchronize(queue);
 }

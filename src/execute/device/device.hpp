@@ -1,6 +1,10 @@
 // Executes calls on devices: of matrices in device memory, and of matrices in host memory.
 #pragma once
 
+#include <memory>
+#include <span>
+#include <vector>
+
 #include "engines/cuda/device.hpp"
 #include "execute/execute.hpp"
 #include "planner/plan.hpp"
@@ -13,6 +17,30 @@ namespace kintsugi::core {
 // Puts all steps of the call into the queue. Waits for the device only if the queue is of kind host. The
 // device writes counts to operands.device_report.
 void execute_on_device(const Plan& plan, const Operands& operands, Report& report);
+
+// One group of a call with several: a batch, with its plan.
+struct GroupCall {
+  std::shared_ptr<const Plan> plan;
+  Operands operands;
+};
+
+// True if one launch may compute the group with others, by bf16x6-direct, whose bits it has alone.
+bool may_share_launch(const GroupCall& group);
+
+// A group and, if one launch may compute it with others, its plan for that, by bf16x6-direct.
+struct PlannedGroup {
+  GroupCall alone;
+  std::shared_ptr<const Plan> plan_to_share;
+};
+
+// Returns the groups that one launch should compute, and takes their plans from `groups`: all that may share
+// it, if they have the same queue, and if that is expected to take less time than each alone.
+std::vector<GroupCall> take_groups_of_one_launch(std::span<PlannedGroup> groups);
+
+// Computes all groups by one launch in `queue`. The device writes its counts, of all products, to
+// `device_report`. Fails before it writes to C. Precondition: may_share_launch() of every group.
+void execute_groups(std::span<const GroupCall> groups, const Queue& queue, DeviceReport* device_report,
+                    Report& report);
 
 // Checks that plan, stream and prepared operands belong to the calling thread's current context. Both
 // functions fail with invalid_argument before anything is put into the queue.

@@ -3,6 +3,8 @@
 #include <dlfcn.h>
 #include <kintsugi/kintsugi.h>
 
+#include <vector>
+
 namespace kintsugi::test {
 
 namespace {
@@ -50,4 +52,22 @@ kintsugi_status kintsugi_plan_execute(kintsugi_handle handle, kintsugi_plan plan
   kintsugi_operands on_host = *operands;
   on_host.queue = {KINTSUGI_QUEUE_HOST, 0, nullptr};
   return execute(handle, plan, &on_host);
+}
+
+// The groups of a call that fails are executed one by one.
+kintsugi_status kintsugi_gemm_grouped(kintsugi_handle handle, int64_t count, const kintsugi_problem* problems,
+                                      const kintsugi_options* options, const kintsugi_operands* operands) {
+  static auto* const multiply = kintsugi::test::library_function(__func__, &kintsugi_gemm_grouped);
+  if (executions().failure != 0) return static_cast<kintsugi_status>(executions().failure.load());
+  executions().count += count;
+  std::vector<kintsugi_problem> on_host(problems, problems + count);
+  std::vector<kintsugi_operands> host_operands(operands, operands + count);
+  for (kintsugi_problem& problem : on_host) problem.memory = KINTSUGI_HOST;
+  for (kintsugi_operands& given : host_operands) {
+    if (given.queue.kind != KINTSUGI_QUEUE_CUDA || given.queue.stream == nullptr) ++executions().wrong_queues;
+    kintsugi::test::stream_of_execution = given.queue.stream;
+    given.queue = {KINTSUGI_QUEUE_HOST, 0, nullptr};
+  }
+  if (executions().within != nullptr) executions().within();
+  return multiply(handle, count, on_host.data(), options, host_operands.data());
 }

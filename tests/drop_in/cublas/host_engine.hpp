@@ -1,6 +1,6 @@
-// Plans of device problems, made and executed on the host: the program's own kintsugi_plan_create and
-// kintsugi_plan_execute stand before the library's. In the fakes device memory is host memory, so that the
-// results of every call that reaches Kintsugi are real.
+// Plans of device problems, made and executed on the host: the program's own kintsugi_plan_create,
+// kintsugi_plan_execute and kintsugi_gemm_grouped stand before the library's. In the fakes device memory is
+// host memory, so that the results of every call that reaches Kintsugi are real.
 #pragma once
 
 #include <atomic>

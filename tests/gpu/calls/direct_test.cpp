@@ -72,6 +72,45 @@ TEST_F(DeviceDirect, HaveTheReferencesBitsInRandomCases) {
   }
 }
 
+// Thread blocks that share k by groups, by segments, and one that has all of k: the levels of sums have the
+// bits of the reference's one chain.
+TEST_F(DeviceDirect, LongSumsHaveTheReferencesBits) {
+  const std::uint64_t seed = std::random_device{}();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937_64 random(seed);
+  for (const auto& [m, n, k] : {std::array<std::int64_t, 3>{3, 5, 40'000},
+                                {33, 70, 20'000},
+                                {130, 3, 70'001},
+                                {2, 1, 1'200'000},
+                                {1500, 30, 17'000}}) {
+    GemmCase test = random_shape(random, 1, 1, 1);
+    test.m = m, test.n = n, test.k = k;
+    if (below(random, 2) == 0) std::swap(test.m, test.n);
+    test.distribution = below(random, 2) == 0 ? "uniform" : "phi:4";
+    expect_model(test, {}, false, [](auto&) {});
+  }
+}
+
+// k of 2^22 in sections, whose tiles differ between the products.
+TEST_F(DeviceDirect, VeryLongSumsDoNotDependOnTheirTile) {
+  const GemmCase test{.m = 130, .n = 9, .k = (1 << 20) + 77, .scheme = "bf16x6-direct", .engine = "cuda"};
+  GemmDataOf<float> data(test);
+  DeviceGemm<float> whole(data);
+  whole.run_well();
+  for (const std::int64_t rows : {1, 40, 100}) {
+    GemmDataOf<float> part(test);
+    DeviceGemm<float> device(part);
+    kintsugi_problem problem = device.problem();
+    problem.m = rows;
+    const kintsugi_options options = device.options();
+    const kintsugi_operands operands = device.operands();
+    ASSERT_EQ(kintsugi_gemm(nullptr, &problem, &options, &operands), KINTSUGI_SUCCESS)
+        << kintsugi_last_error();
+    part.raw_c() = device.c().host();
+    for (std::int64_t i = 0; i < rows; ++i) EXPECT_EQ(part.c()(i, 8), data.c()(i, 8)) << rows << ", " << i;
+  }
+}
+
 TEST_F(DeviceDirect, SpecialValuesStayInTheirRowsAndColumns) {
   for (const auto& [m, n, k] : {std::array<std::int64_t, 3>{40, 16, 300}, {150, 140, 300}, {33, 9, 12}}) {
     expect_model({.m = m, .n = n, .k = k}, {}, true, [&](GemmDataOf<float>& data) {

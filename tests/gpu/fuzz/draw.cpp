@@ -117,6 +117,8 @@ void draw_resources(FuzzCase& test, Random& random) {
   test.workspace = kind < 4 ? "exact" : kind < 5 ? "callback" : "own";
   test.graph = test.queue == "stream" && random.integer(0, 19) == 0 ? 1 : 0;
   test.via = test.workspace == "exact" || test.graph != 0 || random.flip() ? "plan" : "gemm";
+  const bool is_plain = test.prepared_a == "no" && test.prepared_b == "no";
+  if (test.via == "gemm" && test.batch > 1 && is_plain && random.flip()) test.via = "grouped";
   // Only the device can read where batch items given by pointers are, so such operands can only be borrowed.
   for (std::string* prepared : {&test.prepared_a, &test.prepared_b}) {
     if (*prepared == "copied" && test.batches == "pointers") *prepared = "borrowed";

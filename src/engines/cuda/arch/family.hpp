@@ -70,6 +70,10 @@ struct DirectKernels {
   Layouts large;  // of 64 rows
   // Tiles of 128 rows, and the same whose rows are columns of C. Families that have them have TMA.
   std::span<const Layouts> wide = {};
+  // The wide tiles of many products in one launch, and the kernel that writes their parameters to memory
+  // (gemm/direct_group_params.hpp).
+  std::span<const Layouts> groups = {};
+  const KernelName* prepare_groups = nullptr;
 };
 
 inline constexpr std::array cublas_accumulators{Accumulator::cublas};

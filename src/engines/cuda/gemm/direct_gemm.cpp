@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstring>
 #include <limits>
 #include <optional>
@@ -12,6 +13,7 @@
 #include "engines/cuda/common/launch.hpp"
 #include "engines/cuda/device.hpp"
 #include "engines/cuda/gemm/clusters.hpp"
+#include "engines/cuda/gemm/direct_launch.hpp"
 #include "engines/cuda/gemm/direct_params.hpp"
 #include "engines/cuda/gemm/multi_term_gemm.hpp"
 #include "engines/cuda/gemm/times.hpp"
@@ -20,17 +22,6 @@ namespace kintsugi::core::cuda {
 
 namespace {
 
-// Tile and division of k of a product. All variants give the same bits.
-struct DirectVariant {
-  std::int32_t tile = 0;    // of direct_tiles
-  bool swapped = false;     // rows of tiles are columns of C
-  bool is_cluster = false;  // the thread blocks of a tile form a cluster
-  std::int32_t splits = 1;  // thread blocks of a tile
-  std::int32_t leaves = 0;  // of each of them
-  double microseconds = 0;
-
-  const DirectTileShape& shape() const { return direct_tiles[static_cast<std::size_t>(tile)]; }
-};
 static_assert(sizeof(DirectVariant) <= sizeof(FusedVariant) && std::is_trivially_copyable_v<DirectVariant>);
 
 std::int64_t leaves_of(std::int64_t k) { return divide_up(k, direct_leaf); }
@@ -41,26 +32,45 @@ std::int64_t tiles_of(const DirectVariant& variant, const DeviceShape& shape) {
   return shape.items * divide_up(rows, variant.shape().rows) * divide_up(columns, variant.shape().columns);
 }
 
-// Bytes of partial sums of a variant. If one thread block has all of a long k, it keeps the sums of its
-// segment and of the segments before it.
-std::int64_t sum_bytes(const DirectVariant& variant, const DeviceShape& shape) {
-  const std::int64_t groups = divide_up(shape.k, direct_group);
-  const std::int64_t tile_bytes =
-      variant.shape().rows * variant.shape().columns * std::int64_t{sizeof(float)};
-  const std::int64_t kept = variant.splits > 1 ? groups : 2;
-  return variant.is_cluster || groups == 1 ? 0 : tiles_of(variant, shape) * kept * tile_bytes;
+std::int32_t groups_of(std::int64_t k) { return static_cast<std::int32_t>(divide_up(k, direct_group)); }
+
+bool shares_in_memory(const DirectVariant& variant) { return variant.splits > 1 && !variant.is_cluster; }
+
+// A thread block that has all of k keeps running sums up to the level that has one sum.
+DirectTree tree_of(const DirectVariant& variant, const DeviceShape& shape) {
+  DirectTree tree{.groups = groups_of(shape.k)};
+  if (variant.is_cluster) return tree;
+  if (variant.splits == 1) {
+    tree.level = level_of_all(tree.groups);
+    return tree;
+  }
+  tree.block_bits = std::countr_zero(static_cast<std::uint32_t>(variant.leaves / group_leaves));
+  tree.level = std::min(tree.block_bits / level_bits, last_level - 1);
+  return tree;
 }
 
-// Bytes of the largest magnitudes of the vectors of thread blocks that share a tile.
+// Places of sums of a tile in memory (DirectParams::places).
+std::int64_t places_of(const DirectVariant& variant, const DeviceShape& shape) {
+  const DirectTree tree = tree_of(variant, shape);
+  const int running = tree.level - first_level_in_memory(variant.shape().is_wide());
+  if (shares_in_memory(variant)) return tree.pieces() + std::int64_t{std::max(running, 0)} * variant.splits;
+  return std::max(running + 1, 0);
+}
+
+std::int64_t sum_bytes(const DirectVariant& variant, const DeviceShape& shape) {
+  return tiles_of(variant, shape) * places_of(variant, shape) * variant.shape().rows *
+         variant.shape().columns * std::int64_t{sizeof(float)};
+}
+
+// Bytes of DirectParams::largest and DirectParams::counters.
 std::int64_t bytes_of_largest(const DirectVariant& variant, const DeviceShape& shape) {
-  if (variant.splits == 1 || variant.is_cluster) return 0;
-  return tiles_of(variant, shape) * variant.splits * (variant.shape().rows + variant.shape().columns) *
+  if (!shares_in_memory(variant)) return 0;
+  return tiles_of(variant, shape) * (variant.shape().rows + variant.shape().columns) *
          std::int64_t{sizeof(std::uint32_t)};
 }
-
 std::int64_t bytes_of_counters(const DirectVariant& variant, const DeviceShape& shape) {
-  if (variant.splits == 1 || variant.is_cluster) return 0;
-  return tiles_of(variant, shape) * std::int64_t{sizeof(std::uint32_t)};
+  if (!shares_in_memory(variant)) return 0;
+  return tiles_of(variant, shape) * tree_of(variant, shape).counters() * std::int64_t{sizeof(std::uint32_t)};
 }
 
 // Most bytes of partial sums of thread blocks that divide k. With more, k is not divided.
@@ -70,9 +80,23 @@ constexpr std::int64_t max_sum_bytes = std::int64_t{48} << 20;
 std::size_t scratch_of(const DirectVariant& variant, const DeviceShape& shape) {
   const std::int64_t sums = sum_bytes(variant, shape);
   return aligned_size(static_cast<std::size_t>(variant.splits > 1 ? std::min(sums, max_sum_bytes) : sums)) +
-         aligned_size(static_cast<std::size_t>(bytes_of_largest(variant, shape))) +
-         aligned_size(static_cast<std::size_t>(bytes_of_counters(variant, shape)));
+         aligned_size(
+             static_cast<std::size_t>(bytes_of_largest(variant, shape) + bytes_of_counters(variant, shape)));
 }
+
+// Sums that one thread block after the other adds up in the end, of a tile's pieces.
+std::int64_t pieces_in_turn(const DirectTree& tree) {
+  std::int64_t count = 0;
+  for (int level = tree.level; sums_of_level(tree.groups, level) > 1; ++level) {
+    const int sums = sums_of_level(tree.groups, level);
+    count += level + 1 == last_level ? sums : std::min(sums, 1 << level_bits);
+  }
+  return count;
+}
+
+// Pieces whose addition the cost `meeting` has, and the rate in bytes per microsecond of more of them.
+constexpr std::int64_t few_pieces = 8;
+constexpr double piece_rate = 5e4;
 
 // Expected time of a variant: the thread blocks that an SM computes one after the other, each with its
 // k-blocks.
@@ -87,10 +111,14 @@ double time_of(const DirectVariant& variant, const DeviceShape& shape, const Cos
   const double factor = shape.is_aligned ? 1 : direct.unaligned;
   const std::int64_t blocks =
       std::min(divide_up(shape.k, direct_block), std::int64_t{variant.leaves} * leaf_blocks);
-  const bool meets_in_memory = variant.splits > 1 && !variant.is_cluster;
-  const double sums = meets_in_memory ? direct.meeting + 2 * static_cast<double>(sum_bytes(variant, shape)) /
-                                                             costs.call.copy_rate
-                                      : 0;
+  double sums = 0;
+  if (shares_in_memory(variant)) {
+    const std::int64_t late_pieces = pieces_in_turn(tree_of(variant, shape)) - few_pieces;
+    sums = direct.meeting + 2 * static_cast<double>(sum_bytes(variant, shape)) / costs.call.copy_rate +
+           static_cast<double>(std::max<std::int64_t>(late_pieces, 0) * variant.shape().rows *
+                               variant.shape().columns * std::int64_t{sizeof(float)}) /
+               piece_rate;
+  }
   const TileTimes& times = direct.tiles[static_cast<std::size_t>(variant.tile)];
   return direct.launch + sums + rounds * (times.tile + factor * times.block * static_cast<double>(blocks));
 }
@@ -99,7 +127,7 @@ double time_of(const DirectVariant& variant, const DeviceShape& shape, const Cos
 template <class Visit>
 void for_each_variant(const DeviceShape& shape, const Visit& visit) {
   const auto leaves = static_cast<std::int32_t>(leaves_of(shape.k));
-  const auto groups = static_cast<std::int32_t>(divide_up(leaves, group_leaves));
+  const std::int32_t groups = groups_of(shape.k);
   const bool has_wide = !current_family().direct->wide.empty();
   for (std::int32_t tile = 0; tile < static_cast<std::int32_t>(direct_tiles.size()); ++tile) {
     const DirectTileShape& of_tile = direct_tiles[static_cast<std::size_t>(tile)];
@@ -113,7 +141,7 @@ void for_each_variant(const DeviceShape& shape, const Visit& visit) {
         // Clusters: the leaves of one group, or a group for each thread block.
         variant.is_cluster = true;
         for (variant.splits = 2; variant.splits <= max_direct_cluster; ++variant.splits) {
-          variant.leaves = divide_up(leaves, variant.splits);
+          variant.leaves = static_cast<std::int32_t>(divide_up(leaves, variant.splits));
           if (divide_up(leaves, variant.leaves) == variant.splits &&
               (leaves <= group_leaves || variant.leaves == group_leaves))
             visit(variant);
@@ -121,8 +149,8 @@ void for_each_variant(const DeviceShape& shape, const Visit& visit) {
         variant.is_cluster = false;
       }
       // For products that leave SMs idle.
-      for (std::int32_t of_each = 1; of_each < groups && of_each <= segment_groups; of_each *= 2) {
-        variant.splits = divide_up(groups, of_each);
+      for (std::int32_t of_each = 1; of_each < groups; of_each *= 2) {
+        variant.splits = static_cast<std::int32_t>(divide_up(groups, of_each));
         variant.leaves = of_each * group_leaves;
         visit(variant);
       }
@@ -134,9 +162,9 @@ void for_each_variant(const DeviceShape& shape, const Visit& visit) {
 DirectVariant fastest(const DeviceShape& shape, const Costs* costs) {
   std::optional<DirectVariant> best;
   for_each_variant(shape, [&](DirectVariant variant) {
-    const bool is_in_memory = variant.splits > 1 && !variant.is_cluster;
-    if (is_in_memory && (sum_bytes(variant, shape) > max_sum_bytes ||
-                         tiles_of(variant, shape) > variant.shape().blocks_of_sm * std::int64_t{sm_count()}))
+    if (shares_in_memory(variant) &&
+        (sum_bytes(variant, shape) > max_sum_bytes ||
+         tiles_of(variant, shape) > variant.shape().blocks_of_sm * std::int64_t{sm_count()}))
       return;
     variant.microseconds =
         costs != nullptr
@@ -188,24 +216,23 @@ std::optional<TensorMap> operand_map(const DeviceSide& side, std::int64_t items,
   return map;
 }
 
-const KernelName& kernel_of(const DirectVariant& variant, bool rows_along_k, bool columns_along_k) {
+const KernelName& kernel_of(const DirectVariant& variant, std::size_t layout) {
   const DirectKernels& kernels = *current_family().direct;
-  const std::size_t layout = (rows_along_k ? 0 : 2) + (columns_along_k ? 0 : 1);
   const DirectTileShape& tile = variant.shape();
   if (!tile.is_wide()) return (tile.rows == large_mma_edge ? kernels.large : kernels.small)[layout];
   return kernels.wide[variant.swapped ? 1 : 0][layout];
 }
 
-// One launch, for at most max_launched_items batch items.
-void launch_items(const Queue& queue, const DeviceFusedProduct& product, const DirectVariant& variant,
-                  std::int64_t first, std::int64_t items, const DeviceShape& shape, std::byte* scratch) {
-  DirectParams params;
-  params.tile = from_item(product.tile, first);
-  params.report = product.report;
+}  // namespace
+
+DirectLaunch direct_launch(const DeviceTile& tile, const DirectVariant& variant, const DeviceShape& shape) {
+  DirectLaunch launch;
+  DirectParams& params = launch.params;
+  params.tile = tile;
   params.swapped = variant.swapped ? 1 : 0;
   params.blocks = static_cast<std::int32_t>(divide_up(shape.k, direct_block));
-  const DeviceSide& rows = variant.swapped ? params.tile.b : params.tile.a;
-  const DeviceSide& columns = variant.swapped ? params.tile.a : params.tile.b;
+  const DeviceSide& rows = variant.swapped ? tile.b : tile.a;
+  const DeviceSide& columns = variant.swapped ? tile.a : tile.b;
   params.row_tiles =
       static_cast<std::int32_t>(divide_up(variant.swapped ? shape.n : shape.m, variant.shape().rows));
   params.column_tiles =
@@ -216,8 +243,8 @@ void launch_items(const Queue& queue, const DeviceFusedProduct& product, const D
   params.by_splits = Divisor(static_cast<std::uint32_t>(params.splits));
   params.leaves = variant.leaves;
   const bool is_wide = variant.shape().is_wide();
-  const std::optional<TensorMap> row_map = operand_map(rows, items, wide_rows / 2, is_wide);
-  const std::optional<TensorMap> column_map = operand_map(columns, items, variant.shape().columns, is_wide);
+  launch.row_map = operand_map(rows, shape.items, wide_rows / 2, is_wide);
+  launch.column_map = operand_map(columns, shape.items, variant.shape().columns, is_wide);
   const auto side_of = [](const DeviceSide& side, bool is_aligned, std::int64_t begin) {
     const bool is_strided = side.matrix.batch_stride != 0;
     return DirectSide{.is_aligned = is_aligned ? 1 : 0,
@@ -225,17 +252,12 @@ void launch_items(const Queue& queue, const DeviceFusedProduct& product, const D
                       .item = is_strided ? static_cast<std::int32_t>(side.item) : 0,
                       .item_step = is_strided ? 1 : 0};
   };
-  const DeviceTile& tile = params.tile;
-  params.sides[0] = side_of(rows, row_map.has_value(), variant.swapped ? tile.first_column : tile.first_row);
+  params.sides[0] =
+      side_of(rows, launch.row_map.has_value(), variant.swapped ? tile.first_column : tile.first_row);
   params.sides[1] =
-      side_of(columns, column_map.has_value(), variant.swapped ? tile.first_row : tile.first_column);
-  params.partial_sums = reinterpret_cast<float*>(scratch);
-  std::byte* next = scratch + aligned_size(static_cast<std::size_t>(sum_bytes(variant, shape)));
-  params.largest = reinterpret_cast<std::uint32_t*>(next);
-  next += aligned_size(static_cast<std::size_t>(bytes_of_largest(variant, shape)));
-  params.counters = reinterpret_cast<std::uint32_t*>(next);
-  if (const std::int64_t bytes = bytes_of_counters(variant, shape); bytes > 0)
-    clear(queue, params.counters, static_cast<std::size_t>(bytes));
+      side_of(columns, launch.column_map.has_value(), variant.swapped ? tile.first_row : tile.first_column);
+  params.tree = tree_of(variant, shape);
+  params.places = static_cast<std::int32_t>(places_of(variant, shape));
   const DeviceMatrix& c = tile.c;
   const std::int64_t offset = tile.first_row * c.row_stride + tile.first_column * c.column_stride;
   params.c = {.by_pointer = c.pointers ? 1 : 0,
@@ -249,15 +271,33 @@ void launch_items(const Queue& queue, const DeviceFusedProduct& product, const D
     params.c.data = static_cast<float**>(const_cast<void*>(c.data)) + tile.item;
   else
     params.c.data = static_cast<float*>(const_cast<void*>(c.data)) + tile.item * c.batch_stride + offset;
-  const bool rows_along_k = rows.matrix.column_stride == 1;
-  const bool columns_along_k = columns.matrix.column_stride == 1;
+  launch.layout = (rows.matrix.column_stride == 1 ? 0 : 2) + (columns.matrix.column_stride == 1 ? 0 : 1);
+  return launch;
+}
+
+namespace {
+
+// One launch, for at most max_launched_items batch items.
+void launch_items(const Queue& queue, const DeviceFusedProduct& product, const DirectVariant& variant,
+                  std::int64_t first, const DeviceShape& shape, std::byte* scratch) {
+  DirectLaunch made = direct_launch(from_item(product.tile, first), variant, shape);
+  DirectParams& params = made.params;
+  params.report = product.report;
+  params.partial_sums = reinterpret_cast<float*>(scratch);
+  std::byte* const cleared = scratch + aligned_size(static_cast<std::size_t>(sum_bytes(variant, shape)));
+  const std::int64_t bytes_of_all_largest = bytes_of_largest(variant, shape);
+  params.largest = reinterpret_cast<std::uint32_t*>(cleared);
+  params.counters = reinterpret_cast<std::uint32_t*>(cleared + bytes_of_all_largest);
+  if (shares_in_memory(variant))
+    clear(queue, cleared, static_cast<std::size_t>(bytes_of_all_largest + bytes_of_counters(variant, shape)));
   const Extent grid{.x = std::int64_t{params.row_tiles} * params.column_tiles * variant.splits,
-                    .y = items,
+                    .y = shape.items,
                     .cluster = variant.is_cluster ? variant.splits : 0};
-  const KernelName& kernel = kernel_of(variant, rows_along_k, columns_along_k);
+  const KernelName& kernel = kernel_of(variant, made.layout);
+  const bool is_wide = variant.shape().is_wide();
   if (is_wide)
-    launch(kernel, grid, wide_threads, wide_shared_bytes, queue, row_map.value_or(TensorMap{}),
-           column_map.value_or(TensorMap{}), params);
+    launch(kernel, grid, wide_threads, wide_shared_bytes, queue, made.row_map.value_or(TensorMap{}),
+           made.column_map.value_or(TensorMap{}), params);
   else
     launch(kernel, grid, direct_mma_threads, direct_mma_shared_bytes(variant.shape().rows), queue, params);
 }
@@ -298,7 +338,7 @@ void launch_direct_gemm(const Queue& queue, const DeviceFusedProduct& product, c
                             .items = items,
                             .prepared_a = false,
                             .prepared_b = false};
-    launch_items(queue, product, chosen, first, items, shape, scratch);
+    launch_items(queue, product, chosen, first, shape, scratch);
   });
 }
 

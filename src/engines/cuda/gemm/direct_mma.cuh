@@ -220,38 +220,6 @@ class StageCopies {
   __device__ static int first_line() { return threadIdx.x / 32 % Warps * 4 + threadIdx.x % 32 / 8; }
 };
 
-// True in the thread block of a tile that ends last, which also gets the largest magnitudes of all.
-template <class Config, int Columns>
-__device__ __forceinline__ bool ends_last(const DirectParams& params, MmaShared<Config>& shared,
-                                          std::int64_t tile, int split) {
-  constexpr int vectors = Config::edge + Columns;
-  std::uint32_t* stored = params.largest + tile * params.splits * vectors;
-  for (int v = threadIdx.x; v < vectors; v += Config::threads)
-    __stcg(stored + split * vectors + v, shared.largest[v]);
-  __threadfence();
-  __syncthreads();
-  if (threadIdx.x == 0) {
-    std::uint32_t* const counter = params.counters + tile;
-    shared.last = atomicAdd(counter, 1U) == static_cast<std::uint32_t>(params.splits - 1) ? 1 : 0;
-    if (shared.last != 0) *counter = 0;
-  }
-  __syncthreads();
-  if (shared.last == 0) return false;
-  __threadfence();
-  for (int v = threadIdx.x; v < vectors; v += Config::threads) {
-    std::uint32_t all = 0;
-    for (int s = 0; s < params.splits; ++s) all = max(all, __ldcg(stored + s * vectors + v));
-    shared.largest[v] = all;
-  }
-  return true;
-}
-
-template <int Count>
-__device__ __forceinline__ void add_fours(float (&sums)[Count][4], const float4 (&fours)[Count]) {
-#pragma unroll
-  for (int i = 0; i < Count; ++i) add_four(sums[i], fours[i]);
-}
-
 // Computes a tile whose warps have 8 * Fragments columns.
 template <class Config, int Fragments>
 __device__ __forceinline__ void multiply_by_mma(const DirectParams& params) {
@@ -279,13 +247,13 @@ __device__ __forceinline__ void multiply_by_mma(const DirectParams& params) {
   const DirectResult c(params, blockIdx.y);
   if (const DeviceScalars& given = params.tile.scalars;
       scalar<float>(given.alpha, given.device_alpha) == 0.0F) {
-    if (threadIdx.x == 0) report_items(params, 0);
+    if (threadIdx.x == 0) report_items(params, blockIdx.x, 0);
     if (split == 0)
       scale_tile<Config::threads>(c, first_row, first_column, rows, columns,
                                   Scalars<float>(params.tile.scalars).beta);
     return;
   }
-  if (threadIdx.x == 0) report_items(params, 1);
+  if (threadIdx.x == 0) report_items(params, blockIdx.x, 1);
 
   const auto k = static_cast<int>(params.tile.a.matrix.columns);
   const int leaves = static_cast<int>(divide_up(k, direct_leaf));
@@ -310,32 +278,11 @@ __device__ __forceinline__ void multiply_by_mma(const DirectParams& params) {
   };
   for (int n = 0; n < Config::stages - 1; ++n) load(n, n);
 
-  // Sums of groups in memory. If one thread block has all groups, the sums of the segment and of all earlier
-  // ones are pieces 0 and 1. Each thread has places of its own.
   const bool is_shared = params.splits > 1;
-  const bool keeps_groups = !is_shared && leaves > group_leaves;
-  const int groups = static_cast<int>(divide_up(leaves, group_leaves));
   const std::int64_t tile = std::int64_t{blockIdx.y} * params.row_tiles * params.column_tiles + tile_of_item;
-  float4* const pieces = reinterpret_cast<float4*>(params.partial_sums) +
-                         tile * (is_shared ? groups : 2) * (owned * Config::threads) + threadIdx.x;
-  const auto load_piece = [&](int piece, float4(&fours)[owned]) {
-#pragma unroll
-    for (int i = 0; i < owned; ++i) fours[i] = __ldcg(pieces + (piece * owned + i) * Config::threads);
-  };
-  const auto store_piece = [&](int piece, const float(&sums)[owned][4]) {
-#pragma unroll
-    for (int i = 0; i < owned; ++i)
-      __stcg(pieces + (piece * owned + i) * Config::threads,
-             {sums[i][0], sums[i][1], sums[i][2], sums[i][3]});
-  };
-  const auto end_group = [&](int group, bool is_last, float(&sums)[owned][4]) {
-    if (is_shared) store_piece(group, sums);
-    if (!keeps_groups) return;
-    const bool ends_segment = group % segment_groups == segment_groups - 1 || is_last;
-    float4 fours[owned];
-    if (group % segment_groups != 0) load_piece(0, fours), add_fours(sums, fours);
-    if (ends_segment && group >= segment_groups) load_piece(1, fours), add_fours(sums, fours);
-    if (!is_last) store_piece(ends_segment ? 1 : 0, sums);
+  const TilePlaces<owned, Config::threads> places(params, tile, threadIdx.x);
+  const auto end_group = [&](int group, bool ends_k, float(&sums)[owned][4]) {
+    places.end_sum(params, static_cast<int>(split), 0, group, ends_k, first_level_in_memory(false), sums[0]);
   };
 
   std::uint32_t row_largest[4] = {};
@@ -377,7 +324,7 @@ __device__ __forceinline__ void multiply_by_mma(const DirectParams& params) {
         for (int i = 0; i < all; ++i) add_four(acc[i], load4(group_sums + i * (Config::threads * 16)));
       }
       if (leaf % group_leaves == group_leaves - 1 || leaf + 1 == leaves) {
-        end_group(group, leaf + 1 == end_leaf, acc);
+        end_group(group, leaf + 1 == leaves, acc);
       } else {
 #pragma unroll
         for (int i = 0; i < all; ++i)
@@ -402,7 +349,7 @@ __device__ __forceinline__ void multiply_by_mma(const DirectParams& params) {
         for (int i = 0; i < owned; ++i) add_four(finished_sums[i], load4(source + (warp * owned + i) * 512));
       }
       __syncthreads();
-      end_group(group, round_leaf + Config::warps_along_k >= end_leaf, finished_sums);
+      end_group(group, round_leaf + Config::warps_along_k >= leaves, finished_sums);
     }
   }
   if constexpr (Config::warps_along_k == 1) {
@@ -433,22 +380,12 @@ __device__ __forceinline__ void multiply_by_mma(const DirectParams& params) {
     __syncthreads();
   }
   if (is_shared) {
-    if (!ends_last<Config, columns>(params, shared, tile, static_cast<int>(split))) return;
+    share_largest<Config::threads>(params, tile, shared.largest, rows + columns);
+    if (!places.template meet<32 / owned>(params, tile, static_cast<int>(split), shared.last, true,
+                                          finished_sums[0]))
+      return;
+    take_largest<Config::threads>(params, tile, shared.largest, rows + columns);
     most = largest_of_block(threadIdx.x < 2 * Config::edge ? shared.largest[threadIdx.x] : 0, shared.most[1]);
-    float segment[owned][4] = {};
-    float total[owned][4] = {};
-#pragma unroll 2
-    for (int piece = 0; piece < groups; ++piece) {
-      float4 fours[owned];
-      load_piece(piece, fours);
-      add_fours(segment, fours);
-      if (piece % segment_groups != segment_groups - 1 && piece + 1 != groups) continue;
-#pragma unroll
-      for (int e = 0; e < 4 * owned; ++e)
-        total[e / 4][e % 4] += segment[e / 4][e % 4], segment[e / 4][e % 4] = 0;
-    }
-#pragma unroll
-    for (int e = 0; e < 4 * owned; ++e) finished_sums[e / 4][e % 4] = total[e / 4][e % 4];
   }
 
   // The tile's sums are stored to C in the order of C.

@@ -10,14 +10,114 @@
 
 namespace kintsugi::core::cuda {
 
-// Inner indices that kernels load at once, and numbers of these k-blocks, of steps, leaves and groups in the
+// Inner indices that kernels load at once, and numbers of these k-blocks, of steps and of leaves in the lower
 // levels of a sum (arith/direct_arithmetic.hpp).
 inline constexpr int direct_block = 64;
 inline constexpr int block_steps = direct_block / direct_step;
 inline constexpr int leaf_blocks = direct_leaf / direct_block;
 inline constexpr int leaf_steps = direct_leaf / direct_step;
 inline constexpr int group_leaves = direct_group / direct_leaf;
-inline constexpr int segment_groups = direct_segment / direct_group;
+
+// Levels of a sum from groups on: groups, segments, sections, and all of k. A sum of a level is a chain of
+// 2^level_bits sums of the level below; that of all of k has any number.
+inline constexpr int level_bits = 5;
+inline constexpr int last_level = 3;
+static_assert(direct_segment == direct_group << level_bits);
+static_assert(direct_section == direct_segment << level_bits);
+
+// log2 of the number of groups in a sum of the level.
+KINTSUGI_HOST_DEVICE constexpr int group_bits(int level) {
+  return level == last_level ? 31 : level * level_bits;
+}
+
+// Number of sums of the level that `groups` groups have.
+KINTSUGI_HOST_DEVICE constexpr int sums_of_level(int groups, int level) {
+  return level == last_level ? 1 : ((groups - 1) >> group_bits(level)) + 1;
+}
+
+// Lowest level of which `groups` groups have one sum.
+KINTSUGI_HOST_DEVICE constexpr int level_of_all(int groups) {
+  int level = 0;
+  while (sums_of_level(groups, level) > 1) ++level;
+  return level;
+}
+
+// Pieces of a tile that thread blocks share through memory: sums of `level`, of which each thread block has
+// one or more. The thread block that comes last to a node, a sum of a level above, adds it up, stores it in
+// the place of its first piece, and comes to the node above. No thread block waits.
+struct DirectTree {
+  std::int32_t groups = 1;  // of all of k
+  std::int32_t level = 0;
+  std::int32_t block_bits = 0;  // log2 of the groups of a thread block
+
+  // Groups of the node of `level_of_node` that has the group.
+  struct Node {
+    std::int32_t begin;
+    std::int32_t end;
+  };
+  KINTSUGI_HOST_DEVICE constexpr Node node(int level_of_node, int group) const {
+    if (level_of_node == last_level) return {0, groups};
+    const int begin = group >> group_bits(level_of_node) << group_bits(level_of_node);
+    const int left = groups - begin;
+    const int length = 1 << group_bits(level_of_node);
+    return {begin, begin + (left < length ? left : length)};
+  }
+  // Number of thread blocks that come to the node.
+  KINTSUGI_HOST_DEVICE constexpr int arrivals(int level_of_node, const Node& node) const {
+    const int bits = level_of_node == level + 1 ? block_bits : group_bits(level_of_node - 1);
+    return ((node.end - node.begin - 1) >> bits) + 1;
+  }
+  // Counter of the node, among those of a tile.
+  KINTSUGI_HOST_DEVICE constexpr int counter(int level_of_node, const Node& node) const {
+    int first = 0;
+    for (int above = last_level; above > level_of_node; --above) first += sums_of_level(groups, above);
+    return first + (node.begin >> group_bits(level_of_node));
+  }
+  KINTSUGI_HOST_DEVICE constexpr int counters() const { return counter(level, {0, 0}); }
+  KINTSUGI_HOST_DEVICE constexpr int pieces() const { return sums_of_level(groups, level); }
+
+  // Ends the sum of `level_of_sum` with this index in a thread block's run: calls add(place) for the running
+  // sums above it, up to the tree's level, and store(place) for the first one that goes on, or for a piece.
+  // `block`: index among the thread blocks of the tile; -1: it has the tile to itself, and keeps its sum.
+  // `first_running`: lowest level whose running sums have places. `ends_k`: no sum follows.
+  template <class Add, class Store>
+  KINTSUGI_HOST_DEVICE constexpr void end_sum(int block, int level_of_sum, int index, bool ends_k,
+                                              int first_running, const Add& add, const Store& store) const {
+    const int blocks_before = block < 0 ? 0 : block;
+    KINTSUGI_ROLLED
+    while (level_of_sum < level) {
+      ++level_of_sum;
+      const int child = level_of_sum == last_level ? index : index & ((1 << level_bits) - 1);
+      index = level_of_sum == last_level ? 0 : index >> level_bits;
+      const int place = level_of_sum == level ? index
+                                              : pieces() + blocks_before * (level - first_running) +
+                                                    level_of_sum - first_running;
+      if (child != 0) add(place);
+      const bool is_whole = level_of_sum != last_level && child == (1 << level_bits) - 1;
+      if (!is_whole && !ends_k) return store(place);
+    }
+    if (block >= 0) store(index);
+  }
+
+  // Adds up pieces when a thread block has stored its own. Calls comes_last(counter, arrivals) at nodes, and
+  // add_up(place, step, count), which begins a new sum, and store(place). True in the thread block that has
+  // the tile's sum.
+  template <class ComesLast, class AddUp, class Store>
+  KINTSUGI_HOST_DEVICE constexpr bool meet(int block, const ComesLast& comes_last, const AddUp& add_up,
+                                           const Store& store) const {
+    KINTSUGI_ROLLED
+    for (int of_node = level + 1;; ++of_node) {
+      const Node group_range = node(of_node, block << block_bits);
+      const int coming = arrivals(of_node, group_range);
+      if (coming > 1 && !comes_last(counter(of_node, group_range), coming)) return false;
+      const int place = group_range.begin >> group_bits(level);
+      const int bits = group_bits(of_node - 1);
+      add_up(place, 1 << (bits - group_bits(level)), ((group_range.end - group_range.begin - 1) >> bits) + 1);
+      if (group_range.begin == 0 && group_range.end == groups) return true;
+      store(place);
+    }
+  }
+};
 
 // Tiles of C by wgmma. Rows may be rows or columns of C.
 inline constexpr int wide_rows = 128;
@@ -76,19 +176,28 @@ struct DirectParams {
   // Thread blocks that share a tile, and leaves of k for each of them.
   std::int32_t splits = 1;
   std::int32_t leaves = 0;
+  // A thread block that does not belong to a cluster keeps sums of the tree's level and of those below it.
+  DirectTree tree;
+  // For each tile the places of its pieces; then, for each thread block, those of running sums of lower
+  // levels.
   float* partial_sums = nullptr;
-  // Largest magnitudes of the vectors of each thread block's tile, if they do not form a cluster.
+  std::int32_t places = 0;
+  // Only used if thread blocks share tiles through memory; 0 before the launch: for each tile the largest
+  // magnitudes of its vectors, and the tree's counters.
   std::uint32_t* largest = nullptr;
-  std::uint32_t* counters = nullptr;  // one for each tile; 0 before the launch
+  std::uint32_t* counters = nullptr;
   DirectTarget c;
   DeviceReport* report = nullptr;
   DeviceTile tile;  // tile of the first batch item
 };
 
-// Slices of the columns of two k-blocks, FP32 elements of two, and the tile's sums.
+// Lowest level whose running sums are in memory; in wide tiles those of segments are in shared memory.
+constexpr int first_level_in_memory(bool is_wide) { return is_wide ? 2 : 1; }
+
+// Slices of the columns of two k-blocks, FP32 elements of two, and the tile's sums of a group and a segment.
 inline constexpr int wide_shared_bytes = 2 * 3 * wide_columns * direct_block * 2 +
                                          2 * (wide_rows + wide_columns) * direct_block * 4 +
-                                         wide_rows * wide_columns * 4 + 1024;
+                                         2 * wide_rows * wide_columns * 4 + 1024;
 
 // FP32 elements of the stages, of each warp in small tiles; in large tiles also the sums of a group.
 constexpr int direct_mma_shared_bytes(int edge) {

@@ -157,13 +157,13 @@ __device__ inline bool accepts_up_to(std::uint32_t most, float sum) {
 }
 
 // Gives vectors of a tile whose high slices are all zero, but not all of their elements, the largest
-// magnitude direct_tiny_largest. `first`: first vector in the side's region of C. All threads of the thread
-// block call it.
+// magnitude direct_tiny_largest. `first`: first vector in the side's region of C. The threads of the first
+// `warps` warps call it.
 __device__ inline void find_tiny(const DirectParams& params, int side, std::int64_t first,
-                                 std::uint32_t* largest, int vectors) {
+                                 std::uint32_t* largest, int vectors, int warps = blockDim.x / 32) {
   const DirectOperand operand = operand_of(params, side);
 #pragma unroll 1
-  for (int v = threadIdx.x / 32; v < vectors; v += blockDim.x / 32) {
+  for (int v = threadIdx.x / 32; v < vectors; v += warps) {
     if (largest[v] != 0 || first + v >= operand.vectors) continue;
     bool has_element = false;
 #pragma unroll 1
@@ -174,25 +174,98 @@ __device__ inline void find_tiny(const DirectParams& params, int side, std::int6
   }
 }
 
-// Sums of the hierarchy of k, to which leaves are added in ascending order.
-struct LevelSums {
-  float group;
-  float segment;
-  float total;
+// Sums of a tile in memory. Each of `Threads` threads has `Fours` times four sums of its own in a place.
+template <int Fours, int Threads>
+class TilePlaces {
+ public:
+  __device__ TilePlaces(const DirectParams& params, std::int64_t tile, int thread)
+      : first_(reinterpret_cast<float4*>(params.partial_sums) + tile * params.places * (Fours * Threads) +
+               thread) {}
 
-  // Adds leaf `leaf`; `last`: no other one follows.
-  __device__ void add(float sum, int leaf, bool last) {
-    group += sum;
-    if (leaf % group_leaves == group_leaves - 1 || last) add_group(leaf / group_leaves, last);
+  __device__ __forceinline__ void store(int place, const float* sums) const {
+    float4* const target = first_ + std::int64_t{place} * (Fours * Threads);
+#pragma unroll
+    for (int i = 0; i < Fours; ++i)
+      __stcg(target + i * Threads, {sums[4 * i], sums[4 * i + 1], sums[4 * i + 2], sums[4 * i + 3]});
   }
-  __device__ void add_group(int index, bool last) {
-    segment += group;
-    group = 0;
-    if (index % segment_groups != segment_groups - 1 && !last) return;
-    total += segment;
-    segment = 0;
+
+  // Adds what the places of `count` sums have, in order. Some of them are loaded at once.
+  template <int AtOnce>
+  __device__ __forceinline__ void add(int place, int step, int count, float* sums) const {
+#pragma unroll 1
+    for (int first = 0; first < count; first += AtOnce) {
+      float4 fours[AtOnce][Fours];
+#pragma unroll
+      for (int c = 0; c < AtOnce; ++c) {
+        if (c > 0 && first + c >= count) break;
+        const float4* const source = first_ + std::int64_t{place + (first + c) * step} * (Fours * Threads);
+#pragma unroll
+        for (int i = 0; i < Fours; ++i) fours[c][i] = __ldcg(source + i * Threads);
+      }
+#pragma unroll
+      for (int c = 0; c < AtOnce; ++c) {
+        if (c > 0 && first + c >= count) break;
+#pragma unroll
+        for (int i = 0; i < Fours; ++i) add_four(sums + 4 * i, fours[c][i]);
+      }
+    }
   }
+
+  // DirectTree::end_sum().
+  __device__ __forceinline__ void end_sum(const DirectParams& params, int split, int level, int index,
+                                          bool ends_k, int first_running, float* sums) const {
+    params.tree.end_sum(
+        params.splits > 1 ? split : -1, level, index, ends_k, first_running,
+        [&](int place) { add<1>(place, 0, 1, sums); }, [&](int place) { store(place, sums); });
+  }
+
+  // DirectTree::meet(). `last` is in shared memory. All threads of the thread block call it; those with
+  // `has_sums` have sums.
+  template <int AtOnce>
+  __device__ __forceinline__ bool meet(const DirectParams& params, std::int64_t tile, int split,
+                                       unsigned& last, bool has_sums, float* sums) const {
+    std::uint32_t* const counters = params.counters + tile * params.tree.counters();
+    return params.tree.meet(
+        split,
+        [&](int counter, int arrivals) {
+          __threadfence();
+          __syncthreads();
+          if (threadIdx.x == 0)
+            last = atomicAdd(counters + counter, 1U) == static_cast<unsigned>(arrivals - 1) ? 1 : 0;
+          __syncthreads();
+          const bool is_last = last != 0;
+          if (is_last) __threadfence();
+          return is_last;
+        },
+        [&](int place, int step, int count) {
+          if (!has_sums) return;
+#pragma unroll
+          for (int e = 0; e < 4 * Fours; ++e) sums[e] = 0;
+          add<AtOnce>(place, step, count, sums);
+        },
+        [&](int place) {
+          if (has_sums) store(place, sums);
+        });
+  }
+
+ private:
+  float4* first_;
 };
+
+// The thread block adds the largest magnitudes of its part of k to those of the tile.
+template <int Threads>
+__device__ __forceinline__ void share_largest(const DirectParams& params, std::int64_t tile,
+                                              const std::uint32_t* largest, int vectors) {
+  for (int v = threadIdx.x; v < vectors; v += Threads)
+    if (largest[v] != 0) atomicMax(params.largest + tile * vectors + v, largest[v]);
+}
+template <int Threads>
+__device__ __forceinline__ void take_largest(const DirectParams& params, std::int64_t tile,
+                                             std::uint32_t* largest, int vectors) {
+  for (int v = threadIdx.x; v < vectors; v += Threads)
+    largest[v] = __ldcg(params.largest + tile * vectors + v);
+  __syncthreads();
+}
 
 // Bytes of a warp's memory for open_sum(): a group of both vectors, steps in lines of their own, which begin
 // in different banks.
@@ -207,7 +280,7 @@ __device__ inline float open_sum(const DirectOperand& a, const DirectOperand& b,
   const int leaves = static_cast<int>(divide_up(a.length, direct_leaf));
   const int lane = threadIdx.x % 32;
   const std::uint32_t other = memory + open_sum_bytes / 2;
-  LevelSums sums{};
+  DirectSum sums;
 #pragma unroll 1
   for (int first = 0; first < leaves; first += group_leaves) {  // a step for each lane
     const std::int64_t begin = std::int64_t{first} * direct_leaf;
@@ -238,7 +311,8 @@ __device__ inline float open_sum(const DirectOperand& a, const DirectOperand& b,
     for (int s = 0; s < leaf_steps; ++s) leaf += __shfl_sync(~0U, step, (lane & ~(leaf_steps - 1)) + s);
 #pragma unroll 1
     for (int l = 0; l < min(group_leaves, leaves - first); ++l)
-      sums.add(__shfl_sync(~0U, leaf, l * leaf_steps), first + l, first + l + 1 == leaves);
+      sums.add_leaf(__shfl_sync(~0U, leaf, l * leaf_steps), begin + (l + 1) * direct_leaf,
+                    first + l + 1 == leaves);
   }
   return sums.total;
 }
@@ -279,10 +353,10 @@ __device__ inline void scale_tile(const DirectResult& c, std::int64_t first_row,
   }
 }
 
-// One thread of a thread block adds the launch's batch items to the report.
-__device__ inline void report_items(const DirectParams& params, float alpha) {
+// One thread of thread block `block` of an item adds the launch's batch items to the report.
+__device__ inline void report_items(const DirectParams& params, std::uint32_t block, float alpha) {
   const bool is_first = params.tile.first_row == 0 && params.tile.first_column == 0;  // block of C
-  if (params.report == nullptr || !is_first || blockIdx.x != 0 || blockIdx.y != 0) return;
+  if (params.report == nullptr || !is_first || block != 0 || blockIdx.y != 0) return;
   count(alpha == 0.0F ? params.report->scaled : params.report->items[0], gridDim.y);
 }
 
@@ -300,9 +374,9 @@ class OpenElements {
   }
 
   // Computes the elements of the tile at (first_row, first_column) in FP32, each by a warp. `scratch` has
-  // open_sum_bytes for each warp of the thread block. All threads of the warps call it after a barrier.
+  // open_sum_bytes for each warp. All threads of the first `warps` warps call it after a barrier.
   __device__ void compute(const DirectParams& params, std::int64_t first_row, std::int64_t first_column,
-                          std::uint32_t scratch) const {
+                          std::uint32_t scratch, int warps = blockDim.x / 32) const {
     const DirectOperand a = operand_of(params, 0);
     const DirectOperand b = operand_of(params, 1);
     const DirectResult c(params, blockIdx.y);
@@ -311,7 +385,7 @@ class OpenElements {
     if (params.report != nullptr && threadIdx.x == 0)
       core::cuda::count(params.report->recomputed, static_cast<int>(count_));
 #pragma unroll 1
-    for (std::uint32_t e = warp; e < count_; e += blockDim.x / 32) {
+    for (std::uint32_t e = warp; e < count_; e += warps) {
       std::uint16_t place;
       asm volatile("ld.shared.u16 %0, [%1];" : "=h"(place) : "r"(memory_ + bytes_of(static_cast<int>(e))));
       const std::int64_t i = first_row + place / 256;

@@ -68,6 +68,17 @@ const std::array<DirectKernels::Layouts, 2> wide_direct_kernels{
        {"direct_wgmma_sm90a", "multiply_f32_direct_128x64_swapped_kn", waits_for_grid_dependency},
        {"direct_wgmma_sm90a", "multiply_f32_direct_128x64_swapped_mk", waits_for_grid_dependency},
        {"direct_wgmma_sm90a", "multiply_f32_direct_128x64_swapped_mn", waits_for_grid_dependency}}}}};
+const std::array<DirectKernels::Layouts, 2> group_direct_kernels{
+    {{{{"direct_groups_sm90a", "multiply_f32_direct_groups_kk", waits_for_grid_dependency},
+       {"direct_groups_sm90a", "multiply_f32_direct_groups_kn", waits_for_grid_dependency},
+       {"direct_groups_sm90a", "multiply_f32_direct_groups_mk", waits_for_grid_dependency},
+       {"direct_groups_sm90a", "multiply_f32_direct_groups_mn", waits_for_grid_dependency}}},
+     {{{"direct_groups_sm90a", "multiply_f32_direct_groups_swapped_kk", waits_for_grid_dependency},
+       {"direct_groups_sm90a", "multiply_f32_direct_groups_swapped_kn", waits_for_grid_dependency},
+       {"direct_groups_sm90a", "multiply_f32_direct_groups_swapped_mk", waits_for_grid_dependency},
+       {"direct_groups_sm90a", "multiply_f32_direct_groups_swapped_mn", waits_for_grid_dependency}}}}};
+const KernelName prepare_direct_groups{"direct_groups_sm90a", "prepare_direct_products",
+                                       waits_for_grid_dependency};
 const DirectKernels direct_kernels{
     .small = {{{"direct_mma_32x32", "multiply_f32_direct_mma_32x32_kk", waits_for_grid_dependency},
                {"direct_mma_32x32", "multiply_f32_direct_mma_32x32_kn", waits_for_grid_dependency},
@@ -77,7 +88,9 @@ const DirectKernels direct_kernels{
                {"direct_mma_64x64", "multiply_f32_direct_mma_64x64_kn", waits_for_grid_dependency},
                {"direct_mma_64x64", "multiply_f32_direct_mma_64x64_mk", waits_for_grid_dependency},
                {"direct_mma_64x64", "multiply_f32_direct_mma_64x64_mn", waits_for_grid_dependency}}},
-    .wide = wide_direct_kernels};
+    .wide = wide_direct_kernels,
+    .groups = group_direct_kernels,
+    .prepare_groups = &prepare_direct_groups};
 
 const Int8Kernels int8_kernels{
     .residues = {"int8_sm90a", "multiply_int8_residues", waits_for_grid_dependency},

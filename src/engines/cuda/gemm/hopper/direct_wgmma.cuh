@@ -28,7 +28,7 @@ struct WideConfig {
   // Slices of the columns, then FP32 elements of rows and columns; sums of the tile replace them.
   static constexpr int ring_bytes =
       stages * slices * slice_bytes + buffers * (consumers * row_bytes + column_bytes);
-  static_assert(ring_bytes + tile_bytes + 1024 == wide_shared_bytes);
+  static_assert(ring_bytes + 2 * tile_bytes + 1024 == wide_shared_bytes);
   static_assert(threads == (consumers + 1) * 128);
   // So do open elements with memory for their sums.
   static constexpr int open_bytes = OpenElements::bytes_of(rows * columns);
@@ -254,29 +254,17 @@ class LeafRun {
     end = min(first + params.leaves, leaves);
     const bool groups = params.splits == 1 || params.leaves % group_leaves == 0;
     pieces = params.splits == 1 ? 1 : groups ? static_cast<int>(divide_up(leaves, group_leaves)) : leaves;
-    flags_ = (groups ? 1 : 0) + (params.splits > 1 && cluster_size() == 1 ? 2 : 0) +
-             (params.splits == 1 && leaves > group_leaves ? 4 : 0);
+    flags_ = (groups ? 1 : 0) + (cluster_size() > 1 ? 2 : params.splits > 1 ? 4 : 0);
     asm volatile("" : "+r"(flags_));  // predicates would be spilled
   }
   __device__ bool pieces_are_groups() const { return (flags_ & 1) != 0; }
+  __device__ bool in_cluster() const { return (flags_ & 2) != 0; }
   // The thread blocks of the tile pass pieces through memory.
-  __device__ bool in_memory() const { return (flags_ & 2) != 0; }
-  // The thread block has several groups to itself.
-  __device__ bool keeps_groups() const { return (flags_ & 4) != 0; }
+  __device__ bool in_memory() const { return (flags_ & 4) != 0; }
 
  private:
   int flags_;
 };
-
-// Pieces of a tile in memory.
-template <class Config>
-__device__ __forceinline__ float4* pieces_of(const DirectParams& params, const LeafRun& run, int item,
-                                             int tile) {
-  constexpr int elements = Config::rows * Config::columns;
-  const std::int64_t index = static_cast<std::int64_t>(item) * params.row_tiles * params.column_tiles + tile;
-  return reinterpret_cast<float4*>(params.partial_sums +
-                                   index * (run.keeps_groups() ? 2 : run.pieces) * elements);
-}
 
 // Columns of the tile that a thread block of a cluster finishes, in units of 16: those of an OpenUnit, and
 // two fragments of accumulators.
@@ -292,35 +280,6 @@ struct OwnedUnits {
   }
   __device__ bool has(int unit) const { return first <= unit && unit < end; }
 };
-
-// True in one of the thread blocks of a tile that pass sums through memory: the one that ends last, which
-// also gets the largest magnitudes of all.
-template <class Config>
-__device__ __forceinline__ bool is_last_of_tile(const DirectParams& params, WideShared<Config>& shared,
-                                                int item, int tile, int split) {
-  constexpr int vectors = Config::rows + Config::columns;
-  const std::int64_t index = static_cast<std::int64_t>(item) * params.row_tiles * params.column_tiles + tile;
-  std::uint32_t* stored = params.largest + index * params.splits * vectors;
-  for (int v = threadIdx.x; v < vectors; v += Config::threads)
-    __stcg(stored + split * vectors + v, shared.largest[v]);
-  __threadfence();
-  __syncthreads();
-  if (threadIdx.x == 0) {
-    std::uint32_t* counter = params.counters + index;
-    shared.last = atomicAdd(counter, 1U) == static_cast<unsigned>(params.splits - 1) ? 1 : 0;
-    if (shared.last != 0) *counter = 0;
-  }
-  __syncthreads();
-  if (shared.last == 0) return false;
-  __threadfence();
-  for (int v = threadIdx.x; v < vectors; v += Config::threads) {
-    std::uint32_t all = 0;
-    for (int s = 0; s < params.splits; ++s) all = max(all, __ldcg(stored + s * vectors + v));
-    shared.largest[v] = all;
-  }
-  __syncthreads();
-  return true;
-}
 
 // Every thread block of the cluster gets the largest magnitudes of all.
 template <class Config>
@@ -392,15 +351,15 @@ __device__ __forceinline__ void store_plain(const float (&acc)[Config::columns /
 }
 
 // Stores a consumer thread's sums that are accepted, and lists the others. `sums`: address of its first
-// fragment.
+// fragment; `all_largest`: largest magnitudes of the tile's rows, then of its columns.
 template <class Config>
 __device__ __forceinline__ void store_tested(const DirectParams& params, const DirectResult& c,
                                              const OwnedUnits& owned, int first_row, int first_column,
-                                             std::uint32_t sums, const WideShared<Config>& shared,
+                                             std::uint32_t sums, const std::uint32_t* all_largest,
                                              OpenElements open) {
   const Scalars<float> scalars(params.tile.scalars);
   const int rows[2] = {row_of_sum<Config>(threadIdx.x, 0), row_of_sum<Config>(threadIdx.x, 1)};
-  const std::uint32_t largest[2] = {shared.largest[rows[0]], shared.largest[rows[1]]};
+  const std::uint32_t largest[2] = {all_largest[rows[0]], all_largest[rows[1]]};
 #pragma unroll 1
   for (int f = 2 * owned.first; f < 2 * owned.end; ++f) {
     float four[4];
@@ -410,7 +369,7 @@ __device__ __forceinline__ void store_tested(const DirectParams& params, const D
       const int row = rows[e / 2];
       const int column = 8 * f + threadIdx.x % 4 * 2 + e % 2;
       if (first_row + row >= c.rows || first_column + column >= c.columns) continue;
-      if (accepts(largest[e / 2], shared.largest[Config::rows + column], four[e])) {
+      if (accepts(largest[e / 2], all_largest[Config::rows + column], four[e])) {
         float* const element = c.at(first_row + row, first_column + column);
         *element = finished(four[e], scalars, element);
       } else {
@@ -427,15 +386,17 @@ __device__ __forceinline__ bool is_first_of_group() {
   return thread % 128 == 0;
 }
 
+// Computes what thread block `block_of_item` computes of batch item blockIdx.y.
 template <class Config>
 __device__ __forceinline__ void multiply_wide(const TensorMap& row_map, const TensorMap& column_map,
-                                              const DirectParams& params) {
+                                              const DirectParams& params, std::uint32_t block_of_item) {
   extern __shared__ unsigned char memory[];
   __shared__ WideShared<Config> shared;
   const std::uint32_t ring = (shared_address(memory) + 1023) & ~1023U;
   const std::uint32_t row_memory = ring + Config::stages * Config::slices * Config::slice_bytes;
   const std::uint32_t column_memory = row_memory + Config::buffers * Config::consumers * Config::row_bytes;
   const std::uint32_t totals = ring + Config::ring_bytes;
+  const std::uint32_t segments = totals + Config::tile_bytes;
   const int item = blockIdx.y;
   if (threadIdx.x == 0) {
     for (int i = 0; i < Config::buffers; ++i) {
@@ -448,7 +409,7 @@ __device__ __forceinline__ void multiply_wide(const TensorMap& row_map, const Te
     Mbarrier::fence_initialisation();
   }
   std::uint32_t split, row_tile;
-  const std::uint32_t tile = params.by_splits.quotient(blockIdx.x, split);
+  const std::uint32_t tile = params.by_splits.quotient(block_of_item, split);
   const std::uint32_t column_tile = params.by_row_tiles.quotient(tile, row_tile);
   const int first_row = static_cast<int>(row_tile) * Config::rows;
   const int first_column = static_cast<int>(column_tile) * Config::columns;
@@ -460,7 +421,7 @@ __device__ __forceinline__ void multiply_wide(const TensorMap& row_map, const Te
   grid_dependency_wait();
   if (const DeviceScalars& given = params.tile.scalars;
       scalar<float>(given.alpha, given.device_alpha) == 0.0F) {
-    if (threadIdx.x == 0) report_items(params, 0);
+    if (threadIdx.x == 0) report_items(params, block_of_item, 0);
     if (split == 0)
       scale_tile<Config::threads>(DirectResult(params, item), first_row, first_column, Config::rows,
                                   Config::columns, Scalars<float>(params.tile.scalars).beta);
@@ -474,6 +435,9 @@ __device__ __forceinline__ void multiply_wide(const TensorMap& row_map, const Te
   constexpr int fours = Config::columns / 8;
   const std::uint32_t place = (group * 128 + thread) * 16;
   float acc[Config::columns / 2];
+  const std::int64_t tile_of_all =
+      static_cast<std::int64_t>(item) * params.row_tiles * params.column_tiles + tile;
+  const TilePlaces<fours, Config::consumers * 128> places(params, tile_of_all, group * 128 + thread);
   std::uint32_t most = 0;  // largest magnitude of the thread's elements
   if (group == Config::consumers) {
     asm volatile("setmaxnreg.dec.sync.aligned.u32 104;");
@@ -511,7 +475,7 @@ __device__ __forceinline__ void multiply_wide(const TensorMap& row_map, const Te
       if (++stage == Config::stages) stage = 0, stage_parity ^= 1;
     }
     most = converter.finish(shared.largest + Config::rows);
-    if (thread == 0) report_items(params, 1);
+    if (thread == 0) report_items(params, block_of_item, 1);
     asm volatile("setmaxnreg.inc.sync.aligned.u32 168;");
   } else {
     asm volatile("setmaxnreg.inc.sync.aligned.u32 200;");
@@ -530,39 +494,38 @@ __device__ __forceinline__ void multiply_wide(const TensorMap& row_map, const Te
     for (int i = 0; i < Config::buffers; ++i) load(first_block + i, i);
     cluster_arrive_relaxed();
     std::uint32_t largest[2] = {};
-    float4* const stored = pieces_of<Config>(params, run, item, tile) + group * 128 + thread;
-    const auto store = [&](int piece) {
+    const auto store_shared = [&](std::uint32_t sums) {
 #pragma unroll
-      for (int i = 0; i < fours; ++i)
-        __stcg(stored + (piece * fours + i) * 256,
-               {acc[4 * i], acc[4 * i + 1], acc[4 * i + 2], acc[4 * i + 3]});
+      for (int f = 0; f < fours; ++f)
+        store4(sums + place + f * 4096, __float_as_uint(acc[4 * f]), __float_as_uint(acc[4 * f + 1]),
+               __float_as_uint(acc[4 * f + 2]), __float_as_uint(acc[4 * f + 3]));
     };
-    const auto add_stored = [&](int piece) {
+    const auto add_shared = [&](std::uint32_t sums) {
 #pragma unroll
-      for (int f = 0; f < fours; ++f) add_four(acc + 4 * f, __ldcg(stored + (piece * fours + f) * 256));
+      for (int f = 0; f < fours; ++f) add_four(acc + 4 * f, load4(sums + place + f * 4096));
     };
-    // Ends a leaf. `totals` has the sums of the group's earlier leaves, or those of the run's first leaf.
+    // Ends a leaf. `totals` has the sums of the group's earlier leaves, or those of the run's first leaf;
+    // `segments` those of the segment's earlier groups.
     const auto end_leaf = [&](int leaf) {
-      const bool ends_group = leaf % group_leaves == group_leaves - 1 || leaf + 1 == run.leaves;
-      if (run.pieces_are_groups() && leaf % group_leaves != 0) {
-#pragma unroll
-        for (int f = 0; f < fours; ++f) add_four(acc + 4 * f, load4(totals + place + f * 4096));
-      }
-      const int index = leaf / group_leaves;
+      const bool ends_k = leaf + 1 == run.leaves;
+      const bool ends_group = leaf % group_leaves == group_leaves - 1 || ends_k;
+      if (run.pieces_are_groups() && leaf % group_leaves != 0) add_shared(totals);
       const bool is_last = leaf + 1 == run.end;
-      if (run.keeps_groups() && ends_group) {
-        // The sums of the segment and of all earlier ones are pieces 0 and 1 in memory.
-        const bool ends_segment = index % segment_groups == segment_groups - 1 || is_last;
-        if (index % segment_groups != 0) add_stored(0);
-        if (ends_segment && index >= segment_groups) add_stored(1);
-        if (!is_last) store(ends_segment ? 1 : 0);
-      } else if (run.in_memory() && ends_group) {
-        store(index);
+      if (ends_group && !run.in_cluster()) {
+        const int index = leaf / group_leaves;
+        const int child = index % (1 << level_bits);
+        if (params.tree.level == 0) {
+          if (run.in_memory()) places.store(index, acc);
+        } else {
+          if (child != 0) add_shared(segments);
+          if (child + 1 == 1 << level_bits || ends_k)
+            places.end_sum(params, static_cast<int>(split), 1, index >> level_bits, ends_k,
+                           first_level_in_memory(true), acc);
+          else
+            store_shared(segments);
+        }
       } else if (!is_last) {
-#pragma unroll
-        for (int f = 0; f < fours; ++f)
-          store4(totals + place + f * 4096, __float_as_uint(acc[4 * f]), __float_as_uint(acc[4 * f + 1]),
-                 __float_as_uint(acc[4 * f + 2]), __float_as_uint(acc[4 * f + 3]));
+        store_shared(totals);
       }
       if (is_last) return;
 #pragma unroll
@@ -619,9 +582,13 @@ __device__ __forceinline__ void multiply_wide(const TensorMap& row_map, const Te
   most = largest_of_block(most, shared.most[0]);
   cluster_wait();
   if (run.in_memory()) {
-    if (!is_last_of_tile<Config>(params, shared, item, tile, split)) return;
     constexpr int vectors = Config::rows + Config::columns;
     static_assert(vectors <= Config::threads);
+    share_largest<Config::threads>(params, tile_of_all, shared.largest, vectors);
+    if (!places.template meet<2>(params, tile_of_all, static_cast<int>(split), shared.last,
+                                 group < Config::consumers, acc))
+      return;
+    take_largest<Config::threads>(params, tile_of_all, shared.largest, vectors);
     most = largest_of_block(threadIdx.x < vectors ? shared.largest[threadIdx.x] : 0, shared.most[1]);
   }
   cluster_arrive_relaxed();  // the thread block's ring is free
@@ -653,37 +620,13 @@ __device__ __forceinline__ void multiply_wide(const TensorMap& row_map, const Te
     }
   }
   cluster_sync();
-  if (run.pieces > 1 && group < Config::consumers) {
+  if (ranks > 1 && group < Config::consumers) {
 #pragma unroll
     for (float& sum : acc) sum = 0;
-    const float4* const stored = pieces_of<Config>(params, run, item, tile) + group * 128 + thread;
 #pragma unroll 1
-    for (int piece = 0; !run.in_memory() && piece < run.pieces; ++piece) {
+    for (int piece = 0; piece < run.pieces; ++piece) {
       const std::uint32_t source = ring + place + (piece * (owned.end - owned.first) - owned.first) * 8192;
       for_each_fragment<Config>(owned, [&](int f) { add_four(acc + 4 * f, load4(source + f * 4096)); });
-    }
-#pragma unroll 1
-    for (int piece = 0; run.in_memory() && piece < run.pieces; ++piece) {
-      float4 sums[fours];
-#pragma unroll
-      for (int f = 0; f < fours; ++f) sums[f] = __ldcg(stored + (piece * fours + f) * 256);
-#pragma unroll
-      for (int f = 0; f < fours; ++f) add_four(acc + 4 * f, sums[f]);
-      // `totals` has the sums of the segments before the last one.
-      const bool is_last = piece + 1 == run.pieces;
-      if (piece < segment_groups - 1 + (is_last ? 1 : 0) ||
-          (piece % segment_groups != segment_groups - 1 && !is_last))
-        continue;
-#pragma unroll
-      for (int f = 0; f < fours; ++f) {
-        const std::uint32_t total = totals + place + f * 4096;
-        if (piece >= segment_groups) add_four(acc + 4 * f, load4(total));
-        if (is_last) continue;
-        store4(total, __float_as_uint(acc[4 * f]), __float_as_uint(acc[4 * f + 1]),
-               __float_as_uint(acc[4 * f + 2]), __float_as_uint(acc[4 * f + 3]));
-#pragma unroll
-        for (int e = 0; e < 4; ++e) acc[4 * f + e] = 0;
-      }
     }
   }
   for (int other = 0; other < ranks; ++other) most = max(most, shared.theirs[other]);
@@ -723,7 +666,7 @@ __device__ __forceinline__ void multiply_wide(const TensorMap& row_map, const Te
     for (int f = 0; f < fours; ++f)
       store4(totals + place + f * 4096, __float_as_uint(acc[4 * f]), __float_as_uint(acc[4 * f + 1]),
              __float_as_uint(acc[4 * f + 2]), __float_as_uint(acc[4 * f + 3]));
-    store_tested<Config>(params, c, owned, first_row, first_column, totals + place, shared, open);
+    store_tested<Config>(params, c, owned, first_row, first_column, totals + place, shared.largest, open);
   }
   __syncthreads();
   if (shared.open > 0) open.compute(params, first_row, first_column, ring + Config::open_bytes);

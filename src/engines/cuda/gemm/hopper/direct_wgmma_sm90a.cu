@@ -6,7 +6,8 @@ namespace kintsugi::core::cuda {
   extern "C" __global__ void __launch_bounds__(wide_threads, 1)                                     \
       name(const __grid_constant__ TensorMap row_map, const __grid_constant__ TensorMap column_map, \
            const __grid_constant__ DirectParams params) {                                           \
-    multiply_wide<WideConfig<rows_along_k, columns_along_k, swapped>>(row_map, column_map, params); \
+    multiply_wide<WideConfig<rows_along_k, columns_along_k, swapped>>(row_map, column_map, params,  \
+                                                                      blockIdx.x);                  \
   }
 KINTSUGI_WIDE(multiply_f32_direct_128x64_kk, true, true, false)
 KINTSUGI_WIDE(multiply_f32_direct_128x64_kn, true, false, false)
