@@ -56,6 +56,12 @@ class Kept {
     return ValuePointer(kept);
   }
 
+  // Returns the value of the key if the thread has used it recently, else nullptr.
+  const Value* find_recent(const Key& key) const {
+    const Recent& latest = recent_[Hash()(key) % recent_count];
+    return latest.value != nullptr && latest.key == key ? latest.value : nullptr;
+  }
+
   // Returns the value of the key, or nullptr.
   const Value* find(const Key& key) {
     const std::lock_guard lock(mutex_);

@@ -59,13 +59,17 @@ constinit Kept<Key, Decision, KeyHash> decisions(decisions_mutex);
 
 }  // namespace
 
+static Key key_of(const Call& call, const CallState& state) {
+  // True if beta is known not to be 0.
+  const bool adds_to_c = state.pointer_mode == KINTSUGI_SCALARS_ON_HOST && !is_zero(call.beta, call.type);
+  return {problem_key(call), call.batch,         call.stride_a,     call.stride_b, call.stride_c,
+          call.count,        state.pointer_mode, adds_to_c ? 1 : 0, state.device};
+}
+
 // A plan serves any beta. So while the stream is captured, a decision of a call that differs in whether it
 // adds to C takes the place of one that cannot be made.
 DecisionPointer decide(const Call& call, const CallState& state) {
-  // True if beta is known not to be 0.
-  const bool adds_to_c = state.pointer_mode == KINTSUGI_SCALARS_ON_HOST && !is_zero(call.beta, call.type);
-  Key key{problem_key(call), call.batch,         call.stride_a,     call.stride_b, call.stride_c,
-          call.count,        state.pointer_mode, adds_to_c ? 1 : 0, state.device};
+  Key key = key_of(call, state);
   const auto make = [&] { return new_decision(call, key, state.stream); };
   DecisionPointer decision = decisions.get(key, make, [](const Decision& made) { return made.is_final; });
   if (decision->is_final || !is_captured(state.stream)) return decision;
@@ -209,6 +213,13 @@ constinit Symbol get_max_mantissa_bits("cublasGetFixedPointEmulationMaxMantissaB
 constinit Symbol get_mantissa_offset("cublasGetFixedPointEmulationMantissaBitOffset");
 constinit Symbol get_mantissa_count_pointer("cublasGetFixedPointEmulationMantissaBitCountPointer");
 
+const char* read_device(CallState& state) {
+  const std::optional<int> device = current_device();
+  if (!device) return "no context of the CUDA driver is current";
+  state.device = *device;
+  return nullptr;
+}
+
 // One intercepted call. Each member function answers it in one way and records the reason.
 class Answer {
  public:
@@ -220,7 +231,10 @@ class Answer {
     if (const char* reason = reason_to_forward(call_)) return forward(reason);
     if (settings().is_malformed()) return forward(settings().malformed);
     if (settings().policy == Policy::native && call_.site == nullptr) return forward_by_policy();
-    if (const char* reason = read_state(origin_, state_)) return forward(reason);
+    if (const char* reason = origin_.read_pointer_mode(state_)) return forward(reason);
+    if (const char* reason = read_device(state_)) return forward(reason);
+    if (is_known_to_be_forwarded()) return forward_();
+    if (const char* reason = origin_.read(state_)) return forward(reason);
     reads_c_ = state_.pointer_mode != KINTSUGI_SCALARS_ON_HOST || !is_zero(call_.beta, call_.type);
     ExactComparison comparison(symbol_, origin_, call_, state_);
     const DecisionPointer decision = decide(call_, state_);
@@ -231,6 +245,13 @@ class Answer {
   }
 
  private:
+  // True if nothing of the call is recorded or printed either.
+  bool is_known_to_be_forwarded() const {
+    if (records_calls() || settings().policy == Policy::force) return false;
+    const Decision* const known = decisions.find_recent(key_of(call_, state_));
+    return known != nullptr && known->is_final && !known->emulates && known->not_kept.empty();
+  }
+
   int answer_as_decided(const Decision& decision) {
     if (!decision.emulates) return forward_as_planned(decision);
     if (const char* reason = origin_.reason_in_arithmetic(call_.type)) return forward(reason);
@@ -306,6 +327,11 @@ const char* HandleOrigin::read(CallState& state) const {
   return is_known ? nullptr : "cuBLAS does not know the handle";
 }
 
+const char* ProductOrigin::read_pointer_mode(CallState& state) const {
+  const bool is_known = call_real(get_pointer_mode, handle(), &state.pointer_mode) == success;
+  return is_known ? nullptr : "cuBLAS does not know the handle";
+}
+
 const char* HandleOrigin::reason_in_arithmetic(kintsugi_type type) const {
   int math_mode = 0;
   if (call_real(get_math_mode, handle_, &math_mode) != success) return "cuBLAS does not tell the math mode";
@@ -328,10 +354,7 @@ bool HandleOrigin::requests_emulation(kintsugi_type type) const {
 
 const char* read_state(const Origin& origin, CallState& state) {
   if (const char* reason = origin.read(state)) return reason;
-  const std::optional<int> device = current_device();
-  if (!device) return "no context of the CUDA driver is current";
-  state.device = *device;
-  return nullptr;
+  return read_device(state);
 }
 
 std::string emulate(const Decision& decision, const Call& call, const CallState& state,

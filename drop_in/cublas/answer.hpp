@@ -41,6 +41,8 @@ class Origin {
 
   // Reads the stream and the pointer mode.
   virtual const char* read(CallState& state) const = 0;
+  // Reads the pointer mode, if that takes less time.
+  virtual const char* read_pointer_mode(CallState& state) const { return read(state); }
   // Checks whether the caller asked for an arithmetic such as TF32 instead of the arithmetic of the types.
   virtual const char* reason_in_arithmetic(kintsugi_type type) const = 0;
   // True if the caller asked for cuBLAS's own emulation, which Kintsugi's contract answers.
@@ -71,6 +73,13 @@ class HandleOrigin : public Origin {
  private:
   Handle handle_;
   bool requests_emulation_;
+};
+
+// Origin of products by name.
+class ProductOrigin final : public HandleOrigin {
+ public:
+  using HandleOrigin::HandleOrigin;
+  const char* read_pointer_mode(CallState& state) const override;
 };
 
 // Answers the call of a product and returns its status.

@@ -115,7 +115,7 @@ int call_product(const Invocation& invocation, kintsugi_type type, Handle handle
   const auto forward = [&] { return call_real(invocation.symbol, handle, arguments...); };
   if (!intercepts(invocation.return_address)) return forward();
   const ProductCall call = product_of(List(), type, arguments...);
-  return answer(invocation, HandleOrigin(handle, call.requests_emulation), call, Forward(forward));
+  return answer(invocation, ProductOrigin(handle, call.requests_emulation), call, Forward(forward));
 }
 
 template <class... Arguments>
@@ -214,7 +214,10 @@ int gemm_grouped_ex(const Invocation& invocation, Handle handle, const Groups<In
     return call_real(invocation.symbol, handle, g.op_a, g.op_b, g.m, g.n, g.k, g.alpha, g.a, types.a, g.lda,
                      g.b, types.b, g.ldb, g.beta, g.c, types.c, g.ldc, g.count, g.sizes, compute);
   };
-  return answer_grouped(invocation, type_of(types, compute, default_algorithm), handle, groups, real);
+  CallType type = type_of(types, compute, default_algorithm);
+  // cuBLAS refuses to emulate groups.
+  if (type.requests_emulation) type = Unsupported{.field = Field::compute_type, .values = {compute}};
+  return answer_grouped(invocation, type, handle, groups, real);
 }
 
 // ------------------------------------------------------------------ level 3

@@ -194,24 +194,29 @@ constexpr std::int64_t columns_on_grid = 512;
 
 }  // namespace
 
-Blocking fit_blocking(const Plan& plan, std::size_t limit) {
+std::optional<Blocking> blocking_within(const Plan& plan, std::size_t limit) {
   Blocking blocking{plan.problem.m, plan.problem.n};
   if (begins_with_grid(plan)) blocking.n = std::min(blocking.n, columns_on_grid);
   if (plan.engine->is_device() && plan.is_native())
     blocking.native_scratch_bytes = cuda::vendor_workspace_bytes;
   while (limit != 0 && workspace_bytes(plan, blocking) > limit) {
     const Blocking smaller = smaller_blocking(blocking, block_multiple(plan));
-    if (smaller == blocking) {
-      fail(Status::workspace_too_small,
-           "a workspace limit of {} bytes is too small for m = {}, n = {}, k = {}: the smallest block needs "
-           "{}",
-           limit, plan.problem.m, plan.problem.n, plan.problem.k, workspace_bytes(plan, blocking));
-    }
+    if (smaller == blocking) return std::nullopt;
     blocking = smaller;
   }
   const bool is_cut = blocking.m < plan.problem.m || blocking.n < plan.problem.n;
   return is_cut && plan.engine->is_device() && !plan.is_native() ? least_splitting(plan, blocking, limit)
                                                                  : blocking;
+}
+
+Blocking fit_blocking(const Plan& plan, std::size_t limit) {
+  if (const auto blocking = blocking_within(plan, limit)) return *blocking;
+  const std::int64_t multiple = block_multiple(plan);
+  Blocking smallest{plan.problem.m, plan.problem.n};
+  while (smaller_blocking(smallest, multiple) != smallest) smallest = smaller_blocking(smallest, multiple);
+  fail(Status::workspace_too_small,
+       "a workspace limit of {} bytes is too small for m = {}, n = {}, k = {}: the smallest block needs {}",
+       limit, plan.problem.m, plan.problem.n, plan.problem.k, workspace_bytes(plan, smallest));
 }
 
 }  // namespace kintsugi::core

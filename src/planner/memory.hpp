@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "arith/range.hpp"
@@ -29,8 +30,9 @@ std::size_t workspace_bytes(const Plan& plan, const Blocking& blocking);
 // Sets the plan's steps and workspace for its candidates and blocking, and the variants of fused kernels.
 void set_steps(Plan& plan);
 
-// Returns the largest blocking that fits the limit (0: no limit). Fails with workspace_too_small if even the
-// smallest one does not fit.
+// Returns the largest blocking that fits the limit (0: no limit); nothing if even the smallest one does not
+// fit. fit_blocking() then fails with workspace_too_small.
+std::optional<Blocking> blocking_within(const Plan& plan, std::size_t limit);
 Blocking fit_blocking(const Plan& plan, std::size_t limit);
 
 // Returns the next smaller blocking, with rows and columns in multiples of `multiple`. Returns the same

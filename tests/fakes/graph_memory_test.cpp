@@ -23,6 +23,7 @@ using core::cuda::Graph;
 using core::cuda::GraphExec;
 using core::cuda::GraphNode;
 using testing::AllOf;
+using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
@@ -207,6 +208,39 @@ TEST_F(GraphMemory, AllGraphsShareTheLimit) {
   larger.make_plan();
   const CapturedGraph later(stream, larger);
   EXPECT_THAT(events_with("cuMemFree\n"), SizeIs(1)) << "memory of the destroyed graph";
+}
+
+// Each captured call takes a quarter of the limit at most, so that four different ones have their graphs.
+TEST_F(GraphMemory, LargeCallsTakeAQuarterOfTheLimit) {
+  const Stream stream;
+  const auto large_call = [&](std::int64_t m, std::int64_t limit) {
+    auto call = std::make_unique<Call>(m, 2000, 2000, stream);
+    call->options.policy = "emulate";
+    call->options.workspace_limit = limit;
+    call->make_plan();
+    return call;
+  };
+  std::size_t bytes = 0;
+  ASSERT_EQ(kintsugi_plan_workspace_size(large_call(3000, 0)->plan, &bytes), KINTSUGI_SUCCESS);
+  const std::size_t limit = 2 * bytes;
+  std::vector<std::unique_ptr<Call>> calls;
+  std::vector<std::unique_ptr<CapturedGraph>> graphs;
+  for (int i = 0; i < 4; ++i) {
+    Call& call = *calls.emplace_back(large_call(3000 - 100 * i, static_cast<std::int64_t>(limit)));
+    graphs.push_back(std::make_unique<CapturedGraph>(stream, call));
+    graphs.push_back(std::make_unique<CapturedGraph>(stream, call));
+  }
+  const std::vector<std::string> allocations = events_with("cuMemAlloc ");
+  ASSERT_THAT(allocations, SizeIs(8));
+  for (std::size_t i = 0; i < 8; ++i) {
+    const std::size_t taken = std::stoull(allocations[i].substr(allocations[i].rfind(' ')));
+    EXPECT_LE(taken, limit / 4);
+    EXPECT_GT(taken, limit / 16);
+    if (i % 2 == 1) EXPECT_EQ(allocations[i], allocations[i - 1]) << "the same call, captured again";
+  }
+  fake_cuda_forget();
+  EXPECT_EQ(calls[0]->execute(), KINTSUGI_SUCCESS) << kintsugi_last_error();
+  EXPECT_THAT(events_with("AllocFromPool"), ElementsAre(HasSubstr(std::to_string(bytes)))) << "not captured";
 }
 
 // XLA updates an executable graph by another capture of the same call, while the first one exists.

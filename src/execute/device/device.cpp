@@ -166,9 +166,22 @@ void multiply_natively(const Plan& plan, const DeviceOperands& operands, const Q
                                   .items = plan.problem.batch_count});
 }
 
-// Returns the workspace of a call without one; it has no memory if there is not enough. Graphs keep their
-// workspaces. So the plan's limit holds for all graphs together, and a captured call beyond it fails: smaller
-// blocks of C would only make the last captured calls slow.
+// Returns the blocking of a call without workspace. Graphs keep their workspaces, and the plan's limit holds
+// for all graphs together. So a captured call takes a quarter of the limit at most, if its blocks can be so
+// small. The blocking depends on nothing else: a program that captures a call again to update an executable
+// graph must get the same kernels.
+Blocking blocking_of_call(const Plan& plan, const Queue& queue) {
+  constexpr std::size_t shares_of_limit = 4;
+  const std::size_t share = plan.request.workspace_limit / shares_of_limit;
+  const bool is_large = share > 0 && plan.workspace_bytes > share;
+  if (!is_large || plan.is_native() || plan.allocator.allocate != nullptr || !cuda::is_captured(queue))
+    return plan.blocking;
+  return blocking_within(plan, share).value_or(plan.blocking);
+}
+
+// Returns the workspace of a call without one; it has no memory if there is not enough. A captured call
+// beyond the limit of all graphs fails: still smaller blocks of C would only make the last captured calls
+// slow.
 DeviceBuffer allocate_in_queue(const Plan& plan, const Queue& queue, std::size_t bytes) {
   const std::size_t limit = plan.request.workspace_limit;
   DeviceBuffer buffer(plan, queue, bytes, limit);
@@ -193,6 +206,7 @@ void run(const Plan& plan, const Operands& operands, const Queue& queue, Report&
   const bool allocates = operands.workspace == nullptr;
   DeviceBuffer memory;
   if (allocates) {
+    report.blocking = blocking_of_call(plan, queue);
     memory = allocate_workspace(plan, report.blocking, "the device's allocator",
                                 [&](std::size_t bytes) { return allocate_in_queue(plan, queue, bytes); });
   } else {

@@ -54,6 +54,8 @@ int answer_grouped(const char* name, BlasHandle handle, const Arrays<Int>& g, Da
   if (!state_of(handle).scalars_on_host()) return not_supported;
   for (std::size_t i = 0; i < products.size(); ++i)
     if (!is_valid(products[i], g.sizes[i])) return invalid_value;
+  // cuBLAS 13.1 has no emulation of groups.
+  if (const int number = static_cast<int>(compute); number == 78 || number == 79) return not_supported;
   if (!is_set("FAKE_CUDA_MULTIPLY")) return 0;
   std::int64_t item = 0;
   for (std::size_t i = 0; i < products.size(); ++i)

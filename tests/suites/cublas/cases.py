@@ -1,6 +1,7 @@
 """Random calls of every hooked product of cuBLAS: arguments, references and bounds, and the comparison of a result with them."""
 
 import ctypes
+import functools
 import random
 
 import numpy
@@ -9,6 +10,12 @@ from device import ARENA
 MASK = (1 << 64) - 1
 TYPES = {"S": numpy.float32, "D": numpy.float64, "C": numpy.complex64, "Z": numpy.complex128}
 DATA_TYPES = {"S": 0, "D": 1, "C": 4, "Z": 5}
+COMPUTE = {"S": 68, "D": 70, "C": 68, "Z": 70}
+EMULATIONS = {"S": 78, "D": 79, "C": 78, "Z": 79}  # cuBLAS's own
+
+
+def drawn_compute(choice, family, letter):
+    return EMULATIONS[letter] if family.endswith("ex") and choice.random() < 0.25 else COMPUTE[letter]
 
 
 def names():
@@ -47,6 +54,7 @@ class Case:
         self.bias, self.activation = None, 0
         self.draw_shape()
         self.draw_values()
+        self.compute = drawn_compute(self.choice, family, self.letter)
 
     def draw_shape(self):
         sizes = [1, 2, 3, 7, 16, 31, 64, 65, 100] if self.is_batch else [1, 2, 5, 16, 33, 64, 127, 128, 200, 256]
@@ -95,8 +103,12 @@ class Case:
             part = data[item * self.stride[name]:][:self.ld[name] * columns]
             yield part.reshape(columns, self.ld[name]).T[:rows]
 
+    @functools.cached_property
     def reference(self):
         """Exact enough results and bounds of all items."""
+        return list(self.references())
+
+    def references(self):
         wide = {"S": numpy.float64, "C": numpy.complex128, "D": numpy.longdouble, "Z": numpy.clongdouble}[self.letter]
         unit = 2.0**-24 if self.letter in "SC" else 2.0**-53
         op = lambda matrix, code: matrix if code == 0 else matrix.T if code == 1 else matrix.conj().T
@@ -137,7 +149,7 @@ class Case:
         return dict(handle=device.handle.value, op_a=self.op_a, op_b=self.op_b, m=self.m, n=self.n, k=self.k, alpha=alpha,
                     beta=beta, **addresses, **{f"ld{name}": value for name, value in self.ld.items()},
                     **{f"stride_{name}": value for name, value in self.stride.items()}, count=self.count,
-                    type=DATA_TYPES[self.letter], compute=68 if self.letter in "SC" else 70, algorithm=-1)
+                    type=DATA_TYPES[self.letter], compute=self.compute, algorithm=-1)
 
     def call(self, device, library, given):
         if self.name == "cublasLtMatmul":
@@ -156,7 +168,8 @@ class Case:
 
     def text(self):
         return (f"{self.name} type={self.letter} ops={self.op_a}{self.op_b} m={self.m} n={self.n} k={self.k} ld={self.ld} "
-                f"count={self.count} strides={self.stride} alpha={self.alpha} beta={self.beta} pointer_mode={self.pointer_mode} activation={self.activation}")
+                f"count={self.count} strides={self.stride} alpha={self.alpha} beta={self.beta} pointer_mode={self.pointer_mode} "
+                f"activation={self.activation} compute={self.compute}")
 
 
 class GroupedCase:
@@ -167,11 +180,12 @@ class GroupedCase:
         self.letter, self.pointer_mode, self.activation = letter or self.choice.choice("SD"), 0, 0
         self.groups = [Case(name, "batched", self.letter, 31 * seed + group) for group in range(self.choice.choice([1, 2, 3, 4]))]
         self.special = any(group.special for group in self.groups)
+        self.compute = drawn_compute(self.choice, family, self.letter)
         self.arrays = {name: numpy.concatenate([group.arrays[name] for group in self.groups]) for name in "abc"}
 
     def arguments(self, device, output):
         table = device.address(output) + ARENA // 4 - 1024 * 64
-        given = {"handle": device.handle.value, "type": DATA_TYPES[self.letter], "compute": 68 if self.letter == "S" else 70}
+        given = {"handle": device.handle.value, "type": DATA_TYPES[self.letter], "compute": self.compute}
         for number, (name, part) in enumerate((("a", 0), ("b", 1), ("c", output))):
             pointers, first = [], device.address(part)
             for group in self.groups:
@@ -198,7 +212,7 @@ class GroupedCase:
         return library[self.name](*words, *([ctypes.c_int(given["compute"])] if type else []))
 
     def text(self):
-        return f"{len(self.groups)} groups: " + "; ".join(group.text() for group in self.groups)
+        return f"{len(self.groups)} groups, compute={self.compute}: " + "; ".join(group.text() for group in self.groups)
 
 
 def matmul(device, library, given, bias, activation):
@@ -249,7 +263,7 @@ def compare(case, result):
     if not numpy.array_equal(result[~inside].view(numpy.uint8), before[~inside].view(numpy.uint8)):
         return "memory beside C was written"
     is_complex = case.letter in "CZ"
-    for found, (expected, bound) in zip(case.views("c", result), case.reference()):
+    for found, (expected, bound) in zip(case.views("c", result), case.reference):
         finite = numpy.isfinite(expected) & numpy.isfinite(bound)
         with numpy.errstate(all="ignore"):
             excess = (numpy.abs(found.astype(expected.dtype) - expected) / numpy.maximum(bound, 1e-300)).astype(float)

@@ -19,7 +19,7 @@ class Device:
         self.check(self.cuda.cuCtxSetCurrent(context))
         self.check(self.cuda.cuStreamCreate(ctypes.byref(self.stream), 0))
         self.check(self.cuda.cuMemAlloc_v2(ctypes.byref(arena), ctypes.c_size_t(ARENA)))
-        self.arena = arena.value
+        self.arena, self.kept = arena.value, []
         self.real, self.hooked = ctypes.CDLL(suite.cublas()), ctypes.CDLL(None)
         self.lt = ctypes.CDLL(suite.cublas_lt(), ctypes.RTLD_GLOBAL)  # for the descriptors
         self.check(self.real.cublasCreate_v2(ctypes.byref(self.handle)))
@@ -45,8 +45,10 @@ class Device:
         self.check(self.cuda.cuMemcpyDtoHAsync_v2(ctypes.c_void_p(array.ctypes.data), ctypes.c_void_p(self.address(part)),
                                                   ctypes.c_size_t(array.nbytes), self.stream))
         self.check(self.cuda.cuStreamSynchronize(self.stream))
+        self.kept.clear()
 
     def copy(self, address, array):
+        """Does not wait: where processes share a device, each wait takes as long as the others' turns."""
+        self.kept.append(array)
         self.check(self.cuda.cuMemcpyHtoDAsync_v2(ctypes.c_void_p(address), ctypes.c_void_p(array.ctypes.data),
                                                   ctypes.c_size_t(array.nbytes), self.stream))
-        self.check(self.cuda.cuStreamSynchronize(self.stream))

@@ -54,6 +54,23 @@ def test_epilogues():
     assert not document["passed"] and "times the bound" in document["failures"][0]
 
 
+@pytest.mark.skipif(not (BUILD / "device_architectures.cmake").is_file(), reason="built without device code")
+def test_vectors():
+    document = fuzz("--calls", "300", "--seed", "4", "--seconds", "300", script="vectors", preload=BUILD / "tests/libcublas_host_engine.so")
+    assert document["passed"], document["failures"]
+    assert document["report"]["emulated"] > 80 and document["wrong_arguments"] > 20 and document["other_bits_than_cublas"] > 50
+    document = fuzz("--calls", "100", script="vectors")
+    assert not document["passed"] and "times half a unit" in document["failures"][0]
+
+
+@pytest.mark.skipif(not (BUILD / "device_architectures.cmake").is_file(), reason="built without device code")
+def test_dumps_are_replayed_and_reports_are_whole():
+    document = fuzz("--parts", "dumps", script="features", preload=BUILD / "tests/libcublas_host_engine.so")
+    assert document["passed"] and document["dumps"]["dumps"] > 5, document["failures"]
+    document = fuzz("--parts", "dumps", script="features")
+    assert not document["passed"] and "times the bound" in document["failures"][0]
+
+
 def test_level3_calls_pass():
     document = fuzz("--policy", "native", "--calls", "200", "--seconds", "300", "--seed", "4", script="level3")
     assert document["passed"] and document["calls"] > 100 and document["wrong_arguments"] > 10
@@ -67,7 +84,7 @@ def test_level3_products_that_are_not_computed_are_found():
     assert any("times the bound" in failure and failure.endswith("cuBLAS: right") for failure in document["failures"])
 
 
-@pytest.mark.parametrize("script", ["fuzz", "pytorch", "cupy_products", "level3", "linalg", "jax_products", "ways_in", "cholmod", "graphs", "epilogues"])
+@pytest.mark.parametrize("script", ["fuzz", "pytorch", "cupy_products", "level3", "linalg", "jax_products", "ways_in", "cholmod", "graphs", "epilogues", "vectors", "features", "beside"])
 def test_help_has_an_example(script):
     text = subprocess.run([sys.executable, FOLDER / script, "--help"], capture_output=True, text=True, check=True).stdout
     assert f"example: tests/suites/cublas/{script} " in text

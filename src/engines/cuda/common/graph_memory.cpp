@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <atomic>
 #include <list>
+#include <numeric>
+#include <set>
 #include <thread>
 
 #include "base/threads.hpp"
@@ -145,21 +147,24 @@ bool leaves_memory_free(std::size_t bytes) {
   return driver().memory_info(&free, &all) == 0 && free >= bytes && free - bytes >= all / 8;
 }
 
-// Adds a piece without memory. Returns nullptr if the device's pieces would have more than `limit` bytes, but
-// for a size that a graph has already (allocate_for_graph), or if more than kept_bytes_of_pool are spare:
-// then spare pieces should be freed first.
+// Adds a piece without memory. Returns nullptr if the device's pieces would exceed `limit`, as
+// allocate_for_graph() says, or if more than kept_bytes_of_pool are spare: then spare pieces should be freed
+// first.
 Piece* add_piece(std::size_t bytes, const Owner& owner, const DeviceContext& context, std::size_t limit) {
   const auto lock = lock_shared_state();
-  std::size_t others = 0, spare = 0;
+  std::size_t all = bytes, spare = 0;
   bool has_equal = false;
+  std::set<std::size_t> sizes = {bytes};
   for (const Piece& piece : pieces()) {
     if (piece.context.device != context.device) continue;
-    others += piece.bytes;
+    all += piece.bytes;
+    sizes.insert(piece.bytes);
     if (piece.is_spare()) spare += piece.bytes;
     has_equal = has_equal || (piece.bytes == bytes && !piece.is_spare());
   }
-  const bool is_beyond_limit = limit > 0 && (bytes > limit || others > limit - bytes);
-  if (is_beyond_limit && !(has_equal && leaves_memory_free(bytes))) return nullptr;
+  const std::size_t of_sizes = std::accumulate(sizes.begin(), sizes.end(), std::size_t{0});
+  const bool is_beyond_limit = limit > 0 && all > limit;
+  if (is_beyond_limit && !((has_equal || of_sizes <= limit) && leaves_memory_free(bytes))) return nullptr;
   if (spare > kept_bytes_of_pool) return nullptr;
   Piece& added = pieces().emplace_back();
   added.context = context;

@@ -42,10 +42,10 @@ CapturedStream captured_stream(Stream stream);
 // Returns memory that the graph retains. Memory that was deallocated before in the same captured stream is
 // used again; so is memory whose graphs were destroyed. The latter is freed, with a wait for the device, if
 // it has more than kept_bytes_of_pool or leaves too little room. The memory of all graphs on the device is at
-// most `limit` bytes, if `limit` is not 0. Returns error_out_of_memory beyond that, unless a graph has memory
-// of this size already and an eighth of the device's memory stays free: programs that update executable
-// graphs, as XLA does, capture the same call again while the first graph exists, and the new graph must have
-// the same kernels.
+// most `limit` bytes, if `limit` is not 0. Beyond that, while an eighth of the device's memory stays free,
+// pieces of one size count once: XLA makes a graph of each product, and to update executable graphs it
+// captures the same call again while the first graph exists; the new graph must have the same kernels. Else
+// returns error_out_of_memory.
 Result allocate_for_graph(Address* result, std::size_t bytes, const CapturedStream& captured,
                           std::size_t limit);
 
