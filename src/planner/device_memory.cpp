@@ -205,11 +205,27 @@ const Program& program_of(const Plan& plan) { return plan.candidates.front().pro
 
 bool is_exact_ozaki1(const Plan& plan) { return program_of(plan).ozaki1.mode == Mode::cr; }
 
+std::int64_t ozaki1_k_block(const Plan& plan) {
+  const std::int64_t k = plan.problem.products();
+  const std::int64_t k_block = program_of(plan).schedule.block_length(k);
+  return k_block < k ? k_block : round_up(k, Slices::k_multiple);
+}
+
+bool adds_ozaki1_products(const Plan& plan) {
+  const Program& program = program_of(plan);
+  return !is_exact_ozaki1(plan) &&
+         cuda::adds_slice_products(program.format().id, plan.problem.products(), ozaki1_k_block(plan),
+                                   program.split_a.residual_exponent);
+}
+
+std::int64_t ozaki1_edge(const Plan& plan) {
+  return adds_ozaki1_products(plan) ? ozaki1_added_edge : ozaki1_tile_edge;
+}
+
 int ozaki1_device_slices(const Plan& plan) {
   const Program& program = program_of(plan);
   if (program.ozaki1.slices != 0) return program.ozaki1.slices;
-  // A slice has residual_exponent bits. It is rounded to nearest, so that the residual loses one more bit.
-  const int bits_per_slice = program.split_a.residual_exponent + 1;
+  const int bits_per_slice = program.split_a.successive_gain();
   const auto slices_for = [&](int bits) { return static_cast<int>(divide_up(bits, bits_per_slice)); };
   int slices = 0;
   if (is_exact_ozaki1(plan)) {
@@ -249,8 +265,8 @@ DeviceOzaki1Memory lay_out_ozaki1(const Plan& plan, const Blocking& blocking, Wo
   };
   const std::int64_t rows = block_edge(problem.m, program.ozaki1.block);
   const std::int64_t columns = block_edge(problem.n, program.ozaki1.block);
-  const Accumulators products =
-      ozaki1_products(plan, std::min(blocking.m, ozaki1_tile_edge), std::min(blocking.n, ozaki1_tile_edge));
+  const std::int64_t edge = ozaki1_edge(plan);
+  const Accumulators products = ozaki1_products(plan, std::min(blocking.m, edge), std::min(blocking.n, edge));
   DeviceOzaki1Memory memory;
   memory.a = take_slices(blocking.m);
   memory.b = take_slices(problem.parts() * blocking.n);
@@ -261,15 +277,21 @@ DeviceOzaki1Memory lay_out_ozaki1(const Plan& plan, const Blocking& blocking, Wo
                          .rows = rows,
                          .vectors = problem.parts() * columns,
                          .blocks_m = divide_up(problem.m, rows),
-                         .blocks_n = divide_up(problem.n, columns)};
+                         .blocks_n = divide_up(problem.n, columns),
+                         .lengths = nullptr};
   if (!is_exact_ozaki1(plan) && program.ozaki1.slices == 0) {  // the device counts the slices
     memory.weights = workspace.take_array<double>(memory.slice_counts.blocks_n, problem.products());
     memory.slice_counts.counts =
         workspace.take_array<SliceCounts>(memory.slice_counts.blocks_m, memory.slice_counts.blocks_n);
+  } else {
+    memory.slice_counts.lengths =
+        workspace.take_array<std::int32_t>(memory.slice_counts.blocks_m + memory.slice_counts.blocks_n);
   }
-  memory.products = workspace.take(products.bytes());
   memory.sums = workspace.take(
       array_bytes(products.rows, products.columns, DeviceProductSums::bytes_of_sum(is_exact_ozaki1(plan))));
+  if (adds_ozaki1_products(plan)) return memory;
+  memory.products = workspace.take(products.bytes());
+  if (cuda::has_slice_products(program.format().id, ozaki1_k_block(plan))) return memory;
   memory.scratch = workspace.take(scratch_bytes(program, {products.rows, products.columns}));
   return memory;
 }

@@ -116,9 +116,18 @@ struct DeviceCheckedMemory {
 // a device of 132 SMs computes at once. Number of products of slices that one step adds.
 inline constexpr std::int64_t ozaki1_tile_edge = 2048;
 inline constexpr int ozaki1_products_at_once = 4;
+// The same rows and columns where one launch adds all products. Blocks of C have different numbers of
+// products, so that many of them share a launch.
+inline constexpr std::int64_t ozaki1_added_edge = 8192;
 
 // True if sums are exact and C is correctly rounded (mode=cr).
 bool is_exact_ozaki1(const Plan& plan);
+// Inner indices, padding included, whose products the matrix unit sums without an error.
+std::int64_t ozaki1_k_block(const Plan& plan);
+// True if the device's kernel adds all products of slices to FP64 sums, so that no product is in memory.
+bool adds_ozaki1_products(const Plan& plan);
+// Rows and columns of C that one step of Ozaki scheme I multiplies on a device.
+std::int64_t ozaki1_edge(const Plan& plan);
 // Returns the number of slices of each operand that a device makes and multiplies, whatever the data are. The
 // device counts the slices that the data need, but the host does not wait for these counts.
 int ozaki1_device_slices(const Plan& plan);

@@ -99,12 +99,6 @@ void check_split_on_device(const Plan& plan, const SplitRule& rule) {
          "engine {} scales residues by exponents alone, and scheme {} asks for scale={}", plan.engine->name(),
          plan.request.scheme, scale_rule_name(rule.scales));
   }
-  if (rule.sigma_grid) {
-    fail(Status::not_supported,
-         "engine {} splits by the integer grid alone, and scheme {} asks for grid=sigma, which the engines "
-         "reference and cpu have; grid=integer runs here",
-         plan.engine->name(), plan.request.scheme);
-  }
 }
 
 }  // namespace

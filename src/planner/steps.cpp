@@ -443,7 +443,7 @@ class DeviceSteps {
     list_.add(StepKind::count_slices);
     list_.loop(StepKind::for_blocks, blocking_, 0, [&] {
       list_.add(StepKind::split_successively);
-      list_.loop(StepKind::for_tiles, {ozaki1_tile_edge, ozaki1_tile_edge}, 0,
+      list_.loop(StepKind::for_tiles, {ozaki1_edge(plan_), ozaki1_edge(plan_)}, 0,
                  [&] { list_.add(StepKind::multiply_successively); });
     });
     list_.add(StepKind::finish_item);

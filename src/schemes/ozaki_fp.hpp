@@ -55,7 +55,7 @@ inline constexpr std::string_view ozaki1_parameters =
     "block=128...65536 (rows and columns of C that have a number of slices of their own), "
     "k-block=0...65536 (inner indices after which sums are added outside the engine; 0: 65536), "
     "grid=integer|sigma (rounding of slices: one grid for both signs, or fl((x + sigma) - sigma) as "
-    "Algorithm 1 has it, on the host)";
+    "Algorithm 1 has it)";
 
 inline constexpr Scheme ozaki_fp16{
     .name = "ozaki-fp16",

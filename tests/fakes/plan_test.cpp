@@ -197,17 +197,6 @@ TEST_F(DevicePlan, DoublesAreNativeUnlessASchemeIsNamed) {
   EXPECT_EQ(schemes(planned(named)), Names{"ozaki2"});
 }
 
-// Split kernels have the integer grid only.
-TEST_F(DevicePlan, RefusesTheGridOfSigma) {
-  Call call(64, 64, 64, stream_);
-  call.problem.type_a = call.problem.type_b = call.problem.type_c = call.problem.type_scalar = KINTSUGI_F64;
-  call.options.scheme = "ozaki-fp16:grid=sigma";
-  expect_refused(call, KINTSUGI_NOT_SUPPORTED,
-                 "asks for grid=sigma, which the engines reference and cpu have");
-  call.options.scheme = "ozaki-fp16:grid=integer";
-  EXPECT_EQ(schemes(planned(call)), Names{"ozaki-fp16:grid=integer"});
-}
-
 // The plan has as many moduli as the type's significand needs.
 TEST_F(DevicePlan, NumberOfModuliDependsOnTheType) {
   const auto products = [&](kintsugi_type type) -> int {
@@ -352,8 +341,8 @@ TEST_F(DevicePlan, RefusesScalesByNormAndProduct) {
 }
 
 TEST_F(DevicePlan, OzakiInt52AndSuperaccumulatorArePlanned) {
-  for (const char* scheme :
-       {"ozaki-fp16", "ozaki-fp16:mode=cr", "ozaki-fp64", "int52", "int52:words=4", "superaccumulator"}) {
+  for (const char* scheme : {"ozaki-fp16", "ozaki-fp16:mode=cr", "ozaki-fp16:grid=sigma", "ozaki-fp64",
+                             "int52", "int52:words=4", "superaccumulator"}) {
     Call call(8, 8, 8, stream_);
     call.options.scheme = scheme;
     EXPECT_EQ(schemes(planned(call)), Names{scheme});

@@ -41,16 +41,53 @@ TEST_F(Steps, FittedWeightsOfJointSumsAreReadFromDeviceMemory) {
     EXPECT_THAT(products[i], HasSubstr(i % 3 == 2 ? " alpha=1 beta=1 " : " alpha=0x"));
 }
 
+// One launch computes and adds all products of slices that a tile of C needs.
+TEST_F(Steps, OnHopperOneLaunchAddsAllProductsOfSlices) {
+  const Stream stream;
+  Call call(40, 30, 100, stream);
+  call.options.scheme = "ozaki-fp16:slices=9:fast=off";
+  call.run_in_workspace();
+  EXPECT_THAT(work(), ElementsAre("find_ranges", "select_candidate", "clear_bytes", "clear_bytes",
+                                  "slice_vectors", "slice_vectors", "add_slice_products",
+                                  "recombine_f32_products", "finish_item", "multiply_f32_simt_32"));
+}
+
+// Products of CR mode are stored as integers, four of a slice of B at once, and then added.
+TEST_F(Steps, OnHopperExactSumsAddProductsAsIntegers) {
+  const Stream stream;
+  Call call(40, 30, 100, stream);
+  call.options.scheme = "ozaki-fp16:mode=cr";
+  call.run_in_workspace();
+  const auto steps = work();
+  // 40 + 26 binades in slices of 9 bits are 8 slices.
+  EXPECT_EQ(std::count(steps.begin(), steps.end(), "add_slice_products"), 16);
+  EXPECT_EQ(std::count(steps.begin(), steps.end(), "add_products"), 16);
+  EXPECT_EQ(std::count(steps.begin(), steps.end(), "cublasGemmEx"), 0);
+}
+
+// Sums over several k-blocks stay in the kernel while 31 bits hold them.
+TEST_F(Steps, OnHopperOneLaunchAddsProductsOfSeveralKBlocks) {
+  const Stream stream;
+  Call call(40, 30, 3000, stream);
+  call.options.scheme = "ozaki-fp16:slices=2:k-block=1024";
+  call.run_in_workspace();
+  const auto steps = work();
+  EXPECT_EQ(std::count(steps.begin(), steps.end(), "add_slice_products"), 1);
+  EXPECT_EQ(std::count(steps.begin(), steps.end(), "add_products"), 0);
+}
+
 // Expected order of slice products: B's slices, A's, then q in the outer loop and p in the inner one, each
 // product's sums converted to integers.
-TEST_F(Steps, OzakiProductsComeInTheOrderOfTheirSlices) {
+TEST_F(Steps, OnOlderDevicesOzakiProductsComeInTheOrderOfTheirSlices) {
+  KINTSUGI_SKIP_WITHOUT_CODE_FOR_80();
+  const GenericDevices older("8.0");
   const Stream stream;
   Call call(40, 30, 100, stream);
   call.options.scheme = "ozaki-fp16:slices=2";
   call.run_in_workspace();
   EXPECT_THAT(work(),
-              ElementsAre("find_ranges", "select_candidate", "clear_bytes", "split_successively",
-                          "split_successively", "cublasGemmEx", "add_k_block", "cublasGemmEx", "add_k_block",
+              ElementsAre("find_ranges", "select_candidate", "clear_bytes", "clear_bytes", "slice_vectors",
+                          "slice_vectors", "cublasGemmEx", "add_k_block", "cublasGemmEx", "add_k_block",
                           "add_products", "cublasGemmEx", "add_k_block", "add_products",
                           "recombine_f32_products", "finish_item", "multiply_f32_simt_32"));
 }
@@ -62,15 +99,24 @@ TEST_F(Steps, SlicesAreCountedBeforeTheProducts) {
   call.options.scheme = "ozaki-fp16";
   call.make_plan();
   call.run();
+  EXPECT_THAT(work(), ElementsAre("cuMemAllocFromPoolAsync", "find_ranges", "select_candidate", "clear_bytes",
+                                  "clear_bytes", "weigh_inner_indices", "slice_vectors", "find_slice_counts",
+                                  "slice_vectors", "add_slice_products", "recombine_f32_products",
+                                  "finish_item", "multiply_f32_simt_32", "cuMemFreeAsync"));
+}
+
+// 24 + 16 bits in slices of 9 bits, and one more, are 6 slices with 21 products. Products beyond them, which
+// few operands need, are computed by one kernel, four slices of A at once.
+TEST_F(Steps, OnOlderDevicesProductsOfFastModeAlwaysRun) {
+  KINTSUGI_SKIP_WITHOUT_CODE_FOR_80();
+  const GenericDevices older("8.0");
+  const Stream stream;
+  Call call(40, 30, 100, stream);
+  call.options.scheme = "ozaki-fp16";
+  call.make_plan();
+  call.run();
   const auto steps = work();
-  ASSERT_GE(steps.size(), 10U);
-  EXPECT_THAT(
-      std::vector(steps.begin(), steps.begin() + 9),
-      ElementsAre("cuMemAllocFromPoolAsync", "find_ranges", "select_candidate", "clear_bytes", "clear_bytes",
-                  "weigh_inner_indices", "split_successively", "find_slice_counts", "split_successively"));
-  EXPECT_EQ(std::count(steps.begin(), steps.end(), "split_successively"), 2);
-  // 24 + 16 bits in slices of 9 bits, and one more, are 6 slices with 21 products. Products beyond them,
-  // which few operands need, are computed by one kernel, four slices of A at once.
+  EXPECT_EQ(std::count(steps.begin(), steps.end(), "slice_vectors"), 2);
   EXPECT_EQ(std::count(steps.begin(), steps.end(), "cublasGemmEx"), 21);
   EXPECT_EQ(std::count(steps.begin(), steps.end(), "multiply_counted_slices"), 6);
 }

@@ -169,6 +169,13 @@ void weigh_inner_indices(const Queue& queue, const DeviceSide& b, const DeviceBl
                          double* weights, const DeviceCondition& condition);
 void find_slice_counts(const Queue& queue, const DeviceRowSliceCounts& rows,
                        const DeviceCondition& condition);
+// True if kernels of ours multiply slices of this format, and FP32 sums the products of `k_block` inner
+// indices without an error. Their thread blocks end after the products that the slice counts require.
+bool has_slice_products(FormatId format, std::int64_t k_block);
+// True if add_slice_products() sums products over k of slices of `bits` bits, too.
+bool adds_slice_products(FormatId format, std::int64_t k, std::int64_t k_block, int bits);
+// Computes the FP64 sums of all products of slices that the slice counts require.
+void add_slice_products(const Queue& queue, const DeviceProductSums& sums, const Slices& a, const Slices& b);
 // Multiplies slices first_a ... of A by slice `slice_b` of B, as far as the slice counts require these
 // products. Writes them into the first groups of `products`, laid out as by multiply().
 void multiply_counted(const Queue& queue, const DeviceProductSums& sums, const Slices& a, const Slices& b,

@@ -12,6 +12,7 @@ void Ozaki1Steps::split(const DeviceSide& side, const Interval& vectors, Slices&
                                     .first = vectors.first,
                                     .slices = slices,
                                     .bits = program_.split_a.residual_exponent,
+                                    .by_sigma = program_.split_a.sigma_grid,
                                     .exponents = exponents,
                                     .complete = is_exact ? Complete::all_vectors : complete,
                                     .max_depth = is_exact ? DeviceProductSums::max_depth : 0,
@@ -36,7 +37,10 @@ void Ozaki1Steps::split(const ResultBlock& block) {
 void Ozaki1Steps::count_slices() {
   const DeviceBlockSliceCounts& counts = memory_.slice_counts;
   cuda::clear(queue_, memory_.unreachable, sizeof(std::int32_t));
-  if (counts.counts == nullptr) return;
+  if (counts.counts == nullptr) {
+    return cuda::clear(queue_, counts.lengths,
+                       static_cast<std::size_t>(counts.blocks_m + counts.blocks_n) * sizeof(std::int32_t));
+  }
   cuda::clear(queue_, counts.counts,
               static_cast<std::size_t>(counts.blocks_m * counts.blocks_n) * sizeof(SliceCounts));
   cuda::weigh_inner_indices(queue_, b_, counts, memory_.weights, condition_);
@@ -75,6 +79,8 @@ void Ozaki1Steps::multiply(const ResultBlock& block, const ResultBlock& tile) co
                                .vector_exponents = memory_.exponents_b.from(vector),
                                .slices = memory_.a.count,
                                .fast = is_fast(),
+                               .bits = program_.split_a.residual_exponent,
+                               .k_block = ozaki1_k_block(plan_),
                                .exact = is_exact_ozaki1(plan_),
                                .data = memory_.sums,
                                .stride = products.rows,
@@ -82,16 +88,27 @@ void Ozaki1Steps::multiply(const ResultBlock& block, const ResultBlock& tile) co
                                .slice_counts = memory_.slice_counts};
   const Slices a = memory_.a.block(row, tile.rows);
   const Slices b = memory_.b.block(vector, plan_.problem.parts() * tile.columns);
-  for (int q = 0; q < b.count; ++q) {
-    // Fast mode leaves out the smallest products. The numbers of slices that the device found can require
-    // them: multiply_counted() exits early in thread blocks that need none.
-    const int always_multiplied = sums.fast ? a.count - q : a.count;
-    add_slices(sums, 0, always_multiplied, q, products, [&](int p) { multiply(a, p, b, q, products); });
-    if (memory_.slice_counts.counts == nullptr) continue;
-    add_slices(sums, always_multiplied, a.count, q, products,
-               [&](int p) { cuda::multiply_counted(queue_, sums, a, b, products, p, q); });
+  if (adds_ozaki1_products(plan_)) {
+    cuda::add_slice_products(queue_, sums, a, b);
+  } else {
+    for (int q = 0; q < b.count; ++q) multiply(sums, a, b, q, products);
   }
   cuda::finish_sums(queue_, sums);
+}
+
+// Adds the products with slice q of B. Products of cuBLAS always run; fast mode leaves out the smallest ones.
+// The numbers of slices that the device found can require these: multiply_counted() exits early in thread
+// blocks that need none.
+void Ozaki1Steps::multiply(const DeviceProductSums& sums, const Slices& a, const Slices& b, int q,
+                           Accumulators& products) const {
+  const bool are_counted = memory_.slice_counts.counts != nullptr;
+  const bool has_kernel = cuda::has_slice_products(a.format->id, sums.k_block);
+  const int of_fast_mode = sums.fast ? a.count - q : a.count;
+  const int of_cublas = has_kernel ? 0 : of_fast_mode;
+  add_slices(sums, 0, of_cublas, q, products, [&](int p) { multiply(a, p, b, q, products); });
+  if (!has_kernel && !are_counted) return;
+  add_slices(sums, of_cublas, are_counted ? a.count : of_fast_mode, q, products,
+             [&](int p) { cuda::multiply_counted(queue_, sums, a, b, products, p, q); });
 }
 
 // Adds the products of slices first ... end - 1 of A and slice q of B, ozaki1_products_at_once products at a

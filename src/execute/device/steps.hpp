@@ -117,6 +117,8 @@ class Ozaki1Steps {
   void split(const DeviceSide& side, const Interval& vectors, Slices& slices,
              const DeviceSliceExponents& exponents, Complete complete) const;
   void split_rows(const Interval& rows);
+  void multiply(const DeviceProductSums& sums, const Slices& a, const Slices& b, int q,
+                Accumulators& products) const;
   template <class Multiply>
   void add_slices(const DeviceProductSums& sums, int first, int end, int q, Accumulators& products,
                   const Multiply& multiply) const;

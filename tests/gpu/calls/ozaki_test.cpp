@@ -44,6 +44,12 @@ void expect_ozaki_bits_of_the_reference(const GemmCase& test, const DeviceRun& r
   const Outcome<T> host = on_reference<T>(test);
   ASSERT_EQ(device.report["items_unreachable"], 0) << device.report;
   EXPECT_EQ(device.report["candidates"][0]["items"], test.batch) << device.report;
+  // Vectors have numbers of slices of their own if blocks have none, the same on both engines.
+  const json& counts = host.report["error_free"];
+  if (test.scheme.find("slices=") != std::string::npos || test.scheme.find("mode=cr") != std::string::npos) {
+    for (const char* name : {"blocks", "slices_a", "slices_b", "products"})
+      EXPECT_EQ(device.report["error_free"][name], counts[name]) << name;
+  }
   std::size_t different = 0;
   for (std::size_t e = 0; e < host.result.size(); ++e) {
     if (bits_of(std::vector<T>{device.result[e]}) == bits_of(std::vector<T>{host.result[e]})) continue;
@@ -51,7 +57,7 @@ void expect_ozaki_bits_of_the_reference(const GemmCase& test, const DeviceRun& r
       ADD_FAILURE() << "element " << e << ": " << device.result[e] << ", reference " << host.result[e];
   }
   ASSERT_EQ(different, 0U) << "of " << host.result.size() << "\ndevice " << device.report["error_free"]
-                           << "\nhost " << host.report["error_free"];
+                           << "\nhost " << counts;
 }
 
 // Schemes with every parameter: slices counted or given, products left out or not, k-blocks, blocks of C, and
@@ -65,6 +71,11 @@ const std::vector<std::string> ozaki_schemes{"ozaki-fp16",
                                              "ozaki-fp16:slices=5:fast=off",
                                              "ozaki-fp16:slices=3:k-block=64",
                                              "ozaki-fp16:block=128",
+                                             "ozaki-fp16:k-block=64",
+                                             "ozaki-fp16:k-block=100:block=128",
+                                             "ozaki-fp16:grid=sigma",
+                                             "ozaki-fp16:grid=sigma:mode=cr",
+                                             "ozaki-fp64:grid=sigma:mode=dp",
                                              "ozaki-fp16:mode=cr",
                                              "ozaki-fp16:mode=cr:k-block=64",
                                              "ozaki-fp64",
@@ -120,6 +131,59 @@ TEST(Ozaki, BlocksHaveTheirOwnSlices) {
   }
   expect_ozaki_bits_of_the_reference<float>({.m = 2100, .n = 2070, .k = 40, .scheme = "ozaki-fp16"});
   expect_ozaki_bits_of_the_reference<double>({.m = 2100, .n = 40, .k = 70, .scheme = "ozaki-fp16:mode=cr"});
+}
+
+// Tiles of products that several blocks of C with different numbers of slices share, and many tiles.
+TEST(Ozaki, ManyTilesHaveTheReferencesBits) {
+  for (const char* scheme :
+       {"ozaki-fp16:block=150", "ozaki-fp16:grid=sigma:block=300", "ozaki-fp16:slices=3"}) {
+    for (const char* distribution : {"graded:20", "phi:1", "integer:9"}) {
+      GemmCase test{.m = 1100, .n = 780, .k = 200, .distribution = distribution, .scheme = scheme};
+      test.beta = 0.5;
+      expect_ozaki_bits_of_the_reference<double>(test);
+      expect_ozaki_bits_of_the_reference<float>(test);
+    }
+  }
+}
+
+// Exponents of slices so far apart that terms are subnormal beside the sum's unit, and grids for whose powers
+// of two double is too narrow.
+TEST(Ozaki, DeepSlicesHaveTheReferencesBitsInSmallCases) {
+  for (const char* scheme :
+       {"ozaki-fp16:slices=5:fast=off", "ozaki-fp16:slices=3:grid=sigma", "ozaki-fp64:mode=dp:slices=3"}) {
+    for (const double scale : {0x1p1022, 1.0, 0x1p-90}) {
+      const GemmCase test{.m = 70, .n = 60, .k = 5, .scheme = scheme};
+      GemmCase on_host = test;
+      on_host.engine = "reference";
+      GemmDataOf<double> data(test), host(on_host);
+      for (GemmDataOf<double>* run : {&data, &host}) {
+        const auto value = [&](std::int64_t v, std::int64_t p) {  // inner index 0 is far above the others
+          return std::ldexp(static_cast<double>((7 * v + 3 * p) % 5 - 2),
+                            p == 0 ? 0 : static_cast<int>(-860 - 20 * p));
+        };
+        for (std::int64_t p = 0; p < test.k; ++p) {
+          for (std::int64_t i = 0; i < test.m; ++i) run->a()(i, p) = scale * value(i, p) / 4;
+          for (std::int64_t j = 0; j < test.n; ++j) run->b()(p, j) = value(j, p);
+        }
+      }
+      DeviceGemm<double>(data).run_well();
+      host.run_well();
+      EXPECT_EQ(bits_of(data.result()), bits_of(host.result())) << scheme << ", scale " << scale;
+    }
+  }
+}
+
+// Sums over k leave the accumulators in parts.
+TEST(Ozaki, SumsOfSeveralRunsHaveTheReferencesBits) {
+  for (const char* scheme : {"ozaki-fp16:k-block=1024", "ozaki-fp16:k-block=256:slices=3",
+                             "ozaki-fp16:k-block=1000:block=128", "ozaki-fp16:k-block=2048:grid=sigma"}) {
+    for (const std::int64_t k : {1025, 2111, 5000}) {
+      for (const char* distribution : {"uniform01", "phi:1", "power-of-two:3"}) {
+        expect_ozaki_bits_of_the_reference<double>(
+            {.m = 150, .n = 140, .k = k, .distribution = distribution, .scheme = scheme});
+      }
+    }
+  }
 }
 
 // k is longer than the k-blocks after which sums in fp32 are added outside.

@@ -9,9 +9,10 @@
 namespace kintsugi::test {
 namespace {
 
-SplitRule successive_rule(bool wide, int bits, int slices) {
+SplitRule successive_rule(bool wide, int bits, int slices, bool by_sigma = false) {
   SplitRule rule = scaled_split(wide ? fp64 : fp16, {.slices = slices, .residual_exponent = bits});
   rule.kind = SplitKind::successive;
+  rule.sigma_grid = by_sigma;
   return rule;
 }
 
@@ -26,6 +27,7 @@ struct HostSlices {
         lengths(ranges.size(), -1), weighted(ranges.size()) {
     find_ranges(view, rule, ranges, 1);
     split.bits = rule.residual_exponent;
+    split.by_sigma = rule.sigma_grid;
     split.slices = make_slices(*rule.format, SliceStorage::packed, rule.slices, view.rows, view.columns);
     memory.assign(split.slices.bytes(), std::byte{0xee});
     split.slices.data = memory.data();
@@ -70,7 +72,7 @@ struct DeviceSlices {
             make_slices(*rule.format, SliceStorage::packed, rule.slices, matrix.vectors(), matrix.length())),
         memory(slices.bytes()), exponents(static_cast<std::size_t>(slices.allocated_vectors * rule.slices)),
         lengths(static_cast<std::size_t>(slices.allocated_vectors)),
-        unreachable(std::vector<std::int32_t>{0}), bits(rule.residual_exponent) {
+        unreachable(std::vector<std::int32_t>{0}), bits(rule.residual_exponent), by_sigma(rule.sigma_grid) {
     matrix.data = values.data();
     slices.data = memory.data();
     core::cuda::find_ranges({}, side(), {}, {});
@@ -86,6 +88,7 @@ struct DeviceSlices {
                                      .first = 0,
                                      .slices = slices,
                                      .bits = bits,
+                                     .by_sigma = by_sigma,
                                      .exponents = slice_exponents(),
                                      .complete = complete,
                                      .max_depth = max_depth,
@@ -103,6 +106,7 @@ struct DeviceSlices {
   DeviceArray<std::int32_t> lengths;
   DeviceArray<std::int32_t> unreachable;
   int bits;
+  bool by_sigma;
 };
 
 template <class T>
@@ -150,7 +154,7 @@ TYPED_TEST(OzakiStepsOf, SlicesEqualTheHostsInSmallCases) {
       const std::uint64_t seed = random.bits();
       const std::size_t offset = random.flip() ? 1 : 0;
       const Operand<TypeParam> operand(random.integer(1, 200), random.integer(1, 300), layout, offset, seed);
-      expect_slices_of_the_host(operand, successive_rule(wide, bits, slices), offset);
+      expect_slices_of_the_host(operand, successive_rule(wide, bits, slices, random.flip()), offset);
       if (this->HasFatalFailure()) return;
     }
   }

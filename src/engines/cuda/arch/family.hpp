@@ -97,6 +97,8 @@ struct Family {
   std::span<const WeightedTileKernel> weighted_tiles = {};  // int8 slices with exponents per tile
   // Products of tiles that fail Eq. 9 (docs/schemes/mixpert.md). Kernels of weighted_tiles add their sums.
   const KernelName* failing_tiles = nullptr;
+  // Products of fp16 slices of Ozaki scheme I (engines/cuda/ozaki1).
+  const KernelName* slice_products = nullptr;
   // True if thread blocks can share their memory as a cluster. Then splits read columns only once.
   bool has_clusters = false;
   // True if kernels that are compiled at run time may multiply by wgmma (gemm/term_sums_wgmma.cuh).

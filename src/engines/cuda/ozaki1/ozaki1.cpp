@@ -2,7 +2,9 @@
 
 #include <array>
 
+#include "engines/cuda/arch/family.hpp"
 #include "engines/cuda/common/launch.hpp"
+#include "engines/cuda/gemm/clusters.hpp"
 #include "engines/cuda/gemm/int52_gemm.hpp"
 #include "engines/cuda/steps.hpp"
 
@@ -18,6 +20,7 @@ SuccessiveTask task_of(const DeviceSuccessiveSplit& split) {
           .vectors = split.slices.vectors,
           .slices = slice_array(split.slices),
           .bits = split.bits,
+          .by_sigma = split.by_sigma,
           .exponents = split.exponents,
           .complete = split.complete,
           .max_depth = split.max_depth,
@@ -40,11 +43,47 @@ ProductGroups groups_of(const Accumulators& products, int first_a, int slice_b) 
           .b = slice_b};
 }
 
+// Launches the kernel that multiplies slices by wgmma. `params` has the slices of the products.
+void launch_slice_products(const Queue& queue, const Slices& a, const Slices& b, SliceProductsParams params) {
+  params.tile_rows = static_cast<std::int32_t>(divide_up(a.vectors, SliceTile::rows));
+  params.tile_columns = static_cast<std::int32_t>(divide_up(b.vectors, SliceTile::vectors));
+  params.k_blocks = static_cast<std::int32_t>(a.vector_stride() / SliceTile::block_k);
+  params.run_blocks = static_cast<std::int32_t>(params.sums.k_block / SliceTile::block_k);
+  launch(
+      *current_family().slice_products,
+      {SliceTile::cluster * std::int64_t{params.tile_rows} * params.tile_columns, 1, 1, SliceTile::cluster},
+      SliceTile::threads, SliceTile::shared_bytes(params.carries()), queue,
+      tensor_map(a, 1, SliceTile::rows / SliceTile::cluster), tensor_map(b, 1, SliceTile::block_vectors),
+      params);
+}
+
 }  // namespace
+
+bool has_slice_products(FormatId format, std::int64_t k_block) {
+  const Family& family = current_family();
+  return format == FormatId::fp16 && k_block >= SliceTile::block_k && family.slice_products != nullptr &&
+         family.has_gemm_kernels();
+}
+
+bool adds_slice_products(FormatId format, std::int64_t k, std::int64_t k_block, int bits) {
+  return has_slice_products(format, k_block) && (k_block >= k || SliceTile::carries(k, bits));
+}
+
+void add_slice_products(const Queue& queue, const DeviceProductSums& sums, const Slices& a, const Slices& b) {
+  SliceProductsParams params{.sums = sums, .groups = {.count = sums.slices}, .end_b = sums.slices};
+  if (sums.k_block < a.k) params.sums.k_block = SliceTile::carried_run(sums.bits);
+  launch_slice_products(queue, a, b, params);
+}
 
 void split_successively(const Queue& queue, const DeviceSuccessiveSplit& split,
                         const DeviceCondition& condition) {
   static const KernelName kernel{"split_successively", "split_successively"};
+  static const KernelName vector_kernel{"split_successively", "slice_vectors"};
+  for (const int threads : {max_vector_threads / 2, max_vector_threads}) {
+    if (split.slices.vector_stride() > std::int64_t{threads} * vector_elements) continue;
+    return launch(vector_kernel, {split.slices.padded_vectors()}, threads, no_shared_bytes, queue,
+                  task_of(split), condition);
+  }
   SuccessiveTasks tasks;
   tasks.condition = condition;
   tasks.task[0] = task_of(split);
@@ -64,6 +103,7 @@ void find_slice_counts(const Queue& queue, const DeviceRowSliceCounts& rows,
   static const KernelName kernel{"slice_counts", "find_slice_counts"};
   const RowSliceCountsTask task{.a = rows.a,
                                 .first = rows.first,
+                                .rows = rows.slices.vectors,
                                 .slices = slice_array(rows.slices),
                                 .exponents = rows.exponents,
                                 .weights = rows.weights,
@@ -71,7 +111,8 @@ void find_slice_counts(const Queue& queue, const DeviceRowSliceCounts& rows,
                                 .slice_counts = rows.slice_counts,
                                 .unreachable = rows.unreachable,
                                 .condition = condition};
-  launch(kernel, {rows.slices.vectors}, slice_count_threads, no_shared_bytes, queue, task);
+  launch(kernel, {divide_up(rows.slices.vectors, counted_rows)}, slice_count_threads, no_shared_bytes, queue,
+         task);
 }
 
 void add_products(const Queue& queue, const DeviceProductSums& sums, const Accumulators& products,
@@ -85,10 +126,14 @@ void add_products(const Queue& queue, const DeviceProductSums& sums, const Accum
 void multiply_counted(const Queue& queue, const DeviceProductSums& sums, const Slices& a, const Slices& b,
                       const Accumulators& products, int first_a, int slice_b) {
   static const KernelName kernel{"counted_products", "multiply_counted_slices"};
+  const ProductGroups groups = groups_of(products, first_a, slice_b);
+  if (has_slice_products(a.format->id, sums.k_block)) {
+    return launch_slice_products(queue, a, b,
+                                 {.sums = sums, .groups = groups, .first_b = slice_b, .end_b = slice_b + 1});
+  }
   launch(kernel,
          {divide_up(sums.stride, integer_tile), divide_up(sums.columns, integer_tile), products.groups},
-         integer_threads, no_shared_bytes, queue, sums, slice_array(a), slice_array(b),
-         groups_of(products, first_a, slice_b));
+         integer_threads, no_shared_bytes, queue, sums, slice_array(a), slice_array(b), groups);
 }
 
 void finish_sums(const Queue& queue, const DeviceProductSums& sums) {

@@ -8,10 +8,13 @@ namespace kintsugi::core::cuda {
 namespace {
 
 // Calls visit(integer, slice of A) for each product of `groups` that element (i, v) of the tile needs.
+// Products of slices that are zero may be missing in memory.
 template <class Visit>
 __device__ void for_each_product(const DeviceProductSums& sums, const ProductGroups& groups, std::int64_t i,
                                  std::int64_t v, const Visit& visit) {
-  const int count = min(depth_at(sums, i, v).products(groups.b) - groups.first_a, groups.count);
+  if (sums.vector_exponents.lengths[v] <= groups.b) return;
+  const int needed = min(depth_at(sums, i, v).products(groups.b), sums.row_exponents.lengths[i]);
+  const int count = min(needed - groups.first_a, groups.count);
   const std::int64_t* integer = groups.data + i + v * sums.stride;
   for (int p = 0; p < count; ++p) {
     visit(*integer, groups.first_a + p);

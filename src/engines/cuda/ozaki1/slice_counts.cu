@@ -1,7 +1,8 @@
 // Algorithm 3 of dgemm-tc. The host's counterpart is split/successive.cpp. Sums are integers, so
 // their bits do not depend on the order of the threads. They drop bits of at most 2^-80 of the largest
 // product, and record whether a dropped bit was 1 (MagnitudeSum). The host's sums drop nothing. Both are
-// rounded to 53 bits before they are compared.
+// rounded to 53 bits before they are compared. Sums in FP64 decide first: all terms are positive, so their
+// relative errors are below 2^-52 for each term, and they decide nearly always.
 #include "engines/cuda/common/condition.cuh"
 #include "engines/cuda/common/operands.cuh"
 #include "engines/cuda/ozaki1/ozaki1.hpp"
@@ -68,71 +69,218 @@ __device__ Scaled weigh(const Element& x, const double* weights, std::int64_t le
   return sum_of_block(sum).scaled();
 }
 
-// Slice counts that one row of A needs, in every block of C to which the row belongs.
+// Rows of A that a thread block tests, and blocks of columns of C that it tests at once. Rows share the loads
+// of weights, and neighboring rows may share those of elements.
+constexpr int rows_at_once = counted_rows;
+constexpr int blocks_at_once = 8;
+
+// Sums in FP64, one for each row and block of columns.
+using RowSums = double[rows_at_once][blocks_at_once];
+
+// Adds the numbers of all threads of the thread block: all threads get the same sums, in `totals`.
+template <int Count, class Combine>
+__device__ void combine_over_block(double (&values)[Count], double* totals, const Combine& combine) {
+  __shared__ double warp_values[slice_count_warps][rows_at_once * blocks_at_once];
+#pragma unroll
+  for (double& value : values) {
+    for (unsigned lane = 1; lane < 32; lane <<= 1) value = combine(value, __shfl_xor_sync(~0U, value, lane));
+  }
+  __syncthreads();  // all threads have read the values and totals of an earlier call
+  if (threadIdx.x % 32 == 0) {
+#pragma unroll
+    for (int i = 0; i < Count; ++i) warp_values[threadIdx.x / 32][i] = values[i];
+  }
+  __syncthreads();
+  if (threadIdx.x < Count) {
+    double total = warp_values[0][threadIdx.x];
+    for (int warp = 1; warp < slice_count_warps; ++warp)
+      total = combine(total, warp_values[warp][threadIdx.x]);
+    totals[threadIdx.x] = total;
+  }
+  __syncthreads();
+}
+
+// Slice counts that rows `first` ... first + rows - 1 of A need, in every block of C to which they belong.
 class RowSliceCounts {
  public:
-  __device__ RowSliceCounts(const RowSliceCountsTask& task, std::int64_t row) : task_(task), row_(row) {}
+  __device__ RowSliceCounts(const RowSliceCountsTask& task, std::int64_t first, int rows)
+      : task_(task), first_(first), rows_(rows) {}
 
-  // Raises the slice counts of these blocks to the counts that the row needs.
+  // Raises the slice counts of these blocks to the counts that the rows need.
   __device__ void find() const {
-    const std::int32_t length = task_.exponents.lengths[row_];
-    if (length == 0) return;
-    const DeviceBlockSliceCounts& slice_counts = task_.slice_counts;
-    for (std::int64_t j = 0; j < slice_counts.blocks_n; ++j) {
-      SliceCounts found = slice_counts_of(j, length);
-      if (threadIdx.x != 0) continue;
-      if (found.enough == 0 && found.exhausted == 0) *task_.unreachable = 1;
-      SliceCounts& target =
-          slice_counts.counts[(task_.first + row_) / slice_counts.rows + j * slice_counts.blocks_m];
-      if (found.enough > 0) atomicMax(&target.enough, found.enough);
-      if (found.exhausted > 0) atomicMax(&target.exhausted, found.exhausted);
-    }
+    for (std::int64_t j = 0; j < task_.slice_counts.blocks_n; j += blocks_at_once) find_from(j);
   }
 
  private:
-  // Slice counts that the row needs in block j of C's columns. The row has no residual after `length` slices.
-  // Both counts are 0 if task_.slices has too few slices to decide them.
-  __device__ SliceCounts slice_counts_of(std::int64_t j, std::int32_t length) const {
-    const std::int64_t k = task_.slices.length;
-    const double* weights = task_.weights + j * k;
-    Scaled weighed_row;  // set when the second slice is tested
-    for (std::int32_t count = 1; count <= task_.slices.count; ++count) {
-      if (count == 2) {
-        weighed_row = weigh(
-            [&](std::int64_t p) {
-              return residual_of(any_element(task_.a.matrix, task_.a.item, task_.first + row_, p));
-            },
-            weights, k);
+  static constexpr unsigned all_blocks = (1U << blocks_at_once) - 1;
+  // Beside numbers and sums from here on, what underflows is nothing.
+  static constexpr double smallest_in_fp64 = 0x1p-900;
+
+  // Does so for `blocks_at_once` blocks of columns, from `first` on.
+  __device__ void find_from(std::int64_t first) const {
+    __shared__ RowSums row_sums, slice_sums;
+    __shared__ double least_weights[blocks_at_once];
+    const auto blocks =
+        static_cast<int>(min(task_.slice_counts.blocks_n - first, std::int64_t{blocks_at_once}));
+    weigh_rows(first, blocks, row_sums, least_weights);
+    unsigned open[rows_at_once];  // bits of the blocks whose counts are not known
+#pragma unroll
+    for (int r = 0; r < rows_at_once; ++r)
+      open[r] = r < rows_ && length(r) > 0 ? all_blocks >> (blocks_at_once - blocks) : 0;
+    for (std::int32_t count = 2; count <= task_.slices.count; ++count) {
+      bool is_weighed = false;  // slice_sums are those of slice count - 1
+#pragma unroll
+      for (int r = 0; r < rows_at_once; ++r) {
+        if (open[r] == 0 || count > length(r)) continue;
+        for (int j = 0; j < blocks; ++j) {
+          if ((open[r] >> j & 1) == 0) continue;
+          // The slice has an element that is not zero.
+          if (compare(r, row_sums[r][j], least_weights[j], count) < 0) continue;
+          if (!is_weighed) weigh_slices(first, blocks, count - 1, slice_sums);
+          is_weighed = true;
+          const int certain = compare(r, row_sums[r][j], slice_sums[r][j], count);
+          const bool is_enough = certain != 0 ? certain > 0 : is_enough_exactly(r, first + j, count);
+          if (!is_enough) continue;
+          raise(r, first + j, {count, 0});
+          open[r] &= ~(1U << j);
+        }
       }
-      if (count >= 2 && enough_slices(weighed_row, weighed_slice(count - 1, weights), count, k, task_.bits))
-        return {count, 0};
-      if (count == length) return {0, count};
     }
-    return {};
+    // Open rows have no residual after length(r) slices, of which there may be too few to decide.
+#pragma unroll
+    for (int r = 0; r < rows_at_once; ++r) {
+      for (int j = 0; j < blocks; ++j) {
+        if ((open[r] >> j & 1) == 0) continue;
+        if (length(r) <= task_.slices.count) {
+          raise(r, first + j, {0, length(r)});
+        } else if (threadIdx.x == 0) {
+          *task_.unreachable = 1;
+        }
+      }
+    }
   }
 
-  // Weighted sum of the magnitudes of slice s of the row.
-  __device__ Scaled weighed_slice(int s, const double* weights) const {
-    Scaled sum = weigh(
-        [&](std::int64_t p) {
-          return Residual{slice_element(task_.slices, s, row_, p), 0};
+  __device__ void raise(int r, std::int64_t j, const SliceCounts& found) const {
+    if (threadIdx.x != 0) return;
+    const DeviceBlockSliceCounts& slice_counts = task_.slice_counts;
+    SliceCounts& target =
+        slice_counts.counts[(task_.first + first_ + r) / slice_counts.rows + j * slice_counts.blocks_m];
+    if (found.enough > 0) atomicMax(&target.enough, found.enough);
+    if (found.exhausted > 0) atomicMax(&target.exhausted, found.exhausted);
+  }
+
+  __device__ std::int32_t length(int r) const { return task_.exponents.lengths[first_ + r]; }
+  __device__ std::int32_t exponent_of(int r, int s) const {
+    return task_.exponents.values[s * task_.exponents.stride + first_ + r];
+  }
+  __device__ double element(int r, std::int64_t p) const {
+    return any_element(task_.a.matrix, task_.a.item, task_.first + first_ + r, p);
+  }
+  // Exponent of the factor by which the row is multiplied in FP64.
+  __device__ int scale(int r) const { return -exponent_of(r, 0); }
+  __device__ bool scales(int r) const { return abs(scale(r)) < 1000; }
+
+  // Calls visit(j, weight) for the weights of inner index p.
+  template <class Visit>
+  __device__ void for_each_weight(std::int64_t first, int blocks, std::int64_t p, const Visit& visit) const {
+    const std::int64_t k = task_.slices.length;
+    const double* weights = task_.weights + first * k + p;
+#pragma unroll
+    for (int j = 0; j < blocks_at_once; ++j)
+      if (j < blocks) visit(j, weights[j * k]);
+  }
+
+  // Adds the weighted magnitudes of the elements x(r, p) of all rows, in all threads; visit(j, weight) as
+  // above.
+  template <class Element, class Visit>
+  __device__ void weigh(std::int64_t first, int blocks, const Element& x, RowSums& totals,
+                        const Visit& visit) const {
+    double sums[rows_at_once * blocks_at_once] = {};
+    for (std::int64_t p = threadIdx.x; p < task_.slices.length; p += slice_count_threads) {
+      double elements[rows_at_once];
+#pragma unroll
+      for (int r = 0; r < rows_at_once; ++r) elements[r] = r < rows_ ? fabs(x(r, p)) : 0;
+      for_each_weight(first, blocks, p, [&](int j, double weight) {
+        visit(j, weight);
+#pragma unroll
+        for (int r = 0; r < rows_at_once; ++r) {
+          double& sum = sums[r * blocks_at_once + j];
+          sum = __fma_rn(elements[r], weight, sum);
+        }
+      });
+    }
+    combine_over_block(sums, &totals[0][0], [](double a, double b) { return a + b; });
+  }
+
+  // Weighs the rows, and finds the least weight of each block.
+  __device__ void weigh_rows(std::int64_t first, int blocks, RowSums& totals, double* least_weights) const {
+    double factors[rows_at_once];
+#pragma unroll
+    for (int r = 0; r < rows_at_once; ++r)
+      factors[r] = r < rows_ && scales(r) ? power_of_two(scale(r)) : nan("");
+    double least[blocks_at_once];
+#pragma unroll
+    for (double& weight : least) weight = std::numeric_limits<double>::max();
+    weigh(
+        first, blocks,
+        [&](int r, std::int64_t p) {
+          const double x = element(r, p) * factors[r];
+          return x != 0 && fabs(x) < smallest_in_fp64 ? nan("") : x;  // may have been rounded
         },
-        weights, task_.slices.length);
-    if (sum.fraction != 0) sum.exponent += task_.exponents.values[s * task_.exponents.stride + row_];
-    return sum;
+        totals, [&](int j, double weight) { least[j] = fmin(least[j], weight); });
+    combine_over_block(least, least_weights, [](double a, double b) { return fmin(a, b); });
+  }
+  __device__ void weigh_slices(std::int64_t first, int blocks, int s, RowSums& totals) const {
+    weigh(
+        first, blocks,
+        [&](int r, std::int64_t p) {
+          return static_cast<double>(slice_element(task_.slices, s, first_ + r, p));
+        },
+        totals, [](int, double) {});
+  }
+
+  // Compares as enough_slices() does, where the weighted sum of slice count - 1 is `slice_sum` times the
+  // power of two of the slice. 1: enough slices, -1: not enough, also if that sum is larger, 0: rounding
+  // errors may decide.
+  __device__ int compare(int r, double row_sum, double slice_sum, int count) const {
+    constexpr double margin = 0x1p-20;  // far above the errors of sums of 2^26 terms
+    const auto k = static_cast<double>(task_.slices.length);
+    const int exponent = exponent_of(r, count - 1) + scale(r);
+    if (!(row_sum > smallest_in_fp64 && slice_sum > smallest_in_fp64) || isinf(slice_sum)) return 0;
+    if (abs(exponent) > 900 || k > 0x1p26) return 0;
+    const double ratio = row_sum / slice_sum * power_of_two(-exponent) * power_of_two(-task_.bits);
+    const double left = 4 * k * ratio * ratio;
+    const auto right = static_cast<double>(count + 1) * (count + 1);
+    if (!isfinite(left)) return 0;
+    return left > right * (1 + margin) ? 1 : left < right * (1 - margin) ? -1 : 0;
+  }
+
+  // enough_slices() of the exact sums for block j of C's columns.
+  __device__ __noinline__ bool is_enough_exactly(int r, std::int64_t j, std::int32_t count) const {
+    const std::int64_t k = task_.slices.length;
+    const double* weights = task_.weights + j * k;
+    const Scaled row =
+        core::cuda::weigh([&](std::int64_t p) { return residual_of(element(r, p)); }, weights, k);
+    Scaled slice = core::cuda::weigh(
+        [&](std::int64_t p) {
+          return Residual{slice_element(task_.slices, count - 1, first_ + r, p), 0};
+        },
+        weights, k);
+    if (slice.fraction != 0) slice.exponent += exponent_of(r, count - 1);
+    return enough_slices(row, slice, count, k, task_.bits);
   }
 
   const RowSliceCountsTask& task_;
-  std::int64_t row_;
+  std::int64_t first_;
+  int rows_;
 };
 
-// Adds a block of C to the report's counts. `slices` is the number of slices that were made of each operand.
-__device__ void count_block(DeviceSliceCounts& counts, const SliceDepth& depth, int slices) {
-  const int b = min(depth.b, slices);
+// Adds a block of C to the report's counts. a and b are the numbers of slices of its rows and columns.
+__device__ void count_block(DeviceSliceCounts& counts, const SliceDepth& depth, int a, int b) {
   int products = 0;
-  for (int q = 0; q < b; ++q) products += depth.products(q);
+  for (int q = 0; q < b; ++q) products += min(depth.products(q), a);
   count(counts.blocks, 1);
-  count(counts.slices_a, depth.a);
+  count(counts.slices_a, a);
   count(counts.slices_b, b);
   count(counts.products, products);
   count(counts.fast_blocks, depth.fast ? 1 : 0);
@@ -188,7 +336,8 @@ extern "C" __global__ void __launch_bounds__(weighed_indices* weighing_parts)
 extern "C" __global__ void __launch_bounds__(slice_count_threads)
     find_slice_counts(const __grid_constant__ RowSliceCountsTask task) {
   if (!holds(task.condition)) return;
-  RowSliceCounts(task, blockIdx.x).find();
+  const std::int64_t first = std::int64_t{blockIdx.x} * counted_rows;
+  RowSliceCounts(task, first, static_cast<int>(min(task.rows - first, std::int64_t{counted_rows}))).find();
 }
 
 // Ends a batch item (DeviceOzaki1Item). One thread block runs it.
@@ -205,13 +354,16 @@ extern "C" __global__ void __launch_bounds__(slice_count_threads)
   if (!selected || unreachable || item.report == nullptr) return;
   const DeviceBlockSliceCounts& slice_counts = item.slice_counts;
   DeviceSliceCounts& counts = item.report->slices;
-  const std::int64_t blocks =
-      slice_counts.counts == nullptr ? 1 : slice_counts.blocks_m * slice_counts.blocks_n;
+  const std::int64_t blocks = slice_counts.blocks_m * slice_counts.blocks_n;
   for (std::int64_t block = threadIdx.x; block < blocks; block += slice_count_threads) {
-    const SliceDepth depth = slice_counts.counts == nullptr
-                                 ? SliceDepth{item.slices, item.slices, item.fast}
-                                 : depth_of(slice_counts.counts[block], max_successive_slices, item.fast);
-    count_block(counts, depth, item.slices);
+    if (slice_counts.counts == nullptr) {
+      count_block(counts, {item.slices, item.slices, item.fast},
+                  slice_counts.lengths[block % slice_counts.blocks_m],
+                  slice_counts.lengths[slice_counts.blocks_m + block / slice_counts.blocks_m]);
+    } else {
+      const SliceDepth depth = depth_of(slice_counts.counts[block], max_successive_slices, item.fast);
+      count_block(counts, depth, depth.a, min(depth.b, item.slices));
+    }
   }
 }
 

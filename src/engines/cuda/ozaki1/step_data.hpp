@@ -29,6 +29,9 @@ struct DeviceBlockSliceCounts {
   std::int64_t vectors = 1;
   std::int64_t blocks_m = 0;
   std::int64_t blocks_n = 0;
+  // Without counts: largest numbers of slices of the vectors of each block of C's rows, then of its columns.
+  // They must be 0 before the splits.
+  std::int32_t* lengths = nullptr;
 };
 
 // Algorithm 1 for vectors first ... first + slices.vectors - 1, padding included; their ranges are known.
@@ -37,6 +40,7 @@ struct DeviceSuccessiveSplit {
   std::int64_t first = 0;
   Slices slices;
   int bits = 0;
+  bool by_sigma = false;  // rounds as SplitRule::sigma_grid does
   DeviceSliceExponents exponents;
   // Vectors whose slices must add up to all bits of their elements. *unreachable becomes 1 if such a vector
   // needs more slices, or if the exponents of its slices are further apart than `max_depth`.
@@ -70,6 +74,8 @@ struct DeviceProductSums {
   DeviceSliceExponents vector_exponents;  // from the tile's first vector on
   int slices = 0;                         // slices of each operand
   bool fast = false;                      // as in SliceDepth
+  int bits = 0;                           // of a slice
+  std::int64_t k_block = 0;  // inner indices whose products the matrix unit sums without an error
   bool exact = false;  // true: integers of `limbs` words, rounded once; false: FP64, in the order of products
   std::byte* data = nullptr;
   std::int64_t stride = 0;  // sums in a column

@@ -132,6 +132,8 @@ const std::array<WeightedTileKernel, 10> weighted_tile_kernels{
       {"weighted_tiles_128_sm90a", "multiply_f32_weighted_4x4_128", waits_for_grid_dependency}}}};
 const KernelName failing_tiles_kernel{"failing_tiles_sm90a", "multiply_f32_failing_tiles",
                                       waits_for_grid_dependency};
+const KernelName slice_products_kernel{"slice_products_sm90a", "add_slice_products",
+                                       waits_for_grid_dependency};
 
 #define KINTSUGI_KERNEL(name) \
   KernelName { "dmma_sm90a", name, waits_for_grid_dependency }
@@ -163,6 +165,7 @@ const Family& hopper_family() {
                             .int8 = &int8_kernels,
                             .weighted_tiles = weighted_tile_kernels,
                             .failing_tiles = &failing_tiles_kernel,
+                            .slice_products = &slice_products_kernel,
                             .has_clusters = true,
                             .has_wgmma = true,
                             .fp16_bf16_accumulators = accumulators,
