@@ -4,6 +4,8 @@
 
 #include <cstdint>
 
+#include "ref.hpp"
+
 namespace kintsugi_python {
 
 // An argument or result of a kernel: a number, a handle, or, for an optional argument, 0 or the address of
@@ -22,6 +24,10 @@ struct LibTorch {
   bool load();
   // The functions for CUDA devices, of a library that not every torch has.
   bool has_cuda() const { return current_cuda_stream != nullptr; }
+  // Returns a new reference to Python's object of a tensor. Preconditions: can_wrap(), and the calling thread has
+  // the interpreter's lock.
+  PyObject* wrap(TensorHandle tensor) const { return wrap_(tensor); }
+  bool can_wrap() const { return wrap_ != nullptr; }
   // The stable ABI does not say whether a tensor requires a gradient. A tensor's handle is the address of its
   // C++ object, whose first member is the address of the implementation.
   bool requires_gradient(TensorHandle tensor) const {
@@ -60,6 +66,7 @@ struct LibTorch {
   static constexpr uint64_t version = uint64_t{2} << 56 | uint64_t{10} << 48;
 
  private:
+  PyObject* (*wrap_)(TensorHandle tensor) = nullptr;
   // Tries requires_gradient() on a tensor.
   bool sees_gradients() const;
 };

@@ -13,6 +13,8 @@
 #include "plan.hpp"
 #include "problem.hpp"
 #include "product.hpp"
+#include "routes.hpp"
+#include "tensor_product.hpp"
 #include "thread.hpp"
 
 namespace kintsugi_python {
@@ -274,6 +276,7 @@ PyObject* release_caches(PyObject* module, PyObject*) {
   State& state = state_of(module);
   if (!check(state, without_lock(kintsugi_release_caches))) return nullptr;
   for (DeviceMemory& memory : state.memory) memory.spare = Ref();
+  release_spare_tensors();
   return none();
 }
 
@@ -367,7 +370,7 @@ PyObject* allocate_on_device_of(PyObject*, PyObject* tuple) {
 const char register_operators_doc[] =
     "register_operators(torch, thread_accuracy)\n--\n\n"
     "Registers the compiled kernels of torch.ops.kintsugi. Returns False if this torch is too old for them.\n"
-    "thread_accuracy: function that returns the accuracy that use() has set in the calling thread, or None.";
+    "thread_accuracy: function that returns the accuracy that use() has set in the calling thread, else its argument.";
 
 PyObject* register_operators_of(PyObject* module, PyObject* tuple) {
   PyObject *torch, *thread_accuracy;
@@ -403,6 +406,34 @@ const char address_doc[] =
 
 PyObject* prepared_address(PyObject*, PyObject* capsule) { return address_of_prepared(capsule).release(); }
 
+const char route_doc[] =
+    "route(name, otherwise)\n--\n\n"
+    "Returns a function that multiplies plain tensors as torch's operator with that name (routes.hpp), and calls otherwise\n"
+    "with its arguments for all else; None if there is none for this torch. Call register_operators() before.";
+
+PyObject* route(PyObject* module, PyObject* tuple) {
+  const char* name;
+  PyObject* otherwise;
+  if (PyArg_ParseTuple(tuple, "sO", &name, &otherwise) == 0) return nullptr;
+  return has_routes() ? make_route(state_of(module), name, otherwise).release() : none();
+}
+
+const char set_route_accuracy_doc[] =
+    "set_route_accuracy(accuracy)\n--\n\nSets the accuracy, a text or None, of routes in threads that have no use().";
+
+PyObject* set_route_accuracy_of(PyObject*, PyObject* accuracy) {
+  set_route_accuracy(accuracy);
+  return none();
+}
+
+const char route_counts_doc[] =
+    "route_counts(reset)\n--\n\nReturns how many calls routes have multiplied, by the name of their operator in statistics.";
+
+PyObject* route_counts_of(PyObject*, PyObject* reset) {
+  const int value = PyObject_IsTrue(reset);
+  return value < 0 ? nullptr : route_counts(value == 1).release();
+}
+
 PyMethodDef methods[] = {{"matmul", matmul, METH_VARARGS, matmul_doc},
                          {"execute", execute, METH_VARARGS, execute_doc},
                          {"batch_kind", batch_kind_of, METH_O, batch_kind_doc},
@@ -434,6 +465,9 @@ PyMethodDef methods[] = {{"matmul", matmul, METH_VARARGS, matmul_doc},
                          {"take_call", take_call_of, METH_NOARGS, take_call_doc},
                          {"keep_error", keep_error_of, METH_O, keep_error_doc},
                          {"prepared_address", prepared_address, METH_O, address_doc},
+                         {"route", route, METH_VARARGS, route_doc},
+                         {"set_route_accuracy", set_route_accuracy_of, METH_O, set_route_accuracy_doc},
+                         {"route_counts", route_counts_of, METH_O, route_counts_doc},
                          {nullptr, nullptr, 0, nullptr}};
 
 // Numbers of kintsugi.h that the Python code uses.

@@ -251,6 +251,8 @@ bool shares_no_memory(const Array& a, const Array& b, const Array& c, const kint
   return !overlap(extent, extent_of(a)) && !overlap(extent, extent_of(b));
 }
 
+bool share_memory(const Array& x, const Array& y) { return overlap(extent_of(x), extent_of(y)); }
+
 Ref members_of(const kintsugi_problem& problem) {
   Ref dict(PyDict_New());
   const bool is_complete =

@@ -46,6 +46,9 @@ std::vector<void*> item_addresses(const Array& array);
 // these arrays.
 bool shares_no_memory(const Array& a, const Array& b, const Array& c, const kintsugi_problem& problem);
 
+// True if the memory from the first to the last element of one array overlaps that of the other.
+bool share_memory(const Array& x, const Array& y);
+
 // Returns the members of a problem by name, without struct_size, as a new dict; null with a Python error.
 Ref members_of(const kintsugi_problem& problem);
 

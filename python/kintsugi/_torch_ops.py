@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import json
+import sys
 import threading
 import weakref
 from typing import Any, Callable
@@ -60,7 +61,7 @@ def has_thread_accuracy() -> bool:
 
 def remove_thread_accuracy() -> None:
     if _IS_COPIED:
-        torch._C._remove_obj_from_tls(_KEY)
+        getattr(torch._C, "_remove_obj_from_tls")(_KEY)  # mypy with an older torch knows none
     else:
         del _local.accuracy
 
@@ -167,7 +168,46 @@ def _gemm_fake(a: Tensor, b: Tensor, c: Tensor | None = None, accuracy: str | No
     shape = _result_shape(a, b, c)
     if c is not None:
         c.expand(shape)  # raises an error of its own
+    if "torch._inductor" in sys.modules:
+        _lower()
     return a.new_empty(shape)
+
+
+def _gemm_into(a: Tensor, b: Tensor, c: Tensor | None, accuracy: str | None, *, out: Tensor) -> Tensor:
+    """Is gemm in a graph, with the result in out."""
+    return out.copy_(_gemm(a, b, c, accuracy))
+
+
+@functools.lru_cache
+def _lower() -> None:
+    """Makes Inductor call a compiled function in place of an operator: its graphs then allocate the result beforehand,
+    and pass by torch's dispatcher. Graphs of other products, or of C++ alone, call the operator."""
+    from torch._inductor import ir, lowering, select_algorithm
+    from torch._inductor.virtualized import V
+
+    compiled = _core.route("gemm", _gemm_into) if HAS_COMPILED else None
+    if compiled is None:
+        return
+    as_operator = lowering.fallback_handler(gemm, add_to_fallback_set=False)
+    name = "kintsugi_gemm"
+    setattr(select_algorithm.extern_kernels, name, compiled)
+
+    def lower(a: Any, b: Any, c: Any = None, accuracy: str | None = None, gradient_accuracy: str | None = None,
+              settings: str | None = None) -> Any:
+        if settings is not None or V.graph.cpp_wrapper or a.get_dtype().is_complex:
+            return as_operator(a, b, c, accuracy, gradient_accuracy, settings)
+        batches = [list(x.get_size()[:-2]) for x in (a, b)]
+        longest = max(batches, key=len)
+        if any(batch and batch != longest for batch in batches):  # it broadcasts
+            return as_operator(a, b, c, accuracy, gradient_accuracy, settings)
+        size = [*longest, a.get_size()[-2], b.get_size()[-1]]
+        layout = ir.FixedLayout(a.get_device(), a.get_dtype(), size, ir.FlexibleLayout.contiguous_strides(size))
+        inputs = [ir.ExternKernel.realize_input(x) for x in (a, b, c) if x is not None]
+        constants = (accuracy,) if c is not None else (None, accuracy)
+        return ir.TensorBox.create(ir.ExternKernelOut(layout, inputs, constants,
+                                                      python_kernel_name=f"extern_kernels.{name}"))
+
+    lowering.register_lowering(gemm, type_promotion_kind=None)(lower)
 
 
 class _GemmWithGradient(torch.autograd.function._SingleLevelFunction):

@@ -5,12 +5,13 @@ compiled graphs, all of which stay torch's own. A call that is not kintsugi's go
 from __future__ import annotations
 
 import threading
+import warnings
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
-from kintsugi import _torch_ops
+from kintsugi import _core, _torch_ops
 from kintsugi._torch_ops import TYPES, multiply, stored, thread_accuracy
 from kintsugi._matmul import matmul_stored
 
@@ -49,6 +50,9 @@ _OPERATORS = {
     "dot": _Operator("dot", (1, 1), if_asked=True),
     "vdot": _Operator("vdot", (1, 1), if_asked=True),
 }
+# Those of which a compiled kernel multiplies plain tensors (core/routes.cpp).
+_COMPILED = frozenset((*(f"{name}{kind}" for name in ("mm", "bmm", "addmm", "baddbmm") for kind in ("", ".out")), "addmm_",
+                       "baddbmm_"))
 # Attention whose products are parts of one kernel of torch's. Those of torch's SDPBackend.MATH are operators.
 _FUSED_ATTENTION = ("_scaled_dot_product_flash_attention_for_cpu", "_scaled_dot_product_efficient_attention",
                     "_scaled_dot_product_flash_attention", "_scaled_dot_product_cudnn_attention")
@@ -73,20 +77,24 @@ def statistics(reset: bool) -> dict[str, dict[str, Any]]:
                 entry["routed"] = count
             else:
                 entry["left"][reason] = count
+        for name, count in _core.route_counts(reset).items():
+            found.setdefault(name, {"routed": 0, "left": {}})["routed"] += count
         if reset:
             _counts.clear()
     return found
 
 
 class _Route:
-    """The kernel of an operator for one device. `original` is torch's."""
+    """The kernel of an operator for one device, or what a compiled kernel calls for all but plain products. `original`
+    is torch's."""
 
     def __init__(self, name: str, device: str, original: Any):
         self._operator = _OPERATORS[name]
         self._activation = _activation_of(device) if name == "_addmm_activation" else None
         self._original = original
+        self._keys = _keys_of(device)
 
-    def __call__(self, keys: Any, *arguments: Any, **named: Any) -> Tensor:
+    def __call__(self, *arguments: Any, **named: Any) -> Tensor:
         accuracy = thread_accuracy(_accuracy) if _torch_ops.has_use else _accuracy
         reason = self._why_left(accuracy, *arguments, **named)
         if reason is None:
@@ -97,7 +105,7 @@ class _Route:
             except (TypeError, ValueError, RuntimeError):  # torch's kernel has the words for what does not go together
                 reason = "refused"
         _count(self._operator.name, reason)
-        return result if reason is None else self._original.call_boxed(keys, *arguments, **named)
+        return result if reason is None else self._original.call_boxed(self._keys, *arguments, **named)
 
     def _why_left(self, accuracy: str | None, *arguments: Tensor, out: Tensor | None = None, **_: Any) -> str | None:
         """Returns the reason for which a call goes to torch's kernel; None if it does not."""
@@ -121,11 +129,7 @@ class _Route:
             return multiply(left[None], b[:, None], None, (), 1, 0, accuracy=accuracy).reshape(())
         shape = (*a.shape[:-1], *b.shape[a.dim() - 1:])
         if operator.into is None:
-            if _torch_ops.HAS_COMPILED and alpha == 1 and (c is None or beta == 1):
-                asked = accuracy or _torch_ops.NOT_OF_THREAD
-                result: Tensor = torch.ops.kintsugi.below.default(a, b, c, asked, None, 0, 0)
-            else:
-                result = multiply(a, b, c, shape, alpha, beta, accuracy=accuracy)
+            result = multiply(a, b, c, shape, alpha, beta, accuracy=accuracy)
             return result if self._activation is None else self._activation(result, use_gelu)
         target = c if operator.into == "self" else out
         assert target is not None  # by the operator's schema
@@ -141,12 +145,16 @@ class _Route:
         return target
 
 
-def _count_attention(original: Any) -> Any:
+def _keys_of(device: str) -> Any:
+    return torch._C.DispatchKeySet(getattr(torch._C.DispatchKey, device))
+
+
+def _count_attention(device: str, original: Any) -> Any:
     """Returns a kernel that counts the call and calls the original."""
 
-    def attend(keys: Any, *arguments: Any, **named: Any) -> Any:
+    def attend(*arguments: Any, **named: Any) -> Any:
         _count("scaled_dot_product_attention", "fused")
-        return original.call_boxed(keys, *arguments, **named)
+        return original.call_boxed(_keys_of(device), *arguments, **named)
 
     return attend
 
@@ -169,6 +177,7 @@ def install(accuracy: str | None) -> None:
     global _library, _accuracy
     with _lock:
         _accuracy = accuracy
+        _core.set_route_accuracy(accuracy)
         if _library is not None:
             return
         library = torch.library.Library("aten", "IMPL")
@@ -177,8 +186,12 @@ def install(accuracy: str | None) -> None:
                 if not torch._C._dispatch_has_kernel_for_dispatch_key(f"aten::{name}", device):
                     continue
                 original = torch.library.get_kernel(f"aten::{name}", device)
-                kernel = _Route(name, device, original) if name in _OPERATORS else _count_attention(original)
-                library.impl(name, kernel, device, with_keyset=True)
+                kernel = _Route(name, device, original) if name in _OPERATORS else _count_attention(device, original)
+                if _torch_ops.HAS_COMPILED and name in _COMPILED:
+                    kernel = _core.route(name, kernel) or kernel
+                with warnings.catch_warnings():
+                    warnings.filterwarnings("ignore", "Warning only once for all operators")  # it is meant
+                    library.impl(name, kernel, device)
         _library = library
 
 

@@ -204,6 +204,46 @@ def test_compiled_without_a_graph_break(backend):
     assert all(torch.equal(x, y) for x, y in zip(found, expected))
 
 
+@pytest.mark.skipif(os.environ.get("KERNELS") == "python", reason="graphs call the operator then")
+def test_inductors_graphs_call_a_compiled_function():
+    """It passes what is not plain on to Python."""
+    from torch._inductor.utils import run_and_get_code
+
+    torch._dynamo.reset()
+    called, operator = "extern_kernels.kintsugi_gemm", "torch.ops.kintsugi.gemm"
+    x, weight, bias, wide = (torch.randn(*shape) for shape in ((2, 3, 8), (8, 8), (8,), (3, 16, 16)))
+    cases = [(lambda: K.linear(x, weight, bias, accuracy="exact"), called),
+             (lambda: K.mm(weight.mT, wide[0, ::2, ::2]), called),  # BLAS cannot address the latter
+             (lambda: K.gemm(x, weight.expand(2, 8, 8), x), called), (lambda: K.bmm(x, x.mT), called),
+             (lambda: K.gemm(x[:, None], weight.expand(4, 8, 8)), operator),  # it broadcasts
+             (lambda: K.addmm(bias, weight, weight, alpha=2), operator),
+             (lambda: K.mm(weight.to(torch.complex64), weight.to(torch.complex64)), operator)]
+    with torch.no_grad():
+        for function, wanted in cases:
+            found, (code, *_) = run_and_get_code(torch.compile(function, backend="inductor", fullgraph=True))
+            assert torch.equal(found, function()) and (called in code) == (wanted == called) and wanted in code
+        compiled = torch.compile(lambda a: K.mm(a, a.mT), backend="inductor", fullgraph=True, dynamic=True)
+        for rows in (3, 5):
+            assert torch.equal(compiled(wide[0, :rows]), K.mm(wide[0, :rows], wide[0, :rows].mT))
+        assert compiled(wide[0, :0]).shape == (0, 0)
+        for view in (torch._neg_view(weight), weight.to(torch.complex64).conj().imag):  # lazy negatives
+            assert torch.equal(compiled(view), K.mm(view, view.mT))
+        with pytest.raises(kintsugi.KintsugiError, match="did you mean exact"):
+            torch.compile(lambda a: K.mm(a, a, accuracy="exct"), backend="inductor")(weight)
+
+
+def test_inductors_graphs_read_the_accuracy_when_they_run(accuracies):
+    torch._dynamo.reset()
+    compiled = torch.compile(lambda a, b: K.mm(a, b), backend="inductor", fullgraph=True)
+    a = torch.randn(3, 3)
+    with torch.no_grad():
+        for accuracy in (None, "exact", "1e-3"):
+            with kt.use(accuracy):
+                compiled(a, a)
+        compiled(a, a)
+    assert accuracies == [None, "exact", "1e-3", None]
+
+
 def test_autocast_keeps_float32():
     a, b = torch.randn(3, 4), torch.randn(4, 2)
     with torch.autocast("cpu", dtype=torch.bfloat16):
@@ -505,6 +545,51 @@ def test_results_into_given_tensors(inference):
             assert torch.allclose(torch.addmm(operand, operand, operand, out=operand), a + a @ a, atol=1e-4)
         left = {name: entry["left"] for name, entry in kt.statistics().items()}
         assert left == {"mm": {}, "addmm": {}, "baddbmm": {}}
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_random_results_into_given_tensors(seed):
+    """By routes: layouts and numbers at random, what is added of any shape that fits, and results that share memory with
+    operands. The reference is torch's product of copies."""
+    generator = random.Random(seed)
+    torch.manual_seed(seed)
+    dtype, rank = generator.choice(TYPES), generator.choice([2, 3])
+    size = generator.choice([1, 2, 7])
+    shape = (3,) * (rank - 2) + (size, size)
+    memory = torch.randn(3 * 4 * size * size + 5, dtype=dtype)
+
+    def view():
+        first, *strides = generator.choice([(0, size * size, size, 1), (3, size * size, 1, size), (1, 0, size, 1),
+                                            (2, 2 * size * size, 2 * size, 2)])
+        return memory.as_strided(shape, strides[3 - rank:], first)
+
+    def apart():
+        return random_view(generator, shape, dtype)
+
+    a, b, c = (generator.choice([view, apart])() for _ in range(3))
+    c = generator.choice([c, c[..., :1], c[..., :1, :]])
+    alpha, beta = (generator.choice([0, 1, 2, -0.5]) for _ in range(2))
+    out = generator.choice([lambda: torch.empty(shape, dtype=dtype), lambda: torch.empty(shape, dtype=dtype).mT,
+                            lambda: torch.empty((*shape, 2), dtype=dtype)[..., 0], lambda: a.clone()])()
+    in_place = apart().clone()
+    add, add_in_place, multiply = ((torch.addmm, torch.Tensor.addmm_, torch.mm) if rank == 2 else
+                                   (torch.baddbmm, torch.Tensor.baddbmm_, torch.bmm))
+    wide_a, wide_b, wide_c, wide_in_place = (x.to(WIDER[dtype], copy=True) for x in (a, b, c, in_place))
+    product, scalars = wide_a @ wide_b, {"alpha": alpha, "beta": beta}
+    with kt.enable():
+        close(add(c, a, b, **scalars), alpha * product + beta * wide_c, dtype)
+        assert add(c, a, b, **scalars, out=out) is out
+        close(out, alpha * product + beta * wide_c, dtype)
+        assert add_in_place(in_place, a, b, **scalars) is in_place
+        close(in_place, alpha * product + beta * wide_in_place, dtype)
+        for operands in ((a.clone(), b), (a, b.clone())):
+            shared = next(x for x, y in zip(operands, (a, b)) if x is not y)
+            multiply(*operands, out=shared)
+            close(shared, product, dtype)
+            square = shared.clone() @ shared.clone()
+            add_in_place(shared, shared, shared, beta=0)
+            close(shared, square.to(WIDER[dtype]), dtype)
+    assert all(not entry["left"] for entry in kt.statistics().values())
 
 
 def test_a_product_in_place_keeps_autograd_right():

@@ -1,6 +1,7 @@
 """Errors of torch's own operators under kintsugi.torch.enable(), over torch's database of operators and samples:
 
     python3 tests/python/torch_operators.py [--device cuda] [--accuracy exact] [--operators matmul,einsum] [--samples 20]
+                                            [--jobs 8]
 
 The criterion: with a unit of eps(type) times the largest magnitude of the reference, the error of every result and of
 every gradient is at most 3 times torch's own error plus 8 units. The reference is torch's result in float64 or
@@ -13,6 +14,8 @@ status is 1 if there is one. It needs torch with its testing modules (expecttest
 """
 
 import argparse
+import concurrent.futures
+import multiprocessing
 import sys
 import warnings
 
@@ -125,24 +128,45 @@ def check(op, dtype, device, most, accuracy, bad, unjudged):
     return samples, routed, worst_stock, worst
 
 
+def check_all_types(task):
+    """task: the number of an operator, and the program's options. Returns (lines, totals, violations, results not judged)."""
+    number, options = task
+    warnings.simplefilter("ignore")
+    torch.set_num_threads(1)
+    op = operators(options.operators)[number]
+    lines, total, bad, unjudged = [], [0, 0, 0], [], []
+    for dtype in WIDER:
+        if dtype not in op.supported_dtypes(options.device):
+            continue
+        try:
+            samples, routed, stock, ours = check(op, dtype, options.device, options.samples, options.accuracy, bad, unjudged)
+        except Exception as error:
+            bad.append(f"{op.name}.{op.variant_test_name} {dtype}: {error!r}")
+            continue
+        if samples > 0:
+            lines.append(f"{op.name + '.' + op.variant_test_name:45} {str(dtype):16} {samples:4} samples {routed:6} routed, "
+                         f"units: torch {stock:.3g}, kintsugi {ours:.3g}")
+            total = [total[0] + 1, total[1] + samples, total[2] + routed]
+    return lines, total, bad, unjudged
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--accuracy")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--operators", type=lambda text: text.split(","))
     parser.add_argument("--samples", type=int, default=30)
+    parser.add_argument("--jobs", type=int, default=1, help="processes")
     options = parser.parse_args()
-    warnings.simplefilter("ignore")
     bad, unjudged, total = [], [], [0, 0, 0]
-    for op in operators(options.operators):
-        for dtype in WIDER:
-            if dtype not in op.supported_dtypes(options.device):
-                continue
-            samples, routed, stock, ours = check(op, dtype, options.device, options.samples, options.accuracy, bad, unjudged)
-            if samples > 0:
-                print(f"{op.name + '.' + op.variant_test_name:45} {str(dtype):16} {samples:4} samples {routed:6} "
-                      f"routed, units: torch {stock:.3g}, kintsugi {ours:.3g}", flush=True)
-                total = [total[0] + 1, total[1] + samples, total[2] + routed]
+    tasks = [(number, options) for number in range(len(operators(options.operators)))]
+    with concurrent.futures.ProcessPoolExecutor(options.jobs, multiprocessing.get_context("spawn")) as pool:
+        for done in concurrent.futures.as_completed([pool.submit(check_all_types, task) for task in tasks]):
+            lines, found, wrong, left = done.result()
+            if lines:
+                print("\n".join(lines), flush=True)
+            total = [x + y for x, y in zip(total, found)]
+            bad, unjudged = bad + wrong, unjudged + left
     print(f"{total[0]} operators and types, {total[1]} samples, {total[2]} routed products, {len(unjudged)} results "
           f"not judged, {len(bad)} violations")
     print("\n".join(bad))
