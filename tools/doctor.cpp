@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "matrix_units.hpp"
 #include "program.hpp"
 #include "program_libraries.hpp"
 #include "support.hpp"
@@ -67,11 +68,12 @@ void append_settings(Json& findings) {
     findings.push_back(finding("settings", "ok", "all at their defaults"));
 }
 
-Json examine_machine() {
+Json examine_machine(bool models) {
   Json findings = Json::array();
   append_processor(findings);
   append_engines(findings);
   append_settings(findings);
+  if (models) append_matrix_units(findings);
   return findings;
 }
 
@@ -93,11 +95,13 @@ void print_findings(const Json& findings) {
 
 struct DoctorRequest {
   bool json = false;
+  bool models = false;
   std::vector<std::string> program;  // and its arguments; empty: the machine is examined
 };
 
 void run_doctor(const DoctorRequest& request) {
-  const Json findings = request.program.empty() ? examine_machine() : examine_program(request.program);
+  const Json findings =
+      request.program.empty() ? examine_machine(request.models) : examine_program(request.program);
   if (!request.json) return print_findings(findings);
   Json result = document("doctor");
   if (!request.program.empty()) result["program"] = request.program;
@@ -117,14 +121,18 @@ void add_doctor(CLI::App& program, Action& action) {
       "\n"
       "Example:\n"
       "  kintsugi doctor\n"
+      "  kintsugi doctor --models\n"
       "  kintsugi doctor -- python3 train.py\n"
       "\n"
       "With a program: runs it once, its standard output on standard error, and names each BLAS and\n"
       "cuBLAS that it and what it starts have loaded, the files that call one, and whether the drop-ins\n"
       "of kintsugi run reach these calls. They forward every call meanwhile, so results are unchanged.");
   command->add_flag("--json", request->json, "Print the findings as JSON");
-  command->add_option("PROGRAM", request->program,
-                      "Program and its arguments, after -- [none: this machine]");
+  CLI::Option* models =
+      command->add_flag("--models", request->models,
+                        "Also compare sums of the matrix units with the models whose bounds contracts use");
+  command->add_option("PROGRAM", request->program, "Program and its arguments, after -- [none: this machine]")
+      ->excludes(models);
   command->positionals_at_end();
   command->callback([request, &action] { action = [request] { run_doctor(*request); }; });
 }

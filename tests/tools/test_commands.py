@@ -116,6 +116,23 @@ def test_doctor(program):
         assert re.search(rf"^{finding['status']}\s+{re.escape(finding['name'])}\s", text, re.MULTILINE)
 
 
+def test_doctor_compares_matrix_units_with_their_models(program):
+    """Units of this machine: those of the engines' accumulators that are neither fp32 nor cuBLAS's alone."""
+    findings = program.ok("doctor", "--models", "--json").json()["findings"]
+    units = {finding["name"]: finding for finding in findings if finding["name"].startswith("unit")}
+    engines = {e["name"]: e for e in program.ok("engines", "--json").json()["engines"] if e["available"]}
+    expected = {f"unit {name}, {engine}" for engine in ("cpu", "cuda") if engine in engines
+                for name in ("fp16", "bf16", "tf32")
+                if engines[engine]["accumulators"].get(name, ["fp32"])[0] != "fp32"}
+    assert set(units) == (expected or {"unit"})
+    for name in expected:
+        model = engines[name.split(", ")[1]]["accumulators"][name.split()[1].rstrip(",")][0]
+        assert units[name]["status"] == "ok"
+        assert model in units[name]["detail"].split(" random ")[0], "contracts use the bounds of another model"
+    assert not any(finding["name"].startswith("unit") for finding in program.ok("doctor", "--json").json()["findings"])
+    assert "--models" in program.bad("doctor", "--models", "--", "true")
+
+
 def test_doctor_tells_of_an_engine_that_is_missing(program):
     environment = {"KINTSUGI_CPU_BLAS": "libabsent.so.7"}
     findings = program.ok("doctor", "--json", environment=environment).json()["findings"]

@@ -72,6 +72,26 @@ TEST_F(DeviceDirect, HaveTheReferencesBitsInRandomCases) {
   }
 }
 
+// The sums of one column are open: one thread block of a cluster tests its elements while the others have
+// ended.
+TEST_F(DeviceDirect, OneThreadBlockOfAClusterHasOpenElements) {
+  for (const auto& [m, n, k] :
+       {std::array<std::int64_t, 3>{640, 640, 512}, {768, 768, 768}, {512, 1024, 1024}}) {
+    GemmDataOf<float> data({.m = m, .n = n, .k = k, .scheme = "bf16x6-direct", .engine = "cuda"});
+    for (std::int64_t p = 0; p < k; ++p) {
+      for (std::int64_t i = 0; i < m; i += 64) data.a()(i, p) *= 0x1p10F;
+      for (std::int64_t j = 5; j < n; j += 64) data.b()(p, j) *= 0x1p-100F;
+    }
+    DeviceGemm<float> product(data);
+    product.run_well();
+    const std::vector<float> first = data.result();
+    for (int i = 0; i < 1000; ++i)
+      ASSERT_EQ(product.run(), KINTSUGI_SUCCESS) << kintsugi_last_error() << ", run " << i;
+    product.fetch();
+    EXPECT_EQ(bits_of(data.result()), bits_of(first)) << m << " x " << n << " x " << k;
+  }
+}
+
 // Thread blocks that share k by groups, by segments, and one that has all of k: the levels of sums have the
 // bits of the reference's one chain.
 TEST_F(DeviceDirect, LongSumsHaveTheReferencesBits) {

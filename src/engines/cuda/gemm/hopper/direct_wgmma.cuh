@@ -652,6 +652,11 @@ __device__ __forceinline__ void multiply_wide(const TensorMap& row_map, const Te
     if (group < Config::consumers)
       store_plain<Config>(acc, owned, c, first_row, first_column, row_of_sum<Config>(threadIdx.x, 0),
                           row_of_sum<Config>(threadIdx.x, 1), thread % 4 * 2);
+    // Others read this thread block's largest magnitudes in combine_in_cluster().
+    if (ranks > 1 && most > __float_as_uint(direct_safe_largest)) {
+      __syncwarp();
+      cluster_sync();
+    }
     return;
   }
   if (ranks > 1) combine_in_cluster<Config>(shared, ranks);
