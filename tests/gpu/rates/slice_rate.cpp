@@ -76,7 +76,8 @@ struct Stage {
 const std::vector<Stage> stages{{"ranges", {StepKind::find_ranges, StepKind::select}},
                                 {"counts and split of A", {StepKind::count_slices}},
                                 {"splits", {StepKind::split_successively}},
-                                {"products and sums", {}}};
+                                {"products and sums", {StepKind::multiply_successively}},
+                                {"end", {}}};
 
 template <class T>
 class Call {

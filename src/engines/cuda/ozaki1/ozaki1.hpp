@@ -88,7 +88,7 @@ struct ProductGroups {
 // each loads a share of their slices, to all of them. A thread block has two consumer warpgroups of 64
 // vectors. The rows of C are operand B of the instruction, so a thread has pairs of adjacent sums.
 struct SliceTile {
-  static constexpr int cluster = 4;          // thread blocks
+  static constexpr int cluster = 2;          // thread blocks; with four, products take 8 % longer
   static constexpr int rows = 256;           // rows of C of all thread blocks
   static constexpr int block_vectors = 128;  // vectors of B of a thread block
   static constexpr int vectors = cluster * block_vectors;
