@@ -155,11 +155,24 @@ def page(judged, rules, hand):
     for paper in PAPERS:
         names = [name for name in judged.of(COUNTED, paper) if not is_unmeasured(judged, name)]
         text += f"## {paper}\n\n" + lines_of(judged, names) + "\n"
+    text += "## Why claims are open\n\n" + open_table(judged) + "\n"
     if any(is_unmeasured(judged, name) for name in judged.of(COUNTED)):
         text += "## Claims that nobody measured\n\n" + unmeasured_table(judged) + "\n"
     text += "## Not counted: true by construction\n\n" + lines_of(judged, judged.of(BUILT))
     text += "\n## Not counted: our own\n\n" + lines_of(judged, judged.of(OWN))
     return wrapped(text.rstrip("\n") + "\n")
+
+
+def why_open(judged, name):
+    """Why a claim is not decided: the registry's sentence, else the judgement's first one."""
+    return judged.claims[name]["reason"] or judged.verdicts[name][1].split(". ")[0] + "."
+
+
+def open_table(judged):
+    names = [name for verdict in (registry.PREDICTED, registry.ELSEWHERE, registry.UNDECIDED)
+             for name in judged.of(COUNTED, verdict=verdict)]
+    return table(["claim", "verdict", "why it is open"],
+                 [[f"`{name}`", judged.verdicts[name][0], why_open(judged, name)] for name in sorted(names, key=list(judged.claims).index)])
 
 
 def unmeasured_table(judged):
