@@ -129,41 +129,54 @@ Json make_document(bool quick) {
 
 // ---------------------------------------------------------------- claims
 
-// Returns the mean over seeds.
-double mean_value(const Evidence& evidence, const std::string& quantity, const std::string& unit,
-                  const std::string& scheme, std::int64_t n) {
+// Returns the values by seed.
+std::vector<double> values_by_seed(const Evidence& evidence, const std::string& quantity,
+                                   const std::string& unit, const std::string& scheme, std::int64_t n) {
   std::vector<double> values;
   for (const Json& row : evidence.rows_where(both(both(where("quantity", quantity), where("device", unit)),
                                                   both(where("scheme", scheme), where("k", n)))))
     values.push_back(row.at("value").get<double>());
   if (values.empty()) throw NoSuchRow(fmt::format("no {} of {} on {} at n = {}", quantity, scheme, unit, n));
-  return mean(values);
+  return values;
+}
+
+double mean_value(const Evidence& evidence, const std::string& quantity, const std::string& unit,
+                  const std::string& scheme, std::int64_t n) {
+  return mean(values_by_seed(evidence, quantity, unit, scheme, n));
 }
 
 struct Range {
   std::int64_t first;
   std::int64_t last;
 };
+const std::vector<std::string> averages{"ratio of averages", "average of ratios", "average of single ratios"};
 const std::vector<Range> ranges{{64, 1024}, {256, 1024}, {64, 4096}, {256, 4096}, {1024, 4096}};
 
-// Returns both averages over every range of sizes: a scheme's errors over le-gemm's.
+// Returns the averages over every range of sizes: a scheme's errors over le-gemm's. Single ratios are those of
+// every seed.
 Measured reductions(const Evidence& evidence, const std::string& unit, const std::string& scheme,
                     const std::string& measure, const std::string& suffix) {
   const auto series = [&](const std::string& sums, const std::string& average, const Range& range) {
     const std::string quantity = against(measure, sums);
-    std::vector<double> errors, own, ratios;
+    std::vector<double> errors, own, ratios, single_ratios;
     for (const std::int64_t n : sizes) {
       if (n < range.first || n > range.last) continue;
-      errors.push_back(mean_value(evidence, quantity, unit, scheme, n));
-      own.push_back(mean_value(evidence, quantity, unit, "legemm", n));
+      const std::vector<double> of_scheme = values_by_seed(evidence, quantity, unit, scheme, n);
+      const std::vector<double> of_legemm = values_by_seed(evidence, quantity, unit, "legemm", n);
+      errors.push_back(mean(of_scheme));
+      own.push_back(mean(of_legemm));
       ratios.push_back(errors.back() / own.back());
+      std::vector<double> by_seed;
+      for (std::size_t i = 0; i < of_scheme.size(); ++i) by_seed.push_back(of_scheme[i] / of_legemm.at(i));
+      single_ratios.push_back(mean(by_seed));
     }
-    const double value = average == "ratio of averages" ? mean(errors) / mean(own) : mean(ratios);
+    const double value = average == averages[0]   ? mean(errors) / mean(own)
+                         : average == averages[1] ? mean(ratios)
+                                                  : mean(single_ratios);
     return SeriesValues{fmt::format("{}, n = {} to {}, {}{}", average, range.first, range.last, sums, suffix),
                         {value}};
   };
-  return series_of(series, cpu_sums, std::vector<std::string>{"ratio of averages", "average of ratios"},
-                   ranges);
+  return series_of(series, cpu_sums, averages, ranges);
 }
 
 struct Baseline {
@@ -190,13 +203,14 @@ Measured reductions_of(const Evidence& evidence, const std::string& unit, const 
 }
 
 Measured growth_on_mi210(const Evidence& evidence, const std::string& measure) {
-  const auto series = [&](const std::string& sums) {
-    SeriesValues found{sums, {}};
+  const auto series = [&](const std::string& sums, std::int64_t first) {
+    SeriesValues found{fmt::format("{}, from n = {}", sums, first), {}};
     for (const std::int64_t n : sizes)
-      found.values.push_back(mean_value(evidence, against(measure, sums), mi210, "legemm", n));
+      if (n >= first)
+        found.values.push_back(mean_value(evidence, against(measure, sums), mi210, "legemm", n));
     return found;
   };
-  return series_of(series, cpu_sums);
+  return series_of(series, cpu_sums, std::vector<std::int64_t>{64, 256});
 }
 
 // Returns the shares of a scheme within the limits over those of each of the others, on the MI210.
