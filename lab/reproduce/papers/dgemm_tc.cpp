@@ -473,7 +473,7 @@ PaperFigure fast_figure() {
           "that FP32 holds, at k = 1024, beside the paper's; OpenBLAS's and a sequential DGEMM stand for cublasDgemm",
       .claims =
           {{"dgemm-tc-fast-loss", loss_of_fast,
-            "It is up to 6 % of DGEMM's own error: with d slices the products that fast mode leaves out are "
+            "It is up to a sixth of DGEMM's own error: with d slices the products that fast mode leaves out are "
             "as large as what d slices leave of an element."},
            {"dgemm-tc-fast-all", fast_with_all_slices}},
       .analysis = {.format = "quantities", .make_document = fast_document}};
