@@ -53,6 +53,7 @@ std::vector<PaperFigure> h2sgemm_split_figures();
 std::vector<PaperFigure> h2sgemm_figures();
 PaperFigure h2sgemm_ascend_figure();
 std::vector<PaperFigure> le_gemm_figures();
+PaperFigure le_gemm_averages_figure();
 PaperFigure le_gemm_speed_figure();
 std::vector<PaperFigure> study_figures();
 std::vector<PaperFigure> mixpert_figures();

@@ -52,9 +52,10 @@ const NamedSplit splits[] = {
     {"nearest, 2^11", {"fp16", 2, "nearest-even", "nearest-even", 11}},
     {"nearest, 2^12", {"fp16", 2, "nearest-even", "nearest-even", 12}},
     {"bit-cut and towards zero, 2^10", {"fp16", 2, "bit-cut", "towards-zero", 10}},
+    {"three of bf16, nearest", {"bf16", 3, "nearest-even", "nearest-even", 0}},
 };
 // Index in `splits`, named by a paper that uses the split.
-enum Work : std::uint8_t { markidis, egemm, ootomo, h2sgemm, legemm };
+enum Work : std::uint8_t { markidis, egemm, ootomo, h2sgemm, legemm, ape };
 
 Json table_row(int exponent, std::int64_t samples) {
   Json retained = Json::array();
@@ -69,7 +70,7 @@ Json table_row(int exponent, std::int64_t samples) {
 }
 
 std::vector<Figure> draw_table(const Json& document) {
-  Chart chart = exponent_chart("Fewest bits that two fp16 slices keep", "significant bits of fp32's 24");
+  Chart chart = exponent_chart("Fewest bits that slices keep", "significant bits of fp32's 24");
   for (std::size_t i = 0; i < std::size(splits); ++i)
     chart.series.push_back(line_of_bits({splits[i].name, static_cast<int>(i), 0, {}}, document, i, "fewest"));
   return {{"Bits of the splits of Table 1", {{.chart = chart, .name = "bits"}}}};
@@ -87,6 +88,7 @@ Kept kept_by(const Evidence& evidence, Work work) {
   Kept kept;
   for (int exponent = window_lowest; exponent <= window_highest; ++exponent) {
     const Json& row = evidence.rows().at(static_cast<std::size_t>(exponent - lowest_of_table));
+    if (row.at("retained").size() <= work) throw NoSuchRow("no row has this split: run the figure again");
     const Json& bits = row.at("retained").at(work);
     if (!bits.contains("fewest_places")) throw NoSuchRow("no row has fewest_places: run the figure again");
     kept.fewest = std::min(kept.fewest, bits.at("fewest").get<double>());
@@ -169,7 +171,7 @@ PaperFigure table_figure() {
       .name = "h2sgemm-table1",
       .paper = "h2sgemm",
       .place = "Table 1 (precision loss), section 2; le-gemm section 4.1",
-      .subject = "bits that the splits into two fp16 slices keep",
+      .subject = "bits that the splits into two fp16 or three bf16 slices keep",
       .conditions =
           "2^18 random fp32 numbers of every exponent; claims are judged on exponents -1 to "
           "14, inside every split's window; a split keeps p bits where its error is at most "
@@ -192,7 +194,8 @@ PaperFigure table_figure() {
             "truncated too, has no more bits for it. Rounding up the high slice costs nothing: the "
             "residual gets the other sign."},
            {"mixpert-fig1", bits_of_halves,
-            "Each slice has an implicit bit, and the residual a sign: two slices hold 23 bits of 24."}},
+            "Each slice has an implicit bit, and the residual a sign: two slices hold 23 bits of 24."},
+           {"mixpert-ape-split", loss_of({{"to nearest", ape}})}},
       .analysis = {.format = "retained-bits",
                    .make_document =
                        [](bool quick) {

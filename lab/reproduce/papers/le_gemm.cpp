@@ -70,67 +70,6 @@ constexpr double max_k_with_all_elements = 1024;  // beyond it only a part of C'
 // Returns the largest k for a measure: Max_error needs all elements, so it is not taken from a part of C.
 double largest_k_of(const char* measure) { return measure == max_error ? max_k_with_all_elements : HUGE_VAL; }
 
-// Returns the errors of a scheme over those of le-gemm, averaged over seeds: a series for each k, named by k
-// and `suffix`.
-Measured reductions(const Evidence& evidence, const char* accumulator, const std::string& scheme,
-                    const char* measure, const std::string& suffix, const Filter& rows, double max_k) {
-  const Filter filter = both(in_distribution(tested_distribution), rows);
-  Measured measured;
-  // Not every accumulator has rows of every k.
-  for (const double k : evidence.lengths(both(filter, where("accumulator", accumulator)))) {
-    if (k > max_k) continue;
-    const auto ratios = evidence.ratios(on_reference(accumulator, scheme),
-                                        on_reference(accumulator, "legemm"), measure, both(filter, at_k(k)));
-    measured.push_back({fmt::format("n = {}{}", k, suffix), {mean(ratios)}});
-  }
-  return measured;
-}
-
-// Returns the reductions on the A800, for both orders of the CPU's sums.
-Measured reductions_on_a800(const Evidence& evidence, const std::string& scheme, const char* measure,
-                            const std::string& suffix) {
-  Measured measured;
-  for (const CpuSums& sums : cpu_sums)
-    measured = joined(measured, reductions(evidence, a800, scheme, measure, suffix + ", " + sums.name,
-                                           sums.rows, largest_k_of(measure)));
-  return measured;
-}
-
-// Returns the reductions of Ootomo's scheme with partial sums added outside the unit and with all of k summed
-// inside it, since the paper does not say which it has measured.
-Measured reductions_of_ootomo(const Evidence& evidence, const char* measure) {
-  return joined(reductions_on_a800(evidence, "ootomo", measure, ", " + outside_label),
-                reductions_on_a800(evidence, ootomo_inside, measure, ", " + inside_label));
-}
-
-struct Baseline {
-  const char* id;  // end of the claims' ids
-  std::string scheme;
-  const char* explanation;
-};
-
-const Baseline baselines[] = {{"wmma", "fp16",
-                               "The ratio falls as the size grows: Eq. 19 cannot exceed 1, which "
-                               "fp16 reaches where its sign is wrong. A mean over sizes is that of "
-                               "the smallest ones."},
-                              {"mark", "markidis",
-                               "At the smallest sizes rounding beats cutting; as k grows, truncation "
-                               "weighs more in Markidis's one accumulator."},
-                              {"ooto", "ootomo", escapes_truncation}};
-
-// Adds two claims about the ratios of a baseline's errors to le-gemm's errors on the A800: their average, and
-// that they exceed 1.
-void add_reduction_claims(std::vector<Claim>& claims, const Baseline& baseline, const char* measure_name,
-                          const char* measure) {
-  const std::string id = fmt::format("le-gemm-{}-{}", measure_name, baseline.id);
-  const auto values = [=](const Evidence& evidence) {
-    return baseline.scheme == "ootomo" ? reductions_of_ootomo(evidence, measure)
-                                       : reductions_on_a800(evidence, baseline.scheme, measure, "");
-  };
-  claims.push_back({id, values, baseline.explanation});
-  claims.push_back({id + "-smaller", values, baseline.explanation});
-}
-
 // Returns le-gemm's errors, averaged over seeds, for every k from `min_k` to `max_k`, the smallest k first.
 std::vector<double> errors_by_k(const Evidence& evidence, const char* measure,
                                 const std::string& distribution, double min_k, double max_k,
@@ -156,7 +95,6 @@ Measured growth_by_cpu_sums(const Evidence& evidence, const char* measure) {
 std::vector<Claim> square_claims() {
   std::vector<Claim> claims;
   for (const auto& [name, measure] : both_measures) {
-    for (const Baseline& baseline : baselines) add_reduction_claims(claims, baseline, name, measure);
     claims.push_back({fmt::format("le-gemm-{}-grows", name), [measure = measure](const Evidence& evidence) {
                         return growth_by_cpu_sums(evidence, measure);
                       }});
@@ -202,81 +140,6 @@ PaperFigure fig10() {
       .claims = square_claims(),
       // Errors against OpenBLAS's native product; the sweeps' are against sequential sums.
       .analysis = product_errors_analysis("openblas", {on_units({a800}, openblas_shapes, {1, 2, 3}, "cpu")})};
-}
-
-// ------------------------------------------------------ Figs. 10a and 11a
-
-const std::vector<Shape> mi210_shapes{{64, 64, 64}, {128, 128, 128}, {256, 256, 256}, {512, 512, 512}};
-const std::vector<Shape> mi210_largest{{1024, 1024, 1024}};
-// Sizes of which a part of C is compared, for MRED alone.
-const std::vector<Shape> mi210_parts{{64, 64, 2048}, {64, 64, 4096}, {64, 64, 8192}};
-
-// Returns a scheme's error on the MI210 at every size from `min_k`, averaged over seeds.
-std::vector<double> errors_on_mi210(const Evidence& evidence, const std::string& scheme, const char* measure,
-                                    const CpuSums& sums, double min_k) {
-  const Filter rows = against_native(sums.engine);
-  std::vector<double> errors;
-  for (const double k : evidence.lengths(both(rows, from_k(min_k)))) {
-    if (k > max_k_with_all_elements) continue;
-    errors.push_back(mean(evidence.errors(on_reference(mi210, scheme), measure, both(rows, at_k(k)))));
-  }
-  return errors;
-}
-
-// Returns both averages of a scheme's errors over le-gemm's, and the ratios at every size. `suffix` ends the
-// names of the series.
-Measured average_reductions(const Evidence& evidence, const std::string& scheme, const char* measure,
-                            const std::string& suffix = "") {
-  const auto averages = [&](const CpuSums& sums, const std::string& average, int min_k) {
-    const auto errors = errors_on_mi210(evidence, scheme, measure, sums, min_k);
-    const auto of_legemm = errors_on_mi210(evidence, "legemm", measure, sums, min_k);
-    std::vector<double> ratios;
-    for (std::size_t i = 0; i < errors.size(); ++i) ratios.push_back(errors[i] / of_legemm.at(i));
-    const double value = average == "ratio of averages" ? mean(errors) / mean(of_legemm) : mean(ratios);
-    return SeriesValues{fmt::format("{}, n = {} to 1024, {}{}", average, min_k, sums.name, suffix), {value}};
-  };
-  Measured measured =
-      series_of(averages, cpu_sums, std::vector<std::string>{"ratio of averages", "average of ratios"},
-                std::vector{64, 256});
-  for (const CpuSums& sums : cpu_sums)
-    measured = joined(measured, reductions(evidence, mi210, scheme, measure, ", " + sums.name + suffix,
-                                           against_native(sums.engine), largest_k_of(measure)));
-  return measured;
-}
-
-std::vector<Claim> mi210_claims() {
-  std::vector<Claim> claims;
-  for (const auto& [name, measure] : both_measures) {
-    for (const Baseline& baseline : baselines) {
-      claims.push_back({fmt::format("le-gemm-{}-{}-mi210", name, baseline.id),
-                        [scheme = baseline.scheme, measure = measure](const Evidence& evidence) {
-                          if (scheme != "ootomo") return average_reductions(evidence, scheme, measure);
-                          return joined(
-                              average_reductions(evidence, scheme, measure, ", " + outside_label),
-                              average_reductions(evidence, ootomo_inside, measure, ", " + inside_label));
-                        }});
-    }
-  }
-  return claims;
-}
-
-PaperFigure mi210_figure() {
-  return {
-      .name = "le-gemm-mi210",
-      .paper = "le-gemm",
-      .place = "Figs. 10a and 11a, section 5.3",
-      .subject = "Max_error and MRED on the MI210, square matrices",
-      .conditions =
-          "uniform on [-1, 1], the paper's range; the bit model of AMD CDNA 2, which flushes subnormal "
-          "operands; every element is compared; n = 64 to 512 with three seeds, 1024 with one; 64 x 64 "
-          "elements of 2048 to 8192; the native product is sequential fp32 or OpenBLAS's for the paper's CPU",
-      .claims = mi210_claims(),
-      .analysis = product_errors_analysis("", {on_units({mi210}, mi210_shapes, {1, 2, 3}, "reference"),
-                                               on_units({mi210}, mi210_shapes, {1, 2, 3}, "cpu"),
-                                               on_units({mi210}, mi210_largest, {1}, "reference", 1048576),
-                                               on_units({mi210}, mi210_largest, {1}, "cpu", 1048576),
-                                               on_units({mi210}, mi210_parts, {1}, "reference"),
-                                               on_units({mi210}, mi210_parts, {1}, "cpu")})};
 }
 
 // --------------------------------------------------------- Figs. 12 and 13
@@ -573,7 +436,7 @@ PaperFigure fourth_term_figure() {
 }  // namespace
 
 std::vector<PaperFigure> le_gemm_figures() {
-  return {fig10(), mi210_figure(), histogram_figure(), fig16(), trade_figure(), fourth_term_figure()};
+  return {fig10(), histogram_figure(), fig16(), trade_figure(), fourth_term_figure()};
 }
 
 }  // namespace kintsugi::tools

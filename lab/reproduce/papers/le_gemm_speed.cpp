@@ -1,4 +1,4 @@
-// le-gemm Table 6 and Figs. 9 and 17 on a device: the paper's kernels on nvcuda::wmma beside cuBLAS and
+// le-gemm Table 6 and Figs. 9, 15, 17 and 18 on a device: the paper's kernels on nvcuda::wmma beside cuBLAS and
 // `legemm`.
 #include <algorithm>
 #include <cmath>
@@ -26,7 +26,26 @@ constexpr const Form& deep = forms[2];
 const std::vector<std::int64_t> sizes{1024, 2048, 4096, 8192};  // 8192: squares alone
 constexpr std::int64_t largest_skewed = 4096;
 const std::vector<std::int64_t> fig9c_sizes{4096, 6144, 7168, 8192, 10240};  // plain WMMA, n x n x 4n
+const std::vector<std::string> tiles{"le_gemm_64x64x2", "le_gemm_64x128x2", "le_gemm_128x64x2",
+                                     "le_gemm_128x128x2", "le_gemm_128x256x2"};
 const std::vector<std::string> plain_wmma{"wmma_direct", "wmma_128x128x1"};
+
+// Products of section 5.5's applications. The paper does not give their sizes.
+struct Application {
+  const char* claim;
+  std::vector<Shape> shapes;
+};
+const std::vector<Application> applications{
+    {"le-gemm-kmeans-speed", {{4096, 1024, 256}, {16384, 1024, 256}, {65536, 1024, 256}}},
+    {"le-gemm-ffn-speed",
+     {{512, 3072, 768},
+      {512, 768, 3072},
+      {2048, 3072, 768},
+      {2048, 768, 3072},
+      {8192, 3072, 768},
+      {8192, 768, 3072}}},
+    {"le-gemm-llm-speed", {{2048, 1024, 1024}, {2048, 2048, 2048}, {2048, 4096, 4096}, {2048, 8192, 8192}}}};
+constexpr const char* dgemm = "native, FP64";
 
 Shape shape_of(const Form& form, std::int64_t n) { return {n, form.columns * n, form.depth * n}; }
 
@@ -81,11 +100,16 @@ void add_kernels(Json& rows, const Shape& shape, const std::vector<std::string>&
   }
 }
 
-// Adds rows of cuBLAS's products and of `legemm`, whose times have the split.
-void add_library(Json& result, const Shape& shape) {
+// Adds rows of cuBLAS's products and of `legemm`, whose times have the split; or of cuBLAS's DGEMM.
+void add_library(Json& result, const Shape& shape, bool fp64 = false) {
   BenchRequest request;
-  request.candidates = {"legemm"};
-  request.baselines = {"native", "fp16"};
+  if (fp64) {
+    request.type = "fp64";
+    request.candidates = {"fp64"};  // a bench has one; its row is left out
+  } else {
+    request.candidates = {"legemm"};
+    request.baselines = {"native", "fp16"};
+  }
   request.shapes = {shape_text(shape)};
   request.memory = "device";
   request.repeat = 3;
@@ -95,7 +119,8 @@ void add_library(Json& result, const Shape& shape) {
   const Json timed = run_bench(bench, "");
   result["device"] = timed.at("device");
   for (const Json& measured : timed.at("rows")) {
-    Json row = row_of(cell(measured, "name"), shape, measured.at("time").at("median").get<double>());
+    Json row =
+        row_of(fp64 ? dgemm : cell(measured, "name"), shape, measured.at("time").at("median").get<double>());
     row["frobenius_relative"] = measured.at("check").at("frobenius_relative");
     result["rows"].push_back(std::move(row));
   }
@@ -114,6 +139,15 @@ Json make_document(bool quick) {
       if (n > largest_skewed && &form != &square) continue;
       add_library(result, shape_of(form, n));
       add_kernels(result["rows"], shape_of(form, n), all);
+      if (&form == &square) add_library(result, shape_of(form, n), true);
+    }
+  }
+  for (const Application& application : applications) {
+    for (const Shape& shape : application.shapes) {
+      if (quick && &shape != &application.shapes.front()) continue;
+      if (shape.m == shape.n && shape.n == shape.k) continue;  // of the squares above
+      add_library(result, shape);
+      add_kernels(result["rows"], shape, tiles);
     }
   }
   for (const std::int64_t n : quick ? std::vector<std::int64_t>{} : fig9c_sizes)
@@ -136,8 +170,6 @@ double seconds_of(const Evidence& evidence, const std::string& kernel, const Sha
   return value_of(evidence, kernel, shape, "seconds");
 }
 
-const std::vector<std::string> tiles{"le_gemm_64x64x2", "le_gemm_64x128x2", "le_gemm_128x64x2",
-                                     "le_gemm_128x128x2", "le_gemm_128x256x2"};
 constexpr const char* tile_of_table_2 = "le_gemm_128x256x2";
 
 // LE-GEMM chooses its tile for shape and device: the fastest one's name.
@@ -154,17 +186,39 @@ std::vector<std::int64_t> sizes_of(const Form& form) {
   return found;
 }
 
-// Returns the speed of LE-GEMM over that of another kernel, by n. `split`: with the time of its split.
+// Returns the speed of LE-GEMM over that of another kernel. `split`: with the time of its split.
+double gain_at(const Evidence& evidence, const Shape& shape, const std::string& other, bool split) {
+  const std::string own = chosen_tile(evidence, shape);
+  const double added = split ? value_of(evidence, own, shape, "split_seconds") : 0;
+  return seconds_of(evidence, other, shape) / (seconds_of(evidence, own, shape) + added);
+}
+
+// Returns it by n.
 std::vector<double> gains(const Evidence& evidence, const Form& form, const std::string& other,
                           bool split = false) {
   std::vector<double> values;
-  for (const std::int64_t n : sizes_of(form)) {
-    const Shape shape = shape_of(form, n);
-    const std::string own = chosen_tile(evidence, shape);
-    const double added = split ? value_of(evidence, own, shape, "split_seconds") : 0;
-    values.push_back(seconds_of(evidence, other, shape) / (seconds_of(evidence, own, shape) + added));
-  }
+  for (const std::int64_t n : sizes_of(form))
+    values.push_back(gain_at(evidence, shape_of(form, n), other, split));
   return values;
+}
+
+Measured of_application(const Evidence& evidence, const Application& application) {
+  const auto series = [&](bool split) {
+    std::vector<double> values;
+    for (const Shape& shape : application.shapes) values.push_back(gain_at(evidence, shape, "native", split));
+    return SeriesValues{fmt::format("mean, {} split", split ? "with" : "without"), {mean(values)}};
+  };
+  return series_of(series, std::vector<bool>{false, true});
+}
+
+// Returns LE-GEMM's rates over those of cuBLAS's FP16 mode and of its DGEMM.
+Measured trade(const Evidence& evidence) {
+  const auto series = [&](bool split, const auto& mode) {
+    return SeriesValues{fmt::format("over {}, {} split", mode.first, split ? "with" : "without"),
+                        gains(evidence, square, mode.second, split)};
+  };
+  return series_of(series, std::vector<bool>{false, true},
+                   std::vector<std::pair<const char*, const char*>>{{"FP16", "fp16"}, {"FP64", dgemm}});
 }
 
 std::function<Measured(const Evidence&)> table_6(const std::string& baseline) {
@@ -252,29 +306,37 @@ std::vector<Figure> draw_rates(const Json& document) {
 }  // namespace
 
 PaperFigure le_gemm_speed_figure() {
-  return {.name = "le-gemm-speed",
-          .paper = "le-gemm",
-          .place = "Table 6, Figs. 9 and 17, sections 5.2 and 5.6",
-          .subject = "speed of the paper's kernels on a device",
-          .conditions =
-              "kernels on nvcuda::wmma as sections 4 and 5 describe them: fragments of 16 x 16 x 16 from "
-              "global memory, from tiles of 128 x 128 x 32 in shared memory, and from two such tiles that "
-              "take turns, where LE-GEMM has the fastest of five; operands on [-1, 1] in slices already, as "
-              "Table 5 has it; n = 1024, 2048, 4096, squares 8192 too; medians of three; 1024 elements of "
-              "every result are within their bound of the exact ones; native, fp16 and legemm are cuBLAS's "
-              "products and the scheme with its split",
-          .claims = {{"le-gemm-table6-cublas", over_cublas},
-                     {"le-gemm-table6-wmma", table_6("wmma")},
-                     {"le-gemm-table6-mark", table_6("markidis")},
-                     {"le-gemm-table6-ooto", table_6("ootomo")},
-                     {"le-gemm-grows", growth},
-                     {"le-gemm-pipeline", pipeline},
-                     {"le-gemm-tiling", tiling},
-                     {"le-gemm-wmma-falls", fall}},
-          .analysis = {.format = "device-speed",
-                       .make_document = make_document,
-                       .draw = draw_rates,
-                       .needs_device = true}};
+  std::vector<Claim> claims{{"le-gemm-table6-cublas", over_cublas},
+                            {"le-gemm-table6-wmma", table_6("wmma")},
+                            {"le-gemm-table6-mark", table_6("markidis")},
+                            {"le-gemm-table6-ooto", table_6("ootomo")},
+                            {"le-gemm-grows", growth},
+                            {"le-gemm-pipeline", pipeline},
+                            {"le-gemm-tiling", tiling},
+                            {"le-gemm-wmma-falls", fall},
+                            {"le-gemm-trade", trade}};
+  for (const Application& application : applications)
+    claims.push_back({application.claim, [&application](const Evidence& evidence) {
+                        return of_application(evidence, application);
+                      }});
+  return {
+      .name = "le-gemm-speed",
+      .paper = "le-gemm",
+      .place = "Table 6, Figs. 9, 15, 17 and 18, sections 5.2 and 5.5 to 5.7",
+      .subject = "speed of the paper's kernels on a device",
+      .conditions =
+          "kernels on nvcuda::wmma as sections 4 and 5 describe them: fragments of 16 x 16 x 16 from "
+          "global memory, from tiles of 128 x 128 x 32 in shared memory, and from two such tiles that "
+          "take turns, where LE-GEMM has the fastest of five; operands on [-1, 1] in slices already, as "
+          "Table 5 has it; n = 1024, 2048, 4096, squares 8192 too; medians of three; 1024 elements of "
+          "every result are within their bound of the exact ones; native, fp16 and legemm are cuBLAS's "
+          "products and the scheme with its split; products of k-means, BERT's feed-forward layers and language "
+          "models by LE-GEMM's tiles alone",
+      .claims = claims,
+      .analysis = {.format = "device-speed",
+                   .make_document = make_document,
+                   .draw = draw_rates,
+                   .needs_device = true}};
 }
 
 }  // namespace kintsugi::tools

@@ -2,6 +2,7 @@
 // that need no random numbers. What follows from counts of products is in dgemm_tc.cpp.
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "lab/kernels/le_gemm_kernels.hpp"
 #include "lab/reproduce/figures.hpp"
@@ -22,6 +23,7 @@ constexpr const char* mixpert_peaks = "mixpert, Table 1, upper part";
 constexpr const char* mixpert_rates = "mixpert, Table 1, lower part";
 constexpr const char* h2sgemm_speed = "h2sgemm, section 4.2";
 constexpr const char* table_6 = "le-gemm, Table 6";
+constexpr const char* dgemm_tc_peaks = "dgemm-tc, section 5.1";
 
 constexpr Printed printed[] = {
     {"study, RTX 4080 Super, FP16", 208.9, study_table},
@@ -32,6 +34,7 @@ constexpr Printed printed[] = {
     {"mixpert, A100, TF32", 156, mixpert_peaks},
     {"mixpert, A100, BF16", 312, mixpert_peaks},
     {"mixpert, A100, INT8", 624, mixpert_peaks},
+    {"mixpert, RTX 3090, INT8", 238, mixpert_peaks},
     {"mixpert, RTX 3090, FP32", 29.8, mixpert_peaks},
     {"mixpert, RTX 3090, TF32", 29.8, mixpert_peaks},
     {"mixpert, RTX 3090, BF16", 59.5, mixpert_peaks},
@@ -61,6 +64,14 @@ constexpr Printed printed[] = {
     {"le-gemm over ooto, A800, n x n x n", 2.74, table_6},
     {"le-gemm over ooto, A800, n x 4n x n", 2.80, table_6},
     {"le-gemm over ooto, A800, n x n x 4n", 3.76, table_6},
+    {"le-gemm over mark, MI210, on the average", 3.05, "le-gemm, section 5.2"},
+    {"le-gemm over ooto, MI210, on the average", 3.18, "le-gemm, section 5.2"},
+    {"dgemm-tc, Titan RTX, FP64", 0.50976, dgemm_tc_peaks},
+    {"dgemm-tc, Titan RTX, FP32", 16.31232, dgemm_tc_peaks},
+    {"dgemm-tc, Titan RTX, Tensor Cores", 130.49856, dgemm_tc_peaks},
+    {"dgemm-tc, V100, FP64", 7.0656, dgemm_tc_peaks},
+    {"dgemm-tc, V100, FP32", 14.1312, dgemm_tc_peaks},
+    {"dgemm-tc, V100, Tensor Cores", 113.0496, dgemm_tc_peaks},
 };
 
 // ---------------------------------------------------------------- h2sgemm, Eqs. 8 and 10
@@ -119,6 +130,46 @@ void for_each_block(const Use& use) {
 double best_height(double share) {
   constexpr double cores = 32;
   return std::sqrt(share * static_cast<double>(l1_elements) / (2 * cores));
+}
+
+// Sizes of L1 in elements of FP16: that which N_fused = 44 needs, and the 512 KB that section 3.3.1 states.
+struct L1 {
+  const char* name;
+  std::int64_t elements;
+};
+constexpr L1 sizes_of_l1[] = {{"512 Ki elements", l1_elements}, {"512 KB", l1_elements / 2}};
+
+// Returns the b_m of least traffic in Eq. 9 over that of the formula, at a share f.
+double searched_height(double share, const L1& l1) {
+  constexpr double cores = 32;
+  constexpr double steps = 1024;  // of a row
+  const auto traffic = [&](double rows) {
+    return 1 / (cores * rows) + 2 * rows / (share * static_cast<double>(l1.elements));
+  };
+  double best = 1;
+  for (double rows = 1; rows <= 512; rows += 1 / steps)
+    if (traffic(rows) < traffic(best)) best = rows;
+  return best / std::sqrt(share * static_cast<double>(l1.elements) / (2 * cores));
+}
+
+// Returns the least L1 / (b_m b_k) of all blocks that meet Eq. 10.
+double least_blocks(const L1& l1) {
+  double least = HUGE_VAL;
+  for_each_block([&](const Block& block) {
+    least = std::min(least, static_cast<double>(l1.elements) / static_cast<double>(block.rows * block.depth));
+  });
+  return least;
+}
+
+// Returns the least and the largest N_fused b_m b_k.
+std::vector<double> fused_elements(const L1& l1) {
+  std::vector<double> products;
+  for_each_block([&](const Block& block) {
+    const std::int64_t size = block.rows * block.depth;
+    products.push_back(static_cast<double>((l1.elements - 2 * block.depth * block.columns) / size * size));
+  });
+  const auto [least, largest] = std::minmax_element(products.begin(), products.end());
+  return {*least, *largest};
 }
 
 double nearest_multiple_of_16(double value) { return 16 * std::round(value / 16); }
@@ -180,7 +231,8 @@ struct Comparison {
 };
 const std::vector<Comparison> comparisons{{"8 bits", int8, fp8, {1024, 4096, 10240}},
                                           {"16 bits", int16, fp16_in_fp32, {1024, 4096, 10240}},
-                                          {"sums in the format", bf16_alone, fp16_alone, {2, 4, 16}}};
+                                          {"sums in the format", bf16_alone, fp16_alone, {2, 4, 16}},
+                                          {"FP16 sums over FP32 sums", fp16_alone, fp16_in_fp32, {2, 4, 16}}};
 
 // ---------------------------------------------------------------- le-gemm, Fig. 14
 
@@ -223,6 +275,28 @@ const std::vector<RooflineKernel> le_gemm_rooflines{{"LE-GEMM", "le_gemm_128x256
 const std::vector<RooflineKernel> baseline_rooflines{
     {"WMMA", "wmma_direct", &a800}, {"Mark", "markidis_direct", &a800}, {"Ooto", "ootomo_direct", &a800}};
 
+// ---------------------------------------------------------------- le-gemm, section 4
+
+// Tiles of Table 2, and what a thread block on an SM or CU may use: registers of 32 bits and bytes of shared
+// memory. CUDA programming guide, compute capability 8.0; AMD CDNA 2 white paper.
+struct TileOfTable2 {
+  const char* name;
+  double rows, columns, depth;
+  double registers;
+  double shared;
+};
+constexpr TileOfTable2 tiles_of_table_2[] = {{"A800", 128, 256, 32, 65536, 164 * 1024},
+                                             {"MI210", 128, 128, 32, 131072, 64 * 1024}};
+
+// Of both accumulators of Algorithm 1.
+double share_of_registers(const TileOfTable2& tile) { return 2 * tile.rows * tile.columns / tile.registers; }
+
+// Of two buffers of both slices of A and B in FP16.
+double share_of_shared(const TileOfTable2& tile) {
+  constexpr double buffers = 2, slices = 2, half_bytes = 2;
+  return buffers * slices * half_bytes * tile.depth * (tile.rows + tile.columns) / tile.shared;
+}
+
 // ---------------------------------------------------------------- the document and its claims
 
 constexpr const char* block_share = "share of L1 that blocks of A use";
@@ -231,6 +305,14 @@ constexpr const char* kilobytes = "KB of 44 blocks of A and two of B, (176, 64, 
 constexpr const char* height = "best b_m at f = 0.92 and 1";
 constexpr const char* share_by_size = "mean f by b_m b_k, to 2048, 4096, 8192 and 16384";
 constexpr const char* rise_of_share = "largest rise of f with b_n";
+std::string of_l1_size(const char* quantity, const L1& l1) {
+  return fmt::format("{}, L1 of {}", quantity, l1.name);
+}
+constexpr const char* height_ratio = "b_m of least traffic over the formula's, f = 0.92 and 1";
+constexpr const char* blocks_in_l1 = "least L1 / (b_m b_k)";
+constexpr const char* elements_fused = "least and largest N_fused b_m b_k";
+constexpr const char* registers_used = "registers of both accumulators over the register file";
+constexpr const char* shared_used = "bytes of both buffers over shared memory";
 
 Json make_document(bool) {
   Json result = analysis_document("quantities", 1, 0);
@@ -259,13 +341,30 @@ Json make_document(bool) {
                         {"source", "le-gemm, Tables 2 and 4, and counted bytes"}});
     }
   }
+  const auto add = [&](const std::string& quantity, double value, const char* source) {
+    rows.push_back({{"quantity", quantity}, {"value", value}, {"source", source}});
+  };
+  for (const L1& l1 : sizes_of_l1) {
+    for (const double share : {0.92, 1.0})
+      add(of_l1_size(height_ratio, l1), searched_height(share, l1), "h2sgemm, Eq. 9");
+    add(of_l1_size(blocks_in_l1, l1), least_blocks(l1), "h2sgemm, Eq. 10");
+    for (const double elements : fused_elements(l1))
+      add(of_l1_size(elements_fused, l1), elements, "h2sgemm, Eqs. 8 and 10");
+  }
+  for (const TileOfTable2& tile : tiles_of_table_2) {
+    add(registers_used, share_of_registers(tile), "le-gemm, Table 2, and vendors' documents");
+    add(shared_used, share_of_shared(tile), "le-gemm, Table 2, and vendors' documents");
+  }
+  std::set<std::string> compared;  // a number is in several comparisons
   for (const Comparison& comparison : comparisons) {
     for (const std::int64_t k : comparison.lengths) {
-      for (const Number& number : {comparison.dividend, comparison.divisor})
+      for (const Number& number : {comparison.dividend, comparison.divisor}) {
+        if (!compared.insert(fmt::format("{} {}", number.name, k)).second) continue;
         rows.push_back({{"quantity", fmt::format("slices of {}", number.name)},
                         {"value", slices_of(number, static_cast<double>(k))},
                         {"source", "dgemm-tc, Algorithm 1"},
                         {"k", k}});
+      }
     }
   }
   return result;
@@ -446,6 +545,76 @@ Measured of_integers(const Evidence& evidence) {
 }
 
 Measured of_bf16(const Evidence& evidence) { return {ratios(evidence, comparisons[2])}; }
+Measured of_fp16_sums(const Evidence& evidence) { return {ratios(evidence, comparisons[3])}; }
+
+std::function<Measured(const Evidence&)> by_l1(const char* quantity) {
+  return [=](const Evidence& evidence) {
+    const auto series = [&](const L1& l1) {
+      return SeriesValues{l1.name, values_of(evidence, of_l1_size(quantity, l1))};
+    };
+    return series_of(series, sizes_of_l1);
+  };
+}
+
+Measured of_overflow(const Evidence& evidence) {
+  return {{"registers, A800 and MI210", values_of(evidence, registers_used)},
+          {"shared memory, A800 and MI210", values_of(evidence, shared_used)}};
+}
+
+// Fig. 5: four tiles in two rows of two, and three in one row.
+Measured of_reuse(const Evidence&) {
+  const auto tiles_a_load = [](double rows, double columns) { return rows * columns / (rows + columns); };
+  return {{"4 of 2 + 2 over 3 of 1 + 3", {tiles_a_load(2, 2) / tiles_a_load(1, 3)}}};
+}
+
+Measured of_averages(const Evidence& evidence) {
+  const auto series = [&](const char* name, const std::string& method) {
+    const std::string gain = fmt::format("le-gemm over {}, MI210, ", method);
+    std::vector<double> gains;
+    for (const char* shape : {"n x n x n", "n x 4n x n", "n x n x 4n"})
+      gains.push_back(value_of(evidence, gain + shape));
+    return SeriesValues{name, {mean(gains) / value_of(evidence, gain + "on the average")}};
+  };
+  return {series("Mark", "mark"), series("Ooto", "ooto")};
+}
+
+Measured of_peaks(const Evidence& evidence) {
+  const auto peak = [&](const std::string& device, const char* unit) {
+    return value_of(evidence, fmt::format("dgemm-tc, {}, {}", device, unit));
+  };
+  // FP32 and Tensor Cores over FP64, and Tensor Cores over FP32, as the text has them.
+  const auto ratios_of = [&](const std::string& device, double fp32, double tensor) {
+    return std::vector{peak(device, "FP32") / peak(device, "FP64") / fp32,
+                       peak(device, "Tensor Cores") / peak(device, "FP64") / tensor,
+                       peak(device, "Tensor Cores") / peak(device, "FP32") / 8};
+  };
+  SeriesValues titan{"Titan RTX", ratios_of("Titan RTX", 32, 256)};
+  titan.values.push_back(576 * 1.77 * 2 * 64 / 1000 / peak("Titan RTX", "Tensor Cores"));
+  return {titan, {"V100", ratios_of("V100", 2, 16)}};
+}
+
+double over_fp32(const Evidence& evidence, const char* device, const char* type) {
+  return peak_of(evidence, device, type) / peak_of(evidence, device, "FP32");
+}
+
+Measured of_a100(const Evidence& evidence) {
+  return {{"TF32", {over_fp32(evidence, "A100", "TF32")}},
+          {"FP16 and BF16", {over_fp32(evidence, "A100", "BF16")}}};
+}
+
+Measured of_four_times(const Evidence& evidence) { return {{"A100", {over_fp32(evidence, "A100", "BF16")}}}; }
+
+Measured of_3090(const Evidence& evidence) {
+  const double half = over_fp32(evidence, "RTX 3090", "BF16");
+  return {{"FP16 and BF16", {half}},
+          {"TF32", {over_fp32(evidence, "RTX 3090", "TF32")}},
+          {"three half-precision products", {half / 3}}};
+}
+
+Measured of_int8(const Evidence& evidence) {
+  return {{"RTX 3090", {over_fp32(evidence, "RTX 3090", "INT8")}},
+          {"A100", {over_fp32(evidence, "A100", "INT8")}}};
+}
 
 }  // namespace
 
@@ -478,7 +647,21 @@ std::vector<PaperFigure> printed_figures() {
                    "are of an RTX 3080, 29.8, 59.5 and 238."},
                   {"mixpert-quantensor-speed", of_quantensor},
                   {"dgemm-tc-integers", of_integers},
-                  {"dgemm-tc-bf16", of_bf16}},
+                  {"dgemm-tc-bf16", of_bf16},
+                  {"dgemm-tc-fp16-only", of_fp16_sums},
+                  {"dgemm-tc-peaks", of_peaks},
+                  {"h2sgemm-optimum", by_l1(height_ratio)},
+                  {"h2sgemm-fused-16", by_l1(blocks_in_l1)},
+                  {"h2sgemm-fused-inverse", by_l1(elements_fused),
+                   "In 512 KB two blocks of B are up to an eighth, and the floor leaves up to a sixteenth."},
+                  {"le-gemm-table6-averages", of_averages},
+                  {"le-gemm-overflow", of_overflow,
+                   "On the A800 the accumulators of 128 x 256 fill an SM's register file, whatever T_K is."},
+                  {"le-gemm-fig5-reuse", of_reuse},
+                  {"mixpert-a100-ratios", of_a100},
+                  {"mixpert-four-times", of_four_times, "Table 1 prints 312 and 19.5 TFLOP/s."},
+                  {"mixpert-3090-ratios", of_3090},
+                  {"mixpert-int8-ratios", of_int8}},
        .analysis = {.format = "quantities", .make_document = make_document}}};
 }
 

@@ -139,41 +139,11 @@ PaperFigure types_figure() {
       .analysis = positive_rows(schemes)};
 }
 
-// Returns the factors by which the error decreases when the second, third and fourth product are added.
-Measured gains_of_terms(const Evidence& evidence) {
-  return by_variant([&](const std::string& type, const Variant& variant) {
-    std::vector<double> gains;
-    for (int terms = 2; terms <= 4; ++terms)
-      gains.push_back(error_in(evidence, on_a100(with_terms(terms - 1)), type, variant) /
-                      error_in(evidence, on_a100(with_terms(terms)), type, variant));
-    return gains;
-  });
-}
-
-// Returns the errors with a number of terms over native FP32's.
-Measured over_native(const Evidence& evidence, int terms, const std::string& suffix = "") {
-  return by_variant(
-      [&](const std::string& type, const Variant& variant) {
-        return std::vector<double>{error_in(evidence, on_a100(with_terms(terms)), type, variant) /
-                                   error_in(evidence, native, type, variant)};
-      },
-      suffix);
-}
-
-Measured two_and_three_terms(const Evidence& evidence) {
-  return joined(over_native(evidence, 2, ", two terms"), over_native(evidence, 3, ", three terms"));
-}
-
 Measured four_slices(const Evidence& evidence) {
   return {{"type1",
            {mean(evidence.ratios(on_a100(with_slices(4, "fp16", 11, unit_length)), native, study_error,
                                  rows_of(variants.front(), "type1")))}}};
 }
-
-constexpr const char* below_subnormals =
-    "Below 2^-14 the high slice of an unscaled split is subnormal, and below 2^-24 it is 0. A residual "
-    "times 2^11 then keeps 11 bits from 2^-25 on and none from 2^-36 on. Types 2 and 3 reach down to "
-    "2^-35, where native FP32 has all 24 bits.";
 
 PaperFigure terms_figure() {
   std::vector<std::string> terms;
@@ -196,19 +166,88 @@ PaperFigure terms_figure() {
                             {"distributions", type_distributions},
                             {"shapes", {"64x64x1024"}}}}},
       .drawn = {.dimensions = {"terms of the scheme", "slices of each operand"}, .measures = {study_error}},
-      .claims =
-          {{"study-more-terms", gains_of_terms,
-            "The second and the third term do. The fourth, lo lo, is smaller than what the two slices and "
-            "the fp32 sums lose."},
-           {"study-three-terms", two_and_three_terms, below_subnormals},
-           {"study-type3", [](const Evidence& evidence) { return over_native(evidence, 3); },
-            below_subnormals},
-           {"own-type4",
-            [](const Evidence& evidence) {
-              return Measured{{"type4", {error_in(evidence, on_a100(with_terms(3)), "type4")}}};
-            }},
-           {"own-slices", four_slices}},
-      .analysis = positive_rows(terms)};
+      .claims = {{"own-type4",
+                  [](const Evidence& evidence) {
+                    return Measured{{"type4", {error_in(evidence, on_a100(with_terms(3)), "type4")}}};
+                  }},
+                 {"own-slices", four_slices}}};
+}
+
+// ------------------------------------------------- the squares of the study's code
+
+// Squares that the study's published code measures; it draws signs at random.
+const std::vector<double> squares{128, 256, 512, 1024};
+// The text's measure, and the code's: the norm of the errors over that of the sums.
+const std::vector<std::pair<std::string, const char*>> measures{{"mean relative error", study_error},
+                                                                {"relative norm", "frobenius_relative"}};
+
+// Returns a series for each measure, size and type; the values are of the errors of the schemes, averaged over
+// seeds.
+Measured by_square(const Evidence& evidence, const std::vector<SchemeOnEngine>& methods,
+                   const std::string& label,
+                   const std::function<std::vector<double>(const std::vector<double>& errors)>& values) {
+  const auto series = [&](const auto& named_measure, double n, const std::string& type) {
+    std::vector<double> errors;
+    for (const SchemeOnEngine& method : methods)
+      errors.push_back(
+          mean(evidence.errors(method, named_measure.second, both(in_distribution(type), at_k(n)))));
+    return SeriesValues{fmt::format("{}{}, {}, n = {}", type, label, named_measure.first, n), values(errors)};
+  };
+  return series_of(series, measures, squares, within_reach);
+}
+
+// Returns the factors by which the error decreases when the second, third and fourth product are added.
+Measured gains_of_terms(const Evidence& evidence) {
+  std::vector<SchemeOnEngine> methods;
+  for (int terms = 1; terms <= 4; ++terms) methods.push_back(on_a100(with_terms(terms)));
+  return by_square(evidence, methods, "", [](const std::vector<double>& errors) {
+    std::vector<double> gains;
+    for (std::size_t i = 1; i < errors.size(); ++i) gains.push_back(errors[i - 1] / errors[i]);
+    return gains;
+  });
+}
+
+// Returns the errors with a number of terms over native FP32's.
+Measured over_native(const Evidence& evidence, int terms, const std::string& label = "") {
+  return by_square(evidence, {on_a100(with_terms(terms)), native}, label,
+                   [](const std::vector<double>& errors) { return std::vector{errors[0] / errors[1]}; });
+}
+
+Measured two_and_three_terms(const Evidence& evidence) {
+  return joined(over_native(evidence, 2, ", two terms"), over_native(evidence, 3, ", three terms"));
+}
+
+constexpr const char* below_subnormals =
+    "Below 2^-14 the high slice of an unscaled split is subnormal, and below 2^-24 it is 0. A residual "
+    "times 2^11 then keeps 11 bits from 2^-25 on and none from 2^-36 on. Types 2 and 3 reach down to "
+    "2^-35, where native FP32 has all 24 bits.";
+
+PaperFigure squares_figure() {
+  std::vector<std::string> schemes;
+  for (int count = 1; count <= 4; ++count) schemes.push_back(with_terms(count));
+  schemes.emplace_back("native");
+  // All elements of the small squares, 128 rows and columns of the others.
+  const std::vector<Shape> shapes{{128, 128, 128}, {256, 256, 256}, {128, 128, 512}, {128, 128, 1024}};
+  return {
+      .name = "study-terms-squares",
+      .paper = "fp16-emulation-study",
+      .place = "second figure",
+      .subject = "error against the number of terms, squares of the study's code",
+      .conditions =
+          "the A100's model, ten seeds; as the study's published code has it: signs at random, squares of 128 "
+          "to 1024, of which all elements are compared up to 256 and 128 x 128 above; the text's mean relative "
+          "error, and the code's norm of the errors over that of the sums",
+      .claims = {{"study-more-terms", gains_of_terms,
+                  "The fourth term, lo lo, is smaller than what the two slices and the fp32 sums lose."},
+                 {"study-three-terms", two_and_three_terms, below_subnormals},
+                 {"study-type3", [](const Evidence& evidence) { return over_native(evidence, 3); },
+                  below_subnormals}},
+      .analysis = product_errors_analysis("", {{.schemes = schemes,
+                                                .methods = {on_a100("")},
+                                                .distributions = within_reach,
+                                                .shapes = shapes,
+                                                .seeds = {11, 12, 13, 14, 15, 16, 17, 18, 19, 20},
+                                                .max_elements = 65536}})};
 }
 
 double fp64_ratio(const Evidence& evidence, const std::string& scheme, const char* accumulator) {
@@ -245,6 +284,8 @@ PaperFigure fp64_figure() {
 
 }  // namespace
 
-std::vector<PaperFigure> study_figures() { return {types_figure(), terms_figure(), fp64_figure()}; }
+std::vector<PaperFigure> study_figures() {
+  return {types_figure(), terms_figure(), squares_figure(), fp64_figure()};
+}
 
 }  // namespace kintsugi::tools

@@ -204,10 +204,7 @@ def application_ratios(results, title, name):
 
 
 def application_claims(results):
-    found = [Finding(f"le-gemm-{short}-speed", {f"H100, {name}": application_ratios(results, title, name) or None
-                                                for name in ("legemm", "auto")})
-             for short, title in (("kmeans", "k-means"), ("ffn", "feed-forward"), ("llm", "language models"))]
-    return [*found, Finding("own-applications", {title: application_ratios(results, title, "auto") or None for title in APPLICATIONS})]
+    return [Finding("own-applications", {title: application_ratios(results, title, "auto") or None for title in APPLICATIONS})]
 
 
 # ---------------------------------------------------------------- cuBLAS's modes
@@ -231,9 +228,7 @@ def trade(results):
 
 
 def trade_claims(results):
-    return [Finding("le-gemm-trade", {"H100, LE-GEMM over FAST_16F": mode_ratios(results, "legemm", "32F_FAST_16F"),
-                                      "H100, LE-GEMM over 64F": mode_ratios(results, "legemm", "64F")}),
-            Finding("own-trade", {"fp16x3 over FAST_16F": mode_ratios(results, "fp16x3", "32F_FAST_16F"),
+    return [Finding("own-trade", {"fp16x3 over FAST_16F": mode_ratios(results, "fp16x3", "32F_FAST_16F"),
                                   "fp16x3 over 64F": mode_ratios(results, "fp16x3", "64F")})]
 
 

@@ -23,14 +23,15 @@ FIGURES = [
     "h2sgemm-exact",
     "h2sgemm-ascend",
     "le-gemm-fig10-11",
-    "le-gemm-mi210",
     "le-gemm-fig12-13",
     "le-gemm-fig16",
     "le-gemm-fig18",
     "le-gemm-fourth-term",
+    "le-gemm-averages",
     "le-gemm-speed",
     "study-types",
     "study-terms",
+    "study-terms-squares",
     "study-fp64",
     "mixpert-fig2",
     "mixpert-average-cutlass",
@@ -54,7 +55,7 @@ FIGURES = [
 ]
 
 # Figures that time products on a device: `all` leaves them out where there is none.
-ON_DEVICE = ["le-gemm-speed", "mixpert-speed", "mixpert-level-speed", "mixpert-breakdown", "mixpert-outliers", "dgemm-tc-batched"]
+ON_DEVICE = ["le-gemm-averages", "le-gemm-speed", "mixpert-speed", "mixpert-level-speed", "mixpert-breakdown", "mixpert-outliers", "dgemm-tc-batched"]
 
 NO_DEVICE = {"CUDA_VISIBLE_DEVICES": ""}
 
@@ -71,7 +72,7 @@ ANALYSES = {
 }
 
 # Figures without pictures.
-OF_SINGLE_VALUES = {"le-gemm-mi210", *(name for name, kind in ANALYSES.items() if kind == "quantities")}
+OF_SINGLE_VALUES = {"study-terms-squares", *(name for name, kind in ANALYSES.items() if kind == "quantities")}
 
 
 @pytest.fixture(scope="module")
@@ -101,7 +102,7 @@ def test_document_and_data(reproduced):
 
 
 # Claims about sizes that --quick cuts away.
-BEYOND_QUICK = {*(f"dgemm-tc-{name}" for name in ("v100", "phi-speed", "of-peak", "share-70", "dominated", "sgemm-speed", "fast-loss")),
+BEYOND_QUICK = {*(f"dgemm-tc-{name}" for name in ("v100", "titan", "phi-speed", "of-peak", "share-70", "dominated", "sgemm-speed", "fast-loss")),
                 "dgemm-tc-66", "dgemm-tc-range-dp", "dgemm-tc-range-cr", "dgemm-tc-fig3-dp", "dgemm-tc-fig8-sp",
                 *(f"study-{name}" for name in ("best", "outside", "ootomo", "more-terms", "three-terms", "type3")),
                 *(f"own-{name}" for name in ("long-double", "type4", "slices", "mixpert-native")),
@@ -298,13 +299,49 @@ def test_times_of_le_gemm_kernels_become_gains(program):
             rows += [{"kernel": kernel, "m": n, "n": columns * n, "k": k * n, "seconds": seconds, "split_seconds": 0.25, "bytes": 1,
                       "tflops": 1 / seconds, "frobenius_relative": 1e-7} for columns in ((1, 4) if k == 1 else (1,))]
     rows += [row | {"m": n, "n": n, "k": 4 * n, "tflops": 1 - n / 1e5} for row in rows[:6] if row["kernel"].startswith("wmma") for n in (7168, 10240)]
+    applications = [(4096, 1024, 256), (16384, 1024, 256), (65536, 1024, 256), (2048, 1024, 1024), (2048, 4096, 4096), (2048, 8192, 8192),
+                    *((tokens, *widths) for tokens in (512, 2048, 8192) for widths in ((3072, 768), (768, 3072)))]
+    of_squares = [row for row in rows if row["m"] == row["n"] == 1024 == row["k"]]
+    rows += [row | {"m": m, "n": n, "k": k} for row in of_squares for m, n, k in applications]
+    rows += [row | {"kernel": kernel, "seconds": seconds} for row in rows if row["kernel"] == "native" and row["m"] == row["n"] == row["k"]
+             for kernel, seconds in (("fp16", 0.5), ("native, FP64", 4))]
     claims = judged_on_device(program, "le-gemm-speed", rows)
     assert set(map(tuple, values_of(claims["le-gemm-table6-mark"]).values())) == {(3,)}
+    assert values_of(claims["le-gemm-ffn-speed"]) == {"mean, without split": [1.5], "mean, with split": [pytest.approx(1.2)]}
+    trade = values_of(claims["le-gemm-trade"])
+    assert trade["over FP16, without split"] == [0.5] * 4 and trade["over FP64, with split"] == [pytest.approx(3.2)] * 4
     assert values_of(claims["le-gemm-table6-cublas"])["n x 4n x n, with split"] == [pytest.approx(1.5 / 1.25)]
     assert values_of(claims["le-gemm-tiling"])["(128, 256, 32) over (128, 128, 32)"] == [0.5]
     assert values_of(claims["le-gemm-grows"])["n = 1024 and 2048"] == [1.5, 1.5]
     assert claims["le-gemm-table6-ooto"]["verdict"] == "holds on another chip"
     assert claims["le-gemm-grows"]["verdict"] == claims["le-gemm-tiling"]["verdict"] == "cannot be decided here"
+
+
+def test_errors_over_sizes_become_averages(program):
+    """Le-gemm errs by n, Markidis's scheme by 2 n up to 512 and by 3 n beyond, others by n: averages of sizes differ from ratios."""
+    rows = []
+    for n, unit, scheme, sums in ((n, unit, scheme, sums) for n in (64, 128, 256, 512, 1024, 2048, 4096) for unit in ("a100", "cdna2")
+                                  for scheme in ("fp16", "markidis", "ootomo", "ootomo_inside", "legemm")
+                                  for sums in ("sequential CPU sums", "OpenBLAS's CPU sums")):
+        factor = (2 if n <= 512 else 3) if scheme == "markidis" else 1
+        quantities = [("Max_error", n * factor), ("MRED", n * factor)]
+        if n == 1024:
+            quantities += [(f"share within {limit}", 0.5 if scheme == "fp16" else 0.9) for limit in ("1e-7", "1e-6", "1e-5", "1e-4")]
+        rows += [{"quantity": f"{quantity}, {sums}", "value": value + shift, "scheme": scheme, "device": unit, "k": n, "seed": 11 + seed}
+                 for quantity, value in quantities for seed, shift in enumerate((-0.25, 0.25))]
+    document = {"format": "kintsugi.quantities", "format_version": 1, "samples": 4096, "seed": 11, "rows": rows} | {
+        member: recorded.read(RESULTS / "papers" / "printed-figures.json.xz")[member] for member in ("version", "commit", "machine")}
+    accept(document, "quantities")
+    (program.folder / "out").mkdir()
+    (program.folder / "out" / "le-gemm-averages.json").write_text(json.dumps(document))
+    figure = program.ok("reproduce", "le-gemm-averages", "-o", "out", "--recorded", "--json").json()["figures"][0]
+    claims = {claim["id"]: claim for claim in figure["claims"]}
+    averages = values_of(claims["le-gemm-max-mark"])
+    assert averages["ratio of averages, n = 256 to 1024, sequential CPU sums"] == [pytest.approx((2 * 768 + 3 * 1024) / 1792)]
+    assert averages["average of ratios, n = 64 to 4096, OpenBLAS's CPU sums"] == [pytest.approx((4 * 2 + 3 * 3) / 7)]
+    assert claims["le-gemm-max-mark"]["verdict"] == claims["le-gemm-mred-mark-smaller-mi210"]["verdict"] == "agrees"
+    assert claims["le-gemm-max-ooto-smaller"]["verdict"] == "disagrees" and claims["le-gemm-mred-grows-mi210"]["verdict"] == "agrees"
+    assert claims["le-gemm-hist-wmma-mi210"]["verdict"] == "agrees" and claims["le-gemm-hist-ooto-mi210"]["verdict"] == "disagrees"
 
 
 def test_times_of_batches_become_gains(program):
