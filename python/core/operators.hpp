@@ -14,8 +14,8 @@ bool register_operators(State& state, PyObject* thread_accuracy);
 // From now on kernels ask for the thread's accuracy, which takes time.
 void note_use();
 
-// Returns the accuracy, a text or None, that use() has set in the calling thread, else the argument; null with
-// a Python error. Precondition: register_operators() has returned true.
+// Returns the accuracy, a text or None, that use() has set in the calling thread, else the argument; null
+// with a Python error. Precondition: register_operators() has returned true.
 Ref accuracy_of_thread(PyObject* otherwise);
 
 // Returns true if a kernel of these calls the kernel in Python that calls this first; it then keeps its

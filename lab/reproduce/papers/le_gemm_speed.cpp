@@ -1,5 +1,5 @@
-// le-gemm Table 6 and Figs. 9, 15, 17 and 18 on a device: the paper's kernels on nvcuda::wmma beside cuBLAS and
-// `legemm`.
+// le-gemm Table 6 and Figs. 9, 15, 17 and 18 on a device: the paper's kernels on nvcuda::wmma beside cuBLAS
+// and `legemm`.
 #include <algorithm>
 #include <cmath>
 
