@@ -24,8 +24,8 @@ struct LibTorch {
   bool load();
   // The functions for CUDA devices, of a library that not every torch has.
   bool has_cuda() const { return current_cuda_stream != nullptr; }
-  // Returns a new reference to Python's object of a tensor. Preconditions: can_wrap(), and the calling thread
-  // has the interpreter's lock.
+  // Returns a new reference to Python's object of a tensor. Preconditions: can_wrap(), and the calling
+  // thread has the interpreter's lock.
   PyObject* wrap(TensorHandle tensor) const { return wrap_(tensor); }
   bool can_wrap() const { return wrap_ != nullptr; }
   // The stable ABI does not say whether a tensor requires a gradient. A tensor's handle is the address of its

@@ -5,11 +5,10 @@
 
 namespace kintsugi_python {
 
-// Returns a function of Python for torch's operator with the arguments of a name in _torch_routes.py: "mm",
-// "bmm", "addmm" or "baddbmm", with ".out" or "_". It multiplies plain tensors, and calls `otherwise` with
-// its own arguments for all else. For the name "gemm" it is torch.ops.kintsugi.gemm with the arguments (a, b,
-// c=None, accuracy=None, *, out). Returns null with a Python error. Precondition: register_operators() has
-// returned true.
+// Returns a function of Python for torch's operator of a name: "mm", "bmm", "addmm" or "baddbmm", with ".out"
+// or "_". It multiplies plain tensors, and calls `otherwise` with its own arguments for all else. With the
+// name "gemm" it is torch.ops.kintsugi.gemm with the arguments (a, b, c, accuracy, *, out). Returns null with
+// a Python error. Precondition: register_operators() has returned true.
 Ref make_route(State& state, const char* name, PyObject* otherwise);
 
 // Sets the accuracy of routes in threads that have none: a text or None.

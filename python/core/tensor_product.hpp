@@ -19,7 +19,7 @@ struct DeleteTensor {
 };
 using Tensor = std::unique_ptr<TensorObject, DeleteTensor>;
 
-// Meaning of the operands (_torch_ops.py has the same numbers).
+// Meanings of the operands (_torch_ops.py has the same numbers).
 enum Form : int64_t { form_gemm = 0, form_linear = 1, form_mm = 2, form_bmm = 3, form_prepared = 4 };
 
 struct TensorOperands {
