@@ -1,5 +1,5 @@
-// le-gemm Figs. 10 to 12 over all elements and more sizes than a CPU allows: the units' bit-exact models run
-// on a device.
+// le-gemm Figs. 10 to 12 over all elements and more sizes than a CPU allows: the units' bit-exact models
+// run on a device.
 #include <algorithm>
 #include <cmath>
 
@@ -152,8 +152,8 @@ struct Range {
 const std::vector<std::string> averages{"ratio of averages", "average of ratios", "average of single ratios"};
 const std::vector<Range> ranges{{64, 1024}, {256, 1024}, {64, 4096}, {256, 4096}, {1024, 4096}};
 
-// Returns the averages over every range of sizes: a scheme's errors over le-gemm's. Single ratios are those
-// of every seed.
+// Returns the averages over every range of sizes: a scheme's errors over le-gemm's. Single ratios are
+// those of every seed.
 Measured reductions(const Evidence& evidence, const std::string& unit, const std::string& scheme,
                     const std::string& measure, const std::string& suffix) {
   const auto series = [&](const std::string& sums, const std::string& average, const Range& range) {

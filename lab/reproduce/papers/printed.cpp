@@ -288,10 +288,10 @@ struct TileOfTable2 {
 constexpr TileOfTable2 tiles_of_table_2[] = {{"A800", 128, 256, 32, 65536, 164 * 1024},
                                              {"MI210", 128, 128, 32, 131072, 64 * 1024}};
 
-// Share of both accumulators of Algorithm 1.
+// Returns the share that both accumulators of Algorithm 1 take.
 double share_of_registers(const TileOfTable2& tile) { return 2 * tile.rows * tile.columns / tile.registers; }
 
-// Share of two buffers of both slices of A and B in FP16.
+// Returns the share that two buffers of both slices of A and B take in FP16.
 double share_of_shared(const TileOfTable2& tile) {
   constexpr double buffers = 2, slices = 2, half_bytes = 2;
   return buffers * slices * half_bytes * tile.depth * (tile.rows + tile.columns) / tile.shared;

@@ -181,7 +181,7 @@ const std::vector<double> squares{128, 256, 512, 1024};
 const std::vector<std::pair<std::string, const char*>> measures{{"mean relative error", study_error},
                                                                 {"relative norm", "frobenius_relative"}};
 
-// Returns a series for each measure, size and type; the values are of the errors of the schemes, averaged
+// Returns a series for each measure, size and type. The values are of the errors of the schemes, averaged
 // over seeds.
 Measured by_square(const Evidence& evidence, const std::vector<SchemeOnEngine>& methods,
                    const std::string& label,
