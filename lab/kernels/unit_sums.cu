@@ -1,7 +1,7 @@
 // Products of FP16 slices with the sums of a matrix unit, bit for bit as the reference engine's models have
 // them (engines/reference/models.hpp): those of an A100 and of AMD CDNA 2. One thread computes one element
-// of C. Slices of A (m,k) and of B (k,n) are row-major, as are FP32 products C (m,n); m, n and k are multiples
-// of 16.
+// of C. Slices of A (m,k) and of B (k,n) are row-major, as are FP32 products C (m,n); m, n and k are
+// multiples of 16.
 #include <cuda_fp16.h>
 
 #include <cstdint>

@@ -26,14 +26,14 @@ verdicts then, all but dgemm-tc-fast-loss, since 2 % for "negligible" is the reg
 had 24 doubts that change no verdict; `log/2026-12-01-fifth-reader.md` has those that others share.
 
 No independent reader has judged by the last criteria, which `log/2026-12-01-averages-over-sizes.md` explains. Who wrote them drew 60 claims (seed \
-80317) and read the texts again: 59 alike, not dgemm-tc-fast-loss, for the sixth reader's reason. Of the 165 claims that were registered before, 82 are decided (79 before); \
+80317) and judged them by the texts, which is no independent reading: 59 alike, not dgemm-tc-fast-loss, for the sixth reader's reason. Of the 165 claims that were registered before, 82 are decided (79 before); \
 26 are new, chosen where a model or printed figures can decide them. Rows of n = 64 to 1024 of LE-GEMM's averages and of the study at k = 1024 were known when those criteria changed; new seeds \
 and sizes judge them.
 
 The fifth (seed 40961) shared 56 of 60 verdicts by the criteria before. They changed then by his doubts, for 23 of his sixty and 21 other claims. \
 Their rows were known, but for those that were measured afterwards: the Ascend's sums in Figs. 8 and 9, MixPert's \
 average, le-gemm's sizes on the MI210 and its applications beside OpenBLAS, and CR mode at the paper's lengths. One reading of \
-mixpert-average, which would have left it undecided, was dropped with its rows known, since section 3.3.3 has tiles of 32. Of all his sixty verdicts 55 are alike now; he \
+mixpert-average, which would have left it undecided, was dropped with its rows known, since section 3.3.3 has tiles of 32. Of all his sixty verdicts 55 were alike after that; he \
 judged le-gemm-max-ooto-mi210, le-gemm-mred-mark-mi210, le-gemm-ooto-mark, mixpert-average and mixpert-hpl-valid otherwise by the earlier criteria.
 
 What changed: strict words have strict criteria, figures count to both \
