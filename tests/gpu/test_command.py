@@ -127,8 +127,9 @@ def test_suites_that_lack_a_module_or_program_are_skipped(bundle, tmp_path):
     """The bundle here has no drop-in, so that suites whose module is there fail."""
     result = run("--bundle", bundle, "--json", tmp_path / "results", "--suites")
     cases = {name.split()[0]: case for name, case in cases_of(tmp_path / "results").items()}
-    modules = {"ways_in": "numpy", "fuzz": "numpy", "level3": "numpy", "epilogues": "numpy", "cholmod": "cholmod_l_demo", "pytorch": "torch",
-               "linalg": "torch", "cupy_products": "cupy", "jax_products": "jax", "graphs": "torch"}
+    modules = {"ways_in": "numpy", "fuzz": "numpy", "level3": "numpy", "epilogues": "numpy", "vectors": "numpy",
+               "features": "numpy", "cholmod": "cholmod_l_demo", "pytorch": "torch", "linalg": "torch", "cupy_products": "cupy",
+               "jax_products": "jax", "graphs": "torch"}
     assert set(cases) == set(modules)
     for name, module in modules.items():
         if subprocess.run(["python3", "-c", f"import {module}"], capture_output=True).returncode != 0:
