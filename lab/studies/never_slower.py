@@ -133,7 +133,7 @@ def page(document):
             below = [row for row in speeds if row["speed"] < row["goal"]]
             emulated = [row for row in speeds if row["scheme"] != "native"]
             mean = math.exp(sum(math.log(row["speed"]) for row in speeds) / len(speeds))
-            lines += [f"Geometric mean {mean:.2f}; {len(below)} of {len(speeds)} below {RANDOM_GOAL}; {len(emulated)} are emulated. "
+            lines += [f"Geometric mean {mean:.2f}; {len(below)} of {len(speeds)} below {of_group[0]['goal']:g}; {len(emulated)} are emulated. "
                       "The slowest:", "",
                       "| m x n x k | speed |", "|---|---|",
                       *(f"| {row['shape']} | {row['speed']:.2f} ({row['scheme']}) |" for row in speeds[:12]), ""]
