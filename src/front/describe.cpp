@@ -10,6 +10,7 @@
 #include "engines/registry.hpp"
 #include "formats/formats.hpp"
 #include "front/json.hpp"
+#include "planner/expected_times.hpp"
 #include "planner/plan.hpp"
 #include "planner/steps.hpp"
 #include "schemes/bound.hpp"
@@ -92,9 +93,15 @@ const char* prepared_words(const Problem& problem) {
 std::string native_words(const Plan& plan, const Candidate& candidate) {
   const char* type = operand_words(plan.problem);
   if (plan.engine->is_device() && plan.widest_emulation() != nullptr) {
+    constexpr double many_times = 8;
+    const auto times = expected_device_times(plan, plan.candidates.front());
+    const std::string warning = times && times->native > many_times * times->emulated
+                                    ? fmt::format(" It takes about {:.0f} times as long as the first one.",
+                                                  times->native / times->emulated)
+                                    : "";
     return fmt::format(
-        "The native {} product of engine {}'s own kernel, for operands that no emulation accepts.", type,
-        plan.engine->name());
+        "The native {} product of engine {}'s own kernel, for operands that no emulation accepts.{}", type,
+        plan.engine->name(), warning);
   }
   return fmt::format("The native {} product of engine {}{}.", type, plan.engine->name(),
                      candidate.fixed_order

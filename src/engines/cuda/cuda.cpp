@@ -244,7 +244,14 @@ DeviceThresholds thresholds() {
   return thresholds;
 }
 
-bool has_native_on_tensor_cores(ElementType type) { return current_family().available_dmma(type) != nullptr; }
+bool has_few_fp64_units() {
+  const ProfileInForce* in_force = profile_in_force();
+  return in_force != nullptr && in_force->has_few_fp64_units;
+}
+
+bool has_fast_native(ElementType type) {
+  return current_family().available_dmma(type) != nullptr || has_few_fp64_units();
+}
 
 std::optional<double> expected_vendor_time(const NativeShape& shape) {
   const ProfileInForce* in_force = profile_in_force();

@@ -56,8 +56,10 @@ bool splits_selected_at_once(std::int64_t length);
 // Nothing if the device was never measured.
 std::optional<DeviceTimes> expected_times(const DeviceShape& shape);
 DeviceThresholds thresholds();
-// True if multiply_unsliced() is about as fast as the vendor library on large matrices of this type.
-bool has_native_on_tensor_cores(ElementType type);
+// True if native FP64 products are so slow that no kernel is slower than another: a card for graphics.
+bool has_few_fp64_units();
+// True if multiply_unsliced() is about as fast as the vendor library on large FP64 matrices, real or complex.
+bool has_fast_native(ElementType type);
 // Expected microseconds of a product by the vendor library. Nothing if the architecture was never measured.
 std::optional<double> expected_vendor_time(const NativeShape& shape);
 

@@ -160,6 +160,19 @@ std::vector<Problem> sixty_shapes(std::uint64_t seed) {
 
 class PredictedProfiles : public DevicePlan {
  protected:
+  void expect_fp64(std::int64_t n, kintsugi_type type, bool is_emulated) {
+    const auto moduli = [](int count) { return fmt::format("ozaki2:moduli={}:scale=norm", count); };
+    PlannedCall call(n, n, n, stream_);
+    kintsugi_problem& problem = call.problem;
+    problem.type_a = problem.type_b = problem.type_c = problem.type_scalar = type;
+    const json plan = planned(call);
+    EXPECT_EQ(schemes(plan),
+              is_emulated ? Names({moduli(15), moduli(17), moduli(24), "native"}) : Names{"native"})
+        << n;
+    EXPECT_EQ(plan.at("words").dump().find("times as long as the first one") != std::string::npos,
+              is_emulated);
+  }
+
   // Losses of time by tiles that `choose(shape, kernels, variants)` selects, by the shipped costs.
   template <class Choose>
   static Sample losses_of_tiles(const std::vector<Problem>& problems, const Costs& measured,
@@ -274,19 +287,21 @@ TEST_F(PredictedProfiles, KeepFp32NativeWhereTheMatrixUnitIsSlow) {
   EXPECT_GT(ratio(), 1 / 1.3);
 }
 
-// `auto` on devices of which none of the family was measured.
+// `auto` on devices of which none of the family was measured. FP64 is emulated where native takes tens of times as
+// long; there the widest candidate precedes native, and the plan says how long native takes.
 TEST_F(PredictedProfiles, DecideOnDevicesOfOtherFamilies) {
   KINTSUGI_SKIP_WITHOUT_CODE_FOR_80();
   struct Device {
     const char* name;
     const char* capability;
     bool emulates_fp32;
+    bool has_few_fp64_units;
   };
-  for (const Device& device :
-       {Device{"NVIDIA A100-SXM4-80GB", "8.0", true}, Device{"NVIDIA GeForce RTX 3090", "8.6", false},
-        Device{"NVIDIA GeForce RTX 4090", "8.9", false},
-        Device{"NVIDIA RTX PRO 6000 Blackwell Server Edition", "12.0", true},
-        Device{"NVIDIA Unknown", "12.0", false}}) {
+  for (const Device& device : {Device{"NVIDIA A100-SXM4-80GB", "8.0", true, false},
+                               Device{"NVIDIA GeForce RTX 3090", "8.6", false, true},
+                               Device{"NVIDIA GeForce RTX 4090", "8.9", false, true},
+                               Device{"NVIDIA RTX PRO 6000 Blackwell Server Edition", "12.0", true, true},
+                               Device{"NVIDIA Unknown", "12.0", false, true}}) {
     const FakeVariable capability("FAKE_CUDA_CAPABILITY", device.capability);
     const FakeVariable name("FAKE_CUDA_NAME", device.name);
     PlannedCall call(8192, 8192, 8192, stream_);
@@ -295,6 +310,11 @@ TEST_F(PredictedProfiles, DecideOnDevicesOfOtherFamilies) {
     EXPECT_THAT(plan.at("words").dump(), HasSubstr("expected times not measured")) << device.name;
     PlannedCall small(256, 256, 256, stream_);
     EXPECT_EQ(schemes(planned(small)), Names{"native"}) << device.name;
+    for (const int n : {1024, 8192}) {
+      expect_fp64(n, KINTSUGI_F64, device.has_few_fp64_units);
+      expect_fp64(n, KINTSUGI_C64, device.has_few_fp64_units);
+    }
+    expect_fp64(64, KINTSUGI_F64, false);
   }
 }
 

@@ -70,6 +70,21 @@ TEST_F(TilesOfProducts, LaterCandidatesShareOneLaunchPerStep) {
   EXPECT_EQ(launches(4096, 0.5, "recombine_f64_limbs_3"), 4) << "17 to 20 moduli";
 }
 
+// Cards for graphics run the kernels of mma.sync, each candidate its own, and FP64 by the SIMT kernel where
+// Hopper has DMMA, at any size.
+TEST_F(TilesOfProducts, OnCardsForGraphicsTheWidestCandidatePrecedesTheSimtKernel) {
+  KINTSUGI_SKIP_WITHOUT_CODE_FOR_80();
+  const FakeVariable capability("FAKE_CUDA_CAPABILITY", "8.9");
+  const FakeVariable name("FAKE_CUDA_NAME", "NVIDIA GeForce RTX 4090");
+  for (const std::int64_t n : {512, 2048}) {
+    const std::vector<std::string> work = work_of(n, n, n);
+    EXPECT_EQ(std::ranges::count(work, "multiply_int8_mma_residues"), 3) << n;
+    EXPECT_EQ(std::ranges::count(work, "multiply_f64_simt_64"), 1) << n;
+    EXPECT_THAT(events_with("cublas"), testing::IsEmpty()) << n;
+    EXPECT_THAT(events_with("exact"), testing::IsEmpty()) << n;
+  }
+}
+
 // A tile has 4096 x 8192 elements of C, twice as many if sums are short, in any shape.
 TEST_F(TilesOfProducts, NarrowTilesAreLongerAndThoseOfShortSumsLarger) {
   const auto tiles_of = [&](std::int64_t m, std::int64_t n, std::int64_t k) {

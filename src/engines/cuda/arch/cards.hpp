@@ -31,6 +31,8 @@ struct Card {
 
   double per_sm(double rate) const { return rate / traits.sm_count; }
   double fastest_fp64() const { return std::max(rates.fp64, rates.fp64_matrix); }
+  // True of cards for graphics, whose FP64 has 1/32 or 1/64 of the rate of FP32. Others have at least 1/2.
+  bool has_few_fp64_units() const { return 16 * fastest_fp64() < rates.fp32; }
 };
 
 // Returns the cards of the table, once for each of their names.

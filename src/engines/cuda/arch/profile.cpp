@@ -5,10 +5,12 @@
 #include <atomic>
 #include <cmath>
 #include <memory>
+#include <utility>
 
 #include "base/status.hpp"
 #include "base/text/format_text.hpp"
 #include "base/threads.hpp"
+#include "engines/cuda/arch/cards.hpp"
 #include "engines/cuda/arch/costs.hpp"
 #include "engines/cuda/arch/family.hpp"
 #include "engines/cuda/arch/predicted.hpp"
@@ -228,8 +230,9 @@ const ProfileInForce* profile_in_force() {
     if (is_family_forced() || !has_costs(family_of(traits.major, traits.minor))) {
       in_force = &none;
     } else {
-      all_profiles_found.push_back(
-          std::make_unique<const ProfileInForce>(find_profile(traits, shipped_for(traits))));
+      ProfileInForce profile = find_profile(traits, shipped_for(traits));
+      profile.has_few_fp64_units = card_of(traits).has_few_fp64_units();
+      all_profiles_found.push_back(std::make_unique<const ProfileInForce>(std::move(profile)));
       in_force = all_profiles_found.back().get();
     }
     found.store(in_force, std::memory_order_release);
