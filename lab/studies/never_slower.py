@@ -83,6 +83,14 @@ def bench(program, candidate, type_name, distribution, shapes, repeat):
     return json.loads(done.stdout)
 
 
+def batches(items, size):
+    return [items[first:first + size] for first in range(0, len(items), size)]
+
+
+def geometric_mean(values):
+    return math.exp(sum(math.log(value) for value in values) / len(values))
+
+
 def shape_of(problem):
     m, n, k = problem["m"], problem["n"], problem["k"]
     return str(m) if m == n == k else f"{m}x{n}x{k}"
@@ -94,20 +102,23 @@ def measure(words):
     for group, candidate, type_name, distribution, goals in groups(words.random_shapes, words.seed):
         if words.group not in (None, group):
             continue
-        result = bench(words.program, candidate, type_name, distribution, goals, words.repeat)
-        native = {shape_of(row["problem"]): row["time"]["median"] for row in result["rows"] if row["name"] == "native"}
-        document["device"] = result["rows"][0]["engine_details"].split(";")[0]
-        document["commit"] = result["commit"]
-        for row in result["rows"]:
-            if row["name"] == "native":
-                continue
-            shape = shape_of(row["problem"])
-            document["rows"].append({"group": group, "type": type_name, "distribution": distribution, "shape": shape,
-                                     "scheme": row["scheme"], "microseconds": row["time"]["median"] * 1e6,
-                                     "cublas_microseconds": native[shape] * 1e6, "speed": row["ratios"]["native"],
-                                     "goal": goals[shape]})
-        words.json.write_text(json.dumps(document, indent=1) + "\n")
-        print(f"{group}, {distribution}: least {min(row['speed'] for row in document['rows'][-len(goals):]):.2f}", flush=True)
+        for shapes in batches(list(goals), 40):
+            result = bench(words.program, candidate, type_name, distribution, shapes, words.repeat)
+            native = {shape_of(row["problem"]): row["time"]["median"] for row in result["rows"] if row["name"] == "native"}
+            document["device"] = result["rows"][0]["engine_details"].split(";")[0]
+            document["commit"] = result["commit"]
+            for row in result["rows"]:
+                if row["name"] == "native":
+                    continue
+                shape = shape_of(row["problem"])
+                document["rows"].append({"group": group, "type": type_name, "distribution": distribution, "shape": shape,
+                                         "scheme": row["scheme"], "microseconds": row["time"]["median"] * 1e6,
+                                         "cublas_microseconds": native[shape] * 1e6, "speed": row["ratios"]["native"],
+                                         "goal": goals[shape]})
+            words.json.write_text(json.dumps(document, indent=1) + "\n")  # a run that is ended leaves what it has
+            speeds = [row["speed"] for row in document["rows"][-len(shapes):]]
+            print(f"{group}, {distribution}: {len(shapes)} shapes, geometric mean {geometric_mean(speeds):.2f}, least {min(speeds):.2f}",
+                  flush=True)
 
 
 def cell(row):
@@ -132,7 +143,7 @@ def page(document):
             speeds = sorted(of_group, key=lambda row: row["speed"])
             below = [row for row in speeds if row["speed"] < row["goal"]]
             emulated = [row for row in speeds if row["scheme"] != "native"]
-            mean = math.exp(sum(math.log(row["speed"]) for row in speeds) / len(speeds))
+            mean = geometric_mean([row["speed"] for row in speeds])
             lines += [f"Geometric mean {mean:.2f}; {len(below)} of {len(speeds)} below {of_group[0]['goal']:g}; {len(emulated)} are emulated. "
                       "The slowest:", "",
                       "| m x n x k | speed |", "|---|---|",
