@@ -14,6 +14,7 @@
 #include "engines/cuda/transfers.hpp"
 #include "engines/registry.hpp"
 #include "planner/candidates.hpp"
+#include "planner/expected_times.hpp"
 #include "planner/memory.hpp"
 #include "planner/problem.hpp"
 
@@ -367,14 +368,24 @@ std::string obstacle_of_plan(const Plan& device) {
   return {};
 }
 
-// Expected seconds of the call, if native products are computed. An emulation that the policy auto selects
-// takes less time on either side.
+// Expected seconds of the call: of the host's native product, which the host's emulations are to beat, and of
+// the first program of the device's plan.
 struct OffloadTimes {
   double host = 0;
   double device = 0;  // 0: the device was never measured
 };
 
-OffloadTimes expected_offload_times(const Plan& host) {
+// Expected microseconds of the device's product.
+std::optional<double> expected_product_time(const Plan& device) {
+  const Problem& problem = device.problem;
+  if (!device.is_native()) {
+    if (const auto times = expected_device_times(device, device.candidates.front())) return times->emulated;
+  }
+  return cuda::expected_vendor_time(
+      {element_type(problem), problem.m, problem.n, problem.k, problem.batch_count});
+}
+
+OffloadTimes expected_offload_times(const Plan& host, const Plan& device) {
   // These constants are assumed, not measured, so that equal calls are always computed by the same engine:
   // the rate of a PCIe 4 slot in one direction, and the time of a call without copies and products.
   constexpr double copied_bytes_per_second = 20e9;
@@ -390,8 +401,7 @@ OffloadTimes expected_offload_times(const Plan& host) {
   const auto items = static_cast<double>(problem.batch_count);
   times.host =
       host.engine->product_seconds(host.threads) * width * parts * parts * items * m * n * k / threads;
-  const auto product = cuda::expected_vendor_time(
-      {element_type(problem), problem.m, problem.n, problem.k, problem.batch_count});
+  const auto product = expected_product_time(device);
   if (!product) return times;
   const double bytes = static_cast<double>(problem.element_bytes()) * items * (m * k + k * n + m * n);
   times.device = seconds_of_call + std::max(1e-6 * *product, bytes / copied_bytes_per_second);
@@ -399,9 +409,9 @@ OffloadTimes expected_offload_times(const Plan& host) {
 }
 
 // Returns the reason why the policy auto leaves the call on the host; empty if there is none.
-std::string obstacle_of_time(const Plan& host) {
+std::string obstacle_of_time(const Plan& host, const Plan& device) {
   constexpr double max_time_ratio = 0.8;
-  const OffloadTimes times = expected_offload_times(host);
+  const OffloadTimes times = expected_offload_times(host, device);
   if (times.device == 0) return "the device was never measured: `kintsugi calibrate` makes its profile";
   if (times.device < max_time_ratio * times.host) return {};
   return fmt::format("the host is expected to take {:.3g} ms and the device {:.3g} ms", 1e3 * times.host,
@@ -417,7 +427,7 @@ std::string make_offloaded_plan(const Plan& host, const Engine& engine, Plan& de
   problem.batch_kind = BatchKind::strided;  // as strips have the items
   device = make_plan_on(problem, host.settings, engine);
   if (std::string reason = obstacle_of_plan(device); !reason.empty()) return reason;
-  return host.request.offload == Offload::automatic ? obstacle_of_time(host) : "";
+  return host.request.offload == Offload::automatic ? obstacle_of_time(host, device) : "";
 }
 
 }  // namespace

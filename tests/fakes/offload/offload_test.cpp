@@ -355,16 +355,15 @@ TEST_F(OffloadedCalls, AreNotMadeForWhatDevicesLack) {
   }
 }
 
-// Expected times choose: a large product is worth its copies, a small one is not.
+// Expected times choose: a large product is worth its copies, a small one is not. The device's time is that of its
+// plan's first program: a card for graphics is slower than many cores by native FP64, and faster by emulation.
 TEST_F(OffloadedCalls, UnderAutoAreLargeOnes) {
-  const FakeVariable measured("FAKE_CUDA_NAME", "NVIDIA H200");
-  kintsugi_set(handle, "offload", "auto");
-  const auto is_offloaded = [&](std::int64_t order) {
+  const auto is_offloaded = [&](std::int64_t order, int threads) {
     kintsugi_problem problem = KINTSUGI_PROBLEM_INIT;
     problem.m = problem.n = problem.k = problem.lda = problem.ldb = problem.ldc = order;
     problem.type_a = problem.type_b = problem.type_c = problem.type_scalar = KINTSUGI_F64;
     kintsugi_options options = KINTSUGI_OPTIONS_INIT;
-    options.threads = 1;
+    options.threads = threads;
     kintsugi_plan plan = nullptr;
     EXPECT_EQ(kintsugi_plan_create(handle, &problem, &options, &plan), KINTSUGI_SUCCESS);
     const json description =
@@ -377,8 +376,18 @@ TEST_F(OffloadedCalls, UnderAutoAreLargeOnes) {
     kintsugi_plan_destroy(plan);
     return description.at("offloaded").get<bool>();
   };
-  EXPECT_FALSE(is_offloaded(64));
-  EXPECT_TRUE(is_offloaded(4096));
+  {
+    const FakeVariable measured("FAKE_CUDA_NAME", "NVIDIA H200");
+    kintsugi_set(handle, "offload", "auto");
+    EXPECT_FALSE(is_offloaded(64, 1));
+    EXPECT_TRUE(is_offloaded(4096, 1));
+  }
+  KINTSUGI_SKIP_WITHOUT_CODE_FOR_80();
+  const FakeVariable capability("FAKE_CUDA_CAPABILITY", "8.9");
+  const FakeVariable name("FAKE_CUDA_NAME", "NVIDIA GeForce RTX 4090");
+  EXPECT_TRUE(is_offloaded(8192, 64));
+  kintsugi_set(handle, "policy", "native");
+  EXPECT_FALSE(is_offloaded(8192, 64));
 }
 
 }  // namespace
