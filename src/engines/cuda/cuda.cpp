@@ -245,6 +245,7 @@ DeviceThresholds thresholds() {
 }
 
 bool has_few_fp64_units() {
+  if (is_family_forced()) return current_family().has_few_fp64_units;
   const ProfileInForce* in_force = profile_in_force();
   return in_force != nullptr && in_force->has_few_fp64_units;
 }

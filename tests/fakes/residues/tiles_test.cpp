@@ -74,15 +74,20 @@ TEST_F(TilesOfProducts, LaterCandidatesShareOneLaunchPerStep) {
 // Hopper has DMMA, at any size.
 TEST_F(TilesOfProducts, OnCardsForGraphicsTheWidestCandidatePrecedesTheSimtKernel) {
   KINTSUGI_SKIP_WITHOUT_CODE_FOR_80();
-  const FakeVariable capability("FAKE_CUDA_CAPABILITY", "8.9");
-  const FakeVariable name("FAKE_CUDA_NAME", "NVIDIA GeForce RTX 4090");
-  for (const std::int64_t n : {512, 2048}) {
+  const auto expect_candidates = [&](std::int64_t n) {
     const std::vector<std::string> work = work_of(n, n, n);
     EXPECT_EQ(std::ranges::count(work, "multiply_int8_mma_residues"), 3) << n;
     EXPECT_EQ(std::ranges::count(work, "multiply_f64_simt_64"), 1) << n;
     EXPECT_THAT(events_with("cublas"), testing::IsEmpty()) << n;
     EXPECT_THAT(events_with("exact"), testing::IsEmpty()) << n;
+  };
+  {
+    const FakeVariable capability("FAKE_CUDA_CAPABILITY", "8.9");
+    const FakeVariable name("FAKE_CUDA_NAME", "NVIDIA GeForce RTX 4090");
+    for (const std::int64_t n : {512, 2048}) expect_candidates(n);
   }
+  const FakeVariable forced("KINTSUGI_ARCH", "sm86");  // by which Hopper runs the same
+  expect_candidates(512);
 }
 
 // A tile has 4096 x 8192 elements of C, twice as many if sums are short, in any shape.

@@ -16,6 +16,7 @@ const Family& sm86_family() {
     family.major = Family::any;
     family.minor = Family::any;
     family.max_shared_bytes = 99 << 10;
+    family.has_few_fp64_units = true;
     return family;
   }();
   return table;
