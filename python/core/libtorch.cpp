@@ -28,9 +28,8 @@ bool LibTorch::sees_gradients() const {
 bool LibTorch::load() {
   void* const torch = loaded("libtorch_cpu.so");
   find(loaded("libtorch_cuda.so"), "aoti_torch_get_current_cuda_stream", current_cuda_stream);
-  // PyObject* THPVariable_Wrap(const at::TensorBase&)
-  find(loaded("libtorch_python.so"), "_Z16THPVariable_WrapRKN2at10TensorBaseE", wrap_);
-  return find(loaded("libc10.so"), "_ZNK3c1010TensorImpl13requires_gradEv",
+  const bool has_all =
+      find(loaded("libc10.so"), "_ZNK3c1010TensorImpl13requires_gradEv",
               implementation_requires_gradient) &&
          find(torch, "aoti_torch_library_init_impl", init_implementations) &&
          find(torch, "torch_library_impl", implement) &&
@@ -53,6 +52,8 @@ bool LibTorch::load() {
          find(torch, "aoti_torch_device_type_cuda", cuda_code) &&
          find(torch, "aoti_torch_get_current_device_index", current_device) &&
          find(torch, "torch_set_requires_grad", set_requires_gradient) && sees_gradients();
+  // PyObject* THPVariable_Wrap(const at::TensorBase&)
+  return has_all && (find(loaded("libtorch_python.so"), "_Z16THPVariable_WrapRKN2at10TensorBaseE", wrap_), true);
 }
 
 }  // namespace kintsugi_python

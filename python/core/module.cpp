@@ -409,13 +409,13 @@ PyObject* prepared_address(PyObject*, PyObject* capsule) { return address_of_pre
 const char route_doc[] =
     "route(name, otherwise)\n--\n\n"
     "Returns a function that multiplies plain tensors as torch's operator with that name (routes.hpp), and calls otherwise\n"
-    "with its arguments for all else; None if there is none for this torch. Call register_operators() before.";
+    "with its arguments for all else; otherwise itself if there is none.";
 
 PyObject* route(PyObject* module, PyObject* tuple) {
   const char* name;
   PyObject* otherwise;
   if (PyArg_ParseTuple(tuple, "sO", &name, &otherwise) == 0) return nullptr;
-  return has_routes() ? make_route(state_of(module), name, otherwise).release() : none();
+  return make_route(state_of(module), name, otherwise).release();
 }
 
 const char set_route_accuracy_doc[] =

@@ -29,7 +29,8 @@ constexpr Operator operators[] = {{"mm", "mm", form_mm, false, Into::new_tensor}
                                   {"baddbmm", "baddbmm", form_bmm, true, Into::new_tensor},
                                   {"baddbmm.out", "baddbmm", form_bmm, true, Into::out},
                                   {"baddbmm_", "baddbmm", form_bmm, true, Into::first},
-                                  {"gemm", nullptr, form_gemm, false, Into::out}};
+                                  {"gemm", nullptr, form_gemm, false, Into::new_tensor},
+                                  {"gemm.out", nullptr, form_gemm, false, Into::out}};
 constexpr const char* capsule_name = "kintsugi route";
 
 // Used only with the interpreter's lock.
@@ -90,12 +91,13 @@ struct Arguments {
 bool Arguments::read(const Operator& called, PyObject* tuple, PyObject* named) {
   const auto take = [&](Py_ssize_t i) -> PyObject* { return PyTuple_GetItem(tuple, i); };
   const Py_ssize_t given = PyTuple_Size(tuple);
-  if (called.form == form_gemm) {
-    if (given != 4) return false;
+  if (called.form == form_gemm) {  // its fifth argument is for gradients, its sixth are the settings
+    const auto take_optional = [&](Py_ssize_t i) { return given <= i || take(i) == Py_None ? nullptr : take(i); };
+    if (given < 2 || take_optional(5) != nullptr) return false;
     a = take(0);
     b = take(1);
-    c = take(2) == Py_None ? nullptr : take(2);
-    accuracy = take(3);
+    c = take_optional(2);
+    accuracy = take_optional(3);
   } else {
     if (given != (called.adds ? 3 : 2)) return false;
     if (called.adds) c = take(0);
@@ -135,7 +137,7 @@ bool is_any_lazy(const Operator& called, const Arguments& given, bool is_complex
 
 // Returns the accuracy of a call; null with a Python error. "": that of no thread.
 Ref accuracy_of(const Operator& called, PyObject* given) {
-  if (given != nullptr && given != Py_None)
+  if (given != nullptr)
     return PyUnicode_GetLength(given) == 0 ? Ref::borrowed(Py_None) : Ref::borrowed(given);
   const bool is_route = called.name_in_statistics != nullptr && route_accuracy != nullptr;
   return accuracy_of_thread(is_route ? route_accuracy->get() : Py_None);
@@ -162,9 +164,7 @@ Ref multiply(Route& route, PyObject* tuple, PyObject* named) {
   const Ref accuracy = accuracy_of(route.called, given.accuracy);
   if (!accuracy || product.run(accuracy.get()) != TensorProduct::Outcome::done) return Ref();
   ++counts[&route.called - operators];
-  if (given.out != nullptr) return Ref::borrowed(given.out);
-  const Tensor result(product.take_result());
-  return Ref(libtorch().wrap(result.get()));
+  return given.out != nullptr ? Ref::borrowed(given.out) : product.result_object();
 }
 
 PyObject* call(PyObject* capsule, PyObject* tuple, PyObject* named) {
@@ -180,6 +180,7 @@ PyMethodDef method = {"route", reinterpret_cast<PyCFunction>(reinterpret_cast<vo
 }  // namespace
 
 Ref make_route(State& state, const char* name, PyObject* otherwise) {
+  if (!libtorch().can_wrap()) return Ref::borrowed(otherwise);
   for (const Operator& one : operators) {
     if (std::strcmp(one.name, name) != 0) continue;
     auto route = std::make_unique<Route>(Route{state, one, Ref::borrowed(otherwise)});
@@ -188,8 +189,7 @@ Ref make_route(State& state, const char* name, PyObject* otherwise) {
     route.release();
     return Ref(PyCFunction_New(&method, capsule.get()));
   }
-  PyErr_Format(PyExc_KeyError, "no compiled route has the name %s", name);
-  return Ref();
+  return Ref::borrowed(otherwise);
 }
 
 void set_route_accuracy(PyObject* accuracy) {
@@ -209,7 +209,5 @@ Ref route_counts(bool reset) {
   }
   return dict;
 }
-
-bool has_routes() { return libtorch().can_wrap(); }
 
 }  // namespace kintsugi_python

@@ -1,8 +1,11 @@
 #include "tensor_product.hpp"
 
 #include <algorithm>
+#include <cstdlib>
+#include <cstring>
 #include <map>
 #include <mutex>
+#include <string>
 #include <unordered_map>
 
 #include "arguments.hpp"
@@ -157,6 +160,32 @@ bool store_scalar(PyObject* number, int value, int32_t type, char* scalar) {
   return true;
 }
 
+bool is_one(const char* scalar, int32_t type) {
+  char one[16];
+  store_scalar(nullptr, 1, type, one);
+  return std::memcmp(scalar, one, element_size(type)) == 0;
+}
+
+// True if the environment or the settings file names an accuracy or a scheme for calls that name none. The
+// library reads the file once.
+bool names_accuracy() {
+  for (const char* variable : {"KINTSUGI_ACCURACY", "KINTSUGI_SCHEME"}) {
+    if (std::getenv(variable) != nullptr) return true;
+  }
+  static const bool is_in_file = [] {
+    size_t bytes = 0;
+    kintsugi_describe_settings(nullptr, nullptr, 0, &bytes);
+    std::string text(bytes, '\0');
+    if (kintsugi_describe_settings(nullptr, text.data(), bytes, &bytes) != KINTSUGI_SUCCESS) return false;
+    for (const char* member : {"\"name\": \"accuracy\"", "\"name\": \"scheme\""}) {
+      const size_t value = text.find("\"value\": ", text.find(member));
+      if (text.compare(value, 11, "\"value\": \"\"") != 0) return true;
+    }
+    return false;
+  }();
+  return is_in_file;
+}
+
 // True if both arrays have the same elements at the same addresses.
 bool are_same(const Array& x, const Array& y) {
   return x.data == y.data && x.dimensions == y.dimensions &&
@@ -279,11 +308,25 @@ bool TensorProduct::find_queue() {
   return true;
 }
 
-// Reads what is added. It is copied to the result unless it is there.
+// True if what is added can be broadcast to the result.
+bool TensorProduct::fits_result(const Array& added) const {
+  int64_t dimensions = 0, *sizes = nullptr;
+  if (libtorch().dimensions(target(), &dimensions) != 0 || libtorch().sizes(target(), &sizes) != 0) return false;
+  const int64_t first = dimensions - added.dimensions;
+  if (first < 0) return false;
+  for (int d = 0; d < added.dimensions; ++d) {
+    if (added.shape[d] != 1 && added.shape[d] != sizes[first + d]) return false;
+  }
+  return true;
+}
+
+// Reads what is added. Unless it is in the result, it is copied there, or added to the product.
 bool TensorProduct::read_added() {
   if (given_.c == nullptr) return true;
   Array added;
-  if (!read_tensor(given_.c, added) || added.type != a_.type || added.device != a_.device) return false;
+  if (!read_tensor(given_.c, added) || added.type != a_.type || added.device != a_.device ||
+      !fits_result(added))
+    return false;
   problem_.adds_to_c = a_.device == on_host ? 0 : 1;
   if (given_.out == nullptr) return true;
   if (are_same(added, c_)) given_.c = nullptr;
@@ -307,6 +350,13 @@ bool TensorProduct::read(const TensorOperands& given) {
   return read_added();
 }
 
+// True if torch adds c to the product, whose kernels are slower where they read C. That rounds once more, which
+// the accuracy of the type leaves room for.
+bool TensorProduct::adds_afterwards(PyObject* accuracy) const {
+  return given_.c != nullptr && is_one(beta_, a_.type) && accuracy == Py_None && libtorch().can_wrap() &&
+         !names_accuracy();
+}
+
 TensorProduct::Outcome TensorProduct::run(PyObject* accuracy) {
   kintsugi_options options = KINTSUGI_OPTIONS_INIT;
   Ref text;
@@ -316,6 +366,11 @@ TensorProduct::Outcome TensorProduct::run(PyObject* accuracy) {
   }
   Thread* const thread = this_thread(state_);
   if (thread == nullptr || PyErr_Occurred() != nullptr) return Outcome::failed;
+  const bool adds = adds_afterwards(accuracy);
+  if (adds) {
+    store_scalar(nullptr, 0, a_.type, beta_);
+    problem_.adds_to_c = 0;
+  }
   operands_.alpha = alpha_;
   operands_.beta = beta_;
   operands_.a = a_.data;
@@ -327,14 +382,21 @@ TensorProduct::Outcome TensorProduct::run(PyObject* accuracy) {
   PyObject* const noted[option_count] = {accuracy, Py_None, Py_None, Py_None, Py_None, Py_None};
   thread->note_call(problem_, noted, a_.device);
   const kintsugi_status status = without_lock([&] {
-    if (given_.c != nullptr && libtorch().copy(target(), given_.c, 0) != 0) return KINTSUGI_OUT_OF_MEMORY;
+    if (given_.c != nullptr && !adds && libtorch().copy(target(), given_.c, 0) != 0)
+      return KINTSUGI_OUT_OF_MEMORY;
     const bool outer = std::exchange(uses_null_stream, is_on_device && operands_.queue.stream == nullptr);
     const kintsugi_status found = state_.library.gemm(thread->handle, &problem_, &options, &operands_);
     uses_null_stream = outer;
     return found;
   });
   if (status == KINTSUGI_OUT_OF_MEMORY) return Outcome::declined;
-  return check(state_, status) ? Outcome::done : Outcome::failed;
+  if (!check(state_, status)) return Outcome::failed;
+  if (!adds) return Outcome::done;
+  static PyObject* const name = PyUnicode_InternFromString("add_");
+  const Ref result = result_object(), added(libtorch().wrap(given_.c));
+  if (!result || !added) return Outcome::failed;
+  return Ref(PyObject_CallMethodObjArgs(result.get(), name, added.get(), nullptr)) ? Outcome::done
+                                                                                   : Outcome::failed;
 }
 
 }  // namespace kintsugi_python

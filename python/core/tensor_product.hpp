@@ -43,14 +43,17 @@ class TensorProduct {
   bool is_complex() const { return a_.type == KINTSUGI_C32 || a_.type == KINTSUGI_C64; }
 
   enum class Outcome { done, declined, failed };
-  // Multiplies. Returns declined if the Python code must compute the product or refuse it: memory is short,
-  // or what is added does not fit. Returns failed with a Python error.
+  // Multiplies. Returns declined if memory is too short, so that the Python code must compute the product or
+  // refuse it. Returns failed with a Python error.
   // `accuracy`: a text or None. Precondition: the calling thread has the interpreter's lock, which is free
   // while the product runs.
   Outcome run(PyObject* accuracy);
 
   // Returns the new tensor. Preconditions: run() has returned done, and no `out` was given.
   TensorHandle take_result() { return result_.release(); }
+  // Returns a new reference to Python's object of the result; null with a Python error. Precondition: run()
+  // has returned done, and torch can wrap.
+  Ref result_object() const { return Ref(libtorch().wrap(target())); }
 
  private:
   bool read_tensor(TensorHandle tensor, Array& array) const;
@@ -60,6 +63,8 @@ class TensorProduct {
   bool make_result();
   bool find_queue();
   bool read_added();
+  bool fits_result(const Array& added) const;
+  bool adds_afterwards(PyObject* accuracy) const;
   TensorHandle target() const { return given_.out != nullptr ? given_.out : result_.get(); }
 
   State& state_;

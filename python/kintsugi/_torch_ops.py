@@ -185,8 +185,8 @@ def _lower() -> None:
     from torch._inductor import ir, lowering, select_algorithm
     from torch._inductor.virtualized import V
 
-    compiled = _core.route("gemm", _gemm_into) if HAS_COMPILED else None
-    if compiled is None:
+    compiled = _core.route("gemm.out", _gemm_into)
+    if compiled is _gemm_into:
         return
     as_operator = lowering.fallback_handler(gemm, add_to_fallback_set=False)
     name = "kintsugi_gemm"
@@ -284,7 +284,7 @@ def _below_autograd(keys: Any, a: Tensor, b: Tensor, c: Tensor | None, *options:
     """Calls what comes after autograd, which is the kernel if nothing else takes part."""
     with torch._C._AutoDispatchBelowAutograd():
         if keys.raw_repr() in _PLAIN_CALLS:
-            return _gemm(a, b, c, *options)
+            return _kernel(a, b, c, *options)
         return gemm.redispatch(keys & torch._C._after_autograd_keyset, a, b, c, *options)
 
 
@@ -508,8 +508,9 @@ def _implement() -> bool:
 HAS_COMPILED = _implement()
 if not HAS_COMPILED:
     _implement_in_python()
+_kernel: Any = _core.route("gemm", _gemm)
 for _device in ("CPU", "CUDA"):
-    _library.impl("gemm", _gemm, _device)
+    _library.impl("gemm", _kernel, _device)
     _library.impl("gemm", _gemm_autocast(_device), f"Autocast{_device}")
 for _name, _function in _COMPOSITES.items():
     if _name not in _COMPILED:

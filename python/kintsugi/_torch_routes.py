@@ -50,9 +50,6 @@ _OPERATORS = {
     "dot": _Operator("dot", (1, 1), if_asked=True),
     "vdot": _Operator("vdot", (1, 1), if_asked=True),
 }
-# Those of which a compiled kernel multiplies plain tensors (core/routes.cpp).
-_COMPILED = frozenset((*(f"{name}{kind}" for name in ("mm", "bmm", "addmm", "baddbmm") for kind in ("", ".out")), "addmm_",
-                       "baddbmm_"))
 # Attention whose products are parts of one kernel of torch's. Those of torch's SDPBackend.MATH are operators.
 _FUSED_ATTENTION = ("_scaled_dot_product_flash_attention_for_cpu", "_scaled_dot_product_efficient_attention",
                     "_scaled_dot_product_flash_attention", "_scaled_dot_product_cudnn_attention")
@@ -187,11 +184,9 @@ def install(accuracy: str | None) -> None:
                     continue
                 original = torch.library.get_kernel(f"aten::{name}", device)
                 kernel = _Route(name, device, original) if name in _OPERATORS else _count_attention(device, original)
-                if _torch_ops.HAS_COMPILED and name in _COMPILED:
-                    kernel = _core.route(name, kernel) or kernel
                 with warnings.catch_warnings():
                     warnings.filterwarnings("ignore", "Warning only once for all operators")  # it is meant
-                    library.impl(name, kernel, device)
+                    library.impl(name, _core.route(name, kernel), device)
         _library = library
 
 

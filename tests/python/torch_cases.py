@@ -18,7 +18,7 @@ import threading
 import kintsugi
 import numpy as np
 import pytest
-from c_structs import Options, Problem, library
+from c_structs import Operands, Options, Problem, library
 from kintsugi import _core
 
 torch = pytest.importorskip("torch")
@@ -590,6 +590,115 @@ def test_random_results_into_given_tensors(seed):
             add_in_place(shared, shared, shared, beta=0)
             close(shared, square.to(WIDER[dtype]), dtype)
     assert all(not entry["left"] for entry in kt.statistics().values())
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_random_layers(seed):
+    """By routes and by operators, with gradients: a bias of any shape that fits, and inputs of any rank, against torch in double
+    precision. What does not fit torch refuses in its own words, and leaves out as it was."""
+    generator = random.Random(seed)
+    torch.manual_seed(seed)
+    dtype = generator.choice(TYPES)
+    m, k, n = (generator.choice([1, 2, 5, 17, 40]) for _ in range(3))
+    rows = generator.choice([(m,), (m,), (3, m), (2, 3, m), (m, 0), ()])
+    k = generator.choice([k, k, k, k, 0])
+    x = random_view(generator, (*rows, k), dtype) if rows else torch.randn(k, dtype=dtype)
+    weight = random_view(generator, (n, k), dtype)
+    bias = generator.choice([lambda: torch.randn(n, dtype=dtype), lambda: torch.randn(3 * n, dtype=dtype)[1::3],
+                             lambda: torch.randn(1, dtype=dtype).expand(n), lambda: torch.randn(n, dtype=dtype).conj()])()
+    total = generator.choice([lambda: random_view(generator, (m, n), dtype), lambda: torch.randn(m, 1, dtype=dtype),
+                              lambda: torch.randn(1, n, dtype=dtype), lambda: torch.randn(1, dtype=dtype),
+                              lambda: torch.randn((), dtype=dtype), lambda: bias])()
+    alpha = generator.choice([1, 1, 0, -2, 0.5])
+    beta = generator.choice([1, 1, 1, 1, 0, 0.3, *([0.5 - 2j] if dtype.is_complex else [])])
+    a, b = random_view(generator, (m, k), dtype), weight.mT
+    batch = [torch.stack([y, 2 * y, y + 1]) for y in (a, b)]
+
+    def add(function):
+        return lambda *given: function(*given, alpha=alpha, beta=beta)
+
+    cases = [(functional.linear, functional.linear, (x, weight, bias)), (functional.linear, K.linear, (x, weight, bias)),
+             (add(torch.addmm), add(torch.addmm), (total, a, b)), (add(torch.addmm), add(K.addmm), (total, a, b)),
+             (add(torch.baddbmm), add(torch.baddbmm), (total, *batch)), (add(torch.baddbmm), add(K.baddbmm), (total, *batch)),
+             (add(torch.addbmm), add(torch.addbmm), (total, *batch))]
+    needed = [[generator.random() < 0.5 for _ in operands] for _, _, operands in cases]
+    directions = [torch.randn_like(own(*operands)) for own, _, operands in cases]
+
+    def results(function, operands, needs, direction):
+        operands = [y.detach().requires_grad_(need) for y, need in zip(operands, needs)]
+        result = function(*operands)
+        leaves = [y for y in operands if y.requires_grad]
+        return [result, *(torch.autograd.grad(result, leaves, direction) if leaves else [])]
+
+    expected = [results(own, [y.to(WIDER[dtype]) for y in operands], needs, direction.to(WIDER[dtype]))
+                for (own, _, operands), needs, direction in zip(cases, needed, directions)]
+    with kt.enable():
+        for (_, ours, operands), needs, direction, wanted in zip(cases, needed, directions, expected):
+            for x_found, x_wanted in zip(results(ours, operands, needs, direction), wanted):
+                close(x_found, x_wanted, dtype)
+        out = torch.full((m, n), 3, dtype=dtype)
+        if m * n > 1 and k > 0:
+            with pytest.raises(RuntimeError, match="must match|expand"):
+                torch.addmm(torch.randn(m + 1, n + 1, dtype=dtype), a, b, out=out)
+            assert (out == 3).all()
+
+
+@pytest.mark.skipif(os.environ.get("KERNELS") == "python", reason="torch's own kernels add after compiled products alone")
+def test_what_is_added_after_the_product(monkeypatch):
+    """It is read by the library only where the sum has to be rounded once, is in place already, or is scaled."""
+    betas = []
+
+    @ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * 4)
+    def note(*arguments):
+        betas.append(ctypes.c_float.from_address(Operands.from_address(arguments[3]).beta).value)
+        return library.kintsugi_gemm(*map(ctypes.c_void_p, arguments))
+
+    x, y, c = torch.randn(2, 3, 4), torch.randn(4, 4), torch.randn(4)
+    layer = torch.nn.Linear(4, 4)
+    calls = [lambda: layer(x), lambda: torch.addmm(c, x[0], y), lambda: torch.addmm(x[0], x[0], y, alpha=2),
+             lambda: torch.addmm(c, x[0], y, out=torch.empty(3, 4)), lambda: torch.baddbmm(c, x, y.expand(2, 4, 4)),
+             lambda: K.linear(x, y, c), lambda: K.linear(x, y, c.clone().requires_grad_()), lambda: K.addmm(c, x[0], y)]
+    fused = [lambda: torch.addmm(c, x[0], y, beta=2), lambda: x[0].clone().addmm_(x[0], y),
+             lambda: K.linear(x, y, c, accuracy="exact"), lambda: K.linear(x, y, c.clone().requires_grad_(), accuracy="fp32")]
+    prepared = kt.prepare(torch.nn.Linear(4, 4))
+    K.mm(y, y)  # a first product looks for OpenBLAS
+    with kt.enable():
+        _core.replace(ctypes.cast(note, ctypes.c_void_p).value, 0, 0)
+        for call in (*calls, *fused):
+            call()
+        with torch.no_grad():
+            prepared(x)
+        with kt.use("1e-3"):
+            calls[0]()
+        for name, value in (("ACCURACY", "reproducible"), ("SCHEME", "native")):
+            with monkeypatch.context() as changed:
+                changed.setenv(f"KINTSUGI_{name}", value)
+                calls[0]()
+    _core.replace(0, 0, 0)
+    assert betas == [0] * len(calls) + [2] + [1] * 3 + [0] + [1] * 3
+
+
+def test_an_accuracy_of_all_calls_rounds_a_sum_once(monkeypatch, tmp_path):
+    """That of the environment, and that of the settings file, which is read once."""
+    program = """if True:
+        import torch, kintsugi.torch as kt
+        tiny = 2.0**-24
+        row, ones, least = torch.tensor([[1, tiny]]), torch.ones(2, 1), torch.tensor([tiny**2])
+
+        def sums():  # 1 + 2^-24 is a tie
+            with kt.enable():
+                return [torch.addmm(least, row, ones), torch.ops.kintsugi.linear(row, ones.mT, least),
+                        torch.ops.kintsugi.linear(row, ones.mT, least.clone().requires_grad_())]
+        """
+    names = {}
+    exec(program, names)
+    assert all(x == 1 for x in names["sums"]())
+    with monkeypatch.context() as changed:
+        changed.setenv("KINTSUGI_ACCURACY", "exact")
+        assert all(x > 1 for x in names["sums"]())
+    (tmp_path / "settings").write_text("accuracy = exact\n")
+    subprocess.run([sys.executable, "-c", program + "assert all(x > 1 for x in sums())"], check=True, timeout=300,
+                   env={**os.environ, "KINTSUGI_CONFIG": str(tmp_path / "settings")})
 
 
 def test_a_product_in_place_keeps_autograd_right():
