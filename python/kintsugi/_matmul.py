@@ -81,8 +81,8 @@ def matmul_grouped(a: Sequence[Any], b: Sequence[Any], *, accuracy: Accuracy | N
         A list of the results, each as matmul() returns it.
 
     Raises:
-        KintsugiError: what the library refuses; its message names the group. TypeError, ValueError: as matmul(), or
-            sequences of different lengths.
+        KintsugiError: what the library refuses. TypeError, ValueError: as matmul(), or sequences of different lengths. The
+            message names the group.
     """
     accuracy, policy = _accuracy.chosen(accuracy, scheme, policy)
     outs = [None] * len(a) if out is None else list(out)
@@ -91,7 +91,12 @@ def matmul_grouped(a: Sequence[Any], b: Sequence[Any], *, accuracy: Accuracy | N
     for i, x in enumerate([*a, *b]):
         if _torch.needs_operator(x):
             raise TypeError(f"{'ab'[i // len(a)]}[{i % len(a)}] requires a gradient: multiply it by matmul()")
-    products = [make_product(x, y, alpha, beta, z) for x, y, z in zip(a, b, outs)]
+    products = []
+    for i, operands in enumerate(zip(a, b, outs)):
+        try:
+            products.append(make_product(*operands[:2], alpha, beta, operands[2]))
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"group {i}: {error}") from error
     if not products:
         return []
     for i, product in enumerate(products):

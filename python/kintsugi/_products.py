@@ -52,7 +52,11 @@ class Product:
         (m, k), (inner, n) = self.a.shape[-2:], self.b.shape[-2:]
         if k != inner:
             raise ValueError(f"a has the shape {self.a.shape} and b {self.b.shape}: {k} columns meet {inner} rows")
-        self.batch = np.broadcast_shapes(self.a.shape[:-2], self.b.shape[:-2])
+        try:
+            self.batch = np.broadcast_shapes(self.a.shape[:-2], self.b.shape[:-2])
+        except ValueError:
+            raise ValueError(f"a has the shape {self.a.shape} and b {self.b.shape}, whose leading dimensions do not "
+                             "broadcast") from None
         self.shape = self.batch + (m, n)
         self.dtype = common_type([self.a.dtype, self.b.dtype], "an operand", self._integers())
         self.alpha = make_scalar(alpha, "alpha", self.dtype)

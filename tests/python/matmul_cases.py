@@ -392,7 +392,13 @@ def test_wrong_groups_are_refused():
     x = np.ones((2, 2))
     with pytest.raises(ValueError, match="a has 1 operands, b 2"):
         kintsugi.matmul_grouped([x], [x, x])
-    with pytest.raises(ValueError, match="2 columns meet 3 rows"):
+    with pytest.raises(ValueError, match=r"^group 1: a has the shape \(2, 2\) and b \(3, 2\): 2 columns meet 3 rows$"):
         kintsugi.matmul_grouped([x, x], [x, np.ones((3, 2))])
+    with pytest.raises(ValueError, match=r"^group 1: a has the shape \(2, 2, 2\) and b \(3, 2, 2\), whose leading dim"):
+        kintsugi.matmul_grouped([x, np.ones((2, 2, 2))], [x, np.ones((3, 2, 2))])
+    with pytest.raises(ValueError, match=r"^group 1: out is float64 \(2, 3\); this product needs an array, float64 \(2, 2\)$"):
+        kintsugi.matmul_grouped([x, x], [x, x], out=[x.copy(), np.ones((2, 3))])
+    with pytest.raises(TypeError, match="^group 0: "):
+        kintsugi.matmul_grouped([np.ma.masked_array(x)], [x])
     with pytest.raises(kintsugi.KintsugiError, match="group 0: "):
         kintsugi.matmul_grouped([x, x], [x, x], scheme="fp16x3")
