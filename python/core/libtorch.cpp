@@ -29,31 +29,30 @@ bool LibTorch::load() {
   void* const torch = loaded("libtorch_cpu.so");
   find(loaded("libtorch_cuda.so"), "aoti_torch_get_current_cuda_stream", current_cuda_stream);
   const bool has_all =
-      find(loaded("libc10.so"), "_ZNK3c1010TensorImpl13requires_gradEv",
-              implementation_requires_gradient) &&
-         find(torch, "aoti_torch_library_init_impl", init_implementations) &&
-         find(torch, "torch_library_impl", implement) &&
-         find(torch, "torch_call_dispatcher", call_dispatcher) &&
-         find(torch, "aoti_torch_delete_tensor_object", delete_tensor) &&
-         find(torch, "aoti_torch_get_dim", dimensions) && find(torch, "aoti_torch_get_dtype", type) &&
-         find(torch, "aoti_torch_get_device_type", device_type) &&
-         find(torch, "aoti_torch_get_device_index", device_index) &&
-         find(torch, "aoti_torch_get_sizes", sizes) && find(torch, "aoti_torch_get_strides", strides) &&
-         find(torch, "aoti_torch_get_data_ptr", address) && find(torch, "aoti_torch_empty_strided", empty) &&
-         find(torch, "aoti_torch_copy_", copy) && find(torch, "torch_string_c_str", text_of) &&
-         find(torch, "torch_delete_string", delete_string) &&
-         find(torch, "aoti_torch_grad_mode_is_enabled", gradients_are_enabled) &&
-         find(torch, "aoti_torch_dtype_float32", type_codes[0]) &&
-         find(torch, "aoti_torch_dtype_float64", type_codes[1]) &&
-         find(torch, "aoti_torch_dtype_complex64", type_codes[2]) &&
-         find(torch, "aoti_torch_dtype_complex128", type_codes[3]) &&
-         find(torch, "aoti_torch_dtype_uint8", byte_code) &&
-         find(torch, "aoti_torch_device_type_cpu", cpu_code) &&
-         find(torch, "aoti_torch_device_type_cuda", cuda_code) &&
-         find(torch, "aoti_torch_get_current_device_index", current_device) &&
-         find(torch, "torch_set_requires_grad", set_requires_gradient) && sees_gradients();
+      find(loaded("libc10.so"), "_ZNK3c1010TensorImpl13requires_gradEv", implementation_requires_gradient) &&
+      find(torch, "aoti_torch_library_init_impl", init_implementations) &&
+      find(torch, "torch_library_impl", implement) && find(torch, "torch_call_dispatcher", call_dispatcher) &&
+      find(torch, "aoti_torch_delete_tensor_object", delete_tensor) &&
+      find(torch, "aoti_torch_get_dim", dimensions) && find(torch, "aoti_torch_get_dtype", type) &&
+      find(torch, "aoti_torch_get_device_type", device_type) &&
+      find(torch, "aoti_torch_get_device_index", device_index) &&
+      find(torch, "aoti_torch_get_sizes", sizes) && find(torch, "aoti_torch_get_strides", strides) &&
+      find(torch, "aoti_torch_get_data_ptr", address) && find(torch, "aoti_torch_empty_strided", empty) &&
+      find(torch, "aoti_torch_copy_", copy) && find(torch, "torch_string_c_str", text_of) &&
+      find(torch, "torch_delete_string", delete_string) &&
+      find(torch, "aoti_torch_grad_mode_is_enabled", gradients_are_enabled) &&
+      find(torch, "aoti_torch_dtype_float32", type_codes[0]) &&
+      find(torch, "aoti_torch_dtype_float64", type_codes[1]) &&
+      find(torch, "aoti_torch_dtype_complex64", type_codes[2]) &&
+      find(torch, "aoti_torch_dtype_complex128", type_codes[3]) &&
+      find(torch, "aoti_torch_dtype_uint8", byte_code) &&
+      find(torch, "aoti_torch_device_type_cpu", cpu_code) &&
+      find(torch, "aoti_torch_device_type_cuda", cuda_code) &&
+      find(torch, "aoti_torch_get_current_device_index", current_device) &&
+      find(torch, "torch_set_requires_grad", set_requires_gradient) && sees_gradients();
   // PyObject* THPVariable_Wrap(const at::TensorBase&)
-  return has_all && (find(loaded("libtorch_python.so"), "_Z16THPVariable_WrapRKN2at10TensorBaseE", wrap_), true);
+  if (has_all) find(loaded("libtorch_python.so"), "_Z16THPVariable_WrapRKN2at10TensorBaseE", wrap_);
+  return has_all;
 }
 
 }  // namespace kintsugi_python

@@ -27,7 +27,7 @@ struct LibTorch {
   // Returns a new reference to Python's object of a tensor. Preconditions: can_wrap(), and the calling
   // thread has the interpreter's lock.
   PyObject* wrap(TensorHandle tensor) const { return wrap_(tensor); }
-  bool can_wrap() const { return wrap_ != nullptr; }
+  bool can_wrap() const { return wrap_ != nullptr; }  // false unless load() has returned true
   // The stable ABI does not say whether a tensor requires a gradient. A tensor's handle is the address of its
   // C++ object, whose first member is the address of the implementation.
   bool requires_gradient(TensorHandle tensor) const {

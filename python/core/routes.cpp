@@ -92,7 +92,9 @@ bool Arguments::read(const Operator& called, PyObject* tuple, PyObject* named) {
   const auto take = [&](Py_ssize_t i) -> PyObject* { return PyTuple_GetItem(tuple, i); };
   const Py_ssize_t given = PyTuple_Size(tuple);
   if (called.form == form_gemm) {  // its fifth argument is for gradients, its sixth are the settings
-    const auto take_optional = [&](Py_ssize_t i) { return given <= i || take(i) == Py_None ? nullptr : take(i); };
+    const auto take_optional = [&](Py_ssize_t i) {
+      return given <= i || take(i) == Py_None ? nullptr : take(i);
+    };
     if (given < 2 || take_optional(5) != nullptr) return false;
     a = take(0);
     b = take(1);

@@ -168,7 +168,7 @@ bool is_one(const char* scalar, int32_t type) {
 
 // True if the environment or the settings file names an accuracy or a scheme for calls that name none. The
 // library reads the file once.
-bool names_accuracy() {
+bool has_setting() {
   for (const char* variable : {"KINTSUGI_ACCURACY", "KINTSUGI_SCHEME"}) {
     if (std::getenv(variable) != nullptr) return true;
   }
@@ -178,8 +178,8 @@ bool names_accuracy() {
     std::string text(bytes, '\0');
     if (kintsugi_describe_settings(nullptr, text.data(), bytes, &bytes) != KINTSUGI_SUCCESS) return false;
     for (const char* member : {"\"name\": \"accuracy\"", "\"name\": \"scheme\""}) {
-      const size_t value = text.find("\"value\": ", text.find(member));
-      if (text.compare(value, 11, "\"value\": \"\"") != 0) return true;
+      const size_t begin = text.find(member);
+      if (text.find("\"value\": \"\"", begin) != text.find("\"value\": ", begin)) return true;
     }
     return false;
   }();
@@ -311,7 +311,8 @@ bool TensorProduct::find_queue() {
 // True if what is added can be broadcast to the result.
 bool TensorProduct::fits_result(const Array& added) const {
   int64_t dimensions = 0, *sizes = nullptr;
-  if (libtorch().dimensions(target(), &dimensions) != 0 || libtorch().sizes(target(), &sizes) != 0) return false;
+  if (libtorch().dimensions(target(), &dimensions) != 0 || libtorch().sizes(target(), &sizes) != 0)
+    return false;
   const int64_t first = dimensions - added.dimensions;
   if (first < 0) return false;
   for (int d = 0; d < added.dimensions; ++d) {
@@ -350,11 +351,11 @@ bool TensorProduct::read(const TensorOperands& given) {
   return read_added();
 }
 
-// True if torch adds c to the product, whose kernels are slower where they read C. That rounds once more, which
-// the accuracy of the type leaves room for.
+// True if torch adds c to the product, whose kernels are slower where they read C. That rounds once more, and
+// the type's own accuracy is that of the product before anything is added (docs/design/bounds.md).
 bool TensorProduct::adds_afterwards(PyObject* accuracy) const {
   return given_.c != nullptr && is_one(beta_, a_.type) && accuracy == Py_None && libtorch().can_wrap() &&
-         !names_accuracy();
+         !has_setting();
 }
 
 TensorProduct::Outcome TensorProduct::run(PyObject* accuracy) {

@@ -405,15 +405,6 @@ def _composite(function: Callable[..., Any]) -> Any:
 
 
 _COMPOSITES: dict[str, Callable[..., Any]] = {"mm": _mm, "bmm": _bmm, "addmm": _addmm, "baddbmm": _baddbmm, "linear": _linear}
-_COMPILED = {"mm", "bmm", "linear"}  # if any is
-
-
-def _implement_in_python() -> None:
-    """Registers the kernels of this file that compiled ones would replace."""
-    _library.impl("gemm", _gemm_autograd, "Autograd", with_keyset=True)
-    for name in _COMPILED:
-        _library.impl(name, _composite(_COMPOSITES[name]), "CompositeImplicitAutograd", with_keyset=True)
-    _library.impl("prepared_linear", _prepared_linear, "CompositeImplicitAutograd", with_keyset=True)
 
 
 def _kept(kernel: Callable[..., Any]) -> Callable[..., Any]:
@@ -483,10 +474,8 @@ def _prepared_linear(keys: Any, input: Tensor, weight: Tensor, bias: Tensor | No
     return result.reshape(*input.shape[:-1], weight.shape[0])
 
 
-def _implement() -> bool:
-    """Registers the compiled kernels and the operators that they call. Returns False if there are none."""
-    if not _core.register_operators(torch, thread_accuracy):
-        return False
+def _implement_below() -> None:
+    """Defines the operators that compiled kernels call for a product without a gradient."""
     product = ("(Tensor a, Tensor b, Tensor? c, str? accuracy, str? gradient_accuracy, int form, int prepared) "
                "-> Tensor")
     _define("below", product)
@@ -497,26 +486,25 @@ def _implement() -> bool:
     _library.impl("below", torch.library.fallthrough_kernel, "Autograd")
     _define("product_in_python", product)
     _library.impl("product_in_python", _kept(functools.partial(_product, _gemm)), "CompositeImplicitAutograd")
-    kernels = {name: (_SCHEMAS[name], _composite(_COMPOSITES[name])) for name in _COMPILED}
-    kernels.update(gemm=(_SCHEMAS["gemm"], _gemm_autograd), prepared_linear=(_SCHEMAS["prepared_linear"], _unprepared_linear))
-    for name, (schema, kernel) in kernels.items():
-        _define(f"{name}_in_python", schema)
-        _library.impl(f"{name}_in_python", _kept(kernel), "CompositeImplicitAutograd", with_keyset=True)
-    return True
 
 
-HAS_COMPILED = _implement()
-if not HAS_COMPILED:
-    _implement_in_python()
+HAS_COMPILED = _core.register_operators(torch, thread_accuracy)
+if HAS_COMPILED:
+    _implement_below()
 _kernel: Any = _core.route("gemm", _gemm)
 for _device in ("CPU", "CUDA"):
     _library.impl("gemm", _kernel, _device)
     _library.impl("gemm", _gemm_autocast(_device), f"Autocast{_device}")
-for _name, _function in _COMPOSITES.items():
-    if _name not in _COMPILED:
-        _library.impl(_name, _composite(_function), "CompositeImplicitAutograd", with_keyset=True)
-    _library.impl(_name, _composite(_function), "FuncTorchBatchedDecomposition", with_keyset=True)
-_library.impl("prepared_linear", _unprepared_linear, "FuncTorchBatchedDecomposition", with_keyset=True)
+_kernels = {_name: _composite(_function) for _name, _function in _COMPOSITES.items()}
+_kernels.update(gemm=_gemm_autograd, prepared_linear=_unprepared_linear if HAS_COMPILED else _prepared_linear)
+for _name, _function in _kernels.items():
+    if HAS_COMPILED and _name not in ("addmm", "baddbmm"):  # a compiled kernel calls this one
+        _define(f"{_name}_in_python", _SCHEMAS[_name])
+        _library.impl(f"{_name}_in_python", _kept(_function), "CompositeImplicitAutograd", with_keyset=True)
+    else:
+        _library.impl(_name, _function, "Autograd" if _name == "gemm" else "CompositeImplicitAutograd", with_keyset=True)
+    if _name != "gemm":
+        _library.impl(_name, _function, "FuncTorchBatchedDecomposition", with_keyset=True)
 torch.library.register_fake("kintsugi::gemm", _gemm_fake, lib=_library)
 torch.library.register_vmap("kintsugi::gemm", _gemm_vmap, lib=_library)
 
