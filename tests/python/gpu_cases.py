@@ -297,6 +297,28 @@ def test_prepared_layers_of_torch():
             layer.weight.mul_(-2)
 
 
+def test_layers_with_a_bias():
+    """It is added after the product, unless an accuracy is named: the sum is then rounded once."""
+    xp = Torch()
+    torch = xp.module
+    import kintsugi.torch as kt
+    linear, operator = torch.nn.functional.linear, torch.ops.kintsugi.linear
+    x, weight, total = (xp.tensor(values(*shape)) for shape in ((3, 600, 512), (768, 512), (600, 768)))
+    for bias in (xp.tensor(values(768)), xp.tensor(values(768, 3))[:, 1], xp.tensor(values(1)).expand(768)):
+        expected = linear(x.double(), weight.double(), bias.double())
+        with kt.enable():
+            found = [linear(x, weight, bias), operator(x, weight, bias), operator(x, weight.clone().requires_grad_(), bias)]
+            with kt.use("exact"):
+                exact = torch.addmm(bias, x[0], weight.mT)
+        assert all(torch.allclose(y.double(), expected, atol=1e-4) for y in found)
+        once = kintsugi.matmul(x[0], weight.mT, beta=1, out=bias.expand(600, 768).clone(), accuracy="exact")
+        assert torch.equal(exact, once) and torch.equal(operator(x, weight, bias, accuracy="exact")[0], once)
+    with kt.enable():
+        sums = [torch.addmm(total, x[0], weight.mT, out=torch.empty_like(total)), total.clone().addmm_(x[0], weight.mT),
+                torch.baddbmm(total, x, weight.mT.expand(3, 512, 768))[0]]
+    assert all(torch.allclose(y.double(), total.double() + x[0].double() @ weight.mT.double(), atol=1e-4) for y in sums)
+
+
 class Stranger:
     """An array of a library that nobody knows: DLPack alone, and the streams that it was asked for."""
 
