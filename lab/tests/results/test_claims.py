@@ -10,7 +10,7 @@ import sys
 
 import pytest
 from test_json import accept
-from test_reproduce import FIGURES
+from test_reproduce import FIGURES, WITHOUT_CLAIMS
 
 SOURCE = pathlib.Path(os.environ["TESTED_SOURCE"])
 RESULTS = SOURCE / "lab" / "results"
