@@ -9,6 +9,7 @@
 #include "engines/engine.hpp"
 #include "engines/registry.hpp"
 #include "schemes/program.hpp"
+#include "split/maxima.hpp"
 #include "tests/support/gemm_case.hpp"
 
 namespace kintsugi::test {
