@@ -43,7 +43,7 @@ inline constexpr Method methods[] = {Method::native_fp32, Method::native_fp64, M
                                      Method::int8x8,      Method::ozaki_66,    Method::ozaki2_15};
 const char* name_of(Method method);
 
-// Products of slices of FP32 operands on one matrix unit. Sums that are added outside of it cost nothing here:
+// Products of slices of FP32 operands on one matrix unit. Sums that are added outside of it cost nothing:
 // additions in FP32 take no longer than the products where every sum is 16 long.
 enum class Unit { fp16, bf16, tf32 };
 struct Terms {

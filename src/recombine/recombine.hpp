@@ -71,8 +71,8 @@ struct SliceWeights {
 
 // C(i, j) = alpha * 2^-(scale_i + scale_j) * sum over g of a(i, s_g) * b(j, t_g) * sums_g(i, j)
 //         + beta * C(i, j)
-// for integer sums of the products of slices s_g = slices[g].first of A and t_g = slices[g].second of B, added
-// in double in the order of the groups. Everything else is as in recombine_weighted().
+// for integer sums of the products of slices s_g = slices[g].first of A and t_g = slices[g].second of B,
+// added in double in the order of the groups. Everything else is as in recombine_weighted().
 template <class T>
 void recombine_by_maxima(const Accumulators& sums, std::span<const std::pair<int, int>> slices,
                          const SliceWeights& a, const SliceWeights& b, std::span<const VectorRange> rows,

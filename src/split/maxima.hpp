@@ -1,6 +1,6 @@
 // Split by real scales: the largest residual of a vector becomes 127 in each slice.
 //
-//   r_0 = 2^scale x       w_s = max_p |r_s| / 127       slice_s = RN(r_s / w_s)       r_(s+1) = r_s - w_s slice_s
+//   r_0 = 2^scale x     w_s = max_p |r_s| / 127     slice_s = RN(r_s / w_s)     r_(s+1) = r_s - w_s slice_s
 //
 // A weight w_s is rounded to fp32, so its products with integers of 8 bits are exact in double. It is 0 where
 // no residual is left. NaN and infinities count as zeros.
