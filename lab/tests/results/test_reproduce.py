@@ -260,7 +260,8 @@ def test_front_of_the_study(reproduced):
             assert speeds.keys() == errors.keys()
             points = {scheme: (speeds[scheme], errors[scheme]) for scheme in speeds}
             found = by_scheme(rows, "on the front", source=source, distribution=f"type{number}")
-            assert {points[scheme] for scheme in found} == front_of(points.values()) and len(found) > 1
+            assert {points[scheme] for scheme in found} == front_of(points.values())
+            assert len(found) > 1 or source == "kintsugi bench", "native may beat all on a CPU"
 
 
 def test_errors_of_the_study_are_those_of_its_figures():
