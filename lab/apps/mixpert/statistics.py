@@ -132,7 +132,7 @@ class KMeans(Program):
             last = points[chosen[-1]]
             nearest = xp.minimum(nearest, norms - 2 * (points @ last) + xp.square(last).sum())
             chosen.append(int(nearest.argmax()))
-        return points[chosen]
+        return points[xp.asarray(chosen)]
 
     def run(self, sites, dtype="float32"):
         xp, points = self.xp, self.points.astype(dtype, copy=False)
