@@ -14,7 +14,7 @@ namespace {
 constexpr int most_slices = 3;
 constexpr double largest_integer = 127;
 
-using Weights = std::array<float, most_slices>;
+using VectorWeights = std::array<float, most_slices>;
 
 // Returns the integer nearest to residual / weight, ties to even.
 double nearest_multiple(double residual, float weight) {
@@ -24,7 +24,7 @@ double nearest_multiple(double residual, float weight) {
 
 // Takes the first `count` slices of x from it, calls store(s, integer) for each, and returns the residual.
 template <class Store>
-double take_slices(double x, const Weights& weights, int count, const Store& store) {
+double take_slices(double x, const VectorWeights& weights, int count, const Store& store) {
   for (int s = 0; s < count; ++s) {
     const float weight = weights[static_cast<std::size_t>(s)];
     const double integer = nearest_multiple(x, weight);
@@ -35,10 +35,10 @@ double take_slices(double x, const Weights& weights, int count, const Store& sto
 }
 
 template <class View>
-Weights weights_of(const View& operand, const SplitRule& rule, int scale, std::int64_t v) {
+VectorWeights weights_of(const View& operand, const SplitRule& rule, int scale, std::int64_t v) {
   if (rule.slices > most_slices)
     fail(Status::internal, "{} slices are scaled by maxima, at most {} can be", rule.slices, most_slices);
-  Weights weights{};
+  VectorWeights weights{};
   for (int s = 0; s < rule.slices; ++s) {
     double largest = 0;
     for (std::int64_t p = 0; p < operand.columns; ++p) {
@@ -57,7 +57,7 @@ void find_slice_weights(const View& operand, const SplitRule& rule, std::span<co
                         int threads, float* weights) {
   for_each_vector_block(operand.rows, threads, [&](std::int64_t first, std::int64_t last) {
     for (std::int64_t v = first; v < last; ++v) {
-      const Weights found = weights_of(operand, rule, ranges[v].scale, v);
+      const VectorWeights found = weights_of(operand, rule, ranges[v].scale, v);
       std::copy_n(found.begin(), rule.slices, weights + v * rule.slices);
     }
   });
@@ -68,7 +68,7 @@ void split_block_by_maxima(const View& operand, const SplitRule& rule, std::span
                            const Slices& slices, std::int64_t first, std::int64_t last) {
   for (std::int64_t v = first; v < last; ++v) {
     const int scale = ranges[v].scale;
-    const Weights weights = weights_of(operand, rule, scale, v);
+    const VectorWeights weights = weights_of(operand, rule, scale, v);
     for (std::int64_t p = 0; p < operand.columns; ++p) {
       const double x = times_power_of_two(finite_or_zero(operand(v, p)), scale);
       take_slices(x, weights, rule.slices, [&](int s, double integer) {
