@@ -114,16 +114,27 @@ double split_bytes(double element, double slices, double slice) {
   return 2 * (element + slices * slice) + element;
 }
 
+Work work_of(const Terms& terms, const Chip& chip, const Shares& shares) {
+  const double slice = terms.unit == Unit::tf32 ? fp32_bytes : half_bytes;
+  const double bytes = split_bytes(fp32_bytes, terms.slices, slice);
+  switch (terms.unit) {
+    case Unit::fp16: return {chip.fp16, shares.fp16x3, terms.products, bytes};
+    case Unit::bf16: return {chip.bf16, shares.bf16x6, terms.products, bytes};
+    // No kernel of ours: slices of twice the size at half the rate, so that the share is that of fp16.
+    case Unit::tf32: return {chip.tf32, shares.fp16x3, terms.products, bytes};
+  }
+  throw std::logic_error("there is no such unit");
+}
+
 Work work_of(Method method, const Chip& chip, const Shares& shares) {
   constexpr double int8_bytes = 1;
   switch (method) {
     case Method::native_fp32: return {chip.fp32, shares.native_fp32, 1, 0};
     case Method::native_fp64: return {chip.fp64_fastest, shares.native_fp64, 1, 0};
-    case Method::fp16x3: return {chip.fp16, shares.fp16x3, 3, split_bytes(fp32_bytes, 2, half_bytes)};
-    case Method::fp16x4: return {chip.fp16, shares.fp16x3, 4, split_bytes(fp32_bytes, 2, half_bytes)};
-    // No kernel of ours: slices of twice the size at half the rate, so that the share is that of fp16.
-    case Method::tf32x3: return {chip.tf32, shares.fp16x3, 3, split_bytes(fp32_bytes, 2, fp32_bytes)};
-    case Method::bf16x6: return {chip.bf16, shares.bf16x6, 6, split_bytes(fp32_bytes, 3, half_bytes)};
+    case Method::fp16x3: return work_of(Terms{Unit::fp16, 3, 2}, chip, shares);
+    case Method::fp16x4: return work_of(Terms{Unit::fp16, 4, 2}, chip, shares);
+    case Method::tf32x3: return work_of(Terms{Unit::tf32, 3, 2}, chip, shares);
+    case Method::bf16x6: return work_of(Terms{Unit::bf16, 6, 3}, chip, shares);
     case Method::int8x8: return {chip.int8, shares.int8, 8, split_bytes(fp32_bytes, 3, int8_bytes)};
     case Method::ozaki_66: {
       constexpr double products = 66;
@@ -154,6 +165,15 @@ double microseconds(const Work& work, const Chip& chip, const Shares& shares, do
   const double fp64 =
       work.fp64_operations == 0 ? 0 : work.fp64_operations * n * n / (chip.fp64 * fma_per_microsecond);
   return products + std::max(memory, fp64);
+}
+
+template <class Products>
+std::optional<double> speed_of(const Products& products, const Chip& chip, double n,
+                               const std::string& reference) {
+  const Shares shares = shares_of(reference);
+  const Work work = work_of(products, chip, shares);
+  if (work.rate == 0 || (work.fp64_operations > 0 && chip.fp64 == 0)) return std::nullopt;
+  return 2e-6 * n * n * n / microseconds(work, chip, shares, n);
 }
 
 }  // namespace
@@ -198,10 +218,11 @@ const char* name_of(Method method) {
 }
 
 std::optional<double> speed(Method method, const Chip& chip, double n, const std::string& reference) {
-  const Shares shares = shares_of(reference);
-  const Work work = work_of(method, chip, shares);
-  if (work.rate == 0 || (work.fp64_operations > 0 && chip.fp64 == 0)) return std::nullopt;
-  return 2e-6 * n * n * n / microseconds(work, chip, shares, n);
+  return speed_of(method, chip, n, reference);
+}
+
+std::optional<double> speed(const Terms& terms, const Chip& chip, double n, const std::string& reference) {
+  return speed_of(terms, chip, n, reference);
 }
 
 std::vector<ModelError> model_errors(double n) {

@@ -43,11 +43,22 @@ inline constexpr Method methods[] = {Method::native_fp32, Method::native_fp64, M
                                      Method::int8x8,      Method::ozaki_66,    Method::ozaki2_15};
 const char* name_of(Method method);
 
+// Products of slices of FP32 operands on one matrix unit. Sums that are added outside of it cost nothing:
+// additions in FP32 take no longer than the products where every sum is 16 long.
+enum class Unit { fp16, bf16, tf32 };
+struct Terms {
+  Unit unit;
+  double products;
+  double slices;  // of each operand
+};
+
 // The devices whose profiles were measured, by whose shares the others are predicted.
 inline constexpr const char* measured_devices[] = {"NVIDIA H200", "NVIDIA H100 80GB HBM3"};
 
 // TFLOP/s of 2 n^3 operations by the shares of a measured device; none where the chip has no unit for it.
 std::optional<double> speed(Method method, const Chip& chip, double n,
+                            const std::string& reference = measured_devices[0]);
+std::optional<double> speed(const Terms& terms, const Chip& chip, double n,
                             const std::string& reference = measured_devices[0]);
 
 // A method whose own kernels were measured on both devices. The error is that of a speed on `device` by the

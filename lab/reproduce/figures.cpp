@@ -7,9 +7,10 @@ const std::vector<PaperFigure>& paper_figures() {
     std::vector<PaperFigure> all;
     for (const auto& figures_of_paper :
          {h2sgemm_split_figures(), h2sgemm_figures(), std::vector{h2sgemm_ascend_figure()}, le_gemm_figures(),
-          std::vector{le_gemm_averages_figure(), le_gemm_speed_figure()}, study_figures(), mixpert_figures(),
-          mixpert_speed_figures(), dgemm_tc_figures(), std::vector{dgemm_tc_batched_figure()},
-          printed_figures(), predicted_figures(), accumulation_figures()})
+          std::vector{le_gemm_averages_figure(), le_gemm_speed_figure()}, study_figures(),
+          std::vector{study_pareto_figure()}, mixpert_figures(), mixpert_speed_figures(), dgemm_tc_figures(),
+          std::vector{dgemm_tc_batched_figure()}, printed_figures(), predicted_figures(),
+          accumulation_figures()})
       all.insert(all.end(), figures_of_paper.begin(), figures_of_paper.end());
     return all;
   }();

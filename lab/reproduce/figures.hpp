@@ -56,6 +56,7 @@ std::vector<PaperFigure> le_gemm_figures();
 PaperFigure le_gemm_averages_figure();
 PaperFigure le_gemm_speed_figure();
 std::vector<PaperFigure> study_figures();
+PaperFigure study_pareto_figure();
 std::vector<PaperFigure> mixpert_figures();
 PaperFigure mixpert_programs_figure();
 std::vector<PaperFigure> mixpert_speed_figures();

@@ -48,6 +48,9 @@ std::string split_words(const SplitRule& rule) {
     return fmt::format("{} segments of 7 bits with one exponent per {} vectors x {} inner indices",
                        rule.slices, rule.tile_vectors, rule.tile_depth);
   }
+  if (scales_by_maxima(rule))
+    return fmt::format("{} {} slice{}, the largest residual of each row and column scaled to 127",
+                       rule.slices, rule.format->name, rule.slices == 1 ? "" : "s");
   if (rule.kind == SplitKind::grid_digits) {
     return fmt::format("{} digits of {} bits of a grid, rows and columns scaled to maxima in [2^{}, 2^{})",
                        rule.slices, rule.residual_exponent, rule.top_exponent, rule.top_exponent + 1);

@@ -5,6 +5,7 @@
 #include "planner/plan.hpp"
 #include "recombine/recombine.hpp"
 #include "schemes/magnitudes.hpp"
+#include "split/maxima.hpp"
 
 namespace kintsugi::core {
 
@@ -53,6 +54,10 @@ BlockMemory lay_out_block(const Plan& plan, const Program& program, const Blocki
   memory.sums.data = workspace.take(memory.sums.bytes());
   memory.scratch = workspace.take(
       plan.engine->host()->scratch_bytes(program.schedule, program.format().id, k, plan.threads));
+  if (scales_by_maxima(program.split_a)) {
+    memory.weights_a = take_span<float>(blocking.m * program.split_a.slices, workspace);
+    memory.weights_b = take_span<float>(columns * program.split_b.slices, workspace);
+  }
   return memory;
 }
 

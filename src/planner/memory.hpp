@@ -193,6 +193,8 @@ struct BlockMemory {
   Slices b;
   Accumulators sums;
   std::byte* scratch = nullptr;
+  std::span<float> weights_a;  // of the slices that are scaled by maxima (split/maxima.hpp); else empty
+  std::span<float> weights_b;
 };
 BlockMemory lay_out_block(const Plan& plan, const Program& program, const Blocking& blocking,
                           Workspace& workspace);

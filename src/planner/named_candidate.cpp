@@ -10,6 +10,7 @@
 #include "planner/problem.hpp"
 #include "schemes/bound.hpp"
 #include "schemes/mixpert.hpp"
+#include "split/maxima.hpp"
 
 namespace kintsugi::core {
 
@@ -98,6 +99,12 @@ void check_split_on_device(const Plan& plan, const SplitRule& rule) {
     fail(Status::not_supported,
          "engine {} scales residues by exponents alone, and scheme {} asks for scale={}", plan.engine->name(),
          plan.request.scheme, scale_rule_name(rule.scales));
+  }
+  if (scales_by_maxima(rule)) {
+    fail(Status::not_supported,
+         "engine {} scales rows and columns by powers of two alone, and scheme {} asks for scale=max; the "
+         "engines reference and cpu have it",
+         plan.engine->name(), plan.request.scheme);
   }
 }
 

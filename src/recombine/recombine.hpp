@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <utility>
 
 #include "arith/complex.hpp"
 #include "arith/epilogue.hpp"
@@ -59,6 +60,24 @@ struct ElementCheck {
   double largest_b = 0;
   ElementDemand demand;
 };
+
+// Weights of the slices of vectors: weights[vector * slices + slice].
+struct SliceWeights {
+  const float* weights = nullptr;
+  int slices = 0;
+
+  double operator()(std::int64_t vector, int slice) const { return weights[vector * slices + slice]; }
+};
+
+// C(i, j) = alpha * 2^-(scale_i + scale_j) * sum over g of a(i, s_g) * b(j, t_g) * sums_g(i, j)
+//         + beta * C(i, j)
+// for integer sums of the products of slices s_g = slices[g].first of A and t_g = slices[g].second of B,
+// added in double in the order of the groups. Everything else is as in recombine_weighted().
+template <class T>
+void recombine_by_maxima(const Accumulators& sums, std::span<const std::pair<int, int>> slices,
+                         const SliceWeights& a, const SliceWeights& b, std::span<const VectorRange> rows,
+                         std::span<const VectorRange> columns, T alpha, T beta, const MatrixView<T>& c,
+                         int threads);
 
 // Like recombine_residues(), but writes and closes only two kinds of elements: those that are proved already,
 // and open ones that meet check.demand. Returns the number of elements that stay open. The state of element

@@ -251,9 +251,30 @@ void recombine_weighted(const Accumulators& sums, std::span<const int> group_exp
   exactly(ElementWords<7>(sums, group_exponents));
 }
 
+template <class T>
+void recombine_by_maxima(const Accumulators& sums, std::span<const std::pair<int, int>> slices,
+                         const SliceWeights& a, const SliceWeights& b, std::span<const VectorRange> rows,
+                         std::span<const VectorRange> columns, T alpha, T beta, const MatrixView<T>& c,
+                         int threads) {
+  const auto sum_of = [&](std::int64_t element) {
+    const std::int64_t i = element % sums.rows;
+    const std::int64_t j = element / sums.rows;
+    double sum = 0;
+    for (int g = 0; g < sums.groups; ++g) {
+      const auto [s, t] = slices[g];
+      sum += a(i, s) * b(j, t) * static_cast<double>(sums.group<std::int64_t>(g)[element]);
+    }
+    return sum;
+  };
+  recombine(sum_of, rows, columns, alpha, beta, c, threads);
+}
+
 #define INSTANTIATE(T)                                                                                      \
   template void recombine_weighted(const Accumulators&, std::span<const int>, std::span<const VectorRange>, \
-                                   std::span<const VectorRange>, T, T, const MatrixView<T>&, int);
+                                   std::span<const VectorRange>, T, T, const MatrixView<T>&, int);          \
+  template void recombine_by_maxima(const Accumulators&, std::span<const std::pair<int, int>>,              \
+                                    const SliceWeights&, const SliceWeights&, std::span<const VectorRange>, \
+                                    std::span<const VectorRange>, T, T, const MatrixView<T>&, int);
 KINTSUGI_FOR_TYPES(INSTANTIATE)
 #undef INSTANTIATE
 

@@ -62,10 +62,19 @@ int lowest_exponent(const SplitRule& rule) {
                   rule.format->min_exponent);
 }
 
+// Returns a bound of half the quantum of slice s of an integer format, in units of the scaled operand. A
+// quantum of slices that are scaled by maxima is at most 127 / 127 in the first slice, since scaled elements
+// are below 127, and 1 / 254 of the one before in others. Weights rounded to fp32 and residuals rounded to
+// double add less than 2^-20.
+double half_quantum_of(const SplitRule& rule, int s) {
+  if (!scales_by_maxima(rule)) return power_of_two(-s * rule.residual_exponent - 1);
+  return std::pow(254.0, -s) / 2 * (1 + 0x1p-20);
+}
+
 // Returns the split error of integer formats, in quanta of the first slice. The last slice's rounding loses
 // at most half its quantum. Slice s > 0 is at most half the quantum of slice s - 1.
 SplitError grid_error(const SplitRule& rule) {
-  const auto half_quantum = [&](int s) { return power_of_two(-s * rule.residual_exponent - 1); };
+  const auto half_quantum = [&](int s) { return half_quantum_of(rule, s); };
   SplitError split;
   split.error_floor = half_quantum(rule.slices - 1);
   double later_slices = split.error_floor;
@@ -234,11 +243,14 @@ void add_engine_floors(ErrorBound& bound, const Program& program, Accumulator ac
 void add_recombination(ErrorBound& bound, const Program& program, const SplitError& a, const SplitError& b,
                        std::int64_t k) {
   if (program.sum_type() == SumType::i128) return;  // exact except for the last rounding
-  if (!program.format().floating) {                 // exact except for the rounding of the sum to double
+  const bool by_maxima = scales_by_maxima(program.split_a);
+  if (!program.format().floating && !by_maxima) {  // exact except for the rounding of the sum to double
     bound.relative += 0x1p-52;
     return;
   }
-  const double loss = (program.schedule.sums() - 1) * 0x1p-53 * (1 + 0x1p-20);
+  // Integer sums are rounded to double and multiplied by their weights.
+  const int roundings = program.schedule.sums() - 1 + (by_maxima ? 2 : 0);
+  const double loss = roundings * 0x1p-53 * (1 + 0x1p-20);
   for (const Term& term : program.schedule.terms) {
     bound.relative += loss * a.ratios[term.a] * b.ratios[term.b];
     bound.floor_a += loss * a.floors[term.a] * b.ratios[term.b];
@@ -293,10 +305,10 @@ int max_bits(const SplitRule& rule) {
 
 // Returns the smallest relative loss of a number with one more bit than the slices hold. The number loses
 // 2^-bits times its leading power of two, which is more than 2^-(bits + 1) times the number. Returns 0 if the
-// operands decide the number of bits, since then no loss is certain.
+// operands decide the number of bits or the grid, since then no loss is certain.
 double min_loss(const Program& program, const SplitRule& rule, OperandType type) {
   const bool is_fixed =
-      program.recombination == Recombination::weighted ||
+      (program.recombination == Recombination::weighted && !scales_by_maxima(rule)) ||
       (program.recombination == Recombination::residues && rule.scales == ScaleRule::exponent);
   const int bits = max_bits(rule);
   return is_fixed && bits < -std::ilogb(unit_roundoff(type)) ? power_of_two(-bits - 1) : 0;
@@ -315,7 +327,9 @@ int window_range(const SplitRule& rule) {
   if (rule.kind == SplitKind::successive) return rule.slices * rule.successive_gain();
   // On a grid an element keeps at least one bit down to the last quantum.
   if (rule.kind == SplitKind::residues) return rule.top_exponent;
-  if (!rule.format->floating) return rule.top_exponent + (rule.slices - 1) * rule.residual_exponent;
+  // A slice that is scaled by maxima gains seven bits at least.
+  const int gain = scales_by_maxima(rule) ? rule.format->max_exponent + 1 : rule.residual_exponent;
+  if (!rule.format->floating) return rule.top_exponent + (rule.slices - 1) * gain;
   return rule.top_exponent - lowest_exponent(rule);
 }
 

@@ -5,6 +5,7 @@
 
 #include "schedule/accumulator.hpp"
 #include "schemes/program.hpp"
+#include "split/maxima.hpp"
 #include "split/ranges.hpp"
 
 namespace kintsugi::core {

@@ -6,8 +6,8 @@
 //   C  = 2^-(s_i + t_j) sum of 2^-7(s + t) [a_s b_t]       every product in int32 accumulators of its own
 //
 // The paper's quantizer multiplies by 127 / max, a real number, once for the matrix or row and again for
-// every residual. This program scales by powers of two, which follow from exponents, and therefore loses up
-// to one bit per slice.
+// every residual: scale=max does so (split/maxima.hpp), without 2^7 and with a weight for each slice of a
+// vector. The default, powers of two that follow from exponents, loses up to one bit per slice.
 #pragma once
 
 #include <array>
@@ -47,8 +47,8 @@ inline constexpr Structure<9> quantensor_structure_3{
     .k_step = 0};
 
 template <int TermCount>
-constexpr Program quantensor_program(const Structure<TermCount>& structure) {
-  constexpr int bits = 7;
+constexpr Program quantensor_program(const Structure<TermCount>& structure, bool by_maxima = false) {
+  const int bits = by_maxima ? 0 : 7;
   std::array<int, max_groups> exponents{};
   for (const Term& term : structure.terms) exponents[term.group] = -bits * (term.a + term.b);
   const SplitRule split = quantised_split(structure.slices_a, bits);
@@ -57,13 +57,21 @@ constexpr Program quantensor_program(const Structure<TermCount>& structure) {
 
 // Sets the parameters. Returns the first one that the scheme refuses; nullptr if there is none.
 inline const Parameter* configure_quantensor(Program& program, std::span<const Parameter> parameters) {
+  int slices = 2;
+  bool by_maxima = false;
   for (const Parameter& parameter : parameters) {
-    const auto slices = parse_parameter(parameter.value, 1, 3);
-    if (parameter.key != "slices" || !slices) return &parameter;
-    program = *slices == 1   ? quantensor_program(quantensor_structure_1)
-              : *slices == 2 ? quantensor_program(quantensor_structure_2)
-                             : quantensor_program(quantensor_structure_3);
+    const auto number = parse_parameter(parameter.value, 1, 3);
+    if (parameter.key == "slices" && number) {
+      slices = *number;
+    } else if (parameter.key == "scale" && parameter.value == "max") {
+      by_maxima = true;
+    } else {
+      return &parameter;
+    }
   }
+  program = slices == 1   ? quantensor_program(quantensor_structure_1, by_maxima)
+            : slices == 2 ? quantensor_program(quantensor_structure_2, by_maxima)
+                          : quantensor_program(quantensor_structure_3, by_maxima);
   return nullptr;
 }
 
@@ -74,11 +82,11 @@ inline constexpr Scheme quantensor{
     .program = quantensor_program(quantensor_structure_2),
     .bound =
         "2^-8 (u_i ||b_j||_1 + v_j ||a_i||_1) + (2^-2 + 2^-16) k u_i v_j, 63.5 u_i <= max |a_ip| < 127 u_i, "
-        "v_j likewise; slices=3: 2^-15 and nothing left out",
+        "v_j likewise; slices=3: 2^-15 and nothing left out; scale=max: 254^(1 - slices) / 2 in place of 2^(6 - 7 slices)",
     .window = "none: the error is relative to the largest magnitude of each row and column",
     .source =
-        "QuanTensor as mixpert describes it, Table 1 and sections 2.2 and 4; its scales are real numbers",
-    .parameters = "slices=1...3",
+        "QuanTensor as mixpert describes it, Table 1 and sections 2.2 and 4; its scales are those of scale=max",
+    .parameters = "slices=1...3, scale=max",
     .configure = configure_quantensor,
 };
 

@@ -16,6 +16,7 @@
 #include "base/floating_environment.hpp"
 #include "base/threads.hpp"
 #include "base/vectorised.hpp"
+#include "split/maxima.hpp"
 #include "split/slices.hpp"
 #include "split/vector_blocks.hpp"
 
@@ -325,6 +326,7 @@ void split_block(const View& operand, const SplitRule& rule, std::span<const Vec
   if constexpr (std::is_same_v<View, EmbeddedView<float>> || std::is_same_v<View, MatrixView<const float>>) {
     if (rule.kind == SplitKind::tiles)
       return split_block_into_tiles(operand, rule, ranges, slices, first, last);
+    if (scales_by_maxima(rule)) return split_block_by_maxima(operand, rule, ranges, slices, first, last);
   }
   if (slices.storage == SliceStorage::panels)
     return split_block_into_panel(operand, rule, ranges, slices, inner_factors, first, last);

@@ -31,11 +31,11 @@ inline FuzzChoices choices_of_library() {
   for (const nlohmann::json& scheme : schemes.at("schemes")) {
     for (const nlohmann::json& type : scheme.at("operands")) lists.at(type)->push_back(scheme.at("name"));
   }
-  const auto with_parameters = {"h2sgemm:sb=6",        "split-n:a=3:b=3",     "quantensor:slices=3",
-                                "ozaki-int8:slices=2", "ozaki-int8:slices=8", "int52:words=2",
-                                "ozaki-fp16:slices=4", "ozaki-fp16:mode=cr",  "ozaki-fp64:mode=sp",
-                                "fp16x3:block=128",    "ozaki2:moduli=9",     "ozaki2:moduli=22",
-                                "ozaki2:scale=norm",   "ozaki2:scale=product"};
+  const auto with_parameters = {"h2sgemm:sb=6",         "split-n:a=3:b=3",     "quantensor:slices=3",
+                                "quantensor:scale=max", "ozaki-int8:slices=2", "ozaki-int8:slices=8",
+                                "int52:words=2",        "ozaki-fp16:slices=4", "ozaki-fp16:mode=cr",
+                                "ozaki-fp64:mode=sp",   "fp16x3:block=128",    "ozaki2:moduli=9",
+                                "ozaki2:moduli=22",     "ozaki2:scale=norm",   "ozaki2:scale=product"};
   for (const std::string name : with_parameters) {
     for (auto& [type, list] : lists) {
       const std::string plain = name.substr(0, name.find(':'));

@@ -3,6 +3,8 @@
 
 #include <cmath>
 #include <map>
+#include <random>
+#include <vector>
 
 #include "schemes/bound.hpp"
 #include "schemes/program.hpp"
@@ -12,8 +14,13 @@
 namespace kintsugi::test {
 namespace {
 
-const std::vector<std::string> integer_schemes{"int8x6", "quantensor", "quantensor:slices=1",
-                                               "quantensor:slices=3"};
+const std::vector<std::string> integer_schemes{"int8x6",
+                                               "quantensor",
+                                               "quantensor:slices=1",
+                                               "quantensor:slices=3",
+                                               "quantensor:slices=1:scale=max",
+                                               "quantensor:scale=max",
+                                               "quantensor:slices=3:scale=max"};
 
 GemmData product(GemmCase test, const std::string& scheme, const std::string& engine) {
   test.scheme = scheme;
@@ -99,14 +106,103 @@ TEST(IntegerPrograms, DoNotReachFp32) {
 
 TEST(Quantensor, EverySliceGainsSevenBits) {
   double last = 1;
+  double last_by_maxima = 1;
   for (const int slices : {1, 2, 3}) {
+    const auto error_of = [&](const std::string& scheme) {
+      GemmData data = product({.m = 40, .n = 40, .k = 200}, scheme, "reference");
+      return frobenius_error(element_errors(data));
+    };
     const std::string scheme = "quantensor:slices=" + std::to_string(slices);
-    GemmData data = product({.m = 40, .n = 40, .k = 200}, scheme, "reference");
-    const double frobenius = frobenius_error(element_errors(data));
+    const double frobenius = error_of(scheme);
+    const double by_maxima = error_of(scheme + ":scale=max");
     EXPECT_LT(frobenius, last / 50) << slices;
+    EXPECT_LT(by_maxima, std::min(frobenius, last_by_maxima / 50)) << slices;
     last = frobenius;
+    last_by_maxima = by_maxima;
   }
   EXPECT_LT(last, 1e-6);
+}
+
+// ---------------------------------------------------------------- scale=max by plain loops
+
+// Slices and weights of one vector of FP32 numbers, without a power of two.
+struct PlainSlices {
+  std::vector<std::vector<int>> integers;
+  std::vector<double> weights;
+
+  PlainSlices(std::vector<double> residuals, int slices) {
+    for (int s = 0; s < slices; ++s) {
+      double largest = 0;
+      for (const double r : residuals) largest = std::max(largest, std::fabs(r));
+      weights.push_back(static_cast<double>(static_cast<float>(largest / 127)));
+      integers.emplace_back();
+      for (double& r : residuals) {
+        const double integer = weights.back() == 0 ? 0 : std::nearbyint(r / weights.back());
+        integers.back().push_back(static_cast<int>(integer));
+        r -= integer * weights.back();
+      }
+    }
+  }
+};
+
+double plain_element(const PlainSlices& a, const PlainSlices& b, int slices) {
+  // The order of the groups: schemes/quantensor.hpp.
+  static const std::vector<std::pair<std::size_t, std::size_t>> terms{{0, 0}, {0, 1}, {1, 0}, {1, 1}, {0, 2},
+                                                                      {2, 0}, {1, 2}, {2, 1}, {2, 2}};
+  double sum = 0;
+  const std::size_t count = slices == 1 ? 1 : slices == 2 ? 3 : 9;
+  for (std::size_t g = 0; g < count; ++g) {
+    const auto [s, t] = terms[g];
+    std::int64_t integer = 0;
+    for (std::size_t p = 0; p < a.integers[s].size(); ++p)
+      integer += std::int64_t{a.integers[s][p]} * b.integers[t][p];
+    sum += a.weights[s] * b.weights[t] * static_cast<double>(integer);
+  }
+  return sum;
+}
+
+TEST(QuantensorByMaxima, GivesThePlainLoopsBits) {
+  std::mt19937_64 random(66);
+  const auto to = [&](int most) { return static_cast<std::int64_t>(1 + random() % most); };
+  for (int round = 0; round < 60; ++round) {
+    const int slices = 1 + round % 3;
+    const GemmCase test{.m = to(20),
+                        .n = to(20),
+                        .k = to(300),
+                        .layout = round % 2 == 0 ? KINTSUGI_COLUMN_MAJOR : KINTSUGI_ROW_MAJOR,
+                        .distribution = round % 4 == 0 ? "phi:1" : "uniform",
+                        .seed = random()};
+    GemmData data = product(test, "quantensor:slices=" + std::to_string(slices) + ":scale=max",
+                            round % 5 == 0 ? "reference" : "cpu");
+    for (std::int64_t i = 0; i < test.m; ++i) {
+      for (std::int64_t j = 0; j < test.n; ++j) {
+        std::vector<double> a, b;
+        for (std::int64_t p = 0; p < test.k; ++p) {
+          a.push_back(data.a()(i, p));
+          b.push_back(data.b()(p, j));
+        }
+        const double expected = plain_element({a, slices}, {b, slices}, slices);
+        ASSERT_EQ(data.c()(i, j), static_cast<float>(expected)) << round << ": " << i << ", " << j;
+      }
+    }
+  }
+}
+
+// A vector of one element is that element in every slice count: 127 times its weight.
+TEST(QuantensorByMaxima, KeepsSingleElements) {
+  for (const float x : {1.0F, -3.0F, 0x1p-140F, 0x1.fffffep127F, 0.0F}) {
+    GemmData data(
+        GemmCase{.m = 1, .n = 1, .k = 1, .scheme = "quantensor:slices=3:scale=max", .engine = "cpu"});
+    data.a()(0, 0) = x;
+    data.b()(0, 0) = 1;
+    data.run_well();
+    EXPECT_EQ(data.c()(0, 0), x);
+  }
+}
+
+TEST(QuantensorByMaxima, IsRefusedWithOtherParameters) {
+  for (const char* name : {"quantensor:scale=min", "quantensor:scale", "quantensor:slices=4:scale=max"})
+    EXPECT_THROW(core::find_scheme(name), core::Error) << name;
 }
 
 }  // namespace

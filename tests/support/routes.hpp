@@ -9,6 +9,7 @@
 #include "engines/engine.hpp"
 #include "engines/registry.hpp"
 #include "schemes/program.hpp"
+#include "split/maxima.hpp"
 #include "tests/support/gemm_case.hpp"
 
 namespace kintsugi::test {
@@ -32,6 +33,7 @@ struct Route {
 inline bool has_steps(const core::Engine& engine, const core::Program& program) {
   return engine.host() != nullptr ||
          (program.recombination != core::Recombination::ozaki1 && program.schedule.tiles.depth == 0 &&
+          !core::scales_by_maxima(program.split_a) &&
           (!program.schedule.is_direct || engine.multiplies_directly()));
 }
 
@@ -44,11 +46,12 @@ inline std::vector<std::string> schemes_on(const core::Engine& engine, core::Ope
     if (!needs_no_engine && engine.accumulators(scheme->program.format().id).empty()) continue;
     names.emplace_back(scheme->name);
   }
-  for (const char* name : {"quantensor:slices=1", "quantensor:slices=3", "ozaki-int8:slices=2",
-                           "ozaki-int8:slices=8", "int52:words=2", "int52:words=4", "ozaki2:moduli=9",
-                           "ozaki2:moduli=22", "ozaki2:moduli=34", "ozaki2:moduli=49"}) {
+  for (const char* name : {"quantensor:slices=1", "quantensor:slices=3", "quantensor:slices=3:scale=max",
+                           "ozaki-int8:slices=2", "ozaki-int8:slices=8", "int52:words=2", "int52:words=4",
+                           "ozaki2:moduli=9", "ozaki2:moduli=22", "ozaki2:moduli=34", "ozaki2:moduli=49"}) {
     const core::Scheme* scheme = core::find_scheme(name);
-    if (scheme->operands.contains(type) && !engine.accumulators(scheme->program.format().id).empty())
+    if (scheme->operands.contains(type) && has_steps(engine, scheme->program) &&
+        !engine.accumulators(scheme->program.format().id).empty())
       names.emplace_back(name);
   }
   return names;

@@ -12,9 +12,9 @@ from mixpert.factorizations import Cholesky, HplAi
 from mixpert.networks import Bert, FeedForward, Perceptron, Projections
 from mixpert.search import Trials, exhaustive, greedy
 from mixpert.sites import LEVELS, Sites
-from mixpert.statistics import Correlation, KMeans, Neighbours
+from mixpert.statistics import Correlation, KMeans, Neighbours, Sparkler
 
-PROGRAMS = {kind.name: kind for kind in (HplAi, Cholesky, Correlation, Neighbours, KMeans, Perceptron, Bert, FeedForward, Projections)}
+PROGRAMS = {kind.name: kind for kind in (HplAi, Cholesky, Correlation, Sparkler, Neighbours, KMeans, Perceptron, Bert, FeedForward, Projections)}
 EXAMPLES = """examples:
   PYTHONPATH=apps python3 -m mixpert all
   PYTHONPATH=apps python3 -m mixpert perceptron cholesky --schemes fp16x3,tf32 --json

@@ -1,4 +1,4 @@
-"""Correlation of genotypes, nearest neighbours and k-means."""
+"""Correlation of genotypes, Sparkler, nearest neighbours and k-means."""
 
 from mixpert.arrays import uniform
 from mixpert.sites import Program
@@ -25,12 +25,64 @@ class Correlation(Program):
         return gram
 
 
+class Sparkler(Program):
+    """Sparkler's products C = A A^T and its reduction, a hash of C (github.com/wdj/sparkler, 2019).
+
+    Each vector has two rows of A, as for the tables of CoMet's correlation coefficient. Row r is 1 in every
+    (1 + r mod 499)-th field and 0 elsewhere, so the elements of C are counts. The vectors are divided among the
+    processes of a ring: in each step a process multiplies its rows by those of the next one. They run one after
+    another here. The hash reads each pair of vectors once; the number of processes does not change it.
+    """
+
+    name, limit, sites = "sparkler", 0.5, ("counts",)
+    small, paper = (24, 512, 3), (4000, 90000, 1)  # the latter is Sparkler's first test case
+
+    def __init__(self, device, vectors, fields, processes, seed):  # the matrix is the same for every seed
+        self.device, self.xp, self.processes = device, device.xp, processes
+        self.starts = [vectors * process // processes for process in range(processes + 1)]
+        self.block = 2 * -(-vectors // processes)
+        self.rows = self.xp.empty((self.starts[-2] + self.block, fields), "float32")
+        field = self.xp.arange(fields, dtype="int32")
+        for first in range(0, self.rows.shape[0], 512):  # at a time, so that the remainders take little memory
+            part = self.rows[first:first + 512]
+            part[...] = field % (1 + self.xp.arange(first, first + part.shape[0], dtype="int32") % 499)[:, None] == 0
+
+    def run(self, sites, dtype="float32"):
+        """Sparkler's hash after one iteration, modulo 2^64."""
+        total = self.xp.zeros((), "uint64")
+        for left in range(self.processes):
+            # With an even number of processes the last step would meet each pair of blocks twice.
+            is_short = self.processes % 2 == 0 and left >= self.processes // 2
+            for step in range((self.processes + 2) // 2 - is_short):
+                right = (left + step) % self.processes
+                a, b = (self.rows[first:first + self.block].astype(dtype, copy=False)
+                        for first in (self.starts[left], self.starts[right]))
+                total += self._hash(sites.product("counts", a, b.T), left, right)
+        return int(total)
+
+    def _hash(self, counts, left, right):
+        """The sum of 1 + (v r c mod 2^40) over elements v of row r and column c; in a diagonal block where r < c."""
+        xp, total = self.xp, self.xp.zeros((), "uint64")
+        columns = xp.arange(self.starts[right], self.starts[right + 1], dtype="uint64")
+        for first in range(self.starts[left], self.starts[left + 1], 512):
+            rows = xp.arange(first, min(first + 512, self.starts[left + 1]), dtype="uint64")
+            offset = first - self.starts[left]
+            values = counts[offset:offset + len(rows), :len(columns)].astype("uint64")
+            hashes = 1 + (values * rows[:, None] * columns % 2**40)
+            total += (hashes * (rows[:, None] < columns) if left == right else hashes).sum()
+        return total
+
+    def error(self, result, reference):
+        """0 for the hash of exact counts, 1 for any other."""
+        return float(result != reference)
+
+
 class Neighbours(Program):
-    """The eight nearest of `points` to each of `queries`, by squared distances |q|^2 - 2 q.p + |p|^2."""
+    """Distances to the nearest of `points` for each of `queries`, sqrt(|q|^2 - 2 q.p + |p|^2), after Garcia et al. (2010)."""
 
     name, limit, sites = "nearest-neighbours", 1e-5, ("distances",)
     small, paper = (40, 96, 64), (8192, 32768, 4096)
-    neighbours = 8
+    neighbours = 16
 
     def __init__(self, device, queries, points, dimensions, seed):
         self.device, self.xp = device, device.xp
@@ -42,25 +94,26 @@ class Neighbours(Program):
         queries, points = self.queries.astype(dtype, copy=False), self.points.astype(dtype, copy=False)
         distances = xp.square(queries).sum(axis=1)[:, None] + xp.square(points).sum(axis=1)[None, :]
         sites.product("distances", queries, points.T, alpha=-2, beta=1, out=distances)
-        nearest = xp.empty((queries.shape[0], self.neighbours), dtype)
+        nearest = xp.empty((queries.shape[0], min(self.neighbours, points.shape[0])), dtype)
         rows = xp.arange(queries.shape[0])
-        for place in range(self.neighbours):
+        for place in range(nearest.shape[1]):
             column = distances.argmin(axis=1)
             nearest[:, place] = distances[rows, column]
             distances[rows, column] = xp.inf
-        return nearest
+        return xp.sqrt(xp.maximum(nearest, 0))
 
 
 class KMeans(Program):
-    """Lloyd's iterations; distances and new centroids, a sum by the matrix of memberships, are products.
+    """Lloyd's iterations until the centroids stay; distances and new centroids, sums by the matrix of memberships, are products.
 
-    Points come in blocks: distances take the memory of one block, and a centroid's sum of FP32 numbers is one of a few partial
+    The first centroids are points, each the farthest from those before (as in github.com/angelhof/gpus-kmeans, MixPert's
+    source). Points come in blocks: distances take the memory of one block, and a centroid's sum of FP32 numbers is one of a few partial
     sums, which loses less than one long sum.
     """
 
     name, limit, sites = "k-means", 1e-4, ("distances", "centroids")
     small, paper = (240, 32, 6), (131072, 2048, 2048)
-    iterations, blocks = 4, 4
+    iterations, blocks = 20, 4  # iterations at most
 
     def __init__(self, device, points, dimensions, clusters, seed):
         self.device, self.xp, self.clusters = device, device.xp, clusters
@@ -69,16 +122,29 @@ class KMeans(Program):
         for first in range(0, points, clusters):
             part = self.points[first:first + clusters]
             part += centres[:part.shape[0]]
+        self.first = self._farthest_points()
+
+    def _farthest_points(self):
+        """As many points as clusters, from the first on; the next is the one that is farthest from all before."""
+        xp, points = self.xp, self.points
+        chosen, nearest, norms = [0], xp.inf, xp.square(points).sum(axis=1)
+        while len(chosen) < self.clusters:
+            last = points[chosen[-1]]
+            nearest = xp.minimum(nearest, norms - 2 * (points @ last) + xp.square(last).sum())
+            chosen.append(int(nearest.argmax()))
+        return points[xp.asarray(chosen)]
 
     def run(self, sites, dtype="float32"):
         xp, points = self.xp, self.points.astype(dtype, copy=False)
         rows = -(-points.shape[0] // self.blocks)
-        centroids = points[:self.clusters].copy()
+        centroids = self.first.astype(dtype)
         for _ in range(self.iterations):
             sums, members = xp.zeros(centroids.shape, dtype), xp.zeros(self.clusters, dtype)
             for first in range(0, points.shape[0], rows):
                 self._add_block(sites, points[first:first + rows], centroids, sums, members)
-            centroids = sums / xp.maximum(members, 1)[:, None]
+            before, centroids = centroids, sums / xp.maximum(members, 1)[:, None]
+            if xp.linalg.norm(centroids - before) <= 1e-6:
+                break
         return centroids
 
     def _add_block(self, sites, points, centroids, sums, members):

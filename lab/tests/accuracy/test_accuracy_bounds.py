@@ -53,6 +53,7 @@ def test_bounds_of_parametrised_schemes_hold(program):
     """Slices, residual scales and blocks that no scheme has by default; residuals that overflow before the element."""
     schemes = ["split-n:a=3:b=1", "split-n:format=fp8_e5m2:scale=8:block=32", "split-n:format=bf16:a=4:b=2:terms=5"]
     schemes += ["split-n:format=fp32:scale=40", "h2sgemm:sb=24", "quantensor:slices=1", "quantensor:slices=3"]
+    schemes += ["quantensor:scale=max", "quantensor:slices=1:scale=max", "quantensor:slices=3:scale=max"]
     flags = ["--types", "fp32,fp64", "--distributions", "uniform,offset:15,integer:127", "--m", "5", "--n", "7", "--k", "1,70"]
     result = program("accuracy", "--schemes", ",".join(schemes), *flags, "--json", environment=ONE_THREAD)
     assert {row["scheme"] for row in result.json()["rows"] if row["bound"]["held"]} == set(schemes)

@@ -1,5 +1,6 @@
 """lab/apps/mixpert at small sizes on the CPU: errors of native, schemes and tuned, the search, refused words."""
 
+import importlib
 import json
 import os
 import pathlib
@@ -48,7 +49,7 @@ def test_every_program_natively_with_schemes_and_tuned(path):
     result = run(path, "all", "--schemes", "fp16x3,bf16,ozaki2", "--validate", "2", "--json")
     assert result.returncode == 0, result.stderr
     document = valid(result.stdout)
-    assert len(document["rows"]) == 9
+    assert len(document["rows"]) == 10
     for row in document["rows"]:
         errors = {scheme["scheme"]: scheme["error"] for scheme in row["schemes"]}
         limit = 16 if row["program"] == "hpl-ai" else 2e-6
@@ -56,8 +57,8 @@ def test_every_program_natively_with_schemes_and_tuned(path):
         assert errors["fp16x3"] < limit and errors["ozaki2"] < limit, row["program"]
         assert row["tuned"]["error"] <= row["limit"] and len(row["validated"]) == 2
         assert all(error <= row["limit"] for error in row["validated"])
-        # Genotypes are exact in bf16, and HPL-AI refines its solution; the others see 8 bits.
-        if row["program"] not in ("hpl-ai", "correlation"):
+        # Counts are exact in bf16, and HPL-AI refines its solution; the others see 8 bits.
+        if row["program"] not in ("hpl-ai", "correlation", "sparkler"):
             assert errors["bf16"] > 20 * row["native"]["error"], row["program"]
 
 
@@ -110,6 +111,57 @@ def test_weights_of_a_file(path, tmp_path):
     assert row["weights"].endswith("two.safetensors")
 
 
+# ---------------------------------------------------------------- statistics against plain loops
+
+def imported(path, module):
+    sys.path.insert(0, str(path))
+    try:
+        return importlib.import_module(f"mixpert.{module}")
+    finally:
+        sys.path.remove(str(path))
+
+
+def sparkler_hash(vectors, fields):
+    """Sparkler's hash of exact counts: rows that are 1 in every s-th and t-th field share one field in lcm(s, t)."""
+    strides = 1 + numpy.arange(vectors) % 499
+    numbers = numpy.arange(vectors, dtype="uint64")
+    values = (1 + (fields - 1) // numpy.lcm.outer(strides, strides)).astype("uint64")
+    return int(numpy.triu(1 + values * numbers[:, None] * numbers % 2**40, 1).sum(dtype="uint64"))
+
+
+def test_hash_of_sparkler(path):
+    # Its README prints the first digits for 400 iterations of its first test case.
+    assert str(sparkler_hash(4000, 90000) * 400 % 2**64)[:12] == "435999930709"
+    statistics, Sites = imported(path, "statistics"), imported(path, "sites").Sites
+    device = imported(path, "arrays").Cpu()
+    random = numpy.random.default_rng(7)
+    for vectors, fields, processes in [(2, 1, 1), (700, 300, 4), (600, 64, 1), *random.integers([2, 1, 1], [60, 900, 7], (40, 3)).tolist()]:
+        program = statistics.Sparkler(device, vectors, fields, processes, seed=1)
+        assert program.run(Sites(device)) == sparkler_hash(vectors, fields), (vectors, fields, processes)
+    program.rows[1, 0] = 0
+    assert program.error(program.run(Sites(device)), sparkler_hash(vectors, fields)) == 1
+
+
+def test_neighbours_and_centroids(path):
+    """Distances of all pairs, and a k-means that assigns and adds point by point, both in FP64."""
+    statistics, Sites = imported(path, "statistics"), imported(path, "sites").Sites
+    device = imported(path, "arrays").Cpu()
+    for seed in range(10):
+        search = statistics.Neighbours(device, 7, 30, 5, seed=seed)
+        pairs = search.queries.astype("float64")[:, None, :] - search.points.astype("float64")[None, :, :]
+        expected = numpy.sort(numpy.sqrt((pairs**2).sum(axis=2)), axis=1)[:, :16]
+        assert numpy.abs(search.run(Sites(device), "float64") - expected).max() < 1e-13
+        program = statistics.KMeans(device, 61, 4, 5, seed=seed)
+        points = program.points.astype("float64")
+        centroids = [points[0]]
+        while len(centroids) < 5:
+            centroids.append(points[numpy.argmax(numpy.min([((points - c)**2).sum(axis=1) for c in centroids], axis=0))])
+        for _ in range(20):
+            members = numpy.array([numpy.argmin([((point - c)**2).sum() for c in centroids]) for point in points])
+            centroids = [points[members == j].mean(axis=0) for j in range(5)]
+        assert numpy.abs(program.run(Sites(device), "float64") - centroids).max() < 1e-13
+
+
 # ---------------------------------------------------------------- search
 
 class Model:
@@ -142,16 +194,12 @@ class ModelTrials:
 
 @pytest.mark.parametrize("sites", [3, 4])
 def test_search_beside_all_combinations(path, sites):
-    sys.path.insert(0, str(path))
-    try:
-        from mixpert.search import exhaustive, greedy
-    finally:
-        sys.path.remove(str(path))
+    search = imported(path, "search")
     worst = 1.0
     for seed in range(60):
         program = Model(numpy.random.default_rng(seed), sites)
         trials, every = ModelTrials(program), ModelTrials(program)
-        found, best = greedy(trials, (0, 1, 2, 3)), exhaustive(every, (0, 1, 2, 3))
+        found, best = search.greedy(trials, (0, 1, 2, 3)), search.exhaustive(every, (0, 1, 2, 3))
         assert found["held"] and len(trials.steps) <= len(every.steps) // 4
         worst = max(worst, found["seconds"] / best["seconds"])
     assert worst < 1.15

@@ -33,6 +33,7 @@ FIGURES = [
     "study-terms",
     "study-terms-squares",
     "study-fp64",
+    "study-pareto",
     "mixpert-fig2",
     "mixpert-average-cutlass",
     "mixpert-fig9",
@@ -68,11 +69,14 @@ ANALYSES = {
     "mixpert-programs": "program-errors",
     "dgemm-tc-fig5": "slice-counts",
     "dgemm-tc-fig7": "slice-counts",
-    **dict.fromkeys(["h2sgemm-exact", "le-gemm-fourth-term", "dgemm-tc-fast", "printed-figures", "predicted-speeds"], "quantities"),
+    **dict.fromkeys(["h2sgemm-exact", "le-gemm-fourth-term", "dgemm-tc-fast", "study-pareto", "printed-figures", "predicted-speeds"], "quantities"),
 }
 
 # Figures without pictures.
-OF_SINGLE_VALUES = {"study-terms-squares", *(name for name, kind in ANALYSES.items() if kind == "quantities")}
+OF_SINGLE_VALUES = {"study-terms-squares", *(name for name, kind in ANALYSES.items() if kind == "quantities")} - {"study-pareto"}
+
+# The study has no measure of its trade-off.
+WITHOUT_CLAIMS = {"study-pareto"}
 
 
 @pytest.fixture(scope="module")
@@ -89,7 +93,7 @@ def test_document_and_data(reproduced):
     accept(document, "reproduction")
     assert [figure["name"] for figure in document["figures"]] == [name for name in FIGURES if name not in ON_DEVICE]
     for figure in document["figures"]:
-        assert figure["claims"]
+        assert bool(figure["claims"]) != (figure["name"] in WITHOUT_CLAIMS)
         assert figure["rows"] > 0 and figure["bound_violations"] == 0
         rows = 0
         for name in figure["data"]:
@@ -230,6 +234,44 @@ def test_a_row_beyond_its_bound_is_seen(program):
     assert message in result.stderr and row["scheme"] in result.stderr.split(message)[1]
     document = json.loads(program(*words, "--json").stdout)
     assert document["bound_violations"] == 1
+
+
+# ---------------------------------------------------------------- the study's errors against speeds
+
+def by_scheme(rows, quantity, **members):
+    return {row["scheme"]: row["value"] for row in rows if row["quantity"] == quantity and members.items() <= row.items()}
+
+
+def front_of(points):
+    """(speed, error) of those that no other point beats; methods may share a point."""
+    return {(speed, error) for speed, error in points
+            if not any(s >= speed and e <= error and (s, e) != (speed, error) for s, e in points)}
+
+
+def test_front_of_the_study(reproduced):
+    rows = json.loads((reproduced[0].folder / "out" / "study-pareto.json").read_text())["rows"]
+    sources = {row["source"] for row in rows if row["quantity"] == "TFLOP/s"}
+    assert len(sources) == 2, "predicted, and with --quick timed on the CPU"
+    for source in sources:
+        speeds = by_scheme(rows, "TFLOP/s", source=source)
+        assert {"native", "markidis", "egemm", "ootomo", "split-n:a=2:b=2:terms=3:scale=11:block=16"} <= speeds.keys()
+        for number in range(1, 5):
+            errors = by_scheme(rows, "mean relative error", distribution=f"type{number}")
+            assert speeds.keys() == errors.keys()
+            points = {scheme: (speeds[scheme], errors[scheme]) for scheme in speeds}
+            found = by_scheme(rows, "on the front", source=source, distribution=f"type{number}")
+            assert {points[scheme] for scheme in found} == front_of(points.values())
+            assert len(found) > 1 or source == "kintsugi bench", "native may beat all on a CPU"
+
+
+def test_errors_of_the_study_are_those_of_its_figures():
+    rows, kept = (recorded.read(RESULTS / "papers" / f"{name}.json.xz")["rows"] for name in ("study-pareto", "study-types"))
+    for name in ("fp16", "markidis", "ootomo", "native"):
+        for number in range(1, 5):
+            errors = [row["errors"]["mean_relative_long_double"] for row in kept
+                      if (row["scheme"], row["distribution"], row["problem"]["k"]) == (name, f"type{number}", 1024)]
+            assert len(errors) == 5
+            assert by_scheme(rows, "mean relative error", distribution=f"type{number}")[name] == pytest.approx(sum(errors) / 5, rel=1e-6)
 
 
 # ---------------------------------------------------------------- figures of a device's times

@@ -19,6 +19,7 @@
 #include "planner/steps.hpp"
 #include "recombine/recombine.hpp"
 #include "recombine/special_values.hpp"
+#include "split/maxima.hpp"
 #include "split/norms.hpp"
 #include "split/ranges.hpp"
 #include "split/slices.hpp"
@@ -227,6 +228,8 @@ class HostRun {
     if (current_->recombination == Recombination::residues) {
       recombine_residues(sums_, current_->residue_system(), ranges_of_rows(), ranges_of_columns(), alpha_,
                          beta_, c, plan_.threads);
+    } else if (scales_by_maxima(current_->split_a)) {
+      recombine_by_maxima(c);
     } else if constexpr (!is_double_double<T>) {  // no scheme with weighted sums takes double-double
       std::array<int, max_groups> exponents{};
       for (int g = 0; g < current_->schedule.sums(); ++g) exponents[g] = current_->schedule.sum_exponent(g);
@@ -234,6 +237,22 @@ class HostRun {
                          plan_.threads);
     }
     refused_->restore(block_, c);
+  }
+
+  // The weights of slices are found again, since prepared slices have none.
+  void recombine_by_maxima(const MatrixView<T>& c) {
+    if constexpr (std::is_same_v<RealOf<T>, float>) {
+      const Program& program = *current_;
+      find_slice_weights(a_.view.vectors(block_.row, block_.rows), program.split_a, ranges_of_rows(),
+                         plan_.threads, block_memory_.weights_a.data());
+      find_slice_weights(b_.view.vectors(parts * block_.column, parts * block_.columns), program.split_b,
+                         ranges_of_columns(), plan_.threads, block_memory_.weights_b.data());
+      std::array<std::pair<int, int>, max_groups> slices{};
+      for (const Term& term : program.schedule.terms) slices[term.group] = {term.a, term.b};
+      core::recombine_by_maxima(sums_, slices, {block_memory_.weights_a.data(), program.split_a.slices},
+                                {block_memory_.weights_b.data(), program.split_b.slices}, ranges_of_rows(),
+                                ranges_of_columns(), alpha_, beta_, c, plan_.threads);
+    }
   }
 
   void run_fused(const Step& step) {

@@ -166,6 +166,10 @@ TEST_F(Levels, ProgramsWithoutKernelsAreRefused) {
   call.problem.type_a = call.problem.type_b = call.problem.type_c = call.problem.type_scalar = KINTSUGI_C32;
   expect_refused(call, KINTSUGI_NOT_SUPPORTED,
                  "of real matrices alone, and the operands of scheme mixpert-4");
+  call.options.scheme = "quantensor:scale=max";
+  expect_refused(call, KINTSUGI_NOT_SUPPORTED,
+                 "scales rows and columns by powers of two alone, and scheme quantensor:scale=max asks for "
+                 "scale=max; the engines reference and cpu have it");
   KINTSUGI_SKIP_WITHOUT_CODE_FOR_80();
   const GenericDevices older("8.0");
   PlannedCall real(64, 64, 64, stream_);
