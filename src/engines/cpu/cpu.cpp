@@ -49,15 +49,23 @@ void call_gemm(const char* transa, const char* transb, int m, int n, int k, doub
   openblas().dgemm(transa, transb, &m, &n, &k, &alpha, a, &lda, b, &ldb, &beta, c, &ldc);
 }
 
+// OpenBLAS takes NaN i for 0 on CPUs with AVX2 (0.3.21). Any NaN in beta makes all of beta C NaN.
+template <class T>
+std::complex<T> beta_for_blas(std::complex<T> beta) {
+  return std::isnan(beta.imag()) ? std::complex<T>(beta.imag(), beta.imag()) : beta;
+}
+
 void call_gemm(const char* transa, const char* transb, int m, int n, int k, std::complex<float> alpha,
                const std::complex<float>* a, int lda, const std::complex<float>* b, int ldb,
                std::complex<float> beta, std::complex<float>* c, int ldc) {
+  beta = beta_for_blas(beta);
   openblas().cgemm(transa, transb, &m, &n, &k, &alpha, a, &lda, b, &ldb, &beta, c, &ldc);
 }
 
 void call_gemm(const char* transa, const char* transb, int m, int n, int k, std::complex<double> alpha,
                const std::complex<double>* a, int lda, const std::complex<double>* b, int ldb,
                std::complex<double> beta, std::complex<double>* c, int ldc) {
+  beta = beta_for_blas(beta);
   openblas().zgemm(transa, transb, &m, &n, &k, &alpha, a, &lda, b, &ldb, &beta, c, &ldc);
 }
 

@@ -2,6 +2,9 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <complex>
+#include <limits>
+#include <vector>
 
 #include "engines/registry.hpp"
 #include "formats/formats.hpp"
@@ -119,6 +122,34 @@ TEST_F(CpuEngine, BitsDoNotDependOnThreads) {
         run_engine(cpu_, schedule, fp16, Accumulator::fp32, 300, 200, 100, 3, threads);
     EXPECT_EQ(single_thread.sums_memory, several_threads.sums_memory) << threads;
   }
+}
+
+template <class T>
+void expect_nan_of_beta(const Engine& engine) {
+  using Real = typename T::value_type;
+  constexpr Real nan = std::numeric_limits<Real>::quiet_NaN();
+  constexpr std::int64_t n = 5;
+  const std::vector<T> operand(n * n, T(1));
+  for (const T beta : {T(0, nan), T(nan, 0), T(nan, nan), T(1, nan)}) {
+    std::vector<T> c(n * n, T(2, 1));
+    NativeProduct<T> product;
+    product.a = product.b = MatrixView<const T>{operand.data(), n, n, 1, n};
+    product.c = MatrixView<T>{c.data(), n, n, 1, n};
+    product.alpha = T(1);
+    product.beta = beta;
+    product.threads = 1;
+    engine.host()->native(product);
+    for (const T& element : c) {
+      EXPECT_TRUE(std::isnan(element.real()) && std::isnan(element.imag()))
+          << "beta (" << beta.real() << ", " << beta.imag() << "): " << element.real() << ", "
+          << element.imag();
+    }
+  }
+}
+
+TEST_F(CpuEngine, NativeComplexProductsKeepANanOfBeta) {
+  expect_nan_of_beta<std::complex<float>>(cpu_);
+  expect_nan_of_beta<std::complex<double>>(cpu_);
 }
 
 TEST(Engines, AreFoundByName) {
