@@ -20,7 +20,7 @@ constexpr Level levels[] = {
     {"mixpert-1", 2, 2}, {"mixpert-2", 2, 3}, {"mixpert-3", 3, 2}, {"mixpert-4", 3, 3}};
 
 // Returns a product's elements by the quick product; none if it computes none.
-std::vector<float> quickly(const Level& level, const test::GemmData& data, std::int64_t m, std::int64_t n,
+std::vector<float> quickly(const Level& level, test::GemmData& data, std::int64_t m, std::int64_t n,
                            std::int64_t k) {
   std::vector<float> a, b;
   for (std::int64_t i = 0; i < m; ++i)

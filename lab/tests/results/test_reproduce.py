@@ -38,6 +38,8 @@ FIGURES = [
     "mixpert-fig9",
     "mixpert-arithmetic",
     "mixpert-programs",
+    "mixpert-matrices",
+    "mixpert-stated",
     "mixpert-speed",
     "mixpert-level-speed",
     "mixpert-breakdown",
@@ -47,6 +49,7 @@ FIGURES = [
     "dgemm-tc-fig7",
     "dgemm-tc-fig8",
     "dgemm-tc-fast",
+    "dgemm-tc-slices",
     "dgemm-tc-batched",
     "printed-figures",
     "predicted-speeds",
@@ -65,14 +68,14 @@ ANALYSES = {
     "h2sgemm-fig2": "underflow",
     "h2sgemm-ascend": "ascend",
     "mixpert-arithmetic": "mixpert-arithmetic",
-    "mixpert-programs": "program-errors",
+    **dict.fromkeys(("mixpert-programs", "mixpert-matrices", "mixpert-stated"), "program-errors"),
     "dgemm-tc-fig5": "slice-counts",
     "dgemm-tc-fig7": "slice-counts",
-    **dict.fromkeys(["h2sgemm-exact", "le-gemm-fourth-term", "dgemm-tc-fast", "printed-figures", "predicted-speeds"], "quantities"),
+    **dict.fromkeys(["h2sgemm-exact", "le-gemm-fourth-term", "dgemm-tc-fast", "dgemm-tc-slices", "printed-figures", "predicted-speeds"], "quantities"),
 }
 
 # Figures without pictures.
-OF_SINGLE_VALUES = {"study-terms-squares", *(name for name, kind in ANALYSES.items() if kind == "quantities")}
+OF_SINGLE_VALUES = {"study-terms-squares", "mixpert-matrices", "mixpert-stated", *(name for name, kind in ANALYSES.items() if kind == "quantities")}
 
 
 @pytest.fixture(scope="module")
