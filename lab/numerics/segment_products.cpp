@@ -27,8 +27,8 @@ constexpr int columns_of_tile = 8;  // of B
 constexpr int most_segments = 3;
 constexpr int largest_exponent = 60;
 
-// Segments of panels of 16 rows of A, or of 8 columns of B: for each panel, tile, pair of inner indices and segment two
-// numbers of every row or column. Each tile has a power of two.
+// Segments of panels of 16 rows of A, or of 8 columns of B: for each panel, tile, pair of inner indices and
+// segment two numbers of every row or column. Each tile has a power of two.
 struct Panels {
   int segments = 0;
   int vectors = 0;  // rows or columns of a panel
@@ -128,7 +128,7 @@ bool split(const float* operand, std::int64_t vectors, std::int64_t k, std::int6
   return true;
 }
 
-// Adds the products of `Rows` rows of a panel of A, from `row` on, and of a panel of B to C's sums, 8 to a row.
+// Sets C's sums, 8 to a row: products of `Rows` rows of a panel of A, from `row` on, and of a panel of B.
 template <int A, int B, int Rows>
 KINTSUGI_LAB_AVX2 void multiply_panels(const std::int16_t* a, const float* scales_a, const std::int16_t* b,
                                        const float* scales_b, std::int64_t tiles, int row, float* sums) {

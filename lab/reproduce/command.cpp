@@ -496,8 +496,8 @@ std::string command_text(const ReproduceRequest& request) {
          (request.options.recorded ? " --recorded" : "");
 }
 
-// True if the figure is left out: `all` is wanted, and there is no device for it, or it takes long and --full is
-// missing. Fails if it is wanted by name and there is no device.
+// True if the figure is left out: `all` is wanted, and there is no device for it, or it takes long and --full
+// is missing. Fails if it is wanted by name and there is no device.
 bool left_out(const PaperFigure& figure, const ReproduceRequest& request) {
   const ReproduceOptions& options = request.options;
   if (figure.analysis.takes_long && !contains(request.names, figure.name) && !options.quick &&

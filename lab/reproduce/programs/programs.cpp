@@ -46,7 +46,8 @@ double frobenius_error(const Matrix& result, const Matrix& reference) {
 
 namespace {
 
-// Computes C = A B if the method is one of MixPert's levels on the CPU and these operands let it; else returns false.
+// Computes C = A B if the method is one of MixPert's levels on the CPU and the operands let it; else returns
+// false.
 bool multiply_by_level(const SchemeOnEngine& method, const Matrix& a, const Matrix& b, Matrix& c) {
   static const std::map<std::string, std::pair<int, int>> segments{
       {"mixpert-1", {2, 2}}, {"mixpert-2", {2, 3}}, {"mixpert-3", {3, 2}}, {"mixpert-4", {3, 3}}};

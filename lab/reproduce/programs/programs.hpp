@@ -62,8 +62,8 @@ struct Site {
   std::vector<std::size_t> predecessors;  // sites whose results this site reads
 };
 
-// Y = tanh(tanh(X W1) W2) W3 with n x n matrices; X has `samples` rows. X and the weights have the distribution.
-// The weights are scaled so that layers neither grow nor shrink symmetric data.
+// Y = tanh(tanh(X W1) W2) W3 with n x n matrices; X has `samples` rows. X and the weights have the
+// distribution. The weights are scaled so that layers neither grow nor shrink symmetric data.
 class Perceptron {
  public:
   static const std::vector<Site>& sites();
