@@ -164,6 +164,8 @@ void require_same_samples(const std::string& file, const Json& document) {
 
 void add_analysis(Results& measured, const PaperFigure& figure, const ReproduceOptions& options) {
   const std::string file = options.folder + "/" + name_of(figure, figure.analysis.name) + ".json";
+  if (options.recorded && figure.analysis.takes_long && !std::filesystem::exists(file))
+    return;  // not run yet
   const Json document = options.recorded ? recorded_document(file, figure.analysis.format)
                                          : figure.analysis.make_document(options.quick);
   if (!options.recorded) {
@@ -494,9 +496,15 @@ std::string command_text(const ReproduceRequest& request) {
          (request.options.recorded ? " --recorded" : "");
 }
 
-// True if the figure is left out: `all` is wanted, and there is no device for it. Fails if it is wanted by
-// name.
+// True if the figure is left out: `all` is wanted, and there is no device for it, or it takes long and --full
+// is missing. Fails if it is wanted by name and there is no device.
 bool left_out(const PaperFigure& figure, const ReproduceRequest& request) {
+  const ReproduceOptions& options = request.options;
+  if (figure.analysis.takes_long && !contains(request.names, figure.name) && !options.quick &&
+      !options.full && !options.recorded) {
+    if (!request.json) fmt::print("{}: left out, since it takes long: see --full\n\n", figure.name);
+    return true;
+  }
   if (!figure.analysis.needs_device || request.options.recorded) return false;
   const std::string reason = measure::device_missing_reason();
   if (reason.empty()) return false;

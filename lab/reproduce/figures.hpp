@@ -31,6 +31,7 @@ struct Analysis {
   std::function<std::vector<Figure>(const Json& document)> draw = {};  // set if there are no sweeps
   std::string name = {};  // the document's file is FIGURE-NAME.json; "" if there are no sweeps: FIGURE.json
   bool needs_device = false;  // it times products on a CUDA device
+  bool takes_long = false;    // it takes more than ten minutes: `all` leaves it out without --full
 };
 
 struct PaperFigure {
@@ -59,6 +60,7 @@ std::vector<PaperFigure> study_figures();
 PaperFigure study_pareto_figure();
 std::vector<PaperFigure> mixpert_figures();
 PaperFigure mixpert_programs_figure();
+std::vector<PaperFigure> mixpert_large_figures();
 std::vector<PaperFigure> mixpert_speed_figures();
 std::vector<PaperFigure> dgemm_tc_figures();
 PaperFigure dgemm_tc_batched_figure();

@@ -65,7 +65,7 @@ EXTERNAL = {
     "tuner": ["elf.h", "llvm/*"],
     "drop_in": ["nlohmann/*", "link.h", "unwind.h"] + POSIX,
     "tools/measure": ["omp.h", "fmt/*"] + POSIX,
-    "lab": ["nlohmann/*", "fmt/*", "CLI/*", "omp.h"] + POSIX,
+    "lab": ["nlohmann/*", "fmt/*", "CLI/*", "omp.h", "immintrin.h"] + POSIX,
     "tools": ["nlohmann/*", "fmt/*", "CLI/*", "elf.h", "omp.h"] + POSIX,
     "python": ["Python.h", "dlfcn.h"],
     "examples": ["dlfcn.h"],

@@ -239,15 +239,6 @@ std::function<Measured(const Evidence&)> slices_by_range(const std::string& sche
   };
 }
 
-// Returns a series for each range: DP mode's slices by k.
-Measured slices_by_length(const Evidence& evidence) {
-  return by_range("", [&](const Filter& filter) {
-    std::vector<double> slices;
-    for (const Json& row : rows_of(evidence, dp, filter)) slices.push_back(count(row, "slices_a"));
-    return slices;
-  });
-}
-
 // Returns the counts of one scheme over those of another, `divisor`, at the same range and k.
 std::vector<double> count_ratios(const Evidence& evidence, const char* member, const std::string& scheme,
                                  const std::string& divisor, const Filter& filter) {
@@ -479,6 +470,68 @@ PaperFigure fast_figure() {
       .analysis = {.format = "quantities", .make_document = fast_document}};
 }
 
+// ------------------------------------------ section 3.2, slices by accuracy
+
+const std::vector<double> accuracies{1e-6, 1e-10, 1e-14};
+
+std::string fewest_slices(double accuracy) { return fmt::format("slices for {:.0e}", accuracy); }
+
+// Adds the fewest slices whose products, in fast mode, are as accurate as that in the Frobenius norm.
+void add_slice_rows(Json& rows, const std::string& distribution, const Shape& shape) {
+  ComparedCase<double> compared(
+      shape, random_elements<double>(distribution, measure::Side::a, seed, shape.m, shape.k),
+      random_elements<double>(distribution, measure::Side::b, seed, shape.k, shape.n), shape.m * shape.n);
+  int slices = 1;
+  for (const double accuracy : accuracies) {
+    for (;; ++slices) {
+      TimedProduct<double> product = compared.multiply(
+          {type_of<double>, fmt::format("{}:slices={}", dp_or_sp.scheme, slices), "cpu", ""});
+      compared.compare(product, nullptr);
+      if (read_number(product.errors.at("frobenius_relative")) <= accuracy) break;
+    }
+    rows.push_back({{"quantity", fewest_slices(accuracy)},
+                    {"value", slices},
+                    {"distribution", distribution},
+                    {"k", shape.k}});
+  }
+}
+
+Json slices_document(bool quick) {
+  const std::int64_t edge = quick ? quick_edge : counted_edge / 2;
+  Json result = analysis_document("quantities", edge, seed);
+  for (const auto& distribution : distributions)
+    for (const std::int64_t k : quick ? std::vector<std::int64_t>{256} : counted_lengths)
+      add_slice_rows(result["rows"], distribution, {edge, edge, k});
+  return result;
+}
+
+Measured slices_by_length(const Evidence& evidence) {
+  Measured measured;
+  for (const double accuracy : accuracies) {
+    const auto values = [&](const Filter& filter) {
+      std::vector<double> slices;
+      for (const Json& row : evidence.rows_where(both(where("quantity", fewest_slices(accuracy)), filter)))
+        slices.push_back(row.at("value").get<double>());
+      return slices;
+    };
+    measured = joined(measured, by_range(fmt::format(", {:.0e}", accuracy), values));
+  }
+  return measured;
+}
+
+PaperFigure slices_figure() {
+  return {.name = "dgemm-tc-slices",
+          .paper = "dgemm-tc",
+          .place = "section 3.2",
+          .subject = "slices that an accuracy takes, by k",
+          .conditions =
+              "32 x 32 elements of C with k = 1024 to 10240, fast mode, Algorithm 1 literally (grid=sigma), "
+              "(rand - 0.5) exp(phi randn); the fewest slices with an error of 1e-6, 1e-10 and 1e-14 in the "
+              "Frobenius norm",
+          .claims = {{"dgemm-tc-k-slices", slices_by_length}},
+          .analysis = {.format = "quantities", .make_document = slices_document}};
+}
+
 PaperFigure counts_figure(const std::string& name, const std::string& place, const std::string& subject,
                           const std::vector<std::string>& schemes, const std::vector<Claim>& claims) {
   return {.name = name,
@@ -504,7 +557,6 @@ std::vector<PaperFigure> dgemm_tc_figures() {
           counts_figure("dgemm-tc-fig5", "Fig. 5, section 5.2", "slices and products in DP mode", {dp, sp},
                         {{"dgemm-tc-66", products_at_7168},
                          {"dgemm-tc-titan", titan_over_dgemm},
-                         {"dgemm-tc-k-slices", slices_by_length},
                          {"dgemm-tc-v100", ceiling_of_v100},
                          {"dgemm-tc-phi-speed", slowdown_by_counts},
                          {"dgemm-tc-of-peak", share_of_peak},
@@ -518,7 +570,9 @@ std::vector<PaperFigure> dgemm_tc_figures() {
                         {{"dgemm-tc-range-cr", slices_by_range(cr)},
                          {"dgemm-tc-cr-more", cr_over_dp},
                          {"dgemm-tc-cr-count", products_over(cr, all_products)}}),
-          accuracy_of_sp(), fast_figure()};
+          accuracy_of_sp(),
+          fast_figure(),
+          slices_figure()};
 }
 
 }  // namespace kintsugi::tools

@@ -360,8 +360,10 @@ PaperFigure arithmetic_figure() {
 }  // namespace
 
 std::vector<PaperFigure> mixpert_figures() {
-  return {emulations_figure(), cutlass_figure(), levels_figure(), arithmetic_figure(),
-          mixpert_programs_figure()};
+  std::vector<PaperFigure> figures{emulations_figure(), cutlass_figure(), levels_figure(),
+                                   arithmetic_figure(), mixpert_programs_figure()};
+  for (PaperFigure& figure : mixpert_large_figures()) figures.push_back(std::move(figure));
+  return figures;
 }
 
 }  // namespace kintsugi::tools

@@ -20,7 +20,6 @@ struct Level {
 // MixPert's levels IV, III, II and I.
 constexpr Level levels[] = {{"mixpert-4", 8}, {"mixpert-3", 6}, {"mixpert-2", 6}, {"mixpert-1", 4}};
 constexpr double limits[] = {1e-6, 1e-5, 1e-4, 5e-4, 1e-3, 1e-2};
-constexpr double tightest_of_fig10 = 5e-4;
 
 struct Operands {
   std::string name;
@@ -197,15 +196,6 @@ std::vector<double> errors_of(const Evidence& evidence, const std::string& progr
   return errors;
 }
 
-Measured robust_errors(const Evidence& evidence) {
-  const auto errors = [&](const Operands& of_mlp, const Operands& of_cholesky, const std::string& program) {
-    const Operands& operands = program == "MLP" ? of_mlp : of_cholesky;
-    return SeriesValues{fmt::format("MLP on {}, Cholesky on {}: {}", of_mlp.name, of_cholesky.name, program),
-                        errors_of(evidence, program, operands.name, "MixPert")};
-  };
-  return series_of(errors, all_operands, all_operands, both_programs);
-}
-
 Measured residuals(const Evidence& evidence, bool relative_to_native) {
   const auto values_of = [&](const Operands& operands, const NamedMethod& method) {
     const std::vector<double> fp32 = errors_of(evidence, "HPL-AI", operands.name, "FP32");
@@ -228,35 +218,21 @@ Measured searches(const Evidence& evidence, const std::vector<std::string>& name
   return series_of(values_of, all_operands, names);
 }
 
-double sites_above_the_lowest(const Json& row) {
-  double count = 0;
-  for (const Json& level : row.at("levels")) count += level != std::size(levels) - 1;
-  return count;
-}
-
 std::vector<Claim> claims() {
-  return {
-      {"mixpert-robust", robust_errors,
-       "Errors that miss it are smaller: Cholesky of a well-conditioned matrix reduces those of its products, and "
-       "tanh saturates where all operands are positive."},
-      {"mixpert-hpl", [](const Evidence& evidence) { return residuals(evidence, true); },
-       "GMRES ends at the first cycle that no longer helps, so residuals below 1 differ by chance."},
-      {"mixpert-hpl-valid", [](const Evidence& evidence) { return residuals(evidence, false); }},
-      {"mixpert-tuner-lowest",
-       [](const Evidence& evidence) {
-         return searches(evidence, {"Cholesky"}, sites_above_the_lowest, where("limit", tightest_of_fig10));
-       }},
-      {"mixpert-tuner-exhaustive",
-       [](const Evidence& evidence) {
-         return searches(evidence, both_programs, [](const Json& row) {
-           return row.at("cost").get<double>() / row.at("best_cost").get<double>();
-         });
-       }},
-      {"mixpert-tuner-threshold", [](const Evidence& evidence) {
-         return searches(evidence, both_programs, [](const Json& row) {
-           return read_number(row.at("error")) / row.at("limit").get<double>();
-         });
-       }}};
+  return {{"mixpert-hpl", [](const Evidence& evidence) { return residuals(evidence, true); },
+           "GMRES ends at the first cycle that no longer helps, so residuals below 1 differ by chance."},
+          {"mixpert-hpl-valid", [](const Evidence& evidence) { return residuals(evidence, false); }},
+          {"mixpert-tuner-exhaustive",
+           [](const Evidence& evidence) {
+             return searches(evidence, both_programs, [](const Json& row) {
+               return row.at("cost").get<double>() / row.at("best_cost").get<double>();
+             });
+           }},
+          {"mixpert-tuner-threshold", [](const Evidence& evidence) {
+             return searches(evidence, both_programs, [](const Json& row) {
+               return read_number(row.at("error")) / row.at("limit").get<double>();
+             });
+           }}};
 }
 
 // ---------------------------------------------------------------- pictures

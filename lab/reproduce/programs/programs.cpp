@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "lab/accuracy/case.hpp"
+#include "lab/numerics/segment_products.hpp"
 
 namespace kintsugi::tools::programs {
 
@@ -43,10 +44,26 @@ double frobenius_error(const Matrix& result, const Matrix& reference) {
   return std::sqrt(difference / total);
 }
 
+namespace {
+
+// Computes C = A B if the method is one of MixPert's levels on the CPU and the operands let it; else returns
+// false.
+bool multiply_by_level(const SchemeOnEngine& method, const Matrix& a, const Matrix& b, Matrix& c) {
+  static const std::map<std::string, std::pair<int, int>> segments{
+      {"mixpert-1", {2, 2}}, {"mixpert-2", {2, 3}}, {"mixpert-3", {3, 2}}, {"mixpert-4", {3, 3}}};
+  const auto level = segments.find(method.scheme);
+  if (method.engine != "cpu" || level == segments.end()) return false;
+  return lab::multiply_segments(level->second.first, level->second.second, a.rows, b.columns, a.columns,
+                                a.values.data(), b.values.data(), c.values.data());
+}
+
+}  // namespace
+
 Matrix Products::multiply(const std::string& site, const Matrix& a, const Matrix& b) {
   const auto found = methods_.find(site);
   const SchemeOnEngine& method = found == methods_.end() ? default_ : found->second;
   Matrix c(a.rows, b.columns);
+  if (multiply_by_level(method, a, b, c)) return c;
   const Plan plan = make_plan(handle_.get(), {a.rows, b.columns, a.columns},
                               {Type::float32, method.scheme, method.engine, method.accumulator});
   require(method.scheme,
@@ -61,9 +78,10 @@ const std::vector<Site>& Perceptron::sites() {
   return all;
 }
 
-Perceptron::Perceptron(std::int64_t n, const std::string& distribution) : n_(n) {
+Perceptron::Perceptron(std::int64_t samples, std::int64_t n, const std::string& distribution)
+    : samples_(samples), n_(n) {
   for (std::size_t i = 0; i <= sites().size(); ++i) {
-    factors_.push_back(random_matrix(n, n, distribution, i + 1));
+    factors_.push_back(random_matrix(i == 0 ? samples : n, n, distribution, i + 1));
     if (i == 0) continue;
     const auto gain = static_cast<float>(std::sqrt(3.0 / static_cast<double>(n)));
     for (float& weight : factors_.back().values) weight *= gain;
@@ -81,7 +99,8 @@ Matrix Perceptron::run(Products& products) const {
 }
 
 std::vector<double> Perceptron::multiplications() const {
-  return std::vector<double>(sites().size(), std::pow(static_cast<double>(n_), 3));
+  return std::vector<double>(sites().size(),
+                             static_cast<double>(samples_) * std::pow(static_cast<double>(n_), 2));
 }
 
 // --------------------------------------------------------------- Cholesky
@@ -90,9 +109,9 @@ namespace {
 
 enum SiteNumber : std::size_t { solve_panel, update_diagonal, update_panel, update_trailing };
 
-std::int64_t block_size(std::int64_t n) { return std::max<std::int64_t>(16, n / 8); }
+std::int64_t block_size(std::int64_t n) { return std::clamp<std::int64_t>(n / 8, 16, 512); }
 
-// Returns the lower factor of a symmetric matrix, unblocked.
+// Returns the lower factor of a symmetric matrix, of which the lower half is read, unblocked.
 Matrix factor_of(const Matrix& a) {
   Matrix lower(a.rows, a.rows);
   for (std::int64_t j = 0; j < a.rows; ++j) {
@@ -149,7 +168,10 @@ class Factorization {
     subtract_product(update_diagonal, panel, next, below, next, below);
     if (below == n_) return;
     subtract_product(update_panel, panel, below, n_, next, below);
-    subtract_product(update_trailing, panel, below, n_, below, n_);
+    // The lower half, by columns.
+    const std::int64_t width = 2 * block_;
+    for (std::int64_t left = below; left < n_; left += width)
+      subtract_product(update_trailing, panel, left, n_, left, std::min(left + width, n_));
   }
 
   // A(top:bottom, left:right) -= P(top:bottom) P(left:right)^T, where rows of the panel P are those of A.

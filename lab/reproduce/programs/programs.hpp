@@ -62,27 +62,31 @@ struct Site {
   std::vector<std::size_t> predecessors;  // sites whose results this site reads
 };
 
-// Y = tanh(tanh(X W1) W2) W3 with n x n matrices. X and the weights have the distribution. The weights are
-// scaled so that layers neither grow nor shrink symmetric data.
+// Y = tanh(tanh(X W1) W2) W3 with n x n matrices; X has `samples` rows. X and the weights have the
+// distribution. The weights are scaled so that layers neither grow nor shrink symmetric data.
 class Perceptron {
  public:
   static const std::vector<Site>& sites();
-  Perceptron(std::int64_t n, const std::string& distribution);
+  Perceptron(std::int64_t n, const std::string& distribution) : Perceptron(n, n, distribution) {}
+  Perceptron(std::int64_t samples, std::int64_t n, const std::string& distribution);
   Matrix run(Products& products) const;
   // Returns the multiplications of each site.
   std::vector<double> multiplications() const;
 
  private:
-  std::int64_t n_;
+  std::int64_t samples_, n_;
   std::vector<Matrix> factors_;  // X, W1, W2, W3
 };
 
-// Factorizes A = L L^T, right-looking by block columns, with look-ahead of one block column. A = M M^T / n +
-// I, where M has the distribution. The sites are those of lab/apps/mixpert and lab/apps/blocked_cholesky.cpp.
+// Factorizes A = L L^T, right-looking by block columns of n / 8 and at most 512, with look-ahead of one block
+// column. The sites are those of lab/apps/mixpert and lab/apps/blocked_cholesky.cpp.
 class Cholesky {
  public:
   static const std::vector<Site>& sites();
+  // A = M M^T / n + I, where M has the distribution.
   Cholesky(std::int64_t n, const std::string& distribution);
+  // A's lower half alone is read.
+  explicit Cholesky(Matrix a) : n_(a.rows), a_(std::move(a)) {}
   Matrix run(Products& products) const;
   std::vector<double> multiplications() const;
 

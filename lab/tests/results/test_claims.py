@@ -10,7 +10,7 @@ import sys
 
 import pytest
 from test_json import accept
-from test_reproduce import FIGURES, WITHOUT_CLAIMS
+from test_reproduce import FIGURES
 
 SOURCE = pathlib.Path(os.environ["TESTED_SOURCE"])
 RESULTS = SOURCE / "lab" / "results"
@@ -74,8 +74,7 @@ def test_figures_measure_the_claims_that_are_registered(program, document, repro
             expected.setdefault(claim["study"], set()).add(claim["id"])
     listed = program.ok("reproduce", "--list", "--json").json()["figures"]
     assert {figure["name"]: figure["claims"] for figure in listed} == {name: len(expected.get(name, ())) for name in FIGURES}
-    assert {figure["name"]: {claim["id"] for claim in figure["claims"]} for figure in reproduction["figures"]} == \
-        expected | {name: set() for name in WITHOUT_CLAIMS}
+    assert {figure["name"]: {claim["id"] for claim in figure["claims"]} for figure in reproduction["figures"]} == expected
 
 
 def test_no_claim_of_a_direction_is_met_by_the_opposite(document):
@@ -278,7 +277,7 @@ def test_links_of_the_index_lead_to_the_studies():
     anchors = {re.sub(r"[^a-z0-9_ -]", "", headline.lower()).replace(" ", "-") for headline in headlines}
     assert {page for page, _ in links} == set(PAGES)
     assert len(anchors) == len(headlines)
-    assert {place for _, place in links if place} == {anchor for anchor in anchors if not anchor.startswith(tuple(WITHOUT_CLAIMS))}
+    assert {place for _, place in links if place} == anchors
 
 
 def test_counts_of_the_pages_are_those_of_the_index(document):
