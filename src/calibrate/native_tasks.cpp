@@ -97,8 +97,8 @@ class NativeProduct {
   Shape shape_;
 };
 
-// Returns a rough estimate of a product's time in microseconds. It decides the number of repetitions, which a card for
-// graphics would take a quarter of an hour for if its FP64 were taken for another's.
+// Returns a rough estimate of a product's time in microseconds. It decides the number of repetitions. A card
+// for graphics would take a quarter of an hour for FP64 if it were expected to be as fast as others.
 double guess(const NativeProduct& product) {
   constexpr double rate = 40e6;  // operations per microsecond
   constexpr double launch = 6;

@@ -12,7 +12,7 @@ namespace kintsugi::core {
 namespace {
 
 constexpr int most_slices = 3;
-constexpr double largest_integer = 127;
+constexpr double largest_int8 = 127;
 
 using VectorWeights = std::array<float, most_slices>;
 
@@ -45,7 +45,7 @@ VectorWeights weights_of(const View& operand, const SplitRule& rule, int scale, 
       const double x = times_power_of_two(finite_or_zero(operand(v, p)), scale);
       largest = std::max(largest, std::fabs(take_slices(x, weights, s, [](int, double) {})));
     }
-    weights[static_cast<std::size_t>(s)] = static_cast<float>(largest / largest_integer);
+    weights[static_cast<std::size_t>(s)] = static_cast<float>(largest / largest_int8);
   }
   return weights;
 }

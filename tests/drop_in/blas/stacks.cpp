@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::int64_t orders[] = {1, 2, 5, 17, 33, 129};
 constexpr std::int64_t largest_order = 129;
-// Of products with a k of their own: exact sums of wide data take long.
+// Longest sums of products whose k is free: exact sums of wide data take long.
 constexpr std::int64_t largest_k = 33;
 constexpr std::int64_t batch_count = 2;
 

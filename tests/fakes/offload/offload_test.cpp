@@ -355,8 +355,9 @@ TEST_F(OffloadedCalls, AreNotMadeForWhatDevicesLack) {
   }
 }
 
-// Expected times choose: a large product is worth its copies, a small one is not. The device's time is that of its
-// plan's first program: a card for graphics is slower than many cores by native FP64, and faster by emulation.
+// Expected times choose: a large product is worth its copies, a small one is not. The device's time is that
+// of its plan's first program: a card for graphics is slower than many cores by native FP64, and faster by
+// emulation.
 TEST_F(OffloadedCalls, UnderAutoAreLargeOnes) {
   const auto is_offloaded = [&](std::int64_t order, int threads) {
     kintsugi_problem problem = KINTSUGI_PROBLEM_INIT;

@@ -287,8 +287,8 @@ TEST_F(PredictedProfiles, KeepFp32NativeWhereTheMatrixUnitIsSlow) {
   EXPECT_GT(ratio(), 1 / 1.3);
 }
 
-// `auto` on devices of which none of the family was measured. FP64 is emulated where native takes tens of times as
-// long; there the widest candidate precedes native, and the plan says how long native takes.
+// `auto` on devices of which none of the family was measured. FP64 is emulated where native takes tens of
+// times as long; there the widest candidate precedes native, and the plan says how long native takes.
 TEST_F(PredictedProfiles, DecideOnDevicesOfOtherFamilies) {
   KINTSUGI_SKIP_WITHOUT_CODE_FOR_80();
   struct Device {

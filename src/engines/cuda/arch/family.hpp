@@ -116,7 +116,7 @@ struct Family {
   std::array<std::span<const SimtTile>, 4> simt_tiles = {simt_tiles_f32, simt_tiles_f64, simt_tiles_c32,
                                                          simt_tiles_c64};
 
-  // True if the family stands for cards for graphics (has_few_fp64_units()) where the setting `arch` names it.
+  // True if the family stands for cards for graphics where the setting `arch` names it.
   bool has_few_fp64_units = false;
 
   // Kernels for FP64 elements on tensor cores, indexed by ElementType. nullptr: the SIMT kernels multiply.

@@ -58,8 +58,8 @@ enum class ProfileOrigin { calibrated, shipped, scaled, predicted };
 struct ProfileInForce {
   Profile profile;
   ProfileOrigin origin = ProfileOrigin::scaled;
-  std::string text;    // description of the profile and its origin
-  std::string advice;  // advice to the user on how to get a better profile; may be empty
+  std::string text;                 // description of the profile and its origin
+  std::string advice;               // advice to the user on how to get a better profile; may be empty
   bool has_few_fp64_units = false;  // by the card's published rates (has_few_fp64_units() in steps.hpp)
 
   bool is_measured() const { return origin == ProfileOrigin::calibrated || origin == ProfileOrigin::shipped; }
