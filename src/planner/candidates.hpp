@@ -117,9 +117,6 @@ bool needs_checks(const Plan& plan);
 // library's, under a contract that native meets.
 bool has_native_fallback(const Plan& plan);
 
-// Largest number of moduli for whose integers, scaled by norms, there is a fast split of FP64 elements.
-int most_moduli_by_norms();
-
 // Returns candidates by residues of few moduli, which norms scale and prove. There are none on a device
 // unless its kernels exit early if their candidate is not selected. On the host they are for the contracts of
 // real FP32 and FP64 elements; for FP32 int8x6, which norms prove, too, is the first. `more_moduli` has, for

@@ -117,14 +117,9 @@ double multiply_adds(const Problem& problem) {
 
 // Returns for each candidate for FP64 how many moduli it has more than the first, where candidates have
 // kernels of their own. The first has as many moduli as norms need for most operands. Where native takes tens
-// of times as long, the widest candidate precedes it, whatever early exits take.
-std::vector<int> more_moduli(const Plan& plan) {
-  const Problem& problem = plan.problem;
-  if (cuda::has_few_fp64_units()) {
-    const std::vector<Candidate> least = norm_emulations(plan, {0});
-    if (least.empty()) return {};
-    return {0, 2, std::max(3, most_moduli_by_norms() - least.front().parameters.moduli)};
-  }
+// of times as long, a candidate as wide as the widest one of `exact` precedes it, whatever early exits take.
+std::vector<int> more_moduli(const Problem& problem) {
+  if (cuda::has_few_fp64_units()) return {0, 2, 16};
   const double elements = static_cast<double>(problem.m) * static_cast<double>(problem.n);
   const double products = multiply_adds(problem);
   if (products < limits::short_products) return {0};
@@ -156,7 +151,7 @@ Emulations emulations_by_norms(const Plan& plan) {
   std::vector<Candidate> chain;
   if (multiply_adds(plan.problem) >= limits::short_products)
     chain = norm_emulations_with_shared_kernels(plan);
-  if (chain.empty()) chain = norm_emulations(plan, more_moduli(plan));
+  if (chain.empty()) chain = norm_emulations(plan, more_moduli(plan.problem));
   return {.by_mean_depth = std::nullopt, .others = std::move(chain)};
 }
 

@@ -89,9 +89,10 @@ std::vector<int> exact_moduli(const Plan& plan, int first) {
   if (products < limits::two_checked_candidates) return {first, first + 4};
   if (products < limits::three_checked_candidates) return {first, first + 4, first + 16};
   // The fast split of FP32 elements makes integers of at most 62 bits, which need no more than 4 further
-  // moduli.
+  // moduli; that of FP64 elements with scales by norms makes integers of at most 93 bits.
   if (problem.type == OperandType::f32) return {first, first + 2, first + 4, first + 16};
-  const int most = exact_scales(problem) == ScaleRule::norm ? most_moduli_by_norms() : max_moduli;
+  int most = max_moduli;
+  while (exact_scales(problem) == ScaleRule::norm && residue_bits(most) > 2 * 93) --most;
   return {first, first + 2, std::max(first + 3, std::min(first + 5, most)), first + 16};
 }
 
@@ -120,13 +121,6 @@ bool sums_all_exactly(const Plan& plan, const std::vector<Candidate>& checked) {
 }
 
 }  // namespace
-
-int most_moduli_by_norms() {
-  constexpr int bits_of_fast_split = 93;
-  int most = max_moduli;
-  while (residue_bits(most) > 2 * bits_of_fast_split) --most;
-  return most;
-}
 
 bool has_native_fallback(const Plan& plan) {
   if (!plan.engine->is_device() || plan.problem.type != OperandType::f64 ||

@@ -167,7 +167,7 @@ class PredictedProfiles : public DevicePlan {
     problem.type_a = problem.type_b = problem.type_c = problem.type_scalar = type;
     const json plan = planned(call);
     EXPECT_EQ(schemes(plan),
-              is_emulated ? Names({moduli(15), moduli(17), moduli(24), "native"}) : Names{"native"})
+              is_emulated ? Names({moduli(15), moduli(17), moduli(31), "native"}) : Names{"native"})
         << n;
     EXPECT_EQ(plan.at("words").dump().find("times as long as the first one") != std::string::npos,
               is_emulated);
