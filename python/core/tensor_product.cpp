@@ -166,8 +166,8 @@ bool is_one(const char* scalar, int32_t type) {
   return std::memcmp(scalar, one, element_size(type)) == 0;
 }
 
-// True if the environment or the settings file names an accuracy or a scheme for calls that name none. The
-// library reads the file once.
+// True if the environment or the settings file names an accuracy or a scheme for calls that name none, or if
+// the library cannot tell. It reads the file once.
 bool has_setting() {
   for (const char* variable : {"KINTSUGI_ACCURACY", "KINTSUGI_SCHEME"}) {
     if (std::getenv(variable) != nullptr) return true;
@@ -176,10 +176,11 @@ bool has_setting() {
     size_t bytes = 0;
     kintsugi_describe_settings(nullptr, nullptr, 0, &bytes);
     std::string text(bytes, '\0');
-    if (kintsugi_describe_settings(nullptr, text.data(), bytes, &bytes) != KINTSUGI_SUCCESS) return false;
+    if (kintsugi_describe_settings(nullptr, text.data(), bytes, &bytes) != KINTSUGI_SUCCESS) return true;
     for (const char* member : {"\"name\": \"accuracy\"", "\"name\": \"scheme\""}) {
       const size_t begin = text.find(member);
-      if (text.find("\"value\": \"\"", begin) != text.find("\"value\": ", begin)) return true;
+      const size_t value = text.find("\"value\": ", begin);
+      if (value == text.npos || text.find("\"value\": \"\"", begin) != value) return true;
     }
     return false;
   }();
